@@ -1,0 +1,60 @@
+"""The errors a user can meet.
+
+    TensoropError            what happened, where, and the next step
+    |- UsageError            the request itself is wrong             exit status 2
+    |  `- SpecError          a YAML file breaks its schema           exit status 2
+    `- JobError              the request is fine, the job failed     exit status 1
+       |- MissingTool        a compiler, emulator or library is absent
+       `- BoardError         a remote board is lost or is not what was declared
+
+A candidate that fails is no error: it is an `Outcome` of its trial (see `tensorop.model.trial`).
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class TensoropError(Exception):
+    """A failure with a cause and a next step, printed as one or two sentences."""
+
+    exit_status = 1
+
+    def __init__(self, message: str, *, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return self.message if self.hint is None else f"{self.message}\n{self.hint}"
+
+
+class UsageError(TensoropError):
+    """The command or the call asks for something that does not exist or cannot be."""
+
+    exit_status = 2
+
+
+class SpecError(UsageError):
+    """A platform, primitive or operator file breaks its schema: file, key, what was expected."""
+
+
+class JobError(TensoropError):
+    """The request was understood and the job could not be done."""
+
+
+class MissingTool(JobError):
+    """Something the job needs is not on this machine; `hint` holds the command that brings it."""
+
+
+class BoardError(JobError):
+    """A board is lost, too slow, or not the core its platform file declares."""
+
+
+def unknown_name(kind: str, name: str, known: Iterable[str]) -> UsageError:
+    """The error for a name nobody knows: the nearest names first, then the whole list."""
+    names = sorted(known)
+    near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
+    hint = f"did you mean {' or '.join(near)}? " if near else ""
+    return UsageError(f"unknown {kind} '{name}'", hint=f"{hint}known: {', '.join(names) or 'none'}")

@@ -1,0 +1,65 @@
+"""What is written, rendered and built: draft, source, artifact."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tensorop.model.point import Value
+
+
+@dataclass(frozen=True)
+class Constraint:
+    """An expression over tunables and platform facts that legal points satisfy, and why."""
+
+    must: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A family of micro-kernels: a Jinja2 body over primitives with free tunables.
+
+    operator, name: what it computes and what it is called; author: offline | llm | replay
+    strategy: the idea in words; reads: how it walks its operands, keys and values defined by the operator
+    needs: primitive words used; tunables: name -> values; text: the Jinja2 body
+    """
+
+    operator: str
+    name: str
+    author: str
+    strategy: str
+    text: str
+    reads: Mapping[str, str] = field(default_factory=dict)
+    needs: tuple[str, ...] = ()
+    tunables: Mapping[str, tuple[Value, ...]] = field(default_factory=dict)
+    constraints: tuple[Constraint, ...] = ()
+
+    @property
+    def digest(self) -> str:
+        parts = (self.text, repr(sorted(self.tunables.items())), repr(self.constraints), repr(sorted(self.reads.items())))
+        return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
+
+
+@dataclass(frozen=True)
+class Source:
+    """Rendered C: file name -> text, the one to compile first."""
+
+    files: tuple[tuple[str, str], ...]
+    language: str = "c"
+
+    @property
+    def digest(self) -> str:
+        return hashlib.sha256(repr(self.files).encode()).hexdigest()[:16]
+
+
+@dataclass(frozen=True)
+class Artifact:
+    """A built object, executable or library with the command and log that made it; lies in the build cache."""
+
+    path: Path
+    key: str
+    command: tuple[str, ...]
+    log: str = ""

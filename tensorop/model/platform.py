@@ -1,0 +1,54 @@
+"""A platform, resolved: its file merged over its parents'."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Cache:
+    """One level: size in bytes, ways, line in bytes, cores that share it."""
+
+    size: int
+    ways: int
+    line: int = 64
+    shared_by: int = 1
+
+
+@dataclass(frozen=True)
+class Compiler:
+    """How objects, harness and product are compiled. Strings are zig/clang spellings.
+
+    arch_flags go to every object of a kernel (-mcpu=..., -mllvm ...); `static_target` is linked statically for
+    the candidates' harness, `shared_target` (with its glibc floor) makes the product.
+    """
+
+    static_target: str  # e.g. riscv64-linux-musl
+    static_cpu: str  # one string per arch, since libc is rebuilt for each
+    shared_target: str  # e.g. riscv64-linux-gnu.2.31
+    arch_flags: tuple[str, ...]
+    flags: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Platform:
+    """Where kernels run. `lineage` is itself, parent, ..., root."""
+
+    name: str
+    lineage: tuple[str, ...]
+    description: str
+    arch: str  # x86_64 | riscv64 | aarch64
+    primitives: tuple[str, ...]  # sets in order of preference
+    registers: int  # architectural vector registers
+    vlens: tuple[int, ...]  # VLENs (bits) it is tuned and reported at; one entry for fixed-width ISAs
+    verify_vlens: tuple[int, ...]  # VLENs its winners must pass
+    requires: tuple[str, ...]  # CPU flags as in /proc/cpuinfo, for native runs
+    compiler: Compiler
+    runner: str  # native | qemu
+    qemu_cpu: str  # with {vlen} where it has one; "" for native
+    caches: Mapping[str, Cache]  # l1, l2, l3
+    baselines: Mapping[str, Mapping[str, str]]  # baseline name -> environment, e.g. its core type by measurement
+    tunables: Mapping[str, tuple[int | str, ...]]  # platform overrides of operator or draft tunables
+    board: Mapping[str, Any] | None = None  # the `model:` section, validated by tensorop.specs.board

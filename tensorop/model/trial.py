@@ -1,0 +1,94 @@
+"""What one trial is, and what became of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from tensorop.model.point import Point
+
+
+class Stage(StrEnum):
+    """Where a trial stands in the search."""
+
+    MICRO = "micro"
+    BLOCKING = "blocking"
+    FINAL = "final"
+
+
+class Kind(StrEnum):
+    """The outcome of a trial. Everything but OK is a recorded failure of the candidate, except LOST."""
+
+    OK = "ok"
+    REFUSED = "refused"  # the draft breaks a rule of the gate before anything is built
+    RENDER = "render-failed"
+    COMPILE = "compile-failed"
+    OBJECT = "object-refused"  # the object has symbols, sections or instructions a kernel must not have
+    TIMEOUT = "timeout"
+    CRASH = "crash"
+    ILLEGAL = "illegal-instruction"
+    GUARD = "guard-page"
+    WRONG = "wrong-result"
+    NOISY = "noisy"  # measured, but no figure could be trusted
+    LOST = "target-lost"  # the board or the emulator went away; says nothing of the candidate
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """(stage of the pipeline, kind, message, log): set where it happens, never matched out of text."""
+
+    kind: Kind
+    where: str = ""  # author | render | build | verify | measure
+    message: str = ""
+    log: str = ""  # tail of the tool's own output, at most 4 kB
+
+    @property
+    def ok(self) -> bool:
+        return self.kind is Kind.OK
+
+
+@dataclass(frozen=True)
+class Samples:
+    """One measured problem. `value` is the cost in `unit`: lower is better.
+
+    unit: "ns" (a clock on the target) or "modelled-cycles" (a board model); one call of the operator.
+    low, high: quartiles of a clock's samples, or the model's range over its assumed constants.
+    """
+
+    unit: str
+    value: float
+    low: float
+    high: float
+    count: int = 1
+    counters: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Score:
+    """What the tuner is told: `cost` > 0, lower is better; None when the trial failed."""
+
+    cost: float | None
+    per_problem: Mapping[str, Samples] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One candidate: a draft at a point, in a stage."""
+
+    key: str
+    round: int
+    stage: Stage
+    draft: str
+    dtype: str
+    point: Point
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A trial with its end."""
+
+    trial: Trial
+    outcome: Outcome
+    score: Score
+    seconds: Mapping[str, float] = field(default_factory=dict)  # by pipeline stage: render, build, verify, measure

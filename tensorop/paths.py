@@ -1,0 +1,39 @@
+"""Where things lie: plug-in folders, the package's C files, the cache."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from tensorop import settings
+
+PLUGIN_KINDS = ("platforms", "primitives", "templates", "tuners")
+
+_PACKAGE = Path(__file__).resolve().parent
+
+
+def native_dir() -> Path:
+    """The folder of the harness's and the plug-in's C files."""
+    return _PACKAGE / "native"
+
+
+def builtin_dir(kind: str) -> Path:
+    """The shipped folder of a kind: inside the package in a wheel, else beside it in a checkout."""
+    assert kind in (*PLUGIN_KINDS, "cmake")
+    inside = _PACKAGE / kind
+    return inside if inside.is_dir() else _PACKAGE.parent / kind
+
+
+def plugin_dirs(kind: str, extra: tuple[Path, ...] = ()) -> Iterator[Path]:
+    """Folders to look for plug-ins of a kind, the user's first, so that a user's file overrides ours."""
+    for root in (*extra, *settings.read().plugins):
+        if (root / kind).is_dir():
+            yield root / kind
+    yield builtin_dir(kind)
+
+
+def cache_dir(*parts: str) -> Path:
+    """A folder below the user's cache, made when absent."""
+    path = settings.read().cache.joinpath(*parts)
+    path.mkdir(parents=True, exist_ok=True)
+    return path
