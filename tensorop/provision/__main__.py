@@ -1,0 +1,38 @@
+"""`python -m tensorop.provision WHAT [ARCH]`: fetches one piece into the cache, silently; exit 1 and a sentence if not.
+
+WHAT: all | qemu | sysroot | libc | openblas[@VERSION] | onednn | mkl | blis | libxsmm. ARCH: this machine's by default.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from tensorop import errors
+from tensorop.provision import baseline, libc, prewarm, qemu, sysroot
+from tensorop.provision.targets import host_arch
+
+
+def main(arguments: list[str]) -> None:
+    """Fetches what the arguments name. Raises TensoropError."""
+    if not 1 <= len(arguments) <= 2:
+        raise errors.UsageError("expected WHAT [ARCH]", hint=__doc__)
+    what, arch = arguments[0], (arguments[1:] or [host_arch()])[0]
+    if what == "all":
+        for future in prewarm.prewarm(arch).values():
+            future.result()
+    elif what == "qemu":
+        qemu.unpacked(arch)
+    elif what == "sysroot":
+        sysroot.sysroot(arch)
+    elif what == "libc":
+        libc.warm(arch)
+    else:
+        baseline.baseline(what, arch)
+
+
+if __name__ == "__main__":
+    try:
+        main(sys.argv[1:])
+    except errors.TensoropError as e:
+        sys.stderr.write(f"{e}\n")
+        sys.exit(e.exit_status)

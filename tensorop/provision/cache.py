@@ -1,0 +1,89 @@
+"""Cache entries: a folder is filled aside, listed, and appears by one rename; a torn one is a miss.
+
+An entry holds `entry.json`, the size of every regular file and the target of every link in it, written last. Whoever
+finds a file gone or of another size (a full disk, an interrupted copy) fills the entry again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import filelock
+
+from tensorop import errors, paths, settings
+
+LIST = "entry.json"
+
+
+def is_offline(offline: bool | None) -> bool:
+    """The argument where one was given, else what the environment says."""
+    return settings.read().offline if offline is None else offline
+
+
+def entry_path(*parts: str) -> Path:
+    """Where an entry lies, whether or not it is there."""
+    return settings.read().cache.joinpath(*parts)
+
+
+def _inventory(folder: Path) -> dict[str, int | str]:
+    found: dict[str, int | str] = {}
+    for root, dirs, files in os.walk(folder):
+        for name in (*files, *(d for d in dirs if os.path.islink(os.path.join(root, d)))):
+            path = Path(root, name)
+            key = str(path.relative_to(folder))
+            if key != LIST:
+                found[key] = os.readlink(path) if path.is_symlink() else path.stat().st_size
+    return found
+
+
+def is_whole(folder: Path) -> bool:
+    """Whether a folder is a finished entry with all of its files at their sizes."""
+    try:
+        listed = json.loads((folder / LIST).read_text())
+    except (OSError, ValueError):
+        return False
+    return isinstance(listed, dict) and listed == _inventory(folder)
+
+
+def entry(folder: Path, fill: Callable[[Path], None], *, what: str, command: str, offline: bool | None = None) -> Path:
+    """The folder, filled by `fill(scratch folder)` when absent or torn.
+
+    Two processes that ask at once fill once. `what` and `command` name the piece and how to fetch it by hand.
+    Raises MissingTool when offline and absent, JobError when the cache cannot be written.
+    """
+    if is_whole(folder):
+        return folder
+    if is_offline(offline):
+        raise errors.MissingTool(
+            f"{what} is not in the cache ({folder}) and this run is offline", hint=f"once, online: {command}"
+        )
+    try:
+        paths.cache_dir()
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with filelock.FileLock(f"{folder}.lock"):
+            if not is_whole(folder):
+                _fill(folder, fill)
+    except OSError as e:
+        raise errors.JobError(
+            f"cannot write {what} into the cache {folder.parent}: {e.strerror or e}",
+            hint="free some space, or point TENSOROP_CACHE at a folder that can be written",
+        ) from e
+    return folder
+
+
+def _fill(folder: Path, fill: Callable[[Path], None]) -> None:
+    scratch = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
+    try:
+        fill(scratch)
+        scratch.chmod(0o755)
+        (scratch / LIST).write_text(json.dumps(_inventory(scratch), indent=0, sort_keys=True))
+        if folder.exists():
+            shutil.rmtree(folder)
+        scratch.rename(folder)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)

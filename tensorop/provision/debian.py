@@ -1,0 +1,134 @@
+"""Debian packages of any release and architecture, unpacked without root.
+
+apt-get runs with a state folder, a sources list and a status file of its own, so it neither needs root nor touches
+the system; it checks the release's signature against Debian's keyring and every package against the signed lists.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import filelock
+
+from tensorop import errors, paths
+from tensorop.provision import process
+
+PUBLIC_MIRROR = "http://deb.debian.org/debian"
+KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
+
+
+def mirror() -> str:
+    """The archive this machine's own apt uses, or Debian's public one.
+
+    `apt-get indextargets` lists the configured archives whether or not their lists were fetched.
+    """
+    try:
+        out = process.run(
+            ["apt-get", "indextargets", "--format", "$(REPO_URI)", "Created-By: Packages"],
+            doing="reading apt's sources",
+            hint="apt-get is needed to fetch Debian packages",
+        )
+    except errors.MissingTool:
+        return PUBLIC_MIRROR
+    for uri in out.split():
+        if urlsplit(uri).path.rstrip("/").endswith("/debian"):
+            return uri.rstrip("/")
+    return PUBLIC_MIRROR
+
+
+def _configure(state: Path, suite: str, architecture: str) -> Path:
+    """Writes apt's private configuration; the system's own apt.conf.d (a proxy, say) stays in force."""
+    for sub in ("lists/partial", "cache/archives/partial", "preferences.d"):
+        (state / sub).mkdir(parents=True, exist_ok=True)
+    (state / "status").touch()
+    source = f"deb [arch={architecture} signed-by={KEYRING}] {mirror()} {suite} main\n"
+    list_file = state / "sources.list"
+    if not list_file.exists() or list_file.read_text() != source:
+        list_file.write_text(source)
+        shutil.rmtree(state / "lists")
+        (state / "lists/partial").mkdir(parents=True)
+    conf = state / "apt.conf"
+    lines = [
+        f'Dir::State "{state}";',
+        f'Dir::State::lists "{state}/lists";',
+        f'Dir::State::status "{state}/status";',
+        f'Dir::Cache "{state}/cache";',
+        f'Dir::Etc::sourcelist "{list_file}";',
+        'Dir::Etc::sourceparts "-";',
+        f'Dir::Etc::preferences "{state}/preferences";',
+        f'Dir::Etc::preferencesparts "{state}/preferences.d";',
+        f'APT::Architecture "{architecture}";',
+        "#clear APT::Architectures;",
+        f'APT::Architectures {{ "{architecture}"; }};',
+        f'APT::Sandbox::User "{"root" if os.geteuid() == 0 else ""}";',
+        'Acquire::Languages "none";',
+        'Acquire::Retries "3";',
+        "#clear APT::Update::Post-Invoke;",
+        "#clear APT::Update::Post-Invoke-Success;",
+    ]
+    conf.write_text("\n".join(lines) + "\n")
+    return conf
+
+
+def download(names: Iterable[str], *, suite: str, architecture: str, into: Path, doing: str, hint: str) -> list[Path]:
+    """Fetches packages (not their dependencies) into a folder; the files, sorted by name.
+
+    Raises MissingTool where apt-get, Debian's keyring, the archive or a package cannot be had.
+    """
+    if shutil.which("apt-get") is None or shutil.which("dpkg-deb") is None:
+        raise errors.MissingTool(f"{doing}: apt-get and dpkg-deb are needed and this machine has none", hint=hint)
+    if not KEYRING.is_file():
+        raise errors.MissingTool(
+            f"{doing}: Debian's keyring {KEYRING} is missing, so its archive cannot be trusted",
+            hint="apt-get install debian-archive-keyring",
+        )
+    state = paths.cache_dir("apt", f"{suite}-{architecture}")
+    with filelock.FileLock(state / "lock"):
+        conf = str(_configure(state, suite, architecture))
+        fetch = ["apt-get", "-q", "-c", conf, "download", *names]
+        fresh = not any(state.glob("lists/*_Packages*"))
+        if fresh:
+            process.run(["apt-get", "-q", "-c", conf, "update"], doing=f"reading Debian {suite}'s list", hint=hint)
+        try:
+            process.run(fetch, doing=doing, hint=hint, cwd=into)
+        except errors.MissingTool:
+            if fresh:
+                raise
+            # Lists of some days ago name packages that a point release has since replaced.
+            process.run(["apt-get", "-q", "-c", conf, "update"], doing=f"reading Debian {suite}'s list", hint=hint)
+            process.run(fetch, doing=doing, hint=hint, cwd=into)
+    return sorted(into.glob("*.deb"))
+
+
+def unpacker(names: Iterable[str], *, suite: str, architecture: str, doing: str, hint: str) -> Callable[[Path], None]:
+    """A filler for a cache entry: the named packages unpacked over one another below the entry's folder."""
+
+    def fill(folder: Path) -> None:
+        archives = folder / ".debs"
+        archives.mkdir()
+        files = download(names, suite=suite, architecture=architecture, into=archives, doing=doing, hint=hint)
+        versions = []
+        for file in files:
+            process.run(["dpkg-deb", "-x", str(file), str(folder)], doing=f"unpacking {file.name}", hint=hint)
+            fields = process.run(["dpkg-deb", "-W", str(file)], doing=f"reading {file.name}", hint=hint).split()
+            versions.append(" ".join(fields[:2]))
+        (folder / "packages.txt").write_text("\n".join(versions) + "\n")
+        shutil.rmtree(archives)
+        for merged in ("lib", "lib64", "bin"):
+            if (folder / "usr" / merged).is_dir() and not (folder / merged).exists():
+                (folder / merged).symlink_to(f"usr/{merged}")
+
+    return fill
+
+
+def version(folder: Path, package: str) -> str:
+    """The version of a package unpacked by `unpacker`, as Debian writes it; empty when it is not there."""
+    try:
+        rows = [line.split() for line in (folder / "packages.txt").read_text().splitlines()]
+    except OSError:
+        return ""
+    return next((row[1] for row in rows if row[0] == package), "")

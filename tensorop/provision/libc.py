@@ -1,0 +1,88 @@
+"""A static C library for the harness, without compiling one.
+
+zig compiles musl at the first static link for a target: 30 to 60 s on two cores, for each -mcpu and -O level. Debian
+ships the same musl (1.2.5) compiled, 1 MB; linked with it, zig only builds its compiler support routines (3 s).
+"""
+
+from __future__ import annotations
+
+import functools
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from tensorop import errors
+from tensorop.provision import cache, debian, zig
+from tensorop.provision.targets import target
+
+SUITE = "trixie"
+
+
+@dataclass(frozen=True)
+class StaticLink:
+    """How a static program is linked: `before` + objects + `after` + ("-o", program).
+
+    `before` holds compiler, target, CPU and -O level: one string per architecture for the whole project. Objects are
+    compiled apart, with their own -mcpu, for the same musl triple. `origin` names the C library and its version.
+    """
+
+    arch: str
+    before: tuple[str, ...]
+    after: tuple[str, ...]
+    origin: str
+
+    def argv(self, objects: tuple[str, ...], program: str) -> tuple[str, ...]:
+        """The whole command that links `objects` into `program`."""
+        return (*self.before, *objects, *self.after, "-o", program)
+
+
+def _command(arch: str) -> str:
+    return f"python -m tensorop.provision libc {arch}"
+
+
+def prebuilt(arch: str, *, offline: bool | None = None) -> Path:
+    """Debian's musl for an architecture, unpacked. Raises MissingTool."""
+    t = target(arch)
+    fill = debian.unpacker(
+        ["musl-dev"], suite=SUITE, architecture=t.debian, doing=f"fetching musl for {arch}", hint=_command(arch)
+    )
+    folder = cache.entry_path("libc", f"musl-{SUITE}-{arch}")
+    return cache.entry(folder, fill, what=f"musl for {arch}", command=_command(arch), offline=offline)
+
+
+@functools.cache
+def static_link(arch: str, *, offline: bool | None = None) -> StaticLink:
+    """How to link a static program for an architecture.
+
+    Where Debian's musl cannot be had, zig's own: the same command for the caller, half a minute more the first time.
+    Raises MissingTool without zig.
+    """
+    t = target(arch)
+    compiler = (*zig.zig_cc(), "-target", t.static_triple, f"-mcpu={t.static_cpu}", "-O3", "-static")
+    try:
+        root = prebuilt(arch, offline=offline)
+    except errors.MissingTool:
+        return StaticLink(arch, compiler, (), f"musl of zig {zig.zig_version()}")
+    lib = root / "usr/lib" / t.static_triple
+    before = (*compiler, "-nostdlib", str(lib / "crt1.o"), str(lib / "crti.o"))
+    # libc.a holds the maths and the threads as well; it needs compiler_rt (long double is 128 bits in software).
+    after = (str(lib / "libc.a"), "-lcompiler_rt", str(lib / "crtn.o"))
+    return StaticLink(arch, before, after, f"musl {debian.version(root, 'musl-dev')}")
+
+
+def warm(arch: str, *, offline: bool | None = None) -> StaticLink:
+    """Links an empty program, so that whatever zig builds once for the architecture is built."""
+    link = static_link(arch, offline=offline)
+    with tempfile.TemporaryDirectory() as tmp:
+        source, obj = Path(tmp, "empty.c"), Path(tmp, "empty.o")
+        source.write_text("int main(void) { return 0; }\n")
+        compiler = (*zig.zig_cc(), "-target", target(arch).static_triple, "-O3")
+        for argv in ((*compiler, "-c", str(source), "-o", str(obj)), link.argv((str(obj),), str(Path(tmp, "empty")))):
+            done = subprocess.run(argv, env=zig.zig_environment(), capture_output=True, text=True)
+            if done.returncode != 0:
+                raise errors.MissingTool(
+                    f"zig cannot link a program for {arch}: {done.stderr.strip().splitlines()[:2]}",
+                    hint="pip install --force-reinstall ziglang==0.17.0",
+                )
+    return link

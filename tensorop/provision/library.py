@@ -1,0 +1,73 @@
+"""The record of a peer library, and how its files get into the cache."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tensorop import errors
+from tensorop.provision import cache
+
+
+@dataclass(frozen=True)
+class Library:
+    """A shared library to compare with, ready to be loaded.
+
+    kind         the API it exposes: "cblas" (its names between `prefix` and `suffix`), "dnnl" (oneDNN's C API), "xsmm"
+    library_path folders for the loader (LD_LIBRARY_PATH of the process that loads it)
+    environment  what the process must carry for it to work at all; tuning of core types is the platform file's
+    """
+
+    name: str
+    version: str
+    arch: str
+    path: Path
+    kind: str
+    prefix: str = ""
+    suffix: str = ""
+    library_path: tuple[Path, ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a library comes from: `fill` brings the files of one cache entry, `file` is the one to load in it."""
+
+    name: str
+    version: str
+    arch: str
+    file: str
+    fill: Callable[[Path], None]
+    kind: str = "cblas"
+    prefix: str = ""
+    suffix: str = ""
+    folders: tuple[str, ...] = (".",)
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+    def command(self) -> str:
+        """What fetches it by hand."""
+        return f"python -m tensorop.provision {self.name} {self.arch}"
+
+    def folder(self) -> Path:
+        """Its cache entry, whether or not it is there."""
+        return cache.entry_path("libraries", f"{self.name.partition('@')[0]}-{self.version}-{self.arch}")
+
+    def bring(self, *, offline: bool | None = None) -> Library:
+        """The library, fetched when absent. Raises MissingTool."""
+        what = f"{self.name} {self.version} for {self.arch}"
+        root = cache.entry(self.folder(), self.fill, what=what, command=self.command(), offline=offline)
+        path = root / self.file
+        if not path.exists():
+            raise errors.MissingTool(f"{what} came without {self.file}", hint=f"remove {root}, then {self.command()}")
+        return Library(
+            self.name,
+            self.version,
+            self.arch,
+            path,
+            self.kind,
+            self.prefix,
+            self.suffix,
+            tuple((root / f).resolve() for f in self.folders),
+            dict(self.environment),
+        )

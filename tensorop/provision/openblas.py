@@ -1,0 +1,79 @@
+"""OpenBLAS for every architecture: PyPI's scipy-openblas32, pinned by digest, and Debian 13's 0.3.29 for riscv64.
+
+PyPI has no riscv64 wheel before 0.3.33; 0.3.29 is the version most published comparisons were made with.
+"""
+
+from __future__ import annotations
+
+from tensorop import errors
+from tensorop.provision import debian, pypi
+from tensorop.provision.library import Library, Source
+from tensorop.provision.targets import target
+
+NEWEST = "0.3.34"
+
+_PROJECT = "scipy-openblas32"
+_WHEELS = {
+    ("0.3.34", "x86_64"): pypi.Wheel(
+        _PROJECT,
+        "0.3.34.481.3",
+        "manylinux_2_28_x86_64",
+        "0595f94cd58c1f8a0d90c975621f4587337a003916b1979e834ebdf2cb5d9504",
+    ),
+    ("0.3.34", "aarch64"): pypi.Wheel(
+        _PROJECT,
+        "0.3.34.481.3",
+        "manylinux_2_28_aarch64",
+        "e085dddbc5b9aa130f83def515d31c440e69f387a90c7e63b154a5575b4466bc",
+    ),
+    ("0.3.34", "riscv64"): pypi.Wheel(
+        _PROJECT,
+        "0.3.34.481.3",
+        "manylinux_2_39_riscv64",
+        "b27d19793b78825a5cd8a116771815ed29a651658fc4c03bcdd4b50542ceee46",
+    ),
+    ("0.3.29", "x86_64"): pypi.Wheel(
+        _PROJECT,
+        "0.3.29.265.1",
+        "manylinux_2_17_x86_64",
+        "0ce4eec40cf03af80fea68493fe7174a8d534b3c01bcb35e460f678d2e24676a",
+    ),
+    ("0.3.29", "aarch64"): pypi.Wheel(
+        _PROJECT,
+        "0.3.29.265.1",
+        "manylinux_2_17_aarch64",
+        "c6edc3bfa73060e5cb31c4bbb03c92e1cd83c52e3dba4493de448f1ca9e1ef10",
+    ),
+}
+VERSIONS = tuple(sorted({version for version, _ in _WHEELS}, reverse=True))
+
+
+def source(arch: str, version: str = "newest") -> Source:
+    """Where one version for one architecture comes from. Raises UsageError for a version nobody packaged."""
+    t = target(arch)
+    wanted = NEWEST if version == "newest" else version
+    name = "openblas" if version == "newest" else f"openblas@{version}"
+    command = f"python -m tensorop.provision {name} {arch}"
+    if wheel := _WHEELS.get((wanted, arch)):
+        fill = pypi.unpacker([wheel], ["scipy_openblas32/lib/*.so*"], hint=command)
+        return Source(name, wheel.version, arch, "libscipy_openblas.so", fill, prefix="scipy_")
+    if (wanted, arch) == ("0.3.29", "riscv64"):
+        fill = debian.unpacker(
+            ["libopenblas0-pthread", "libgfortran5"],
+            suite="trixie",
+            architecture=t.debian,
+            doing=f"fetching OpenBLAS {wanted} for {arch}",
+            hint=command,
+        )
+        folder = f"usr/lib/{t.multiarch}/openblas-pthread"
+        file = f"{folder}/libopenblasp-r0.3.29.so"
+        return Source(name, wanted, arch, file, fill, folders=(folder, f"usr/lib/{t.multiarch}"))
+    raise errors.unknown_name(f"version of OpenBLAS for {arch}", version, (*VERSIONS, "newest"))
+
+
+def openblas(arch: str, version: str = "newest", *, offline: bool | None = None) -> Library:
+    """OpenBLAS for an architecture, fetched when absent; its C names carry `prefix` (`scipy_` in PyPI's builds).
+
+    Raises UsageError for an unknown architecture or version, MissingTool when it cannot be fetched.
+    """
+    return source(arch, version).bring(offline=offline)

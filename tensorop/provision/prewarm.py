@@ -1,0 +1,34 @@
+"""Fetches and builds what a job on one architecture needs, all at once, while the caller does something else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+
+from tensorop.provision import libc, openblas, qemu, sysroot
+from tensorop.provision.targets import host_arch
+
+
+def jobs(arch: str, *, offline: bool | None = None) -> dict[str, Callable[[], object]]:
+    """What there is to bring for an architecture, by name."""
+    todo: dict[str, Callable[[], object]] = {
+        "libc": lambda: libc.warm(arch, offline=offline),
+        "openblas": lambda: openblas.openblas(arch, offline=offline),
+    }
+    if arch != host_arch():
+        todo["qemu"] = lambda: qemu.qemu(arch, offline=offline)
+        todo["sysroot"] = lambda: sysroot.sysroot(arch, offline=offline)
+    return todo
+
+
+def prewarm(arch: str, *, offline: bool | None = None) -> dict[str, Future[object]]:
+    """Starts every job of an architecture on threads of its own; `.result()` waits or raises MissingTool.
+
+    The waiting is on the network and on zig, so threads serve. The cache's locks make it safe to ask for a piece
+    directly meanwhile: it waits for the same fill.
+    """
+    todo = jobs(arch, offline=offline)
+    pool = ThreadPoolExecutor(max_workers=len(todo), thread_name_prefix="provision")
+    futures = {name: pool.submit(job) for name, job in todo.items()}
+    pool.shutdown(wait=False)
+    return futures

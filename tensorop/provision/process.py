@@ -1,0 +1,35 @@
+"""Runs a fetching tool (apt-get, dpkg, pip, cc) and turns its failure into one sentence and a next step."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from tensorop import errors, settings
+
+
+def run(argv: Sequence[str], *, doing: str, hint: str, cwd: Path | None = None, seconds: float = 600) -> str:
+    """The standard output of a command. Raises MissingTool when it is absent, fails or takes too long."""
+    environment: Mapping[str, str] = {**settings.scrubbed_environment(), "LC_ALL": "C.UTF-8"}
+    try:
+        done = subprocess.run(
+            list(argv),
+            cwd=cwd,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=seconds,
+        )
+    except FileNotFoundError as e:
+        raise errors.MissingTool(f"{doing}: {argv[0]} is not on this machine", hint=hint) from e
+    except subprocess.TimeoutExpired as e:
+        raise errors.MissingTool(f"{doing}: {argv[0]} took more than {seconds:.0f} s", hint=hint) from e
+    if done.returncode != 0:
+        lines = [line.strip() for line in (done.stderr or done.stdout).splitlines() if line.strip()]
+        errors_first = [line for line in lines if line.lower().startswith(("e:", "error", "err:"))] or lines
+        said = "; ".join(errors_first[:3]) or f"exit status {done.returncode}"
+        raise errors.MissingTool(f"{doing} failed: {said}", hint=hint)
+    return done.stdout

@@ -1,0 +1,96 @@
+"""Wheels from PyPI for any platform, by file name and SHA-256."""
+
+from __future__ import annotations
+
+import fnmatch
+import hashlib
+import shutil
+import sys
+import zipfile
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from tensorop import errors
+from tensorop.provision import process
+
+
+@dataclass(frozen=True)
+class Wheel:
+    """One wheel: its project, version, pip's platform tag and the digest it must have."""
+
+    project: str
+    version: str
+    platform: str
+    sha256: str
+
+
+def sha256(file: Path) -> str:
+    """The hexadecimal SHA-256 of a file."""
+    digest = hashlib.sha256()
+    with file.open("rb") as stream:
+        while block := stream.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def download(wheel: Wheel, into: Path, *, hint: str) -> Path:
+    """Fetches one wheel with this interpreter's pip, which honours the user's index, proxy and certificates.
+
+    Raises MissingTool when pip or the wheel cannot be had, or when its digest is not the pinned one.
+    """
+    into.mkdir(parents=True, exist_ok=True)
+    before = set(into.iterdir())
+    argv = [
+        sys.executable,
+        "-m",
+        "pip",
+        "download",
+        "-q",
+        "--no-deps",
+        "--only-binary=:all:",
+        "--no-cache-dir",
+        "--disable-pip-version-check",
+        "--python-version",
+        "3.12",
+        "--implementation",
+        "cp",
+        "--platform",
+        wheel.platform,
+        "-d",
+        str(into),
+        f"{wheel.project}=={wheel.version}",
+    ]
+    process.run(argv, doing=f"fetching {wheel.project} {wheel.version} ({wheel.platform})", hint=hint)
+    (file,) = set(into.iterdir()) - before
+    found = sha256(file)
+    if found != wheel.sha256:
+        file.unlink()
+        raise errors.MissingTool(
+            f"{file.name} has SHA-256 {found}, expected {wheel.sha256}",
+            hint="the index served another file than the one this version was tested with: use another index",
+        )
+    return file
+
+
+def unpacker(wheels: Iterable[Wheel], select: Iterable[str], *, hint: str) -> Callable[[Path], None]:
+    """A filler for a cache entry: files of the wheels whose path matches a pattern, laid flat in the entry's folder.
+
+    Licence files always come along.
+    """
+    patterns = (*select, "*.dist-info/licenses/*", "*.dist-info/LICENSE*")
+
+    def fill(folder: Path) -> None:
+        for wheel in wheels:
+            file = download(wheel, folder / ".wheels", hint=hint)
+            with zipfile.ZipFile(file) as archive:
+                for name in archive.namelist():
+                    if name.endswith("/") or not any(fnmatch.fnmatch(name, p) for p in patterns):
+                        continue
+                    base = PurePosixPath(name).name
+                    into = folder / (f"{wheel.project}-{base}" if "dist-info" in name else base)
+                    with archive.open(name) as source, into.open("wb") as sink:
+                        shutil.copyfileobj(source, sink)
+            shutil.rmtree(folder / ".wheels")
+
+    return fill

@@ -1,0 +1,32 @@
+"""The glibc loader and libraries of a foreign architecture, for programs that load shared libraries under QEMU."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tensorop.provision import cache, debian
+from tensorop.provision.targets import host_arch, target
+
+# Debian 13's glibc 2.41: scipy-openblas32 for riscv64 wants 2.38 and Debian 12 has no riscv64 at all.
+SUITE = "trixie"
+PACKAGES = ("libc6", "libgcc-s1")
+
+
+def command(arch: str) -> str:
+    """What fetches it by hand."""
+    return f"python -m tensorop.provision sysroot {arch}"
+
+
+def path(arch: str) -> Path:
+    """Where it lies, whether or not it is there."""
+    return cache.entry_path("sysroot", f"{SUITE}-{target(arch).debian}")
+
+
+def sysroot(arch: str, *, offline: bool | None = None) -> Path:
+    """The root to give to `qemu -L`; "/" for this machine's own architecture. Raises MissingTool."""
+    if arch == host_arch():
+        return Path("/")
+    fill = debian.unpacker(
+        PACKAGES, suite=SUITE, architecture=target(arch).debian, doing=f"fetching glibc for {arch}", hint=command(arch)
+    )
+    return cache.entry(path(arch), fill, what=f"the sysroot of {arch}", command=command(arch), offline=offline)

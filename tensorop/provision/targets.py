@@ -1,0 +1,46 @@
+"""What each architecture is called by Debian, by zig and by PyPI."""
+
+from __future__ import annotations
+
+import platform
+from dataclasses import dataclass
+
+from tensorop import errors
+
+
+@dataclass(frozen=True)
+class Target:
+    """One architecture, in everybody's spelling.
+
+    `static_triple` and `static_cpu` are the one pair of strings with which harnesses are linked: zig builds its
+    start-up and support code anew for each pair.
+    """
+
+    arch: str
+    debian: str
+    multiarch: str
+    static_triple: str
+    static_cpu: str
+
+
+TARGETS = {
+    t.arch: t
+    for t in (
+        Target("x86_64", "amd64", "x86_64-linux-gnu", "x86_64-linux-musl", "x86_64_v2"),
+        Target("aarch64", "arm64", "aarch64-linux-gnu", "aarch64-linux-musl", "baseline"),
+        Target("riscv64", "riscv64", "riscv64-linux-gnu", "riscv64-linux-musl", "baseline_rv64+v"),
+    )
+}
+
+
+def target(arch: str) -> Target:
+    """The row of an architecture. Raises UsageError for an unknown one."""
+    if arch not in TARGETS:
+        raise errors.unknown_name("architecture", arch, TARGETS)
+    return TARGETS[arch]
+
+
+def host_arch() -> str:
+    """The architecture of this machine, in our spelling."""
+    machine = platform.machine().lower()
+    return {"amd64": "x86_64", "arm64": "aarch64"}.get(machine, machine)
