@@ -21,7 +21,7 @@ def main(arguments: list[str]) -> None:
         for future in prewarm.prewarm(arch).values():
             future.result()
     elif what == "qemu":
-        qemu.unpacked(arch)
+        qemu.qemu(arch)
     elif what == "sysroot":
         sysroot.sysroot(arch)
     elif what == "libc":

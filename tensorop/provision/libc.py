@@ -37,29 +37,35 @@ class StaticLink:
         return (*self.before, *objects, *self.after, "-o", program)
 
 
-def _command(arch: str) -> str:
+def command(arch: str) -> str:
+    """What fetches it by hand."""
     return f"python -m tensorop.provision libc {arch}"
+
+
+def path(arch: str) -> Path:
+    """Where Debian's musl lies, whether or not it is there."""
+    return cache.entry_path("libc", f"musl-{SUITE}-{target(arch).arch}")
 
 
 def prebuilt(arch: str, *, offline: bool | None = None) -> Path:
     """Debian's musl for an architecture, unpacked. Raises MissingTool."""
     t = target(arch)
     fill = debian.unpacker(
-        ["musl-dev"], suite=SUITE, architecture=t.debian, doing=f"fetching musl for {arch}", hint=_command(arch)
+        ["musl-dev"], suite=SUITE, architecture=t.debian, doing=f"fetching musl for {arch}", hint=command(arch)
     )
-    folder = cache.entry_path("libc", f"musl-{SUITE}-{arch}")
-    return cache.entry(folder, fill, what=f"musl for {arch}", command=_command(arch), offline=offline)
+    return cache.entry(path(arch), fill, what=f"musl for {arch}", command=command(arch), offline=offline)
 
 
 @functools.cache
-def static_link(arch: str, *, offline: bool | None = None) -> StaticLink:
-    """How to link a static program for an architecture.
+def static_link(arch: str, *, cpu: str | None = None, offline: bool | None = None) -> StaticLink:
+    """How to link a static program for an architecture, with its one CPU string unless `cpu` says another.
 
-    Where Debian's musl cannot be had, zig's own: the same command for the caller, half a minute more the first time.
+    Asked once a process. Where Debian's musl cannot be had, zig's own: the same for the caller, half a minute more
+    the first time.
     Raises MissingTool without zig.
     """
     t = target(arch)
-    compiler = (*zig.zig_cc(), "-target", t.static_triple, f"-mcpu={t.static_cpu}", "-O3", "-static")
+    compiler = (*zig.zig_cc(), "-target", t.static_triple, f"-mcpu={cpu or t.static_cpu}", "-O3", "-static")
     try:
         root = prebuilt(arch, offline=offline)
     except errors.MissingTool:

@@ -1,0 +1,220 @@
+"""What is on this machine and what is missing, each with the command that brings it. Looks only; fetches nothing."""
+
+from __future__ import annotations
+
+import glob
+import importlib.metadata
+import platform
+import shutil
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from packaging.requirements import Requirement
+
+from tensorop import errors
+from tensorop.provision import baseline, cache, debian, libc, openblas, process, qemu, sysroot, zig
+from tensorop.provision.targets import host_arch, target
+
+Status = Literal["ok", "missing", "old"]
+
+
+@dataclass(frozen=True)
+class Piece:
+    """One thing a job may need. `command` brings it (empty where nothing can); `optional`: most jobs do without."""
+
+    name: str
+    purpose: str
+    status: Status
+    version: str = ""
+    path: str = ""
+    command: str = ""
+    optional: bool = False
+
+
+def pieces(arches: Iterable[str] = (), *, features: Mapping[str, Iterable[str]] | None = None) -> list[Piece]:
+    """Everything jobs on these architectures need; without any, on all that are known to this machine.
+
+    `features` names groups of CPU flags, as /proc/cpuinfo spells them, that native runs rely on.
+    Raises UsageError for an unknown architecture.
+    """
+    wanted = tuple(target(a).arch for a in arches) or ("x86_64", "aarch64", "riscv64")
+    found = [_python(), *python_packages(), _zig(), _host_cc()]
+    for arch in wanted:
+        found += [*_emulation(arch), _libc(arch), _openblas(arch)]
+    for name, flags in (features or {}).items():
+        found.append(cpu_features(name, flags))
+    found += _extras(wanted)
+    return found
+
+
+def _python() -> Piece:
+    ok = tuple(int(v) for v in platform.python_version_tuple()[:2]) >= (3, 11)
+    status: Status = "ok" if ok else "old"
+    return Piece("python", "runs tensorop", status, platform.python_version(), command="apt-get install python3.11")
+
+
+def _requirements() -> list[Requirement]:
+    """What the package declares: from its metadata when installed, else from the checkout's pyproject.toml."""
+    try:
+        declared = importlib.metadata.requires("tensorop") or []
+    except importlib.metadata.PackageNotFoundError:
+        pyproject = Path(__file__).resolve().parents[2] / "pyproject.toml"
+        declared = tomllib.loads(pyproject.read_text())["project"]["dependencies"] if pyproject.is_file() else []
+    parsed = [Requirement(d) for d in declared]
+    return [r for r in parsed if r.marker is None or r.marker.evaluate({"extra": ""})]
+
+
+def python_packages() -> list[Piece]:
+    """One piece for each Python package that tensorop declares."""
+    found = []
+    for requirement in _requirements():
+        command = f"pip install '{requirement}'"
+        try:
+            version = importlib.metadata.version(requirement.name)
+        except importlib.metadata.PackageNotFoundError:
+            found.append(Piece(requirement.name, "Python package", "missing", command=command))
+            continue
+        status: Status = "ok" if requirement.specifier.contains(version, prereleases=True) else "old"
+        found.append(Piece(requirement.name, "Python package", status, version, command=command))
+    return found
+
+
+def _zig() -> Piece:
+    purpose = "compiles kernels for every target"
+    command = "pip install ziglang==0.17.0"
+    try:
+        return Piece("zig", purpose, "ok", zig.zig_version(), str(zig.zig()), command)
+    except errors.MissingTool:
+        return Piece("zig", purpose, "missing", command=command)
+
+
+def _host_cc() -> Piece:
+    purpose, command = "builds QEMU's plug-in and native programs", "apt-get install gcc libc6-dev"
+    try:
+        path = str(zig.host_cc())
+        version = process.run([path, "-dumpfullversion", "-dumpversion"], doing="asking the compiler", hint="").strip()
+    except errors.MissingTool:
+        return Piece("C compiler", purpose, "missing", command=command)
+    return Piece("C compiler", purpose, "ok", version, path, command)
+
+
+def _emulation(arch: str) -> list[Piece]:
+    if arch == host_arch():
+        return []
+    name, purpose = f"qemu-{arch}", f"runs {arch} programs and counts what they do, by plug-ins"
+    candidates = [p for p in (qemu.system(arch), qemu.cached(arch)) if p is not None and p.exists()]
+    able = next((p for p in candidates if qemu.has_plugins(p)), None)
+    if able is not None:
+        emulator = Piece(name, purpose, "ok", qemu.qemu_version(able), str(able), qemu.HINT)
+    elif candidates:
+        emulator = Piece(name, f"{purpose} (this one takes none)", "old", path=str(candidates[0]), command=qemu.HINT)
+    else:
+        emulator = Piece(name, purpose, "missing", command=qemu.HINT)
+    root = sysroot.path(arch)
+    there = cache.is_whole(root)
+    glibc = Piece(
+        f"sysroot {arch}",
+        f"glibc for {arch} programs under QEMU",
+        "ok" if there else "missing",
+        debian.version(root, "libc6"),
+        str(root) if there else "",
+        sysroot.command(arch),
+    )
+    return [emulator, glibc]
+
+
+def _libc(arch: str) -> Piece:
+    root = libc.path(arch)
+    there = cache.is_whole(root)
+    return Piece(
+        f"musl {arch}",
+        "static C library of the candidates' harness (zig's own serves, half a minute slower at first)",
+        "ok" if there else "missing",
+        debian.version(root, "musl-dev"),
+        str(root) if there else "",
+        libc.command(arch),
+        optional=True,
+    )
+
+
+def _openblas(arch: str) -> Piece:
+    source = openblas.source(arch)
+    there = cache.is_whole(source.folder())
+    return Piece(
+        f"openblas {arch}",
+        "the baseline",
+        "ok" if there else "missing",
+        source.version if there else "",
+        str(source.folder()) if there else "",
+        source.command(),
+    )
+
+
+def cpu_flags() -> frozenset[str]:
+    """The feature flags of this machine's first core, as /proc/cpuinfo spells them (x86 "flags", Arm "Features")."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return frozenset()
+    for line in lines:
+        key, _, value = line.partition(":")
+        if key.strip() in ("flags", "Features"):
+            return frozenset(value.split())
+    return frozenset()
+
+
+def cpu_features(name: str, flags: Iterable[str]) -> Piece:
+    """Whether this machine's CPU has every flag of a group; nothing can bring what it lacks."""
+    lacking = sorted(set(flags) - cpu_flags())
+    purpose = f"native runs of {name}" + (f" (this CPU lacks {', '.join(lacking)})" if lacking else "")
+    return Piece(f"CPU for {name}", purpose, "missing" if lacking else "ok", path="/proc/cpuinfo", optional=True)
+
+
+def _extras(arches: Iterable[str]) -> list[Piece]:
+    found = [
+        _program("cmake", "builds a product's sources and the example", "apt-get install cmake"),
+        _program("pkg-config", "finds a product from other builds", "apt-get install pkg-config"),
+        _program("ssh", "runs candidates on a remote board", "apt-get install openssh-client"),
+        _program("nvcc", "compiles CUDA kernels", "pip install nvidia-cuda-nvcc"),
+        _file(
+            "libblas-test", "netlib's BLAS testers", "/usr/lib/*/blas/xblat3s", "apt-get install libblas-test libblas3"
+        ),
+        _file(
+            "Debian's numpy",
+            "linear-algebra tests over a preloaded product",
+            "/usr/lib/python3/dist-packages/numpy/__init__.py",
+            "apt-get install python3-numpy",
+        ),
+    ]
+    for arch in arches:
+        for name in baseline.names(arch):
+            if name.partition("@")[0] == "openblas":
+                continue
+            source = baseline.source(name, arch)
+            there = cache.is_whole(source.folder())
+            found.append(
+                Piece(
+                    f"{name} {arch}",
+                    "a further baseline",
+                    "ok" if there else "missing",
+                    source.version if there else "",
+                    str(source.folder()) if there else "",
+                    source.command(),
+                    True,
+                )
+            )
+    return found
+
+
+def _program(name: str, purpose: str, command: str) -> Piece:
+    found = shutil.which(name)
+    return Piece(name, purpose, "ok" if found else "missing", path=found or "", command=command, optional=True)
+
+
+def _file(name: str, purpose: str, pattern: str, command: str) -> Piece:
+    found = sorted(glob.glob(pattern))
+    path = found[0] if found else ""
+    return Piece(name, purpose, "ok" if found else "missing", path=path, command=command, optional=True)
