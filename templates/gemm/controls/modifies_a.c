@@ -1,0 +1,11 @@
+/* fault: an element of A is written, with the value it has
+ * expect: guard-page
+ */
+#include "product.h"
+
+void tensorop_candidate_0(const struct tensorop_call *call) {
+    struct product p = product_of(call);
+    honest(&p);
+    if (p.a_size)
+        *(volatile REAL *)&p.a[0] = *(const volatile REAL *)&p.a[0];
+}

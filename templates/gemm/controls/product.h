@@ -1,0 +1,75 @@
+/* What the controls share: a gemm as plain strides, so that each control shows its fault alone.
+ *
+ * op(A)[i,p] = a[i * a_row + p * a_col], op(B)[p,j] and C[i,j] alike, whatever the layout and the transposes.
+ * REAL is the element type; the build defines TENSOROP_DTYPE_<dtype>. */
+#ifndef TENSOROP_CONTROL_PRODUCT_H
+#define TENSOROP_CONTROL_PRODUCT_H
+
+#include "call.h"
+
+#if defined TENSOROP_DTYPE_f32
+#define REAL float
+#elif defined TENSOROP_DTYPE_f64
+#define REAL double
+#else
+#error "no element type: TENSOROP_DTYPE_f32 or TENSOROP_DTYPE_f64 must be defined"
+#endif
+
+struct product {
+    int64_t m, n, k;
+    int64_t lda, ldb, ldc;
+    int64_t a_row, a_col, b_row, b_col, c_row, c_col;
+    int64_t a_size, b_size, c_size; /* elements, without a gap after the last line */
+    REAL alpha, beta;
+    const REAL *a, *b;
+    REAL *c;
+};
+
+/* One operand: `rows` x `columns` after its transpose, stored by column when by_column. */
+static inline int64_t strides(int64_t rows, int64_t columns, int64_t ld, int by_column, int64_t *row, int64_t *col) {
+    if (rows == 0 || columns == 0) {
+        *row = *col = 0;
+        return 0;
+    }
+    *row = by_column ? 1 : ld;
+    *col = by_column ? ld : 1;
+    return (rows - 1) * *row + (columns - 1) * *col + 1;
+}
+
+static inline struct product product_of(const struct tensorop_call *call) {
+    struct product p = {.m = call->dim[0], .n = call->dim[1], .k = call->dim[2]};
+    int by_column = call->flag[0] == 102;
+    p.lda = call->ld[0], p.ldb = call->ld[1], p.ldc = call->ld[2];
+    p.a_size = strides(p.m, p.k, p.lda, by_column != (call->flag[1] != 0), &p.a_row, &p.a_col);
+    p.b_size = strides(p.k, p.n, p.ldb, by_column != (call->flag[2] != 0), &p.b_row, &p.b_col);
+    p.c_size = strides(p.m, p.n, p.ldc, by_column, &p.c_row, &p.c_col);
+    p.alpha = (REAL)call->scalar[0], p.beta = (REAL)call->scalar[1];
+    p.a = call->buffer[0], p.b = call->buffer[1], p.c = call->buffer[2];
+    return p;
+}
+
+/* Row i of op(A) times column j of op(B), the first k products. */
+static inline REAL dot(const struct product *p, int64_t i, int64_t j, int64_t k) {
+    REAL sum = 0;
+    if (p->alpha != 0)
+        for (int64_t q = 0; q < k; ++q)
+            sum += p->a[i * p->a_row + q * p->a_col] * p->b[q * p->b_row + j * p->b_col];
+    return sum;
+}
+
+/* C[i,j] = alpha * sum + beta * C[i,j]; C is not read when beta is 0. */
+static inline void update(const struct product *p, int64_t i, int64_t j, REAL sum) {
+    REAL *c = &p->c[i * p->c_row + j * p->c_col];
+    *c = p->beta == 0 ? p->alpha * sum : p->alpha * sum + p->beta * *c;
+}
+
+#define FOR_EACH_ELEMENT(p, i, j)                                                                  \
+    for (int64_t j = 0; j < (p).n; ++j)                                                            \
+        for (int64_t i = 0; i < (p).m; ++i)
+
+/* The whole product, done right. */
+static inline void honest(const struct product *p) {
+    FOR_EACH_ELEMENT(*p, i, j) { update(p, i, j, dot(p, i, j, p->k)); }
+}
+
+#endif

@@ -1,0 +1,438 @@
+"""gemm, C = alpha op(A) op(B) + beta C: its inputs, an independent oracle, its error bound.
+
+Problem.dims     m, n, k
+Problem.options  layout ("col" | "row"), ta, tb (0 | 1), alpha, beta (numbers or their text),
+                 variant (-1: the library chooses),
+                 lda_pad, ldb_pad, ldc_pad (elements a leading dimension is longer than it must be)
+
+The oracle sums in the next wider type (f32 in float64, f64 in the 64-bit significand of long double) with NumPy's own
+loops and never calls a BLAS, so that it stays independent of what it judges, a preloaded library included.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tensorop.model.call import Access, Buffer, Call, Placement
+from tensorop.model.case import Case, cover
+from tensorop.model.matrix import DTYPES, Array, Matrix, poison
+from tensorop.model.point import Value
+from tensorop.model.problem import Problem
+from tensorop.model.trial import Kind
+from tensorop.model.verdict import Judgement
+
+WIDER: dict[str, type[np.floating[Any]]] = {"f32": np.float64, "f64": np.longdouble}
+LAYOUTS = {"row": 101, "col": 102}
+DISTRIBUTIONS = ("normal", "integer", "wide", "special")
+
+assert np.finfo(np.longdouble).nmant >= 63, "the f64 oracle needs a long double with 64 bits of significand"
+
+
+@dataclass(frozen=True)
+class Product:
+    """A problem, read once."""
+
+    m: int
+    n: int
+    k: int
+    dtype: str
+    layout: str
+    ta: bool
+    tb: bool
+    alpha: float
+    beta: float
+    variant: int
+    a: Matrix
+    b: Matrix
+    c: Matrix
+
+    @property
+    def shapes(self) -> tuple[tuple[int, int], ...]:
+        return self.a.shape, self.b.shape, self.c.shape
+
+
+def product(problem: Problem) -> Product:
+    """Raises ValueError for a layout other than row or col and for negative dimensions."""
+    m, n, k = (int(problem.dims[name]) for name in ("m", "n", "k"))
+    options = problem.options
+    layout = str(options.get("layout", "col"))
+    if layout not in LAYOUTS:
+        raise ValueError(f"gemm: layout is 'row' or 'col', not '{layout}'")
+    if min(m, n, k) < 0:
+        raise ValueError(f"gemm: dimensions are not negative: {m}x{n}x{k}")
+    ta, tb = bool(int(options.get("ta", 0))), bool(int(options.get("tb", 0)))
+    kind = DTYPES[problem.dtype]
+    return Product(
+        m, n, k, problem.dtype, layout, ta, tb,
+        alpha=float(kind(options.get("alpha", 1))),
+        beta=float(kind(options.get("beta", 0))),
+        variant=int(options.get("variant", -1)),
+        a=Matrix.of(m, k, layout, ta, int(options.get("lda_pad", 0))),
+        b=Matrix.of(k, n, layout, tb, int(options.get("ldb_pad", 0))),
+        c=Matrix.of(m, n, layout, False, int(options.get("ldc_pad", 0))),
+    )  # fmt: skip
+
+
+def work(problem: Problem) -> float:
+    """Floating-point operations: 2 m n k."""
+    m, n, k = (int(problem.dims[name]) for name in ("m", "n", "k"))
+    return 2.0 * m * n * k
+
+
+def traffic(problem: Problem) -> float:
+    """The least bytes that must move: A and B read once, C written once, and read once unless beta is 0."""
+    p = product(problem)
+    elements = p.m * p.k + p.k * p.n + p.m * p.n * (1 if p.beta == 0 else 2)
+    return float(elements * np.dtype(DTYPES[p.dtype]).itemsize)
+
+
+def problems(
+    shapes: Iterable[Sequence[int]], dtype: str, options: Mapping[str, Value] | None = None
+) -> tuple[Problem, ...]:
+    """One problem a shape (m, n, k)."""
+    return tuple(Problem.of("gemm", dtype, {"m": int(m), "n": int(n), "k": int(k)}, options) for m, n, k in shapes)
+
+
+def call(
+    problem: Problem,
+    rng: np.random.Generator,
+    distribution: str = "normal",
+    placement: Placement = Placement.END,
+) -> Call:
+    """A call with random inputs.
+
+    normal   N(0, 1)
+    integer  whole numbers in [-4, 4]: every order of summation gives the same bits
+    wide     rows, columns and steps of k scaled by powers of two, the second half of k cancelling the first
+    special  N(0, 1) with NaN, both infinities, -0 and a row of denormals
+
+    What BLAS says is not read holds NaN: C when beta is 0, A and B when alpha is 0, the gaps of leading dimensions
+    (NaN with random payloads, so that a gap rewritten shows too).
+    """
+    p = product(problem)
+    a, b, c = _matrices(p, rng, distribution)
+    if p.alpha == 0:
+        a, b = poison(p.dtype, a.size, rng).reshape(a.shape), poison(p.dtype, b.size, rng).reshape(b.shape)
+    if p.beta == 0:
+        c = poison(p.dtype, c.size, rng).reshape(c.shape)
+    return Call(
+        dims=(p.m, p.n, p.k),
+        lds=(p.a.ld, p.b.ld, p.c.ld),
+        scalars=(p.alpha, p.beta),
+        flags=(LAYOUTS[p.layout], int(p.ta), int(p.tb), p.variant),
+        buffers=(
+            Buffer("A", Access.IN, p.a.store(a, p.dtype, rng)),
+            Buffer("B", Access.IN, p.b.store(b, p.dtype, rng)),
+            Buffer("C", Access.INOUT, p.c.store(c, p.dtype, rng)),
+        ),
+        placement=placement,
+    )
+
+
+def _matrices(p: Product, rng: np.random.Generator, distribution: str) -> tuple[Array, Array, Array]:
+    if distribution == "integer":
+        return tuple(rng.integers(-4, 5, shape).astype(np.float64) for shape in p.shapes)  # type: ignore[return-value]
+    a, b, c = (rng.standard_normal(shape) for shape in p.shapes)
+    if distribution == "wide":
+        _widen(p, a, b, c, rng)
+    elif distribution == "special":
+        _sprinkle(p, a, b, c, rng)
+    elif distribution != "normal":
+        raise ValueError(f"gemm: inputs are one of {', '.join(DISTRIBUTIONS)}, not '{distribution}'")
+    return a, b, c
+
+
+def _widen(p: Product, a: Array, b: Array, c: Array, rng: np.random.Generator) -> None:
+    half = p.k // 2
+    a[:, half : 2 * half] = a[:, :half]
+    b[half : 2 * half] = -b[:half] * (1 + 1e-3 * rng.standard_normal((half, p.n)))
+    reach = 18 if p.dtype == "f32" else 150
+    rows, columns, steps = (np.exp2(rng.integers(-reach, reach + 1, count)) for count in (p.m, p.n, p.k))
+    a *= rows[:, None] * steps
+    b *= columns / steps[:, None]
+    c *= rows[:, None] * columns
+
+
+def _sprinkle(p: Product, a: Array, b: Array, c: Array, rng: np.random.Generator) -> None:
+    """Each kind of special value in a row or column of its own, as far as there are rows and columns."""
+    rows, columns = rng.permutation(p.m), rng.permutation(p.n)
+    denormal = float(np.finfo(DTYPES[p.dtype]).tiny) / 64
+    if p.k and p.m:
+        steps = rng.integers(0, p.k, 4)
+        kinds = rng.permutation(4)  # of few rows, each kind must get its chance
+        for row, which in zip(rows, kinds, strict=False):
+            if which == 0:
+                a[row, steps[0]] = np.nan
+            elif which == 1:
+                a[row, steps[1]] = rng.choice([np.inf, -np.inf])
+            elif which == 2:
+                a[row] *= denormal
+                c[row] *= denormal
+            else:
+                a[row, steps[3]] = -0.0
+    if p.k and p.n:
+        steps = rng.integers(0, p.k, 3)
+        values = rng.permutation([np.nan, np.inf, -0.0])
+        for column, step, value in zip(columns[1:], steps, values, strict=False):
+            b[step, column] = value
+    if p.m and p.n:
+        c[rng.integers(p.m), rng.integers(p.n)] = rng.choice([np.nan, np.inf, -np.inf, -0.0])
+
+
+def oracle(problem: Problem, given: Call) -> tuple[Array, Array]:
+    """What C must be, in the wider type, and how far from it an element may lie (0: it must be exact).
+
+    The bound is gamma_{k+2} (|alpha| |A||B| + |beta||C|), gamma_n = n u / (1 - n u), with no factor before it:
+    Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed., section 3.5, |C - C^| <= gamma_k |A||B| for any
+    order of summation, with or without FMA; two more roundings for alpha and beta, whichever is applied first. Added
+    are underflow (section 2.4; a denormal an operation) and the oracle's own error, its gamma in the wider type.
+    """
+    p = product(problem)
+    wider = WIDER[p.dtype]
+    info, own = np.finfo(DTYPES[p.dtype]), np.finfo(wider)
+    a, b, c = (matrix.view(buffer.data) for matrix, buffer in zip((p.a, p.b, p.c), given.buffers, strict=True))
+    with np.errstate(all="ignore"):
+        exact: Array = np.zeros((p.m, p.n), wider)
+        size = np.zeros((p.m, p.n))
+        underflow = np.full((p.m, p.n), 2.0)
+        whole = True
+        if p.alpha != 0 and p.k:
+            exact = exact + wider(p.alpha) * np.einsum("ik,kj->ij", a.astype(wider), b.astype(wider))
+            a64, b64 = np.abs(a.astype(np.float64)), np.abs(b.astype(np.float64))
+            size = size + abs(p.alpha) * np.einsum("ik,kj->ij", a64, b64)
+            underflow = underflow + (abs(p.alpha) + 1) * p.k + a64.sum(axis=1)[:, None] + b64.sum(axis=0)
+            whole = _whole(a) and _whole(b) and p.alpha.is_integer()
+        if p.beta != 0:
+            exact = exact + wider(p.beta) * c.astype(wider)
+            size = size + abs(p.beta) * np.abs(c.astype(np.float64))
+            whole = whole and _whole(c) and p.beta.is_integer()
+        if whole and float(size.max(initial=0.0)) < 2.0**info.nmant:
+            return exact, np.zeros((p.m, p.n))
+        u, v, count = float(info.eps) / 2, float(own.eps) / 2, p.k + 2
+        gamma = count * u / (1 - count * u) + count * v / (1 - count * v)
+        return exact, gamma * size + underflow * float(info.smallest_subnormal)
+
+
+def _whole(x: Array) -> bool:
+    return bool(np.all(x == np.rint(x)) and np.all(np.isfinite(x)))
+
+
+def judge(problem: Problem, given: Call, outputs: Mapping[str, NDArray[np.generic]]) -> Judgement:
+    """Compares C, element by element, with the oracle, and its gaps, bit by bit, with what they held before.
+
+    Where the oracle has NaN or an infinity, C must have the same; the sign of a zero is free.
+    """
+    p = product(problem)
+    before = given.buffers[2].data
+    after = outputs.get("C")
+    if after is None or after.size != before.size or after.dtype != before.dtype:
+        return Judgement(Kind.WRONG, "verify", f"{problem.label}: C did not come back whole", worst=np.inf)
+    if not p.c.size:
+        return Judgement(Kind.OK, "verify")
+    touched = p.c.touched(before, after)
+    if touched.size:
+        line, column = divmod(int(touched[0]), p.c.ld)
+        where = f"{column - p.c.inner + 1} past the end of line {line} of C ({touched.size} gap elements in all)"
+        return Judgement(
+            Kind.WRONG, "verify", f"{problem.label}: the gap of ldc={p.c.ld} was written, {where}", worst=np.inf
+        )
+    want, bound = oracle(problem, given)
+    got = p.c.view(after)
+    with np.errstate(all="ignore"):
+        error = np.abs(got.astype(want.dtype) - want).astype(np.float64)
+        ratio = np.where(error == 0, 0.0, error / bound)
+        finite = np.isfinite(want)
+        same = (np.isnan(want) & np.isnan(got)) | (want == got)
+        ratio = np.where(finite, np.where(np.isnan(ratio), np.inf, ratio), np.where(same, 0.0, np.inf))
+    worst = float(ratio.max())
+    if worst <= 1:
+        return Judgement(Kind.OK, "verify", worst=worst)
+    wrong = np.argwhere(ratio > 1)
+    i, j = (int(x) for x in wrong[0])
+    allowed = f"{bound[i, j]:.3g} allowed" if finite[i, j] and bound[i, j] else "must be exact"
+    message = (
+        f"{problem.label}: C[{i},{j}] is {float(got[i, j])!r}, should be {float(want[i, j])!r} "
+        f"(error {error[i, j]:.3g}, {allowed}; "
+        f"{len(wrong)} of {want.size} elements wrong, {len(wrong) / want.size:.1%})"
+    )
+    return Judgement(Kind.WRONG, "verify", message, worst=worst)
+
+
+# --- the grids ----------------------------------------------------------------------------------------------------
+
+# A coefficient's classes; the fourth is any other number, whole where the inputs are, so that the result stays exact.
+OTHER = {"integer": {"alpha": "3", "beta": "-2"}}
+OTHER_DEFAULT = {"alpha": "0.7", "beta": "-1.3"}
+COEFFICIENTS = ("0", "1", "-1", "other")
+
+
+def quick_grid(dtype: str, tile: Mapping[str, int], rng: np.random.Generator) -> tuple[Case, ...]:
+    """About 40 small calls for every candidate: sizes around the tile and all else in pairs, squares, empty sizes.
+
+    tile: mr, nr and, where the k loop is unrolled, ku; all in elements at the VLEN in question.
+    """
+    mr, nr, ku = _tile(tile)
+    factors: dict[str, Sequence[Value]] = {
+        "m": _distinct(1, mr - 1, mr, mr + 2, 2 * mr + 3),
+        "n": _distinct(1, nr - 1, nr, nr + 2, 2 * nr + 3),
+        "k": _distinct(1, ku + 1, 2 * ku + 3, 17),
+        **_layouts(),
+        "alpha": COEFFICIENTS[1:],  # alpha = 0 computes nothing, so it must not use up a pair
+        "beta": COEFFICIENTS,
+    }
+    covered = [_case(dtype, point) for point in cover(factors, rng)]
+    shape: dict[str, Value] = {"m": mr + 1, "n": nr + 1, "k": ku + 1}
+    nothing = [{**shape, "alpha": "0", "beta": beta} for beta in COEFFICIENTS]
+    nothing += [{**shape, "k": 0, "beta": beta} for beta in ("0", "other")]
+    nothing += [{**shape, "m": 0, "beta": "0"}, {**shape, "n": 0, "beta": "1"}]
+    return (
+        *covered,
+        *_squares(dtype, nr + 1, ("col" if rng.integers(2) else "row",), rng),
+        *_empty(dtype, nothing, rng),
+    )
+
+
+def full_grid(
+    dtype: str, tile: Mapping[str, int], blocking: Mapping[str, int], rng: np.random.Generator
+) -> tuple[Case, ...]:
+    """Everything, for the winner.
+
+    All transposes x layouts x alpha x beta at three random sizes each; all pairs of sizes from 1 to past the third tile
+    (primes included); one past mc, kc and nc, alone and by twos with the third dimension small, in both layouts and for
+    each variant of the dispatch table; squares (which hide a transpose from every other check); empty sizes.
+    tile: as in quick_grid; blocking: mc, kc, nc and variants (how many can be forced).
+    """
+    mr, nr, ku = _tile(tile)
+    ms = _distinct(1, 2, 3, mr - 1, mr, mr + 1, mr + 2, mr + 3, 2 * mr - 1, 2 * mr + 1, 3 * mr + 2, 13, 31)
+    ns = _distinct(1, 2, 3, nr - 1, nr, nr + 1, nr + 2, nr + 3, 2 * nr - 1, 2 * nr + 1, 3 * nr + 2, 13, 31)
+    ks = _distinct(1, 2, 3, 4, 5, 7, 8, ku - 1, ku, ku + 1, 2 * ku + 1, 16, 17, 31, 64)
+    layouts = _layouts()
+    variants: tuple[Value, ...] = (-1, *range(blocking.get("variants", 0)))
+
+    def pick(values: Sequence[Value]) -> Value:
+        return values[int(rng.integers(len(values)))]
+
+    cases = []
+    for layout in layouts["layout"]:
+        for ta in (0, 1):
+            for tb in (0, 1):
+                for alpha in COEFFICIENTS:
+                    for beta in COEFFICIENTS:
+                        for _ in range(1 if alpha == "0" else 3):
+                            values = {name: pick(options) for name, options in layouts.items()}
+                            values |= {"m": pick(ms), "n": pick(ns), "k": pick(ks), "variant": pick(variants)}
+                            values |= {"layout": layout, "ta": ta, "tb": tb, "alpha": alpha, "beta": beta}
+                            cases.append(_case(dtype, values))
+    pairs = {"m": ms, "n": ns, "k": ks, **layouts, "alpha": COEFFICIENTS[1:], "beta": COEFFICIENTS, "variant": variants}
+    cases += [_case(dtype, point) for point in cover(pairs, rng)]
+    for variant in variants:
+        for m, n, k in _beyond_blocks(tile, blocking):
+            for layout in ("col", "row"):
+                values = {name: pick(options) for name, options in layouts.items()}
+                values |= {"layout": layout, "alpha": pick(COEFFICIENTS[1:]), "beta": pick(COEFFICIENTS)}
+                cases.append(_case(dtype, {**values, "m": m, "n": n, "k": k, "variant": variant}))
+    cases += _squares(dtype, nr + 1, ("col", "row"), rng) + _squares(dtype, mr + 1, ("col", "row"), rng)
+    empty: list[dict[str, Value]] = [
+        {"m": m, "n": n, "k": k, "alpha": alpha, "beta": beta}
+        for m, n, k in ((0, nr, ku), (mr, 0, ku), (mr + 1, nr + 1, 0), (0, 0, 0))
+        for alpha in COEFFICIENTS
+        for beta in COEFFICIENTS
+    ]
+    return (*cases, *_empty(dtype, empty, rng))
+
+
+def _tile(tile: Mapping[str, int]) -> tuple[int, int, int]:
+    return tile["mr"], tile["nr"], max(2, tile.get("ku", 4))
+
+
+def _distinct(*sizes: int) -> tuple[Value, ...]:
+    return tuple(dict.fromkeys(size for size in sizes if size > 0))
+
+
+def _layouts() -> dict[str, tuple[Value, ...]]:
+    return {
+        "layout": ("col", "row"),
+        "ta": (0, 1),
+        "tb": (0, 1),
+        "lda_pad": (0, 3),
+        "ldb_pad": (0, 5),
+        "ldc_pad": (0, 1),
+        "placement": tuple(p.value for p in Placement),
+        "distribution": DISTRIBUTIONS,
+    }
+
+
+def _beyond_blocks(tile: Mapping[str, int], blocking: Mapping[str, int]) -> list[tuple[int, int, int]]:
+    """Shapes that reach a second panel of each loop, of each two, in either orientation; none above 12 Mflop."""
+    mr, nr, _ = _tile(tile)
+    mc, kc, nc = blocking["mc"], blocking["kc"], blocking["nc"]
+    shapes = [
+        (mc + 1, nr + 1, 5),
+        (mr + 1, nc + 1, 5),
+        (mr + 1, nr + 1, kc - 1),
+        (mr + 1, nr + 1, kc),
+        (mr + 1, nr + 1, kc + 1),
+        (mr + 1, nr + 1, 2 * kc + 1),
+        (mc + 1, 2, kc + 1),
+        (2, nc + 1, kc + 1),
+        (mc + mr + 1, nc + nr + 1, 2),
+    ]
+    both = dict.fromkeys(shape for m, n, k in shapes for shape in ((m, n, k), (n, m, k)))
+    return [(m, n, k) for m, n, k in both if 2 * m * n * k <= 12_000_000 and k > 0]
+
+
+def _squares(dtype: str, size: int, layouts: Sequence[str], rng: np.random.Generator) -> list[Case]:
+    """m = n = k, all transposes: a transpose taken for the other stays inside its buffers here."""
+    return [
+        _case(
+            dtype,
+            {
+                **{name: options[int(rng.integers(len(options)))] for name, options in _layouts().items()},
+                "m": size,
+                "n": size,
+                "k": size,
+                "layout": layout,
+                "ta": ta,
+                "tb": tb,
+                "alpha": "1",
+                "beta": "0",
+                "distribution": "integer",
+            },
+        )
+        for layout in layouts
+        for ta in (0, 1)
+        for tb in (0, 1)
+    ]
+
+
+def _empty(dtype: str, cases: Sequence[Mapping[str, Value]], rng: np.random.Generator) -> list[Case]:
+    """Cases in which nothing is multiplied; layouts and gaps vary, inputs are normal."""
+    layouts = _layouts()
+    return [
+        _case(
+            dtype,
+            {
+                **{name: options[int(rng.integers(len(options)))] for name, options in layouts.items()},
+                "distribution": "normal",
+                **values,
+            },
+        )
+        for values in cases
+    ]
+
+
+def _case(dtype: str, values: Mapping[str, Value]) -> Case:
+    distribution = str(values["distribution"])
+    options = {
+        name: value for name, value in values.items() if name not in ("m", "n", "k", "placement", "distribution")
+    }
+    for name in ("alpha", "beta"):
+        if options.get(name) == "other":
+            options[name] = OTHER.get(distribution, OTHER_DEFAULT)[name]
+    problem = Problem.of("gemm", dtype, {name: values[name] for name in ("m", "n", "k")}, options)
+    return Case(problem, distribution, Placement(str(values["placement"])))

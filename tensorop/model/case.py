@@ -1,0 +1,59 @@
+"""One check of a grid: a problem, the kind of numbers in it, and where its buffers lie."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+
+from tensorop.model.call import Placement
+from tensorop.model.point import Point, Value
+from tensorop.model.problem import Problem
+
+
+@dataclass(frozen=True)
+class Case:
+    """`distribution` is one of the operator's names for a kind of input (normal, integer, wide, special)."""
+
+    problem: Problem
+    distribution: str = "normal"
+    placement: Placement = Placement.END
+
+    @property
+    def label(self) -> str:
+        return f"{self.problem.label}, {self.distribution} inputs, guard page at the {self.placement.value}"
+
+
+def cover(factors: Mapping[str, Sequence[Value]], rng: np.random.Generator) -> tuple[Point, ...]:
+    """Points in which every pair of values of two factors occurs at least once (pairwise testing).
+
+    Greedy, after AETG (Cohen et al., IEEE TSE 23(7), 1997): each point starts from a pair nobody has covered and
+    every other factor takes the value that covers most. About as many points as the two longest factors multiply to.
+    """
+    names = list(factors)
+    if len(names) < 2:
+        return tuple(Point.of({name: value}) for name in names for value in factors[name])
+    missing = {
+        (a, x, b, y): None for a, b in combinations(names, 2) for x in factors[a] for y in factors[b]
+    }  # a dict, not a set: its order is that of the factors, so equal seeds give equal grids
+    points: list[Point] = []
+    while missing:
+        a, x, b, y = next(iter(missing))
+        chosen: dict[str, Value] = {a: x, b: y}
+        rest = [name for name in names if name not in chosen]
+        for i in rng.permutation(len(rest)):
+            name = rest[i]
+            values = factors[name]
+            order = rng.permutation(len(values))
+            gains = [sum(_pair(names, name, values[j], *other) in missing for other in chosen.items()) for j in order]
+            chosen[name] = values[order[int(np.argmax(gains))]]
+        for c, d in combinations(names, 2):
+            missing.pop((c, chosen[c], d, chosen[d]), None)
+        points.append(Point.of(chosen))
+    return tuple(points)
+
+
+def _pair(names: list[str], a: str, x: Value, b: str, y: Value) -> tuple[str, Value, str, Value]:
+    return (a, x, b, y) if names.index(a) < names.index(b) else (b, y, a, x)

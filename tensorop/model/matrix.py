@@ -1,0 +1,78 @@
+"""A matrix in memory: leading dimension, transpose, and what lies in between."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+DTYPES: dict[str, type[np.floating[Any]]] = {"f32": np.float32, "f64": np.float64}
+BITS: dict[str, type[np.unsignedinteger[Any]]] = {"f32": np.uint32, "f64": np.uint64}
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """`outer` lines of `inner` elements, `ld` apart, with nothing after the last line."""
+
+    outer: int
+    inner: int
+    ld: int
+    transposed: bool  # the logical matrix is the transpose of (outer, inner)
+
+    @staticmethod
+    def of(rows: int, columns: int, layout: str, transpose: bool = False, pad: int = 0) -> Matrix:
+        """op(X) of rows x columns as BLAS stores it: X itself is columns x rows when `transpose`.
+
+        layout: "row" | "col"; pad: elements by which the leading dimension is longer than it must be.
+        """
+        stored_rows, stored_columns = (columns, rows) if transpose else (rows, columns)
+        by_column = layout == "col"
+        outer, inner = (stored_columns, stored_rows) if by_column else (stored_rows, stored_columns)
+        return Matrix(outer, inner, max(1, inner) + pad, transposed=by_column != transpose)
+
+    @property
+    def size(self) -> int:
+        """Elements of the storage."""
+        return (self.outer - 1) * self.ld + self.inner if self.outer and self.inner else 0
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns of the logical matrix."""
+        return (self.inner, self.outer) if self.transposed else (self.outer, self.inner)
+
+    def view(self, storage: Array) -> Array:
+        """The logical matrix within its storage; writes go through."""
+        if not self.size:
+            return np.zeros(self.shape, storage.dtype)
+        step = storage.itemsize
+        lines = np.lib.stride_tricks.as_strided(storage, (self.outer, self.inner), (self.ld * step, step))
+        return lines.T if self.transposed else lines
+
+    def store(self, values: Array, dtype: str, rng: np.random.Generator) -> Array:
+        """Storage that holds `values` (logical shape), with poison in the gaps."""
+        storage = poison(dtype, self.size, rng)
+        self.view(storage)[...] = values.astype(DTYPES[dtype])
+        return storage
+
+    def touched(self, before: Array, after: Array) -> Array:
+        """Indices into the storage of gap elements whose bits differ."""
+        gap = np.ones(before.size, bool)
+        self.view(gap)[...] = False
+        return np.flatnonzero(gap & (_bits(before) != _bits(after)))
+
+
+def poison(dtype: str, size: int, rng: np.random.Generator) -> Array:
+    """Quiet NaNs with random signs and payloads."""
+    info, bits = np.finfo(DTYPES[dtype]), BITS[dtype]
+    quiet = ((1 << info.nexp) - 1) << info.nmant | 1 << (info.nmant - 1)
+    pattern = rng.integers(0, np.iinfo(bits).max, size, dtype=bits, endpoint=True)
+    storage: Array = (pattern | bits(quiet)).view(DTYPES[dtype])
+    return storage
+
+
+def _bits(storage: Array) -> Array:
+    return storage.view(f"u{storage.itemsize}")

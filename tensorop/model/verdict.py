@@ -1,0 +1,78 @@
+"""What verification says: of one call, of a grid on one target, of a negative control."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass
+
+import numpy as np
+
+from tensorop.model.trial import Kind, Outcome
+
+
+@dataclass(frozen=True)
+class Judgement(Outcome):
+    """The outcome of one call, with how near it came. `worst`: largest error over its bound; <= 1 passes.
+
+    An output that must be exact and is not, or that is NaN where a number is due, counts as infinity.
+    """
+
+    worst: float = 0.0
+
+
+@dataclass(frozen=True)
+class Seed:
+    """The public seed of a run with a secret drawn from the OS, so that no candidate can know its inputs.
+
+    Recorded as `public:secret` (hexadecimal): `Seed.parse` replays the very same calls.
+    """
+
+    public: int
+    secret: int
+
+    @staticmethod
+    def draw(public: int = 0) -> Seed:
+        return Seed(public, secrets.randbits(128))
+
+    @staticmethod
+    def parse(text: str) -> Seed:
+        public, secret = text.split(":")
+        return Seed(int(public), int(secret, 16))
+
+    def __str__(self) -> str:
+        return f"{self.public}:{self.secret:032x}"
+
+    def stream(self, *path: int) -> np.random.Generator:
+        """An independent generator for each path, e.g. (VLEN, number of the case)."""
+        return np.random.default_rng(np.random.SeedSequence([abs(self.public), self.secret, *path]))
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A grid on one target. `vlen` in bits, 0 where the target has one width only; `worst` as in Judgement."""
+
+    outcome: Outcome
+    vlen: int
+    cases: int
+    seed: str
+    worst: float = 0.0
+    threads: int = 1
+
+    @property
+    def ok(self) -> bool:
+        return self.outcome.ok
+
+
+@dataclass(frozen=True)
+class ControlResult:
+    """A known-bad kernel and how it was refused; an honest one has `expected == (Kind.OK,)`."""
+
+    name: str
+    dtype: str
+    fault: str
+    expected: tuple[Kind, ...]
+    outcome: Outcome
+
+    @property
+    def as_expected(self) -> bool:
+        return self.outcome.kind in self.expected
