@@ -44,11 +44,11 @@ $(VENV)/.pip: $(BIN)/pip
 	@touch $@
 
 $(VENV)/.installed: $(VENV)/.pip pyproject.toml
-	$(BIN)/python -m pip install -q -e .
+	$(BIN)/python -m pip install -qq -e .
 	@touch $@
 
 $(VENV)/.installed-dev: $(VENV)/.pip pyproject.toml
-	$(BIN)/python -m pip install -q -e . --group dev
+	$(BIN)/python -m pip install -qq -e . --group dev
 	@touch $@ $(VENV)/.installed
 
 $(VENV)/.test-packages: Makefile | $(VENV)/.pip
