@@ -44,6 +44,7 @@ class Platform:
     registers: int  # architectural vector registers
     vlens: tuple[int, ...]  # VLENs (bits) it is tuned and reported at; one entry for fixed-width ISAs
     verify_vlens: tuple[int, ...]  # VLENs its winners must pass
+    fixed_vlen: int | None  # kernels may rely on this VLEN at least; None: they ask at run time
     requires: tuple[str, ...]  # CPU flags as in /proc/cpuinfo, for native runs
     compiler: Compiler
     runner: str  # native | qemu

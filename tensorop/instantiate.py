@@ -1,0 +1,92 @@
+"""Describe, choose, instantiate: a draft at a point becomes the C of a candidate."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from tensorop import __version__, render
+from tensorop.model.expression import evaluate
+from tensorop.model.kernel import Draft, Source
+from tensorop.model.operator import Operator
+from tensorop.model.platform import Platform
+from tensorop.model.point import Point
+from tensorop.model.primitive import Vocabulary
+from tensorop.specs import primitives
+
+BYTES = {"f32": 4, "f64": 8}
+
+
+def facts(platform: Platform, dtype: str, chosen: Mapping[str, Any], plugins: tuple[Path, ...] = ()) -> dict[str, int]:
+    """What constraints may name beside tunables: registers, lanes (smallest VLEN), size, l1, l2, l3, settings.
+
+    Cache sizes are one core's share in bytes; a level that is absent repeats the one below.
+    """
+    settings = {key: int(chosen.get(key, options[0])) for key, options in primitives.settings(platform, plugins).items()}
+    levels: dict[str, int] = {}
+    last = 32 << 10
+    for level in ("l1", "l2", "l3"):
+        cache = platform.caches.get(level)
+        last = max(cache.size // cache.shared_by, last) if cache else last
+        levels[level] = last
+    return {
+        "lmul": 1,
+        **settings,
+        **levels,
+        "registers": platform.registers,
+        "size": BYTES[dtype],
+        "lanes": primitives.lanes_at(platform, dtype, settings, platform.vlens[0], plugins),
+    }
+
+
+def defaults(operator: Operator, platform: Platform, dtype: str, point: Point, plugins: tuple[Path, ...] = ()) -> Point:
+    """The point with the blocking's defaults for what it leaves open."""
+    values = {**facts(platform, dtype, point, plugins), **point}
+    filled = {name: evaluate(text, values) for name, text in operator.defaults.items() if name not in point}
+    return Point.of({**filled, **point})
+
+
+def vocabulary(platform: Platform, dtype: str, point: Point, plugins: tuple[Path, ...] = ()) -> Vocabulary:
+    """The platform's words at the settings a point chose."""
+    known = primitives.settings(platform, plugins)
+    return primitives.vocabulary(platform, dtype, {k: int(point[k]) for k in known if k in point}, plugins)
+
+
+def context(
+    operator: Operator, platform: Platform, draft: Draft, point: Point, dtype: str, plugins: tuple[Path, ...] = ()
+) -> dict[str, Any]:
+    """The names an operator's templates see."""
+    words = vocabulary(platform, dtype, point, plugins)
+    full = defaults(operator, platform, dtype, point, plugins)
+    return {
+        **{key: value for key, value in facts(platform, dtype, point, plugins).items() if key != "lanes"},
+        **dict(full),
+        **render.words(words),
+        "element": words.element,
+        "vector": words.vector,
+        "predicate": words.predicate,
+        "lanes": words.lanes,
+        "masked": words.masked,
+        "headers": words.headers,
+        "support": words.support,
+        "dtype": dtype,
+        "draft": {"name": draft.name, "strategy": draft.strategy, "author": draft.author, "reads": dict(draft.reads)},
+        "point": str(full),
+        "platform_name": platform.name,
+        "tool_version": __version__,
+        "primitive_sets": ", ".join(sorted(set(words.sources.values()))),
+    }
+
+
+def candidate(
+    operator: Operator, platform: Platform, draft: Draft, point: Point, dtype: str, plugins: tuple[Path, ...] = ()
+) -> Source:
+    """The C of a candidate behind the harness: entry 0 the operator, entry 1 its micro-kernel alone.
+
+    Raises render.RenderError when the template is wrong at this point.
+    """
+    env = render.environment(operator.folder, {"draft": draft.text})
+    names = {"ident": "k0", "prefix": dtype, **context(operator, platform, draft, point, dtype, plugins)}
+    text = render.text(env, "candidate.c.j2", names)
+    return Source((("candidate.c", text),))

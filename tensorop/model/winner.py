@@ -1,0 +1,43 @@
+"""What a search found and a library is made of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tensorop.model.kernel import Draft
+from tensorop.model.point import Point
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One way through the operator: a draft at a point that binds its tunables and the blocking's."""
+
+    draft: Draft
+    point: Point
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """The end of a dispatch tree: which variant."""
+
+    variant: int
+
+
+@dataclass(frozen=True)
+class Split:
+    """feature <= threshold: low, else high. Features are the operator's dispatch features, by name."""
+
+    feature: str
+    threshold: int
+    low: Leaf | Split
+    high: Leaf | Split
+
+
+@dataclass(frozen=True)
+class Winners:
+    """One dtype of a library: its variants and the tree that chooses among them by shape."""
+
+    dtype: str
+    variants: tuple[Variant, ...]
+    tree: Leaf | Split
+    regret: float = 0.0  # geomean over the measured problems of (chosen cost / best variant's cost) - 1

@@ -1,0 +1,32 @@
+"""Finds plug-ins by file name: the user's folders first, then the shipped ones."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tensorop.errors import unknown_name
+from tensorop.paths import plugin_dirs
+
+_SUFFIX = {"platforms": ".yaml", "primitives": ".yaml", "templates": "", "tuners": ".py"}
+_SINGULAR = {"platforms": "platform", "primitives": "primitive set", "templates": "operator", "tuners": "tuner"}
+
+
+def names(kind: str, plugins: tuple[Path, ...] = ()) -> tuple[str, ...]:
+    """All names of a kind, sorted."""
+    found: set[str] = set()
+    for folder in plugin_dirs(kind, plugins):
+        if kind == "templates":
+            found |= {p.name for p in folder.iterdir() if (p / "operator.yaml").is_file()}
+        else:
+            found |= {p.stem for p in folder.glob(f"*{_SUFFIX[kind]}") if not p.name.startswith("_")}
+    return tuple(sorted(found))
+
+
+def find(kind: str, name: str, plugins: tuple[Path, ...] = ()) -> Path:
+    """The file (or, for an operator, the folder) behind a name; raises UsageError with the nearest names."""
+    if "/" not in name and name not in ("", ".", ".."):
+        for folder in plugin_dirs(kind, plugins):
+            path = folder / f"{name}{_SUFFIX[kind]}"
+            if path.is_file() or (kind == "templates" and (path / "operator.yaml").is_file()):
+                return path
+    raise unknown_name(_SINGULAR[kind], name, names(kind, plugins))

@@ -1,0 +1,81 @@
+"""The schema of templates/<op>/operator.yaml, and the loading of its reference.py by path."""
+
+from __future__ import annotations
+
+import importlib.util
+from functools import lru_cache
+from pathlib import Path
+from types import ModuleType
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from tensorop.errors import SpecError
+from tensorop.model.kernel import Constraint
+from tensorop.model.operator import Operator, Tunables
+from tensorop.specs import catalog, yamlfile
+
+
+class _Record(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class ConstraintSpec(_Record):
+    must: str
+    reason: str
+
+
+class TunablesSpec(_Record):
+    tunables: dict[str, tuple[int | str, ...]] = Field(strict=False)
+    constraints: tuple[ConstraintSpec, ...] = Field(default=(), strict=False)
+
+
+class OperatorSpec(_Record):
+    """A whole file."""
+
+    schema_: Literal[1] = Field(alias="schema")
+    name: str
+    description: str
+    dims: tuple[str, ...] = Field(min_length=1, strict=False)
+    dtypes: tuple[str, ...] = Field(min_length=1, strict=False)
+    api: str
+    features: dict[str, str]
+    micro: dict[str, str | int]
+    defaults: dict[str, str]
+    blocking: TunablesSpec
+    suites: dict[str, tuple[tuple[int, ...], ...]] = Field(strict=False)
+
+
+def load(name: str, plugins: tuple[Path, ...] = ()) -> Operator:
+    """An operator by name; raises UsageError for an unknown one, SpecError for a broken folder."""
+    folder = catalog.find("templates", name, plugins)
+    path = folder / "operator.yaml"
+    spec = yamlfile.validate(OperatorSpec, yamlfile.read(path), str(path))
+    if spec.name != name:
+        raise SpecError(f"{path}: key 'name': expected '{name}' as the folder is called, got '{spec.name}'")
+    return Operator(
+        name=spec.name,
+        description=spec.description,
+        folder=folder,
+        dims=spec.dims,
+        dtypes=spec.dtypes,
+        features=spec.features,
+        micro={key: str(value) for key, value in spec.micro.items()},
+        blocking=Tunables(
+            spec.blocking.tunables, tuple(Constraint(c.must, c.reason) for c in spec.blocking.constraints)
+        ),
+        defaults=spec.defaults,
+        suites=spec.suites,
+        api=spec.api,
+        reference=_module(folder / "reference.py"),
+    )
+
+
+@lru_cache(maxsize=32)
+def _module(path: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(f"_tensorop_operator_{path.parent.name}", path)
+    if spec is None or spec.loader is None or not path.is_file():
+        raise SpecError(f"{path}: missing; an operator needs its oracle there")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
