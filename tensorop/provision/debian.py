@@ -6,6 +6,7 @@ the system; it checks the release's signature against Debian's keyring and every
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 from collections.abc import Callable, Iterable
@@ -123,6 +124,11 @@ def unpacker(names: Iterable[str], *, suite: str, architecture: str, doing: str,
                 (folder / merged).symlink_to(f"usr/{merged}")
 
     return fill
+
+
+def recipe(names: Iterable[str]) -> str:
+    """Eight characters that change with the list of packages, for the name of the entry they are unpacked into."""
+    return hashlib.sha256(" ".join(names).encode()).hexdigest()[:8]
 
 
 def version(folder: Path, package: str) -> str:

@@ -66,7 +66,8 @@ def system(arch: str) -> Path | None:
 
 def cached(arch: str) -> Path:
     """Where the unpacked one lies, whether or not it is there."""
-    return cache.entry_path("qemu", f"{SUITE}-{target(host_arch()).debian}") / f"qemu-{target(arch).arch}"
+    entry = f"{SUITE}-{target(host_arch()).debian}-{debian.recipe(PACKAGES)}"
+    return cache.entry_path("qemu", entry) / f"qemu-{target(arch).arch}"
 
 
 def qemu(arch: str, *, offline: bool | None = None) -> Path:

@@ -9,7 +9,8 @@ from tensorop.provision.targets import host_arch, target
 
 # Debian 13's glibc 2.41: scipy-openblas32 for riscv64 wants 2.38 and Debian 12 has no riscv64 at all.
 SUITE = "trixie"
-PACKAGES = ("libc6", "libgcc-s1")
+# zlib1g is for the libgfortran inside the older aarch64 wheels of OpenBLAS.
+PACKAGES = ("libc6", "libgcc-s1", "zlib1g")
 
 
 def command(arch: str) -> str:
@@ -19,7 +20,7 @@ def command(arch: str) -> str:
 
 def path(arch: str) -> Path:
     """Where it lies, whether or not it is there."""
-    return cache.entry_path("sysroot", f"{SUITE}-{target(arch).debian}")
+    return cache.entry_path("sysroot", f"{SUITE}-{target(arch).debian}-{debian.recipe(PACKAGES)}")
 
 
 def sysroot(arch: str, *, offline: bool | None = None) -> Path:
