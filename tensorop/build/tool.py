@@ -1,0 +1,58 @@
+"""One run of the compiler, linker or archiver, with a deadline and limits."""
+
+from __future__ import annotations
+
+import functools
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+from tensorop.build.cache import Made
+from tensorop.model.trial import Kind, Outcome
+from tensorop.provision import zig as provision_zig
+from tensorop.runners import process
+
+# A template expanded without end must not take the machine; clang 22 needs below 1 GiB for the largest real kernel.
+LIMITS = process.Limits(memory=6 << 30, file=512 << 20)
+_LOG = 4096
+
+
+@functools.cache
+def compiler_version() -> str:
+    """Names the compiler in keys and cards."""
+    return f"zig {provision_zig.zig_version()}"
+
+
+def cc(*words: str) -> tuple[str, ...]:
+    return (*provision_zig.zig_cc(), *words)
+
+
+def ar(*words: str) -> tuple[str, ...]:
+    return (str(provision_zig.zig()), "ar", *words)
+
+
+def run(argv: Sequence[str], folder: Path, *, timeout_s: float, doing: str) -> Made | Outcome:
+    """Runs a tool in `folder`; a failure is an Outcome (COMPILE or TIMEOUT) with the head of what it said."""
+    # zig keeps every object for ever in its local cache: a folder of this run's own goes away with it.
+    local = folder / ".zig"
+    try:
+        ended = process.run(
+            argv,
+            cwd=folder,
+            timeout_s=timeout_s,
+            environment=provision_zig.zig_environment(local=local),
+            limits=LIMITS,
+        )
+    finally:
+        shutil.rmtree(local, ignore_errors=True)
+    log = ended.stdout.decode(errors="replace") + ended.stderr
+    if ended.timed_out:
+        return Outcome(Kind.TIMEOUT, "build", f"{doing} did not end within {timeout_s:g} s", log[:_LOG])
+    if ended.status != 0:
+        return Outcome(Kind.COMPILE, "build", f"{doing} failed: {_first_error(log, ended.status)}", log[:_LOG])
+    return Made(tuple(argv), log[:_LOG])
+
+
+def _first_error(log: str, status: int) -> str:
+    lines = [line.strip() for line in log.splitlines() if line.strip()]
+    return next((line for line in lines if "error" in line), lines[0] if lines else f"status {status}")

@@ -1,0 +1,61 @@
+/* The functions under test: candidates linked in, or libraries bound by the operator's adapter. */
+#include "harness.h"
+
+#include <stdio.h>
+
+enum { ENTRIES = 16 };
+
+#ifdef TENSOROP_DLOPEN
+
+#include <dlfcn.h>
+
+static struct tensorop_bound bound[ENTRIES];
+
+int entry_bind(unsigned number, const char *const text[5], char *error, size_t error_size) {
+    if (number >= ENTRIES) {
+        snprintf(error, error_size, "more than %d libraries", ENTRIES);
+        return -1;
+    }
+    void *handle = dlopen(text[0], RTLD_NOW | RTLD_LOCAL);
+    if (!handle) {
+        snprintf(error, error_size, "%s", dlerror());
+        return -1;
+    }
+    if (tensorop_bind(&bound[number], text[1], text[2], text[3], text[4], dlsym, handle)) {
+        snprintf(error, error_size, "%s has no %s function for %s (prefix '%s', suffix '%s')", text[0],
+                 text[1], text[2], text[3], text[4]);
+        return -1;
+    }
+    return 0;
+}
+
+int entry_known(unsigned number) { return number < ENTRIES && bound[number].call; }
+
+void entry_call(unsigned number, const struct tensorop_call *call) {
+    bound[number].call(&bound[number], call);
+}
+
+#else
+
+#define CANDIDATE(n) __attribute__((weak)) void tensorop_candidate_##n(const struct tensorop_call *call)
+CANDIDATE(0);
+CANDIDATE(1);
+CANDIDATE(2);
+CANDIDATE(3);
+
+static const tensorop_entry candidate[] = {tensorop_candidate_0, tensorop_candidate_1,
+                                           tensorop_candidate_2, tensorop_candidate_3};
+
+int entry_bind(unsigned number, const char *const text[5], char *error, size_t error_size) {
+    (void)number, (void)text;
+    snprintf(error, error_size, "a static harness cannot load libraries");
+    return -1;
+}
+
+int entry_known(unsigned number) {
+    return number < sizeof candidate / sizeof *candidate && candidate[number];
+}
+
+void entry_call(unsigned number, const struct tensorop_call *call) { candidate[number](call); }
+
+#endif

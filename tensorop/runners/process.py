@@ -1,0 +1,203 @@
+"""A child process that is really gone afterwards: its own session, a deadline, limits, capped output."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import resource
+import selectors
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tensorop import errors
+
+_CHUNK = 1 << 18
+_HEAD, _TAIL = 32 << 10, 4 << 10
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a process may take: address space and file size in bytes, processor time in seconds."""
+
+    memory: int | None = 8 << 30
+    file: int | None = 1 << 30
+    cpu_s: int | None = None
+
+
+@dataclass(frozen=True)
+class Ended:
+    """status: exit status, or minus the signal's number. stdout: unless somebody consumed it. stderr: head and tail."""
+
+    status: int
+    timed_out: bool
+    stdout: bytes
+    stderr: str
+    seconds: float
+
+
+class _Capped:
+    """Keeps the head and the tail of a stream of any length."""
+
+    def __init__(self) -> None:
+        self.head = b""
+        self.tail = b""
+
+    def add(self, data: bytes) -> None:
+        room = _HEAD - len(self.head)
+        self.head += data[:room]
+        self.tail = (self.tail + data[room:])[-_TAIL:] if len(data) > room else self.tail
+
+    def text(self) -> str:
+        between = "\n...\n" if len(self.tail) == _TAIL else ""
+        return self.head.decode(errors="replace") + between + self.tail.decode(errors="replace")
+
+
+def run(
+    argv: Sequence[str],
+    *,
+    timeout_s: float,
+    stdin: Iterable[bytes | memoryview] = (),
+    consume: Callable[[bytes], bool] | None = None,
+    environment: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+    limits: Limits | None = None,
+    stdout_cap: int = 1 << 20,
+) -> Ended:
+    """Runs a command to its end; everything it started is killed with it.
+
+    consume: takes stdout as it comes and returns True to give the process another `timeout_s`; it may raise, which
+    ends the process. environment: all of it, None for this process's own. Safe to call from several threads.
+    Raises MissingTool when the program cannot be started.
+    """
+    begin = time.monotonic()
+    try:
+        child = subprocess.Popen(
+            list(argv),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=None if environment is None else dict(environment),
+            cwd=cwd,
+            start_new_session=True,
+        )
+    except OSError as e:
+        raise errors.MissingTool(f"cannot start {argv[0]}: {e.strerror}", hint="tensorop doctor") from e
+    try:
+        if limits is not None:
+            _limit(child.pid, limits)
+        out, err, timed_out = _talk(child, stdin, consume, timeout_s, stdout_cap)
+    finally:
+        # The leader is not reaped yet, so its number still names its group and nobody else's.
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(child.pid, signal.SIGKILL)
+        status = child.wait()
+        for pipe in (child.stdin, child.stdout, child.stderr):
+            with contextlib.suppress(OSError):
+                if pipe is not None:
+                    pipe.close()
+    return Ended(status, timed_out, bytes(out), err.text(), time.monotonic() - begin)
+
+
+def _limit(pid: int, limits: Limits) -> None:
+    wanted = {
+        resource.RLIMIT_CORE: 0,
+        resource.RLIMIT_AS: limits.memory,
+        resource.RLIMIT_FSIZE: limits.file,
+        resource.RLIMIT_CPU: limits.cpu_s,
+    }
+    for which, value in wanted.items():
+        if value is not None:
+            # it may have ended already, or stand under a lower hard limit
+            with contextlib.suppress(ProcessLookupError, ValueError, PermissionError):
+                resource.prlimit(pid, which, (value, value))
+
+
+def _talk(
+    child: subprocess.Popen[bytes],
+    stdin: Iterable[bytes | memoryview],
+    consume: Callable[[bytes], bool] | None,
+    timeout_s: float,
+    stdout_cap: int,
+) -> tuple[bytearray, _Capped, bool]:
+    """Feeds and reads a child until it has ended or its time is up."""
+    assert child.stdin and child.stdout and child.stderr
+    out, err = bytearray(), _Capped()
+    chunks = iter(stdin)
+    pending = memoryview(b"")
+    deadline = time.monotonic() + timeout_s
+    exited = os.pidfd_open(child.pid)
+    with selectors.DefaultSelector() as selector:
+        try:
+            for pipe in (child.stdin, child.stdout, child.stderr):
+                os.set_blocking(pipe.fileno(), False)
+            selector.register(child.stdin, selectors.EVENT_WRITE)
+            selector.register(child.stdout, selectors.EVENT_READ)
+            selector.register(child.stderr, selectors.EVENT_READ)
+            selector.register(exited, selectors.EVENT_READ)
+            running = True
+            while running:
+                left = deadline - time.monotonic()
+                if left <= 0:
+                    return out, err, True
+                ready = [key.fileobj for key, _ in selector.select(left)]
+                # What it wrote before it ended is in the pipes still: they are read once more, then it is over.
+                running = exited not in ready
+                if child.stdin in ready:
+                    pending, open_ = _feed(child.stdin.fileno(), chunks, pending)
+                    if not open_:
+                        selector.unregister(child.stdin)
+                        child.stdin.close()
+                while (child.stdout in ready or not running) and (data := _read(child.stdout.fileno())) is not None:
+                    if not data:
+                        with contextlib.suppress(KeyError):
+                            selector.unregister(child.stdout)
+                        break
+                    if consume is not None:
+                        if consume(data):
+                            deadline = time.monotonic() + timeout_s
+                    elif len(out) < stdout_cap:
+                        out += data
+                    if running:
+                        break
+                while (child.stderr in ready or not running) and (data := _read(child.stderr.fileno())) is not None:
+                    if not data:
+                        with contextlib.suppress(KeyError):
+                            selector.unregister(child.stderr)
+                        break
+                    err.add(data)
+                    if running:
+                        break
+        finally:
+            os.close(exited)
+    return out, err, False
+
+
+def _feed(
+    fd: int, chunks: Iterable[bytes | memoryview], pending: memoryview
+) -> tuple[memoryview, bool]:
+    """Writes what the pipe takes; what is left, and whether more may follow."""
+    try:
+        while True:
+            if not pending:
+                chunk = next(iter(chunks), None)
+                if chunk is None:
+                    return pending, False
+                pending = memoryview(chunk).cast("B")
+                continue
+            pending = pending[os.write(fd, pending[:_CHUNK]) :]
+    except BlockingIOError:
+        return pending, True
+    except BrokenPipeError:
+        return pending, False
+
+
+def _read(fd: int) -> bytes | None:
+    """A piece of a pipe, b"" at its end, None when it is empty for now."""
+    try:
+        return os.read(fd, _CHUNK)
+    except BlockingIOError:
+        return None

@@ -1,0 +1,182 @@
+"""Calls in a harness: one process for many, a fresh one after each that died, an outcome for each call."""
+
+from __future__ import annotations
+
+import secrets
+import signal as signals
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from tensorop import errors
+from tensorop.model.call import Reply
+from tensorop.model.trial import Kind, Outcome
+from tensorop.runners import process, protocol
+from tensorop.runners.base import Runner
+from tensorop.runners.protocol import Fault, Hello, Library, Parser, Raw, Request, Status
+
+_LOG = 4096
+_FAULTS = {
+    Fault.BEFORE: "touched memory before the start of buffer",
+    Fault.AFTER: "touched memory past the end of buffer",
+    Fault.READ_ONLY: "wrote to the input buffer",
+}
+
+
+@dataclass(frozen=True)
+class Guest:
+    """How the harness is started, beyond the program: everything that may change a figure is here.
+
+    vlen: bits; libraries: for the dynamic harness; environment: all the program finds; cpu: to stay on, -1 for any;
+    sandbox: allow only the system calls of a computation (not for threads); plugin_args: an emulator's instrumentation.
+    """
+
+    vlen: int | None = None
+    libraries: tuple[Library, ...] = ()
+    environment: tuple[tuple[str, str], ...] = ()
+    cpu: int = -1
+    sandbox: bool = True
+    plugin_args: tuple[str, ...] = ()
+    limits: process.Limits = process.Limits()
+
+
+def run(
+    runner: Runner,
+    program: Path,
+    requests: Sequence[Request],
+    *,
+    timeout_s: float = 20.0,
+    guest: Guest = Guest(),
+    give_up_after: int = 3,
+    where: str = "verify",
+) -> list[Reply]:
+    """A reply to each request, in order.
+
+    timeout_s: for the start and for each single call. A call that ends its process says so in its reply, and those after
+    it run in a fresh one, until `give_up_after` processes have died: the rest are then not run and share the last
+    outcome's kind. where: the stage written into outcomes.
+    Raises JobError when a library cannot be bound, MissingTool and BoardError as the runner does.
+    """
+    replies: list[Reply] = []
+    deaths = 0
+    while len(replies) < len(requests):
+        left = requests[len(replies) :]
+        parser, ended = _once(runner, program, left, timeout_s, guest)
+        replies += [_reply(raw, request, where) for raw, request in zip(parser.replies, left, strict=False)]
+        if len(parser.replies) == len(left):
+            break
+        if not parser.replies or parser.replies[-1].status is not Status.SIGNALLED:
+            replies.append(Reply(_death(runner, ended, where, timeout_s)))
+        deaths += 1
+        last = replies[-1].outcome
+        if last.kind is Kind.LOST or deaths >= give_up_after:
+            rest = Outcome(last.kind, where, f"not run after: {last.message}", last.log)
+            replies += [Reply(rest)] * (len(requests) - len(replies))
+    return replies
+
+
+def hello(runner: Runner, program: Path, *, timeout_s: float = 20.0, guest: Guest = Guest()) -> Hello | None:
+    """What a harness says of itself when nothing is asked of it; None when it does not start.
+
+    A `Hello` without `sandboxed` means that candidates run behind limits and the object gate alone.
+    """
+    parser, _ = _once(runner, program, (), timeout_s, guest)
+    return parser.hello
+
+
+def _once(
+    runner: Runner, program: Path, requests: Sequence[Request], timeout_s: float, guest: Guest
+) -> tuple[Parser, process.Ended]:
+    nonce = secrets.randbits(64)
+    parser = Parser(nonce, requests)
+    broken: list[str] = []
+
+    def stream() -> Iterator[bytes | memoryview]:
+        yield protocol.pack_start(nonce, cpu=guest.cpu, sandbox=guest.sandbox, libraries=guest.libraries)
+        for index, request in enumerate(requests):
+            yield from protocol.pack(request, index)
+
+    def consume(data: bytes) -> bool:
+        if broken:
+            return False
+        try:
+            return parser.feed(data)
+        except (protocol.ProtocolError, ValueError) as e:
+            broken.append(str(e))
+            return False
+
+    environment: Mapping[str, str] = dict(guest.environment)
+    argv = runner.command(
+        [runner.place(program)],
+        vlen=guest.vlen,
+        dynamic=bool(guest.libraries),
+        environment=environment,
+        plugin_args=guest.plugin_args,
+    )
+    ended = process.run(
+        argv,
+        stdin=stream(),
+        consume=consume,
+        timeout_s=timeout_s,
+        environment=runner.environment(environment),
+        limits=guest.limits,
+    )
+    if parser.hello is not None and parser.hello.error:
+        raise errors.JobError(f"the target cannot load a library: {parser.hello.error}")
+    return parser, ended
+
+
+def _reply(raw: Raw, request: Request, where: str) -> Reply:
+    if raw.status is not Status.DONE:
+        return Reply(_refusal(raw, request, where))
+    buffers = request.call.buffers
+    outputs = {
+        buffers[slot].name: np.frombuffer(data, dtype=buffers[slot].data.dtype) for slot, data in raw.outputs
+    }
+    return Reply(Outcome(Kind.OK, where), outputs, raw.samples)
+
+
+def _refusal(raw: Raw, request: Request, where: str) -> Outcome:
+    name = request.call.buffers[raw.buffer].name if 0 <= raw.buffer < len(request.call.buffers) else "?"
+    side = request.call.placement.value
+    if raw.status is Status.SLACK_WRITTEN:
+        return Outcome(Kind.GUARD, where, f"wrote outside of buffer {name}, at byte {raw.offset} from its start")
+    if raw.status is Status.NO_ENTRY:
+        return Outcome(Kind.OBJECT, where, f"the program has no function for {protocol.entries_of(request)}")
+    if raw.status is Status.NO_MEMORY:
+        return Outcome(Kind.LOST, where, "the target has no memory for the operands of this call")
+    if raw.fault is not Fault.ELSEWHERE:
+        at = f"at byte {raw.offset} from its start (guarded at its {side})"
+        return Outcome(Kind.GUARD, where, f"{_FAULTS[raw.fault]} {name}, {at}")
+    if raw.signal == signals.SIGSYS:
+        return Outcome(Kind.CRASH, where, f"asked for the forbidden system call {raw.offset}")
+    return _by_signal(raw.signal, where, "")
+
+
+def _by_signal(number: int, where: str, log: str) -> Outcome:
+    try:
+        name = signals.Signals(number).name
+    except ValueError:
+        name = f"signal {number}"
+    if number == signals.SIGILL:
+        return Outcome(Kind.ILLEGAL, where, "the target does not know an instruction of it (SIGILL)", log)
+    if number == signals.SIGXCPU:
+        return Outcome(Kind.TIMEOUT, where, "used up its processor time", log)
+    return Outcome(Kind.CRASH, where, f"ended by {name}", log)
+
+
+def _death(runner: Runner, ended: process.Ended, where: str, timeout_s: float) -> Outcome:
+    """Why a process ended without a reply to a call."""
+    log = ended.stderr[-_LOG:]
+    if ended.timed_out:
+        return Outcome(Kind.TIMEOUT, where, f"did not return within {timeout_s:g} s", log)
+    why = runner.lost(ended.status, log)
+    if why is not None:
+        return Outcome(Kind.LOST, where, why, log)
+    if ended.status < 0:
+        return _by_signal(-ended.status, where, log)
+    if ended.status > 128:  # an emulator or a shell between us and the program
+        return _by_signal(ended.status - 128, where, log)
+    return Outcome(Kind.CRASH, where, f"the process ended with status {ended.status} before the call returned", log)
