@@ -1,0 +1,231 @@
+"""Search spaces: the legal points of a draft on a platform, generated and never found by rejection."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+
+from tensorop.errors import JobError, SpecError
+from tensorop.model.kernel import Constraint
+from tensorop.model.point import Point, Value
+from tensorop.space.expression import Expression, parse
+
+MAX_POINTS = 1_000_000
+MAX_NODES = 4_000_000
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """What one constraint takes out of the product of all dimensions, given the constraints before it.
+
+    points: how many; example: the assignment it refused first (tunables bound so far).
+    """
+
+    constraint: Constraint
+    points: int
+    example: Point
+
+    def __str__(self) -> str:
+        return f"{self.constraint.reason} ({self.constraint.must}): {self.points} points, e.g. {self.example}"
+
+
+@dataclass(frozen=True)
+class _Walk:
+    """The legal points, each as one value number a dimension, and what was refused on the way."""
+
+    rows: tuple[tuple[int, ...], ...]
+    refusals: tuple[Refusal, ...]
+
+
+@dataclass(frozen=True)
+class Space:
+    """Named dimensions with ordered values, under constraints over them and over given facts.
+
+    The constraints are checked depth-first as soon as their names are bound. Points come in the order of the
+    dimensions, the last one fastest. Raises SpecError on a bad expression, JobError when the space is empty (with
+    the reasons, counted) or too large to walk.
+    """
+
+    dimensions: tuple[tuple[str, tuple[Value, ...]], ...]
+    constraints: tuple[Constraint, ...] = ()
+    facts: tuple[tuple[str, Value], ...] = ()
+
+    @staticmethod
+    def of(
+        dimensions: Mapping[str, Sequence[Value]],
+        constraints: Sequence[Constraint] = (),
+        facts: Mapping[str, Value] | None = None,
+    ) -> Space:
+        """The space over `dimensions`, read and walked at once, so that every fault shows here."""
+        space = Space(
+            tuple((name, tuple(values)) for name, values in dimensions.items()),
+            tuple(constraints),
+            tuple(sorted((facts or {}).items())),
+        )
+        space._check()
+        if not space.size:
+            counted = "; ".join(map(str, space.refusals())) or "a dimension has no values"
+            raise JobError(
+                f"no legal point is left of {space.product}: {counted}",
+                hint="widen a tunable's values or relax a constraint",
+            )
+        return space
+
+    @property
+    def product(self) -> int:
+        """How many points there would be without constraints."""
+        return prod(len(values) for _, values in self.dimensions)
+
+    @property
+    def size(self) -> int:
+        return len(self._walk.rows)
+
+    def refusals(self) -> tuple[Refusal, ...]:
+        """By constraint, in their order; size + the sum of their points = product."""
+        return self._walk.refusals
+
+    def points(self) -> Iterator[Point]:
+        return (self._point(row) for row in self._walk.rows)
+
+    def at(self, index: int) -> Point:
+        return self._point(self._walk.rows[index])
+
+    def index(self, point: Point) -> int:
+        """Where a legal point stands; raises KeyError for any other."""
+        return self._order[self._row(point)]
+
+    def __contains__(self, point: object) -> bool:
+        try:
+            return isinstance(point, Point) and self._row(point) in self._order
+        except KeyError:
+            return False
+
+    def coordinates(self, index: int) -> tuple[int, ...]:
+        """The number of each dimension's value at a legal point."""
+        return self._walk.rows[index]
+
+    def sample(self, rng: random.Random, count: int) -> list[Point]:
+        """Up to `count` different legal points, each set of them equally likely."""
+        return [self.at(i) for i in rng.sample(range(self.size), min(count, self.size))]
+
+    def neighbours(self, point: Point) -> list[Point]:
+        """The legal points nearest along each dimension: one step up and down for numbers, every other word."""
+        row = self._row(point)
+        found = []
+        for axis, (_, values) in enumerate(self.dimensions):
+            here = row[axis]
+            if any(isinstance(value, str) for value in values):
+                ways: list[Sequence[int]] = [[other] for other in range(len(values)) if other != here]
+            else:
+                ways = [range(here - 1, -1, -1), range(here + 1, len(values))]
+            for way in ways:
+                for other in way:
+                    candidate = (*row[:axis], other, *row[axis + 1 :])
+                    if candidate in self._order:
+                        found.append(self._point(candidate))
+                        break
+        return found
+
+    @cached_property
+    def _expressions(self) -> tuple[Expression, ...]:
+        kinds: dict[str, type] = {name: type(value) for name, value in self.facts}
+        for name, values in self.dimensions:
+            kinds[name] = str if any(isinstance(value, str) for value in values) else int
+        return tuple(parse(constraint.must, kinds) for constraint in self.constraints)
+
+    @cached_property
+    def _walk(self) -> _Walk:
+        return _Walker(self, self._expressions).walk()
+
+    @cached_property
+    def _order(self) -> dict[tuple[int, ...], int]:
+        return {row: index for index, row in enumerate(self._walk.rows)}
+
+    @cached_property
+    def _numbers(self) -> tuple[tuple[str, dict[Value, int]], ...]:
+        return tuple((name, {value: i for i, value in enumerate(values)}) for name, values in self.dimensions)
+
+    def _row(self, point: Point) -> tuple[int, ...]:
+        if len(point) != len(self.dimensions):
+            raise KeyError(str(point))
+        return tuple(numbers[point[name]] for name, numbers in self._numbers)
+
+    def _point(self, row: tuple[int, ...]) -> Point:
+        return Point.of({name: values[i] for (name, values), i in zip(self.dimensions, row, strict=True)})
+
+    def _check(self) -> None:
+        facts = dict(self.facts)
+        seen: set[str] = set()
+        for name, values in self.dimensions:
+            if name in seen or name in facts:
+                raise SpecError(f"the tunable '{name}' is named twice or is also a fact of the platform")
+            if len(set(values)) != len(values):
+                raise SpecError(f"the tunable '{name}' lists a value twice: {list(values)}")
+            if len({isinstance(value, str) for value in values}) > 1:
+                raise SpecError(f"the tunable '{name}' mixes words and numbers: {list(values)}")
+            seen.add(name)
+
+
+class _Walker:
+    """One depth-first walk over the dimensions."""
+
+    def __init__(self, space: Space, expressions: Sequence[Expression]) -> None:
+        self.space = space
+        self.dimensions = space.dimensions
+        depth_of = {name: depth for depth, (name, _) in enumerate(space.dimensions)}
+        # by depth: the constraints whose last tunable is bound there; those over facts alone come first of all
+        self.due: list[list[int]] = [[] for _ in range(len(space.dimensions) + 1)]
+        self.expressions = expressions
+        for number, expression in enumerate(expressions):
+            depth = max((depth_of[name] + 1 for name in expression.names if name in depth_of), default=0)
+            self.due[depth].append(number)
+        self.below = [prod(len(values) for _, values in space.dimensions[depth:]) for depth in range(len(self.due))]
+        self.bound: dict[str, Value] = dict(space.facts)
+        self.rows: list[tuple[int, ...]] = []
+        self.refused = [0] * len(expressions)
+        self.examples: list[Point | None] = [None] * len(expressions)
+        self.nodes = 0
+
+    def walk(self) -> _Walk:
+        if self._holds(0):
+            self._descend(0, ())
+        refusals = (
+            Refusal(constraint, count, example)
+            for constraint, count, example in zip(self.space.constraints, self.refused, self.examples, strict=True)
+            if example is not None
+        )
+        return _Walk(tuple(self.rows), tuple(refusals))
+
+    def _descend(self, depth: int, row: tuple[int, ...]) -> None:
+        if depth == len(self.dimensions):
+            self.rows.append(row)
+            return
+        name, values = self.dimensions[depth]
+        for number, value in enumerate(values):
+            self.nodes += 1
+            if self.nodes > MAX_NODES or len(self.rows) >= MAX_POINTS:
+                raise JobError(
+                    f"the space of {self.space.product} points is too large to walk "
+                    f"({len(self.rows)} legal points after {self.nodes} steps)",
+                    hint="give the tunables fewer values, or put those that constraints read first",
+                )
+            self.bound[name] = value
+            if self._holds(depth + 1):
+                self._descend(depth + 1, (*row, number))
+        del self.bound[name]
+
+    def _holds(self, depth: int) -> bool:
+        for number in self.due[depth]:
+            try:
+                if self.expressions[number].value(self.bound):
+                    continue
+            except ZeroDivisionError:
+                pass  # a quotient that does not exist satisfies nothing
+            self.refused[number] += self.below[depth]
+            if self.examples[number] is None:
+                self.examples[number] = Point.of({name: self.bound[name] for name, _ in self.dimensions[:depth]})
+            return False
+        return True

@@ -1,0 +1,101 @@
+"""The journal's records folded into what they say: which trials ended, which are open, what was spent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from tensorop.model.kernel import Draft
+from tensorop.model.trial import Finished, Stage, Trial
+from tensorop.store.records import draft_of, finished_of, trial_of
+
+Group = tuple[Stage, str, int]  # stage, dtype, round: one search
+
+
+@dataclass(frozen=True)
+class Started:
+    """A trial that began and did not end; `attempts` counts the processes that died with it under way."""
+
+    trial: Trial
+    attempts: int
+
+
+def group_of(trial: Trial) -> Group:
+    return (trial.stage, trial.dtype, trial.round)
+
+
+@dataclass
+class History:
+    """Built by `add`, one record after the other, from a file or as it is written."""
+
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    drafts: dict[str, Draft] = field(default_factory=dict)
+    notes: list[tuple[str, Any]] = field(default_factory=list)
+    sessions: int = 0
+    seconds: float = 0.0
+    _finished: dict[tuple[str, int], Finished] = field(default_factory=dict)
+    _open: dict[tuple[str, int], Started] = field(default_factory=dict)
+    _spent: dict[Group, float] = field(default_factory=dict)
+
+    def add(self, record: Mapping[str, Any]) -> None:
+        """Takes one record in; raises KeyError, TypeError or ValueError where it is not one."""
+        event = record["event"]
+        since = float(record["t"]) - self.seconds
+        self.seconds = float(record["t"])
+        match event:
+            case "run":
+                self.facts = record["facts"]
+                self.sessions += 1
+            case "resumed":
+                self.sessions += 1
+            case "draft":
+                self.drafts[record["digest"]] = draft_of(record["draft"])
+            case "note":
+                self.notes.append((record["name"], record["data"]))
+            case "started":
+                trial = trial_of(record)
+                before = self._open.get((trial.key, trial.round))
+                self._open[trial.key, trial.round] = Started(trial, 1 + (before.attempts if before else 0))
+                self._count(trial, since)
+            case "finished":
+                end = (record["key"], record["round"])
+                trial = self._open.pop(end).trial
+                self._finished[end] = finished_of(record, trial)
+                self._count(trial, since)
+            case "abandoned":
+                end = (record["key"], record["round"])
+                begun = self._open[end]
+                self._count(begun.trial, since)
+                if begun.attempts > 1:
+                    self._open[end] = Started(begun.trial, begun.attempts - 1)
+                else:
+                    del self._open[end]
+            case _:
+                raise ValueError(f"unknown event {event!r}")
+
+    def replay(self) -> list[Finished | Started]:
+        """Ended trials in the order they ended, then the open ones in the order they began."""
+        return [*self._finished.values(), *self._open.values()]
+
+    def finished(self, key: str, round_: int) -> Finished | None:
+        return self._finished.get((key, round_))
+
+    def started(self, key: str, round_: int) -> Started | None:
+        return self._open.get((key, round_))
+
+    def ended(self, group: Group) -> list[Finished]:
+        """The ended trials of one search, in order."""
+        return [end for end in self._finished.values() if group_of(end.trial) == group]
+
+    def unfinished(self, group: Group) -> list[Started]:
+        """The open trials of one search, in order."""
+        return [begun for begun in self._open.values() if group_of(begun.trial) == group]
+
+    def spent(self, group: Group) -> float:
+        """Seconds one search has taken so far, in all processes."""
+        return self._spent.get(group, 0.0)
+
+    def _count(self, trial: Trial, seconds: float) -> None:
+        group = group_of(trial)
+        self._spent[group] = self._spent.get(group, 0.0) + seconds

@@ -1,0 +1,235 @@
+"""The journal: every trial of a run, appended and fsynced, so that a killed run goes on where it was.
+
+A process that dies in the middle of a line leaves it torn; it is put aside and the run goes on. A damaged line
+elsewhere, another schema, or a run made with other settings is refused, never repaired.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from tensorop.errors import JobError, UsageError
+from tensorop.model.kernel import Draft
+from tensorop.model.trial import Finished, Outcome, Trial
+from tensorop.store.history import History
+from tensorop.store.lock import FolderLock
+from tensorop.store.records import SCHEMA, Record, draft_record, finished_record, outcome_record, trial_record
+
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_START_OVER = "start over with --fresh, or give another --out"
+
+
+def journal_path(folder: Path) -> Path:
+    return folder / "share" / "tensorop" / "journal.jsonl"
+
+
+def read(folder: Path) -> History:
+    """The history of a run, for reports; takes no lock and changes nothing. Raises UsageError when there is none."""
+    path = journal_path(folder)
+    if not path.is_file():
+        raise UsageError(
+            f"{folder} holds no run: {path} is absent", hint="make one with `tensorop <operator> --out DIR`"
+        )
+    return _load(path)[0]
+
+
+class Journal:
+    """An open journal. `history` holds what it says so far; `remarks` what was odd when it was opened."""
+
+    def __init__(self, path: Path, history: History, descriptor: int, lock: FolderLock | None = None) -> None:
+        self.path = path
+        self.history = history
+        self.remarks: list[str] = []
+        self._descriptor = descriptor
+        self._lock = lock
+        self._began = time.monotonic() - history.seconds
+        self._broken = False
+
+    @staticmethod
+    def open(folder: Path, facts: Mapping[str, Any], fresh: bool = False) -> Journal:
+        """Starts a run in `folder`, or goes on with the one there.
+
+        facts: what the run is (tool version, operator, platform, settings), JSON values; a run with other facts is
+        refused by name. fresh: forget the run there. Raises UsageError (other settings, folder not writable),
+        JobError (a second run at work, damaged journal, full disk).
+        """
+        lock = FolderLock(folder)
+        try:
+            return _open(folder, json.loads(json.dumps(facts)), fresh, lock)
+        except BaseException:
+            lock.release()
+            raise
+
+    def start(self, trial: Trial) -> int:
+        """Before a trial. Returns how often it was started by now without an end."""
+        if self.history.finished(trial.key, trial.round) is not None:
+            raise ValueError(f"trial {trial.key} of round {trial.round} has ended before")
+        self._append("started", trial_record(trial))
+        begun = self.history.started(trial.key, trial.round)
+        assert begun is not None
+        return begun.attempts
+
+    def finish(self, finished: Finished) -> None:
+        """After a trial; each (key, round) once."""
+        trial = finished.trial
+        if self.history.started(trial.key, trial.round) is None:
+            raise ValueError(f"trial {trial.key} of round {trial.round} ends without having begun")
+        self._append("finished", finished_record(finished))
+
+    def abandon(self, trial: Trial, outcome: Outcome) -> None:
+        """A started trial was stopped from outside (Ctrl-C, a lost target): it may be tried again as if new."""
+        record = {"key": trial.key, "round": trial.round, "outcome": outcome_record(outcome)}
+        self._append("abandoned", record)
+
+    def draft(self, draft: Draft) -> None:
+        """A draft in full, once, so that the run can be rebuilt without its author."""
+        if draft.digest not in self.history.drafts:
+            self._append("draft", {"digest": draft.digest, "draft": draft_record(draft)})
+
+    def note(self, name: str, data: Any) -> None:
+        """Any other fact worth keeping; `data` is JSON."""
+        self._append("note", {"name": name, "data": data})
+
+    def close(self) -> None:
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+        if self._lock:
+            self._lock.release()
+            self._lock = None
+
+    def __enter__(self) -> Journal:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _append(self, event: str, fields: Record) -> None:
+        record: Record = {"schema": SCHEMA, "event": event, "t": round(time.monotonic() - self._began, 3), **fields}
+        line = json.dumps(record, allow_nan=False, separators=(",", ":")) + "\n"
+        if self._broken:
+            raise JobError(f"{self.path} could not be written before; the run has to stop")
+        try:
+            _write(self._descriptor, line.encode())
+        except OSError as error:
+            self._broken = True
+            raise _cannot_write(self.path, error) from error
+        self.history.add(json.loads(line))
+
+
+def _open(folder: Path, facts: Mapping[str, Any], fresh: bool, lock: FolderLock) -> Journal:
+    path = journal_path(folder)
+    history, size, torn = History(), 0, b""
+    if path.exists() and not fresh:
+        history, size, torn = _load(path)
+        if history.sessions:
+            _same_run(folder, history.facts, facts)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if torn:
+            with open(folder / "work" / "torn", "ab") as aside:
+                aside.write(torn + b"\n")
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+        descriptor = os.open(path, flags | (os.O_TRUNC if fresh else 0), 0o644)
+        os.ftruncate(descriptor, size)
+        _sync_folder(path.parent)
+    except OSError as error:
+        raise _cannot_write(path, error) from error
+    journal = Journal(path, history, descriptor, lock)
+    try:
+        if torn:
+            journal.remarks.append(f"the last line of {path} was torn; it is kept in {folder / 'work' / 'torn'}")
+        if history.sessions:
+            journal._append("resumed", {})
+        else:
+            journal._append("run", {"facts": dict(facts)})
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return journal
+
+
+def _load(path: Path) -> tuple[History, int, bytes]:
+    """The history, the length of the sound part in bytes, and the torn rest."""
+    data = path.read_bytes()
+    history = History()
+    sound = 0
+    lines = data.split(b"\n")[:-1]  # what follows the last newline was cut, even if all of its text made it
+    for number, line in enumerate(lines, start=1):
+        try:
+            record = json.loads(line)
+        except ValueError as error:
+            if number == len(lines):
+                break
+            raise _damaged(path, number, error) from error
+        try:
+            if record["schema"] != SCHEMA:
+                raise JobError(
+                    f"{path} has schema {record['schema']!r} in line {number}; this version reads {SCHEMA}",
+                    hint=f"use the version of tensorop that wrote it, or {_START_OVER}",
+                )
+            if (record["event"] == "run") != (number == 1):
+                raise ValueError("the first line, and it alone, tells what the run is")
+            history.add(record)
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise _damaged(path, number, error) from error
+        sound += len(line) + 1
+    return history, sound, data[sound:]
+
+
+def _damaged(path: Path, line: int, error: Exception) -> JobError:
+    return JobError(f"{path} is damaged in line {line}: {type(error).__name__}: {error}", hint=_START_OVER)
+
+
+def _same_run(folder: Path, there: Mapping[str, Any], here: Mapping[str, Any]) -> None:
+    names = [name for name in dict.fromkeys([*there, *here]) if there.get(name) != here.get(name)]
+    if names:
+        differences = ", ".join(f"{name} was {_show(there.get(name))}, is {_show(here.get(name))}" for name in names)
+        raise UsageError(f"{folder} holds a run made with other settings: {differences}", hint=_START_OVER)
+
+
+def _show(value: Any) -> str:
+    text = "absent" if value is None else value if isinstance(value, str) else json.dumps(value)
+    return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+def _write(descriptor: int, data: bytes) -> None:
+    """All of it and down to the disk; on failure nothing of it stays, where the file can be cut back."""
+    try:
+        before = os.fstat(descriptor).st_size
+        done = 0
+        while done < len(data):
+            done += os.write(descriptor, data[done:])
+        os.fsync(descriptor)
+    except OSError:
+        with contextlib.suppress(OSError):
+            os.ftruncate(descriptor, before)
+        raise
+
+
+def _sync_folder(folder: Path) -> None:
+    """A new file's name survives a crash only when its folder is on the disk too."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _cannot_write(path: Path, error: OSError) -> JobError | UsageError:
+    if error.errno in _FULL:
+        return JobError(
+            f"the disk is full: {path} cannot grow ({error.strerror})",
+            hint="free some space and run the same command again; it goes on where it stopped",
+        )
+    return UsageError(f"cannot write {path}: {error.strerror or error}", hint="give another --out, or make it writable")

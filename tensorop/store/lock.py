@@ -1,0 +1,47 @@
+"""One run on a folder at a time."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from tensorop.errors import JobError, UsageError
+
+
+class FolderLock:
+    """Held from construction to `release`; the kernel releases it when its process dies."""
+
+    def __init__(self, folder: Path) -> None:
+        """Takes the lock. Raises JobError naming the other run, UsageError when the folder cannot be written."""
+        work = folder / "work"
+        self._owner = work / "owner"
+        try:
+            work.mkdir(parents=True, exist_ok=True)
+            self._lock = FileLock(work / "lock")
+            self._lock.acquire(timeout=0)
+        except Timeout:
+            raise JobError(
+                f"another run is at work on {folder} ({self._holder()})",
+                hint="wait for it, end it, or give another --out",
+            ) from None
+        except OSError as error:
+            raise UsageError(
+                f"cannot write to {folder}: {error.strerror or error}", hint="give another --out, or make it writable"
+            ) from error
+        with contextlib.suppress(OSError):  # the name is for the other run's message only
+            self._owner.write_text(f"process {os.getpid()} on {socket.gethostname()}")
+
+    def release(self) -> None:
+        with contextlib.suppress(OSError):
+            self._owner.unlink()
+        self._lock.release()
+
+    def _holder(self) -> str:
+        try:
+            return self._owner.read_text() or "an unknown process"
+        except OSError:
+            return "an unknown process"

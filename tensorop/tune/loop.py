@@ -1,0 +1,280 @@
+"""The search of one stage: ask, build, measure, tell, under a budget, with every trial in the journal.
+
+Builds may run side by side, timings never do: the points of one round of asking are prepared together, and only when
+the last of them is built are they measured, one after the other. Where measuring disturbs nothing (a model counts
+cycles), trials may run side by side as a whole.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Generic, Protocol, TypeVar
+
+from tensorop.errors import TensoropError
+from tensorop.model.point import Point
+from tensorop.model.trial import Finished, Kind, Outcome, Score, Stage, Trial
+from tensorop.space import Space
+from tensorop.store.journal import Journal
+from tensorop.tune.bandit import Bandit
+from tensorop.tune.budget import Budget, Clock
+from tensorop.tune.strategy import Strategy
+
+MAX_ATTEMPTS = 2  # an unfinished trial is tried once more, then skipped for good
+MAX_LOST = 3  # this many times in a row the target was away: the search stops
+
+P = TypeVar("P")
+
+
+@dataclass(frozen=True)
+class Measured:
+    """How a trial went: the outcome, the score the tuner learns from, seconds by pipeline stage."""
+
+    outcome: Outcome
+    score: Score = field(default_factory=lambda: Score(None))
+    seconds: Mapping[str, float] = field(default_factory=dict)
+
+
+class Evaluator(Protocol[P]):
+    """Carries out trials; a failing candidate is an outcome, never an exception."""
+
+    def prepare(self, trial: Trial) -> P | Measured:
+        """Renders and builds; called from several threads at once. `Measured` when the trial failed here."""
+
+    def measure(self, trial: Trial, prepared: P) -> Measured:
+        """Verifies and measures; called from one thread at a time unless the search says otherwise."""
+
+
+class Stop(StrEnum):
+    """Why a search ended."""
+
+    BUDGET = "budget"
+    EXHAUSTED = "exhausted"
+    INTERRUPTED = "interrupted"
+    LOST = "target-lost"
+
+
+@dataclass(frozen=True)
+class Began:
+    """A trial starts; `attempt` 2 means that an earlier process died with it."""
+
+    trial: Trial
+    attempt: int
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A trial ended; `best` includes it; `replayed` when it was read from the journal.
+
+    trials: ended so far in this search; left: seconds to come, None when not known.
+    """
+
+    finished: Finished
+    best: Finished | None
+    replayed: bool
+    trials: int
+    left: float | None
+
+
+@dataclass(frozen=True)
+class Lost:
+    """The target went away during a trial, which says nothing of the candidate: it will be tried again."""
+
+    trial: Trial
+    outcome: Outcome
+
+
+@dataclass(frozen=True)
+class Exhausted:
+    """A draft has no legal point left."""
+
+    draft: str
+
+
+@dataclass(frozen=True)
+class Stopped:
+    """The last event of every search. trials, seconds: of the whole search, earlier processes included."""
+
+    reason: Stop
+    best: Finished | None
+    trials: int
+    seconds: float
+
+
+Event = Began | Ended | Lost | Exhausted | Stopped
+
+
+@dataclass(frozen=True)
+class Search(Generic[P]):
+    """What to search. spaces: legal points by draft; key_of: the trial key of a draft at a point.
+
+    shared_clock: False where trials can be measured side by side without touching each other's figures.
+    """
+
+    stage: Stage
+    dtype: str
+    spaces: Mapping[str, Space]
+    make_tuner: Callable[[Space, int], Strategy]
+    evaluate: Evaluator[P]
+    key_of: Callable[[str, Point], str]
+    journal: Journal
+    budget: Budget
+    seed: int = 0
+    jobs: int = 1
+    round: int = 0
+    shared_clock: bool = True
+
+
+def search(what: Search[P]) -> Iterator[Event]:
+    """Yields what happens, `Stopped` last.
+
+    Ctrl-C ends it in good order: trials under way are set back as if they had not begun. Raises JobError when the
+    time ran out before one trial ended, and whatever journal and evaluator raise.
+    """
+    return _Run(what).events()
+
+
+class _Run(Generic[P]):
+    """One search under way."""
+
+    def __init__(self, what: Search[P]) -> None:
+        self.what = what
+        self.history = what.journal.history
+        self.group = (what.stage, what.dtype, what.round)
+        self.tuners = {
+            draft: what.make_tuner(space, what.seed + number)
+            for number, (draft, space) in enumerate(what.spaces.items())
+        }
+        self.bandit = Bandit(what.spaces)
+        self.clock = Clock(what.budget, self.history.spent(self.group))
+        self.best: Finished | None = None
+        self.under_way: list[Trial] = []
+        self.again: list[Trial] = []  # before anything new is asked
+        self.losses = 0
+        self.in_time = False
+
+    def events(self) -> Iterator[Event]:
+        reason = Stop.INTERRUPTED
+        pool = ThreadPoolExecutor(max_workers=self.what.jobs)
+        try:
+            yield from self._replay()
+            reason = yield from self._trials(pool)
+        except KeyboardInterrupt:
+            pass
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+            with contextlib.suppress(TensoropError):  # a journal that cannot be written has been reported
+                for trial in self.under_way:
+                    self.what.journal.abandon(trial, Outcome(Kind.LOST, "search", "stopped from outside"))
+        yield Stopped(reason, self.best, self.clock.trials, self.clock.elapsed)
+
+    def _replay(self) -> Iterator[Event]:
+        """What earlier processes did, told to the tuners in order; results of other builds are not ours."""
+        for finished in self.history.ended(self.group):
+            if self._is_ours(finished.trial):
+                self.in_time = True
+                yield self._learn(finished, replayed=True)
+        self.again = [begun.trial for begun in self.history.unfinished(self.group) if self._is_ours(begun.trial)]
+
+    def _trials(self, pool: ThreadPoolExecutor) -> Generator[Event, None, Stop]:
+        while not self.clock.spent:
+            wanted = min(self.what.jobs, self.clock.trials_left or self.what.jobs)
+            batch, self.again = self.again[:wanted], self.again[wanted:]
+            if not batch:
+                batch = yield from self._ask(wanted)
+            if not batch:
+                return Stop.EXHAUSTED
+            yield from self._try(batch, pool)
+            if self.losses >= MAX_LOST:
+                return Stop.LOST
+        if not self.in_time:
+            raise self.clock.too_short()
+        return Stop.BUDGET
+
+    def _ask(self, wanted: int) -> Generator[Event, None, list[Trial]]:
+        """New trials, all of the draft whose turn it is; [] when every draft is exhausted."""
+        while (draft := self.bandit.choose()) is not None:
+            points = self.tuners[draft].ask(wanted)
+            if not points:
+                self.bandit.exhaust(draft)
+                yield Exhausted(draft)
+                continue
+            fresh = []
+            for point in points:
+                trial = self._trial(draft, point)
+                known = self.history.finished(trial.key, trial.round)
+                if known is None:
+                    fresh.append(trial)
+                else:  # another name of a draft that was tried
+                    self.tuners[draft].tell(point, known.score.cost)
+                    self.bandit.tell(draft, known.score.cost)
+            if fresh:
+                return fresh
+        return []
+
+    def _try(self, batch: Sequence[Trial], pool: ThreadPoolExecutor) -> Iterator[Event]:
+        begun = []
+        for trial in batch:
+            open_trial = self.history.started(trial.key, trial.round)
+            if open_trial is not None and open_trial.attempts >= MAX_ATTEMPTS:
+                died = Outcome(Kind.CRASH, "search", f"{MAX_ATTEMPTS} runs ended during this trial; it is skipped")
+                yield self._end(trial, Measured(died))
+                continue
+            attempt = self.what.journal.start(trial)
+            self.under_way.append(trial)
+            begun.append(trial)
+            yield Began(trial, attempt)
+        for trial, measured in zip(begun, self._carry_out(begun, pool), strict=True):
+            self.under_way.remove(trial)
+            if measured.outcome.kind is Kind.LOST:
+                self.losses += 1
+                self.what.journal.abandon(trial, measured.outcome)
+                self.again.append(trial)
+                yield Lost(trial, measured.outcome)
+            else:
+                self.losses = 0
+                yield self._end(trial, measured)
+
+    def _carry_out(self, trials: Sequence[Trial], pool: ThreadPoolExecutor) -> Iterator[Measured]:
+        """The results in the order of the trials, whichever was ready first, so that the tuner's path is the same."""
+        evaluate = self.what.evaluate
+        if not self.what.shared_clock:
+            whole = [pool.submit(lambda t: _measure(evaluate, t, evaluate.prepare(t)), trial) for trial in trials]
+            yield from (future.result() for future in whole)
+            return
+        builds = [pool.submit(evaluate.prepare, trial) for trial in trials]
+        prepared = [future.result() for future in builds]
+        for trial, made in zip(trials, prepared, strict=True):
+            yield _measure(evaluate, trial, made)
+
+    def _end(self, trial: Trial, measured: Measured) -> Ended:
+        finished = Finished(trial, measured.outcome, measured.score, measured.seconds)
+        self.what.journal.finish(finished)
+        ended = self._learn(finished, replayed=False)
+        self.in_time = self.in_time or not self.clock.out_of_time
+        return ended
+
+    def _learn(self, finished: Finished, replayed: bool) -> Ended:
+        trial = finished.trial
+        cost = finished.score.cost if finished.outcome.ok else None
+        self.tuners[trial.draft].tell(trial.point, cost)
+        self.bandit.tell(trial.draft, cost)
+        self.clock.count()
+        if cost is not None and (self.best is None or self.best.score.cost is None or cost < self.best.score.cost):
+            self.best = finished
+        return Ended(finished, self.best, replayed, self.clock.trials, self.clock.seconds_left)
+
+    def _trial(self, draft: str, point: Point) -> Trial:
+        what = self.what
+        return Trial(what.key_of(draft, point), what.round, what.stage, draft, what.dtype, point)
+
+    def _is_ours(self, trial: Trial) -> bool:
+        space = self.what.spaces.get(trial.draft)
+        return space is not None and trial.point in space and self.what.key_of(trial.draft, trial.point) == trial.key
+
+
+def _measure(evaluate: Evaluator[P], trial: Trial, prepared: P | Measured) -> Measured:
+    return prepared if isinstance(prepared, Measured) else evaluate.measure(trial, prepared)

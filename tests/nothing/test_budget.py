@@ -1,0 +1,70 @@
+"""Budgets and the bandit, neither of which looks at a clock of its own."""
+
+import pytest
+
+from tensorop.errors import UsageError
+from tensorop.tune.bandit import Bandit
+from tensorop.tune.budget import Budget, Clock, parse_seconds
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("90", 90), ("90s", 90), ("3m", 180), ("1h30m", 5400), ("0.5m", 30), ("200ms", 0.2)]
+)
+def test_times(text, seconds):
+    assert parse_seconds(text) == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize("text", ["", "m", "3 m", "-3m", "3x", "1m or so", "0x10"])
+def test_no_times(text):
+    with pytest.raises(UsageError, match="is not a time"):
+        parse_seconds(text)
+
+
+@pytest.mark.parametrize("limits", [{}, {"seconds": 0.0}, {"seconds": -1.0}, {"trials": 0}, {"seconds": float("inf")}])
+def test_no_budgets(limits):
+    with pytest.raises(UsageError, match="budget"):
+        Budget(**limits)
+
+
+def test_shares_keep_a_trial():
+    assert Budget(trials=3).share(0.1) == Budget(trials=1)
+    assert Budget(seconds=100.0, trials=10).share(0.25) == Budget(seconds=25.0, trials=2)
+
+
+def test_a_clock_goes_on_from_what_was_spent():
+    clock = Clock(Budget(seconds=100.0, trials=3), seconds=90.0, trials=2)
+    assert not clock.spent
+    assert clock.trials_left == 1
+    assert clock.seconds_left == pytest.approx(10.0, abs=1.0)
+    clock.count()
+    assert clock.spent
+    assert Clock(Budget(seconds=5.0), seconds=6.0).out_of_time
+
+
+def pull(costs, trials, points=1000):
+    bandit = Bandit(costs)
+    for _ in range(trials):
+        arm = bandit.choose()
+        if arm is None:
+            break
+        count = bandit.trials()[arm]
+        bandit.tell(arm, costs[arm](count))
+        if count + 1 == points:
+            bandit.exhaust(arm)
+    return bandit.trials()
+
+
+def test_the_better_arm_gets_most_and_no_arm_starves():
+    trials = pull({"slow": lambda n: 300.0, "fast": lambda n: 100.0 - n / 10, "broken": lambda n: None}, 60)
+    assert trials["fast"] > 35
+    assert min(trials.values()) >= 4
+
+
+def test_equal_arms_share():
+    trials = pull({"a": lambda n: 100.0, "b": lambda n: 100.0}, 41)
+    assert abs(trials["a"] - trials["b"]) <= 1
+
+
+def test_exhausted_arms_end_the_search():
+    assert pull({"a": lambda n: 1.0, "b": lambda n: None}, 100, points=5) == {"a": 5, "b": 5}
+    assert Bandit([]).choose() is None

@@ -1,0 +1,273 @@
+"""The search loop with a real journal, real tuners, and costs from a formula."""
+
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from tensorop.errors import JobError
+from tensorop.model.trial import Kind, Outcome, Score, Stage
+from tensorop.space import Space
+from tensorop.store import journal as store
+from tensorop.store.journal import Journal, journal_path
+from tensorop.tune import strategy
+from tensorop.tune.budget import Budget
+from tensorop.tune.loop import Began, Ended, Exhausted, Lost, Measured, Search, Stop, Stopped, search
+
+SPACES = {
+    "rows": Space.of({"a": (1, 2, 3, 4, 5), "b": (0, 1, 2, 3)}),
+    "columns": Space.of({"a": (1, 2, 3), "w": ("x", "y")}),
+}
+
+
+class Formula:
+    """Costs by a formula of the point; a fifth of the points fail, by their digest."""
+
+    def __init__(self, pause=0.0):
+        self.pause = pause
+
+    def prepare(self, trial):
+        digest = hashlib.sha256(f"{trial.draft} {trial.point}".encode()).digest()
+        if digest[0] % 5 == 0:
+            return Measured(Outcome(Kind.COMPILE, "build", "no"), seconds={"build": 0.0})
+        return digest[1] / 100 + trial.point["a"]
+
+    def measure(self, trial, prepared):
+        time.sleep(self.pause)
+        return Measured(Outcome(Kind.OK), Score(prepared), {"measure": 0.0})
+
+
+def a_search(journal, evaluate=None, budget=None, tuner="bayes", **more):
+    return Search(
+        stage=Stage.MICRO,
+        dtype="f32",
+        spaces=SPACES,
+        make_tuner=strategy.load(tuner).make,
+        evaluate=evaluate or Formula(),
+        key_of=lambda draft, point: f"{draft} {point}",
+        journal=journal,
+        budget=budget or Budget(trials=18),
+        **more,
+    )
+
+
+def ends(history):
+    group = ("micro", "f32", 0)
+    return [(e.trial.draft, str(e.trial.point), e.outcome.kind, e.score.cost) for e in history.ended(group)]
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("uninterrupted")
+    with Journal.open(folder, {}) as journal:
+        events = list(search(a_search(journal)))
+    return events, ends(store.read(folder))
+
+
+def test_events_tell_the_whole_story(uninterrupted):
+    events, trials = uninterrupted
+    began = [e.trial for e in events if isinstance(e, Began)]
+    ended = [e for e in events if isinstance(e, Ended)]
+    assert [e.finished.trial for e in ended] == began
+    assert len(began) == len(trials) == 18
+    assert {trial.draft for trial in began} == set(SPACES)
+    assert isinstance(events[-1], Stopped)
+    assert events[-1].reason is Stop.BUDGET
+    assert events[-1].best.score.cost == min(cost for *_, cost in trials if cost is not None)
+    assert any(kind is Kind.COMPILE for _, _, kind, _ in trials)
+
+
+def test_the_same_search_again_is_a_replay(tmp_path, uninterrupted):
+    for replayed in (False, True):
+        with Journal.open(tmp_path, {}) as journal:
+            events = list(search(a_search(journal)))
+        assert all(e.replayed is replayed for e in events if isinstance(e, Ended))
+        assert events[-1].best == uninterrupted[0][-1].best
+    with Journal.open(tmp_path, {}) as journal:  # a larger budget goes on
+        events = list(search(a_search(journal, budget=Budget(trials=20))))
+    assert sum(isinstance(e, Began) for e in events) == 2
+
+
+def test_an_exhausted_space_ends_the_search(tmp_path):
+    with Journal.open(tmp_path, {}) as journal:
+        events = list(search(a_search(journal, budget=Budget(trials=1000))))
+    assert {e.draft for e in events if isinstance(e, Exhausted)} == set(SPACES)
+    assert events[-1].reason is Stop.EXHAUSTED
+    points = [(e.finished.trial.draft, e.finished.trial.point) for e in events if isinstance(e, Ended)]
+    assert len(points) == len(set(points)) == sum(space.size for space in SPACES.values())
+
+
+KILLED = """
+import sys
+sys.path.insert(0, sys.argv[2])
+from pathlib import Path
+import test_search as t
+with t.Journal.open(Path(sys.argv[1]), {}) as journal:
+    for event in t.search(t.a_search(journal, t.Formula(pause=0.02))):
+        print(type(event).__name__, flush=True)
+"""
+
+
+def run_and_kill(folder, lines):
+    """Lets a real process run until it has told so many events, then kills it as the kernel would."""
+    command = [sys.executable, "-c", KILLED, folder, str(Path(__file__).parent)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
+        for _ in range(lines):
+            child.stdout.readline()
+        os.kill(child.pid, signal.SIGKILL)
+
+
+@pytest.mark.parametrize("kills", [[1], [2], [23], [8, 16, 21]])
+def test_killed_and_resumed_equals_uninterrupted(tmp_path, uninterrupted, kills):
+    for lines in kills:
+        run_and_kill(tmp_path, lines)
+    interrupted = store.read(tmp_path)
+    assert len(interrupted.replay()) < 18
+    with Journal.open(tmp_path, {}) as journal:
+        events = list(search(a_search(journal)))
+    assert ends(store.read(tmp_path)) == uninterrupted[1]
+    assert events[-1].best == uninterrupted[0][-1].best
+
+
+def test_a_trial_that_kills_its_run_is_tried_once_more_then_skipped(tmp_path):
+    class Deadly(Formula):
+        def prepare(self, trial):
+            if trial.key == deadly:
+                raise AssertionError("tried a third time")
+            return super().prepare(trial)
+
+    with Journal.open(tmp_path, {}) as journal:
+        (first,) = [e for e in search(a_search(journal, budget=Budget(trials=1))) if isinstance(e, Began)]
+    journal_path(tmp_path).unlink()
+    deadly = first.trial.key
+    for attempt in (1, 2):  # two processes that died in the middle of it
+        with Journal.open(tmp_path, {}) as journal:
+            assert journal.start(first.trial) == attempt
+    with Journal.open(tmp_path, {}) as journal:
+        events = list(search(a_search(journal, Deadly())))
+    skipped = next(e.finished for e in events if isinstance(e, Ended))
+    assert skipped.trial == first.trial
+    assert skipped.outcome.kind is Kind.CRASH
+    assert "skipped" in skipped.outcome.message
+    assert events[-1].trials == 18
+
+
+def test_ctrl_c_sets_back_what_was_under_way(tmp_path, uninterrupted):
+    class Interrupted(Formula):
+        count = 0
+
+        def measure(self, trial, prepared):
+            self.count += 1
+            if self.count == 4:
+                raise KeyboardInterrupt
+            return super().measure(trial, prepared)
+
+    for _ in range(3):  # a user may press it as often as he likes
+        with Journal.open(tmp_path, {}) as journal:
+            *_, last = search(a_search(journal, Interrupted()))
+        assert last.reason is Stop.INTERRUPTED
+        assert last.best is not None
+        assert store.read(tmp_path).unfinished(("micro", "f32", 0)) == []
+    with Journal.open(tmp_path, {}) as journal:
+        list(search(a_search(journal)))
+    assert ends(store.read(tmp_path)) == uninterrupted[1]
+
+
+def test_a_caller_that_stops_listening(tmp_path):
+    with Journal.open(tmp_path, {}) as journal:
+        events = search(a_search(journal))
+        assert isinstance(next(events), Began)
+        events.close()
+        assert journal.history.replay() == []
+
+
+def test_a_lost_target_says_nothing_of_the_candidate(tmp_path, uninterrupted):
+    class Flaky(Formula):
+        lost = 0
+
+        def measure(self, trial, prepared):
+            if self.lost < 2:
+                self.lost += 1
+                return Measured(Outcome(Kind.LOST, "measure", "no answer"))
+            return super().measure(trial, prepared)
+
+    with Journal.open(tmp_path, {}) as journal:
+        events = list(search(a_search(journal, Flaky())))
+    assert sum(isinstance(e, Lost) for e in events) == 2
+    assert ends(store.read(tmp_path)) == uninterrupted[1]
+
+
+def test_a_target_lost_for_good_stops_the_search(tmp_path):
+    class Gone(Formula):
+        def prepare(self, trial):
+            return Measured(Outcome(Kind.LOST, "measure", "no answer"))
+
+    with Journal.open(tmp_path, {}) as journal:
+        events = list(search(a_search(journal, Gone())))
+    assert events[-1] == Stopped(Stop.LOST, None, 0, events[-1].seconds)
+
+
+def test_builds_side_by_side_timings_never(tmp_path):
+    class Watching(Formula):
+        def __init__(self):
+            super().__init__()
+            self.barrier = threading.Barrier(3)
+            self.building = set()
+            self.threads = set()
+
+        def prepare(self, trial):
+            self.building.add(trial.key)
+            self.barrier.wait(20)  # passes only when three are here at once
+            self.building.discard(trial.key)
+            return 1.0 + trial.point["a"]
+
+        def measure(self, trial, prepared):
+            assert not self.building
+            self.threads.add(threading.get_ident())
+            return super().measure(trial, prepared)
+
+    evaluate = Watching()
+    with Journal.open(tmp_path, {}) as journal:
+        events = list(search(a_search(journal, evaluate, Budget(trials=12), "random", jobs=3)))
+    assert events[-1].trials == 12
+    assert evaluate.threads == {threading.get_ident()}
+
+
+def test_whole_trials_side_by_side_tell_in_the_same_order(tmp_path):
+    class Uneven(Formula):
+        def measure(self, trial, prepared):
+            time.sleep(0.02 if trial.point["a"] % 2 else 0.0)
+            return super().measure(trial, prepared)
+
+    found = []
+    for name in ("one", "two"):
+        with Journal.open(tmp_path / name, {}) as journal:
+            list(search(a_search(journal, Uneven() if name == "one" else Formula(), jobs=3, shared_clock=False)))
+            found.append(ends(journal.history))
+    assert found[0] == found[1]
+
+
+def test_a_budget_too_short_for_one_trial(tmp_path):
+    with Journal.open(tmp_path, {}) as journal, pytest.raises(JobError, match="too short for one trial") as caught:
+        list(search(a_search(journal, Formula(pause=0.1), Budget(seconds=0.001))))
+    assert "--budget" in caught.value.hint
+
+
+def test_results_of_another_build_are_not_ours(tmp_path):
+    with Journal.open(tmp_path, {}) as journal:
+        list(search(a_search(journal)))
+    lines = journal_path(tmp_path).read_text().splitlines()
+    stale = [json.loads(line) for line in lines]
+    for record in stale[1:]:
+        record["key"] = "made by another compiler: " + record["key"]
+    journal_path(tmp_path).write_text("".join(json.dumps(record) + "\n" for record in stale))
+    with Journal.open(tmp_path, {}) as journal:
+        events = list(search(a_search(journal)))
+    assert sum(isinstance(e, Began) for e in events) == 18

@@ -1,0 +1,153 @@
+"""What every tuner keeps: legal points, none twice, an end; and what bayes is for."""
+
+import ast
+import math
+import statistics
+
+import pytest
+
+from tensorop import paths
+from tensorop.errors import SpecError, UsageError
+from tensorop.model.kernel import Constraint
+from tensorop.space import Space
+from tensorop.tune import strategy
+
+NAMES = [path.stem for path in sorted(paths.builtin_dir("tuners").glob("*.py"))]
+
+SMALL = Space.of({"a": (1, 2, 4, 8), "b": (1, 2, 3), "w": ("x", "y")}, [Constraint("a * b <= 12", "room")])
+
+LARGE = Space.of(
+    {
+        "mr": (1, 2, 3, 4, 6, 8),
+        "nr": tuple(range(1, 17)),
+        "lmul": (1, 2, 4),
+        "unroll": (1, 2, 4, 8),
+        "prefetch": (0, 1, 2, 4, 8),
+        "order": ("ab", "ba"),
+    },
+    [Constraint("mr * nr * lmul + 2 * lmul * mr <= registers", "registers"), Constraint("mr * nr >= 4", "tile")],
+    {"registers": 32},
+)
+
+
+def surface(point):
+    """A kernel-like cost: a valley along the tile's size, kinks elsewhere; 6 % of the points cannot be built."""
+    if point["unroll"] == 8 and point["lmul"] == 4:
+        return None
+    tile = point["mr"] * point["nr"] * point["lmul"]
+    return 1e6 * math.exp(
+        0.6 * ((tile - 26) / 16) ** 2
+        + 0.15 * abs(math.log2(point["unroll"]) - 1)
+        + 0.08 * abs(point["prefetch"] - 2)
+        + 0.15 * abs(math.log2(point["lmul"]) - 1)
+        + (0.1 if point["order"] == "ba" else 0.0)
+    )
+
+
+def best_of(name, seed, trials):
+    tuner = strategy.load(name).make(LARGE, seed)
+    costs = []
+    for _ in range(trials):
+        (point,) = tuner.ask()
+        costs.append(surface(point))
+        tuner.tell(point, costs[-1])
+    return min(cost for cost in costs if cost is not None)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("batch", [1, 3])
+def test_every_legal_point_once_and_then_none(name, batch):
+    tuner = strategy.load(name).make(SMALL, seed=3)
+    asked = []
+    while points := tuner.ask(batch):
+        asked += points
+        for point in points:
+            tuner.tell(point, None if point["b"] == 3 else float(point["a"] * point["b"]))
+    assert len(asked) == SMALL.size
+    assert set(asked) == set(SMALL.points())
+    assert tuner.ask() == []
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("failing", ["all", "none", "equal"])
+def test_searches_where_costs_teach_nothing(name, failing):
+    tuner = strategy.load(name).make(SMALL, seed=0)
+    for _ in range(SMALL.size):
+        (point,) = tuner.ask()
+        tuner.tell(point, {"all": None, "none": 5.0 + point["a"], "equal": 7.0}[failing])
+    assert tuner.ask() == []
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_told_points_are_not_asked(name):
+    tuner = strategy.load(name).make(SMALL, seed=1)
+    told = list(SMALL.points())[::2]
+    for point in told:
+        tuner.tell(point, 3.0)
+    assert not set(tuner.ask(SMALL.size)) & set(told)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_next_point_depends_on_what_was_told_alone(name):
+    tool = strategy.load(name)
+    tuner = tool.make(LARGE, seed=5)
+    history = []
+    for _ in range(14):
+        (point,) = tuner.ask()
+        tuner.tell(point, surface(point))
+        history.append(point)
+    for cut in (0, 5, 8, 13):
+        rebuilt = tool.make(LARGE, seed=5)
+        for point in history[:cut]:
+            rebuilt.tell(point, surface(point))
+        assert rebuilt.ask() == [history[cut]]
+
+
+def test_bayes_beats_random():
+    seeds = range(5)
+    assert statistics.median(best_of("bayes", seed, 30) for seed in seeds) < statistics.median(
+        best_of("random", seed, 30) for seed in seeds
+    )
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_tuners_import_model_and_space_only(name):
+    tree = ast.parse(strategy.load(name).path.read_text())
+    imported = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module}
+    imported |= {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+    ours = {module for module in imported if module.split(".")[0] == "tensorop"}
+    assert all(module.startswith(("tensorop.model", "tensorop.space")) for module in ours)
+
+
+def test_unknown_names_bring_the_nearest():
+    with pytest.raises(UsageError, match="did you mean bayes"):
+        strategy.load("bayse")
+    with pytest.raises(UsageError, match="known: "):
+        strategy.load("../tuners/bayes")
+    with pytest.raises(UsageError, match=r"unknown option of the tuner bayes 'inital'\ndid you mean initial"):
+        strategy.load("bayes").make(SMALL, 0, {"inital": 3})
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("DESCRIPTION = 3", "DESCRIPTION is 3"),
+        ("DESCRIPTION = 'd'\nOPTIONS = []", "OPTIONS is"),
+        ("DESCRIPTION = 'd'\nOPTIONS = {}", "no class Tuner"),
+        ("1 / 0", "fails while it is loaded: ZeroDivisionError"),
+        ("def (", "SyntaxError"),
+    ],
+)
+def test_a_tuner_of_the_users_own(tmp_path, text, complaint):
+    (tmp_path / "tuners").mkdir()
+    (tmp_path / "tuners" / "mine.py").write_text(text)
+    assert "mine" in strategy.names((tmp_path,))
+    with pytest.raises(SpecError, match=complaint):
+        strategy.load("mine", (tmp_path,))
+
+
+def test_a_users_tuner_overrides_ours(tmp_path):
+    (tmp_path / "tuners").mkdir()
+    source = paths.builtin_dir("tuners") / "grid.py"
+    (tmp_path / "tuners" / "bayes.py").write_text(source.read_text())
+    assert strategy.load("bayes", (tmp_path,)).path.parent == tmp_path / "tuners"
