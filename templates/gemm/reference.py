@@ -103,6 +103,7 @@ def call(
     rng: np.random.Generator,
     distribution: str = "normal",
     placement: Placement = Placement.END,
+    workspace: int = 0,
 ) -> Call:
     """A call with random inputs.
 
@@ -112,7 +113,7 @@ def call(
     special  N(0, 1) with NaN, both infinities, -0 and a row of denormals
 
     What BLAS says is not read holds NaN: C when beta is 0, A and B when alpha is 0, the gaps of leading dimensions
-    (NaN with random payloads, so that a gap rewritten shows too).
+    (NaN with random payloads, so that a gap rewritten shows too), and so does the workspace, of so many elements.
     """
     p = product(problem)
     a, b, c = _matrices(p, rng, distribution)
@@ -120,16 +121,19 @@ def call(
         a, b = poison(p.dtype, a.size, rng).reshape(a.shape), poison(p.dtype, b.size, rng).reshape(b.shape)
     if p.beta == 0:
         c = poison(p.dtype, c.size, rng).reshape(c.shape)
+    buffers: tuple[Buffer, ...] = (
+        Buffer("A", Access.IN, p.a.store(a, p.dtype, rng)),
+        Buffer("B", Access.IN, p.b.store(b, p.dtype, rng)),
+        Buffer("C", Access.INOUT, p.c.store(c, p.dtype, rng)),
+    )
+    if workspace:
+        buffers += (Buffer("workspace", Access.OUT, poison(p.dtype, workspace, rng)),)
     return Call(
         dims=(p.m, p.n, p.k),
         lds=(p.a.ld, p.b.ld, p.c.ld),
         scalars=(p.alpha, p.beta),
         flags=(LAYOUTS[p.layout], int(p.ta), int(p.tb), p.variant),
-        buffers=(
-            Buffer("A", Access.IN, p.a.store(a, p.dtype, rng)),
-            Buffer("B", Access.IN, p.b.store(b, p.dtype, rng)),
-            Buffer("C", Access.INOUT, p.c.store(c, p.dtype, rng)),
-        ),
+        buffers=buffers,
         placement=placement,
     )
 
@@ -195,7 +199,7 @@ def oracle(problem: Problem, given: Call) -> tuple[Array, Array]:
     p = product(problem)
     wider = WIDER[p.dtype]
     info, own = np.finfo(DTYPES[p.dtype]), np.finfo(wider)
-    a, b, c = (matrix.view(buffer.data) for matrix, buffer in zip((p.a, p.b, p.c), given.buffers, strict=True))
+    a, b, c = (matrix.view(buffer.data) for matrix, buffer in zip((p.a, p.b, p.c), given.buffers, strict=False))
     with np.errstate(all="ignore"):
         exact: Array = np.zeros((p.m, p.n), wider)
         size = np.zeros((p.m, p.n))
@@ -269,6 +273,9 @@ def judge(problem: Problem, given: Call, outputs: Mapping[str, NDArray[np.generi
 OTHER = {"integer": {"alpha": "3", "beta": "-2"}}
 OTHER_DEFAULT = {"alpha": "0.7", "beta": "-1.3"}
 COEFFICIENTS = ("0", "1", "-1", "other")
+
+# The tile the negative controls are given: small, since they are plain loops.
+CONTROL_TILE = {"mr": 8, "nr": 4, "ku": 4}
 
 
 def quick_grid(dtype: str, tile: Mapping[str, int], rng: np.random.Generator) -> tuple[Case, ...]:
@@ -344,6 +351,18 @@ def full_grid(
         for beta in COEFFICIENTS
     ]
     return (*cases, *_empty(dtype, empty, rng))
+
+
+def thread_grid(dtype: str, tile: Mapping[str, int]) -> tuple[Case, ...]:
+    """Products large enough to be shared out among threads; about 60 Mflop together. tile: as in quick_grid."""
+    mr, nr, _ = _tile(tile)
+    shapes = [(8 * mr + 1, 24 * nr + 1, 64), (3 * mr + 2, 128 * nr + 3, 31), (257, 129, 65), (2 * mr, 40 * nr, 0)]
+    return tuple(
+        Case(problem, distribution)
+        for layout in LAYOUTS
+        for (shape, distribution) in zip(shapes, ("normal", "integer", "wide", "normal"), strict=True)
+        for problem in problems([shape], dtype, {"layout": layout, "alpha": "-1", "beta": "1", "ldc_pad": 1})
+    )
 
 
 def _tile(tile: Mapping[str, int]) -> tuple[int, int, int]:

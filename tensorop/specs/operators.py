@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import sys
 from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
@@ -77,5 +78,6 @@ def _module(path: Path) -> ModuleType:
     if spec is None or spec.loader is None or not path.is_file():
         raise SpecError(f"{path}: missing; an operator needs its oracle there")
     module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # dataclasses look their module up there
     spec.loader.exec_module(module)
     return module

@@ -1,13 +1,11 @@
-/* fault: a square B is read as if its transpose flag were the other one
- * expect: wrong-result
+/* fault: B is read as if its transpose flag were the other one
+ * expect: wrong-result guard-page
  */
 #include "product.h"
 
 void tensorop_candidate_0(const struct tensorop_call *call) {
     struct product p = product_of(call);
-    if (p.k == p.n) {
-        int64_t row = p.b_row;
-        p.b_row = p.b_col, p.b_col = row;
-    }
+    int64_t row = p.b_row;
+    p.b_row = p.b_col, p.b_col = row;
     honest(&p);
 }

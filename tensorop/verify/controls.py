@@ -1,0 +1,123 @@
+"""Negative controls: kernels with one known fault each, judged like any candidate; all must be refused.
+
+A control is a C file in templates/<op>/controls/ whose first comment says, one `key: value` a line,
+
+    fault   what is wrong with it
+    expect  how it must end: kinds of outcome (see `Kind`), any of them; `ok` for an honest kernel
+    needs   where it applies: names of primitive sets, `vlens` for targets with more than one; all of them
+
+Headers beside it can be included; TENSOROP_DTYPE_<dtype> is defined.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tensorop.errors import JobError, SpecError
+from tensorop.model.kernel import Artifact, Source
+from tensorop.model.operator import Operator
+from tensorop.model.platform import Platform
+from tensorop.model.trial import Kind, Outcome
+from tensorop.model.verdict import ControlResult, Seed
+from tensorop.runners.base import Runner
+from tensorop.verify.grid import outcome, quick, verify
+from tensorop.verify.subject import Subject
+
+# (source, flags beyond the platform's) -> a program with the harness in it
+Build = Callable[[Source, tuple[str, ...]], Artifact | Outcome]
+
+_KEY = re.compile(r"^(?:/\*| \*) (\w+): (.*)$", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Control:
+    """A kernel whose verdict is known beforehand."""
+
+    name: str
+    path: Path
+    fault: str
+    expected: tuple[Kind, ...]
+    needs: tuple[str, ...] = ()
+
+    def applies(self, platform: Platform) -> bool:
+        """Whether this platform can show the fault."""
+        several = len(platform.verify_vlens) > 1
+        return all(several if need == "vlens" else need in platform.primitives for need in self.needs)
+
+    def source(self) -> Source:
+        """The control with the headers beside it."""
+        files = [self.path, *sorted(self.path.parent.glob("*.h"))]
+        return Source(tuple((file.name, file.read_text()) for file in files))
+
+
+def controls(operator: Operator) -> tuple[Control, ...]:
+    """The operator's controls, honest ones first. Raises SpecError for a file that does not say what it is."""
+    found = [_read(path) for path in sorted((operator.folder / "controls").glob("*.c"))]
+    return tuple(sorted(found, key=lambda c: c.expected != (Kind.OK,)))
+
+
+def _read(path: Path) -> Control:
+    head = path.read_text().partition("*/")[0]
+    values = dict(_KEY.findall(head))
+    try:
+        expected = tuple(Kind(word) for word in values["expect"].split())
+        return Control(path.stem, path, values["fault"], expected, tuple(values.get("needs", "").split()))
+    except (KeyError, ValueError) as e:
+        kinds = ", ".join(k.value for k in Kind)
+        raise SpecError(f"{path}: a control begins with its 'fault:' and its 'expect:' ({kinds}): {e}") from e
+
+
+def run_controls(
+    operator: Operator,
+    platform: Platform,
+    runner: Runner,
+    build: Build,
+    seed: Seed,
+    dtypes: Sequence[str] | None = None,
+) -> tuple[ControlResult, ...]:
+    """Every control that applies, for each dtype (the operator's by default), at the VLENs winners must pass.
+
+    Raises JobError "the judge is broken" when one ends in another way than it must.
+    """
+    results = []
+    for dtype in dtypes or operator.dtypes:
+        for control in controls(operator):
+            if control.applies(platform):
+                result = run_control(control, dtype, operator, platform, runner, build, seed)
+                _must_be_expected(result, seed)
+                results.append(result)
+    return tuple(results)
+
+
+def run_control(
+    control: Control, dtype: str, operator: Operator, platform: Platform, runner: Runner, build: Build, seed: Seed
+) -> ControlResult:
+    """One control through the very path of a candidate."""
+    built = build(control.source(), (f"-DTENSOROP_DTYPE_{dtype}=1",))
+    if isinstance(built, Outcome):
+        found = built
+    else:
+        tiles = dict.fromkeys(platform.verify_vlens, operator.reference.CONTROL_TILE)
+        subject = Subject(runner, built.path)
+        found = outcome(verify(operator, subject, quick(operator, dtype, tiles), platform.verify_vlens, seed))
+    return ControlResult(control.name, dtype, control.fault, control.expected, found)
+
+
+def _must_be_expected(result: ControlResult, seed: Seed) -> None:
+    if result.as_expected:
+        return
+    found, name = result.outcome, f"control '{result.name}' ({result.dtype})"
+    hint = "nothing this run could say of its kernels would be worth anything; `tensorop doctor` tests the parts"
+    if found.kind is Kind.LOST:
+        raise JobError(f"{name} could not be judged: {found.message}", hint=hint)
+    if found.ok:
+        raise JobError(f"the judge is broken: {name} passed, seed {seed}; its fault: {result.fault}", hint=hint)
+    wanted = " or ".join(k.value for k in result.expected)
+    tail = f"\n{found.log}" if found.log else ""
+    raise JobError(
+        f"the judge is broken: {name} must end as {wanted}, it ended as {found.kind.value}: {found.message}{tail}",
+        hint=hint,
+    )

@@ -1,0 +1,80 @@
+"""Runs a grid of cases on a target and judges every reply, to the first failure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from types import ModuleType
+
+from tensorop.model.case import Case
+from tensorop.model.operator import Operator
+from tensorop.model.trial import Kind, Outcome
+from tensorop.model.verdict import Judgement, Seed, Verdict
+from tensorop.verify.subject import Subject
+
+BATCH = 96  # calls a process: few enough to stop early, enough to make its start cheap
+
+# Streams of the seed, so that grids, inputs and VLENs are independent of each other.
+_SIZES, _INPUTS = 0, 1
+
+Grid = Callable[[int, Seed], Sequence[Case]]  # VLEN in bits, seed -> cases
+
+
+def quick(operator: Operator, dtype: str, tiles: Mapping[int, Mapping[str, int]]) -> Grid:
+    """The operator's grid for every candidate. tiles: VLEN in bits -> sizes in elements, as the operator names them."""
+    return lambda vlen, seed: operator.reference.quick_grid(dtype, tiles[vlen], seed.stream(_SIZES, vlen))
+
+
+def full(operator: Operator, dtype: str, tiles: Mapping[int, Mapping[str, int]], blocking: Mapping[str, int]) -> Grid:
+    """The operator's whole grid, for winners. blocking: as the operator names it."""
+    return lambda vlen, seed: operator.reference.full_grid(dtype, tiles[vlen], blocking, seed.stream(_SIZES, vlen))
+
+
+def verify(operator: Operator, subject: Subject, grid: Grid, vlens: Sequence[int], seed: Seed) -> tuple[Verdict, ...]:
+    """One verdict a VLEN (bits; 0 where the target has one width only), ending with the first that fails.
+
+    Raises JobError, MissingTool and BoardError as `Subject.execute` does.
+    """
+    verdicts: list[Verdict] = []
+    for vlen in vlens:
+        verdicts.append(check(operator.reference, subject, grid(vlen, seed), vlen, seed))
+        if not verdicts[-1].ok:
+            break
+    return tuple(verdicts)
+
+
+def outcome(verdicts: Sequence[Verdict]) -> Outcome:
+    """The first failure, or that all passed."""
+    failed = next((v.outcome for v in verdicts if not v.ok), None)
+    return failed or Outcome(Kind.OK, "verify")
+
+
+def check(
+    reference: ModuleType, subject: Subject, cases: Sequence[Case], vlen: int, seed: Seed, threads: int = 1
+) -> Verdict:
+    """Calls and judges each case with inputs of its own; the message names case, VLEN and seed of the first failure."""
+    worst = 0.0
+    for start in range(0, len(cases), BATCH):
+        batch = cases[start : start + BATCH]
+        calls = [
+            reference.call(
+                case.problem,
+                seed.stream(_INPUTS, vlen, start + i),
+                case.distribution,
+                case.placement,
+                subject.workspace(case.problem, vlen),
+            )
+            for i, case in enumerate(batch)
+        ]
+        replies = subject.execute(calls, vlen)
+        for i, (case, given, reply) in enumerate(zip(batch, calls, replies, strict=True)):
+            found: Outcome = reply.outcome
+            if found.ok:
+                judged: Judgement = reference.judge(case.problem, given, reply.outputs)
+                worst, found = max(worst, judged.worst), judged
+            if not found.ok:
+                place = f"case {start + i + 1} of {len(cases)}, {case.label}"
+                place += (f", VLEN {vlen}" if vlen else "") + (f", {threads} threads" if threads > 1 else "")
+                message = f"{found.message} ({place}, seed {seed})"
+                failed = Outcome(found.kind, "verify", message, found.log)
+                return Verdict(failed, vlen, start + i + 1, str(seed), worst, threads)
+    return Verdict(Outcome(Kind.OK, "verify"), vlen, len(cases), str(seed), worst, threads)

@@ -1,0 +1,54 @@
+"""What is verified: a program on a target, and how it is called."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from tensorop.model.call import Call, Reply
+from tensorop.model.problem import Problem
+from tensorop.runners import session
+from tensorop.runners.base import Runner
+from tensorop.runners.protocol import Check, Entry, Library
+from tensorop.runners.session import Guest
+
+
+def no_workspace(problem: Problem, vlen: int) -> int:
+    """For kernels that bring their own memory, or need none."""
+    return 0
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A harness with a candidate linked in, or one that opens `libraries`.
+
+    workspace: elements a call of this problem needs at this VLEN (bits); timeout_s: for each single call
+    """
+
+    runner: Runner
+    program: Path
+    guest: Guest = field(default_factory=Guest)
+    entry: Entry = field(default_factory=Entry)
+    workspace: Callable[[Problem, int], int] = no_workspace
+    timeout_s: float = 20.0
+
+    def with_library(self, library: Library) -> Subject:
+        """The same, for a library in place of a linked candidate."""
+        return replace(self, guest=replace(self.guest, libraries=(library,)))
+
+    def with_environment(self, **variables: str) -> Subject:
+        """The same, with these variables in the target's environment."""
+        merged = {**dict(self.guest.environment), **variables}
+        return replace(self, guest=replace(self.guest, environment=tuple(merged.items())))
+
+    def execute(self, calls: Sequence[Call], vlen: int) -> list[Reply]:
+        """One process for all calls, a fresh one after each that died; replies in order.
+
+        Raises JobError when a library cannot be bound, MissingTool and BoardError as the runner does.
+        """
+        requests = [Check(call, self.entry) for call in calls]
+        guest = replace(self.guest, vlen=vlen or None)
+        return session.run(
+            self.runner, self.program, requests, timeout_s=self.timeout_s, guest=guest, give_up_after=1, where="verify"
+        )

@@ -1,0 +1,66 @@
+"""With several threads: correct still, and the same bits every time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from tensorop.model.case import Case
+from tensorop.model.operator import Operator
+from tensorop.model.trial import Kind, Outcome
+from tensorop.model.verdict import Seed, Verdict
+from tensorop.verify.grid import check
+from tensorop.verify.subject import Subject
+
+# A stream of the seed of its own, beside those of the grids.
+_REPEAT = 2
+
+
+def verify_threads(
+    operator: Operator,
+    with_threads: Callable[[int], Subject],
+    cases: Sequence[Case],
+    counts: Sequence[int],
+    vlen: int,
+    seed: Seed,
+    repeats: int = 3,
+) -> tuple[Verdict, ...]:
+    """A verdict for each thread count, ending with the first that fails.
+
+    with_threads: the product, made to use so many; cases: large enough that all of them get work. Each case is judged,
+    then one call is repeated and its outputs compared bit by bit: a sum whose order depends on which thread was
+    faster, or an element two threads write, gives itself away.
+    """
+    verdicts: list[Verdict] = []
+    for count in counts:
+        subject = with_threads(count)
+        subject = replace(subject, guest=replace(subject.guest, sandbox=False))  # it must be able to start threads
+        verdict = check(operator.reference, subject, cases, vlen, seed, threads=count)
+        if verdict.ok:
+            verdict = replace(verdict, outcome=_steady(operator, subject, cases, vlen, seed, count, repeats))
+        verdicts.append(verdict)
+        if not verdict.ok:
+            break
+    return tuple(verdicts)
+
+
+def _steady(
+    operator: Operator, subject: Subject, cases: Sequence[Case], vlen: int, seed: Seed, count: int, repeats: int
+) -> Outcome:
+    for i, case in enumerate(cases):
+        rng = seed.stream(_REPEAT, vlen, i)
+        space = subject.workspace(case.problem, vlen)
+        given = operator.reference.call(case.problem, rng, case.distribution, case.placement, space)
+        replies = subject.execute([given] * repeats, vlen)
+        for reply in replies:
+            if not reply.outcome.ok:
+                return reply.outcome
+            for name, data in reply.outputs.items():
+                first = replies[0].outputs[name]
+                differ = np.flatnonzero(first.view(np.uint8) != data.view(np.uint8)) // data.itemsize
+                if differ.size:
+                    message = f"{name} differs between equal calls with {count} threads, first at element {differ[0]}"
+                    return Outcome(Kind.WRONG, "verify", f"{message} ({case.label}, seed {seed})")
+    return Outcome(Kind.OK, "verify")
