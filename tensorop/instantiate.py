@@ -1,4 +1,4 @@
-"""Describe, choose, instantiate: a draft at a point becomes the C of a candidate."""
+"""A draft on a platform: its legal points, and the C of a candidate at one of them."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
 from tensorop.model.point import Point
 from tensorop.model.primitive import Vocabulary
+from tensorop.space import Space
 from tensorop.specs import primitives
 
 BYTES = {"f32": 4, "f64": 8}
@@ -90,3 +91,43 @@ def candidate(
     names = {"ident": "k0", "prefix": dtype, **context(operator, platform, draft, point, dtype, plugins)}
     text = render.text(env, "candidate.c.j2", names)
     return Source((("candidate.c", text),))
+
+
+def missing_words(platform: Platform, draft: Draft, dtype: str, plugins: tuple[Path, ...] = ()) -> tuple[str, ...]:
+    """Words the draft needs and the platform does not have for this dtype."""
+    words = vocabulary(platform, dtype, Point(()), plugins).words
+    return tuple(name for name in draft.needs if name not in words)
+
+
+def micro_space(
+    operator: Operator, platform: Platform, draft: Draft, dtype: str, plugins: tuple[Path, ...] = ()
+) -> Space:
+    """Legal points of a draft's own tunables and the primitive set's settings.
+
+    A platform's `tunables` narrow or widen a draft's. Raises JobError where no point is legal, with the reasons.
+    """
+    settings = primitives.settings(platform, plugins)
+    dimensions: dict[str, tuple[Any, ...]] = {**settings, **draft.tunables}
+    dimensions.update({name: values for name, values in platform.tunables.items() if name in dimensions})
+    known = facts(platform, dtype, {}, plugins)
+    given = {name: value for name, value in known.items() if name not in dimensions and name != "lanes"}
+    given["lanes_1"] = known["lanes"]  # at the first value of every setting
+    return Space.of(dimensions, draft.constraints, given)
+
+
+def blocking_space(
+    operator: Operator, platform: Platform, point: Point, dtype: str, plugins: tuple[Path, ...] = ()
+) -> Space:
+    """Legal blockings for a micro-kernel at a point."""
+    values = dict(operator.blocking.values)
+    values.update({name: v for name, v in platform.tunables.items() if name in values})
+    known = {**facts(platform, dtype, point, plugins), **point}
+    return Space.of(values, operator.blocking.constraints, known)
+
+
+def tile(platform: Platform, dtype: str, point: Point, vlen: int, plugins: tuple[Path, ...] = ()) -> dict[str, int]:
+    """The micro-tile in elements at a VLEN: mr, nr, and ku where the k loop is unrolled."""
+    settings = {key: int(point[key]) for key in primitives.settings(platform, plugins) if key in point}
+    lanes = primitives.lanes_at(platform, dtype, settings, vlen or platform.vlens[0], plugins)
+    sizes = {"mr": int(point["mv"]) * lanes, "nr": int(point["nr"])}
+    return {**sizes, "ku": int(point["ku"])} if "ku" in point else sizes

@@ -1,89 +1,124 @@
-"""Integer expressions of YAML files: arithmetic, comparisons, and/or/not, min, max, `in`; nothing else.
+"""Constraint expressions: a small, typed, side-effect-free part of Python.
 
-Parsed with `ast` and walked by hand, since the files may be a stranger's.
+Names, integers, strings, tuples after `in`, `+ - * // %`, comparisons (chained too), `and or not`, `min`, `max`.
+Texts may come from a stranger, so everything else is refused when the text is read, and so are sums of words:
+an expression that has been read can neither loop, call, nor grow beyond its own length.
 """
 
 from __future__ import annotations
 
 import ast
-import operator
-from collections.abc import Mapping
-from functools import lru_cache
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import CodeType
 
 from tensorop.errors import SpecError
+from tensorop.model.point import Value
 
-_BINARY: dict[type[ast.operator], Any] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.FloorDiv: operator.floordiv,
-    ast.Mod: operator.mod,
-}
-_COMPARE: dict[type[ast.cmpop], Any] = {
-    ast.Eq: operator.eq,
-    ast.NotEq: operator.ne,
-    ast.Lt: operator.lt,
-    ast.LtE: operator.le,
-    ast.Gt: operator.gt,
-    ast.GtE: operator.ge,
-    ast.In: lambda a, b: a in b,
-    ast.NotIn: lambda a, b: a not in b,
-}
-_FUNCTIONS = {"min": min, "max": max, "abs": abs}
+MAX_LENGTH = 500
+MAX_INTEGER = 1 << 63
+FUNCTIONS: dict[str, Callable[..., int]] = {"min": min, "max": max}
+
+_ARITHMETIC = (ast.Add, ast.Sub, ast.Mult, ast.FloorDiv, ast.Mod)
+_COMPARISONS = (ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.In, ast.NotIn)
 
 
-@lru_cache(maxsize=4096)
-def parse(text: str) -> ast.expr:
-    """The expression's tree; raises SpecError where it is none."""
+@dataclass(frozen=True)
+class Expression:
+    """A checked expression and the names it reads."""
+
+    text: str
+    names: frozenset[str]
+    code: CodeType
+
+    def value(self, names: Mapping[str, Value]) -> int | bool:
+        """The expression's value; raises ZeroDivisionError where it divides by zero."""
+        result: int | bool = eval(self.code, {"__builtins__": {}, **FUNCTIONS}, names)
+        return result
+
+
+def parse(text: str, kinds: Mapping[str, type]) -> Expression:
+    """Reads an expression over the given names, each an `int` or a `str`.
+
+    Raises SpecError naming the text and what is wrong: syntax, an unknown name, a word where a number belongs,
+    anything outside the language.
+    """
+    if len(text) > MAX_LENGTH:
+        raise SpecError(f"the expression '{text[:40]}...' has {len(text)} characters; at most {MAX_LENGTH} are read")
     try:
-        return ast.parse(text, mode="eval").body
-    except (SyntaxError, ValueError):
-        raise SpecError(f"'{text}' is not an expression") from None
+        tree = ast.parse(text.strip(), mode="eval")
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        raise SpecError(f"'{text}' is not an expression: {error}") from None
+    reader = _Reader(text, kinds)
+    reader.kind(tree.body)
+    return Expression(text, frozenset(reader.names), compile(tree, "<constraint>", "eval"))
 
 
-@lru_cache(maxsize=4096)
-def names(text: str) -> frozenset[str]:
-    """The variables an expression uses."""
-    return frozenset(
-        node.id for node in ast.walk(parse(text)) if isinstance(node, ast.Name) and node.id not in _FUNCTIONS
-    )
-
-
-def evaluate(text: str, values: Mapping[str, Any]) -> Any:
-    """The value of an expression; raises SpecError for an unknown name or anything beyond plain arithmetic."""
+def evaluate(text: str, values: Mapping[str, Value]) -> int:
+    """The value of an expression over these names; raises SpecError as `parse` does, and for a division by zero."""
     try:
-        return _walk(parse(text), values)
-    except (ZeroDivisionError, TypeError) as error:
-        raise SpecError(f"'{text}': {error}") from None
+        return int(parse(text, {name: type(value) for name, value in values.items()}).value(values))
+    except ZeroDivisionError:
+        raise SpecError(f"'{text}' divides by zero") from None
 
 
-def _walk(node: ast.expr, values: Mapping[str, Any]) -> Any:
-    if isinstance(node, ast.Constant) and isinstance(node.value, int | str):
-        return node.value
-    if isinstance(node, ast.Name):
-        if node.id not in values:
-            raise SpecError(f"unknown name '{node.id}'; known: {', '.join(sorted(values)) or 'none'}")
-        return values[node.id]
-    if isinstance(node, ast.BinOp) and type(node.op) in _BINARY:
-        return _BINARY[type(node.op)](_walk(node.left, values), _walk(node.right, values))
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-        return -_walk(node.operand, values)
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
-        return not _walk(node.operand, values)
-    if isinstance(node, ast.BoolOp):
-        results = (_walk(part, values) for part in node.values)
-        return all(results) if isinstance(node.op, ast.And) else any(results)
-    if isinstance(node, ast.Compare):
-        left = _walk(node.left, values)
-        for op, right_node in zip(node.ops, node.comparators, strict=True):
-            right = _walk(right_node, values)
-            if type(op) not in _COMPARE or not _COMPARE[type(op)](left, right):
-                return False
-            left = right
-        return True
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _FUNCTIONS:
-        return _FUNCTIONS[node.func.id](*(_walk(arg, values) for arg in node.args))
-    if isinstance(node, ast.Tuple | ast.List):
-        return tuple(_walk(part, values) for part in node.elts)
-    raise SpecError(f"'{ast.unparse(node)}' is not allowed in an expression")
+class _Reader:
+    """Walks the tree, refuses what is not in the language, and gives each node's kind."""
+
+    def __init__(self, text: str, kinds: Mapping[str, type]) -> None:
+        self.text = text
+        self.kinds = kinds
+        self.names: set[str] = set()
+
+    def kind(self, node: ast.expr) -> type:
+        match node:
+            case ast.Constant(value=bool()):
+                return int
+            case ast.Constant(value=int(number)) if abs(number) < MAX_INTEGER:
+                return int
+            case ast.Constant(value=str()):
+                return str
+            case ast.Name(id=name):
+                if name not in self.kinds:
+                    known = ", ".join(sorted(self.kinds)) or "none"
+                    raise self._wrong(f"unknown name '{name}' (known: {known})")
+                self.names.add(name)
+                return int if self.kinds[name] is bool else self.kinds[name]
+            case ast.BinOp(left=left, op=op, right=right) if isinstance(op, _ARITHMETIC):
+                return self._numbers(left, right)
+            case ast.UnaryOp(op=ast.USub() | ast.UAdd(), operand=operand):
+                return self._numbers(operand)
+            case ast.UnaryOp(op=ast.Not(), operand=operand):
+                return self._numbers(operand)
+            case ast.BoolOp(values=values):
+                return self._numbers(*values)
+            case ast.Compare(left=left, ops=ops, comparators=others) if all(isinstance(o, _COMPARISONS) for o in ops):
+                self._comparison(left, ops, others)
+                return int
+            case ast.Call(func=ast.Name(id=name), args=args, keywords=[]) if name in FUNCTIONS and len(args) > 1:
+                return self._numbers(*args)
+        raise self._wrong(f"'{ast.unparse(node)}' is not allowed here")
+
+    def _comparison(self, left: ast.expr, ops: list[ast.cmpop], others: list[ast.expr]) -> None:
+        kind = self.kind(left)
+        for op, other in zip(ops, others, strict=True):
+            if isinstance(op, ast.In | ast.NotIn):
+                if len(ops) > 1 or not isinstance(other, ast.Tuple | ast.List):
+                    raise self._wrong("`in` is followed by a list of values and stands alone")
+                right = {self.kind(item) for item in other.elts} or {kind}
+            else:
+                right = {self.kind(other)}
+            if right != {kind}:
+                raise self._wrong("it compares a word with a number")
+
+    def _numbers(self, *nodes: ast.expr) -> type:
+        for node in nodes:
+            if self.kind(node) is not int:
+                raise self._wrong(f"'{ast.unparse(node)}' is a word where a number belongs")
+        return int
+
+    def _wrong(self, what: str) -> SpecError:
+        return SpecError(
+            f"in '{self.text}': {what}",
+            hint="allowed: names, integers, strings, + - * // %, comparisons, and or not, min max, in (...)",
+        )

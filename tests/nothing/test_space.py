@@ -11,7 +11,7 @@ from tensorop.errors import JobError, SpecError
 from tensorop.model.kernel import Constraint
 from tensorop.model.point import Point
 from tensorop.space import Space
-from tensorop.space.expression import parse
+from tensorop.model.expression import parse
 
 NUMBERS = st.lists(st.integers(0, 9), min_size=1, max_size=5, unique=True).map(tuple)
 WORDS = st.lists(st.sampled_from(["ab", "ba", "none"]), min_size=1, max_size=3, unique=True).map(tuple)

@@ -1,0 +1,88 @@
+"""The command line: `tensorop <operator>` makes a library, the other commands look at one or at the tool itself."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from tensorop import __version__
+from tensorop.cli import catalog_commands, library_commands
+from tensorop.cli.operator_command import operator_command
+from tensorop.errors import TensoropError
+from tensorop.specs import catalog
+
+
+class Commands(click.Group):
+    """The fixed commands, and one more for each operator found in a plug-in folder."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return [*catalog.names("templates"), *super().list_commands(ctx)]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        fixed = super().get_command(ctx, cmd_name)
+        if fixed is not None:
+            return fixed
+        if cmd_name in catalog.names("templates", _plugins_in(sys.argv)):
+            return operator_command(cmd_name)
+        return None
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
+            catalog_commands.unknown_command(args[0], self.list_commands(ctx))
+        return super().resolve_command(ctx, args)
+
+
+def _plugins_in(argv: list[str]) -> tuple[Path, ...]:
+    """--plugins decides which operators exist, so it is looked for before the command is parsed."""
+    following = zip(argv, argv[1:], strict=False)
+    return tuple(Path(b) for a, b in following if a == "--plugins") + tuple(
+        Path(a.partition("=")[2]) for a in argv if a.startswith("--plugins=")
+    )
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="tensorop")
+def cli() -> None:
+    """Tuned, proven kernels for BLAS-style operators, as a C library, for hardware you may not even own.
+
+    \b
+    tensorop gemm --platform rvv            make a library
+    tensorop bench build/gemm-rvv           compare it with OpenBLAS
+    tensorop doctor --platform rvv          what is there, what is missing, how to get it
+    """
+
+
+library_commands.add_to(cli)
+catalog_commands.add_to(cli)
+
+
+def main() -> None:
+    """Entry point. Exit status: 0 done, 1 the job failed, 2 wrong usage, 130 interrupted."""
+    try:
+        cli.main(standalone_mode=False)
+    except click.exceptions.Abort:
+        click.echo("interrupted", err=True)
+        sys.exit(130)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(2)
+    except click.exceptions.Exit as stop:
+        sys.exit(stop.exit_code)
+    except TensoropError as error:
+        click.echo(f"error: {error.message}", err=True)
+        if error.hint:
+            click.echo(f"       {error.hint}", err=True)
+        sys.exit(error.exit_status)
+    except KeyboardInterrupt:
+        click.echo("interrupted", err=True)
+        sys.exit(130)
+    except BrokenPipeError:
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

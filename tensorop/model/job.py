@@ -1,0 +1,33 @@
+"""A job: one command's wishes, checked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Job:
+    """What `tensorop <operator>` was asked for. None: the default is found from the platform.
+
+    shapes: dims in the operator's order; budget_s: seconds of search; trials: search trials instead of seconds
+    threads: checked for correctness and, on a real clock, measured; jobs: builds side by side
+    """
+
+    operator: str
+    platform: str = "native"
+    dtypes: tuple[str, ...] = ("f32", "f64")
+    shapes: tuple[tuple[int, ...], ...] = ()
+    suite: str = "quick"
+    budget_s: float | None = 120.0
+    trials: int | None = None
+    tuner: str = "bayes"
+    author: str = "offline"
+    jobs: int = 2
+    seed: int = 0
+    threads: int = 1
+    runner: str | None = None
+    plugins: tuple[Path, ...] = ()
+    offline: bool = False
+    out: Path = Path("build")
+    fresh: bool = False
