@@ -1,1 +1,1 @@
-"""Source to object, program and library: killable compilers, a gate for strangers' objects, a cache keyed by content."""
+"""Source to object, program and library: killable compilers, a gate for objects, a cache keyed by content."""

@@ -42,7 +42,9 @@ def content(files: Iterable[Path]) -> str:
     return total.hexdigest()[:24]
 
 
-def entry(kind: str, key: str, product: str, fill: Callable[[Path], Made | Outcome], root: Path | None = None) -> Artifact | Outcome:
+def entry(
+    kind: str, key: str, product: str, fill: Callable[[Path], Made | Outcome], root: Path | None = None
+) -> Artifact | Outcome:
     """The product of a key, made by `fill(folder)` when it is not there; an Outcome of `fill` is handed on, not kept.
 
     root: instead of the user's cache. Safe in threads and processes: who finishes second takes the first one's.

@@ -21,18 +21,28 @@ def candidate_flags(platform: Platform) -> tuple[str, ...]:
 
 
 def compile_object(
-    source: Source, platform: Platform, *, work: Path | None = None, timeout_s: float = 60.0, extra: tuple[str, ...] = ()
+    source: Source,
+    platform: Platform,
+    *,
+    work: Path | None = None,
+    timeout_s: float = 60.0,
+    extra: tuple[str, ...] = (),
 ) -> Artifact | Outcome:
     """A candidate's object for the static harness, from the cache when the same was built before.
 
     work: root of the build cache, by default the user's. extra: further flags, after the platform's.
-    Outcome: COMPILE or TIMEOUT with the compiler's words. Raises MissingTool without a compiler, JobError on a full disk.
+    Outcome: COMPILE or TIMEOUT with the compiler's words. Raises MissingTool without one, JobError on a full disk.
     """
     return compile_source(source, (*candidate_flags(platform), *extra), work=work, timeout_s=timeout_s)
 
 
 def compile_source(
-    source: Source, flags: tuple[str, ...], *, work: Path | None = None, timeout_s: float = 60.0, doing: str = "compiling"
+    source: Source,
+    flags: tuple[str, ...],
+    *,
+    work: Path | None = None,
+    timeout_s: float = 60.0,
+    doing: str = "compiling",
 ) -> Artifact | Outcome:
     """Compiles the first of the source's files with these flags; its other files and call.h can be included."""
     include = str(paths.native_dir())

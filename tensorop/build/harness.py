@@ -37,7 +37,10 @@ def static_object(arch: str) -> Artifact:
         for file in sources():
             objects.append(f"{file.stem}.o")
             made = tool.run(
-                tool.cc(*flags, "-c", str(file), "-o", objects[-1]), folder, timeout_s=120, doing=f"compiling {file.name}"
+                tool.cc(*flags, "-c", str(file), "-o", objects[-1]),
+                folder,
+                timeout_s=120,
+                doing=f"compiling {file.name}",
             )
             if isinstance(made, Outcome):
                 return made
@@ -64,6 +67,7 @@ def dynamic_program(arch: str, adapter: Path) -> Artifact:
 def _whole(built: Artifact | Outcome, arch: str) -> Artifact:
     if isinstance(built, Outcome):
         raise errors.JobError(
-            f"cannot build the harness for {arch}: {built.message}\n{built.log}", hint="tensorop doctor tests the compiler"
+            f"cannot build the harness for {arch}: {built.message}\n{built.log}",
+            hint="tensorop doctor tests the compiler",
         )
     return built

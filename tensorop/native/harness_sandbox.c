@@ -3,6 +3,7 @@
  * QEMU's user mode refuses the filter (the guest's calls are not the host's), so that it binds on real Linux only. */
 #include "harness.h"
 
+#include <errno.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -28,6 +29,7 @@ int sandbox_enter(void) {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
         ALLOW(SYS_read),
         ALLOW(SYS_write),
+        ALLOW(SYS_writev),
         ALLOW(SYS_mmap),
         ALLOW(SYS_munmap),
         ALLOW(SYS_mprotect),
@@ -40,6 +42,9 @@ int sandbox_enter(void) {
         ALLOW(SYS_rt_sigreturn),
         ALLOW(SYS_exit),
         ALLOW(SYS_exit_group),
+        /* stdio asks whether its file is a terminal. */
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_ioctl, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOTTY),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRAP),
     };
     struct sock_fprog program = {.len = sizeof code / sizeof *code, .filter = code};

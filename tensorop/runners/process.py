@@ -124,7 +124,9 @@ def _talk(
     stdout_cap: int,
 ) -> tuple[bytearray, _Capped, bool]:
     """Feeds and reads a child until it has ended or its time is up."""
-    assert child.stdin and child.stdout and child.stderr
+    assert child.stdin
+    assert child.stdout
+    assert child.stderr
     out, err = bytearray(), _Capped()
     chunks = iter(stdin)
     pending = memoryview(b"")
@@ -176,9 +178,7 @@ def _talk(
     return out, err, False
 
 
-def _feed(
-    fd: int, chunks: Iterable[bytes | memoryview], pending: memoryview
-) -> tuple[memoryview, bool]:
+def _feed(fd: int, chunks: Iterable[bytes | memoryview], pending: memoryview) -> tuple[memoryview, bool]:
     """Writes what the pipe takes; what is left, and whether more may follow."""
     try:
         while True:

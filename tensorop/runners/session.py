@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import signal as signals
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -39,7 +39,7 @@ class Guest:
     cpu: int = -1
     sandbox: bool = True
     plugin_args: tuple[str, ...] = ()
-    limits: process.Limits = process.Limits()
+    limits: process.Limits = field(default_factory=process.Limits)
 
 
 def run(
@@ -54,8 +54,8 @@ def run(
 ) -> list[Reply]:
     """A reply to each request, in order.
 
-    timeout_s: for the start and for each single call. A call that ends its process says so in its reply, and those after
-    it run in a fresh one, until `give_up_after` processes have died: the rest are then not run and share the last
+    timeout_s: for the start and for each single call. A call that ends its process says so in its reply, and those
+    after it run in a fresh one, until `give_up_after` processes have died: the rest are then not run and share the last
     outcome's kind. where: the stage written into outcomes.
     Raises JobError when a library cannot be bound, MissingTool and BoardError as the runner does.
     """
@@ -132,9 +132,7 @@ def _reply(raw: Raw, request: Request, where: str) -> Reply:
     if raw.status is not Status.DONE:
         return Reply(_refusal(raw, request, where))
     buffers = request.call.buffers
-    outputs = {
-        buffers[slot].name: np.frombuffer(data, dtype=buffers[slot].data.dtype) for slot, data in raw.outputs
-    }
+    outputs = {buffers[slot].name: np.frombuffer(data, dtype=buffers[slot].data.dtype) for slot, data in raw.outputs}
     return Reply(Outcome(Kind.OK, where), outputs, raw.samples)
 
 
@@ -162,6 +160,8 @@ def _by_signal(number: int, where: str, log: str) -> Outcome:
         name = f"signal {number}"
     if number == signals.SIGILL:
         return Outcome(Kind.ILLEGAL, where, "the target does not know an instruction of it (SIGILL)", log)
+    if number == signals.SIGSYS:
+        return Outcome(Kind.CRASH, where, "asked for a forbidden system call", log)
     if number == signals.SIGXCPU:
         return Outcome(Kind.TIMEOUT, where, "used up its processor time", log)
     return Outcome(Kind.CRASH, where, f"ended by {name}", log)

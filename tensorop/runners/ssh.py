@@ -12,7 +12,16 @@ from pathlib import Path
 from tensorop import errors
 from tensorop.runners import process
 
-_OPTIONS = ("-o", "BatchMode=yes", "-o", "ConnectTimeout=10", "-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=3")
+_OPTIONS = (
+    "-o",
+    "BatchMode=yes",
+    "-o",
+    "ConnectTimeout=10",
+    "-o",
+    "ServerAliveInterval=5",
+    "-o",
+    "ServerAliveCountMax=3",
+)
 
 
 @dataclass(frozen=True)
@@ -38,7 +47,9 @@ class Ssh:
         data = program.read_bytes()
         remote = f"{self.folder}/{program.name}-{hashlib.sha256(data).hexdigest()[:16]}"
         folder, path = shlex.quote(self.folder), shlex.quote(remote)
-        receive = f"mkdir -p {folder} && cat > {path}.$$ && chmod +x {path}.$$ && mv {path}.$$ {path} && readlink -f {path}"
+        receive = (
+            f"mkdir -p {folder} && cat > {path}.$$ && chmod +x {path}.$$ && mv {path}.$$ {path} && readlink -f {path}"
+        )
         copied = process.run(self._ssh(receive), stdin=[data], timeout_s=120, environment=None)
         if copied.status != 0:
             said = copied.stderr.strip().splitlines()[-1:] or ["no answer"]

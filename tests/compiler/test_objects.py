@@ -1,0 +1,109 @@
+"""The compiler's failures as outcomes, and objects that the gate refuses."""
+
+from pathlib import Path
+
+import pytest
+from support import kernels
+
+from tensorop.build import compile as compiling
+from tensorop.build import gate, link
+from tensorop.model.kernel import Artifact, Source
+from tensorop.model.trial import Kind, Outcome
+
+CHEATS = {
+    "library": ("void cblas_sgemm(void);", "cblas_sgemm(); (void)c;", "cblas_sgemm"),
+    "kept results": ("static float kept[64];", "kept[c->dim[0]] += 1; *(float *)c->buffer[0] = kept[0];", ".bss"),
+    "kept in data": ("static int n = 3;", "n += (int)c->dim[0]; *(int *)c->buffer[0] = n;", ".data"),
+    "thread's own": ("static _Thread_local int n;", "n += (int)c->dim[0]; *(int *)c->buffer[0] = n;", ".tbss"),
+    "constructor": ("__attribute__((constructor)) static void early(void) {}", "(void)c;", "array"),
+    "another global": ("int mine(int x) { return x + 1; }", "(void)c;", "mine"),
+    "the harness's own": ("void wire_write(const void *, unsigned long);", "wire_write(c, 4);", "wire_write"),
+}  # fmt: skip
+SYSTEM_CALL = {"x86_64": "syscall", "riscv64": "ecall", "aarch64": "svc #0"}
+REGION_END = {"riscv64": "slti x0, x0, 1042", "aarch64": "hint #101"}
+
+
+@pytest.mark.parametrize("arch", SYSTEM_CALL)
+def test_an_honest_object_passes(tmp_path, arch):
+    assert gate.check_object(kernels.built(kernels.AXPY, tmp_path, arch=arch).path) is None
+
+
+@pytest.mark.parametrize("name", CHEATS)
+def test_cheats_are_refused(tmp_path, name):
+    before, body, said = CHEATS[name]
+    refused = gate.check_object(kernels.built(body, tmp_path, before=before).path)
+    assert refused is not None
+    assert refused.kind is Kind.OBJECT
+    assert said in refused.message
+
+
+@pytest.mark.parametrize("arch", SYSTEM_CALL)
+def test_system_calls_are_refused(tmp_path, arch):
+    made = kernels.built(f'(void)c; __asm__ volatile("{SYSTEM_CALL[arch]}" ::: "memory");', tmp_path, arch=arch)
+    refused = gate.check_object(made.path)
+    assert refused is not None
+    assert "system call" in refused.message
+
+
+@pytest.mark.parametrize("arch", REGION_END)
+def test_marks_of_the_measured_region_are_refused(tmp_path, arch):
+    made = kernels.built(f'(void)c; __asm__ volatile("{REGION_END[arch]}");', tmp_path, arch=arch)
+    refused = gate.check_object(made.path)
+    assert refused is not None
+    assert "measured region" in refused.message
+
+
+def test_the_bytes_of_a_system_call_inside_a_constant_pass(tmp_path):
+    made = kernels.built("((unsigned *)c->buffer[0])[0] = 0x050f050fu;", tmp_path)
+    assert b"\x0f\x05" in made.path.read_bytes()
+    assert gate.check_object(made.path) is None
+
+
+def test_a_file_that_is_no_object_is_refused(tmp_path):
+    path = tmp_path / "x.o"
+    path.write_bytes(b"nothing")
+    assert gate.check_object(path) is not None
+
+
+def test_a_syntax_error_is_an_outcome_with_the_compilers_words(tmp_path):
+    outcome = compiling.compile_object(kernels.source("float x = ;"), kernels.platform(), work=tmp_path)
+    assert isinstance(outcome, Outcome)
+    assert outcome.kind is Kind.COMPILE
+    assert "expected expression" in outcome.message
+    assert "kernel.c" in outcome.log
+
+
+def test_a_compiler_that_does_not_end_is_killed(tmp_path):
+    bomb = "\n".join(f"#define A{i} A{i - 1} A{i - 1}" for i in range(1, 60))
+    text = Source((("bomb.c", f"#define A0 1+\n{bomb}\nint x = A59 1;\n"),))
+    outcome = compiling.compile_object(text, kernels.platform(), work=tmp_path, timeout_s=1.0)
+    assert isinstance(outcome, Outcome)
+    assert outcome.kind in (Kind.TIMEOUT, Kind.COMPILE)
+
+
+def test_a_file_name_that_leads_elsewhere_is_refused(tmp_path):
+    outcome = compiling.compile_object(Source((("../x.c", ""),)), kernels.platform(), work=tmp_path)
+    assert isinstance(outcome, Outcome)
+    assert outcome.kind is Kind.REFUSED
+
+
+def test_the_same_source_is_built_once_and_lies_beside_its_object(tmp_path):
+    first = compiling.compile_object(kernels.source(kernels.AXPY), kernels.platform(), work=tmp_path)
+    assert isinstance(first, Artifact)
+    stamp = first.path.stat().st_mtime_ns
+    again = compiling.compile_object(kernels.source(kernels.AXPY), kernels.platform(), work=tmp_path)
+    other = compiling.compile_object(kernels.source(kernels.AXPY), kernels.platform("x86_64", "-mavx2"), work=tmp_path)
+    assert again == first
+    assert isinstance(other, Artifact)
+    assert other.key != first.key
+    assert first.path.stat().st_mtime_ns == stamp
+    assert {p.name for p in first.path.parent.iterdir()} == {"kernel.c", "kernel.o", "command.txt", "log.txt"}
+    assert not list(Path(tmp_path).rglob(".making-*"))
+
+
+def test_a_missing_function_is_a_failed_link(tmp_path):
+    made = kernels.built("nowhere(c);", tmp_path, before="void nowhere(const void *);")
+    outcome = link.link_candidate(made, "x86_64", work=tmp_path)
+    assert isinstance(outcome, Outcome)
+    assert outcome.kind is Kind.COMPILE
+    assert "nowhere" in outcome.message

@@ -1,0 +1,106 @@
+"""Small candidates and platforms for tests of the path from a source to a reply."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from tensorop.build import compile as compiling
+from tensorop.build import link
+from tensorop.model.call import Access, Buffer, Call, Placement
+from tensorop.model.kernel import Artifact, Source
+from tensorop.model.platform import Compiler, Platform
+from tensorop.provision import targets
+from tensorop.runners.base import Runner
+from tensorop.runners.native import Native
+from tensorop.runners.qemu import Qemu
+
+RVV_CPU = "rv64,v=true,vext_spec=v1.0,vlen={vlen},elen=64"
+
+AXPY = """
+    const float *x = c->buffer[0];
+    float *y = c->buffer[1];
+    for (int64_t i = 0; i < c->dim[0]; i++)
+        y[i] += (float)c->scalar[0] * x[i];
+"""
+
+
+def platform(arch: str = "x86_64", *flags: str) -> Platform:
+    """A plain platform of an architecture, with further compiler flags."""
+    target = targets.target(arch)
+    native = arch == targets.host_arch()
+    return Platform(
+        name=f"test-{arch}",
+        lineage=(f"test-{arch}",),
+        description="for tests",
+        arch=arch,
+        primitives=("scalar",),
+        registers=16,
+        vlens=(256,) if arch == "riscv64" else (128,),
+        verify_vlens=(256,) if arch == "riscv64" else (128,),
+        fixed_vlen=None,
+        requires=(),
+        compiler=Compiler(
+            static_target=target.static_triple,
+            static_cpu=target.static_cpu,
+            shared_target=f"{target.multiarch}.2.31",
+            arch_flags=(f"-mcpu={target.static_cpu}", *flags),
+            flags=("-O3", "-g0"),
+        ),
+        runner="native" if native else "qemu",
+        qemu_cpu=RVV_CPU if arch == "riscv64" else "",
+        caches={},
+        baselines={},
+        tunables={},
+    )
+
+
+def runner(arch: str) -> Runner:
+    """Where programs of an architecture run in tests."""
+    if arch == targets.host_arch():
+        return Native()
+    return Qemu(arch, RVV_CPU if arch == "riscv64" else "", 256)
+
+
+def source(body: str, *, before: str = "", name: str = "kernel.c") -> Source:
+    """A candidate whose entry has this body; the call is `c`."""
+    text = f"""#include "call.h"
+{before}
+void tensorop_candidate_0(const struct tensorop_call *c) {{
+{body}
+}}
+"""
+    return Source(((name, text),))
+
+
+def built(body: str, work: Path, *, arch: str = "x86_64", before: str = "") -> Artifact:
+    """The object of a candidate, which must compile."""
+    made = compiling.compile_object(source(body, before=before), platform(arch), work=work)
+    assert isinstance(made, Artifact), made
+    return made
+
+
+def program(body: str, work: Path, *, arch: str = "x86_64", before: str = "") -> Path:
+    """The program of a candidate, which must link."""
+    made = link.link_candidate(built(body, work, arch=arch, before=before), arch, work=work)
+    assert isinstance(made, Artifact), made
+    return made.path
+
+
+def axpy_call(n: int = 37, placement: Placement = Placement.END, seed: int = 0) -> Call:
+    """y += a * x on n floats."""
+    random = np.random.default_rng(seed)
+    x, y = (random.standard_normal(n).astype(np.float32) for _ in range(2))
+    return Call(
+        (n,),
+        scalars=(2.0,),
+        buffers=(Buffer("x", Access.IN, x), Buffer("y", Access.INOUT, y)),
+        placement=placement,
+    )
+
+
+def axpy_result(call: Call) -> np.ndarray:
+    """What a call of axpy must leave in y."""
+    x, y = (buffer.data for buffer in call.buffers)
+    return y + np.float32(call.scalars[0]) * x
