@@ -1,0 +1,592 @@
+/* RV64GC with the vector extension 1.0, from the encodings of the RISC-V unprivileged ISA manual. */
+#include "board.h"
+
+static unsigned bits(uint32_t w, int high, int low) {
+    return (w >> low) & ((1u << (high - low + 1)) - 1);
+}
+
+static int32_t sign(uint32_t value, int width) {
+    return (int32_t)(value << (32 - width)) >> (32 - width);
+}
+
+static uint8_t xsrc(unsigned r) { return r ? REG_X + r : REG_NONE; }
+static uint8_t xdst(unsigned r) { return r ? REG_X + r : REG_SINK; }
+
+static void three(struct insn *o, enum cost cost, unsigned rd, unsigned rs1, unsigned rs2) {
+    o->cost = cost;
+    o->dst[0] = xdst(rd);
+    o->src[0] = xsrc(rs1);
+    o->src[1] = xsrc(rs2);
+}
+
+static void addi(struct insn *o, unsigned rd, unsigned rs1, int32_t immediate) {
+    three(o, COST_alu, rd, rs1, 0);
+    if (rs1 == 0) {
+        o->is_li = true;
+        o->li = immediate;
+    } else if (rd == rs1) {
+        o->bumped = REG_X + rd;
+        o->bump = immediate;
+    }
+}
+
+static void memory(struct insn *o, enum cost cost, enum access access, uint8_t data, unsigned rs1,
+                   int32_t offset) {
+    o->cost = cost;
+    o->access = access;
+    o->src[0] = xsrc(rs1);
+    if (access == ACCESS_LOAD)
+        o->dst[0] = data;
+    else
+        o->src[1] = data;
+    o->base = REG_X + rs1;
+    o->offset = offset;
+}
+
+static void load(struct insn *o, unsigned rd, unsigned rs1, int32_t offset) {
+    memory(o, COST_load, ACCESS_LOAD, xdst(rd), rs1, offset);
+}
+
+static void store(struct insn *o, unsigned rs2, unsigned rs1, int32_t offset) {
+    memory(o, COST_store, ACCESS_STORE, xsrc(rs2), rs1, offset);
+}
+
+static void fload(struct insn *o, unsigned rd, unsigned rs1, int32_t offset) {
+    memory(o, COST_fload, ACCESS_LOAD, REG_F + rd, rs1, offset);
+}
+
+static void fstore(struct insn *o, unsigned rs2, unsigned rs1, int32_t offset) {
+    memory(o, COST_fstore, ACCESS_STORE, REG_F + rs2, rs1, offset);
+}
+
+static void branch(struct insn *o, unsigned rs1, unsigned rs2, bool conditional) {
+    three(o, COST_branch, 0, rs1, rs2);
+    o->conditional = conditional;
+}
+
+static void decode_compressed(uint32_t w, struct insn *o) {
+    unsigned rd = bits(w, 11, 7), rs2 = bits(w, 6, 2);
+    unsigned p1 = 8 + bits(w, 9, 7), p2 = 8 + bits(w, 4, 2);
+    int32_t imm6 = sign(bits(w, 12, 12) << 5 | bits(w, 6, 2), 6);
+    int32_t offset_w = bits(w, 12, 10) << 3 | bits(w, 6, 6) << 2 | bits(w, 5, 5) << 6;
+    int32_t offset_d = bits(w, 12, 10) << 3 | bits(w, 6, 5) << 6;
+    int32_t sp_lw = bits(w, 12, 12) << 5 | bits(w, 6, 4) << 2 | bits(w, 3, 2) << 6;
+    int32_t sp_ld = bits(w, 12, 12) << 5 | bits(w, 6, 5) << 3 | bits(w, 4, 2) << 6;
+    int32_t sp_sw = bits(w, 12, 9) << 2 | bits(w, 8, 7) << 6;
+    int32_t sp_sd = bits(w, 12, 10) << 3 | bits(w, 9, 7) << 6;
+    switch (bits(w, 1, 0) << 3 | bits(w, 15, 13)) {
+    case 0: /* addi4spn; the all-zero word is illegal */
+        if (w)
+            three(o, COST_alu, p2, 2, 0);
+        break;
+    case 1:
+        fload(o, p2, p1, offset_d);
+        break;
+    case 2:
+        load(o, p2, p1, offset_w);
+        break;
+    case 3:
+        load(o, p2, p1, offset_d);
+        break;
+    case 4: /* Zcb: byte and half-word accesses */
+        if (bits(w, 12, 11) == 0)
+            load(o, p2, p1, bits(w, 5, 5) << 1);
+        else
+            store(o, p2, p1, bits(w, 5, 5) << 1);
+        break;
+    case 5:
+        fstore(o, p2, p1, offset_d);
+        break;
+    case 6:
+        store(o, p2, p1, offset_w);
+        break;
+    case 7:
+        store(o, p2, p1, offset_d);
+        break;
+    case 8:
+        addi(o, rd, rd, imm6);
+        break;
+    case 9:
+        three(o, COST_alu, rd, rd, 0);
+        break;
+    case 10:
+        addi(o, rd, 0, imm6);
+        break;
+    case 11: /* lui, or addi16sp */
+        if (rd == 2)
+            addi(o, 2, 2,
+                 sign(bits(w, 12, 12) << 9 | bits(w, 6, 6) << 4 | bits(w, 5, 5) << 6 |
+                          bits(w, 4, 3) << 7 | bits(w, 2, 2) << 5,
+                      10));
+        else
+            three(o, COST_alu, rd, 0, 0);
+        break;
+    case 12:
+        if (bits(w, 11, 10) == 3 && !(bits(w, 12, 12) && bits(w, 6, 5) == 3))
+            three(o, bits(w, 12, 12) && bits(w, 6, 5) == 2 ? COST_mul : COST_alu, p1, p1, p2);
+        else
+            three(o, COST_alu, p1, p1, 0);
+        break;
+    case 13:
+        branch(o, 0, 0, false);
+        break;
+    case 14:
+    case 15:
+        branch(o, p1, 0, true);
+        break;
+    case 16:
+        three(o, COST_alu, rd, rd, 0);
+        break;
+    case 17:
+        fload(o, rd, 2, sp_ld);
+        break;
+    case 18:
+        load(o, rd, 2, sp_lw);
+        break;
+    case 19:
+        load(o, rd, 2, sp_ld);
+        break;
+    case 20:
+        if (rs2)
+            three(o, COST_alu, rd, bits(w, 12, 12) ? rd : 0, rs2);
+        else if (rd) {
+            branch(o, rd, 0, false);
+            o->dst[0] = bits(w, 12, 12) ? REG_X + 1 : REG_SINK;
+        } else
+            o->cost = COST_system;
+        break;
+    case 21:
+        fstore(o, rs2, 2, sp_sd);
+        break;
+    case 22:
+        store(o, rs2, 2, sp_sw);
+        break;
+    case 23:
+        store(o, rs2, 2, sp_sd);
+        break;
+    }
+}
+
+static void vector_access(uint32_t w, struct insn *o, enum access access) {
+    static const uint8_t eew_of_width[8] = {0, 255, 255, 255, 255, 1, 2, 3};
+    static const enum cost loads[4] = {COST_vload, COST_vload_indexed, COST_vload_strided,
+                                       COST_vload_indexed};
+    static const enum cost stores[4] = {COST_vstore, COST_vstore_indexed, COST_vstore_strided,
+                                        COST_vstore_indexed};
+    unsigned data = bits(w, 11, 7), mop = bits(w, 27, 26), how = bits(w, 24, 20);
+    unsigned fields = bits(w, 31, 29) + 1;
+    bool masked = !bits(w, 25, 25), indexed = mop & 1;
+    uint8_t span = SPAN_EEW;
+
+    memory(o, access == ACCESS_LOAD ? loads[mop] : stores[mop], access, REG_SINK, bits(w, 19, 15), 0);
+    if (access == ACCESS_STORE)
+        o->src[1] = REG_NONE;
+    o->eew = eew_of_width[bits(w, 14, 12)];
+    o->fields = fields;
+    if (mop == 0 && how == 8) { /* whole registers */
+        span = SPAN_FIXED;
+        o->fixed = fields;
+        o->fields = 1;
+        o->lmul = LMUL_M1 + (fields >= 8 ? 3 : fields >= 4 ? 2 : fields >= 2 ? 1 : 0);
+    } else if (mop == 0 && how == 11) { /* a mask */
+        span = SPAN_ONE;
+        o->lmul = LMUL_M1;
+        o->fields = 1;
+    } else {
+        if (fields > 1)
+            o->cost = access == ACCESS_LOAD ? COST_vload_segment : COST_vstore_segment;
+        o->shows_vl = mop == 0 && !masked;
+        o->src[2] = REG_VTYPE;
+        if (mop == 2)
+            o->src[1] = xsrc(how);
+        if (indexed)
+            span = SPAN_LMUL;
+    }
+    if (access == ACCESS_LOAD)
+        o->vdst = (struct operand){data, span};
+    else
+        o->vsrc[0] = (struct operand){data, span};
+    if (indexed)
+        o->vsrc[1] = (struct operand){how, SPAN_EEW};
+    if (masked)
+        o->vsrc[2] = (struct operand){0, SPAN_ONE};
+}
+
+/* Operands vd, vs2, vs1 of an arithmetic instruction; `one` is vs1 in whichever file it lives. */
+static void arithmetic(uint32_t w, struct insn *o, enum cost cost, enum span d, enum span s2,
+                       enum span s1) {
+    unsigned funct3 = bits(w, 14, 12), one = bits(w, 19, 15);
+    o->cost = cost;
+    o->vdst = (struct operand){bits(w, 11, 7), d};
+    o->vsrc[0] = (struct operand){bits(w, 24, 20), s2};
+    o->src[2] = REG_VTYPE;
+    if (funct3 <= 2)
+        o->vsrc[1] = (struct operand){one, s1};
+    else if (funct3 == 5)
+        o->src[0] = REG_F + one;
+    else if (funct3 != 3)
+        o->src[0] = xsrc(one);
+    if (!bits(w, 25, 25))
+        o->vsrc[2] = (struct operand){0, SPAN_ONE};
+}
+
+static void accumulating(uint32_t w, struct insn *o, enum cost cost, enum span d) {
+    arithmetic(w, o, cost, d, SPAN_LMUL, SPAN_LMUL);
+    o->vsrc[3] = o->vdst;
+    o->accumulator = 3;
+}
+
+static void unary(uint32_t w, struct insn *o, enum cost cost, enum span d, enum span s2) {
+    arithmetic(w, o, cost, d, s2, SPAN_NONE);
+    o->vsrc[1] = (struct operand){0, SPAN_NONE};
+}
+
+static void to_scalar(uint32_t w, struct insn *o, uint8_t reg) {
+    unary(w, o, COST_vmove, SPAN_NONE, SPAN_ONE);
+    o->dst[0] = reg;
+}
+
+static void from_scalar(uint32_t w, struct insn *o) {
+    arithmetic(w, o, COST_vmove, SPAN_ONE, SPAN_NONE, SPAN_NONE);
+}
+
+static void plain(uint32_t w, struct insn *o, enum cost cost) {
+    arithmetic(w, o, cost, SPAN_LMUL, SPAN_LMUL, SPAN_LMUL);
+}
+
+static void reduction(uint32_t w, struct insn *o, enum span d) {
+    arithmetic(w, o, COST_vreduce, d, SPAN_LMUL, SPAN_ONE);
+}
+
+static void decode_opf(uint32_t w, struct insn *o) {
+    unsigned funct6 = bits(w, 31, 26), vs1 = bits(w, 19, 15);
+    bool vv = bits(w, 14, 12) == 1;
+    switch (funct6) {
+    case 0x00: case 0x02: case 0x04: case 0x06: case 0x08: case 0x09: case 0x0a: case 0x24: case 0x27:
+        plain(w, o, COST_vfadd);
+        break;
+    case 0x01: case 0x03: case 0x05: case 0x07:
+        reduction(w, o, SPAN_ONE);
+        break;
+    case 0x0e: case 0x0f:
+        plain(w, o, COST_vslide);
+        break;
+    case 0x10:
+        if (vv)
+            to_scalar(w, o, REG_F + bits(w, 11, 7));
+        else
+            from_scalar(w, o);
+        break;
+    case 0x12: /* conversions: single width, widening, narrowing */
+        unary(w, o, COST_vfadd, (vs1 & 0x18) == 8 ? SPAN_WIDE : SPAN_LMUL,
+              (vs1 & 0x18) == 16 ? SPAN_WIDE : SPAN_LMUL);
+        break;
+    case 0x13:
+        unary(w, o, vs1 == 0 ? COST_vfdiv : COST_vfadd, SPAN_LMUL, SPAN_LMUL);
+        break;
+    case 0x17:
+        if (bits(w, 25, 25)) {
+            arithmetic(w, o, COST_vsplat, SPAN_LMUL, SPAN_NONE, SPAN_NONE);
+        } else
+            plain(w, o, COST_valu);
+        break;
+    case 0x18: case 0x19: case 0x1b: case 0x1c: case 0x1d: case 0x1f:
+        arithmetic(w, o, COST_vmask, SPAN_ONE, SPAN_LMUL, SPAN_LMUL);
+        break;
+    case 0x20: case 0x21:
+        plain(w, o, COST_vfdiv);
+        break;
+    case 0x28: case 0x29: case 0x2a: case 0x2b: case 0x2c: case 0x2d: case 0x2e: case 0x2f:
+        accumulating(w, o, vv ? COST_vfma : COST_vfma_scalar, SPAN_LMUL);
+        break;
+    case 0x30: case 0x32: case 0x38:
+        arithmetic(w, o, COST_vfadd, SPAN_WIDE, SPAN_LMUL, SPAN_LMUL);
+        break;
+    case 0x31: case 0x33:
+        reduction(w, o, SPAN_ONE);
+        break;
+    case 0x34: case 0x36:
+        arithmetic(w, o, COST_vfadd, SPAN_WIDE, SPAN_WIDE, SPAN_LMUL);
+        break;
+    case 0x3b: case 0x3c: case 0x3d: case 0x3e: case 0x3f:
+        accumulating(w, o, COST_vfwma, SPAN_WIDE);
+        break;
+    }
+}
+
+static void decode_opi(uint32_t w, struct insn *o) {
+    unsigned funct6 = bits(w, 31, 26), funct3 = bits(w, 14, 12), one = bits(w, 19, 15);
+    bool vv = funct3 == 0;
+    switch (funct6) {
+    case 0x00: case 0x01: case 0x02: case 0x03: case 0x04: case 0x05: case 0x06: case 0x07:
+    case 0x09: case 0x0a: case 0x0b: case 0x10: case 0x12: case 0x14: case 0x15: case 0x20:
+    case 0x21: case 0x22: case 0x23: case 0x25: case 0x28: case 0x29: case 0x2a: case 0x2b:
+        plain(w, o, COST_valu);
+        break;
+    case 0x0c:
+        plain(w, o, COST_vgather);
+        break;
+    case 0x0e:
+        if (vv)
+            arithmetic(w, o, COST_vgather, SPAN_LMUL, SPAN_LMUL, SPAN_EI16);
+        else
+            plain(w, o, COST_vslide);
+        break;
+    case 0x0f:
+        plain(w, o, COST_vslide);
+        break;
+    case 0x11: case 0x13: case 0x18: case 0x19: case 0x1a: case 0x1b: case 0x1c: case 0x1d:
+    case 0x1e: case 0x1f:
+        arithmetic(w, o, COST_vmask, SPAN_ONE, SPAN_LMUL, SPAN_LMUL);
+        break;
+    case 0x17: /* vmv.v.* is the unmasked form of vmerge */
+        if (bits(w, 25, 25))
+            arithmetic(w, o, vv ? COST_valu : COST_vsplat, SPAN_LMUL, SPAN_NONE, SPAN_LMUL);
+        else
+            plain(w, o, COST_valu);
+        break;
+    case 0x27:
+        if (funct3 == 3) { /* vmv<n>r.v */
+            o->cost = COST_valu;
+            o->fixed = one + 1;
+            o->lmul = LMUL_M1 + (one >= 7 ? 3 : one >= 3 ? 2 : one >= 1 ? 1 : 0);
+            o->vdst = (struct operand){bits(w, 11, 7), SPAN_FIXED};
+            o->vsrc[0] = (struct operand){bits(w, 24, 20), SPAN_FIXED};
+        } else
+            plain(w, o, COST_vmul);
+        break;
+    case 0x2c: case 0x2d: case 0x2e: case 0x2f:
+        arithmetic(w, o, COST_valu, SPAN_LMUL, SPAN_WIDE, SPAN_LMUL);
+        break;
+    case 0x30: case 0x31:
+        reduction(w, o, SPAN_ONE);
+        break;
+    case 0x35:
+        arithmetic(w, o, COST_valu, SPAN_WIDE, SPAN_LMUL, SPAN_LMUL);
+        break;
+    }
+}
+
+static void decode_opm(uint32_t w, struct insn *o) {
+    unsigned funct6 = bits(w, 31, 26), vs1 = bits(w, 19, 15);
+    bool vv = bits(w, 14, 12) == 2;
+    switch (funct6) {
+    case 0x00: case 0x01: case 0x02: case 0x03: case 0x04: case 0x05: case 0x06: case 0x07:
+        reduction(w, o, SPAN_ONE);
+        break;
+    case 0x08: case 0x09: case 0x0a: case 0x0b:
+        plain(w, o, COST_valu);
+        break;
+    case 0x0e: case 0x0f:
+        plain(w, o, COST_vslide);
+        break;
+    case 0x10:
+        if (vv)
+            to_scalar(w, o, xdst(bits(w, 11, 7)));
+        else
+            from_scalar(w, o);
+        break;
+    case 0x12: /* extensions from a half, a quarter, an eighth; Zvbb's unary operations */
+        unary(w, o, COST_valu, SPAN_LMUL,
+              vs1 >= 8 ? SPAN_LMUL : vs1 >= 6 ? SPAN_HALF : vs1 >= 4 ? SPAN_QUARTER : SPAN_EIGHTH);
+        break;
+    case 0x14: /* set-before-first and kin, viota, vid */
+        if (vs1 >= 16)
+            unary(w, o, COST_valu, SPAN_LMUL, vs1 == 16 ? SPAN_ONE : SPAN_NONE);
+        else
+            unary(w, o, COST_vmask, SPAN_ONE, SPAN_ONE);
+        break;
+    case 0x17:
+        arithmetic(w, o, COST_vgather, SPAN_LMUL, SPAN_LMUL, SPAN_ONE);
+        break;
+    case 0x18: case 0x19: case 0x1a: case 0x1b: case 0x1c: case 0x1d: case 0x1e: case 0x1f:
+        arithmetic(w, o, COST_vmask, SPAN_ONE, SPAN_ONE, SPAN_ONE);
+        o->lmul = LMUL_M1;
+        break;
+    case 0x20: case 0x21: case 0x22: case 0x23:
+        plain(w, o, COST_vdiv);
+        break;
+    case 0x24: case 0x25: case 0x26: case 0x27:
+        plain(w, o, COST_vmul);
+        break;
+    case 0x29: case 0x2b: case 0x2d: case 0x2f:
+        accumulating(w, o, COST_vmacc, SPAN_LMUL);
+        break;
+    case 0x30: case 0x31: case 0x32: case 0x33:
+        arithmetic(w, o, COST_valu, SPAN_WIDE, SPAN_LMUL, SPAN_LMUL);
+        break;
+    case 0x34: case 0x35: case 0x36: case 0x37:
+        arithmetic(w, o, COST_valu, SPAN_WIDE, SPAN_WIDE, SPAN_LMUL);
+        break;
+    case 0x38: case 0x3a: case 0x3b:
+        arithmetic(w, o, COST_vmul, SPAN_WIDE, SPAN_LMUL, SPAN_LMUL);
+        break;
+    case 0x3c: case 0x3d: case 0x3e: case 0x3f:
+        accumulating(w, o, COST_vwmacc, SPAN_WIDE);
+        break;
+    }
+}
+
+static void decode_vset(uint32_t w, struct insn *o) {
+    unsigned rd = bits(w, 11, 7), rs1 = bits(w, 19, 15);
+    o->cost = COST_vset;
+    o->dst[0] = xdst(rd);
+    o->dst[1] = REG_VTYPE;
+    if (bits(w, 31, 30) == 3) {
+        o->vset = VSET_IMMEDIATE;
+        o->vtypei = bits(w, 29, 20);
+        o->avl = rs1;
+        return;
+    }
+    o->src[0] = xsrc(rs1);
+    o->vset = rs1 ? VSET_REGISTER : rd ? VSET_MAX : VSET_KEEP;
+    o->avl = rs1;
+    if (!bits(w, 31, 31))
+        o->vtypei = bits(w, 30, 20);
+    else {
+        o->vset = VSET_DYNAMIC;
+        o->src[1] = xsrc(bits(w, 24, 20));
+    }
+}
+
+static void decode_vector(uint32_t w, struct insn *o) {
+    o->cost = COST_vunknown;
+    switch (bits(w, 14, 12)) {
+    case 0: case 3: case 4:
+        decode_opi(w, o);
+        break;
+    case 1: case 5:
+        decode_opf(w, o);
+        break;
+    case 2: case 6:
+        decode_opm(w, o);
+        break;
+    default:
+        decode_vset(w, o);
+    }
+}
+
+static void decode_fp(uint32_t w, struct insn *o) {
+    static const enum cost costs[32] = {
+        [0] = COST_fadd, [1] = COST_fadd, [2] = COST_fma, [3] = COST_fdiv, [4] = COST_fmove,
+        [5] = COST_fmove, [8] = COST_fadd, [0x0b] = COST_fdiv, [0x14] = COST_fmove,
+        [0x18] = COST_fadd, [0x1a] = COST_fadd, [0x1c] = COST_fmove, [0x1e] = COST_fmove};
+    unsigned operation = bits(w, 31, 27);
+    if (!costs[operation])
+        return;
+    o->cost = operation == 2 ? COST_fadd : costs[operation];
+    o->eew = bits(w, 26, 25) == 1 ? 3 : 2;
+    bool to_int = operation == 0x14 || operation == 0x18 || operation == 0x1c;
+    bool from_int = operation == 0x1a || operation == 0x1e;
+    o->dst[0] = to_int ? xdst(bits(w, 11, 7)) : REG_F + bits(w, 11, 7);
+    o->src[0] = from_int ? xsrc(bits(w, 19, 15)) : REG_F + bits(w, 19, 15);
+    if (operation <= 5 && operation != 0x0b)
+        o->src[1] = REG_F + bits(w, 24, 20);
+    if (operation == 0x14)
+        o->src[1] = REG_F + bits(w, 24, 20);
+}
+
+static void decode_immediate(uint32_t w, struct insn *o) {
+    unsigned rd = bits(w, 11, 7), funct3 = bits(w, 14, 12), rs1 = bits(w, 19, 15);
+    int32_t immediate = sign(bits(w, 31, 20), 12);
+    if (rd == 0 && rs1 == 0 && funct3 == 2 && (immediate == 1041 || immediate == 1042)) {
+        o->cost = COST_system;
+        o->mark = immediate == 1041 ? MARK_BEGIN : MARK_END;
+    } else if (rd == 0 && funct3 == 6) { /* prefetch.{i,r,w} are ORI hints */
+        unsigned kind = bits(w, 24, 20);
+        o->cost = kind == 0 || kind == 1 || kind == 3 ? COST_prefetch : COST_alu;
+        o->src[0] = xsrc(rs1);
+        o->base = REG_X + rs1;
+        o->offset = immediate & ~31;
+        if (kind == 0) /* of instructions: no data line */
+            o->base = REG_NONE;
+    } else if (funct3 == 0)
+        addi(o, rd, rs1, immediate);
+    else
+        three(o, COST_alu, rd, rs1, 0);
+}
+
+static void decode_word(uint32_t w, struct insn *o) {
+    unsigned rd = bits(w, 11, 7), funct3 = bits(w, 14, 12), rs1 = bits(w, 19, 15);
+    unsigned rs2 = bits(w, 24, 20);
+    bool scalar_width = funct3 >= 1 && funct3 <= 4;
+    int32_t store_offset = sign(bits(w, 31, 25) << 5 | rd, 12);
+    switch (bits(w, 6, 2)) {
+    case 0x00:
+        load(o, rd, rs1, sign(bits(w, 31, 20), 12));
+        break;
+    case 0x01:
+        if (scalar_width)
+            fload(o, rd, rs1, sign(bits(w, 31, 20), 12));
+        else
+            vector_access(w, o, ACCESS_LOAD);
+        break;
+    case 0x03:
+        o->cost = COST_system;
+        break;
+    case 0x04:
+        decode_immediate(w, o);
+        break;
+    case 0x05: case 0x0d:
+        three(o, COST_alu, rd, 0, 0);
+        break;
+    case 0x06:
+        three(o, COST_alu, rd, rs1, 0);
+        break;
+    case 0x08:
+        store(o, rs2, rs1, store_offset);
+        break;
+    case 0x09:
+        if (scalar_width)
+            fstore(o, rs2, rs1, store_offset);
+        else
+            vector_access(w, o, ACCESS_STORE);
+        break;
+    case 0x0b:
+        load(o, rd, rs1, 0);
+        o->src[1] = xsrc(rs2);
+        break;
+    case 0x0c: case 0x0e:
+        three(o, bits(w, 31, 25) != 1 ? COST_alu : funct3 >= 4 ? COST_div : COST_mul, rd, rs1, rs2);
+        break;
+    case 0x10: case 0x11: case 0x12: case 0x13:
+        o->cost = COST_fma;
+        o->eew = bits(w, 26, 25) == 1 ? 3 : 2;
+        o->dst[0] = REG_F + rd;
+        o->src[0] = REG_F + rs1;
+        o->src[1] = REG_F + rs2;
+        o->scalar_accumulator = REG_F + bits(w, 31, 27);
+        break;
+    case 0x14:
+        decode_fp(w, o);
+        break;
+    case 0x15:
+        decode_vector(w, o);
+        break;
+    case 0x18:
+        branch(o, rs1, rs2, true);
+        break;
+    case 0x19:
+        branch(o, rs1, 0, false);
+        o->dst[0] = xdst(rd);
+        break;
+    case 0x1b:
+        branch(o, 0, 0, false);
+        o->dst[0] = xdst(rd);
+        break;
+    case 0x1c:
+        o->cost = COST_system;
+        o->dst[0] = xdst(rd);
+        o->src[0] = funct3 && funct3 < 4 ? xsrc(rs1) : REG_NONE;
+        break;
+    }
+}
+
+static void decode(uint32_t word, unsigned width, struct insn *out) {
+    if (width == 2)
+        decode_compressed(word, out);
+    else
+        decode_word(word, out);
+}
+
+const struct decoder decoder_rv64 = {"riscv64", decode, true};

@@ -1,0 +1,76 @@
+/* A lane is one scenario (one set of constants). All lanes walk the same instructions, so a time is
+ * a short vector of floats, in cycles since the last rebase. LANES is fixed when the plugin is
+ * built: one scalar lane for a search, 4, 8, 16 or 32 for an interval. */
+#ifndef BOARD_LANES_H
+#define BOARD_LANES_H
+
+#ifndef LANES
+#define LANES 1
+#endif
+
+#if LANES % 16 == 0 && defined(__AVX512F__)
+#include <immintrin.h>
+typedef __m512 quad;
+#define QUAD 16
+#define quad_max(a, b) _mm512_max_ps(a, b)
+#define quad_set(x) _mm512_set1_ps(x)
+#elif LANES % 8 == 0 && defined(__AVX__)
+#include <immintrin.h>
+typedef __m256 quad;
+#define QUAD 8
+#define quad_max(a, b) _mm256_max_ps(a, b)
+#define quad_set(x) _mm256_set1_ps(x)
+#elif LANES % 4 == 0 && defined(__SSE__)
+#include <immintrin.h>
+typedef __m128 quad;
+#define QUAD 4
+#define quad_max(a, b) _mm_max_ps(a, b)
+#define quad_set(x) _mm_set1_ps(x)
+#elif LANES % 4 == 0 && defined(__ARM_NEON)
+#include <arm_neon.h>
+typedef float32x4_t quad;
+#define QUAD 4
+#define quad_max(a, b) vmaxq_f32(a, b)
+#define quad_set(x) vdupq_n_f32(x)
+#else
+typedef float quad;
+#define QUAD 1
+#define quad_max(a, b) ((a) > (b) ? (a) : (b))
+#define quad_set(x) (x)
+#endif
+
+#define QUADS (LANES / QUAD)
+
+typedef struct {
+    quad q[QUADS];
+} vec;
+
+/* Long before any time that can be compared with it. */
+#define LONG_AGO (-1e30f)
+
+#define EACH_QUAD for (int i_ = 0; i_ < QUADS; i_++)
+
+static inline vec vset(float x) {
+    vec r;
+    EACH_QUAD r.q[i_] = quad_set(x);
+    return r;
+}
+
+static inline vec vmax(vec a, vec b) {
+    EACH_QUAD a.q[i_] = quad_max(a.q[i_], b.q[i_]);
+    return a;
+}
+
+static inline vec vadd(vec a, vec b) {
+    EACH_QUAD a.q[i_] = a.q[i_] + b.q[i_];
+    return a;
+}
+
+static inline vec vsub(vec a, vec b) {
+    EACH_QUAD a.q[i_] = a.q[i_] - b.q[i_];
+    return a;
+}
+
+static inline float first(vec a) { return ((union { vec v; float f[LANES]; }){.v = a}).f[0]; }
+
+#endif

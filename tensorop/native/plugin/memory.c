@@ -1,0 +1,200 @@
+#include "memory.h"
+
+#include <string.h>
+
+#include "cache.h"
+#include "prefetcher.h"
+
+enum { FLIGHTS = 64 };
+
+struct flight {
+    uint64_t line;
+    bool prefetched;
+    vec ready;
+};
+
+struct hierarchy {
+    struct cache cache[2];
+    struct prefetcher prefetcher[2];
+    struct flight flight[2][FLIGHTS];
+    vec slot[RING]; /* when the line of each of the last misses arrived */
+    unsigned next_slot;
+    vec bus[LEVELS]; /* when the next line may come from there */
+    struct memory_counts counts;
+};
+
+static const struct config *config;
+static struct hierarchy hierarchies[MAX_VARIANTS];
+
+void memory_init(const struct config *c) {
+    config = c;
+    for (unsigned v = 0; v < c->variants; v++)
+        for (int level = 0; level < 2; level++) {
+            cache_init(&hierarchies[v].cache[level], c->cache[level].sets, c->cache[level].ways);
+            prefetcher_init(&hierarchies[v].prefetcher[level], &c->prefetch[v][level]);
+        }
+}
+
+void memory_clear(void) {
+    for (unsigned v = 0; v < config->variants; v++)
+        for (int level = 0; level < 2; level++) {
+            cache_clear(&hierarchies[v].cache[level]);
+            prefetcher_init(&hierarchies[v].prefetcher[level], &config->prefetch[v][level]);
+        }
+}
+
+void memory_restart(void) {
+    for (unsigned v = 0; v < config->variants; v++) {
+        struct hierarchy *h = &hierarchies[v];
+        for (int level = 0; level < 2; level++) {
+            h->cache[level].written_back = 0;
+            for (int i = 0; i < FLIGHTS; i++)
+                h->flight[level][i] = (struct flight){.line = NO_LINE};
+        }
+        for (int i = 0; i < RING; i++)
+            h->slot[i] = vset(0);
+        for (int i = 0; i < LEVELS; i++)
+            h->bus[i] = vset(0);
+        h->next_slot = 0;
+        h->counts = (struct memory_counts){0};
+    }
+}
+
+void memory_rebase(const vec *by) {
+    for (unsigned v = 0; v < config->variants; v++) {
+        struct hierarchy *h = &hierarchies[v];
+        for (int level = 0; level < 2; level++)
+            for (int i = 0; i < FLIGHTS; i++)
+                h->flight[level][i].ready = vsub(h->flight[level][i].ready, *by);
+        for (int i = 0; i < RING; i++)
+            h->slot[i] = vsub(h->slot[i], *by);
+        for (int i = 0; i < LEVELS; i++)
+            h->bus[i] = vsub(h->bus[i], *by);
+    }
+}
+
+static struct flight *flight_of(struct hierarchy *h, int level, uint64_t line) {
+    struct flight *flight = &h->flight[level][line % FLIGHTS];
+    return flight->line == line ? flight : NULL;
+}
+
+static void launch(struct hierarchy *h, int level, uint64_t line, vec ready, bool prefetched) {
+    h->flight[level][line % FLIGHTS] = (struct flight){line, prefetched, ready};
+}
+
+static vec from_bus(struct hierarchy *h, int level, vec start) {
+    vec begin = vmax(start, h->bus[level]);
+    h->bus[level] = vadd(begin, config->interval[level]);
+    return vadd(begin, config->latency[level]);
+}
+
+static void put_outer(struct hierarchy *h, uint64_t line, bool write) {
+    if (cache_put(&h->cache[1], line, write) != NO_LINE)
+        h->bus[2] = vadd(h->bus[2], config->interval[2]);
+}
+
+static void put_inner(struct hierarchy *h, uint64_t line, bool write) {
+    uint64_t out = cache_put(&h->cache[0], line, write);
+    if (out != NO_LINE && !cache_use(&h->cache[1], out, true))
+        put_outer(h, out, true);
+}
+
+/* Brings a line from level 2 or beyond; `demand` misses are counted. */
+static vec bring(struct hierarchy *h, uint64_t line, vec start, bool demand, enum served *served) {
+    if (cache_use(&h->cache[1], line, false)) {
+        struct flight *flight = flight_of(h, 1, line);
+        vec ready = from_bus(h, 1, start);
+        if (flight)
+            ready = vmax(ready, flight->ready);
+        *served = SERVED_L2;
+        return ready;
+    }
+    *served = SERVED_DRAM;
+    h->counts.misses[1] += demand;
+    vec ready = from_bus(h, 2, start);
+    put_outer(h, line, false);
+    launch(h, 1, line, ready, false);
+    return ready;
+}
+
+static void prefetch_inner(struct hierarchy *h, uint64_t line, vec start) {
+    enum served served;
+    if (cache_has(&h->cache[0], line))
+        return;
+    vec ready = bring(h, line, start, false, &served);
+    put_inner(h, line, false);
+    launch(h, 0, line, ready, true);
+    h->counts.prefetched[0]++;
+}
+
+static void prefetch_outer(struct hierarchy *h, uint64_t line, vec start) {
+    if (cache_has(&h->cache[1], line))
+        return;
+    vec ready = from_bus(h, 2, start);
+    put_outer(h, line, false);
+    launch(h, 1, line, ready, true);
+    h->counts.prefetched[1]++;
+}
+
+static void train(struct hierarchy *h, uint64_t line, vec start, bool scalar) {
+    uint64_t wanted[64];
+    unsigned n;
+    if (!h->prefetcher[0].how.scalar_only || scalar) {
+        n = prefetcher_touch(&h->prefetcher[0], line, wanted);
+        for (unsigned i = 0; i < n; i++)
+            prefetch_inner(h, wanted[i], start);
+    }
+    if (!h->prefetcher[1].how.scalar_only || scalar) {
+        n = prefetcher_touch(&h->prefetcher[1], line, wanted);
+        for (unsigned i = 0; i < n; i++)
+            prefetch_outer(h, wanted[i], start);
+    }
+}
+
+vec memory_access(uint64_t line, vec start, vec hit, bool write, bool scalar, enum served *served) {
+    vec ready = hit;
+    *served = SERVED_L1;
+    for (unsigned v = 0; v < config->variants; v++) {
+        struct hierarchy *h = &hierarchies[v];
+        h->counts.lines++;
+        if (cache_use(&h->cache[0], line, write)) {
+            struct flight *flight = flight_of(h, 0, line);
+            if (!flight)
+                continue;
+            ready = vmax(ready, vadd(flight->ready, config->variant_bias[v]));
+            if (v == 0 && first(flight->ready) > first(hit))
+                *served = SERVED_L2;
+            if (flight->prefetched) {
+                flight->prefetched = false;
+                train(h, line, start, scalar);
+            }
+            continue;
+        }
+        enum served found;
+        h->counts.misses[0]++;
+        vec begin = vmax(start, ring_free(&config->misses, h->slot, h->next_slot));
+        vec arrival = bring(h, line, begin, true, &found);
+        h->slot[h->next_slot++ % RING] = arrival;
+        put_inner(h, line, write);
+        launch(h, 0, line, arrival, false);
+        ready = vmax(ready, vadd(arrival, config->variant_bias[v]));
+        if (v == 0)
+            *served = found;
+        train(h, line, start, scalar);
+    }
+    return ready;
+}
+
+void memory_hint(uint64_t line, vec start) {
+    for (unsigned v = 0; v < config->variants; v++) {
+        prefetch_inner(&hierarchies[v], line, start);
+        hierarchies[v].counts.hinted++;
+    }
+}
+
+struct memory_counts memory_counts(void) {
+    struct memory_counts counts = hierarchies[0].counts;
+    for (int level = 0; level < 2; level++)
+        counts.written_back[level] = hierarchies[0].cache[level].written_back;
+    return counts;
+}

@@ -1,0 +1,380 @@
+/* The QEMU side: decodes blocks when they are translated, records the lines their accesses touch,
+ * and hands each block to the pipeline once the next one begins, when its accesses are all known. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "pipeline.h"
+#include "qemu_plugin_api.h"
+#include "report.h"
+#include "resolve.h"
+
+QEMU_PLUGIN_EXPORT int qemu_plugin_version = 1;
+
+const struct pipeline *const pipelines[] = {&pipeline_inorder, NULL};
+
+/* A block's instructions under one vector state at its entry. */
+struct form {
+    struct form *next;
+    struct vstate entry, leave;
+    struct uop *uops;
+    struct counts counts;
+    uint64_t runs;
+    bool listed;
+};
+
+struct block {
+    uint64_t pc, fallthrough;
+    unsigned n;
+    struct insn *insns;
+    int64_t *avl; /* of each vset whose length is a constant of this block, else -1 */
+    struct form *forms;
+    bool marks, begins, conditional;
+    uint8_t taken; /* two-bit counter */
+};
+
+static const struct decoder *decoder;
+static const struct pipeline *pipeline;
+static struct config config;
+static FILE *output;
+static unsigned regions;
+
+#define NOBODY UINT32_MAX
+static uint32_t owner = NOBODY; /* the thread whose region is being measured */
+static bool inside;
+static struct block *pending;
+static struct vstate vstate;
+static struct touched *touched;
+static unsigned touched_n, touched_room;
+static struct counts counted;
+static struct form **run_forms;
+static unsigned run_forms_n, run_forms_room;
+
+static void *grown(void *array, unsigned *room, size_t size) {
+    *room = *room ? *room * 2 : 1024;
+    array = realloc(array, *room * size);
+    if (!array)
+        abort();
+    return array;
+}
+
+static void on_access(unsigned cpu, qemu_plugin_meminfo_t info, uint64_t address, void *data) {
+    if (cpu != owner)
+        return;
+    uint16_t op = (uint16_t)(uintptr_t)data;
+    uint64_t last = address + (1u << qemu_plugin_mem_size_shift(info)) - 1;
+    if (touched_n && touched[touched_n - 1].op == op &&
+        (touched[touched_n - 1].address ^ last) >> config.line_shift == 0 &&
+        (address ^ last) >> config.line_shift == 0) {
+        touched[touched_n - 1].elements++;
+        return;
+    }
+    if (touched_n + 2 > touched_room)
+        touched = grown(touched, &touched_room, sizeof *touched);
+    bool store = qemu_plugin_mem_is_store(info);
+    touched[touched_n++] = (struct touched){address, op, 1, store};
+    if ((address ^ last) >> config.line_shift)
+        touched[touched_n++] = (struct touched){last, op, 0, store};
+}
+
+static void count(struct counts *to, const struct insn *insn, const struct uop *uop) {
+    to->by_cost[uop->cost]++;
+    if (uop->vector)
+        to->by_lmul[uop->lmul]++;
+    if (uop->cost != COST_unknown && uop->cost != COST_vunknown)
+        return;
+    for (unsigned i = 0; i < to->unknowns; i++)
+        if (to->unknown[i] == insn->word)
+            return;
+    if (to->unknowns < UNKNOWN_SHOWN)
+        to->unknown[to->unknowns++] = insn->word;
+}
+
+static void add_counts(struct counts *to, const struct counts *from, uint64_t times) {
+    for (int i = 0; i < COSTS; i++)
+        to->by_cost[i] += from->by_cost[i] * times;
+    for (int i = 0; i < LMULS; i++)
+        to->by_lmul[i] += from->by_lmul[i] * times;
+    for (unsigned i = 0; i < from->unknowns; i++) {
+        bool there = false;
+        for (unsigned k = 0; k < to->unknowns; k++)
+            there |= to->unknown[k] == from->unknown[i];
+        if (!there && to->unknowns < UNKNOWN_SHOWN)
+            to->unknown[to->unknowns++] = from->unknown[i];
+    }
+}
+
+/* Elements that the first unit-stride access after instruction `from` showed in this execution. */
+static uint32_t elements_after(const struct block *block, unsigned from) {
+    for (unsigned i = from + 1; i < block->n; i++) {
+        uint32_t elements = 0;
+        if (block->insns[i].vset != VSET_NONE)
+            return 0;
+        if (!block->insns[i].shows_vl)
+            continue;
+        for (unsigned k = 0; k < touched_n; k++)
+            if (touched[k].op == i)
+                elements += touched[k].elements;
+        return elements / block->insns[i].fields;
+    }
+    return 0;
+}
+
+/* Finds the address of a prefetch from an access of the block through the same base register. */
+static void find_hint(const struct block *block, unsigned index, struct uop *uop) {
+    const struct insn *hint = &block->insns[index];
+    if (hint->cost != COST_prefetch || hint->base == REG_NONE)
+        return;
+    int32_t delta = 0;
+    for (unsigned i = index + 1; i < block->n; i++) {
+        const struct insn *insn = &block->insns[i];
+        if (insn->access && insn->base == hint->base) {
+            uop->hint_from = (int16_t)i;
+            uop->hint_delta = hint->offset - insn->offset - delta;
+            return;
+        }
+        if (insn->bumped == hint->base)
+            delta += insn->bump;
+        else if (insn->dst[0] == hint->base || insn->dst[1] == hint->base)
+            break;
+    }
+    delta = 0;
+    for (unsigned i = index; i-- > 0;) {
+        const struct insn *insn = &block->insns[i];
+        if (insn->bumped == hint->base && !insn->access)
+            delta += insn->bump;
+        else if (insn->access && insn->base == hint->base) {
+            delta += insn->bumped == hint->base ? insn->bump : 0;
+            uop->hint_from = (int16_t)i;
+            uop->hint_delta = hint->offset - insn->offset + delta;
+            return;
+        } else if (insn->dst[0] == hint->base || insn->dst[1] == hint->base)
+            return;
+    }
+}
+
+static struct form *make_form(struct block *block) {
+    struct form *form = calloc(1, sizeof *form);
+    struct vstate state = vstate;
+    if (!form || !(form->uops = calloc(block->n, sizeof *form->uops)))
+        abort();
+    form->entry = state;
+    for (unsigned i = 0; i < block->n; i++) {
+        const struct insn *insn = &block->insns[i];
+        resolve(insn, &state, &config, &form->uops[i]);
+        find_hint(block, i, &form->uops[i]);
+        count(&form->counts, insn, &form->uops[i]);
+        if (insn->vset != VSET_NONE)
+            vstate_set(&state, insn, block->avl[i], elements_after(block, i), config.vlen);
+    }
+    form->leave = state;
+    form->next = block->forms;
+    block->forms = form;
+    return form;
+}
+
+static bool same_state(const struct vstate *a, const struct vstate *b) {
+    return a->sew == b->sew && a->lmul == b->lmul && (!config.vl_dependent || a->vl == b->vl);
+}
+
+static struct form *form_of(struct block *block) {
+    struct form *form = block->forms;
+    while (form && !same_state(&form->entry, &vstate))
+        form = form->next;
+    return form ? form : make_form(block);
+}
+
+/* The vector state after the block; lengths only show in the accesses of this execution. */
+static void leave(const struct block *block, const struct form *form) {
+    if (!config.vl_dependent) {
+        vstate = form->leave;
+        return;
+    }
+    for (unsigned i = 0; i < block->n; i++)
+        if (block->insns[i].vset != VSET_NONE)
+            vstate_set(&vstate, &block->insns[i], block->avl[i], elements_after(block, i),
+                       config.vlen);
+    /* A length set in the block before shows in this one. */
+    uint32_t seen = elements_after(block, (unsigned)-1);
+    if (seen && form->leave.known)
+        vstate.vl = seen;
+}
+
+static void begin_region(void) {
+    inside = true;
+    memset(&counted, 0, sizeof counted);
+    run_forms_n = 0;
+    pipeline->begin();
+}
+
+static void end_region(bool ended) {
+    double cycles[LANES], stalls[STALLS];
+    struct memory_counts memory = memory_counts();
+    for (unsigned i = 0; i < run_forms_n; i++) {
+        add_counts(&counted, &run_forms[i]->counts, run_forms[i]->runs);
+        run_forms[i]->runs = 0;
+        run_forms[i]->listed = false;
+    }
+    pipeline->end(cycles, stalls);
+    report_region(output, regions++, ended, &counted, &memory, config.scenarios, cycles, stalls);
+    inside = false;
+}
+
+static void run_marked(struct block *block, struct form *form, const struct touched **cursor) {
+    const struct touched *end = touched + touched_n;
+    for (unsigned i = 0; i < block->n; i++) {
+        if (form->uops[i].mark == MARK_END && inside)
+            end_region(true);
+        if (inside) {
+            pipeline->run(form->uops, i, i + 1, cursor, touched, end);
+            count(&counted, &block->insns[i], &form->uops[i]);
+        }
+        if (form->uops[i].mark == MARK_BEGIN && !inside)
+            begin_region();
+    }
+}
+
+/* Runs the block whose execution is complete; `next` is where the thread went on. */
+static void simulate(struct block *block, uint64_t next) {
+    struct form *form = form_of(block);
+    const struct touched *cursor = touched;
+    if (block->marks) {
+        run_marked(block, form, &cursor);
+    } else if (inside) {
+        for (unsigned i = 0; i < touched_n; i++)
+            if (form->uops[touched[i].op].vector)
+                counted.elements += touched[i].elements;
+        pipeline->run(form->uops, 0, block->n, &cursor, touched, touched + touched_n);
+        form->runs++;
+        if (!form->listed) {
+            if (run_forms_n == run_forms_room)
+                run_forms = grown(run_forms, &run_forms_room, sizeof *run_forms);
+            run_forms[run_forms_n++] = form;
+            form->listed = true;
+        }
+    }
+    if (inside && block->conditional) {
+        bool taken = next != block->fallthrough, guess = block->taken >= 2;
+        if (taken && block->taken < 3)
+            block->taken++;
+        if (!taken && block->taken > 0)
+            block->taken--;
+        pipeline->branch(taken, taken != guess);
+    }
+    leave(block, form);
+}
+
+static void on_block(unsigned cpu, void *data) {
+    struct block *block = data;
+    uint32_t current = __atomic_load_n(&owner, __ATOMIC_RELAXED);
+    if (current != cpu) {
+        uint32_t nobody = NOBODY;
+        if (!block->begins || !__atomic_compare_exchange_n(&owner, &nobody, cpu, false,
+                                                           __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+            return;
+    } else if (pending) {
+        simulate(pending, block->pc);
+        if (!inside && !block->begins) {
+            pending = NULL;
+            __atomic_store_n(&owner, NOBODY, __ATOMIC_RELEASE);
+            return;
+        }
+    }
+    pending = block;
+    touched_n = 0;
+}
+
+static void at_exit(qemu_plugin_id_t id, void *data) {
+    (void)id;
+    (void)data;
+    if (pending)
+        simulate(pending, pending->fallthrough);
+    if (inside)
+        end_region(false);
+    fflush(output);
+}
+
+static void track_constants(struct block *block) {
+    int64_t value[32];
+    for (int i = 0; i < 32; i++)
+        value[i] = -1;
+    for (unsigned i = 0; i < block->n; i++) {
+        const struct insn *insn = &block->insns[i];
+        block->avl[i] = insn->vset == VSET_REGISTER ? value[insn->avl] : -1;
+        if (insn->dst[0] < 32)
+            value[insn->dst[0]] = insn->is_li && insn->li >= 0 ? insn->li : -1;
+    }
+}
+
+static void on_translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb) {
+    (void)id;
+    unsigned n = (unsigned)qemu_plugin_tb_n_insns(tb);
+    struct block *block = calloc(1, sizeof *block);
+    if (!block || !(block->insns = calloc(n, sizeof *block->insns)) ||
+        !(block->avl = calloc(n, sizeof *block->avl)))
+        abort();
+    block->pc = block->fallthrough = qemu_plugin_tb_vaddr(tb);
+    block->n = n;
+    for (unsigned i = 0; i < n; i++) {
+        struct qemu_plugin_insn *handle = qemu_plugin_tb_get_insn(tb, i);
+        struct insn *insn = &block->insns[i];
+        unsigned width = (unsigned)qemu_plugin_insn_size(handle);
+        uint32_t word = 0;
+        memcpy(&word, qemu_plugin_insn_data(handle), width < 4 ? width : 4);
+        insn_clear(insn);
+        insn->word = word;
+        decoder->decode(word, width, insn);
+        block->fallthrough += width;
+        block->marks |= insn->mark != MARK_NONE;
+        block->begins |= insn->mark == MARK_BEGIN;
+        if (insn->access)
+            qemu_plugin_register_vcpu_mem_cb(handle, on_access, QEMU_PLUGIN_CB_NO_REGS,
+                                             QEMU_PLUGIN_MEM_RW, (void *)(uintptr_t)i);
+    }
+    block->conditional = n && block->insns[n - 1].conditional;
+    block->taken = 2;
+    track_constants(block);
+    qemu_plugin_register_vcpu_tb_exec_cb(tb, on_block, QEMU_PLUGIN_CB_NO_REGS, block);
+}
+
+static bool choose(const char *target) {
+    for (int i = 0; decoders[i]; i++)
+        if (!strcmp(decoders[i]->target, target))
+            decoder = decoders[i];
+    for (int i = 0; pipelines[i]; i++)
+        if (!strcmp(pipelines[i]->name, config.pipeline))
+            pipeline = pipelines[i];
+    if (!decoder)
+        fprintf(stderr, "board model: no decoder for %s\n", target);
+    if (!pipeline)
+        fprintf(stderr, "board model: no pipeline named '%s'\n", config.pipeline);
+    return decoder && pipeline;
+}
+
+QEMU_PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int argc,
+                                           char **argv) {
+    const char *config_path = NULL, *out_path = NULL;
+    for (int i = 0; i < argc; i++) {
+        if (!strncmp(argv[i], "config=", 7))
+            config_path = argv[i] + 7;
+        else if (!strncmp(argv[i], "out=", 4))
+            out_path = argv[i] + 4;
+    }
+    if (!config_path || !out_path) {
+        fprintf(stderr, "board model: config=FILE and out=FILE are needed\n");
+        return 1;
+    }
+    if (!config_read(config_path, &config) || !choose(info->target_name))
+        return 1;
+    output = fopen(out_path, "w");
+    if (!output) {
+        fprintf(stderr, "board model: cannot write %s\n", out_path);
+        return 1;
+    }
+    touched = grown(touched, &touched_room, sizeof *touched);
+    vstate.sew = decoder->has_vtype ? 0 : 3;
+    pipeline->init(&config);
+    qemu_plugin_register_vcpu_tb_trans_cb(id, on_translate);
+    qemu_plugin_register_atexit_cb(id, at_exit, NULL);
+    return 0;
+}

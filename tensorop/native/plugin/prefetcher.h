@@ -1,0 +1,27 @@
+/* A stream prefetcher: follows runs of neighbouring lines, upwards or downwards. */
+#ifndef BOARD_PREFETCHER_H
+#define BOARD_PREFETCHER_H
+
+#include "config.h"
+
+struct stream {
+    uint64_t next;  /* the line that would continue it */
+    uint64_t asked; /* the furthest line asked for */
+    int direction;
+    unsigned seen;
+    uint64_t used; /* for replacement */
+};
+
+struct prefetcher {
+    struct prefetch how;
+    struct stream streams[MAX_STREAMS];
+    uint64_t clock;
+};
+
+void prefetcher_init(struct prefetcher *prefetcher, const struct prefetch *how);
+
+/* Tells it that `line` was missed or was a first hit on a line it had fetched; writes the lines it
+ * asks for to `wanted` (at most how.distance of them) and returns their number. */
+unsigned prefetcher_touch(struct prefetcher *prefetcher, uint64_t line, uint64_t *wanted);
+
+#endif

@@ -1,0 +1,23 @@
+/* One JSON object a region, one line each. */
+#ifndef BOARD_REPORT_H
+#define BOARD_REPORT_H
+
+#include "config.h"
+#include "memory.h"
+#include "pipeline.h"
+
+enum { UNKNOWN_SHOWN = 8 };
+
+struct counts {
+    uint64_t by_cost[COSTS];
+    uint64_t by_lmul[LMULS];
+    uint64_t elements; /* of vector loads and stores */
+    uint32_t unknown[UNKNOWN_SHOWN];
+    unsigned unknowns;
+};
+
+void report_region(FILE *out, unsigned index, bool ended, const struct counts *counts,
+                   const struct memory_counts *memory, unsigned scenarios, const double *cycles,
+                   const double *stalls);
+
+#endif

@@ -1,0 +1,251 @@
+/* In-order issue that stalls on use: an instruction issues when its operands are ready and its unit
+ * is free, and nothing behind it overtakes; loads that miss do not stop the ones behind them. */
+#include <string.h>
+
+#include "memory.h"
+#include "pipeline.h"
+
+/* Times restart relative to the issue time beyond this many cycles, so that floats stay exact to a
+ * thousandth of a cycle. */
+#define REBASE_AT 4096.0f
+enum { MAX_QUEUE = 64 };
+
+static const struct config *config;
+static vec issue;
+static vec ready[REGS];
+static vec forwarded[REGS];
+static vec read_last[REGS];
+static uint8_t produced_by[REGS];
+static vec unit_free[MAX_UNITS];
+static vec store_slot[RING], store_last;
+static unsigned next_store;
+static vec queue_slot[MAX_QUEUE], queue_last;
+static unsigned next_queued;
+static double elapsed[LANES];
+static double stalled[STALLS];
+
+static void init(const struct config *c) {
+    config = c;
+    memory_init(c);
+}
+
+static void begin(void) {
+    issue = store_last = queue_last = vset(0);
+    for (int i = 0; i < REGS; i++) {
+        ready[i] = forwarded[i] = vset(0);
+        read_last[i] = vset(LONG_AGO);
+        produced_by[i] = STALL_compute;
+    }
+    for (int i = 0; i < MAX_UNITS; i++)
+        unit_free[i] = vset(0);
+    for (int i = 0; i < RING; i++)
+        store_slot[i] = vset(0);
+    for (int i = 0; i < MAX_QUEUE; i++)
+        queue_slot[i] = vset(0);
+    next_store = next_queued = 0;
+    memset(elapsed, 0, sizeof elapsed);
+    memset(stalled, 0, sizeof stalled);
+    if (config->cold)
+        memory_clear();
+    memory_restart();
+}
+
+static void rebase(void) {
+    vec by = issue;
+    float lane[LANES];
+    memcpy(lane, &by, sizeof lane);
+    for (int i = 0; i < LANES; i++)
+        elapsed[i] += lane[i];
+    issue = vset(0);
+    for (int i = 0; i < REGS; i++) {
+        ready[i] = vsub(ready[i], by);
+        forwarded[i] = vsub(forwarded[i], by);
+        read_last[i] = vsub(read_last[i], by);
+    }
+    for (int i = 0; i < MAX_UNITS; i++)
+        unit_free[i] = vsub(unit_free[i], by);
+    for (int i = 0; i < RING; i++)
+        store_slot[i] = vsub(store_slot[i], by);
+    for (unsigned i = 0; i < config->vector_queue; i++)
+        queue_slot[i] = vsub(queue_slot[i], by);
+    store_last = vsub(store_last, by);
+    queue_last = vsub(queue_last, by);
+    memory_rebase(&by);
+}
+
+static inline vec wait_for(vec t, const vec *table, struct span_of span, const struct uop *u) {
+    const vec *r = table + span.base;
+    t = vmax(t, r[0]);
+    if (span.count == 1)
+        return t;
+    if (u->step == &config->nothing) {
+        for (int i = 1; i < span.count; i++)
+            t = vmax(t, r[i]);
+        return t;
+    }
+    vec lead = *u->step;
+    for (int i = 1; i < span.count; i++) {
+        t = vmax(t, vsub(r[i], lead));
+        lead = vadd(lead, *u->step);
+    }
+    return t;
+}
+
+/* Charges lane 0's wait to whatever produced the operand that came last. */
+static void charge_operands(const struct uop *u, float from, float to) {
+    uint8_t cause = STALL_compute;
+    for (int i = 0; i < u->nsrc; i++)
+        for (int k = 0; k < u->src[i].count; k++)
+            if (first(ready[u->src[i].base + k]) >= to)
+                cause = produced_by[u->src[i].base + k];
+    stalled[cause] += to - from;
+}
+
+static inline void write_group(vec *table, struct span_of span, vec done, const struct uop *u) {
+    for (int i = span.count - 1; i >= 0; i--) {
+        table[span.base + i] = done;
+        if (i)
+            done = vsub(done, *u->step);
+    }
+}
+
+static vec enqueue(const struct uop *u, vec t) {
+    for (int i = 0; i < u->nsrc; i++)
+        if (u->src[i].base < REG_V || u->src[i].base >= REG_FLAGS)
+            t = wait_for(t, ready, u->src[i], u);
+    t = vmax(t, queue_slot[next_queued]);
+    float from = first(issue), to = first(t);
+    if (to > from)
+        stalled[STALL_queue] += to - from;
+    issue = vadd(t, *u->slot);
+    return vmax(t, queue_last);
+}
+
+static void step(const struct uop *u, unsigned index, const struct touched **touched,
+                 const struct touched *all, const struct touched *end) {
+    bool queued = u->vector && config->vector_queue;
+    vec t = queued ? enqueue(u, issue) : issue;
+    float at = first(t), next;
+
+    for (int i = 0; i < u->nsrc; i++)
+        t = wait_for(t, ready, u->src[i], u);
+    if (u->acc.count)
+        t = wait_for(t, forwarded, u->acc, u);
+    next = first(t);
+    if (next > at && !queued)
+        charge_operands(u, at, next);
+    at = next;
+
+    if (u->vector && u->access == ACCESS_LOAD) {
+        for (int d = 0; d < u->ndst; d++)
+            for (int k = 0; k < u->dst[d].count; k++)
+                t = vmax(t, vadd(read_last[u->dst[d].base + k], config->write_after_read));
+        next = first(t);
+        if (!queued)
+            stalled[STALL_write_after_read] += next - at;
+        at = next;
+    }
+    if (u->access == ACCESS_STORE) {
+        t = vmax(t, ring_free(&config->store_buffer, store_slot, next_store));
+        next = first(t);
+        if (!queued)
+            stalled[STALL_store_buffer] += next - at;
+        at = next;
+    }
+    if (u->unit != NO_UNIT) {
+        t = vmax(t, unit_free[u->unit]);
+        if (u->shared != NO_UNIT) {
+            t = vmax(t, vadd(unit_free[u->shared], config->shared_bias));
+            unit_free[u->shared] = vmax(unit_free[u->shared],
+                                        vadd(vadd(t, *u->occupancy), config->shared_bias));
+        }
+        unit_free[u->unit] = vadd(t, *u->occupancy);
+        next = first(t);
+        if (!queued)
+            stalled[STALL_unit] += next - at;
+    }
+
+    uint8_t producer = STALL_compute;
+    vec done = vadd(t, *u->latency);
+    if (u->access) {
+        enum served worst = SERVED_L1, served;
+        vec arrival = done;
+        const struct touched *r = *touched;
+        for (; r < end && r->op == index; r++) {
+            arrival = vmax(arrival, memory_access(r->address >> config->line_shift, t, done,
+                                                  u->access == ACCESS_STORE, !u->vector, &served));
+            worst = served > worst ? served : worst;
+        }
+        *touched = r;
+        if (u->access == ACCESS_STORE) {
+            store_last = vmax(vadd(store_last, config->drain), arrival);
+            store_slot[next_store++ % RING] = store_last;
+        } else {
+            done = arrival;
+            producer = STALL_load_l1 + worst;
+        }
+    } else if (u->hint_from >= 0) {
+        for (const struct touched *r = all; r < end; r++)
+            if (r->op == u->hint_from) {
+                uint64_t address = r->address + (uint64_t)(int64_t)u->hint_delta;
+                memory_hint(address >> config->line_shift, t);
+                break;
+            }
+    }
+
+    if (u->vector) {
+        for (int i = 0; i < u->nsrc; i++)
+            for (int k = 0; k < u->src[i].count; k++)
+                read_last[u->src[i].base + k] = t;
+        for (int k = 0; k < u->acc.count; k++)
+            read_last[u->acc.base + k] = t;
+    }
+    bool forwards = u->acc.count != 0;
+    for (int d = 0; d < u->ndst; d++) {
+        struct span_of span = u->dst[d];
+        write_group(ready, span, done, u);
+        write_group(forwarded, span, forwards ? vadd(t, *u->forward) : done, u);
+        for (int k = 0; k < span.count; k++)
+            produced_by[span.base + k] = producer;
+    }
+    if (queued) {
+        queue_slot[next_queued] = queue_last = t;
+        next_queued = next_queued + 1 == config->vector_queue ? 0 : next_queued + 1;
+    } else
+        issue = vadd(t, *u->slot);
+}
+
+static void run(const struct uop *uops, unsigned from, unsigned to, const struct touched **touched,
+                const struct touched *all, const struct touched *end) {
+    for (unsigned i = from; i < to; i++) {
+        while (*touched < end && (*touched)->op < i)
+            ++*touched;
+        step(uops + i, i, touched, all, end);
+    }
+    if (first(issue) > REBASE_AT)
+        rebase();
+}
+
+static void branch(bool taken, bool mispredicted) {
+    float at = first(issue);
+    if (mispredicted)
+        issue = vadd(issue, config->mispredict);
+    else if (taken)
+        issue = vadd(issue, config->taken);
+    stalled[STALL_branch] += first(issue) - at;
+}
+
+static void end(double cycles[LANES], double stalls[STALLS]) {
+    vec last = vmax(issue, store_last);
+    for (int i = 0; i < REG_NONE; i++)
+        last = vmax(last, ready[i]);
+    for (int i = 0; i < MAX_UNITS; i++)
+        last = vmax(last, unit_free[i]);
+    float lane[LANES];
+    memcpy(lane, &last, sizeof lane);
+    for (int i = 0; i < LANES; i++)
+        cycles[i] = elapsed[i] + lane[i];
+    memcpy(stalls, stalled, sizeof stalled);
+}
+
+const struct pipeline pipeline_inorder = {"inorder", init, begin, run, branch, end};

@@ -1,0 +1,336 @@
+"""The `model:` section of a platform file: a core's pipeline, its units, what each instruction class costs, its caches.
+
+Every number is a constant with its source. One that no source gives is `assumed: true` with `low` and `high`: the
+modelled cycles are then computed for several choices inside those ranges too (see `scenarios`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from tensorop.specs import yamlfile
+
+# Classes of the plug-in's native/plugin/board.h, scalar and vector.
+SCALAR_CLASSES = (
+    "alu mul div branch load store fload fstore fadd fma fdiv fmove system prefetch unknown vset"
+).split()  # fmt: skip
+VECTOR_CLASSES = (
+    "vload vload_strided vload_indexed vload_segment vstore vstore_strided vstore_indexed vstore_segment valu vmul "
+    "vmacc vwmacc vdiv vfadd vfma vfma_scalar vfwma vfdiv vreduce vgather vslide vsplat vmask vmove vunknown"
+).split()
+CLASSES = (*SCALAR_CLASSES, *VECTOR_CLASSES)
+LMULS = ("mf8", "mf4", "mf2", "m1", "m2", "m4", "m8")
+EEWS = (8, 16, 32, 64)
+
+
+class _Record(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class Constant(_Record):
+    """A number and where it comes from; `eew` holds other values for some element widths (bits)."""
+
+    value: float = Field(strict=False)
+    source: str = Field(min_length=1)
+    assumed: bool = False
+    low: float | None = Field(default=None, strict=False)
+    high: float | None = Field(default=None, strict=False)
+    eew: dict[int, float] = Field(default_factory=dict, strict=False)
+
+    @model_validator(mode="after")
+    def _check(self) -> Constant:
+        if self.assumed != (self.low is not None and self.high is not None):
+            raise ValueError("rule: an assumed constant has low and high, one with a source has neither")
+        if self.assumed and not (self.low <= self.value <= self.high):  # type: ignore[operator]
+            raise ValueError(f"rule: low <= value <= high, got {self.low} <= {self.value} <= {self.high}")
+        if any(width not in EEWS for width in self.eew):
+            raise ValueError(f"rule: eew keys are element widths out of {EEWS}")
+        return self
+
+
+class Cycles(_Record):
+    """How long a vector instruction keeps its unit busy, by LMUL, where DLEN = VLEN.
+
+    Fractions of a register cost as m1 unless given. `eew` multiplies for some element widths. With `assumed`, `low`
+    and `high` are factors on the whole table.
+    """
+
+    m1: float = Field(gt=0, strict=False)
+    m2: float = Field(gt=0, strict=False)
+    m4: float = Field(gt=0, strict=False)
+    m8: float = Field(gt=0, strict=False)
+    mf2: float | None = Field(default=None, gt=0, strict=False)
+    mf4: float | None = Field(default=None, gt=0, strict=False)
+    mf8: float | None = Field(default=None, gt=0, strict=False)
+    eew: dict[int, float] = Field(default_factory=dict, strict=False)
+    source: str = Field(min_length=1)
+    assumed: bool = False
+    low: float | None = Field(default=None, gt=0, strict=False)
+    high: float | None = Field(default=None, gt=0, strict=False)
+
+    @model_validator(mode="after")
+    def _check(self) -> Cycles:
+        if self.assumed != (self.low is not None and self.high is not None):
+            raise ValueError("rule: an assumed table has low and high factors, one with a source has neither")
+        if self.assumed and not (self.low <= 1 <= self.high):  # type: ignore[operator]
+            raise ValueError(f"rule: low <= 1 <= high for the factors of a table, got {self.low}, {self.high}")
+        if not self.m1 <= self.m2 <= self.m4 <= self.m8:
+            raise ValueError("rule: cycles do not fall with LMUL")
+        return self
+
+    def at(self, lmul: int, eew: int) -> float:
+        """Cycles at an index of LMULS and of EEWS."""
+        names = LMULS[lmul:4] if lmul < 4 else (LMULS[lmul],)
+        value = next(v for v in (getattr(self, name) for name in names) if v is not None)
+        return float(value) * self.eew.get(EEWS[eew], 1.0)
+
+
+class Cost(_Record):
+    """One instruction class: its unit, how long it holds it, and when its result can be used.
+
+    unit       a key of `units`, or null for none
+    cycles     a Constant for scalar classes, a table by LMUL for vector ones
+    latency    cycles from issue to the use of the result; for loads, of a level 1 hit
+    forward    the latency seen by the addend of a following multiply-add, where shorter
+    slots      issue slots it takes, one when absent
+    like       another class whose fields these are where absent
+    """
+
+    like: str | None = None
+    unit: str | None = None
+    cycles: Cycles | Constant | None = None
+    latency: Constant | None = None
+    forward: Constant | None = None
+    slots: Cycles | Constant | None = None
+
+
+class Level(_Record):
+    """A cache: bytes, ways, sets, line in bytes, cores that share it."""
+
+    size: int = Field(gt=0)
+    ways: int = Field(gt=0)
+    sets: int = Field(gt=0)
+    line: int = Field(gt=0)
+    shared_by: int = Field(default=1, gt=0)
+    source: str = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _check(self) -> Level:
+        if self.ways * self.sets * self.line != self.size:
+            raise ValueError(
+                f"rule: ways x sets x line = size, got {self.ways} x {self.sets} x {self.line} = "
+                f"{self.ways * self.sets * self.line}, not {self.size}"
+            )
+        if self.sets & (self.sets - 1) or self.line & (self.line - 1):
+            raise ValueError("rule: sets and line are powers of two")
+        return self
+
+
+class Prefetcher(_Record):
+    """A hardware prefetcher into one level. `present` is 1 or 0 (assumed: 0 to 1)."""
+
+    present: Constant
+    streams: int = Field(ge=1, le=32)
+    distance: int = Field(ge=1, le=32)
+    train: int = Field(ge=1, le=16)
+    scalar_only: bool = False
+    source: str = Field(min_length=1)
+
+
+class Memory(_Record):
+    """Caches and what lies beyond; latencies are load to use in cycles, intervals are cycles between lines."""
+
+    l1: Level
+    l2: Level
+    l2_latency: Constant
+    l2_interval: Constant
+    dram_latency: Constant
+    dram_interval: Constant
+    misses: Constant
+    store_buffer: Constant
+    drain: Constant
+    l1_prefetch: Prefetcher | None = None
+    l2_prefetch: Prefetcher | None = None
+
+    @model_validator(mode="after")
+    def _check(self) -> Memory:
+        if self.l1.line != self.l2.line:
+            raise ValueError("rule: both levels have one line size")
+        if self.l2.size < self.l1.size:
+            raise ValueError("rule: level 2 is not smaller than level 1")
+        if self.l2_latency.value > self.dram_latency.value:
+            raise ValueError("rule: l2_latency <= dram_latency")
+        for name, most in (("misses", 64), ("store_buffer", 64)):
+            if not 1 <= getattr(self, name).value <= most:
+                raise ValueError(f"rule: {name} lies between 1 and {most}")
+            if getattr(self, name).assumed and not 1 <= getattr(self, name).low <= getattr(self, name).high <= most:
+                raise ValueError(f"rule: the range of {name} lies between 1 and {most}")
+        return self
+
+
+class Vector(_Record):
+    """VLENs the core exists with and the data path of each, in bits."""
+
+    vlen: tuple[int, ...] = Field(min_length=1, strict=False)
+    dlen: tuple[int, ...] = Field(min_length=1, strict=False)
+    vl_dependent: bool
+    source: str = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _check(self) -> Vector:
+        if len(self.vlen) != len(self.dlen):
+            raise ValueError(f"rule: one dlen a vlen, got {len(self.dlen)} for {len(self.vlen)}")
+        for vlen, dlen in zip(self.vlen, self.dlen, strict=True):
+            if dlen > vlen:
+                raise ValueError(f"rule: dlen <= vlen, got {dlen} > {vlen}")
+            if vlen & (vlen - 1) or dlen & (dlen - 1) or not 64 <= vlen <= 4096:
+                raise ValueError("rule: vlen and dlen are powers of two, vlen from 64 to 4096")
+        return self
+
+
+class Core(_Record):
+    """What the whole pipeline has.
+
+    issue_width        instructions a cycle
+    mispredict         cycles lost by a branch guessed wrongly (a two-bit counter guesses)
+    taken_branch       cycles lost by a taken branch guessed rightly
+    write_after_read   cycles a vector load waits after the last reader of its destination
+    chained            1: registers of a group are ready one after the other; 0: all with the last
+    shared_ports       1: the units of `shared` are one port; 0: they are apart
+    vector_queue       vector instructions that may wait while the scalar side goes on; 0: it stops too
+    window             out of order only: instructions in flight
+    """
+
+    issue_width: Constant
+    mispredict: Constant
+    taken_branch: Constant
+    write_after_read: Constant
+    chained: Constant
+    shared_ports: Constant
+    vector_queue: int = Field(ge=0, le=64)
+    window: int = Field(default=0, ge=0, le=1024)
+
+
+class BoardModel(_Record):
+    """A whole `model:` section."""
+
+    name: str
+    version: int = Field(ge=1)
+    calibrated: bool
+    description: str
+    pipeline: Literal["inorder", "ooo"]
+    clock_ghz: Constant
+    vector: Vector
+    core: Core
+    units: dict[str, int] = Field(min_length=1)
+    shared: tuple[str, str] | None = Field(default=None, strict=False)
+    costs: dict[str, Cost]
+    memory: Memory
+
+    @model_validator(mode="after")
+    def _check(self) -> BoardModel:
+        if len(self.units) > 16 or any(n < 1 for n in self.units.values()):
+            raise ValueError("rule: at most 16 units, at least one of each")
+        unknown = sorted(set(self.costs) - set(CLASSES))
+        if unknown:
+            raise ValueError(f"rule: costs are of known classes, got {', '.join(unknown)}")
+        missing = [name for name in CLASSES if name not in self.costs]
+        if missing:
+            raise ValueError(f"rule: every class has a cost, missing {', '.join(missing)}")
+        for name in (*(self.shared or ()),):
+            if name not in self.units:
+                raise ValueError(f"rule: shared names units, got {name}")
+        for name in CLASSES:
+            cost = self.cost(name)
+            if cost.unit is not None and cost.unit not in self.units:
+                raise ValueError(f"rule: the unit of {name} is a key of units, got {cost.unit}")
+            if cost.cycles is None or cost.latency is None:
+                raise ValueError(f"rule: {name} has cycles and latency, its own or those of `like`")
+            if isinstance(cost.cycles, Cycles) != (name in VECTOR_CLASSES):
+                raise ValueError(f"rule: cycles of {name} are {'a table by LMUL' if name in VECTOR_CLASSES else 'one'}")
+        if self.pipeline == "ooo" and self.core.window < 1:
+            raise ValueError("rule: an out-of-order core has a window")
+        return self
+
+    def cost(self, name: str) -> Cost:
+        """A class's cost with the fields of `like` filled in (one step: a `like` names a class without one)."""
+        cost = self.costs[name]
+        if cost.like is None:
+            return cost
+        base = self.costs.get(cost.like)
+        if base is None or base.like is not None:
+            raise ValueError(f"rule: {name} is like a class that stands for itself, got {cost.like}")
+        own = {key: getattr(cost, key) for key in cost.model_fields_set if key != "like"}
+        return base.model_copy(update=own)
+
+    def dlen(self, vlen: int) -> int:
+        """Bits of data path at a VLEN; the nearest modelled ratio where this VLEN is not listed."""
+        pairs = dict(zip(self.vector.vlen, self.vector.dlen, strict=True))
+        if vlen in pairs:
+            return pairs[vlen]
+        nearest = min(pairs, key=lambda known: (abs(known - vlen), known))
+        return max(vlen * pairs[nearest] // nearest, 1)
+
+    def assumed(self) -> dict[str, Constant | Cycles]:
+        """The constants without a source, by dotted key, in file order."""
+        return {key: item for key, item in _walk(self, "") if item.assumed}
+
+
+def _walk(record: Any, prefix: str) -> Iterator[tuple[str, Constant | Cycles]]:
+    if isinstance(record, Constant | Cycles):
+        yield prefix, record
+    elif isinstance(record, BaseModel):
+        for name in type(record).model_fields:
+            yield from _walk(getattr(record, name), f"{prefix}.{name}" if prefix else name)
+    elif isinstance(record, dict):
+        for name, item in record.items():
+            yield from _walk(item, f"{prefix}.{name}")
+
+
+def load(section: Mapping[str, Any], origin: str) -> BoardModel:
+    """A `model:` section as a record; raises SpecError naming origin, key and the rule broken."""
+    return yamlfile.validate(BoardModel, dict(section), origin)
+
+
+def scenario_values(model: BoardModel, mode: str) -> tuple[dict[str, float], ...]:
+    """Choices of the assumed constants to model: dotted key -> value (for a table: factor). The first is the best fit.
+
+    best         the best fit alone
+    interval     and the corners of a two-level design in which each constant is at either end equally often and
+                 all pairs are balanced (Hadamard), with all low and all high added
+    sensitivity  and each constant alone at either end
+    """
+    items = model.assumed()
+    best = {key: 1.0 if isinstance(item, Cycles) else item.value for key, item in items.items()}
+    if mode == "best" or not items:
+        return (best,)
+    ends = {key: (float(item.low or 0), float(item.high or 0)) for key, item in items.items()}
+    if mode == "sensitivity":
+        return (best, *({**best, key: end} for key, pair in ends.items() for end in pair))
+    if mode != "interval":
+        raise ValueError(f"unknown scenario mode {mode!r}")
+    corners: list[dict[str, float]] = []
+    for row in _two_level(len(ends)):
+        corner = {key: pair[high] for (key, pair), high in zip(ends.items(), row, strict=True)}
+        if corner not in corners and corner != best:
+            corners.append(corner)
+    return (best, *corners)
+
+
+def _two_level(factors: int) -> list[tuple[int, ...]]:
+    """Rows of 0 and 1 for `factors` columns: full factorial to 3, Plackett-Burman 12 to 11, Sylvester above.
+
+    All-low and all-high rows are always among them. Plackett and Burman, Biometrika 33 (1946), table for N = 12.
+    """
+    if factors <= 3:
+        return [tuple((i >> k) & 1 for k in range(factors)) for i in range(2**factors)]
+    if factors <= 11:
+        generator = (1, 1, 0, 1, 1, 1, 0, 0, 0, 1, 0)
+        rows = [tuple(generator[(k - shift) % 11] for k in range(factors)) for shift in range(11)]
+    else:
+        order = 1 << factors.bit_length()
+        rows = [tuple(1 - (i & (k + 1)).bit_count() % 2 for k in range(factors)) for i in range(order)]
+    return [*rows, tuple([0] * factors), tuple([1] * factors)]
