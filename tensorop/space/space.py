@@ -9,9 +9,9 @@ from functools import cached_property
 from math import prod
 
 from tensorop.errors import JobError, SpecError
+from tensorop.model.expression import Expression, parse
 from tensorop.model.kernel import Constraint
 from tensorop.model.point import Point, Value
-from tensorop.model.expression import Expression, parse
 
 MAX_POINTS = 1_000_000
 MAX_NODES = 4_000_000

@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tensorop.errors import JobError, SpecError
+from tensorop.model.expression import parse
 from tensorop.model.kernel import Constraint
 from tensorop.model.point import Point
 from tensorop.space import Space
-from tensorop.model.expression import parse
 
 NUMBERS = st.lists(st.integers(0, 9), min_size=1, max_size=5, unique=True).map(tuple)
 WORDS = st.lists(st.sampled_from(["ab", "ba", "none"]), min_size=1, max_size=3, unique=True).map(tuple)
