@@ -27,7 +27,7 @@ class ConstraintSpec(_Record):
 
 
 class TunablesSpec(_Record):
-    tunables: dict[str, tuple[int | str, ...]] = Field(strict=False)
+    tunables: dict[str, list[int | str]]
     constraints: tuple[ConstraintSpec, ...] = Field(default=(), strict=False)
 
 
@@ -44,7 +44,7 @@ class OperatorSpec(_Record):
     micro: dict[str, str | int]
     defaults: dict[str, str]
     blocking: TunablesSpec
-    suites: dict[str, tuple[tuple[int, ...], ...]] = Field(strict=False)
+    suites: dict[str, list[list[int]]]
 
 
 def load(name: str, plugins: tuple[Path, ...] = ()) -> Operator:
@@ -63,10 +63,11 @@ def load(name: str, plugins: tuple[Path, ...] = ()) -> Operator:
         features=spec.features,
         micro={key: str(value) for key, value in spec.micro.items()},
         blocking=Tunables(
-            spec.blocking.tunables, tuple(Constraint(c.must, c.reason) for c in spec.blocking.constraints)
+            {key: tuple(values) for key, values in spec.blocking.tunables.items()},
+            tuple(Constraint(c.must, c.reason) for c in spec.blocking.constraints),
         ),
         defaults=spec.defaults,
-        suites=spec.suites,
+        suites={key: tuple(tuple(shape) for shape in shapes) for key, shapes in spec.suites.items()},
         api=spec.api,
         reference=_module(folder / "reference.py"),
     )
