@@ -11,7 +11,7 @@ BIN := $(VENV)/bin
 APT := DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300
 TEST_PACKAGES := cmake pkg-config qemu-user libblas-test libblas3 python3-numpy openssh-server
 ROOT_APT := $(shell [ "$$(id -u)" = 0 ] && command -v apt-get)
-C_FILES = $(shell git ls-files '*.c' '*.h' | grep -v '^tests/golden/')
+C_FILES = $(shell git ls-files '*.c' '*.h' 2>/dev/null | grep -v '^tests/golden/')
 
 .PHONY: gemm test lint clean
 .DELETE_ON_ERROR:

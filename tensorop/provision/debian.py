@@ -41,12 +41,12 @@ def mirror() -> str:
     return PUBLIC_MIRROR
 
 
-def _configure(state: Path, suite: str, architecture: str) -> Path:
+def _configure(state: Path, archive: str, suite: str, architecture: str) -> Path:
     """Writes apt's private configuration; the system's own apt.conf.d (a proxy, say) stays in force."""
     for sub in ("lists/partial", "cache/archives/partial", "preferences.d"):
         (state / sub).mkdir(parents=True, exist_ok=True)
     (state / "status").touch()
-    source = f"deb [arch={architecture} signed-by={KEYRING}] {mirror()} {suite} main\n"
+    source = f"deb [arch={architecture} signed-by={KEYRING}] {archive} {suite} main\n"
     list_file = state / "sources.list"
     if not list_file.exists() or list_file.read_text() != source:
         list_file.write_text(source)
@@ -67,7 +67,13 @@ def _configure(state: Path, suite: str, architecture: str) -> Path:
         f'APT::Architectures {{ "{architecture}"; }};',
         f'APT::Sandbox::User "{"root" if os.geteuid() == 0 else ""}";',
         'Acquire::Languages "none";',
-        'Acquire::Retries "3";',
+        'APT::Update::Error-Mode "any";',
+        'Acquire::Retries "2";',
+        'Acquire::http::Timeout "20";',
+        'Acquire::https::Timeout "20";',
+        'Acquire::GzipIndexes "true";',
+        'Dir::Cache::pkgcache "";',
+        'Dir::Cache::srcpkgcache "";',
         "#clear APT::Update::Post-Invoke;",
         "#clear APT::Update::Post-Invoke-Success;",
     ]
@@ -88,21 +94,32 @@ def download(names: Iterable[str], *, suite: str, architecture: str, into: Path,
             hint="apt-get install debian-archive-keyring",
         )
     state = paths.cache_dir("apt", f"{suite}-{architecture}")
+    # A mirror need not carry every architecture or release; the public archive does.
+    archives = list(dict.fromkeys((mirror(), PUBLIC_MIRROR)))
     with filelock.FileLock(state / "lock"):
-        conf = str(_configure(state, suite, architecture))
-        fetch = ["apt-get", "-q", "-c", conf, "download", *names]
-        fresh = not any(state.glob("lists/*_Packages*"))
-        if fresh:
-            process.run(["apt-get", "-q", "-c", conf, "update"], doing=f"reading Debian {suite}'s list", hint=hint)
-        try:
-            process.run(fetch, doing=doing, hint=hint, cwd=into)
-        except errors.MissingTool:
-            if fresh:
-                raise
-            # Lists of some days ago name packages that a point release has since replaced.
-            process.run(["apt-get", "-q", "-c", conf, "update"], doing=f"reading Debian {suite}'s list", hint=hint)
-            process.run(fetch, doing=doing, hint=hint, cwd=into)
+        for archive in archives:
+            conf = str(_configure(state, archive, suite, architecture))
+            try:
+                _fetch(state, conf, list(names), into, doing=doing, hint=hint)
+                break
+            except errors.MissingTool:
+                if archive == archives[-1]:
+                    raise
     return sorted(into.glob("*.deb"))
+
+
+def _fetch(state: Path, conf: str, names: list[str], into: Path, *, doing: str, hint: str) -> None:
+    """Downloads by the lists at hand, and by fresh ones when those name packages that a point release replaced."""
+    hint = f"check the network and apt's sources, then: {hint}"
+    apt = ["apt-get", "-q", "-c", conf]
+    if any(state.glob("lists/*_Packages*")):
+        try:
+            process.run([*apt, "download", *names], doing=doing, hint=hint, cwd=into)
+            return
+        except errors.MissingTool:
+            pass
+    process.run([*apt, "update"], doing=f"{doing}: reading Debian's package list", hint=hint)
+    process.run([*apt, "download", *names], doing=doing, hint=hint, cwd=into)
 
 
 def unpacker(names: Iterable[str], *, suite: str, architecture: str, doing: str, hint: str) -> Callable[[Path], None]:

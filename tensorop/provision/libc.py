@@ -77,18 +77,38 @@ def static_link(arch: str, *, cpu: str | None = None, offline: bool | None = Non
     return StaticLink(arch, before, after, f"musl {debian.version(root, 'musl-dev')}")
 
 
+def shared_link(arch: str, triple: str) -> tuple[str, ...]:
+    """The argv prefix that links a shared library for glibc, e.g. for `riscv64-linux-gnu.2.31`. Raises MissingTool."""
+    return (*zig.zig_cc(), "-target", triple, f"-mcpu={target(arch).static_cpu}", "-O3", "-shared", "-g0")
+
+
 def warm(arch: str, *, offline: bool | None = None) -> StaticLink:
-    """Links an empty program, so that whatever zig builds once for the architecture is built."""
+    """Links an empty program, so that whatever zig builds once for the architecture is built. Raises MissingTool."""
     link = static_link(arch, offline=offline)
     with tempfile.TemporaryDirectory() as tmp:
-        source, obj = Path(tmp, "empty.c"), Path(tmp, "empty.o")
-        source.write_text("int main(void) { return 0; }\n")
-        compiler = (*zig.zig_cc(), "-target", target(arch).static_triple, "-O3")
-        for argv in ((*compiler, "-c", str(source), "-o", str(obj)), link.argv((str(obj),), str(Path(tmp, "empty")))):
-            done = subprocess.run(argv, env=zig.zig_environment(), capture_output=True, text=True)
-            if done.returncode != 0:
-                raise errors.MissingTool(
-                    f"zig cannot link a program for {arch}: {done.stderr.strip().splitlines()[:2]}",
-                    hint="pip install --force-reinstall ziglang==0.17.0",
-                )
+        obj = _empty_object(arch, target(arch).static_triple, Path(tmp))
+        _run(link.argv((obj,), str(Path(tmp, "empty"))), arch)
     return link
+
+
+def warm_shared(arch: str, triple: str) -> None:
+    """The same for `shared_link`. Raises MissingTool."""
+    with tempfile.TemporaryDirectory() as tmp:
+        obj = _empty_object(arch, triple, Path(tmp))
+        _run((*shared_link(arch, triple), obj, "-o", str(Path(tmp, "empty.so"))), arch)
+
+
+def _empty_object(arch: str, triple: str, folder: Path) -> str:
+    source, obj = folder / "empty.c", folder / "empty.o"
+    source.write_text("int main(void) { return 0; }\n")
+    _run((*zig.zig_cc(), "-target", triple, "-O3", "-fPIC", "-c", str(source), "-o", str(obj)), arch)
+    return str(obj)
+
+
+def _run(argv: tuple[str, ...], arch: str) -> None:
+    done = subprocess.run(argv, env=zig.zig_environment(), stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    if done.returncode != 0:
+        said = "; ".join(done.stderr.strip().splitlines()[:2]) or f"exit status {done.returncode}"
+        raise errors.MissingTool(
+            f"zig cannot link a program for {arch}: {said}", hint="pip install --force-reinstall ziglang==0.17.0"
+        )

@@ -9,8 +9,8 @@ from tensorop.provision import libc, openblas, qemu, sysroot
 from tensorop.provision.targets import host_arch
 
 
-def jobs(arch: str, *, offline: bool | None = None) -> dict[str, Callable[[], object]]:
-    """What there is to bring for an architecture, by name."""
+def jobs(arch: str, *, shared: str | None = None, offline: bool | None = None) -> dict[str, Callable[[], object]]:
+    """What there is to bring for an architecture, by name; `shared` is the triple of its products, when wanted."""
     todo: dict[str, Callable[[], object]] = {
         "libc": lambda: libc.warm(arch, offline=offline),
         "openblas": lambda: openblas.openblas(arch, offline=offline),
@@ -18,16 +18,18 @@ def jobs(arch: str, *, offline: bool | None = None) -> dict[str, Callable[[], ob
     if arch != host_arch():
         todo["qemu"] = lambda: qemu.qemu(arch, offline=offline)
         todo["sysroot"] = lambda: sysroot.sysroot(arch, offline=offline)
+    if shared is not None:
+        todo["product"] = lambda: libc.warm_shared(arch, shared)
     return todo
 
 
-def prewarm(arch: str, *, offline: bool | None = None) -> dict[str, Future[object]]:
-    """Starts every job of an architecture on threads of its own; `.result()` waits or raises MissingTool.
+def prewarm(arch: str, *, shared: str | None = None, offline: bool | None = None) -> dict[str, Future[object]]:
+    """Starts every job of `jobs` on a thread of its own; `.result()` waits or raises MissingTool.
 
     The waiting is on the network and on zig, so threads serve. The cache's locks make it safe to ask for a piece
     directly meanwhile: it waits for the same fill.
     """
-    todo = jobs(arch, offline=offline)
+    todo = jobs(arch, shared=shared, offline=offline)
     pool = ThreadPoolExecutor(max_workers=len(todo), thread_name_prefix="provision")
     futures = {name: pool.submit(job) for name, job in todo.items()}
     pool.shutdown(wait=False)

@@ -61,7 +61,8 @@ def download(wheel: Wheel, into: Path, *, hint: str) -> Path:
         str(into),
         f"{wheel.project}=={wheel.version}",
     ]
-    process.run(argv, doing=f"fetching {wheel.project} {wheel.version} ({wheel.platform})", hint=hint)
+    doing = f"fetching {wheel.project} {wheel.version} ({wheel.platform})"
+    process.run(argv, doing=doing, hint=f"check the network and pip's index, then: {hint}")
     (file,) = set(into.iterdir()) - before
     found = sha256(file)
     if found != wheel.sha256:

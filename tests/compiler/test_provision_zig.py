@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tensorop.provision import libc, zig
+from tensorop.provision import cache, libc, zig
 from tensorop.provision.targets import TARGETS, host_arch
 
 # Threads, formatted floats and the maths library: what a harness takes from its C library.
@@ -29,7 +29,7 @@ int main(int argc, char **argv) {
 
 @pytest.fixture
 def homeless(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TENSOROP_CACHE", str(libc.cache.entry_path()))
+    monkeypatch.setenv("TENSOROP_CACHE", str(cache.entry_path()))
     monkeypatch.setenv("HOME", "/nonexistent")
     monkeypatch.setenv("OPENBLAS_CORETYPE", "Haswell")
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tensorop.provision import libc, openblas, qemu, sysroot, zig
+from tensorop.provision import check, libc, openblas, prewarm, qemu, sysroot, zig
 from tensorop.provision.library import Library
 from tensorop.provision.targets import TARGETS, host_arch
 
@@ -88,3 +88,12 @@ def test_openblas_runs_on_the_emulated_target(arch: str, version: str, coretype:
     core, first, last = _run_product(openblas.openblas(arch, version), tmp_path, coretype)
     assert core.replace("_", "").lower() in coretype.replace("_", "").lower()
     assert (float(first), float(last)) == (24.0, 36.0)
+
+
+@pytest.mark.parametrize("arch", FOREIGN)
+def test_prewarm_brings_all_that_a_job_needs(arch: str) -> None:
+    futures = prewarm.prewarm(arch, shared=f"{arch}-linux-gnu.2.31")
+    assert set(futures) == {"libc", "openblas", "qemu", "sysroot", "product"}
+    for future in futures.values():
+        future.result(timeout=300)
+    assert [p for p in check.pieces([arch]) if p.status != "ok" and not p.optional] == []
