@@ -33,6 +33,14 @@ class Compiler:
 
 
 @dataclass(frozen=True)
+class BaselineChoice:
+    """The environment of a baseline on machines whose VLEN is at least `vlen_min` bits."""
+
+    vlen_min: int
+    environment: Mapping[str, str]
+
+
+@dataclass(frozen=True)
 class Platform:
     """Where kernels run. `lineage` is itself, parent, ..., root."""
 
@@ -50,6 +58,16 @@ class Platform:
     runner: str  # native | qemu
     qemu_cpu: str  # with {vlen} where it has one; "" for native
     caches: Mapping[str, Cache]  # l1, l2, l3
-    baselines: Mapping[str, Mapping[str, str]]  # baseline name -> environment, e.g. its core type by measurement
+    baselines: Mapping[str, tuple[BaselineChoice, ...]]  # by name, ascending in vlen_min; see baseline_environment
     tunables: Mapping[str, tuple[int | str, ...]]  # platform overrides of operator or draft tunables
     board: Mapping[str, Any] | None = None  # the `model:` section, validated by tensorop.specs.board
+
+    def baseline_environment(self, name: str, vlen: int) -> Mapping[str, str]:
+        """The variables a baseline runs under at this VLEN (bits), e.g. its core type by measurement.
+
+        `name` may carry a version (`openblas@0.3.29`), which shares the entry of the name unless it has its own.
+        Empty when the platform says nothing of it.
+        """
+        choices = self.baselines.get(name) or self.baselines.get(name.partition("@")[0]) or ()
+        fitting = [choice for choice in choices if choice.vlen_min <= vlen]
+        return fitting[-1].environment if fitting else {}

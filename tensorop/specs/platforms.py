@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from tensorop.errors import SpecError
-from tensorop.model.platform import Cache, Compiler, Platform
-from tensorop.specs import catalog, yamlfile
+from tensorop.errors import SpecError, UsageError
+from tensorop.model.platform import BaselineChoice, Cache, Compiler, Platform
+from tensorop.specs import catalog, native, yamlfile
 
 
 class _Record(BaseModel):
@@ -17,6 +17,8 @@ class _Record(BaseModel):
 
 
 class CacheSpec(_Record):
+    """One level: size in bytes of the whole cache, ways, line in bytes, cores that share it."""
+
     size: int = Field(gt=0)
     ways: int = Field(gt=0)
     line: int = Field(default=64, gt=0)
@@ -31,6 +33,16 @@ class CompilerSpec(_Record):
     flags: tuple[str, ...] = Field(default=("-O3", "-g0"), strict=False)
 
 
+class BaselineSpec(_Record):
+    vlen_min: int = Field(default=0, ge=0)
+    environment: dict[str, str]
+
+
+def _choices(value: Any) -> Any:
+    """A plain mapping is the environment at every VLEN."""
+    return [{"environment": value}] if isinstance(value, dict) else value
+
+
 class PlatformSpec(_Record):
     """A whole file, after the merge with its parents."""
 
@@ -41,16 +53,38 @@ class PlatformSpec(_Record):
     arch: Literal["x86_64", "riscv64", "aarch64"]
     primitives: tuple[str, ...] = Field(min_length=1, strict=False)
     registers: int = Field(gt=0)
-    vlens: tuple[int, ...] = Field(min_length=1, strict=False)
-    verify_vlens: tuple[int, ...] = Field(default=(), strict=False)
-    fixed_vlen: int | None = None
+    vlens: tuple[Annotated[int, Field(gt=0)], ...] = Field(min_length=1, strict=False)
+    verify_vlens: tuple[Annotated[int, Field(gt=0)], ...] = Field(default=(), strict=False)
+    fixed_vlen: int | None = Field(default=None, gt=0)
     requires: tuple[str, ...] = Field(default=(), strict=False)
     compiler: CompilerSpec
     runner: Literal["native", "qemu"]
     qemu_cpu: str = ""
     caches: dict[Literal["l1", "l2", "l3"], CacheSpec]
-    baselines: dict[str, dict[str, str]] = Field(default_factory=dict)
-    tunables: dict[str, tuple[int | str, ...]] = Field(default_factory=dict, strict=False)
+    baselines: dict[
+        str, Annotated[tuple[BaselineSpec, ...], BeforeValidator(_choices), Field(min_length=1, strict=False)]
+    ] = Field(default_factory=dict)
+    tunables: dict[str, Annotated[tuple[int | str, ...], Field(strict=False)]] = Field(default_factory=dict)
+    model: dict[str, Any] | None = None
+
+    @model_validator(mode="after")
+    def _check(self) -> PlatformSpec:
+        if self.fixed_vlen and min((*self.vlens, *self.verify_vlens)) < self.fixed_vlen:
+            raise ValueError(f"rule: vlens and verify_vlens are at least fixed_vlen ({self.fixed_vlen})")
+        if self.runner == "qemu" and not self.qemu_cpu:
+            raise ValueError("rule: runner qemu needs qemu_cpu")
+        return self
+
+
+class ProbeSpec(_Record):
+    """A file whose contents are asked of this machine: everything it leaves out comes from the best platform here."""
+
+    schema_: Literal[1] = Field(alias="schema")
+    name: str
+    description: str
+    probe: Literal[True]
+    tunables: dict[str, Any] = Field(default_factory=dict)
+    baselines: dict[str, Any] = Field(default_factory=dict)
     model: dict[str, Any] | None = None
 
 
@@ -62,22 +96,49 @@ def load(name: str, plugins: tuple[Path, ...] = ()) -> Platform:
     merged: dict[str, Any] = {}
     lineage: list[str] = []
     current: str | None = name
-    origin = str(catalog.find("platforms", name, plugins))
+    origin = asker = catalog.find("platforms", name, plugins)
     while current is not None:
         if current in lineage:
-            raise SpecError(f"{origin}: key 'parent': cycle {' -> '.join([*lineage, current])}")
-        path = catalog.find("platforms", current, plugins)
+            raise SpecError(f"{origin}: key 'parent': expected no cycle, got {' -> '.join([*lineage, current])}")
+        path = _find("platforms", current, plugins, asker, "parent")
         data = yamlfile.read(path)
         if data.get("name") != current:
             raise SpecError(f"{path}: key 'name': expected '{current}' as the file is called, got {data.get('name')!r}")
+        if "probe" in data:
+            data = _probed(data, path, plugins)
         lineage.append(current)
         parent = data.get("parent")
         if parent is not None and not isinstance(parent, str):
             raise SpecError(f"{path}: key 'parent': expected the name of a platform, got {parent!r}")
         merged = _under(merged, data)
-        current = parent
-    spec = yamlfile.validate(PlatformSpec, merged, origin)
+        current, asker = parent, path
+    spec = yamlfile.validate(PlatformSpec, merged, str(origin))
+    for wanted in spec.primitives:
+        _find("primitives", wanted, plugins, origin, "primitives")
     return _resolve(spec, tuple(lineage))
+
+
+def is_probed(name: str, plugins: tuple[Path, ...] = ()) -> bool:
+    """Whether a platform's file asks this machine."""
+    return "probe" in yamlfile.read(catalog.find("platforms", name, plugins))
+
+
+def _probed(data: dict[str, Any], path: Path, plugins: tuple[Path, ...]) -> dict[str, Any]:
+    """A probing file as a child of the platform that suits this machine best."""
+    yamlfile.validate(ProbeSpec, data, str(path))
+    others = [load(n, plugins) for n in catalog.names("platforms", plugins) if not is_probed(n, plugins)]
+    best = native.best(others, native.host_arch(), native.cpu_flags())
+    caches = native.caches()
+    said = {key: value for key, value in data.items() if key != "probe"}
+    return {"parent": best.name, "runner": "native", **({"caches": caches} if caches else {}), **said}
+
+
+def _find(kind: str, name: str, plugins: tuple[Path, ...], asker: Path, key: str) -> Path:
+    """catalog.find, naming the file and key that ask for it."""
+    try:
+        return catalog.find(kind, name, plugins)
+    except UsageError as error:
+        raise SpecError(f"{asker}: key '{key}': {error.message}", hint=error.hint) from None
 
 
 def _under(child: dict[str, Any], parent: dict[str, Any]) -> dict[str, Any]:
@@ -107,7 +168,10 @@ def _resolve(spec: PlatformSpec, lineage: tuple[str, ...]) -> Platform:
         runner=spec.runner,
         qemu_cpu=spec.qemu_cpu,
         caches={level: Cache(**cache.model_dump()) for level, cache in spec.caches.items()},
-        baselines=spec.baselines,
+        baselines={
+            name: tuple(sorted((BaselineChoice(**c.model_dump()) for c in choices), key=lambda c: c.vlen_min))
+            for name, choices in spec.baselines.items()
+        },
         tunables=spec.tunables,
         board=spec.model,
     )

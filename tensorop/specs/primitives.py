@@ -60,6 +60,7 @@ class PrimitiveSet(_Record):
     requires: tuple[str, ...] = Field(default=(), strict=False)
     settings: dict[str, tuple[int, ...]] = Field(default_factory=dict, strict=False)
     masked: bool = True  # False: load_tail costs more than a load, so drafts read padded panels with whole loads
+    cost_source: str = ""  # the core whose cycles the words' `cost` hints are, and where they were read
     types: dict[str, ElementType]
     support: dict[str, str] = Field(default_factory=dict)
     words: dict[str, WordSpec]

@@ -1,0 +1,91 @@
+"""What the machine at hand is: its architecture, CPU flags and caches, and the platform that suits it best."""
+
+from __future__ import annotations
+
+import platform as _python_platform
+import re
+from collections.abc import Collection, Iterable
+from pathlib import Path
+from typing import Any
+
+from tensorop.errors import UsageError
+from tensorop.model.platform import Platform
+
+_CPUINFO = Path("/proc/cpuinfo")
+_SYSFS = Path("/sys/devices/system/cpu/cpu0/cache")
+
+
+def host_arch() -> str:
+    """The architecture of this machine: x86_64, aarch64, riscv64, ..."""
+    machine = _python_platform.machine().lower()
+    return {"amd64": "x86_64", "arm64": "aarch64"}.get(machine, machine)
+
+
+def cpu_flags(cpuinfo: Path = _CPUINFO) -> frozenset[str]:
+    """Names of what the CPU can do, as Linux prints them; the extensions of a RISC-V `isa` line one by one."""
+    try:
+        text = cpuinfo.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return frozenset()
+    found: set[str] = set()
+    if line := re.search(r"^(?:flags|Features)\s*:(.*)$", text, re.MULTILINE):
+        found.update(line.group(1).split())
+    if isa := re.search(r"^isa\s*:\s*rv(?:32|64)(\S+)", text, re.MULTILINE):
+        letters, *long_names = isa.group(1).split("_")
+        found.update([*letters, *long_names])
+    return frozenset(found)
+
+
+def missing_flags(platform: Platform, flags: Collection[str] | None = None) -> tuple[str, ...]:
+    """What a platform requires and this CPU does not report; empty when kernels for it run here."""
+    if platform.arch != host_arch():
+        return (platform.arch,)
+    have = cpu_flags() if flags is None else flags
+    return tuple(flag for flag in platform.requires if flag not in have)
+
+
+def best(platforms: Iterable[Platform], arch: str, flags: Collection[str]) -> Platform:
+    """The platform that asks most of a CPU and gets it; among equals the more general one.
+
+    One that counts on a VLEN beyond what its flags say is never chosen: no flag tells a RISC-V core's VLEN.
+    Raises UsageError when none fits.
+    """
+    fitting = [p for p in platforms if p.arch == arch and set(p.requires) <= set(flags) and p.fixed_vlen is None]
+    if not fitting:
+        raise UsageError(f"no platform file fits this machine ({arch})", hint="add one with this arch to platforms/")
+    return min(fitting, key=lambda p: (-len(p.requires), len(p.lineage), p.name))
+
+
+def caches(root: Path = _SYSFS) -> dict[str, dict[str, Any]]:
+    """The first core's data caches from sysfs as a platform file's `caches:`; empty where it does not tell."""
+    out: dict[str, dict[str, Any]] = {}
+    for index in sorted(root.glob("index*")):
+        try:
+            fields = {p.name: p.read_text().strip() for p in index.iterdir() if p.is_file()}
+            level = f"l{int(fields['level'])}"
+            if fields["type"] == "Instruction" or level not in ("l1", "l2", "l3"):
+                continue
+            line = int(fields["coherency_line_size"])
+            size = _bytes(fields["size"])
+            ways = int(fields["ways_of_associativity"]) or size // line  # 0: fully associative
+        except (KeyError, ValueError, OSError):
+            continue
+        shared = _count(fields.get("shared_cpu_list", "0"))
+        if size > 0 and line > 0:
+            out[level] = {"size": size, "ways": ways, "line": line, "shared_by": shared}
+    return out
+
+
+def _bytes(text: str) -> int:
+    """'48K' in bytes."""
+    unit = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}.get(text[-1:], 1)
+    return int(text.rstrip("KMG")) * unit
+
+
+def _count(cpus: str) -> int:
+    """How many CPUs '0-1,4' names."""
+    total = 0
+    for part in cpus.split(","):
+        first, _, last = part.partition("-")
+        total += int(last or first) - int(first) + 1
+    return max(total, 1)
