@@ -1,8 +1,8 @@
 """The board model: builds the plug-in, writes a core's configuration for it, reads what it reports.
 
-    run = prepare(model, vlen, folder, cc="cc")      # builds at first use
-    runner starts: qemu-ARCH *run.arguments CPU PROGRAM
-    parse(run.out)                                   # one RegionCounts a marked region
+run = prepare(model, vlen, folder, cc="cc")      # builds at first use
+runner starts: qemu-ARCH *run.arguments CPU PROGRAM
+parse(run.out)                                   # one RegionCounts a marked region
 """
 
 from __future__ import annotations
@@ -267,11 +267,12 @@ def _cost_lines(model: BoardModel, values: _Values, name: str, beats: float, uni
         busy_by_scenario = [x / count for x in values.of(cost.cycles, key("cycles"))]
         lines.append(f"price {name} * * occupancy {_numbers(busy_by_scenario)}")
         for width, value in cost.cycles.eew.items():
-            lines.append(f"price {name} * {EEWS.index(width)} occupancy {_numbers([value / count] * len(values.scenarios))}")
-    width = values.of(model.core.issue_width, "core.issue_width")
+            same = _numbers([value / count] * len(values.scenarios))
+            lines.append(f"price {name} * {EEWS.index(width)} occupancy {same}")
+    issue = values.of(model.core.issue_width, "core.issue_width")
     for lmul in range(len(LMULS)):
         slots = cost.slots.at(lmul, 2) if isinstance(cost.slots, Cycles) else cost.slots.value if cost.slots else 1.0
-        lines.append(f"price {name} {lmul} * slot {_numbers([slots / w for w in width])}")
+        lines.append(f"price {name} {lmul} * slot {_numbers([slots / width for width in issue])}")
     latency = values.of(cost.latency, key("latency"))
     forward = values.of(cost.forward, key("forward")) if cost.forward else latency
     lines.append(f"price {name} * * latency {_numbers(latency)}")
@@ -298,7 +299,8 @@ def _variant_lines(model: BoardModel, values: _Values) -> list[str]:
     lines = []
     for variant, combination in enumerate(dict.fromkeys(present)):
         lines.append(f"variant {variant} {_numbers([float(p == combination) for p in present])}")
-        for level, (on, prefetcher) in enumerate(zip(combination, (memory.l1_prefetch, memory.l2_prefetch), strict=True)):
+        pairs = zip(combination, (memory.l1_prefetch, memory.l2_prefetch), strict=True)
+        for level, (on, prefetcher) in enumerate(pairs):
             if on and prefetcher is not None:
                 lines.append(
                     f"prefetch {variant} {level + 1} {prefetcher.streams} {prefetcher.distance} {prefetcher.train} "

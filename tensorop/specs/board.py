@@ -15,12 +15,50 @@ from tensorop.specs import yamlfile
 
 # Classes of the plug-in's native/plugin/board.h, scalar and vector.
 SCALAR_CLASSES = (
-    "alu mul div branch load store fload fstore fadd fma fdiv fmove system prefetch unknown vset"
-).split()  # fmt: skip
+    "alu",
+    "mul",
+    "div",
+    "branch",
+    "load",
+    "store",
+    "fload",
+    "fstore",
+    "fadd",
+    "fma",
+    "fdiv",
+    "fmove",
+    "system",
+    "prefetch",
+    "unknown",
+    "vset",
+)
 VECTOR_CLASSES = (
-    "vload vload_strided vload_indexed vload_segment vstore vstore_strided vstore_indexed vstore_segment valu vmul "
-    "vmacc vwmacc vdiv vfadd vfma vfma_scalar vfwma vfdiv vreduce vgather vslide vsplat vmask vmove vunknown"
-).split()
+    "vload",
+    "vload_strided",
+    "vload_indexed",
+    "vload_segment",
+    "vstore",
+    "vstore_strided",
+    "vstore_indexed",
+    "vstore_segment",
+    "valu",
+    "vmul",
+    "vmacc",
+    "vwmacc",
+    "vdiv",
+    "vfadd",
+    "vfma",
+    "vfma_scalar",
+    "vfwma",
+    "vfdiv",
+    "vreduce",
+    "vgather",
+    "vslide",
+    "vsplat",
+    "vmask",
+    "vmove",
+    "vunknown",
+)
 CLASSES = (*SCALAR_CLASSES, *VECTOR_CLASSES)
 LMULS = ("mf8", "mf4", "mf2", "m1", "m2", "m4", "m8")
 EEWS = (8, 16, 32, 64)
