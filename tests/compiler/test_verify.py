@@ -1,0 +1,133 @@
+"""The judge on this machine: every control is refused, honest kernels pass, an accepted fault stops the run."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tensorop.errors import JobError, SpecError
+from tensorop.model.kernel import Artifact, Source
+from tensorop.model.operator import Operator
+from tensorop.model.trial import Kind
+from tensorop.model.verdict import Seed
+from tensorop.provision.targets import host_arch
+from tensorop.verify import grid
+from tensorop.verify.controls import Control, controls, run_control, run_controls
+from tensorop.verify.subject import Subject
+from tensorop.verify.threads import verify_threads
+from tests.support.kernels import platform
+from tests.support.operators import builder, gemm, runner_of
+
+operator = gemm()
+here = platform(host_arch())
+runner, build = runner_of(here), builder(here)
+applicable = [control for control in controls(operator) if control.applies(here)]
+tiles = dict.fromkeys(here.verify_vlens, operator.reference.CONTROL_TILE)
+blocking = {"mc": 16, "kc": 32, "nc": 24, "variants": 2}
+
+
+def program(control: str | Path, dtype: str = "f32") -> Path:
+    path = control if isinstance(control, Path) else operator.folder / "controls" / f"{control}.c"
+    files = [path, operator.folder / "controls" / "product.h"]
+    built = build(Source(tuple((f.name, f.read_text()) for f in files)), (f"-DTENSOROP_DTYPE_{dtype}=1",))
+    assert isinstance(built, Artifact), built.log
+    return built.path
+
+
+@pytest.mark.parametrize("dtype", operator.dtypes)
+@pytest.mark.parametrize("control", applicable, ids=lambda control: control.name)
+def test_a_control_ends_as_it_must(control: Control, dtype: str) -> None:
+    result = run_control(control, dtype, operator, here, runner, build, Seed.draw())
+    assert result.as_expected, result.outcome
+    assert bool(result.outcome.message) != result.outcome.ok
+
+
+@pytest.mark.parametrize("dtype", operator.dtypes)
+def test_an_honest_kernel_passes_the_whole_grid(dtype: str) -> None:
+    subject = Subject(runner, program("honest", dtype))
+    (verdict,) = grid.verify(
+        operator, subject, grid.full(operator, dtype, tiles, blocking), here.verify_vlens, Seed.draw()
+    )
+    assert verdict.ok, verdict.outcome
+    assert verdict.cases > 500
+    assert 0.01 < verdict.worst <= 1  # the bound is near what rounding really does
+
+
+def test_the_recorded_seed_replays_the_failure() -> None:
+    subject = Subject(runner, program("corner_off"))
+    quick = grid.quick(operator, "f32", tiles)
+    (first,) = grid.verify(operator, subject, quick, here.verify_vlens, Seed.draw())
+    (again,) = grid.verify(operator, subject, quick, here.verify_vlens, Seed.parse(first.seed))
+    (other,) = grid.verify(operator, subject, quick, here.verify_vlens, Seed.draw())
+    assert first == again
+    assert first.seed in first.outcome.message
+    assert other.outcome.message != first.outcome.message
+
+
+def test_a_fault_that_passes_stops_the_run(tmp_path: Path) -> None:
+    broken = with_control(tmp_path, "/* fault: one nobody can see\n * expect: wrong-result\n */\n", "honest")
+    with pytest.raises(JobError, match=r"the judge is broken: control 'planted' \(f64\) passed"):
+        run_controls(broken, here, runner, build, Seed.draw(), ["f64"])
+
+
+def test_a_fault_caught_by_the_wrong_check_stops_the_run(tmp_path: Path) -> None:
+    broken = with_control(tmp_path, "/* fault: C is zero\n * expect: guard-page\n */\n", "zero")
+    with pytest.raises(JobError, match="must end as guard-page, it ended as wrong-result"):
+        run_controls(broken, here, runner, build, Seed.draw(), ["f32"])
+
+
+def test_a_control_that_does_not_compile_stops_the_run(tmp_path: Path) -> None:
+    broken = with_control(tmp_path, "/* fault: none\n * expect: wrong-result\n */\nint x = y;\n", "zero")
+    with pytest.raises(JobError, match="it ended as compile-failed"):
+        run_controls(broken, here, runner, build, Seed.draw(), ["f32"])
+
+
+def test_a_control_without_its_expectation_is_a_broken_file(tmp_path: Path) -> None:
+    with pytest.raises(SpecError, match=r"planted\.c: a control begins with"):
+        controls(with_control(tmp_path, "/* fault: unknown */\n", "zero"))
+
+
+def with_control(tmp_path: Path, head: str, name: str) -> Operator:
+    """The operator with one control only, whose head is another."""
+    folder = tmp_path / "controls"
+    folder.mkdir()
+    shutil.copy(operator.folder / "controls" / "product.h", folder)
+    text = (operator.folder / "controls" / f"{name}.c").read_text().partition("*/")[2]
+    (folder / "planted.c").write_text(head + text)
+    return replace(operator, folder=tmp_path)
+
+
+UNSTEADY = """#include "product.h"
+
+static int calls;
+
+/* Both orders of summation are right; which one is taken depends on what was called before. */
+void tensorop_candidate_0(const struct tensorop_call *call) {
+    struct product p = product_of(call);
+    int backwards = calls++ % 2;
+    FOR_EACH_ELEMENT(p, i, j) {
+        REAL sum = 0;
+        for (int64_t q = 0; q < p.k && p.alpha != 0; ++q) {
+            int64_t at = backwards ? p.k - 1 - q : q;
+            sum += p.a[i * p.a_row + at * p.a_col] * p.b[at * p.b_row + j * p.b_col];
+        }
+        update(&p, i, j, sum);
+    }
+}
+"""
+
+
+def test_results_that_change_from_call_to_call_are_refused(tmp_path: Path) -> None:
+    vlen = here.verify_vlens[0]
+    cases = operator.reference.thread_grid("f32", tiles[vlen])
+    steady = Subject(runner, program("honest"))
+    verdicts = verify_threads(operator, lambda threads: steady, cases, (1, 2), vlen, Seed.draw())
+    assert [(v.threads, v.ok) for v in verdicts] == [(1, True), (2, True)]
+    (tmp_path / "unsteady.c").write_text(UNSTEADY)
+    unsteady = Subject(runner, program(tmp_path / "unsteady.c"))
+    (verdict,) = verify_threads(operator, lambda threads: unsteady, cases, (2,), vlen, Seed.draw())
+    assert verdict.outcome.kind is Kind.WRONG
+    assert "differs between equal calls with 2 threads" in verdict.outcome.message

@@ -1,0 +1,130 @@
+"""gemm's grids cover what they claim."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import combinations, product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tensorop.model.call import Placement
+from tensorop.model.case import Case, cover
+from tensorop.model.trial import Kind
+from tensorop.model.verdict import Seed
+from tensorop.specs.platforms import load as load_platform
+from tensorop.verify.controls import controls
+from tests.support.operators import gemm
+
+operator = gemm()
+reference = operator.reference
+TILES = [{"mr": 8, "nr": 4, "ku": 4}, {"mr": 48, "nr": 8, "ku": 2}, {"mr": 128, "nr": 7}, {"mr": 1, "nr": 1, "ku": 1}]
+DEFAULTS = {"layout": "col", "alpha": "1", "beta": "0", "variant": -1}
+BLOCKING = {"mc": 96, "kc": 128, "nc": 256, "variants": 3}
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.lists(st.integers(1, 6), min_size=1, max_size=7), st.integers(0, 99))
+def test_cover_holds_every_pair(lengths: list[int], seed: int) -> None:
+    factors = {f"f{i}": tuple(range(length)) for i, length in enumerate(lengths)}
+    points = cover(factors, np.random.default_rng(seed))
+    for a, b in combinations(factors, 2):
+        assert {(p[a], p[b]) for p in points} == set(product(factors[a], factors[b]))
+    assert all(set(p) == set(factors) for p in points)
+    longest = sorted(lengths)[-2:]
+    assert len(points) <= 3 * np.prod(longest) + 4
+
+
+def option(case: Case, name: str) -> int | str:
+    return case.problem.options.get(name, DEFAULTS.get(name, 0))
+
+
+def coefficient(case: Case, name: str) -> str:
+    value = str(option(case, name))
+    return value if value in ("0", "1", "-1") else "other"
+
+
+def multiplied(cases: tuple[Case, ...]) -> list[Case]:
+    return [c for c in cases if reference.work(c.problem) > 0 and coefficient(c, "alpha") != "0"]
+
+
+@pytest.mark.parametrize("tile", TILES)
+@pytest.mark.parametrize("dtype", ["f32", "f64"])
+def test_the_quick_grid(dtype: str, tile: dict[str, int]) -> None:
+    cases = reference.quick_grid(dtype, tile, Seed(1, 2).stream(0))
+    assert 25 <= len(cases) <= 60
+    assert sum(reference.work(c.problem) for c in cases) < 60e6
+    full = multiplied(cases)
+    names = ("layout", "ta", "tb", "lda_pad", "ldb_pad", "ldc_pad")
+    for a, b in combinations(names, 2):
+        assert len({(option(c, a), option(c, b)) for c in full}) == 4
+    assert {(coefficient(c, "alpha"), coefficient(c, "beta")) for c in full} == set(
+        product(("1", "-1", "other"), ("0", "1", "-1", "other"))
+    )
+    assert {(c.placement, c.distribution) for c in full} == set(product(Placement, reference.DISTRIBUTIONS))
+    for dim, edge in (("m", tile["mr"]), ("n", tile["nr"])):
+        sizes = {int(c.problem.dims[dim]) for c in full}
+        assert {1, edge, edge + 2, 2 * edge + 3} <= sizes
+        assert {size % 4 for size in sizes} >= {1, 3} or edge == 1
+        assert any(size % 4 >= 2 for size in sizes)
+    empty = [c.problem.dims for c in cases if reference.work(c.problem) == 0]
+    assert {dim for dims in empty for dim in dims if dims[dim] == 0} == {"m", "n", "k"}
+    assert {coefficient(c, "beta") for c in cases if coefficient(c, "alpha") == "0"} == {"0", "1", "-1", "other"}
+    assert any(c.problem.dims["k"] == 0 and coefficient(c, "beta") == "other" for c in cases)
+    assert len(set(cases)) <= len(cases) - 2  # the same problem with other numbers
+
+
+@pytest.mark.parametrize("tile", TILES)
+def test_the_full_grid(tile: dict[str, int]) -> None:
+    cases = reference.full_grid("f32", tile, BLOCKING, Seed(1, 2).stream(0))
+    assert len(cases) < 1200
+    assert sum(reference.work(c.problem) for c in cases) < 600e6
+    seen = {
+        (option(c, "layout"), option(c, "ta"), option(c, "tb"), coefficient(c, "alpha"), coefficient(c, "beta"))
+        for c in cases
+        if reference.work(c.problem) > 0
+    }
+    assert len(seen) == 2 * 2 * 2 * 4 * 4
+    full = multiplied(cases)
+    for dim in ("m", "n"):
+        assert {int(c.problem.dims[dim]) % 4 for c in full} == {0, 1, 2, 3}
+    for variant in (-1, 0, 1, 2):
+        mine = [c for c in full if option(c, "variant") == variant]
+        for layout in ("row", "col"):
+            those = [c.problem.dims for c in mine if option(c, "layout") == layout]
+            assert any(d["k"] > 2 * BLOCKING["kc"] for d in those)
+            for dim, block in (("m", "mc"), ("n", "nc"), ("m", "nc"), ("n", "mc"), ("k", "kc")):
+                assert any(d[dim] > BLOCKING[block] for d in those), (variant, layout, dim)
+            assert any(d["k"] > BLOCKING["kc"] and d["n"] > BLOCKING["nc"] for d in those)
+            assert any(d["k"] > BLOCKING["kc"] and d["m"] > BLOCKING["mc"] for d in those)
+    assert any(c.problem.dims["m"] == 0 for c in cases)
+
+
+def test_equal_seeds_give_equal_calls_and_a_secret_others() -> None:
+    def calls(seed: Seed) -> bytes:
+        cases = reference.quick_grid("f32", TILES[0], seed.stream(0))
+        made = [reference.call(c.problem, seed.stream(1, i), c.distribution) for i, c in enumerate(cases)]
+        return b"".join(b.data.tobytes() for call in made for b in call.buffers)
+
+    seed = Seed.draw(3)
+    assert calls(seed) == calls(Seed.parse(str(seed)))
+    assert calls(seed) != calls(Seed.draw(3))
+
+
+def test_the_controls_hold_the_faults_that_are_relied_on() -> None:
+    found = {c.name: c for c in controls(operator)}
+    wanted = (
+        "last_k_lost corner_off beta_ignored c_read_at_beta_0 odd_ld writes_past_end reads_past_end one_vlen m_mod_4 "
+        "stale zero b_transpose_swapped nan_swallowed narrow_accumulator modifies_a"
+    )
+    assert set(wanted.split()) <= set(found)
+    assert [c.name for c in found.values() if c.expected == (Kind.OK,)] == ["honest"]
+    assert next(iter(found)) == "honest"
+    assert found["writes_past_end"].expected == (Kind.GUARD,)
+    rvv = load_platform("rvv")
+    assert found["one_vlen"].applies(rvv)
+    assert not found["one_vlen"].applies(replace(rvv, verify_vlens=(256,)))
+    assert not found["one_vlen"].applies(replace(rvv, primitives=("scalar",)))
+    assert found["honest"].applies(replace(rvv, verify_vlens=(256,), primitives=()))

@@ -1,0 +1,35 @@
+"""The shipped operator and the seeds that tests judge it with."""
+
+from __future__ import annotations
+
+from tensorop.build import compile as compiling
+from tensorop.build import link
+from tensorop.model.kernel import Artifact, Source
+from tensorop.model.operator import Operator
+from tensorop.model.platform import Platform
+from tensorop.model.trial import Outcome
+from tensorop.runners.base import Runner
+from tensorop.runners.native import Native
+from tensorop.runners.qemu import Qemu
+from tensorop.specs import operators
+from tensorop.verify.controls import Build
+
+
+def gemm() -> Operator:
+    """templates/gemm, loaded as a job loads it."""
+    return operators.load("gemm")
+
+
+def runner_of(platform: Platform) -> Runner:
+    """Where this platform's programs run by default."""
+    return Qemu(platform.arch, platform.qemu_cpu, platform.vlens[0]) if platform.runner == "qemu" else Native()
+
+
+def builder(platform: Platform) -> Build:
+    """Source to program, as a job builds candidates."""
+
+    def build(source: Source, extra: tuple[str, ...]) -> Artifact | Outcome:
+        made = compiling.compile_object(source, platform, extra=extra)
+        return made if isinstance(made, Outcome) else link.link_candidate(made, platform.arch)
+
+    return build
