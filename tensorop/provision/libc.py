@@ -65,7 +65,15 @@ def static_link(arch: str, *, cpu: str | None = None, offline: bool | None = Non
     Raises MissingTool without zig.
     """
     t = target(arch)
-    compiler = (*zig.zig_cc(), "-target", t.static_triple, f"-mcpu={cpu or t.static_cpu}", "-O3", "-static", "-Wl,--strip-debug")
+    compiler = (
+        *zig.zig_cc(),
+        "-target",
+        t.static_triple,
+        f"-mcpu={cpu or t.static_cpu}",
+        "-O3",
+        "-static",
+        "-Wl,--strip-debug",
+    )
     try:
         root = prebuilt(arch, offline=offline)
     except errors.MissingTool:
