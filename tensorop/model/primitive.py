@@ -5,15 +5,34 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+# What an argument of a word is, by its name. A matrix is a pointer whose leading dimension (in elements) follows it.
+ARGUMENTS: Mapping[str, str] = {
+    "acc": "vector",
+    "v": "vector",
+    "w": "vector",
+    "s": "element",
+    "p": "pointer",
+    "dst": "matrix",
+    "ldd": "leading dimension",
+    "src": "matrix",
+    "lds": "leading dimension",
+    "vl": "predicate",
+    "count": "count",
+    "rows": "count",
+    "cols": "count",
+    "lane": "constant",
+}
+
 
 @dataclass(frozen=True)
 class Word:
     """One primitive of one set for one dtype.
 
     c: C text with `$name` for arguments and the set's own variables
-    args: argument names in order; returns: vec | elem | pred | count | memory | none
-    meaning: NumPy expression over the arguments, `vl` (active lanes) and `np`; of a `memory` word, the new
-    contents of the first argument
+    args: argument names in order, see ARGUMENTS; returns: vec | elem | pred | memory | none
+    meaning: NumPy expression over the arguments, `vl` (active lanes), `lanes` and `np`; vectors have `lanes`
+    elements. A result shorter than `lanes` leaves the others undefined. Of a `pred` word, the number of active lanes;
+    of a `memory` word, the new contents of the first argument, everything beyond them untouched.
     """
 
     name: str
@@ -22,7 +41,7 @@ class Word:
     returns: str
     meaning: str
     preconditions: tuple[str, ...] = ()
-    exact: bool = True  # False: within one rounding of the meaning evaluated in higher precision
+    exact: bool = True  # False: within the rounding errors of its operations; True: the meaning, rounded once
     cost: Mapping[str, float] | None = None
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 from string import Template
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from tensorop.errors import SpecError
-from tensorop.model.platform import Platform
-from tensorop.model.primitive import Vocabulary, Word
 from tensorop.model.expression import evaluate
+from tensorop.model.platform import Platform
+from tensorop.model.primitive import ARGUMENTS, Vocabulary, Word
 from tensorop.specs import catalog, yamlfile
 
 
@@ -38,10 +38,10 @@ class ElementType(_Record):
 
 
 class WordSpec(_Record):
-    """One entry."""
+    """One entry; an argument's name says its kind."""
 
     args: tuple[str, ...] = Field(default=(), strict=False)
-    returns: Literal["vec", "elem", "pred", "count", "memory", "none"]
+    returns: Literal["vec", "elem", "pred", "memory", "none"]
     c: str | dict[str, str]
     meaning: str
     preconditions: tuple[str, ...] = Field(default=(), strict=False)
@@ -58,12 +58,30 @@ class PrimitiveSet(_Record):
     arch: tuple[str, ...] = Field(default=(), strict=False)
     headers: tuple[str, ...] = Field(default=(), strict=False)
     requires: tuple[str, ...] = Field(default=(), strict=False)
-    settings: dict[str, tuple[int, ...]] = Field(default_factory=dict, strict=False)
+    settings: dict[str, Annotated[tuple[int, ...], Field(min_length=1, strict=False)]] = Field(default_factory=dict)
     masked: bool = True  # False: load_tail costs more than a load, so drafts read padded panels with whole loads
     cost_source: str = ""  # the core whose cycles the words' `cost` hints are, and where they were read
-    types: dict[str, ElementType]
+    types: dict[str, ElementType] = Field(min_length=1)
     support: dict[str, str] = Field(default_factory=dict)
-    words: dict[str, WordSpec]
+    words: dict[str, WordSpec] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _check(self) -> PrimitiveSet:
+        for name, word in self.words.items():
+            if not name.isidentifier():
+                raise ValueError(f"rule: a word is called like a C identifier, got '{name}'")
+            if strange := next((a for a in word.args if a not in ARGUMENTS), None):
+                raise ValueError(f"rule: words.{name}.args has '{strange}'; expected one of {', '.join(ARGUMENTS)}")
+            if word.cost and not self.cost_source:
+                raise ValueError(f"rule: words.{name} has a cost, so cost_source says where it was read")
+            for dtype, kind in self.types.items():
+                text = word.c if isinstance(word.c, str) else word.c.get(dtype, "")
+                known = {*word.args, *kind.vars, *self.settings, "vlen"}
+                if unknown := sorted(set(Template(text).get_identifiers()) - known):
+                    raise ValueError(
+                        f"rule: words.{name}.c uses ${unknown[0]}; expected one of {', '.join(sorted(known))}"
+                    )
+        return self
 
 
 def load(name: str, plugins: tuple[Path, ...] = ()) -> PrimitiveSet:
@@ -87,21 +105,21 @@ def vocabulary(
     plugins: tuple[Path, ...] = (),
     only: str | None = None,
 ) -> Vocabulary:
-    """A platform's words for a dtype: each from the first of its sets that has it with the leading set's types.
+    """A platform's words for a dtype, all from the first of its sets that knows it: vectors of two sets do not mix.
 
-    chosen: values for the leading set's settings; defaults to the first of each. only: one set by name instead of
-    the platform's own list. Raises UsageError when no set knows the dtype.
+    chosen: values for the set's settings; defaults to the first of each. only: one set by name instead of the
+    platform's own list. Raises SpecError when no set knows the dtype.
     """
-    sets = [load(n, plugins) for n in ((only,) if only else platform.primitives)]
-    leading = next((s for s in sets if dtype in s.types), None)
-    if leading is None:
-        raise SpecError(f"platform '{platform.name}' has no primitives for dtype '{dtype}'")
+    leading = _leading(platform, dtype, plugins, only)
     values = {key: options[0] for key, options in leading.settings.items()} | dict(chosen or {})
     kind = leading.types[dtype]
     variables = {**kind.vars, **{k: str(v) for k, v in values.items()}}
     if platform.fixed_vlen:
         variables["vlen"] = str(platform.fixed_vlen)
-    lanes = kind.lanes if isinstance(kind.lanes, str) else (kind.lanes.fixed if platform.fixed_vlen else kind.lanes.agnostic)
+    if isinstance(kind.lanes, str):
+        lanes = kind.lanes
+    else:
+        lanes = kind.lanes.fixed if platform.fixed_vlen else kind.lanes.agnostic
 
     def fill(text: str) -> str:
         return Template(text).safe_substitute(variables)
@@ -124,13 +142,23 @@ def vocabulary(
         words=words,
         settings=values,
         masked=leading.masked,
-        sources={name: leading.name for name in words},
+        sources=dict.fromkeys(words, leading.name),
     )
 
 
-def lanes_at(platform: Platform, dtype: str, chosen: Mapping[str, int], vlen: int, plugins: tuple[Path, ...] = ()) -> int:
+def _leading(platform: Platform, dtype: str, plugins: tuple[Path, ...], only: str | None = None) -> PrimitiveSet:
+    for name in (only,) if only else platform.primitives:
+        found = load(name, plugins)
+        if dtype in found.types:
+            return found
+    raise SpecError(f"platform '{platform.name}' has no primitives for dtype '{dtype}'")
+
+
+def lanes_at(
+    platform: Platform, dtype: str, chosen: Mapping[str, int], vlen: int, plugins: tuple[Path, ...] = ()
+) -> int:
     """Elements in a vector on a machine with this VLEN (bits)."""
-    leading = load(platform.primitives[0], plugins)
+    leading = _leading(platform, dtype, plugins)
     kind = leading.types[dtype]
     text = kind.lanes if isinstance(kind.lanes, str) else kind.lanes.fixed
     values = {key: options[0] for key, options in leading.settings.items()} | dict(chosen)

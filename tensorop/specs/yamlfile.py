@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 import yaml
 from pydantic import BaseModel, ValidationError
@@ -20,7 +22,7 @@ class _UniqueKeys(yaml.SafeLoader):
 def _mapping(loader: _UniqueKeys, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
     seen: set[Any] = set()
     for key_node, _ in node.value:
-        key = loader.construct_object(key_node, deep=True)  # type: ignore[no-untyped-call]
+        key = loader.construct_object(key_node, deep=True)
         if key in seen:
             raise yaml.constructor.ConstructorError(None, None, f"key '{key}' stands twice", key_node.start_mark)
         seen.add(key)
@@ -64,8 +66,32 @@ def _explain(schema: type[BaseModel], item: Any, origin: str) -> str:
     key = ".".join(str(part) for part in item["loc"]) or "(whole file)"
     kind = item["type"]
     if kind == "extra_forbidden":
-        known = ", ".join(sorted(schema.model_fields)) if len(item["loc"]) == 1 else "see docs/formats.md"
-        return f"{origin}: unknown key '{key}'; expected one of: {known}"
+        known = _keys(schema, item["loc"][:-1])
+        near = difflib.get_close_matches(str(item["loc"][-1]), known, n=1, cutoff=0.6)
+        hint = f"; did you mean '{near[0]}'?" if near else ""
+        return f"{origin}: unknown key '{key}'{hint} expected one of: {', '.join(sorted(known))}"
     if kind == "missing":
         return f"{origin}: missing key '{key}'"
-    return f"{origin}: key '{key}': {item['msg'][0].lower()}{item['msg'][1:]}, got {item['input']!r:.80}"
+    message = item["msg"].removeprefix("Value error, ").removeprefix("rule: ")
+    if kind == "value_error":
+        return f"{origin}: {message}" if not item["loc"] else f"{origin}: key '{key}': {message}"
+    return f"{origin}: key '{key}': {message[0].lower()}{message[1:]}, got {item['input']!r:.80}"
+
+
+def _keys(schema: type[BaseModel], path: tuple[int | str, ...]) -> list[str]:
+    """The keys that may stand at a place: names of files' keys, so aliases count."""
+    here: Any = schema
+    for part in path:
+        inside = list(_records(here))
+        named = [m.model_fields[str(part)].annotation for m in inside if str(part) in m.model_fields]
+        here = named[0] if named else here
+    return [field.alias or name for record in _records(here) for name, field in record.model_fields.items()]
+
+
+def _records(kind: Any) -> Iterator[type[BaseModel]]:
+    """The record types inside an annotation such as dict[str, X] or X | Y."""
+    if isinstance(kind, type) and issubclass(kind, BaseModel):
+        yield kind
+    else:
+        for part in get_args(kind):
+            yield from _records(part)
