@@ -46,7 +46,7 @@ struct wire_hello {
 
 struct wire_request {
     uint32_t magic, kind, index, placement;
-    uint32_t buffers, entries, rounds, warm; /* warm: calls before the counted one */
+    uint32_t buffers, entries, rounds, warm; /* warm: regions before the counted one */
     uint64_t warm_ns, min_ns, max_ns, flush_bytes;
     struct tensorop_call call; /* its buffer pointers are ignored */
 };

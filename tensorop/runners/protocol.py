@@ -76,7 +76,7 @@ class Time:
 
 @dataclass(frozen=True)
 class Count:
-    """For instrumented emulators: `warm` calls of each entry, then one inside a marked region."""
+    """For instrumented emulators: `warm` calls of each entry and one more, each inside a marked region of its own."""
 
     call: Call
     entries: tuple[Entry, ...] = (Entry(),)

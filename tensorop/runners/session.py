@@ -30,7 +30,8 @@ class Guest:
     """How the harness is started, beyond the program: everything that may change a figure is here.
 
     vlen: bits; libraries: for the dynamic harness; environment: all the program finds; cpu: to stay on, -1 for any;
-    sandbox: allow only the system calls of a computation (not for threads); plugin_args: an emulator's instrumentation.
+    sandbox: allow only the system calls of a computation, for candidates on one thread (never with libraries);
+    plugin_args: an emulator's instrumentation.
     """
 
     vlen: int | None = None
@@ -94,7 +95,9 @@ def _once(
     broken: list[str] = []
 
     def stream() -> Iterator[bytes | memoryview]:
-        yield protocol.pack_start(nonce, cpu=guest.cpu, sandbox=guest.sandbox, libraries=guest.libraries)
+        yield protocol.pack_start(
+            nonce, cpu=guest.cpu, sandbox=guest.sandbox and not guest.libraries, libraries=guest.libraries
+        )
         for index, request in enumerate(requests):
             yield from protocol.pack(request, index)
 

@@ -15,7 +15,7 @@ CHEATS = {
     "kept results": ("static float kept[64];", "kept[c->dim[0]] += 1; *(float *)c->buffer[0] = kept[0];", ".bss"),
     "kept in data": ("static int n = 3;", "n += (int)c->dim[0]; *(int *)c->buffer[0] = n;", ".data"),
     "thread's own": ("static _Thread_local int n;", "n += (int)c->dim[0]; *(int *)c->buffer[0] = n;", ".tbss"),
-    "constructor": ("__attribute__((constructor)) static void early(void) {}", "(void)c;", "array"),
+    "constructor": ("__attribute__((constructor)) static void early(void) { __asm__(\"\"); }", "(void)c;", "array"),
     "another global": ("int mine(int x) { return x + 1; }", "(void)c;", "mine"),
     "the harness's own": ("void wire_write(const void *, unsigned long);", "wire_write(c, 4);", "wire_write"),
 }  # fmt: skip

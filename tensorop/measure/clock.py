@@ -1,0 +1,99 @@
+"""Time by the target's own clock: pinned, warmed, interleaved, with a reference that tells when not to trust it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import filelock
+
+from tensorop import paths
+from tensorop.measure import statistics
+from tensorop.model.call import Call
+from tensorop.model.trial import Kind, Outcome, Samples
+from tensorop.runners import session
+from tensorop.runners.base import Runner
+from tensorop.runners.protocol import Entry, Time
+from tensorop.runners.session import Guest
+
+DRIFT = 0.10
+REPEATS = 2
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How long to measure, as protocol.Time has it."""
+
+    rounds: int = 15
+    warm_ns: int = 5_000_000
+    min_ns: int = 2_000_000
+    max_ns: int = 2_000_000_000
+    flush_bytes: int = 0
+
+
+@dataclass(frozen=True)
+class Timed:
+    """samples: by entry, ns a call; rounds: by entry, the medians' raw figures, paired across entries by position."""
+
+    samples: tuple[Samples, ...]
+    rounds: tuple[tuple[float, ...], ...]
+
+    def ratio(self, ours: int, baseline: int) -> statistics.Ratio:
+        """Of two entries of this measurement."""
+        return statistics.ratio(self.rounds[ours], self.rounds[baseline])
+
+
+def quiet_cpu() -> int:
+    """The processor to measure on: the last one this process may use, since the first serves most interrupts."""
+    return max(os.sched_getaffinity(0))
+
+
+@contextlib.contextmanager
+def alone() -> Iterator[None]:
+    """One measurement at a time on this machine, over all of its processes of this user."""
+    with filelock.FileLock(paths.cache_dir("locks") / "clock.lock"):
+        yield
+
+
+def time_entries(
+    runner: Runner,
+    program: Path,
+    call: Call,
+    entries: Sequence[Entry],
+    *,
+    pace: Pace = Pace(),
+    guest: Guest | None = None,
+    reference: int = 0,
+    expected: float | None = None,
+    timeout_s: float = 120.0,
+) -> Timed | Outcome:
+    """Interleaved times of each entry on one call.
+
+    reference: the entry (a baseline, or a kernel timed before) whose figure must not move by more than 10 % within the
+    window, nor away from `expected` (ns, from an earlier window): else the window is measured again, at most twice.
+    guest: by default pinned to `quiet_cpu` with the sandbox on.
+    Returns an outcome when a call failed or no window was steady (NOISY). Raises as `session.run`.
+    """
+    if guest is None:
+        guest = Guest(cpu=quiet_cpu() if not runner.emulated and runner.name == "native" else -1)
+    request = Time(
+        call, tuple(entries), pace.rounds, pace.warm_ns, pace.min_ns, pace.max_ns, pace.flush_bytes
+    )  # fmt: skip
+    moved = 0.0
+    for _ in range(1 + REPEATS):
+        with alone():
+            (reply,) = session.run(runner, program, [request], timeout_s=timeout_s, guest=guest, where="measure")
+        if not reply.outcome.ok:
+            return replace(reply.outcome, where="measure")
+        rounds = reply.samples
+        moved = statistics.drift(rounds[reference])
+        if expected is not None:
+            moved = max(moved, abs(statistics.quartiles(rounds[reference])[1] / expected - 1))
+        if moved <= DRIFT:
+            return Timed(tuple(statistics.summary(r) for r in rounds), rounds)
+    return Outcome(
+        Kind.NOISY, "measure", f"the reference moved by {100 * moved:.0f} % in each of {1 + REPEATS} windows"
+    )

@@ -1,0 +1,56 @@
+"""The fused multiply-adds a machine really does in a second, by chains that depend on nothing but themselves."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tensorop import errors, paths
+from tensorop.measure import clock, machine
+from tensorop.model.call import Access, Buffer, Call
+from tensorop.model.kernel import Artifact
+from tensorop.model.trial import Outcome
+from tensorop.runners.base import Runner
+from tensorop.runners.protocol import Entry
+
+_ITERATIONS = 20_000
+# (bytes of a vector, independent chains) as native/peak.c has them, by the value of flag 0.
+VARIANTS = ((16, 10), (32, 10), (64, 10), (16, 16), (32, 12), (64, 16))
+_ELEMENT: dict[str, np.dtype[Any]] = {"f32": np.dtype(np.float32), "f64": np.dtype(np.float64)}
+
+
+def fma_peak(program: Artifact, runner: Runner, dtype: str, *, fresh: bool = False) -> float:
+    """GFLOP/s of one core, two operations a multiply-add; measured once for a machine and program.
+
+    program: native/peak.c built for this dtype (f32 or f64), see tensorop.build.peak. The best of several vector widths
+    and chain counts. Raises JobError when it cannot be measured.
+    """
+    state = asdict(machine.record())
+    key = hashlib.sha256(repr((program.key, runner, state["cpu"])).encode()).hexdigest()[:24]
+    kept = paths.cache_dir("peak") / f"{key}.json"
+    if kept.is_file() and not fresh:
+        return float(json.loads(kept.read_text())["gflops"])
+    best = max(_rates(program.path, runner, _ELEMENT[dtype]))
+    part = kept.with_suffix(".part")
+    part.write_text(json.dumps({"gflops": best, "dtype": dtype, "machine": state}))
+    part.replace(kept)
+    return best
+
+
+def _rates(program: Path, runner: Runner, element: np.dtype[Any]) -> list[float]:
+    seed = np.array([0.999, 0.001], dtype=element)
+    out = np.zeros(64 // element.itemsize, dtype=element)
+    call = Call((_ITERATIONS,), buffers=(Buffer("seed", Access.IN, seed), Buffer("out", Access.OUT, out)))
+    entries = [Entry(0, (0, variant)) for variant in range(len(VARIANTS))]
+    timed = clock.time_entries(runner, program, call, entries, pace=clock.Pace(rounds=9, min_ns=1_000_000))
+    if isinstance(timed, Outcome):
+        raise errors.JobError(f"the peak cannot be measured: {timed.message}", hint="try again on a quiet machine")
+    return [
+        2 * _ITERATIONS * chains * (width // element.itemsize) / sample.low
+        for (width, chains), sample in zip(VARIANTS, timed.samples, strict=True)
+    ]

@@ -1,0 +1,75 @@
+"""Pretends to be a target: each point has a cost and sometimes a failure, made of the point alone.
+
+For searches, journals and reports without a compiler or a target; what it returns is never shown as a measurement.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tensorop import errors
+from tensorop.model.point import Point
+from tensorop.model.trial import Kind, Outcome, Samples
+
+UNIT = "pretended"
+
+
+def _unit(*words: object) -> float:
+    """A number in [0, 1) made of the words."""
+    digest = hashlib.sha256("\0".join(map(str, words)).encode()).digest()
+    return int.from_bytes(digest[:8], "big") / 2**64
+
+
+@dataclass(frozen=True)
+class Null:
+    """seed: another landscape; failing: the share of points that end as a crash or a wrong result."""
+
+    seed: int = 0
+    failing: float = 0.03
+    name: str = "null"
+    emulated: bool = True
+
+    def pretend(self, point: Point, problem: str, work: float = 1.0) -> tuple[Outcome, Samples | None]:
+        """What a trial of this point on a problem ends with.
+
+        The cost is a bowl in the logarithm of each numeric tunable around an optimum of its own, times `work`; a
+        tunable of words has a fixed price for each. unit "pretended".
+        """
+        if _unit(self.seed, "fails", point.to_json()) < self.failing:
+            kind = Kind.CRASH if _unit(self.seed, "how", point.to_json()) < 0.5 else Kind.WRONG
+            return Outcome(kind, "verify", "pretended"), None
+        cost = 1.0
+        for name, value in point.items():
+            if isinstance(value, int):
+                best = 1 + 4 * _unit(self.seed, name, "best")
+                cost += 0.2 * (math.log2(abs(value) + 1) - best) ** 2
+            else:
+                cost += 0.5 * _unit(self.seed, name, value)
+        cost *= work * (1 + 0.1 * _unit(self.seed, problem))
+        return Outcome(Kind.OK, "measure"), Samples(UNIT, cost, cost * 0.99, cost * 1.01)
+
+    def place(self, program: Path) -> str:
+        return str(program)
+
+    def command(
+        self,
+        argv: Sequence[str],
+        *,
+        vlen: int | None = None,
+        dynamic: bool = False,
+        environment: Mapping[str, str] | None = None,
+        plugin_args: Sequence[str] = (),
+    ) -> list[str]:
+        raise errors.JobError(
+            "the null runner starts no program", hint="choose --runner native or qemu for real figures"
+        )
+
+    def environment(self, wanted: Mapping[str, str]) -> dict[str, str] | None:
+        return {}
+
+    def lost(self, status: int, log: str) -> str | None:
+        return None

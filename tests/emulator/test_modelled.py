@@ -1,0 +1,63 @@
+"""Counted calls under the board model."""
+
+import pytest
+from support import kernels
+
+from tensorop.measure import modelled
+from tensorop.model.trial import Kind, Outcome, Samples
+from tensorop.runners.protocol import Entry
+from tensorop.runners.qemu import Qemu
+from tensorop.specs import board, platforms
+
+MODELS = pytest.mark.parametrize(("name", "vlen"), [("spacemit-k1", 256), ("cortex-a53", 128)])
+TWICE = "void tensorop_candidate_1(const struct tensorop_call *c) { tensorop_candidate_0(c); tensorop_candidate_0(c); }"
+LOOP = 'long n = 1000; __asm__ volatile("1: addi %0, %0, -1\\n bnez %0, 1b" : "+r"(n)); (void)c;'
+LOOP_A = 'long n = 1000; __asm__ volatile("1: subs %0, %0, #1\\n b.ne 1b" : "+r"(n)); (void)c;'
+
+
+def setup(name, body, work, before=""):
+    platform = platforms.load(name)
+    model = board.load(platform.board, name)
+    runner = kernels.runner(platform.arch)
+    assert isinstance(runner, Qemu)
+    return runner, kernels.program(body, work, arch=platform.arch, before=before), model
+
+
+@MODELS
+def test_only_the_marked_call_counts_and_twice_the_work_is_twice_the_count(tmp_path, name, vlen):
+    loop = LOOP if name != "cortex-a53" else LOOP_A
+    forward = "void tensorop_candidate_0(const struct tensorop_call *c);\n" + TWICE
+    runner, program, model = setup(name, loop, tmp_path, forward)
+    call = kernels.axpy_call(4)
+    once, twice = modelled.count_entries(runner, program, call, [Entry(0), Entry(1)], model=model, vlen=vlen)
+    assert once.unit == "modelled-cycles"
+    assert 2000 <= once.counters["instructions"] <= 2100
+    assert 4000 <= twice.counters["instructions"] <= 4200
+    assert once.low <= once.value <= once.high
+
+
+@MODELS
+def test_the_same_call_gives_the_same_figure_and_baselines_are_kept(tmp_path, monkeypatch, name, vlen):
+    runner, program, model = setup(name, kernels.AXPY, tmp_path / "work")
+    call = kernels.axpy_call(5000)
+    figures = [modelled.count_entries(runner, program, call, model=model, vlen=vlen) for _ in range(2)]
+    assert figures[0] == figures[1]
+    monkeypatch.setattr(modelled.paths, "cache_dir", lambda *parts: tmp_path)
+    kept = [modelled.count_entries(runner, program, call, model=model, vlen=vlen, keep=True) for _ in range(2)]
+    assert kept == figures
+    assert len(list(tmp_path.glob("*.json"))) == 1
+
+
+def test_cold_caches_miss_more(tmp_path):
+    runner, program, model = setup("spacemit-k1", kernels.AXPY, tmp_path)
+    call = kernels.axpy_call(2000)
+    warm, cold = (modelled.count_entries(runner, program, call, model=model, vlen=256, warm=warm)[0] for warm in (1, 0))
+    assert isinstance(warm, Samples)
+    assert cold.counters["misses.l1"] > warm.counters["misses.l1"]
+
+
+def test_a_crash_is_the_candidates_outcome(tmp_path):
+    runner, program, model = setup("spacemit-k1", "*(volatile int *)8 = 1; (void)c;", tmp_path)
+    outcome = modelled.count_entries(runner, program, kernels.axpy_call(), model=model, vlen=256)
+    assert isinstance(outcome, Outcome)
+    assert outcome.kind is Kind.CRASH
