@@ -125,9 +125,13 @@ def blocking_space(
     return Space.of(values, operator.blocking.constraints, known)
 
 
-def tile(platform: Platform, dtype: str, point: Point, vlen: int, plugins: tuple[Path, ...] = ()) -> dict[str, int]:
-    """The micro-tile in elements at a VLEN: mr, nr, and ku where the k loop is unrolled."""
+def tile(operator: Operator, platform: Platform, draft: Draft, point: Point, dtype: str, vlen: int, plugins: tuple[Path, ...] = ()) -> dict[str, int]:
+    """The micro-tile in elements at a VLEN (bits), as the operator names its sides."""
+    sizes: dict[str, int] = operator.reference.tile(point, lanes(platform, point, dtype, vlen, plugins), draft.reads)
+    return sizes
+
+
+def lanes(platform: Platform, point: Point, dtype: str, vlen: int, plugins: tuple[Path, ...] = ()) -> int:
+    """Elements in a vector at a VLEN (bits) and the settings a point chose; a fixed VLEN holds on longer ones too."""
     settings = {key: int(point[key]) for key in primitives.settings(platform, plugins) if key in point}
-    lanes = primitives.lanes_at(platform, dtype, settings, vlen or platform.vlens[0], plugins)
-    sizes = {"mr": int(point["mv"]) * lanes, "nr": int(point["nr"])}
-    return {**sizes, "ku": int(point["ku"])} if "ku" in point else sizes
+    return primitives.lanes_at(platform, dtype, settings, platform.fixed_vlen or vlen or platform.vlens[0], plugins)

@@ -91,6 +91,20 @@ def traffic(problem: Problem) -> float:
     return float(elements * np.dtype(DTYPES[p.dtype]).itemsize)
 
 
+def workspace(problem: Problem, point: Mapping[str, Value], lanes: int) -> int:
+    """Elements a candidate packs into: `<prefix>_work` of driver.c.j2, of which this is the mirror.
+
+    point: binds mc, kc and nc; lanes: elements of a vector. As little as that, so that what is written past a packed
+    block meets the guard page.
+    """
+    p = product(problem)
+    mc, kc, nc = (int(point[name]) for name in ("mc", "kc", "nc"))
+    m, n = (p.n, p.m) if p.layout == "row" else (p.m, p.n)  # a row-major product is computed as its transpose
+    depth, vectors = min(p.k, kc), min(-(-m // lanes), max(mc // lanes, 1))
+    a, b = vectors * lanes * depth, min(n, nc) * depth
+    return -(-a // 64) * 64 + -(-b // 64) * 64 + 64
+
+
 def problems(
     shapes: Iterable[Sequence[int]], dtype: str, options: Mapping[str, Value] | None = None
 ) -> tuple[Problem, ...]:
@@ -188,8 +202,10 @@ def _sprinkle(p: Product, a: Array, b: Array, c: Array, rng: np.random.Generator
         c[rng.integers(p.m), rng.integers(p.n)] = rng.choice([np.nan, np.inf, -np.inf, -0.0])
 
 
-def oracle(problem: Problem, given: Call) -> tuple[Array, Array]:
+def oracle(problem: Problem, given: Call, rows: Sequence[int] | None = None) -> tuple[Array, Array]:
     """What C must be, in the wider type, and how far from it an element may lie (0: it must be exact).
+
+    rows: only these of C, in this order; a full f64 product takes 3 ns a multiplication.
 
     The bound is gamma_{k+2} (|alpha| |A||B| + |beta||C|), gamma_n = n u / (1 - n u), with no factor before it:
     Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed., section 3.5, |C - C^| <= gamma_k |A||B| for any
@@ -200,10 +216,12 @@ def oracle(problem: Problem, given: Call) -> tuple[Array, Array]:
     wider = WIDER[p.dtype]
     info, own = np.finfo(DTYPES[p.dtype]), np.finfo(wider)
     a, b, c = (matrix.view(buffer.data) for matrix, buffer in zip((p.a, p.b, p.c), given.buffers, strict=False))
+    if rows is not None:
+        a, c = a[list(rows)], c[list(rows)]
     with np.errstate(all="ignore"):
-        exact: Array = np.zeros((p.m, p.n), wider)
-        size = np.zeros((p.m, p.n))
-        underflow = np.full((p.m, p.n), 2.0)
+        exact: Array = np.zeros(c.shape, wider)
+        size = np.zeros(c.shape)
+        underflow = np.full(c.shape, 2.0)
         whole = True
         if p.alpha != 0 and p.k:
             exact = exact + wider(p.alpha) * np.einsum("ik,kj->ij", a.astype(wider), b.astype(wider))
@@ -216,7 +234,7 @@ def oracle(problem: Problem, given: Call) -> tuple[Array, Array]:
             size = size + abs(p.beta) * np.abs(c.astype(np.float64))
             whole = whole and _whole(c) and p.beta.is_integer()
         if whole and float(size.max(initial=0.0)) < 2.0**info.nmant:
-            return exact, np.zeros((p.m, p.n))
+            return exact, np.zeros(c.shape)
         u, v, count = float(info.eps) / 2, float(own.eps) / 2, p.k + 2
         gamma = count * u / (1 - count * u) + count * v / (1 - count * v)
         return exact, gamma * size + underflow * float(info.smallest_subnormal)
@@ -226,10 +244,13 @@ def _whole(x: Array) -> bool:
     return bool(np.all(x == np.rint(x)) and np.all(np.isfinite(x)))
 
 
-def judge(problem: Problem, given: Call, outputs: Mapping[str, NDArray[np.generic]]) -> Judgement:
+def judge(
+    problem: Problem, given: Call, outputs: Mapping[str, NDArray[np.generic]], rows: Sequence[int] | None = None
+) -> Judgement:
     """Compares C, element by element, with the oracle, and its gaps, bit by bit, with what they held before.
 
-    Where the oracle has NaN or an infinity, C must have the same; the sign of a zero is free.
+    Where the oracle has NaN or an infinity, C must have the same; the sign of a zero is free. rows: look at these of C
+    only, for spot checks of what is large.
     """
     p = product(problem)
     before = given.buffers[2].data
@@ -245,8 +266,8 @@ def judge(problem: Problem, given: Call, outputs: Mapping[str, NDArray[np.generi
         return Judgement(
             Kind.WRONG, "verify", f"{problem.label}: the gap of ldc={p.c.ld} was written, {where}", worst=np.inf
         )
-    want, bound = oracle(problem, given)
-    got = p.c.view(after)
+    want, bound = oracle(problem, given, rows)
+    got = p.c.view(after) if rows is None else p.c.view(after)[list(rows)]
     with np.errstate(all="ignore"):
         error = np.abs(got.astype(want.dtype) - want).astype(np.float64)
         ratio = np.where(error == 0, 0.0, error / bound)
@@ -259,8 +280,9 @@ def judge(problem: Problem, given: Call, outputs: Mapping[str, NDArray[np.generi
     wrong = np.argwhere(ratio > 1)
     i, j = (int(x) for x in wrong[0])
     allowed = f"{bound[i, j]:.3g} allowed" if finite[i, j] and bound[i, j] else "must be exact"
+    row = i if rows is None else rows[i]
     message = (
-        f"{problem.label}: C[{i},{j}] is {float(got[i, j])!r}, should be {float(want[i, j])!r} "
+        f"{problem.label}: C[{row},{j}] is {float(got[i, j])!r}, should be {float(want[i, j])!r} "
         f"(error {error[i, j]:.3g}, {allowed}; "
         f"{len(wrong)} of {want.size} elements wrong, {len(wrong) / want.size:.1%})"
     )
@@ -465,3 +487,16 @@ def _case(dtype: str, values: Mapping[str, Value]) -> Case:
             options[name] = OTHER.get(distribution, OTHER_DEFAULT)[name]
     problem = Problem.of("gemm", dtype, {name: values[name] for name in ("m", "n", "k")}, options)
     return Case(problem, distribution, Placement(str(values["placement"])))
+
+
+def tile(point: Mapping[str, Value], lanes: int, reads: Mapping[str, str]) -> dict[str, int]:
+    """The micro-tile in elements, for the grids: mr, nr, ku. lanes: elements in a vector at the VLEN in question."""
+    along = 1 if reads.get("a") == "rows" else lanes
+    return {"mr": int(point["mv"]) * along, "nr": int(point["nr"]), "ku": int(point.get("ku", 1))}
+
+
+def features(problem: Problem) -> dict[str, int]:
+    """What the library's dispatch sees: the column-major product it computes, and what it can read in place."""
+    p = product(problem)
+    m, n, ta, tb = (p.m, p.n, p.ta, p.tb) if p.layout == "col" else (p.n, p.m, p.tb, p.ta)
+    return {"m": m, "n": n, "k": p.k, "size": m * n * p.k, "a_in_place": int(not ta), "b_in_place": int(not tb)}

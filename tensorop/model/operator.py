@@ -35,6 +35,7 @@ class Operator:
     folder: Path
     dims: tuple[str, ...]
     dtypes: tuple[str, ...]
+    layouts: tuple[Mapping[str, Value], ...]
     features: Mapping[str, str]
     micro: Mapping[str, str]
     blocking: Tunables

@@ -40,6 +40,7 @@ class OperatorSpec(_Record):
     dims: tuple[str, ...] = Field(min_length=1, strict=False)
     dtypes: tuple[str, ...] = Field(min_length=1, strict=False)
     api: str
+    layouts: tuple[dict[str, int | str], ...] = Field(min_length=1, strict=False)
     features: dict[str, str]
     micro: dict[str, str | int]
     defaults: dict[str, str]
@@ -60,6 +61,7 @@ def load(name: str, plugins: tuple[Path, ...] = ()) -> Operator:
         folder=folder,
         dims=spec.dims,
         dtypes=spec.dtypes,
+        layouts=tuple(dict(layout) for layout in spec.layouts),
         features=spec.features,
         micro={key: str(value) for key, value in spec.micro.items()},
         blocking=Tunables(

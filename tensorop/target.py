@@ -1,0 +1,154 @@
+"""A platform made reachable: how programs start on it, and what one call of an entry costs there."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tensorop.errors import JobError, UsageError
+from tensorop.measure import clock, modelled, statistics
+from tensorop.model.call import Call
+from tensorop.model.platform import Platform
+from tensorop.model.trial import Outcome, Samples
+from tensorop.runners.base import Runner
+from tensorop.runners.native import Native
+from tensorop.runners.null import Null
+from tensorop.runners.protocol import Entry
+from tensorop.runners.qemu import Qemu
+from tensorop.runners.session import Guest
+from tensorop.runners.ssh import Ssh
+from tensorop.specs import board, native
+
+# A search needs many figures more than it needs exact ones: finalists are measured again.
+SEARCH_PACE = clock.Pace(rounds=9, warm_ns=1_000_000, min_ns=400_000, max_ns=150_000_000)
+FINAL_PACE = clock.Pace(rounds=21, warm_ns=5_000_000, min_ns=2_000_000, max_ns=2_000_000_000)
+
+
+@dataclass(frozen=True)
+class Target:
+    """model: the board model under an emulator; None where a clock on the target measures."""
+
+    platform: Platform
+    runner: Runner
+    model: board.BoardModel | None
+
+    @property
+    def unit(self) -> str:
+        return "ns" if self.model is None else modelled.UNIT
+
+    @property
+    def side_by_side(self) -> bool:
+        """Whether measurements may overlap: a model counts the same whatever else the machine does."""
+        return self.model is not None or isinstance(self.runner, Null)
+
+    @property
+    def vlens(self) -> tuple[int, ...]:
+        """VLENs (bits) scores are made at; a real board has one, its own."""
+        return self.platform.vlens if self.runner.emulated else self.platform.vlens[:1]
+
+    @property
+    def verify_vlens(self) -> tuple[int, ...]:
+        return self.platform.verify_vlens if self.runner.emulated else self.platform.verify_vlens[:1]
+
+    def cost(
+        self,
+        program: Path,
+        calls: Callable[[int], Call],
+        entries: Sequence[Entry],
+        *,
+        guest: Callable[[int], Guest | None] = lambda vlen: None,
+        final: bool = False,
+        keep: bool = False,
+    ) -> tuple[dict[int, Samples], ...] | Outcome:
+        """For each entry, VLEN -> cost of one call, the entries' interleaved on a clock.
+
+        calls, guest: the call and its surroundings at a VLEN; final: the slow, exact way (more rounds; the model's whole interval); keep: remember
+        a modelled figure for good (baselines). Returns the first failure's outcome.
+        """
+        found: list[dict[int, Samples]] = [{} for _ in entries]
+        for vlen in self.vlens:
+            measured: Sequence[Samples] | Outcome
+            if isinstance(self.runner, Null):
+                measured = self.runner.cost(calls(vlen), entries)
+            elif self.model is not None:
+                assert isinstance(self.runner, Qemu)
+                measured = modelled.count_entries(
+                    self.runner,
+                    program,
+                    calls(vlen),
+                    entries,
+                    model=self.model,
+                    vlen=vlen,
+                    scenarios="interval" if final else "best",
+                    guest=guest(vlen),
+                    keep=keep,
+                )
+            else:
+                pace = FINAL_PACE if final else SEARCH_PACE
+                timed = clock.time_entries(self.runner, program, calls(vlen), entries, pace=pace, guest=guest(vlen))
+                measured = timed if isinstance(timed, Outcome) else timed.samples
+            if isinstance(measured, Outcome):
+                return measured
+            for into, samples in zip(found, measured, strict=True):
+                into[vlen] = samples
+        return tuple(found)
+
+
+def combine(by_vlen: Mapping[int, Samples]) -> Samples:
+    """One figure of several VLENs: the geometric mean of costs; counters of the first, costs of all beside them."""
+    several = list(by_vlen.values())
+    if len(several) == 1:
+        return several[0]
+    mean = {name: statistics.geomean(getattr(s, name) for s in several) for name in ("value", "low", "high")}
+    counters = {**several[0].counters, **{f"cost.{vlen}": s.value for vlen, s in by_vlen.items()}}
+    return dataclasses.replace(several[0], counters=counters, **mean)
+
+
+def reach(platform: Platform, wanted: str | None) -> Target:
+    """The target of a job. wanted: native, qemu, null or ssh://host; None for the platform's own.
+
+    Raises UsageError for a runner nobody knows, JobError when this machine's CPU cannot run the platform's code.
+    """
+    name = wanted or platform.runner
+    if name == "null":
+        return Target(platform, Null(), None)
+    if name.startswith("ssh://"):
+        return Target(platform, Ssh.parse(name), None)
+    if name == "native":
+        _require_cpu(platform)
+        return Target(platform, Native(), None)
+    if name == "qemu":
+        if not platform.qemu_cpu:
+            raise UsageError(
+                f"platform '{platform.name}' has no emulated core to run on", hint="leave --runner out, or use --runner native"
+            )
+        model = board.load(platform.board, platform.name) if platform.board else None
+        if model is None:
+            raise JobError(
+                f"platform '{platform.name}' has no board model, and an emulator's clock says nothing of it",
+                hint="add a `model:` section (docs/board-model.md), or measure on a board with --runner ssh://host",
+            )
+        return Target(platform, Qemu(platform.arch, platform.qemu_cpu, platform.vlens[0]), model)
+    raise UsageError(f"unknown runner '{name}'", hint="known: native, qemu, null, ssh://host")
+
+
+def _require_cpu(platform: Platform) -> None:
+    if native.host_arch() != platform.arch:
+        raise JobError(
+            f"this machine is {native.host_arch()}, platform '{platform.name}' is {platform.arch}",
+            hint="leave --runner out to use the emulator, or give --runner ssh://host",
+        )
+    missing = [flag for flag in platform.requires if flag not in native.cpu_flags()]
+    if missing:
+        raise JobError(
+            f"this machine's CPU lacks {', '.join(missing)}, which platform '{platform.name}' needs",
+            hint="tensorop platforms list; `--platform native` takes the best one for this machine",
+        )
+
+
+def log_mean(costs: Sequence[float]) -> float:
+    """Geometric mean of costs."""
+    return math.exp(sum(map(math.log, costs)) / len(costs))

@@ -1,0 +1,193 @@
+"""One trial from end to end: render, gate, build, verify, measure. A failing candidate is an outcome, never an error."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from tensorop import instantiate
+from tensorop.author import gate
+from tensorop.build import compile as building
+from tensorop.build import gate as object_gate
+from tensorop.build import link
+from tensorop.model.call import Call
+from tensorop.model.kernel import Artifact, Draft
+from tensorop.model.expression import evaluate
+from tensorop.model.operator import Operator
+from tensorop.model.point import Point
+from tensorop.model.problem import Problem
+from tensorop.model.trial import Kind, Outcome, Samples, Score, Stage, Trial
+from tensorop.model.verdict import Seed
+from tensorop.render import RenderError
+from tensorop.runners.null import Null
+from tensorop.runners.protocol import Entry
+from tensorop.runners.session import Guest
+from tensorop.target import Target, combine, log_mean
+from tensorop.tune.loop import Measured
+from tensorop.verify import grid
+from tensorop.verify.subject import Subject
+
+OPERATOR, MICRO_KERNEL = Entry(0), Entry(1)
+COMPILE_TIMEOUT_S = 90.0
+CALL_TIMEOUT_S = 30.0
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A micro-kernel to try: a draft and where its own tunables stand (empty while they are searched)."""
+
+    draft: Draft
+    point: Point = Point(())
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A built candidate, ready to be judged."""
+
+    draft: Draft
+    point: Point
+    program: Path
+    seconds: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Evaluator:
+    """Carries out trials of one dtype and stage.
+
+    candidates: arm of the search -> draft and fixed part of its point; problems: what is measured in the blocking stage
+    work: folder for candidates, which are not kept in the user's cache
+    """
+
+    operator: Operator
+    target: Target
+    dtype: str
+    stage: Stage
+    candidates: Mapping[str, Candidate]
+    problems: tuple[Problem, ...]
+    seed: Seed
+    work: Path
+    plugins: tuple[Path, ...] = ()
+    notes: dict[str, str] = field(default_factory=dict)
+
+    def prepare(self, trial: Trial) -> Prepared | Measured:
+        """Renders, gates and builds."""
+        clock = _Clock()
+        candidate = self.candidates[trial.draft]
+        point = Point.of({**candidate.point, **trial.point})
+        platform = self.target.platform
+        if isinstance(self.target.runner, Null):
+            return Prepared(candidate.draft, point, Path(), clock.seconds)
+        try:
+            source = instantiate.candidate(self.operator, platform, candidate.draft, point, self.dtype, self.plugins)
+        except RenderError as error:
+            return Measured(Outcome(Kind.RENDER, "render", error.message), seconds=clock.lap("render"))
+        words = instantiate.vocabulary(platform, self.dtype, point, self.plugins)
+        refused = gate.check_rendered(candidate.draft, words, source)
+        if refused is not None:
+            return Measured(refused, seconds=clock.lap("render"))
+        clock.lap("render")
+        built = building.compile_object(source, platform, work=self.work, timeout_s=COMPILE_TIMEOUT_S)
+        if isinstance(built, Artifact):
+            built = object_gate.check_object(built.path) or link.link_candidate(built, platform.arch, work=self.work)
+        if isinstance(built, Outcome):
+            return Measured(built, seconds=clock.lap("build"))
+        return Prepared(candidate.draft, point, built.path, clock.lap("build"))
+
+    def measure(self, trial: Trial, prepared: Prepared) -> Measured:
+        """Verifies on the quick grid, then measures. A kernel that is wrong is never measured."""
+        clock = _Clock(prepared.seconds)
+        full = instantiate.defaults(self.operator, self.target.platform, self.dtype, prepared.point, self.plugins)
+        if isinstance(self.target.runner, Null):
+            return self._score(trial, prepared, full, clock)
+        subject = Subject(
+            self.target.runner,
+            prepared.program,
+            workspace=lambda problem, vlen: self._workspace(problem, full, vlen),
+            timeout_s=CALL_TIMEOUT_S,
+        )
+        vlens = self.target.verify_vlens if self.stage is Stage.MICRO else self.target.vlens
+        tiles = {vlen: self._tile(prepared.draft, full, vlen) for vlen in vlens}
+        judged = grid.outcome(
+            grid.verify(self.operator, subject, grid.quick(self.operator, self.dtype, tiles), vlens, self.seed)
+        )
+        clock.lap("verify")
+        if not judged.ok:
+            return Measured(judged, seconds=clock.seconds)
+        return self._score(trial, prepared, full, clock)
+
+    def _score(self, trial: Trial, prepared: Prepared, full: Point, clock: _Clock) -> Measured:
+        found: dict[str, Samples] = {}
+        costs: list[float] = []
+        for problem in self._problems(full):
+            entry = MICRO_KERNEL if self.stage is Stage.MICRO else OPERATOR
+            cost = self.target.cost(
+                prepared.program, lambda vlen, p=problem: self._call(p, full, vlen), (entry,), guest=_steady(self.target)
+            )
+            if isinstance(cost, Outcome):
+                return Measured(replace(cost, where=cost.where or "measure"), seconds=clock.lap("measure"))
+            samples = combine(cost[0])
+            found[problem.label] = samples
+            costs.append(per_kflop(self.operator, self.target, problem, cost[0]))
+        return Measured(Outcome(Kind.OK, "measure"), Score(log_mean(costs), found), clock.lap("measure"))
+
+    def _problems(self, full: Point) -> tuple[Problem, ...]:
+        """The blocking stage's problems, or the one the operator gives its micro-kernel at this point."""
+        if self.stage is not Stage.MICRO:
+            return self.problems
+        return (micro_problem(self.operator, self.target, self.dtype, full, 0, self.plugins),)
+
+    def _call(self, problem: Problem, full: Point, vlen: int) -> Call:
+        if self.stage is Stage.MICRO:
+            problem = micro_problem(self.operator, self.target, self.dtype, full, vlen, self.plugins)
+        return measured_call(self.operator, problem, self.seed, self._workspace(problem, full, vlen))
+
+    def _workspace(self, problem: Problem, full: Point, vlen: int) -> int:
+        lanes = instantiate.lanes(self.target.platform, full, self.dtype, vlen, self.plugins)
+        return int(self.operator.reference.workspace(problem, full, lanes))
+
+    def _tile(self, draft: Draft, full: Point, vlen: int) -> dict[str, int]:
+        return instantiate.tile(self.operator, self.target.platform, draft, full, self.dtype, vlen, self.plugins)
+
+
+def micro_problem(
+    operator: Operator, target: Target, dtype: str, point: Point, vlen: int, plugins: tuple[Path, ...] = ()
+) -> Problem:
+    """The first stage's problem at a point and a VLEN (bits; 0: the platform's first)."""
+    lanes = instantiate.lanes(target.platform, point, dtype, vlen, plugins)
+    names = {**instantiate.facts(target.platform, dtype, point, plugins), **point, "lanes": lanes}
+    dims = {name: evaluate(text, names) for name, text in operator.micro.items()}
+    return Problem.of(operator.name, dtype, {name: dims[name] for name in operator.dims}, operator.micro_layout)
+
+
+def measured_call(operator: Operator, problem: Problem, seed: Seed, workspace: int) -> Call:
+    """The call that is measured: normal inputs, operands page-aligned at their start."""
+    from tensorop.model.call import Placement
+
+    call: Call = operator.reference.call(problem, seed.stream(2), "normal", Placement.START, workspace)
+    return call
+
+
+def per_kflop(operator: Operator, target: Target, problem: Problem, by_vlen: Mapping[int, Samples]) -> float:
+    """What the tuner minimises: cost of 1000 flops, geometric mean over VLENs, each with its own micro problem."""
+    return 1e3 * combine(by_vlen).value / float(operator.reference.work(problem))
+
+
+def _steady(target: Target):  # type: ignore[no-untyped-def]
+    """The default surroundings of a candidate: pinned and sandboxed on a clock, nothing at all under an emulator."""
+    return lambda vlen: None if target.model is None else Guest(vlen=vlen)
+
+
+class _Clock:
+    """Seconds by stage of one trial."""
+
+    def __init__(self, seconds: Mapping[str, float] | None = None) -> None:
+        self.seconds: dict[str, float] = dict(seconds or {})
+        self._last = time.monotonic()
+
+    def lap(self, stage: str) -> dict[str, float]:
+        now = time.monotonic()
+        self.seconds[stage] = round(self.seconds.get(stage, 0.0) + now - self._last, 4)
+        self._last = now
+        return self.seconds
