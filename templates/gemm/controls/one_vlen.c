@@ -1,4 +1,4 @@
-/* fault: right where a vector register holds 128 bits only: strips of 16 bytes, each done by one register of any length
+/* fault: right where a vector register holds 128 bits only: one register a strip of 16 bytes
  * expect: wrong-result
  * needs: rvv vlens
  */

@@ -1,6 +1,6 @@
 /* What the controls share: a gemm as plain strides, so that each control shows its fault alone.
  *
- * op(A)[i,p] = a[i * a_row + p * a_col], op(B)[p,j] and C[i,j] alike, whatever the layout and the transposes.
+ * op(A)[i,p] = a[i * a_row + p * a_col], op(B)[p,j] and C[i,j] alike in any layout.
  * REAL is the element type; the build defines TENSOROP_DTYPE_<dtype>. */
 #ifndef TENSOROP_CONTROL_PRODUCT_H
 #define TENSOROP_CONTROL_PRODUCT_H
@@ -26,7 +26,8 @@ struct product {
 };
 
 /* One operand: `rows` x `columns` after its transpose, stored by column when by_column. */
-static inline int64_t strides(int64_t rows, int64_t columns, int64_t ld, int by_column, int64_t *row, int64_t *col) {
+static inline int64_t strides(int64_t rows, int64_t columns, int64_t ld, int by_column,
+                              int64_t *row, int64_t *col) {
     if (rows == 0 || columns == 0) {
         *row = *col = 0;
         return 0;
