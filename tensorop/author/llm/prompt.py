@@ -1,0 +1,70 @@
+"""What the model is told: the operator's contract, the platform's words and facts, an example, what failed.
+
+The prose lies in the operator's folder, `templates/<op>/prompts/{system,draft,repair}.md.j2`; here is only what
+fills it. Pure: the same brief gives the same messages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import jinja2
+
+from tensorop.author.llm.messages import Message
+from tensorop.errors import SpecError
+from tensorop.model.platform import Platform
+from tensorop.model.primitive import Vocabulary
+from tensorop.model.trial import Outcome
+
+LOG_TAIL = 4096
+MAX_FAILURES = 5
+
+
+@dataclass(frozen=True)
+class Brief:
+    """Everything a prompt is made of. facts: what constraints may name; example: a whole draft that works."""
+
+    operator: str
+    description: str
+    folder: Path  # of the operator
+    platform: Platform
+    vocabulary: Vocabulary
+    facts: Mapping[str, int | str]
+    example: str
+
+
+@dataclass(frozen=True)
+class Told:
+    """What earlier rounds taught: strategies that are taken, and failures, newest last."""
+
+    strategies: tuple[str, ...] = ()
+    failures: tuple[str, ...] = ()
+
+
+def opening(brief: Brief, told: Told) -> tuple[Message, ...]:
+    """The question for a new draft."""
+    recent = Told(told.strategies, told.failures[-MAX_FAILURES:])
+    return (
+        Message("system", _fill(brief, "system.md.j2")),
+        Message("user", _fill(brief, "draft.md.j2", told=recent)),
+    )
+
+
+def repair(brief: Brief, asked: tuple[Message, ...], answer: str, outcome: Outcome) -> tuple[Message, ...]:
+    """The question for the same draft, repaired: the conversation so far and what went wrong."""
+    said = _fill(brief, "repair.md.j2", outcome=outcome, log=outcome.log[-LOG_TAIL:])
+    return (*asked, Message("assistant", answer), Message("user", said))
+
+
+def _fill(brief: Brief, name: str, **more: object) -> str:
+    folder = brief.folder / "prompts"
+    env = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(folder), undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True,
+        autoescape=False,
+    )  # fmt: skip
+    try:
+        return env.get_template(name).render(brief=brief, **more)
+    except jinja2.TemplateError as error:
+        raise SpecError(f"{folder / name}: {error.message or type(error).__name__}") from error

@@ -1,0 +1,110 @@
+"""Draft, judge, repair once: how a model's answers become drafts.
+
+Every answer, good or not, is a `Round`; nothing that a model or an endpoint does ends the run. An answer that
+breaks a rule, does not compile or computes the wrong thing is sent back with what went wrong; what an endpoint
+does wrong is not the model's to repair.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from tensorop.author.llm import prompt, reply
+from tensorop.author.llm.messages import Failure, Message, Request, Transport
+from tensorop.author.llm.prompt import Brief, Told
+from tensorop.author.parse import parse
+from tensorop.errors import SpecError
+from tensorop.model.kernel import Draft
+from tensorop.model.trial import Kind, Outcome
+
+REPAIRS = 1
+_NOT_ITS_FAULT = frozenset({Kind.OK, Kind.LOST, Kind.NOISY})
+
+Judge = Callable[[Draft], Outcome]  # gate, render, build, verify at a few points
+
+
+@dataclass(frozen=True)
+class Round:
+    """One answer and what became of it. draft: None where the answer held none; repair: 0 for a first answer."""
+
+    number: int
+    repair: int
+    draft: Draft | None
+    outcome: Outcome
+
+
+@dataclass(frozen=True)
+class _Answer:
+    asked: tuple[Message, ...]
+    text: str | None  # None: the endpoint gave no answer
+    draft: Draft | None
+    outcome: Outcome | None  # why there is no draft
+    final: bool = False
+
+
+class LlmAuthor:
+    """Asks a transport for drafts. The same brief, seed, replies and outcomes give the same drafts."""
+
+    def __init__(
+        self,
+        brief: Brief,
+        transport: Transport,
+        model: str,
+        *,
+        name: str = "llm",
+        seed: int = 0,
+        repairs: int = REPAIRS,
+        seconds: float = 120.0,
+        told: Told | None = None,
+    ) -> None:
+        self._brief = brief
+        self._transport = transport
+        self._model = model
+        self._name = name
+        self._seed = seed
+        self._repairs = repairs
+        self._seconds = seconds
+        self._told = told or Told()
+        self._seen: set[str] = set()
+
+    def rounds(self, count: int, judge: Judge) -> Iterator[Round]:
+        """Up to `count` drafts, each with its repairs; ends early when asking on is useless."""
+        for number in range(1, count + 1):
+            answer = self._ask(prompt.opening(self._brief, self._told), number)
+            for repair in range(self._repairs + 1):
+                outcome = answer.outcome or self._judged(answer.draft, judge)
+                yield Round(number, repair, answer.draft, outcome)
+                self._learn(answer.draft, outcome)
+                if answer.final:
+                    return
+                if answer.text is None or outcome.kind in _NOT_ITS_FAULT or repair == self._repairs:
+                    break
+                answer = self._ask(prompt.repair(self._brief, answer.asked, answer.text, outcome), number)
+
+    def _ask(self, messages: tuple[Message, ...], number: int) -> _Answer:
+        request = Request(self._model, messages, seed=self._seed + number)
+        answer = self._transport.complete(request, self._seconds)
+        if isinstance(answer, Failure):
+            return _Answer(messages, None, None, answer.outcome, answer.final)
+        text = reply.draft_text(answer.text)
+        try:
+            draft = parse(text, operator=self._brief.operator, name=f"{self._name}-{number}", author=self._name)
+        except SpecError as error:
+            return _Answer(messages, answer.text, None, Outcome(Kind.REFUSED, "author", error.message))
+        return _Answer(messages, answer.text, draft, None)
+
+    def _judged(self, draft: Draft | None, judge: Judge) -> Outcome:
+        assert draft is not None
+        if draft.digest in self._seen:
+            return Outcome(Kind.REFUSED, "author", "this draft was answered before, word for word")
+        self._seen.add(draft.digest)
+        return judge(draft)
+
+    def _learn(self, draft: Draft | None, outcome: Outcome) -> None:
+        strategies, failures = self._told.strategies, self._told.failures
+        if outcome.ok and draft is not None:
+            strategies = (*strategies, draft.strategy)
+        elif outcome.kind not in _NOT_ITS_FAULT:
+            failures = (*failures, f"{outcome.kind.value}: {outcome.message[:300]}")
+        self._told = Told(strategies, failures)

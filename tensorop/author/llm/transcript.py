@@ -1,0 +1,83 @@
+"""Every call written down, and answered from there when it is made again.
+
+One JSON file a call, without the key: `NNN-<digest of the request>.json`. A run that was killed asks the same
+questions again and gets the same answers without paying twice; a recording made elsewhere replays the same way.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from tensorop.author.llm.messages import Failure, Reply, Request, Transport
+from tensorop.errors import JobError
+
+SCHEMA = 1
+
+
+class Recorded:
+    """A transport that answers from a folder, asks `live` for the rest, and writes down what it says.
+
+    The n-th request with the same content gets the n-th recorded reply. Failures are written down, never replayed.
+    live None: a request that was not recorded raises JobError.
+    """
+
+    def __init__(self, folder: Path, live: Transport | None) -> None:
+        self._folder = folder
+        self._live = live
+        self._replies, self._number = _load(folder)
+        self._asked: Counter[str] = Counter()
+
+    def complete(self, request: Request, seconds: float) -> Reply | Failure:
+        known = self._replies.get(request.digest, [])
+        nth = self._asked[request.digest]
+        if nth < len(known):
+            self._asked[request.digest] += 1
+            return known[nth]
+        if self._live is None:
+            raise JobError(
+                f"{self._folder} has no recorded reply number {nth + 1} to the request {request.digest}",
+                hint="the prompt, the model or a draft's outcome changed since it was recorded: record it anew",
+            )
+        answer = self._live.complete(request, seconds)
+        if isinstance(answer, Reply):
+            self._replies.setdefault(request.digest, []).append(answer)
+            self._asked[request.digest] += 1
+        self._write(request, answer)
+        return answer
+
+    def _write(self, request: Request, answer: Reply | Failure) -> None:
+        record: dict[str, Any] = {
+            "schema": SCHEMA,
+            "digest": request.digest,
+            "request": asdict(request),
+            "reply": asdict(answer) if isinstance(answer, Reply) else None,
+            "failure": asdict(answer) if isinstance(answer, Failure) else None,
+        }
+        self._folder.mkdir(parents=True, exist_ok=True)
+        path = self._folder / f"{self._number:03d}-{request.digest}.json"
+        aside = path.with_suffix(".part")
+        aside.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+        os.replace(aside, path)
+        self._number += 1
+
+
+def _load(folder: Path) -> tuple[dict[str, list[Reply]], int]:
+    replies: dict[str, list[Reply]] = {}
+    files = sorted(folder.glob("[0-9]*.json"))
+    for path in files:
+        try:
+            record = json.loads(path.read_text(encoding="utf-8"))
+            if record["schema"] != SCHEMA:
+                raise ValueError(f"schema {record['schema']!r}, expected {SCHEMA}")
+            if record["reply"] is not None:
+                replies.setdefault(record["digest"], []).append(Reply(**record["reply"]))
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise JobError(
+                f"{path} is no recorded call: {error}", hint="remove it; the call will be made again"
+            ) from error
+    return replies, 1 + max((int(path.name.split("-")[0]) for path in files), default=0)

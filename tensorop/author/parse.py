@@ -1,0 +1,69 @@
+"""A draft's text to a Draft: refused with a reason where it breaks a rule, never repaired."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from tensorop.errors import SpecError
+from tensorop.model.kernel import Constraint, Draft
+from tensorop.specs import frontmatter
+
+MAX_BODY = 64 << 10
+MAX_VALUES = 64
+MAX_NUMBER = 1 << 20
+
+_NAME = re.compile(r"[a-z][a-z0-9_]{0,31}")
+_WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,31}")
+# what a draft says of itself stands in a comment of the C it becomes: nothing there may end the comment
+_PROSE = re.compile(r"[^\x00-\x1f\x7f\\]*")
+
+
+def parse(text: str, *, operator: str, name: str, author: str) -> Draft:
+    """The draft in `text`: YAML between `---` lines, then a Jinja2 body.
+
+    Raises SpecError naming the draft, the key and what was expected.
+    """
+    origin = f"draft '{name}'"
+    parts = frontmatter.draft(text, origin)
+    head = parts.head
+    strategy = " ".join(head.strategy.split())
+    for prose in (strategy, *(c.reason for c in head.constraints)):
+        if not _PROSE.fullmatch(prose) or any(mark in prose for mark in ("*/", "/*", "??/", "{{", "{%", "{#")):
+            raise SpecError(f"{origin}: '{prose[:60]}' has marks that do not belong in a sentence")
+    for key, word in head.reads.items():
+        if not _NAME.fullmatch(key) or not _WORD.fullmatch(word):
+            raise SpecError(f"{origin}: key 'reads': expected names and single words, got '{key}: {word}'")
+    for tunable, values in head.tunables.items():
+        _check_tunable(origin, tunable, values)
+    for word in head.needs:
+        if not _NAME.fullmatch(word):
+            raise SpecError(f"{origin}: key 'needs': expected names of primitives, got '{word[:60]}'")
+    if not parts.body.strip():
+        raise SpecError(f"{origin}: nothing follows the head")
+    if len(parts.body) > MAX_BODY:
+        raise SpecError(f"{origin}: the body has {len(parts.body)} characters; at most {MAX_BODY} are read")
+    return Draft(
+        operator=operator,
+        name=name,
+        author=author,
+        strategy=strategy,
+        text=parts.body,
+        reads=dict(head.reads),
+        needs=head.needs,
+        tunables={tunable: tuple(values) for tunable, values in head.tunables.items()},
+        constraints=tuple(Constraint(c.must, c.reason) for c in head.constraints),
+    )
+
+
+def _check_tunable(origin: str, name: str, values: Sequence[int | str]) -> None:
+    key = f"{origin}: key 'tunables.{name[:40]}'"
+    if not _NAME.fullmatch(name):
+        raise SpecError(f"{key}: expected a lower-case name of at most 32 characters")
+    if not 0 < len(values) <= MAX_VALUES:
+        raise SpecError(f"{key}: expected 1 to {MAX_VALUES} values, got {len(values)}")
+    for value in values:
+        if isinstance(value, str) and not _WORD.fullmatch(value):
+            raise SpecError(f"{key}: expected numbers or single words, got '{value[:60]}'")
+        if isinstance(value, int) and abs(value) > MAX_NUMBER:
+            raise SpecError(f"{key}: {value} is beyond {MAX_NUMBER}")

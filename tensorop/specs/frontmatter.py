@@ -1,0 +1,71 @@
+"""Texts with a YAML head between two `---` lines; with yamlfile the only importer of yaml.
+
+Such a text may be a stranger's: the head is short, has no anchors, and its keys are held against a schema.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field
+
+from tensorop.errors import SpecError
+from tensorop.specs import yamlfile
+
+MAX_HEAD = 8192
+
+
+class _Record(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class ConstraintHead(_Record):
+    """One constraint."""
+
+    must: str
+    reason: str
+
+
+class DraftHead(_Record):
+    """What a draft says of itself before its body."""
+
+    strategy: str = Field(min_length=1, max_length=1000)
+    reads: dict[str, str] = Field(default_factory=dict)
+    needs: tuple[str, ...] = Field(default=(), strict=False)
+    tunables: dict[str, list[int | str]] = Field(max_length=12)
+    constraints: tuple[ConstraintHead, ...] = Field(default=(), strict=False, max_length=32)
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The head, checked, and what follows it."""
+
+    head: DraftHead
+    body: str
+
+
+def draft(text: str, origin: str) -> Parts:
+    """Takes a draft's text apart. Raises SpecError naming origin, key and what was expected."""
+    lines = text.replace("\r\n", "\n").split("\n")
+    while lines and not lines[0].strip():
+        lines.pop(0)
+    if not lines or lines[0].rstrip() != "---":
+        raise SpecError(f"{origin}: expected a head between two lines of '---', got {(lines or [''])[0][:60]!r}")
+    end = next((number for number, line in enumerate(lines[1:], start=1) if line.rstrip() == "---"), None)
+    if end is None:
+        raise SpecError(f"{origin}: the head has no closing line of '---'")
+    head = "\n".join(lines[1:end])
+    if len(head) > MAX_HEAD:
+        raise SpecError(f"{origin}: the head has {len(head)} characters; at most {MAX_HEAD} are read")
+    _no_anchors(head, origin)
+    return Parts(yamlfile.validate(DraftHead, yamlfile.parse(head, origin), origin), "\n".join(lines[end + 1 :]))
+
+
+def _no_anchors(head: str, origin: str) -> None:
+    try:
+        for event in yaml.parse(head, Loader=yaml.SafeLoader):
+            if isinstance(event, yaml.AliasEvent):
+                raise SpecError(f"{origin}: anchors are not allowed in the head")
+    except yaml.YAMLError:
+        return  # the reader that follows says where and why
