@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from tensorop import paths
 from tensorop.build import cache, tool
@@ -52,10 +52,12 @@ def compile_source(
 
     def fill(folder: Path) -> Made | Outcome:
         for name, text in source.files:
-            if Path(name).name != name or name.startswith("."):
-                return Outcome(Kind.REFUSED, "build", f"'{name}' is no plain file name")
-            (folder / name).write_text(text)
-        argv = tool.cc(*flags, "-I", include, "-c", main, "-o", OBJECT)
+            path = PurePosixPath(name)
+            if path.is_absolute() or any(part.startswith(".") for part in path.parts) or not path.parts:
+                return Outcome(Kind.REFUSED, "build", f"'{name}' leads out of the folder of a source")
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            (folder / path).write_text(text)
+        argv = tool.cc(*flags, "-I", ".", "-I", include, "-c", main, "-o", OBJECT)
         return tool.run(argv, folder, timeout_s=timeout_s, doing=f"{doing} {main}")
 
     return cache.entry("objects", key, OBJECT, fill, root=work)

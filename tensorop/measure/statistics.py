@@ -13,7 +13,7 @@ from tensorop.model.trial import Samples
 
 @dataclass(frozen=True)
 class Ratio:
-    """Baseline over ours, by round: over 1, ours is faster. low, high: quartiles; spread: their distance by the median."""
+    """Baseline over ours, by round: over 1, ours is faster. low, high: quartiles; spread: their distance."""
 
     median: float
     low: float

@@ -1,0 +1,152 @@
+"""Objects to the libraries of a product: shared, with a SONAME and public names only, and static."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from elftools.elf.dynamic import DynamicSection
+from elftools.elf.elffile import ELFFile
+from elftools.elf.gnuversions import GNUVerNeedSection
+from elftools.elf.sections import SymbolTableSection
+
+from tensorop.build import cache, tool
+from tensorop.build.cache import Made
+from tensorop.build.compile import compile_source
+from tensorop.model.kernel import Artifact, Source
+from tensorop.model.platform import Platform
+from tensorop.model.trial import Outcome
+
+_PIC = ("-g0", "-fPIC", "-fvisibility=hidden")
+_VERSION = re.compile(r"GLIBC_([\d.]+)")
+
+
+@dataclass(frozen=True)
+class Member:
+    """An object of a library under a name of its own, e.g. dispatch_f32.o."""
+
+    name: str
+    artifact: Artifact
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a built library says of itself: names it exports, libraries it needs, the least glibc ("" for none)."""
+
+    soname: str
+    exports: frozenset[str]
+    needed: tuple[str, ...]
+    glibc: str
+
+
+def compile_member(
+    source: Source,
+    platform: Platform,
+    name: str,
+    *,
+    arch_flags: tuple[str, ...] | None = None,
+    work: Path | None = None,
+) -> Member | Outcome:
+    """One source of a product, position-independent, its names hidden unless it says otherwise.
+
+    arch_flags: in place of the platform's, for what must run before the CPU is known. Outcomes as compile_source.
+    """
+    c = platform.compiler
+    flags = ("-target", c.shared_target, *(c.arch_flags if arch_flags is None else arch_flags), *c.flags, *_PIC)
+    built = compile_source(source, flags, work=work, timeout_s=120.0)
+    return built if isinstance(built, Outcome) else Member(name, built)
+
+
+def shared_library(
+    members: Sequence[Member],
+    platform: Platform,
+    *,
+    file: str,
+    soname: str,
+    exports: Collection[str],
+    over: Sequence[Artifact] = (),
+    work: Path | None = None,
+    timeout_s: float = 300.0,
+) -> Artifact | Outcome:
+    """A shared library called `file`; only `exports` are visible, whatever the sources say.
+
+    over: libraries it is linked with and finds in its own folder at run time. The same members give the same bits.
+    Outcome: COMPILE with the linker's words (a name is undefined), TIMEOUT.
+    """
+    target = platform.compiler.shared_target
+    key = _key(members, target, file, soname, sorted(exports), [a.key for a in over])
+
+    def fill(folder: Path) -> Made | Outcome:
+        objects = _gather(members, folder)
+        names = "".join(f"    {name};\n" for name in sorted(exports))
+        (folder / "exports.map").write_text(f"{{\n  global:\n{names}  local:\n    *;\n}};\n")
+        for library in over:
+            shutil.copyfile(library.path, folder / library.path.name)
+        argv = tool.cc(
+            "-target", target, "-O3", "-g0", "-shared", f"-Wl,-soname,{soname}", "-Wl,--version-script=exports.map",
+            "-Wl,-z,defs", *(["-Wl,-rpath,$ORIGIN"] if over else []), *objects, *(a.path.name for a in over),
+            "-lpthread", "-lm", "-o", file,
+        )  # fmt: skip
+        return tool.run(argv, folder, timeout_s=timeout_s, doing=f"linking {file}")
+
+    return cache.entry("libraries", key, file, fill, root=work)
+
+
+def static_archive(
+    members: Sequence[Member], *, file: str, work: Path | None = None, timeout_s: float = 60.0
+) -> Artifact | Outcome:
+    """The same objects as an archive without times, owners or paths in it."""
+
+    def fill(folder: Path) -> Made | Outcome:
+        return tool.run(
+            tool.ar("rcsD", file, *_gather(members, folder)), folder, timeout_s=timeout_s, doing=f"writing {file}"
+        )
+
+    return cache.entry("libraries", _key(members, "archive", file), file, fill, root=work)
+
+
+def _key(members: Sequence[Member], *more: object) -> str:
+    return cache.key_of([(m.name, m.artifact.key) for m in members], tool.compiler_version(), more)
+
+
+def _gather(members: Sequence[Member], folder: Path) -> list[str]:
+    """Copies the objects under their own names, which archives and links then carry instead of this machine's paths."""
+    names = [m.name for m in members]
+    if len(set(names)) != len(names):
+        raise ValueError(f"two objects of one library share a name: {names}")
+    for member in members:
+        shutil.copyfile(member.artifact.path, folder / member.name)
+    return names
+
+
+def facts(path: Path) -> Facts:
+    """Reads a shared library. Raises ELFError, OSError for what is none."""
+    soname = ""
+    needed: list[str] = []
+    exports: set[str] = set()
+    versions: list[tuple[int, ...]] = [()]
+    tag: Any  # its attributes are those of its kind
+    with path.open("rb") as stream:
+        elf = ELFFile(stream)
+        for section in elf.iter_sections():
+            if isinstance(section, DynamicSection):
+                for tag in section.iter_tags():
+                    if tag.entry.d_tag == "DT_SONAME":
+                        soname = tag.soname
+                    elif tag.entry.d_tag == "DT_NEEDED":
+                        needed.append(tag.needed)
+            elif isinstance(section, GNUVerNeedSection):
+                for _, wanted in section.iter_versions():
+                    found = (_VERSION.fullmatch(version.name) for version in wanted)
+                    versions += [tuple(map(int, m[1].split("."))) for m in found if m]
+            elif isinstance(section, SymbolTableSection) and section.name == ".dynsym":
+                exports |= {
+                    s.name
+                    for s in section.iter_symbols()
+                    if s["st_shndx"] != "SHN_UNDEF" and s["st_info"]["bind"] in ("STB_GLOBAL", "STB_WEAK")
+                }
+    return Facts(soname, frozenset(exports), tuple(needed), ".".join(map(str, max(versions))))
