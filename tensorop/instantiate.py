@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tensorop import __version__, render
+from tensorop import __version__, render, render_apart
 from tensorop.model.expression import evaluate
 from tensorop.model.kernel import Draft, Source
 from tensorop.model.operator import Operator
@@ -87,9 +87,14 @@ def candidate(
 
     Raises render.RenderError when the template is wrong at this point.
     """
-    env = render.environment(operator.folder, {"draft": draft.text})
+    texts = {"draft": draft.text}
     names = {"ident": "k0", "prefix": dtype, **context(operator, platform, draft, point, dtype, plugins)}
-    text = render.text(env, "candidate.c.j2", names)
+    if draft.author == "offline":
+        text = render.text(render.environment(operator.folder, texts), "candidate.c.j2", names)
+    else:  # a stranger's text may loop or swallow memory
+        words = vocabulary(platform, dtype, point, plugins)
+        plain = {name: value for name, value in names.items() if name not in words.words}
+        text = render_apart.text(operator.folder, texts, "candidate.c.j2", plain, words)
     return Source((("candidate.c", text),))
 
 

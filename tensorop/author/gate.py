@@ -69,16 +69,25 @@ def check_template(draft: Draft, vocabulary: Vocabulary) -> Outcome | None:
     return next((refused(complaint) for complaint in _template_complaints(tree)), None)
 
 
-def check_source(draft: Draft, vocabulary: Vocabulary, render: Callable[[Draft], str]) -> Outcome | None:
-    """The C a draft becomes at one point. `render` gives the whole source with the draft's text in its place."""
-    digest = hashlib.sha256(draft.text.encode()).hexdigest()
-    begin, end = f"/*{digest} begins*/", f"/*{digest} ends*/"  # a text cannot contain its own digest
-    source = render(replace(draft, text=f"{begin}{draft.text}{end}"))
+def admit(draft: Draft, vocabulary: Vocabulary, render: Callable[[Draft], str]) -> str | Outcome:
+    """The C a draft becomes at one point, once all of it has been read; the refusal where it breaks a rule.
+
+    render: the whole source with the draft's text in its place; what it raises is passed on.
+    """
+    outcome = check_template(draft, vocabulary)
+    if outcome is not None:
+        return outcome
+    digest = hashlib.sha256(draft.text.encode()).hexdigest()  # a text cannot contain its own digest
+    begin, end = f"/*{digest} begins*/", f"/*{digest} ends*/"
+    source = render(replace(draft, text=f"{begin}\n{draft.text}{end}"))
     regions = {part.split(end, 1)[0] for part in source.split(begin)[1:]}
     if not regions:
         return refused("its text does not appear in the source")
     rules = _Rules(vocabulary)
-    return next((refused(complaint) for region in sorted(regions) for complaint in rules.complaints(region)), None)
+    for region in sorted(regions):
+        for complaint in rules.complaints(region):
+            return refused(complaint)
+    return source.replace(f"{begin}\n", "").replace(begin, "").replace(end, "")
 
 
 def refused(message: str) -> Outcome:
