@@ -7,12 +7,12 @@ call are the words of the platform's vocabulary and the macros of the operator's
 from __future__ import annotations
 
 import subprocess
-import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from string import Template
 from typing import Any
 
+import clang_format
 import jinja2
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
@@ -75,7 +75,7 @@ def text(env: jinja2.Environment, template: str, context: Mapping[str, Any]) -> 
 def formatted(source: str) -> str:
     """C text laid out by clang-format, as the product ships it; a kernel is meant to be read."""
     done = subprocess.run(
-        [sys.executable, "-m", "clang_format", f"-style={C_STYLE}", "-assume-filename=kernel.c"],
+        [clang_format.get_executable("clang-format"), f"-style={C_STYLE}", "-assume-filename=kernel.c"],
         input=source, capture_output=True, text=True, check=False, timeout=120,
     )
     if done.returncode != 0:

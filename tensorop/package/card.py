@@ -1,0 +1,63 @@
+"""The provenance card: JSON inside the library, found by the line before it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from tensorop.errors import JobError, UsageError
+
+# Split, so that a program that holds this module holds no card.
+MARKER = "\x7fTENSOROP" + "-CARD-1\n"
+_LINE = 96
+
+
+def text(facts: dict[str, Any]) -> str:
+    """The JSON of a card: sorted keys, ASCII, so that the same facts are the same bytes."""
+    return json.dumps(facts, sort_keys=True, indent=1, ensure_ascii=True, allow_nan=False)
+
+
+def literal(provenance: str) -> str:
+    """A C string literal of marker and JSON, one line of the source each 96 characters."""
+    whole = MARKER + provenance
+    pieces = [whole[i : i + _LINE] for i in range(0, len(whole), _LINE)]
+    return "\n".join(f'"{_escape(piece)}"' for piece in pieces)
+
+
+def _escape(piece: str) -> str:
+    out = []
+    for c in piece:
+        if c == "\n":
+            out.append("\\n")
+        elif c in '"\\?':  # '?' for trigraphs
+            out.append(f"\\{c}")
+        elif " " <= c <= "~":
+            out.append(c)
+        else:
+            out.append(f"\\{ord(c):03o}")
+    return "".join(out)
+
+
+def read_card(library: Path) -> dict[str, Any]:
+    """The card of a .so or .a, whatever its architecture.
+
+    Raises UsageError when the file cannot be read or holds no card, JobError when the card is damaged.
+    """
+    try:
+        data = library.read_bytes()
+    except OSError as error:
+        raise UsageError(f"{library} cannot be read: {error.strerror or error}") from None
+    at = data.find(MARKER.encode("latin-1"))
+    if at < 0:
+        raise UsageError(
+            f"{library} holds no provenance card", hint="libraries made by tensorop hold one: lib/libtensorop_*.so"
+        )
+    begin = at + len(MARKER)
+    try:
+        card = json.loads(data[begin : data.index(b"\0", begin)])
+    except ValueError as error:
+        raise JobError(f"the provenance card of {library} is damaged: {error}", hint="make the library again") from None
+    if not isinstance(card, dict):
+        raise JobError(f"the provenance card of {library} is damaged: no JSON object", hint="make the library again")
+    return card

@@ -1,0 +1,206 @@
+"""Winners to the C files of a library."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from tensorop import __version__, instantiate, render
+from tensorop.model.kernel import Draft
+from tensorop.model.operator import Operator
+from tensorop.model.platform import Platform
+from tensorop.model.point import Point
+from tensorop.model.winner import Leaf, Split, Variant, Winners
+from tensorop.package import card
+from tensorop.specs import products
+
+
+@dataclass(frozen=True)
+class Unit:
+    """One C file to compile. `tuned`: with the platform's ISA, else with the architecture's baseline."""
+
+    name: str
+    text: str
+    tuned: bool = False
+
+
+@dataclass(frozen=True)
+class Library:
+    """What is linked together; `exports` are its public symbols, `over` names the library it needs."""
+
+    name: str
+    description: str
+    units: tuple[Unit, ...]
+    exports: tuple[str, ...]
+    over: str | None = None
+
+
+@dataclass(frozen=True)
+class Sources:
+    """All C of a product. `headers` are public and lie in a folder `tensorop`, `private` beside the units."""
+
+    headers: tuple[tuple[str, str], ...]
+    private: tuple[tuple[str, str], ...]
+    libraries: tuple[Library, ...]
+
+    @property
+    def includes(self) -> tuple[tuple[str, str], ...]:
+        """Every file a unit may include, by the path it includes it with."""
+        return (*((f"tensorop/{name}", text) for name, text in self.headers), *self.private)
+
+
+@dataclass(frozen=True)
+class _Kernel:
+    """A draft at a point without the blocking, and the variants (number, variant) that use it."""
+
+    draft: Draft
+    micro: Point
+    uses: tuple[tuple[int, Variant], ...]
+
+
+def sources(
+    operator: Operator,
+    platform: Platform,
+    winners: Sequence[Winners],
+    provenance: str,
+    *,
+    measured: str = "",
+    plugins: tuple[Path, ...] = (),
+) -> Sources:
+    """The C of a library that holds the winners of each dtype.
+
+    provenance: the card's JSON; measured: one line for the dispatch's comment, on what the tree was grown from.
+    Raises render.RenderError when a template or a draft is wrong.
+    """
+    spec = products.load(operator)
+    work = _Work(operator, platform, spec, plugins)
+    ways = {w.dtype: [_way(operator, w.dtype, i, v) for i, v in enumerate(w.variants)] for w in winners}
+    shared: dict[str, Any] = {
+        "dtypes": [w.dtype for w in winners],
+        "platform_name": platform.name,
+        "arch": platform.arch,
+        "tool_version": __version__,
+        "variants": [way for of_dtype in ways.values() for way in of_dtype],
+        "card_literal": card.literal(provenance),
+        "card_marker_length": len(card.MARKER),
+        **spec.settings,
+    }
+    units = []
+    for w in winners:
+        kernels, drivers = work.kernels(w, ways[w.dtype], shared)
+        units += kernels
+        work.private += drivers
+        names = {**shared, "dtype": w.dtype, "ways": ways[w.dtype], **_dispatch(operator, w, measured)}
+        units += [Unit(f"{Path(n).stem}_{w.dtype}.c", work.product(n, names)) for n in spec.dtype]
+    libraries = []
+    for i, (name, library) in enumerate(spec.libraries.items()):
+        own = [Unit(file, work.product(file, shared)) for file in library.sources]
+        exports = [symbol for kind in ("all", *shared["dtypes"]) for symbol in library.names.get(kind, ())]
+        over = next(iter(spec.libraries)) if i else None
+        libraries.append(Library(name, library.description, tuple(own if i else [*units, *own]), tuple(exports), over))
+    headers = [(name, work.product(name, shared)) for name in spec.headers]
+    private = [*((name, work.product(name, shared)) for name in spec.private), *work.private]
+    return _formatted(headers, private, libraries)
+
+
+class _Work:
+    """Renders the texts of one product."""
+
+    def __init__(
+        self, operator: Operator, platform: Platform, spec: products.ProductSpec, plugins: tuple[Path, ...]
+    ) -> None:
+        self.operator, self.platform, self.spec, self.plugins = operator, platform, spec, plugins
+        self.private: list[tuple[str, str]] = []
+        self._env = render.environment(operator.folder)
+
+    def product(self, name: str, names: dict[str, Any]) -> str:
+        return render.text(self._env, f"{products.FOLDER}/{name}.j2", names)
+
+    def kernels(
+        self, winners: Winners, ways: list[dict[str, Any]], shared: dict[str, Any]
+    ) -> tuple[list[Unit], list[tuple[str, str]]]:
+        """One file a kernel; the driver is a text of its own, one for all kernels whose driver reads the same."""
+        units: list[Unit] = []
+        drivers: dict[str, str] = {}
+        for kernel in self._group(winners):
+            draft, dtype, first = kernel.draft, winners.dtype, kernel.uses[0][1]
+            names = self._names(dtype, first)
+            isa = str(names["primitive_sets"]).split(", ")[0]
+            stem = f"{isa}_{dtype}_{draft.name}_{self.spec.tile.format(**names)}".replace("-", "_")
+            taken = sum(unit.name == f"{stem}.c" or unit.name.startswith(f"{stem}_") for unit in units)
+            ident = stem if not taken else f"{stem}_{taken + 1}"
+            env = render.environment(self.operator.folder, {"draft": draft.text})
+            names |= {"ident": ident, "micro": str(kernel.micro)}
+            driver = render.text(env, f"{self.spec.driver}.j2", names)
+            file = drivers.setdefault(driver, f"driver_{dtype}{f'_{len(drivers) + 1}' if drivers else ''}.h")
+            uses = [{**self._names(dtype, v), **ways[number]} for number, v in kernel.uses]
+            text = render.text(
+                env, f"{products.FOLDER}/{self.spec.kernel}.j2", {**shared, **names, "driver_file": file, "uses": uses}
+            )
+            units.append(Unit(f"{ident}.c", text, tuned=True))
+        return units, [(name, text) for text, name in drivers.items()]
+
+    def _names(self, dtype: str, variant: Variant) -> dict[str, Any]:
+        names = instantiate.context(self.operator, self.platform, variant.draft, variant.point, dtype, self.plugins)
+        return {**names, "prefix": dtype}
+
+    def _group(self, winners: Winners) -> list[_Kernel]:
+        """Variants whose kernels read the same share one: a blocking tunable may or may not change the kernel."""
+        blocking = set(self.operator.blocking.values)
+        groups: dict[str, _Kernel] = {}
+        for number, variant in enumerate(winners.variants):
+            micro = Point.of({name: value for name, value in variant.point.items() if name not in blocking})
+            env = render.environment(self.operator.folder, {"draft": variant.draft.text})
+            names = {**self._names(winners.dtype, variant), "ident": "kernel", "point": str(micro)}
+            text = render.text(env, f"{self.spec.kernel}.j2", names)
+            uses = groups[text].uses if text in groups else ()
+            groups[text] = _Kernel(variant.draft, micro, (*uses, (number, variant)))
+        return list(groups.values())
+
+
+def _way(operator: Operator, dtype: str, number: int, variant: Variant) -> dict[str, Any]:
+    return {
+        "dtype": dtype,
+        "number": number,
+        "label": f"{variant.draft.name} {variant.point}",
+        "symbol": f"tensorop_{operator.name}_{dtype}_way_{number}",
+    }
+
+
+def _dispatch(operator: Operator, winners: Winners, measured: str) -> dict[str, Any]:
+    used: set[str] = set()
+    tree = "\n".join(_branch(winners.tree, used))
+    features = {name: text for name, text in operator.features.items() if name in used and text != name}
+    regret = f"choosing so costs {winners.regret:.1%} over the best variant of each shape, in geometric mean"
+    return {"tree": tree, "features": features, "measured": f"{measured}{'; ' if measured else ''}{regret}."}
+
+
+def _branch(node: Leaf | Split, used: set[str]) -> list[str]:
+    """The tree as nested ifs: what is below the threshold returns, the rest follows."""
+    if isinstance(node, Leaf):
+        return [f"return {node.variant};"]
+    used.add(node.feature)
+    return [
+        f"if ({node.feature} <= {node.threshold}) {{",
+        *_branch(node.low, used),
+        "}",
+        *_branch(node.high, used),
+    ]
+
+
+def _formatted(
+    headers: list[tuple[str, str]], private: list[tuple[str, str]], libraries: list[Library]
+) -> Sources:
+    texts = [text for _, text in (*headers, *private)] + [u.text for lib in libraries for u in lib.units]
+    with ThreadPoolExecutor(2) as pool:
+        laid_out = dict(zip(texts, pool.map(render.formatted, texts), strict=True))
+    return Sources(
+        tuple((name, laid_out[text]) for name, text in headers),
+        tuple((name, laid_out[text]) for name, text in private),
+        tuple(
+            replace(lib, units=tuple(replace(u, text=laid_out[u.text]) for u in lib.units)) for lib in libraries
+        ),
+    )

@@ -1,0 +1,45 @@
+"""The schema of templates/<op>/product/product.yaml: what a library of the operator is made of."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from tensorop.model.operator import Operator
+from tensorop.specs import yamlfile
+
+FOLDER = "product"
+
+
+class _Record(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class LibrarySpec(_Record):
+    """One library; those after the first are linked to the first. names: dtype or `all` -> public symbols."""
+
+    description: str
+    sources: tuple[str, ...] = Field(min_length=1, strict=False)
+    names: dict[str, list[str]]
+
+
+class ProductSpec(_Record):
+    """A whole file. File names are those of the product; the template is NAME.j2 in the same folder."""
+
+    schema_: Literal[1] = Field(alias="schema")
+    headers: tuple[str, ...] = Field(min_length=1, strict=False)
+    private: tuple[str, ...] = Field(strict=False)
+    driver: str
+    kernel: str
+    tile: str
+    dtype: tuple[str, ...] = Field(strict=False)
+    libraries: dict[str, LibrarySpec] = Field(min_length=1)
+    settings: dict[str, int] = Field(default_factory=dict)
+
+
+def load(operator: Operator) -> ProductSpec:
+    """Raises SpecError with file, key and what was expected."""
+    path: Path = operator.folder / FOLDER / "product.yaml"
+    return yamlfile.validate(ProductSpec, yamlfile.read(path), str(path))
