@@ -37,6 +37,7 @@ class RegionCounts:
     lmul           vector instructions by LMUL
     lines          cache lines touched, once for each instruction that touched them
     misses         lines missed on demand: l1, l2 (so fetched from DRAM)
+    tlb_misses     accesses whose page the first TLB lacked: l1, and both: l2
     cycles         modelled cycles by scenario, index 0 the best fit
     stalls         cycles the best fit's issue waited, by cause
     unknown_share  executed vector instructions the decoder does not know, of all vector instructions
@@ -50,6 +51,7 @@ class RegionCounts:
     lines: int
     misses: Mapping[str, int]
     prefetched: Mapping[str, int]
+    tlb_misses: Mapping[str, int]
     software_prefetches: int
     cycles: tuple[float, ...]
     stalls: Mapping[str, float]
@@ -200,6 +202,10 @@ def write_config(
         f"line_shift {memory.l1.line.bit_length() - 1}",
         f"cache 1 {memory.l1.sets} {memory.l1.ways}",
         f"cache 2 {memory.l2.sets} {memory.l2.ways}",
+        *(
+            values.line(f"tlb {level} {tlb.entries // tlb.ways} {tlb.ways}", tlb.miss, f"memory.{name}.miss")
+            for level, name, tlb in ((1, "tlb", memory.tlb), (2, "tlb2", memory.tlb2))
+        ),
         values.line("latency 1", memory.l2_latency, "memory.l2_latency"),
         values.line("latency 2", memory.dram_latency, "memory.dram_latency"),
         values.line("interval 1", memory.l2_interval, "memory.l2_interval"),
@@ -334,6 +340,7 @@ def _region(data: dict[str, object]) -> RegionCounts:
         lines=int(str(data["lines"])),
         misses=_mapping(data["misses"], int),
         prefetched=_mapping(data["prefetched"], int),
+        tlb_misses=_mapping(data["tlb_misses"], int),
         software_prefetches=int(str(data["software_prefetches"])),
         cycles=tuple(float(x) for x in cycles),
         stalls=_mapping(data["stalls"], float),

@@ -167,6 +167,25 @@ class Level(_Record):
         return self
 
 
+class Tlb(_Record):
+    """A TLB for data, 4 KiB pages: entries, ways, and the cycles an access waits when the page is not in it.
+
+    The first level's `miss` is a hit of the second, the second's a walk of the tables.
+    """
+
+    entries: int = Field(gt=0, le=8192)
+    ways: int = Field(gt=0)
+    miss: Constant
+    source: str = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _check(self) -> Tlb:
+        sets = self.entries // self.ways
+        if sets * self.ways != self.entries or sets & (sets - 1):
+            raise ValueError("rule: entries = ways x sets, sets a power of two")
+        return self
+
+
 class Prefetcher(_Record):
     """A hardware prefetcher into one level. `present` is 1 or 0 (assumed: 0 to 1)."""
 
@@ -190,6 +209,8 @@ class Memory(_Record):
     misses: Constant
     store_buffer: Constant
     drain: Constant
+    tlb: Tlb
+    tlb2: Tlb
     l1_prefetch: Prefetcher | None = None
     l2_prefetch: Prefetcher | None = None
 

@@ -172,6 +172,14 @@ static bool read_cache(struct config *config) {
            config->cache[level - 1].ways;
 }
 
+static bool read_tlb(struct config *config) {
+    unsigned level;
+    return next_unsigned(&level) && level >= 1 && level <= 2 &&
+           next_unsigned(&config->tlb[level - 1].sets) &&
+           next_unsigned(&config->tlb[level - 1].ways) && config->tlb[level - 1].sets &&
+           config->tlb[level - 1].ways && next_vec(config, &config->translation[level - 1]);
+}
+
 static bool read_level(struct config *config, vec *table) {
     unsigned level;
     return next_unsigned(&level) && level < LEVELS && next_vec(config, &table[level]);
@@ -219,6 +227,8 @@ static bool read_line(struct config *config, const char *key) {
         return next_unsigned(&config->line_shift);
     if (!strcmp(key, "cache"))
         return read_cache(config);
+    if (!strcmp(key, "tlb"))
+        return read_tlb(config);
     if (!strcmp(key, "latency"))
         return read_level(config, config->latency);
     if (!strcmp(key, "interval"))
@@ -247,7 +257,7 @@ static bool complete(const struct config *config) {
                 }
             }
     if (!config->scenarios || !config->variants || !config->cache[0].sets ||
-        !config->cache[1].sets || !config->misses.n || !config->store_buffer.n || !config->line_shift) {
+        !config->cache[1].sets || !config->tlb[0].sets || !config->tlb[1].sets || !config->misses.n || !config->store_buffer.n || !config->line_shift) {
         fprintf(stderr, "board model: the configuration lacks a key\n");
         return false;
     }

@@ -58,6 +58,8 @@ struct config {
 
     unsigned line_shift;
     struct shape cache[2];
+    struct shape tlb[2];  /* of data, 4 KiB pages; entries = sets x ways */
+    vec translation[2];   /* cycles added when the first misses, and when both do */
     vec latency[LEVELS]; /* load to use, of levels 2 and DRAM (0 is part of the load's latency) */
     vec interval[LEVELS]; /* cycles between lines arriving from there */
     struct ring_size misses; /* lines a core waits for at once */

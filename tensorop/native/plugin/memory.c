@@ -26,8 +26,17 @@ struct hierarchy {
 static const struct config *config;
 static struct hierarchy hierarchies[MAX_VARIANTS];
 
+/* Translation does not depend on prefetchers, so all variants share it. */
+enum { PAGE_SHIFT = 12 };
+static struct cache tlb[2];
+static uint64_t last_page;
+static uint64_t untranslated[2];
+
 void memory_init(const struct config *c) {
     config = c;
+    last_page = NO_LINE;
+    for (int level = 0; level < 2; level++)
+        cache_init(&tlb[level], c->tlb[level].sets, c->tlb[level].ways);
     for (unsigned v = 0; v < c->variants; v++)
         for (int level = 0; level < 2; level++) {
             cache_init(&hierarchies[v].cache[level], c->cache[level].sets, c->cache[level].ways);
@@ -36,6 +45,9 @@ void memory_init(const struct config *c) {
 }
 
 void memory_clear(void) {
+    last_page = NO_LINE;
+    for (int level = 0; level < 2; level++)
+        cache_clear(&tlb[level]);
     for (unsigned v = 0; v < config->variants; v++)
         for (int level = 0; level < 2; level++) {
             cache_clear(&hierarchies[v].cache[level]);
@@ -44,6 +56,7 @@ void memory_clear(void) {
 }
 
 void memory_restart(void) {
+    untranslated[0] = untranslated[1] = 0;
     for (unsigned v = 0; v < config->variants; v++) {
         struct hierarchy *h = &hierarchies[v];
         for (int level = 0; level < 2; level++) {
@@ -151,7 +164,29 @@ static void train(struct hierarchy *h, uint64_t line, vec start, bool scalar) {
     }
 }
 
+/* Cycles the page's translation adds, or NULL when it is at hand. */
+static const vec *translate(uint64_t line) {
+    uint64_t page = line >> (PAGE_SHIFT - config->line_shift);
+    if (page == last_page)
+        return NULL;
+    last_page = page;
+    if (cache_use(&tlb[0], page, false))
+        return NULL;
+    cache_put(&tlb[0], page, false);
+    untranslated[0]++;
+    if (cache_use(&tlb[1], page, false))
+        return &config->translation[0];
+    cache_put(&tlb[1], page, false);
+    untranslated[1]++;
+    return &config->translation[1];
+}
+
 vec memory_access(uint64_t line, vec start, vec hit, bool write, bool scalar, enum served *served) {
+    const vec *translation = translate(line);
+    if (translation) {
+        start = vadd(start, *translation);
+        hit = vadd(hit, *translation);
+    }
     vec ready = hit;
     *served = SERVED_L1;
     for (unsigned v = 0; v < config->variants; v++) {
@@ -194,7 +229,9 @@ void memory_hint(uint64_t line, vec start) {
 
 struct memory_counts memory_counts(void) {
     struct memory_counts counts = hierarchies[0].counts;
-    for (int level = 0; level < 2; level++)
+    for (int level = 0; level < 2; level++) {
+        counts.untranslated[level] = untranslated[level];
         counts.written_back[level] = hierarchies[0].cache[level].written_back;
+    }
     return counts;
 }

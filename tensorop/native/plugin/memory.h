@@ -10,6 +10,7 @@ struct memory_counts {
     uint64_t misses[2]; /* demand misses of level 1 and 2 */
     uint64_t prefetched[2];
     uint64_t written_back[2];
+    uint64_t untranslated[2]; /* accesses whose page the first, and both, TLBs lacked */
     uint64_t hinted;    /* software prefetches that took effect */
 };
 

@@ -33,6 +33,8 @@ void report_region(FILE *out, unsigned index, bool ended, const struct counts *c
             memory->prefetched[0], memory->prefetched[1]);
     fprintf(out, ", \"written_back\": {\"l1\": %" PRIu64 ", \"l2\": %" PRIu64 "}",
             memory->written_back[0], memory->written_back[1]);
+    fprintf(out, ", \"tlb_misses\": {\"l1\": %" PRIu64 ", \"l2\": %" PRIu64 "}",
+            memory->untranslated[0], memory->untranslated[1]);
     fprintf(out, ", \"software_prefetches\": %" PRIu64 ", \"elements\": %" PRIu64 ", \"cycles\": [",
             memory->hinted, counts->elements);
     for (unsigned i = 0; i < scenarios; i++)
