@@ -1,0 +1,290 @@
+"""Checks a primitive set: every word, compiled and executed on the target, against what it is said to mean."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from tensorop.build import cache, compile, tool
+from tensorop.commands import primitive_program
+from tensorop.commands.exact_number import TINY, UNIT, Exact
+from tensorop.commands.primitive_cases import FLOATS, Array, Case, Entry, cases, entries
+from tensorop.errors import SpecError, TensoropError
+from tensorop.model.kernel import Artifact
+from tensorop.model.platform import Platform
+from tensorop.model.primitive import ARGUMENTS, Vocabulary
+from tensorop.model.trial import Outcome
+from tensorop.provision import libc
+from tensorop.runners import process
+from tensorop.runners.native import Native
+from tensorop.runners.qemu import Qemu
+from tensorop.specs import catalog, native, platforms, primitives
+
+_TIMEOUT_S = 120.0
+_PROGRAM = "primitives"
+
+
+@dataclass(frozen=True)
+class Result:
+    """What came of one run (word: None) or of one word that failed in it."""
+
+    ok: bool
+    set: str
+    where: str  # dtype, settings, VLEN
+    message: str
+    word: str | None = None
+
+    def __str__(self) -> str:
+        return f"{'ok  ' if self.ok else 'FAIL'} {self.set} {self.where}: {self.message}"
+
+
+@dataclass(frozen=True)
+class Run:
+    """A vocabulary executed at one VLEN: the cases and what each left behind; `end` says how it stopped early."""
+
+    vocabulary: Vocabulary
+    vlen: int
+    cases: tuple[Case, ...]
+    answers: tuple[Array, ...]
+    end: str | None = None
+
+
+def check(
+    name: str,
+    *,
+    plugins: tuple[Path, ...] = (),
+    platform: str | None = None,
+    dtypes: Sequence[str] | None = None,
+    vlens: Sequence[int] | None = None,
+) -> Iterator[Result]:
+    """Checks a set on a platform, by default the most general one that prefers it, at all VLENs it verifies at.
+
+    Yields a Result a run, and before it one for every word that failed there. Raises UsageError for unknown names,
+    SpecError for a broken file, MissingTool without compiler or emulator.
+    """
+    spec = primitives.load(name, plugins)
+    where = platforms.load(platform, plugins) if platform else home(name, plugins)
+    where = replace(where, primitives=(name,))
+    if where.runner == "native" and (missing := native.missing_flags(where)):
+        yield Result(False, name, where.name, f"not run: this machine lacks {', '.join(missing)}")
+        return
+    for dtype in dtypes or tuple(spec.types):
+        for chosen in combinations(spec.settings):
+            words = primitives.vocabulary(where, dtype, chosen, plugins)
+            at = " ".join([dtype, *(f"{k}={v}" for k, v in chosen.items())])
+            if lacking := [w for w in primitive_program.NEEDED if w not in words.words]:
+                yield Result(False, name, at, f"lacks {', '.join(lacking)}, through which the other words are seen")
+                continue
+            yield from _check_built(name, where, words, at, tuple(vlens or where.verify_vlens))
+
+
+def home(name: str, plugins: tuple[Path, ...] = ()) -> Platform:
+    """The most general platform that prefers a set. Raises SpecError when none does."""
+    known = [n for n in catalog.names("platforms", plugins) if not platforms.is_probed(n, plugins)]
+    users = [p for p in (platforms.load(n, plugins) for n in known) if p.primitives[0] == name]
+    if not users:
+        raise SpecError(f"no platform prefers the primitive set '{name}', so it is unknown what to compile it for")
+    return min(users, key=lambda p: (len(p.lineage), p.name))
+
+
+def combinations(settings: Mapping[str, Sequence[int]]) -> list[dict[str, int]]:
+    """Every choice of a set's settings."""
+    return [dict(zip(settings, values, strict=True)) for values in itertools.product(*settings.values())]
+
+
+def _check_built(name: str, platform: Platform, words: Vocabulary, at: str, vlens: Sequence[int]) -> Iterator[Result]:
+    table, program = build(platform, words, min(vlens))
+    if isinstance(program, Outcome):
+        yield Result(False, name, at, f"{program.message}\n{program.log}".rstrip())
+        return
+    for vlen in vlens:
+        place = f"{at} VLEN {vlen}" if len(vlens) > 1 else at
+        run = execute(platform, words, table, program, vlen)
+        failed = list(complaints(run))
+        for word, message in failed:
+            yield Result(False, name, place, message, word)
+        bad = len({word for word, _ in failed})
+        yield Result(not failed, name, place, f"{len(words.words) - bad} of {len(words.words)} words in {len(run.answers)} cases")
+
+
+def build(platform: Platform, words: Vocabulary, vlen: int) -> tuple[tuple[Entry, ...], Artifact | Outcome]:
+    """The checking program, static; `vlen` is the smallest it will run at."""
+    table = entries(words, _lanes(platform, words, vlen))
+    made = compile.compile_source(primitive_program.source(words, table), compile.candidate_flags(platform))
+    if isinstance(made, Outcome):
+        return table, made
+    link = libc.static_link(platform.arch)
+
+    def fill(folder: Path) -> cache.Made | Outcome:
+        done = tool.run(link.argv((str(made.path),), _PROGRAM), folder, timeout_s=_TIMEOUT_S, doing="linking")
+        if isinstance(done, cache.Made):
+            (folder / _PROGRAM).chmod(0o755)
+        return done
+
+    return table, cache.entry("programs", cache.key_of("primitives", made.key, link.origin), _PROGRAM, fill)
+
+
+def execute(platform: Platform, words: Vocabulary, table: Sequence[Entry], program: Artifact, vlen: int) -> Run:
+    """Runs all cases at one VLEN (bits)."""
+    lanes = _lanes(platform, words, vlen)
+    todo = tuple(cases(table, words.dtype, lanes))
+    runner = Qemu(platform.arch, platform.qemu_cpu) if platform.runner == "qemu" else Native()
+    sizes = [case.result_size() for case in todo]
+    width = np.dtype(FLOATS[words.dtype]).itemsize
+    ended = process.run(
+        runner.command([runner.place(program.path)], vlen=vlen),
+        timeout_s=_TIMEOUT_S,
+        stdin=(case.packed() for case in todo),
+        environment=runner.environment({}),
+        stdout_cap=8 + sum(sizes) * width,
+    )
+    answers: list[Array] = []
+    at = 8
+    for size in sizes:
+        if at + size * width > len(ended.stdout):
+            break
+        answers.append(np.frombuffer(ended.stdout, FLOATS[words.dtype], size, at))
+        at += size * width
+    end = None
+    if len(ended.stdout) >= 8 and (said := int.from_bytes(ended.stdout[:8], "little")) != lanes:
+        return Run(words, vlen, todo, (), f"a vector has {said} elements, {lanes} were expected")
+    if ended.timed_out:
+        end = f"did not end within {_TIMEOUT_S:g} s"
+    elif ended.status < 0 or ended.status > 128:
+        end = f"stopped by signal {-ended.status if ended.status < 0 else ended.status - 128}"
+    elif ended.status or len(answers) < len(todo):
+        end = f"ended with status {ended.status} {ended.stderr.strip()[:200]}".rstrip()
+    return Run(words, vlen, todo, tuple(answers), end)
+
+
+def complaints(run: Run, meanings: Mapping[str, str] | None = None) -> Iterator[tuple[str, str]]:
+    """(word, what is wrong), the first case of each word that does not do what it means.
+
+    meanings: other ones for some words, to see that a wrong one is noticed.
+    """
+    if run.end is not None and not run.answers:
+        yield "lanes" if "elements" in run.end else run.cases[0].entry.word.name, run.end
+        return
+    settled: set[str] = set()
+    for case, answer in zip(run.cases, run.answers, strict=False):
+        word = case.entry.word
+        if word.name in settled or (meanings is not None and word.name not in meanings):
+            continue
+        meaning = (meanings or {}).get(word.name, word.meaning)
+        wrong = difference(case, answer, meaning, run.vocabulary.dtype)
+        if wrong:
+            settled.add(word.name)
+            yield word.name, f"{word.name} does not mean {meaning}: {wrong} ({_shown(case)})"
+    if run.end is not None and meanings is None:
+        case = run.cases[len(run.answers)]
+        yield case.entry.word.name, f"{case.entry.word.name} {run.end} ({_shown(case)})"
+
+
+def difference(case: Case, answer: Array, meaning: str, dtype: str) -> str | None:
+    """What distinguishes an answer from the meaning, or None. Raises SpecError for a meaning that cannot be evaluated."""
+    word = case.entry.word
+    wanted = _evaluate(meaning, case, absolute=False)
+    if word.returns == "none" or wanted is None:
+        untouched = next(iter(case.arrays.values()))[0].tobytes() == answer.tobytes() if case.arrays else True
+        return None if word.returns == "none" and wanted is None and untouched else "it changes something, or should"
+    if word.returns == "pred":
+        active = (answer == 1).astype(int)
+        count = int(active.sum())
+        if (active[:count] != 1).any():
+            return f"lanes {np.flatnonzero(active).tolist()} are active"
+        return None if count == wanted else f"{count} lanes are active, not {wanted}"
+    expected = np.atleast_1d(np.asarray(wanted, dtype=object))
+    bounds: Array | None = None
+    if not word.exact:
+        bounds = np.atleast_1d(np.asarray(_evaluate(meaning, case, absolute=True), dtype=object))
+    if word.returns == "memory":
+        return _memory(case, answer, expected, dtype)
+    if word.returns == "elem" and expected.size != 1:
+        return f"an element is expected, the meaning has {expected.size}"
+    if expected.size > answer.size:
+        return f"{expected.size} lanes are meant, a vector has {answer.size}"
+    operations = case.numbers["lanes"] + 2
+    for i, want in enumerate(expected):
+        allowed = 0.0
+        if bounds is not None:
+            scale = Exact.of(bounds[i]).rounded(dtype)
+            if math.isinf(scale):
+                continue  # an intermediate result may overflow
+            allowed = operations * (UNIT[dtype] * scale + TINY[dtype]) if math.isfinite(scale) else 0.0
+        if not _same(float(answer[i]), Exact.of(want).rounded(dtype), allowed):
+            return f"lane {i}: {float(answer[i])!r}, not {Exact.of(want).rounded(dtype)!r}"
+    return None
+
+
+def _memory(case: Case, answer: Array, expected: np.ndarray[tuple[int, ...], np.dtype[np.object_]], dtype: str) -> str | None:
+    """Compares the first array as it stands afterwards, what lies around the word's share included."""
+    name, (before, start) = next(iter(case.arrays.items()))
+    after = [float(x) for x in before]
+    row = case.numbers["ldd"] if ARGUMENTS[name] == "matrix" else 0
+    for index, want in np.ndenumerate(expected):
+        at = start + (index[0] * row + index[1] if len(index) == 2 else index[0])
+        if at >= len(after):
+            return f"element {index} is meant to be written, beyond the array"
+        after[at] = Exact.of(want).rounded(dtype)
+    for i, want in enumerate(after):
+        if not _same(float(answer[i]), want, 0.0):
+            return f"element {i - start} of {name}: {float(answer[i])!r}, not {want!r}"
+    return None
+
+
+def _same(got: float, want: float, allowed: float) -> bool:
+    if math.isnan(want) or math.isnan(got):
+        return math.isnan(want) and math.isnan(got)
+    if got == want:
+        return allowed > 0 or math.copysign(1, got) == math.copysign(1, want)
+    return abs(got - want) <= allowed if math.isfinite(got) and math.isfinite(want) else False
+
+
+def _evaluate(meaning: str, case: Case, *, absolute: bool) -> object:
+    names: dict[str, object] = {"np": np, "__builtins__": {}, **case.numbers}
+    written = next(iter(case.arrays), None) if case.entry.word.returns == "memory" else None
+    for argument, (elements, start) in case.arrays.items():
+        if argument == written:
+            continue
+        names[argument] = _argument(argument, elements[start:], case.numbers, absolute)
+    try:
+        with np.errstate(all="ignore"):
+            value: object = eval(meaning, names)
+    except Exception as error:
+        raise SpecError(f"primitive '{case.entry.word.name}': its meaning {meaning!r} cannot be evaluated: {error}") from None
+    return value
+
+
+def _argument(name: str, elements: Array, numbers: Mapping[str, int], absolute: bool) -> object:
+    exact = np.empty(elements.size, dtype=object)
+    exact[:] = [abs(Exact.of(x)) if absolute else Exact.of(x) for x in elements]
+    if ARGUMENTS[name] == "element":
+        return exact[0]
+    if ARGUMENTS[name] != "matrix":
+        return exact
+    lead, rows, cols = numbers["lds"], numbers["rows"], numbers["cols"]
+    block = np.empty((rows, cols), dtype=object)
+    for i in range(rows if cols else 0):
+        block[i, :] = exact[i * lead : i * lead + cols]
+    return block
+
+
+def _shown(case: Case) -> str:
+    """The call in words: numbers, and the first elements of each array."""
+    named = [f"{a}={case.numbers[a]}" for a in case.entry.word.args if a in case.numbers]
+    named += [
+        f"{a}=[{', '.join(repr(float(x)) for x in elements[start : start + 4])}{', ...' if elements.size - start > 4 else ''}]"
+        for a, (elements, start) in case.arrays.items()
+    ]
+    rules = f"; requires {', '.join(case.entry.word.preconditions)}" if case.entry.word.preconditions else ""
+    return ", ".join(named) + rules
+
+
+def _lanes(platform: Platform, words: Vocabulary, vlen: int) -> int:
+    """Kernels for a fixed VLEN use no more of a longer one."""
+    return primitives.lanes_at(platform, words.dtype, words.settings, platform.fixed_vlen or vlen)

@@ -1,0 +1,97 @@
+"""Numbers without rounding: what a primitive's meaning is evaluated in, so that it is rounded once, at the end.
+
+Every finite binary floating-point number is mantissa * 2 ** exponent with integers; sums and products of such are
+again. Zeros carry their sign, infinities and NaN behave as in IEEE 754.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+_PRECISION = {"f32": (24, -149, 128), "f64": (53, -1074, 1024)}  # bits, smallest exponent, exponent of overflow
+UNIT = {"f32": 2.0**-24, "f64": 2.0**-53}
+TINY = {"f32": 2.0**-149, "f64": 2.0**-1074}
+
+
+@dataclass(frozen=True, slots=True)
+class Exact:
+    """negative matters for zeros alone; special is an infinity or NaN and then all there is."""
+
+    mantissa: int = 0
+    exponent: int = 0
+    negative: bool = False
+    special: float | None = None
+
+    @staticmethod
+    def of(value: object) -> Exact:
+        """From a float, an integer, or itself."""
+        if isinstance(value, Exact):
+            return value
+        number = float(value)  # type: ignore[arg-type]
+        if not math.isfinite(number):
+            return Exact(special=number)
+        fraction, exponent = math.frexp(number)
+        return Exact(int(math.ldexp(fraction, 53)), exponent - 53, math.copysign(1.0, number) < 0)
+
+    def _stand_in(self) -> float:
+        """A float with the same sign, zeroness and specialness."""
+        if self.special is not None:
+            return self.special
+        if self.mantissa == 0:
+            return -0.0 if self.negative else 0.0
+        return 1.0 if self.mantissa > 0 else -1.0
+
+    def __add__(self, other: object) -> Exact:
+        that = Exact.of(other)
+        if self.special is not None or that.special is not None:
+            return Exact(special=self._stand_in() + that._stand_in())
+        low = min(self.exponent, that.exponent)
+        total = (self.mantissa << (self.exponent - low)) + (that.mantissa << (that.exponent - low))
+        both_zero = self.mantissa == 0 == that.mantissa
+        return Exact(total, low, self.negative and that.negative if both_zero else total < 0)
+
+    def __mul__(self, other: object) -> Exact:
+        that = Exact.of(other)
+        if self.special is not None or that.special is not None:
+            return Exact(special=self._stand_in() * that._stand_in())
+        return Exact(self.mantissa * that.mantissa, self.exponent + that.exponent, self.negative != that.negative)
+
+    def __neg__(self) -> Exact:
+        if self.special is not None:
+            return Exact(special=-self.special)
+        return Exact(-self.mantissa, self.exponent, not self.negative)
+
+    def __sub__(self, other: object) -> Exact:
+        return self + -Exact.of(other)
+
+    def __rsub__(self, other: object) -> Exact:
+        return Exact.of(other) + -self
+
+    __radd__ = __add__
+    __rmul__ = __mul__
+
+    def __abs__(self) -> Exact:
+        if self.special is not None:
+            return Exact(special=abs(self.special))
+        return Exact(abs(self.mantissa), self.exponent)
+
+    def rounded(self, dtype: str) -> float:
+        """To the nearest of a dtype, ties to even, as a Python float; beyond the largest, an infinity."""
+        if self.special is not None:
+            return self.special
+        if self.mantissa == 0:
+            return -0.0 if self.negative else 0.0
+        precision, smallest, overflow = _PRECISION[dtype]
+        size = abs(self.mantissa)
+        unit = max(self.exponent + size.bit_length() - precision, smallest)
+        if unit > self.exponent:
+            shift = unit - self.exponent
+            half, rest = 1 << (shift - 1), size & ((1 << shift) - 1)
+            size >>= shift
+            size += rest > half or (rest == half and size & 1)
+        else:
+            size <<= self.exponent - unit
+        if unit + size.bit_length() > overflow:
+            return -math.inf if self.mantissa < 0 else math.inf
+        return math.copysign(math.ldexp(size, unit), -1 if self.mantissa < 0 else 1)

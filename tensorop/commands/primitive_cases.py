@@ -1,0 +1,152 @@
+"""What the words of a set are tried on: every legal number of lanes, ordinary and special values, guarded arrays."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tensorop.model.expression import evaluate
+from tensorop.model.primitive import ARGUMENTS, Vocabulary, Word
+
+FLOATS: Mapping[str, type[np.floating]] = {"f32": np.float32, "f64": np.float64}
+ARRAYS = ("vector", "element", "pointer", "matrix")
+_BEFORE, _AFTER = 3, 5  # elements of poison around what a word may write
+_LEAST = 48  # cases of a word
+
+Array = NDArray[np.floating]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A word as it is compiled: once, or once for each value of a constant argument."""
+
+    number: int
+    word: Word
+    constant: int | None = None
+
+
+@dataclass(frozen=True)
+class Case:
+    """One call. arrays: argument -> (elements, where its pointer points), in the order of the word's arguments."""
+
+    entry: Entry
+    numbers: Mapping[str, int]  # vl, rows, cols, ldd, lds, lane, lanes
+    arrays: Mapping[str, tuple[Array, int]]
+
+    def packed(self) -> bytes:
+        """As the program reads it."""
+        n = self.numbers
+        parts = [struct.pack("<6q", self.entry.number, n["vl"], n["rows"], n["cols"], n["ldd"], n["lds"])]
+        for elements, start in self.arrays.values():
+            parts += [struct.pack("<2q", elements.size, start), elements.tobytes()]
+        return b"".join(parts)
+
+    def result_size(self) -> int:
+        """How many elements the program answers with."""
+        if self.entry.word.returns in ("memory", "none"):
+            return next(iter(self.arrays.values()))[0].size
+        return self.numbers["lanes"]
+
+
+def entries(vocabulary: Vocabulary, fewest_lanes: int) -> tuple[Entry, ...]:
+    """The words of a vocabulary; constants take all legal values below the fewest lanes a run may have."""
+    out: list[Entry] = []
+    for word in vocabulary.words.values():
+        if any(ARGUMENTS[a] == "constant" for a in word.args):
+            out += [Entry(len(out) + i, word, value) for i, value in enumerate(range(fewest_lanes))]
+        else:
+            out.append(Entry(len(out), word))
+    return tuple(out)
+
+
+def cases(all_entries: Iterable[Entry], dtype: str, lanes: int, seed: int = 0) -> Iterator[Case]:
+    """Calls that keep to the words' preconditions, the same for the same seed."""
+    for entry in all_entries:
+        rng = np.random.default_rng([seed, entry.number, lanes])
+        choices = [c for c in _choices(entry, lanes, rng) if legal(entry.word, c)]
+        for repeat in range(-(-_LEAST // max(len(choices), 1))):
+            for i, numbers in enumerate(choices):
+                yield Case(entry, numbers, _arrays(entry.word, dtype, numbers, rng, repeat + i))
+
+
+def legal(word: Word, numbers: Mapping[str, int]) -> bool:
+    """Whether a word's preconditions admit these numbers."""
+    return all(evaluate(condition, numbers) for condition in word.preconditions)
+
+
+def _choices(entry: Entry, lanes: int, rng: np.random.Generator) -> Iterator[dict[str, int]]:
+    kinds = {ARGUMENTS[a] for a in entry.word.args}
+    base = {"lanes": lanes, "vl": lanes, "count": lanes, "rows": lanes, "cols": lanes, "lane": entry.constant or 0}
+    if "matrix" in kinds:
+        for rows, cols in _shapes(entry.word, lanes, rng):
+            ldd, lds = max(rows, 1) + int(rng.integers(4)), max(cols, 1) + int(rng.integers(4))
+            yield base | {"rows": rows, "cols": cols, "ldd": ldd, "lds": lds}
+    elif kinds & {"predicate", "count"}:
+        for vl in range(lanes + 1):
+            yield base | {"vl": vl, "count": vl, "ldd": 0, "lds": 0}
+    else:
+        yield base | {"ldd": 0, "lds": 0}
+
+
+def _shapes(word: Word, lanes: int, rng: np.random.Generator) -> list[tuple[int, int]]:
+    """Blocks to transpose: all of them while they are few, else each height and each width once, and the corners."""
+    if "rows" not in word.args:
+        return [(lanes, lanes)] * 4
+    if lanes <= 8:
+        return [(r, c) for r in range(lanes + 1) for c in range(lanes + 1)]
+    some = rng.permutation(lanes + 1)
+    corners = [(0, 0), (0, lanes), (lanes, 0), (1, lanes), (lanes, 1), (lanes, lanes)]
+    step = max(1, lanes // 32)
+    return corners + [(r, int(some[r])) for r in range(0, lanes + 1, step)]
+
+
+def _arrays(
+    word: Word, dtype: str, numbers: Mapping[str, int], rng: np.random.Generator, flavour: int
+) -> dict[str, tuple[Array, int]]:
+    lanes, vl, rows, cols = (numbers[k] for k in ("lanes", "vl", "rows", "cols"))
+    out: dict[str, tuple[Array, int]] = {}
+    first = next((a for a in word.args if ARGUMENTS[a] in ARRAYS), None)
+    for argument in word.args:
+        kind = ARGUMENTS[argument]
+        if kind not in ARRAYS:
+            continue
+        if argument == first and word.returns == "memory":
+            extent = (cols - 1) * numbers["ldd"] + rows if kind == "matrix" else vl
+            extent = max(extent, 0) if rows and cols else 0
+            # every other time the last element it may touch is the last before the guard page
+            total = _BEFORE + extent + (_AFTER + lanes if flavour % 2 else 0)
+            out[argument] = (_poison(dtype, total), _BEFORE)
+        elif word.returns == "none":
+            out[argument] = (values(dtype, 4, rng, flavour), 4)  # at the guard page: it must do no harm
+        elif kind == "matrix":
+            extent = (rows - 1) * numbers["lds"] + cols if rows and cols else 0
+            out[argument] = (values(dtype, extent, rng, flavour), 0)
+        else:
+            count = {"vector": lanes, "element": 1, "pointer": vl}[kind]
+            out[argument] = (values(dtype, count, rng, flavour), 0)
+    return out
+
+
+def _poison(dtype: str, count: int) -> Array:
+    """Distinct numbers no computation here leaves."""
+    return (np.arange(count) + 0.5 + 2.0**20).astype(FLOATS[dtype])
+
+
+def values(dtype: str, count: int, rng: np.random.Generator, flavour: int) -> Array:
+    """Numbers of one flavour: ordinary; sprinkled with special ones; tiny, down to denormals; near overflow."""
+    info = np.finfo(FLOATS[dtype])
+    plain = rng.standard_normal(count)
+    match flavour % 5:
+        case 1 | 3:
+            special = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, info.smallest_subnormal, -info.smallest_subnormal,
+                                info.tiny, -info.tiny, info.max, -info.max, 1.0, -1.0, 3.0])  # fmt: skip
+            plain = np.where(rng.random(count) < 0.4, rng.choice(special, count), plain)
+        case 2:
+            plain = plain * np.exp2(rng.integers(info.minexp - info.nmant, info.minexp // 2, count).astype(float))
+        case 4:
+            plain = plain * np.exp2(rng.integers(info.maxexp // 2, info.maxexp - 2, count).astype(float))
+    return plain.astype(FLOATS[dtype])

@@ -1,0 +1,83 @@
+"""The C of a set's check: every word as a function over arrays, in a table the checking program walks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from tensorop import paths, render
+from tensorop.commands.primitive_cases import ARRAYS, Entry
+from tensorop.model.kernel import Source
+from tensorop.model.primitive import ARGUMENTS, Vocabulary
+
+MAIN = "primitive_check.c"
+NEEDED = ("full", "tail", "splat", "load", "store", "store_tail")  # with these the others are observed
+
+
+def source(vocabulary: Vocabulary, entries: Iterable[Entry]) -> Source:
+    """The checking program for a vocabulary; raises RenderError for a word called with the wrong arguments."""
+    words = render.words(vocabulary)
+    table = list(entries)
+    parts = [f"#include <{header}>" for header in vocabulary.headers]
+    parts += [
+        f"typedef {vocabulary.element} element;",
+        f"typedef {vocabulary.vector} vector;",
+        f"typedef {vocabulary.predicate} predicate;",
+        vocabulary.support,
+        f"static size_t check_lanes(void)\n{{\n    return {vocabulary.lanes};\n}}",
+        *(_function(entry, words) for entry in table),
+        "static const struct check_entry check_entries[] = {",
+        *(f"    {{ {_name(e)}, {_arrays(e)}, {int(e.word.returns in ('memory', 'none'))} }}," for e in table),
+        "};",
+    ]
+    main = (paths.native_dir() / MAIN).read_text(encoding="utf-8")
+    return Source(((MAIN, main), ("words.h", "\n".join(parts) + "\n")))
+
+
+def _name(entry: Entry) -> str:
+    return f"check_{entry.word.name}" + ("" if entry.constant is None else f"_{entry.constant}")
+
+
+def _arrays(entry: Entry) -> int:
+    return sum(ARGUMENTS[a] in ARRAYS for a in entry.word.args)
+
+
+def _function(entry: Entry, words: dict[str, Callable[..., str]]) -> str:
+    lines = [f"static void {_name(entry)}(const struct check_case *c)", "{", "const size_t lanes = check_lanes();"]
+    lines += [f"const predicate full = {words['full']()};", f"const predicate vl = {words['tail']('c->vl')};"]
+    said: list[str] = []
+    index = 0
+    for argument in entry.word.args:
+        kind = ARGUMENTS[argument]
+        if kind in ARRAYS:
+            at = f"((element *)c->array[{index}])"
+            index += 1
+            if kind == "vector":
+                lines.append(f"const vector {argument} = {words['load'](at, 'full')};")
+            elif kind == "element":
+                lines.append(f"const element {argument} = *{at};")
+            else:
+                lines.append(f"element *const {argument} = {at};")
+            said.append(argument)
+        elif kind == "constant":
+            said.append(str(entry.constant))
+        elif kind == "predicate":
+            said.append("vl")
+        elif kind == "leading dimension" or argument in ("rows", "cols"):
+            said.append(f"(size_t)c->{argument}")
+        else:
+            said.append("c->vl")  # count
+    text = words[entry.word.name](*said)
+    out = "((element *)c->out)"
+    match entry.word.returns:
+        case "vec":
+            lines += [f"const vector result = {text};", f"{words['store'](out, 'result', 'full')};"]
+        case "elem":
+            lines.append(f"*{out} = {text};")
+        case "pred":
+            one = words["splat"]("1", "full")
+            lines += [f"const predicate result = {text};", f"{words['store_tail'](out, one, 'result')};"]
+        case _:
+            lines.append(f"{text};")
+    lines.append("(void)lanes, (void)full, (void)vl;")
+    body = [lines[0], lines[1], *(f"    {line}" for line in lines[2:]), "}"]
+    return "\n".join(body)

@@ -1,0 +1,81 @@
+/* Runs the words of a primitive set on cases read from stdin and writes what they left behind to stdout.
+ *
+ * In:  per case six int64 (entry, vl, rows, cols, ldd, lds), then for each array of the entry two int64 (elements,
+ *      where the pointer points) and its elements.
+ * Out: the lanes of a vector as one int64, then per case either the entry's result (as many elements as a vector has)
+ *      or, of an entry that writes memory, its first array as it stands afterwards.
+ *
+ * Every array ends at a page that cannot be touched. words.h is generated: the set's types, its words as functions
+ * and the table of entries. */
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+enum { MAX_ARRAYS = 4, CAPACITY = 1 << 20, GUARD = 1 << 16 };
+
+struct check_case {
+    int64_t entry, vl, rows, cols, ldd, lds;
+    void *array[MAX_ARRAYS]; /* where the pointer points */
+    void *out;               /* one vector, zero before the call */
+};
+
+struct check_entry {
+    void (*run)(const struct check_case *c);
+    int arrays;
+    int writes_memory;
+};
+
+#include "words.h"
+
+static char *guarded(void)
+{
+    char *base = mmap(NULL, CAPACITY + GUARD, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (base == MAP_FAILED || mprotect(base + CAPACITY, GUARD, PROT_NONE) != 0) {
+        fputs("no memory for guarded arrays\n", stderr);
+        exit(3);
+    }
+    return base + CAPACITY;
+}
+
+static int take(void *to, size_t bytes)
+{
+    return fread(to, 1, bytes, stdin) == bytes;
+}
+
+int main(void)
+{
+    struct check_case c = {0};
+    const int64_t lanes = (int64_t)check_lanes();
+    const size_t vector = (size_t)lanes * sizeof(element);
+    char *end[MAX_ARRAYS], *out = guarded();
+    for (int i = 0; i < MAX_ARRAYS; ++i)
+        end[i] = guarded();
+    c.out = out - vector;
+    fwrite(&lanes, sizeof lanes, 1, stdout);
+    while (take(&c.entry, 6 * sizeof(int64_t))) {
+        const struct check_entry *entry = &check_entries[c.entry];
+        size_t first = 0;
+        for (int i = 0; i < entry->arrays; ++i) {
+            int64_t shape[2];
+            if (!take(shape, sizeof shape) || shape[0] < 0 || (size_t)shape[0] * sizeof(element) > CAPACITY)
+                return 4;
+            const size_t bytes = (size_t)shape[0] * sizeof(element);
+            if (!take(end[i] - bytes, bytes))
+                return 4;
+            c.array[i] = end[i] - bytes + shape[1] * (int64_t)sizeof(element);
+            if (i == 0)
+                first = bytes;
+        }
+        memset(c.out, 0, vector);
+        fflush(stdout); /* what a crash leaves behind tells which case it was */
+        entry->run(&c);
+        if (entry->writes_memory)
+            fwrite(end[0] - first, 1, first, stdout);
+        else
+            fwrite(c.out, 1, vector, stdout);
+    }
+    return fflush(stdout) == 0 ? 0 : 5;
+}
