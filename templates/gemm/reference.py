@@ -301,7 +301,7 @@ CONTROL_TILE = {"mr": 8, "nr": 4, "ku": 4}
 
 
 def quick_grid(dtype: str, tile: Mapping[str, int], rng: np.random.Generator) -> tuple[Case, ...]:
-    """About 40 small calls for every candidate: sizes around the tile and all else in pairs, squares, empty sizes.
+    """About 45 small calls for every candidate: sizes around the tile and all else in pairs, squares, empty sizes.
 
     tile: mr, nr and, where the k loop is unrolled, ku; all in elements at the VLEN in question.
     """
@@ -325,6 +325,7 @@ def quick_grid(dtype: str, tile: Mapping[str, int], rng: np.random.Generator) ->
     return (
         *covered,
         *again,
+        *(_anywhere(dtype, 3 * mr, 3 * nr, 40, rng) for _ in range(3)),
         *_squares(dtype, nr + 1, ("col" if rng.integers(2) else "row",), rng),
         *_empty(dtype, nothing, rng),
     )
@@ -336,9 +337,9 @@ def full_grid(
     """Everything, for the winner.
 
     All transposes x layouts x alpha x beta at three random sizes each; all pairs of sizes from 1 to past the third tile
-    (primes included); one past mc, kc and nc, alone and by twos with the third dimension small, in both layouts and for
-    each variant of the dispatch table; squares (which hide a transpose from every other check); empty sizes.
-    tile: as in quick_grid; blocking: mc, kc, nc and variants (how many can be forced).
+    (primes included); one past mc, kc and nc, alone and by twos with the third dimension small, in both layouts, and
+    again for each variant of the dispatch table; squares (which hide a transpose from every other check); random and
+    empty sizes. tile: as in quick_grid; blocking: mc, kc, nc and variants (how many can be forced).
     """
     mr, nr, ku = _tile(tile)
     ms = _distinct(1, 2, 3, mr - 1, mr, mr + 1, mr + 2, mr + 3, 2 * mr - 1, 2 * mr + 1, 3 * mr + 2, 13, 31)
@@ -364,11 +365,11 @@ def full_grid(
     pairs = {"m": ms, "n": ns, "k": ks, **layouts, "alpha": COEFFICIENTS[1:], "beta": COEFFICIENTS, "variant": variants}
     cases += [_case(dtype, point) for point in cover(pairs, rng)]
     for variant in variants:
-        for m, n, k in _beyond_blocks(tile, blocking):
-            for layout in ("col", "row"):
-                values = {name: pick(options) for name, options in layouts.items()}
-                values |= {"layout": layout, "alpha": pick(COEFFICIENTS[1:]), "beta": pick(COEFFICIENTS)}
-                cases.append(_case(dtype, {**values, "m": m, "n": n, "k": k, "variant": variant}))
+        for m, n, k, layout in _beyond_blocks(tile, blocking, thorough=variant == -1):
+            values = {name: pick(options) for name, options in layouts.items()}
+            values |= {"layout": layout, "alpha": pick(COEFFICIENTS[1:]), "beta": pick(COEFFICIENTS)}
+            cases.append(_case(dtype, {**values, "m": m, "n": n, "k": k, "variant": variant}))
+    cases += [_anywhere(dtype, 3 * mr, 3 * nr, 64, rng) for _ in range(40)]
     cases += _squares(dtype, nr + 1, ("col", "row"), rng) + _squares(dtype, mr + 1, ("col", "row"), rng)
     empty: list[dict[str, Value]] = [
         {"m": m, "n": n, "k": k, "alpha": alpha, "beta": beta}
@@ -416,8 +417,14 @@ def _layouts() -> dict[str, tuple[Value, ...]]:
     }
 
 
-def _beyond_blocks(tile: Mapping[str, int], blocking: Mapping[str, int]) -> list[tuple[int, int, int]]:
-    """Shapes that reach a second panel of each loop, of each two, in either orientation; none above 12 Mflop."""
+def _beyond_blocks(
+    tile: Mapping[str, int], blocking: Mapping[str, int], *, thorough: bool
+) -> list[tuple[int, int, int, str]]:
+    """m, n, k, layout that reach a second panel of each loop, and of each two; none above 12 Mflop.
+
+    thorough: both layouts and both orientations of each. Otherwise each once, taking turns between column-major and
+    its transpose in row-major, which is the same product to a library that computes in column-major.
+    """
     mr, nr, _ = _tile(tile)
     mc, kc, nc = blocking["mc"], blocking["kc"], blocking["nc"]
     shapes = [
@@ -431,8 +438,19 @@ def _beyond_blocks(tile: Mapping[str, int], blocking: Mapping[str, int]) -> list
         (2, nc + 1, kc + 1),
         (mc + mr + 1, nc + nr + 1, 2),
     ]
-    both = dict.fromkeys(shape for m, n, k in shapes for shape in ((m, n, k), (n, m, k)))
-    return [(m, n, k) for m, n, k in both if 2 * m * n * k <= 12_000_000 and k > 0]
+    shapes = [(m, n, k) for m, n, k in shapes if 2 * m * n * k <= 12_000_000 and k > 0]
+    if thorough:
+        both = dict.fromkeys(shape for m, n, k in shapes for shape in ((m, n, k), (n, m, k)))
+        return [(*shape, layout) for shape in both for layout in ("col", "row")]
+    return [(n, m, k, "row") if i % 2 else (m, n, k, "col") for i, (m, n, k) in enumerate(shapes)]
+
+
+def _anywhere(dtype: str, m: int, n: int, k: int, rng: np.random.Generator) -> Case:
+    """A random problem up to these sizes: what nobody can have prepared for."""
+    values: dict[str, Value] = {name: options[int(rng.integers(len(options)))] for name, options in _layouts().items()}
+    values |= {"m": int(rng.integers(1, m + 1)), "n": int(rng.integers(1, n + 1)), "k": int(rng.integers(1, k + 1))}
+    values |= {name: COEFFICIENTS[1 + int(rng.integers(3))] for name in ("alpha", "beta")}
+    return _case(dtype, values)
 
 
 def _squares(dtype: str, size: int, layouts: Sequence[str], rng: np.random.Generator) -> list[Case]:
