@@ -1,0 +1,246 @@
+"""The transport against a real HTTP server that behaves as endpoints do on bad days."""
+
+import json
+import re
+import socket
+import time
+from pathlib import Path
+
+import pytest
+from pytest_httpserver import HTTPServer
+from werkzeug import Response
+
+from tensorop.author.llm.limits import Limited, Limits
+from tensorop.author.llm.messages import Failure, Message, Reply, Request
+from tensorop.author.llm.transcript import Recorded
+from tensorop.author.llm.transport import Endpoint, Http, endpoint
+from tensorop.errors import JobError, UsageError
+from tensorop.model.trial import Kind
+from tensorop.settings import Settings
+
+KEY = "sk-secret-0123456789"
+REQUEST = Request("tiny", (Message("system", "be brief"), Message("user", "write")), seed=4)
+
+
+@pytest.fixture(scope="module")
+def module_server():
+    with HTTPServer(threaded=True) as server:  # one thread would queue retries behind a sleeping handler
+        yield server
+
+
+@pytest.fixture
+def server(module_server, monkeypatch):
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    module_server.clear()
+    return module_server
+
+
+def completion(text, finish="stop", **more):
+    message = {"role": "assistant", "content": text}
+    choice = {"index": 0, "message": message, "finish_reason": finish}
+    usage = {"prompt_tokens": 7, "completion_tokens": 5, "total_tokens": 12}
+    return {"id": "x", "object": "chat.completion", "created": 1, "model": "tiny-1", "choices": [choice],
+            "usage": usage, **more}  # fmt: skip
+
+
+def answers(server, *responses):
+    """Serves the responses in turn, the last one for ever; returns the requests as they come."""
+    seen = []
+
+    def handler(request):
+        seen.append(json.loads(request.data))
+        response = responses[min(len(seen), len(responses)) - 1]
+        if callable(response) and not isinstance(response, Response):
+            response = response(request)
+        return (
+            response
+            if isinstance(response, Response)
+            else Response(json.dumps(response), 200, None, "application/json")
+        )
+
+    server.expect_request("/v1/chat/completions", method="POST").respond_with_handler(handler)
+    return seen
+
+
+def error(status, message="no", headers=None, **more):
+    return Response(json.dumps({"error": {"message": message, **more}}), status, headers, "application/json")
+
+
+def http(server):
+    return Http(Endpoint("tiny", KEY, server.url_for("/v1")))
+
+
+def test_a_plain_answer(server):
+    seen = answers(server, completion("hello"))
+    answer = http(server).complete(REQUEST, 10)
+    assert isinstance(answer, Reply)
+    assert (answer.text, answer.model, answer.prompt_tokens, answer.completion_tokens) == ("hello", "tiny-1", 7, 5)
+    assert seen == [{
+        "model": "tiny", "temperature": 0.7, "seed": 4, "max_tokens": 8192,
+        "messages": [{"role": "system", "content": "be brief"}, {"role": "user", "content": "write"}],
+    }]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("bad", "kind", "complaint"),
+    [
+        (error(500, "oops"), Kind.LOST, "answers 500: oops"),
+        (error(503), Kind.LOST, "answers 503"),
+        (error(429, "slow down", {"retry-after": "0"}), Kind.LOST, "answers 429: slow down"),
+        (Response('{"id": "x", "choi', 200, None, "application/json"), Kind.REFUSED, "not JSON"),
+        (Response("", 200, None, "application/json"), Kind.REFUSED, "not JSON"),
+        (Response("<html>login</html>", 200, None, "text/html"), Kind.REFUSED, "a web page"),
+        ({"error": {"message": "overloaded"}}, Kind.REFUSED, "no completion: .*overloaded"),
+        ({"id": "x"}, Kind.REFUSED, "no completion: no choices"),
+        ([1], Kind.REFUSED, "a list instead of a completion"),
+        (completion("cut", finish=None), Kind.REFUSED, "no finish_reason"),
+    ],
+)
+def test_a_passing_fault_is_tried_again(server, monkeypatch, bad, kind, complaint):
+    monkeypatch.setattr("tensorop.author.llm.transport.BACKOFF", 0.01)
+    seen = answers(server, bad, bad, completion("at last"))
+    assert http(server).complete(REQUEST, 10).text == "at last"
+    assert len(seen) == 3
+    server.clear()
+    seen = answers(server, bad)
+    answer = http(server).complete(REQUEST, 10)
+    assert isinstance(answer, Failure)
+    assert answer.outcome.kind is kind
+    assert answer.outcome.where == "author"
+    assert re.search(complaint, answer.outcome.message)
+    assert not answer.final
+    assert len(seen) == 3
+
+
+@pytest.mark.parametrize(
+    ("bad", "complaint", "final"),
+    [
+        (error(401, f"Incorect key {KEY}"), r"answers 401: Incorect key \[key\]", True),
+        (error(404, "no such model"), "answers 404: no such model", True),
+        (error(429, "pay", code="insufficient_quota"), "quota is spent: pay", True),
+        (error(400, "context too long"), "answers 400: context too long", False),
+        (error(429, "tomorrow", {"retry-after": "300"}), "answers 429: tomorrow", False),
+        (completion(None), "no text", False),
+        (completion("  "), "no text", False),
+        (completion("half", finish="length"), "cut at the limit of tokens", False),
+        (completion("x" * (5 << 20)), "longer than 4 MiB", False),
+    ],
+)
+def test_a_lasting_fault_is_asked_once(server, bad, complaint, final):
+    seen = answers(server, bad)
+    answer = http(server).complete(REQUEST, 10)
+    assert isinstance(answer, Failure)
+    assert re.search(complaint, answer.outcome.message), answer.outcome.message
+    assert answer.final is final
+    assert len(seen) == 1
+
+
+def test_options_an_endpoint_does_not_know_are_learned(server):
+    def picky(request):
+        data = json.loads(request.data)
+        for name in ("temperature", "seed"):
+            if name in data:
+                return error(400, f"Unsupported value: '{name}' is not there", param=name)
+        if "max_tokens" in data:
+            return error(400, "use 'max_completion_tokens' instead of max_tokens")
+        return completion("fine")
+
+    seen = answers(server, picky)
+    transport = http(server)
+    assert transport.complete(REQUEST, 10).text == "fine"
+    assert len(seen) == 4
+    assert transport.complete(REQUEST, 10).text == "fine"
+    assert len(seen) == 5
+    assert seen[-1].keys() == {"model", "messages", "max_completion_tokens"}
+
+
+def test_a_hang_ends_at_the_deadline(server):
+    seen = answers(server, lambda request: (time.sleep(3), completion("late"))[1])
+    answer = http(server).complete(REQUEST, 0.4)
+    assert isinstance(answer, Failure)
+    assert answer.outcome.kind is Kind.TIMEOUT
+    assert answer.seconds < 2.5
+    assert len(seen) == 1
+
+
+def test_a_drip_ends_at_the_deadline(server):
+    """Each read is well within any time limit a client sets for a read."""
+
+    def drip(request):
+        def bytes_():
+            for _ in range(100):
+                time.sleep(0.05)
+                yield b" "
+
+        return Response(bytes_(), 200, None, "application/json", direct_passthrough=True)
+
+    answers(server, drip)
+    answer = http(server).complete(REQUEST, 0.5)
+    assert isinstance(answer, Failure)
+    assert answer.outcome.kind is Kind.TIMEOUT
+    assert answer.seconds < 3
+
+
+def test_nobody_listens(monkeypatch):
+    monkeypatch.setattr("tensorop.author.llm.transport.BACKOFF", 0.01)
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # bound, never listening: refused
+        url = f"http://127.0.0.1:{taken.getsockname()[1]}/v1"
+        answer = Http(Endpoint("tiny", KEY, url)).complete(REQUEST, 5)
+    assert isinstance(answer, Failure)
+    assert "cannot be reached" in answer.outcome.message
+
+
+def test_a_run_has_limits(server):
+    answers(server, completion("hello"))
+    for limits, calls in ((Limits(calls=2), 2), (Limits(tokens=20), 2), (Limits(seconds=1e-9), 1)):
+        transport = Limited(http(server), limits)
+        for _ in range(calls):
+            transport.complete(REQUEST, 10)
+        answer = transport.complete(REQUEST, 10)
+        assert isinstance(answer, Failure)
+        assert answer.final
+        assert "limit of" in answer.outcome.message
+
+
+def test_calls_are_written_down_and_answered_from_there(server, tmp_path):
+    seen = answers(server, completion("one"), error(400), completion(f"two, and the key is {KEY}"))
+    first = Recorded(tmp_path, http(server))
+    said = [first.complete(REQUEST, 10) for _ in range(3)]
+    again = Recorded(tmp_path, http(server))
+    assert [again.complete(REQUEST, 10) for _ in range(2)] == [said[0], said[2]]
+    assert len(seen) == 3
+    replay = Recorded(tmp_path, None)
+    assert replay.complete(REQUEST, 10) == said[0]
+    assert replay.complete(REQUEST, 10) == said[2]
+    with pytest.raises(JobError, match=f"no recorded reply number 3 to the request {REQUEST.digest}"):
+        replay.complete(REQUEST, 10)
+    with pytest.raises(JobError, match="no recorded reply number 1"):
+        replay.complete(Request("tiny", ()), 10)
+    files = sorted(tmp_path.iterdir())
+    assert [f.name for f in files] == [f"{i:03d}-{REQUEST.digest}.json" for i in (1, 2, 3)]
+    assert not any(KEY in file.read_text() for file in files)
+
+
+def test_a_broken_recording_is_named(tmp_path):
+    (tmp_path / "001-abc.json").write_text('{"schema": 9}')
+    with pytest.raises(JobError, match=r"001-abc\.json is no recorded call: schema 9"):
+        Recorded(tmp_path, None)
+
+
+def settings(**more):
+    given = {"offline": False, "llm_api_key": None, "llm_base_url": None, "llm_model": None, **more}
+    return Settings(cache=Path("/nowhere"), plugins=(), **given)
+
+
+def test_the_environment_names_the_endpoint():
+    local = endpoint(settings(llm_model="m", llm_base_url="http://localhost:1/v1"))
+    assert local == Endpoint("m", "none", "http://localhost:1/v1")
+    assert endpoint(settings(llm_model="m", llm_api_key="k")) == Endpoint("m", "k", None)
+    with pytest.raises(UsageError, match="no model"):
+        endpoint(settings(llm_api_key="k"))
+    with pytest.raises(UsageError, match="no endpoint"):
+        endpoint(settings(llm_model="m"))
+    with pytest.raises(UsageError, match="--offline forbids it"):
+        endpoint(settings(llm_model="m", llm_api_key="k", offline=True))
