@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import pytest
 
+from tensorop.build import harness
 from tensorop.model.kernel import Artifact
 from tensorop.model.trial import Kind
 from tensorop.model.verdict import Seed
+from tensorop.provision import openblas
+from tensorop.runners.protocol import Library
 from tensorop.specs.platforms import load
 from tensorop.verify import grid
 from tensorop.verify.controls import controls, run_controls
 from tensorop.verify.subject import Subject
+from tensorop.verify.threads import verify_threads
 from tests.support.operators import builder, gemm, runner_of
 
 operator = gemm()
@@ -41,3 +45,30 @@ def test_one_vlen_is_not_enough(dtype: str) -> None:
     assert "VLEN 256" in grid.outcome(verdicts).message
     (alone,) = grid.verify(operator, subject, quick, [512], Seed.draw())
     assert alone.outcome.kind is Kind.WRONG
+
+
+@pytest.mark.parametrize("dtype", operator.dtypes)
+def test_a_library_nobody_here_wrote_passes(dtype: str) -> None:
+    """OpenBLAS on the whole grid, and with two threads: the judge asks for what BLAS promises, and no more."""
+    platform = load("rvv")
+    library = openblas.openblas(platform.arch)
+    program = harness.dynamic_program(platform.arch, operator.folder / "adapter.c").path
+    bound = Library(str(library.path), library.kind, dtype, library.prefix, library.suffix)
+    subject = Subject(runner_of(platform), program).with_library(bound)
+    subject = subject.with_environment(
+        LD_LIBRARY_PATH=":".join(map(str, library.library_path)),
+        OPENBLAS_CORETYPE="RISCV64_ZVL128B",
+        OPENBLAS_NUM_THREADS="1",
+    )
+    vlens, tile = (128, 256), {"mr": 8, "nr": 8, "ku": 4}
+    blocking = {"mc": 128, "kc": 240, "nc": 512}
+    whole = grid.full(operator, dtype, dict.fromkeys(vlens, tile), blocking)
+    verdicts = grid.verify(operator, subject, whole, vlens, Seed.draw())
+    assert grid.outcome(verdicts).ok, grid.outcome(verdicts)
+    assert [v.vlen for v in verdicts] == [128, 256]
+
+    def with_threads(count: int) -> Subject:
+        return subject.with_environment(OPENBLAS_NUM_THREADS=str(count))
+
+    cases = operator.reference.thread_grid(dtype, tile)
+    assert all(v.ok for v in verify_threads(operator, with_threads, cases, (2,), 128, Seed.draw()))
