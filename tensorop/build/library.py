@@ -88,7 +88,8 @@ def shared_library(
             shutil.copyfile(library.path, folder / library.path.name)
         argv = tool.cc(
             "-target", target, "-O3", "-g0", "-shared", f"-Wl,-soname,{soname}", "-Wl,--version-script=exports.map",
-            "-Wl,-z,defs", *(["-Wl,-rpath,$ORIGIN"] if over else []), *objects, *(a.path.name for a in over),
+            "-Wl,-z,defs", "-Wl,-z,nodelete",  # its threads and their memory outlive a dlclose
+            *(["-Wl,-rpath,$ORIGIN"] if over else []), *objects, *(a.path.name for a in over),
             "-lpthread", "-lm", "-o", file,
         )  # fmt: skip
         return tool.run(argv, folder, timeout_s=timeout_s, doing=f"linking {file}")

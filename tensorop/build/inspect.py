@@ -1,0 +1,138 @@
+"""What the compiler made of a kernel's inner loop: how far its loads stand before their uses, and what it spilled.
+
+A source that loads ahead says nothing: schedulers gather the loads in front of the multiply-adds again. So the distance
+is read from the object.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from elftools.elf.elffile import ELFFile
+from elftools.elf.relocation import RelocationSection
+from elftools.elf.sections import Section, SymbolTableSection
+
+from tensorop.build import decode_x86_64
+from tensorop.build.instruction import Instruction, Role
+
+_DECODERS = {"EM_RISCV": "decode_riscv64", "EM_AARCH64": "decode_aarch64"}
+# R_RISCV_BRANCH, _JAL, _RVC_BRANCH, _RVC_JUMP: with relaxation, even jumps within a function are left to the linker.
+_RISCV_JUMPS = (16, 17, 44, 45)
+
+
+@dataclass(frozen=True)
+class Loop:
+    """The innermost loop with the most multiply-adds.
+
+    at: byte offset in its section; instructions, fmas, loads: in one iteration
+    distances: for each load with a use in a multiply-add, multiply-adds issued between it and its first use, across the
+    loop's end where the use is in the next iteration; spills: moves of vectors to and from the stack
+    """
+
+    at: int
+    instructions: int
+    fmas: int
+    loads: int
+    distances: tuple[int, ...]
+    spills: int
+
+    @property
+    def least(self) -> int | None:
+        """The shortest distance, in multiply-adds; None when nothing loaded is multiplied."""
+        return min(self.distances, default=None)
+
+    def steps_ahead(self, fmas_per_step: int) -> float | None:
+        """The mean distance in steps of the k loop of `fmas_per_step` vector multiply-adds each.
+
+        1 is a load a whole step before its use, below 1 the loads and uses of one step stand together.
+        """
+        return sum(self.distances) / len(self.distances) / fmas_per_step if self.distances else None
+
+
+def inner_loop(path: Path) -> Loop | None:
+    """The hottest loop of an object or library; None when it has no loop with multiply-adds, or is for x86-64 and this
+    machine has no objdump. Raises ELFError, OSError for what is no ELF file."""
+    found = [loop for section in _sections(path) for loop in _loops(section)]
+    return max(found, key=lambda loop: (loop.fmas, -loop.at), default=None)
+
+
+def _sections(path: Path) -> Iterator[list[Instruction]]:
+    with path.open("rb") as stream:
+        elf = ELFFile(stream)
+        machine = elf["e_machine"]
+        if machine == "EM_X86_64":
+            if decode_x86_64.available():
+                yield from decode_x86_64.decode_file(path)
+            return
+        name = _DECODERS.get(machine)
+        if name is None:
+            return
+        decode = importlib.import_module(f"tensorop.build.{name}").decode
+        for number, section in enumerate(elf.iter_sections()):
+            if section["sh_flags"] & 0x4 and section["sh_type"] == "SHT_PROGBITS":
+                yield list(decode(section.data(), _relocated(elf, number) if machine == "EM_RISCV" else {}))
+
+
+def _relocated(elf: ELFFile, number: int) -> dict[int, int]:
+    targets: dict[int, int] = {}
+    for section in elf.iter_sections():
+        if not isinstance(section, RelocationSection) or section["sh_info"] != number:
+            continue
+        symbols: Section = elf.get_section(section["sh_link"])
+        assert isinstance(symbols, SymbolTableSection)
+        for relocation in section.iter_relocations():
+            if relocation["r_info_type"] in _RISCV_JUMPS:
+                symbol = symbols.get_symbol(relocation["r_info_sym"])
+                if symbol["st_shndx"] == number:
+                    targets[relocation["r_offset"]] = symbol["st_value"] + relocation["r_addend"]
+    return targets
+
+
+def _loops(code: Sequence[Instruction]) -> Iterator[Loop]:
+    """Innermost loops: from the target of a jump back to the jump, with no other such pair inside."""
+    index = {instruction.at: i for i, instruction in enumerate(code)}
+    pairs = sorted(
+        {
+            (index[instruction.target], i)
+            for i, instruction in enumerate(code)
+            if instruction.target is not None and instruction.target <= instruction.at and instruction.target in index
+        },
+        key=lambda pair: pair[1] - pair[0],
+    )
+    inner: list[tuple[int, int]] = []
+    for start, end in pairs:
+        if not any(start <= s and e <= end for s, e in inner):
+            inner.append((start, end))
+            loop = _measure(code[start : end + 1])
+            if loop.fmas:
+                yield loop
+
+
+def _measure(body: Sequence[Instruction]) -> Loop:
+    loads = [i for i, instruction in enumerate(body) if instruction.role is Role.LOAD]
+    distances = [d for i in loads for register in body[i].writes if (d := _distance(body, i, register)) is not None]
+    return Loop(
+        at=body[0].at,
+        instructions=len(body),
+        fmas=sum(i.role is Role.FMA for i in body),
+        loads=len(loads),
+        distances=tuple(distances),
+        spills=sum(i.spill for i in body),
+    )
+
+
+def _distance(body: Sequence[Instruction], load: int, register: str) -> int | None:
+    """Multiply-adds between a load and the first that reads its register; None when it is overwritten unread."""
+    between = 0
+    for step in range(1, len(body) + 1):
+        instruction = body[(load + step) % len(body)]
+        if instruction.role is Role.FMA:
+            if register in instruction.reads:
+                return between
+            between += 1
+        elif register in instruction.reads or register in instruction.writes:
+            return None
+    return None

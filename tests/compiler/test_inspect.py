@@ -1,0 +1,120 @@
+"""The distance of loads from their uses, read from objects whose loops are written out in assembly."""
+
+import shutil
+
+import pytest
+from support import kernels
+
+from tensorop.build import compile as compiling
+from tensorop.build import inspect
+from tensorop.model.kernel import Artifact
+
+# `near` loads right before the uses; `ahead` loads for the next iteration, once the first use has freed the register.
+RISCV = {
+    "near": """1: vle32.v v8, (%1)
+        vle32.v v10, (%1)
+        vfmacc.vf v0, fa0, v8
+        vfmacc.vf v2, fa0, v10
+        vfmacc.vf v4, fa1, v8
+        vfmacc.vf v6, fa1, v10
+        addi %0, %0, -1
+        bnez %0, 1b""",
+    "ahead": """1: vfmacc.vf v0, fa0, v8
+        vfmacc.vf v4, fa1, v8
+        vle32.v v8, (%1)
+        vfmacc.vf v2, fa0, v10
+        vfmacc.vf v6, fa1, v10
+        vle32.v v10, (%1)
+        addi %0, %0, -1
+        bnez %0, 1b""",
+    "spilled": """1: vs2r.v v8, (sp)
+        vl2r.v v8, (sp)
+        vle32.v v10, (%1)
+        vfmacc.vf v0, fa0, v8
+        vfmacc.vf v2, fa0, v10
+        addi %0, %0, -1
+        bnez %0, 1b""",
+}
+ARM = {
+    "near": """1: ldr q8, [%1]
+        ldr q10, [%1, #16]
+        fmla v0.4s, v8.4s, v16.s[0]
+        fmla v2.4s, v10.4s, v16.s[0]
+        fmla v4.4s, v8.4s, v17.4s
+        fmla v6.4s, v10.4s, v17.4s
+        subs %0, %0, #1
+        b.ne 1b""",
+    "ahead": """1: fmla v0.4s, v8.4s, v16.s[0]
+        fmla v4.4s, v8.4s, v17.4s
+        ldr q8, [%1]
+        fmla v2.4s, v10.4s, v16.s[0]
+        fmla v6.4s, v10.4s, v17.4s
+        ldr q10, [%1], #0
+        subs %0, %0, #1
+        b.ne 1b""",
+    "pairs": """1: ldp q8, q10, [%1]
+        fmla v0.4s, v8.4s, v16.s[0]
+        fmla v2.4s, v10.4s, v16.s[0]
+        cbnz %0, 1b""",
+}
+X86 = {
+    "near": """1: vmovups (%1), %%ymm8
+        vbroadcastss 32(%1), %%ymm9
+        vfmadd231ps %%ymm8, %%ymm12, %%ymm0
+        vfmadd231ps %%ymm9, %%ymm12, %%ymm1
+        dec %0
+        jne 1b""",
+    "ahead": """1: vfmadd231ps %%ymm8, %%ymm12, %%ymm0
+        vmovups (%1), %%ymm8
+        vfmadd231ps %%ymm9, %%ymm12, %%ymm1
+        vbroadcastss 32(%1), %%ymm9
+        dec %0
+        jne 1b""",
+}
+FLAGS = {"x86_64": "-mavx2", "riscv64": "-mcpu=baseline_rv64+v", "aarch64": "-mcpu=cortex_a53"}
+
+
+def loop(text: str, arch: str, work) -> inspect.Loop | None:
+    lines = " ".join(f'"{line.strip()}\\n"' for line in text.splitlines())
+    extra = "-mfma" if arch == "x86_64" else FLAGS[arch]
+    body = f'long n = 9; const void *p = c->buffer[0]; __asm__ volatile({lines} : "+r"(n), "+r"(p) :: "memory");'
+    made = compiling.compile_object(kernels.source(body), kernels.platform(arch, FLAGS[arch], extra), work=work)
+    assert isinstance(made, Artifact), made
+    return inspect.inner_loop(made.path)
+
+
+@pytest.mark.parametrize(
+    ("arch", "text", "fmas", "loads", "distances"),
+    [
+        ("riscv64", RISCV["near"], 4, 2, (0, 1)),
+        ("riscv64", RISCV["ahead"], 4, 2, (2, 2)),
+        ("aarch64", ARM["near"], 4, 2, (0, 1)),
+        ("aarch64", ARM["ahead"], 4, 2, (2, 2)),
+        ("aarch64", ARM["pairs"], 2, 1, (0, 1)),
+        ("x86_64", X86["near"], 2, 2, (0, 1)),
+        ("x86_64", X86["ahead"], 2, 2, (1, 1)),
+    ],
+)
+def test_loads_and_their_distances(tmp_path, arch, text, fmas, loads, distances):
+    if arch == "x86_64" and shutil.which("objdump") is None:
+        pytest.skip("no objdump on this machine")
+    found = loop(text, arch, tmp_path)
+    assert found is not None
+    assert (found.fmas, found.loads, found.distances) == (fmas, loads, distances)
+    assert found.spills == 0
+    assert found.least == min(distances)
+
+
+def test_steps_ahead_and_spills(tmp_path):
+    ahead = loop(RISCV["ahead"], "riscv64", tmp_path)
+    assert ahead is not None
+    assert ahead.steps_ahead(4) == 0.5
+    spilled = loop(RISCV["spilled"], "riscv64", tmp_path)
+    assert spilled is not None
+    assert spilled.spills == 2
+
+
+@pytest.mark.parametrize("arch", ["riscv64", "aarch64"])
+def test_an_object_without_multiply_adds_has_no_such_loop(tmp_path, arch):
+    made = kernels.built("for (long i = 0; i < c->dim[0]; i++) ((long *)c->buffer[0])[i] ^= i;", tmp_path, arch=arch)
+    assert inspect.inner_loop(made.path) is None
