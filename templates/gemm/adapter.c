@@ -7,7 +7,8 @@
  *           3 variant of the dispatch table to force, -1 lets the library choose
  *   buffer  A, B, C
  *
- * Interfaces: "tensorop" is the product's tensorop_gemm_<dtype>_variant; "cblas" any cblas_?gemm. */
+ * Interfaces: "tensorop" is the product's tensorop_gemm_<dtype>_variant; "cblas" any cblas_?gemm; "dnnl" oneDNN's
+ * dnnl_sgemm, which is row-major; "xsmm" libxsmm_?gemm, which is column-major as in Fortran. */
 #include "call.h"
 
 #include <stdio.h>
@@ -48,6 +49,49 @@ static void call_cblas_f64(const struct tensorop_bound *self, const struct tenso
                                 (int)c->ld[1], c->scalar[1], c->buffer[2], (int)c->ld[2]);
 }
 
+/* The transposed product of swapped operands is the same numbers in the other layout. */
+struct plain {
+    char ta, tb;
+    int64_t m, n, lda, ldb;
+    const void *a, *b;
+};
+
+static struct plain plain_call(const struct tensorop_call *c, int64_t layout) {
+    struct plain p = {c->flag[1] ? 'T' : 'N', c->flag[2] ? 'T' : 'N', c->dim[0], c->dim[1], c->ld[0],
+                      c->ld[1],               c->buffer[0],           c->buffer[1]};
+    if (c->flag[0] == layout)
+        return p;
+    return (struct plain){p.tb, p.ta, p.n, p.m, p.ldb, p.lda, p.b, p.a};
+}
+
+typedef int (*dnnl_f32)(char, char, int64_t, int64_t, int64_t, float, const float *, int64_t, const float *, int64_t,
+                        float, float *, int64_t);
+
+static void call_dnnl_f32(const struct tensorop_bound *self, const struct tensorop_call *c) {
+    struct plain p = plain_call(c, 101);
+    ((dnnl_f32)self->function)(p.ta, p.tb, p.m, p.n, c->dim[2], (float)c->scalar[0], p.a, p.lda, p.b, p.ldb,
+                               (float)c->scalar[1], c->buffer[2], c->ld[2]);
+}
+
+typedef void (*xsmm_any)(const char *, const char *, const int *, const int *, const int *, const void *, const void *,
+                         const int *, const void *, const int *, const void *, void *, const int *);
+
+static void call_xsmm(const struct tensorop_bound *self, const struct tensorop_call *c, const void *alpha,
+                      const void *beta) {
+    struct plain p = plain_call(c, 102);
+    int m = (int)p.m, n = (int)p.n, k = (int)c->dim[2], lda = (int)p.lda, ldb = (int)p.ldb, ldc = (int)c->ld[2];
+    ((xsmm_any)self->function)(&p.ta, &p.tb, &m, &n, &k, alpha, p.a, &lda, p.b, &ldb, beta, c->buffer[2], &ldc);
+}
+
+static void call_xsmm_f32(const struct tensorop_bound *self, const struct tensorop_call *c) {
+    float alpha = (float)c->scalar[0], beta = (float)c->scalar[1];
+    call_xsmm(self, c, &alpha, &beta);
+}
+
+static void call_xsmm_f64(const struct tensorop_bound *self, const struct tensorop_call *c) {
+    call_xsmm(self, c, &c->scalar[0], &c->scalar[1]);
+}
+
 int tensorop_bind(struct tensorop_bound *out, const char *api, const char *dtype, const char *prefix,
                   const char *suffix, void *(*lookup)(void *handle, const char *symbol), void *handle) {
     char symbol[128];
@@ -60,6 +104,12 @@ int tensorop_bind(struct tensorop_bound *out, const char *api, const char *dtype
     } else if (strcmp(api, "cblas") == 0) {
         snprintf(symbol, sizeof symbol, "%scblas_%cgemm%s", prefix, single ? 's' : 'd', suffix);
         out->call = single ? call_cblas_f32 : call_cblas_f64;
+    } else if (strcmp(api, "dnnl") == 0 && single) {
+        snprintf(symbol, sizeof symbol, "%sdnnl_sgemm%s", prefix, suffix);
+        out->call = call_dnnl_f32;
+    } else if (strcmp(api, "xsmm") == 0) {
+        snprintf(symbol, sizeof symbol, "%slibxsmm_%cgemm%s", prefix, single ? 's' : 'd', suffix);
+        out->call = single ? call_xsmm_f32 : call_xsmm_f64;
     } else {
         return -1;
     }

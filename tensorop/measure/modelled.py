@@ -44,7 +44,8 @@ def count_entries(
     Each entry has a process of its own, so that its figure does not depend on its neighbours. vlen: bits.
     scenarios: over which low and high range (see board.prepare). keep: remember the figures for good, keyed by
     everything that goes into them; for baselines, whose programs never change.
-    Counters: instructions by class and in all, lines and misses of each level, LMUL.
+    Counters: instructions by class and in all, lines and misses of each level, LMUL; scenario.N: cycles of each choice
+    of the assumed constants, the best fit first.
     Returns an outcome when a call failed or the model knows too few of its instructions.
     """
     guest = replace(guest or Guest(), vlen=vlen, cpu=-1)
@@ -74,7 +75,7 @@ def _count(
         run = board.prepare(model, vlen, Path(folder), scenarios=scenarios, cold=warm == 0)
         kept = None
         if keep:
-            made_of = (run.plugin.name, run.config.read_text(), _emulator(runner.arch), runner.cpu, warm)
+            made_of = ("2", run.plugin.name, run.config.read_text(), _emulator(runner.arch), runner.cpu, warm)
             key = _key(*made_of, _digest(program), _libraries(guest), guest.environment, vlen, entry, _shape(call))
             kept = paths.cache_dir("baselines") / f"{key}.json"
             with contextlib.suppress(OSError, ValueError, TypeError):
@@ -103,12 +104,14 @@ def _samples(regions: Sequence[board.RegionCounts], wanted: int, model: str) -> 
             Kind.NOISY, "measure", f"the board model knows {share:.1f} % of its vector instructions not: {words}"
         )
     low, high = region.interval
+    # The same choice of assumed constants stands at the same place for every entry, so that ratios can be made of each.
+    scenarios = {f"scenario.{i}": cycles for i, cycles in enumerate(region.cycles)} if len(region.cycles) > 1 else {}
     counters = {"instructions": float(region.total), "lines": float(region.lines)}
     counters |= {f"instructions.{name}": float(n) for name, n in region.instructions.items()}
     counters |= {f"lmul.{name}": float(n) for name, n in region.lmul.items()}
     counters |= {f"misses.{name}": float(n) for name, n in region.misses.items()}
     counters |= {f"stalls.{name}": float(n) for name, n in region.stalls.items()}
-    return Samples(UNIT, region.cycles[0], low, high, 1, counters)
+    return Samples(UNIT, region.cycles[0], low, high, 1, counters | scenarios)
 
 
 def _key(*parts: object) -> str:

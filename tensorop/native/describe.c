@@ -1,0 +1,86 @@
+/* What a BLAS says of itself, one `key=value` a line: describe LIB PREFIX SUFFIX.
+ *
+ * Which kernels a library chose for this CPU is known to it alone, and the choice can halve its speed. */
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+
+static void *handle;
+static const char *prefix, *suffix;
+
+static void *find(const char *name, int decorated) {
+    char symbol[160];
+    snprintf(symbol, sizeof symbol, "%s%s%s", decorated ? prefix : "", name, decorated ? suffix : "");
+    return dlsym(handle, symbol);
+}
+
+static void openblas(void) {
+    const char *(*core)(void) = (const char *(*)(void))find("openblas_get_corename", 1);
+    const char *(*config)(void) = (const char *(*)(void))find("openblas_get_config", 1);
+    int (*threads)(void) = (int (*)(void))find("openblas_get_num_threads", 1);
+    if (core)
+        printf("core=%s\n", core());
+    if (config)
+        printf("config=%s\n", config());
+    if (threads)
+        printf("threads=%d\n", threads());
+}
+
+static void mkl(void) {
+    void (*version)(char *, int) = (void (*)(char *, int))find("MKL_Get_Version_String", 0);
+    char text[256] = "";
+    if (version) {
+        version(text, sizeof text - 1);
+        printf("config=%s\n", text);
+    }
+}
+
+static void blis(void) {
+    const char *(*version)(void) = (const char *(*)(void))find("bli_info_get_version_str", 0);
+    int (*query)(void) = (int (*)(void))find("bli_arch_query_id", 0);
+    const char *(*name)(int) = (const char *(*)(int))find("bli_arch_string", 0);
+    if (version)
+        printf("config=BLIS %s\n", version());
+    if (query && name)
+        printf("core=%s\n", name(query()));
+}
+
+static void dnnl(void) {
+    struct version {
+        int major, minor, patch;
+        const char *hash;
+    };
+    const struct version *(*version)(void) = (const struct version *(*)(void))find("dnnl_version", 0);
+    int (*isa)(void) = (int (*)(void))find("dnnl_get_effective_cpu_isa", 0);
+    if (version)
+        printf("config=oneDNN %d.%d.%d %.12s\n", version()->major, version()->minor, version()->patch,
+               version()->hash);
+    if (isa)
+        printf("core=dnnl_cpu_isa 0x%x\n", (unsigned)isa());
+}
+
+static void xsmm(void) {
+    const char *(*arch)(void) = (const char *(*)(void))find("libxsmm_get_target_arch", 0);
+    if (arch)
+        printf("core=%s\n", arch());
+}
+
+int main(int argc, char **argv) {
+    if (argc != 4) {
+        fprintf(stderr, "describe LIB PREFIX SUFFIX\n");
+        return 2;
+    }
+    prefix = argv[2];
+    suffix = argv[3];
+    handle = dlopen(argv[1], RTLD_NOW | RTLD_LOCAL);
+    if (!handle) {
+        fprintf(stderr, "%s\n", dlerror());
+        return 1;
+    }
+    openblas();
+    mkl();
+    blis();
+    dnnl();
+    xsmm();
+    return 0;
+}
