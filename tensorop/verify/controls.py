@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -77,18 +78,23 @@ def run_controls(
     build: Build,
     seed: Seed,
     dtypes: Sequence[str] | None = None,
+    jobs: int = 1,
 ) -> tuple[ControlResult, ...]:
     """Every control that applies, for each dtype (the operator's by default), at the VLENs winners must pass.
 
+    jobs: so many at a time; nothing may be timed meanwhile.
     Raises JobError "the judge is broken" when one ends in another way than it must.
     """
+    todo = [(c, dtype) for dtype in dtypes or operator.dtypes for c in controls(operator) if c.applies(platform)]
     results = []
-    for dtype in dtypes or operator.dtypes:
-        for control in controls(operator):
-            if control.applies(platform):
-                result = run_control(control, dtype, operator, platform, runner, build, seed)
-                _must_be_expected(result, seed)
-                results.append(result)
+    pool = ThreadPoolExecutor(max_workers=jobs, thread_name_prefix="controls")
+    try:
+        judged = [pool.submit(run_control, c, dtype, operator, platform, runner, build, seed) for c, dtype in todo]
+        for future in judged:
+            results.append(future.result())
+            _must_be_expected(results[-1], seed)
+    finally:
+        pool.shutdown(cancel_futures=True)
     return tuple(results)
 
 
