@@ -6,9 +6,11 @@ from tensorop.model.operator import Operator
 from tensorop.model.problem import Problem
 
 # Flops of one problem that a search can afford: on a clock tens of milliseconds, under an emulator about a second.
-MOST_WORK = {"ns": 3e9, "modelled-cycles": 4e7}
+MOST_WORK = {"ns": 3e9, "modelled-cycles": 4e7, "pretended": 3e9}
+# And of one problem that the closing comparison can afford; `tensorop bench` has no such limit.
+MOST_BENCH = {"ns": 3e10, "modelled-cycles": 3e8}
 # Only cheap problems are tuned in every layout; a layout changes packing, which large problems hide.
-EVERY_LAYOUT = {"ns": 5e7, "modelled-cycles": 9e6}
+EVERY_LAYOUT = {"ns": 5e7, "modelled-cycles": 9e6, "pretended": 5e7}
 
 
 def of(operator: Operator, dtype: str, shape: tuple[int, ...], layout: int = 0) -> Problem:
@@ -16,14 +18,24 @@ def of(operator: Operator, dtype: str, shape: tuple[int, ...], layout: int = 0) 
     return Problem.of(operator.name, dtype, dict(zip(operator.dims, shape, strict=True)), operator.layouts[layout])
 
 
+def work(operator: Operator, dtype: str, shape: tuple[int, ...]) -> float:
+    """Flops of a shape."""
+    return float(operator.reference.work(of(operator, dtype, shape)))
+
+
+def within(operator: Operator, dtype: str, shapes: tuple[tuple[int, ...], ...], most: float) -> tuple[tuple[int, ...], ...]:
+    """The shapes of at most so many flops; the smallest one alone when none is."""
+    found = tuple(shape for shape in shapes if work(operator, dtype, shape) <= most)
+    return found or (min(shapes, key=lambda s: work(operator, dtype, s)),)
+
+
 def for_search(operator: Operator, dtype: str, shapes: tuple[tuple[int, ...], ...], unit: str) -> tuple[Problem, ...]:
     """The problems of the blocking search, the first layout of all shapes first.
 
     Shapes beyond the target's means are left out, unless nothing else is there: then the smallest is taken.
     """
-    work = {shape: float(operator.reference.work(of(operator, dtype, shape))) for shape in shapes}
-    affordable = [s for s in shapes if work[s] <= MOST_WORK[unit]] or [min(shapes, key=lambda s: work[s])]
-    cheap = [s for s in affordable if work[s] <= EVERY_LAYOUT[unit]]
+    affordable = within(operator, dtype, shapes, MOST_WORK[unit])
+    cheap = [s for s in affordable if work(operator, dtype, s) <= EVERY_LAYOUT[unit]]
     main = [of(operator, dtype, shape) for shape in affordable]
     others = [of(operator, dtype, s, i) for i in range(1, len(operator.layouts)) for s in cheap]
     return (*main, *others)

@@ -13,17 +13,17 @@ from tensorop.measure import clock, modelled, statistics
 from tensorop.model.call import Call
 from tensorop.model.platform import Platform
 from tensorop.model.trial import Outcome, Samples
+from tensorop.runners import choose, null
 from tensorop.runners.base import Runner
 from tensorop.runners.native import Native
 from tensorop.runners.null import Null
 from tensorop.runners.protocol import Entry
 from tensorop.runners.qemu import Qemu
 from tensorop.runners.session import Guest
-from tensorop.runners.ssh import Ssh
 from tensorop.specs import board, native
 
 # A search needs many figures more than it needs exact ones: finalists are measured again.
-SEARCH_PACE = clock.Pace(rounds=9, warm_ns=1_000_000, min_ns=400_000, max_ns=150_000_000)
+SEARCH_PACE = clock.Pace(rounds=9, warm_ns=1_000_000, min_ns=400_000, max_ns=150_000_000, drift=float("inf"))
 FINAL_PACE = clock.Pace(rounds=21, warm_ns=5_000_000, min_ns=2_000_000, max_ns=2_000_000_000)
 
 
@@ -37,12 +37,19 @@ class Target:
 
     @property
     def unit(self) -> str:
+        if isinstance(self.runner, Null):
+            return null.UNIT
         return "ns" if self.model is None else modelled.UNIT
 
     @property
     def side_by_side(self) -> bool:
         """Whether measurements may overlap: a model counts the same whatever else the machine does."""
         return self.model is not None or isinstance(self.runner, Null)
+
+    @property
+    def cpu(self) -> int:
+        """The processor a measurement stays on; -1 where that is not ours to say."""
+        return clock.quiet_cpu() if isinstance(self.runner, Native) else -1
 
     @property
     def vlens(self) -> tuple[int, ...]:
@@ -71,9 +78,7 @@ class Target:
         found: list[dict[int, Samples]] = [{} for _ in entries]
         for vlen in self.vlens:
             measured: Sequence[Samples] | Outcome
-            if isinstance(self.runner, Null):
-                measured = self.runner.cost(calls(vlen), entries)
-            elif self.model is not None:
+            if self.model is not None:
                 assert isinstance(self.runner, Qemu)
                 measured = modelled.count_entries(
                     self.runner,
@@ -110,37 +115,27 @@ def combine(by_vlen: Mapping[int, Samples]) -> Samples:
 def reach(platform: Platform, wanted: str | None) -> Target:
     """The target of a job. wanted: native, qemu, null or ssh://host; None for the platform's own.
 
-    Raises UsageError for a runner nobody knows, JobError when this machine's CPU cannot run the platform's code.
+    Raises UsageError for a runner nobody knows, JobError when this machine's CPU cannot run the platform's code or
+    when nothing can be measured there.
     """
-    name = wanted or platform.runner
-    if name == "null":
-        return Target(platform, Null(), None)
-    if name.startswith("ssh://"):
-        return Target(platform, Ssh.parse(name), None)
-    if name == "native":
+    runner = choose.runner_for(platform, wanted)
+    if isinstance(runner, Native):
         _require_cpu(platform)
-        return Target(platform, Native(), None)
-    if name == "qemu":
-        if not platform.qemu_cpu:
-            raise UsageError(
-                f"platform '{platform.name}' has no emulated core to run on", hint="leave --runner out, or use --runner native"
-            )
-        model = board.load(platform.board, platform.name) if platform.board else None
-        if model is None:
-            raise JobError(
-                f"platform '{platform.name}' has no board model, and an emulator's clock says nothing of it",
-                hint="add a `model:` section (docs/board-model.md), or measure on a board with --runner ssh://host",
-            )
-        return Target(platform, Qemu(platform.arch, platform.qemu_cpu, platform.vlens[0]), model)
-    raise UsageError(f"unknown runner '{name}'", hint="known: native, qemu, null, ssh://host")
+    if not isinstance(runner, Qemu):
+        return Target(platform, runner, None)
+    if not platform.qemu_cpu:
+        raise UsageError(
+            f"platform '{platform.name}' has no emulated core to run on", hint="leave --runner out, or use --runner native"
+        )
+    if not platform.board:
+        raise JobError(
+            f"platform '{platform.name}' has no board model, and an emulator's clock says nothing of it",
+            hint="add a `model:` section (docs/board-model.md), or measure on a board with --runner ssh://host",
+        )
+    return Target(platform, runner, board.load(platform.board, f"platform '{platform.name}'"))
 
 
 def _require_cpu(platform: Platform) -> None:
-    if native.host_arch() != platform.arch:
-        raise JobError(
-            f"this machine is {native.host_arch()}, platform '{platform.name}' is {platform.arch}",
-            hint="leave --runner out to use the emulator, or give --runner ssh://host",
-        )
     missing = [flag for flag in platform.requires if flag not in native.cpu_flags()]
     if missing:
         raise JobError(

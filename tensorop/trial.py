@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -12,8 +12,8 @@ from tensorop.author import gate
 from tensorop.build import compile as building
 from tensorop.build import gate as object_gate
 from tensorop.build import link
-from tensorop.model.call import Call
-from tensorop.model.kernel import Artifact, Draft
+from tensorop.model.call import Call, Placement
+from tensorop.model.kernel import Artifact, Draft, Source
 from tensorop.model.expression import evaluate
 from tensorop.model.operator import Operator
 from tensorop.model.point import Point
@@ -80,13 +80,11 @@ class Evaluator:
         if isinstance(self.target.runner, Null):
             return Prepared(candidate.draft, point, Path(), clock.seconds)
         try:
-            source = instantiate.candidate(self.operator, platform, candidate.draft, point, self.dtype, self.plugins)
+            source = self._source(candidate.draft, point)
         except RenderError as error:
             return Measured(Outcome(Kind.RENDER, "render", error.message), seconds=clock.lap("render"))
-        words = instantiate.vocabulary(platform, self.dtype, point, self.plugins)
-        refused = gate.check_rendered(candidate.draft, words, source)
-        if refused is not None:
-            return Measured(refused, seconds=clock.lap("render"))
+        if isinstance(source, Outcome):
+            return Measured(source, seconds=clock.lap("render"))
         clock.lap("render")
         built = building.compile_object(source, platform, work=self.work, timeout_s=COMPILE_TIMEOUT_S)
         if isinstance(built, Artifact):
@@ -95,12 +93,22 @@ class Evaluator:
             return Measured(built, seconds=clock.lap("build"))
         return Prepared(candidate.draft, point, built.path, clock.lap("build"))
 
+    def _source(self, draft: Draft, point: Point) -> Source | Outcome:
+        """The C of a candidate once the gate has read all of it; raises RenderError."""
+
+        def rendered(text: Draft) -> Source:
+            return instantiate.candidate(self.operator, self.target.platform, text, point, self.dtype, self.plugins)
+
+        words = instantiate.vocabulary(self.target.platform, self.dtype, point, self.plugins)
+        admitted = gate.admit(draft, words, lambda text: rendered(text).files[0][1])
+        return admitted if isinstance(admitted, Outcome) else Source((("candidate.c", admitted),))
+
     def measure(self, trial: Trial, prepared: Prepared) -> Measured:
         """Verifies on the quick grid, then measures. A kernel that is wrong is never measured."""
         clock = _Clock(prepared.seconds)
         full = instantiate.defaults(self.operator, self.target.platform, self.dtype, prepared.point, self.plugins)
         if isinstance(self.target.runner, Null):
-            return self._score(trial, prepared, full, clock)
+            return self._pretend(self.target.runner, full, clock)
         subject = Subject(
             self.target.runner,
             prepared.program,
@@ -116,6 +124,16 @@ class Evaluator:
         if not judged.ok:
             return Measured(judged, seconds=clock.seconds)
         return self._score(trial, prepared, full, clock)
+
+    def _pretend(self, runner: Null, full: Point, clock: _Clock) -> Measured:
+        found: dict[str, Samples] = {}
+        for problem in self._problems(full):
+            outcome, samples = runner.pretend(full, problem.label, float(self.operator.reference.work(problem)))
+            if samples is None:
+                return Measured(outcome, seconds=clock.lap("measure"))
+            found[problem.label] = samples
+        costs = [1e3 * s.value / self.operator.reference.work(p) for p, s in zip(self._problems(full), found.values(), strict=True)]
+        return Measured(Outcome(Kind.OK, "measure"), Score(log_mean(costs), found), clock.lap("measure"))
 
     def _score(self, trial: Trial, prepared: Prepared, full: Point, clock: _Clock) -> Measured:
         found: dict[str, Samples] = {}
@@ -163,8 +181,6 @@ def micro_problem(
 
 def measured_call(operator: Operator, problem: Problem, seed: Seed, workspace: int) -> Call:
     """The call that is measured: normal inputs, operands page-aligned at their start."""
-    from tensorop.model.call import Placement
-
     call: Call = operator.reference.call(problem, seed.stream(2), "normal", Placement.START, workspace)
     return call
 
@@ -174,7 +190,7 @@ def per_kflop(operator: Operator, target: Target, problem: Problem, by_vlen: Map
     return 1e3 * combine(by_vlen).value / float(operator.reference.work(problem))
 
 
-def _steady(target: Target):  # type: ignore[no-untyped-def]
+def _steady(target: Target) -> Callable[[int], Guest | None]:
     """The default surroundings of a candidate: pinned and sandboxed on a clock, nothing at all under an emulator."""
     return lambda vlen: None if target.model is None else Guest(vlen=vlen)
 

@@ -27,6 +27,7 @@ from tensorop.model.trial import Kind
 from tensorop.model.verdict import Judgement
 
 WIDER: dict[str, type[np.floating[Any]]] = {"f32": np.float64, "f64": np.longdouble}
+VARIANT_FLAG = 3  # the call record's flag that forces a variant (adapter.c)
 LAYOUTS = {"row": 101, "col": 102}
 DISTRIBUTIONS = ("integer", "normal", "wide", "special")
 

@@ -24,3 +24,8 @@ def drafts(folder: Path, operator: str) -> list[Draft]:
     if not found:
         raise SpecError(f"{folder / 'drafts'} holds no draft; expected files *{_SUFFIX}")
     return [parse(text, operator=operator, name=name, author=AUTHOR) for name, text in found.items()]
+
+
+def text(folder: Path, name: str) -> str:
+    """A shipped draft as it was written, front matter and all: the example an author is shown."""
+    return (folder / "drafts" / f"{name}{_SUFFIX}").read_text(encoding="utf-8")

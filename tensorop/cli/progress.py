@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from tensorop.pipeline import Done, Event, Note, Phase, Trying
+from tensorop.events import Done, Event, Note, Phase, Trying
 from tensorop.tune.loop import Began, Ended, Exhausted, Lost, Stopped
 
 LINE_EVERY_S = 10.0  # without a terminal: one line in this many seconds

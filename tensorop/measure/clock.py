@@ -33,6 +33,7 @@ class Pace:
     min_ns: int = 2_000_000
     max_ns: int = 2_000_000_000
     flush_bytes: int = 0
+    drift: float = DRIFT
 
 
 @dataclass(frozen=True)

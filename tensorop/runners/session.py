@@ -29,7 +29,8 @@ _FAULTS = {
 class Guest:
     """How the harness is started, beyond the program: everything that may change a figure is here.
 
-    vlen: bits; libraries: for the dynamic harness; environment: all the program finds; cpu: to stay on, -1 for any;
+    vlen: bits; libraries: for the dynamic harness; environment: all the program finds;
+    cpu: to stay on, -1 for any (its threads would stay there as well);
     sandbox: allow only the system calls of a computation, for candidates on one thread (never with libraries);
     plugin_args: an emulator's instrumentation.
     """
@@ -87,6 +88,16 @@ def hello(runner: Runner, program: Path, *, timeout_s: float = 20.0, guest: Gues
     return parser.hello
 
 
+def weaknesses(runner: Runner, greeting: Hello | None) -> tuple[str, ...]:
+    """What is missing between candidates and the target, for the user to read once; empty when nothing is."""
+    if greeting is None:
+        return (f"the harness does not start on {runner.name}",)
+    if greeting.sandboxed:
+        return ()
+    where = "QEMU filters no system calls" if runner.emulated else "this kernel filters no system calls (seccomp)"
+    return (f"{where}: candidates are held by the object gate, limits and an empty environment alone",)
+
+
 def _once(
     runner: Runner, program: Path, requests: Sequence[Request], timeout_s: float, guest: Guest
 ) -> tuple[Parser, process.Ended]:
@@ -128,6 +139,12 @@ def _once(
     )
     if parser.hello is not None and parser.hello.error:
         raise errors.JobError(f"the target cannot load a library: {parser.hello.error}")
+    if parser.hello is None and runner.lost(ended.status, ended.stderr) is None and not ended.timed_out:
+        # No candidate's code runs before the hello, so this says nothing of any candidate.
+        raise errors.JobError(
+            f"the harness did not start on the target ({runner.name}, status {ended.status}): {ended.stderr.strip()[-500:]}",
+            hint="tensorop doctor tests compiler, emulator and harness one by one",
+        )
     return parser, ended
 
 

@@ -69,13 +69,17 @@ class _Record(BaseModel):
 
 
 class Constant(_Record):
-    """A number and where it comes from; `eew` holds other values for some element widths (bits)."""
+    """A number and where it comes from; `eew` holds other values for some element widths (bits).
+
+    Assumed constants of one `group` stand for one unknown and move together: all at `low`, or all at `high`.
+    """
 
     value: float = Field(strict=False)
     source: str = Field(min_length=1)
     assumed: bool = False
     low: float | None = Field(default=None, strict=False)
     high: float | None = Field(default=None, strict=False)
+    group: str | None = None
     eew: dict[int, float] = Field(default_factory=dict, strict=False)
 
     @model_validator(mode="after")
@@ -108,6 +112,7 @@ class Cycles(_Record):
     assumed: bool = False
     low: float | None = Field(default=None, gt=0, strict=False)
     high: float | None = Field(default=None, gt=0, strict=False)
+    group: str | None = None
 
     @model_validator(mode="after")
     def _check(self) -> Cycles:
@@ -337,6 +342,13 @@ class BoardModel(_Record):
         """The constants without a source, by dotted key, in file order."""
         return {key: item for key, item in _walk(self, "") if item.assumed}
 
+    def unknowns(self) -> dict[str, tuple[str, ...]]:
+        """What is not known: group, or the constant's own key -> the keys that move with it."""
+        groups: dict[str, list[str]] = {}
+        for key, item in self.assumed().items():
+            groups.setdefault(item.group or key, []).append(key)
+        return {name: tuple(keys) for name, keys in groups.items()}
+
 
 def _walk(record: Any, prefix: str) -> Iterator[tuple[str, Constant | Cycles]]:
     if isinstance(record, Constant | Cycles):
@@ -358,22 +370,27 @@ def scenario_values(model: BoardModel, mode: str) -> tuple[dict[str, float], ...
     """Choices of the assumed constants to model: dotted key -> value (for a table: factor). The first is the best fit.
 
     best         the best fit alone
-    interval     and the corners of a two-level design in which each constant is at either end equally often and
+    interval     and the corners of a two-level design in which each unknown is at either end equally often and
                  all pairs are balanced (Hadamard), with all low and all high added
-    sensitivity  and each constant alone at either end
+    sensitivity  and each unknown alone at either end, in the order of `unknowns`
     """
     items = model.assumed()
     best = {key: 1.0 if isinstance(item, Cycles) else item.value for key, item in items.items()}
     if mode == "best" or not items:
         return (best,)
-    ends = {key: (float(item.low or 0), float(item.high or 0)) for key, item in items.items()}
+    factors = [
+        tuple({key: float(getattr(items[key], end)) for key in keys} for end in ("low", "high"))
+        for keys in model.unknowns().values()
+    ]
     if mode == "sensitivity":
-        return (best, *({**best, key: end} for key, pair in ends.items() for end in pair))
+        return (best, *({**best, **end} for pair in factors for end in pair))
     if mode != "interval":
         raise ValueError(f"unknown scenario mode {mode!r}")
     corners: list[dict[str, float]] = []
-    for row in _two_level(len(ends)):
-        corner = {key: pair[high] for (key, pair), high in zip(ends.items(), row, strict=True)}
+    for row in _two_level(len(factors)):
+        corner: dict[str, float] = {}
+        for pair, high in zip(factors, row, strict=True):
+            corner |= pair[high]
         if corner not in corners and corner != best:
             corners.append(corner)
     return (best, *corners)

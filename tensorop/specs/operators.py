@@ -43,6 +43,7 @@ class OperatorSpec(_Record):
     layouts: tuple[dict[str, int | str], ...] = Field(min_length=1, strict=False)
     features: dict[str, str]
     micro: dict[str, str | int]
+    micro_layout: dict[str, int | str]
     defaults: dict[str, str]
     blocking: TunablesSpec
     suites: dict[str, list[list[int]]]
@@ -68,6 +69,7 @@ def load(name: str, plugins: tuple[Path, ...] = ()) -> Operator:
             {key: tuple(values) for key, values in spec.blocking.tunables.items()},
             tuple(Constraint(c.must, c.reason) for c in spec.blocking.constraints),
         ),
+        micro_layout=spec.micro_layout,
         defaults=spec.defaults,
         suites={key: tuple(tuple(shape) for shape in shapes) for key, shapes in spec.suites.items()},
         api=spec.api,

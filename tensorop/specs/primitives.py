@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 from string import Template
 from typing import Annotated, Literal
@@ -87,6 +88,13 @@ class PrimitiveSet(_Record):
 def load(name: str, plugins: tuple[Path, ...] = ()) -> PrimitiveSet:
     """Reads and checks one set."""
     path = catalog.find("primitives", name, plugins)
+    return _read(path, path.stat().st_mtime_ns)
+
+
+@lru_cache(maxsize=64)
+def _read(path: Path, stamp: int) -> PrimitiveSet:
+    """A search asks for its sets thousands of times; `stamp` tells a file that was edited."""
+    name = path.stem
     spec = yamlfile.validate(PrimitiveSet, yamlfile.read(path), str(path))
     if spec.name != name:
         raise SpecError(f"{path}: key 'name': expected '{name}' as the file is called, got '{spec.name}'")

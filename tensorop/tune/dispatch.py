@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from tensorop.model.winner import Leaf, Split
 
 DEPTH = 6
-GAIN = 0.02  # a split must save this much, summed over its problems, in natural logarithm of cost
+GAIN = 0.01  # a split must save this much, summed over its problems, in natural logarithm of cost
 
 Tree = Leaf | Split
 

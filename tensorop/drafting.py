@@ -1,0 +1,91 @@
+"""The drafts of a job: the operator's own, and with the llm or replay author further ones, judged before they compete."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Generator
+from pathlib import Path
+
+from tensorop import instantiate, settings
+from tensorop.author import offline
+from tensorop.author.llm import author as llm
+from tensorop.author.llm.prompt import Brief, Told
+from tensorop.author.llm.rounds import LlmAuthor
+from tensorop.errors import TensoropError
+from tensorop.events import Event, Note, Phase
+from tensorop.model.job import Job
+from tensorop.model.kernel import Draft
+from tensorop.model.operator import Operator
+from tensorop.model.point import Point
+from tensorop.model.trial import Kind, Outcome, Stage, Trial
+from tensorop.model.verdict import Seed
+from tensorop.store.journal import Journal
+from tensorop.target import Target
+from tensorop.trial import Candidate, Evaluator
+from tensorop.tune.loop import Measured
+
+DRAFTS = 4  # asked of a model in one job
+JUDGED_POINTS = 3  # of a new draft's space, spread over it, before it may compete
+
+
+def drafts(
+    job: Job, operator: Operator, target: Target, journal: Journal, seed: Seed, work: Path
+) -> Generator[Event, None, tuple[Draft, ...]]:
+    """The operator's drafts first, then the author's. A resumed run takes the author's from its journal."""
+    own = tuple(offline.drafts(operator.folder, operator.name))
+    kept = tuple(draft for draft in journal.history.drafts.values() if draft.author != offline.AUTHOR)
+    if job.author == "offline" or kept:
+        return (*own, *kept)
+    yield Phase("author", f"{job.author} writes up to {DRAFTS} drafts beside {len(own)} shipped ones")
+    writer = _writer(job, operator, target, own[0], work)
+    accepted: list[Draft] = []
+    for answer in writer.rounds(DRAFTS, lambda draft: judge(job, operator, target, draft, seed, work)):
+        name = answer.draft.name if answer.draft else f"answer {answer.number}"
+        journal.note("author", {"name": name, "repair": answer.repair, "kind": answer.outcome.kind.value,
+                                "message": answer.outcome.message[:1000]})  # fmt: skip
+        if answer.outcome.ok and answer.draft is not None:
+            accepted.append(answer.draft)
+            yield Note(f"{name}: passes; {answer.draft.strategy.strip()}")
+        else:
+            yield Note(f"{name}{' repaired' if answer.repair else ''}: {answer.outcome.kind.value}: {answer.outcome.message[:200]}")
+    if not accepted:
+        yield Note(f"the {job.author} author brought nothing that passes; the run goes on with the shipped drafts")
+    return (*own, *accepted)
+
+
+def judge(job: Job, operator: Operator, target: Target, draft: Draft, seed: Seed, work: Path) -> Outcome:
+    """A new draft at a few points of its space, through the very path of a trial, for the job's first dtype."""
+    dtype = job.dtypes[0]
+    missing = instantiate.missing_words(target.platform, draft, dtype, job.plugins)
+    if missing:
+        return Outcome(Kind.REFUSED, "author", f"it needs {', '.join(missing)}, which {target.platform.name} does not have")
+    try:
+        space = instantiate.micro_space(operator, target.platform, draft, dtype, job.plugins)
+    except TensoropError as error:
+        return Outcome(Kind.REFUSED, "author", str(error))
+    arms = {draft.name: Candidate(draft)}
+    evaluator = Evaluator(operator, target, dtype, Stage.MICRO, arms, (), seed, work, job.plugins)
+    for index in sorted({space.size * i // JUDGED_POINTS for i in range(JUDGED_POINTS)}):
+        trial = Trial("judge", 0, Stage.MICRO, draft.name, dtype, space.at(index))
+        made = evaluator.prepare(trial)
+        ended = made if isinstance(made, Measured) else evaluator.measure(trial, made)
+        if not ended.outcome.ok:
+            return dataclasses.replace(ended.outcome, message=f"at {trial.point}: {ended.outcome.message}")
+    return Outcome(Kind.OK, "author")
+
+
+def _writer(job: Job, operator: Operator, target: Target, example: Draft, work: Path) -> LlmAuthor:
+    dtype, platform = job.dtypes[0], target.platform
+    brief = Brief(
+        operator=operator.name,
+        description=operator.description,
+        folder=operator.folder,
+        platform=platform,
+        vocabulary=instantiate.vocabulary(platform, dtype, Point(()), job.plugins),
+        facts=instantiate.facts(platform, dtype, {}, job.plugins),
+        example=offline.text(operator.folder, example.name),
+    )
+    told = Told()
+    if job.author == "replay":
+        return llm.replay(brief, work / "llm", settings.read().llm_model or "recorded", seed=job.seed, told=told)
+    return llm.live(brief, settings.read(), work, seed=job.seed, told=told)

@@ -1,0 +1,89 @@
+"""The last stage: the variants a library will carry, measured against each other on every problem, and the dispatch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from tensorop.build import harness
+from tensorop.model.kernel import Artifact
+from tensorop.model.problem import Problem
+from tensorop.model.trial import Finished, Outcome
+from tensorop.model.winner import Leaf, Variant, Winners
+from tensorop.runners.protocol import Entry, Library
+from tensorop.runners.session import Guest
+from tensorop.search import Ground, variants
+from tensorop.target import combine
+from tensorop.trial import Candidate, measured_call
+from tensorop.tune import dispatch
+from tensorop.tune.dispatch import Row
+
+
+def winners(ground: Ground, dtype: str, kernels: Mapping[str, Candidate], problems: tuple[Problem, ...]) -> Winners:
+    """One dtype's variants, with a tree grown on the trials that found them.
+
+    Where the search was stopped before any blocking was tried, the best micro-kernel with the platform's defaults.
+    """
+    found = variants(ground, dtype, kernels)
+    if not found:
+        first = next(iter(kernels.values()))
+        return Winners(dtype, (Variant(first.draft, first.point),), Leaf(0))
+    trials = [finished for _, finished in found]
+    rows = [_row(ground, p, tuple(t.score.per_problem[p.label].value for t in trials)) for p in problems if _all(p, trials)]
+    return _grown(dtype, tuple(variant for variant, _ in found), rows)
+
+
+def remeasured(ground: Ground, library: Artifact, given: Winners, problems: tuple[Problem, ...]) -> Winners:
+    """The same variants, timed side by side inside the library itself; the tree is grown anew on these figures.
+
+    Under a model the trials' figures are exact already, so nothing is measured again. A problem that could not be
+    measured steadily keeps no vote.
+    """
+    if ground.target.side_by_side or len(given.variants) < 2:
+        return given
+    program = harness.dynamic_program(ground.target.platform.arch, ground.operator.folder / "adapter.c")
+    rows: list[Row] = []
+    for problem in problems:
+        costs = _side_by_side(ground, program.path, library.path, given, problem)
+        if not isinstance(costs, Outcome):
+            rows.append(_row(ground, problem, costs))
+    ground.journal.note(
+        "finalists", {"dtype": given.dtype, "rows": [{"features": dict(r.features), "costs": list(r.costs)} for r in rows]}
+    )
+    return _grown(given.dtype, given.variants, rows) if rows else given
+
+
+def _side_by_side(
+    ground: Ground, program: Path, library: Path, given: Winners, problem: Problem
+) -> tuple[float, ...] | Outcome:
+    slot = int(ground.operator.reference.VARIANT_FLAG)
+    entries = [Entry(0, (slot, number)) for number in range(len(given.variants))]
+    guest = Guest(
+        libraries=(Library(str(library), "tensorop", given.dtype),), cpu=ground.target.cpu, sandbox=False
+    )
+    cost = ground.target.cost(
+        program, lambda vlen: measured_call(ground.operator, problem, ground.seed, 0), entries, guest=lambda vlen: guest
+    )
+    return cost if isinstance(cost, Outcome) else tuple(combine(by_vlen).value for by_vlen in cost)
+
+
+def _grown(dtype: str, found: tuple[Variant, ...], rows: list[Row]) -> Winners:
+    """Variants that no measured problem is sent to are dropped, and the tree renumbered by growing it again."""
+    tree = dispatch.grow(rows)
+    used = sorted({dispatch.decide(tree, row.features) for row in rows})
+    kept = [Row(row.features, tuple(row.costs[v] for v in used)) for row in rows]
+    tree = dispatch.grow(kept)
+    return Winners(dtype, tuple(found[v] for v in used), tree, dispatch.regret(tree, rows_against(rows, kept)))
+
+
+def rows_against(rows: list[Row], kept: list[Row]) -> list[Row]:
+    """The kept variants' costs beside the best of all that were measured, so that regret counts what was dropped."""
+    return [Row(k.features, (*k.costs, min(r.costs))) for r, k in zip(rows, kept, strict=True)]
+
+
+def _row(ground: Ground, problem: Problem, costs: tuple[float, ...]) -> Row:
+    return Row(ground.operator.reference.features(problem), costs)
+
+
+def _all(problem: Problem, trials: list[Finished]) -> bool:
+    return all(problem.label in trial.score.per_problem for trial in trials)

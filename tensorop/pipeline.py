@@ -1,0 +1,140 @@
+"""A job from its wish to its product; read top to bottom, this is the path of everything.
+
+    ground -> controls -> micro -> blocking -> winners -> library -> verify -> bench -> publish
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tensorop import __version__, drafting, finalists, product, search
+from tensorop.build import compile as building
+from tensorop.build import link
+from tensorop.errors import JobError
+from tensorop.events import Done, Event, Note, Phase, Trying
+from tensorop.model.job import Job
+from tensorop.model.kernel import Artifact, Source
+from tensorop.model.operator import Operator
+from tensorop.model.trial import Outcome
+from tensorop.model.verdict import Seed
+from tensorop.model.winner import Winners
+from tensorop.problems import for_search
+from tensorop.provision import prewarm
+from tensorop.runners.null import Null
+from tensorop.search import Ground
+from tensorop.specs import operators, platforms
+from tensorop.store.journal import Journal
+from tensorop.target import Target, reach
+from tensorop.tune import loop
+from tensorop.verify import controls
+
+SHORT = {"ns": "ns/kflop", "modelled-cycles": "modelled cycles/kflop"}
+
+
+def run(job: Job) -> Iterator[Event]:
+    """Yields what happens, `Done` last. Raises UsageError, JobError, MissingTool; a failing candidate is no error."""
+    operator = operators.load(job.operator, job.plugins)
+    platform = platforms.load(job.platform, job.plugins)
+    target = reach(platform, job.runner)
+    yield Phase("platform", f"{platform.name} ({' < '.join(platform.lineage)}): {platform.description}")
+    with Journal.open(job.out, _facts(job, target), fresh=job.fresh) as journal:
+        yield from (Note(remark) for remark in journal.remarks)
+        if not isinstance(target.runner, Null):
+            yield Phase("tools", "compiler, emulator, C library")
+            _warm(target)
+        seed = Seed.draw(job.seed)
+        work = job.out / "work"
+        if not isinstance(target.runner, Null):
+            yield from _controls(job, operator, target, journal, seed, work)
+        drafts = yield from drafting.drafts(job, operator, target, journal, seed, work)
+        for draft in drafts:
+            journal.draft(draft)
+        ground = Ground(job, operator, target, drafts, journal, seed, work)
+        found = yield from _search(ground)
+        yield from product.make(ground, found.winners, found.interrupted)
+
+
+@dataclass
+class Found:
+    """What the search of all dtypes came to."""
+
+    winners: list[Winners] = field(default_factory=list)
+    interrupted: bool = False
+
+
+def _search(ground: Ground) -> Generator[Event, None, Found]:
+    """Both stages for each dtype; after Ctrl-C nothing more is begun and what there is goes on to the product."""
+    found = Found()
+    for dtype in ground.job.dtypes:
+        if found.interrupted:
+            break
+        stopped = yield from _show(ground, "micro-kernel", dtype, search.micro(ground, dtype))
+        found.interrupted = stopped is loop.Stop.INTERRUPTED
+        kernels = search.kernels(ground, dtype)
+        if not kernels:
+            yield Note(f"{dtype}: no micro-kernel passed; the dtype is left out")
+            continue
+        problems = for_search(ground.operator, dtype, ground.job.shapes, ground.target.unit)
+        if not found.interrupted:
+            stopped = yield from _show(
+                ground, "blocking", dtype, search.blocking(ground, dtype, kernels, problems)
+            )
+            found.interrupted = stopped is loop.Stop.INTERRUPTED
+        found.winners.append(finalists.winners(ground, dtype, kernels, problems))
+    if not found.winners:
+        raise JobError("no kernel passed", hint="tensorop report DIR lists how each candidate failed")
+    return found
+
+
+def _show(ground: Ground, stage: str, dtype: str, events: Iterator[loop.Event]) -> Generator[Event, None, loop.Stop]:
+    reason = loop.Stop.BUDGET
+    for event in events:
+        yield Trying(stage, dtype, SHORT.get(ground.target.unit, ground.target.unit), event)
+        if isinstance(event, loop.Stopped):
+            reason = event.reason
+    return reason
+
+
+def _facts(job: Job, target: Target) -> dict[str, object]:
+    """What a resumed run must share with the one it goes on with; the budget may grow."""
+    return {
+        "tensorop": __version__,
+        "operator": job.operator,
+        "platform": target.platform.name,
+        "platform digest": search.platform_digest(target),
+        "runner": target.runner.name,
+        "dtypes": list(job.dtypes),
+        "shapes": ["x".join(map(str, shape)) for shape in job.shapes],
+        "tuner": job.tuner,
+        "author": job.author,
+        "seed": job.seed,
+    }
+
+
+def _warm(target: Target) -> None:
+    """Fetches and builds what the job needs, side by side; raises the first thing that is missing."""
+    for future in prewarm.prewarm(target.platform.arch, shared=target.platform.compiler.shared_target).values():
+        future.result()
+
+
+def _controls(
+    job: Job, operator: Operator, target: Target, journal: Journal, seed: Seed, work: Path
+) -> Iterator[Event]:
+    """Known-bad kernels first: a judge that passes one of them has nothing to say of ours."""
+    yield Phase("negative controls", "each must be refused")
+
+    def build(source: Source, flags: tuple[str, ...]) -> Artifact | Outcome:
+        made = building.compile_object(source, target.platform, extra=flags)
+        return made if isinstance(made, Outcome) else link.link_candidate(made, target.platform.arch)
+
+    results = controls.run_controls(operator, target.platform, target.runner, build, seed, job.dtypes)
+    journal.note(
+        "controls",
+        [{"name": r.name, "dtype": r.dtype, "fault": r.fault, "ended": r.outcome.kind.value} for r in results],
+    )
+    refused = sum(not r.outcome.ok for r in results)
+    yield Note(f"{refused} faulty kernels refused, {len(results) - refused} honest ones passed")
+
+

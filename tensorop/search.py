@@ -1,0 +1,210 @@
+"""The two stages of a search: micro-kernels alone, then their blockings on whole problems."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from hashlib import sha256
+from pathlib import Path
+
+from tensorop import __version__, instantiate
+from tensorop.build import tool
+from tensorop.build.compile import candidate_flags
+from tensorop.model.job import Job
+from tensorop.model.kernel import Draft
+from tensorop.model.operator import Operator
+from tensorop.model.point import Point
+from tensorop.model.problem import Problem
+from tensorop.model.trial import Finished, Stage
+from tensorop.model.verdict import Seed
+from tensorop.model.winner import Variant
+from tensorop.space import Space
+from tensorop.store.journal import Journal
+from tensorop.store.key import trial_key
+from tensorop.target import Target
+from tensorop.trial import Candidate, Evaluator
+from tensorop.tune import loop, strategy
+from tensorop.tune.budget import Budget
+from tensorop.tune.seeded import Seeded
+from tensorop.tune.select import choose
+
+KERNELS = 4  # micro-kernels that go on to the second stage
+MICRO_SHARE = 0.4  # of the budget; the rest goes to blocking
+NEAR = 2.5  # a draft's best kernel goes on unless it costs more than this many times the best of all
+
+
+@dataclass(frozen=True)
+class Ground:
+    """What both stages stand on. operator, platform and drafts are resolved; work: folder for candidates."""
+
+    job: Job
+    operator: Operator
+    target: Target
+    drafts: tuple[Draft, ...]
+    journal: Journal
+    seed: Seed
+    work: Path
+
+    def budget(self, share: float) -> Budget:
+        """A share of one dtype's part of the budget."""
+        parts = len(self.job.dtypes)
+        return Budget(self.job.budget_s, self.job.trials).share(share / parts)
+
+
+def micro(ground: Ground, dtype: str) -> Iterator[loop.Event]:
+    """Every draft that this platform can speak, alone on packed operands."""
+    job, platform = ground.job, ground.target.platform
+    drafts = {
+        draft.name: draft
+        for draft in ground.drafts
+        if not instantiate.missing_words(platform, draft, dtype, job.plugins)
+    }
+    spaces = {
+        name: instantiate.micro_space(ground.operator, platform, draft, dtype, job.plugins)
+        for name, draft in drafts.items()
+    }
+    arms = {name: Candidate(draft) for name, draft in drafts.items()}
+    return _search(ground, dtype, Stage.MICRO, arms, spaces, (), ground.budget(MICRO_SHARE), lambda arm: ())
+
+
+def kernels(ground: Ground, dtype: str) -> dict[str, Candidate]:
+    """The micro-kernels that go on: the best of all, each draft's best that is not far behind, then other tiles."""
+    drafts = {draft.name: draft for draft in ground.drafts}
+    ended = [
+        (finished.score.cost, finished.trial)
+        for finished in ground.journal.history.ended((Stage.MICRO, dtype, 0))
+        if finished.outcome.ok and finished.score.cost is not None and finished.trial.draft in drafts
+    ]
+    ranked = [trial for _, trial in sorted(ended, key=lambda pair: pair[0])]
+    cost = {trial.key: cost for cost, trial in ended}
+    chosen: list[tuple[str, Point]] = []
+    firsts = [next(t for t in ranked if t.draft == name) for name in dict.fromkeys(t.draft for t in ranked)]
+    near = [t for t in firsts if cost[t.key] <= NEAR * cost[ranked[0].key]]
+    shapes: set[tuple[object, ...]] = set()
+    for trial in [*near, *ranked]:
+        shape = (trial.draft, *_shape(ground, dtype, drafts[trial.draft], trial.point))
+        if shape not in shapes and len(chosen) < KERNELS:
+            shapes.add(shape)
+            chosen.append((trial.draft, trial.point))
+    return {f"{name} {point}": Candidate(drafts[name], point) for name, point in chosen}
+
+
+def _shape(ground: Ground, dtype: str, draft: Draft, point: Point) -> tuple[int, ...]:
+    vlen = ground.target.vlens[0]
+    sizes = instantiate.tile(ground.operator, ground.target.platform, draft, point, dtype, vlen, ground.job.plugins)
+    return sizes["mr"], sizes["nr"]
+
+
+def blocking(
+    ground: Ground, dtype: str, candidates: Mapping[str, Candidate], problems: tuple[Problem, ...]
+) -> Iterator[loop.Event]:
+    """Block sizes and packing for each of these kernels, on whole problems; the platform's defaults go first."""
+    job, platform = ground.job, ground.target.platform
+    spaces = {
+        name: instantiate.blocking_space(ground.operator, platform, candidate.point, dtype, job.plugins)
+        for name, candidate in candidates.items()
+    }
+
+    def first(arm: str) -> Sequence[Point]:
+        point = candidates[arm].point
+        full = instantiate.defaults(ground.operator, platform, dtype, point, job.plugins)
+        return _starts(spaces[arm], {name: full[name] for name in ground.operator.blocking.values})
+
+    return _search(ground, dtype, Stage.BLOCKING, candidates, spaces, problems, ground.budget(1 - MICRO_SHARE), first)
+
+
+def _starts(space: Space, default: Mapping[str, int | str]) -> list[Point]:
+    """The legal points nearest to the default, one for each combination of the two-valued tunables."""
+    switches = [name for name, values in space.dimensions if len(values) == 2]
+    numbers = [name for name, values in space.dimensions if name not in switches]
+    points = list(space.points())
+
+    def far(point: Point) -> float:
+        return sum(abs(int(point[name]).bit_length() - int(default[name]).bit_length()) for name in numbers) + 1e-9 * sum(
+            abs(int(point[name]) - int(default[name])) for name in numbers
+        )
+
+    found = []
+    choices = [dict(space.dimensions)[name] for name in switches]
+    for combination in itertools.product(*choices):
+        fitting = [p for p in points if all(p[n] == v for n, v in zip(switches, combination, strict=True))]
+        if fitting:
+            found.append(min(fitting, key=far))
+    return found
+
+
+def variants(ground: Ground, dtype: str, candidates: Mapping[str, Candidate]) -> tuple[tuple[Variant, Finished], ...]:
+    """The few blockings the library carries, with the trial that measured each."""
+    ended = {
+        f"{f.trial.draft} {f.trial.point}": f
+        for f in ground.journal.history.ended((Stage.BLOCKING, dtype, 0))
+        if f.outcome.ok and f.trial.draft in candidates
+    }
+    costs = {name: {p: s.value for p, s in f.score.per_problem.items()} for name, f in ended.items()}
+    found = []
+    for name in choose(costs):
+        trial = ended[name].trial
+        candidate = candidates[trial.draft]
+        found.append((Variant(candidate.draft, Point.of({**candidate.point, **trial.point})), ended[name]))
+    return tuple(found)
+
+
+def _search(
+    ground: Ground,
+    dtype: str,
+    stage: Stage,
+    arms: Mapping[str, Candidate],
+    spaces: Mapping[str, Space],
+    problems: tuple[Problem, ...],
+    budget: Budget,
+    first: Callable[[str], Sequence[Point]],
+) -> Iterator[loop.Event]:
+    job = ground.job
+    tuner = strategy.load(job.tuner, job.plugins)
+    evaluator = Evaluator(
+        ground.operator, ground.target, dtype, stage, arms, problems, ground.seed, ground.work, job.plugins
+    )
+    names = {id(space): name for name, space in spaces.items()}
+
+    def make(space: Space, seed: int) -> strategy.Strategy:
+        return Seeded(tuner.make(space, seed), space, first(names[id(space)]))
+
+    made_of = (platform_digest(ground.target), tool.compiler_version(), candidate_flags(ground.target.platform))
+
+    def key_of(arm: str, point: Point) -> str:
+        candidate = arms[arm]
+        return trial_key(
+            draft=candidate.draft.digest,
+            point=Point.of({**candidate.point, **point}),
+            stage=stage,
+            problems=problems,
+            dtype=dtype,
+            platform=made_of[0],
+            vlens=ground.target.vlens,
+            compiler=(made_of[1], *made_of[2]),
+            tool=__version__,
+        )
+
+    return loop.search(
+        loop.Search(
+            stage=stage,
+            dtype=dtype,
+            spaces=spaces,
+            make_tuner=make,
+            evaluate=evaluator,
+            key_of=key_of,
+            journal=ground.journal,
+            budget=budget,
+            seed=job.seed,
+            jobs=job.jobs,
+            shared_clock=not ground.target.side_by_side,
+        )
+    )
+
+
+def platform_digest(target: Target) -> str:
+    """Of everything in the platform's files and of how it is reached."""
+    facts = json.dumps([asdict(target.platform), target.runner.name], sort_keys=True, default=str)
+    return sha256(facts.encode()).hexdigest()[:16]
