@@ -9,12 +9,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tensorop.build import cache, compile, tool
 from tensorop.commands import primitive_program
 from tensorop.commands.exact_number import TINY, UNIT, Exact
 from tensorop.commands.primitive_cases import FLOATS, Array, Case, Entry, cases, entries
-from tensorop.errors import SpecError, TensoropError
+from tensorop.errors import SpecError
 from tensorop.model.kernel import Artifact
 from tensorop.model.platform import Platform
 from tensorop.model.primitive import ARGUMENTS, Vocabulary
@@ -27,6 +28,8 @@ from tensorop.specs import catalog, native, platforms, primitives
 
 _TIMEOUT_S = 120.0
 _PROGRAM = "primitives"
+
+Objects = NDArray[np.object_]
 
 
 @dataclass(frozen=True)
@@ -108,8 +111,8 @@ def _check_built(name: str, platform: Platform, words: Vocabulary, at: str, vlen
         failed = list(complaints(run))
         for word, message in failed:
             yield Result(False, name, place, message, word)
-        bad = len({word for word, _ in failed})
-        yield Result(not failed, name, place, f"{len(words.words) - bad} of {len(words.words)} words in {len(run.answers)} cases")
+        good = len(words.words) - len({word for word, _ in failed})
+        yield Result(not failed, name, place, f"{good} of {len(words.words)} words in {len(run.answers)} cases")
 
 
 def build(platform: Platform, words: Vocabulary, vlen: int) -> tuple[tuple[Entry, ...], Artifact | Outcome]:
@@ -186,7 +189,10 @@ def complaints(run: Run, meanings: Mapping[str, str] | None = None) -> Iterator[
 
 
 def difference(case: Case, answer: Array, meaning: str, dtype: str) -> str | None:
-    """What distinguishes an answer from the meaning, or None. Raises SpecError for a meaning that cannot be evaluated."""
+    """What distinguishes an answer from the meaning, or None.
+
+    Raises SpecError for a meaning that cannot be evaluated.
+    """
     word = case.entry.word
     wanted = _evaluate(meaning, case, absolute=False)
     if word.returns == "none" or wanted is None:
@@ -221,7 +227,7 @@ def difference(case: Case, answer: Array, meaning: str, dtype: str) -> str | Non
     return None
 
 
-def _memory(case: Case, answer: Array, expected: np.ndarray[tuple[int, ...], np.dtype[np.object_]], dtype: str) -> str | None:
+def _memory(case: Case, answer: Array, expected: Objects, dtype: str) -> str | None:
     """Compares the first array as it stands afterwards, what lies around the word's share included."""
     name, (before, start) = next(iter(case.arrays.items()))
     after = [float(x) for x in before]
@@ -256,7 +262,8 @@ def _evaluate(meaning: str, case: Case, *, absolute: bool) -> object:
         with np.errstate(all="ignore"):
             value: object = eval(meaning, names)
     except Exception as error:
-        raise SpecError(f"primitive '{case.entry.word.name}': its meaning {meaning!r} cannot be evaluated: {error}") from None
+        name = case.entry.word.name
+        raise SpecError(f"primitive '{name}': its meaning {meaning!r} cannot be evaluated: {error}") from None
     return value
 
 
@@ -277,10 +284,9 @@ def _argument(name: str, elements: Array, numbers: Mapping[str, int], absolute: 
 def _shown(case: Case) -> str:
     """The call in words: numbers, and the first elements of each array."""
     named = [f"{a}={case.numbers[a]}" for a in case.entry.word.args if a in case.numbers]
-    named += [
-        f"{a}=[{', '.join(repr(float(x)) for x in elements[start : start + 4])}{', ...' if elements.size - start > 4 else ''}]"
-        for a, (elements, start) in case.arrays.items()
-    ]
+    for argument, (elements, start) in case.arrays.items():
+        more = ", ..." if elements.size - start > 4 else ""
+        named.append(f"{argument}=[{', '.join(repr(float(x)) for x in elements[start : start + 4])}{more}]")
     rules = f"; requires {', '.join(case.entry.word.preconditions)}" if case.entry.word.preconditions else ""
     return ", ".join(named) + rules
 
