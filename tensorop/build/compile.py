@@ -12,12 +12,14 @@ from tensorop.model.platform import Platform
 from tensorop.model.trial import Kind, Outcome
 
 OBJECT = "kernel.o"
+# zig keeps a frame pointer at every optimisation level: a register less for the kernel.
+LEAN = ("-fomit-frame-pointer",)
 
 
 def candidate_flags(platform: Platform) -> tuple[str, ...]:
     """The flags of a candidate's object: the target of the static harness, the platform's ISA, its optimisation."""
     c = platform.compiler
-    return ("-target", c.static_target, *c.arch_flags, *c.flags)
+    return ("-target", c.static_target, *LEAN, *c.arch_flags, *c.flags)
 
 
 def compile_object(

@@ -16,7 +16,7 @@ from elftools.elf.sections import SymbolTableSection
 
 from tensorop.build import cache, tool
 from tensorop.build.cache import Made
-from tensorop.build.compile import compile_source
+from tensorop.build.compile import LEAN, compile_source
 from tensorop.model.kernel import Artifact, Source
 from tensorop.model.platform import Platform
 from tensorop.model.trial import Outcome
@@ -56,7 +56,7 @@ def compile_member(
     arch_flags: in place of the platform's, for what must run before the CPU is known. Outcomes as compile_source.
     """
     c = platform.compiler
-    flags = ("-target", c.shared_target, *(c.arch_flags if arch_flags is None else arch_flags), *c.flags, *_PIC)
+    flags = ("-target", c.shared_target, *LEAN, *(c.arch_flags if arch_flags is None else arch_flags), *c.flags, *_PIC)
     built = compile_source(source, flags, work=work, timeout_s=120.0)
     return built if isinstance(built, Outcome) else Member(name, built)
 

@@ -102,8 +102,9 @@ def time_entries(
 
     reference: the entry (a baseline, or a kernel timed before) whose figure must not move by more than 10 % within the
     window, nor away from `expected` (ns, from an earlier window): else the window is measured again, at most twice.
-    guest: by default pinned to `quiet_cpu` with the sandbox on. tolerate: where no window was steady, the one that moved
-    least is returned in place of an outcome, for paired ratios, which bear it better than single figures.
+    guest: by default pinned to `quiet_cpu` with the sandbox on.
+    tolerate: where no window was steady, the one that moved least is returned in place of an outcome, for paired
+    ratios, which bear it better than single figures.
     Returns an outcome when a call failed or no window was steady (NOISY). Raises as `session.run`.
     """
     if guest is None:

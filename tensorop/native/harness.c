@@ -1,5 +1,5 @@
-/* Reads requests, calls, replies. Built statically with candidates linked in, or with -DTENSOROP_DLOPEN against glibc
- * together with an operator's adapter.c, for shared libraries. */
+/* Reads requests, calls, replies. Built statically with candidates linked in, or with
+ * -DTENSOROP_DLOPEN against glibc together with an operator's adapter.c, for shared libraries. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif

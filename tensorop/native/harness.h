@@ -1,8 +1,10 @@
-/* The harness: one process that calls candidates or libraries on buffers it is sent, and sends back what they did.
+/* The harness: one process that calls candidates or libraries on buffers it is sent, and sends back
+ * what they did.
  *
- * Stream on stdin: struct wire_start, its libraries, then requests; on stdout: struct wire_hello, then a reply to each
- * request in order. Little-endian, as every supported architecture; tensorop/runners/protocol.py is the other end.
- * Nothing here judges: the process that started this one compares the outputs. */
+ * Stream on stdin: struct wire_start, its libraries, then requests; on stdout: struct wire_hello,
+ * then a reply to each request in order. Little-endian, as every supported architecture;
+ * tensorop/runners/protocol.py is the other end. Nothing here judges: the process that started this
+ * one compares the outputs. */
 #ifndef TENSOROP_HARNESS_H
 #define TENSOROP_HARNESS_H
 
@@ -68,7 +70,8 @@ struct wire_reply {
     uint64_t nonce;
     uint32_t status;
     int32_t signal, fault, buffer;
-    int64_t offset; /* SLACK_WRITTEN and guard faults: bytes from the buffer's first byte; SIGSYS: the system call */
+    int64_t offset; /* SLACK_WRITTEN and guard faults: bytes from the buffer's first byte; SIGSYS:
+                       the system call */
     uint32_t outputs, entries, rounds, reserved;
 };
 
@@ -101,7 +104,8 @@ int wire_read(void *to, size_t size); /* 0, or -1 at the end of the stream */
 void wire_write(const void *from, size_t size);
 
 /* harness_memory.c */
-int guarded_open(struct guarded *g, uint32_t access, size_t size, uint32_t placement, unsigned number);
+int guarded_open(struct guarded *g, uint32_t access, size_t size, uint32_t placement,
+                 unsigned number);
 int guarded_protect(struct guarded *g); /* read-only when it is an input */
 int guarded_keep(struct guarded *g);    /* remembers the contents of an in-out buffer */
 void guarded_restore(struct guarded *g);
@@ -121,7 +125,8 @@ int entry_bind(unsigned number, const char *const text[5], char *error, size_t e
 int entry_known(unsigned number);
 void entry_call(unsigned number, const struct tensorop_call *call);
 
-/* harness_time.c: samples in ns a call, entry by entry; returns the rounds done, 0 without memory. */
+/* harness_time.c: samples in ns a call, entry by entry; returns the rounds done, 0 without memory.
+ */
 uint32_t time_entries(const struct request *request, double *samples);
 void count_entries(const struct request *request);
 

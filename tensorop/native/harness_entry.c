@@ -22,8 +22,8 @@ int entry_bind(unsigned number, const char *const text[5], char *error, size_t e
         return -1;
     }
     if (tensorop_bind(&bound[number], text[1], text[2], text[3], text[4], dlsym, handle)) {
-        snprintf(error, error_size, "%s has no %s function for %s (prefix '%s', suffix '%s')", text[0],
-                 text[1], text[2], text[3], text[4]);
+        snprintf(error, error_size, "%s has no %s function for %s (prefix '%s', suffix '%s')",
+                 text[0], text[1], text[2], text[3], text[4]);
         return -1;
     }
     return 0;
@@ -37,7 +37,8 @@ void entry_call(unsigned number, const struct tensorop_call *call) {
 
 #else
 
-#define CANDIDATE(n) __attribute__((weak)) void tensorop_candidate_##n(const struct tensorop_call *call)
+#define CANDIDATE(n)                                                                               \
+    __attribute__((weak)) void tensorop_candidate_##n(const struct tensorop_call *call)
 CANDIDATE(0);
 CANDIDATE(1);
 CANDIDATE(2);

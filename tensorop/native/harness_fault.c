@@ -1,4 +1,5 @@
-/* A crash tells which call and which buffer, then ends the process: nothing after it could be trusted. */
+/* A crash tells which call and which buffer, then ends the process: nothing after it could be
+ * trusted. */
 #include "harness.h"
 
 #include <signal.h>

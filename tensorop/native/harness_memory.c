@@ -10,9 +10,11 @@ enum { CANARY = 0xA5, LINE = 64 };
 
 static size_t page_size(void) { return (size_t)sysconf(_SC_PAGESIZE); }
 
-int guarded_open(struct guarded *g, uint32_t access, size_t size, uint32_t placement, unsigned number) {
+int guarded_open(struct guarded *g, uint32_t access, size_t size, uint32_t placement,
+                 unsigned number) {
     size_t page = page_size();
-    /* Timed buffers start at different lines of their pages, so that operands do not share cache sets by accident. */
+    /* Timed buffers start at different lines of their pages, so that operands do not share cache
+     * sets by accident. */
     size_t lead = placement == PLACE_MIDDLE ? (size_t)LINE * (1 + 3 * number) : 0;
     memset(g, 0, sizeof *g);
     g->pages_size = (size + lead + page - 1) / page * page;

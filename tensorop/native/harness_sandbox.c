@@ -1,6 +1,7 @@
 /* What is left to a candidate once its first call begins: memory, the clock, the pipes and the end.
  *
- * QEMU's user mode refuses the filter (the guest's calls are not the host's), so that it binds on real Linux only. */
+ * QEMU's user mode refuses the filter (the guest's calls are not the host's), so that it binds on
+ * real Linux only. */
 #include "harness.h"
 
 #include <errno.h>
@@ -19,7 +20,8 @@
 #endif
 
 #define ALLOW(number)                                                                              \
-    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (number), 0, 1), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
+    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (number), 0, 1),                                           \
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
 
 int sandbox_enter(void) {
     struct sock_filter code[] = {

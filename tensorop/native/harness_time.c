@@ -51,8 +51,9 @@ static uint64_t calibrate(const struct request *r, unsigned e) {
         uint64_t took = batch(r, e, calls, NULL);
         spent += took;
         if (took < r->wire.min_ns) {
-            uint64_t wanted = took ? (uint64_t)(1.1 * (double)calls * (double)r->wire.min_ns / (double)took) + 1
-                                   : calls * 10;
+            uint64_t wanted =
+                took ? (uint64_t)(1.1 * (double)calls * (double)r->wire.min_ns / (double)took) + 1
+                     : calls * 10;
             calls = wanted > calls * 10 ? calls * 10 : wanted;
         } else if (spent >= r->wire.warm_ns) {
             return calls;
@@ -74,7 +75,8 @@ uint32_t time_entries(const struct request *r, double *samples) {
         /* The order rotates, so that no entry always follows the same neighbour. */
         for (uint32_t i = 0; i < entries; i++) {
             uint32_t e = (i + round) % entries;
-            samples[(size_t)e * rounds + round] = (double)batch(r, e, calls[e], walk) / (double)calls[e];
+            samples[(size_t)e * rounds + round] =
+                (double)batch(r, e, calls[e], walk) / (double)calls[e];
         }
         done++;
     }
@@ -88,8 +90,8 @@ void count_entries(const struct request *r) {
         struct tensorop_call call = call_of(r, e);
         unsigned function = r->entry[e].function;
         restore(r);
-        /* Caches are modelled inside regions only, so that each warming call has one too; the last one counts. Nothing is
-         * restored in between: that would change what the caches hold. */
+        /* Caches are modelled inside regions only, so that each warming call has one too; the last
+         * one counts. Nothing is restored in between: that would change what the caches hold. */
         for (uint32_t i = 0; i <= r->wire.warm; i++) {
             TENSOROP_REGION_BEGIN();
             entry_call(function, &call);

@@ -1,4 +1,5 @@
-/* Independent multiply-add chains, enough to hide the latency of any core's units: what is left is their number.
+/* Independent multiply-add chains, enough to hide the latency of any core's units: what is left is
+ * their number.
  *
  *   dim     iterations
  *   flag    0 the variant: vector width and number of chains, as in tensorop/measure/peak.py

@@ -142,7 +142,7 @@ def _once(
     if parser.hello is None and runner.lost(ended.status, ended.stderr) is None and not ended.timed_out:
         # No candidate's code runs before the hello, so this says nothing of any candidate.
         raise errors.JobError(
-            f"the harness did not start on the target ({runner.name}, status {ended.status}): {ended.stderr.strip()[-500:]}",
+            f"the harness did not start ({runner.name}, status {ended.status}): {ended.stderr.strip()[-500:]}",
             hint="tensorop doctor tests compiler, emulator and harness one by one",
         )
     return parser, ended

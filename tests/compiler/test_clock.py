@@ -96,3 +96,23 @@ def test_statistics():
     both = statistics.ratio([1, 2, 4], [2, 4, 8])
     assert (both.median, both.spread) == (2, 0)
     assert statistics.geomean([1, 4]) == pytest.approx(2)
+
+
+def test_a_time_below_the_peaks_is_impossible():
+    two_thousand = 2000.0
+    at_half = statistics.summary([two_thousand / 50])
+    assert clock.impossible(at_half, two_thousand, 100) is None
+    beyond = statistics.summary([two_thousand / 200])
+    found = clock.impossible(beyond, two_thousand, 100)
+    assert found is not None
+    assert found.kind is Kind.NOISY
+
+
+def test_what_protects_the_target_is_told(tmp_path):
+    greeting = session.hello(
+        NATIVE, kernels.program(kernels.AXPY, tmp_path), guest=session.Guest(cpu=clock.quiet_cpu())
+    )
+    assert greeting is not None
+    assert greeting.pinned
+    assert bool(session.weaknesses(NATIVE, greeting)) is not greeting.sandboxed
+    assert session.weaknesses(NATIVE, None)
