@@ -8,12 +8,17 @@ from pathlib import Path
 
 import pytest
 
+from tensorop import instantiate
+from tensorop.author import offline
 from tensorop.errors import JobError, SpecError
 from tensorop.model.kernel import Artifact, Source
 from tensorop.model.operator import Operator
+from tensorop.model.point import Point
+from tensorop.model.problem import Problem
 from tensorop.model.trial import Kind
-from tensorop.model.verdict import Seed
+from tensorop.model.verdict import Seed, Verdict
 from tensorop.provision.targets import host_arch
+from tensorop.specs.platforms import load
 from tensorop.verify import grid
 from tensorop.verify.controls import Control, controls, run_control, run_controls
 from tensorop.verify.subject import Subject
@@ -131,3 +136,28 @@ def test_results_that_change_from_call_to_call_are_refused(tmp_path: Path) -> No
     (verdict,) = verify_threads(operator, lambda threads: unsteady, cases, (2,), vlen, Seed.draw())
     assert verdict.outcome.kind is Kind.WRONG
     assert "differs between equal calls with 2 threads" in verdict.outcome.message
+
+
+def test_a_shipped_draft_passes_with_no_more_memory_than_it_asks_for() -> None:
+    """And one vector less is found: a packed block that grows past its end cannot hide."""
+    plain = load("generic")
+    draft = offline.drafts(operator.folder, operator.name)[0]
+    space = instantiate.micro_space(operator, plain, draft, "f32")
+    blocks = {"mc": 8, "kc": 8, "nc": 8, "pack_a": 1, "pack_b": 1}
+    point = instantiate.defaults(operator, plain, "f32", Point.of({**space.at(0), **blocks}))
+    made = builder(plain)(instantiate.candidate(operator, plain, draft, point, "f32"), ())
+    assert isinstance(made, Artifact), made.log
+    vlen = plain.vlens[0]
+    lanes = instantiate.lanes(plain, point, "f32", vlen)
+    tile = instantiate.tile(operator, plain, draft, point, "f32", vlen)
+    quick = grid.quick(operator, "f32", {vlen: tile})
+
+    def verdict(less: int) -> Verdict:
+        def workspace(problem: Problem, vlen: int) -> int:
+            return max(operator.reference.workspace(problem, point, lanes) - less, 0)
+
+        subject = Subject(runner_of(plain), made.path, workspace=workspace)
+        return grid.verify(operator, subject, quick, [vlen], Seed.draw())[0]
+
+    assert verdict(0).ok, verdict(0).outcome
+    assert verdict(128).outcome.kind is Kind.GUARD

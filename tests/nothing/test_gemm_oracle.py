@@ -211,3 +211,23 @@ def test_a_bad_layout_is_refused() -> None:
 
 def _problem(dtype: str, m: int = 3, n: int = 4, k: int = 5, **options: int | str) -> Problem:
     return Problem.of("gemm", dtype, {"m": m, "n": n, "k": k}, {"layout": "row", **options})
+
+
+def test_rows_alone_are_judged_when_asked() -> None:
+    problem = _problem("f64", m=9, layout="col")
+    call = reference.call(problem, Seed(1, 2).stream(0), "integer")
+    out = honest(problem, call, np.arange(5))
+    out[4] += 1  # C[4,0]
+    assert reference.judge(problem, call, {"C": out}, rows=(0, 8)).ok
+    judged = reference.judge(problem, call, {"C": out}, rows=(8, 4))
+    assert "C[4,0]" in judged.message
+    assert "1 of 8 elements" in judged.message
+
+
+def test_workspace_is_for_the_product_that_is_computed() -> None:
+    point = {"mc": 32, "kc": 16, "nc": 24}
+    small = reference.workspace(_problem("f32", m=5, n=7, k=9, layout="col"), point, lanes=4)
+    assert small == 128 + 64 + 64  # 8 x 9 and 7 x 9, each rounded up to 64, and room to align
+    assert reference.workspace(_problem("f32", m=7, n=5, k=9, layout="row"), point, lanes=4) == small
+    large = reference.workspace(_problem("f32", m=500, n=700, k=900, layout="col"), point, lanes=4)
+    assert large == 32 * 16 + 24 * 16 + 64
