@@ -77,11 +77,16 @@ def load(name: str, plugins: tuple[Path, ...] = ()) -> Operator:
     )
 
 
+def binding(operator: Operator) -> ModuleType:
+    """The operator's binding.py: how its product is called from Python (see tensorop.api)."""
+    return _module(operator.folder / "binding.py")
+
+
 @lru_cache(maxsize=32)
 def _module(path: Path) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(f"_tensorop_operator_{path.parent.name}", path)
+    spec = importlib.util.spec_from_file_location(f"_tensorop_operator_{path.parent.name}_{path.stem}", path)
     if spec is None or spec.loader is None or not path.is_file():
-        raise SpecError(f"{path}: missing; an operator needs its oracle there")
+        raise SpecError(f"{path}: missing; an operator needs it")
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module  # dataclasses look their module up there
     spec.loader.exec_module(module)

@@ -1,0 +1,85 @@
+"""What a product is and where it comes from, as JSON: no times and no paths, so the same journal gives the same bits."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tensorop import __version__
+from tensorop.build import tool
+from tensorop.model.operator import Operator
+from tensorop.model.platform import Platform
+from tensorop.model.winner import Leaf, Split, Winners
+
+SCHEMA = 1
+_FLOOR = re.compile(r"-gnu\.(\d+\.\d+)$")
+
+
+def provenance(
+    operator: Operator, platform: Platform, winners: Sequence[Winners], facts: Mapping[str, Any]
+) -> dict[str, Any]:
+    """What the card inside a library says.
+
+    facts: JSON values on how the winners were found: machine or board model, seeds, budget, baselines.
+    """
+    floor = _FLOOR.search(platform.compiler.shared_target)
+    return {
+        "schema": SCHEMA,
+        "tool": {"name": "tensorop", "version": __version__},
+        "license": "MIT",
+        "operator": operator.name,
+        "platform": {
+            "name": platform.name,
+            "lineage": list(platform.lineage),
+            "arch": platform.arch,
+            "requires": list(platform.requires),
+            "vlens": list(platform.vlens),
+            "fixed_vlen": platform.fixed_vlen,
+        },
+        "compiler": {
+            "name": tool.compiler_version(),
+            "target": platform.compiler.shared_target,
+            "arch_flags": list(platform.compiler.arch_flags),
+            "flags": list(platform.compiler.flags),
+        },
+        "glibc": floor[1] if floor else None,
+        "dtypes": {w.dtype: _winners(w) for w in winners},
+        "facts": dict(facts),
+    }
+
+
+def manifest(card: Mapping[str, Any], files: Mapping[str, bytes]) -> str:
+    """The card with the digest of each file of the product."""
+    digests = {name: f"sha256:{hashlib.sha256(data).hexdigest()}" for name, data in files.items()}
+    return json.dumps({**card, "files": digests}, sort_keys=True, indent=1, allow_nan=False) + "\n"
+
+
+def _winners(winners: Winners) -> dict[str, Any]:
+    return {
+        "variants": [
+            {
+                "draft": v.draft.name,
+                "digest": v.draft.digest,
+                "author": v.draft.author,
+                "strategy": v.draft.strategy,
+                "point": dict(v.point),
+            }
+            for v in winners.variants
+        ],
+        "tree": _tree(winners.tree),
+        "regret": winners.regret,
+    }
+
+
+def _tree(node: Leaf | Split) -> dict[str, Any]:
+    if isinstance(node, Leaf):
+        return {"variant": node.variant}
+    return {
+        "feature": node.feature,
+        "threshold": node.threshold,
+        "low": _tree(node.low),
+        "high": _tree(node.high),
+    }

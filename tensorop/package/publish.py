@@ -1,0 +1,180 @@
+"""A product into its folder: assembled beside it, then there by one rename."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import errno
+import json
+import os
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tensorop import errors
+from tensorop.package.product import MANIFEST, SHARE, Product
+
+_PREFIX_FOLDERS = ("include", "lib", "share")
+# What a run writes below share/tensorop beside the product.
+_OF_RUNS = (f"{SHARE}/journal.jsonl", f"{SHARE}/report.html", f"{SHARE}/report.json")
+_EXCHANGE = 2  # RENAME_EXCHANGE of renameat2(2)
+
+
+@dataclass(frozen=True)
+class Staged:
+    """A whole product in a folder beside its place: `folder` is used like the finished one, to test it."""
+
+    product: Product
+    folder: Path
+
+    @property
+    def library(self) -> Path:
+        """The operator's shared library."""
+        return self.folder / self.product.library
+
+
+def stage(product: Product, folder: Path) -> Staged:
+    """Assembles the product beside `folder`, in the place of one staged there before.
+
+    Raises JobError when `folder` holds files that tensorop did not write in include/, lib/ or share/, when the folder
+    it lies in cannot be written or the disk is full; nothing is left half-written then.
+    """
+    folder = folder.absolute()
+    _refuse_foreign(folder, product.files)
+    scratch = folder.with_name(f".{folder.name}.staged")
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        _remove(scratch)
+        scratch.mkdir(mode=0o755)
+        _write(scratch, product.files, product.links)
+    except OSError as error:
+        _remove(scratch)
+        raise _cannot(folder, error) from error
+    return Staged(product, scratch)
+
+
+def publish(
+    staged: Staged,
+    folder: Path,
+    *,
+    extra: Mapping[str, bytes] | None = None,
+    results: Mapping[str, Any] | None = None,
+) -> Path:
+    """Puts a staged product at `folder`; returns it. Whoever looks sees the old product or the new one, never a part.
+
+    extra: further files by their path below the folder, e.g. the report; results: JSON values for the manifest's
+    `results`, e.g. verdicts. The journal, and whatever lies in the folder outside of include/, lib/ and share/, stay.
+    Raises JobError as `stage` does; the old product is unchanged then.
+    """
+    folder = folder.absolute()
+    added = dict(extra or {})
+    if results is not None:
+        whole = json.loads(staged.product.files[MANIFEST]) | {"results": results}
+        added[MANIFEST] = (json.dumps(whole, sort_keys=True, indent=1, allow_nan=False) + "\n").encode()
+    _refuse_foreign(folder, {**staged.product.files, **added})
+    try:
+        _write(staged.folder, added, {})
+        _keep(folder, staged.folder, added)
+        _swap(staged.folder, folder)
+    except OSError as error:
+        raise _cannot(folder, error) from error
+    finally:
+        _remove(staged.folder)
+    return folder
+
+
+def discard(staged: Staged) -> None:
+    """Takes away a product that is not to be published."""
+    _remove(staged.folder)
+
+
+def _remove(folder: Path) -> None:
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _write(root: Path, files: Mapping[str, bytes], links: Mapping[str, str]) -> None:
+    for name, data in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("wb") as stream:
+            stream.write(data)
+            stream.flush()
+            os.fsync(stream.fileno())
+        path.chmod(0o755 if ".so" in path.name else 0o644)
+    for name, target in links.items():
+        (root / name).symlink_to(target)
+
+
+def _keep(folder: Path, scratch: Path, files: Mapping[str, bytes]) -> None:
+    """The journal is the same file in both folders until the old one goes: an open one writes on."""
+    for name in _OF_RUNS:
+        old, new = folder / name, scratch / name
+        if name in files or not old.is_file():
+            continue
+        new.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            os.link(old, new)
+        except OSError:  # a file system without hard links
+            shutil.copy2(old, new)
+
+
+def _swap(scratch: Path, folder: Path) -> None:
+    if not folder.exists():
+        scratch.rename(folder)
+        return
+    _exchange(scratch, folder)
+    # From here on `scratch` holds the old folder; what is not the product's moves over.
+    for entry in scratch.iterdir():
+        if entry.name not in _PREFIX_FOLDERS:
+            entry.rename(folder / entry.name)
+
+
+def _exchange(one: Path, other: Path) -> None:
+    libc = ctypes.CDLL(None, use_errno=True)
+    if hasattr(libc, "renameat2"):
+        here = ctypes.c_int(-100)  # AT_FDCWD
+        if libc.renameat2(here, os.fsencode(one), here, os.fsencode(other), ctypes.c_uint(_EXCHANGE)) == 0:
+            return
+        number = ctypes.get_errno()
+        if number not in (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP):
+            raise OSError(number, os.strerror(number), str(other))
+    # A kernel or file system that cannot exchange: a moment without the folder, and back if the second step fails.
+    aside = one.with_name(f"{one.name}-old")
+    other.rename(aside)
+    try:
+        one.rename(other)
+    except OSError:
+        aside.rename(other)
+        raise
+    aside.rename(one)
+
+
+def _refuse_foreign(folder: Path, files: Mapping[str, bytes]) -> None:
+    """A folder that is somebody's /usr/local must not be replaced by a product."""
+    if folder.exists() and not folder.is_dir():
+        raise errors.JobError(f"{folder} is a file", hint="give another --out")
+    known = {*files, *_OF_RUNS, MANIFEST}
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        known |= set(json.loads((folder / MANIFEST).read_text())["files"])
+    for top in _PREFIX_FOLDERS:
+        for path in sorted((folder / top).rglob("*")):
+            name = path.relative_to(folder).as_posix()
+            if path.is_file() and not path.is_symlink() and name not in known:
+                raise errors.JobError(
+                    f"{folder} holds {name}, which tensorop did not write; it replaces include/, lib/ and share/ whole",
+                    hint="give --out a folder of the product's own, or move that file away",
+                )
+
+
+def _cannot(folder: Path, error: OSError) -> errors.JobError:
+    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        return errors.JobError(
+            f"the disk is full: the product does not fit beside {folder}; what was there is unchanged",
+            hint="free some space and run the same command again; it goes on where it stopped",
+        )
+    return errors.JobError(
+        f"cannot write the product to {folder}: {error.strerror or error} ({error.filename}); what was there is unchanged",
+        hint="give another --out, or make the folder and the one it lies in writable",
+    )
