@@ -387,7 +387,8 @@ def scenario_values(model: BoardModel, mode: str) -> tuple[dict[str, float], ...
     if mode != "interval":
         raise ValueError(f"unknown scenario mode {mode!r}")
     corners: list[dict[str, float]] = []
-    for row in _two_level(len(factors)):
+    ends = [(0,) * len(factors), (1,) * len(factors)]
+    for row in [*_two_level(len(factors)), *ends]:
         corner: dict[str, float] = {}
         for pair, high in zip(factors, row, strict=True):
             corner |= pair[high]
@@ -399,14 +400,13 @@ def scenario_values(model: BoardModel, mode: str) -> tuple[dict[str, float], ...
 def _two_level(factors: int) -> list[tuple[int, ...]]:
     """Rows of 0 and 1 for `factors` columns: full factorial to 3, Plackett-Burman 12 to 11, Sylvester above.
 
-    All-low and all-high rows are always among them. Plackett and Burman, Biometrika 33 (1946), table for N = 12.
+    Columns are balanced and orthogonal. Plackett and Burman, Biometrika 33 (1946), gives the row for N = 12.
     """
     if factors <= 3:
         return [tuple((i >> k) & 1 for k in range(factors)) for i in range(2**factors)]
     if factors <= 11:
         generator = (1, 1, 0, 1, 1, 1, 0, 0, 0, 1, 0)
         rows = [tuple(generator[(k - shift) % 11] for k in range(factors)) for shift in range(11)]
-    else:
-        order = 1 << factors.bit_length()
-        rows = [tuple(1 - (i & (k + 1)).bit_count() % 2 for k in range(factors)) for i in range(order)]
-    return [*rows, tuple([0] * factors), tuple([1] * factors)]
+        return [*rows, (0,) * factors]
+    order = 1 << factors.bit_length()
+    return [tuple(1 - (i & (k + 1)).bit_count() % 2 for k in range(factors)) for i in range(order)]

@@ -96,15 +96,15 @@ extern const char *const lmul_names[LMULS];
 /* How many registers a vector operand spans. */
 enum span {
     SPAN_NONE,
-    SPAN_LMUL,   /* LMUL */
-    SPAN_WIDE,   /* 2 LMUL */
-    SPAN_HALF,   /* LMUL / 2 */
+    SPAN_LMUL, /* LMUL */
+    SPAN_WIDE, /* 2 LMUL */
+    SPAN_HALF, /* LMUL / 2 */
     SPAN_QUARTER,
     SPAN_EIGHTH,
-    SPAN_EEW,    /* EEW / SEW * LMUL */
-    SPAN_EI16,   /* 16 / SEW * LMUL */
-    SPAN_ONE,    /* one register: a mask or the scalar of a reduction */
-    SPAN_FIXED,  /* the instruction says */
+    SPAN_EEW,   /* EEW / SEW * LMUL */
+    SPAN_EI16,  /* 16 / SEW * LMUL */
+    SPAN_ONE,   /* one register: a mask or the scalar of a reduction */
+    SPAN_FIXED, /* the instruction says */
 };
 
 enum access { ACCESS_NONE, ACCESS_LOAD, ACCESS_STORE };
@@ -163,8 +163,8 @@ extern const struct decoder decoder_aarch64;
 
 /* The vector state that the instructions of a block depend on. */
 struct vstate {
-    uint8_t sew;  /* index */
-    int8_t lmul;  /* log2 */
+    uint8_t sew; /* index */
+    int8_t lmul; /* log2 */
     uint32_t vl;
     bool known;
 };
@@ -193,7 +193,7 @@ struct uop {
     uint8_t lmul;
     uint8_t mark;
     bool vector;
-    int16_t hint_from;  /* a prefetch: the access of this block its address is rebuilt from, or -1 */
+    int16_t hint_from; /* a prefetch: the access of this block its address is rebuilt from, or -1 */
     int32_t hint_delta;
 };
 

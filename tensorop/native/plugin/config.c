@@ -257,7 +257,8 @@ static bool complete(const struct config *config) {
                 }
             }
     if (!config->scenarios || !config->variants || !config->cache[0].sets ||
-        !config->cache[1].sets || !config->tlb[0].sets || !config->tlb[1].sets || !config->misses.n || !config->store_buffer.n || !config->line_shift) {
+        !config->cache[1].sets || !config->tlb[0].sets || !config->tlb[1].sets ||
+        !config->misses.n || !config->store_buffer.n || !config->line_shift) {
         fprintf(stderr, "board model: the configuration lacks a key\n");
         return false;
     }

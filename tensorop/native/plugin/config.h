@@ -48,19 +48,19 @@ struct config {
     uint8_t shared[COSTS];
     struct price price[COSTS][LMULS][EEWS];
 
-    vec mispredict;     /* cycles */
-    vec taken;          /* cycles of a taken branch beyond its slot */
+    vec mispredict;       /* cycles */
+    vec taken;            /* cycles of a taken branch beyond its slot */
     vec write_after_read; /* a vector load starts this long after the last reader of its register */
-    vec chained;        /* 1: registers of a group become ready one after the other */
-    vec shared_bias;    /* 0: the ports of `shared` are one, LONG_AGO: they are two */
+    vec chained;          /* 1: registers of a group become ready one after the other */
+    vec shared_bias;      /* 0: the ports of `shared` are one, LONG_AGO: they are two */
     unsigned vector_queue; /* vector instructions waiting while the scalar side goes on; 0: none */
-    unsigned window;    /* out of order: instructions in flight */
+    unsigned window;       /* out of order: instructions in flight */
 
     unsigned line_shift;
     struct shape cache[2];
     struct shape tlb[2];  /* of data, 4 KiB pages; entries = sets x ways */
     vec translation[2];   /* cycles added when the first misses, and when both do */
-    vec latency[LEVELS]; /* load to use, of levels 2 and DRAM (0 is part of the load's latency) */
+    vec latency[LEVELS];  /* load to use, of levels 2 and DRAM (0 is part of the load's latency) */
     vec interval[LEVELS]; /* cycles between lines arriving from there */
     struct ring_size misses; /* lines a core waits for at once */
     struct ring_size store_buffer;

@@ -25,7 +25,7 @@ static void three(struct insn *o, enum cost cost, uint8_t d, uint8_t n, uint8_t 
 static void decode_immediate(uint32_t w, struct insn *o) {
     unsigned d = bits(w, 4, 0), n = bits(w, 9, 5);
     switch (bits(w, 25, 23)) {
-    case 0: case 1:
+    case 0 ... 1:
         three(o, COST_alu, xdst(d), REG_NONE, REG_NONE);
         break;
     case 2: {
@@ -120,8 +120,11 @@ static void decode_branch(uint32_t w, struct insn *o) {
 }
 
 static uint8_t lmul_of_bytes(unsigned bytes) {
-    return bytes <= 8 ? LMUL_M1 - 1 : bytes <= 16 ? LMUL_M1 : bytes <= 32 ? LMUL_M1 + 1
-         : bytes <= 64 ? LMUL_M1 + 2 : LMUL_M1 + 3;
+    return bytes <= 8    ? LMUL_M1 - 1
+           : bytes <= 16 ? LMUL_M1
+           : bytes <= 32 ? LMUL_M1 + 1
+           : bytes <= 64 ? LMUL_M1 + 2
+                         : LMUL_M1 + 3;
 }
 
 /* Data registers of an access; `bytes` of each. Up to a single is scalar, beyond it vector. */
@@ -350,15 +353,15 @@ static void decode_copy(uint32_t w, struct insn *o) {
 
 static void by_element(uint32_t w, struct insn *o) {
     static const enum cost costs[16] = {
-        [0x0] = COST_vmacc,  [0x1] = COST_vfma,   [0x2] = COST_vwmacc, [0x3] = COST_vwmacc,
-        [0x4] = COST_vmacc,  [0x5] = COST_vfma,   [0x6] = COST_vwmacc, [0x7] = COST_vwmacc,
-        [0x8] = COST_vmul,   [0x9] = COST_vfadd,  [0xa] = COST_vmul,   [0xb] = COST_vmul,
-        [0xc] = COST_vmul,   [0xd] = COST_vmacc,  [0xe] = COST_vmacc,  [0xf] = COST_vmacc};
+        [0x0] = COST_vmacc, [0x1] = COST_vfma,  [0x2] = COST_vwmacc, [0x3] = COST_vwmacc,
+        [0x4] = COST_vmacc, [0x5] = COST_vfma,  [0x6] = COST_vwmacc, [0x7] = COST_vwmacc,
+        [0x8] = COST_vmul,  [0x9] = COST_vfadd, [0xa] = COST_vmul,   [0xb] = COST_vmul,
+        [0xc] = COST_vmul,  [0xd] = COST_vmacc, [0xe] = COST_vmacc,  [0xf] = COST_vmacc};
     enum cost cost = costs[bits(w, 15, 12)];
     if (bits(w, 15, 12) % 4 == 0 && !bits(w, 29, 29) && bits(w, 15, 12) < 8)
         cost = COST_vfwma;
-    bool accumulates = cost == COST_vfma || cost == COST_vfwma || cost == COST_vmacc ||
-                       cost == COST_vwmacc;
+    bool accumulates =
+        cost == COST_vfma || cost == COST_vfwma || cost == COST_vmacc || cost == COST_vwmacc;
     simd(w, o, cost == COST_vfma ? COST_vfma_scalar : cost, 2, accumulates);
     if (bits(w, 23, 22) == 1) /* half words are indexed in registers 0 to 15 */
         o->vsrc[1].reg = bits(w, 19, 16);
@@ -383,14 +386,21 @@ static void decode_simd(uint32_t w, struct insn *o) {
     else if (bits(w, 21, 21) && !bits(w, 11, 11)) {
         unsigned opcode = bits(w, 15, 12);
         bool accumulates = opcode == 5 || (opcode >= 8 && opcode <= 11);
-        simd(w, o, opcode >= 8 && opcode <= 11 ? COST_vwmacc : opcode >= 12 ? COST_vmul : COST_valu, 2,
-             accumulates);
+        simd(w, o,
+             opcode >= 8 && opcode <= 11 ? COST_vwmacc
+             : opcode >= 12              ? COST_vmul
+                                         : COST_valu,
+             2, accumulates);
     } else if (bits(w, 21, 21)) { /* one source: across the lanes, or each of them */
         bool across = bits(w, 20, 17) == 8, fp = bits(w, 16, 12) >= 12;
         bool narrows_high = bits(w, 16, 12) == 18 && bits(w, 30, 30);
         bool root = bits(w, 29, 29) && bits(w, 16, 12) == 31 && bits(w, 23, 23);
-        simd(w, o, across ? COST_vreduce : root ? COST_vfdiv : fp ? COST_vfadd : COST_valu, 1,
-             narrows_high);
+        simd(w, o,
+             across ? COST_vreduce
+             : root ? COST_vfdiv
+             : fp   ? COST_vfadd
+                    : COST_valu,
+             1, narrows_high);
     } else if (bits(w, 10, 10) && bits(w, 15, 15)) /* dot products and matrix forms */
         simd(w, o, COST_vmacc, 2, true);
     else if (bits(w, 10, 10))
@@ -461,19 +471,24 @@ static void decode(uint32_t w, unsigned width, struct insn *o) {
         o->cost = COST_vunknown; /* SVE */
         o->lmul = LMUL_M1;
         break;
-    case 0x8: case 0x9:
+    case 0x08 ... 0x09:
         decode_immediate(w, o);
         break;
-    case 0xa: case 0xb:
+    case 0x0a ... 0x0b:
         decode_branch(w, o);
         break;
-    case 0x4: case 0x6: case 0xc: case 0xe:
+    case 0x04:
+    case 0x06:
+    case 0x0c:
+    case 0x0e:
         decode_memory(w, o);
         break;
-    case 0x5: case 0xd:
+    case 0x05:
+    case 0x0d:
         decode_register(w, o);
         break;
-    case 0x7: case 0xf:
+    case 0x07:
+    case 0x0f:
         decode_fp(w, o);
         break;
     }

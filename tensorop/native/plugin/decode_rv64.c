@@ -1,4 +1,5 @@
-/* RV64GC with the vector extension 1.0, from the encodings of the RISC-V unprivileged ISA manual. */
+/* RV64GC with the vector extension 1.0, from the encodings of the RISC-V unprivileged ISA manual.
+ */
 #include "board.h"
 
 static unsigned bits(uint32_t w, int high, int low) {
@@ -130,8 +131,7 @@ static void decode_compressed(uint32_t w, struct insn *o) {
     case 13:
         branch(o, 0, 0, false);
         break;
-    case 14:
-    case 15:
+    case 14 ... 15:
         branch(o, p1, 0, true);
         break;
     case 16:
@@ -178,7 +178,8 @@ static void vector_access(uint32_t w, struct insn *o, enum access access) {
     bool masked = !bits(w, 25, 25), indexed = mop & 1;
     uint8_t span = SPAN_EEW;
 
-    memory(o, access == ACCESS_LOAD ? loads[mop] : stores[mop], access, REG_SINK, bits(w, 19, 15), 0);
+    memory(o, access == ACCESS_LOAD ? loads[mop] : stores[mop], access, REG_SINK, bits(w, 19, 15),
+           0);
     if (access == ACCESS_STORE)
         o->src[1] = REG_NONE;
     o->eew = eew_of_width[bits(w, 14, 12)];
@@ -262,13 +263,22 @@ static void decode_opf(uint32_t w, struct insn *o) {
     unsigned funct6 = bits(w, 31, 26), vs1 = bits(w, 19, 15);
     bool vv = bits(w, 14, 12) == 1;
     switch (funct6) {
-    case 0x00: case 0x02: case 0x04: case 0x06: case 0x08: case 0x09: case 0x0a: case 0x24: case 0x27:
+    case 0x00:
+    case 0x02:
+    case 0x04:
+    case 0x06:
+    case 0x08 ... 0x0a:
+    case 0x24:
+    case 0x27:
         plain(w, o, COST_vfadd);
         break;
-    case 0x01: case 0x03: case 0x05: case 0x07:
+    case 0x01:
+    case 0x03:
+    case 0x05:
+    case 0x07:
         reduction(w, o, SPAN_ONE);
         break;
-    case 0x0e: case 0x0f:
+    case 0x0e ... 0x0f:
         plain(w, o, COST_vslide);
         break;
     case 0x10:
@@ -290,25 +300,31 @@ static void decode_opf(uint32_t w, struct insn *o) {
         } else
             plain(w, o, COST_valu);
         break;
-    case 0x18: case 0x19: case 0x1b: case 0x1c: case 0x1d: case 0x1f:
+    case 0x18 ... 0x19:
+    case 0x1b ... 0x1d:
+    case 0x1f:
         arithmetic(w, o, COST_vmask, SPAN_ONE, SPAN_LMUL, SPAN_LMUL);
         break;
-    case 0x20: case 0x21:
+    case 0x20 ... 0x21:
         plain(w, o, COST_vfdiv);
         break;
-    case 0x28: case 0x29: case 0x2a: case 0x2b: case 0x2c: case 0x2d: case 0x2e: case 0x2f:
+    case 0x28 ... 0x2f:
         accumulating(w, o, vv ? COST_vfma : COST_vfma_scalar, SPAN_LMUL);
         break;
-    case 0x30: case 0x32: case 0x38:
+    case 0x30:
+    case 0x32:
+    case 0x38:
         arithmetic(w, o, COST_vfadd, SPAN_WIDE, SPAN_LMUL, SPAN_LMUL);
         break;
-    case 0x31: case 0x33:
+    case 0x31:
+    case 0x33:
         reduction(w, o, SPAN_ONE);
         break;
-    case 0x34: case 0x36:
+    case 0x34:
+    case 0x36:
         arithmetic(w, o, COST_vfadd, SPAN_WIDE, SPAN_WIDE, SPAN_LMUL);
         break;
-    case 0x3b: case 0x3c: case 0x3d: case 0x3e: case 0x3f:
+    case 0x3b ... 0x3f:
         accumulating(w, o, COST_vfwma, SPAN_WIDE);
         break;
     }
@@ -318,9 +334,14 @@ static void decode_opi(uint32_t w, struct insn *o) {
     unsigned funct6 = bits(w, 31, 26), funct3 = bits(w, 14, 12), one = bits(w, 19, 15);
     bool vv = funct3 == 0;
     switch (funct6) {
-    case 0x00: case 0x01: case 0x02: case 0x03: case 0x04: case 0x05: case 0x06: case 0x07:
-    case 0x09: case 0x0a: case 0x0b: case 0x10: case 0x12: case 0x14: case 0x15: case 0x20:
-    case 0x21: case 0x22: case 0x23: case 0x25: case 0x28: case 0x29: case 0x2a: case 0x2b:
+    case 0x00 ... 0x07:
+    case 0x09 ... 0x0b:
+    case 0x10:
+    case 0x12:
+    case 0x14 ... 0x15:
+    case 0x20 ... 0x23:
+    case 0x25:
+    case 0x28 ... 0x2b:
         plain(w, o, COST_valu);
         break;
     case 0x0c:
@@ -335,8 +356,9 @@ static void decode_opi(uint32_t w, struct insn *o) {
     case 0x0f:
         plain(w, o, COST_vslide);
         break;
-    case 0x11: case 0x13: case 0x18: case 0x19: case 0x1a: case 0x1b: case 0x1c: case 0x1d:
-    case 0x1e: case 0x1f:
+    case 0x11:
+    case 0x13:
+    case 0x18 ... 0x1f:
         arithmetic(w, o, COST_vmask, SPAN_ONE, SPAN_LMUL, SPAN_LMUL);
         break;
     case 0x17: /* vmv.v.* is the unmasked form of vmerge */
@@ -355,10 +377,10 @@ static void decode_opi(uint32_t w, struct insn *o) {
         } else
             plain(w, o, COST_vmul);
         break;
-    case 0x2c: case 0x2d: case 0x2e: case 0x2f:
+    case 0x2c ... 0x2f:
         arithmetic(w, o, COST_valu, SPAN_LMUL, SPAN_WIDE, SPAN_LMUL);
         break;
-    case 0x30: case 0x31:
+    case 0x30 ... 0x31:
         reduction(w, o, SPAN_ONE);
         break;
     case 0x35:
@@ -371,13 +393,13 @@ static void decode_opm(uint32_t w, struct insn *o) {
     unsigned funct6 = bits(w, 31, 26), vs1 = bits(w, 19, 15);
     bool vv = bits(w, 14, 12) == 2;
     switch (funct6) {
-    case 0x00: case 0x01: case 0x02: case 0x03: case 0x04: case 0x05: case 0x06: case 0x07:
+    case 0x00 ... 0x07:
         reduction(w, o, SPAN_ONE);
         break;
-    case 0x08: case 0x09: case 0x0a: case 0x0b:
+    case 0x08 ... 0x0b:
         plain(w, o, COST_valu);
         break;
-    case 0x0e: case 0x0f:
+    case 0x0e ... 0x0f:
         plain(w, o, COST_vslide);
         break;
     case 0x10:
@@ -388,7 +410,10 @@ static void decode_opm(uint32_t w, struct insn *o) {
         break;
     case 0x12: /* extensions from a half, a quarter, an eighth; Zvbb's unary operations */
         unary(w, o, COST_valu, SPAN_LMUL,
-              vs1 >= 8 ? SPAN_LMUL : vs1 >= 6 ? SPAN_HALF : vs1 >= 4 ? SPAN_QUARTER : SPAN_EIGHTH);
+              vs1 >= 8   ? SPAN_LMUL
+              : vs1 >= 6 ? SPAN_HALF
+              : vs1 >= 4 ? SPAN_QUARTER
+                         : SPAN_EIGHTH);
         break;
     case 0x14: /* set-before-first and kin, viota, vid */
         if (vs1 >= 16)
@@ -399,29 +424,33 @@ static void decode_opm(uint32_t w, struct insn *o) {
     case 0x17:
         arithmetic(w, o, COST_vgather, SPAN_LMUL, SPAN_LMUL, SPAN_ONE);
         break;
-    case 0x18: case 0x19: case 0x1a: case 0x1b: case 0x1c: case 0x1d: case 0x1e: case 0x1f:
+    case 0x18 ... 0x1f:
         arithmetic(w, o, COST_vmask, SPAN_ONE, SPAN_ONE, SPAN_ONE);
         o->lmul = LMUL_M1;
         break;
-    case 0x20: case 0x21: case 0x22: case 0x23:
+    case 0x20 ... 0x23:
         plain(w, o, COST_vdiv);
         break;
-    case 0x24: case 0x25: case 0x26: case 0x27:
+    case 0x24 ... 0x27:
         plain(w, o, COST_vmul);
         break;
-    case 0x29: case 0x2b: case 0x2d: case 0x2f:
+    case 0x29:
+    case 0x2b:
+    case 0x2d:
+    case 0x2f:
         accumulating(w, o, COST_vmacc, SPAN_LMUL);
         break;
-    case 0x30: case 0x31: case 0x32: case 0x33:
+    case 0x30 ... 0x33:
         arithmetic(w, o, COST_valu, SPAN_WIDE, SPAN_LMUL, SPAN_LMUL);
         break;
-    case 0x34: case 0x35: case 0x36: case 0x37:
+    case 0x34 ... 0x37:
         arithmetic(w, o, COST_valu, SPAN_WIDE, SPAN_WIDE, SPAN_LMUL);
         break;
-    case 0x38: case 0x3a: case 0x3b:
+    case 0x38:
+    case 0x3a ... 0x3b:
         arithmetic(w, o, COST_vmul, SPAN_WIDE, SPAN_LMUL, SPAN_LMUL);
         break;
-    case 0x3c: case 0x3d: case 0x3e: case 0x3f:
+    case 0x3c ... 0x3f:
         accumulating(w, o, COST_vwmacc, SPAN_WIDE);
         break;
     }
@@ -452,13 +481,16 @@ static void decode_vset(uint32_t w, struct insn *o) {
 static void decode_vector(uint32_t w, struct insn *o) {
     o->cost = COST_vunknown;
     switch (bits(w, 14, 12)) {
-    case 0: case 3: case 4:
+    case 0:
+    case 3 ... 4:
         decode_opi(w, o);
         break;
-    case 1: case 5:
+    case 1:
+    case 5:
         decode_opf(w, o);
         break;
-    case 2: case 6:
+    case 2:
+    case 6:
         decode_opm(w, o);
         break;
     default:
@@ -467,10 +499,11 @@ static void decode_vector(uint32_t w, struct insn *o) {
 }
 
 static void decode_fp(uint32_t w, struct insn *o) {
-    static const enum cost costs[32] = {
-        [0] = COST_fadd, [1] = COST_fadd, [2] = COST_fma, [3] = COST_fdiv, [4] = COST_fmove,
-        [5] = COST_fmove, [8] = COST_fadd, [0x0b] = COST_fdiv, [0x14] = COST_fmove,
-        [0x18] = COST_fadd, [0x1a] = COST_fadd, [0x1c] = COST_fmove, [0x1e] = COST_fmove};
+    static const enum cost costs[32] = {[0] = COST_fadd,    [1] = COST_fadd,    [2] = COST_fma,
+                                        [3] = COST_fdiv,    [4] = COST_fmove,   [5] = COST_fmove,
+                                        [8] = COST_fadd,    [0x0b] = COST_fdiv, [0x14] = COST_fmove,
+                                        [0x18] = COST_fadd, [0x1a] = COST_fadd, [0x1c] = COST_fmove,
+                                        [0x1e] = COST_fmove};
     unsigned operation = bits(w, 31, 27);
     if (!costs[operation])
         return;
@@ -527,7 +560,8 @@ static void decode_word(uint32_t w, struct insn *o) {
     case 0x04:
         decode_immediate(w, o);
         break;
-    case 0x05: case 0x0d:
+    case 0x05:
+    case 0x0d:
         three(o, COST_alu, rd, 0, 0);
         break;
     case 0x06:
@@ -546,10 +580,11 @@ static void decode_word(uint32_t w, struct insn *o) {
         load(o, rd, rs1, 0);
         o->src[1] = xsrc(rs2);
         break;
-    case 0x0c: case 0x0e:
+    case 0x0c:
+    case 0x0e:
         three(o, bits(w, 31, 25) != 1 ? COST_alu : funct3 >= 4 ? COST_div : COST_mul, rd, rs1, rs2);
         break;
-    case 0x10: case 0x11: case 0x12: case 0x13:
+    case 0x10 ... 0x13:
         o->cost = COST_fma;
         o->eew = bits(w, 26, 25) == 1 ? 3 : 2;
         o->dst[0] = REG_F + rd;

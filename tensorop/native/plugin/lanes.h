@@ -14,29 +14,42 @@ typedef __m512 quad;
 #define QUAD 16
 #define quad_max(a, b) _mm512_max_ps(a, b)
 #define quad_set(x) _mm512_set1_ps(x)
+#define quad_floor(a) _mm512_roundscale_ps(a, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC)
 #elif LANES % 8 == 0 && defined(__AVX__)
 #include <immintrin.h>
 typedef __m256 quad;
 #define QUAD 8
 #define quad_max(a, b) _mm256_max_ps(a, b)
 #define quad_set(x) _mm256_set1_ps(x)
+#define quad_floor(a) _mm256_floor_ps(a)
 #elif LANES % 4 == 0 && defined(__SSE__)
 #include <immintrin.h>
 typedef __m128 quad;
 #define QUAD 4
 #define quad_max(a, b) _mm_max_ps(a, b)
 #define quad_set(x) _mm_set1_ps(x)
+#ifdef __SSE4_1__
+#define quad_floor(a) _mm_floor_ps(a)
+#else
+/* Times beyond an int's range are only ever long ago. */
+static inline quad quad_floor(quad a) {
+    quad whole = _mm_cvtepi32_ps(_mm_cvttps_epi32(a));
+    return _mm_sub_ps(whole, _mm_and_ps(_mm_cmpgt_ps(whole, a), _mm_set1_ps(1)));
+}
+#endif
 #elif LANES % 4 == 0 && defined(__ARM_NEON)
 #include <arm_neon.h>
 typedef float32x4_t quad;
 #define QUAD 4
 #define quad_max(a, b) vmaxq_f32(a, b)
 #define quad_set(x) vdupq_n_f32(x)
+#define quad_floor(a) vrndmq_f32(a)
 #else
 typedef float quad;
 #define QUAD 1
 #define quad_max(a, b) ((a) > (b) ? (a) : (b))
 #define quad_set(x) (x)
+#define quad_floor(a) __builtin_floorf(a)
 #endif
 
 #define QUADS (LANES / QUAD)
@@ -71,6 +84,22 @@ static inline vec vsub(vec a, vec b) {
     return a;
 }
 
-static inline float first(vec a) { return ((union { vec v; float f[LANES]; }){.v = a}).f[0]; }
+static inline vec vfloor(vec a) {
+    EACH_QUAD a.q[i_] = quad_floor(a.q[i_]);
+    return a;
+}
+
+static inline vec vceil(vec a) {
+    EACH_QUAD a.q[i_] = -quad_floor(-a.q[i_]);
+    return a;
+}
+
+static inline float first(vec a) {
+    return ((union {
+               vec v;
+               float f[LANES];
+           }){.v = a})
+        .f[0];
+}
 
 #endif

@@ -11,7 +11,7 @@ struct memory_counts {
     uint64_t prefetched[2];
     uint64_t written_back[2];
     uint64_t untranslated[2]; /* accesses whose page the first, and both, TLBs lacked */
-    uint64_t hinted;    /* software prefetches that took effect */
+    uint64_t hinted;          /* software prefetches that took effect */
 };
 
 enum served { SERVED_L1, SERVED_L2, SERVED_DRAM };

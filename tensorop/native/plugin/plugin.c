@@ -1,5 +1,6 @@
 /* The QEMU side: decodes blocks when they are translated, records the lines their accesses touch,
- * and hands each block to the pipeline once the next one begins, when its accesses are all known. */
+ * and hands each block to the pipeline once the next one begins, when its accesses are all known.
+ */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>

@@ -27,7 +27,8 @@ void report_region(FILE *out, unsigned index, bool ended, const struct counts *c
     comma = false;
     for (int i = 0; i < LMULS; i++)
         field(out, &comma, lmul_names[i], counts->by_lmul[i]);
-    fprintf(out, "}, \"lines\": %" PRIu64 ", \"misses\": {\"l1\": %" PRIu64 ", \"l2\": %" PRIu64 "}",
+    fprintf(out,
+            "}, \"lines\": %" PRIu64 ", \"misses\": {\"l1\": %" PRIu64 ", \"l2\": %" PRIu64 "}",
             memory->lines, memory->misses[0], memory->misses[1]);
     fprintf(out, ", \"prefetched\": {\"l1\": %" PRIu64 ", \"l2\": %" PRIu64 "}",
             memory->prefetched[0], memory->prefetched[1]);

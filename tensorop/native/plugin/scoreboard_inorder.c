@@ -11,7 +11,7 @@
 enum { MAX_QUEUE = 64 };
 
 static const struct config *config;
-static vec issue;
+static vec issue; /* the cycle and, as its fraction, the issue slots already taken in it */
 static vec ready[REGS];
 static vec forwarded[REGS];
 static vec read_last[REGS];
@@ -109,22 +109,26 @@ static inline void write_group(vec *table, struct span_of span, vec done, const 
     }
 }
 
+/* The first cycle with an issue slot left; the sum of a cycle's slots may fall short of one. */
+static inline vec issue_cycle(void) { return vfloor(vadd(issue, vset(1e-3f))); }
+
 static vec enqueue(const struct uop *u, vec t) {
     for (int i = 0; i < u->nsrc; i++)
         if (u->src[i].base < REG_V || u->src[i].base >= REG_FLAGS)
             t = wait_for(t, ready, u->src[i], u);
     t = vmax(t, queue_slot[next_queued]);
+    t = vceil(t);
     float from = first(issue), to = first(t);
     if (to > from)
         stalled[STALL_queue] += to - from;
-    issue = vadd(t, *u->slot);
+    issue = vadd(vmax(issue, t), *u->slot);
     return vmax(t, queue_last);
 }
 
 static void step(const struct uop *u, unsigned index, const struct touched **touched,
                  const struct touched *all, const struct touched *end) {
     bool queued = u->vector && config->vector_queue;
-    vec t = queued ? enqueue(u, issue) : issue;
+    vec t = queued ? enqueue(u, issue_cycle()) : issue_cycle();
     float at = first(t), next;
 
     for (int i = 0; i < u->nsrc; i++)
@@ -152,14 +156,18 @@ static void step(const struct uop *u, unsigned index, const struct touched **tou
             stalled[STALL_store_buffer] += next - at;
         at = next;
     }
+    t = vceil(t);
     if (u->unit != NO_UNIT) {
-        t = vmax(t, unit_free[u->unit]);
+        /* An instruction may start in the cycle in which its unit becomes free, and the fraction
+         * counts against the next: so an occupancy of 2.5 takes 2 and 3 cycles in turn. */
+        vec *unit = &unit_free[u->unit];
+        t = vmax(t, vfloor(*unit));
         if (u->shared != NO_UNIT) {
-            t = vmax(t, vadd(unit_free[u->shared], config->shared_bias));
-            unit_free[u->shared] = vmax(unit_free[u->shared],
-                                        vadd(vadd(t, *u->occupancy), config->shared_bias));
+            vec *other = &unit_free[u->shared];
+            t = vmax(t, vadd(vfloor(*other), config->shared_bias));
+            *other = vmax(*other, vadd(vadd(vmax(*other, t), *u->occupancy), config->shared_bias));
         }
-        unit_free[u->unit] = vadd(t, *u->occupancy);
+        *unit = vadd(vmax(*unit, t), *u->occupancy);
         next = first(t);
         if (!queued)
             stalled[STALL_unit] += next - at;
@@ -212,7 +220,7 @@ static void step(const struct uop *u, unsigned index, const struct touched **tou
         queue_slot[next_queued] = queue_last = t;
         next_queued = next_queued + 1 == config->vector_queue ? 0 : next_queued + 1;
     } else
-        issue = vadd(t, *u->slot);
+        issue = vadd(vmax(issue, t), *u->slot);
 }
 
 static void run(const struct uop *uops, unsigned from, unsigned to, const struct touched **touched,

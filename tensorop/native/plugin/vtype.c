@@ -40,7 +40,7 @@ void vstate_set(struct vstate *state, const struct insn *insn, int64_t avl, uint
         state->vl = most;
         break;
     default:
-        state->vl = seen ? (seen < most ? seen : most)
+        state->vl = seen                     ? (seen < most ? seen : most)
                     : avl >= 0 && avl < most ? (uint32_t)avl
                                              : most;
     }
@@ -105,8 +105,7 @@ static const vec *scaled(const vec *by, float factor) {
 /* A group's last register comes out as many cycles later as the unit was busy beyond the first. */
 static const vec *with_tail(const vec *latency, const vec *occupancy) {
     vec *copy = vec_new();
-    EACH_QUAD copy->q[i_] =
-        latency->q[i_] + quad_max(occupancy->q[i_] - quad_set(1), quad_set(0));
+    EACH_QUAD copy->q[i_] = latency->q[i_] + quad_max(occupancy->q[i_] - quad_set(1), quad_set(0));
     return copy;
 }
 

@@ -1,0 +1,167 @@
+"""The `model:` schema: what is refused and by which rule, what the scenarios are, what the plug-in is told."""
+
+import copy
+import json
+
+import pytest
+
+from tensorop.errors import JobError, SpecError
+from tensorop.measure import board as measure
+from tensorop.specs import board, platforms
+
+CORES = ["rvv", "spacemit-k1", "neon", "cortex-a53"]
+
+
+def section(name="spacemit-k1"):
+    return copy.deepcopy(dict(platforms.load(name).board))
+
+
+def changed(path, value, name="spacemit-k1"):
+    data = section(name)
+    *parents, last = path.split(".")
+    at = data
+    for key in parents:
+        at = at[key]
+    at[last] = value
+    return data
+
+
+@pytest.mark.parametrize("name", CORES)
+def test_the_shipped_cores_load_and_every_number_has_a_source(name):
+    model = board.load(section(name), name)
+    assert not model.calibrated
+    assert set(model.costs) == set(board.CLASSES)
+
+    def numbers(at, path, above=False):
+        if isinstance(at, dict):
+            sourced = above or "source" in at
+            for key, value in at.items():
+                if isinstance(value, float) and not isinstance(value, bool):
+                    assert sourced, f"{path}.{key}"
+                numbers(value, f"{path}.{key}", sourced and key == "eew")
+
+    numbers(section(name), name)
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "rule"),
+    [
+        ("memory.l1.ways", 8, "ways x sets x line = size"),
+        ("memory.l1.sets", 96, "ways x sets x line = size"),
+        ("memory.l2.line", 128, "ways x sets x line = size"),
+        ("vector.dlen", [512], "dlen <= vlen"),
+        ("vector.dlen", [128, 256], "one dlen a vlen"),
+        ("vector.vlen", [384], "powers of two"),
+        ("memory.l2_latency.low", 44, "low <= value <= high"),
+        ("memory.l2_latency.low", 60, "low <= value <= high"),
+        ("memory.l2_latency.assumed", False, "an assumed constant has low and high"),
+        ("core.issue_width.assumed", True, "an assumed constant has low and high"),
+        ("memory.l2_latency.value", 41000, "low <= value <= high"),
+        ("memory.misses.high", 100, "misses"),
+        ("costs.alu.unit", "nowhere", "unit of alu"),
+        ("costs.branch.like", "fdivide", "is like a class"),
+        ("costs.vfadd.like", "vfma_scalar", "is like a class"),
+        ("costs.vload.cycles.m2", 1.0, "cycles do not fall with LMUL"),
+        ("costs.nonsense", {"like": "alu"}, "known classes"),
+        ("shared", ["vls", "none"], "shared names units"),
+        ("pipeline", "ooo", "has a window"),
+        ("memory.tlb2.ways", 3, "entries = ways x sets"),
+        ("core.issue_width.source", "", "at least 1 character"),
+        ("pipeline", "sideways", "'inorder' or 'ooo'"),
+        ("core.speed", 3, "core.speed"),
+    ],
+)
+def test_contradictions_are_refused_with_the_rule(path, value, rule):
+    with pytest.raises(SpecError) as caught:
+        board.load(changed(path, value), "a-board.yaml")
+    assert rule in str(caught.value)
+    assert "a-board.yaml" in str(caught.value)
+
+
+def test_a_missing_class_or_level_is_named():
+    data = section()
+    del data["costs"]["vgather"]
+    with pytest.raises(SpecError, match="missing vgather"):
+        board.load(data, "x")
+    data = section()
+    del data["memory"]["l2"]
+    with pytest.raises(SpecError, match=r"missing key 'memory\.l2'"):
+        board.load(data, "x")
+
+
+@pytest.mark.parametrize("name", CORES)
+def test_scenarios_are_balanced_corners(name):
+    model = board.load(section(name), name)
+    unknowns = model.unknowns()
+    assert sorted(key for keys in unknowns.values() for key in keys) == sorted(model.assumed())
+    best, *corners = board.scenario_values(model, "interval")
+    assert len(corners) + 1 <= 16
+    for item, value in ((model.assumed()[key], value) for key, value in best.items()):
+        assert value == (1.0 if isinstance(item, board.Cycles) else item.value)
+    for keys in unknowns.values():
+        low = sum(all(corner[k] == model.assumed()[k].low for k in keys) for corner in corners)
+        high = sum(all(corner[k] == model.assumed()[k].high for k in keys) for corner in corners)
+        assert low + high == len(corners)
+        assert abs(low - high) <= 1
+    assert len(board.scenario_values(model, "sensitivity")) == 1 + 2 * len(unknowns)
+    assert board.scenario_values(model, "best") == (best,)
+
+
+@pytest.mark.parametrize("factors", [4, 7, 11, 12, 15])
+def test_two_level_designs_are_orthogonal(factors):
+    rows = board._two_level(factors)
+    for a in range(factors):
+        assert sum(row[a] for row in rows) * 2 == len(rows)
+        for b in range(a):
+            assert sum((2 * row[a] - 1) * (2 * row[b] - 1) for row in rows) == 0
+
+
+def lines(path):
+    out = {}
+    for line in path.read_text().splitlines():
+        key, *rest = line.split()
+        words = rest[:4] if key == "price" else rest[:1] if key in ("cache", "latency", "unit", "tlb") else []
+        out[(key, *words)] = rest[len(words) :]
+    return out
+
+
+def test_the_configuration_says_what_the_platform_file_says(tmp_path):
+    model = board.load(section("rvv"), "rvv")
+    for vlen, cycles in ((128, 1), (256, 1), (512, 2), (1024, 4)):
+        measure.write_config(model, vlen, tmp_path / "config")
+        config = lines(tmp_path / "config")
+        assert config[("vlen",)] == [str(vlen)]
+        # m1 and m4 of vfma at e32: DLEN bits a cycle
+        assert config[("price", "vfma", "3", "2", "occupancy")] == [str(cycles)]
+        assert config[("price", "vfma", "5", "2", "occupancy")] == [str(4 * cycles)]
+        assert config[("price", "vfadd", "5", "2", "occupancy")] == [str(4 * cycles)]
+    assert config[("cache", "1")] == ["128", "4"]
+    assert config[("price", "load", "*", "*", "occupancy")] == ["0.5"]
+
+
+def test_assumed_ranges_reach_every_class_that_is_like_another(tmp_path):
+    model = board.load(section(), "k1")
+    key = "costs.vfma.latency"
+    measure.write_config(model, 256, tmp_path / "config", ({}, {key: 4.0}, {key: 6.0}))
+    config = lines(tmp_path / "config")
+    for name in ("vfma", "vfma_scalar", "vfadd", "vfwma"):
+        assert config[("price", name, "*", "*", "latency")] == ["5", "4", "6"]
+    with pytest.raises(JobError, match=r"no assumed constant 'costs\.alu\.latency'"):
+        measure.write_config(model, 256, tmp_path / "config", ({"costs.alu.latency": 3.0},))
+
+
+def test_a_report_that_is_no_report_is_an_error(tmp_path):
+    with pytest.raises(JobError, match="wrote no report"):
+        measure.parse(tmp_path / "none")
+    (tmp_path / "half").write_text(json.dumps({"instructions": {}})[:-1])
+    with pytest.raises(JobError, match="cannot be read"):
+        measure.parse(tmp_path / "half")
+    (tmp_path / "empty").write_text("")
+    assert measure.parse(tmp_path / "empty") == ()
+
+
+def test_too_many_scenarios_and_no_compiler_are_said(tmp_path):
+    with pytest.raises(JobError, match="at most 32 scenarios"):
+        measure.plugin(scenarios=33)
+    with pytest.raises(measure.MissingTool, match="no host C compiler 'no-such-cc'"):
+        measure.plugin("no-such-cc")
