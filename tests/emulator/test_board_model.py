@@ -219,6 +219,30 @@ def test_loads_first_is_slower_than_pipelined_in_every_scenario(compute):
     assert all(p < f for p, f in zip(pipelined.cycles, first.cycles, strict=True))
 
 
+def test_out_of_order_only_dependences_units_and_the_window_count(compute):
+    def out_of_order(window):
+        def change(model):
+            core = model.core.model_copy(update={"window": window})
+            return model.model_copy(update={"pipeline": "ooo", "core": core})
+
+        return change
+
+    chain = vector("vfmacc.vf v8, ft0, v0\n" * 4, 1000)
+    apart = vector("".join(f"vfmacc.vf v{8 + i}, ft0, v0\n" for i in range(6)), 1000)
+    use = "vfmacc.vf v8, ft1, v0\nvfmacc.vf v9, ft1, v0\nvfmacc.vf v10, ft1, v0\nvfmacc.vf v11, ft1, v0\n"
+    near = vector("flw ft1, 0(t2)\n" + use, 1000, before="la t2, buffer")
+    far = vector(use + "flw ft1, 0(t2)", 1000, before="la t2, buffer")
+    regions = [chain, apart, near, far]
+    wide = compute("riscv64", regions, "spacemit-k1", change=out_of_order(64))
+    assert wide[0].cycles[0] == pytest.approx(4000 * LATENCY, rel=0.01)
+    assert wide[1].cycles[0] == pytest.approx(6000, rel=0.01)
+    # the first load misses all caches
+    assert wide[2].cycles[0] == pytest.approx(wide[3].cycles[0], rel=0.05)
+    assert wide[3].cycles[0] == pytest.approx(5000, rel=0.01)
+    narrow = compute("riscv64", regions, "spacemit-k1", change=out_of_order(4))
+    assert narrow[2].cycles[0] > 1.5 * wide[2].cycles[0]
+
+
 def test_misses_of_a_walk_over_lines(compute):
     """32 KiB of 4 ways holds 512 lines: a walk over 512 misses once, over 640 in every pass (LRU)."""
 

@@ -35,6 +35,7 @@ struct pipeline {
 };
 
 extern const struct pipeline pipeline_inorder;
+extern const struct pipeline pipeline_ooo;
 extern const struct pipeline *const pipelines[];
 extern const char *const stall_names[STALLS];
 

@@ -12,7 +12,7 @@
 
 QEMU_PLUGIN_EXPORT int qemu_plugin_version = 1;
 
-const struct pipeline *const pipelines[] = {&pipeline_inorder, NULL};
+const struct pipeline *const pipelines[] = {&pipeline_inorder, &pipeline_ooo, NULL};
 
 /* A block's instructions under one vector state at its entry. */
 struct form {
