@@ -1,0 +1,118 @@
+"""A model's drafts through the whole path of a trial on this machine: built, run in the harness, judged.
+
+The model is a real HTTP server that answers with what models answer with.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from pytest_httpserver import HTTPServer
+from werkzeug import Request, Response
+
+from tensorop import drafting, trial
+from tensorop.model.job import Job
+from tensorop.model.kernel import Draft
+from tensorop.model.trial import Kind
+from tensorop.model.verdict import Seed
+from tensorop.specs import operators, platforms
+from tensorop.store.journal import Journal
+from tensorop.target import reach
+
+HEAD = """---
+strategy: rank-1 updates in the order they come ({what})
+reads: {{a: columns, b: scalars}}
+needs: [zero, fma, mul, load, store]
+tunables: {{mv: [2], nr: [3]}}
+---
+"""
+
+GOOD = """
+{% for j in range(n) %}{% for i in range(mv) %}
+    {{ vector }} c{{ i }}_{{ j }} = {{ zero(vl(i)) }};
+{% endfor %}{% endfor %}
+    for (size_t p = 0; p < k; ++p) {
+{% for i in range(mv) %}
+        const {{ vector }} a{{ i }} = {{ a_vector(i, 0) }};
+{% endfor %}
+{% for j in range(n) %}{% for i in range(mv) %}
+        c{{ i }}_{{ j }} = {{ fma("c%d_%d" % (i, j), "a%d" % i, "b[%s]" % b_at(0, j), vl(i)) }};
+{% endfor %}{% endfor %}
+        a += lda;
+        b += rsb;
+    }
+{{ update_c() }}
+"""
+
+DOES_NOT_COMPILE = GOOD.replace("size_t p = 0", "size_t p = nothing_of_that_name")
+WRONG_IN_A_CORNER = GOOD.replace("    for (", "{% if n == 1 %}\n    if (k > 1) k = k - 1;\n{% endif %}\n    for (", 1)
+WITHOUT_END = GOOD.replace("    for (", "    while (1)\n        alpha = alpha * 2;\n    for (", 1)
+OUT_OF_BOUNDS = GOOD + "\n    c[ldc * {{ n }} + 256] = 1;\n"
+NOT_A_NUMBER = GOOD.replace("    for (", "    alpha = alpha * (0.0f / 0.0f);\n    for (", 1)
+MALICIOUS = GOOD + "\n    execve(a, b, c);\n"
+
+
+def text(what: str, body: str) -> str:
+    return "```\n" + HEAD.format(what=what) + body + "```\n"
+
+
+@pytest.fixture
+def model(monkeypatch: pytest.MonkeyPatch):
+    """model(answers) plays them in turn; returns what it was asked."""
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy", "TENSOROP_OFFLINE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("TENSOROP_LLM_MODEL", "m")
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret-0123456789")
+    with HTTPServer(threaded=True) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url_for("/v1"))
+
+        def serve(*answers: str) -> list[str]:
+            asked: list[str] = []
+
+            def handler(request: Request) -> Response:
+                asked.append(json.loads(request.data)["messages"][-1]["content"])
+                message = {"role": "assistant", "content": answers[len(asked) - 1]}
+                body = {"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}
+                return Response(json.dumps(body), 200, None, "application/json")
+
+            server.expect_request("/v1/chat/completions").respond_with_handler(handler)
+            return asked
+
+        yield serve
+
+
+def test_every_way_to_fail_is_recorded_and_the_good_ones_compete(model, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(trial, "CALL_TIMEOUT_S", 1.0)
+    asked = model(
+        text("fails to compile", DOES_NOT_COMPILE), text("repaired", GOOD),
+        text("wrong", WRONG_IN_A_CORNER), text("wild", OUT_OF_BOUNDS),
+        text("endless", WITHOUT_END), text("NaN", NOT_A_NUMBER),
+        text("evil", MALICIOUS), text("repaired too", "\n    /* tamed */" + GOOD),
+    )  # fmt: skip
+    operator, target = operators.load("gemm"), reach(platforms.load("generic"), None)
+    job = Job(operator="gemm", platform="generic", dtypes=("f32",), author="llm")
+    with Journal.open(tmp_path, {}) as journal:
+        steps = drafting.drafts(job, operator, target, journal, Seed.draw(), tmp_path / "work")
+        while True:
+            try:
+                next(steps)
+            except StopIteration as end:
+                drafts: tuple[Draft, ...] = end.value
+                break
+        notes = [data for name, data in journal.history.notes if name == "author"]
+    kinds = [(note["name"], note["repair"], note["kind"]) for note in notes]
+    assert kinds == [
+        ("llm-1", 0, Kind.COMPILE), ("llm-1", 1, Kind.OK),
+        ("llm-2", 0, Kind.WRONG), ("llm-2", 1, Kind.GUARD),
+        ("llm-3", 0, Kind.TIMEOUT), ("llm-3", 1, Kind.WRONG),
+        ("llm-4", 0, Kind.REFUSED), ("llm-4", 1, Kind.OK),
+    ], notes  # fmt: skip
+    assert [draft.name for draft in drafts if draft.author == "llm"] == ["llm-1", "llm-4"]
+    assert any(draft.author == "offline" for draft in drafts)
+    assert "nothing_of_that_name" in asked[1]
+    assert "wrong-result" in asked[3]
+    assert "timeout" in asked[5]
+    assert "execve" in asked[7]
+    assert not any("sk-secret" in file.read_text() for file in (tmp_path / "work" / "llm").iterdir())
