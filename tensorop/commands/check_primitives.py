@@ -83,7 +83,7 @@ def check(
             if lacking := [w for w in primitive_program.NEEDED if w not in words.words]:
                 yield Result(False, name, at, f"lacks {', '.join(lacking)}, through which the other words are seen")
                 continue
-            yield from _check_built(name, where, words, at, tuple(vlens or where.verify_vlens))
+            yield from _check_built(name, where, words, at, tuple(vlens or where.verify_vlens), plugins)
 
 
 def home(name: str, plugins: tuple[Path, ...] = ()) -> Platform:
@@ -100,14 +100,16 @@ def combinations(settings: Mapping[str, Sequence[int]]) -> list[dict[str, int]]:
     return [dict(zip(settings, values, strict=True)) for values in itertools.product(*settings.values())]
 
 
-def _check_built(name: str, platform: Platform, words: Vocabulary, at: str, vlens: Sequence[int]) -> Iterator[Result]:
-    table, program = build(platform, words, min(vlens))
+def _check_built(
+    name: str, platform: Platform, words: Vocabulary, at: str, vlens: Sequence[int], plugins: tuple[Path, ...]
+) -> Iterator[Result]:
+    table, program = build(platform, words, min(vlens), plugins)
     if isinstance(program, Outcome):
         yield Result(False, name, at, f"{program.message}\n{program.log}".rstrip())
         return
     for vlen in vlens:
         place = f"{at} VLEN {vlen}" if len(vlens) > 1 else at
-        run = execute(platform, words, table, program, vlen)
+        run = execute(platform, words, table, program, vlen, plugins)
         failed = list(complaints(run))
         for word, message in failed:
             yield Result(False, name, place, message, word)
@@ -115,9 +117,11 @@ def _check_built(name: str, platform: Platform, words: Vocabulary, at: str, vlen
         yield Result(not failed, name, place, f"{good} of {len(words.words)} words in {len(run.answers)} cases")
 
 
-def build(platform: Platform, words: Vocabulary, vlen: int) -> tuple[tuple[Entry, ...], Artifact | Outcome]:
+def build(
+    platform: Platform, words: Vocabulary, vlen: int, plugins: tuple[Path, ...] = ()
+) -> tuple[tuple[Entry, ...], Artifact | Outcome]:
     """The checking program, static; `vlen` is the smallest it will run at."""
-    table = entries(words, _lanes(platform, words, vlen))
+    table = entries(words, _lanes(platform, words, vlen, plugins))
     made = compile.compile_source(primitive_program.source(words, table), compile.candidate_flags(platform))
     if isinstance(made, Outcome):
         return table, made
@@ -132,9 +136,16 @@ def build(platform: Platform, words: Vocabulary, vlen: int) -> tuple[tuple[Entry
     return table, cache.entry("programs", cache.key_of("primitives", made.key, link.origin), _PROGRAM, fill)
 
 
-def execute(platform: Platform, words: Vocabulary, table: Sequence[Entry], program: Artifact, vlen: int) -> Run:
+def execute(
+    platform: Platform,
+    words: Vocabulary,
+    table: Sequence[Entry],
+    program: Artifact,
+    vlen: int,
+    plugins: tuple[Path, ...] = (),
+) -> Run:
     """Runs all cases at one VLEN (bits)."""
-    lanes = _lanes(platform, words, vlen)
+    lanes = _lanes(platform, words, vlen, plugins)
     todo = tuple(cases(table, words.dtype, lanes))
     runner = Qemu(platform.arch, platform.qemu_cpu) if platform.runner == "qemu" else Native()
     sizes = [case.result_size() for case in todo]
@@ -291,6 +302,6 @@ def _shown(case: Case) -> str:
     return ", ".join(named) + rules
 
 
-def _lanes(platform: Platform, words: Vocabulary, vlen: int) -> int:
+def _lanes(platform: Platform, words: Vocabulary, vlen: int, plugins: tuple[Path, ...]) -> int:
     """Kernels for a fixed VLEN use no more of a longer one."""
-    return primitives.lanes_at(platform, words.dtype, words.settings, platform.fixed_vlen or vlen)
+    return primitives.lanes_at(platform, words.dtype, words.settings, platform.fixed_vlen or vlen, plugins)

@@ -1,0 +1,76 @@
+"""Primitive sets of this machine's own architecture, executed here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tensorop.commands import check_primitives
+from tensorop.model.platform import Platform
+from tensorop.paths import builtin_dir
+from tensorop.specs import native
+from tests.support.primitives import executed, undetected
+
+
+def _home(name: str) -> Platform:
+    platform = check_primitives.home(name)
+    if missing := native.missing_flags(platform):
+        pytest.skip(f"this machine lacks {', '.join(missing)}")
+    return platform
+
+
+@pytest.mark.parametrize("name", ["scalar", "avx2", "avx512"])
+def test_every_word_means_what_it_says(name: str) -> None:
+    _home(name)
+    results = list(check_primitives.check(name))
+    assert results
+    assert [str(r) for r in results if not r.ok] == []
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f64"])
+@pytest.mark.parametrize("name", ["scalar", "avx2", "avx512"])
+def test_every_broken_meaning_is_noticed(name: str, dtype: str) -> None:
+    platform = _home(name)
+    run = executed(platform, dtype, {}, platform.vlens[0])
+    assert run.end is None
+    assert undetected(run) == []
+
+
+def _plugin(folder: Path, old: str, new: str) -> Path:
+    """A set `mine` that is `scalar` with one text exchanged, and a platform that prefers it."""
+    text = (builtin_dir("primitives") / "scalar.yaml").read_text().replace("name: scalar", "name: mine", 1)
+    assert old in text
+    for kind in ("primitives", "platforms"):
+        (folder / kind).mkdir()
+    (folder / "primitives/mine.yaml").write_text(text.replace(old, new))
+    (folder / "platforms/mine.yaml").write_text(
+        f"schema: 1\nname: mine\nparent: generic\ndescription: test\narch: {native.host_arch()}\nprimitives: [mine]\n"
+    )
+    return folder
+
+
+@pytest.mark.skipif(native.host_arch() != "x86_64", reason="`generic` compiles for x86-64")
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ("do { if ($vl) *($p) = ($v); } while (0)", "*($p) = ($v)", "store_tail stopped by signal"),  # past the end
+        ("*($p) = ($v)", "do { ($p)[-1] = 0; *($p) = ($v); } while (0)", "element -1 of p: 0.0"),  # before the start
+        ("(($vl) ? *($p) : 0)", "*($p)", "load_tail stopped by signal"),  # reads past the end
+        ("(($v) * ($s))", "(($v) * ($s) + 0)", "mul does not mean"),  # differs at minus zero alone
+        ("(($v) + ($w))", "(($v) + (undeclared))", "undeclared"),  # does not compile
+        ('lanes: "1"', 'lanes: "2"', "full does not mean lanes"),
+        ("splat:", "splot:", "lacks splat"),
+    ],
+)
+def test_a_wrong_word_is_a_failed_result(tmp_path: Path, old: str, new: str, says: str) -> None:
+    results = list(check_primitives.check("mine", plugins=(_plugin(tmp_path, old, new),), dtypes=["f32"]))
+    assert any(says in str(r) for r in results if not r.ok), [str(r) for r in results]
+
+
+def test_a_machine_without_the_flags_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(native, "cpu_flags", lambda: frozenset({"sse2"}))
+    (result,) = check_primitives.check("avx512")
+    assert not result.ok
+    assert "not run" in result.message
+    assert "avx512f" in result.message or "x86_64" in result.message

@@ -1,0 +1,41 @@
+"""Primitive sets of other architectures under QEMU."""
+
+from __future__ import annotations
+
+import pytest
+
+from tensorop.commands import check_primitives
+from tensorop.specs.platforms import load
+from tests.support.primitives import executed, undetected
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f64"])
+@pytest.mark.parametrize("name", ["neon", "rvv"])
+def test_every_word_means_what_it_says(name: str, dtype: str) -> None:
+    """At every setting and every VLEN; lanes past vl hold ones where the ISA leaves them open."""
+    results = list(check_primitives.check(name, dtypes=[dtype]))
+    assert len(results) == {"neon": 1, "rvv": 3 * 4}[name]
+    assert [str(r) for r in results if not r.ok] == []
+
+
+def test_words_for_a_fixed_vlen_hold_on_longer_vectors() -> None:
+    results = list(check_primitives.check("rvv", platform="spacemit-k1", dtypes=["f32"]))
+    assert len(results) == 3 * 3
+    assert [str(r) for r in results if not r.ok] == []
+
+
+def test_scalar_words_hold_elsewhere() -> None:
+    for platform in ("rvv", "neon"):
+        results = list(check_primitives.check("scalar", platform=platform, vlens=[128]))
+        assert [str(r) for r in results if not r.ok] == []
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f64"])
+@pytest.mark.parametrize(
+    ("name", "chosen", "vlen"),
+    [("neon", {}, 128), ("rvv", {"lmul": 1}, 128), ("rvv", {"lmul": 2}, 256), ("rvv", {"lmul": 4}, 512)],
+)
+def test_every_broken_meaning_is_noticed(name: str, chosen: dict[str, int], vlen: int, dtype: str) -> None:
+    run = executed(load(name), dtype, chosen, vlen)
+    assert run.end is None
+    assert undetected(run) == []
