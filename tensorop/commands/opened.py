@@ -18,6 +18,7 @@ from tensorop.specs import operators, platforms
 
 SHARE = Path("share") / "tensorop"
 _MACHINES = {"EM_X86_64": "x86_64", "EM_AARCH64": "aarch64", "EM_RISCV": "riscv64"}
+_RESUME = "run the same `tensorop <operator>` command again; it goes on where it stopped"
 _MAKE = "make one with `tensorop <operator> --out DIR`"
 
 
@@ -41,7 +42,7 @@ def library_of(path: Path) -> tuple[Path | None, Path]:
         found = [lib for lib in sorted((path / "lib").glob("libtensorop_*.so")) if lib.stem != "libtensorop_cblas"]
         if not found:
             unfinished = (path / SHARE / "journal.jsonl").is_file()
-            hint = "run the same `tensorop <operator>` command again; it goes on where it stopped" if unfinished else _MAKE
+            hint = _RESUME if unfinished else _MAKE
             raise UsageError(f"{path} holds no product: lib/libtensorop_<operator>.so is absent", hint=hint)
         return path, found[0]
     root = path.resolve().parent.parent

@@ -57,6 +57,7 @@ class Verdict:
     seed: str
     worst: float = 0.0
     threads: int = 1
+    dtype: str = ""
 
     @property
     def ok(self) -> bool:

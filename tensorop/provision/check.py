@@ -19,6 +19,7 @@ from tensorop.provision import baseline, cache, debian, libc, openblas, process,
 from tensorop.provision.targets import host_arch, target
 
 Status = Literal["ok", "missing", "old"]
+PYTHON_PACKAGE = "Python package"
 
 
 @dataclass(frozen=True)
@@ -75,10 +76,10 @@ def python_packages() -> list[Piece]:
         try:
             version = importlib.metadata.version(requirement.name)
         except importlib.metadata.PackageNotFoundError:
-            found.append(Piece(requirement.name, "Python package", "missing", command=command))
+            found.append(Piece(requirement.name, PYTHON_PACKAGE, "missing", command=command))
             continue
         status: Status = "ok" if requirement.specifier.contains(version, prereleases=True) else "old"
-        found.append(Piece(requirement.name, "Python package", status, version, command=command))
+        found.append(Piece(requirement.name, PYTHON_PACKAGE, status, version, command=command))
     return found
 
 

@@ -1,0 +1,132 @@
+"""`doctor`: what is on this machine, what is missing and how to get it, and whether the whole path works."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tensorop.build import compile as building
+from tensorop.build import link
+from tensorop.errors import TensoropError
+from tensorop.measure import machine, modelled
+from tensorop.model.call import Access, Buffer, Call
+from tensorop.model.kernel import Source
+from tensorop.model.platform import Platform
+from tensorop.model.trial import Outcome
+from tensorop.provision import check
+from tensorop.provision.check import Piece
+from tensorop.runners import session
+from tensorop.runners.protocol import Check
+from tensorop.runners.qemu import Qemu
+from tensorop.runners.session import Guest
+from tensorop.specs import platforms
+from tensorop.target import Target, reach
+
+_SUM = """#include "call.h"
+void tensorop_candidate_0(const struct tensorop_call *c) {
+    const float *x = c->buffer[0];
+    float *y = c->buffer[1];
+    for (int64_t i = 0; i < c->dim[0]; i++)
+        y[i] = 2 * x[i];
+}
+"""
+
+
+@dataclass(frozen=True)
+class Step:
+    """One part of the self-test. ok: whether it did what it must; detail: what it found, or why not."""
+
+    name: str
+    ok: bool
+    detail: str
+
+
+@dataclass(frozen=True)
+class Health:
+    """platform: name the pieces are for, "" for all; complaints: what makes native figures doubtful now."""
+
+    platform: str
+    pieces: tuple[Piece, ...]
+    steps: tuple[Step, ...]
+    complaints: tuple[str, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Everything needed is there and every step passed."""
+        return all(p.status == "ok" or p.optional for p in self.pieces) and all(step.ok for step in self.steps)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "platform": self.platform or None,
+            "ok": self.ok,
+            "pieces": [dataclasses.asdict(piece) for piece in self.pieces],
+            "self_test": [dataclasses.asdict(step) for step in self.steps],
+            "complaints": list(self.complaints),
+        }
+
+
+def doctor(platform: str | None = None, runner: str | None = None, *, plugins: tuple[Path, ...] = ()) -> Health:
+    """Looks at what jobs on a platform need (without one: on any), then compiles, runs and counts something tiny there
+    (without one: on the machine at hand).
+
+    Raises UsageError for an unknown platform. Whatever else is wrong is in the answer.
+    """
+    resolved = platforms.load(platform or "native", plugins)
+    wanted = [resolved.arch] if platform else []
+    features = {resolved.name: resolved.requires} if resolved.requires and resolved.runner == "native" else None
+    found = tuple(check.pieces(wanted, features=features))
+    # The self-test would fetch what is missing; a doctor only looks.
+    lacking = [p.name for p in found if p.status != "ok" and not p.optional and p.purpose != check.PYTHON_PACKAGE]
+    left_out = Step("self-test", False, f"left out for want of {', '.join(lacking)}")
+    steps = (left_out,) if lacking and platform else ()
+    return Health(
+        platform=resolved.name if platform else "",
+        pieces=found,
+        steps=steps or tuple(_self_test(resolved, runner)),
+        complaints=machine.complaints(machine.record()),
+    )
+
+
+def _self_test(platform: Platform, runner: str | None) -> list[Step]:
+    steps: list[Step] = []
+    try:
+        target = reach(platform, runner)
+        steps.append(Step("reach", True, f"{target.platform.name} by {target.runner.name}"))
+        made = building.compile_object(Source((("kernel.c", _SUM),)), platform)
+        program = made if isinstance(made, Outcome) else link.link_candidate(made, platform.arch)
+        if isinstance(program, Outcome):
+            return [*steps, Step("compile", False, program.message)]
+        size = program.path.stat().st_size
+        steps.append(Step("compile", True, f"a static program of {size >> 10} KiB for {platform.compiler.static_target}"))
+        steps += _execute(target, program.path)
+    except TensoropError as error:
+        steps.append(Step("self-test", False, str(error).replace("\n", "; ")))
+    return steps
+
+
+def _execute(target: Target, program: Path) -> list[Step]:
+    x = np.arange(64, dtype=np.float32)
+    call = Call((64,), buffers=(Buffer("x", Access.IN, x), Buffer("y", Access.OUT, np.zeros_like(x))))
+    steps = []
+    for vlen in target.vlens:
+        guest = Guest(vlen=vlen)
+        hello = session.hello(target.runner, program, guest=guest)
+        at = f" at VLEN {vlen}" if len(target.vlens) > 1 else ""
+        (reply,) = session.run(target.runner, program, [Check(call)], guest=guest)
+        right = reply.outcome.ok and bool(np.array_equal(reply.outputs["y"], 2 * x))
+        boxed = hello is not None and hello.sandboxed
+        sandbox = "in a seccomp sandbox" if boxed else "without seccomp: limits and the object gate alone protect"
+        steps.append(Step(f"run{at}", right, sandbox if right else reply.outcome.message or "wrong result"))
+        if target.model is not None and isinstance(target.runner, Qemu):
+            counted = modelled.count_entries(target.runner, program, call, model=target.model, vlen=vlen)
+            if isinstance(counted, Outcome):
+                steps.append(Step(f"count{at}", False, counted.message))
+            else:
+                instructions, cycles = counted[0].counters["instructions"], counted[0].value
+                detail = f"{instructions:.0f} instructions, {cycles:.0f} modelled cycles by {target.model.name}"
+                steps.append(Step(f"count{at}", instructions > 0, detail))
+    return steps

@@ -1,0 +1,147 @@
+"""`verify`: the whole correctness grid of a finished library, on its target."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from tensorop import instantiate
+from tensorop.build import compile as building
+from tensorop.build import harness, link
+from tensorop.commands import opened
+from tensorop.commands.opened import Opened
+from tensorop.errors import UsageError
+from tensorop.model.case import Case
+from tensorop.model.kernel import Artifact, Source
+from tensorop.model.point import Point
+from tensorop.model.trial import Outcome
+from tensorop.model.verdict import ControlResult, Seed, Verdict
+from tensorop.runners.protocol import Library
+from tensorop.runners.session import Guest
+from tensorop.target import Target, reach
+from tensorop.verify import controls, grid
+from tensorop.verify.subject import Subject
+from tensorop.verify.threads import verify_threads
+
+THREADS = (2, 4)
+CALL_TIMEOUT_S = 120.0
+
+
+def verify(
+    path: Path,
+    dtypes: Sequence[str] | None = None,
+    runner: str | None = None,
+    *,
+    seed: Seed | None = None,
+    plugins: tuple[Path, ...] = (),
+    threads: Sequence[int] = THREADS,
+    jobs: int = 2,
+) -> Iterator[Verdict]:
+    """Judges a product (its folder or its library) on the whole grid: a verdict for each dtype and VLEN, then for each
+    dtype and number of threads. A verdict that failed comes like the others.
+
+    Raises UsageError (no product there, dtypes it does not hold), JobError (the library does not load, the target
+    cannot be reached).
+    """
+    found = opened.open_product(path, plugins)
+    target = reach(found.platform, runner)
+    wanted = tuple(dtypes) if dtypes else found.dtypes
+    for dtype in wanted:
+        if dtype not in found.dtypes:
+            raise UsageError(f"{found.library} holds {', '.join(found.dtypes)}, not {dtype}")
+    seed = seed or Seed.draw()
+    judge = _Judge(found, target, seed, plugins)
+    tasks: list[Callable[[], list[Verdict]]] = []
+    for dtype in wanted:
+        tasks += [lambda d=dtype, v=vlen: [judge.whole(d, v)] for vlen in target.verify_vlens]  # type: ignore[misc]
+        tasks.append(lambda d=dtype: judge.threads(d, threads))  # type: ignore[misc]
+    with ThreadPoolExecutor(max(1, jobs)) as pool:
+        futures = [pool.submit(task) for task in tasks]
+        try:
+            for future in futures:
+                yield from future.result()
+        finally:
+            for future in futures:
+                future.cancel()
+
+
+def run_controls(
+    path: Path,
+    dtypes: Sequence[str] | None = None,
+    runner: str | None = None,
+    *,
+    seed: Seed | None = None,
+    plugins: tuple[Path, ...] = (),
+) -> tuple[ControlResult, ...]:
+    """The negative controls of a product's operator on its target. Raises JobError when the judge is broken."""
+    found = opened.open_product(path, plugins)
+    target = reach(found.platform, runner)
+
+    def build(source: Source, flags: tuple[str, ...]) -> Artifact | Outcome:
+        made = building.compile_object(source, found.platform, extra=flags)
+        return made if isinstance(made, Outcome) else link.link_candidate(made, found.platform.arch)
+
+    return controls.run_controls(
+        found.operator, found.platform, target.runner, build, seed or Seed.draw(), dtypes or found.dtypes
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class _Judge:
+    opened: Opened
+    target: Target
+    seed: Seed
+    plugins: tuple[Path, ...]
+
+    def whole(self, dtype: str, vlen: int) -> Verdict:
+        """The full grid around the first variant's tile, past every variant's blocks; each variant's quick grid too."""
+        reference = self.opened.operator.reference
+        variants = self._variants(dtype)
+        blocking = {name: max(int(v[name]) for v in self._blockings(dtype)) for name in self._block_names()}
+        tiles = [self._tile(variant, dtype, vlen) for variant in variants]
+        cases: list[Case] = list(
+            reference.full_grid(dtype, tiles[0], {**blocking, "variants": len(variants)}, self.seed.stream(0, vlen))
+        )
+        for number, tile in enumerate(tiles):
+            rng = self.seed.stream(3, vlen, number)
+            for case in reference.quick_grid(dtype, tile, rng):
+                cases.append(dataclasses.replace(case, problem=case.problem.with_options(variant=number)))
+        verdict = grid.check(reference, self._subject(dtype, 1), cases, vlen, self.seed)
+        return dataclasses.replace(verdict, dtype=dtype)
+
+    def threads(self, dtype: str, counts: Sequence[int]) -> list[Verdict]:
+        """Large products with several threads, at the first VLEN."""
+        vlen = self.target.verify_vlens[0]
+        tile = self._tile(self._variants(dtype)[0], dtype, vlen)
+        cases = self.opened.operator.reference.thread_grid(dtype, tile)
+        verdicts = verify_threads(
+            self.opened.operator, lambda count: self._subject(dtype, count), cases, counts, vlen, self.seed
+        )
+        return [dataclasses.replace(verdict, dtype=dtype) for verdict in verdicts]
+
+    def _subject(self, dtype: str, threads: int) -> Subject:
+        arch = self.opened.platform.arch
+        program = harness.dynamic_program(arch, self.opened.operator.folder / "adapter.c").path
+        library = Library(self.target.runner.place(self.opened.library), "tensorop", dtype)
+        guest = Guest(libraries=(library,), environment=(("TENSOROP_NUM_THREADS", str(threads)),), sandbox=False)
+        return Subject(self.target.runner, program, guest, timeout_s=CALL_TIMEOUT_S)
+
+    def _variants(self, dtype: str) -> list[Mapping[str, Any]]:
+        return list(self.opened.card["dtypes"][dtype]["variants"])
+
+    def _block_names(self) -> tuple[str, ...]:
+        return tuple(self.opened.operator.blocking.values)
+
+    def _blockings(self, dtype: str) -> list[Point]:
+        operator, platform = self.opened.operator, self.opened.platform
+        points = [Point.of(variant["point"]) for variant in self._variants(dtype)]
+        return [instantiate.defaults(operator, platform, dtype, point, self.plugins) for point in points]
+
+    def _tile(self, variant: Mapping[str, Any], dtype: str, vlen: int) -> dict[str, int]:
+        point = Point.of(variant["point"])
+        lanes = instantiate.lanes(self.opened.platform, point, dtype, vlen, self.plugins)
+        sizes: dict[str, int] = self.opened.operator.reference.tile(point, lanes, variant.get("reads", {}))
+        return sizes
