@@ -17,12 +17,11 @@ from tensorop.model.job import Job
 from tensorop.model.kernel import Draft
 from tensorop.model.operator import Operator
 from tensorop.model.point import Point
-from tensorop.model.trial import Kind, Outcome, Stage, Trial
+from tensorop.model.trial import Kind, Measured, Outcome, Stage, Trial
 from tensorop.model.verdict import Seed
 from tensorop.store.journal import Journal
 from tensorop.target import Target
 from tensorop.trial import Candidate, Evaluator
-from tensorop.tune.loop import Measured
 
 DRAFTS = 4  # asked of a model in one job
 JUDGED_POINTS = 3  # of a new draft's space, spread over it, before it may compete

@@ -18,14 +18,13 @@ from tensorop.model.expression import evaluate
 from tensorop.model.operator import Operator
 from tensorop.model.point import Point
 from tensorop.model.problem import Problem
-from tensorop.model.trial import Kind, Outcome, Samples, Score, Stage, Trial
+from tensorop.model.trial import Kind, Measured, Outcome, Samples, Score, Stage, Trial
 from tensorop.model.verdict import Seed
 from tensorop.render import RenderError
 from tensorop.runners.null import Null
 from tensorop.runners.protocol import Entry
 from tensorop.runners.session import Guest
 from tensorop.target import Target, combine, log_mean
-from tensorop.tune.loop import Measured
 from tensorop.verify import grid
 from tensorop.verify.subject import Subject
 

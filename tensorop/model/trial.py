@@ -85,6 +85,15 @@ class Trial:
 
 
 @dataclass(frozen=True)
+class Measured:
+    """How a trial went: the outcome, the score the tuner learns from, seconds by pipeline stage."""
+
+    outcome: Outcome
+    score: Score = field(default_factory=lambda: Score(None))
+    seconds: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class Finished:
     """A trial with its end."""
 

@@ -10,13 +10,13 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Generic, Protocol, TypeVar
 
 from tensorop.errors import TensoropError
 from tensorop.model.point import Point
-from tensorop.model.trial import Finished, Kind, Outcome, Score, Stage, Trial
+from tensorop.model.trial import Finished, Kind, Measured, Outcome, Stage, Trial
 from tensorop.space import Space
 from tensorop.store.journal import Journal
 from tensorop.tune.bandit import Bandit
@@ -27,15 +27,6 @@ MAX_ATTEMPTS = 2  # an unfinished trial is tried once more, then skipped for goo
 MAX_LOST = 3  # this many times in a row the target was away: the search stops
 
 P = TypeVar("P")
-
-
-@dataclass(frozen=True)
-class Measured:
-    """How a trial went: the outcome, the score the tuner learns from, seconds by pipeline stage."""
-
-    outcome: Outcome
-    score: Score = field(default_factory=lambda: Score(None))
-    seconds: Mapping[str, float] = field(default_factory=dict)
 
 
 class Evaluator(Protocol[P]):

@@ -13,13 +13,13 @@ from pathlib import Path
 import pytest
 
 from tensorop.errors import JobError
-from tensorop.model.trial import Kind, Outcome, Score, Stage
+from tensorop.model.trial import Kind, Measured, Outcome, Score, Stage
 from tensorop.space import Space
 from tensorop.store import journal as store
 from tensorop.store.journal import Journal, journal_path
 from tensorop.tune import strategy
 from tensorop.tune.budget import Budget
-from tensorop.tune.loop import Began, Ended, Exhausted, Lost, Measured, Search, Stop, Stopped, search
+from tensorop.tune.loop import Began, Ended, Exhausted, Lost, Search, Stop, Stopped, search
 
 SPACES = {
     "rows": Space.of({"a": (1, 2, 3, 4, 5), "b": (0, 1, 2, 3)}),

@@ -8,7 +8,6 @@ from tensorop.author.llm.limits import Limited, Limits
 from tensorop.author.llm.prompt import Brief, Told
 from tensorop.author.llm.rounds import LlmAuthor
 from tensorop.author.llm.transcript import Recorded
-from tensorop.author.llm.transport import Http, endpoint
 from tensorop.settings import Settings
 
 
@@ -25,6 +24,8 @@ def live(
 
     Raises UsageError where no endpoint is named.
     """
+    from tensorop.author.llm.transport import Http, endpoint  # the client takes longer to load than a command takes
+
     where = endpoint(settings)
     limits = limits or Limits()
     transport = Limited(Recorded(work / "llm", Http(where)), limits)
