@@ -28,8 +28,10 @@ class Loop:
     """The innermost loop with the most multiply-adds.
 
     at: byte offset in its section; instructions, fmas, loads: in one iteration
-    distances: for each load with a use in a multiply-add, multiply-adds issued between it and its first use, across the
-    loop's end where the use is in the next iteration; spills: moves of vectors to and from the stack
+    distances: for each vector load with a use in a multiply-add, the multiply-adds issued between it and its first use,
+    across the loop's end where the use is in the next iteration
+    scalar_distances: the same for loads into scalar registers, where the architecture has them apart (RISC-V)
+    spills: moves of vectors to and from the stack
     """
 
     at: int
@@ -37,11 +39,12 @@ class Loop:
     fmas: int
     loads: int
     distances: tuple[int, ...]
+    scalar_distances: tuple[int, ...]
     spills: int
 
     @property
     def least(self) -> int | None:
-        """The shortest distance, in multiply-adds; None when nothing loaded is multiplied."""
+        """The shortest distance, in multiply-adds; None when no loaded vector is multiplied."""
         return min(self.distances, default=None)
 
     def steps_ahead(self, fmas_per_step: int) -> float | None:
@@ -113,13 +116,14 @@ def _loops(code: Sequence[Instruction]) -> Iterator[Loop]:
 
 def _measure(body: Sequence[Instruction]) -> Loop:
     loads = [i for i, instruction in enumerate(body) if instruction.role is Role.LOAD]
-    distances = [d for i in loads for register in body[i].writes if (d := _distance(body, i, register)) is not None]
+    uses = [(r, d) for i in loads for r in body[i].writes if (d := _distance(body, i, r)) is not None]
     return Loop(
         at=body[0].at,
         instructions=len(body),
         fmas=sum(i.role is Role.FMA for i in body),
         loads=len(loads),
-        distances=tuple(distances),
+        distances=tuple(d for register, d in uses if register.startswith("v")),
+        scalar_distances=tuple(d for register, d in uses if register.startswith("f")),
         spills=sum(i.spill for i in body),
     )
 

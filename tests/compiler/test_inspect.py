@@ -27,6 +27,13 @@ RISCV = {
         vle32.v v10, (%1)
         addi %0, %0, -1
         bnez %0, 1b""",
+    "scalars": """1: vle32.v v8, (%1)
+        vfmacc.vf v0, fa0, v8
+        flw fa0, 0(%1)
+        vfmacc.vf v4, fa1, v8
+        flw fa1, 4(%1)
+        addi %0, %0, -1
+        bnez %0, 1b""",
     "spilled": """1: vs2r.v v8, (sp)
         vl2r.v v8, (sp)
         vle32.v v10, (%1)
@@ -109,6 +116,9 @@ def test_steps_ahead_and_spills(tmp_path):
     ahead = loop(RISCV["ahead"], "riscv64", tmp_path)
     assert ahead is not None
     assert ahead.steps_ahead(4) == 0.5
+    scalars = loop(RISCV["scalars"], "riscv64", tmp_path)
+    assert scalars is not None
+    assert (scalars.distances, scalars.scalar_distances) == ((0,), (1, 1))
     spilled = loop(RISCV["spilled"], "riscv64", tmp_path)
     assert spilled is not None
     assert spilled.spills == 2
