@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
@@ -15,6 +16,8 @@ from tensorop.model.expression import evaluate
 from tensorop.model.platform import Platform
 from tensorop.model.primitive import ARGUMENTS, Vocabulary, Word
 from tensorop.specs import catalog, yamlfile
+
+_HEADER = re.compile(r"[A-Za-z0-9_]+\.h")
 
 
 class _Record(BaseModel):
@@ -68,7 +71,12 @@ class PrimitiveSet(_Record):
 
     @model_validator(mode="after")
     def _check(self) -> PrimitiveSet:
+        if strange := next((h for h in self.headers if not _HEADER.fullmatch(h)), None):
+            raise ValueError(f"rule: headers has '{strange}'; expected the compiler's own, e.g. immintrin.h")
+        self._known_types("support", self.support)
         for name, word in self.words.items():
+            if isinstance(word.c, dict):
+                self._known_types(f"words.{name}.c", word.c)
             if not name.isidentifier():
                 raise ValueError(f"rule: a word is called like a C identifier, got '{name}'")
             if strange := next((a for a in word.args if a not in ARGUMENTS), None):
@@ -83,6 +91,10 @@ class PrimitiveSet(_Record):
                         f"rule: words.{name}.c uses ${unknown[0]}; expected one of {', '.join(sorted(known))}"
                     )
         return self
+
+    def _known_types(self, key: str, texts: Mapping[str, str]) -> None:
+        if strange := next((t for t in texts if t not in self.types), None):
+            raise ValueError(f"rule: {key} has a text for {strange}, which types has not")
 
 
 def load(name: str, plugins: tuple[Path, ...] = ()) -> PrimitiveSet:
@@ -120,6 +132,10 @@ def vocabulary(
     """
     leading = _leading(platform, dtype, plugins, only)
     values = {key: options[0] for key, options in leading.settings.items()} | dict(chosen or {})
+    for key, value in (chosen or {}).items():
+        if value not in leading.settings.get(key, ()):
+            known = "; ".join(f"{k}: {', '.join(map(str, v))}" for k, v in leading.settings.items()) or "none"
+            raise SpecError(f"primitive set '{leading.name}' has no setting {key}={value}; it has {known}")
     kind = leading.types[dtype]
     variables = {**kind.vars, **{k: str(v) for k, v in values.items()}}
     if platform.fixed_vlen:

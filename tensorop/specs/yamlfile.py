@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar, get_args
 
@@ -23,6 +23,8 @@ def _mapping(loader: _UniqueKeys, node: yaml.MappingNode, deep: bool = False) ->
     seen: set[Any] = set()
     for key_node, _ in node.value:
         key = loader.construct_object(key_node, deep=True)
+        if not isinstance(key, Hashable):
+            raise yaml.constructor.ConstructorError(None, None, f"{key!r} is no key", key_node.start_mark)
         if key in seen:
             raise yaml.constructor.ConstructorError(None, None, f"key '{key}' stands twice", key_node.start_mark)
         seen.add(key)
@@ -51,6 +53,8 @@ def read(path: Path) -> dict[str, Any]:
         return parse(path.read_text(encoding="utf-8"), str(path))
     except OSError as error:
         raise SpecError(f"{path}: cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise SpecError(f"{path}: not UTF-8 text: {error.reason} at byte {error.start}") from None
 
 
 def validate(schema: type[M], data: dict[str, Any], origin: str) -> M:
@@ -58,24 +62,34 @@ def validate(schema: type[M], data: dict[str, Any], origin: str) -> M:
     try:
         return schema.model_validate(data)
     except ValidationError as error:
-        lines = [_explain(schema, item, origin) for item in error.errors()]
-        raise SpecError("\n".join(lines)) from None
+        lines = [_explain(schema, item, data, origin) for item in error.errors()]
+        raise SpecError("\n".join(dict.fromkeys(lines))) from None
 
 
-def _explain(schema: type[BaseModel], item: Any, origin: str) -> str:
-    key = ".".join(str(part) for part in item["loc"]) or "(whole file)"
+def _explain(schema: type[BaseModel], item: Any, data: Any, origin: str) -> str:
+    key = ".".join(_path(item["loc"], data)) or "(whole file)"
     kind = item["type"]
     if kind == "extra_forbidden":
         known = _keys(schema, item["loc"][:-1])
         near = difflib.get_close_matches(str(item["loc"][-1]), known, n=1, cutoff=0.6)
-        hint = f"; did you mean '{near[0]}'?" if near else ""
-        return f"{origin}: unknown key '{key}'{hint} expected one of: {', '.join(sorted(known))}"
+        hint = f"did you mean '{near[0]}'? " if near else ""
+        return f"{origin}: unknown key '{key}'; {hint}expected one of: {', '.join(sorted(known))}"
     if kind == "missing":
         return f"{origin}: missing key '{key}'"
     message = item["msg"].removeprefix("Value error, ").removeprefix("rule: ")
     if kind == "value_error":
         return f"{origin}: {message}" if not item["loc"] else f"{origin}: key '{key}': {message}"
     return f"{origin}: key '{key}': {message[0].lower()}{message[1:]}, got {item['input']!r:.80}"
+
+
+def _path(loc: tuple[int | str, ...], data: Any) -> Iterator[str]:
+    """An error's place by the file's own keys: pydantic also names the alternatives of a union."""
+    for number, part in enumerate(loc):
+        inside = (isinstance(data, dict) and part in data) or (isinstance(data, list) and isinstance(part, int))
+        if inside:
+            data = data[part]
+        if inside or (number == len(loc) - 1 and isinstance(data, dict)):
+            yield str(part)
 
 
 def _keys(schema: type[BaseModel], path: tuple[int | str, ...]) -> list[str]:

@@ -1,0 +1,146 @@
+"""Primitive files: what ships speaks one vocabulary, settings and lanes, and every way a file can be wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tensorop.errors import SpecError, UsageError
+from tensorop.specs import catalog, platforms, primitives
+
+SHIPPED = ("avx2", "avx512", "neon", "rvv", "scalar")
+
+WHOLE = """\
+schema: 1
+name: mine
+description: a test
+types:
+  f32: {element: float, vector: float, predicate: int64_t, lanes: "1"}
+words:
+  full: {args: [], returns: pred, c: "1", meaning: "lanes"}
+"""
+
+
+def write(folder: Path, text: str) -> tuple[Path, ...]:
+    (folder / "primitives").mkdir(exist_ok=True)
+    (folder / "primitives/mine.yaml").write_text(text)
+    return (folder,)
+
+
+def test_the_shipped_ones_load() -> None:
+    assert set(SHIPPED) <= set(catalog.names("primitives"))
+    for name in SHIPPED:
+        assert set(primitives.load(name).types) == {"f32", "f64"}
+
+
+def test_one_vocabulary() -> None:
+    """A word has the same arguments, result and meaning in every set that has it; each set has scalar's words."""
+    scalar = primitives.load("scalar").words
+    seen = dict(scalar)
+    for name in SHIPPED:
+        words = primitives.load(name).words
+        assert set(scalar) <= set(words), name
+        for word, entry in words.items():
+            first = seen.setdefault(word, entry)
+            assert (entry.args, entry.returns, entry.meaning) == (first.args, first.returns, first.meaning), word
+
+
+def test_a_word_promises_no_less_than_the_reference() -> None:
+    """Preconditions: a set may drop one of scalar's, not add one."""
+    scalar = primitives.load("scalar").words
+    for name in SHIPPED:
+        for word, entry in primitives.load(name).words.items():
+            if word in scalar:
+                assert set(entry.preconditions) <= set(scalar[word].preconditions), (name, word)
+
+
+@pytest.mark.parametrize(
+    ("platform", "dtype", "lmul", "vlen", "lanes"),
+    [
+        ("rvv", "f32", 1, 128, 4),
+        ("rvv", "f32", 4, 1024, 128),
+        ("rvv", "f64", 2, 256, 8),
+        ("spacemit-k1", "f64", 1, 256, 4),
+        ("avx512", "f32", 1, 512, 16),
+        ("avx2", "f64", 1, 256, 4),
+        ("neon", "f32", 1, 128, 4),
+        ("generic", "f32", 1, 64, 1),
+    ],
+)
+def test_lanes(platform: str, dtype: str, lmul: int, vlen: int, lanes: int) -> None:
+    spec = platforms.load(platform)
+    chosen = {"lmul": lmul} if primitives.settings(spec) else {}
+    assert primitives.lanes_at(spec, dtype, chosen, vlen) == lanes
+
+
+def test_settings_reach_the_c_texts() -> None:
+    words = primitives.vocabulary(platforms.load("rvv"), "f64", {"lmul": 4})
+    assert words.vector == "vfloat64m4_t"
+    assert words.lanes == "__riscv_vsetvlmax_e64m4()"
+    assert "f64m4" in words.words["fma"].c
+    assert "${" not in words.support + "".join(w.c for w in words.words.values())
+    assert primitives.vocabulary(platforms.load("spacemit-k1"), "f32").lanes == "(256 / 32 * 1)"
+
+
+def test_a_setting_the_set_does_not_have_is_refused() -> None:
+    for chosen in ({"lmul": 3}, {"lmul": 8}, {"mul": 1}):
+        with pytest.raises(SpecError, match=r"rvv.*(lmul|mul)"):
+            primitives.vocabulary(platforms.load("rvv"), "f32", chosen)
+
+
+def test_a_dtype_nobody_knows() -> None:
+    with pytest.raises(SpecError, match="platform 'rvv' has no primitives for dtype 'f16'"):
+        primitives.vocabulary(platforms.load("rvv"), "f16")
+
+
+def test_an_unknown_set() -> None:
+    with pytest.raises(UsageError, match=r"unknown primitive set 'avx51'\ndid you mean avx512"):
+        primitives.load("avx51")
+
+
+def test_the_smallest_set_loads(tmp_path: Path) -> None:
+    assert list(primitives.load("mine", write(tmp_path, WHOLE)).words) == ["full"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ("name: mine", "name: yours", "key 'name': expected 'mine' as the file is called, got 'yours'"),
+        ("schema: 1", "schema: 2", "key 'schema': input should be 1, got 2"),
+        ("description: a test\n", "", "missing key 'description'"),
+        ("description: a test", "descripton: a test", "unknown key 'descripton'; did you mean 'description'"),
+        ("description: a test", "description: [1]", "key 'description': input should be a valid string"),
+        ("description: a test", "description: a test\ndescription: b", "line 4: not readable as YAML: key"),
+        ('lanes: "1"', "lanes: 1", "key 'types.f32.lanes'"),
+        (', lanes: "1"', "", "missing key 'types.f32.lanes'"),
+        ('lanes: "1"', "lanes: {fixed: a}", "missing key 'types.f32.lanes.*agnostic'"),
+        ("element: float", "elemnt: float", "unknown key 'types.f32.elemnt'; did you mean 'element'"),
+        ("args: []", "args: [q]", "words.full.args has 'q'; expected one of acc, v, w"),
+        ("args: []", "args: p", "key 'words.full.args'.*got 'p'"),
+        ("returns: pred", "returns: predicate", "key 'words.full.returns': input should be 'vec', 'elem', 'pred'"),
+        (', meaning: "lanes"', "", "missing key 'words.full.meaning'"),
+        ('meaning: "lanes"', 'meaning: "lanes", cost: {latency: 1}', "words.full has a cost, so cost_source says"),
+        ('meaning: "lanes"', 'meaning: "lanes", exact: maybe', "key 'words.full.exact'.*boolean"),
+        ('c: "1"', 'c: "$lmul"', r"words.full.c uses \$lmul; expected one of vlen"),
+        ('c: "1"', 'c: {f16: "1", f32: "1"}', "words.full.c has a text for f16, which types has not"),
+        ("  full:", "  f-u:", "a word is called like a C identifier, got 'f-u'"),
+        ("words:", "settings: {lmul: []}\nwords:", "key 'settings.lmul'.*at least 1"),
+        ("words:", "settings: {lmul: 1}\nwords:", "key 'settings.lmul'.*got 1"),
+        ("words:", "support: {f64: x}\nwords:", "support has a text for f64, which types has not"),
+        ("words:", "headers: ['../x.h']\nwords:", "headers has '../x.h'"),
+    ],
+)
+def test_a_broken_file_says_file_key_and_what_was_expected(tmp_path: Path, old: str, new: str, says: str) -> None:
+    assert old in WHOLE
+    with pytest.raises(SpecError, match=rf"(?s)mine\.yaml.*{says}") as caught:
+        primitives.load("mine", write(tmp_path, WHOLE.replace(old, new, 1)))
+    assert caught.value.exit_status == 2
+
+
+def test_no_words_or_types(tmp_path: Path) -> None:
+    head = WHOLE[: WHOLE.index("words:")]
+    with pytest.raises(SpecError, match=r"key 'words'.*at least 1"):
+        primitives.load("mine", write(tmp_path, head + "words: {}\n"))
+    with pytest.raises(SpecError, match=r"mine\.yaml: missing key 'words'"):
+        primitives.load("mine", write(tmp_path, head))
