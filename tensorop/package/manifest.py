@@ -65,6 +65,7 @@ def _winners(winners: Winners) -> dict[str, Any]:
                 "digest": v.draft.digest,
                 "author": v.draft.author,
                 "strategy": v.draft.strategy,
+                "reads": dict(v.draft.reads),
                 "point": dict(v.point),
             }
             for v in winners.variants

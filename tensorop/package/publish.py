@@ -18,7 +18,7 @@ from tensorop.package.product import MANIFEST, SHARE, Product
 
 _PREFIX_FOLDERS = ("include", "lib", "share")
 # What a run writes below share/tensorop beside the product.
-_OF_RUNS = (f"{SHARE}/journal.jsonl", f"{SHARE}/report.html", f"{SHARE}/report.json")
+_OF_RUNS = (f"{SHARE}/journal.jsonl", f"{SHARE}/bench.json", f"{SHARE}/report.html", f"{SHARE}/report.json")
 _EXCHANGE = 2  # RENAME_EXCHANGE of renameat2(2)
 
 

@@ -1,0 +1,40 @@
+"""A small gemm product from fixed winners: two variants a dtype and a tree of three leaves."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tensorop.author import offline
+from tensorop.model.kernel import Draft
+from tensorop.model.point import Point
+from tensorop.model.winner import Leaf, Split, Variant, Winners
+from tensorop.package import product as making
+from tensorop.package import publish
+from tensorop.package.product import Product
+from tensorop.specs import operators, platforms
+
+FACTS = {"seed": 7, "machine": "none: fixed winners of a test"}
+
+
+def winners(dtypes: tuple[str, ...] = ("f32", "f64")) -> list[Winners]:
+    """One variant that packs both operands, one that reads them in place; small blocks, so that all loops turn."""
+    operator = operators.load("gemm")
+    draft = next(d for d in offline.drafts(operator.folder, operator.name) if d.name == "outer")
+    packed = _variant(draft, mv=2, nr=4, mc=32, kc=64, nc=48, pack_a=1, pack_b=1)
+    in_place = _variant(draft, mv=1, nr=6, mc=64, kc=128, nc=256, pack_a=0, pack_b=0)
+    tree = Split("size", 32768, Leaf(1), Split("a_in_place", 0, Leaf(0), Split("k", 100, Leaf(1), Leaf(0))))
+    return [Winners(dtype, (packed, in_place), tree, 0.0125) for dtype in dtypes]
+
+
+def _variant(draft: Draft, **chosen: int) -> Variant:
+    return Variant(draft, Point.of({**{name: values[0] for name, values in draft.tunables.items()}, **chosen}))
+
+
+def product(platform: str, dtypes: tuple[str, ...] = ("f32", "f64")) -> Product:
+    return making.product(
+        operators.load("gemm"), platforms.load(platform), winners(dtypes), facts=FACTS, measured="Fixed by a test"
+    )
+
+
+def install(platform: str, folder: Path, dtypes: tuple[str, ...] = ("f32", "f64")) -> Path:
+    return publish.publish(publish.stage(product(platform, dtypes), folder), folder)
