@@ -87,4 +87,6 @@ def _writer(job: Job, operator: Operator, target: Target, example: Draft, work: 
     told = Told()
     if job.author == "replay":
         return llm.replay(brief, work / "llm", settings.read().llm_model or "recorded", seed=job.seed, told=told)
-    return llm.live(brief, settings.read(), work, seed=job.seed, told=told)
+    environment = settings.read()
+    environment = dataclasses.replace(environment, offline=environment.offline or job.offline)
+    return llm.live(brief, environment, work, seed=job.seed, told=told)

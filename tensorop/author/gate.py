@@ -45,7 +45,8 @@ _FORBIDDEN = frozenset((
     "auto", "thread_local", "alignas", "constexpr", "setjmp", "longjmp", "alloca",
 ))  # fmt: skip
 _MARKS = ("#", '"', "'", "`", "@", "$", "%:", "<%", "%>", "<:", ":>", "({", "/*", "*/")
-_SPEAKING = frozenset({"if", "for", "while", "switch", "return", "sizeof"})
+_SPEAKING = frozenset({"if", "else", "for", "while", "do", "switch", "case", "return", "sizeof"})
+_CAST_LENGTH = 120
 _TYPES = (
     "void char short int long unsigned signed float double size_t ptrdiff_t int8_t uint8_t int16_t uint16_t int32_t "
     "uint32_t int64_t uint64_t intptr_t uintptr_t const restrict"
@@ -124,7 +125,7 @@ class _Rules:
         kinds = " ".join((vocabulary.element, vocabulary.vector, vocabulary.predicate, _TYPES))
         self.known = frozenset(_IDENTIFIER.findall(spoken)) | frozenset(_IDENTIFIER.findall(kinds))
         names = "|".join(sorted(frozenset(_IDENTIFIER.findall(kinds)) | (self.known & _casts(spoken))))
-        self.cast = re.compile(rf"\(\s*(?:(?:{names})\b[\s*]*)+\)")
+        self.cast = re.compile(rf"\(\s*(?:(?:{names})\b[\s*]*)+\)\Z")
 
     def complaints(self, region: str) -> Iterator[str]:
         if len(region) > MAX_REGION:
@@ -141,12 +142,12 @@ class _Rules:
         for name in sorted(set(_IDENTIFIER.findall(code)) - self.known):
             if name in _FORBIDDEN or name.startswith("_"):
                 yield f"its C uses '{name}': {_line(code, name)}"
-        bare = self.cast.sub(" ", code)
-        for match in re.finditer(r"([A-Za-z_]\w*|[\])])\s*\(", bare):
-            if match[1] in ")]":
-                yield f"its C calls an expression: {_line(bare, match[0])}"
-            elif match[1] not in self.callable:
-                yield f"its C calls '{match[1]}', which is no primitive: {_line(bare, match[0])}"
+        for match in re.finditer(r"([A-Za-z_]\w*|[\])])\s*\(", code):
+            if match[1] not in ")]":
+                if match[1] not in self.callable:
+                    yield f"its C calls '{match[1]}', which is no primitive: {_line(code, match[0])}"
+            elif not self.cast.search(code, max(0, match.start() - _CAST_LENGTH), match.end(1)):
+                yield f"its C calls an expression: {_line(code, match[0])}"
         if not _balanced(code):
             yield "its brackets do not match: it would leave the function it stands in"
 
