@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from tensorop.build import harness
-from tensorop.model.kernel import Artifact
 from tensorop.model.problem import Problem
 from tensorop.model.trial import Finished, Outcome
 from tensorop.model.winner import Leaf, Variant, Winners
@@ -33,7 +32,7 @@ def winners(ground: Ground, dtype: str, kernels: Mapping[str, Candidate], proble
     return _grown(dtype, tuple(variant for variant, _ in found), rows)
 
 
-def remeasured(ground: Ground, library: Artifact, given: Winners, problems: tuple[Problem, ...]) -> Winners:
+def remeasured(ground: Ground, library: Path, given: Winners, problems: tuple[Problem, ...]) -> Winners:
     """The same variants, timed side by side inside the library itself; the tree is grown anew on these figures.
 
     Under a model the trials' figures are exact already, so nothing is measured again. A problem that could not be
@@ -44,7 +43,7 @@ def remeasured(ground: Ground, library: Artifact, given: Winners, problems: tupl
     program = harness.dynamic_program(ground.target.platform.arch, ground.operator.folder / "adapter.c")
     rows: list[Row] = []
     for problem in problems:
-        costs = _side_by_side(ground, program.path, library.path, given, problem)
+        costs = _side_by_side(ground, program.path, library, given, problem)
         if not isinstance(costs, Outcome):
             rows.append(_row(ground, problem, costs))
     ground.journal.note(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -116,8 +118,10 @@ def micro_space(
     dimensions.update({name: values for name, values in platform.tunables.items() if name in dimensions})
     known = facts(platform, dtype, {}, plugins)
     given = {name: value for name, value in known.items() if name not in dimensions and name != "lanes"}
-    given["lanes_1"] = known["lanes"]  # at the first value of every setting
-    return Space.of(dimensions, draft.constraints, given)
+    # how many lanes there are depends on the settings, so a constraint gets the expression in the name's place
+    lanes = f"({primitives.lanes_expression(platform, dtype, platform.fixed_vlen or platform.vlens[0], plugins)})"
+    constraints = tuple(replace(c, must=re.sub(r"\blanes\b", lanes, c.must)) for c in draft.constraints)
+    return Space.of(dimensions, constraints, given)
 
 
 def blocking_space(

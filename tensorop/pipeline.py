@@ -9,7 +9,7 @@ from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tensorop import __version__, drafting, finalists, product, search
+from tensorop import __version__, deliver, drafting, finalists, search
 from tensorop.build import compile as building
 from tensorop.build import link
 from tensorop.errors import JobError
@@ -39,7 +39,7 @@ def run(job: Job) -> Iterator[Event]:
     platform = platforms.load(job.platform, job.plugins)
     target = reach(platform, job.runner)
     yield Phase("platform", f"{platform.name} ({' < '.join(platform.lineage)}): {platform.description}")
-    with Journal.open(job.out, _facts(job, target), fresh=job.fresh) as journal:
+    with Journal.open(job.out, _facts(job, operator, target), fresh=job.fresh) as journal:
         yield from (Note(remark) for remark in journal.remarks)
         if not isinstance(target.runner, Null):
             yield Phase("tools", "compiler, emulator, C library")
@@ -53,7 +53,7 @@ def run(job: Job) -> Iterator[Event]:
             journal.draft(draft)
         ground = Ground(job, operator, target, drafts, journal, seed, work)
         found = yield from _search(ground)
-        yield from product.make(ground, found.winners, found.interrupted)
+        yield from deliver.deliver(ground, found.winners, found.interrupted)
 
 
 @dataclass
@@ -97,13 +97,13 @@ def _show(ground: Ground, stage: str, dtype: str, events: Iterator[loop.Event]) 
     return reason
 
 
-def _facts(job: Job, target: Target) -> dict[str, object]:
+def _facts(job: Job, operator: Operator, target: Target) -> dict[str, object]:
     """What a resumed run must share with the one it goes on with; the budget may grow."""
     return {
         "tensorop": __version__,
         "operator": job.operator,
         "platform": target.platform.name,
-        "platform digest": search.platform_digest(target),
+        "templates and platform": search.digest(operator, target, job.plugins),
         "runner": target.runner.name,
         "dtypes": list(job.dtypes),
         "shapes": ["x".join(map(str, shape)) for shape in job.shapes],
@@ -129,7 +129,7 @@ def _controls(
         made = building.compile_object(source, target.platform, extra=flags)
         return made if isinstance(made, Outcome) else link.link_candidate(made, target.platform.arch)
 
-    results = controls.run_controls(operator, target.platform, target.runner, build, seed, job.dtypes)
+    results = controls.run_controls(operator, target.platform, target.runner, build, seed, job.dtypes, jobs=job.jobs)
     journal.note(
         "controls",
         [{"name": r.name, "dtype": r.dtype, "fault": r.fault, "ended": r.outcome.kind.value} for r in results],

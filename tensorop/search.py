@@ -21,6 +21,7 @@ from tensorop.model.trial import Finished, Stage
 from tensorop.model.verdict import Seed
 from tensorop.model.winner import Variant
 from tensorop.space import Space
+from tensorop.specs import catalog
 from tensorop.store.journal import Journal
 from tensorop.store.key import trial_key
 from tensorop.target import Target
@@ -171,7 +172,7 @@ def _search(
     def make(space: Space, seed: int) -> strategy.Strategy:
         return Seeded(tuner.make(space, seed), space, first(names[id(space)]))
 
-    made_of = (platform_digest(ground.target), tool.compiler_version(), candidate_flags(ground.target.platform))
+    made_of = (digest(ground.operator, ground.target, job.plugins), tool.compiler_version(), candidate_flags(ground.target.platform))
 
     def key_of(arm: str, point: Point) -> str:
         candidate = arms[arm]
@@ -204,7 +205,10 @@ def _search(
     )
 
 
-def platform_digest(target: Target) -> str:
-    """Of everything in the platform's files and of how it is reached."""
-    facts = json.dumps([asdict(target.platform), target.runner.name], sort_keys=True, default=str)
-    return sha256(facts.encode()).hexdigest()[:16]
+def digest(operator: Operator, target: Target, plugins: tuple[Path, ...] = ()) -> str:
+    """Of everything that is not a draft's or a point's and yet makes a trial what it is: platform, words, templates."""
+    parts = [json.dumps([asdict(target.platform), target.runner.name], sort_keys=True, default=str).encode()]
+    files = [path for path in sorted(operator.folder.iterdir()) if path.is_file()]
+    files += [catalog.find("primitives", name, plugins) for name in target.platform.primitives]
+    parts += [path.read_bytes() for path in files]
+    return sha256(b"\0".join(parts)).hexdigest()[:16]

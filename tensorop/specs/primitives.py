@@ -178,6 +178,15 @@ def _leading(platform: Platform, dtype: str, plugins: tuple[Path, ...], only: st
     raise SpecError(f"platform '{platform.name}' has no primitives for dtype '{dtype}'")
 
 
+def lanes_expression(platform: Platform, dtype: str, vlen: int, plugins: tuple[Path, ...] = ()) -> str:
+    """Elements in a vector on a machine with this VLEN (bits), as an expression over the set's settings."""
+    leading = _leading(platform, dtype, plugins)
+    kind = leading.types[dtype]
+    text = kind.lanes if isinstance(kind.lanes, str) else kind.lanes.fixed
+    names = {key: key for key in leading.settings}
+    return Template(text).safe_substitute({**kind.vars, **names, "vlen": str(vlen)}).replace("/", "//")
+
+
 def lanes_at(
     platform: Platform, dtype: str, chosen: Mapping[str, int], vlen: int, plugins: tuple[Path, ...] = ()
 ) -> int:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-LEAST = 3
+LEAST = 4
 MOST = 8
-WORTH = 0.004  # a further variant must take this share off the geometric mean
+WORTH = 0.002  # a further variant must take this share off the geometric mean
 
 Costs = Mapping[str, Mapping[str, float]]  # candidate -> problem -> cost
 
