@@ -263,12 +263,15 @@ def _cost_lines(model: BoardModel, values: _Values, name: str, beats: float, uni
         if model.shared and cost.unit in model.shared:
             other = model.shared[1 - model.shared.index(cost.unit)]
             lines.append(f"shared {name} {units.index(other)}")
+
+    def factors(part: str) -> list[float]:
+        return [s.get(key(part), 1.0) for s in values.scenarios]
+
     if isinstance(cost.cycles, Cycles):
-        factors = [s.get(key("cycles"), 1.0) for s in values.scenarios]
         for lmul in range(len(LMULS)):
             for eew in range(len(EEWS)):
-                busy = cost.cycles.at(lmul, eew) * beats / count
-                lines.append(f"price {name} {lmul} {eew} occupancy {_numbers([busy * f for f in factors])}")
+                busy = [cost.cycles.at(lmul, eew, f) * beats / count for f in factors("cycles")]
+                lines.append(f"price {name} {lmul} {eew} occupancy {_numbers(busy)}")
     else:
         busy_by_scenario = [x / count for x in values.of(cost.cycles, key("cycles"))]
         lines.append(f"price {name} * * occupancy {_numbers(busy_by_scenario)}")
@@ -277,8 +280,12 @@ def _cost_lines(model: BoardModel, values: _Values, name: str, beats: float, uni
             lines.append(f"price {name} * {EEWS.index(width)} occupancy {same}")
     issue = values.of(model.core.issue_width, "core.issue_width")
     for lmul in range(len(LMULS)):
-        slots = cost.slots.at(lmul, 2) if isinstance(cost.slots, Cycles) else cost.slots.value if cost.slots else 1.0
-        lines.append(f"price {name} {lmul} * slot {_numbers([slots / width for width in issue])}")
+        slots = [1.0] * len(issue)
+        if isinstance(cost.slots, Cycles):
+            slots = [cost.slots.at(lmul, 2, f) for f in factors("slots")]
+        elif cost.slots is not None:
+            slots = values.of(cost.slots, key("slots"))
+        lines.append(f"price {name} {lmul} * slot {_numbers([n / w for n, w in zip(slots, issue, strict=True)])}")
     latency = values.of(cost.latency, key("latency"))
     forward = values.of(cost.forward, key("forward")) if cost.forward else latency
     lines.append(f"price {name} * * latency {_numbers(latency)}")

@@ -97,7 +97,7 @@ class Cycles(_Record):
     """How long a vector instruction keeps its unit busy, by LMUL, where DLEN = VLEN.
 
     Fractions of a register cost as m1 unless given. `eew` multiplies for some element widths. With `assumed`, `low`
-    and `high` are factors on the whole table.
+    and `high` are factors on the table, but for fractions given.
     """
 
     m1: float = Field(gt=0, strict=False)
@@ -124,11 +124,12 @@ class Cycles(_Record):
             raise ValueError("rule: cycles do not fall with LMUL")
         return self
 
-    def at(self, lmul: int, eew: int) -> float:
-        """Cycles at an index of LMULS and of EEWS."""
+    def at(self, lmul: int, eew: int, factor: float = 1.0) -> float:
+        """Cycles at an index of LMULS and of EEWS, for a factor out of the assumed range."""
         names = LMULS[lmul:4] if lmul < 4 else (LMULS[lmul],)
-        value = next(v for v in (getattr(self, name) for name in names) if v is not None)
-        return float(value) * self.eew.get(EEWS[eew], 1.0)
+        name = next(name for name in names if getattr(self, name) is not None)
+        own = 1.0 if name.startswith("mf") else factor
+        return float(getattr(self, name)) * self.eew.get(EEWS[eew], 1.0) * own
 
 
 class Cost(_Record):

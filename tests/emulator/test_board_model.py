@@ -107,6 +107,74 @@ def test_riscv_instructions_by_class_and_lmul(compute):
     assert counts.unknown == ()
 
 
+RISCV_WORDS = """
+    vadd.vv v8, v16, v24 | vsub.vx v8, v16, a0 | vrsub.vi v8, v16, 3 | vminu.vv v8, v16, v24 | vand.vi v8, v16, 1
+    vsll.vi v8, v16, 2 | vsrl.vx v8, v16, a0 | vnsrl.wi v8, v16, 2 | vzext.vf2 v8, v16 | vsext.vf4 v8, v16
+    vmul.vv v8, v16, v24 | vmulh.vx v8, v16, a0 | vmacc.vx v8, a0, v16 | vnmsub.vv v8, v16, v24 | vwmul.vv v8, v16, v24
+    vwmacc.vx v8, a0, v16 | vwmaccu.vv v8, v16, v24 | vwadd.vv v8, v16, v24 | vwaddu.wv v8, v16, v24
+    vdivu.vv v8, v16, v24 | vrem.vx v8, v16, a0 | vsadd.vv v8, v16, v24 | vnclip.wi v8, v16, 1 | vsmul.vv v8, v16, v24
+    vmseq.vv v0, v8, v16 | vmslt.vx v0, v8, a0 | vmand.mm v0, v1, v2 | vmerge.vvm v8, v16, v24, v0 | vmv.v.v v8, v16
+    vmv.v.x v8, a0 | vmv.v.i v8, 0 | vmv1r.v v8, v16 | vmv4r.v v8, v16 | vmv.x.s a0, v8 | vmv.s.x v8, a0
+    vfirst.m a0, v0 | vcpop.m a0, v0 | vid.v v8 | viota.m v8, v0 | vmsbf.m v1, v0 | vcompress.vm v8, v16, v0
+    vrgather.vv v8, v16, v24 | vrgatherei16.vv v8, v16, v24 | vrgather.vi v8, v16, 1 | vslideup.vi v8, v16, 1
+    vslidedown.vx v8, v16, a0 | vslide1down.vx v8, v16, a0 | vfslide1up.vf v8, v16, fa0 | vredsum.vs v8, v16, v24
+    vfredusum.vs v8, v16, v24 | vfredosum.vs v8, v16, v24 | vfwredusum.vs v8, v16, v24 | vwredsum.vs v8, v16, v24
+    vfadd.vv v8, v16, v24 | vfsub.vf v8, v16, fa0 | vfrsub.vf v8, v16, fa0 | vfmul.vf v8, v16, fa0
+    vfmin.vv v8, v16, v24
+    vfdiv.vv v8, v16, v24 | vfrdiv.vf v8, v16, fa0 | vfsqrt.v v8, v16 | vfsgnjn.vv v8, v16, v24 | vfmacc.vf v8, fa0, v16
+    vfnmsac.vv v8, v16, v24 | vfmadd.vf v8, fa0, v16 | vfwmacc.vf v8, fa0, v16 | vfwmul.vv v8, v16, v24
+    vfwadd.wv v8, v16, v24 | vfmv.v.f v8, fa0 | vfmv.s.f v8, fa0 | vfmv.f.s fa0, v8 | vfmerge.vfm v8, v16, fa0, v0
+    vfcvt.f.x.v v8, v16 | vfwcvt.f.f.v v8, v16 | vfncvt.f.f.w v8, v16 | vmflt.vf v0, v8, fa0 | vfclass.v v8, v16
+    vle8.v v8, (a1) | vle64.v v8, (a1) | vlm.v v8, (a1) | vl4re32.v v8, (a1) | vlse32.v v8, (a1), a2
+    vluxei32.v v8, (a1), v24 | vlseg3e32.v v8, (a1) | vle32ff.v v8, (a1) | vle32.v v8, (a1), v0.t | vse32.v v8, (a1)
+    vsm.v v8, (a1) | vs2r.v v8, (a1) | vsse32.v v8, (a1), a2 | vsuxei32.v v8, (a1), v24 | vsseg2e32.v v8, (a1)
+    fcvt.w.s a0, fa0, rtz | fcvt.s.l fa0, a0 | fmv.x.w a0, fa0 | fmv.w.x fa0, a0 | feq.s a0, fa0, fa0 | fsqrt.d fa0, fa0
+    fdiv.s fa0, fa0, fa0 | fsgnj.d fa0, fa0, fa0 | fmax.s fa0, fa0, fa0 | fnmsub.d fa0, fa0, fa0, fa0
+    fcvt.d.s fa0, fa0
+    amoadd.w a0, zero, (a1) | fence | rdcycle a0 | lui a0, 1 | auipc a0, 0 | divu a0, a0, a1 | mulw a0, a0, a1
+    beqz a0, .+4 | j .+4
+    sd a0, 8(sp) | ld a0, 8(sp) | fld fa0, 8(sp) | lbu a0, 0(a1) | sh a0, 0(a1) | addiw a0, a0, 1 | sub a0, a0, a0
+"""
+ARM_WORDS = """
+    fmla v1.4s, v2.4s, v3.4s | fmls v1.2d, v2.2d, v3.d[1] | fmul v1.4s, v2.4s, v3.s[2] | fadd v1.2s, v2.2s, v3.2s
+    fdiv v1.2d, v2.2d, v3.2d | fsqrt v1.4s, v2.4s | frecpe v1.4s, v2.4s | fmax v1.4s, v2.4s, v3.4s | fneg v1.4s, v2.4s
+    mla v1.4s, v2.4s, v3.4s | mul v1.8h, v2.8h, v3.h[3] | smlal v1.8h, v2.8b, v3.8b | umull2 v1.4s, v2.8h, v3.8h
+    add v1.16b, v2.16b, v3.16b | sub v1.2d, v2.2d, v3.2d | and v1.16b, v2.16b, v3.16b | bsl v1.16b, v2.16b, v3.16b
+    addv s1, v2.4s | faddp v1.4s, v2.4s, v3.4s | faddp s1, v2.2s | uaddlv h1, v2.16b | fmaxv s1, v2.4s
+    dup v1.4s, v2.s[0] | dup v1.4s, w0 | ins v1.s[1], v2.s[0] | ins v1.d[1], x0 | umov w0, v1.s[1] | smov x0, v1.h[0]
+    ext v1.16b, v2.16b, v3.16b, #4 | zip1 v1.4s, v2.4s, v3.4s | trn2 v1.2d, v2.2d, v3.2d | uzp1 v1.8h, v2.8h, v3.8h
+    tbl v1.16b, {v2.16b}, v3.16b | rev64 v1.4s, v2.4s | movi v1.4s, #0 | movi v1.2d, #0 | fmov v1.4s, #1.0
+    shl v1.4s, v2.4s, #3 | sshr v1.2d, v2.2d, #1 | sshll v1.8h, v2.8b, #0 | ushll2 v1.4s, v2.8h, #0 | xtn v1.4h, v2.4s
+    xtn2 v1.8h, v2.4s | scvtf v1.4s, v2.4s | fcvtzs v1.2d, v2.2d | fcvtl v1.2d, v2.2s | fcvtn v1.2s, v2.2d
+    fcmgt v1.4s, v2.4s, v3.4s | cmeq v1.4s, v2.4s, #0 | cnt v1.8b, v2.8b | sdot v1.4s, v2.16b, v3.16b
+    udot v1.4s, v2.16b, v3.4b[1] | fmla s1, s2, v3.s[1] | add d1, d2, d3 | fmulx s1, s2, s3
+    fadd s1, s2, s3 | fdiv d1, d2, d3 | fmadd d1, d2, d3, d4 | fsqrt s1, s2 | fcvt d1, s2 | fmov s1, w0 | fmov x0, d1
+    fmov d1, #1.0 | fcmp s1, s2 | fcsel s1, s2, s3, eq | fccmp s1, s2, #0, eq | scvtf s1, w0 | fcvtzs x0, d1
+    ldr q1, [x1] | ldr d1, [x1, #8] | ldr s1, [x1, x2] | ldp q1, q2, [x1, #32] | ldp d1, d2, [x1] | ldp s1, s2, [x1]
+    ldur q1, [x1, #1] | str q1, [x1] | stp q1, q2, [x1] | str s1, [x1] | st1 {v1.4s, v2.4s}, [x1] | ld1r {v1.4s}, [x1]
+    ld1 {v1.s}[2], [x1] | ld2 {v1.4s, v2.4s}, [x1] | ld4 {v1.4s-v4.4s}, [x1] | st4 {v1.4s-v4.4s}, [x1]
+    ld1 {v1.4s-v3.4s}, [x1] | ldp x2, x3, [x1] | stp w2, w3, [x1] | ldrb w2, [x1] | strh w2, [x1] | ldrsw x2, [x1]
+    ldr x2, [x1, x3, lsl #3] | ldxr x2, [x1] | stxr w3, x2, [x1] | ldar x2, [x1] | prfm pstl1keep, [x1]
+    add x2, x2, x3, lsl #2 | adds x2, x2, #1 | and x2, x2, #7 | ubfx x2, x2, #1, #3 | bfi x2, x3, #0, #4
+    extr x2, x2, x3, #4
+    movz x2, #1 | movk x2, #1, lsl #16 | madd x2, x2, x3, x4 | umulh x2, x2, x3 | sdiv x2, x2, x4 | lslv x2, x2, x3
+    csel x2, x3, x4, ne | cset w2, eq | ccmp x2, x3, #0, eq | adc x2, x2, x3 | clz x2, x2 | rbit x2, x2
+    mrs x2, tpidr_el0 | nop | dmb ish | cbz xzr, .+4 | tbz x1, #63, .+4 | b .+4
+"""
+
+
+@pytest.mark.parametrize(("arch", "name", "words"), [("riscv64", "rvv", RISCV_WORDS), ("aarch64", "neon", ARM_WORDS)])
+def test_the_decoder_knows_the_instruction_set(compute, arch, name, words):
+    each = [text.strip() for line in words.strip().splitlines() for text in line.split("|")]
+    setup = "vsetvli t0, x0, e32, m1, ta, ma\nla a1, buffer\nli a2, 64\nvmv.v.i v24, 0"
+    if arch == "aarch64":
+        setup = ".arch_extension dotprod\nadrp x1, buffer\nmov x2, #0\nmov x3, #0\nmov x4, #1"
+    (counts,) = compute(arch, [setup + "\n" + "\n".join(each)], name)
+    assert counts.unknown == ()
+    assert counts.total - len(each) in range(3, 7)
+    assert len(counts.instructions) >= 12
+
+
 @pytest.mark.parametrize(
     ("vtype", "instruction", "lmul"),
     [

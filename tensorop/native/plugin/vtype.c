@@ -115,7 +115,11 @@ void resolve(const struct insn *insn, const struct vstate *state, const struct c
     bool vector = cost_is_vector[insn->cost];
     int lmul = vector ? priced_lmul(insn, state) : LMUL_M1;
     int eew = insn->eew != 255 ? insn->eew : vector ? state->sew : 3;
-    const struct price *price = &config->price[insn->cost][lmul][eew];
+    /* A wide result or source takes as long as twice the registers, where no class says it. */
+    bool wide = insn->vdst.span == SPAN_WIDE || insn->vsrc[0].span == SPAN_WIDE;
+    bool own = insn->cost == COST_vwmacc || insn->cost == COST_vfwma;
+    int row = wide && !own && lmul < LMULS - 1 ? lmul + 1 : lmul;
+    const struct price *price = &config->price[insn->cost][row][eew];
 
     out->cost = insn->cost;
     out->vector = vector;
