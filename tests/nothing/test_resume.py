@@ -1,0 +1,80 @@
+"""Both stages of a real search over the null runner: killed at any moment and resumed, it is the search it was."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tensorop import search
+from tensorop.author import offline
+from tensorop.model.job import Job
+from tensorop.model.trial import Stage
+from tensorop.model.verdict import Seed
+from tensorop.problems import for_search
+from tensorop.search import Ground
+from tensorop.specs import operators, platforms
+from tensorop.store import journal as store
+from tensorop.store.journal import Journal
+from tensorop.target import reach
+
+SHAPES = ((16, 16, 16), (64, 64, 64), (127, 129, 131))
+
+
+def steps(folder, jobs=1):
+    """Every event of both stages, for one dtype, with 24 trials."""
+    operator = operators.load("gemm")
+    target = reach(platforms.load("rvv"), "null")
+    drafts = tuple(offline.drafts(operator.folder, operator.name))
+    job = Job(
+        operator="gemm", platform="rvv", dtypes=("f32",), shapes=SHAPES, budget_s=None, trials=24, jobs=jobs, out=folder
+    )
+    with Journal.open(folder, {}) as journal:
+        ground = Ground(job, operator, target, drafts, journal, Seed.draw(0), folder / "work")
+        yield from search.micro(ground, "f32")
+        kernels = search.kernels(ground, "f32")
+        yield from search.blocking(ground, "f32", kernels, for_search(operator, "f32", SHAPES, target.unit))
+
+
+def ended(folder):
+    history = store.read(folder)
+    return [
+        (stage, end.trial.draft, str(end.trial.point), end.score.cost)
+        for stage in (Stage.MICRO, Stage.BLOCKING)
+        for end in history.ended((stage, "f32", 0))
+    ]
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("uninterrupted")
+    list(steps(folder))
+    trials = ended(folder)
+    assert {stage for stage, *_ in trials} == {Stage.MICRO, Stage.BLOCKING}
+    assert len(trials) == len(set(trials)) == 24
+    return trials
+
+
+RUN = """
+import sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[2])
+import test_resume
+for event in test_resume.steps(Path(sys.argv[1])):
+    print(type(event).__name__, flush=True)
+"""
+
+
+@pytest.mark.parametrize("events", [[1], [12], [30], [5, 33]])
+def test_killed_and_resumed_is_the_search_it_was(tmp_path, uninterrupted, events):
+    for count in events:
+        command = [sys.executable, "-c", RUN, tmp_path, str(Path(__file__).parent)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
+            for _ in range(count):
+                child.stdout.readline()
+            os.kill(child.pid, signal.SIGKILL)
+    assert len(ended(tmp_path)) < 24
+    list(steps(tmp_path))
+    assert ended(tmp_path) == uninterrupted
