@@ -229,6 +229,13 @@ def test_a_broken_recording_is_named(tmp_path):
         Recorded(tmp_path, None)
 
 
+def test_a_recording_that_cannot_be_written_is_said(server, tmp_path):
+    answers(server, completion("one"))
+    (tmp_path / "file").write_text("")
+    with pytest.raises(JobError, match="cannot be written: Not a directory"):
+        Recorded(tmp_path / "file" / "llm", http(server)).complete(REQUEST, 10)
+
+
 def settings(**more):
     given = {"offline": False, "llm_api_key": None, "llm_base_url": None, "llm_model": None, **more}
     return Settings(cache=Path("/nowhere"), plugins=(), **given)

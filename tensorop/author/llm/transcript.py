@@ -58,11 +58,17 @@ class Recorded:
             "reply": asdict(answer) if isinstance(answer, Reply) else None,
             "failure": asdict(answer) if isinstance(answer, Failure) else None,
         }
-        self._folder.mkdir(parents=True, exist_ok=True)
         path = self._folder / f"{self._number:03d}-{request.digest}.json"
         aside = path.with_suffix(".part")
-        aside.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
-        os.replace(aside, path)
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            aside.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+            os.replace(aside, path)
+        except OSError as error:
+            raise JobError(
+                f"{path} cannot be written: {error.strerror or error}",
+                hint="free some space or make the folder writable, and run the same command again",
+            ) from error
         self._number += 1
 
 
