@@ -36,7 +36,8 @@ class RegionCounts:
     instructions   by class (vector_fma, vector_load, ..., alu), executed
     lmul           vector instructions by LMUL
     lines          cache lines touched, once for each instruction that touched them
-    misses         lines missed on demand: l1, l2 (so fetched from DRAM)
+    misses         lines missed in l1, and in l2 too, by the bare caches: no prefetcher, so no assumption bends them
+    demand         lines missed on demand beside the best fit's prefetchers: l1, l2 (so fetched from DRAM)
     tlb_misses     accesses whose page the first TLB lacked: l1, and both: l2
     cycles         modelled cycles by scenario, index 0 the best fit
     stalls         cycles the best fit's issue waited, by cause
@@ -50,6 +51,7 @@ class RegionCounts:
     lmul: Mapping[str, int]
     lines: int
     misses: Mapping[str, int]
+    demand: Mapping[str, int]
     prefetched: Mapping[str, int]
     tlb_misses: Mapping[str, int]
     software_prefetches: int
@@ -346,6 +348,7 @@ def _region(data: dict[str, object]) -> RegionCounts:
         lmul=_mapping(data["lmul"], int),
         lines=int(str(data["lines"])),
         misses=_mapping(data["misses"], int),
+        demand=_mapping(data["demand"], int),
         prefetched=_mapping(data["prefetched"], int),
         tlb_misses=_mapping(data["tlb_misses"], int),
         software_prefetches=int(str(data["software_prefetches"])),

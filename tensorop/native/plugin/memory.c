@@ -26,6 +26,10 @@ struct hierarchy {
 static const struct config *config;
 static struct hierarchy hierarchies[MAX_VARIANTS];
 
+/* The same caches without prefetchers, for counts alone. */
+static struct cache bare[2];
+static uint64_t bare_misses[2];
+
 /* Translation does not depend on prefetchers, so all variants share it. */
 enum { PAGE_SHIFT = 12 };
 static struct cache tlb[2];
@@ -35,8 +39,10 @@ static uint64_t untranslated[2];
 void memory_init(const struct config *c) {
     config = c;
     last_page = NO_LINE;
-    for (int level = 0; level < 2; level++)
+    for (int level = 0; level < 2; level++) {
         cache_init(&tlb[level], c->tlb[level].sets, c->tlb[level].ways);
+        cache_init(&bare[level], c->cache[level].sets, c->cache[level].ways);
+    }
     for (unsigned v = 0; v < c->variants; v++)
         for (int level = 0; level < 2; level++) {
             cache_init(&hierarchies[v].cache[level], c->cache[level].sets, c->cache[level].ways);
@@ -46,8 +52,10 @@ void memory_init(const struct config *c) {
 
 void memory_clear(void) {
     last_page = NO_LINE;
-    for (int level = 0; level < 2; level++)
+    for (int level = 0; level < 2; level++) {
         cache_clear(&tlb[level]);
+        cache_clear(&bare[level]);
+    }
     for (unsigned v = 0; v < config->variants; v++)
         for (int level = 0; level < 2; level++) {
             cache_clear(&hierarchies[v].cache[level]);
@@ -56,7 +64,7 @@ void memory_clear(void) {
 }
 
 void memory_restart(void) {
-    untranslated[0] = untranslated[1] = 0;
+    untranslated[0] = untranslated[1] = bare_misses[0] = bare_misses[1] = 0;
     for (unsigned v = 0; v < config->variants; v++) {
         struct hierarchy *h = &hierarchies[v];
         for (int level = 0; level < 2; level++) {
@@ -123,7 +131,7 @@ static vec bring(struct hierarchy *h, uint64_t line, vec start, bool demand, enu
         return ready;
     }
     *served = SERVED_DRAM;
-    h->counts.misses[1] += demand;
+    h->counts.demand[1] += demand;
     vec ready = from_bus(h, 2, start);
     put_outer(h, line, false);
     launch(h, 1, line, ready, false);
@@ -164,6 +172,19 @@ static void train(struct hierarchy *h, uint64_t line, vec start, bool scalar) {
     }
 }
 
+static void count_bare(uint64_t line, bool write) {
+    if (cache_use(&bare[0], line, write))
+        return;
+    bare_misses[0]++;
+    if (!cache_use(&bare[1], line, false)) {
+        bare_misses[1]++;
+        cache_put(&bare[1], line, false);
+    }
+    uint64_t out = cache_put(&bare[0], line, write);
+    if (out != NO_LINE && !cache_use(&bare[1], out, true))
+        cache_put(&bare[1], out, true);
+}
+
 /* Cycles the page's translation adds, or NULL when it is at hand. */
 static const vec *translate(uint64_t line) {
     uint64_t page = line >> (PAGE_SHIFT - config->line_shift);
@@ -183,6 +204,7 @@ static const vec *translate(uint64_t line) {
 
 vec memory_access(uint64_t line, vec start, vec hit, bool write, bool scalar, enum served *served) {
     const vec *translation = translate(line);
+    count_bare(line, write);
     if (translation) {
         start = vadd(start, *translation);
         hit = vadd(hit, *translation);
@@ -206,7 +228,7 @@ vec memory_access(uint64_t line, vec start, vec hit, bool write, bool scalar, en
             continue;
         }
         enum served found;
-        h->counts.misses[0]++;
+        h->counts.demand[0]++;
         vec begin = vmax(start, ring_free(&config->misses, h->slot, h->next_slot));
         vec arrival = bring(h, line, begin, true, &found);
         h->slot[h->next_slot++ % RING] = arrival;
@@ -230,6 +252,7 @@ void memory_hint(uint64_t line, vec start) {
 struct memory_counts memory_counts(void) {
     struct memory_counts counts = hierarchies[0].counts;
     for (int level = 0; level < 2; level++) {
+        counts.misses[level] = bare_misses[level];
         counts.untranslated[level] = untranslated[level];
         counts.written_back[level] = hierarchies[0].cache[level].written_back;
     }

@@ -7,7 +7,8 @@
 
 struct memory_counts {
     uint64_t lines;     /* lines touched, once for each instruction that touched them */
-    uint64_t misses[2]; /* demand misses of level 1 and 2 */
+    uint64_t misses[2]; /* of the bare caches, which no prefetcher helps: bent by no assumption */
+    uint64_t demand[2]; /* left over by the prefetchers */
     uint64_t prefetched[2];
     uint64_t written_back[2];
     uint64_t untranslated[2]; /* accesses whose page the first, and both, TLBs lacked */

@@ -30,6 +30,8 @@ void report_region(FILE *out, unsigned index, bool ended, const struct counts *c
     fprintf(out,
             "}, \"lines\": %" PRIu64 ", \"misses\": {\"l1\": %" PRIu64 ", \"l2\": %" PRIu64 "}",
             memory->lines, memory->misses[0], memory->misses[1]);
+    fprintf(out, ", \"demand\": {\"l1\": %" PRIu64 ", \"l2\": %" PRIu64 "}", memory->demand[0],
+            memory->demand[1]);
     fprintf(out, ", \"prefetched\": {\"l1\": %" PRIu64 ", \"l2\": %" PRIu64 "}",
             memory->prefetched[0], memory->prefetched[1]);
     fprintf(out, ", \"written_back\": {\"l1\": %" PRIu64 ", \"l2\": %" PRIu64 "}",
