@@ -21,22 +21,23 @@ def available() -> bool:
     return shutil.which("objdump") is not None
 
 
-def decode_file(path: Path) -> Iterator[list[Instruction]]:
-    """The instructions of each section with code; nothing when objdump is absent or fails."""
+def decode_file(path: Path) -> Iterator[tuple[str, list[Instruction]]]:
+    """Each section with code and its instructions; nothing when objdump is absent or fails."""
     listed = process.run(
         [shutil.which("objdump") or "objdump", "-d", "--no-show-raw-insn", "-M", "intel", str(path)],
         timeout_s=60,
         environment={},
         stdout_cap=64 << 20,
     )
+    name = ""
     section: list[Instruction] = []
     for line in listed.stdout.decode(errors="replace").splitlines():
         if line.startswith("Disassembly of section"):
-            yield section
-            section = []
+            yield name, section
+            name, section = line.removeprefix("Disassembly of section ").rstrip(":"), []
         elif match := _LINE.match(line):
             section.append(_one(int(match[1], 16), match[2], match[3].partition("#")[0]))
-    yield section
+    yield name, section
 
 
 def _one(at: int, mnemonic: str, operands: str) -> Instruction:

@@ -6,6 +6,7 @@ is read from the object.
 
 from __future__ import annotations
 
+import bisect
 import importlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -25,15 +26,17 @@ _RISCV_JUMPS = (16, 17, 44, 45)
 
 @dataclass(frozen=True)
 class Loop:
-    """The innermost loop with the most multiply-adds.
+    """An innermost loop with multiply-adds.
 
-    at: byte offset in its section; instructions, fmas, loads: in one iteration
+    function: the one it stands in, "" in a stripped file; at: byte offset in its section, an address in a linked file
+    instructions, fmas, loads: in one iteration
     distances: for each vector load with a use in a multiply-add, the multiply-adds issued between it and its first use,
     across the loop's end where the use is in the next iteration
     scalar_distances: the same for loads into scalar registers, where the architecture has them apart (RISC-V)
     spills: moves of vectors to and from the stack
     """
 
+    function: str
     at: int
     instructions: int
     fmas: int
@@ -55,28 +58,52 @@ class Loop:
         return sum(self.distances) / len(self.distances) / fmas_per_step if self.distances else None
 
 
-def inner_loop(path: Path) -> Loop | None:
-    """The hottest loop of an object or library; None when it has no loop with multiply-adds, or is for x86-64 and this
-    machine has no objdump. Raises ELFError, OSError for what is no ELF file."""
-    found = [loop for section in _sections(path) for loop in _loops(section)]
-    return max(found, key=lambda loop: (loop.fmas, -loop.at), default=None)
+def inner_loop(path: Path, function: str | None = None) -> Loop | None:
+    """The loop with the most multiply-adds, of one function or of all; None when there is none, see `inner_loops`."""
+    loops = (loop for loop in inner_loops(path) if function in (None, loop.function))
+    return max(loops, key=lambda loop: (loop.fmas, -loop.at), default=None)
 
 
-def _sections(path: Path) -> Iterator[list[Instruction]]:
+def inner_loops(path: Path) -> tuple[Loop, ...]:
+    """Every innermost loop of an object or library that has multiply-adds, in order.
+
+    Empty for x86-64 where this machine has no objdump. Raises ELFError, OSError for what is no ELF file.
+    """
     with path.open("rb") as stream:
         elf = ELFFile(stream)
-        machine = elf["e_machine"]
-        if machine == "EM_X86_64":
-            if decode_x86_64.available():
-                yield from decode_x86_64.decode_file(path)
-            return
-        name = _DECODERS.get(machine)
-        if name is None:
-            return
-        decode = importlib.import_module(f"tensorop.build.{name}").decode
-        for number, section in enumerate(elf.iter_sections()):
-            if section["sh_flags"] & 0x4 and section["sh_type"] == "SHT_PROGBITS":
-                yield list(decode(section.data(), _relocated(elf, number) if machine == "EM_RISCV" else {}))
+        functions = _functions(elf)
+        return tuple(
+            loop for name, code in _sections(elf, path) for loop in _loops(code, functions.get(name, ([], [])))
+        )
+
+
+def _functions(elf: ELFFile) -> dict[str, tuple[list[int], list[str]]]:
+    """Section -> where its functions begin, ascending, and their names."""
+    found: dict[str, list[tuple[int, str]]] = {}
+    for table in elf.iter_sections():
+        if isinstance(table, SymbolTableSection):
+            for symbol in table.iter_symbols():
+                if symbol["st_info"]["type"] == "STT_FUNC" and isinstance(symbol["st_shndx"], int):
+                    name = elf.get_section(symbol["st_shndx"]).name
+                    found.setdefault(name, []).append((symbol["st_value"], symbol.name))
+    return {name: ([at for at, _ in sorted(rows)], [word for _, word in sorted(rows)]) for name, rows in found.items()}
+
+
+def _sections(elf: ELFFile, path: Path) -> Iterator[tuple[str, list[Instruction]]]:
+    """Sections of code by name; offsets are from the section's start in an object, addresses in a library."""
+    machine = elf["e_machine"]
+    if machine == "EM_X86_64":
+        if decode_x86_64.available():
+            yield from decode_x86_64.decode_file(path)
+        return
+    name = _DECODERS.get(machine)
+    if name is None:
+        return
+    decode = importlib.import_module(f"tensorop.build.{name}").decode
+    for number, section in enumerate(elf.iter_sections()):
+        if section["sh_flags"] & 0x4 and section["sh_type"] == "SHT_PROGBITS":
+            code = decode(section.data(), _relocated(elf, number) if machine == "EM_RISCV" else {})
+            yield section.name, [instruction.moved(section["sh_addr"]) for instruction in code]
 
 
 def _relocated(elf: ELFFile, number: int) -> dict[int, int]:
@@ -94,7 +121,7 @@ def _relocated(elf: ELFFile, number: int) -> dict[int, int]:
     return targets
 
 
-def _loops(code: Sequence[Instruction]) -> Iterator[Loop]:
+def _loops(code: Sequence[Instruction], functions: tuple[list[int], list[str]]) -> Iterator[Loop]:
     """Innermost loops: from the target of a jump back to the jump, with no other such pair inside."""
     index = {instruction.at: i for i, instruction in enumerate(code)}
     pairs = sorted(
@@ -109,15 +136,17 @@ def _loops(code: Sequence[Instruction]) -> Iterator[Loop]:
     for start, end in pairs:
         if not any(start <= s and e <= end for s, e in inner):
             inner.append((start, end))
-            loop = _measure(code[start : end + 1])
+            place = bisect.bisect_right(functions[0], code[start].at) - 1
+            loop = _measure(code[start : end + 1], functions[1][place] if place >= 0 else "")
             if loop.fmas:
                 yield loop
 
 
-def _measure(body: Sequence[Instruction]) -> Loop:
+def _measure(body: Sequence[Instruction], function: str) -> Loop:
     loads = [i for i, instruction in enumerate(body) if instruction.role is Role.LOAD]
     uses = [(r, d) for i in loads for r in body[i].writes if (d := _distance(body, i, r)) is not None]
     return Loop(
+        function=function,
         at=body[0].at,
         instructions=len(body),
         fmas=sum(i.role is Role.FMA for i in body),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 
@@ -25,3 +25,9 @@ class Instruction:
     reads: tuple[str, ...] = ()
     target: int | None = None
     spill: bool = False
+
+    def moved(self, base: int) -> Instruction:
+        """The same in a section that is loaded at `base`."""
+        if base == 0:
+            return self
+        return replace(self, at=self.at + base, target=None if self.target is None else self.target + base)

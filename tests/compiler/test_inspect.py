@@ -6,7 +6,7 @@ import pytest
 from support import kernels
 
 from tensorop.build import compile as compiling
-from tensorop.build import inspect
+from tensorop.build import inspect, link
 from tensorop.model.kernel import Artifact
 
 # `near` loads right before the uses; `ahead` loads for the next iteration, once the first use has freed the register.
@@ -81,13 +81,17 @@ X86 = {
 FLAGS = {"x86_64": "-mavx2", "riscv64": "-mcpu=baseline_rv64+v", "aarch64": "-mcpu=cortex_a53"}
 
 
-def loop(text: str, arch: str, work) -> inspect.Loop | None:
+def compiled(text: str, arch: str, work) -> Artifact:
     lines = " ".join(f'"{line.strip()}\\n"' for line in text.splitlines())
     extra = "-mfma" if arch == "x86_64" else FLAGS[arch]
     body = f'long n = 9; const void *p = c->buffer[0]; __asm__ volatile({lines} : "+r"(n), "+r"(p) :: "memory");'
     made = compiling.compile_object(kernels.source(body), kernels.platform(arch, FLAGS[arch], extra), work=work)
     assert isinstance(made, Artifact), made
-    return inspect.inner_loop(made.path)
+    return made
+
+
+def loop(text: str, arch: str, work) -> inspect.Loop | None:
+    return inspect.inner_loop(compiled(text, arch, work).path)
 
 
 @pytest.mark.parametrize(
@@ -109,6 +113,7 @@ def test_loads_and_their_distances(tmp_path, arch, text, fmas, loads, distances)
     assert found is not None
     assert (found.fmas, found.loads, found.distances) == (fmas, loads, distances)
     assert found.spills == 0
+    assert found.function == "tensorop_candidate_0"
     assert found.least == min(distances)
 
 
@@ -122,6 +127,18 @@ def test_steps_ahead_and_spills(tmp_path):
     spilled = loop(RISCV["spilled"], "riscv64", tmp_path)
     assert spilled is not None
     assert spilled.spills == 2
+
+
+@pytest.mark.parametrize(("arch", "text"), [("riscv64", RISCV["ahead"]), ("aarch64", ARM["ahead"])])
+def test_a_linked_program_shows_the_same_loop_as_its_object(tmp_path, arch, text):
+    made = compiled(text, arch, tmp_path)
+    program = link.link_candidate(made, arch, work=tmp_path)
+    assert isinstance(program, Artifact)
+    before, after = inspect.inner_loop(made.path, "tensorop_candidate_0"), inspect.inner_loop(program.path)
+    assert before is not None
+    assert after is not None
+    assert (after.fmas, after.distances) == (before.fmas, before.distances)
+    assert inspect.inner_loop(made.path, "another") is None
 
 
 @pytest.mark.parametrize("arch", ["riscv64", "aarch64"])
