@@ -1,12 +1,14 @@
-/* Runs the words of a primitive set on cases read from stdin and writes what they left behind to stdout.
+/* Runs the words of a primitive set on cases read from stdin and writes what they left to stdout.
  *
- * In:  per case six int64 (entry, vl, rows, cols, ldd, lds), then for each array of the entry two int64 (elements,
- *      where the pointer points) and its elements.
- * Out: the lanes of a vector as one int64, then per case either the entry's result (as many elements as a vector has)
- *      or, of an entry that writes memory, its first array as it stands afterwards.
+ * In, per case: six int64 (entry, vl, rows, cols, ldd, lds), then for each array of the entry two
+ * int64 (elements, where the pointer points) and its elements.
  *
- * Every array ends at a page that cannot be touched. words.h is generated: the set's types, its words as functions
- * and the table of entries. */
+ * Out: the lanes of a vector as one int64, then per case the entry's result, as many elements as a
+ * vector has; of an entry that writes memory, its first array as it stands afterwards.
+ *
+ * Every array ends at a page that cannot be touched. words.h is generated: the set's types, its
+ * words as functions, the table of entries.
+ */
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -30,9 +32,9 @@ struct check_entry {
 
 #include "words.h"
 
-static char *guarded(void)
-{
-    char *base = mmap(NULL, CAPACITY + GUARD, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+static char *guarded(void) {
+    char *base =
+        mmap(NULL, CAPACITY + GUARD, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (base == MAP_FAILED || mprotect(base + CAPACITY, GUARD, PROT_NONE) != 0) {
         fputs("no memory for guarded arrays\n", stderr);
         exit(3);
@@ -40,13 +42,9 @@ static char *guarded(void)
     return base + CAPACITY;
 }
 
-static int take(void *to, size_t bytes)
-{
-    return fread(to, 1, bytes, stdin) == bytes;
-}
+static int take(void *to, size_t bytes) { return fread(to, 1, bytes, stdin) == bytes; }
 
-int main(void)
-{
+int main(void) {
     struct check_case c = {0};
     const int64_t lanes = (int64_t)check_lanes();
     const size_t vector = (size_t)lanes * sizeof(element);
@@ -60,7 +58,8 @@ int main(void)
         size_t first = 0;
         for (int i = 0; i < entry->arrays; ++i) {
             int64_t shape[2];
-            if (!take(shape, sizeof shape) || shape[0] < 0 || (size_t)shape[0] * sizeof(element) > CAPACITY)
+            if (!take(shape, sizeof shape) || shape[0] < 0 ||
+                (size_t)shape[0] * sizeof(element) > CAPACITY)
                 return 4;
             const size_t bytes = (size_t)shape[0] * sizeof(element);
             if (!take(end[i] - bytes, bytes))
