@@ -122,8 +122,12 @@ def _once(
             return False
 
     environment: Mapping[str, str] = dict(guest.environment)
+    here = program.absolute()
+    placed = runner.place(program)
+    # On this machine by its file's name alone: the length of a path moves the stack, and with it modelled cycles.
+    placed = f"./{here.name}" if placed == str(here) else placed
     argv = runner.command(
-        [runner.place(program)],
+        [placed],
         vlen=guest.vlen,
         dynamic=bool(guest.libraries),
         environment=environment,
@@ -135,6 +139,7 @@ def _once(
         consume=consume,
         timeout_s=timeout_s,
         environment=runner.environment(environment),
+        cwd=here.parent,
         limits=guest.limits,
     )
     if parser.hello is not None and parser.hello.error:

@@ -48,6 +48,14 @@ def test_the_same_call_gives_the_same_figure_and_baselines_are_kept(tmp_path, mo
     assert len(list(tmp_path.glob("*.json"))) == 1
 
 
+def test_the_folder_a_program_lies_in_changes_no_figure(tmp_path):
+    figures = []
+    for folder in ("a", "b" * 200):
+        runner, program, model = setup("spacemit-k1", kernels.AXPY, tmp_path / folder)
+        figures.append(modelled.count_entries(runner, program, kernels.axpy_call(500), model=model, vlen=256))
+    assert figures[0] == figures[1]
+
+
 def test_cold_caches_miss_more(tmp_path):
     runner, program, model = setup("spacemit-k1", kernels.AXPY, tmp_path)
     call = kernels.axpy_call(2000)
