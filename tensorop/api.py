@@ -33,7 +33,9 @@ class Library:
         try:
             self.lib = self.ffi.dlopen(str(library))
         except OSError as error:
-            raise JobError(f"{library} cannot be loaded: {error}", hint="tensorop doctor says what is missing") from None
+            raise JobError(
+                f"{library} cannot be loaded: {error}", hint="tensorop doctor says what is missing"
+            ) from None
         self._call: Callable[..., Any] = binding.bind(self)
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
@@ -87,7 +89,7 @@ def load(folder: str | Path, plugins: tuple[Path, ...] = ()) -> Library:
     if arch != host_arch():
         raise UsageError(
             f"the product in {folder} is for {arch}, this machine is {host_arch()}",
-            hint="Python loads products of its own machine only; `tensorop verify` and `bench` run others in an emulator",
+            hint="Python loads products of its own machine; `tensorop verify` and `bench` run others in an emulator",
         )
     binding = operators.binding(operators.load(operator, plugins))
     return Library(folder, manifest, binding, folder / "lib" / f"libtensorop_{operator}.so")

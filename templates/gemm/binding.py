@@ -26,7 +26,10 @@ def declarations(dtypes: Sequence[str]) -> str:
 
 def bind(library: Any) -> Callable[..., Matrix]:
     """The function that calls a loaded library (`library.ffi`, `library.lib`, `library.dtypes`)."""
-    entries = {np.dtype(_KINDS[d][0]): (getattr(library.lib, f"tensorop_{_KINDS[d][1]}gemm"), _KINDS[d][2]) for d in library.dtypes}
+    entries = {
+        np.dtype(_KINDS[d][0]): (getattr(library.lib, f"tensorop_{_KINDS[d][1]}gemm"), _KINDS[d][2])
+        for d in library.dtypes
+    }
     ffi = library.ffi
 
     def pointer(array: Matrix, real: str) -> Any:

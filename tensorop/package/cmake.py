@@ -53,7 +53,7 @@ def project(sources: Sources, platform: Platform, headers: Sequence[str], pkgcon
             "COMPILERS": _COMPILERS[platform.arch],
             "HEADERS": " ".join(headers),
             "ISA_FLAGS": " ".join(spellings),
-            "LLVM_FLAGS": " ".join(f'"SHELL:{flag}"' for flag in llvm),
+            "LLVM_FLAGS": " ".join(llvm),
             "TUNED": " ".join(unit.name for unit in units if unit.tuned),
             "LIBRARIES": libraries,
             "PC": " ".join(pkgconfig),
@@ -62,13 +62,13 @@ def project(sources: Sources, platform: Platform, headers: Sequence[str], pkgcon
 
 
 def isa_flags(platform: Platform) -> tuple[list[str], list[str]]:
-    """How compilers are asked for the platform's ISA: spellings to try (GCC's and Clang's first), LLVM's own options."""
+    """How compilers are asked for the ISA: spellings to try (GCC's and Clang's first), and LLVM's own options."""
     spellings: list[str] = []
     llvm: list[str] = []
     flags = iter(platform.compiler.arch_flags)
     for flag in flags:
         if flag == "-mllvm":
-            llvm.append(f"-mllvm {next(flags)}")
+            llvm += [flag, next(flags)]
         elif flag.startswith("-mcpu="):
             spellings = [_gnu(platform.arch, flag.removeprefix("-mcpu=")), flag]
     return spellings, llvm
@@ -80,6 +80,8 @@ def _gnu(arch: str, cpu: str) -> str:
         features = [f for f in cpu.split("+")[1:] if f]
         single = "".join(sorted(f for f in features if len(f) == 1))
         return "-march=rv64gc" + single + "".join(f"_{f}" for f in features if len(f) > 1)
+    if arch == "aarch64" and cpu.startswith("baseline"):
+        return cpu.replace("baseline", "-march=armv8-a", 1)
     name = cpu.replace("_", "-")
     return f"-march={name}" if arch == "x86_64" else f"-mcpu={name}"
 

@@ -1,4 +1,4 @@
-"""What a product is and where it comes from, as JSON: no times and no paths, so the same journal gives the same bits."""
+"""What a product is and where it comes from, as JSON: no times, no paths, so the same journal gives the same bits."""
 
 from __future__ import annotations
 

@@ -175,6 +175,6 @@ def _cannot(folder: Path, error: OSError) -> errors.JobError:
             hint="free some space and run the same command again; it goes on where it stopped",
         )
     return errors.JobError(
-        f"cannot write the product to {folder}: {error.strerror or error} ({error.filename}); what was there is unchanged",
+        f"cannot write the product to {folder}: {error.strerror or error} ({error.filename}); nothing there changed",
         hint="give another --out, or make the folder and the one it lies in writable",
     )

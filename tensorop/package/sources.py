@@ -191,16 +191,12 @@ def _branch(node: Leaf | Split, used: set[str]) -> list[str]:
     ]
 
 
-def _formatted(
-    headers: list[tuple[str, str]], private: list[tuple[str, str]], libraries: list[Library]
-) -> Sources:
+def _formatted(headers: list[tuple[str, str]], private: list[tuple[str, str]], libraries: list[Library]) -> Sources:
     texts = [text for _, text in (*headers, *private)] + [u.text for lib in libraries for u in lib.units]
     with ThreadPoolExecutor(2) as pool:
         laid_out = dict(zip(texts, pool.map(render.formatted, texts), strict=True))
     return Sources(
         tuple((name, laid_out[text]) for name, text in headers),
         tuple((name, laid_out[text]) for name, text in private),
-        tuple(
-            replace(lib, units=tuple(replace(u, text=laid_out[u.text]) for u in lib.units)) for lib in libraries
-        ),
+        tuple(replace(lib, units=tuple(replace(u, text=laid_out[u.text]) for u in lib.units)) for lib in libraries),
     )

@@ -82,7 +82,9 @@ def _input(original: str, routine: str, sizes: tuple[int, ...] | None) -> str:
 def test_netlib_testers(
     api: str, letter: str, sizes: tuple[int, ...] | None, netlib: testers.Tester, library: Path, tmp_path: Path
 ) -> None:
-    program, given = (f"xblat3{letter}", f"{letter}blat3.in") if api == "fortran" else (f"x{letter}cblat3", f"{letter}in3")
+    program, given = (
+        (f"xblat3{letter}", f"{letter}blat3.in") if api == "fortran" else (f"x{letter}cblat3", f"{letter}in3")
+    )
     routine = f"{letter}gemm" if api == "fortran" else f"cblas_{letter}gemm"
     text = _input((netlib.path / given).read_text(), routine, sizes)
     done = subprocess.run(
@@ -98,7 +100,9 @@ def test_netlib_testers(
     assert done.returncode == 0, said + done.stderr
     assert not re.search(r"FAILED|FATAL|ABANDONED|\*{5}|SUSPECT", said), said
     # CBLAS's testers go over column-major and row-major.
-    assert len(re.findall(r"PASSED THE (?:\w+-MAJOR +)?COMPUTATIONAL TESTS", said)) == (1 if api == "fortran" else 2), said
+    assert len(re.findall(r"PASSED THE (?:\w+-MAJOR +)?COMPUTATIONAL TESTS", said)) == (1 if api == "fortran" else 2), (
+        said
+    )
     assert len(re.findall(r"PASSED THE TESTS OF ERROR", said)) == 1, said
     assert "END OF TESTS" in said
     assert (f"{letter}gemm_" if api == "fortran" else routine) in _served(tmp_path, library)
@@ -126,9 +130,21 @@ def test_linear_algebra_of_debians_numpy(library: Path, tmp_path: Path) -> None:
     asking = [python, "-c", "import pytest, numpy; print(numpy.__file__)"]
     there = subprocess.run(asking, env=without, capture_output=True, text=True)
     if there.returncode != 0 or not Path(there.stdout.strip()).is_relative_to(numpy.path):
-        pytest.skip(f"{python} cannot import Debian's NumPy ({there.stderr.strip()[-200:]}): apt-get install python3-numpy")
+        pytest.skip(
+            f"{python} cannot import Debian's NumPy ({there.stderr.strip()[-200:]}): apt-get install python3-numpy"
+        )
     done = subprocess.run(
-        [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--noconftest", "--pyargs", "numpy.linalg.tests.test_linalg"],
+        [
+            python,
+            "-m",
+            "pytest",
+            "-q",
+            "-p",
+            "no:cacheprovider",
+            "--noconftest",
+            "--pyargs",
+            "numpy.linalg.tests.test_linalg",
+        ],
         env=environment,
         cwd=tmp_path,
         capture_output=True,

@@ -70,8 +70,13 @@ def test_strided_and_misshapen_operands(prefix: Path) -> None:
     assert np.count_nonzero(out != 7.0) == c.size
     np.testing.assert_allclose(library.gemm(a[:0], b), np.empty((0, 9)))
     assert not library.gemm(np.empty((3, 0)), np.empty((0, 4))).any()
-    for wrong in (lambda: library.gemm(a, b.T), lambda: library.gemm(a[0], b), lambda: library.gemm(a, b, beta=1.0),
-                  lambda: library.gemm(a, b, np.empty((3, 3))), lambda: library.gemm(big[:9, :9], big[:9, :9], big[:9, :9])):  # fmt: skip
+    for wrong in (
+        lambda: library.gemm(a, b.T),
+        lambda: library.gemm(a[0], b),
+        lambda: library.gemm(a, b, beta=1.0),
+        lambda: library.gemm(a, b, np.empty((3, 3))),
+        lambda: library.gemm(big[:9, :9], big[:9, :9], big[:9, :9]),
+    ):
         with pytest.raises(ValueError):  # noqa: PT011
             wrong()
     with pytest.raises(TypeError, match="holds float32, float64"):
@@ -95,7 +100,10 @@ def test_only_public_names_are_visible(prefix: Path) -> None:
 
 def test_a_library_of_one_dtype_has_no_names_of_the_other(tmp_path: Path) -> None:
     out = products.install("generic", tmp_path / "out", ("f32",))
-    names = building.facts(out / "lib/libtensorop_gemm.so").exports | building.facts(out / "lib/libtensorop_cblas.so").exports
+    names = (
+        building.facts(out / "lib/libtensorop_gemm.so").exports
+        | building.facts(out / "lib/libtensorop_cblas.so").exports
+    )
     assert "cblas_sgemm" in names
     assert not [name for name in names if "dgemm" in name or "f64" in name]
     assert "dgemm" not in (out / "include/tensorop/gemm.h").read_text()
@@ -201,7 +209,9 @@ assert [os.waitpid(child, 0)[1] for child in children] == [0, 0, 0]
 
 def _python(script: str, *args: str, **variables: str) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **variables}
-    return subprocess.run([sys.executable, "-c", script, *args], env=environment, capture_output=True, text=True, timeout=120)
+    return subprocess.run(
+        [sys.executable, "-c", script, *args], env=environment, capture_output=True, text=True, timeout=120
+    )
 
 
 def test_children_of_a_process_with_threads_compute(prefix: Path) -> None:
@@ -236,7 +246,12 @@ assert np.array_equal(c, exact)
 
 
 def test_the_environment_is_heard(prefix: Path) -> None:
-    script = "import sys, numpy as np, tensorop; l = tensorop.load(sys.argv[1]); print(l.threads); l.gemm(np.eye(9), np.eye(9))"
+    script = """
+import sys, numpy as np, tensorop
+library = tensorop.load(sys.argv[1])
+print(library.threads)
+library.gemm(np.eye(9), np.eye(9))
+"""
     done = _python(script, str(prefix), TENSOROP_NUM_THREADS="3", TENSOROP_VARIANT="0", TENSOROP_VERBOSE="1")
     assert done.stdout == "3\n"
     assert "dgemm 9x9x9" in done.stderr

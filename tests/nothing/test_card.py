@@ -15,7 +15,9 @@ FACTS = {"quote": '"\\', "trigraph": "??/", "letters": "\u00e9\u4e2d", "number":
 
 def _bytes(literal: str) -> bytes:
     """What a C compiler makes of the literal; Python reads the same escapes but '\\?'."""
-    return "".join(ast.literal_eval(line.replace("\\?", "?")) for line in literal.splitlines()).encode("latin-1") + b"\0"
+    return (
+        "".join(ast.literal_eval(line.replace("\\?", "?")) for line in literal.splitlines()).encode("latin-1") + b"\0"
+    )
 
 
 def test_card_comes_back_from_a_file(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from tensorop.package.product import MANIFEST, Product
 
 def _product(text: str = "one", *more: str) -> Product:
     files = {"include/tensorop/op.h": text.encode(), "lib/libtensorop_op.so.0.1.0": b"\x7fELF" + text.encode()}
-    files |= {name: b"more" for name in more}
+    files |= dict.fromkeys(more, b"more")
     files[MANIFEST] = json.dumps({"files": dict.fromkeys(files, "sha256:0")}).encode()
     return Product(files, {"lib/libtensorop_op.so": "libtensorop_op.so.0.1.0"}, "lib/libtensorop_op.so")
 
