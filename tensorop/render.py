@@ -27,11 +27,18 @@ class RenderError(TensoropError):
     """A template is wrong at this point; `message` names template, line and cause."""
 
 
-def environment(folder: Path, texts: Mapping[str, str] | None = None) -> jinja2.Environment:
-    """Templates of an operator's folder, plus texts by name (e.g. `draft`)."""
+def environment(
+    folder: Path, texts: Mapping[str, str] | None = None, *, html: bool = False
+) -> jinja2.Environment:
+    """Templates of a folder, plus texts by name (e.g. `draft`). html: what is filled in is escaped."""
     loader = jinja2.ChoiceLoader([jinja2.DictLoader(dict(texts or {})), jinja2.FileSystemLoader(folder)])
     env = ImmutableSandboxedEnvironment(
-        loader=loader, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True
+        loader=loader,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        autoescape=html,
     )
     env.globals["refuse"] = _refuse
     return env

@@ -24,7 +24,10 @@ _format = click.option("--format", "format_", type=click.Choice(["table", "json"
 _runner = click.option("--runner", default=None, help="native, qemu or ssh://host; by default the platform's own.")
 _library = click.argument("path", metavar="DIR|LIB", type=click.Path(path_type=Path))
 _plugins = click.option(
-    "--plugins", multiple=True, type=click.Path(path_type=Path, exists=True, file_okay=False), help="Extra plug-in folder."
+    "--plugins",
+    multiple=True,
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    help="Extra plug-in folder.",
 )
 _offline = click.option("--offline", is_flag=True, help="Use the cache alone.")
 
@@ -37,7 +40,9 @@ def add_to(group: click.Group) -> None:
 
 @click.command()
 @_library
-@click.option("--against", default="openblas", show_default=True, help="Baselines, e.g. openblas,openblas@0.3.29,onednn.")
+@click.option(
+    "--against", default="openblas", show_default=True, help="Baselines, e.g. openblas,openblas@0.3.29,onednn."
+)
 @click.option("--shapes", default="quick", show_default=True, help="A suite or MxNxK,...")
 @click.option("--dtype", default=None, help="Element types; by default those the library holds.")
 @click.option("--threads", type=click.IntRange(1, 1024), default=1, show_default=True)

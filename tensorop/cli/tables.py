@@ -48,7 +48,9 @@ def show_bench(bench: Bench) -> None:
 def bench_table(bench: Bench) -> Table:
     """ours in the bench's unit, then each baseline's ratio with its interval."""
     threads = f"{bench.threads} thread" + ("s" if bench.threads > 1 else "")
-    table = Table(title=f"{bench.platform}, {threads}: times as fast as", title_justify="left", box=None, pad_edge=False)
+    table = Table(
+        title=f"{bench.platform}, {threads}: times as fast as", title_justify="left", box=None, pad_edge=False
+    )
     table.add_column("shape", no_wrap=True)
     table.add_column("dtype")
     table.add_column("layout")
@@ -121,7 +123,9 @@ def bench_notes(bench: Bench) -> list[str]:
             + "; intervals are quartiles of paired rounds"
         )
     if any(row.noisy for row in bench.rows):
-        lines.append("noisy: the baseline drifted by more than 10 % in each of three windows; measure on a quiet machine")
+        lines.append(
+            "noisy: the baseline drifted by more than 10 % in each of three windows; measure on a quiet machine"
+        )
     lines += [f"{name} {info.version}: {info.config}" for name, info in bench.baselines.items()]
     lines += [f"absent: {name}: {why}" for name, why in bench.absent.items()]
     return lines

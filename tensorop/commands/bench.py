@@ -13,7 +13,7 @@ from tensorop.build import harness, peak
 from tensorop.commands import contenders, opened
 from tensorop.commands.contenders import Contender
 from tensorop.errors import JobError, TensoropError, UsageError
-from tensorop.measure import clock, machine, modelled, statistics
+from tensorop.measure import bandwidth, clock, machine, modelled, statistics
 from tensorop.measure import peak as measured_peak
 from tensorop.model.bench import AtVlen, BaselineInfo, Bench, Ratio, Row
 from tensorop.model.call import Call, Placement
@@ -149,9 +149,14 @@ def compare(
         baselines={name: info for name, (_, info) in found.items()},
         absent=absent,
         rows=tuple(rows),
-        machine=dataclasses.asdict(machine.record()) if target.runner.name == "native" else {},
+        machine=_machine() if target.runner.name == "native" else {},
         peak=contest.peak,
     )
+
+
+def _machine() -> Mapping[str, object]:
+    """State of this machine; bandwidth: bytes a nanosecond to and from memory."""
+    return {**dataclasses.asdict(machine.record()), "bandwidth": bandwidth.copy_bandwidth()}
 
 
 def _model(target: Target) -> Mapping[str, object]:
@@ -333,9 +338,7 @@ class _Contest:
             for key, value in contender.environment(vlen):
                 merged[key] = f"{merged[key]}:{value}" if key == "LD_LIBRARY_PATH" and key in merged else value
         libraries = tuple(contender.library(self.target.runner, dtype) for contender in who)
-        return Guest(
-            vlen=vlen or None, libraries=libraries, environment=tuple(sorted(merged.items())), sandbox=False
-        )
+        return Guest(vlen=vlen or None, libraries=libraries, environment=tuple(sorted(merged.items())), sandbox=False)
 
     def _judge(self, who: Contender, problem: Problem, call: Call, vlen: int) -> Outcome:
         """One call against the oracle; of a large result a few rows, first and last among them."""
@@ -396,9 +399,7 @@ def _span(ours: Sequence[Samples], theirs: Sequence[Samples]) -> Ratio:
     """
     value = statistics.geomean(b.value / a.value for a, b in zip(ours, theirs, strict=True))
     choices = [
-        statistics.geomean(
-            b.counters[name] / a.counters[name] for a, b in zip(ours, theirs, strict=True)
-        )
+        statistics.geomean(b.counters[name] / a.counters[name] for a, b in zip(ours, theirs, strict=True))
         for name in ours[0].counters
         if name.startswith("scenario.") and all(name in s.counters for s in (*ours, *theirs))
     ]

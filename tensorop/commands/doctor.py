@@ -101,7 +101,9 @@ def _self_test(platform: Platform, runner: str | None) -> list[Step]:
         if isinstance(program, Outcome):
             return [*steps, Step("compile", False, program.message)]
         size = program.path.stat().st_size
-        steps.append(Step("compile", True, f"a static program of {size >> 10} KiB for {platform.compiler.static_target}"))
+        steps.append(
+            Step("compile", True, f"a static program of {size >> 10} KiB for {platform.compiler.static_target}")
+        )
         steps += _execute(target, program.path)
     except TensoropError as error:
         steps.append(Step("self-test", False, str(error).replace("\n", "; ")))

@@ -1,0 +1,207 @@
+"""Everything a report says, as one JSON-able record: from the journal, the manifest and the comparison in a folder.
+
+A part that cannot be told (no product yet, a platform file that is gone) is left out and named under `absent`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from tensorop.errors import TensoropError, UsageError
+from tensorop.model.operator import Operator
+from tensorop.model.platform import Platform
+from tensorop.model.trial import Finished
+from tensorop.report import choices, importance, loops, refusals, roofline
+from tensorop.specs import operators, platforms
+from tensorop.store import journal
+from tensorop.store.history import History, group_of
+
+SCHEMA = 1
+_SHARE = Path("share") / "tensorop"
+_COST_UNITS = {"ns": "ns per 1000 flop", "modelled-cycles": "modelled cycles per 1000 flop"}
+
+
+def gather(folder: Path, plugins: tuple[Path, ...] = ()) -> dict[str, Any]:
+    """The record of the run and product in a folder.
+
+    Keys: schema, run, product, bench, searches, failures, drafts, choices, importance, refusals, roofline, loops,
+    controls, verification, notes, absent. Raises UsageError when the folder holds no run, JobError when its journal is
+    damaged.
+    """
+    history = journal.read(folder)
+    manifest = _json(folder / _SHARE / "manifest.json")
+    bench = _json(folder / _SHARE / "bench.json")
+    notes = _notes(history)
+    ended = [item for item in history.replay() if isinstance(item, Finished)]
+    absent: dict[str, str] = {}
+
+    def part(name: str, make: Callable[[], Any], default: Any) -> Any:
+        try:
+            return make()
+        except (TensoropError, KeyError, ValueError, TypeError) as error:
+            absent[name] = f"{type(error).__name__}: {error}" if not isinstance(error, TensoropError) else str(error)
+            return default
+
+    loaded = part("operator and platform", lambda: _load(history, plugins), None)
+    record: dict[str, Any] = {
+        "schema": SCHEMA,
+        "run": _run(history, ended),
+        "product": {k: v for k, v in (manifest or {}).items() if k not in ("files", "results")} or None,
+        "bench": bench,
+        "searches": [_search(history, group) for group in dict.fromkeys(group_of(f.trial) for f in ended)],
+        "failures": _failures(ended),
+        "drafts": _drafts(history, ended),
+        "choices": [],
+        "importance": part("importance", lambda: importance.parameters(ended), []),
+        "refusals": [],
+        "roofline": [],
+        "loops": part("loops", lambda: loops.of_product(folder), []),
+        "controls": notes.pop("controls", []),
+        "verification": ((manifest or {}).get("results") or {}).get("verification", []),
+        "absent": absent,
+    }
+    if loaded is not None:
+        operator, platform = loaded
+        record["refusals"] = part("refusals", lambda: refusals.of_run(history, operator, platform, plugins), [])
+        if manifest:
+            told = notes.get("finalists", [])
+            record["choices"] = part("choices", lambda: choices.choices(operator, manifest, history, told), [])
+        if bench:
+            record["roofline"] = part("roofline", lambda: roofline.rooflines(operator, platform, bench), [])
+    if not manifest:
+        absent["product"] = "the run has not come to a library yet"
+    if not bench:
+        absent["bench"] = "the run has not compared its library yet; `tensorop bench DIR` does"
+    record["notes"] = notes
+    return record
+
+
+def _json(path: Path) -> dict[str, Any] | None:
+    try:
+        found = json.loads(path.read_text())
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{path} cannot be read: {error}", hint="make the product again") from None
+    return found if isinstance(found, dict) else None
+
+
+def _load(history: History, plugins: tuple[Path, ...]) -> tuple[Operator, Platform]:
+    facts = history.facts
+    return operators.load(str(facts["operator"]), plugins), platforms.load(str(facts["platform"]), plugins)
+
+
+def _notes(history: History) -> dict[str, Any]:
+    """By name; a name noted several times has a list, a list noted several times (by each process) its last."""
+    out: dict[str, Any] = {}
+    for name, data in history.notes:
+        if isinstance(data, list):
+            out[name] = data
+        else:
+            out.setdefault(name, []).append(data)
+    return out
+
+
+def _run(history: History, ended: Sequence[Finished]) -> dict[str, Any]:
+    stages: Counter[str] = Counter()
+    for finished in ended:
+        stages.update(finished.seconds)
+    return {
+        "facts": dict(history.facts),
+        "processes": history.sessions,
+        "seconds": round(history.seconds, 1),
+        "trials": len(ended),
+        "passed": sum(f.outcome.ok for f in ended),
+        "seconds_by_stage": {name: round(total, 1) for name, total in stages.items()},
+    }
+
+
+def _search(history: History, group: Any) -> dict[str, Any]:
+    """One stage of one dtype: every trial's cost in order, the best so far beside it."""
+    stage, dtype, round_ = group
+    ended = history.ended(group)
+    best: Finished | None = None
+    trials = []
+    for finished in ended:
+        cost = finished.score.cost if finished.outcome.ok else None
+        if cost is not None and (best is None or best.score.cost is None or cost < best.score.cost):
+            best = finished
+        trials.append(
+            {
+                "draft": finished.trial.draft,
+                "point": dict(finished.trial.point),
+                "kind": finished.outcome.kind.value,
+                "cost": cost,
+                "best": None if best is None else best.score.cost,
+            }
+        )
+    units = {samples.unit for finished in ended for samples in finished.score.per_problem.values()}
+    return {
+        "stage": stage.value,
+        "dtype": dtype,
+        "round": round_,
+        "unit": ", ".join(_COST_UNITS.get(unit, unit) for unit in sorted(units)),
+        "seconds": round(history.spent(group), 1),
+        "kinds": dict(Counter(str(t["kind"]) for t in trials)),
+        "best": None
+        if best is None
+        else {"draft": best.trial.draft, "point": dict(best.trial.point), "cost": best.score.cost},
+        "trials": trials,
+    }
+
+
+def _failures(ended: Sequence[Finished]) -> list[dict[str, Any]]:
+    """By kind and stage of the pipeline, with the first of each as the example."""
+    found: dict[tuple[str, str], dict[str, Any]] = {}
+    for finished in ended:
+        outcome, trial = finished.outcome, finished.trial
+        if outcome.ok:
+            continue
+        entry = found.setdefault(
+            (outcome.kind.value, outcome.where),
+            {
+                "kind": outcome.kind.value,
+                "where": outcome.where,
+                "count": 0,
+                "example": {
+                    "dtype": trial.dtype,
+                    "draft": trial.draft,
+                    "point": dict(trial.point),
+                    "message": outcome.message,
+                },
+            },
+        )
+        entry["count"] += 1
+    return sorted(found.values(), key=lambda entry: -int(entry["count"]))
+
+
+def _drafts(history: History, ended: Sequence[Finished]) -> list[dict[str, Any]]:
+    """Each draft with its first-stage trials and best cost by dtype."""
+    out = []
+    for draft in history.drafts.values():
+        mine = [f for f in ended if f.trial.draft == draft.name]
+        costs: dict[str, list[float]] = {}
+        for finished in mine:
+            if finished.outcome.ok and finished.score.cost is not None:
+                costs.setdefault(finished.trial.dtype, []).append(finished.score.cost)
+        out.append(
+            {
+                "name": draft.name,
+                "author": draft.author,
+                "strategy": draft.strategy.strip(),
+                "tunables": {name: list(values) for name, values in draft.tunables.items()},
+                "trials": len(mine),
+                "passed": sum(f.outcome.ok for f in mine),
+                "best": {dtype: min(found) for dtype, found in costs.items()},
+            }
+        )
+    return out
+
+
+def facts_line(facts: Mapping[str, Any]) -> str:
+    """`operator gemm, platform rvv, ...` for the head of a page."""
+    return ", ".join(f"{k} {' '.join(map(str, v)) if isinstance(v, list) else v}" for k, v in facts.items())

@@ -1,0 +1,43 @@
+"""How many points the constraints took out of each search space, and why."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from tensorop import instantiate
+from tensorop.errors import JobError
+from tensorop.model.operator import Operator
+from tensorop.model.platform import Platform
+from tensorop.store.history import History
+
+
+def of_run(
+    history: History, operator: Operator, platform: Platform, plugins: tuple[Path, ...] = ()
+) -> list[dict[str, Any]]:
+    """For each dtype and draft of the run: the product of its tunables, the legal points, and what each reason took."""
+    out = []
+    for dtype in history.facts.get("dtypes", ()):
+        for draft in history.drafts.values():
+            missing = instantiate.missing_words(platform, draft, dtype, plugins)
+            entry: dict[str, Any] = {"dtype": dtype, "draft": draft.name, "product": None, "legal": 0, "reasons": []}
+            out.append(entry)
+            if missing:
+                entry["reasons"] = [{"reason": f"the platform lacks {', '.join(missing)}", "points": None}]
+                continue
+            try:
+                space = instantiate.micro_space(operator, platform, draft, dtype, plugins)
+            except JobError as error:
+                entry["reasons"] = [{"reason": error.message, "points": None}]
+                continue
+            entry["product"], entry["legal"] = space.product, space.size
+            entry["reasons"] = [
+                {
+                    "reason": refusal.constraint.reason,
+                    "must": refusal.constraint.must,
+                    "points": refusal.points,
+                    "example": dict(refusal.example),
+                }
+                for refusal in space.refusals()
+            ]
+    return out

@@ -1,0 +1,80 @@
+"""Each problem's speed under its target's two roofs: multiply-adds and memory (Williams et al., CACM 52(4), 2009)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tensorop.instantiate import BYTES
+from tensorop.model.operator import Operator
+from tensorop.model.platform import Platform
+from tensorop.model.problem import Problem
+from tensorop.specs import board
+from tensorop.specs.board import BoardModel, Cycles
+
+_FMA = "vfma"
+
+
+def rooflines(operator: Operator, platform: Platform, bench: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """One a dtype (and VLEN under a model): peak in the bench's unit, bandwidth in bytes per ns or cycle (None where it
+    was not measured), and for each row its intensity (flop per byte that must move at least) and speed."""
+    out: list[dict[str, Any]] = []
+    dtypes = list(dict.fromkeys(row["dtype"] for row in bench["results"]))
+    for dtype in dtypes:
+        rows = [row for row in bench["results"] if row["dtype"] == dtype]
+        if bench["model"] is None:
+            peak = bench.get("peak", {}).get(dtype)
+            if peak:
+                bandwidth = bench.get("machine", {}).get("bandwidth")
+                out.append(_roof(operator, dtype, None, bench, rows, peak * bench["threads"], bandwidth))
+            continue
+        if not platform.board:
+            continue
+        model = board.load(platform.board, f"platform '{platform.name}'")
+        for vlen in platform.vlens:
+            line = model.memory.l1.line
+            peak = modelled_peak(model, vlen, dtype)
+            out.append(_roof(operator, dtype, vlen, bench, rows, peak, line / model.memory.dram_interval.value))
+    return out
+
+
+def modelled_peak(model: BoardModel, vlen: int, dtype: str) -> float:
+    """Flops a cycle of a model's core whose vector units do nothing but multiply-adds at LMUL 1."""
+    cost = model.cost(_FMA)
+    eew = board.EEWS.index(8 * BYTES[dtype])
+    lanes = vlen / (8 * BYTES[dtype])
+    units = model.units[cost.unit] if cost.unit else 1
+    assert cost.cycles is not None
+    if isinstance(cost.cycles, Cycles):
+        busy = cost.cycles.at(board.LMULS.index("m1"), eew) * (vlen / model.dlen(vlen)) / units
+    else:
+        busy = cost.cycles.eew.get(8 * BYTES[dtype], cost.cycles.value) / units
+    issue = 1 / model.core.issue_width.value
+    return 2 * lanes / max(busy, issue)
+
+
+def _roof(
+    operator: Operator,
+    dtype: str,
+    vlen: int | None,
+    bench: Mapping[str, Any],
+    rows: list[dict[str, Any]],
+    peak: float,
+    bandwidth: float | None,
+) -> dict[str, Any]:
+    points = []
+    for row in rows:
+        problem = Problem.of(operator.name, dtype, {name: row[name] for name in operator.dims}, operator.layouts[0])
+        at = row.get("by_vlen", {}).get(str(vlen), row)
+        intensity = operator.reference.work(problem) / operator.reference.traffic(problem)
+        points.append(
+            {"shape": "x".join(str(row[n]) for n in operator.dims), "intensity": intensity, "ours": at["ours"]}
+        )
+    return {
+        "dtype": dtype,
+        "vlen": vlen,
+        "unit": bench["unit"],
+        "peak": peak,
+        "bandwidth": bandwidth,
+        "points": points,
+    }
