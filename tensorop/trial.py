@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -23,7 +23,6 @@ from tensorop.model.verdict import Seed
 from tensorop.render import RenderError
 from tensorop.runners.null import Null
 from tensorop.runners.protocol import Entry
-from tensorop.runners.session import Guest
 from tensorop.target import Target, combine, log_mean
 from tensorop.verify import grid
 from tensorop.verify.subject import Subject
@@ -135,18 +134,15 @@ class Evaluator:
         return Measured(Outcome(Kind.OK, "measure"), Score(log_mean(costs), found), clock.lap("measure"))
 
     def _score(self, trial: Trial, prepared: Prepared, full: Point, clock: _Clock) -> Measured:
-        found: dict[str, Samples] = {}
-        costs: list[float] = []
-        for problem in self._problems(full):
-            entry = MICRO_KERNEL if self.stage is Stage.MICRO else OPERATOR
-            cost = self.target.cost(
-                prepared.program, lambda vlen, p=problem: self._call(p, full, vlen), (entry,), guest=_steady(self.target)
-            )
-            if isinstance(cost, Outcome):
-                return Measured(replace(cost, where=cost.where or "measure"), seconds=clock.lap("measure"))
-            samples = combine(cost[0])
-            found[problem.label] = samples
-            costs.append(per_kflop(self.operator, self.target, problem, cost[0]))
+        problems = self._problems(full)
+        entry = MICRO_KERNEL if self.stage is Stage.MICRO else OPERATOR
+        measured = self.target.search_costs(
+            prepared.program, lambda vlen: [self._call(problem, full, vlen) for problem in problems], entry
+        )
+        if isinstance(measured, Outcome):
+            return Measured(replace(measured, where=measured.where or "measure"), seconds=clock.lap("measure"))
+        found = {p.label: combine(by_vlen) for p, by_vlen in zip(problems, measured, strict=True)}
+        costs = [1e3 * found[p.label].value / float(self.operator.reference.work(p)) for p in problems]
         return Measured(Outcome(Kind.OK, "measure"), Score(log_mean(costs), found), clock.lap("measure"))
 
     def _problems(self, full: Point) -> tuple[Problem, ...]:
@@ -182,16 +178,6 @@ def measured_call(operator: Operator, problem: Problem, seed: Seed, workspace: i
     """The call that is measured: normal inputs, operands page-aligned at their start."""
     call: Call = operator.reference.call(problem, seed.stream(2), "normal", Placement.START, workspace)
     return call
-
-
-def per_kflop(operator: Operator, target: Target, problem: Problem, by_vlen: Mapping[int, Samples]) -> float:
-    """What the tuner minimises: cost of 1000 flops, geometric mean over VLENs, each with its own micro problem."""
-    return 1e3 * combine(by_vlen).value / float(operator.reference.work(problem))
-
-
-def _steady(target: Target) -> Callable[[int], Guest | None]:
-    """The default surroundings of a candidate: pinned and sandboxed on a clock, nothing at all under an emulator."""
-    return lambda vlen: None if target.model is None else Guest(vlen=vlen)
 
 
 class _Clock:

@@ -26,17 +26,13 @@ REPEATS = 2
 
 @dataclass(frozen=True)
 class Pace:
-    """How long to measure, as protocol.Time has it.
-
-    drift: how far the reference may move (share) before a window is measured again; a search takes what it gets.
-    """
+    """How long to measure, as protocol.Time has it."""
 
     rounds: int = 15
     warm_ns: int = 5_000_000
     min_ns: int = 2_000_000
     max_ns: int = 2_000_000_000
     flush_bytes: int = 0
-    drift: float = DRIFT
 
 
 @dataclass(frozen=True)
@@ -127,7 +123,7 @@ def time_entries(
         if expected is not None:
             moved = max(moved, abs(statistics.quartiles(rounds[reference])[1] / expected - 1))
         timed = Timed(tuple(statistics.summary(r) for r in rounds), rounds, moved)
-        if moved <= pace.drift:
+        if timed.steady:
             return timed
         best = timed if best is None or moved < best.moved else best
     if tolerate and best is not None:
@@ -135,3 +131,28 @@ def time_entries(
     return Outcome(
         Kind.NOISY, "measure", f"the reference moved by {100 * moved:.0f} % in each of {1 + REPEATS} windows"
     )
+
+
+def time_calls(
+    runner: Runner,
+    program: Path,
+    calls: Sequence[Call],
+    entry: Entry,
+    *,
+    pace: Pace = Pace(),
+    guest: Guest | None = None,
+    timeout_s: float = 120.0,
+) -> tuple[Samples, ...] | Outcome:
+    """Times of one entry on several calls, in a single process, without a reference: for searches, whose finalists are
+    measured again. Returns the first failure's outcome."""
+    if guest is None:
+        guest = Guest(cpu=quiet_cpu() if not runner.emulated and runner.name == "native" else -1)
+    requests = [
+        Time(call, (entry,), pace.rounds, pace.warm_ns, pace.min_ns, pace.max_ns, pace.flush_bytes) for call in calls
+    ]
+    with alone():
+        replies = session.run(
+            runner, program, requests, timeout_s=timeout_s, guest=guest, give_up_after=1, where="measure"
+        )
+    failed = next((reply.outcome for reply in replies if not reply.outcome.ok), None)
+    return failed or tuple(statistics.summary(reply.samples[0]) for reply in replies)

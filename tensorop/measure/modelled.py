@@ -58,6 +58,43 @@ def count_entries(
     return tuple(out)
 
 
+def count_calls(
+    runner: Qemu,
+    program: Path,
+    calls: Sequence[Call],
+    entry: Entry,
+    *,
+    model: BoardModel,
+    vlen: int,
+    guest: Guest | None = None,
+    timeout_s: float = 120.0,
+) -> tuple[Samples, ...] | Outcome:
+    """Modelled cycles of several calls of one entry, one after the other in a single process, the best fit alone.
+
+    For searches: starting an emulator costs more than most of their calls. Each call is preceded by one that warms the
+    caches for it. Returns the first failure's outcome.
+    """
+    warm = 1
+    with tempfile.TemporaryDirectory(prefix="tensorop-board-") as folder:
+        run = board.prepare(model, vlen, Path(folder), scenarios="best")
+        guest = replace(guest or Guest(), vlen=vlen, cpu=-1, plugin_args=run.arguments)
+        requests = [Count(call, (entry,), warm) for call in calls]
+        replies = session.run(
+            runner, program, requests, timeout_s=timeout_s, guest=guest, give_up_after=1, where="measure"
+        )
+        failed = next((reply.outcome for reply in replies if not reply.outcome.ok), None)
+        if failed is not None:
+            return failed
+        regions = board.parse(run.out)
+    out = []
+    for number in range(len(calls)):
+        samples = _samples(regions[number * (1 + warm) : (number + 1) * (1 + warm)], 1 + warm, model.name)
+        if isinstance(samples, Outcome):
+            return samples
+        out.append(samples)
+    return tuple(out)
+
+
 def _count(
     runner: Qemu,
     program: Path,
