@@ -20,8 +20,12 @@ from pathlib import Path
 from typing import TypeVar
 
 from tensorop.errors import JobError, MissingTool
+from tensorop.measure.board_config import write_config
 from tensorop.paths import cache_dir, native_dir
-from tensorop.specs.board import CLASSES, EEWS, LMULS, BoardModel, Constant, Cycles, scenario_values
+from tensorop.provision.qemu import has_plugins
+from tensorop.specs.board import BoardModel, scenario_values
+
+__all__ = ["BoardRun", "RegionCounts", "parse", "plugin", "prepare", "require_plugins", "write_config"]
 
 LANES = (1, 4, 8, 16, 32)
 MAX_UNKNOWN_SHARE = 0.01
@@ -168,160 +172,8 @@ def require_plugins(qemu: str) -> None:
     hint = "apt install qemu-user (Debian 12's; statically linked builds, Debian 13's among them, take no plug-ins)"
     if path is None:
         raise MissingTool(f"{qemu} is not installed", hint=hint)
-    done = subprocess.run([path, "-help"], capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
-    if "-plugin" not in done.stdout:
+    if not has_plugins(Path(path)):
         raise MissingTool(f"{path} has no -plugin option, which the board model needs", hint=hint)
-
-
-def write_config(
-    model: BoardModel,
-    vlen: int,
-    path: Path,
-    scenarios: Sequence[Mapping[str, float]] = ({},),
-    *,
-    cold: bool = False,
-) -> None:
-    """Writes the plug-in's configuration: lines `key numbers...`, one number a scenario where they may differ."""
-    values = _Values(model, tuple(scenarios))
-    dlen = model.dlen(vlen)
-    core, memory = model.core, model.memory
-    units = list(model.units)
-    lines = [
-        f"scenarios {len(values.scenarios)}",
-        f"pipeline {model.pipeline}",
-        f"vlen {vlen}",
-        f"dlen {dlen}",
-        f"vl_dependent {int(model.vector.vl_dependent)}",
-        f"cold {int(cold)}",
-        f"units {len(units)}",
-        values.line("mispredict", core.mispredict, "core.mispredict"),
-        values.line("taken", core.taken_branch, "core.taken_branch"),
-        values.line("write_after_read", core.write_after_read, "core.write_after_read"),
-        values.line("chained", core.chained, "core.chained", lambda x: float(x >= 0.5)),
-        values.line("shared_bias", core.shared_ports, "core.shared_ports", lambda x: 0.0 if x >= 0.5 else -1e30),
-        f"vector_queue {core.vector_queue}",
-        f"window {core.window}",
-        f"line_shift {memory.l1.line.bit_length() - 1}",
-        f"cache 1 {memory.l1.sets} {memory.l1.ways}",
-        f"cache 2 {memory.l2.sets} {memory.l2.ways}",
-        *(
-            values.line(f"tlb {level} {tlb.entries // tlb.ways} {tlb.ways}", tlb.miss, f"memory.{name}.miss")
-            for level, name, tlb in ((1, "tlb", memory.tlb), (2, "tlb2", memory.tlb2))
-        ),
-        values.line("latency 1", memory.l2_latency, "memory.l2_latency"),
-        values.line("latency 2", memory.dram_latency, "memory.dram_latency"),
-        values.line("interval 1", memory.l2_interval, "memory.l2_interval"),
-        values.line("interval 2", memory.dram_interval, "memory.dram_interval"),
-        values.line("misses", memory.misses, "memory.misses", round),
-        values.line("store_buffer", memory.store_buffer, "memory.store_buffer", round),
-        values.line("drain", memory.drain, "memory.drain"),
-    ]
-    for name in CLASSES:
-        lines += _cost_lines(model, values, name, vlen / dlen, units)
-    lines += _variant_lines(model, values)
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-
-
-class _Values:
-    """Constants over the scenarios."""
-
-    def __init__(self, model: BoardModel, scenarios: tuple[Mapping[str, float], ...]) -> None:
-        self.scenarios = scenarios or ({},)
-        known = model.assumed()
-        for scenario in self.scenarios:
-            for key in scenario:
-                if key not in known:
-                    raise JobError(f"board model {model.name} has no assumed constant '{key}'")
-
-    def of(self, constant: Constant, key: str) -> list[float]:
-        return [scenario.get(key, constant.value) for scenario in self.scenarios]
-
-    def line(self, head: str, constant: Constant, key: str, change: object = None) -> str:
-        numbers = self.of(constant, key)
-        if callable(change):
-            numbers = [change(x) for x in numbers]
-        return f"{head} {_numbers(numbers)}"
-
-
-def _numbers(values: Sequence[float]) -> str:
-    return " ".join(f"{x:.9g}" for x in values)
-
-
-def _cost_lines(model: BoardModel, values: _Values, name: str, beats: float, units: list[str]) -> list[str]:
-    """A class's prices. A table's key is that of the class which wrote it, so `like` shares assumed ranges."""
-    cost = model.cost(name)
-    own = model.costs[name]
-
-    def key(part: str) -> str:
-        return f"costs.{name if own.like is None or part in own.model_fields_set else own.like}.{part}"
-
-    assert cost.cycles is not None
-    assert cost.latency is not None
-    lines = []
-    count = 1
-    if cost.unit is not None:
-        lines.append(f"unit {name} {units.index(cost.unit)}")
-        count = model.units[cost.unit]
-        if model.shared and cost.unit in model.shared:
-            other = model.shared[1 - model.shared.index(cost.unit)]
-            lines.append(f"shared {name} {units.index(other)}")
-
-    def factors(part: str) -> list[float]:
-        return [s.get(key(part), 1.0) for s in values.scenarios]
-
-    if isinstance(cost.cycles, Cycles):
-        for lmul in range(len(LMULS)):
-            for eew in range(len(EEWS)):
-                busy = [cost.cycles.at(lmul, eew, f) * beats / count for f in factors("cycles")]
-                lines.append(f"price {name} {lmul} {eew} occupancy {_numbers(busy)}")
-    else:
-        busy_by_scenario = [x / count for x in values.of(cost.cycles, key("cycles"))]
-        lines.append(f"price {name} * * occupancy {_numbers(busy_by_scenario)}")
-        for width, value in cost.cycles.eew.items():
-            same = _numbers([value / count] * len(values.scenarios))
-            lines.append(f"price {name} * {EEWS.index(width)} occupancy {same}")
-    issue = values.of(model.core.issue_width, "core.issue_width")
-    for lmul in range(len(LMULS)):
-        slots = [1.0] * len(issue)
-        if isinstance(cost.slots, Cycles):
-            slots = [cost.slots.at(lmul, 2, f) for f in factors("slots")]
-        elif cost.slots is not None:
-            slots = values.of(cost.slots, key("slots"))
-        lines.append(f"price {name} {lmul} * slot {_numbers([n / w for n, w in zip(slots, issue, strict=True)])}")
-    latency = values.of(cost.latency, key("latency"))
-    forward = values.of(cost.forward, key("forward")) if cost.forward else latency
-    lines.append(f"price {name} * * latency {_numbers(latency)}")
-    lines.append(f"price {name} * * forward {_numbers(forward)}")
-    for width, value in cost.latency.eew.items():
-        lines.append(f"price {name} * {EEWS.index(width)} latency {_numbers([value] * len(values.scenarios))}")
-        if cost.forward is None:
-            lines.append(f"price {name} * {EEWS.index(width)} forward {_numbers([value] * len(values.scenarios))}")
-    return lines
-
-
-def _variant_lines(model: BoardModel, values: _Values) -> list[str]:
-    """Scenarios with the same prefetchers share one simulation of the caches."""
-    memory = model.memory
-    present: list[tuple[bool, bool]] = []
-    for scenario in values.scenarios:
-        flags = []
-        for name, prefetcher in (("l1_prefetch", memory.l1_prefetch), ("l2_prefetch", memory.l2_prefetch)):
-            chance = 0.0
-            if prefetcher is not None:
-                chance = scenario.get(f"memory.{name}.present", prefetcher.present.value)
-            flags.append(chance >= 0.5)
-        present.append((flags[0], flags[1]))
-    lines = []
-    for variant, combination in enumerate(dict.fromkeys(present)):
-        lines.append(f"variant {variant} {_numbers([float(p == combination) for p in present])}")
-        pairs = zip(combination, (memory.l1_prefetch, memory.l2_prefetch), strict=True)
-        for level, (on, prefetcher) in enumerate(pairs):
-            if on and prefetcher is not None:
-                lines.append(
-                    f"prefetch {variant} {level + 1} {prefetcher.streams} {prefetcher.distance} {prefetcher.train} "
-                    f"{int(prefetcher.scalar_only)}"
-                )
-    return lines
 
 
 def parse(path: Path) -> tuple[RegionCounts, ...]:

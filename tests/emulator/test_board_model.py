@@ -385,6 +385,12 @@ def test_unknown_vector_instructions_are_named_and_refuse_the_figure(compute, kn
     assert counts.refused == refused
 
 
+def test_the_vector_state_set_before_a_region_counts_in_it(compute):
+    before = "vsetvli t0, x0, e32, m4, ta, ma"
+    (counts,) = compute("riscv64", ["vfadd.vv v8, v8, v8"], "spacemit-k1", before=before)
+    assert counts.lmul == {"m4": 1}
+
+
 def test_vl_dependent_cores_pay_for_what_they_use(compute):
     def dependent(model):
         return model.model_copy(update={"vector": model.vector.model_copy(update={"vl_dependent": True})})
@@ -397,6 +403,9 @@ def test_vl_dependent_cores_pay_for_what_they_use(compute):
 
     whole, part = compute("riscv64", [text(64), text(8)], "spacemit-k1", change=dependent)
     assert part.cycles[0] < 0.5 * whole.cycles[0]
+    by_memory = text(8).replace("li t3, 8", "la t4, buffer\nli t3, 8\nsd t3, 0(t4)\nj 3f\n3: ld t3, 0(t4)")
+    (seen,) = compute("riscv64", [by_memory], "spacemit-k1", change=dependent)
+    assert seen.cycles[0] < 0.5 * whole.cycles[0]
     same, still = compute("riscv64", [text(64), text(8)], "spacemit-k1")
     assert still.cycles[0] == pytest.approx(same.cycles[0], rel=0.01)
 

@@ -33,8 +33,10 @@ static void decode_immediate(uint32_t w, struct insn *o) {
         three(o, COST_alu, xdst(d), xsrc(n), REG_NONE);
         if (bits(w, 29, 29))
             o->dst[1] = REG_FLAGS;
-        if (d == n && d < 31) {
-            o->bumped = REG_X + d;
+        if (d < 31 && n < 31) {
+            if (d == n)
+                o->bumped = REG_X + d;
+            o->copied = REG_X + n;
             o->bump = bits(w, 30, 30) ? -immediate : immediate;
         }
         break;

@@ -30,7 +30,7 @@ struct block {
     struct insn *insns;
     int64_t *avl; /* of each vset whose length is a constant of this block, else -1 */
     struct form *forms;
-    bool marks, begins, conditional;
+    bool marks, begins, conditional, sets_vtype;
     uint8_t taken; /* two-bit counter */
 };
 
@@ -45,6 +45,8 @@ static uint32_t owner = NOBODY; /* the thread whose region is being measured */
 static bool inside;
 static struct block *pending;
 static struct vstate vstate;
+enum { THREADS = 64 };
+static struct vstate outside[THREADS]; /* of each thread, while no region is measured */
 static struct touched *touched;
 static unsigned touched_n, touched_room;
 static struct counts counted;
@@ -121,36 +123,51 @@ static uint32_t elements_after(const struct block *block, unsigned from) {
     return 0;
 }
 
-/* Finds the address of a prefetch from an access of the block through the same base register. */
+/* A register's value as what some register held, `id`, plus a constant. */
+struct origin {
+    uint32_t id;
+    int32_t delta;
+};
+
+/* Follows constants added to registers: after it, registers hold what they hold behind the instruction. */
+static void track_origins(const struct insn *insn, unsigned index, struct origin held[REG_F]) {
+    struct origin copy = {0, 0};
+    bool copied = insn->copied < REG_F;
+    if (copied)
+        copy = (struct origin){held[insn->copied].id, held[insn->copied].delta + insn->bump};
+    else if (insn->bumped < REG_F)
+        copy = (struct origin){held[insn->bumped].id, held[insn->bumped].delta + insn->bump};
+    for (int d = 0; d < 2; d++)
+        if (insn->dst[d] < REG_F)
+            held[insn->dst[d]] = (struct origin){REG_F + 2 * index + (unsigned)d, 0};
+    if (copied && insn->dst[0] < REG_F)
+        held[insn->dst[0]] = copy;
+    else if (!copied && insn->bumped < REG_F)
+        held[insn->bumped] = copy;
+}
+
+/* Finds the address of a prefetch from an access of the block, a constant away from it. */
 static void find_hint(const struct block *block, unsigned index, struct uop *uop) {
     const struct insn *hint = &block->insns[index];
-    if (hint->cost != COST_prefetch || hint->base == REG_NONE)
+    if (hint->cost != COST_prefetch || hint->base >= REG_F)
         return;
-    int32_t delta = 0;
-    for (unsigned i = index + 1; i < block->n; i++) {
-        const struct insn *insn = &block->insns[i];
-        if (insn->access && insn->base == hint->base) {
-            uop->hint_from = (int16_t)i;
-            uop->hint_delta = hint->offset - insn->offset - delta;
-            return;
+    struct origin held[REG_F], wanted = {0, 0};
+    for (int pass = 0; pass < 2; pass++) {
+        for (unsigned r = 0; r < REG_F; r++)
+            held[r] = (struct origin){r, 0};
+        for (unsigned i = 0; i < block->n; i++) {
+            const struct insn *insn = &block->insns[i];
+            if (pass == 0 && i == index) {
+                wanted = held[hint->base];
+                break;
+            }
+            if (pass == 1 && insn->access && insn->base < REG_F && held[insn->base].id == wanted.id) {
+                uop->hint_from = (int16_t)i;
+                uop->hint_delta = wanted.delta + hint->offset - held[insn->base].delta - insn->offset;
+                return;
+            }
+            track_origins(insn, i, held);
         }
-        if (insn->bumped == hint->base)
-            delta += insn->bump;
-        else if (insn->dst[0] == hint->base || insn->dst[1] == hint->base)
-            break;
-    }
-    delta = 0;
-    for (unsigned i = index; i-- > 0;) {
-        const struct insn *insn = &block->insns[i];
-        if (insn->bumped == hint->base && !insn->access)
-            delta += insn->bump;
-        else if (insn->access && insn->base == hint->base) {
-            delta += insn->bumped == hint->base ? insn->bump : 0;
-            uop->hint_from = (int16_t)i;
-            uop->hint_delta = hint->offset - insn->offset + delta;
-            return;
-        } else if (insn->dst[0] == hint->base || insn->dst[1] == hint->base)
-            return;
     }
 }
 
@@ -185,19 +202,18 @@ static struct form *form_of(struct block *block) {
     return form ? form : make_form(block);
 }
 
-/* The vector state after the block; lengths only show in the accesses of this execution. */
-static void leave(const struct block *block, const struct form *form) {
-    if (!config.vl_dependent) {
-        vstate = form->leave;
-        return;
-    }
+/* Follows the vector state through a block; `recorded`: its accesses are those in `touched`. */
+static void follow(const struct block *block, struct vstate *state, bool recorded) {
     for (unsigned i = 0; i < block->n; i++)
         if (block->insns[i].vset != VSET_NONE)
-            vstate_set(&vstate, &block->insns[i], block->avl[i], elements_after(block, i),
-                       config.vlen);
-    /* A length set in the block before shows in this one. */
+            vstate_set(state, &block->insns[i], block->avl[i],
+                       recorded ? elements_after(block, i) : 0, config.vlen);
+}
+
+/* A length set at the end of the block before shows in this one's accesses. */
+static void see_length(const struct block *block) {
     uint32_t seen = elements_after(block, (unsigned)-1);
-    if (seen && form->leave.known)
+    if (seen && vstate.known)
         vstate.vl = seen;
 }
 
@@ -237,14 +253,13 @@ static void run_marked(struct block *block, struct form *form, const struct touc
 
 /* Runs the block whose execution is complete; `next` is where the thread went on. */
 static void simulate(struct block *block, uint64_t next) {
+    if (config.vl_dependent)
+        see_length(block);
     struct form *form = form_of(block);
     const struct touched *cursor = touched;
     if (block->marks) {
         run_marked(block, form, &cursor);
     } else if (inside) {
-        for (unsigned i = 0; i < touched_n; i++)
-            if (form->uops[touched[i].op].vector)
-                counted.elements += touched[i].elements;
         pipeline->run(form->uops, 0, block->n, &cursor, touched, touched + touched_n);
         form->runs++;
         if (!form->listed) {
@@ -262,21 +277,36 @@ static void simulate(struct block *block, uint64_t next) {
             block->taken--;
         pipeline->branch(taken, taken != guess);
     }
-    leave(block, form);
+    if (config.vl_dependent)
+        follow(block, &vstate, true);
+    else
+        vstate = form->leave;
+}
+
+static bool claim(unsigned cpu) {
+    uint32_t nobody = NOBODY;
+    return __atomic_compare_exchange_n(&owner, &nobody, cpu, false, __ATOMIC_ACQUIRE,
+                                       __ATOMIC_RELAXED);
 }
 
 static void on_block(unsigned cpu, void *data) {
     struct block *block = data;
-    uint32_t current = __atomic_load_n(&owner, __ATOMIC_RELAXED);
-    if (current != cpu) {
-        uint32_t nobody = NOBODY;
-        if (!block->begins || !__atomic_compare_exchange_n(&owner, &nobody, cpu, false,
-                                                           __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+    if (__atomic_load_n(&owner, __ATOMIC_RELAXED) != cpu) {
+        if (!block->begins || !claim(cpu)) {
+            if (block->sets_vtype && cpu < THREADS)
+                follow(block, &outside[cpu], false);
             return;
+        }
+        if (cpu < THREADS)
+            vstate = outside[cpu];
     } else if (pending) {
         simulate(pending, block->pc);
         if (!inside && !block->begins) {
             pending = NULL;
+            if (cpu < THREADS) {
+                outside[cpu] = vstate;
+                follow(block, &outside[cpu], false);
+            }
             __atomic_store_n(&owner, NOBODY, __ATOMIC_RELEASE);
             return;
         }
@@ -328,6 +358,7 @@ static void on_translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb) {
         block->fallthrough += width;
         block->marks |= insn->mark != MARK_NONE;
         block->begins |= insn->mark == MARK_BEGIN;
+        block->sets_vtype |= insn->vset != VSET_NONE;
         if (insn->access)
             qemu_plugin_register_vcpu_mem_cb(handle, on_access, QEMU_PLUGIN_CB_NO_REGS,
                                              QEMU_PLUGIN_MEM_RW, (void *)(uintptr_t)i);
@@ -374,6 +405,8 @@ QEMU_PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_
     }
     touched = grown(touched, &touched_room, sizeof *touched);
     vstate.sew = decoder->has_vtype ? 0 : 3;
+    for (int i = 0; i < THREADS; i++)
+        outside[i] = vstate;
     pipeline->init(&config);
     qemu_plugin_register_vcpu_tb_trans_cb(id, on_translate);
     qemu_plugin_register_atexit_cb(id, at_exit, NULL);

@@ -11,7 +11,6 @@ enum { UNKNOWN_SHOWN = 8 };
 struct counts {
     uint64_t by_cost[COSTS];
     uint64_t by_lmul[LMULS];
-    uint64_t elements; /* of vector loads and stores */
     uint32_t unknown[UNKNOWN_SHOWN];
     unsigned unknowns;
 };

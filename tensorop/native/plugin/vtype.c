@@ -12,7 +12,7 @@ void insn_clear(struct insn *insn) {
     insn->scalar_accumulator = REG_NONE;
     insn->eew = insn->lmul = 255;
     insn->fields = 1;
-    insn->base = insn->bumped = REG_NONE;
+    insn->base = insn->bumped = insn->copied = REG_NONE;
 }
 
 static uint32_t vlmax(const struct vstate *state, unsigned vlen) {
