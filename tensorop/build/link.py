@@ -43,6 +43,21 @@ def link_candidate(
     return cache.entry("programs", key, PROGRAM, fill, root=work)
 
 
+def link_program(objects: Artifact | Sequence[Artifact], *, arch: str, name: str = PROGRAM) -> Artifact | Outcome:
+    """A static program of these objects alone, one of which has a main. Outcome and errors as `link_candidate`."""
+    given = (objects,) if isinstance(objects, Artifact) else tuple(objects)
+    static = _static_link(arch)
+    key = cache.key_of("program", [a.key for a in given], static.origin, static.before, static.after)
+
+    def fill(folder: Path) -> Made | Outcome:
+        made = tool.run(static.argv(tuple(str(a.path) for a in given), name), folder, timeout_s=120.0, doing="linking")
+        if isinstance(made, Made):
+            (folder / name).chmod(0o755)
+        return made
+
+    return cache.entry("programs", key, name, fill)
+
+
 def forget(program: Artifact) -> None:
     """Takes a candidate's program out of the cache: it is made again from its object in no time."""
     shutil.rmtree(program.path.parent, ignore_errors=True)
