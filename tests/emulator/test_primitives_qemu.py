@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tensorop.commands import check_primitives
+from tensorop.paths import builtin_dir
 from tensorop.specs.platforms import load
 from tests.support.primitives import executed, undetected
 
@@ -39,3 +42,16 @@ def test_every_broken_meaning_is_noticed(name: str, chosen: dict[str, int], vlen
     run = executed(load(name), dtype, chosen, vlen)
     assert run.end is None
     assert undetected(run) == []
+
+
+def test_lanes_the_isa_leaves_open_are_hostile(tmp_path: Path) -> None:
+    """A word that counts on an agnostic tail staying as it was is right on some cores only, and refused."""
+    text = (builtin_dir("primitives") / "rvv.yaml").read_text().replace("name: rvv", "name: mine", 1)
+    for kind in ("primitives", "platforms"):
+        (tmp_path / kind).mkdir()
+    (tmp_path / "primitives/mine.yaml").write_text(text.replace("m${lmul}_tu(", "m${lmul}("))
+    (tmp_path / "platforms/mine.yaml").write_text(
+        "schema: 1\nname: mine\nparent: rvv\ndescription: test\nprimitives: [mine]\n"
+    )
+    results = list(check_primitives.check("mine", plugins=(tmp_path,), dtypes=["f32"], vlens=[128]))
+    assert {r.word for r in results if not r.ok} == {None, "fma_vv_tail"}
