@@ -10,8 +10,15 @@
 #define ELEMENT float
 #endif
 
+/* For x86 the compiler would rather split a vector of 64 bytes in two. */
+#ifdef __x86_64__
+#define WHOLE(BYTES) __attribute__((min_vector_width(8 * BYTES)))
+#else
+#define WHOLE(BYTES)
+#endif
+
 #define CHAINS(BYTES, COUNT)                                                                       \
-    static void chains_##BYTES##_##COUNT(const struct tensorop_call *call) {                       \
+    WHOLE(BYTES) static void chains_##BYTES##_##COUNT(const struct tensorop_call *call) {          \
         typedef ELEMENT vector __attribute__((vector_size(BYTES), aligned(sizeof(ELEMENT))));      \
         const ELEMENT *seed = call->buffer[0];                                                     \
         vector *out = call->buffer[1];                                                             \

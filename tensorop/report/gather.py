@@ -203,5 +203,11 @@ def _drafts(history: History, ended: Sequence[Finished]) -> list[dict[str, Any]]
 
 
 def facts_line(facts: Mapping[str, Any]) -> str:
-    """`operator gemm, platform rvv, ...` for the head of a page."""
-    return ", ".join(f"{k} {' '.join(map(str, v)) if isinstance(v, list) else v}" for k, v in facts.items())
+    """`dtypes f32 f64, 16 shapes, ...` for the head of a page; digests are for machines."""
+    words = []
+    for key, value in facts.items():
+        if key == "shapes":
+            words.append(f"{len(value)} shapes")
+        elif key not in ("operator", "platform") and " and " not in key and "digest" not in key:
+            words.append(f"{key} {' '.join(map(str, value)) if isinstance(value, list) else value}")
+    return ", ".join(words)

@@ -10,35 +10,48 @@ from typing import Any
 
 from elftools.common.exceptions import ELFError
 
-from tensorop.build.inspect import inner_loop
+from tensorop.build.inspect import Loop, inner_loops
 
 _MAGIC = b"!<arch>\n"
 _HEADER = 60
 
 
 def of_product(folder: Path) -> list[dict[str, Any]]:
-    """The hottest loop of each object in the operator's archive that multiplies and adds vectors; [] without one.
+    """The loops of each kernel in the operator's archive that multiply and add the most; [] without an archive.
 
-    distances are in vector multiply-adds between a load and its first use.
+    A kernel is compiled for several ways to read its operands and, for edges, several tiles; of each way the loop with
+    the most multiply-adds is told, which is the whole tile's. least, mean: of the distances between a vector load and
+    its first use, in vector multiply-adds.
     """
     out = []
     for archive in sorted((folder / "lib").glob("libtensorop_*.a")):
         for name, data in members(archive.read_bytes()):
-            with tempfile.NamedTemporaryFile(suffix=".o") as file:
-                file.write(data)
-                file.flush()
-                try:
-                    loop = inner_loop(Path(file.name))
-                except (ELFError, OSError):
-                    continue
-            if loop is None or not loop.distances:
-                continue
-            record = dataclasses.asdict(loop)
-            distances = record.pop("distances")
-            out.append(
-                {"kernel": Path(name).stem, **record, "least": min(distances), "mean": sum(distances) / len(distances)}
-            )
+            for loop in _hottest(data):
+                record = dataclasses.asdict(loop)
+                distances = record.pop("distances")
+                out.append({"kernel": Path(name).stem, **record, "least": min(distances), "mean": _mean(distances)})
     return out
+
+
+def _hottest(data: bytes) -> list[Loop]:
+    """By the function's name without its last word, the tile."""
+    found: dict[str, Loop] = {}
+    with tempfile.NamedTemporaryFile(suffix=".o") as file:
+        file.write(data)
+        file.flush()
+        try:
+            loops = inner_loops(Path(file.name))
+        except (ELFError, OSError):
+            return []
+    for loop in loops:
+        way = loop.function.rpartition("_")[0]
+        if loop.distances and (way not in found or loop.fmas > found[way].fmas):
+            found[way] = loop
+    return list(found.values())
+
+
+def _mean(numbers: tuple[int, ...]) -> float:
+    return sum(numbers) / len(numbers)
 
 
 def members(data: bytes) -> Iterator[tuple[str, bytes]]:

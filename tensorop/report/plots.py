@@ -20,7 +20,15 @@ _COLOUR = {name: f"#0a0b{i:02x}" for i, name in enumerate(_VARIABLES, start=1)}
 _SERIES = ("one", "two", "three", "four", "five")
 _WIDTH = 7.6  # inches; the page scales it
 _UNREFERENCED = re.compile(r'<g id="[^"]*">')
-_MOST_LABELS = 48
+_FEWEST_TICKS = 3
+# Mantissas of the ticks of a logarithmic axis, from the coarsest; the first set with enough of them is taken.
+_STEPS = (
+    (1,),
+    (1, 2, 5),
+    (1, 1.5, 2, 3, 5, 7),
+    (1, 1.2, 1.5, 1.8, 2, 2.5, 3, 4, 5, 6, 7, 8, 9),
+    tuple(x / 20 for x in range(20, 200)),
+)
 
 
 def ratios(bench: Mapping[str, Any], dtype: str) -> str:
@@ -43,9 +51,14 @@ def ratios(bench: Mapping[str, Any], dtype: str) -> str:
             if other in row["ratio"]:
                 axes.plot(row["ratio"][other], y, mark, markersize=3.6, color=_COLOUR["ink"], markerfacecolor="none")
         axes.annotate(
-            f"{value:.2f}", (max(value, high, 1), y), xytext=(5, 0), textcoords="offset points", va="center", fontsize=7.5,
+            f"{value:.2f}",
+            (max(value, high, 1), y),
+            xytext=(5, 0),
+            textcoords="offset points",
+            va="center",
+            fontsize=7.5,
             color=_COLOUR["muted"],
-        )  # fmt: skip
+        )
     axes.axvline(1, color=_COLOUR["ink"], linewidth=0.9)
     ends = [x for row in rows for x in (*row["ratio"].values(), *next(iter(row["interval"].values())))]
     axes.set_xscale("log")
@@ -92,6 +105,8 @@ def _one_search(axes: Axes, search: Mapping[str, Any]) -> None:
             failed, [0.02] * len(failed), "|", color=_COLOUR["bad"], markersize=5, transform=axes.get_xaxis_transform()
         )
     axes.set_yscale("log")
+    costs = sorted(t["cost"] for t in trials if t["cost"])
+    axes.set_ylim(costs[0] * 0.93, costs[int(0.95 * (len(costs) - 1))] * 1.1)  # the worst few would flatten the rest
     _plain_ticks(axes, "y")
     axes.grid(axis="y", color=_COLOUR["rule"], linewidth=0.6)
     axes.set_title(f"{search['stage']}, {search['dtype']}", fontsize=9, color=_COLOUR["ink"], loc="left")
@@ -106,7 +121,7 @@ def roofline(roof: Mapping[str, Any]) -> str:
     points = roof["points"]
     if not points:
         return ""
-    figure, axes = _figure(3.4)
+    figure, axes = _figure(2.9)
     xs = [p["intensity"] for p in points]
     low, high = min(xs) / 2, max(xs) * 2.5
     if roof["bandwidth"]:
@@ -119,17 +134,24 @@ def roofline(roof: Mapping[str, Any]) -> str:
             color=_COLOUR["ink"],
             linewidth=1.2,
         )
-        axes.annotate(f"memory {roof['bandwidth']:.3g} bytes/{_time(roof)}", (low, low * roof["bandwidth"]), xytext=(4, 10),
-                      textcoords="offset points", fontsize=7.5, color=_COLOUR["muted"])  # fmt: skip
+        axes.annotate(
+            f"memory {roof['bandwidth']:.3g} bytes/{_time(roof)}",
+            (low, low * roof["bandwidth"]),
+            xytext=(-2, 14),
+            textcoords="offset points",
+            fontsize=7.5,
+            color=_COLOUR["muted"],
+        )
     else:
         axes.plot([low, high], [roof["peak"]] * 2, color=_COLOUR["ink"], linewidth=1.2)
     axes.annotate(f"multiply-adds {roof['peak']:.3g} {roof['unit']}", (high, roof["peak"]), xytext=(-4, 4), ha="right",
                   textcoords="offset points", fontsize=7.5, color=_COLOUR["muted"])  # fmt: skip
     axes.plot(xs, [p["ours"] for p in points], "o", markersize=4, color=_COLOUR["one"], markeredgewidth=0)
-    if len(points) <= _MOST_LABELS // 2:
-        for p in points:
-            axes.annotate(p["shape"], (p["intensity"], p["ours"]), xytext=(4, -7), textcoords="offset points", fontsize=6,
-                          color=_COLOUR["muted"])  # fmt: skip
+    for p in _apart(points):
+        axes.annotate(
+            p["shape"], (p["intensity"], p["ours"]), xytext=(5, -2.5), textcoords="offset points", fontsize=6.5,
+            color=_COLOUR["muted"],
+        )  # fmt: skip
     axes.set_xscale("log")
     axes.set_yscale("log")
     _plain_ticks(axes, "x")
@@ -138,6 +160,19 @@ def roofline(roof: Mapping[str, Any]) -> str:
     axes.set_xlabel("flop per byte that must move at least")
     axes.set_ylabel(roof["unit"])
     return _svg(figure, f"roofline-{roof['dtype']}-{roof['vlen']}")
+
+
+def _apart(points: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Those whose labels do not lie over another's, by the room a label takes on both axes' usual spans."""
+    kept: list[Mapping[str, Any]] = []
+    for p in points:
+        near = (
+            abs(math.log10(p["ours"] / q["ours"])) < 0.06 and abs(math.log10(p["intensity"] / q["intensity"])) < 0.5
+            for q in kept
+        )
+        if not any(near):
+            kept.append(p)
+    return kept
 
 
 def importance(found: Sequence[Mapping[str, Any]]) -> str:
@@ -196,10 +231,12 @@ def _plain_ticks(axes: Axes, which: str) -> None:
     """1, 2, 5 and tens as numbers, where the axis spans little; tens alone where it spans much."""
     axis = axes.xaxis if which == "x" else axes.yaxis
     low, high = axes.get_xlim() if which == "x" else axes.get_ylim()
-    decades = math.log10(max(high, 1e-300) / max(low, 1e-300))
-    steps = (1, 1.2, 1.5, 2, 3, 5, 7) if decades < 0.7 else (1, 2, 5) if decades < 2.2 else (1,)
     first, last = math.floor(math.log10(max(low, 1e-300))), math.ceil(math.log10(max(high, 1e-300)))
-    ticks = [s * 10.0**e for e in range(first, last + 1) for s in steps if low <= s * 10.0**e <= high]
+    ticks: list[float] = []
+    for steps in _STEPS:
+        ticks = [s * 10.0**e for e in range(first, last + 1) for s in steps if low <= s * 10.0**e <= high]
+        if len(ticks) >= _FEWEST_TICKS:
+            break
     axis.set_ticks(ticks)
     axis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
     axis.set_minor_formatter(NullFormatter())
@@ -211,7 +248,8 @@ def _svg(figure: Figure, name: str) -> str:
     out = io.StringIO()
     with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": name, "font.family": "sans-serif"}):
         FigureCanvasSVG(figure).print_svg(  # type: ignore[no-untyped-call]
-            out, metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
+            out, metadata={"Date": None, "Creator": None, "Format": None, "Type": None}
+        )
     text = out.getvalue()
     text = _UNREFERENCED.sub("<g>", text[text.index("<svg") :])
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
