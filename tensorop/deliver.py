@@ -54,7 +54,9 @@ def _stage(ground: Ground, found: list[Winners]) -> Staged:
     job, target = ground.job, ground.target
     model = None if target.model is None else {"name": target.model.name, "version": target.model.version}
     facts = {"tuner": job.tuner, "author": job.author, "seed": job.seed, "unit": target.unit, "model": model}
-    shapes = f"{len(job.shapes)} shapes of {job.suite}" if job.suite in ground.operator.suites else "the shapes asked for"
+    shapes = (
+        f"{len(job.shapes)} shapes of {job.suite}" if job.suite in ground.operator.suites else "the shapes asked for"
+    )
     measured = f"Grown on {target.unit} of {shapes} on {target.platform.name}"
     made = product(
         ground.operator, target.platform, found, facts=facts, measured=measured, plugins=job.plugins, jobs=job.jobs
@@ -90,7 +92,13 @@ def _compare(ground: Ground, staged: Staged) -> Generator[Event, None, Bench]:
     shapes = within(ground.operator, job.dtypes[0], job.shapes, MOST_BENCH[unit])
     yield Phase("comparison", f"{len(shapes)} of {len(job.shapes)} shapes")
     return bench.bench(
-        staged.folder, shapes=shapes, threads=job.threads, runner=job.runner, plugins=job.plugins, final=False, jobs=job.jobs
+        staged.folder,
+        shapes=shapes,
+        threads=job.threads,
+        runner=job.runner,
+        plugins=job.plugins,
+        final=False,
+        jobs=job.jobs,
     )
 
 

@@ -1,4 +1,4 @@
-"""The drafts of a job: the operator's own, and with the llm or replay author further ones, judged before they compete."""
+"""A job's drafts: the operator's own, and with the llm or replay author further ones, judged before they compete."""
 
 from __future__ import annotations
 
@@ -40,13 +40,14 @@ def drafts(
     accepted: list[Draft] = []
     for answer in writer.rounds(DRAFTS, lambda draft: judge(job, operator, target, draft, seed, work)):
         name = answer.draft.name if answer.draft else f"answer {answer.number}"
-        journal.note("author", {"name": name, "repair": answer.repair, "kind": answer.outcome.kind.value,
-                                "message": answer.outcome.message[:1000]})  # fmt: skip
-        if answer.outcome.ok and answer.draft is not None:
+        outcome = answer.outcome
+        message = outcome.message[:1000]
+        journal.note("author", {"name": name, "repair": answer.repair, "kind": outcome.kind.value, "message": message})
+        if outcome.ok and answer.draft is not None:
             accepted.append(answer.draft)
             yield Note(f"{name}: passes; {answer.draft.strategy.strip()}")
         else:
-            yield Note(f"{name}{' repaired' if answer.repair else ''}: {answer.outcome.kind.value}: {answer.outcome.message[:200]}")
+            yield Note(f"{name}{' repaired' if answer.repair else ''}: {outcome.kind.value}: {outcome.message[:200]}")
     if not accepted:
         yield Note(f"the {job.author} author brought nothing that passes; the run goes on with the shipped drafts")
     return (*own, *accepted)
@@ -57,7 +58,9 @@ def judge(job: Job, operator: Operator, target: Target, draft: Draft, seed: Seed
     dtype = job.dtypes[0]
     missing = instantiate.missing_words(target.platform, draft, dtype, job.plugins)
     if missing:
-        return Outcome(Kind.REFUSED, "author", f"it needs {', '.join(missing)}, which {target.platform.name} does not have")
+        return Outcome(
+            Kind.REFUSED, "author", f"it needs {', '.join(missing)}, which {target.platform.name} does not have"
+        )
     try:
         space = instantiate.micro_space(operator, target.platform, draft, dtype, job.plugins)
     except TensoropError as error:

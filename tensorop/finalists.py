@@ -28,7 +28,9 @@ def winners(ground: Ground, dtype: str, kernels: Mapping[str, Candidate], proble
         first = next(iter(kernels.values()))
         return Winners(dtype, (Variant(first.draft, first.point),), Leaf(0))
     trials = [finished for _, finished in found]
-    rows = [_row(ground, p, tuple(t.score.per_problem[p.label].value for t in trials)) for p in problems if _all(p, trials)]
+    rows = [
+        _row(ground, p, tuple(t.score.per_problem[p.label].value for t in trials)) for p in problems if _all(p, trials)
+    ]
     return _grown(dtype, tuple(variant for variant, _ in found), rows)
 
 
@@ -47,7 +49,8 @@ def remeasured(ground: Ground, library: Path, given: Winners, problems: tuple[Pr
         if not isinstance(costs, Outcome):
             rows.append(_row(ground, problem, costs))
     ground.journal.note(
-        "finalists", {"dtype": given.dtype, "rows": [{"features": dict(r.features), "costs": list(r.costs)} for r in rows]}
+        "finalists",
+        {"dtype": given.dtype, "rows": [{"features": dict(r.features), "costs": list(r.costs)} for r in rows]},
     )
     return _grown(given.dtype, given.variants, rows) if rows else given
 
@@ -57,9 +60,7 @@ def _side_by_side(
 ) -> tuple[float, ...] | Outcome:
     slot = int(ground.operator.reference.VARIANT_FLAG)
     entries = [Entry(0, (slot, number)) for number in range(len(given.variants))]
-    guest = Guest(
-        libraries=(Library(str(library), "tensorop", given.dtype),), cpu=ground.target.cpu, sandbox=False
-    )
+    guest = Guest(libraries=(Library(str(library), "tensorop", given.dtype),), cpu=ground.target.cpu, sandbox=False)
     cost = ground.target.cost(
         program, lambda vlen: measured_call(ground.operator, problem, ground.seed, 0), entries, guest=lambda vlen: guest
     )

@@ -26,7 +26,9 @@ def facts(platform: Platform, dtype: str, chosen: Mapping[str, Any], plugins: tu
 
     Cache sizes are one core's share in bytes; a level that is absent repeats the one below.
     """
-    settings = {key: int(chosen.get(key, options[0])) for key, options in primitives.settings(platform, plugins).items()}
+    settings = {
+        key: int(chosen.get(key, options[0])) for key, options in primitives.settings(platform, plugins).items()
+    }
     levels: dict[str, int] = {}
     last = 32 << 10
     for level in ("l1", "l2", "l3"):
@@ -134,7 +136,15 @@ def blocking_space(
     return Space.of(values, operator.blocking.constraints, known)
 
 
-def tile(operator: Operator, platform: Platform, draft: Draft, point: Point, dtype: str, vlen: int, plugins: tuple[Path, ...] = ()) -> dict[str, int]:
+def tile(
+    operator: Operator,
+    platform: Platform,
+    draft: Draft,
+    point: Point,
+    dtype: str,
+    vlen: int,
+    plugins: tuple[Path, ...] = (),
+) -> dict[str, int]:
     """The micro-tile in elements at a VLEN (bits), as the operator names its sides."""
     sizes: dict[str, int] = operator.reference.tile(point, lanes(platform, point, dtype, vlen, plugins), draft.reads)
     return sizes

@@ -1,6 +1,6 @@
 """A job from its wish to its product; read top to bottom, this is the path of everything.
 
-    ground -> controls -> micro -> blocking -> winners -> library -> verify -> bench -> publish
+ground -> controls -> micro -> blocking -> winners -> library -> verify -> bench -> publish
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from tensorop import __version__, deliver, drafting, finalists, search
 from tensorop.build import compile as building
 from tensorop.build import link
 from tensorop.errors import JobError
-from tensorop.events import Done, Event, Note, Phase, Trying
+from tensorop.events import Event, Note, Phase, Trying
 from tensorop.model.job import Job
 from tensorop.model.kernel import Artifact, Source
 from tensorop.model.operator import Operator
@@ -78,9 +78,7 @@ def _search(ground: Ground) -> Generator[Event, None, Found]:
             continue
         problems = for_search(ground.operator, dtype, ground.job.shapes, ground.target.unit)
         if not found.interrupted:
-            stopped = yield from _show(
-                ground, "blocking", dtype, search.blocking(ground, dtype, kernels, problems)
-            )
+            stopped = yield from _show(ground, "blocking", dtype, search.blocking(ground, dtype, kernels, problems))
             found.interrupted = stopped is loop.Stop.INTERRUPTED
         found.winners.append(finalists.winners(ground, dtype, kernels, problems))
     if not found.winners:
@@ -136,5 +134,3 @@ def _controls(
     )
     refused = sum(not r.outcome.ok for r in results)
     yield Note(f"{refused} faulty kernels refused, {len(results) - refused} honest ones passed")
-
-

@@ -23,7 +23,9 @@ def work(operator: Operator, dtype: str, shape: tuple[int, ...]) -> float:
     return float(operator.reference.work(of(operator, dtype, shape)))
 
 
-def within(operator: Operator, dtype: str, shapes: tuple[tuple[int, ...], ...], most: float) -> tuple[tuple[int, ...], ...]:
+def within(
+    operator: Operator, dtype: str, shapes: tuple[tuple[int, ...], ...], most: float
+) -> tuple[tuple[int, ...], ...]:
     """The shapes of at most so many flops; the smallest one alone when none is."""
     found = tuple(shape for shape in shapes if work(operator, dtype, shape) <= most)
     return found or (min(shapes, key=lambda s: work(operator, dtype, s)),)

@@ -27,9 +27,7 @@ class RenderError(TensoropError):
     """A template is wrong at this point; `message` names template, line and cause."""
 
 
-def environment(
-    folder: Path, texts: Mapping[str, str] | None = None, *, html: bool = False
-) -> jinja2.Environment:
+def environment(folder: Path, texts: Mapping[str, str] | None = None, *, html: bool = False) -> jinja2.Environment:
     """Templates of a folder, plus texts by name (e.g. `draft`). html: what is filled in is escaped."""
     loader = jinja2.ChoiceLoader([jinja2.DictLoader(dict(texts or {})), jinja2.FileSystemLoader(folder)])
     env = ImmutableSandboxedEnvironment(
@@ -54,7 +52,9 @@ def _speak(word: Word) -> Callable[..., str]:
 
     def say(*args: object) -> str:
         if len(args) != len(word.args):
-            raise RenderError(f"primitive '{word.name}' takes {len(word.args)} arguments ({', '.join(word.args)}), got {len(args)}")
+            raise RenderError(
+                f"primitive '{word.name}' takes {len(word.args)} arguments ({', '.join(word.args)}), got {len(args)}"
+            )
         return template.substitute(dict(zip(word.args, map(str, args), strict=True)))
 
     return say
@@ -83,7 +83,11 @@ def formatted(source: str) -> str:
     """C text laid out by clang-format, as the product ships it; a kernel is meant to be read."""
     done = subprocess.run(
         [clang_format.get_executable("clang-format"), f"-style={C_STYLE}", "-assume-filename=kernel.c"],
-        input=source, capture_output=True, text=True, check=False, timeout=120,
+        input=source,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
     )
     if done.returncode != 0:
         raise RenderError(f"clang-format: {done.stderr.strip()[:500]}")

@@ -123,9 +123,9 @@ def _starts(space: Space, default: Mapping[str, int | str]) -> list[Point]:
     points = list(space.points())
 
     def far(point: Point) -> float:
-        return sum(abs(int(point[name]).bit_length() - int(default[name]).bit_length()) for name in numbers) + 1e-9 * sum(
-            abs(int(point[name]) - int(default[name])) for name in numbers
-        )
+        return sum(
+            abs(int(point[name]).bit_length() - int(default[name]).bit_length()) for name in numbers
+        ) + 1e-9 * sum(abs(int(point[name]) - int(default[name])) for name in numbers)
 
     found = []
     choices = [dict(space.dimensions)[name] for name in switches]
@@ -172,7 +172,11 @@ def _search(
     def make(space: Space, seed: int) -> strategy.Strategy:
         return Seeded(tuner.make(space, seed), space, first(names[id(space)]))
 
-    made_of = (digest(ground.operator, ground.target, job.plugins), tool.compiler_version(), candidate_flags(ground.target.platform))
+    made_of = (
+        digest(ground.operator, ground.target, job.plugins),
+        tool.compiler_version(),
+        candidate_flags(ground.target.platform),
+    )
 
     def key_of(arm: str, point: Point) -> str:
         candidate = arms[arm]

@@ -1,9 +1,9 @@
-"""The only reader of the environment.
+"""The only reader of the environment. It knows:
 
-    TENSOROP_CACHE      folder for downloads and builds     (default: the user's cache folder)
-    TENSOROP_PLUGINS    extra plug-in folders, ':' between  (default: none)
-    TENSOROP_OFFLINE    1: use the cache alone
-    OPENAI_API_KEY, OPENAI_BASE_URL, TENSOROP_LLM_MODEL     the endpoint of the `llm` author
+- TENSOROP_CACHE: folder for downloads and builds (default: the user's cache folder)
+- TENSOROP_PLUGINS: extra plug-in folders, ':' between (default: none)
+- TENSOROP_OFFLINE: 1 to use the cache alone
+- OPENAI_API_KEY, OPENAI_BASE_URL, TENSOROP_LLM_MODEL: the endpoint of the `llm` author
 """
 
 from __future__ import annotations

@@ -72,8 +72,8 @@ class Target:
     ) -> tuple[dict[int, Samples], ...] | Outcome:
         """For each entry, VLEN -> cost of one call, the entries' interleaved on a clock.
 
-        calls, guest: the call and its surroundings at a VLEN; final: the slow, exact way (more rounds; the model's whole interval); keep: remember
-        a modelled figure for good (baselines). Returns the first failure's outcome.
+        calls, guest: the call and its surroundings at a VLEN; final: the slow, exact way (more rounds; the model's
+        whole interval); keep: remember a modelled figure for good (baselines). Returns the first failure's outcome.
         """
         found: list[dict[int, Samples]] = [{} for _ in entries]
         for vlen in self.vlens:
@@ -100,7 +100,6 @@ class Target:
             for into, samples in zip(found, measured, strict=True):
                 into[vlen] = samples
         return tuple(found)
-
 
     def search_costs(
         self,
@@ -131,9 +130,14 @@ def combine(by_vlen: Mapping[int, Samples]) -> Samples:
     several = list(by_vlen.values())
     if len(several) == 1:
         return several[0]
-    mean = {name: statistics.geomean(getattr(s, name) for s in several) for name in ("value", "low", "high")}
     counters = {**several[0].counters, **{f"cost.{vlen}": s.value for vlen, s in by_vlen.items()}}
-    return dataclasses.replace(several[0], counters=counters, **mean)
+    return dataclasses.replace(
+        several[0],
+        value=statistics.geomean(s.value for s in several),
+        low=statistics.geomean(s.low for s in several),
+        high=statistics.geomean(s.high for s in several),
+        counters=counters,
+    )
 
 
 def reach(platform: Platform, wanted: str | None) -> Target:
@@ -149,7 +153,8 @@ def reach(platform: Platform, wanted: str | None) -> Target:
         return Target(platform, runner, None)
     if not platform.qemu_cpu:
         raise UsageError(
-            f"platform '{platform.name}' has no emulated core to run on", hint="leave --runner out, or use --runner native"
+            f"platform '{platform.name}' has no emulated core to run on",
+            hint="leave --runner out, or use --runner native",
         )
     if not platform.board:
         raise JobError(

@@ -1,4 +1,4 @@
-"""One trial from end to end: render, gate, build, verify, measure. A failing candidate is an outcome, never an error."""
+"""One trial from end to end: render, gate, build, verify, measure. What fails is an outcome, never an error."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from tensorop.build import compile as building
 from tensorop.build import gate as object_gate
 from tensorop.build import link
 from tensorop.model.call import Call, Placement
-from tensorop.model.kernel import Artifact, Draft, Source
 from tensorop.model.expression import evaluate
+from tensorop.model.kernel import Artifact, Draft, Source
 from tensorop.model.operator import Operator
 from tensorop.model.point import Point
 from tensorop.model.problem import Problem
@@ -130,7 +130,10 @@ class Evaluator:
             if samples is None:
                 return Measured(outcome, seconds=clock.lap("measure"))
             found[problem.label] = samples
-        costs = [1e3 * s.value / self.operator.reference.work(p) for p, s in zip(self._problems(full), found.values(), strict=True)]
+        costs = [
+            1e3 * s.value / self.operator.reference.work(p)
+            for p, s in zip(self._problems(full), found.values(), strict=True)
+        ]
         return Measured(Outcome(Kind.OK, "measure"), Score(log_mean(costs), found), clock.lap("measure"))
 
     def _score(self, trial: Trial, prepared: Prepared, full: Point, clock: _Clock) -> Measured:

@@ -19,7 +19,10 @@ from tensorop.specs import catalog, operators, platforms, primitives
 from tensorop.tune import strategy
 
 plugins_option = click.option(
-    "--plugins", multiple=True, type=click.Path(path_type=Path, exists=True, file_okay=False), help="Extra plug-in folder."
+    "--plugins",
+    multiple=True,
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    help="Extra plug-in folder.",
 )
 
 
@@ -97,7 +100,9 @@ def _show_primitives(name: str, plugins: tuple[Path, ...]) -> None:
 
 def _show_operator(name: str, plugins: tuple[Path, ...]) -> None:
     operator = operators.load(name, plugins)
-    click.echo(f"{operator.name}: {operator.description}\ndims {', '.join(operator.dims)}; dtypes {', '.join(operator.dtypes)}")
+    click.echo(
+        f"{operator.name}: {operator.description}\ndims {', '.join(operator.dims)}; dtypes {', '.join(operator.dtypes)}"
+    )
     for draft in offline.drafts(operator):
         click.echo(f"\ndraft {draft.name}: {draft.strategy.strip()}")
         for tunable, values in draft.tunables.items():
@@ -132,7 +137,9 @@ def _check_operator(name: str, plugins: tuple[Path, ...], runner: str | None) ->
             for dtype in operator.dtypes:
                 missing = instantiate.missing_words(platform, draft, dtype, plugins)
                 if missing:
-                    click.echo(f"{platform_name} {dtype} {draft.name}: not for this platform (lacks {', '.join(missing)})")
+                    click.echo(
+                        f"{platform_name} {dtype} {draft.name}: not for this platform (lacks {', '.join(missing)})"
+                    )
                     continue
                 space: Space = instantiate.micro_space(operator, platform, draft, dtype, plugins)
                 click.echo(f"{platform_name} {dtype} {draft.name}: {space.size} legal points of {space.product}")
@@ -147,7 +154,9 @@ def _check_tuner(name: str, plugins: tuple[Path, ...], runner: str | None) -> No
     while points := search.ask():
         for point in points:
             if point in seen or point not in space:
-                raise click.ClickException(f"{name} asks for {point} {'twice' if point in seen else 'outside the space'}")
+                raise click.ClickException(
+                    f"{name} asks for {point} {'twice' if point in seen else 'outside the space'}"
+                )
             seen.add(point)
             search.tell(point, float(1 + abs(int(point["x"]) - 3) * int(point["y"])))
     click.echo(f"{name}: asked {len(seen)} of {space.size} points, each once")

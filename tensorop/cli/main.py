@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 from pathlib import Path
 
@@ -38,7 +39,7 @@ class Commands(click.Group):
 
 def _plugins_in(argv: list[str]) -> tuple[Path, ...]:
     """--plugins decides which operators exist, so it is looked for before the command is parsed."""
-    following = zip(argv, argv[1:], strict=False)
+    following = itertools.pairwise(argv)
     return tuple(Path(b) for a, b in following if a == "--plugins") + tuple(
         Path(a.partition("=")[2]) for a in argv if a.startswith("--plugins=")
     )

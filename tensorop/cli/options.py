@@ -30,7 +30,7 @@ def shapes(operator: Operator, text: str) -> tuple[tuple[int, ...], ...]:
         else:
             raise UsageError(
                 f"'{part}' is neither a suite nor a shape",
-                hint=f"suites: {', '.join(operator.suites)}; shapes are written {'x'.join(operator.dims)}, e.g. 64x64x64",
+                hint=f"suites: {', '.join(operator.suites)}; write shapes as {'x'.join(operator.dims)}, e.g. 64x64x64",
             )
     return tuple(dict.fromkeys(found))
 

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from tensorop.events import Done, Event, Note, Phase, Trying
 from tensorop.tune.loop import Began, Ended, Exhausted, Lost, Stopped
@@ -49,7 +49,9 @@ class _View:
             self.trying(event)
 
     def phase(self, event: Phase) -> None:
-        self.console.print(f"{event.name}: {event.detail}" if event.detail else event.name, highlight=False, markup=False)
+        self.console.print(
+            f"{event.name}: {event.detail}" if event.detail else event.name, highlight=False, markup=False
+        )
 
     def trying(self, event: Trying) -> None:
         raise NotImplementedError
@@ -102,10 +104,13 @@ class _Bar(_View):
     def __init__(self, console: Console) -> None:
         super().__init__(console)
         self.progress = Progress(
-            TextColumn("{task.description}"), BarColumn(24), TimeElapsedColumn(), TextColumn("{task.fields[text]}"),
+            TextColumn("{task.description}"),
+            BarColumn(24),
+            TimeElapsedColumn(),
+            TextColumn("{task.fields[text]}"),
             console=console,
         )
-        self.task: int | None = None
+        self.task: TaskID | None = None
 
     def __enter__(self) -> _View:
         self.progress.start()

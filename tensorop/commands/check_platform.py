@@ -68,9 +68,8 @@ def probe(target: str, name: str | None) -> str:
         f"  {level}: {{size: {c['size']}, ways: {c['ways']}, line: {c['line']}, shared_by: {c['shared_by']}}}\n"
         for level, c in native.caches().items()
     )
-    return (
-        f"schema: 1\nname: {name or 'mine'}\nparent: {known[0].lineage[1]}\ndescription: as probed\n"
-        + (f"caches:\n{caches}" if caches else "")
+    return f"schema: 1\nname: {name or 'mine'}\nparent: {known[0].lineage[1]}\ndescription: as probed\n" + (
+        f"caches:\n{caches}" if caches else ""
     )
 
 

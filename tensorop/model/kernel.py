@@ -39,7 +39,12 @@ class Draft:
 
     @property
     def digest(self) -> str:
-        parts = (self.text, repr(sorted(self.tunables.items())), repr(self.constraints), repr(sorted(self.reads.items())))
+        parts = (
+            self.text,
+            repr(sorted(self.tunables.items())),
+            repr(self.constraints),
+            repr(sorted(self.reads.items())),
+        )
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
 
 

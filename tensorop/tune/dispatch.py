@@ -6,6 +6,7 @@ logarithm of the cost lost by sending all its problems to one variant.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -33,7 +34,7 @@ def grow(rows: Sequence[Row], depth: int = DEPTH) -> Tree:
     if depth > 0 and len(rows) > 1:
         for feature in sorted(rows[0].features):
             values = sorted({row.features[feature] for row in rows})
-            for low, high in zip(values, values[1:], strict=False):
+            for low, high in itertools.pairwise(values):
                 threshold = _between(low, high)
                 left = [row for row in rows if row.features[feature] <= threshold]
                 right = [row for row in rows if row.features[feature] > threshold]

@@ -24,7 +24,9 @@ def choose(costs: Costs, *, least: int = LEAST, most: int = MOST, worth: float =
     chosen: list[str] = []
     best = dict.fromkeys(problems, math.inf)
     while left and len(chosen) < most:
-        scored = [(_mean({p: min(best[p], costs[c].get(p, math.inf)) for p in problems}), i) for i, c in enumerate(left)]
+        scored = [
+            (_mean({p: min(best[p], costs[c].get(p, math.inf)) for p in problems}), i) for i, c in enumerate(left)
+        ]
         score, index = min(scored)
         if len(chosen) >= least and score > _mean(best) + math.log1p(-worth):
             break
