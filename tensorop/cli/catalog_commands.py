@@ -103,7 +103,7 @@ def _show_operator(name: str, plugins: tuple[Path, ...]) -> None:
     click.echo(
         f"{operator.name}: {operator.description}\ndims {', '.join(operator.dims)}; dtypes {', '.join(operator.dtypes)}"
     )
-    for draft in offline.drafts(operator):
+    for draft in offline.drafts(operator.folder, operator.name):
         click.echo(f"\ndraft {draft.name}: {draft.strategy.strip()}")
         for tunable, values in draft.tunables.items():
             click.echo(f"    {tunable}: {', '.join(map(str, values))}")
@@ -133,7 +133,7 @@ def _check_operator(name: str, plugins: tuple[Path, ...], runner: str | None) ->
     operator = operators.load(name, plugins)
     for platform_name in catalog.names("platforms", plugins):
         platform = platforms.load(platform_name, plugins)
-        for draft in offline.drafts(operator):
+        for draft in offline.drafts(operator.folder, operator.name):
             for dtype in operator.dtypes:
                 missing = instantiate.missing_words(platform, draft, dtype, plugins)
                 if missing:
