@@ -1,0 +1,89 @@
+"""`tensorop.tune`: a job from Python."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from tensorop import pipeline
+from tensorop.errors import UsageError, unknown_name
+from tensorop.events import Done, Event
+from tensorop.model.job import Job
+from tensorop.specs import operators
+from tensorop.tune.budget import parse_seconds
+
+
+def tune(
+    operator: str,
+    *,
+    platform: str = "native",
+    dtypes: Sequence[str] | None = None,
+    shapes: str | Sequence[Sequence[int]] = "quick",
+    budget: str | float | None = None,
+    trials: int | None = None,
+    tuner: str = "bayes",
+    author: str = "offline",
+    jobs: int = 2,
+    seed: int = 0,
+    threads: int = 1,
+    runner: str | None = None,
+    plugins: Sequence[Path] = (),
+    offline: bool = False,
+    out: str | Path | None = None,
+    fresh: bool = False,
+    progress: Callable[[Event], None] = lambda event: None,
+) -> Done:
+    """Makes a library of tuned kernels; the same as `tensorop OPERATOR` on the command line, and resumes likewise.
+
+    shapes: the name of a suite, or dims in the operator's order (for gemm m, n, k: elements)
+    budget: seconds of search, or a text such as "3m"; two minutes unless `trials` is given
+    threads: threads the comparison uses on a clock; out: the product's folder, `build/<operator>-<platform>` by default
+    progress: is given each event as it happens (see `tensorop.events`)
+
+    Returns the folder, the library's path and the comparison with the baselines, whose figures are GFLOP/s by a clock
+    on the real target, or flops a modelled cycle under a board model.
+    Raises UsageError (an unknown name, an impossible wish), JobError (it could not be done), MissingTool (something the
+    platform needs is not here; the hint says how to get it).
+    """
+    found = operators.load(operator, tuple(plugins))
+    if budget is not None and trials is not None:
+        raise UsageError("both a budget and trials are given", hint="give one of them")
+    wanted = tuple(dtypes) if dtypes else found.dtypes
+    for dtype in wanted:
+        if dtype not in found.dtypes:
+            raise unknown_name(f"dtype of {operator}", dtype, found.dtypes)
+    suite = shapes if isinstance(shapes, str) else "the shapes given"
+    if isinstance(shapes, str):
+        if shapes not in found.suites:
+            raise unknown_name(f"suite of {operator}", shapes, found.suites)
+        sizes = found.suites[shapes]
+    else:
+        sizes = tuple(tuple(int(side) for side in shape) for shape in shapes)
+    for size in sizes:
+        if len(size) != len(found.dims) or min(size) < 1:
+            raise UsageError(f"{size} is not a shape of {operator}", hint=f"give {', '.join(found.dims)}, each at least 1")
+    seconds = parse_seconds(budget) if isinstance(budget, str) else budget
+    job = Job(
+        operator=operator,
+        platform=platform,
+        dtypes=wanted,
+        shapes=sizes,
+        suite=suite,
+        budget_s=seconds if seconds is not None else (None if trials else 120.0),
+        trials=trials,
+        tuner=tuner,
+        author=author,
+        jobs=jobs,
+        seed=seed,
+        threads=threads,
+        runner=runner,
+        plugins=tuple(plugins),
+        offline=offline,
+        out=Path(out) if out else Path("build") / f"{operator}-{platform}",
+        fresh=fresh,
+    )
+    for event in pipeline.run(job):
+        progress(event)
+        if isinstance(event, Done):
+            return event
+    raise AssertionError("a run ends with Done")
