@@ -43,7 +43,7 @@ def run(job: Job) -> Iterator[Event]:
         yield from (Note(remark) for remark in journal.remarks)
         if not isinstance(target.runner, Null):
             yield Phase("tools", "compiler, emulator, C library")
-            _warm(target)
+            _warm(target, job.offline or None)
         seed = Seed.draw(job.seed)
         work = job.out / "work"
         if not isinstance(target.runner, Null):
@@ -111,9 +111,9 @@ def _facts(job: Job, operator: Operator, target: Target) -> dict[str, object]:
     }
 
 
-def _warm(target: Target) -> None:
+def _warm(target: Target, offline: bool | None) -> None:
     """Fetches and builds what the job needs, side by side; raises the first thing that is missing."""
-    for future in prewarm.prewarm(target.platform.arch, shared=target.platform.compiler.shared_target).values():
+    for future in prewarm.prewarm(target.platform.arch, shared=target.platform.compiler.shared_target, offline=offline).values():
         future.result()
 
 
