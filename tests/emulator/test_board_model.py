@@ -16,8 +16,8 @@ CPU = {
     "aarch64": ("aarch64-linux-musl", "baseline"),
 }
 EXIT = {
-    "riscv64": "li a7, 93\\n li a0, 0\\n ecall",
-    "aarch64": "mov x8, #93\\n mov x0, #0\\n svc #0",
+    "riscv64": "li a7, 94\\n li a0, 0\\n ecall",
+    "aarch64": "mov x8, #94\\n mov x0, #0\\n svc #0",
 }
 
 
@@ -363,6 +363,31 @@ def test_two_runs_agree_and_code_outside_regions_is_free(compute):
     apart = compute("riscv64", [body], "spacemit-k1", scenarios="interval", cold=True, before=noise)
     assert apart[0].instructions == first[0].instructions
     assert apart[0].cycles == pytest.approx(first[0].cycles, rel=0.001)
+
+
+def test_another_thread_counts_nothing(compute):
+    # clone(VM | FS | FILES | SIGHAND | THREAD | SYSVSEM): a second thread that loads and multiplies for ever
+    other = """
+        li a7, 220
+        li a0, 0x50f00
+        la a1, buffer + 65536
+        li a2, 0
+        li a3, 0
+        li a4, 0
+        ecall
+        bnez a0, 3f
+        4: vsetvli t0, x0, e32, m8, ta, ma
+        vle32.v v0, (a1)
+        vfmacc.vv v8, v0, v0
+        j 4b
+        3:
+    """
+    body = vector("vle32.v v0, (t2)\nvfmacc.vf v8, ft0, v0", 2000, "m2", before="la t2, buffer")
+    (alone,) = compute("riscv64", [body], "spacemit-k1")
+    (beside,) = compute("riscv64", [body], "spacemit-k1", before=other)
+    assert beside.instructions == alone.instructions
+    assert beside.lmul == {"m2": 4000}
+    assert beside.lines == alone.lines
 
 
 def test_the_best_fit_is_the_same_alone_and_among_scenarios(compute):

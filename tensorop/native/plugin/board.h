@@ -203,7 +203,6 @@ struct touched {
     uint64_t address; /* of the first access */
     uint16_t op;
     uint16_t elements;
-    bool store;
 };
 
 #endif

@@ -53,6 +53,16 @@ static struct counts counted;
 static struct form **run_forms;
 static unsigned run_forms_n, run_forms_room;
 
+static void grow_touched(void) {
+    size_t room = touched_room ? 2 * (size_t)touched_room : 1024;
+    struct touched *base = realloc(touched ? touched - 1 : NULL, (room + 1) * sizeof *touched);
+    if (!base)
+        abort();
+    base->op = UINT16_MAX;
+    touched = base + 1;
+    touched_room = (unsigned)room;
+}
+
 static void *grown(void *array, unsigned *room, size_t size) {
     *room = *room ? *room * 2 : 1024;
     array = realloc(array, *room * size);
@@ -65,19 +75,25 @@ static void on_access(unsigned cpu, qemu_plugin_meminfo_t info, uint64_t address
     if (cpu != owner)
         return;
     uint16_t op = (uint16_t)(uintptr_t)data;
+    uint64_t line = address >> config.line_shift;
+    struct touched *newest = touched + touched_n - 1; /* touched[-1] exists and matches nothing */
+    bool again = newest->op == op && newest->address >> config.line_shift == line;
+    /* No access is wider than 16 bytes, so only the line's end needs a look at the size. */
+    if (again && (address + 15) >> config.line_shift == line) {
+        newest->elements++;
+        return;
+    }
     uint64_t last = address + (1u << qemu_plugin_mem_size_shift(info)) - 1;
-    if (touched_n && touched[touched_n - 1].op == op &&
-        (touched[touched_n - 1].address ^ last) >> config.line_shift == 0 &&
-        (address ^ last) >> config.line_shift == 0) {
-        touched[touched_n - 1].elements++;
+    bool crosses = last >> config.line_shift != line;
+    if (again && !crosses) {
+        newest->elements++;
         return;
     }
     if (touched_n + 2 > touched_room)
-        touched = grown(touched, &touched_room, sizeof *touched);
-    bool store = qemu_plugin_mem_is_store(info);
-    touched[touched_n++] = (struct touched){address, op, 1, store};
-    if ((address ^ last) >> config.line_shift)
-        touched[touched_n++] = (struct touched){last, op, 0, store};
+        grow_touched();
+    touched[touched_n++] = (struct touched){address, op, 1};
+    if (crosses)
+        touched[touched_n++] = (struct touched){last, op, 0};
 }
 
 static void count(struct counts *to, const struct insn *insn, const struct uop *uop) {
@@ -129,7 +145,8 @@ struct origin {
     int32_t delta;
 };
 
-/* Follows constants added to registers: after it, registers hold what they hold behind the instruction. */
+/* Follows constants added to registers: after it, registers hold what they hold behind the
+ * instruction. */
 static void track_origins(const struct insn *insn, unsigned index, struct origin held[REG_F]) {
     struct origin copy = {0, 0};
     bool copied = insn->copied < REG_F;
@@ -161,9 +178,11 @@ static void find_hint(const struct block *block, unsigned index, struct uop *uop
                 wanted = held[hint->base];
                 break;
             }
-            if (pass == 1 && insn->access && insn->base < REG_F && held[insn->base].id == wanted.id) {
+            if (pass == 1 && insn->access && insn->base < REG_F &&
+                held[insn->base].id == wanted.id) {
                 uop->hint_from = (int16_t)i;
-                uop->hint_delta = wanted.delta + hint->offset - held[insn->base].delta - insn->offset;
+                uop->hint_delta =
+                    wanted.delta + hint->offset - held[insn->base].delta - insn->offset;
                 return;
             }
             track_origins(insn, i, held);
@@ -403,7 +422,7 @@ QEMU_PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_
         fprintf(stderr, "board model: cannot write %s\n", out_path);
         return 1;
     }
-    touched = grown(touched, &touched_room, sizeof *touched);
+    grow_touched();
     vstate.sew = decoder->has_vtype ? 0 : 3;
     for (int i = 0; i < THREADS; i++)
         outside[i] = vstate;
