@@ -165,3 +165,13 @@ def test_too_many_scenarios_and_no_compiler_are_said(tmp_path):
         measure.plugin(scenarios=33)
     with pytest.raises(measure.MissingTool, match="no host C compiler 'no-such-cc'"):
         measure.plugin("no-such-cc")
+
+
+@pytest.mark.parametrize("name", CORES)
+def test_the_model_has_the_platforms_caches_and_vlens(name):
+    platform = platforms.load(name)
+    model = board.load(section(name), name)
+    for level in ("l1", "l2"):
+        cache, modelled = platform.caches[level], getattr(model.memory, level)
+        assert (cache.size, cache.ways, cache.line) == (modelled.size, modelled.ways, modelled.line)
+    assert set(platform.vlens) <= set(model.vector.vlen)
