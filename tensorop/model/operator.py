@@ -38,6 +38,7 @@ class Operator:
     layouts: tuple[Mapping[str, Value], ...]
     features: Mapping[str, str]
     micro: Mapping[str, str]
+    micro_layout: Mapping[str, Value]
     blocking: Tunables
     defaults: Mapping[str, str]
     suites: Mapping[str, tuple[tuple[int, ...], ...]]
