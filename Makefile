@@ -1,6 +1,6 @@
 # make gemm            set up, tune GEMM for RISC-V vectors, show the table     (ARGS="--budget 30s" goes to the command)
 # make test            set up what tests need and run them all                  (ARGS="-k name" goes to pytest)
-# make lint            ruff, mypy, import contracts, clang-format
+# make lint            ruff (rules and format), mypy, import contracts, clang-format
 # make clean           remove .venv and build/
 #
 # As root, system packages come by apt; without root nothing outside the checkout and the user's cache is touched.
@@ -24,8 +24,9 @@ test: $(VENV)/.installed-dev $(VENV)/.test-packages $(VENV)/.emulator
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	@if grep -q '^\[tool.importlinter' pyproject.toml; then $(BIN)/lint-imports; fi
+	$(BIN)/lint-imports --no-cache --no-logo
 	$(if $(C_FILES),$(BIN)/clang-format --dry-run --Werror $(C_FILES))
 
 clean:
