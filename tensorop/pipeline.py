@@ -17,7 +17,7 @@ from tensorop.events import Event, Note, Phase, Trying
 from tensorop.model.job import Job
 from tensorop.model.kernel import Artifact, Source
 from tensorop.model.operator import Operator
-from tensorop.model.trial import Outcome
+from tensorop.model.trial import Outcome, Stage
 from tensorop.model.verdict import Seed
 from tensorop.model.winner import Winners
 from tensorop.problems import for_search
@@ -74,7 +74,7 @@ def _search(ground: Ground) -> Generator[Event, None, Found]:
         found.interrupted = stopped is loop.Stop.INTERRUPTED
         kernels = search.kernels(ground, dtype)
         if not kernels:
-            yield Note(f"{dtype}: no micro-kernel passed; the dtype is left out")
+            yield Note(f"{dtype}: no micro-kernel passed; the dtype is left out. {_failure(ground, dtype)}")
             continue
         problems = for_search(ground.operator, dtype, ground.job.shapes, ground.target.unit)
         if not found.interrupted:
@@ -84,6 +84,16 @@ def _search(ground: Ground) -> Generator[Event, None, Found]:
     if not found.winners:
         raise JobError("no kernel passed", hint="tensorop report DIR lists how each candidate failed")
     return found
+
+
+def _failure(ground: Ground, dtype: str) -> str:
+    """What the last candidate of the first stage died of, in one line."""
+    ended = ground.journal.history.ended((Stage.MICRO, dtype, 0))
+    if not ended:
+        return "No candidate was tried."
+    outcome = ended[-1].outcome
+    said = (outcome.log or outcome.message).strip().splitlines() or [""]
+    return f"The last one: {outcome.kind.value}: {outcome.message[:200]} {said[0][:200]}".rstrip()
 
 
 def _show(ground: Ground, stage: str, dtype: str, events: Iterator[loop.Event]) -> Generator[Event, None, loop.Stop]:
