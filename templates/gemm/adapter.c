@@ -3,50 +3,56 @@
  *   dim     m, n, k
  *   ld      lda, ldb, ldc
  *   scalar  alpha, beta
- *   flag    0 layout (101 row-major, 102 column-major, as in CBLAS), 1 op(A) transposed, 2 op(B) transposed,
+ *   flag    0 layout (101 row-major, 102 column-major, as in CBLAS),
+ *           1 op(A) transposed, 2 op(B) transposed,
  *           3 variant of the dispatch table to force, -1 lets the library choose
  *   buffer  A, B, C
  *
- * Interfaces: "tensorop" is the product's tensorop_gemm_<dtype>_variant; "cblas" any cblas_?gemm; "dnnl" oneDNN's
- * dnnl_sgemm, which is row-major; "xsmm" libxsmm_?gemm, which is column-major as in Fortran. */
+ * Interfaces: "tensorop" is the product's tensorop_gemm_<dtype>_variant; "cblas" any cblas_?gemm;
+ * "dnnl" oneDNN's dnnl_sgemm, which is row-major; "xsmm" libxsmm_?gemm, which is column-major as in
+ * Fortran. */
 #include "call.h"
 
 #include <stdio.h>
 #include <string.h>
 
-typedef int (*ours_f32)(int, int, int, int64_t, int64_t, int64_t, float, const float *, int64_t, const float *, int64_t,
-                        float, float *, int64_t, int);
-typedef int (*ours_f64)(int, int, int, int64_t, int64_t, int64_t, double, const double *, int64_t, const double *,
-                        int64_t, double, double *, int64_t, int);
-typedef void (*cblas_f32)(int, int, int, int, int, int, float, const float *, int, const float *, int, float, float *,
-                          int);
-typedef void (*cblas_f64)(int, int, int, int, int, int, double, const double *, int, const double *, int, double,
-                          double *, int);
+typedef int (*ours_f32)(int, int, int, int64_t, int64_t, int64_t, float, const float *, int64_t,
+                        const float *, int64_t, float, float *, int64_t, int);
+typedef int (*ours_f64)(int, int, int, int64_t, int64_t, int64_t, double, const double *, int64_t,
+                        const double *, int64_t, double, double *, int64_t, int);
+typedef void (*cblas_f32)(int, int, int, int, int, int, float, const float *, int, const float *,
+                          int, float, float *, int);
+typedef void (*cblas_f64)(int, int, int, int, int, int, double, const double *, int, const double *,
+                          int, double, double *, int);
 
 #define CBLAS_TRANS(flag) ((flag) ? 112 : 111)
 
 static void call_ours_f32(const struct tensorop_bound *self, const struct tensorop_call *c) {
-    ((ours_f32)self->function)((int)c->flag[0], CBLAS_TRANS(c->flag[1]), CBLAS_TRANS(c->flag[2]), c->dim[0], c->dim[1],
-                               c->dim[2], (float)c->scalar[0], c->buffer[0], c->ld[0], c->buffer[1], c->ld[1],
-                               (float)c->scalar[1], c->buffer[2], c->ld[2], (int)c->flag[3]);
+    ((ours_f32)self->function)((int)c->flag[0], CBLAS_TRANS(c->flag[1]), CBLAS_TRANS(c->flag[2]),
+                               c->dim[0], c->dim[1], c->dim[2], (float)c->scalar[0], c->buffer[0],
+                               c->ld[0], c->buffer[1], c->ld[1], (float)c->scalar[1], c->buffer[2],
+                               c->ld[2], (int)c->flag[3]);
 }
 
 static void call_ours_f64(const struct tensorop_bound *self, const struct tensorop_call *c) {
-    ((ours_f64)self->function)((int)c->flag[0], CBLAS_TRANS(c->flag[1]), CBLAS_TRANS(c->flag[2]), c->dim[0], c->dim[1],
-                               c->dim[2], c->scalar[0], c->buffer[0], c->ld[0], c->buffer[1], c->ld[1], c->scalar[1],
-                               c->buffer[2], c->ld[2], (int)c->flag[3]);
+    ((ours_f64)self->function)((int)c->flag[0], CBLAS_TRANS(c->flag[1]), CBLAS_TRANS(c->flag[2]),
+                               c->dim[0], c->dim[1], c->dim[2], c->scalar[0], c->buffer[0],
+                               c->ld[0], c->buffer[1], c->ld[1], c->scalar[1], c->buffer[2],
+                               c->ld[2], (int)c->flag[3]);
 }
 
 static void call_cblas_f32(const struct tensorop_bound *self, const struct tensorop_call *c) {
-    ((cblas_f32)self->function)((int)c->flag[0], CBLAS_TRANS(c->flag[1]), CBLAS_TRANS(c->flag[2]), (int)c->dim[0],
-                                (int)c->dim[1], (int)c->dim[2], (float)c->scalar[0], c->buffer[0], (int)c->ld[0],
-                                c->buffer[1], (int)c->ld[1], (float)c->scalar[1], c->buffer[2], (int)c->ld[2]);
+    ((cblas_f32)self->function)((int)c->flag[0], CBLAS_TRANS(c->flag[1]), CBLAS_TRANS(c->flag[2]),
+                                (int)c->dim[0], (int)c->dim[1], (int)c->dim[2], (float)c->scalar[0],
+                                c->buffer[0], (int)c->ld[0], c->buffer[1], (int)c->ld[1],
+                                (float)c->scalar[1], c->buffer[2], (int)c->ld[2]);
 }
 
 static void call_cblas_f64(const struct tensorop_bound *self, const struct tensorop_call *c) {
-    ((cblas_f64)self->function)((int)c->flag[0], CBLAS_TRANS(c->flag[1]), CBLAS_TRANS(c->flag[2]), (int)c->dim[0],
-                                (int)c->dim[1], (int)c->dim[2], c->scalar[0], c->buffer[0], (int)c->ld[0], c->buffer[1],
-                                (int)c->ld[1], c->scalar[1], c->buffer[2], (int)c->ld[2]);
+    ((cblas_f64)self->function)((int)c->flag[0], CBLAS_TRANS(c->flag[1]), CBLAS_TRANS(c->flag[2]),
+                                (int)c->dim[0], (int)c->dim[1], (int)c->dim[2], c->scalar[0],
+                                c->buffer[0], (int)c->ld[0], c->buffer[1], (int)c->ld[1],
+                                c->scalar[1], c->buffer[2], (int)c->ld[2]);
 }
 
 /* The transposed product of swapped operands is the same numbers in the other layout. */
@@ -57,30 +63,39 @@ struct plain {
 };
 
 static struct plain plain_call(const struct tensorop_call *c, int64_t layout) {
-    struct plain p = {c->flag[1] ? 'T' : 'N', c->flag[2] ? 'T' : 'N', c->dim[0], c->dim[1], c->ld[0],
-                      c->ld[1],               c->buffer[0],           c->buffer[1]};
+    struct plain p = {c->flag[1] ? 'T' : 'N',
+                      c->flag[2] ? 'T' : 'N',
+                      c->dim[0],
+                      c->dim[1],
+                      c->ld[0],
+                      c->ld[1],
+                      c->buffer[0],
+                      c->buffer[1]};
     if (c->flag[0] == layout)
         return p;
     return (struct plain){p.tb, p.ta, p.n, p.m, p.ldb, p.lda, p.b, p.a};
 }
 
-typedef int (*dnnl_f32)(char, char, int64_t, int64_t, int64_t, float, const float *, int64_t, const float *, int64_t,
-                        float, float *, int64_t);
+typedef int (*dnnl_f32)(char, char, int64_t, int64_t, int64_t, float, const float *, int64_t,
+                        const float *, int64_t, float, float *, int64_t);
 
 static void call_dnnl_f32(const struct tensorop_bound *self, const struct tensorop_call *c) {
     struct plain p = plain_call(c, 101);
-    ((dnnl_f32)self->function)(p.ta, p.tb, p.m, p.n, c->dim[2], (float)c->scalar[0], p.a, p.lda, p.b, p.ldb,
-                               (float)c->scalar[1], c->buffer[2], c->ld[2]);
+    ((dnnl_f32)self->function)(p.ta, p.tb, p.m, p.n, c->dim[2], (float)c->scalar[0], p.a, p.lda,
+                               p.b, p.ldb, (float)c->scalar[1], c->buffer[2], c->ld[2]);
 }
 
-typedef void (*xsmm_any)(const char *, const char *, const int *, const int *, const int *, const void *, const void *,
-                         const int *, const void *, const int *, const void *, void *, const int *);
+typedef void (*xsmm_any)(const char *, const char *, const int *, const int *, const int *,
+                         const void *, const void *, const int *, const void *, const int *,
+                         const void *, void *, const int *);
 
-static void call_xsmm(const struct tensorop_bound *self, const struct tensorop_call *c, const void *alpha,
-                      const void *beta) {
+static void call_xsmm(const struct tensorop_bound *self, const struct tensorop_call *c,
+                      const void *alpha, const void *beta) {
     struct plain p = plain_call(c, 102);
-    int m = (int)p.m, n = (int)p.n, k = (int)c->dim[2], lda = (int)p.lda, ldb = (int)p.ldb, ldc = (int)c->ld[2];
-    ((xsmm_any)self->function)(&p.ta, &p.tb, &m, &n, &k, alpha, p.a, &lda, p.b, &ldb, beta, c->buffer[2], &ldc);
+    int m = (int)p.m, n = (int)p.n, k = (int)c->dim[2], lda = (int)p.lda, ldb = (int)p.ldb,
+        ldc = (int)c->ld[2];
+    ((xsmm_any)self->function)(&p.ta, &p.tb, &m, &n, &k, alpha, p.a, &lda, p.b, &ldb, beta,
+                               c->buffer[2], &ldc);
 }
 
 static void call_xsmm_f32(const struct tensorop_bound *self, const struct tensorop_call *c) {
@@ -92,8 +107,9 @@ static void call_xsmm_f64(const struct tensorop_bound *self, const struct tensor
     call_xsmm(self, c, &c->scalar[0], &c->scalar[1]);
 }
 
-int tensorop_bind(struct tensorop_bound *out, const char *api, const char *dtype, const char *prefix,
-                  const char *suffix, void *(*lookup)(void *handle, const char *symbol), void *handle) {
+int tensorop_bind(struct tensorop_bound *out, const char *api, const char *dtype,
+                  const char *prefix, const char *suffix,
+                  void *(*lookup)(void *handle, const char *symbol), void *handle) {
     char symbol[128];
     int single = strcmp(dtype, "f32") == 0;
     if (!single && strcmp(dtype, "f64") != 0)

@@ -1,15 +1,21 @@
 /* The one calling convention between the harness and what it runs.
  *
- * An operator gives each slot its meaning (templates/<op>/adapter.c); the harness knows buffers as bytes only.
- * A candidate is linked in statically and exports tensorop_candidate_0 (the operator) and, for the first search
- * stage, tensorop_candidate_1 (its micro-kernel alone). A library is opened with dlopen and bound by the
- * operator's adapter. */
+ * An operator gives each slot its meaning (templates/<op>/adapter.c); the harness knows buffers as
+ * bytes only. A candidate is linked in statically and exports tensorop_candidate_0 (the operator)
+ * and, for the first search stage, tensorop_candidate_1 (its micro-kernel alone). A library is
+ * opened with dlopen and bound by the operator's adapter. */
 #ifndef TENSOROP_CALL_H
 #define TENSOROP_CALL_H
 
 #include <stdint.h>
 
-enum { TENSOROP_DIMS = 8, TENSOROP_LDS = 8, TENSOROP_SCALARS = 4, TENSOROP_FLAGS = 8, TENSOROP_BUFFERS = 8 };
+enum {
+    TENSOROP_DIMS = 8,
+    TENSOROP_LDS = 8,
+    TENSOROP_SCALARS = 4,
+    TENSOROP_FLAGS = 8,
+    TENSOROP_BUFFERS = 8
+};
 
 struct tensorop_call {
     int64_t dim[TENSOROP_DIMS];
@@ -27,9 +33,11 @@ struct tensorop_bound {
     void *function;
 };
 
-/* Written by the operator's adapter.c. api: the calling interface ("tensorop", "cblas", ...); dtype: "f32", ...;
- * prefix and suffix: what the library puts around its public names. Returns 0, or -1 when a symbol is missing. */
-int tensorop_bind(struct tensorop_bound *out, const char *api, const char *dtype, const char *prefix,
-                  const char *suffix, void *(*lookup)(void *handle, const char *symbol), void *handle);
+/* Written by the operator's adapter.c. api: the calling interface ("tensorop", "cblas", ...);
+ * dtype: "f32", ...; prefix and suffix: what the library puts around its public names. Returns 0,
+ * or -1 when a symbol is missing. */
+int tensorop_bind(struct tensorop_bound *out, const char *api, const char *dtype,
+                  const char *prefix, const char *suffix,
+                  void *(*lookup)(void *handle, const char *symbol), void *handle);
 
 #endif

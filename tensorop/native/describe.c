@@ -1,6 +1,7 @@
 /* What a BLAS says of itself, one `key=value` a line: describe LIB PREFIX SUFFIX.
  *
- * Which kernels a library chose for this CPU is known to it alone, and the choice can halve its speed. */
+ * Which kernels a library chose for this CPU is known to it alone, and the choice can halve its
+ * speed. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,7 +11,8 @@ static const char *prefix, *suffix;
 
 static void *find(const char *name, int decorated) {
     char symbol[160];
-    snprintf(symbol, sizeof symbol, "%s%s%s", decorated ? prefix : "", name, decorated ? suffix : "");
+    snprintf(symbol, sizeof symbol, "%s%s%s", decorated ? prefix : "", name,
+             decorated ? suffix : "");
     return dlsym(handle, symbol);
 }
 
@@ -50,11 +52,12 @@ static void dnnl(void) {
         int major, minor, patch;
         const char *hash;
     };
-    const struct version *(*version)(void) = (const struct version *(*)(void))find("dnnl_version", 0);
+    const struct version *(*version)(void) =
+        (const struct version *(*)(void))find("dnnl_version", 0);
     int (*isa)(void) = (int (*)(void))find("dnnl_get_effective_cpu_isa", 0);
     if (version)
-        printf("config=oneDNN %d.%d.%d %.12s\n", version()->major, version()->minor, version()->patch,
-               version()->hash);
+        printf("config=oneDNN %d.%d.%d %.12s\n", version()->major, version()->minor,
+               version()->patch, version()->hash);
     if (isa)
         printf("core=dnnl_cpu_isa 0x%x\n", (unsigned)isa());
 }

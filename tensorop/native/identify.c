@@ -3,7 +3,8 @@
  *   vlen   bits of a vector register, where the ISA lets cores choose
  *   page   bytes; cores, online
  *   vendor, architecture, implementation    identity registers of RISC-V, from Linux 6.4 on
- *   clock  MHz, by a chain of dependent additions, each of which takes a cycle on every known core */
+ *   clock  MHz, by a chain of dependent additions, each of which takes a cycle on every known core
+ */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <signal.h>
@@ -15,9 +16,7 @@
 
 static sigjmp_buf resume;
 
-static void refused(int signal) {
-    siglongjmp(resume, signal);
-}
+static void refused(int signal) { siglongjmp(resume, signal); }
 
 static void tell_vector(void) {
 #if defined(__riscv)

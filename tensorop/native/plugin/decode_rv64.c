@@ -145,11 +145,11 @@ static void decode_compressed(uint32_t w, struct insn *o) {
 }
 
 static void decode_fp(uint32_t w, struct insn *o) {
-    static const enum cost costs[32] = {[0] = COST_fadd,    [1] = COST_fadd,    [2] = COST_fma,
-                                        [3] = COST_fdiv,    [4] = COST_fmove,   [5] = COST_fmove,
-                                        [8] = COST_fadd,    [0x0b] = COST_fdiv, [0x14] = COST_fmove,
-                                        [0x18] = COST_fadd, [0x1a] = COST_fadd, [0x1c] = COST_fmove,
-                                        [0x1e] = COST_fmove};
+    static const enum cost costs[32] = {
+        [0] = COST_fadd,     [1] = COST_fadd,    [2] = COST_fma,     [3] = COST_fdiv,
+        [4] = COST_fmove,    [5] = COST_fmove,   [8] = COST_fadd,    [0x0b] = COST_fdiv,
+        [0x14] = COST_fmove, [0x18] = COST_fadd, [0x1a] = COST_fadd, [0x1c] = COST_fmove,
+        [0x1e] = COST_fmove};
     unsigned operation = bits(w, 31, 27);
     if (!costs[operation])
         return;
