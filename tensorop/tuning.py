@@ -61,7 +61,7 @@ def tune(
         sizes = tuple(tuple(int(side) for side in shape) for shape in shapes)
     for size in sizes:
         if len(size) != len(found.dims) or min(size) < 1:
-            raise UsageError(f"{size} is not a shape of {operator}", hint=f"give {', '.join(found.dims)}, each at least 1")
+            raise UsageError(f"{size} is not a shape of {operator}", hint=f"give {', '.join(found.dims)}, all positive")
     seconds = parse_seconds(budget) if isinstance(budget, str) else budget
     job = Job(
         operator=operator,
