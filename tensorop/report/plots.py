@@ -19,7 +19,8 @@ _VARIABLES = ("ink", "muted", "rule", "good", "bad", "one", "two", "three", "fou
 _COLOUR = {name: f"#0a0b{i:02x}" for i, name in enumerate(_VARIABLES, start=1)}
 _SERIES = ("one", "two", "three", "four", "five")
 _WIDTH = 7.6  # inches; the page scales it
-_UNREFERENCED = re.compile(r'<g id="[^"]*">')
+_ID = re.compile(r' id="([^"]*)"')
+_REFERENCE = re.compile(r"#([\w-]+)")
 _FEWEST_TICKS = 3
 # Mantissas of the ticks of a logarithmic axis, from the coarsest; the first set with enough of them is taken.
 _STEPS = (
@@ -251,10 +252,13 @@ def _svg(figure: Figure, name: str) -> str:
             out, metadata={"Date": None, "Creator": None, "Format": None, "Type": None}
         )
     text = out.getvalue()
-    text = _UNREFERENCED.sub("<g>", text[text.index("<svg") :])
+    text = text[text.index("<svg") :]
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
     for variable, colour in _COLOUR.items():
         text = text.replace(colour, f"var(--{variable})")
+    # Groups are numbered in each plot alike; only what is referred to is named after this one.
+    wanted = set(_REFERENCE.findall(text))
+    text = _ID.sub(lambda found: found[0] if found[1] in wanted else "", text)
     text = re.sub(r"font: ([\d.]+px) [^;\"]*", r"font: \1 var(--sans)", text)
     text = re.sub(r'width="[\d.]+pt" height="[\d.]+pt"', 'role="img"', text, count=1)
     return text.replace('xmlns:xlink="http://www.w3.org/1999/xlink" ', "").replace("xlink:href", "href")

@@ -1,0 +1,73 @@
+"""bench under QEMU: modelled cycles of a small RVV product and of OpenBLAS, at three VLENs."""
+
+import json
+
+import pytest
+
+from tensorop.commands import bench, doctor
+from tensorop.model.bench import geomean
+from tests.support import products
+
+SHAPES = ((16, 16, 16), (9, 33, 20))
+
+
+@pytest.fixture(scope="module")
+def product(tmp_path_factory):
+    return products.install("rvv", tmp_path_factory.mktemp("product") / "gemm", ("f32",))
+
+
+@pytest.fixture(scope="module")
+def found(product):
+    return bench.bench(product, shapes=SHAPES, threads=2)
+
+
+def test_modelled_rows_say_what_they_are(found):
+    assert found.unit == "flop/modelled-cycle"
+    assert found.model is not None
+    assert set(found.model) == {"name", "version", "calibrated"}
+    assert found.threads == 1
+    assert "one core" in found.absent["2 threads"]
+    assert "riscv64_zvl128b at vlen 128" in found.baselines["openblas"].config.lower()
+    json.dumps(found.to_json(), allow_nan=False)
+
+
+def test_each_vlen_is_given_and_the_row_is_their_mean(found):
+    for row in found.rows:
+        assert list(row.by_vlen) == [128, 256, 512]
+        ratio = row.ratios["openblas"]
+        assert ratio.value == pytest.approx(geomean(at.ratios["openblas"].value for at in row.by_vlen.values()))
+        assert row.ours == pytest.approx(geomean(at.ours for at in row.by_vlen.values()))
+        assert ratio.low < ratio.high  # the model has assumed constants, and ratios bend with them
+        assert ratio.low <= ratio.value <= ratio.high
+        for at in row.by_vlen.values():
+            assert at.ratios["openblas"].low <= at.ratios["openblas"].value <= at.ratios["openblas"].high
+
+
+def test_counters_are_per_1000_flops(found):
+    for row in found.rows:
+        for at in row.by_vlen.values():
+            for counters in (at.counters, at.baseline_counters["openblas"]):
+                assert 20 < counters["instructions"] < 20_000
+                assert counters["cycles"] > 0
+                assert counters["misses.l1"] >= counters["misses.l2"] >= 0
+
+
+def test_the_same_again(product, found):
+    again = bench.bench(product, shapes=SHAPES[:1])
+    assert again.rows[0].to_json() == found.rows[0].to_json()
+
+
+def test_a_baseline_this_architecture_lacks(product):
+    alone = bench.bench(product, ("mkl",), SHAPES[:1], final=False)
+    assert "mkl does not exist for riscv64" in alone.absent["mkl"]
+    assert alone.rows[0].ratios == {}
+    assert alone.rows[0].ours > 0
+
+
+def test_the_doctor_counts_on_the_target():
+    health = doctor.doctor("rvv")
+    if any(p.status == "missing" and not p.optional for p in health.pieces):
+        pytest.skip("something a job needs is not here")
+    counted = [step for step in health.steps if step.name.startswith("count")]
+    assert len(counted) == 3
+    assert all(step.ok for step in health.steps), health.steps
