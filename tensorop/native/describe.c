@@ -41,6 +41,9 @@ static void blis(void) {
     const char *(*version)(void) = (const char *(*)(void))find("bli_info_get_version_str", 0);
     int (*query)(void) = (int (*)(void))find("bli_arch_query_id", 0);
     const char *(*name)(int) = (const char *(*)(int))find("bli_arch_string", 0);
+    void (*init)(void) = (void (*)(void))find("bli_init", 0);
+    if (init) /* it aborts when asked before */
+        init();
     if (version)
         printf("config=BLIS %s\n", version());
     if (query && name)
