@@ -1,0 +1,189 @@
+"""Rules that no tool checks: who reads the environment, what the core may name, what a wheel holds."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+import tomllib
+import venv
+import warnings
+import zipfile
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+import tensorop
+
+ROOT = Path(__file__).resolve().parents[2]
+CORE = sorted((ROOT / "tensorop").rglob("*.py"))
+DATA_FOLDERS = ("cmake", "platforms", "primitives", "templates", "tuners")
+MAX_LINES = 450
+FEW_LINES = 400
+
+# Words of general use that are also names of plug-ins.
+GENERAL = {"generic", "grid", "native", "random", "scalar"}
+# What of the core may name a plug-in: defaults, examples in help texts, files of others that bear an ISA's name.
+MAY_NAME = {
+    "tensorop/cli/operator_command.py": {"bayes"},
+    "tensorop/model/job.py": {"bayes"},
+    "tensorop/tuning.py": {"bayes", "gemm", "rvv"},
+    "tensorop/api.py": {"gemm"},
+    "tensorop/cli/main.py": {"gemm", "rvv"},
+    "tensorop/provision/baseline.py": {"avx2", "avx512"},
+}
+
+
+@cache
+def configuration() -> dict[str, object]:
+    return tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+
+
+def name(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def plugin_names() -> set[str]:
+    found = {p.stem for folder in ("platforms", "primitives") for p in (ROOT / folder).glob("*.yaml")}
+    found |= {p.stem for p in (ROOT / "tuners").glob("*.py")}
+    found |= {p.parent.name for p in (ROOT / "templates").glob("*/operator.yaml")}
+    return found - GENERAL
+
+
+def test_the_core_names_no_plugin() -> None:
+    hits = []
+    for path in CORE:
+        words = sorted(plugin_names() - MAY_NAME.get(name(path), set()))
+        pattern = "|".join(re.escape(word).replace(r"\-", "[-_ ]") for word in words)
+        named = re.compile(rf"(?<![a-z0-9])({pattern})(?![a-z0-9])", re.IGNORECASE)
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+            if named.search(line):
+                hits.append(f"{name(path)}:{number}: {line.strip()}")
+    assert not hits, "a plug-in is named in the core:\n" + "\n".join(hits)
+
+
+def _mentions(path: Path) -> set[str]:
+    """`print` called, `os.environ` or `os.getenv` read."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Attribute) and node.attr in ("environ", "environb", "getenv"):
+            found.add("environment")
+        if (
+            isinstance(node, ast.ImportFrom)
+            and node.module == "os"
+            and {a.name for a in node.names} & {"environ", "getenv"}
+        ):
+            found.add("environment")
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print":
+            found.add("print")
+        if ast.unparse(node) in ("sys.stdout", "sys.stderr", "sys.__stdout__", "sys.__stderr__"):
+            found.add("print")
+    return found
+
+
+def test_only_settings_read_the_environment() -> None:
+    assert [name(path) for path in CORE if "environment" in _mentions(path)] == ["tensorop/settings.py"]
+
+
+def test_only_commands_print() -> None:
+    """Beside cli: `python -m tensorop.provision`, and the process that renders apart, whose pipe stdout is."""
+    found = {name(path) for path in CORE if "print" in _mentions(path) and path.parent.name != "cli"}
+    assert found <= {"tensorop/provision/__main__.py", "tensorop/render_apart.py"}
+
+
+def test_modules_are_small() -> None:
+    sizes = {name(path): len(path.read_text(encoding="utf-8").splitlines()) for path in CORE}
+    large = {path: lines for path, lines in sizes.items() if lines > FEW_LINES}
+    if large:
+        warnings.warn(f"modules of more than {FEW_LINES} lines: {large}", stacklevel=1)
+    assert not [path for path, lines in sizes.items() if lines > MAX_LINES]
+
+
+def test_public_names_exist_and_are_documented() -> None:
+    public = [n for n in dir(tensorop) if not n.startswith("_")]
+    for wanted in ("load", "Library", "tune"):
+        assert wanted in public
+        assert getattr(tensorop, wanted).__doc__
+
+
+def test_every_module_says_what_it_is_for() -> None:
+    assert not [
+        name(p) for p in CORE if p.read_text(encoding="utf-8") and not ast.get_docstring(ast.parse(p.read_text()))
+    ]
+
+
+def test_version_is_that_of_the_changelog() -> None:
+    top = re.search(r"^## (\d+\.\d+\.\d+)", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert top is not None
+    assert tensorop.__version__ == top.group(1) == configuration()["project"]["version"]  # type: ignore[index]
+
+
+def test_every_package_is_in_the_wheels_list() -> None:
+    listed = set(configuration()["tool"]["setuptools"]["packages"])  # type: ignore[index]
+    folders = {"tensorop"} | {
+        ".".join(path.parent.relative_to(ROOT).parts) for path in (ROOT / "tensorop").rglob("__init__.py")
+    }
+    assert folders <= listed
+    assert listed - folders == {f"tensorop.{folder}" for folder in DATA_FOLDERS} | {"tensorop.native"}
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A wheel of what git knows and of what is about to be added, built apart so that the checkout stays clean."""
+    work = tmp_path_factory.mktemp("wheel")
+    for kept in _kept():
+        target = work / "source" / kept
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes((ROOT / kept).read_bytes())
+    command = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", str(work), str(work / "source")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    return next(work.glob("*.whl"))
+
+
+def _kept() -> list[Path]:
+    command = ["git", "-C", str(ROOT), "ls-files", "--cached", "--others", "--exclude-standard"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        pytest.skip("not a git checkout: nobody says which files belong")
+    return [Path(line) for line in done.stdout.splitlines() if (ROOT / line).is_file()]
+
+
+def test_a_wheel_holds_all_of_the_package_and_nothing_beside_it(wheel: Path) -> None:
+    held = set(zipfile.ZipFile(wheel).namelist())
+    assert {n.split("/")[0] for n in held} == {"tensorop", f"tensorop-{tensorop.__version__}.dist-info"}
+    for path in _kept():
+        if path.parts[0] == "tensorop":
+            assert str(path) in held
+        elif path.parts[0] in DATA_FOLDERS:
+            assert f"tensorop/{path}" in held
+
+
+def test_an_installed_wheel_finds_its_plugins(wheel: Path, tmp_path: Path) -> None:
+    """In an environment of its own; dependencies come from this one, nothing of the checkout does."""
+    place = tmp_path / "venv"
+    venv.create(place, with_pip=False)
+    packages = place / "lib" / f"python{sys.version_info.major}.{sys.version_info.minor}" / "site-packages"
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(packages)
+    (packages / "dependencies.pth").write_text(str(Path(pytest.__file__).resolve().parents[1]) + "\n")
+    script = (
+        "import importlib.util as u, tensorop\n"
+        f"assert tensorop.__file__.startswith({str(packages)!r}), tensorop.__file__\n"
+        "print([n for n in ('tuners', 'tests', 'platforms', 'templates') if u.find_spec(n)])\n"
+    )
+    python = str(place / "bin" / "python")
+    done = subprocess.run([python, "-I", "-c", script], capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert done.stdout.strip() == "[]", done.stderr
+    for kind, expected in (
+        ("platforms", "native"),
+        ("primitives", "scalar"),
+        ("operators", "gemm"),
+        ("tuners", "random"),
+    ):
+        command = [python, "-I", "-m", "tensorop", kind, "list"]
+        done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=60, check=False)
+        assert done.returncode == 0, done.stderr
+        assert re.search(rf"^{expected} ", done.stdout, re.MULTILINE)
