@@ -79,10 +79,14 @@ def text(env: jinja2.Environment, template: str, context: Mapping[str, Any]) -> 
     return out
 
 
+# Where every version of the wheel keeps it; the function that says so changed its name.
+_CLANG_FORMAT = Path(clang_format.__file__).parent / "data" / "bin" / "clang-format"
+
+
 def formatted(source: str) -> str:
     """C text laid out by clang-format, as the product ships it; a kernel is meant to be read."""
     done = subprocess.run(
-        [clang_format.get_executable("clang-format"), f"-style={C_STYLE}", "-assume-filename=kernel.c"],
+        [str(_CLANG_FORMAT), f"-style={C_STYLE}", "-assume-filename=kernel.c"],
         input=source,
         capture_output=True,
         text=True,
