@@ -87,7 +87,8 @@ def _ratio(ratio: Ratio | None, noisy: bool) -> tuple[Text, Text]:
     if ratio is None:
         return Text("-"), Text("")
     style = "green" if ratio.low > 1 else "red" if ratio.high < 1 else ""
-    return Text(f"{ratio.value:.2f}", style), Text(f"{ratio.low:.2f} to {ratio.high:.2f}" + (" noisy" if noisy else ""))
+    interval = f"{ratio.low:.2f} to {ratio.high:.2f}" if ratio.low < ratio.high else ""
+    return Text(f"{ratio.value:.2f}", style), Text(f"{interval} noisy" if noisy else interval)
 
 
 def _at(row: Row, vlen: int, baseline: str) -> Text:
@@ -112,7 +113,11 @@ def bench_notes(bench: Bench) -> list[str]:
         state = "calibrated" if bench.model["calibrated"] else "not calibrated on a board"
         lines.append(
             f"modelled cycles: board model {bench.model['name']} version {bench.model['version']}, {state}; "
-            "intervals span its assumed constants"
+            + (
+                "intervals span its assumed constants"
+                if bench.model.get("interval")
+                else "its best fit, without intervals"
+            )
         )
     elif bench.machine:
         machine = bench.machine

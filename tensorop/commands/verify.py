@@ -46,12 +46,8 @@ def verify(
     Raises UsageError (no product there, dtypes it does not hold), JobError (the library does not load, the target
     cannot be reached).
     """
-    found = opened.open_product(path, plugins)
+    found, wanted = _open(path, dtypes, plugins)
     target = reach(found.platform, runner)
-    wanted = tuple(dtypes) if dtypes else found.dtypes
-    for dtype in wanted:
-        if dtype not in found.dtypes:
-            raise UsageError(f"{found.library} holds {', '.join(found.dtypes)}, not {dtype}")
     seed = seed or Seed.draw()
     judge = _Judge(found, target, seed, plugins)
     tasks: list[Callable[[], list[Verdict]]] = []
@@ -76,17 +72,28 @@ def run_controls(
     seed: Seed | None = None,
     plugins: tuple[Path, ...] = (),
 ) -> tuple[ControlResult, ...]:
-    """The negative controls of a product's operator on its target. Raises JobError when the judge is broken."""
-    found = opened.open_product(path, plugins)
+    """The negative controls of a product's operator on its target. Raises JobError when the judge is broken, and what
+    `verify` raises."""
+    found, wanted = _open(path, dtypes, plugins)
     target = reach(found.platform, runner)
 
     def build(source: Source, flags: tuple[str, ...]) -> Artifact | Outcome:
         made = building.compile_object(source, found.platform, extra=flags)
         return made if isinstance(made, Outcome) else link.link_candidate(made, found.platform.arch)
 
-    return controls.run_controls(
-        found.operator, found.platform, target.runner, build, seed or Seed.draw(), dtypes or found.dtypes
-    )
+    return controls.run_controls(found.operator, found.platform, target.runner, build, seed or Seed.draw(), wanted)
+
+
+def _open(path: Path, dtypes: Sequence[str] | None, plugins: tuple[Path, ...]) -> tuple[Opened, tuple[str, ...]]:
+    found = opened.open_product(path, plugins)
+    wanted = tuple(dtypes) if dtypes else found.dtypes
+    for dtype in wanted:
+        if dtype not in found.dtypes:
+            raise UsageError(
+                f"{found.library} holds {', '.join(found.dtypes)}, not {dtype}",
+                hint="leave --dtype out, or name one of them",
+            )
+    return found, wanted
 
 
 @dataclasses.dataclass(frozen=True)

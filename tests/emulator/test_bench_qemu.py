@@ -24,7 +24,7 @@ def found(product):
 def test_modelled_rows_say_what_they_are(found):
     assert found.unit == "flop/modelled-cycle"
     assert found.model is not None
-    assert set(found.model) == {"name", "version", "calibrated"}
+    assert {"name", "version", "calibrated"} <= set(found.model)
     assert found.threads == 1
     assert "one core" in found.absent["2 threads"]
     assert "riscv64_zvl128b at vlen 128" in found.baselines["openblas"].config.lower()
