@@ -108,6 +108,7 @@ def compare(
     """The comparison itself, for a library that need not lie in a product. Parameters and errors as `bench`."""
     if not 0 <= layout < len(operator.layouts):
         raise UsageError(f"layout {layout} does not exist: {operator.name} has {len(operator.layouts)}")
+    contenders.check_names(against)
     platform = target.platform
     program = harness.dynamic_program(platform.arch, operator.folder / "adapter.c").path
     absent: dict[str, str] = {}
@@ -145,7 +146,7 @@ def compare(
         platform=platform.name,
         threads=threads,
         unit="GFLOP/s" if target.model is None else "flop/modelled-cycle",
-        model=None if target.model is None else _model(target),
+        model=None if target.model is None else _model(target, final),
         baselines={name: info for name, (_, info) in found.items()},
         absent=absent,
         rows=tuple(rows),
@@ -159,9 +160,11 @@ def _machine() -> Mapping[str, object]:
     return {**dataclasses.asdict(machine.record()), "bandwidth": bandwidth.copy_bandwidth()}
 
 
-def _model(target: Target) -> Mapping[str, object]:
-    assert target.model is not None
-    return {"name": target.model.name, "version": target.model.version, "calibrated": target.model.calibrated}
+def _model(target: Target, interval: bool) -> Mapping[str, object]:
+    """interval: whether ranges over the assumed constants were computed, or the best fit alone."""
+    model = target.model
+    assert model is not None
+    return {"name": model.name, "version": model.version, "calibrated": model.calibrated, "interval": interval}
 
 
 @dataclass(frozen=True)

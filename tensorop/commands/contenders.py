@@ -10,7 +10,7 @@ from tensorop import errors
 from tensorop.build.describe import describe_program
 from tensorop.model.bench import BaselineInfo
 from tensorop.model.platform import Platform
-from tensorop.provision import baseline
+from tensorop.provision import baseline, openblas
 from tensorop.runners import process
 from tensorop.runners.base import Runner
 from tensorop.runners.protocol import Library
@@ -21,7 +21,7 @@ _THREADS = {
     "mkl": ("MKL_NUM_THREADS", "OMP_NUM_THREADS"),
     "blis": ("BLIS_NUM_THREADS", "OMP_NUM_THREADS"),
 }
-_ON_GPUS = ("cublas", "cudnn")
+_KNOWN = (*baseline.names("x86_64"), "cublas", "cudnn")
 
 
 @dataclass(frozen=True)
@@ -50,15 +50,22 @@ def ours(library: Path, threads: int) -> Contender:
     return Contender("ours", library, "tensorop", variables={"TENSOROP_NUM_THREADS": str(threads)})
 
 
+def check_names(names: Sequence[str]) -> None:
+    """Raises UsageError for a name that is no baseline on any architecture."""
+    for name in names:
+        if name.startswith("openblas@"):
+            openblas.source("x86_64", name.partition("@")[2])
+        elif name not in _KNOWN:
+            raise errors.unknown_name("baseline", name, _KNOWN)
+
+
 def bring(name: str, platform: Platform, vlens: Sequence[int], threads: int, offline: bool | None = None) -> Contender:
     """A baseline, fetched when absent.
 
     Raises UsageError for a name nobody knows, JobError (MissingTool among them) where it cannot be had: for this
     architecture, or now.
     """
-    known = (*baseline.names("x86_64"), *_ON_GPUS)
-    if name not in known and not name.startswith("openblas@"):
-        raise errors.unknown_name("baseline", name, known)
+    check_names([name])
     if name not in baseline.names(platform.arch):
         there = ", ".join(baseline.names(platform.arch))
         raise errors.JobError(f"{name} does not exist for {platform.arch}", hint=f"there is {there}")
