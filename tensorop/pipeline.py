@@ -27,17 +27,18 @@ from tensorop.search import Ground
 from tensorop.specs import operators, platforms
 from tensorop.store.journal import Journal
 from tensorop.target import Target, reach
-from tensorop.tune import loop
+from tensorop.tune import loop, strategy
 from tensorop.verify import controls
 
 SHORT = {"ns": "ns/kflop", "modelled-cycles": "modelled cycles/kflop"}
 
 
-def run(job: Job) -> Iterator[Event]:
+def run(job: Job) -> Generator[Event, None, None]:
     """Yields what happens, `Done` last. Raises UsageError, JobError, MissingTool; a failing candidate is no error."""
     operator = operators.load(job.operator, job.plugins)
     platform = platforms.load(job.platform, job.plugins)
     target = reach(platform, job.runner)
+    strategy.load(job.tuner, job.plugins)  # an unknown one is said before anything is made
     yield Phase("platform", f"{platform.name} ({' < '.join(platform.lineage)}): {platform.description}")
     with Journal.open(job.out, _facts(job, operator, target), fresh=job.fresh) as journal:
         yield from (Note(remark) for remark in journal.remarks)
@@ -45,7 +46,7 @@ def run(job: Job) -> Iterator[Event]:
             yield Phase("tools", "compiler, emulator, C library")
             _warm(target, job.offline or None)
         seed = Seed.draw(job.seed)
-        work = job.out / "work"
+        work = (job.out / "work").absolute()  # compilers are run in folders of their own
         if not isinstance(target.runner, Null):
             yield from _controls(job, operator, target, journal, seed, work)
         drafts = yield from drafting.drafts(job, operator, target, journal, seed, work)
@@ -81,6 +82,8 @@ def _search(ground: Ground) -> Generator[Event, None, Found]:
             stopped = yield from _show(ground, "blocking", dtype, search.blocking(ground, dtype, kernels, problems))
             found.interrupted = stopped is loop.Stop.INTERRUPTED
         found.winners.append(finalists.winners(ground, dtype, kernels, problems))
+    if not found.winners and found.interrupted:
+        raise JobError("interrupted before a candidate had passed", hint="the same command goes on where it stopped")
     if not found.winners:
         raise JobError("no kernel passed", hint="tensorop report DIR lists how each candidate failed")
     return found

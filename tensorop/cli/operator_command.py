@@ -40,7 +40,7 @@ def operator_command(name: str) -> click.Command:
     @click.option("--format", "format_", type=click.Choice(["table", "json"]), default="table", show_default=True)
     def command(**given: Any) -> None:
         job = _job(name, given)
-        done = follow(pipeline.run(job), quiet=given["format_"] == "json")
+        done = follow(pipeline.run(job))
         if given["format_"] == "json":
             click.echo(json.dumps(done.to_json(), indent=2))
         else:

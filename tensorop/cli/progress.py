@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Generator
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
@@ -15,16 +15,20 @@ from tensorop.tune.loop import Began, Ended, Exhausted, Lost, Stopped
 LINE_EVERY_S = 10.0  # without a terminal: one line in this many seconds
 
 
-def follow(events: Iterator[Event], quiet: bool = False) -> Done:
+def follow(events: Generator[Event, None, None]) -> Done:
     """Shows a run to its end and returns its result; raises what the run raises."""
-    console = Console(stderr=True, quiet=quiet)
-    view = _Bar(console) if console.is_terminal and not quiet else _Lines(console)
+    console = Console(stderr=True)
+    view = _Bar(console) if console.is_terminal else _Lines(console)
     with view:
-        for event in events:
-            if isinstance(event, Done):
-                return event
-            view.show(event)
-    raise AssertionError("a run ends with Done")
+        event = next(events)
+        while not isinstance(event, Done):
+            try:
+                view.show(event)
+            except KeyboardInterrupt as interrupt:  # it is the run's to answer, wherever it struck
+                event = events.throw(interrupt)
+            else:
+                event = next(events)
+    return event
 
 
 class _View:
@@ -44,14 +48,13 @@ class _View:
         if isinstance(event, Phase):
             self.phase(event)
         elif isinstance(event, Note):
-            self.console.print(f"  {event.text}", highlight=False, markup=False)
+            self.console.print(f"  {event.text}", highlight=False, markup=False, soft_wrap=True)
         elif isinstance(event, Trying):
             self.trying(event)
 
     def phase(self, event: Phase) -> None:
-        self.console.print(
-            f"{event.name}: {event.detail}" if event.detail else event.name, highlight=False, markup=False
-        )
+        text = f"{event.name}: {event.detail}" if event.detail else event.name
+        self.console.print(text, highlight=False, markup=False, soft_wrap=True)
 
     def trying(self, event: Trying) -> None:
         raise NotImplementedError
@@ -94,8 +97,19 @@ class _Lines(_View):
             self.console.print(text, highlight=False, markup=False, soft_wrap=True)
         if isinstance(event.event, Stopped):
             self.failures.clear()
-        elif isinstance(event.event, Lost | Exhausted) or (isinstance(event.event, Began) and event.event.attempt > 1):
-            self.console.print(f"  {event.event}", highlight=False, markup=False)
+        if remark := _remark(event.event):
+            self.console.print(f"  {remark}", highlight=False, markup=False, soft_wrap=True)
+
+
+def _remark(event: object) -> str:
+    """What a reader of plain lines is told of single trials: only what is out of the ordinary."""
+    if isinstance(event, Lost):
+        return f"{event.trial.draft} {event.trial.point}: {event.outcome.message}; it is tried again"
+    if isinstance(event, Exhausted):
+        return f"{event.draft}: every point has been tried"
+    if isinstance(event, Began) and event.attempt > 1:
+        return f"{event.trial.draft} {event.trial.point}: begun again, an earlier run ended during it"
+    return ""
 
 
 class _Bar(_View):
