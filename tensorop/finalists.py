@@ -60,7 +60,8 @@ def _side_by_side(
 ) -> tuple[float, ...] | Outcome:
     slot = int(ground.operator.reference.VARIANT_FLAG)
     entries = [Entry(0, (slot, number)) for number in range(len(given.variants))]
-    guest = Guest(libraries=(Library(str(library), "tensorop", given.dtype),), cpu=ground.target.cpu, sandbox=False)
+    placed = Library(ground.target.runner.place(library), "tensorop", given.dtype)
+    guest = Guest(libraries=(placed,), cpu=ground.target.cpu, sandbox=False)
     cost = ground.target.cost(
         program, lambda vlen: measured_call(ground.operator, problem, ground.seed, 0), entries, guest=lambda vlen: guest
     )

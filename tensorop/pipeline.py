@@ -116,6 +116,7 @@ def _facts(job: Job, operator: Operator, target: Target) -> dict[str, object]:
         "platform": target.platform.name,
         "templates and platform": search.digest(operator, target, job.plugins),
         "runner": target.runner.name,
+        "board": [target.core.label, target.core.vlen] if target.core else [],
         "dtypes": list(job.dtypes),
         "shapes": ["x".join(map(str, shape)) for shape in job.shapes],
         "tuner": job.tuner,

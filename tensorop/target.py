@@ -8,9 +8,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tensorop import boards
 from tensorop.errors import JobError, UsageError
 from tensorop.measure import clock, modelled, statistics
 from tensorop.model.call import Call
+from tensorop.model.core import Core
 from tensorop.model.platform import Platform
 from tensorop.model.trial import Outcome, Samples
 from tensorop.runners import choose, null
@@ -20,6 +22,7 @@ from tensorop.runners.null import Null
 from tensorop.runners.protocol import Entry
 from tensorop.runners.qemu import Qemu
 from tensorop.runners.session import Guest
+from tensorop.runners.ssh import Ssh
 from tensorop.specs import board, native
 
 # A search needs many figures more than it needs exact ones: finalists are measured again.
@@ -29,11 +32,15 @@ FINAL_PACE = clock.Pace(rounds=21, warm_ns=5_000_000, min_ns=2_000_000, max_ns=2
 
 @dataclass(frozen=True)
 class Target:
-    """model: the board model under an emulator; None where a clock on the target measures."""
+    """model: the board model under an emulator; None where a clock on the target measures.
+
+    core: what a board reached by ssh turned out to be.
+    """
 
     platform: Platform
     runner: Runner
     model: board.BoardModel | None
+    core: Core | None = None
 
     @property
     def unit(self) -> str:
@@ -49,7 +56,14 @@ class Target:
     @property
     def cpu(self) -> int:
         """The processor a measurement stays on; -1 where that is not ours to say."""
-        return clock.quiet_cpu() if isinstance(self.runner, Native) else -1
+        return clock.processor(self.runner)
+
+    @property
+    def described(self) -> Mapping[str, object]:
+        """What goes beside a board's figures; empty for others."""
+        if self.core is None or not isinstance(self.runner, Ssh):
+            return {}
+        return {"host": self.runner.host, **self.core.short}
 
     @property
     def vlens(self) -> tuple[int, ...]:
@@ -144,9 +158,12 @@ def reach(platform: Platform, wanted: str | None) -> Target:
     """The target of a job. wanted: native, qemu, null or ssh://host; None for the platform's own.
 
     Raises UsageError for a runner nobody knows, JobError when this machine's CPU cannot run the platform's code or
-    when nothing can be measured there.
+    when nothing can be measured there, BoardError when a board does not answer or is not the declared core.
     """
     runner = choose.runner_for(platform, wanted)
+    if isinstance(runner, Ssh):
+        platform, runner, core = boards.meet(platform, runner)
+        return Target(platform, runner, None, core)
     if isinstance(runner, Native):
         _require_cpu(platform)
     if not isinstance(runner, Qemu):

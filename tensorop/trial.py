@@ -12,6 +12,7 @@ from tensorop.author import gate
 from tensorop.build import compile as building
 from tensorop.build import gate as object_gate
 from tensorop.build import link
+from tensorop.errors import BoardError
 from tensorop.model.call import Call, Placement
 from tensorop.model.expression import evaluate
 from tensorop.model.kernel import Artifact, Draft, Source
@@ -102,8 +103,17 @@ class Evaluator:
         return admitted if isinstance(admitted, Outcome) else Source((("candidate.c", admitted),))
 
     def measure(self, trial: Trial, prepared: Prepared) -> Measured:
-        """Verifies on the quick grid, then measures. A kernel that is wrong is never measured."""
+        """Verifies on the quick grid, then measures. A kernel that is wrong is never measured.
+
+        A board that stays away is no fault of the candidate: LOST.
+        """
         clock = _Clock(prepared.seconds)
+        try:
+            return self._measure(trial, prepared, clock)
+        except BoardError as error:
+            return Measured(Outcome(Kind.LOST, "measure", error.message), seconds=clock.lap("measure"))
+
+    def _measure(self, trial: Trial, prepared: Prepared, clock: _Clock) -> Measured:
         full = instantiate.defaults(self.operator, self.target.platform, self.dtype, prepared.point, self.plugins)
         if isinstance(self.target.runner, Null):
             return self._pretend(self.target.runner, full, clock)

@@ -12,7 +12,7 @@ from tensorop import problems
 from tensorop.build import harness, peak
 from tensorop.commands import contenders, opened
 from tensorop.commands.contenders import Contender
-from tensorop.errors import JobError, TensoropError, UsageError
+from tensorop.errors import BoardError, JobError, TensoropError, UsageError
 from tensorop.measure import bandwidth, clock, machine, modelled, statistics
 from tensorop.measure import peak as measured_peak
 from tensorop.model.bench import AtVlen, BaselineInfo, Bench, Ratio, Row
@@ -120,6 +120,8 @@ def compare(
         try:
             contender = contenders.bring(name, platform, target.vlens, threads, offline)
             found[name] = contender, contenders.describe(contender, target.runner, platform.arch, target.vlens)
+        except BoardError:
+            raise
         except JobError as error:
             absent[name] = str(error).replace("\n", "; ")
     contest = _Contest(
@@ -150,7 +152,7 @@ def compare(
         baselines={name: info for name, (_, info) in found.items()},
         absent=absent,
         rows=tuple(rows),
-        machine=_machine() if target.runner.name == "native" else {},
+        machine=_machine() if target.runner.name == "native" else target.described,
         peak=contest.peak,
     )
 
@@ -209,11 +211,12 @@ class _Contest:
         """Each baseline in a process with ours, round by round, so that what slows one slows both."""
         flops = self._flops(problem)
         call = self._call(problem)
-        self._check(self.ours, problem, call, 0)
+        vlen = self.target.vlens[0]
+        self._check(self.ours, problem, call, vlen)
         ours: clock.Timed | None = None
         ratios: dict[str, Ratio] = {}
         noisy = False
-        for baseline in self._right(problem, call, 0):
+        for baseline in self._right(problem, call, vlen):
             found = self._time((self.ours, baseline), problem, call)
             if isinstance(found, Outcome):
                 self._leave_out(baseline, problem, found)
@@ -243,9 +246,8 @@ class _Contest:
         )
 
     def _time(self, who: Sequence[Contender], problem: Problem, call: Call) -> clock.Timed | Outcome:
-        native = self.target.runner.name == "native"
-        guest = self._guest(who, problem.dtype, 0)
-        guest = dataclasses.replace(guest, cpu=clock.quiet_cpu() if native and self.threads == 1 else -1)
+        guest = self._guest(who, problem.dtype, self.target.vlens[0])
+        guest = dataclasses.replace(guest, cpu=clock.processor(self.target.runner) if self.threads == 1 else -1)
         return clock.time_entries(
             self.target.runner,
             self.program,
@@ -338,7 +340,7 @@ class _Contest:
     def _guest(self, who: Sequence[Contender], dtype: str, vlen: int) -> Guest:
         merged: dict[str, str] = {}
         for contender in who:
-            for key, value in contender.environment(vlen):
+            for key, value in contender.environment(self.target.runner, vlen):
                 merged[key] = f"{merged[key]}:{value}" if key == "LD_LIBRARY_PATH" and key in merged else value
         libraries = tuple(contender.library(self.target.runner, dtype) for contender in who)
         return Guest(vlen=vlen or None, libraries=libraries, environment=tuple(sorted(merged.items())), sandbox=False)
@@ -377,6 +379,8 @@ class _Contest:
             try:
                 cheap = self.target.model is None or self._flops(problem) <= _CHECKED_EMULATED
                 judged = self._judge(baseline, problem, call, vlen) if cheap else Outcome(Kind.OK)
+            except BoardError:
+                raise
             except JobError as error:  # it has no such function
                 self.absent[f"{baseline.name} {problem.dtype}"] = error.message
                 continue

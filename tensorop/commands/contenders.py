@@ -26,7 +26,7 @@ _KNOWN = (*baseline.names("x86_64"), "cublas", "cudnn")
 
 @dataclass(frozen=True)
 class Contender:
-    """A library on the target. api, prefix, suffix: how the operator's adapter binds it."""
+    """A library. api, prefix, suffix: how the operator's adapter binds it; folders: where its own libraries lie."""
 
     name: str
     path: Path
@@ -34,15 +34,18 @@ class Contender:
     version: str = ""
     prefix: str = ""
     suffix: str = ""
+    folders: tuple[Path, ...] = ()
     variables: Mapping[str, str] = field(default_factory=dict)
     by_vlen: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
 
     def library(self, runner: Runner, dtype: str) -> Library:
         return Library(runner.place(self.path), self.api, dtype, self.prefix, self.suffix)
 
-    def environment(self, vlen: int) -> tuple[tuple[str, str], ...]:
-        """All it finds in its environment at a VLEN (bits), sorted."""
-        return tuple(sorted({**self.variables, **self.by_vlen.get(vlen, {})}.items()))
+    def environment(self, runner: Runner, vlen: int) -> tuple[tuple[str, str], ...]:
+        """All it finds in its environment on a target at a VLEN (bits), sorted."""
+        folders = ":".join(runner.place(folder) for folder in self.folders)
+        search = {"LD_LIBRARY_PATH": folders} if folders else {}
+        return tuple(sorted({**search, **self.variables, **self.by_vlen.get(vlen, {})}.items()))
 
 
 def ours(library: Path, threads: int) -> Contender:
@@ -71,14 +74,14 @@ def bring(name: str, platform: Platform, vlens: Sequence[int], threads: int, off
         raise errors.JobError(f"{name} does not exist for {platform.arch}", hint=f"there is {there}")
     found = baseline.baseline(name, platform.arch, offline=offline)
     base = name.partition("@")[0]
-    folders = ":".join(str(folder) for folder in found.library_path)
     variables = {
-        **({"LD_LIBRARY_PATH": folders} if folders else {}),
         **found.environment,
         **{variable: str(threads) for variable in _THREADS.get(base, ("OMP_NUM_THREADS",))},
     }
     by_vlen = {vlen: platform.baseline_environment(name, vlen) for vlen in vlens}
-    return Contender(name, found.path, found.kind, found.version, found.prefix, found.suffix, variables, by_vlen)
+    return Contender(
+        name, found.path, found.kind, found.version, found.prefix, found.suffix, found.library_path, variables, by_vlen
+    )
 
 
 def describe(contender: Contender, runner: Runner, arch: str, vlens: Sequence[int]) -> BaselineInfo:
@@ -102,11 +105,13 @@ def describe(contender: Contender, runner: Runner, arch: str, vlens: Sequence[in
 
 
 def _ask(contender: Contender, runner: Runner, program: Path, vlen: int) -> dict[str, str]:
-    environment = dict(contender.environment(vlen))
+    environment = dict(contender.environment(runner, vlen))
     words = [runner.place(program), runner.place(contender.path), contender.prefix, contender.suffix]
     argv = runner.command(words, vlen=vlen or None, dynamic=True, environment=environment)
     ended = process.run(argv, timeout_s=60, environment=runner.environment(environment), limits=process.Limits())
     if ended.status != 0:
+        if (why := runner.lost(ended.status, ended.stderr)) is not None:
+            raise errors.BoardError(why, hint="run the same command again when it is back")
         said = ended.stderr.strip().splitlines()
         raise errors.JobError(f"{contender.name} cannot be loaded: {said[0] if said else f'status {ended.status}'}")
     lines = ended.stdout.decode(errors="replace").splitlines()

@@ -17,8 +17,10 @@ from tensorop.model.platform import Cache
 from tensorop.model.trial import Kind, Outcome, Samples
 from tensorop.runners import session
 from tensorop.runners.base import Runner
+from tensorop.runners.native import Native
 from tensorop.runners.protocol import Entry, Time
 from tensorop.runners.session import Guest
+from tensorop.runners.ssh import Ssh
 
 DRIFT = 0.10
 REPEATS = 2
@@ -58,6 +60,13 @@ class Timed:
 def quiet_cpu() -> int:
     """The processor to measure on: the last one this process may use, since the first serves most interrupts."""
     return max(os.sched_getaffinity(0))
+
+
+def processor(runner: Runner) -> int:
+    """The processor to measure on behind a runner; -1 where that is not ours to say."""
+    if isinstance(runner, Ssh):
+        return runner.processor
+    return quiet_cpu() if isinstance(runner, Native) else -1
 
 
 @contextlib.contextmanager
@@ -101,13 +110,13 @@ def time_entries(
 
     reference: the entry (a baseline, or a kernel timed before) whose figure must not move by more than 10 % within the
     window, nor away from `expected` (ns, from an earlier window): else the window is measured again, at most twice.
-    guest: by default pinned to `quiet_cpu` with the sandbox on.
+    guest: by default pinned to `processor` with the sandbox on.
     tolerate: where no window was steady, the one that moved least is returned in place of an outcome, for paired
     ratios, which bear it better than single figures.
     Returns an outcome when a call failed or no window was steady (NOISY). Raises as `session.run`.
     """
     if guest is None:
-        guest = Guest(cpu=quiet_cpu() if not runner.emulated and runner.name == "native" else -1)
+        guest = Guest(cpu=processor(runner))
     request = Time(
         call, tuple(entries), pace.rounds, pace.warm_ns, pace.min_ns, pace.max_ns, pace.flush_bytes
     )  # fmt: skip
@@ -146,7 +155,7 @@ def time_calls(
     """Times of one entry on several calls, in a single process, without a reference: for searches, whose finalists are
     measured again. Returns the first failure's outcome."""
     if guest is None:
-        guest = Guest(cpu=quiet_cpu() if not runner.emulated and runner.name == "native" else -1)
+        guest = Guest(cpu=processor(runner))
     requests = [
         Time(call, (entry,), pace.rounds, pace.warm_ns, pace.min_ns, pace.max_ns, pace.flush_bytes) for call in calls
     ]

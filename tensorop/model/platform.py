@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 
@@ -61,6 +61,7 @@ class Platform:
     baselines: Mapping[str, tuple[BaselineChoice, ...]]  # by name, ascending in vlen_min; see baseline_environment
     tunables: Mapping[str, tuple[int | str, ...]]  # platform overrides of operator or draft tunables
     board: Mapping[str, Any] | None = None  # the `model:` section, validated by tensorop.specs.board
+    identity: Mapping[str, str] = field(default_factory=dict)  # line of /proc/cpuinfo -> text it holds on this core
 
     def baseline_environment(self, name: str, vlen: int) -> Mapping[str, str]:
         """The variables a baseline runs under at this VLEN (bits), e.g. its core type by measurement.

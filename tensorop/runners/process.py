@@ -150,6 +150,7 @@ def _talk(
                 running = exited not in ready
                 if child.stdin in ready:
                     pending, open_ = _feed(child.stdin.fileno(), chunks, pending)
+                    deadline = max(deadline, time.monotonic() + timeout_s)  # operands over a slow way
                     if not open_:
                         selector.unregister(child.stdin)
                         child.stdin.close()

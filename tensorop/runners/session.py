@@ -16,6 +16,7 @@ from tensorop.model.trial import Kind, Outcome
 from tensorop.runners import process, protocol
 from tensorop.runners.base import Runner
 from tensorop.runners.protocol import Fault, Hello, Library, Parser, Raw, Request, Status
+from tensorop.runners.ssh import Ssh
 
 _LOG = 4096
 _FAULTS = {
@@ -58,15 +59,33 @@ def run(
 
     timeout_s: for the start and for each single call. A call that ends its process says so in its reply, and those
     after it run in a fresh one, until `give_up_after` processes have died: the rest are then not run and share the last
-    outcome's kind. where: the stage written into outcomes.
-    Raises JobError when a library cannot be bound, MissingTool and BoardError as the runner does.
+    outcome's kind. where: the stage written into outcomes. Deadlines stretch with a board's `patience`.
+    A board that goes away is waited for once; the calls it has not answered run again.
+    Raises JobError when a library cannot be bound, MissingTool as the runner does, BoardError when a board stays away
+    or goes away twice at one call.
     """
     replies: list[Reply] = []
     deaths = 0
+    given_up_at = -1
+    if isinstance(runner, Ssh):
+        timeout_s *= runner.patience
     while len(replies) < len(requests):
         left = requests[len(replies) :]
-        parser, ended = _once(runner, program, left, timeout_s, guest)
+        try:
+            parser, ended = _once(runner, program, left, timeout_s, guest)
+        except errors.BoardError:
+            if given_up_at == len(replies) or not isinstance(runner, Ssh) or not runner.back():
+                raise
+            given_up_at = len(replies)
+            continue
         replies += [_reply(raw, request, where) for raw, request in zip(parser.replies, left, strict=False)]
+        if isinstance(runner, Ssh) and len(parser.replies) < len(left):
+            why = None if ended.timed_out else runner.lost(ended.status, ended.stderr)
+            if why is not None:
+                if given_up_at == len(replies) or not runner.back():
+                    raise errors.BoardError(f"{why} during a call", hint="run the same command again; it goes on there")
+                given_up_at = len(replies)
+                continue
         if len(parser.replies) == len(left):
             break
         if not parser.replies or parser.replies[-1].status is not Status.SIGNALLED:

@@ -1,10 +1,13 @@
-"""A board reached by ssh: the program is copied there once and run with an environment of its own."""
+"""A board reached by ssh: what runs there is copied once, under a name made of its content."""
 
 from __future__ import annotations
 
 import hashlib
+import io
 import shlex
 import shutil
+import tarfile
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,52 +15,124 @@ from pathlib import Path
 from tensorop import errors
 from tensorop.runners import process
 
-_OPTIONS = (
-    "-o",
-    "BatchMode=yes",
-    "-o",
-    "ConnectTimeout=10",
-    "-o",
-    "ServerAliveInterval=5",
-    "-o",
-    "ServerAliveCountMax=3",
+# No connection is shared: a program that never returns dies with its own (see harness.c), not with a master's.
+_OPTIONS = tuple(
+    word
+    for option in (
+        "BatchMode=yes",
+        "ConnectTimeout=10",
+        "ServerAliveInterval=5",
+        "ServerAliveCountMax=3",
+        "ControlPath=none",
+    )
+    for word in ("-o", option)
+)
+_BACK_S = 45.0  # how long a board that went away is waited for
+_ASK_BYTES = 1 << 20
+_LOGIN = (
+    ("Permission denied", "it does not take this user's key; `ssh-copy-id HOST` brings yours there"),
+    ("Host key verification failed", "its host key is unknown or has changed; run `ssh HOST` once by hand"),
+    ("Could not resolve", "no such host; check the name after ssh://"),
+    ("Connection refused", "nothing listens there; is sshd running on it, is the port right?"),
+    ("timed out", "it does not answer; is it switched on and in the same network?"),
+    ("No space left", "free some space on it, or remove its folder .cache/tensorop"),
+    ("Disk quota", "free some space on it, or remove its folder .cache/tensorop"),
+    ("Read-only file system", "its home folder must be writable"),
 )
 
 
 @dataclass(frozen=True)
 class Ssh:
-    """Runs programs on `host` (as ssh spells it: user@host); options: further words for ssh, such as -p 2222."""
+    """Runs programs on `host` (as ssh spells it: user@host); options: further words for ssh, such as -p 2222.
+
+    processor: the one to measure on, -1 for any; patience: by how much slower than a desk machine the board and the
+    way to it are, so that deadlines hold. Both are found by asking the board (see tensorop.target.reach).
+    """
 
     host: str
     options: tuple[str, ...] = ()
     folder: str = ".cache/tensorop"  # on the board, below the user's home
     name: str = "ssh"
     emulated: bool = False
-    _placed: dict[Path, str] = field(default_factory=dict, compare=False, repr=False)
+    processor: int = -1
+    patience: float = 1.0
+    _placed: dict[tuple[Path, int], str] = field(default_factory=dict, compare=False, repr=False)
 
     def _ssh(self, command: str) -> list[str]:
         if shutil.which("ssh") is None:
             raise errors.MissingTool("ssh is not on this machine", hint="apt-get install openssh-client")
         return ["ssh", *_OPTIONS, *self.options, self.host, command]
 
-    def place(self, program: Path) -> str:
-        """Copies a program under a name made of its content. Raises BoardError when the board does not answer."""
-        if program in self._placed:
-            return self._placed[program]
-        data = program.read_bytes()
-        remote = f"{self.folder}/{program.name}-{hashlib.sha256(data).hexdigest()[:16]}"
-        folder, path = shlex.quote(self.folder), shlex.quote(remote)
-        receive = (
-            f"mkdir -p {folder} && cat > {path}.$$ && chmod +x {path}.$$ && mv {path}.$$ {path} && readlink -f {path}"
+    def shell(self, script: str, data: bytes | None = None, *, doing: str = "asking") -> str:
+        """stdout of a shell's commands on the board. data: their stdin; without it the script is read from there.
+
+        Raises BoardError saying why it did not work.
+        """
+        command, fed = "exec sh -s", script.encode()
+        if data is not None:  # whatever shell the user has there
+            command, fed = f"exec sh -c {shlex.quote(script or 'true')}", data
+        limit = 60 * self.patience + len(fed) / 100e3
+        ended = process.run(self._ssh(command), stdin=[fed], timeout_s=limit, environment=None)
+        if ended.status == 0 and not ended.timed_out:
+            return ended.stdout.decode(errors="replace")
+        said = [line for line in ended.stderr.strip().splitlines() if not line.startswith("Warning:")]
+        word = f"no answer within {limit:.0f} s" if ended.timed_out else (said or [f"status {ended.status}"])[-1]
+        hint = next((h for sign, h in _LOGIN if sign.lower() in ended.stderr.lower()), "")
+        raise errors.BoardError(
+            f"{doing} {self.host} failed: {word}",
+            hint=hint.replace("HOST", self.host) or f"check that `ssh {self.host} true` works",
         )
-        copied = process.run(self._ssh(receive), stdin=[data], timeout_s=120, environment=None)
-        if copied.status != 0:
-            said = copied.stderr.strip().splitlines()[-1:] or ["no answer"]
-            raise errors.BoardError(
-                f"cannot copy {program.name} to {self.host}: {said[0]}", hint=f"check that `ssh {self.host} true` works"
-            )
-        self._placed[program] = copied.stdout.decode(errors="replace").strip() or remote
-        return self._placed[program]
+
+    def place(self, path: Path) -> str:
+        """Copies a program, or a folder of libraries, and returns its path there. Raises BoardError."""
+        known = (path, path.stat().st_mtime_ns)
+        if known not in self._placed:
+            self._placed[known] = self._folder(path) if path.is_dir() else self._file(path)
+        return self._placed[known]
+
+    def _file(self, path: Path) -> str:
+        data = path.read_bytes()
+        name = shlex.quote(f"{self.folder}/{path.name}-{hashlib.sha256(data).hexdigest()[:16]}")
+        # Candidates are new nearly always, so that asking first would only cost a connection.
+        if len(data) > _ASK_BYTES and (said := self.shell(_there(name), b"").strip()):
+            return said
+        receive = f"cd && mkdir -p {shlex.quote(self.folder)} && {{ cat > {name}.$$; {_whole(name, len(data))}; }}"
+        return self.shell(receive, data, doing=f"copying {path.name} to").strip()
+
+    def _folder(self, path: Path) -> str:
+        packed = io.BytesIO()
+        with tarfile.open(fileobj=packed, mode="w") as archive:
+            for file in sorted(p for p in path.iterdir() if p.is_file()):
+                entry = tarfile.TarInfo(file.name)
+                entry.size, entry.mode = file.stat().st_size, 0o755
+                with file.open("rb") as stream:
+                    archive.addfile(entry, stream)
+        data = packed.getvalue()
+        name = shlex.quote(f"{self.folder}/libraries-{hashlib.sha256(data).hexdigest()[:16]}")
+        if said := self.shell(_there(name), b"").strip():
+            return said
+        receive = (
+            f"cd && rm -rf {name}.part && mkdir -p {name}.part && tar -xf - -C {name}.part && mv {name}.part {name} "
+            f"&& readlink -f {name}"
+        )
+        return self.shell(receive, data, doing=f"copying {path.name} to").strip()
+
+    def prune(self) -> None:
+        """Removes candidates of earlier jobs, of which a search leaves hundreds. Raises BoardError."""
+        folder = shlex.quote(self.folder)
+        self.shell(f"cd && [ ! -d {folder} ] || find {folder} -name 'candidate-*' -mmin +240 -exec rm -f {{}} +", b"")
+
+    def back(self) -> bool:
+        """Waits until a board that went away answers again; False when it stays away."""
+        deadline = time.monotonic() + _BACK_S
+        while True:
+            try:
+                self.shell("", b"")
+                return True
+            except errors.BoardError:
+                if time.monotonic() > deadline:
+                    return False
+                time.sleep(2.0)
 
     def command(
         self,
@@ -75,5 +150,18 @@ class Ssh:
         return None
 
     def lost(self, status: int, log: str) -> str | None:
-        # ssh's own failures end with 255, and so may a program: then it is asked again in vain, which is harmless.
+        # ssh's own failures end with 255, and so do programs that a signal ends: the harness catches those it can.
         return f"the connection to {self.host} was lost" if status == 255 else None
+
+
+def _there(name: str) -> str:
+    """Its whole path where it exists, else nothing."""
+    return f"cd && if [ -e {name} ]; then readlink -f {name}; fi"
+
+
+def _whole(name: str, size: int) -> str:
+    """Puts a received file in its place when all of it came, else nothing stays of it."""
+    return (
+        f'[ "$(wc -c < {name}.$$)" -eq {size} ] && chmod +x {name}.$$ && mv {name}.$$ {name} && readlink -f {name} '
+        f"|| {{ rm -f {name}.$$; exit 1; }}"
+    )

@@ -57,6 +57,7 @@ class PlatformSpec(_Record):
     verify_vlens: tuple[Annotated[int, Field(gt=0)], ...] = Field(default=(), strict=False)
     fixed_vlen: int | None = Field(default=None, gt=0)
     requires: tuple[str, ...] = Field(default=(), strict=False)
+    identity: dict[str, str] = Field(default_factory=dict)
     compiler: CompilerSpec
     runner: Literal["native", "qemu"]
     qemu_cpu: str = ""
@@ -174,4 +175,5 @@ def _resolve(spec: PlatformSpec, lineage: tuple[str, ...]) -> Platform:
         },
         tunables=spec.tunables,
         board=spec.model,
+        identity=spec.identity,
     )

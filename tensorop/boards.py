@@ -1,0 +1,67 @@
+"""Is the board behind an address the core that a platform file declares? Nothing is measured on it before that."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from tensorop.build.identify import identify_program
+from tensorop.errors import BoardError
+from tensorop.model.core import Core
+from tensorop.model.platform import Platform
+from tensorop.runners import facts
+from tensorop.runners.ssh import Ssh
+
+# What deadlines were made for: a desk machine's clock, and a wire of 100 Mbit/s.
+_CLOCK_MHZ = 2000.0
+_LINK = 10e6
+_MOST_PATIENCE = 40.0
+
+
+def meet(platform: Platform, runner: Ssh) -> tuple[Platform, Ssh, Core]:
+    """The platform narrowed to what the board is, the runner told where and how patiently to measure, the core.
+
+    Raises BoardError when it does not answer, is not the declared core, or cannot run a program; MissingTool without
+    a compiler.
+    """
+    quiet = facts.read(runner)
+    if quiet.arch != platform.arch:
+        raise _not(platform, runner, f"a {quiet.arch} machine, not {platform.arch}")
+    runner.prune()
+    core = facts.read(runner, identify_program(platform.arch).path)
+    processors = fitting(platform, core, runner)
+    runner = dataclasses.replace(runner, processor=processors[-1] if processors else -1, patience=patience(core))
+    vlen = core.vlen or platform.vlens[0]
+    return dataclasses.replace(platform, vlens=(vlen,), verify_vlens=(vlen,)), runner, core
+
+
+def fitting(platform: Platform, core: Core, runner: Ssh) -> tuple[int, ...]:
+    """The processors that are the declared core. Raises BoardError when there is none."""
+    missing = [flag for flag in platform.requires if flag not in core.flags] if core.flags else []
+    if missing:
+        raise _not(platform, runner, f"{core.label}, which lacks {', '.join(missing)}")
+    wanted = {platform.vlens[0]} if len(platform.vlens) == 1 else {*platform.vlens, *platform.verify_vlens}
+    if platform.fixed_vlen is not None or len(platform.vlens) > 1:
+        if core.vlen is None:
+            raise _not(platform, runner, f"{core.label}, which has no vector registers")
+        if core.vlen not in wanted:
+            asked = " or ".join(str(vlen) for vlen in sorted(wanted))
+            raise _not(platform, runner, f"{core.label} with VLEN {core.vlen}, not {asked}")
+    processors = core.matching(platform.identity)
+    if core.processors and not processors:
+        asked = ", ".join(f"{key} {text}" for key, text in platform.identity.items())
+        raise _not(platform, runner, f"{core.label}, and none of its processors says {asked}")
+    return processors
+
+
+def patience(core: Core) -> float:
+    """By how much deadlines stretch: 1 for a desk machine on a good wire."""
+    slow = _CLOCK_MHZ / core.clock_mhz if core.clock_mhz else 1.0
+    far = _LINK / core.link if core.link else 1.0
+    return min(max(slow, far, 1.0), _MOST_PATIENCE)
+
+
+def _not(platform: Platform, runner: Ssh, what: str) -> BoardError:
+    return BoardError(
+        f"{runner.host} is not the board that platform '{platform.name}' describes: it is {what}",
+        hint=f"`tensorop platforms probe ssh://{runner.host}` writes a platform file for it",
+    )

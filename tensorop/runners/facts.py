@@ -1,0 +1,177 @@
+"""A machine's own account of itself: a shell script's output and a small program's, read into a Core."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from tensorop.errors import BoardError, JobError
+from tensorop.model.core import Core
+from tensorop.runners import process
+from tensorop.runners.base import Runner
+from tensorop.runners.ssh import Ssh
+
+_SCRIPT = Path(__file__).with_name("facts.sh")
+_ARCH = {"amd64": "x86_64", "arm64": "aarch64"}
+_PROBE_BYTES = 1 << 20
+
+
+def read(runner: Runner, program: Path | None = None) -> Core:
+    """What the machine behind a runner is.
+
+    program: native/identify.c built for it (see tensorop.build.identify); without one, nothing is executed and VLEN,
+    clock and identity registers stay unknown. Raises BoardError when a board does not answer, JobError when the
+    program does not run.
+    """
+    said = runner.shell(_SCRIPT.read_text()) if isinstance(runner, Ssh) else _here()
+    told = execute(runner, program) if program is not None else {}
+    return parse(said, told, _link(runner) if isinstance(runner, Ssh) else 0.0)
+
+
+def execute(runner: Runner, program: Path, vlen: int | None = None) -> dict[str, str]:
+    """What identify.c says on a target, key -> text. vlen: bits, where an emulator's can be chosen."""
+    argv = runner.command([runner.place(program)], vlen=vlen, environment={})
+    ended = process.run(argv, timeout_s=90, environment=runner.environment({}))
+    if ended.status != 0:
+        why = runner.lost(ended.status, ended.stderr)
+        said = ended.stderr.strip().splitlines()[-1:] or [f"status {ended.status}"]
+        if why is not None and isinstance(runner, Ssh):
+            raise BoardError(f"{why}: {said[0]}", hint=f"check that `ssh {runner.host} true` works")
+        raise JobError(f"a small static program does not run on the target ({runner.name}): {said[0]}")
+    return dict(line.split(" ", 1) for line in ended.stdout.decode(errors="replace").splitlines() if " " in line)
+
+
+def parse(said: str, told: Mapping[str, str], link: float = 0.0) -> Core:
+    """The outputs of facts.sh and identify.c as a record. Raises BoardError when the script did not run."""
+    parts = _parts(said)
+    if "end" not in parts:
+        raise BoardError("the target has no usable shell: it did not run a script of questions", hint="it needs sh")
+    machine, *rest = [*parts.get("uname", []), ""]
+    processors = _processors(parts.get("cpuinfo", []))
+    caches = _sysfs(parts.get("sysfs", [])) or _getconf(parts.get("getconf", [])) or _tree(parts.get("tree", []))
+    online = told.get("cores") or next(iter(parts.get("online", [])), "0")
+    page = told.get("page") or next(iter(parts.get("page", [])), "0")
+    return Core(
+        arch=_ARCH.get(machine.lower(), machine.lower()),
+        kernel=rest[0],
+        libc=next(iter(parts.get("libc", [])), ""),
+        flags=_flags(processors),
+        processors=processors,
+        identity={key: told[key] for key in ("vendor", "architecture", "implementation") if key in told},
+        vlen=int(told["vlen"]) if "vlen" in told else None,
+        page=int(page) if page.isdigit() else 0,
+        cores=int(online) if online.isdigit() else 0,
+        caches=caches,
+        clock_mhz=float(told.get("clock", 0)),
+        link=link,
+        governor=next(iter(parts.get("governor", [])), ""),
+        load=float((parts.get("load") or ["0"])[0].split()[0]),
+    )
+
+
+def _here() -> str:
+    ended = subprocess.run(["sh", "-s"], input=_SCRIPT.read_text(), capture_output=True, text=True, check=False)
+    return ended.stdout
+
+
+def _link(runner: Ssh) -> float:
+    """Bytes a second to a board, its log-in left out."""
+    begin = time.monotonic()
+    runner.shell("", b"")
+    login = time.monotonic() - begin
+    begin = time.monotonic()
+    runner.shell("cat > /dev/null", bytes(_PROBE_BYTES))
+    return _PROBE_BYTES / max(time.monotonic() - begin - login, 1e-3)
+
+
+def _parts(said: str) -> dict[str, list[str]]:
+    parts: dict[str, list[str]] = {}
+    current: list[str] = []
+    for line in said.splitlines():
+        if line.startswith("@"):
+            current = parts.setdefault(line[1:], [])
+        else:
+            current.append(line)
+    return {name: [line.strip() for line in lines] for name, lines in parts.items()}
+
+
+def _processors(lines: list[str]) -> dict[int, dict[str, str]]:
+    """/proc/cpuinfo by processor; lines beyond the last one (a board's name) belong to all."""
+    out: dict[int, dict[str, str]] = {}
+    common: dict[str, str] = {}
+    current = common
+    for line in lines:
+        key, colon, value = (word.strip() for word in line.partition(":"))
+        if not colon:
+            current = common
+        elif key == "processor" and value.isdigit():
+            current = out.setdefault(int(value), {})
+        else:
+            current[key] = value
+    return {number: {**common, **own} for number, own in out.items()}
+
+
+def _flags(processors: Mapping[int, Mapping[str, str]]) -> frozenset[str]:
+    found: set[str] = set()
+    for lines in processors.values():
+        for key in ("flags", "Features"):
+            found.update(lines.get(key, "").split())
+        if isa := re.fullmatch(r"rv(?:32|64)(\S+)", lines.get("isa", "")):
+            letters, *long_names = isa.group(1).split("_")
+            found.update([*letters, *long_names])
+    return frozenset(found)
+
+
+def _sysfs(lines: list[str]) -> dict[str, dict[str, int]]:
+    indices: dict[str, dict[str, str]] = {}
+    for line in lines:
+        index, key, value = (*line.split(" ", 2), "", "")[:3]
+        indices.setdefault(index, {})[key] = value
+    out = {}
+    for fields in indices.values():
+        if fields.get("type") == "Instruction" or fields.get("level") not in ("1", "2", "3"):
+            continue
+        size, line_ = _bytes(fields.get("size", "")), _bytes(fields.get("coherency_line_size", ""))
+        if size and line_:
+            ways = _bytes(fields.get("ways_of_associativity", "")) or size // line_  # 0: fully associative
+            shared = _count(fields.get("shared_cpu_list", ""))
+            out[f"l{fields['level']}"] = {"size": size, "ways": ways, "line": line_, "shared_by": shared}
+    return out
+
+
+def _getconf(lines: list[str]) -> dict[str, dict[str, int]]:
+    """glibc's words; 0 and nothing mean that it does not know, and it never says who shares."""
+    values = {words[0]: _bytes(words[1]) for words in map(str.split, lines) if len(words) == 2}
+    out = {}
+    for level, stem in (("l1", "LEVEL1_DCACHE"), ("l2", "LEVEL2_CACHE"), ("l3", "LEVEL3_CACHE")):
+        size, ways, line = (values.get(f"{stem}_{what}", 0) for what in ("SIZE", "ASSOC", "LINESIZE"))
+        if size and ways and line:
+            out[level] = {"size": size, "ways": ways, "line": line}
+    return out
+
+
+def _tree(lines: list[str]) -> dict[str, dict[str, int]]:
+    """A device tree's big-endian words: size, sets, block-size."""
+    values = {(w[0], w[1]): int(w[2][:8], 16) for w in map(str.split, lines) if len(w) == 3}
+    out = {}
+    for level in ("l1", "l2"):
+        size, sets = values.get((level, "size"), 0), values.get((level, "sets"), 0)
+        line = values.get((level, "block-size"), 64)
+        if size and sets and size % (sets * line) == 0:
+            out[level] = {"size": size, "ways": size // (sets * line), "line": line}
+    return out
+
+
+def _bytes(text: str) -> int:
+    """'48K' in bytes; 0 for no number."""
+    number = text.rstrip("KMG")
+    return int(number) * {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}.get(text[-1:], 1) if number.isdigit() else 0
+
+
+def _count(cpus: str) -> int:
+    """How many CPUs '0-1,4' names."""
+    found = re.findall(r"(\d+)(?:-(\d+))?", cpus)
+    return max(1, sum(int(last or first) - int(first) + 1 for first, last in found))
