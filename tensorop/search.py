@@ -67,7 +67,22 @@ def micro(ground: Ground, dtype: str) -> Iterator[loop.Event]:
         for name, draft in drafts.items()
     }
     arms = {name: Candidate(draft) for name, draft in drafts.items()}
-    return _search(ground, dtype, Stage.MICRO, arms, spaces, (), ground.budget(MICRO_SHARE), lambda arm: ())
+
+    def first(arm: str) -> Sequence[Point]:
+        return _completed(spaces[arm], drafts[arm].starts)
+
+    return _search(ground, dtype, Stage.MICRO, arms, spaces, (), ground.budget(MICRO_SHARE), first)
+
+
+def _completed(space: Space, starts: Sequence[Point]) -> list[Point]:
+    """For each start the first legal point that agrees with it; none where it names what this platform has not."""
+    names = {name for name, _ in space.dimensions}
+    wanted = [start for start in starts if set(start) <= names]
+    found = (
+        next((p for p in space.points() if all(p[name] == value for name, value in start.items())), None)
+        for start in wanted
+    )
+    return [point for point in found if point is not None]
 
 
 def kernels(ground: Ground, dtype: str) -> dict[str, Candidate]:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from tensorop.errors import SpecError
 from tensorop.model.kernel import Constraint, Draft
+from tensorop.model.point import Point
 from tensorop.specs import frontmatter
 
 MAX_BODY = 64 << 10
@@ -53,6 +54,7 @@ def parse(text: str, *, operator: str, name: str, author: str) -> Draft:
         needs=head.needs,
         tunables={tunable: tuple(values) for tunable, values in head.tunables.items()},
         constraints=tuple(Constraint(c.must, c.reason) for c in head.constraints),
+        starts=tuple(Point.of(start) for start in head.starts),
     )
 
 

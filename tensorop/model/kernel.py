@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tensorop.model.point import Value
+from tensorop.model.point import Point, Value
 
 
 @dataclass(frozen=True)
@@ -24,6 +24,7 @@ class Draft:
 
     operator, name: what it computes and what it is called; author: offline | llm | replay
     strategy: the idea in words; reads: how it walks its operands, keys and values defined by the operator
+    starts: points (or parts of points) to try first, where they are legal; they change no result
     needs: primitive words used; tunables: name -> values; text: the Jinja2 body
     """
 
@@ -36,6 +37,7 @@ class Draft:
     needs: tuple[str, ...] = ()
     tunables: Mapping[str, tuple[Value, ...]] = field(default_factory=dict)
     constraints: tuple[Constraint, ...] = ()
+    starts: tuple[Point, ...] = ()
 
     @property
     def digest(self) -> str:

@@ -35,6 +35,7 @@ class DraftHead(_Record):
     needs: tuple[str, ...] = Field(default=(), strict=False)
     tunables: dict[str, list[int | str]] = Field(max_length=12)
     constraints: tuple[ConstraintHead, ...] = Field(default=(), strict=False, max_length=32)
+    starts: tuple[dict[str, int | str], ...] = Field(default=(), strict=False, max_length=16)
 
 
 @dataclass(frozen=True)

@@ -98,6 +98,7 @@ def draft_record(draft: Draft) -> Record:
         "needs": list(draft.needs),
         "tunables": {name: list(values) for name, values in draft.tunables.items()},
         "constraints": [{"must": c.must, "reason": c.reason} for c in draft.constraints],
+        "starts": [dict(start) for start in draft.starts],
     }
 
 
@@ -112,6 +113,7 @@ def draft_of(record: Mapping[str, Any]) -> Draft:
         needs=tuple(record["needs"]),
         tunables={name: tuple(values) for name, values in record["tunables"].items()},
         constraints=tuple(Constraint(c["must"], c["reason"]) for c in record["constraints"]),
+        starts=tuple(Point.of(start) for start in record["starts"]),
     )
 
 
