@@ -12,7 +12,7 @@ import click
 
 from tensorop import instantiate
 from tensorop.author import offline
-from tensorop.commands import check_platform, check_primitives
+from tensorop.commands import check_platform, check_primitives, probe_platform
 from tensorop.errors import unknown_name
 from tensorop.space import Space
 from tensorop.specs import catalog, operators, platforms, primitives
@@ -176,4 +176,4 @@ def _conclude(results: Any) -> None:
 @click.option("--name", default=None, help="What to call the platform.")
 def _probe(target: str, name: str | None) -> None:
     """Writes a platform file from this machine, or from ssh://host, to stdout."""
-    click.echo(check_platform.probe(target, name), nl=False)
+    click.echo(probe_platform.probe(target, name), nl=False)

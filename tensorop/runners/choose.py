@@ -21,7 +21,7 @@ def runner_for(platform: Platform, word: str | None = None) -> Runner:
     """
     word = word or platform.runner
     if word.startswith("ssh://"):
-        return _board(word)
+        return board(word)
     if word == "null":
         return Null()
     if word == "qemu":
@@ -37,7 +37,10 @@ def runner_for(platform: Platform, word: str | None = None) -> Runner:
     return Native()
 
 
-def _board(word: str) -> Ssh:
+def board(word: str) -> Ssh:
+    """The board behind ssh://[user@]host[:port]. Raises UsageError for other words."""
+    if not word.startswith("ssh://"):
+        raise errors.UsageError(f"'{word}' names no board", hint="expected ssh://[user@]host[:port]")
     host, _, port = word.removeprefix("ssh://").rstrip("/").partition(":")
     # A host that begins with a dash would be read by ssh as an option.
     if not host or host.startswith("-") or (port and not port.isdigit()):

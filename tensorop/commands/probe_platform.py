@@ -1,0 +1,107 @@
+"""`platforms probe`: a platform file written from a machine, with what could not be read left out."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from tensorop.build.identify import identify_program
+from tensorop.errors import UsageError
+from tensorop.model.core import Core
+from tensorop.model.platform import Platform
+from tensorop.runners import choose, facts
+from tensorop.runners.base import Runner
+from tensorop.runners.native import Native
+from tensorop.specs import catalog, platforms
+
+_IDENTITY = ("uarch", "mvendorid", "CPU implementer", "CPU part")
+_LEVELS = ("l1", "l2", "l3")
+
+
+def probe(target: str, name: str | None, plugins: tuple[Path, ...] = ()) -> str:
+    """A platform file, as text, of this machine (`native`) or of ssh://host.
+
+    Raises UsageError for another word or when no platform file is near enough to be its parent, BoardError when the
+    board does not answer, MissingTool without a compiler.
+    """
+    runner: Runner = Native() if target == "native" else choose.board(target)
+    arch = facts.read(runner).arch
+    core = facts.read(runner, identify_program(arch).path)
+    known = [platforms.load(n, plugins) for n in catalog.names("platforms", plugins) if not _probed(n, plugins)]
+    parent = parent_of(core, known)
+    return "\n".join(_lines(core, parent, name or slug(core), native=target == "native")) + "\n"
+
+
+def parent_of(core: Core, known: Iterable[Platform]) -> Platform:
+    """The platform that says most of a core and nothing wrong. Raises UsageError when there is none."""
+    fitting = [p for p in known if _fits(p, core)]
+    if not fitting:
+        raise UsageError(f"no platform file fits a {core.arch} machine", hint="add one with this arch to platforms/")
+    return min(fitting, key=lambda p: (not p.identity, -len(p.requires), len(p.lineage), p.name))
+
+
+def slug(core: Core) -> str:
+    """A file name made of a core's own."""
+    return re.sub(r"[^a-z0-9]+", "-", core.label.lower()).strip("-") or core.arch
+
+
+def _probed(name: str, plugins: tuple[Path, ...]) -> bool:
+    return platforms.is_probed(name, plugins)
+
+
+def _fits(platform: Platform, core: Core) -> bool:
+    if platform.arch != core.arch or not set(platform.requires) <= core.flags:
+        return False
+    if platform.identity:
+        told = {key for lines in core.processors.values() for key in lines}
+        if not told & set(platform.identity) or not core.matching(platform.identity):
+            return False
+    if len(platform.vlens) == 1 and platform.fixed_vlen is not None:
+        return core.vlen == platform.vlens[0]
+    return True
+
+
+def _lines(core: Core, parent: Platform, name: str, native: bool) -> Iterator[str]:
+    yield f"# Written by `tensorop platforms probe`. Keep it as platforms/{name}.yaml in a folder given by --plugins."
+    yield f"# {core.label}: {core.cores or 'an unknown number of'} cores, pages of {core.page or 'unknown'} bytes"
+    yield f"# kernel {core.kernel or 'unknown'}, C library {core.libc or 'unknown'}"
+    if core.clock_mhz:
+        yield f"# about {core.clock_mhz:.0f} MHz while it was asked, frequency governor {core.governor or 'unknown'}"
+    if core.flags:
+        yield f"# flags: {' '.join(sorted(core.flags))}"
+    yield "schema: 1"
+    yield f"name: {name}"
+    yield f"parent: {parent.name}"
+    yield f"description: {json.dumps(f'{core.label}, as probed')}"
+    yield f"arch: {core.arch}"
+    yield f"requires: [{', '.join(parent.requires)}]"
+    first = next(iter(core.processors.values()), {})
+    identity = {key: first[key] for key in _IDENTITY if first.get(key)}
+    if identity:
+        yield f"identity: {{{', '.join(f'{key}: {json.dumps(text)}' for key, text in identity.items())}}}"
+    else:
+        yield "# identity: /proc/cpuinfo names no core"
+    if core.vlen is not None:
+        yield f"vlens: [{core.vlen}]"
+        yield f"verify_vlens: [{core.vlen}]"
+    elif len(parent.vlens) > 1:
+        yield "# vlens: not read, since no program ran or the core has no vector registers"
+    if native:
+        yield "runner: native"
+    yield from _caches(core, parent)
+
+
+def _caches(core: Core, parent: Platform) -> Iterator[str]:
+    if core.caches:
+        yield "caches:"
+    for level in _LEVELS:
+        cache = core.caches.get(level)
+        if cache is not None:
+            shared = f", shared_by: {cache['shared_by']}" if "shared_by" in cache else ""
+            yield f"  {level}: {{size: {cache['size']}, ways: {cache['ways']}, line: {cache['line']}{shared}}}"
+            if not shared:
+                yield f"  # {level} shared_by: not read"
+        elif level in parent.caches:
+            yield f"{'  ' if core.caches else ''}# {level}: not read; as in {parent.name}"
