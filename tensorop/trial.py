@@ -56,7 +56,8 @@ class Evaluator:
     """Carries out trials of one dtype and stage.
 
     candidates: arm of the search -> draft and fixed part of its point; problems: what is measured in the blocking stage
-    work: folder for candidates, which are not kept in the user's cache
+    work: folder for candidates, which are not kept in the user's cache; built: what points that differ only in what is
+    taken at the call share
     """
 
     operator: Operator
@@ -68,7 +69,7 @@ class Evaluator:
     seed: Seed
     work: Path
     plugins: tuple[Path, ...] = ()
-    notes: dict[str, str] = field(default_factory=dict)
+    built: dict[tuple[str, Point], Artifact] = field(default_factory=dict)
 
     def prepare(self, trial: Trial) -> Prepared | Measured:
         """Renders, gates and builds."""
@@ -78,8 +79,12 @@ class Evaluator:
         platform = self.target.platform
         if isinstance(self.target.runner, Null):
             return Prepared(candidate.draft, point, Path(), clock.seconds)
+        fixed = Point.of({name: value for name, value in point.items() if name not in self.operator.at_call})
+        known = self.built.get((candidate.draft.digest, fixed))
+        if known is not None:
+            return Prepared(candidate.draft, point, known.path, clock.lap("build"))
         try:
-            source = self._source(candidate.draft, point)
+            source = self._source(candidate.draft, fixed)
         except RenderError as error:
             return Measured(Outcome(Kind.RENDER, "render", error.message), seconds=clock.lap("render"))
         if isinstance(source, Outcome):
@@ -90,6 +95,7 @@ class Evaluator:
             built = object_gate.check_object(built.path) or link.link_candidate(built, platform.arch, work=self.work)
         if isinstance(built, Outcome):
             return Measured(built, seconds=clock.lap("build"))
+        self.built[candidate.draft.digest, fixed] = built
         return Prepared(candidate.draft, point, built.path, clock.lap("build"))
 
     def _source(self, draft: Draft, point: Point) -> Source | Outcome:
@@ -122,6 +128,7 @@ class Evaluator:
             prepared.program,
             workspace=lambda problem, vlen: self._workspace(problem, full, vlen),
             timeout_s=CALL_TIMEOUT_S,
+            more=self._more(full),
         )
         vlens = self.target.verify_vlens if self.stage is Stage.MICRO else self.target.vlens
         tiles = {vlen: self._tile(prepared.draft, full, vlen) for vlen in vlens}
@@ -167,7 +174,12 @@ class Evaluator:
     def _call(self, problem: Problem, full: Point, vlen: int) -> Call:
         if self.stage is Stage.MICRO:
             problem = micro_problem(self.operator, self.target, self.dtype, full, vlen, self.plugins)
-        return measured_call(self.operator, problem, self.seed, self._workspace(problem, full, vlen))
+        call = measured_call(self.operator, problem, self.seed, self._workspace(problem, full, vlen))
+        return replace(call, dims=(*call.dims, *self._more(full)))
+
+    def _more(self, full: Point) -> tuple[int, ...]:
+        """What a candidate takes with each call."""
+        return tuple(int(full[name]) for name in self.operator.at_call)
 
     def _workspace(self, problem: Problem, full: Point, vlen: int) -> int:
         lanes = instantiate.lanes(self.target.platform, full, self.dtype, vlen, self.plugins)

@@ -26,6 +26,7 @@ class Operator:
     dims: names in order; features: expressions over dims and layout that dispatch may split on
     micro: dims of the first stage's problem, expressions over a point and the platform's facts
     blocking: the second stage's tunables, with defaults for the first
+    at_call: those of them that a candidate takes with each call, after the dims; they need no new build
     suites: named lists of shapes; api: calling interface of baselines in adapter.c
     reference: the module of templates/<op>/reference.py (oracle, grids, work)
     """
@@ -40,6 +41,7 @@ class Operator:
     micro: Mapping[str, str]
     micro_layout: Mapping[str, Value]
     blocking: Tunables
+    at_call: tuple[str, ...]
     defaults: Mapping[str, str]
     suites: Mapping[str, tuple[tuple[int, ...], ...]]
     api: str

@@ -31,6 +31,10 @@ class TunablesSpec(_Record):
     constraints: tuple[ConstraintSpec, ...] = Field(default=(), strict=False)
 
 
+class BlockingSpec(TunablesSpec):
+    at_call: tuple[str, ...] = Field(default=(), strict=False)
+
+
 class OperatorSpec(_Record):
     """A whole file."""
 
@@ -45,7 +49,7 @@ class OperatorSpec(_Record):
     micro: dict[str, str | int]
     micro_layout: dict[str, int | str]
     defaults: dict[str, str]
-    blocking: TunablesSpec
+    blocking: BlockingSpec
     suites: dict[str, list[list[int]]]
 
 
@@ -69,12 +73,21 @@ def load(name: str, plugins: tuple[Path, ...] = ()) -> Operator:
             {key: tuple(values) for key, values in spec.blocking.tunables.items()},
             tuple(Constraint(c.must, c.reason) for c in spec.blocking.constraints),
         ),
+        at_call=_at_call(path, spec),
         micro_layout=spec.micro_layout,
         defaults=spec.defaults,
         suites={key: tuple(tuple(shape) for shape in shapes) for key, shapes in spec.suites.items()},
         api=spec.api,
         reference=_module(folder / "reference.py"),
     )
+
+
+def _at_call(path: Path, spec: OperatorSpec) -> tuple[str, ...]:
+    for name in spec.blocking.at_call:
+        if name not in spec.blocking.tunables:
+            known = ", ".join(spec.blocking.tunables)
+            raise SpecError(f"{path}: key 'blocking.at_call': expected names among {known}, got '{name}'")
+    return spec.blocking.at_call
 
 
 def binding(operator: Operator) -> ModuleType:

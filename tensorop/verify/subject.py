@@ -23,7 +23,8 @@ def no_workspace(problem: Problem, vlen: int) -> int:
 class Subject:
     """A harness with a candidate linked in, or one that opens `libraries`.
 
-    workspace: elements a call of this problem needs at this VLEN (bits); timeout_s: for each single call
+    workspace: elements a call of this problem needs at this VLEN (bits); timeout_s: for each single call;
+    more: dims that follow the operator's own in every call
     """
 
     runner: Runner
@@ -32,6 +33,7 @@ class Subject:
     entry: Entry = field(default_factory=Entry)
     workspace: Callable[[Problem, int], int] = no_workspace
     timeout_s: float = 20.0
+    more: tuple[int, ...] = ()
 
     def with_library(self, library: Library) -> Subject:
         """The same, for a library in place of a linked candidate."""
@@ -47,7 +49,7 @@ class Subject:
 
         Raises JobError when a library cannot be bound, MissingTool and BoardError as the runner does.
         """
-        requests = [Check(call, self.entry) for call in calls]
+        requests = [Check(replace(call, dims=(*call.dims, *self.more)), self.entry) for call in calls]
         guest = replace(self.guest, vlen=vlen or None)
         return session.run(
             self.runner, self.program, requests, timeout_s=self.timeout_s, guest=guest, give_up_after=1, where="verify"
