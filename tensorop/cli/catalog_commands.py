@@ -13,7 +13,7 @@ import click
 from tensorop import instantiate
 from tensorop.author import offline
 from tensorop.commands import check_platform, check_primitives, probe_platform
-from tensorop.errors import unknown_name
+from tensorop.errors import SpecError, unknown_name
 from tensorop.space import Space
 from tensorop.specs import catalog, operators, platforms, primitives
 from tensorop.tune import strategy
@@ -46,8 +46,14 @@ def _group(kind: str, text: str, show: Callable[..., None], check: Callable[...,
     @plugins_option
     def list_(plugins: tuple[Path, ...]) -> None:
         """The names there are."""
+        broken = []
         for name in catalog.names(folder, plugins):
-            click.echo(f"{name:<16} {_describe(folder, name, plugins)}")
+            try:
+                click.echo(f"{name:<16} {_describe(folder, name, plugins)}")
+            except SpecError as error:  # the others are there all the same
+                broken.append(error)
+        if broken:
+            raise SpecError("\nerror: ".join(error.message for error in broken), hint=broken[-1].hint)
 
     @group.command("show")
     @click.argument("name")

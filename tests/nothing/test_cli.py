@@ -1,0 +1,163 @@
+"""What the command line refuses, and how: one sentence, the next step, a status, nothing written."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+from support.commands import refused, tensorop
+
+from tensorop.cli.main import main
+
+
+def refused_here(words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> str:
+    """What a command says that must end with status 2; in this process, which is quicker."""
+    monkeypatch.setattr(sys, "argv", ["tensorop", *words])
+    with pytest.raises(SystemExit) as stop:
+        main()
+    shown = capsys.readouterr()
+    assert (stop.value.code, shown.out) == (2, ""), shown.err
+    return shown.err
+
+
+PLATFORM = "schema: 1\nname: mine\nparent: generic\ndescription: a test's own\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["gmem"], ["unknown command or operator 'gmem'", "did you mean gemm?", "doctor"]),
+        (["gemm", "--platform", "rvx"], ["unknown platform 'rvx'", "did you mean rvv", "spacemit-k1"]),
+        (["gemm", "--dtype", "f23"], ["unknown dtype of gemm 'f23'", "did you mean f32?", "f64"]),
+        (["gemm", "--tuner", "bayse"], ["unknown tuner 'bayse'", "did you mean bayes?", "grid, random"]),
+        (["gemm", "--author", "offlin"], ["'offlin' is not one of 'offline', 'llm'"]),
+        (["gemm", "--runner", "qmu"], ["unknown runner 'qmu'", "qemu"]),
+        (["gemm", "--runner", "ssh://"], ["'ssh://' names no board", "ssh://[user@]host"]),
+        (["gemm", "--frobnicate"], ["No such option '--frobnicate'"]),
+        (["gemm", "--dtype", ","], ["no dtype is named", "--dtype f32,f64"]),
+        (["gemm", "--shapes", "0x4x4"], ["shape 0x4x4: m is 0"]),
+        (["gemm", "--shapes", "4x-1x4"], ["shape 4x-1x4: n is -1"]),
+        (["gemm", "--shapes", "4x4"], ["'4x4' is not a shape of gemm", "mxnxk"]),
+        (["gemm", "--shapes", "4x4x"], ["'4x4x' is not a shape of gemm", "mxnxk"]),
+        (["gemm", "--shapes", "4x4x99999999999"], ["k is 99999999999", "between 1 and"]),
+        (["gemm", "--shapes", "qick"], ["'qick' is neither a suite nor a shape", "quick, full"]),
+        (["gemm", "--shapes", ""], ["neither a suite nor a shape"]),
+        (["gemm", "--budget", "5s", "--trials", "3"], ["both --budget and --trials", "give one of them"]),
+        (["gemm", "--budget", "0"], ["no time at all", "--budget 2m"]),
+        (["gemm", "--budget", "soon"], ["'soon' is not a time", "90s, 3m"]),
+        (["gemm", "--trials", "0"], ["at least one trial"]),
+        (["gemm", "--trials", "many"], ["'many' is not a valid integer"]),
+        (["gemm", "--jobs", "0"], ["--jobs"]),
+        (["gemm", "--threads", "0"], ["--threads"]),
+        (["gemm", "--plugins", "nowhere"], ["--plugins", "'nowhere' does not exist"]),
+        (["gemm", "--platform", "avx512", "--runner", "qemu"], ["no emulated core", "--runner native"]),
+        (["platforms", "lst"], ["No such command 'lst'", "list"]),
+        (["platforms", "show", "rvx"], ["unknown platform 'rvx'", "did you mean rvv"]),
+        (["primitives", "show", "scaler"], ["unknown primitive set 'scaler'", "did you mean scalar"]),
+        (["operators", "show", "gem"], ["unknown operator 'gem'", "did you mean gemm"]),
+        (["tuners", "show", "bays"], ["unknown tuner 'bays'", "did you mean bayes"]),
+        (["bench", "nowhere"], ["nowhere does not exist", "tensorop <operator> --out"]),
+        (["verify", "nowhere"], ["nowhere does not exist", "tensorop <operator> --out"]),
+        (["inspect", "nowhere"], ["nowhere does not exist", "tensorop <operator> --out"]),
+        (["report", "nowhere"], ["nowhere does not exist", "tensorop <operator> --out"]),
+    ],
+    ids=lambda value: " ".join(value) if value and isinstance(value[0], str) and len(value) < 7 else "",
+)
+def test_wrong_usage_is_refused_in_a_sentence(
+    words: list[str],
+    said: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    message = refused_here(words, monkeypatch, capsys)
+    for part in said:
+        assert part in message
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (PLATFORM + "vlenz: [128]\n", ["unknown key 'vlenz'", "did you mean 'vlens'?", "caches"]),
+        (PLATFORM.replace("parent: generic\n", ""), ["missing", "'arch'"]),
+        (PLATFORM + "caches: 3\n", ["'caches'", "dictionary", "got 3"]),
+        (PLATFORM.replace("generic", "mine"), ["'parent'", "no cycle", "mine -> mine"]),
+        (PLATFORM.replace("generic", "nobody"), ["'parent'", "unknown platform 'nobody'", "known:", "generic"]),
+        (PLATFORM.replace("generic", "[generic"), ["not readable as YAML", "line "]),
+        ("", ["expected"]),
+    ],
+    ids=["unknown key", "missing field", "wrong type", "cycle", "unknown parent", "not YAML", "empty"],
+)
+def test_a_broken_platform_is_named_by_file_and_key(
+    text: str,
+    said: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    plugins = tmp_path / "mine"
+    (plugins / "platforms").mkdir(parents=True)
+    (plugins / "platforms" / "mine.yaml").write_text(text)
+    monkeypatch.chdir(tmp_path)
+    words = ["gemm", "--platform", "mine", "--plugins", str(plugins), "--out", "out", "--runner", "null"]
+    message = refused_here([*words, "--trials", "2"], monkeypatch, capsys)
+    assert f"{plugins}/platforms/mine.yaml" in message
+    for part in said:
+        assert part in message
+    assert not (tmp_path / "out").exists()
+
+
+def test_one_broken_platform_does_not_hide_the_others(tmp_path: Path) -> None:
+    (tmp_path / "platforms").mkdir()
+    (tmp_path / "platforms" / "aaa.yaml").write_text("vlenz: 3\n")
+    listed = tensorop("platforms", "list", "--plugins", tmp_path, cwd=tmp_path)
+    assert listed.status == 2
+    assert re.search(r"^generic ", listed.stdout, re.MULTILINE)
+    assert "aaa.yaml" in listed.stderr
+
+
+def test_plugins_come_by_the_environment_too(tmp_path: Path) -> None:
+    (tmp_path / "platforms").mkdir()
+    (tmp_path / "platforms" / "mine.yaml").write_text(PLATFORM)
+    listed = tensorop("platforms", "list", cwd=tmp_path, env={"TENSOROP_PLUGINS": str(tmp_path)})
+    assert re.search(r"^mine +a test's own$", listed.stdout, re.MULTILINE)
+
+
+@pytest.mark.parametrize("group", ["platforms", "primitives", "operators", "tuners"])
+def test_everything_listed_can_be_shown(
+    group: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    listed = tensorop(group, "list", cwd=tmp_path)
+    names = [line.split()[0] for line in listed.stdout.splitlines()]
+    assert listed.status == 0
+    assert names
+    for name in names:
+        monkeypatch.setattr(sys, "argv", ["tensorop", group, "show", name])
+        main()
+        assert name in capsys.readouterr().out
+
+
+def test_help_and_version(tmp_path: Path) -> None:
+    assert "tensorop" in tensorop("--version", cwd=tmp_path).stdout
+    shown = tensorop("gemm", "--help", cwd=tmp_path)
+    assert shown.status == 0
+    for option in (
+        "--platform",
+        "--dtype",
+        "--shapes",
+        "--budget",
+        "--trials",
+        "--tuner",
+        "--author",
+        "--jobs",
+        "--seed",
+    ):
+        assert option in shown.stdout
+
+
+def test_a_command_of_its_own_process_ends_as_in_here(tmp_path: Path) -> None:
+    assert "did you mean gemm?" in refused("gmem", cwd=tmp_path)

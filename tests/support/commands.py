@@ -1,0 +1,101 @@
+"""The command line in a process of its own, as users start it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+JOURNAL = Path("share/tensorop/journal.jsonl")
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a command ended."""
+
+    status: int
+    stdout: str
+    stderr: str
+
+    def json(self) -> Any:
+        return json.loads(self.stdout)
+
+
+def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
+    path = os.pathsep.join(p for p in (str(ROOT), os.environ.get("PYTHONPATH", "")) if p)
+    return {**os.environ, "PYTHONPATH": path, **(extra or {})}
+
+
+def start(*words: object, cwd: Path, env: Mapping[str, str] | None = None) -> subprocess.Popen[str]:
+    """A running command, in a process group of its own."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "tensorop", *map(str, words)],
+        cwd=cwd,
+        env=environment(env),
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
+
+
+def finish(child: subprocess.Popen[str], timeout_s: float = 300) -> Ended:
+    try:
+        out, err = child.communicate(timeout=timeout_s)
+    except BaseException:
+        os.killpg(child.pid, signal.SIGKILL)
+        child.wait()
+        raise
+    return Ended(child.returncode, out, err)
+
+
+def tensorop(*words: object, cwd: Path, env: Mapping[str, str] | None = None, timeout_s: float = 300) -> Ended:
+    """Runs a command to its end; no end of any command may show a traceback."""
+    ended = finish(start(*words, cwd=cwd, env=env), timeout_s)
+    assert "Traceback" not in ended.stderr, ended.stderr
+    return ended
+
+
+def refused(*words: object, cwd: Path, env: Mapping[str, str] | None = None, status: int = 2) -> str:
+    """Runs a command that must fail with this status; returns what it said: at most a few lines, none on stdout."""
+    ended = tensorop(*words, cwd=cwd, env=env)
+    assert ended.status == status, f"status {ended.status}\n{ended.stdout}\n{ended.stderr}"
+    assert ended.stdout == ""
+    return ended.stderr
+
+
+def journal(folder: Path) -> list[dict[str, Any]]:
+    """The whole lines of a run's journal."""
+    path = folder / JOURNAL
+    if not path.is_file():
+        return []
+    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    return [json.loads(line) for line in lines if line.endswith("\n")]
+
+
+def events(folder: Path, kind: str) -> list[dict[str, Any]]:
+    return [record for record in journal(folder) if record["event"] == kind]
+
+
+def wait_for(what: Callable[[], bool], child: subprocess.Popen[str], timeout_s: float = 120) -> None:
+    """Until `what` holds; fails when the command ends before or the time runs out."""
+    end = time.monotonic() + timeout_s
+    while not what():
+        if child.poll() is not None:
+            out, err = child.communicate()
+            raise AssertionError(f"ended early with {child.returncode}\n{out}\n{err}")
+        assert time.monotonic() < end, "nothing happened"
+        time.sleep(0.02)
+
+
+def kill_group(child: subprocess.Popen[str], number: int = signal.SIGKILL) -> None:
+    """What Ctrl-C at a terminal or an out-of-memory kill does to a command."""
+    os.killpg(child.pid, number)
