@@ -20,19 +20,22 @@ from tensorop.model.problem import Problem
 from tensorop.model.trial import Finished, Stage
 from tensorop.model.verdict import Seed
 from tensorop.model.winner import Variant
+from tensorop.problems import of
 from tensorop.space import Space
 from tensorop.specs import catalog
 from tensorop.store.journal import Journal
 from tensorop.store.key import trial_key
 from tensorop.target import Target
 from tensorop.trial import Candidate, Evaluator
-from tensorop.tune import loop, strategy
+from tensorop.tune import bandit, loop, strategy
 from tensorop.tune.budget import Budget
 from tensorop.tune.seeded import Seeded
 from tensorop.tune.select import choose
 
-KERNELS = 4  # micro-kernels that go on to the second stage
-MICRO_SHARE = 0.4  # of the budget; the rest goes to blocking
+KERNELS = 5  # micro-kernels that go on to the second stage
+MICRO_SHARE = 0.35  # of the budget; the rest goes to blocking
+FIRST_LAYOUT = 2.0  # weight of the layout that figures are reported in, against 1 for each other
+FLOOR = 2  # blockings that each kernel gets before the better ones are preferred
 NEAR = 2.5  # a draft's best kernel goes on unless it costs more than this many times the best of all
 
 
@@ -160,7 +163,8 @@ def variants(ground: Ground, dtype: str, candidates: Mapping[str, Candidate]) ->
     }
     costs = {name: {p: s.value for p, s in f.score.per_problem.items()} for name, f in ended.items()}
     found = []
-    for name in choose(costs):
+    weights = {of(ground.operator, dtype, shape).label: FIRST_LAYOUT for shape in ground.job.shapes}
+    for name in choose(costs, weights):
         trial = ended[name].trial
         candidate = candidates[trial.draft]
         found.append((Variant(candidate.draft, Point.of({**candidate.point, **trial.point})), ended[name]))
@@ -220,6 +224,7 @@ def _search(
             seed=job.seed,
             jobs=job.jobs,
             shared_clock=not ground.target.side_by_side,
+            floor=FLOOR if stage is Stage.BLOCKING else bandit.FLOOR,
         )
     )
 

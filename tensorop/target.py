@@ -83,11 +83,13 @@ class Target:
         guest: Callable[[int], Guest | None] = lambda vlen: None,
         final: bool = False,
         keep: bool = False,
+        tolerate: bool = False,
     ) -> tuple[dict[int, Samples], ...] | Outcome:
         """For each entry, VLEN -> cost of one call, the entries' interleaved on a clock.
 
         calls, guest: the call and its surroundings at a VLEN; final: the slow, exact way (more rounds; the model's
-        whole interval); keep: remember a modelled figure for good (baselines). Returns the first failure's outcome.
+        whole interval); keep: remember a modelled figure for good (baselines); tolerate: an unsteady clock is
+        no failure, for the entries share its rounds. Returns the first failure's outcome.
         """
         found: list[dict[int, Samples]] = [{} for _ in entries]
         for vlen in self.vlens:
@@ -107,7 +109,9 @@ class Target:
                 )
             else:
                 pace = FINAL_PACE if final else SEARCH_PACE
-                timed = clock.time_entries(self.runner, program, calls(vlen), entries, pace=pace, guest=guest(vlen))
+                timed = clock.time_entries(
+                    self.runner, program, calls(vlen), entries, pace=pace, guest=guest(vlen), tolerate=tolerate
+                )
                 measured = timed if isinstance(timed, Outcome) else timed.samples
             if isinstance(measured, Outcome):
                 return measured

@@ -19,7 +19,7 @@ from tensorop.model.point import Point
 from tensorop.model.trial import Finished, Kind, Measured, Outcome, Stage, Trial
 from tensorop.space import Space
 from tensorop.store.journal import Journal
-from tensorop.tune.bandit import Bandit
+from tensorop.tune.bandit import FLOOR, Bandit
 from tensorop.tune.budget import Budget, Clock
 from tensorop.tune.strategy import Strategy
 
@@ -102,6 +102,7 @@ Event = Began | Ended | Lost | Exhausted | Stopped
 class Search(Generic[P]):
     """What to search. spaces: legal points by draft; key_of: the trial key of a draft at a point.
 
+    floor: trials of each draft before better ones are preferred
     shared_clock: False where trials can be measured side by side without touching each other's figures.
     """
 
@@ -117,6 +118,7 @@ class Search(Generic[P]):
     jobs: int = 1
     round: int = 0
     shared_clock: bool = True
+    floor: int = FLOOR
 
 
 def search(what: Search[P]) -> Iterator[Event]:
@@ -139,7 +141,7 @@ class _Run(Generic[P]):
             draft: what.make_tuner(space, what.seed + number)
             for number, (draft, space) in enumerate(what.spaces.items())
         }
-        self.bandit = Bandit(what.spaces)
+        self.bandit = Bandit(what.spaces, what.floor)
         self.clock = Clock(what.budget, self.history.spent(self.group))
         self.best: Finished | None = None
         self.under_way: list[Trial] = []

@@ -6,17 +6,27 @@ import math
 from collections.abc import Mapping, Sequence
 
 LEAST = 4
-MOST = 8
-WORTH = 0.002  # a further variant must take this share off the geometric mean
+MOST = 12
+WORTH = 0.001  # a further variant must take this share off the geometric mean
 
+NOBODY: Mapping[str, float] = {}
 Costs = Mapping[str, Mapping[str, float]]  # candidate -> problem -> cost
 
 
-def choose(costs: Costs, *, least: int = LEAST, most: int = MOST, worth: float = WORTH) -> list[str]:
+def choose(
+    costs: Costs,
+    weights: Mapping[str, float] = NOBODY,
+    *,
+    least: int = LEAST,
+    most: int = MOST,
+    worth: float = WORTH,
+) -> list[str]:
     """Greedy forward selection: each next variant is the one that lowers the geomean of the best cost most.
 
     Candidates that did not run every problem are passed over unless none did. At least `least` are kept when there
     are that many, so that the dispatch has something to choose from; ties go to the earlier candidate.
+
+    weights: of problems in the mean, 1 where nothing is said.
     """
     problems = sorted({problem for row in costs.values() for problem in row})
     whole = [name for name, row in costs.items() if all(problem in row for problem in problems)]
@@ -25,10 +35,11 @@ def choose(costs: Costs, *, least: int = LEAST, most: int = MOST, worth: float =
     best = dict.fromkeys(problems, math.inf)
     while left and len(chosen) < most:
         scored = [
-            (_mean({p: min(best[p], costs[c].get(p, math.inf)) for p in problems}), i) for i, c in enumerate(left)
+            (_mean({p: min(best[p], costs[c].get(p, math.inf)) for p in problems}, weights), i)
+            for i, c in enumerate(left)
         ]
         score, index = min(scored)
-        if len(chosen) >= least and score > _mean(best) + math.log1p(-worth):
+        if len(chosen) >= least and score > _mean(best, weights) + math.log1p(-worth):
             break
         name = left.pop(index)
         chosen.append(name)
@@ -41,5 +52,6 @@ def regret(costs: Sequence[float], chosen: int) -> float:
     return costs[chosen] / min(costs) - 1
 
 
-def _mean(costs: Mapping[str, float]) -> float:
-    return sum(math.log(c) if math.isfinite(c) else 1e6 for c in costs.values()) / max(len(costs), 1)
+def _mean(costs: Mapping[str, float], weights: Mapping[str, float]) -> float:
+    total = sum(weights.get(p, 1.0) * (math.log(c) if math.isfinite(c) else 1e6) for p, c in costs.items())
+    return total / max(sum(weights.get(p, 1.0) for p in costs), 1.0)
