@@ -1,0 +1,57 @@
+"""Generated C, as it is read by people: each shipped draft on each kind of vector, kept whole in tests/golden.
+
+A difference that is meant is accepted with `pytest tests/nothing/test_golden.py --update-golden` and reviewed as a diff.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tensorop import instantiate, render
+from tensorop.author import offline
+from tensorop.model.point import Point
+from tensorop.specs import platforms
+from tests.support.operators import gemm
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "gemm"
+OUTER = {"mv": 1, "nr": 2, "ku": 2, "ahead": 1, "late": 0, "lead": 2, "fetch": 6, "pack_a": 1, "pack_b": 1}
+DOT = {"mv": 2, "nr": 1, "ku": 2, "lead": 0, "fetch": 4}
+STREAM = {"mv": 64, "nr": 1, "ku": 2, "wide": 2, "fetch": 4, "pack_a": 0, "pack_b": 0}
+CASES = [
+    ("generic", "outer", "f64", OUTER),
+    ("avx512", "outer", "f32", {**OUTER, "ahead": 0, "lead": 0, "fetch": 0, "pack_a": 0, "pack_b": 0}),
+    ("avx2", "dot", "f64", DOT),
+    ("neon", "outer", "f32", OUTER),
+    ("rvv", "outer", "f64", {**OUTER, "lmul": 2}),
+    ("rvv", "stream", "f32", {**STREAM, "lmul": 2}),
+    ("spacemit-k1", "dot", "f32", {**DOT, "lmul": 1}),
+]
+operator = gemm()
+drafts = {draft.name: draft for draft in offline.drafts(operator.folder, operator.name)}
+
+
+def test_every_shipped_draft_has_a_golden_file() -> None:
+    assert {draft for _, draft, _, _ in CASES} == set(drafts)
+
+
+@pytest.mark.parametrize(("platform", "draft", "dtype", "point"), CASES, ids=lambda v: v if isinstance(v, str) else "")
+def test_the_source_is_the_golden_one(
+    platform: str, draft: str, dtype: str, point: dict[str, int], request: pytest.FixtureRequest
+) -> None:
+    made = instantiate.candidate(operator, platforms.load(platform), drafts[draft], Point.of(point), dtype)
+    text = render.formatted(kernel_alone(made.files[0][1]))
+    path = GOLDEN / f"{platform}-{draft}-{dtype}.c"
+    if request.config.getoption("--update-golden"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    assert text == path.read_text(), f"{path.name} changed; if that is meant: pytest {Path(__file__).name} --update-golden"
+
+
+def kernel_alone(source: str) -> str:
+    """The micro-kernel without the support code and driver above it, which every file would repeat."""
+    begin = re.search(r"/\* k0: micro-kernel", source)
+    assert begin is not None
+    return source[begin.start() :]
