@@ -20,6 +20,7 @@ from tensorop.model.operator import Operator
 from tensorop.model.trial import Outcome, Stage
 from tensorop.model.verdict import Seed
 from tensorop.model.winner import Winners
+from tensorop.package import publish
 from tensorop.problems import for_search
 from tensorop.provision import prewarm
 from tensorop.runners.null import Null
@@ -39,6 +40,7 @@ def run(job: Job) -> Generator[Event, None, None]:
     platform = platforms.load(job.platform, job.plugins)
     target = reach(platform, job.runner)
     strategy.load(job.tuner, job.plugins)  # an unknown one is said before anything is made
+    publish.check_place(job.out)
     yield Phase("platform", f"{platform.name} ({' < '.join(platform.lineage)}): {platform.description}")
     with Journal.open(job.out, _facts(job, operator, target), fresh=job.fresh) as journal:
         yield from (Note(remark) for remark in journal.remarks)

@@ -7,7 +7,9 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
+from tensorop import paths
 from tensorop.build.cache import Made
+from tensorop.errors import JobError
 from tensorop.model.trial import Kind, Outcome
 from tensorop.provision import zig as provision_zig
 from tensorop.runners import process
@@ -15,6 +17,7 @@ from tensorop.runners import process
 # A template expanded without end must not take the machine; clang 22 needs below 1 GiB for the largest real kernel.
 LIMITS = process.Limits(memory=6 << 30, file=512 << 20)
 _LOG = 4096
+_ROOM = 4 << 20  # bytes; a tool that failed with less than this left on its disk failed for want of it
 
 
 @functools.cache
@@ -32,7 +35,10 @@ def ar(*words: str) -> tuple[str, ...]:
 
 
 def run(argv: Sequence[str], folder: Path, *, timeout_s: float, doing: str) -> Made | Outcome:
-    """Runs a tool in `folder`; a failure is an Outcome (COMPILE or TIMEOUT) with the head of what it said."""
+    """Runs a tool in `folder`; a failure is an Outcome (COMPILE or TIMEOUT) with the head of what it said.
+
+    Raises JobError when it failed on a full disk, which says nothing of what was to be built.
+    """
     # zig keeps every object for ever in its local cache: a folder of this run's own goes away with it.
     local = folder / ".zig"
     try:
@@ -49,8 +55,18 @@ def run(argv: Sequence[str], folder: Path, *, timeout_s: float, doing: str) -> M
     if ended.timed_out:
         return Outcome(Kind.TIMEOUT, "build", f"{doing} did not end within {timeout_s:g} s", log[:_LOG])
     if ended.status != 0:
+        _require_room(folder)
         return Outcome(Kind.COMPILE, "build", f"{doing} failed: {_first_error(log, ended.status)}", log[:_LOG])
     return Made(tuple(argv), log[:_LOG])
+
+
+def _require_room(folder: Path) -> None:
+    for place in (folder, paths.cache_dir("zig")):
+        if shutil.disk_usage(place).free < _ROOM:
+            raise JobError(
+                f"the disk is full: no room to build in {place}",
+                hint="free some space and run the same command again; it goes on where it stopped",
+            )
 
 
 def _first_error(log: str, status: int) -> str:

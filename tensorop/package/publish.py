@@ -85,6 +85,12 @@ def publish(
     return folder
 
 
+def check_place(folder: Path) -> None:
+    """Raises JobError when no product can be put at `folder` because of what lies there; better before a run."""
+    if folder.is_dir():
+        _refuse_foreign(folder.absolute(), {})
+
+
 def discard(staged: Staged) -> None:
     """Takes away a product that is not to be published."""
     _remove(staged.folder)
