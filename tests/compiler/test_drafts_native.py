@@ -1,0 +1,33 @@
+"""Every shipped draft is right on this machine: packed and in place, plain C and what the CPU has."""
+
+from __future__ import annotations
+
+import pytest
+
+from tensorop.provision.targets import host_arch
+from tensorop.specs import platforms
+from tests.support.drafts import OUTER, PIPELINED, verdicts
+
+POINTS = [
+    ("outer", {**OUTER, "mv": 3, "nr": 4}),
+    ("outer", {**PIPELINED, "mv": 2, "nr": 4, "pack_a": 0, "pack_b": 0}),
+    ("dot", {"mv": 3, "nr": 3, "ku": 2, "lead": 2, "fetch": 4}),
+    ("stream", {"mv": 64, "nr": 2, "ku": 4, "wide": 2, "fetch": 4, "pack_a": 0, "pack_b": 0}),
+]
+
+
+@pytest.mark.skipif(host_arch() != "x86_64", reason="the plain platform is one of x86-64")
+@pytest.mark.parametrize("dtype", ["f32", "f64"])
+@pytest.mark.parametrize(("draft", "point"), POINTS, ids=lambda v: v if isinstance(v, str) else "")
+@pytest.mark.parametrize("platform", ["generic", "avx2", "avx512"])
+def test_a_draft_is_right(platform: str, draft: str, point: dict[str, int], dtype: str) -> None:
+    missing = set(platforms.load(platform).requires) - _flags()
+    if missing:
+        pytest.skip(f"this CPU lacks {', '.join(sorted(missing))}")
+    for verdict in verdicts(platform, draft, dtype, point):
+        assert verdict.ok, verdict.outcome
+
+
+def _flags() -> set[str]:
+    with open("/proc/cpuinfo") as info:
+        return next((set(line.split(":")[1].split()) for line in info if line.startswith("flags")), set())

@@ -1,0 +1,26 @@
+"""Every shipped draft is right on the emulated targets, at every VLEN its winners must pass."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.drafts import OUTER, PIPELINED, verdicts
+
+CASES = [
+    ("rvv", "outer", "f32", {**PIPELINED, "lmul": 2, "mv": 1, "nr": 14}),
+    ("rvv", "outer", "f64", {**OUTER, "lmul": 1, "mv": 2, "nr": 6, "pack_a": 0, "pack_b": 0}),
+    ("rvv", "dot", "f32", {"lmul": 2, "mv": 2, "nr": 3, "ku": 2, "lead": 2, "fetch": 4}),
+    ("rvv", "stream", "f64", {"lmul": 2, "mv": 64, "nr": 2, "ku": 4, "wide": 2, "fetch": 4, "pack_a": 0, "pack_b": 0}),
+    ("spacemit-k1", "outer", "f64", {**PIPELINED, "lmul": 4, "mv": 1, "nr": 6}),
+    ("spacemit-k1", "stream", "f32", {"lmul": 2, "mv": 64, "nr": 1, "ku": 6, "wide": 2, "fetch": 8}),
+    ("neon", "outer", "f32", {**PIPELINED, "mv": 2, "nr": 8}),
+    ("neon", "outer", "f64", {**OUTER, "mv": 4, "nr": 4, "pack_a": 0, "pack_b": 0}),
+    ("cortex-a53", "dot", "f32", {"mv": 3, "nr": 4, "ku": 1, "lead": 2, "fetch": 4}),
+    ("neon", "stream", "f64", {"mv": 64, "nr": 2, "ku": 4, "wide": 1, "fetch": 0, "pack_a": 0, "pack_b": 0}),
+]
+
+
+@pytest.mark.parametrize(("platform", "draft", "dtype", "point"), CASES, ids=lambda v: v if isinstance(v, str) else "")
+def test_a_draft_is_right(platform: str, draft: str, dtype: str, point: dict[str, int]) -> None:
+    for verdict in verdicts(platform, draft, dtype, point):
+        assert verdict.ok, (verdict.vlen, verdict.outcome)
