@@ -1,6 +1,6 @@
 """Generated C, as it is read by people: each shipped draft on each kind of vector, kept whole in tests/golden.
 
-A difference that is meant is accepted with `pytest tests/nothing/test_golden.py --update-golden` and reviewed as a diff.
+A difference that is meant is accepted with `pytest tests/nothing/test_golden.py --update-golden` and reviewed as diff.
 """
 
 from __future__ import annotations
@@ -47,11 +47,13 @@ def test_the_source_is_the_golden_one(
     if request.config.getoption("--update-golden"):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
-    assert text == path.read_text(), f"{path.name} changed; if that is meant: pytest {Path(__file__).name} --update-golden"
+    assert text == path.read_text(), (
+        f"{path.name} changed; if that is meant: pytest {Path(__file__).name} --update-golden"
+    )
 
 
 def kernel_alone(source: str) -> str:
-    """The micro-kernel without the support code and driver above it, which every file would repeat."""
-    begin = re.search(r"/\* k0: micro-kernel", source)
-    assert begin is not None
-    return source[begin.start() :]
+    """The micro-kernel without support code and driver, which every file would repeat."""
+    kernel = re.search(r"/\* k0: micro-kernel.*?(?=/\* A micro-kernel's tables|\Z)", source, re.DOTALL)
+    assert kernel is not None
+    return kernel.group()

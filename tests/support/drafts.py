@@ -32,7 +32,9 @@ def verdicts(platform_name: str, draft: str, dtype: str, chosen: Mapping[str, in
     vlens = platform.verify_vlens or platform.vlens
     tile = {"mr": 16, "nr": int(point["nr"]), "ku": int(point["ku"])}
     subject = Subject(runner_of(platform), built.path, workspace=_room)
-    return list(grid.verify(operator, subject, grid.quick(operator, dtype, dict.fromkeys(vlens, tile)), vlens, Seed.draw()))
+    return list(
+        grid.verify(operator, subject, grid.quick(operator, dtype, dict.fromkeys(vlens, tile)), vlens, Seed.draw())
+    )
 
 
 def _room(problem: Problem, vlen: int) -> int:
