@@ -61,7 +61,8 @@ def gather(folder: Path, plugins: tuple[Path, ...] = ()) -> dict[str, Any]:
         "roofline": [],
         "loops": part("loops", lambda: loops.of_product(folder), []),
         "controls": notes.pop("controls", []),
-        "verification": ((manifest or {}).get("results") or {}).get("verification", []),
+        "verification": notes.pop("verification", None)
+        or ((manifest or {}).get("results") or {}).get("verification", []),
         "absent": absent,
     }
     if loaded is not None:

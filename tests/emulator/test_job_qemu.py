@@ -1,0 +1,85 @@
+"""Whole jobs on an emulated target: the same wish gives the same bits, killed on the way or not."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from functools import partial
+from pathlib import Path
+
+import pytest
+from support.commands import events, kill_group, refused, start, tensorop, wait_for
+
+from tensorop.provision import qemu
+
+JOB = ("gemm", "--dtype", "f32", "--shapes", "16x16x16,5x40x9", "--jobs", "1", "--seed", "7", "--trials", "6")
+ON_RVV = (*JOB, "--platform", "rvv")
+
+
+def digests(folder: Path) -> dict[str, str]:
+    """Every file of a product that is not of one run alone: the journal and what is made of it hold times."""
+    of_a_run = {"journal.jsonl", "report.html", "report.json"}
+    return {
+        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and path.name not in of_a_run and path.relative_to(folder).parts[0] != "work"
+    }
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("uninterrupted")
+    ended = tensorop(*ON_RVV, "--out", "out", "--format", "json", cwd=place)
+    assert ended.status == 0, ended.stderr
+    said = ended.json()
+    assert said["bench"]["unit"] == "flop/modelled-cycle"
+    assert not said["bench"]["model"]["calibrated"]
+    return place / "out"
+
+
+def test_the_same_wish_gives_the_same_bits(uninterrupted: Path, tmp_path: Path) -> None:
+    ended = tensorop(*ON_RVV, "--out", tmp_path / "elsewhere" / "longer-name", cwd=tmp_path)
+    assert ended.status == 0, ended.stderr
+    assert digests(tmp_path / "elsewhere" / "longer-name") == digests(uninterrupted)
+
+
+def _under_way(folder: Path, stage: str) -> bool:
+    return any(record["stage"] == stage for record in events(folder, "started"))
+
+
+def test_killed_and_resumed_equals_uninterrupted(uninterrupted: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    for stage in ("micro", "blocking"):
+        child = start(*ON_RVV, "--out", out, cwd=tmp_path)
+        wait_for(partial(_under_way, out, stage), child)
+        kill_group(child)
+        child.communicate()
+    last = tensorop(*ON_RVV, "--out", out, cwd=tmp_path)
+    assert last.status == 0, last.stderr
+    keys = [[(r["key"], r["outcome"]["kind"]) for r in events(folder, "finished")] for folder in (out, uninterrupted)]
+    assert keys[0] == keys[1]
+    assert digests(out) == digests(uninterrupted)
+
+
+def test_a_library_made_elsewhere_is_verified_by_command(uninterrupted: Path, tmp_path: Path) -> None:
+    ended = tensorop("verify", uninterrupted, cwd=tmp_path)
+    assert ended.status == 0, ended.stderr
+
+
+@pytest.mark.parametrize("platform", ["rvv", "cortex-a53"])
+def test_a_missing_emulator_is_named_with_the_command_that_brings_it(platform: str, tmp_path: Path) -> None:
+    """All else is here, but the PATH holds no QEMU, the cache neither, and the run is offline."""
+    arch = {"rvv": "riscv64", "cortex-a53": "aarch64"}[platform]
+    if qemu.cached(arch).exists():
+        pytest.skip("a QEMU lies in the cache")
+    (tmp_path / "bin").mkdir()
+    for folder in reversed(os.environ["PATH"].split(os.pathsep)):
+        for tool in Path(folder).glob("*"):
+            if not tool.name.startswith("qemu-"):
+                (tmp_path / "bin" / tool.name).unlink(missing_ok=True)
+                (tmp_path / "bin" / tool.name).symlink_to(tool)
+    env = {"PATH": str(tmp_path / "bin")}
+    message = refused(*JOB, "--platform", platform, "--offline", "--out", "out", cwd=tmp_path, env=env, status=1)
+    assert "QEMU" in message
+    assert "python -m tensorop.provision qemu" in message
+    assert not (tmp_path / "out" / "lib").exists()
