@@ -42,7 +42,7 @@ def write_config(
         f"window {core.window}",
         f"line_shift {memory.l1.line.bit_length() - 1}",
         f"cache 1 {memory.l1.sets} {memory.l1.ways}",
-        f"cache 2 {memory.l2.sets} {memory.l2.ways}",
+        f"cache 2 {memory.l2.sets} {model.l2_ways()}",
         *(
             values.line(f"tlb {level} {tlb.entries // tlb.ways} {tlb.ways}", tlb.miss, f"memory.{name}.miss")
             for level, name, tlb in ((1, "tlb", memory.tlb), (2, "tlb2", memory.tlb2))
@@ -54,6 +54,7 @@ def write_config(
         values.line("misses", memory.misses, "memory.misses", round),
         values.line("store_buffer", memory.store_buffer, "memory.store_buffer", round),
         values.line("drain", memory.drain, "memory.drain"),
+        f"write_streaming {memory.write_streaming}",
     ]
     for name in CLASSES:
         lines += _cost_lines(model, values, name, vlen / dlen, units)

@@ -204,7 +204,15 @@ class Prefetcher(_Record):
 
 
 class Memory(_Record):
-    """Caches and what lies beyond; latencies are load to use in cycles, intervals are cycles between lines."""
+    """Caches and what lies beyond.
+
+    l2_latency, dram_latency      load to use of a scalar integer load, in cycles; other loads wait as much longer as in level 1
+    l2_interval, dram_interval    cycles between lines arriving from there
+    misses                        lines a core waits for at once
+    drain                         cycles a store needs to leave the buffer into level 1
+    share                         of level 2's ways that the measured core has to itself, 0 to 1
+    write_streaming               so many lines in a row stored to, the next is not read first; 0: every line is
+    """
 
     l1: Level
     l2: Level
@@ -215,6 +223,8 @@ class Memory(_Record):
     misses: Constant
     store_buffer: Constant
     drain: Constant
+    share: Constant | None = None
+    write_streaming: int = Field(default=0, ge=0, le=64)
     tlb: Tlb
     tlb2: Tlb
     l1_prefetch: Prefetcher | None = None
@@ -228,6 +238,8 @@ class Memory(_Record):
             raise ValueError("rule: level 2 is not smaller than level 1")
         if self.l2_latency.value > self.dram_latency.value:
             raise ValueError("rule: l2_latency <= dram_latency")
+        if self.share is not None and (self.share.assumed or not 0 < self.share.value <= 1):
+            raise ValueError("rule: share is one number over 0 and up to 1; caches do not differ between scenarios")
         for name, most in (("misses", 64), ("store_buffer", 64)):
             if not 1 <= getattr(self, name).value <= most:
                 raise ValueError(f"rule: {name} lies between 1 and {most}")
@@ -330,6 +342,11 @@ class BoardModel(_Record):
             raise ValueError(f"rule: {name} is like a class that stands for itself, got {cost.like}")
         own = {key: getattr(cost, key) for key in cost.model_fields_set if key != "like"}
         return base.model_copy(update=own)
+
+    def l2_ways(self) -> int:
+        """Ways of level 2 that the measured core has to itself."""
+        share = self.memory.share.value if self.memory.share else 1.0
+        return max(1, round(self.memory.l2.ways * share))
 
     def dlen(self, vlen: int) -> int:
         """Bits of data path at a VLEN; the nearest modelled ratio where this VLEN is not listed."""

@@ -52,12 +52,15 @@ def test_the_shipped_cores_load_and_every_number_has_a_source(name):
         ("vector.dlen", [512], "dlen <= vlen"),
         ("vector.dlen", [128, 256], "one dlen a vlen"),
         ("vector.vlen", [384], "powers of two"),
-        ("memory.l2_latency.low", 44, "low <= value <= high"),
-        ("memory.l2_latency.low", 60, "low <= value <= high"),
-        ("memory.l2_latency.assumed", False, "an assumed constant has low and high"),
+        ("memory.l2_interval.low", 9, "low <= value <= high"),
+        ("memory.l2_interval.low", 60, "low <= value <= high"),
+        ("memory.l2_interval.assumed", False, "an assumed constant has low and high"),
         ("core.issue_width.assumed", True, "an assumed constant has low and high"),
-        ("memory.l2_latency.value", 41000, "low <= value <= high"),
-        ("memory.misses.high", 100, "misses"),
+        ("memory.l2_interval.value", 41000, "low <= value <= high"),
+        ("memory.l2_latency.value", 41000, "l2_latency <= dram_latency"),
+        ("memory.store_buffer.high", 100, "store_buffer"),
+        ("memory.share", {"value": 1.5, "source": "x"}, "share"),
+        ("memory.share", {"value": 0.5, "assumed": True, "low": 0.2, "high": 1.0, "source": "x"}, "share"),
         ("costs.alu.unit", "nowhere", "unit of alu"),
         ("costs.branch.like", "fdivide", "is like a class"),
         ("costs.vfadd.like", "vfma_scalar", "is like a class"),
@@ -140,8 +143,8 @@ def test_the_configuration_says_what_the_platform_file_says(tmp_path):
 
 
 def test_assumed_ranges_reach_every_class_that_is_like_another(tmp_path):
-    model = board.load(section(), "k1")
     key = "costs.vfma.latency"
+    model = board.load(section("rvv"), "rvv")
     measure.write_config(model, 256, tmp_path / "config", ({}, {key: 4.0}, {key: 6.0}))
     config = lines(tmp_path / "config")
     for name in ("vfma", "vfma_scalar", "vfadd", "vfwma"):

@@ -181,6 +181,7 @@ struct uop {
     const vec *latency;
     const vec *forward; /* latency seen through the accumulator operand of the next FMA */
     const vec *slot;    /* issue time taken */
+    const vec *beyond;  /* added to a line's arrival: what it waits longer than a scalar load */
     const vec *step;    /* cycles between the registers of a group when results are chained */
     struct span_of src[MAX_SOURCES + MAX_VSOURCES];
     struct span_of acc;

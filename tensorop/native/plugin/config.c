@@ -239,6 +239,8 @@ static bool read_line(struct config *config, const char *key) {
         return read_ring(config, &config->store_buffer);
     if (!strcmp(key, "drain"))
         return next_vec(config, &config->drain);
+    if (!strcmp(key, "write_streaming"))
+        return next_unsigned(&config->write_streaming);
     if (!strcmp(key, "variant"))
         return read_variant(config);
     if (!strcmp(key, "prefetch"))

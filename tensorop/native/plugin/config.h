@@ -66,6 +66,8 @@ struct config {
     struct ring_size store_buffer;
     vec drain; /* cycles a store needs to leave the buffer into level 1 */
 
+    unsigned write_streaming; /* lines of a run of stores that are read first; 0: all */
+
     unsigned variants; /* scenarios whose caches behave alike share a variant */
     vec variant_bias[MAX_VARIANTS];
     struct prefetch prefetch[MAX_VARIANTS][2];

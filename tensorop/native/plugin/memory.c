@@ -19,6 +19,8 @@ struct hierarchy {
     struct flight flight[2][FLIGHTS];
     vec slot[RING]; /* when the line of each of the last misses arrived */
     unsigned next_slot;
+    uint64_t stored; /* line of the last store that missed */
+    unsigned stored_in_a_row;
     vec bus[LEVELS]; /* when the next line may come from there */
     struct memory_counts counts;
 };
@@ -76,7 +78,8 @@ void memory_restart(void) {
             h->slot[i] = vset(0);
         for (int i = 0; i < LEVELS; i++)
             h->bus[i] = vset(0);
-        h->next_slot = 0;
+        h->next_slot = h->stored_in_a_row = 0;
+        h->stored = NO_LINE - 1;
         h->counts = (struct memory_counts){0};
     }
 }
@@ -202,7 +205,15 @@ static const vec *translate(uint64_t line) {
     return &config->translation[1];
 }
 
-vec memory_access(uint64_t line, vec start, vec hit, bool write, bool scalar, enum served *served) {
+/* Whether a store that missed is one of a run over whole lines, which is not worth reading. */
+static bool streams(struct hierarchy *h, uint64_t line) {
+    h->stored_in_a_row = line == h->stored + 1 ? h->stored_in_a_row + 1 : 0;
+    h->stored = line;
+    return config->write_streaming && h->stored_in_a_row >= config->write_streaming;
+}
+
+vec memory_access(uint64_t line, vec start, vec hit, const struct uop *by, enum served *served) {
+    bool write = by->access == ACCESS_STORE, scalar = !by->vector;
     const vec *translation = translate(line);
     count_bare(line, write);
     if (translation) {
@@ -218,7 +229,7 @@ vec memory_access(uint64_t line, vec start, vec hit, bool write, bool scalar, en
             struct flight *flight = flight_of(h, 0, line);
             if (!flight)
                 continue;
-            ready = vmax(ready, vadd(flight->ready, config->variant_bias[v]));
+            ready = vmax(ready, vadd(vadd(flight->ready, *by->beyond), config->variant_bias[v]));
             if (v == 0 && first(flight->ready) > first(hit))
                 *served = SERVED_L2;
             if (flight->prefetched) {
@@ -228,13 +239,17 @@ vec memory_access(uint64_t line, vec start, vec hit, bool write, bool scalar, en
             continue;
         }
         enum served found;
+        if (write && streams(h, line)) {
+            put_inner(h, line, true);
+            continue;
+        }
         h->counts.demand[0]++;
         vec begin = vmax(start, ring_free(&config->misses, h->slot, h->next_slot));
         vec arrival = bring(h, line, begin, true, &found);
         h->slot[h->next_slot++ % RING] = arrival;
         put_inner(h, line, write);
         launch(h, 0, line, arrival, false);
-        ready = vmax(ready, vadd(arrival, config->variant_bias[v]));
+        ready = vmax(ready, vadd(vadd(arrival, *by->beyond), config->variant_bias[v]));
         if (v == 0)
             *served = found;
         train(h, line, start, scalar);

@@ -26,7 +26,7 @@ void memory_rebase(const vec *by);
 
 /* The time at which the line is usable by an access that begins at `start` and would end at `hit`
  * had it found the line in level 1. `served` is what variant 0 found. */
-vec memory_access(uint64_t line, vec start, vec hit, bool write, bool scalar, enum served *served);
+vec memory_access(uint64_t line, vec start, vec hit, const struct uop *by, enum served *served);
 
 /* A software prefetch into level 1. */
 void memory_hint(uint64_t line, vec start);

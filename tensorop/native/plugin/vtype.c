@@ -109,6 +109,12 @@ static const vec *with_tail(const vec *latency, const vec *occupancy) {
     return copy;
 }
 
+static const vec *longer(const vec *latency, const vec *than) {
+    vec *copy = vec_new();
+    EACH_QUAD copy->q[i_] = quad_max(latency->q[i_] - than->q[i_], quad_set(0));
+    return copy;
+}
+
 void resolve(const struct insn *insn, const struct vstate *state, const struct config *config,
              struct uop *out) {
     memset(out, 0, sizeof *out);
@@ -135,6 +141,10 @@ void resolve(const struct insn *insn, const struct vstate *state, const struct c
     out->slot = price->slot;
     out->acc = (struct span_of){REG_NONE, 0};
 
+    /* Latencies of the outer levels are those that scalar integer loads see. */
+    static const vec none;
+    out->beyond = &none;
+
     float factor = insn->fields;
     if (vector && config->vl_dependent && insn->lmul == 255) {
         float whole = vlmax(state, config->vlen), beat = (float)config->dlen / (8 << eew);
@@ -148,6 +158,9 @@ void resolve(const struct insn *insn, const struct vstate *state, const struct c
         out->latency = with_tail(out->latency, out->occupancy);
         out->forward = with_tail(out->forward, out->occupancy);
     }
+
+    if (insn->access == ACCESS_LOAD && insn->cost != COST_load)
+        out->beyond = longer(out->latency, config->price[COST_load][LMUL_M1][3].latency);
 
     for (int i = 0; i < MAX_SOURCES; i++)
         if (insn->src[i] != REG_NONE)
