@@ -10,7 +10,7 @@ MOST_WORK = {"ns": 3e9, "modelled-cycles": 4e7, "pretended": 3e9}
 # And of one problem that the closing comparison can afford; `tensorop bench` has no such limit.
 MOST_BENCH = {"ns": 3e10, "modelled-cycles": 3e8}
 # Only cheap problems are tuned in every layout; a layout changes packing, which large problems hide.
-EVERY_LAYOUT = {"ns": 5e7, "modelled-cycles": 2e6, "pretended": 5e7}
+EVERY_LAYOUT = {"ns": 3e8, "modelled-cycles": 2e6, "pretended": 5e7}
 
 
 def of(operator: Operator, dtype: str, shape: tuple[int, ...], layout: int = 0) -> Problem:
