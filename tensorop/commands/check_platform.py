@@ -1,90 +1,275 @@
-"""`platforms check` and `platforms probe`: a platform file held against a machine, and one written from a machine."""
+"""`platforms check`: a platform file held against what it claims, line by line.
+
+Everywhere: the file, its words, its compiler flags, a candidate on the target, VLENs, emulator and board model. With a
+board model: micro-benchmarks beside published figures. On a board: the same programs by its clock, and a calibration.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import itertools
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tensorop import paths
+import numpy as np
+
+from tensorop import boards
 from tensorop.build import link
-from tensorop.build.compile import candidate_flags, compile_source
+from tensorop.build.compile import compile_object
+from tensorop.build.identify import identify_program
+from tensorop.commands import calibrate, microbench
+from tensorop.commands.microbench import Bench
 from tensorop.errors import JobError, TensoropError
 from tensorop.measure import board
+from tensorop.model.call import Access, Buffer, Call
+from tensorop.model.core import Core
 from tensorop.model.kernel import Artifact, Source
+from tensorop.model.microbench import Clocked, Modelled, Point
 from tensorop.model.platform import Platform
 from tensorop.model.trial import Outcome
-from tensorop.runners import choose, process
+from tensorop.runners import choose, facts, session
 from tensorop.runners.base import Runner
+from tensorop.runners.protocol import Check
+from tensorop.runners.qemu import Qemu
+from tensorop.runners.session import Guest
+from tensorop.runners.ssh import Ssh
 from tensorop.specs import board as board_spec
-from tensorop.specs import native, platforms
+from tensorop.specs import calibration, primitives
+from tensorop.specs import microbench as microbench_spec
+from tensorop.specs.board import BoardModel
+
+# Loop ends and the mark of a region cost a little in a model, and so did the published loops.
+_TOLERANCE = 0.03
+_CLOCK_OFF = 0.1
+
+_TRIAL = """#include "call.h"
+void tensorop_candidate_0(const struct tensorop_call *c) {
+    const float *x = c->buffer[0];
+    float *y = c->buffer[1];
+    for (int64_t i = 0; i < c->dim[0]; i++)
+        y[i] = 2 * x[i];
+}
+"""
 
 
 @dataclass(frozen=True)
 class Line:
-    """One thing that was looked at; about: what; message: what came of it."""
+    """One thing that was looked at; about: what; message: what came of it. note: neither right nor wrong."""
 
     ok: bool
     about: str
     message: str
+    note: bool = False
 
     def __str__(self) -> str:
-        return f"{'ok  ' if self.ok else 'FAIL'} {self.about}: {self.message}"
+        return f"{'    ' if self.note else 'ok  ' if self.ok else 'FAIL'} {self.about}: {self.message}"
 
 
-def check(platform: Platform, runner: str | None = None, plugins: tuple[Path, ...] = ()) -> Iterator[Line]:
-    """Holds a platform against what it claims, a line each."""
+def check(
+    platform: Platform,
+    runner: str | None = None,
+    plugins: tuple[Path, ...] = (),
+    folder: Path = Path(),
+    only: Sequence[str] = (),
+) -> Iterator[Line]:
+    """Holds a platform against what it claims, on its own runner or another. only: some of the micro-benchmarks.
+
+    runner: with ssh://host, the constants its board model assumes are fitted there and written to
+    calibration-NAME.yaml in `folder`. Raises UsageError for a runner nobody knows, BoardError when a board does not
+    answer or is not the declared core; what else fails is a line that is not ok.
+    """
     yield Line(True, "file", " < ".join(platform.lineage))
+    yield Line(
+        True,
+        "words",
+        ", ".join(f"{name} ({len(primitives.load(name, plugins).words)})" for name in platform.primitives),
+    )
     try:
-        program = _identify(platform)
+        candidate = _candidate(platform)
     except TensoropError as error:
         yield Line(False, "compiler", str(error))
         return
-    yield Line(True, "compiler", " ".join(platform.compiler.arch_flags))
-    target = choose.runner_for(platform, runner)
-    for vlen in platform.vlens:
+    yield Line(True, "compiler", " ".join((*platform.compiler.arch_flags, *platform.compiler.flags)))
+    target: Runner = choose.runner_for(platform, runner)
+    core: Core | None = None
+    if isinstance(target, Ssh):
+        platform, target, core = boards.meet(platform, target)
+        yield Line(True, "board", f"{core.label}, kernel {core.kernel}, {core.cores} cores, {core.clock_mhz:.0f} MHz")
+    yield from _runs(platform, target, candidate)
+    if platform.board is None:
+        yield Line(True, "board model", "none", note=True)
+        return
+    try:
+        model = board_spec.load(platform.board, f"platform '{platform.name}'")
+        emulator = Qemu(platform.arch, platform.qemu_cpu)
+        board.require_plugins(emulator.command([], vlen=platform.vlens[0])[0])
+    except TensoropError as error:
+        yield Line(False, "board model", str(error))
+        return
+    known = "calibrated" if model.calibrated else f"not calibrated, {len(model.unknowns())} unknowns"
+    yield Line(True, "board model", f"{model.name} version {model.version}, {known}")
+    vlen = platform.vlens[0]
+    benches = microbench.prepare(platform, vlen, only)
+    if not benches:
+        yield Line(True, "micro-benchmarks", f"none for {platform.arch}", note=True)
+        return
+    if core is None:
+        yield from _published(platform, model, emulator, benches, vlen, plugins)
+    else:
+        yield from _on_board(platform, model, emulator, benches, vlen, target, core, folder)
+
+
+def _candidate(platform: Platform) -> Artifact:
+    built = compile_object(Source((("candidate.c", _TRIAL),)), platform)
+    made = built if isinstance(built, Outcome) else link.link_candidate(built, platform.arch)
+    if isinstance(made, Outcome):
+        raise JobError(f"{made.message}\n{made.log}".rstrip())
+    return made
+
+
+def _runs(platform: Platform, target: Runner, candidate: Artifact) -> Iterator[Line]:
+    """A candidate through the harness, and the VLEN of the core, at each VLEN of the platform."""
+    told = identify_program(platform.arch)
+    for vlen in sorted({*platform.vlens, *platform.verify_vlens}):
+        about = f"VLEN {vlen}"
         try:
-            said = _said(target, program, vlen)
+            x = np.arange(100, dtype=np.float32)
+            call = Call((100,), buffers=(Buffer("x", Access.IN, x), Buffer("y", Access.OUT, np.zeros_like(x))))
+            (reply,) = session.run(target, candidate.path, [Check(call)], guest=Guest(vlen=vlen))
+            found = facts.execute(target, told.path, vlen).get("vlen", str(vlen))
         except TensoropError as error:
-            yield Line(False, "run", str(error))
+            yield Line(False, about, str(error))
             return
-        found = said.get("vlen", str(vlen))
-        yield Line(int(found) == vlen, f"VLEN {vlen}", f"the core has {found} bits")
-    if platform.board:
-        model = board_spec.load(platform.board, platform.name)
-        yield Line(True, "board model", f"{model.name} {model.version}")
-        try:
-            board.require_plugins(f"qemu-{platform.arch}")
-        except TensoropError as error:
-            yield Line(False, "emulator", str(error))
+        if not reply.outcome.ok or not np.array_equal(reply.outputs["y"], 2 * x):
+            yield Line(False, about, f"a candidate fails there: {reply.outcome.message or 'wrong result'}")
+        elif int(found) != vlen:
+            yield Line(False, about, f"the core has {found} bits")
+        else:
+            yield Line(True, about, f"a candidate runs on {target.name}")
 
 
-def probe(target: str, name: str | None) -> str:
-    """A platform file, as text, of this machine (`native`) or of ssh://host."""
-    if target != "native":
-        raise JobError(f"{target} cannot be probed yet")
-    known = [platforms.load("native")]
-    caches = "".join(
-        f"  {level}: {{size: {c['size']}, ways: {c['ways']}, line: {c['line']}, shared_by: {c['shared_by']}}}\n"
-        for level, c in native.caches().items()
+def _published(
+    platform: Platform,
+    model: BoardModel,
+    emulator: Qemu,
+    benches: Sequence[Bench],
+    vlen: int,
+    plugins: tuple[Path, ...],
+) -> Iterator[Line]:
+    """Modelled figures, each with its interval, beside what was published."""
+    points: dict[str, list[Point]] = {}
+    for point in microbench_spec.published(model.name, plugins):
+        points.setdefault(point.benchmark, []).append(point)
+    choices: dict[str, tuple[float, ...]] = {}
+    for bench, cycles in microbench.model(benches, emulator, model, vlen):
+        choices[bench.benchmark.name] = cycles
+        found = microbench.interval(bench, cycles)
+        given = points.get(bench.benchmark.name, [])
+        if not given:
+            yield Line(True, bench.benchmark.name, _span(found), note=True)
+        for point in given:
+            yield _beside(found, point, model.clock_ghz.value, vlen)
+    yield from _order(points, choices, {b.benchmark.name: b for b in benches}, model.clock_ghz.value, vlen)
+
+
+def _span(found: Modelled) -> str:
+    return f"{found.best:.2f} modelled cycles/{found.benchmark.unit} ({found.low:.2f} to {found.high:.2f})"
+
+
+def _beside(found: Modelled, point: Point, clock_ghz: float, vlen: int) -> Line:
+    cycles = point.cycles(found.benchmark, clock_ghz, vlen)
+    inside = found.low * (1 - _TOLERANCE) <= cycles <= found.high * (1 + _TOLERANCE)
+    as_given = f" ({point.value:g} {point.unit})" if point.unit != "cycles" else ""
+    where = "inside" if inside else "outside"
+    loose = point.kind == "loose"
+    remark = ", of something larger" if loose else ""
+    message = f"{_span(found)}, published {cycles:.2f}{as_given}, {where}{remark}; {point.source}"
+    return Line(inside or loose, found.benchmark.name, message, note=loose)
+
+
+def _order(
+    points: dict[str, list[Point]],
+    choices: dict[str, tuple[float, ...]],
+    benches: dict[str, Bench],
+    ghz: float,
+    vlen: int,
+) -> Iterator[Line]:
+    """Kernels whose speeds were published must come in that order under every choice of the assumed constants."""
+    speeds = {
+        name: max(p.value for p in given if p.unit == "GFLOP/s")
+        for name, given in points.items()
+        if name in choices and any(p.unit == "GFLOP/s" for p in given)
+    }
+    names = sorted(speeds, key=lambda name: speeds[name])
+    for slow, fast in itertools.pairwise(names):
+        ratios = [
+            a / benches[slow].benchmark.flops / (b / benches[fast].benchmark.flops)
+            for a, b in zip(choices[slow], choices[fast], strict=True)
+        ]
+        right = sum(ratio > 1 for ratio in ratios)
+        message = (
+            f"{fast} {min(ratios):.2f} to {max(ratios):.2f} times as fast as {slow}, as published in {right} of "
+            f"{len(ratios)} choices of constants; published {speeds[fast] / speeds[slow]:.2f}"
+        )
+        yield Line(right == len(ratios), "order", message)
+
+
+def _on_board(
+    platform: Platform,
+    model: BoardModel,
+    emulator: Qemu,
+    benches: Sequence[Bench],
+    vlen: int,
+    target: Runner,
+    core: Core,
+    folder: Path,
+) -> Iterator[Line]:
+    """The same programs by the board's clock, and the constants that bring the model nearest to it."""
+    clocked: dict[str, Clocked] = {}
+    absent: dict[str, str] = {}
+    for bench, timed in zip(benches, microbench.time(benches, target), strict=True):
+        name = bench.benchmark.name
+        if isinstance(timed, Outcome):
+            absent[name] = timed.message or timed.kind.value
+            yield Line(False, name, absent[name])
+        else:
+            clocked[name] = timed
+    declared = 1e3 * model.clock_ghz.value
+    seen = sorted(c.mhz for c in clocked.values())[len(clocked) // 2] if clocked else 0.0
+    off = abs(seen / declared - 1)
+    yield Line(
+        True,
+        "clock",
+        f"{seen:.0f} MHz by dependent additions, {declared:.0f} declared"
+        + ("; cycles are of the clock that was seen" if off > _CLOCK_OFF else ""),
+        note=off > _CLOCK_OFF,
     )
-    return f"schema: 1\nname: {name or 'mine'}\nparent: {known[0].lineage[1]}\ndescription: as probed\n" + (
-        f"caches:\n{caches}" if caches else ""
-    )
-
-
-def _identify(platform: Platform) -> Artifact:
-    source = Source((("identify.c", (paths.native_dir() / "identify.c").read_text()),))
-    built = compile_source(source, candidate_flags(platform))
-    program = built if isinstance(built, Outcome) else link.link_program(built, arch=platform.arch, name="identify")
-    if isinstance(program, Outcome):
-        raise JobError(f"{program.message}\n{program.log}")
-    return program
-
-
-def _said(runner: Runner, program: Artifact, vlen: int) -> dict[str, str]:
-    argv = runner.command([runner.place(program.path)], vlen=vlen, environment={})
-    ended = process.run(argv, timeout_s=60, environment=runner.environment({}))
-    if ended.status:
-        raise JobError(f"a program ended with status {ended.status} on the target: {ended.stderr.strip()[:200]}")
-    return dict(line.split(" ", 1) for line in ended.stdout.decode().splitlines())
+    for bench, cycles in microbench.model(benches, emulator, model, vlen):
+        found = microbench.interval(bench, cycles)
+        real = clocked.get(bench.benchmark.name)
+        if real is not None:
+            inside = found.low * (1 - _TOLERANCE) <= real.cycles <= found.high * (1 + _TOLERANCE)
+            message = f"{real.cycles:.2f} cycles/{bench.benchmark.unit} ({real.ns:.2f} ns), {_span(found)}, "
+            yield Line(True, bench.benchmark.name, message + ("inside" if inside else "outside"), note=not inside)
+    try:
+        fitted = calibrate.fit(benches, {n: c.cycles for n, c in clocked.items()}, emulator, model, vlen)
+    except JobError as error:
+        yield Line(False, "calibration", str(error))
+        return
+    record = calibrate.calibration(platform, model, core, clocked, fitted, absent)
+    path = folder / f"calibration-{platform.name}.yaml"
+    path.write_text(calibration.text(record), encoding="utf-8")
+    if fitted.explains:
+        for key, constant in record.constants.items():
+            if constant["determined"]:
+                message = (
+                    f"{constant['value']:g}, was {constant['was']:g} ({constant['low']:g} to {constant['high']:g})"
+                )
+                yield Line(True, key, message, note=True)
+    said = f"{path}: residual {fitted.residual_after:.3f}, was {fitted.residual_before:.3f}"
+    if not fitted.explains:
+        said += (
+            f", of what nothing assumed bends {fitted.residual_known:.3f}: the model does not explain this board. "
+            "It is another core or has no steady clock; the file holds the raw figures, and no platform can take it"
+        )
+    yield Line(fitted.explains, "calibration", said)

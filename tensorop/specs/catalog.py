@@ -8,6 +8,7 @@ from tensorop.errors import unknown_name
 from tensorop.paths import plugin_dirs
 
 _SUFFIX = {"platforms": ".yaml", "primitives": ".yaml", "templates": "", "tuners": ".py"}
+_NOT_ONE = ("_", "calibration-")  # what may lie beside plug-ins
 _SINGULAR = {"platforms": "platform", "primitives": "primitive set", "templates": "operator", "tuners": "tuner"}
 
 
@@ -18,7 +19,7 @@ def names(kind: str, plugins: tuple[Path, ...] = ()) -> tuple[str, ...]:
         if kind == "templates":
             found |= {p.name for p in folder.iterdir() if (p / "operator.yaml").is_file()}
         else:
-            found |= {p.stem for p in folder.glob(f"*{_SUFFIX[kind]}") if not p.name.startswith("_")}
+            found |= {p.stem for p in folder.glob(f"*{_SUFFIX[kind]}") if not p.name.startswith(_NOT_ONE)}
     return tuple(sorted(found))
 
 

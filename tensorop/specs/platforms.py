@@ -9,7 +9,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 
 from tensorop.errors import SpecError, UsageError
 from tensorop.model.platform import BaselineChoice, Cache, Compiler, Platform
-from tensorop.specs import catalog, native, yamlfile
+from tensorop.specs import calibration, catalog, native, yamlfile
 
 
 class _Record(BaseModel):
@@ -67,6 +67,7 @@ class PlatformSpec(_Record):
     ] = Field(default_factory=dict)
     tunables: dict[str, Annotated[tuple[int | str, ...], Field(strict=False)]] = Field(default_factory=dict)
     model: dict[str, Any] | None = None
+    calibration: str | None = None
 
     @model_validator(mode="after")
     def _check(self) -> PlatformSpec:
@@ -111,11 +112,17 @@ def load(name: str, plugins: tuple[Path, ...] = ()) -> Platform:
         parent = data.get("parent")
         if parent is not None and not isinstance(parent, str):
             raise SpecError(f"{path}: key 'parent': expected the name of a platform, got {parent!r}")
+        if isinstance(data.get("calibration"), str):
+            data = {**data, "calibration": str(path.parent / data["calibration"])}
         merged = _under(merged, data)
         current, asker = parent, path
     spec = yamlfile.validate(PlatformSpec, merged, str(origin))
     for wanted in spec.primitives:
         _find("primitives", wanted, plugins, origin, "primitives")
+    if spec.calibration is not None:
+        if spec.model is None:
+            raise SpecError(f"{origin}: key 'calibration': expected a platform with a board model")
+        spec = spec.model_copy(update={"model": calibration.apply(spec.model, Path(spec.calibration))})
     return _resolve(spec, tuple(lineage))
 
 

@@ -47,6 +47,12 @@ def parse(text: str, origin: str) -> dict[str, Any]:
     return data
 
 
+def dump(data: dict[str, Any]) -> str:
+    """A mapping as YAML, keys in their order."""
+    text: str = yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=120, default_flow_style=None)
+    return text
+
+
 def read(path: Path) -> dict[str, Any]:
     """The mapping in a file."""
     try:

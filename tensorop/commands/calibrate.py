@@ -1,0 +1,244 @@
+"""Fits the constants a board model only assumes to what a board took, inside their ranges, with the model itself.
+
+Coordinates are tried singly and the least-squares step they suggest together, in rounds with ever smaller steps; all
+points of a round are scenarios of one run of the plug-in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tensorop.commands import microbench
+from tensorop.commands.microbench import Bench
+from tensorop.errors import JobError
+from tensorop.model.calibration import EXPLAINED, Calibration
+from tensorop.model.core import Core
+from tensorop.model.microbench import Clocked
+from tensorop.model.platform import Platform
+from tensorop.runners.qemu import Qemu
+from tensorop.specs.board import BoardModel, Cycles
+
+_LANES = 32  # scenarios of one run
+_STEPS = (1.0, 0.5, 0.5, 0.25, 0.25, 0.12, 0.12, 0.06, 0.03)
+_DAMPING = (0.01, 0.1, 1.0)
+_SWITCHES = (".present", ".chained", ".shared_ports")  # on from a half on
+_MOVES = 0.02  # a constant is determined when its range moves some figure by more than this
+_OUTLIER = 1.0  # |log(modelled / measured)| beyond which a figure no longer pulls harder
+
+Vector = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Fit:
+    """values: dotted key -> fitted value; determined: those some figure depends on.
+
+    before, after: benchmark -> modelled cycles for one unit; residuals: root mean square of log(modelled / measured)
+    over the benchmarks that depend on an unknown, and (known) over those that do not.
+    """
+
+    values: Mapping[str, float]
+    determined: frozenset[str]
+    before: Mapping[str, float]
+    after: Mapping[str, float]
+    residual_before: float
+    residual_after: float
+    residual_known: float
+
+    @property
+    def explains(self) -> bool:
+        """Whether the model, so fitted, is one of this board."""
+        return max(self.residual_after, self.residual_known) <= EXPLAINED
+
+
+def fit(
+    benches: Sequence[Bench], measured: Mapping[str, float], runner: Qemu, model: BoardModel, vlen: int, jobs: int = 2
+) -> Fit:
+    """measured: benchmark -> cycles for one unit. Raises JobError without an unknown or a figure to fit."""
+    used = [bench for bench in benches if bench.benchmark.name in measured]
+    if not used or not model.assumed():
+        raise JobError("there is nothing to fit: no figure, or a model without assumed constants")
+    space = _Space(model)
+    goal = np.log([measured[bench.benchmark.name] for bench in used])
+
+    def evaluate(scenarios: Sequence[Mapping[str, float]], of: Sequence[Bench] = used) -> Vector:
+        """log of the cycles, a row a scenario."""
+        parts = []
+        for start in range(0, len(scenarios), _LANES):
+            chunk = list(scenarios[start : start + _LANES])
+            columns = [c for _, c in microbench.model(of, runner, model, vlen, [*chunk, chunk[0]], jobs)]
+            parts.append(np.log(np.array(columns).T[: len(chunk)]))
+        return np.concatenate(parts)
+
+    best = {key: 1.0 if isinstance(item, Cycles) else item.value for key, item in model.assumed().items()}
+    at = space.place(best)
+    ends = [space.scenario(at, {i: end}) for i in range(space.size) for end in (0.0, 1.0)]
+    first = evaluate([best, *ends])
+    swing = np.abs(first[1::2] - first[2::2])
+    sensitive = np.flatnonzero(swing.max(axis=0) > _MOVES)
+    settled = np.flatnonzero(swing.max(axis=0) <= _MOVES)
+    known = [i for i in range(space.size) if swing[i].max() > _MOVES]
+    before = dict(zip((b.benchmark.name for b in used), np.exp(first[0]).tolist(), strict=True))
+    if not len(sensitive):
+        raise JobError("no figure depends on an assumed constant of the model")
+    few, aim = [used[i] for i in sensitive], goal[sensitive]
+
+    def misses(rows: Vector) -> Vector:
+        return np.minimum(np.abs(rows - aim), _OUTLIER) ** 2
+
+    here = evaluate([space.scenario(at, {})], few)[0]
+    cost = float(misses(here[None]).mean())
+    for step in _STEPS:
+        moves = [(i, x) for i in known for x in space.near(at, i, step)]
+        rows = evaluate([space.scenario(at, {i: x}) for i, x in moves], few)
+        costs = misses(rows).mean(axis=1)
+        tries = _together(space, at, here, aim, moves, rows, costs)
+        together = evaluate([space.scenario(t, {}) for t in tries], few)
+        places = [*(_moved(at, i, x) for i, x in moves), *tries]
+        all_rows = np.concatenate([rows, together])
+        all_costs = misses(all_rows).mean(axis=1)
+        winner = int(all_costs.argmin())
+        if all_costs[winner] < cost:
+            at, here, cost = places[winner], all_rows[winner], float(all_costs[winner])
+    values = space.scenario(at, {})
+    after_rows = evaluate([values])[0]
+    start = float(misses(first[:1][:, sensitive]).mean())
+    if start < cost:  # the best fit does not lie where all constants of a group move together
+        values, after_rows, cost = best, first[0], start
+    return Fit(
+        values,
+        frozenset(key for i in known for key in space.keys[i]),
+        before,
+        dict(zip((b.benchmark.name for b in used), np.exp(after_rows).tolist(), strict=True)),
+        start**0.5,
+        cost**0.5,
+        float(np.sqrt(np.mean((first[0] - goal)[settled] ** 2))) if len(settled) else 0.0,
+    )
+
+
+def calibration(
+    platform: Platform,
+    model: BoardModel,
+    core: Core,
+    clocked: Mapping[str, Clocked],
+    found: Fit,
+    absent: Mapping[str, str],
+) -> Calibration:
+    """The file's record."""
+    constants = {}
+    for key, item in model.assumed().items():
+        was = 1.0 if isinstance(item, Cycles) else item.value
+        assert item.low is not None
+        assert item.high is not None
+        constants[key] = {
+            "value": _round(found.values[key] if key in found.determined else was),
+            "was": was,
+            "low": item.low,
+            "high": item.high,
+            "determined": key in found.determined,
+        }
+    figures = {
+        name: {
+            "ns": _round(c.ns),
+            "mhz": _round(c.mhz),
+            "spread": _round(c.spread),
+            "measured": _round(c.cycles),
+            "before": _round(found.before[name]),
+            "after": _round(found.after[name]),
+        }
+        for name, c in clocked.items()
+    }
+    board: dict[str, object] = {"cpu": core.label, "arch": core.arch, "kernel": core.kernel, "libc": core.libc}
+    board |= {"cores": core.cores, "vlen": core.vlen, "page": core.page, "clock_mhz": core.clock_mhz}
+    board |= {"governor": core.governor, **{f"register {k}": v for k, v in core.identity.items()}}
+    first: Mapping[str, str] = next(iter(core.processors.values()), {})
+    board |= {f"cpuinfo {key}": text for key, text in first.items() if key not in ("flags", "Features", "bugs")}
+    residual = {"before": found.residual_before, "after": found.residual_after, "known": found.residual_known}
+    residual = {name: _round(value) for name, value in residual.items()}
+    return Calibration(platform.name, model.name, model.version, board, constants, residual, figures, absent)
+
+
+class _Space:
+    """One coordinate from 0 (all its constants low) to 1 (all high) for each unknown."""
+
+    def __init__(self, model: BoardModel) -> None:
+        self.items = model.assumed()
+        self.keys = tuple(model.unknowns().values())
+        self.size = len(self.keys)
+
+    def place(self, values: Mapping[str, float]) -> Vector:
+        """The coordinates nearest to these constants."""
+        return np.array([np.mean([self._share(key, values[key]) for key in keys]) for keys in self.keys])
+
+    def scenario(self, at: Vector, change: Mapping[int, float]) -> dict[str, float]:
+        out = {}
+        for i, keys in enumerate(self.keys):
+            x = float(change.get(i, at[i]))
+            for key in keys:
+                low, high = self._range(key)
+                out[key] = float(x >= 0.5) if self.switch(i) else low + x * (high - low)
+        return out
+
+    def switch(self, i: int) -> bool:
+        return all(key.endswith(_SWITCHES) for key in self.keys[i])
+
+    def near(self, at: Vector, i: int, step: float) -> tuple[float, ...]:
+        """Where to try a coordinate next: the other side of a switch, a step to each side of the rest."""
+        if self.switch(i):
+            return (float(at[i] < 0.5),)
+        return tuple(x for x in {max(at[i] - step, 0.0), min(at[i] + step, 1.0)} if x != at[i])
+
+    def _range(self, key: str) -> tuple[float, float]:
+        low, high = self.items[key].low, self.items[key].high
+        assert low is not None
+        assert high is not None
+        return low, high
+
+    def _share(self, key: str, value: float) -> float:
+        low, high = self._range(key)
+        return (value - low) / (high - low) if high > low else 0.0
+
+
+def _moved(at: Vector, i: int, x: float) -> Vector:
+    out = at.copy()
+    out[i] = x
+    return out
+
+
+def _together(
+    space: _Space,
+    at: Vector,
+    here: Vector,
+    aim: Vector,
+    moves: Sequence[tuple[int, float]],
+    rows: Vector,
+    costs: Vector,
+) -> list[Vector]:
+    """Damped least-squares steps over the slopes seen, and each coordinate where it alone was best."""
+    slopes = np.zeros((len(at), len(here)))
+    seen = np.zeros(len(at))
+    best = at.copy()
+    alone = float((np.minimum(np.abs(here - aim), _OUTLIER) ** 2).mean())
+    least = np.full(len(at), alone)
+    for (i, x), row, cost in zip(moves, rows, costs, strict=True):
+        if not space.switch(i):
+            slopes[i] += (row - here) / (x - at[i])
+            seen[i] += 1
+        if cost < least[i]:
+            least[i], best[i] = cost, x
+    slopes /= np.maximum(seen, 1)[:, None]
+    gap = np.clip(aim - here, -_OUTLIER, _OUTLIER)
+    tries = [best]
+    normal, right = slopes @ slopes.T, slopes @ gap
+    for damping in _DAMPING:
+        delta = np.linalg.solve(normal + damping * (np.eye(len(at)) * max(normal.max(), 1e-9)), right)
+        for share in (1.0, 0.5):
+            tries.append(np.clip(at + share * delta, 0.0, 1.0))
+    return tries
+
+
+def _round(value: float) -> float:
+    return float(f"{value:.5g}")

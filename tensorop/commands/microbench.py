@@ -1,0 +1,143 @@
+"""Micro-benchmarks of a platform's core: counted under its board model, or timed on a board."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tensorop.build import microbench as building
+from tensorop.errors import JobError
+from tensorop.measure import clock, modelled, statistics
+from tensorop.model.call import Access, Buffer, Call
+from tensorop.model.expression import evaluate
+from tensorop.model.microbench import Benchmark, Clocked, Modelled
+from tensorop.model.platform import Platform
+from tensorop.model.trial import Outcome
+from tensorop.runners.base import Runner
+from tensorop.runners.protocol import Entry
+from tensorop.runners.qemu import Qemu
+from tensorop.runners.session import Guest
+from tensorop.specs import microbench
+from tensorop.specs.board import BoardModel
+
+_CLOCK, _BENCH = 0, 1  # functions of every program, see bench.h
+_ADDITIONS = 64  # of an iteration of the clock
+_CLOCK_ITERATIONS = 500
+_LINE, _PAGE = 64, 4096
+_PACE = clock.Pace(rounds=11, warm_ns=2_000_000, min_ns=1_000_000, max_ns=3_000_000_000)
+
+
+@dataclass(frozen=True)
+class Bench:
+    """A benchmark made ready for a platform: units it counts in one call, the call, its program."""
+
+    benchmark: Benchmark
+    units: int
+    call: Call
+    program: Path
+
+
+def prepare(platform: Platform, vlen: int, only: Sequence[str] = ()) -> tuple[Bench, ...]:
+    """All benchmarks of the platform's architecture, or those named, built. Raises JobError, MissingTool."""
+    known = microbench.benchmarks(platform.arch)
+    folder = microbench.folder(platform.arch)
+    names = {level: cache.size for level, cache in platform.caches.items()} | {"lanes": vlen // 32}
+    wanted = [b for b in known if not only or b.name in only]
+    with ThreadPoolExecutor(2) as pool:
+        sources = tuple(dict.fromkeys(b.source for b in wanted))
+        built = pool.map(lambda source: building.program(folder, source, known, platform), sources)
+        programs = {source: made.path for source, made in zip(sources, built, strict=True)}
+    return tuple(_ready(b, names, building.functions(known, b.source), programs[b.source]) for b in wanted)
+
+
+def _ready(benchmark: Benchmark, names: Mapping[str, int], functions: Sequence[str], program: Path) -> Bench:
+    size = evaluate(benchmark.size, names)
+    units = benchmark.iterations * evaluate(benchmark.per, {**names, "bytes": size})
+    data = _FILLS[benchmark.fill](size)
+    call = Call(
+        (benchmark.iterations, size, *(*benchmark.dims, 0, 0)[:2], _CLOCK_ITERATIONS),
+        flags=(functions.index(benchmark.function),),
+        buffers=(Buffer("memory", Access.INOUT, data),),
+    )
+    return Bench(benchmark, units, call, program)
+
+
+def _cycle(size: int, places: NDArray[np.int64]) -> NDArray[np.int64]:
+    """One random cycle through these places (bytes from the start, 0 among them): each holds the next one's."""
+    order = np.random.default_rng(60).permutation(places)
+    data = np.zeros(size // 8, np.int64)
+    data[order // 8] = np.roll(order, -1)
+    return data
+
+
+def _pages(size: int) -> NDArray[np.int64]:
+    pages = np.arange(size // _PAGE, dtype=np.int64)
+    return _cycle(size, pages * _PAGE + pages % (_PAGE // _LINE) * _LINE)
+
+
+_FILLS = {
+    "": lambda size: np.zeros(size // 8, np.int64),
+    "chase": lambda size: _cycle(size, np.arange(0, size, _LINE, dtype=np.int64)),
+    "pages": _pages,
+}
+
+
+def model(
+    benches: Sequence[Bench],
+    runner: Qemu,
+    board: BoardModel,
+    vlen: int,
+    scenarios: str | Sequence[Mapping[str, float]] = "interval",
+    jobs: int = 2,
+) -> Iterator[tuple[Bench, tuple[float, ...]]]:
+    """Cycles for one unit of each benchmark, by scenario. Raises JobError when one cannot be counted."""
+    with ThreadPoolExecutor(max(1, jobs)) as pool:
+        counted = pool.map(lambda bench: _count(bench, runner, board, vlen, scenarios), benches)
+        yield from zip(benches, counted, strict=True)
+
+
+def _count(
+    bench: Bench, runner: Qemu, board: BoardModel, vlen: int, scenarios: str | Sequence[Mapping[str, float]]
+) -> tuple[float, ...]:
+    found = modelled.count_entries(
+        runner, bench.program, bench.call, (Entry(_BENCH),), model=board, vlen=vlen, scenarios=scenarios
+    )
+    if isinstance(found, Outcome):
+        raise JobError(f"the micro-benchmark {bench.benchmark.name} cannot be counted: {found.message}")
+    counters = found[0].counters
+    choices = [counters[f"scenario.{i}"] for i in range(len(counters)) if f"scenario.{i}" in counters]
+    return tuple(cycles / bench.units for cycles in choices or [found[0].value])
+
+
+def interval(bench: Bench, cycles: Sequence[float]) -> Modelled:
+    """The first choice is the best fit."""
+    return Modelled(bench.benchmark, cycles[0], min(cycles), max(cycles))
+
+
+def time(benches: Sequence[Bench], runner: Runner) -> Iterator[Clocked | Outcome]:
+    """Each benchmark beside the clock's chain, round by round, so that a changing frequency moves both.
+
+    An Outcome where one could not be measured; raises BoardError when a board stays away.
+    """
+    for bench in benches:
+        timed = clock.time_entries(
+            runner,
+            bench.program,
+            bench.call,
+            (Entry(_CLOCK), Entry(_BENCH)),
+            pace=_PACE,
+            guest=Guest(cpu=clock.processor(runner)),
+            tolerate=True,
+        )
+        if isinstance(timed, Outcome):
+            yield timed
+            continue
+        cycles = _ADDITIONS * _CLOCK_ITERATIONS
+        beside = statistics.quartiles(timed.rounds[_CLOCK])[1]
+        low, middle, high = statistics.quartiles(timed.rounds[_BENCH])
+        yield Clocked(bench.benchmark, middle / bench.units, 1e3 * cycles / beside, (high - low) / middle)

@@ -1,0 +1,126 @@
+"""calibration-NAME.yaml: constants of a board model fitted on a board, with what they were fitted to.
+
+A platform file takes one with `calibration: FILE`, beside a `parent` that has the model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from tensorop.errors import SpecError
+from tensorop.model.calibration import EXPLAINED, Calibration
+from tensorop.specs import yamlfile
+
+_TABLE = ("mf8", "mf4", "mf2", "m1", "m2", "m4", "m8")
+_RANGE = ("assumed", "low", "high", "group")
+
+
+class _Record(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class _Model(_Record):
+    name: str
+    version: int
+
+
+class _Constant(_Record):
+    value: float = Field(strict=False)
+    was: float = Field(strict=False)
+    low: float = Field(strict=False)
+    high: float = Field(strict=False)
+    determined: bool
+
+
+class _Figure(_Record):
+    ns: float = Field(gt=0, strict=False)
+    mhz: float = Field(gt=0, strict=False)
+    spread: float = Field(ge=0, strict=False)
+    measured: float = Field(gt=0, strict=False)
+    before: float = Field(gt=0, strict=False)
+    after: float = Field(gt=0, strict=False)
+
+
+class _Residual(_Record):
+    before: float = Field(ge=0, strict=False)
+    after: float = Field(ge=0, strict=False)
+    known: float = Field(ge=0, strict=False)
+
+
+class _Calibration(_Record):
+    schema_: Literal[1] = Field(alias="schema")
+    platform: str
+    model: _Model
+    board: dict[str, str | int | float | None]
+    constants: dict[str, _Constant]
+    residual: _Residual
+    figures: dict[str, _Figure]
+    absent: dict[str, str] = Field(default_factory=dict)
+
+
+def text(calibration: Calibration) -> str:
+    """The file's contents."""
+    head = (
+        f"# Constants of the board model {calibration.model} fitted by `tensorop platforms check` on a board.\n"
+        "# A platform file takes them with `calibration: <this file's name>` beside `parent: "
+        f"{calibration.platform}`.\n"
+        "#   constants: value for `was`, out of low to high; not determined: no benchmark shows it, it stays assumed\n"
+        "#   figures: ns, their spread, clock in MHz; cycles for one unit: measured, modelled before and after\n"
+        "#   residual: root mean square of log(modelled / measured) over the benchmarks fitted to, before and after,\n"
+        "#             and over those that no constant bends (known)\n"
+    )
+    data = {
+        "schema": 1,
+        "platform": calibration.platform,
+        "model": {"name": calibration.model, "version": calibration.version},
+        "board": dict(calibration.board),
+        "constants": {key: dict(constant) for key, constant in calibration.constants.items()},
+        "residual": dict(calibration.residual),
+        "figures": {name: dict(figure) for name, figure in calibration.figures.items()},
+        "absent": dict(calibration.absent),
+    }
+    return head + yamlfile.dump(data)
+
+
+def apply(section: Mapping[str, Any], path: Path) -> dict[str, Any]:
+    """A `model:` section with a calibration file's determined constants in place of the assumed ones.
+
+    Raises SpecError when the file is broken or was made for another model or version.
+    """
+    spec = yamlfile.validate(_Calibration, yamlfile.read(path), str(path))
+    if (spec.model.name, spec.model.version) != (section.get("name"), section.get("version")):
+        raise SpecError(
+            f"{path}: key 'model': expected {section.get('name')} version {section.get('version')}, which the platform "
+            f"has, got {spec.model.name} version {spec.model.version}",
+            hint="`tensorop platforms check NAME --runner ssh://board` makes a new one",
+        )
+    if max(spec.residual.after, spec.residual.known) > EXPLAINED:
+        raise SpecError(
+            f"{path}: key 'residual': expected at most {EXPLAINED}, got {spec.residual.after} after the fit and "
+            f"{spec.residual.known} for what no constant bends: the model does not explain this board"
+        )
+    out = dict(section)
+    for key, constant in spec.constants.items():
+        if constant.determined:
+            source = f"fitted on {spec.board.get('cpu', 'a board')}: {path.name}"
+            out = _with(out, key.split("."), constant.value, source, f"{path}: key 'constants.{key}'")
+    return {**out, "calibrated": True}
+
+
+def _with(record: Mapping[str, Any], keys: list[str], value: float, source: str, where: str) -> dict[str, Any]:
+    """A copy with one constant replaced; parts that YAML shares between places stay shared no more."""
+    first, *rest = keys
+    inner = record.get(first)
+    if not isinstance(inner, Mapping):
+        raise SpecError(f"{where}: expected a constant of the model, there is none of this name")
+    if rest:
+        return {**record, first: _with(inner, rest, value, source, where)}
+    kept = {name: item for name, item in inner.items() if name not in _RANGE}
+    if "value" in kept:
+        return {**record, first: {**kept, "value": value, "source": source}}
+    scaled = {name: item * value if name in _TABLE[3:] else item for name, item in kept.items()}
+    return {**record, first: {**scaled, "source": source}}

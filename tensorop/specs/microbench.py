@@ -1,0 +1,86 @@
+"""The schemas of native/microbench/*/bench.yaml and platforms/published/*.yaml."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from tensorop import paths
+from tensorop.model.microbench import Benchmark, Point
+from tensorop.specs import yamlfile
+
+
+class _Record(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class _Bench(_Record):
+    iterations: int = Field(gt=0)
+    per: str
+    unit: str
+    bytes: str = "64"
+    function: str = ""
+    flops: float = Field(default=0, ge=0, strict=False)
+    dims: tuple[int, ...] = Field(default=(), strict=False)
+    fill: Literal["", "chase", "pages"] = ""
+
+
+class _Benches(_Record):
+    schema_: Literal[1] = Field(alias="schema")
+    sources: dict[str, dict[str, _Bench]]
+
+
+class _Point(_Record):
+    benchmark: str
+    value: float = Field(gt=0, strict=False)
+    unit: Literal["cycles", "bytes/cycle", "GFLOP/s"]
+    kind: Literal["exact", "loose"] = "exact"
+    source: str = Field(min_length=1)
+
+
+class _Published(_Record):
+    schema_: Literal[1] = Field(alias="schema")
+    model: str
+    points: tuple[_Point, ...] = Field(strict=False)
+
+
+def folder(arch: str) -> Path:
+    """Where an architecture's benchmarks lie, whether or not it has any."""
+    return paths.native_dir() / "microbench" / arch
+
+
+def benchmarks(arch: str) -> tuple[Benchmark, ...]:
+    """An architecture's benchmarks in file order; () when it has none. Raises SpecError for a broken file."""
+    path = folder(arch) / "bench.yaml"
+    if not path.is_file():
+        return ()
+    spec = yamlfile.validate(_Benches, yamlfile.read(path), str(path))
+    return tuple(
+        Benchmark(
+            name=name,
+            source=source,
+            function=bench.function or name,
+            iterations=bench.iterations,
+            size=bench.bytes,
+            per=bench.per,
+            unit=bench.unit,
+            flops=bench.flops,
+            dims=bench.dims,
+            fill=bench.fill,
+        )
+        for source, benches in spec.sources.items()
+        for name, bench in benches.items()
+    )
+
+
+def published(model: str, plugins: tuple[Path, ...] = ()) -> tuple[Point, ...]:
+    """The points published of the core that a board model describes; () when there are none."""
+    found: list[Point] = []
+    for root in paths.plugin_dirs("platforms", plugins):
+        for path in sorted((root / "published").glob("*.yaml")):
+            spec = yamlfile.validate(_Published, yamlfile.read(path), str(path))
+            if spec.model == model:
+                found += [Point(**point.model_dump()) for point in spec.points]
+    return tuple(found)
