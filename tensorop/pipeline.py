@@ -12,7 +12,7 @@ from pathlib import Path
 from tensorop import __version__, deliver, drafting, finalists, search
 from tensorop.build import compile as building
 from tensorop.build import link
-from tensorop.errors import JobError
+from tensorop.errors import JobError, SpecError
 from tensorop.events import Event, Note, Phase, Trying
 from tensorop.model.job import Job
 from tensorop.model.kernel import Artifact, Source
@@ -145,6 +145,11 @@ def _controls(
         return made if isinstance(made, Outcome) else link.link_candidate(made, target.platform.arch)
 
     results = controls.run_controls(operator, target.platform, target.runner, build, seed, job.dtypes, jobs=job.jobs)
+    if not results:
+        raise SpecError(
+            f"{operator.folder / 'controls'} holds no kernels; a judge that was never shown a faulty one proves nothing",
+            hint="add honest.c and faulty kernels beside it, as in templates of the operators shipped",
+        )
     journal.note(
         "controls",
         [{"name": r.name, "dtype": r.dtype, "fault": r.fault, "ended": r.outcome.kind.value} for r in results],

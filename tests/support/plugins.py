@@ -1,0 +1,112 @@
+"""A user's own folder with one small plug-in of each kind."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+PLATFORM = """\
+schema: 1
+name: my-board
+parent: generic
+description: a board of the user's own
+primitives: [my-words]
+caches:
+  l1: {size: 16384, ways: 4, line: 64}
+"""
+
+# The scalar set's words under another name, one of them said differently: `fma` by the C library's builtin.
+WORDS_FROM, WORDS = "scalar", "my-words"
+
+TUNER = '''\
+"""Points from the last to the first."""
+
+from tensorop.model.point import Point
+from tensorop.space import Space
+
+DESCRIPTION = "every legal point, the last first"
+OPTIONS: dict[str, tuple[str, int]] = {}
+
+
+class Tuner:
+    def __init__(self, space: Space, seed: int) -> None:
+        self._left = list(space.points())
+        self._told: set[Point] = set()
+
+    def ask(self, n: int = 1) -> list[Point]:
+        self._left = [point for point in self._left if point not in self._told]
+        found, self._left = self._left[-n:][::-1], self._left[:-n]
+        return found
+
+    def tell(self, point: Point, cost: float | None) -> None:
+        self._told.add(point)
+'''
+
+OPERATOR = """\
+schema: 1
+name: axpy
+description: y = alpha * x + y
+dims: [n]
+dtypes: [f32, f64]
+api: cblas
+layouts:
+  - {inc: 1}
+  - {inc: 2}
+features: {n: n}
+micro: {n: 1024 * lanes}
+micro_layout: {inc: 1}
+defaults: {chunk: "4096"}
+blocking:
+  tunables: {chunk: [1024, 2048, 4096, 8192]}
+  constraints:
+    - {must: "chunk * size <= 2 * l1", reason: "a chunk of x and y stays in L1"}
+suites:
+  quick: [[1000], [4096], [100000]]
+"""
+
+REFERENCE = '''\
+"""axpy: two flops an element."""
+
+
+def work(problem):
+    return 2.0 * problem.dims["n"]
+
+
+def tile(point, lanes, reads):
+    return {"mr": point["unroll"] * lanes, "nr": 1}
+
+
+def features(problem):
+    return {"n": problem.dims["n"]}
+'''
+
+DRAFT = """\
+---
+strategy: a loop over vectors, unrolled
+needs: [splat, load, load_tail, store, store_tail, fma_vv]
+tunables:
+  unroll: [1, 2, 4, 8]
+constraints:
+  - {must: "unroll <= registers // 2", reason: "x and y of every unrolled step are in registers"}
+---
+{% for i in range(unroll) %}
+{{ prefetch("x + %d * lanes" % i) }};
+{% endfor %}
+"""
+
+
+def write(folder: Path, root: Path) -> Path:
+    """The folder, filled. root: the checkout, whose scalar words are copied."""
+    for kind in ("platforms", "primitives", "tuners", "templates/axpy/drafts"):
+        (folder / kind).mkdir(parents=True, exist_ok=True)
+    (folder / "platforms" / "my-board.yaml").write_text(PLATFORM)
+    words = (root / "primitives" / f"{WORDS_FROM}.yaml").read_text()
+    own = words.replace(f"name: {WORDS_FROM}\n", f"name: {WORDS}\n").replace(
+        'c: "(($acc) + ($v) * ($s))"', 'c: "(($v) * ($s) + ($acc))"'
+    )
+    assert own.count(f"name: {WORDS}") == 1
+    (folder / "primitives" / f"{WORDS}.yaml").write_text(own)
+    (folder / "tuners" / "backwards.py").write_text(TUNER)
+    (folder / "templates" / "axpy" / "operator.yaml").write_text(OPERATOR)
+    (folder / "templates" / "axpy" / "reference.py").write_text(REFERENCE)
+    (folder / "templates" / "axpy" / "drafts" / "plain.c.j2").write_text(DRAFT)
+    return folder
