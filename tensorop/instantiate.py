@@ -127,12 +127,16 @@ def micro_space(
 
 
 def blocking_space(
-    operator: Operator, platform: Platform, point: Point, dtype: str, plugins: tuple[Path, ...] = ()
+    operator: Operator, platform: Platform, draft: Draft, point: Point, dtype: str, plugins: tuple[Path, ...] = ()
 ) -> Space:
-    """Legal blockings for a micro-kernel at a point."""
+    """Legal blockings for a draft at a point; constraints may name how it reads, e.g. `reads_a`.
+
+    Raises JobError where there is none, with the reasons.
+    """
     values = dict(operator.blocking.values)
     values.update({name: v for name, v in platform.tunables.items() if name in values})
-    known = {**facts(platform, dtype, point, plugins), **point}
+    reads = {f"reads_{name}": how for name, how in draft.reads.items()}
+    known = {**facts(platform, dtype, point, plugins), **reads, **point}
     return Space.of(values, operator.blocking.constraints, known)
 
 

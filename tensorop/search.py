@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -12,6 +13,7 @@ from pathlib import Path
 from tensorop import __version__, instantiate
 from tensorop.build import tool
 from tensorop.build.compile import candidate_flags
+from tensorop.errors import JobError
 from tensorop.model.job import Job
 from tensorop.model.kernel import Draft
 from tensorop.model.operator import Operator
@@ -32,11 +34,10 @@ from tensorop.tune.budget import Budget
 from tensorop.tune.seeded import Seeded
 from tensorop.tune.select import choose
 
-KERNELS = 5  # micro-kernels that go on to the second stage
+KERNELS = 6  # micro-kernels that go on to the second stage
 MICRO_SHARE = 0.35  # of the budget; the rest goes to blocking
 FIRST_LAYOUT = 2.0  # weight of the layout that figures are reported in, against 1 for each other
-FLOOR = 2  # blockings that each kernel gets before the better ones are preferred
-NEAR = 2.5  # a draft's best kernel goes on unless it costs more than this many times the best of all
+FLOOR = 4  # trials of each kernel before the bandit chooses: its starts
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,8 @@ def _completed(space: Space, starts: Sequence[Point]) -> list[Point]:
 
 
 def kernels(ground: Ground, dtype: str) -> dict[str, Candidate]:
-    """The micro-kernels that go on: the best of all, each draft's best that is not far behind, then other tiles."""
+    """The micro-kernels that go on: each draft's best, since what it is for may not show in this stage, then other
+    tiles."""
     drafts = {draft.name: draft for draft in ground.drafts}
     ended = [
         (finished.score.cost, finished.trial)
@@ -97,12 +99,10 @@ def kernels(ground: Ground, dtype: str) -> dict[str, Candidate]:
         if finished.outcome.ok and finished.score.cost is not None and finished.trial.draft in drafts
     ]
     ranked = [trial for _, trial in sorted(ended, key=lambda pair: pair[0])]
-    cost = {trial.key: cost for cost, trial in ended}
     chosen: list[tuple[str, Point]] = []
     firsts = [next(t for t in ranked if t.draft == name) for name in dict.fromkeys(t.draft for t in ranked)]
-    near = [t for t in firsts if cost[t.key] <= NEAR * cost[ranked[0].key]]
     shapes: set[tuple[object, ...]] = set()
-    for trial in [*near, *ranked]:
+    for trial in [*firsts, *ranked]:
         shape = (trial.draft, *_shape(ground, dtype, drafts[trial.draft], trial.point))
         if shape not in shapes and len(chosen) < KERNELS:
             shapes.add(shape)
@@ -121,10 +121,12 @@ def blocking(
 ) -> Iterator[loop.Event]:
     """Block sizes and packing for each of these kernels, on whole problems; the platform's defaults go first."""
     job, platform = ground.job, ground.target.platform
-    spaces = {
-        name: instantiate.blocking_space(ground.operator, platform, candidate.point, dtype, job.plugins)
-        for name, candidate in candidates.items()
-    }
+    spaces: dict[str, Space] = {}
+    for name, candidate in candidates.items():
+        with contextlib.suppress(JobError):  # a tile that no blocking fits has lost
+            spaces[name] = instantiate.blocking_space(
+                ground.operator, platform, candidate.draft, candidate.point, dtype, job.plugins
+            )
 
     def first(arm: str) -> Sequence[Point]:
         point = candidates[arm].point
