@@ -13,9 +13,10 @@ from tensorop.build import compile as building
 from tensorop.build import gate as object_gate
 from tensorop.build import link
 from tensorop.errors import BoardError
-from tensorop.model.call import Call, Placement
+from tensorop.model.call import Access, Buffer, Call, Placement
 from tensorop.model.expression import evaluate
 from tensorop.model.kernel import Artifact, Draft, Source
+from tensorop.model.matrix import poison
 from tensorop.model.operator import Operator
 from tensorop.model.point import Point
 from tensorop.model.problem import Problem
@@ -57,7 +58,7 @@ class Evaluator:
 
     candidates: arm of the search -> draft and fixed part of its point; problems: what is measured in the blocking stage
     work: folder for candidates, which are not kept in the user's cache; built: what points that differ only in what is
-    taken at the call share
+    taken at the call share; inputs: measured calls by problem, without workspace
     """
 
     operator: Operator
@@ -70,6 +71,7 @@ class Evaluator:
     work: Path
     plugins: tuple[Path, ...] = ()
     built: dict[tuple[str, Point], Artifact] = field(default_factory=dict)
+    inputs: dict[str, Call] = field(default_factory=dict)
 
     def prepare(self, trial: Trial) -> Prepared | Measured:
         """Renders, gates and builds."""
@@ -174,8 +176,12 @@ class Evaluator:
     def _call(self, problem: Problem, full: Point, vlen: int) -> Call:
         if self.stage is Stage.MICRO:
             problem = micro_problem(self.operator, self.target, self.dtype, full, vlen, self.plugins)
-        call = measured_call(self.operator, problem, self.seed, self._workspace(problem, full, vlen))
-        return replace(call, dims=(*call.dims, *self._more(full)))
+        call = self.inputs.get(problem.label)
+        if call is None:  # the numbers are the same for all candidates, and making them takes as long as measuring
+            call = self.inputs[problem.label] = measured_call(self.operator, problem, self.seed, 0)
+        elements = self._workspace(problem, full, vlen)
+        free = (Buffer("workspace", Access.OUT, poison(self.dtype, elements, self.seed.stream(2))),) if elements else ()
+        return replace(call, dims=(*call.dims, *self._more(full)), buffers=(*call.buffers, *free))
 
     def _more(self, full: Point) -> tuple[int, ...]:
         """What a candidate takes with each call."""
