@@ -1,0 +1,96 @@
+"""gemm, bench and verify on a board over ssh, and a job whose board dies."""
+
+import json
+import threading
+import time
+
+import pytest
+
+from tensorop import pipeline
+from tensorop.commands import bench, verify
+from tensorop.errors import BoardError
+from tensorop.events import Phase
+from tensorop.model.job import Job
+from tests.support import board as boards_here
+from tests.support import products
+
+SHAPES = ((16, 16, 16), (33, 20, 17))
+
+
+@pytest.fixture
+def board(tmp_path, monkeypatch):
+    with boards_here.board(tmp_path / "board") as running:
+        monkeypatch.setenv("PATH", running.path)
+        yield running
+
+
+@pytest.fixture
+def product(tmp_path):
+    return products.install("spacemit-k1", tmp_path / "product", ("f32",))
+
+
+def test_a_library_beside_openblas_by_the_boards_clock(board, product):
+    found = bench.bench(product, shapes=SHAPES, runner=board.word, final=False)
+    assert (found.unit, found.model) == ("GFLOP/s", None)
+    assert found.machine["cpu"] == "Spacemit(R) X60"
+    assert found.machine["host"] == "127.0.0.1"
+    assert [set(row.ratios) for row in found.rows] == [{"openblas"}] * 2
+    assert "zvl256b" in found.baselines["openblas"].config
+
+
+def test_a_library_is_right_there(board, product):
+    verdicts = list(verify.verify(product, runner=board.word, threads=(2,)))
+    assert [verdict.ok for verdict in verdicts] == [True, True]
+    assert verdicts[0].vlen == 256
+
+
+def test_another_core_measures_nothing(board, product):
+    board.is_a(vlen=512)
+    for command in (bench.bench, lambda *a, **k: list(verify.verify(*a, **k))):
+        with pytest.raises(BoardError, match="VLEN 512, not 256"):
+            command(product, runner=board.word)
+
+
+def _journal(out):
+    path = out / "share" / "tensorop" / "journal.jsonl"
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def test_a_job_outlives_its_board(board, tmp_path, monkeypatch):
+    monkeypatch.setattr("tensorop.runners.ssh._BACK_S", 0.2)
+    out = tmp_path / "out"
+    job = Job(
+        "gemm",
+        platform="spacemit-k1",
+        dtypes=("f32",),
+        shapes=SHAPES,
+        suite="asked",
+        budget_s=None,
+        trials=3,
+        tuner="random",
+        runner=board.word,
+        out=out,
+    )
+
+    def power() -> None:
+        while not any(entry["event"] == "finished" for entry in _journal(out)):
+            time.sleep(0.05)
+        board.stop()
+
+    gone = threading.Thread(target=power)
+    gone.start()
+    with pytest.raises(BoardError):
+        list(pipeline.run(job))
+    gone.join()
+    entries = _journal(out)
+    lost = [entry for entry in entries if entry["event"] == "abandoned"]
+    assert lost
+    assert {entry["outcome"]["kind"] for entry in lost} == {"target-lost"}
+    assert {e["outcome"]["kind"] for e in entries if e["event"] == "finished"} <= {"ok", "refused"}
+    assert not (out / "lib").exists()
+    board.start()
+    for event in pipeline.run(job):
+        if isinstance(event, Phase) and event.name == "library":
+            break
+    stages = [entry["stage"] for entry in _journal(out) if entry["event"] == "started"]
+    assert set(stages) == {"micro", "blocking"}
