@@ -39,7 +39,8 @@ def table(bench: dict[str, Any]) -> str:
         cells = ""
         for dtype in dtypes:
             r = by_dtype.get(dtype)
-            cells += f" {r['ours']:.4g} | {r['ratio'][baseline]:.2f} ({r['low']:.2f} to {r['high']:.2f}) |" if r else " | |"
+            interval = f"{r['ratio'][baseline]:.2f} ({r['low']:.2f} to {r['high']:.2f})" if r else ""
+            cells += f" {r['ours']:.4g} | {interval} |" if r else " | |"
         lines.append(f"| {shape} |{cells}")
     mean = "".join(f" | **{bench['geomean_by_dtype'][d][baseline]:.2f}** |" for d in dtypes)
     lines.append(f"| geomean |{mean}")

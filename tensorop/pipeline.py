@@ -147,7 +147,7 @@ def _controls(
     results = controls.run_controls(operator, target.platform, target.runner, build, seed, job.dtypes, jobs=job.jobs)
     if not results:
         raise SpecError(
-            f"{operator.folder / 'controls'} holds no kernels; a judge that was never shown a faulty one proves nothing",
+            f"{operator.folder / 'controls'} holds no kernels; a judge never shown a faulty one proves nothing",
             hint="add honest.c and faulty kernels beside it, as in templates of the operators shipped",
         )
     journal.note(

@@ -206,7 +206,8 @@ class Prefetcher(_Record):
 class Memory(_Record):
     """Caches and what lies beyond.
 
-    l2_latency, dram_latency      load to use of a scalar integer load, in cycles; other loads wait as much longer as in level 1
+    l2_latency, dram_latency      load to use of a scalar integer load, in cycles; other loads wait as much longer as
+                                  in level 1
     l2_interval, dram_interval    cycles between lines arriving from there
     misses                        lines a core waits for at once
     drain                         cycles a store needs to leave the buffer into level 1

@@ -9,7 +9,7 @@ Every choice depends on the told history alone.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 FLOOR = 4
@@ -27,9 +27,9 @@ class _Arm:
 class Bandit:
     """Spreads a budget over named arms."""
 
-    def __init__(self, arms: Iterable[str], floor: int = FLOOR) -> None:
+    def __init__(self, arms: Iterable[str], floor: Mapping[str, int] | None = None) -> None:
         self._arms = {name: _Arm() for name in arms}
-        self._floor = floor
+        self._floor = floor or {}
 
     def choose(self) -> str | None:
         """The arm to try next; None when every arm is exhausted. Ties go to the first one."""

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from support import kernels
 
 from tensorop import errors
 from tensorop.build import harness
@@ -13,6 +12,7 @@ from tensorop.provision import targets
 from tensorop.runners import session
 from tensorop.runners.native import Native
 from tensorop.runners.protocol import Check, Entry, Library
+from tests.support import kernels
 
 QUICK = clock.Pace(rounds=5, warm_ns=200_000, min_ns=200_000, max_ns=1_000_000_000)
 NATIVE = Native()

@@ -3,11 +3,11 @@
 import shutil
 
 import pytest
-from support import kernels
 
 from tensorop.build import compile as compiling
 from tensorop.build import inspect, link
 from tensorop.model.kernel import Artifact
+from tests.support import kernels
 
 # `near` loads right before the uses; `ahead` loads for the next iteration, once the first use has freed the register.
 RISCV = {

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support.commands import JOURNAL, events, finish, journal, kill_group, refused, start, tensorop, wait_for
 
 import tensorop as package
+from tests.support.commands import JOURNAL, events, finish, journal, kill_group, refused, start, tensorop, wait_for
 
 SMALL = ("gemm", "--platform", "generic", "--dtype", "f32", "--shapes", "24x17x33", "--jobs", "1")
 

@@ -6,10 +6,10 @@ import json
 from pathlib import Path
 
 import numpy as np
-from support import plugins
-from support.commands import ROOT, refused, tensorop
 
 import tensorop as package
+from tests.support import plugins
+from tests.support.commands import ROOT, refused, tensorop
 
 
 def test_a_whole_job_with_plugins_of_ones_own(tmp_path: Path) -> None:

@@ -3,13 +3,13 @@
 import subprocess
 
 import pytest
-from support import kernels
 
 from tensorop.build import library
 from tensorop.build.library import Member
 from tensorop.model.kernel import Artifact, Source
 from tensorop.model.trial import Kind, Outcome
 from tensorop.provision import zig
+from tests.support import kernels
 
 API = """#include "tensorop/api.h"
 #include <pthread.h>

@@ -3,12 +3,12 @@
 from pathlib import Path
 
 import pytest
-from support import kernels
 
 from tensorop.build import compile as compiling
 from tensorop.build import gate, link
 from tensorop.model.kernel import Artifact, Source
 from tensorop.model.trial import Kind, Outcome
+from tests.support import kernels
 
 CHEATS = {
     "library": ("void cblas_sgemm(void);", "cblas_sgemm(); (void)c;", "cblas_sgemm"),

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support import kernels
 
 from tensorop.model.call import Access, Buffer, Call, Placement
 from tensorop.model.trial import Kind
 from tensorop.runners import process, session
 from tensorop.runners.native import Native
 from tensorop.runners.protocol import Check, Entry, Time
+from tests.support import kernels
 
 NATIVE = Native()
 BOTH = pytest.mark.parametrize("placement", list(Placement))

@@ -360,7 +360,8 @@ def test_what_a_vector_load_waits_longer_than_a_scalar_one_adds_to_its_misses(co
     # a page and more apart: nothing is prefetched, all lines come from level 2
     walk = "li t3, 8256\nla t2, buffer\nli t1, 40\n1:\n{body}\nadd t2, t2, t3\naddi t1, t1, -1\nbnez t1, 1b"
     text = "vsetvli t0, x0, e32, m1, ta, ma\n" + walk.format(body="vle32.v v8, (t2)\nvfadd.vv v9, v8, v8")
-    evict = "li t3, 64\nla t2, buffer + 1048576\nli t1, 4096\n1:\nlw t4, 0(t2)\nadd t2, t2, t3\naddi t1, t1, -1\nbnez t1, 1b"
+    loop = "1:\nlw t4, 0(t2)\nadd t2, t2, t3\naddi t1, t1, -1\nbnez t1, 1b"
+    evict = f"li t3, 64\nla t2, buffer + 1048576\nli t1, 4096\n{loop}"
 
     def latency(cycles):
         def change(model):

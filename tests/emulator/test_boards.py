@@ -5,8 +5,6 @@ import threading
 import time
 
 import pytest
-from support import board as boards_here
-from support import kernels
 
 from tensorop import boards, errors
 from tensorop.errors import BoardError
@@ -16,6 +14,8 @@ from tensorop.runners import session
 from tensorop.runners.protocol import Check, Entry
 from tensorop.runners.ssh import Ssh
 from tensorop.specs import platforms
+from tests.support import board as boards_here
+from tests.support import kernels
 
 K1 = platforms.load("spacemit-k1")
 

@@ -4,13 +4,13 @@ import dataclasses
 
 import numpy as np
 import pytest
-from support import board as boards_here
 
 from tensorop.commands import calibrate, check_platform, microbench, probe_platform
 from tensorop.errors import BoardError
 from tensorop.runners import choose
 from tensorop.specs import board, platforms
 from tensorop.specs import microbench as specs
+from tests.support import board as boards_here
 
 K1 = platforms.load("spacemit-k1")
 FEW = ("fma_f32_m1", "chase_l2", "load_used_at_once", "load_behind_reader", "vector_dram", "chase_64_pages")

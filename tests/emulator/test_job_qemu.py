@@ -8,9 +8,9 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from support.commands import events, kill_group, refused, start, tensorop, wait_for
 
 from tensorop.provision import qemu
+from tests.support.commands import events, kill_group, refused, start, tensorop, wait_for
 
 JOB = ("gemm", "--dtype", "f32", "--shapes", "16x16x16,5x40x9", "--jobs", "1", "--seed", "7", "--trials", "6")
 ON_RVV = (*JOB, "--platform", "rvv")

@@ -1,13 +1,13 @@
 """Counted calls under the board model."""
 
 import pytest
-from support import kernels
 
 from tensorop.measure import modelled
 from tensorop.model.trial import Kind, Outcome, Samples
 from tensorop.runners.protocol import Entry
 from tensorop.runners.qemu import Qemu
 from tensorop.specs import board, platforms
+from tests.support import kernels
 
 MODELS = pytest.mark.parametrize(("name", "vlen"), [("spacemit-k1", 256), ("cortex-a53", 128)])
 TWICE = "void tensorop_candidate_1(const struct tensorop_call *c) { tensorop_candidate_0(c); tensorop_candidate_0(c); }"

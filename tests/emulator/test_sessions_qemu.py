@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-from support import kernels
 
 from tensorop.model.call import Call, Placement
 from tensorop.model.trial import Kind
 from tensorop.runners import session
 from tensorop.runners.protocol import Check, Count, Entry, Time
+from tests.support import kernels
 
 ARCHES = pytest.mark.parametrize("arch", ["riscv64", "aarch64"])
 UNKNOWN = {"riscv64": ".word 0", "aarch64": "udf #0"}

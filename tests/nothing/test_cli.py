@@ -7,9 +7,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from support.commands import refused, tensorop
 
 from tensorop.cli.main import main
+from tests.support.commands import refused, tensorop
 
 
 def refused_here(words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> str:

@@ -7,10 +7,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from support import plugins
-from support.commands import ROOT, events, tensorop
 
 from tensorop.cli.main import main
+from tests.support import plugins
+from tests.support.commands import ROOT, events, tensorop
 
 NAMES = {"platforms": "my-board", "primitives": plugins.WORDS, "operators": "axpy", "tuners": "backwards"}
 

@@ -1,5 +1,5 @@
-/* One product by a CBLAS library under measurement: blas LIBRARY FUNCTION N. Column-major, C = A B, one N by N by N call,
- * its caches warmed by a smaller one as by the work before it. */
+/* One product by a CBLAS library under measurement: blas LIBRARY FUNCTION N. Column-major, C = A B,
+ * one N by N by N call, its caches warmed by a smaller one as by the work before it. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>

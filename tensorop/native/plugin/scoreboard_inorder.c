@@ -180,8 +180,8 @@ static void step(const struct uop *u, unsigned index, const struct touched **tou
         vec arrival = done;
         const struct touched *r = *touched;
         for (; r < end && r->op == index; r++) {
-            arrival = vmax(arrival, memory_access(r->address >> config->line_shift, t, done, u,
-                                                  &served));
+            arrival =
+                vmax(arrival, memory_access(r->address >> config->line_shift, t, done, u, &served));
             worst = served > worst ? served : worst;
         }
         *touched = r;

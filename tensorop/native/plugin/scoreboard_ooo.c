@@ -98,8 +98,8 @@ static vec access_lines(const struct uop *u, unsigned index, vec start, vec done
     const struct touched *r = *touched;
     *worst = SERVED_L1;
     for (; r < end && r->op == index; r++) {
-        arrival = vmax(
-            arrival, memory_access(r->address >> config->line_shift, start, done, u, &served));
+        arrival =
+            vmax(arrival, memory_access(r->address >> config->line_shift, start, done, u, &served));
         *worst = served > *worst ? served : *worst;
     }
     *touched = r;
