@@ -1,0 +1,32 @@
+"""Which variants a library carries."""
+
+from __future__ import annotations
+
+from tensorop.tune.select import choose
+
+COSTS = {
+    "good": {"small": 1.0, "large": 4.0, "turned": 4.0},
+    "for large": {"small": 9.0, "large": 2.0, "turned": 9.0},
+    "for turned": {"small": 9.0, "large": 9.0, "turned": 2.0},
+    "never best": {"small": 2.0, "large": 5.0, "turned": 5.0},
+}
+
+
+def test_each_next_one_is_what_lowers_the_mean_of_the_best_most() -> None:
+    assert choose(COSTS, least=1) == ["good", "for large", "for turned"]
+
+
+def test_one_that_takes_nothing_off_is_carried_only_to_have_a_choice() -> None:
+    assert choose(COSTS, least=4)[-1] == "never best"
+    assert len(choose(COSTS, least=1, most=2)) == 2
+
+
+def test_weights_say_which_problems_count_more() -> None:
+    assert choose(COSTS, {"turned": 2.0}, least=1)[1] == "for turned"
+    assert choose(COSTS, {"turned": 1e-6}, least=1) == ["good", "for large"]
+
+
+def test_what_did_not_run_every_problem_is_passed_over() -> None:
+    costs = {**COSTS, "partial": {"small": 0.1}}
+    assert "partial" not in choose(costs, least=4)
+    assert choose({"partial": {"small": 0.1}}) == ["partial"]
