@@ -19,7 +19,7 @@ from tensorop.model.kernel import Draft
 from tensorop.model.operator import Operator
 from tensorop.model.point import Point
 from tensorop.model.problem import Problem
-from tensorop.model.trial import Finished, Stage
+from tensorop.model.trial import Finished, Stage, Trial
 from tensorop.model.verdict import Seed
 from tensorop.model.winner import Variant
 from tensorop.problems import of
@@ -29,7 +29,7 @@ from tensorop.store.journal import Journal
 from tensorop.store.key import trial_key
 from tensorop.target import Target
 from tensorop.trial import Candidate, Evaluator
-from tensorop.tune import bandit, loop, strategy
+from tensorop.tune import loop, strategy
 from tensorop.tune.budget import Budget
 from tensorop.tune.seeded import Seeded
 from tensorop.tune.select import choose
@@ -37,7 +37,6 @@ from tensorop.tune.select import choose
 KERNELS = 6  # micro-kernels that go on to the second stage
 MICRO_SHARE = 0.35  # of the budget; the rest goes to blocking
 FIRST_LAYOUT = 2.0  # weight of the layout that figures are reported in, against 1 for each other
-FLOOR = 4  # trials of each kernel before the bandit chooses: its starts
 
 
 @dataclass(frozen=True)
@@ -90,8 +89,8 @@ def _completed(space: Space, starts: Sequence[Point]) -> list[Point]:
 
 
 def kernels(ground: Ground, dtype: str) -> dict[str, Candidate]:
-    """The micro-kernels that go on: each draft's best, since what it is for may not show in this stage, then other
-    tiles."""
+    """The micro-kernels that go on: each draft's best and its first start that passed, since what a draft is for may
+    not show in this stage; then other tiles."""
     drafts = {draft.name: draft for draft in ground.drafts}
     ended = [
         (finished.score.cost, finished.trial)
@@ -99,15 +98,20 @@ def kernels(ground: Ground, dtype: str) -> dict[str, Candidate]:
         if finished.outcome.ok and finished.score.cost is not None and finished.trial.draft in drafts
     ]
     ranked = [trial for _, trial in sorted(ended, key=lambda pair: pair[0])]
-    chosen: list[tuple[str, Point]] = []
     firsts = [next(t for t in ranked if t.draft == name) for name in dict.fromkeys(t.draft for t in ranked)]
+    named = [next((t for t in ranked if t.draft == f.draft and _is_start(drafts[f.draft], t)), f) for f in firsts]
+    chosen: list[tuple[str, Point]] = []
     shapes: set[tuple[object, ...]] = set()
-    for trial in [*firsts, *ranked]:
+    for trial in [*firsts, *named, *ranked]:
         shape = (trial.draft, *_shape(ground, dtype, drafts[trial.draft], trial.point))
         if shape not in shapes and len(chosen) < KERNELS:
             shapes.add(shape)
             chosen.append((trial.draft, trial.point))
     return {f"{name} {point}": Candidate(drafts[name], point) for name, point in chosen}
+
+
+def _is_start(draft: Draft, trial: Trial) -> bool:
+    return any(set(start.items()) <= set(trial.point.items()) for start in draft.starts)
 
 
 def _shape(ground: Ground, dtype: str, draft: Draft, point: Point) -> tuple[int, ...]:
@@ -226,7 +230,7 @@ def _search(
             seed=job.seed,
             jobs=job.jobs,
             shared_clock=not ground.target.side_by_side,
-            floor=FLOOR if stage is Stage.BLOCKING else bandit.FLOOR,
+            floor={arm: len(first(arm)) for arm in spaces},
         )
     )
 

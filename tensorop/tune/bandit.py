@@ -25,7 +25,7 @@ class _Arm:
 
 
 class Bandit:
-    """Spreads a budget over named arms."""
+    """Spreads a budget over named arms; `floor` says how many trials one gets before better ones are preferred."""
 
     def __init__(self, arms: Iterable[str], floor: Mapping[str, int] | None = None) -> None:
         self._arms = {name: _Arm() for name in arms}
@@ -36,9 +36,9 @@ class Bandit:
         live = {name: arm for name, arm in self._arms.items() if not arm.exhausted}
         if not live:
             return None
-        fewest = min(live, key=lambda name: live[name].trials)
-        if live[fewest].trials < self._floor:
-            return fewest
+        lacking = [name for name in live if live[name].trials < self._floor.get(name, FLOOR)]
+        if lacking:
+            return min(lacking, key=lambda name: live[name].trials)
         return max(live, key=lambda name: self._index(live[name]))
 
     def tell(self, name: str, cost: float | None) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Generic, Protocol, TypeVar
 
@@ -19,7 +19,7 @@ from tensorop.model.point import Point
 from tensorop.model.trial import Finished, Kind, Measured, Outcome, Stage, Trial
 from tensorop.space import Space
 from tensorop.store.journal import Journal
-from tensorop.tune.bandit import FLOOR, Bandit
+from tensorop.tune.bandit import Bandit
 from tensorop.tune.budget import Budget, Clock
 from tensorop.tune.strategy import Strategy
 
@@ -102,7 +102,7 @@ Event = Began | Ended | Lost | Exhausted | Stopped
 class Search(Generic[P]):
     """What to search. spaces: legal points by draft; key_of: the trial key of a draft at a point.
 
-    floor: trials of each draft before better ones are preferred
+    floor: by draft, trials it gets before better ones are preferred
     shared_clock: False where trials can be measured side by side without touching each other's figures.
     """
 
@@ -118,7 +118,7 @@ class Search(Generic[P]):
     jobs: int = 1
     round: int = 0
     shared_clock: bool = True
-    floor: int = FLOOR
+    floor: Mapping[str, int] = field(default_factory=dict)
 
 
 def search(what: Search[P]) -> Iterator[Event]:
