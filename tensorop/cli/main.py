@@ -65,8 +65,8 @@ def main() -> None:
     """Entry point. Exit status: 0 done, 1 the job failed, 2 wrong usage, 130 interrupted."""
     try:
         cli.main(standalone_mode=False)
-    except click.exceptions.Abort:
-        click.echo("interrupted", err=True)
+    except click.exceptions.Abort as abort:  # what click makes of Ctrl-C
+        click.echo(str(abort.__cause__ or "") or "interrupted", err=True)
         sys.exit(130)
     except click.ClickException as error:
         error.show()
@@ -78,8 +78,8 @@ def main() -> None:
         if error.hint:
             click.echo(f"       {error.hint}", err=True)
         sys.exit(error.exit_status)
-    except KeyboardInterrupt:
-        click.echo("interrupted", err=True)
+    except KeyboardInterrupt as interrupt:
+        click.echo(str(interrupt) or "interrupted", err=True)
         sys.exit(130)
     except BrokenPipeError:
         sys.exit(1)

@@ -40,7 +40,10 @@ def operator_command(name: str) -> click.Command:
     @click.option("--format", "format_", type=click.Choice(["table", "json"]), default="table", show_default=True)
     def command(**given: Any) -> None:
         job = _job(name, given)
-        done = follow(pipeline.run(job))
+        try:
+            done = follow(pipeline.run(job))
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt("interrupted; the same command goes on where it stopped") from None
         if given["format_"] == "json":
             click.echo(json.dumps(done.to_json(), indent=2))
         else:

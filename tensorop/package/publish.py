@@ -52,6 +52,9 @@ def stage(product: Product, folder: Path) -> Staged:
     except OSError as error:
         _remove(scratch)
         raise _cannot(folder, error) from error
+    except BaseException:  # Ctrl-C
+        _remove(scratch)
+        raise
     return Staged(product, scratch)
 
 

@@ -102,6 +102,19 @@ def test_ctrl_c_before_anything_passed(tmp_path: Path) -> None:
     assert product_of(tmp_path / "out") == set()
 
 
+def test_ctrl_c_while_the_product_is_judged_leaves_none(tmp_path: Path) -> None:
+    child = start(*SMALL, "--trials", "4", "--out", tmp_path / "out", cwd=tmp_path)
+    wait_for((tmp_path / ".out.staged").exists, child)
+    kill_group(child, signal.SIGINT)
+    ended = finish(child)
+    assert "Traceback" not in ended.stderr
+    assert ended.status == 130
+    assert "interrupted; the same command goes on where it stopped" in ended.stderr
+    assert product_of(tmp_path / "out") == set()
+    assert [entry.name for entry in tmp_path.iterdir()] == ["out"]
+    assert tensorop(*SMALL, "--trials", "4", "--out", tmp_path / "out", cwd=tmp_path).status == 0
+
+
 def test_two_runs_on_one_folder(tmp_path: Path) -> None:
     first = start(*SMALL, "--trials", "50", "--out", tmp_path / "out", cwd=tmp_path)
     try:

@@ -1,0 +1,47 @@
+"""Whole searches on the null runner, which needs no compiler: killed on the way and resumed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from tests.support.commands import events, kill_group, start, tensorop, wait_for
+
+JOB = ("gemm", "--runner", "null", "--platform", "generic", "--dtype", "f32", "--shapes", "64x64x64", "--jobs", "1")
+SEARCH = (*JOB, "--tuner", "bayes", "--trials", "60", "--seed", "3")
+
+
+def path_of(folder: Path) -> list[Any]:
+    """What was tried in which order, and what came of it."""
+    return [(r["key"], r["outcome"]["kind"], r["score"]) for r in events(folder, "finished")]
+
+
+def test_killed_and_resumed_equals_uninterrupted(tmp_path: Path) -> None:
+    for least in (5, 30):
+        child = start(*SEARCH, "--out", "killed", cwd=tmp_path)
+        wait_for(lambda least=least: len(events(tmp_path / "killed", "finished")) >= least, child)  # type: ignore[misc]
+        kill_group(child)
+        child.communicate()
+    for folder in ("killed", "whole"):
+        ended = tensorop(*SEARCH, "--out", folder, "--format", "json", cwd=tmp_path)
+        assert ended.status == 0, ended.stderr
+        assert ended.json()["library"] is None
+        assert "pretends" in ended.json()["notes"][0]
+    assert len(path_of(tmp_path / "whole")) == 60
+    assert path_of(tmp_path / "killed") == path_of(tmp_path / "whole")
+
+
+def test_a_larger_budget_goes_on_from_a_smaller_one(tmp_path: Path) -> None:
+    for trials in ("10", "20"):
+        ended = tensorop(*JOB, "--trials", trials, "--out", "out", cwd=tmp_path)
+        assert ended.status == 0, ended.stderr
+    assert len(events(tmp_path / "out", "run")) == 1
+    assert len({key for key, _, _ in path_of(tmp_path / "out")}) == 20
+
+
+def test_fresh_forgets(tmp_path: Path) -> None:
+    for more in ((), ("--fresh", "--seed", "4")):
+        ended = tensorop(*JOB, "--trials", "6", "--out", "out", *more, cwd=tmp_path)
+        assert ended.status == 0, ended.stderr
+    assert len(path_of(tmp_path / "out")) == 6
+    assert events(tmp_path / "out", "run")[0]["facts"]["seed"] == 4
