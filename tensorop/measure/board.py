@@ -13,6 +13,7 @@ import os
 import platform
 import shutil
 import subprocess
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -153,7 +154,7 @@ def _processor() -> str:
 
 
 def _build(compiler: str, lanes: int, sources: list[Path], path: Path) -> None:
-    part = path.with_suffix(f".{os.getpid()}.part")
+    part = path.with_suffix(f".{os.getpid()}-{threading.get_ident()}.part")
     log = ""
     for tuned in (("-march=native",), ()):
         command = [compiler, *_FLAGS, *tuned, f"-DLANES={lanes}", "-o", str(part), *map(str, sources)]
