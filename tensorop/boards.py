@@ -9,6 +9,7 @@ from tensorop.errors import BoardError
 from tensorop.model.core import Core
 from tensorop.model.platform import Platform
 from tensorop.runners import facts
+from tensorop.runners.native import Native
 from tensorop.runners.ssh import Ssh
 
 # What deadlines were made for: a desk machine's clock, and a wire of 100 Mbit/s.
@@ -30,8 +31,21 @@ def meet(platform: Platform, runner: Ssh) -> tuple[Platform, Ssh, Core]:
     core = facts.read(runner, identify_program(platform.arch).path)
     processors = fitting(platform, core, runner)
     runner = dataclasses.replace(runner, processor=processors[-1] if processors else -1, patience=patience(core))
-    vlen = core.vlen or platform.vlens[0]
-    return dataclasses.replace(platform, vlens=(vlen,), verify_vlens=(vlen,)), runner, core
+    return narrowed(platform, core.vlen), runner, core
+
+
+def here(platform: Platform) -> Platform:
+    """A platform for several VLENs narrowed to that of this machine's core. Raises JobError, MissingTool."""
+    if len(platform.vlens) == 1:
+        return platform
+    told = facts.execute(Native(), identify_program(platform.arch).path)
+    return narrowed(platform, int(told["vlen"]) if "vlen" in told else None)
+
+
+def narrowed(platform: Platform, vlen: int | None) -> Platform:
+    """The platform on a core, which has one VLEN (bits); its first one where the core does not say."""
+    only = (vlen or platform.vlens[0],)
+    return dataclasses.replace(platform, vlens=only, verify_vlens=only)
 
 
 def fitting(platform: Platform, core: Core, runner: Ssh) -> tuple[int, ...]:

@@ -170,6 +170,7 @@ def reach(platform: Platform, wanted: str | None) -> Target:
         return Target(platform, runner, None, core)
     if isinstance(runner, Native):
         _require_cpu(platform)
+        platform = boards.here(platform)
     if not isinstance(runner, Qemu):
         return Target(platform, runner, None)
     if not platform.qemu_cpu:

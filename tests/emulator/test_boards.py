@@ -81,6 +81,14 @@ def test_a_crash_is_the_kernels(board, runner, tmp_path):
     assert reply.outcome.kind is Kind.CRASH
 
 
+def test_a_slow_board_has_its_time(board, runner, tmp_path):
+    program = kernels.program(SLOW.replace("300000000", "2000000000"), tmp_path, arch="riscv64")
+    call = Check(kernels.axpy_call())
+    assert session.run(runner, program, [call], timeout_s=0.6)[0].outcome.kind is Kind.TIMEOUT
+    patient = dataclasses.replace(runner, patience=100.0)
+    assert session.run(patient, program, [call], timeout_s=0.6)[0].outcome.ok
+
+
 def test_nothing_runs_on_after_a_deadline(board, runner, tmp_path):
     program = kernels.program("(void)c;for (volatile int i = 0;;) i++;", tmp_path, arch="riscv64")
     (reply,) = session.run(runner, program, [Check(kernels.axpy_call())], timeout_s=1.0)
