@@ -33,22 +33,22 @@ enum { MR = 16, NR = 8 };
 static void kernel(long k, const float *a, const float *b, float *c, long ldc) {
     long pairs = k / 2, bytes = ldc * 4;
     __asm__ volatile(
-        "vsetvli t0, zero, e32, m1, ta, ma\n\tslli t0, t0, 2\n\t" ZERO(16) ZERO(17) ZERO(18) ZERO(
-            19) ZERO(20) ZERO(21) ZERO(22) ZERO(23) ZERO(24) ZERO(25) ZERO(26) ZERO(27) ZERO(28)
-            ZERO(29) ZERO(30) ZERO(31) "vl2re32.v v0, (%[a])\n\taddi %[a], %[a], 64\n\t"
-                                       "flw ft0, 0(%[b])\n\tflw ft1, 4(%[b])\n\tflw ft2, "
-                                       "8(%[b])\n\tflw ft3, 12(%[b])\n\t"
-                                       "1:\n\t"
-                                       "vl2re32.v v2, (%[a])\n\taddi %[a], %[a], 64\n\t" STEP(
-                                           "v0", "v1", 16, 20, 24, 28, 32, 36, 40,
-                                           44) "vl2re32.v v0, (%[a])\n\taddi %[a], %[a], "
-                                               "64\n\t" STEP("v2", "v3", 48, 52, 56, 60, 64, 68, 72,
-                                                             76) "addi %[b], %[b], 64\n\taddi "
-                                                                 "%[k], %[k], -1\n\tbnez %[k], "
-                                                                 "1b\n\t" ADD(16, 17) ADD(18, 19)
-                                                                     ADD(20, 21) ADD(22, 23)
-                                                                         ADD(24, 25) ADD(26, 27)
-                                                                             ADD(28, 29) ADD(30, 31)
+        "vsetvli t0, zero, e32, m1, ta, ma\n\tslli t0, t0, 2\n\t" ZERO(16) ZERO(17) ZERO(18)
+            ZERO(19) ZERO(20) ZERO(21) ZERO(22) ZERO(23) ZERO(24) ZERO(25) ZERO(26) ZERO(27)
+                ZERO(28) ZERO(29) ZERO(30)
+                    ZERO(31) "vl2re32.v v0, (%[a])\n\taddi %[a], %[a], 64\n\t"
+                             "flw ft0, 0(%[b])\n\tflw ft1, 4(%[b])\n\tflw ft2, "
+                             "8(%[b])\n\tflw ft3, 12(%[b])\n\t"
+                             "1:\n\t"
+                             "vl2re32.v v2, (%[a])\n\taddi %[a], %[a], 64\n\t" STEP(
+                                 "v0", "v1", 16, 20, 24, 28, 32, 36, 40,
+                                 44) "vl2re32.v v0, (%[a])\n\taddi %[a], %[a], "
+                                     "64\n\t" STEP("v2", "v3", 48, 52, 56, 60, 64, 68, 72,
+                                                   76) "addi %[b], %[b], 64\n\taddi "
+                                                       "%[k], %[k], -1\n\tbnez %[k], "
+                                                       "1b\n\t" ADD(16, 17) ADD(18, 19) ADD(20, 21)
+                                                           ADD(22, 23) ADD(24, 25) ADD(26, 27)
+                                                               ADD(28, 29) ADD(30, 31)
         : [k] "+r"(pairs), [a] "+r"(a), [b] "+r"(b), [c] "+r"(c)
         : [ldc] "r"(bytes)
         : "t0", "t1", "ft0", "ft1", "ft2", "ft3", "ft4", "ft5", "ft6", "ft7", "memory");

@@ -19,15 +19,13 @@
         "v8", "v9", "v10", "v11", "v12", "v13", "v14", "v15", "v16", "v17", "v18", "v19", "v20",   \
         "v21", "v22", "v23", "v24", "v25", "v26", "v27", "v28", "v29", "v30", "v31"
 
-#define CLEAR                                                                                      \
-    "movi v0.2d, #0\nmovi v1.2d, #0\nmovi v2.2d, #0\nmovi v3.2d, #0\n"                             \
-    "movi v4.2d, #0\nmovi v5.2d, #0\nmovi v6.2d, #0\nmovi v7.2d, #0\n"                             \
-    "movi v8.2d, #0\nmovi v9.2d, #0\nmovi v10.2d, #0\nmovi v11.2d, #0\n"                           \
-    "movi v12.2d, #0\nmovi v13.2d, #0\nmovi v14.2d, #0\nmovi v15.2d, #0\n"                         \
-    "movi v16.2d, #0\nmovi v17.2d, #0\nmovi v18.2d, #0\nmovi v19.2d, #0\n"                         \
-    "movi v20.2d, #0\nmovi v21.2d, #0\nmovi v22.2d, #0\nmovi v23.2d, #0\n"                         \
-    "movi v24.2d, #0\nmovi v25.2d, #0\nmovi v26.2d, #0\nmovi v27.2d, #0\n"                         \
-    "movi v28.2d, #0\nmovi v29.2d, #0\nmovi v30.2d, #0\nmovi v31.2d, #0\n"
+// clang-format off
+#define CLEAR \
+    ZERO(0) ZERO(1) ZERO(2) ZERO(3) ZERO(4) ZERO(5) ZERO(6) ZERO(7) \
+    ZERO(8) ZERO(9) ZERO(10) ZERO(11) ZERO(12) ZERO(13) ZERO(14) ZERO(15) \
+    ZERO(16) ZERO(17) ZERO(18) ZERO(19) ZERO(20) ZERO(21) ZERO(22) ZERO(23) \
+    ZERO(24) ZERO(25) ZERO(26) ZERO(27) ZERO(28) ZERO(29) ZERO(30) ZERO(31)
+// clang-format on
 
 /* BODY, dim[0] times; %[p] is the buffer, x11 zero at first. */
 #define LOOP(NAME, BODY)                                                                           \
