@@ -258,7 +258,12 @@ def _on_board(
         return
     record = calibrate.calibration(platform, model, core, clocked, fitted, absent)
     path = folder / f"calibration-{platform.name}.yaml"
-    path.write_text(calibration.text(record), encoding="utf-8")
+    try:
+        path.write_text(calibration.text(record), encoding="utf-8")
+    except OSError as error:
+        raise JobError(
+            f"{path} cannot be written: {error.strerror}", hint="run the command in another folder"
+        ) from None
     if fitted.explains:
         for key, constant in record.constants.items():
             if constant["determined"]:
