@@ -9,7 +9,19 @@ from tensorop.errors import JobError, SpecError
 from tensorop.measure import board as measure
 from tensorop.specs import board, platforms
 
-CORES = ["rvv", "spacemit-k1", "neon", "cortex-a53"]
+CORES = [
+    "rvv",
+    "spacemit-k1",
+    "c908",
+    "x280",
+    "sg2044",
+    "neon",
+    "cortex-a53",
+    "cortex-a72",
+    "cortex-a76",
+    "neoverse-n1",
+    "neoverse-v2",
+]
 
 
 def section(name="spacemit-k1"):
