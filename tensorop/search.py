@@ -230,7 +230,7 @@ def _search(
             seed=job.seed,
             jobs=job.jobs,
             shared_clock=not ground.target.side_by_side,
-            floor={arm: len(first(arm)) for arm in spaces},
+            floor={arm: count for arm in spaces if (count := len(first(arm)))},  # without starts: the usual
         )
     )
 
