@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-LEAST = 4
+LEAST = 6
 MOST = 12
-WORTH = 0.001  # a further variant must take this share off the geometric mean
+WORTH = 0.0003  # a further variant must take this share off the geometric mean
 
 NOBODY: Mapping[str, float] = {}
 Costs = Mapping[str, Mapping[str, float]]  # candidate -> problem -> cost
