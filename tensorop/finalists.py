@@ -17,6 +17,8 @@ from tensorop.trial import Candidate, measured_call
 from tensorop.tune import dispatch
 from tensorop.tune.dispatch import Row
 
+UNTRIED = 4.0  # times the worst cost known: what a variant is taken to cost on a problem it was not tried on
+
 
 def winners(ground: Ground, dtype: str, kernels: Mapping[str, Candidate], problems: tuple[Problem, ...]) -> Winners:
     """One dtype's variants, with a tree grown on the trials that found them.
@@ -28,9 +30,7 @@ def winners(ground: Ground, dtype: str, kernels: Mapping[str, Candidate], proble
         first = next(iter(kernels.values()))
         return Winners(dtype, (Variant(first.draft, first.point),), Leaf(0))
     trials = [finished for _, finished in found]
-    rows = [
-        _row(ground, p, tuple(t.score.per_problem[p.label].value for t in trials)) for p in problems if _all(p, trials)
-    ]
+    rows = [row for row in (_trial_row(ground, p, trials) for p in problems) if row is not None]
     return _grown(dtype, tuple(variant for variant, _ in found), rows)
 
 
@@ -90,5 +90,10 @@ def _row(ground: Ground, problem: Problem, costs: tuple[float, ...]) -> Row:
     return Row(ground.operator.reference.features(problem), costs)
 
 
-def _all(problem: Problem, trials: list[Finished]) -> bool:
-    return all(problem.label in trial.score.per_problem for trial in trials)
+def _trial_row(ground: Ground, problem: Problem, trials: list[Finished]) -> Row | None:
+    """What the trials say of a problem; a variant that was not tried on it must not be sent it."""
+    known = [t.score.per_problem[problem.label].value if problem.label in t.score.per_problem else None for t in trials]
+    tried = [cost for cost in known if cost is not None]
+    if not tried:
+        return None
+    return _row(ground, problem, tuple(UNTRIED * max(tried) if cost is None else cost for cost in known))

@@ -21,7 +21,7 @@ from tensorop.model.trial import Outcome, Stage
 from tensorop.model.verdict import Seed
 from tensorop.model.winner import Winners
 from tensorop.package import publish
-from tensorop.problems import for_search
+from tensorop.problems import for_search, large
 from tensorop.provision import prewarm
 from tensorop.runners.null import Null
 from tensorop.search import Ground
@@ -83,7 +83,11 @@ def _search(ground: Ground) -> Generator[Event, None, Found]:
         if not found.interrupted:
             stopped = yield from _show(ground, "blocking", dtype, search.blocking(ground, dtype, kernels, problems))
             found.interrupted = stopped is loop.Stop.INTERRUPTED
-        found.winners.append(finalists.winners(ground, dtype, kernels, problems))
+        whole = large(ground.operator, dtype, ground.job.shapes, ground.target.unit)
+        if whole and not found.interrupted:
+            stopped = yield from _show(ground, "large shapes", dtype, search.finalists(ground, dtype, kernels, whole))
+            found.interrupted = stopped is loop.Stop.INTERRUPTED
+        found.winners.append(finalists.winners(ground, dtype, kernels, (*problems, *whole)))
     if not found.winners and found.interrupted:
         raise JobError("interrupted before a candidate had passed", hint="the same command goes on where it stopped")
     if not found.winners:

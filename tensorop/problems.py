@@ -9,7 +9,6 @@ from tensorop.model.problem import Problem
 MOST_WORK = {"ns": 3e9, "modelled-cycles": 4e7, "pretended": 3e9}
 # And of one problem that the closing comparison can afford; `tensorop bench` has no such limit.
 MOST_BENCH = {"ns": 3e10, "modelled-cycles": 3e8}
-LEAST_SIDE = 24  # of a slice: more than one tile's columns
 # Only cheap problems are tuned in every layout; a layout changes packing, which large problems hide.
 EVERY_LAYOUT = {"ns": 3e8, "modelled-cycles": 2e6, "pretended": 5e7}
 
@@ -35,21 +34,18 @@ def within(
 def for_search(operator: Operator, dtype: str, shapes: tuple[tuple[int, ...], ...], unit: str) -> tuple[Problem, ...]:
     """The problems of the blocking search, the first layout of all shapes first.
 
-    Of a shape beyond the target's means a slice stands for it: the same shape with a shorter first side, as far as
-    that side stays long enough to say something of the others. With nothing affordable, the smallest shape is taken.
+    Shapes beyond the target's means are left to `large`; with nothing affordable, the smallest shape is taken.
     """
     affordable = within(operator, dtype, shapes, MOST_WORK[unit])
-    slices = (_slice(operator, dtype, shape, MOST_WORK[unit]) for shape in shapes if shape not in affordable)
-    affordable = tuple(dict.fromkeys((*affordable, *(shape for shape in slices if shape is not None))))
     cheap = [s for s in affordable if work(operator, dtype, s) <= EVERY_LAYOUT[unit]]
     main = [of(operator, dtype, shape) for shape in affordable]
     others = [of(operator, dtype, s, i) for i in range(1, len(operator.layouts)) for s in cheap]
     return (*main, *others)
 
 
-def _slice(operator: Operator, dtype: str, shape: tuple[int, ...], most: float) -> tuple[int, ...] | None:
-    side = shape[0]
-    while side >= 2 * LEAST_SIDE and work(operator, dtype, (side, *shape[1:])) > most:
-        side //= 2
-    found = (side, *shape[1:])
-    return found if work(operator, dtype, found) <= most else None
+def large(operator: Operator, dtype: str, shapes: tuple[tuple[int, ...], ...], unit: str) -> tuple[Problem, ...]:
+    """Shapes that are too large for the search and that its finalists can afford: of those, the largest two."""
+    if unit not in MOST_BENCH:
+        return ()
+    found = [s for s in shapes if MOST_WORK[unit] < work(operator, dtype, s) <= MOST_BENCH[unit]]
+    return tuple(of(operator, dtype, s) for s in sorted(found, key=lambda s: -work(operator, dtype, s))[:2])

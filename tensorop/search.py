@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 import itertools
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 
@@ -17,25 +18,27 @@ from tensorop.errors import JobError
 from tensorop.model.job import Job
 from tensorop.model.kernel import Draft
 from tensorop.model.operator import Operator
-from tensorop.model.point import Point
+from tensorop.model.point import Point, Value
 from tensorop.model.problem import Problem
 from tensorop.model.trial import Finished, Stage, Trial
 from tensorop.model.verdict import Seed
 from tensorop.model.winner import Variant
-from tensorop.problems import of
+from tensorop.problems import for_search, of
 from tensorop.space import Space
 from tensorop.specs import catalog
 from tensorop.store.journal import Journal
 from tensorop.store.key import trial_key
-from tensorop.target import Target
+from tensorop.target import Target, log_mean
 from tensorop.trial import Candidate, Evaluator
 from tensorop.tune import loop, strategy
 from tensorop.tune.budget import Budget
-from tensorop.tune.seeded import Seeded
+from tensorop.tune.seeded import Nothing, Seeded
 from tensorop.tune.select import choose
 
 KERNELS = 6  # micro-kernels that go on to the second stage
-MICRO_SHARE = 0.35  # of the budget; the rest goes to blocking
+MICRO_SHARE, BLOCKING_SHARE, LARGE_SHARE = 0.35, 0.45, 0.2  # of the budget
+LARGE = 5  # candidates that are tried on the large problems
+SAYS_LITTLE = 1e7  # flops below which a problem's cost says little of a larger one's
 FIRST_LAYOUT = 2.0  # weight of the layout that figures are reported in, against 1 for each other
 
 
@@ -137,7 +140,66 @@ def blocking(
         full = instantiate.defaults(ground.operator, platform, dtype, point, job.plugins)
         return _starts(spaces[arm], {name: full[name] for name in ground.operator.blocking.values})
 
-    return _search(ground, dtype, Stage.BLOCKING, candidates, spaces, problems, ground.budget(1 - MICRO_SHARE), first)
+    return _search(ground, dtype, Stage.BLOCKING, candidates, spaces, problems, ground.budget(BLOCKING_SHARE), first)
+
+
+def finalists(
+    ground: Ground, dtype: str, candidates: Mapping[str, Candidate], problems: tuple[Problem, ...]
+) -> Iterator[loop.Event]:
+    """The blockings that did best on the larger problems of the search, on those that were too large for it."""
+    chosen = _for_large(ground, dtype, candidates)
+    spaces = {
+        arm: instantiate.blocking_space(
+            ground.operator,
+            ground.target.platform,
+            candidates[arm].draft,
+            candidates[arm].point,
+            dtype,
+            ground.job.plugins,
+        )
+        for arm, candidate in candidates.items()
+        if any(arm == wanted for wanted, _ in chosen)
+    }
+    arms = {arm: candidates[arm] for arm in spaces}
+    share = ground.budget(LARGE_SHARE)
+    budget = Budget(share.seconds, min(len(chosen), share.trials or len(chosen)))
+    return _search(
+        ground,
+        dtype,
+        Stage.FINAL,
+        arms,
+        spaces,
+        problems,
+        budget,
+        lambda wanted: [point for arm, point in chosen if arm == wanted],
+        lambda space, seed: Nothing(),
+    )
+
+
+def _for_large(ground: Ground, dtype: str, candidates: Mapping[str, Candidate]) -> list[tuple[str, Point]]:
+    """Arms and points, the best first, at most two of each way of packing."""
+    searched = for_search(ground.operator, dtype, ground.job.shapes, ground.target.unit)
+    telling = {p.label for p in searched if ground.operator.reference.work(p) >= SAYS_LITTLE}
+    values = ground.operator.blocking.values
+    switches = [name for name, choices in values.items() if len(choices) == 2]
+    ranked = []
+    for finished in _passed(ground, dtype, Stage.BLOCKING, candidates):
+        costs = [samples.value for label, samples in finished.score.per_problem.items() if label in telling]
+        if costs:
+            ranked.append((log_mean(costs), finished.trial))
+    found: list[tuple[str, Point]] = []
+    packings: Counter[tuple[Value, ...]] = Counter()
+    for _, trial in sorted(ranked, key=lambda pair: pair[0]):
+        packing = tuple(trial.point[name] for name in switches)
+        if packings[packing] < 2 and len(found) < LARGE:
+            packings[packing] += 1
+            found.append((trial.draft, trial.point))
+    return found
+
+
+def _passed(ground: Ground, dtype: str, stage: Stage, candidates: Mapping[str, Candidate]) -> list[Finished]:
+    ended = ground.journal.history.ended((stage, dtype, 0))
+    return [f for f in ended if f.outcome.ok and f.trial.draft in candidates]
 
 
 def _starts(space: Space, default: Mapping[str, int | str]) -> list[Point]:
@@ -152,8 +214,9 @@ def _starts(space: Space, default: Mapping[str, int | str]) -> list[Point]:
         ) + 1e-9 * sum(abs(int(point[name]) - int(default[name])) for name in numbers)
 
     found = []
-    choices = [dict(space.dimensions)[name] for name in switches]
-    for combination in itertools.product(*choices):
+    choices = [tuple(int(v) for v in dict(space.dimensions)[name]) for name in switches]
+    # everything packed, nothing packed, then the mixed ways: few trials must show both ends
+    for combination in sorted(itertools.product(*choices), key=lambda c: (len(set(c)) > 1, [-int(v) for v in c])):
         fitting = [p for p in points if all(p[n] == v for n, v in zip(switches, combination, strict=True))]
         if fitting:
             found.append(min(fitting, key=far))
@@ -162,11 +225,11 @@ def _starts(space: Space, default: Mapping[str, int | str]) -> list[Point]:
 
 def variants(ground: Ground, dtype: str, candidates: Mapping[str, Candidate]) -> tuple[tuple[Variant, Finished], ...]:
     """The few blockings the library carries, with the trial that measured each."""
-    ended = {
-        f"{f.trial.draft} {f.trial.point}": f
-        for f in ground.journal.history.ended((Stage.BLOCKING, dtype, 0))
-        if f.outcome.ok and f.trial.draft in candidates
-    }
+    ended = {f"{f.trial.draft} {f.trial.point}": f for f in _passed(ground, dtype, Stage.BLOCKING, candidates)}
+    for large in _passed(ground, dtype, Stage.FINAL, candidates):
+        name = f"{large.trial.draft} {large.trial.point}"
+        both = {**ended[name].score.per_problem, **large.score.per_problem}
+        ended[name] = replace(ended[name], score=replace(ended[name].score, per_problem=both))
     costs = {name: {p: s.value for p, s in f.score.per_problem.items()} for name, f in ended.items()}
     found = []
     weights = {of(ground.operator, dtype, shape).label: FIRST_LAYOUT for shape in ground.job.shapes}
@@ -186,16 +249,18 @@ def _search(
     problems: tuple[Problem, ...],
     budget: Budget,
     first: Callable[[str], Sequence[Point]],
+    then: Callable[[Space, int], strategy.Strategy] | None = None,
 ) -> Iterator[loop.Event]:
+    """`first` points of each arm, then what the job's tuner asks for, or another strategy in its place."""
     job = ground.job
-    tuner = strategy.load(job.tuner, job.plugins)
+    make_inner = then or strategy.load(job.tuner, job.plugins).make
     evaluator = Evaluator(
         ground.operator, ground.target, dtype, stage, arms, problems, ground.seed, ground.work, job.plugins
     )
     names = {id(space): name for name, space in spaces.items()}
 
     def make(space: Space, seed: int) -> strategy.Strategy:
-        return Seeded(tuner.make(space, seed), space, first(names[id(space)]))
+        return Seeded(make_inner(space, seed), space, first(names[id(space)]))
 
     made_of = (
         digest(ground.operator, ground.target, job.plugins),
@@ -231,6 +296,7 @@ def _search(
             jobs=job.jobs,
             shared_clock=not ground.target.side_by_side,
             floor={arm: count for arm in spaces if (count := len(first(arm)))},  # without starts: the usual
+            needed=stage is not Stage.FINAL,
         )
     )
 

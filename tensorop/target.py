@@ -124,8 +124,12 @@ class Target:
         program: Path,
         calls: Callable[[int], Sequence[Call]],
         entry: Entry,
+        warm: Sequence[int],
     ) -> tuple[dict[int, Samples], ...] | Outcome:
-        """For each call, VLEN -> cost, of a candidate in its own static program: the quick way, for searches."""
+        """For each call, VLEN -> cost, of a candidate in its own static program: the quick way, for searches.
+
+        warm: by call, how often it is made before it is counted; a clock warms by time.
+        """
         found: list[dict[int, Samples]] = []
         for vlen in self.vlens:
             given = calls(vlen)
@@ -133,7 +137,9 @@ class Target:
             measured: Sequence[Samples] | Outcome
             if self.model is not None:
                 assert isinstance(self.runner, Qemu)
-                measured = modelled.count_calls(self.runner, program, given, entry, model=self.model, vlen=vlen)
+                measured = modelled.count_calls(
+                    self.runner, program, given, entry, warm=warm, model=self.model, vlen=vlen
+                )
             else:
                 measured = clock.time_calls(self.runner, program, given, entry, pace=SEARCH_PACE)
             if isinstance(measured, Outcome):

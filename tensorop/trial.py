@@ -32,6 +32,7 @@ from tensorop.verify.subject import Subject
 OPERATOR, MICRO_KERNEL = Entry(0), Entry(1)
 COMPILE_TIMEOUT_S = 90.0
 CALL_TIMEOUT_S = 30.0
+WARMED = 1e7  # flops up to which a modelled call is preceded by another; larger ones fill the caches several times over
 
 
 @dataclass(frozen=True)
@@ -159,7 +160,10 @@ class Evaluator:
         problems = self._problems(full)
         entry = MICRO_KERNEL if self.stage is Stage.MICRO else OPERATOR
         measured = self.target.search_costs(
-            prepared.program, lambda vlen: [self._call(problem, full, vlen) for problem in problems], entry
+            prepared.program,
+            lambda vlen: [self._call(problem, full, vlen) for problem in problems],
+            entry,
+            [int(self.operator.reference.work(problem) <= WARMED) for problem in problems],
         )
         if isinstance(measured, Outcome):
             return Measured(replace(measured, where=measured.where or "measure"), seconds=clock.lap("measure"))

@@ -64,6 +64,7 @@ def count_calls(
     calls: Sequence[Call],
     entry: Entry,
     *,
+    warm: Sequence[int],
     model: BoardModel,
     vlen: int,
     guest: Guest | None = None,
@@ -71,14 +72,13 @@ def count_calls(
 ) -> tuple[Samples, ...] | Outcome:
     """Modelled cycles of several calls of one entry, one after the other in a single process, the best fit alone.
 
-    For searches: starting an emulator costs more than most of their calls. Each call is preceded by one that warms the
-    caches for it. Returns the first failure's outcome.
+    For searches: starting an emulator costs more than most of their calls. warm: by call, how often it is made before
+    it is counted; without, it finds the caches as the call before it left them. Returns the first failure's outcome.
     """
-    warm = 1
     with tempfile.TemporaryDirectory(prefix="tensorop-board-") as folder:
         run = board.prepare(model, vlen, Path(folder), scenarios="best")
         guest = replace(guest or Guest(), vlen=vlen, cpu=-1, plugin_args=run.arguments)
-        requests = [Count(call, (entry,), warm) for call in calls]
+        requests = [Count(call, (entry,), times) for call, times in zip(calls, warm, strict=True)]
         replies = session.run(
             runner, program, requests, timeout_s=timeout_s, guest=guest, give_up_after=1, where="measure"
         )
@@ -87,11 +87,12 @@ def count_calls(
             return failed
         regions = board.parse(run.out)
     out = []
-    for number in range(len(calls)):
-        samples = _samples(regions[number * (1 + warm) : (number + 1) * (1 + warm)], 1 + warm, model.name)
+    for times in warm:
+        samples = _samples(regions[: 1 + times], 1 + times, model.name)
         if isinstance(samples, Outcome):
             return samples
         out.append(samples)
+        regions = regions[1 + times :]
     return tuple(out)
 
 

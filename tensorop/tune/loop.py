@@ -102,6 +102,7 @@ Event = Began | Ended | Lost | Exhausted | Stopped
 class Search(Generic[P]):
     """What to search. spaces: legal points by draft; key_of: the trial key of a draft at a point.
 
+    needed: whether it is an error that no trial ends in time
     floor: by draft, trials it gets before better ones are preferred
     shared_clock: False where trials can be measured side by side without touching each other's figures.
     """
@@ -119,6 +120,7 @@ class Search(Generic[P]):
     round: int = 0
     shared_clock: bool = True
     floor: Mapping[str, int] = field(default_factory=dict)
+    needed: bool = True
 
 
 def search(what: Search[P]) -> Iterator[Event]:
@@ -183,7 +185,7 @@ class _Run(Generic[P]):
             yield from self._try(batch, pool)
             if self.losses >= MAX_LOST:
                 return Stop.LOST
-        if not self.in_time:
+        if not self.in_time and self.what.needed:
             raise self.clock.too_short()
         return Stop.BUDGET
 

@@ -9,6 +9,16 @@ from tensorop.space import Space
 from tensorop.tune.strategy import Strategy
 
 
+class Nothing:
+    """A strategy without ideas of its own: with `Seeded`, the given points and no others."""
+
+    def ask(self, n: int = 1) -> list[Point]:
+        return []
+
+    def tell(self, point: Point, cost: float | None) -> None:
+        return None
+
+
 class Seeded:
     """Asks for `first` (those of them that are legal), then for what the inner strategy asks; never a point twice.
 

@@ -23,14 +23,13 @@ def choose(
 ) -> list[str]:
     """Greedy forward selection: each next variant is the one that lowers the geomean of the best cost most.
 
-    Candidates that did not run every problem are passed over unless none did. At least `least` are kept when there
+    A problem that a candidate did not run is one it cannot serve. At least `least` are kept when there
     are that many, so that the dispatch has something to choose from; ties go to the earlier candidate.
 
     weights: of problems in the mean, 1 where nothing is said.
     """
     problems = sorted({problem for row in costs.values() for problem in row})
-    whole = [name for name, row in costs.items() if all(problem in row for problem in problems)]
-    left = whole or list(costs)
+    left = list(costs)
     chosen: list[str] = []
     best = dict.fromkeys(problems, math.inf)
     while left and len(chosen) < most:
