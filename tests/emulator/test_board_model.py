@@ -251,6 +251,14 @@ def test_the_addend_is_forwarded_and_the_multiplicand_is_not(compute):
     assert factor.cycles[0] == pytest.approx(8000, rel=0.01)
 
 
+@pytest.mark.parametrize("name", ["cortex-a53", "cortex-a76"])
+def test_a_base_that_a_load_moves_on_is_ready_before_its_data(compute, name):
+    text = "adrp x2, buffer\nmov x1, #500\n1: ldr q1, [x2], #0\nldr q2, [x2], #0\nsubs x1, x1, #1\nb.ne 1b"
+    _, moved = compute("aarch64", [text, text], name)
+    _, still = compute("aarch64", [text.replace("], #0", "]")] * 2, name)
+    assert moved.cycles[0] == pytest.approx(max(still.cycles[0], 1000), rel=0.02)
+
+
 def test_a_load_far_from_its_use_is_cheaper(compute):
     use = "vfmacc.vf v8, ft1, v0\nvfmacc.vf v9, ft1, v0\nvfmacc.vf v10, ft1, v0\nvfmacc.vf v11, ft1, v0\n"
     near = vector("flw ft1, 0(t2)\n" + use, 1000, before="la t2, buffer")

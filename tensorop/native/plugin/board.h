@@ -142,7 +142,7 @@ struct insn {
     uint8_t bumped;
     int32_t bump;
     uint8_t copied; /* dst[0] becomes this register plus `bump` */
-    bool writes_base_unknown;
+    bool writes_back; /* dst[1] is the base, which an access moves on at once */
     /* vsetvli and its kin. */
     uint8_t vset;
     uint16_t vtypei;
@@ -186,6 +186,8 @@ struct uop {
     struct span_of src[MAX_SOURCES + MAX_VSOURCES];
     struct span_of acc;
     struct span_of dst[3];
+    const vec *moved; /* latency of `base` */
+    uint8_t base;     /* the register an access moves on beside its data, or REG_NONE */
     uint8_t nsrc;
     uint8_t ndst;
     uint8_t cost;

@@ -164,6 +164,7 @@ static void write_back(struct insn *o, unsigned base, int32_t by) {
     o->bumped = REG_X + base;
     o->bump = by;
     o->dst[1] = xdst(base);
+    o->writes_back = true;
 }
 
 static void decode_pair(uint32_t w, struct insn *o) {

@@ -216,6 +216,10 @@ static void step(const struct uop *u, unsigned index, const struct touched **tou
         for (int k = 0; k < span.count; k++)
             produced_by[span.base + k] = producer;
     }
+    if (u->base != REG_NONE) {
+        ready[u->base] = forwarded[u->base] = vadd(t, *u->moved);
+        produced_by[u->base] = STALL_compute;
+    }
     if (queued) {
         queue_slot[next_queued] = queue_last = t;
         next_queued = next_queued + 1 == config->vector_queue ? 0 : next_queued + 1;

@@ -170,6 +170,8 @@ static void step(const struct uop *u, unsigned index, const struct touched **tou
             ready[u->dst[d].base + k] = done;
             forwarded[u->dst[d].base + k] = follow;
         }
+    if (u->base != REG_NONE)
+        ready[u->base] = forwarded[u->base] = vadd(t, *u->moved);
     last_retired = vmax(vadd(last_retired, *u->slot), done);
     retired[place] = last_retired;
     retired_cause[place] = cause;

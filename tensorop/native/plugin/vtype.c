@@ -140,6 +140,8 @@ void resolve(const struct insn *insn, const struct vstate *state, const struct c
     out->forward = price->forward;
     out->slot = price->slot;
     out->acc = (struct span_of){REG_NONE, 0};
+    out->base = insn->writes_back ? insn->dst[1] : REG_NONE;
+    out->moved = config->price[COST_alu][LMUL_M1][3].latency;
 
     /* Latencies of the outer levels are those that scalar integer loads see. */
     static const vec none;
