@@ -1,0 +1,173 @@
+"""Holds a board model against published speeds of whole programs (points.yaml): their intervals, their order, what moves them.
+
+    python benchmarks/board_model/points.py [--size N] [--sensitivity] [--plot FILE.svg]
+
+Prints a Markdown table; exit status 1 when a published speed lies outside its interval, an order does not hold in every
+scenario, or an interval is wider than 35 % to either side of its middle. --size: products no larger (published ones are
+1024 cubed, half a minute each). --sensitivity: each unknown alone at either end instead.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tensorop.measure import board
+from tensorop.paths import native_dir
+from tensorop.provision import openblas, sysroot
+from tensorop.provision.qemu import qemu
+from tensorop.specs import board as spec
+from tensorop.specs import platforms
+
+HERE = Path(__file__).parent
+WIDEST = 0.35
+_TILE = 2 * 16 * 15
+
+
+@dataclass(frozen=True)
+class Speed:
+    """GFLOP/s of a point by scenario, the best fit first."""
+
+    point: dict[str, Any]
+    all: tuple[float, ...]
+
+    @property
+    def best(self) -> float:
+        return self.all[0]
+
+    @property
+    def low(self) -> float:
+        return min(self.all)
+
+    @property
+    def high(self) -> float:
+        return max(self.all)
+
+    @property
+    def width(self) -> float:
+        """Half of the interval over its middle."""
+        return (self.high - self.low) / (self.high + self.low)
+
+    def outside(self) -> list[float]:
+        return [p["value"] for p in self.point["published"] if not self.low <= p["value"] <= self.high]
+
+
+def build(name: str, folder: Path) -> Path:
+    """One of programs/; blas loads a shared library, so it links to glibc."""
+    target = "riscv64-linux-gnu.2.31" if name == "blas" else "riscv64-linux-musl"
+    out = folder / name
+    options = ["-O2", "-mcpu=baseline_rv64+v+zvl256b", "-I", str(native_dir()), *([] if name == "blas" else ["-static"])]
+    source = HERE / "programs" / f"{name}.c"
+    subprocess.run([sys.executable, "-m", "ziglang", "cc", "-target", target, *options, "-o", out, source], check=True)
+    return out
+
+
+def measure(point: dict[str, Any], program: Path, model: spec.BoardModel, mode: str, most: int) -> Speed:
+    """Runs one point's program under the model."""
+    size = min(point["size"], most) if point["program"] != "tile" else point["size"]
+    arguments = [str(size), *map(str, point.get("arguments", []))]
+    environment = {"OPENBLAS_NUM_THREADS": "1"}
+    if point["program"] == "blas":
+        library = openblas.openblas("riscv64", point["library"]["version"])
+        arguments = [str(library.path), f"{library.prefix}cblas_sgemm", *arguments]
+        environment |= {
+            "OPENBLAS_CORETYPE": point["library"]["core"],
+            "LD_LIBRARY_PATH": ":".join(map(str, library.library_path)),
+        }
+    with tempfile.TemporaryDirectory() as folder:
+        run = board.prepare(model, 256, Path(folder), scenarios=mode)
+        cpu = "rv64,v=true,vext_spec=v1.0,vlen=256,elen=64"
+        command = [qemu("riscv64"), *run.arguments, "-L", str(sysroot.sysroot("riscv64")), "-cpu", cpu]
+        subprocess.run([*command, program, *arguments], check=True, env=environment)
+        (counts,) = board.parse(run.out)
+    flop = _TILE * size * point["arguments"][0] if point["program"] == "tile" else 2 * size**3
+    return Speed(point, tuple(flop * model.clock_ghz.value / cycles for cycles in counts.cycles))
+
+
+def table(speeds: list[Speed]) -> str:
+    lines = ["| what | published | best fit | interval | +- |", "|---|---|---|---|---|"]
+    for s in speeds:
+        published = ", ".join(f"{p['value']:g}" for p in s.point["published"]) or "none known"
+        lines.append(
+            f"| {s.point['name']} | {published} | {s.best:.2f} | {s.low:.2f} to {s.high:.2f} | {100 * s.width:.0f} % |"
+        )
+    return "\n".join(lines)
+
+
+def sensitivity(speeds: list[Speed], unknowns: list[str]) -> str:
+    lines = ["| unknown | " + " | ".join(s.point["name"] for s in speeds) + " |", "|---|" + "---|" * len(speeds)]
+    lines.append("| best fit | " + " | ".join(f"{s.best:.2f}" for s in speeds) + " |")
+    for i, name in enumerate(unknowns):
+        ends = [f"{s.all[1 + 2 * i]:.2f} .. {s.all[2 + 2 * i]:.2f}" for s in speeds]
+        lines.append(f"| {name} | " + " | ".join(ends) + " |")
+    return "\n".join(lines)
+
+
+def faults(speeds: list[Speed], order: list[list[str]]) -> list[str]:
+    named = {s.point["name"]: s for s in speeds}
+    found = [f"{s.point['name']}: {v:g} lies outside" for s in speeds for v in s.outside()]
+    found += [f"{s.point['name']}: the interval is +-{100 * s.width:.0f} %" for s in speeds if s.width > WIDEST]
+    for slow, fast in order:
+        wrong = sum(a >= b for a, b in zip(named[slow].all, named[fast].all, strict=True))
+        if wrong:
+            found.append(f"{slow} is not slower than {fast} in {wrong} scenarios")
+    return found
+
+
+def plot(speeds: list[Speed], path: Path) -> None:
+    import matplotlib
+
+    matplotlib.use("svg")
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(figsize=(8, 0.6 * len(speeds) + 1.2))
+    for y, s in enumerate(reversed(speeds)):
+        axes.plot([s.low, s.high], [y, y], color="tab:blue", linewidth=6, alpha=0.4, solid_capstyle="butt")
+        axes.plot(s.best, y, "|", color="tab:blue", markersize=16)
+        values = [p["value"] for p in s.point["published"]]
+        axes.plot(values, [y] * len(values), "o", color="tab:red", markersize=5)
+    axes.set_yticks(range(len(speeds)), [s.point["name"] for s in reversed(speeds)])
+    axes.set_xlabel("GFLOP/s at the model's clock; bar: interval, mark: best fit, dots: published")
+    axes.set_xlim(left=0)
+    figure.tight_layout()
+    figure.savefig(path)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--size", type=int, default=4096)
+    parser.add_argument("--sensitivity", action="store_true")
+    parser.add_argument("--plot", type=Path)
+    given = parser.parse_args()
+    data = yaml.safe_load((HERE / "points.yaml").read_text(encoding="utf-8"))
+    platform = platforms.load(data["platform"])
+    assert platform.board is not None
+    model = spec.load(platform.board, platform.name)
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(2) as pool:
+        programs = {name: build(name, Path(folder)) for name in ("blas", "scheduled", "tile")}
+        mode = "sensitivity" if given.sensitivity else "interval"
+        speeds = list(
+            pool.map(lambda p: measure(p, programs[p["program"]], model, mode, given.size), data["points"])
+        )
+    print(f"{model.name} {model.version}, {'calibrated' if model.calibrated else 'not calibrated'}\n")
+    if given.sensitivity:
+        print(sensitivity(speeds, list(model.unknowns())))
+        return 0
+    print(table(speeds))
+    if given.plot:
+        plot(speeds, given.plot)
+    found = faults(speeds, data["order"])
+    print("\n" + ("\n".join(found) or "every published speed inside, every order kept, no interval beyond 35 %"))
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
