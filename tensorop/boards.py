@@ -54,12 +54,11 @@ def fitting(platform: Platform, core: Core, runner: Ssh) -> tuple[int, ...]:
     if missing:
         raise _not(platform, runner, f"{core.label}, which lacks {', '.join(missing)}")
     wanted = {platform.vlens[0]} if len(platform.vlens) == 1 else {*platform.vlens, *platform.verify_vlens}
-    if platform.fixed_vlen is not None or len(platform.vlens) > 1:
-        if core.vlen is None:
-            raise _not(platform, runner, f"{core.label}, which has no vector registers")
-        if core.vlen not in wanted:
-            asked = " or ".join(str(vlen) for vlen in sorted(wanted))
-            raise _not(platform, runner, f"{core.label} with VLEN {core.vlen}, not {asked}")
+    if core.vlen is None and (platform.fixed_vlen is not None or len(platform.vlens) > 1):
+        raise _not(platform, runner, f"{core.label}, which has no vector registers")
+    if core.vlen is not None and core.vlen not in wanted:
+        asked = " or ".join(str(vlen) for vlen in sorted(wanted))
+        raise _not(platform, runner, f"{core.label} with VLEN {core.vlen}, not {asked}")
     processors = core.matching(platform.identity)
     if core.processors and not processors:
         asked = ", ".join(f"{key} {text}" for key, text in platform.identity.items())

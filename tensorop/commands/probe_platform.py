@@ -39,7 +39,7 @@ def parent_of(core: Core, known: Iterable[Platform]) -> Platform:
     fitting = [p for p in known if _fits(p, core)]
     if not fitting:
         raise UsageError(f"no platform file fits a {core.arch} machine", hint="add one with this arch to platforms/")
-    return min(fitting, key=lambda p: (not p.identity, -len(p.requires), len(p.lineage), p.name))
+    return min(fitting, key=lambda p: (not p.identity, len(p.vlens) == 1, -len(p.requires), len(p.lineage), p.name))
 
 
 def slug(core: Core) -> str:
@@ -58,9 +58,9 @@ def _fits(platform: Platform, core: Core) -> bool:
         told = {key for lines in core.processors.values() for key in lines}
         if not told & set(platform.identity) or not core.matching(platform.identity):
             return False
-    if len(platform.vlens) == 1 and platform.fixed_vlen is not None:
-        return core.vlen == platform.vlens[0]
-    return True
+    if core.vlen is None:
+        return platform.fixed_vlen is None
+    return core.vlen in platform.vlens or len(platform.vlens) > 1
 
 
 def _lines(core: Core, parent: Platform, name: str, native: bool) -> Iterator[str]:

@@ -58,6 +58,11 @@ def test_another_core_is_refused(board, runner, claim, said):
         boards.meet(K1, runner)
 
 
+def test_a_core_of_a_platform_that_counts_on_no_length_must_have_its_own(board, runner):
+    with pytest.raises(BoardError, match="VLEN 256, not 128"):
+        boards.meet(dataclasses.replace(K1, vlens=(128,), verify_vlens=(128, 256), fixed_vlen=None), runner)
+
+
 def test_it_measures_on_the_processor_that_is_the_core(board, runner):
     other = boards_here.CPUINFO.replace("x60", "x100").replace("X60", "X100").replace("0x710", "0x5b7")
     board.is_a(cpuinfo=boards_here.CPUINFO + "\n" + other.replace("processor\t: 0", "processor\t: 1"))
