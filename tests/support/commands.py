@@ -34,6 +34,11 @@ def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": path, **(extra or {})}
 
 
+def _hear_ctrl_c() -> None:
+    """A suite run in the background of a shell ignores it, and hands that down."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def start(*words: object, cwd: Path, env: Mapping[str, str] | None = None) -> subprocess.Popen[str]:
     """A running command, in a process group of its own."""
     return subprocess.Popen(
@@ -44,6 +49,7 @@ def start(*words: object, cwd: Path, env: Mapping[str, str] | None = None) -> su
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         start_new_session=True,
+        preexec_fn=_hear_ctrl_c,
     )
 
 
