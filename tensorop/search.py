@@ -23,7 +23,7 @@ from tensorop.model.problem import Problem
 from tensorop.model.trial import Finished, Stage, Trial
 from tensorop.model.verdict import Seed
 from tensorop.model.winner import Variant
-from tensorop.problems import for_search, of
+from tensorop.problems import for_search, large, of
 from tensorop.space import Space
 from tensorop.specs import catalog
 from tensorop.store.journal import Journal
@@ -36,7 +36,7 @@ from tensorop.tune.seeded import Nothing, Seeded
 from tensorop.tune.select import choose
 
 KERNELS = 6  # micro-kernels that go on to the second stage
-MICRO_SHARE, BLOCKING_SHARE, LARGE_SHARE = 0.35, 0.45, 0.2  # of the budget
+MICRO_SHARE, BLOCKING_SHARE, LARGE_SHARE = 0.35, 0.45, 0.2  # of the budget; blocking has both where nothing is large
 LARGE = 5  # candidates that are tried on the large problems
 SAYS_LITTLE = 1e7  # flops below which a problem's cost says little of a larger one's
 FIRST_LAYOUT = 2.0  # weight of the layout that figures are reported in, against 1 for each other
@@ -140,7 +140,9 @@ def blocking(
         full = instantiate.defaults(ground.operator, platform, dtype, point, job.plugins)
         return _starts(spaces[arm], {name: full[name] for name in ground.operator.blocking.values})
 
-    return _search(ground, dtype, Stage.BLOCKING, candidates, spaces, problems, ground.budget(BLOCKING_SHARE), first)
+    wait = large(ground.operator, dtype, job.shapes, ground.target.unit)
+    budget = ground.budget(BLOCKING_SHARE if wait else BLOCKING_SHARE + LARGE_SHARE)
+    return _search(ground, dtype, Stage.BLOCKING, candidates, spaces, problems, budget, first)
 
 
 def finalists(
@@ -226,9 +228,9 @@ def _starts(space: Space, default: Mapping[str, int | str]) -> list[Point]:
 def variants(ground: Ground, dtype: str, candidates: Mapping[str, Candidate]) -> tuple[tuple[Variant, Finished], ...]:
     """The few blockings the library carries, with the trial that measured each."""
     ended = {f"{f.trial.draft} {f.trial.point}": f for f in _passed(ground, dtype, Stage.BLOCKING, candidates)}
-    for large in _passed(ground, dtype, Stage.FINAL, candidates):
-        name = f"{large.trial.draft} {large.trial.point}"
-        both = {**ended[name].score.per_problem, **large.score.per_problem}
+    for again in _passed(ground, dtype, Stage.FINAL, candidates):
+        name = f"{again.trial.draft} {again.trial.point}"
+        both = {**ended[name].score.per_problem, **again.score.per_problem}
         ended[name] = replace(ended[name], score=replace(ended[name].score, per_problem=both))
     costs = {name: {p: s.value for p, s in f.score.per_problem.items()} for name, f in ended.items()}
     found = []
