@@ -113,7 +113,7 @@ def draft_of(record: Mapping[str, Any]) -> Draft:
         needs=tuple(record["needs"]),
         tunables={name: tuple(values) for name, values in record["tunables"].items()},
         constraints=tuple(Constraint(c["must"], c["reason"]) for c in record["constraints"]),
-        starts=tuple(Point.of(start) for start in record["starts"]),
+        starts=tuple(Point.of(start) for start in record.get("starts", ())),
     )
 
 

@@ -1,4 +1,4 @@
-/* k0: micro-kernel 'outer' at ahead=0 fetch=0 kc=256 ku=2 late=0 lead=0 mc=512 mv=1 nc=2048 nr=2 pack_a=0
+/* k0: micro-kernel 'outer' at ahead=0 fetch=0 kc=256 ku=2 late=0 lead=0 mc=1024 mv=1 nc=2048 nr=2 pack_a=0
  * pack_b=0 (avx512, f32) rank-1 updates of an mv x nr register tile: vectors along m, one scalar of B a
  * column; A is loaded `ahead` k steps and B `lead` columns before their use, so that neither load's latency
  * stands in the FMAs' way; A's loads begin after `late` columns, when the last readers of the registers they

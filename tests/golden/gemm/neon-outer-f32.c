@@ -1,4 +1,4 @@
-/* k0: micro-kernel 'outer' at ahead=1 fetch=6 kc=256 ku=2 late=0 lead=2 mc=256 mv=1 nc=1024 nr=2 pack_a=1
+/* k0: micro-kernel 'outer' at ahead=1 fetch=6 kc=256 ku=2 late=0 lead=2 mc=512 mv=1 nc=2048 nr=2 pack_a=1
  * pack_b=1 (neon, f32) rank-1 updates of an mv x nr register tile: vectors along m, one scalar of B a column;
  * A is loaded `ahead` k steps and B `lead` columns before their use, so that neither load's latency stands in
  * the FMAs' way; A's loads begin after `late` columns, when the last readers of the registers they overwrite
@@ -18,6 +18,7 @@ k0_tile_1x1_tail(size_t m, size_t k, const float *restrict a, size_t lda, const 
         a1_0 = vld1q_f32(a + 1 * lda + 0 * lanes);
         __builtin_prefetch(a + 7 * lda + 0 * lanes);
 
+        ((void)(b), __atomic_signal_fence(__ATOMIC_SEQ_CST));
         b0 = b[0 * rsb + 0 * csb];
         if (rsb == 1) { /* each column is a stream of its own */
             __builtin_prefetch(b + 0 * rsb + 0 * csb + 40);
@@ -26,6 +27,7 @@ k0_tile_1x1_tail(size_t m, size_t k, const float *restrict a, size_t lda, const 
         a0_0 = vld1q_f32(a + 2 * lda + 0 * lanes);
         __builtin_prefetch(a + 8 * lda + 0 * lanes);
 
+        ((void)(b), __atomic_signal_fence(__ATOMIC_SEQ_CST));
         b0 = b[1 * rsb + 0 * csb];
         c0_0 = vfmaq_n_f32(c0_0, a1_0, b0);
         a += 2 * lda;
@@ -70,25 +72,29 @@ k0_tile_1x2_tail(size_t m, size_t k, const float *restrict a, size_t lda, const 
         a1_0 = vld1q_f32(a + 1 * lda + 0 * lanes);
         __builtin_prefetch(a + 7 * lda + 0 * lanes);
 
+        ((void)(b), __atomic_signal_fence(__ATOMIC_SEQ_CST));
         b1 = b[0 * rsb + 1 * csb];
         if (rsb == 1) { /* each column is a stream of its own */
             __builtin_prefetch(b + 0 * rsb + 0 * csb + 40);
         }
         c0_0 = vfmaq_n_f32(c0_0, a0_0, b0);
+        ((void)(b), __atomic_signal_fence(__ATOMIC_SEQ_CST));
         b0 = b[1 * rsb + 0 * csb];
         c0_1 = vfmaq_n_f32(c0_1, a0_0, b1);
         a0_0 = vld1q_f32(a + 2 * lda + 0 * lanes);
         __builtin_prefetch(a + 8 * lda + 0 * lanes);
 
+        ((void)(b), __atomic_signal_fence(__ATOMIC_SEQ_CST));
         b1 = b[1 * rsb + 1 * csb];
         c0_0 = vfmaq_n_f32(c0_0, a1_0, b0);
-        b0 = b[2 * rsb + 0 * csb];
+        ((void)(b), __atomic_signal_fence(__ATOMIC_SEQ_CST));
+        b += 2 * rsb;
+        b0 = b[0 * rsb + 0 * csb];
         if (rsb == 1) { /* each column is a stream of its own */
-            __builtin_prefetch(b + 1 * rsb + 1 * csb + 40);
+            __builtin_prefetch(b + 0 * rsb + 1 * csb + 40);
         }
         c0_1 = vfmaq_n_f32(c0_1, a1_0, b1);
         a += 2 * lda;
-        b += 2 * rsb;
     }
     b1 = b[0 * rsb + 1 * csb];
     c0_0 = vfmaq_n_f32(c0_0, a0_0, b0);
@@ -136,25 +142,29 @@ static inline __attribute__((always_inline)) void k0_tile_1x2(size_t m, size_t k
         a1_0 = vld1q_f32(a + 1 * lda + 0 * lanes);
         __builtin_prefetch(a + 7 * lda + 0 * lanes);
 
+        ((void)(b), __atomic_signal_fence(__ATOMIC_SEQ_CST));
         b1 = b[0 * rsb + 1 * csb];
         if (rsb == 1) { /* each column is a stream of its own */
             __builtin_prefetch(b + 0 * rsb + 0 * csb + 40);
         }
         c0_0 = vfmaq_n_f32(c0_0, a0_0, b0);
+        ((void)(b), __atomic_signal_fence(__ATOMIC_SEQ_CST));
         b0 = b[1 * rsb + 0 * csb];
         c0_1 = vfmaq_n_f32(c0_1, a0_0, b1);
         a0_0 = vld1q_f32(a + 2 * lda + 0 * lanes);
         __builtin_prefetch(a + 8 * lda + 0 * lanes);
 
+        ((void)(b), __atomic_signal_fence(__ATOMIC_SEQ_CST));
         b1 = b[1 * rsb + 1 * csb];
         c0_0 = vfmaq_n_f32(c0_0, a1_0, b0);
-        b0 = b[2 * rsb + 0 * csb];
+        ((void)(b), __atomic_signal_fence(__ATOMIC_SEQ_CST));
+        b += 2 * rsb;
+        b0 = b[0 * rsb + 0 * csb];
         if (rsb == 1) { /* each column is a stream of its own */
-            __builtin_prefetch(b + 1 * rsb + 1 * csb + 40);
+            __builtin_prefetch(b + 0 * rsb + 1 * csb + 40);
         }
         c0_1 = vfmaq_n_f32(c0_1, a1_0, b1);
         a += 2 * lda;
-        b += 2 * rsb;
     }
     b1 = b[0 * rsb + 1 * csb];
     c0_0 = vfmaq_n_f32(c0_0, a0_0, b0);

@@ -1,4 +1,4 @@
-/* k0: micro-kernel 'outer' at ahead=1 fetch=6 kc=256 ku=2 late=0 lead=2 lmul=2 mc=64 mv=1 nc=256 nr=2
+/* k0: micro-kernel 'outer' at ahead=1 fetch=6 kc=256 ku=2 late=0 lead=2 lmul=2 mc=128 mv=1 nc=512 nr=2
  * pack_a=1 pack_b=1 (rvv, f64) rank-1 updates of an mv x nr register tile: vectors along m, one scalar of B a
  * column; A is loaded `ahead` k steps and B `lead` columns before their use, so that neither load's latency
  * stands in the FMAs' way; A's loads begin after `late` columns, when the last readers of the registers they
@@ -18,6 +18,7 @@ k0_tile_1x1_tail(size_t m, size_t k, const double *restrict a, size_t lda, const
         a1_0 = __riscv_vle64_v_f64m2(a + 1 * lda + 0 * lanes, tail);
         __builtin_prefetch(a + 7 * lda + 0 * lanes);
 
+        ((void)(b), __atomic_signal_fence(__ATOMIC_SEQ_CST));
         b0 = b[0 * rsb + 0 * csb];
         if (rsb == 1) { /* each column is a stream of its own */
             __builtin_prefetch(b + 0 * rsb + 0 * csb + 40);
@@ -26,6 +27,7 @@ k0_tile_1x1_tail(size_t m, size_t k, const double *restrict a, size_t lda, const
         a0_0 = __riscv_vle64_v_f64m2(a + 2 * lda + 0 * lanes, tail);
         __builtin_prefetch(a + 8 * lda + 0 * lanes);
 
+        ((void)(b), __atomic_signal_fence(__ATOMIC_SEQ_CST));
         b0 = b[1 * rsb + 0 * csb];
         c0_0 = __riscv_vfmacc_vf_f64m2(c0_0, b0, a1_0, tail);
         a += 2 * lda;
@@ -71,25 +73,29 @@ k0_tile_1x2_tail(size_t m, size_t k, const double *restrict a, size_t lda, const
         a1_0 = __riscv_vle64_v_f64m2(a + 1 * lda + 0 * lanes, tail);
         __builtin_prefetch(a + 7 * lda + 0 * lanes);
 
+        ((void)(b), __atomic_signal_fence(__ATOMIC_SEQ_CST));
         b1 = b[0 * rsb + 1 * csb];
         if (rsb == 1) { /* each column is a stream of its own */
             __builtin_prefetch(b + 0 * rsb + 0 * csb + 40);
         }
         c0_0 = __riscv_vfmacc_vf_f64m2(c0_0, b0, a0_0, tail);
+        ((void)(b), __atomic_signal_fence(__ATOMIC_SEQ_CST));
         b0 = b[1 * rsb + 0 * csb];
         c0_1 = __riscv_vfmacc_vf_f64m2(c0_1, b1, a0_0, tail);
         a0_0 = __riscv_vle64_v_f64m2(a + 2 * lda + 0 * lanes, tail);
         __builtin_prefetch(a + 8 * lda + 0 * lanes);
 
+        ((void)(b), __atomic_signal_fence(__ATOMIC_SEQ_CST));
         b1 = b[1 * rsb + 1 * csb];
         c0_0 = __riscv_vfmacc_vf_f64m2(c0_0, b0, a1_0, tail);
-        b0 = b[2 * rsb + 0 * csb];
+        ((void)(b), __atomic_signal_fence(__ATOMIC_SEQ_CST));
+        b += 2 * rsb;
+        b0 = b[0 * rsb + 0 * csb];
         if (rsb == 1) { /* each column is a stream of its own */
-            __builtin_prefetch(b + 1 * rsb + 1 * csb + 40);
+            __builtin_prefetch(b + 0 * rsb + 1 * csb + 40);
         }
         c0_1 = __riscv_vfmacc_vf_f64m2(c0_1, b1, a1_0, tail);
         a += 2 * lda;
-        b += 2 * rsb;
     }
     b1 = b[0 * rsb + 1 * csb];
     c0_0 = __riscv_vfmacc_vf_f64m2(c0_0, b0, a0_0, tail);
@@ -139,25 +145,29 @@ static inline __attribute__((always_inline)) void k0_tile_1x2(size_t m, size_t k
         a1_0 = __riscv_vle64_v_f64m2(a + 1 * lda + 0 * lanes, full);
         __builtin_prefetch(a + 7 * lda + 0 * lanes);
 
+        ((void)(b), __atomic_signal_fence(__ATOMIC_SEQ_CST));
         b1 = b[0 * rsb + 1 * csb];
         if (rsb == 1) { /* each column is a stream of its own */
             __builtin_prefetch(b + 0 * rsb + 0 * csb + 40);
         }
         c0_0 = __riscv_vfmacc_vf_f64m2(c0_0, b0, a0_0, full);
+        ((void)(b), __atomic_signal_fence(__ATOMIC_SEQ_CST));
         b0 = b[1 * rsb + 0 * csb];
         c0_1 = __riscv_vfmacc_vf_f64m2(c0_1, b1, a0_0, full);
         a0_0 = __riscv_vle64_v_f64m2(a + 2 * lda + 0 * lanes, full);
         __builtin_prefetch(a + 8 * lda + 0 * lanes);
 
+        ((void)(b), __atomic_signal_fence(__ATOMIC_SEQ_CST));
         b1 = b[1 * rsb + 1 * csb];
         c0_0 = __riscv_vfmacc_vf_f64m2(c0_0, b0, a1_0, full);
-        b0 = b[2 * rsb + 0 * csb];
+        ((void)(b), __atomic_signal_fence(__ATOMIC_SEQ_CST));
+        b += 2 * rsb;
+        b0 = b[0 * rsb + 0 * csb];
         if (rsb == 1) { /* each column is a stream of its own */
-            __builtin_prefetch(b + 1 * rsb + 1 * csb + 40);
+            __builtin_prefetch(b + 0 * rsb + 1 * csb + 40);
         }
         c0_1 = __riscv_vfmacc_vf_f64m2(c0_1, b1, a1_0, full);
         a += 2 * lda;
-        b += 2 * rsb;
     }
     b1 = b[0 * rsb + 1 * csb];
     c0_0 = __riscv_vfmacc_vf_f64m2(c0_0, b0, a0_0, full);

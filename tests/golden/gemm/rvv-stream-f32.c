@@ -1,4 +1,4 @@
-/* k0: micro-kernel 'stream' at fetch=4 kc=256 ku=2 lmul=2 mc=1024 mv=64 nc=512 nr=1 pack_a=0 pack_b=0 wide=2
+/* k0: micro-kernel 'stream' at fetch=4 kc=256 ku=2 lmul=2 mc=1024 mv=64 nc=1024 nr=1 pack_a=0 pack_b=0 wide=2
  * (rvv, f32) updates of columns of C by `ku` columns of A at a time: A is read once, from one end to the
  * other, and C, kept in L1, goes through the registers; for products with few columns, where a register tile
  * would walk A page by page */
