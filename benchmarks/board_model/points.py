@@ -1,4 +1,4 @@
-"""Holds a board model against published speeds of whole programs (points.yaml): their intervals, their order, what moves them.
+"""Holds a board model against published speeds of whole programs (points.yaml): intervals, order, what moves them.
 
     python benchmarks/board_model/points.py [--size N] [--sensitivity] [--plot FILE.svg]
 
@@ -64,7 +64,13 @@ def build(name: str, folder: Path) -> Path:
     """One of programs/; blas loads a shared library, so it links to glibc."""
     target = "riscv64-linux-gnu.2.31" if name == "blas" else "riscv64-linux-musl"
     out = folder / name
-    options = ["-O2", "-mcpu=baseline_rv64+v+zvl256b", "-I", str(native_dir()), *([] if name == "blas" else ["-static"])]
+    options = [
+        "-O2",
+        "-mcpu=baseline_rv64+v+zvl256b",
+        "-I",
+        str(native_dir()),
+        *([] if name == "blas" else ["-static"]),
+    ]
     source = HERE / "programs" / f"{name}.c"
     subprocess.run([sys.executable, "-m", "ziglang", "cc", "-target", target, *options, "-o", out, source], check=True)
     return out
@@ -154,9 +160,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(2) as pool:
         programs = {name: build(name, Path(folder)) for name in ("blas", "scheduled", "tile")}
         mode = "sensitivity" if given.sensitivity else "interval"
-        speeds = list(
-            pool.map(lambda p: measure(p, programs[p["program"]], model, mode, given.size), data["points"])
-        )
+        speeds = list(pool.map(lambda p: measure(p, programs[p["program"]], model, mode, given.size), data["points"]))
     print(f"{model.name} {model.version}, {'calibrated' if model.calibrated else 'not calibrated'}\n")
     if given.sensitivity:
         print(sensitivity(speeds, list(model.unknowns())))

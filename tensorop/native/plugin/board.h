@@ -141,7 +141,7 @@ struct insn {
     int32_t offset;
     uint8_t bumped;
     int32_t bump;
-    uint8_t copied; /* dst[0] becomes this register plus `bump` */
+    uint8_t copied;   /* dst[0] becomes this register plus `bump` */
     bool writes_back; /* dst[1] is the base, which an access moves on at once */
     /* vsetvli and its kin. */
     uint8_t vset;

@@ -1,0 +1,17 @@
+"""The board model of X60 orders the published kernels as they were measured, on small products already."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+SCRIPT = Path(__file__).parents[2] / "benchmarks" / "board_model" / "points.py"
+
+
+def test_the_order_of_the_published_points_holds_in_every_scenario():
+    done = subprocess.run([sys.executable, SCRIPT, "--size", "192"], capture_output=True, text=True, timeout=300)
+    assert done.stdout.startswith("spacemit-x60 "), done.stderr
+    assert "not calibrated" in done.stdout
+    assert "is not slower than" not in done.stdout
+    # sizes published are larger; the tile alone has no size
+    assert "the interval is" not in done.stdout
+    assert "16x15 m2 in level 1: " not in done.stdout
