@@ -24,7 +24,8 @@ from tensorop.errors import JobError, MissingTool
 from tensorop.measure.board_config import write_config
 from tensorop.paths import cache_dir, native_dir
 from tensorop.provision.qemu import has_plugins
-from tensorop.specs.board import BoardModel, scenario_values
+from tensorop.specs.board import BoardModel
+from tensorop.specs.board_scenarios import scenario_values
 
 __all__ = ["BoardRun", "RegionCounts", "parse", "plugin", "prepare", "require_plugins", "write_config"]
 

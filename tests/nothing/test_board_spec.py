@@ -7,7 +7,7 @@ import pytest
 
 from tensorop.errors import JobError, SpecError
 from tensorop.measure import board as measure
-from tensorop.specs import board, platforms
+from tensorop.specs import board, board_scenarios, platforms
 
 CORES = [
     "rvv",
@@ -109,7 +109,7 @@ def test_scenarios_are_balanced_corners(name):
     model = board.load(section(name), name)
     unknowns = model.unknowns()
     assert sorted(key for keys in unknowns.values() for key in keys) == sorted(model.assumed())
-    best, *corners = board.scenario_values(model, "interval")
+    best, *corners = board_scenarios.scenario_values(model, "interval")
     assert len(corners) + 1 <= 16
     for item, value in ((model.assumed()[key], value) for key, value in best.items()):
         assert value == (1.0 if isinstance(item, board.Cycles) else item.value)
@@ -118,13 +118,13 @@ def test_scenarios_are_balanced_corners(name):
         high = sum(all(corner[k] == model.assumed()[k].high for k in keys) for corner in corners)
         assert low + high == len(corners)
         assert abs(low - high) <= 1
-    assert len(board.scenario_values(model, "sensitivity")) == 1 + 2 * len(unknowns)
-    assert board.scenario_values(model, "best") == (best,)
+    assert len(board_scenarios.scenario_values(model, "sensitivity")) == 1 + 2 * len(unknowns)
+    assert board_scenarios.scenario_values(model, "best") == (best,)
 
 
 @pytest.mark.parametrize("factors", [4, 7, 11, 12, 15])
 def test_two_level_designs_are_orthogonal(factors):
-    rows = board._two_level(factors)
+    rows = board_scenarios._two_level(factors)
     for a in range(factors):
         assert sum(row[a] for row in rows) * 2 == len(rows)
         for b in range(a):
