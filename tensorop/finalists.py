@@ -14,8 +14,8 @@ from tensorop.runners.session import Guest
 from tensorop.search import Ground, variants
 from tensorop.target import combine
 from tensorop.trial import Candidate, measured_call
-from tensorop.tune import dispatch
-from tensorop.tune.dispatch import Row
+from tensorop.tuner import dispatch
+from tensorop.tuner.dispatch import Row
 
 UNTRIED = 4.0  # times the worst cost known: what a variant is taken to cost on a problem it was not tried on
 

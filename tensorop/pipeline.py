@@ -28,7 +28,7 @@ from tensorop.search import Ground
 from tensorop.specs import operators, platforms
 from tensorop.store.journal import Journal
 from tensorop.target import Target, reach
-from tensorop.tune import loop, strategy
+from tensorop.tuner import loop, strategy
 from tensorop.verify import controls
 
 SHORT = {"ns": "ns/kflop", "modelled-cycles": "modelled cycles/kflop"}

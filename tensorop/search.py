@@ -30,10 +30,10 @@ from tensorop.store.journal import Journal
 from tensorop.store.key import trial_key
 from tensorop.target import Target, log_mean
 from tensorop.trial import Candidate, Evaluator
-from tensorop.tune import loop, strategy
-from tensorop.tune.budget import Budget
-from tensorop.tune.seeded import Nothing, Seeded
-from tensorop.tune.select import choose
+from tensorop.tuner import loop, strategy
+from tensorop.tuner.budget import Budget
+from tensorop.tuner.seeded import Nothing, Seeded
+from tensorop.tuner.select import choose
 
 KERNELS = 6  # micro-kernels that go on to the second stage
 MICRO_SHARE, BLOCKING_SHARE, LARGE_SHARE = 0.35, 0.45, 0.2  # of the budget; blocking has both where nothing is large

@@ -10,7 +10,7 @@ from tensorop.errors import UsageError, unknown_name
 from tensorop.events import Done, Event
 from tensorop.model.job import Job
 from tensorop.specs import operators
-from tensorop.tune.budget import parse_seconds
+from tensorop.tuner.budget import parse_seconds
 
 
 def tune(

@@ -16,7 +16,7 @@ from tensorop.commands import check_platform, check_primitives, probe_platform
 from tensorop.errors import SpecError, unknown_name
 from tensorop.space import Space
 from tensorop.specs import catalog, operators, platforms, primitives
-from tensorop.tune import strategy
+from tensorop.tuner import strategy
 
 plugins_option = click.option(
     "--plugins",

@@ -15,7 +15,7 @@ from tensorop.cli.progress import follow
 from tensorop.errors import UsageError
 from tensorop.model.job import Job
 from tensorop.specs import operators
-from tensorop.tune.budget import parse_seconds
+from tensorop.tuner.budget import parse_seconds
 
 
 def operator_command(name: str) -> click.Command:

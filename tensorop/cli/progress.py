@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from tensorop.events import Done, Event, Note, Phase, Trying
-from tensorop.tune.loop import Began, Ended, Exhausted, Lost, Stopped
+from tensorop.tuner.loop import Began, Ended, Exhausted, Lost, Stopped
 
 LINE_EVERY_S = 10.0  # without a terminal: one line in this many seconds
 

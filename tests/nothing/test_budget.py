@@ -3,8 +3,8 @@
 import pytest
 
 from tensorop.errors import UsageError
-from tensorop.tune.bandit import Bandit
-from tensorop.tune.budget import Budget, Clock, parse_seconds
+from tensorop.tuner.bandit import Bandit
+from tensorop.tuner.budget import Budget, Clock, parse_seconds
 
 
 @pytest.mark.parametrize(

@@ -32,11 +32,14 @@ def test_killed_and_resumed_equals_uninterrupted(tmp_path: Path) -> None:
 
 
 def test_a_larger_budget_goes_on_from_a_smaller_one(tmp_path: Path) -> None:
-    for trials in ("10", "20"):
+    tried: list[list[Any]] = []
+    for trials in ("10", "40"):
         ended = tensorop(*JOB, "--trials", trials, "--out", "out", cwd=tmp_path)
         assert ended.status == 0, ended.stderr
+        tried.append(path_of(tmp_path / "out"))
     assert len(events(tmp_path / "out", "run")) == 1
-    assert len({key for key, _, _ in path_of(tmp_path / "out")}) == 20
+    assert tried[1][: len(tried[0])] == tried[0]
+    assert len({key for key, _, _ in tried[1]}) == len(tried[1]) > len(tried[0])
 
 
 def test_fresh_forgets(tmp_path: Path) -> None:

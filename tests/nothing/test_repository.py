@@ -108,6 +108,12 @@ def test_public_names_exist_and_are_documented() -> None:
         assert getattr(tensorop, wanted).__doc__
 
 
+def test_no_submodule_hides_a_public_name() -> None:
+    """Importing `tensorop.x` binds `x` in tensorop, over whatever was public under that name."""
+    below = {path.stem for path in (ROOT / "tensorop").iterdir() if path.suffix == ".py" or path.is_dir()}
+    assert not below & {"load", "tune", "Library"}
+
+
 def test_every_module_says_what_it_is_for() -> None:
     assert not [
         name(p) for p in CORE if p.read_text(encoding="utf-8") and not ast.get_docstring(ast.parse(p.read_text()))

@@ -17,9 +17,9 @@ from tensorop.model.trial import Kind, Measured, Outcome, Score, Stage
 from tensorop.space import Space
 from tensorop.store import journal as store
 from tensorop.store.journal import Journal, journal_path
-from tensorop.tune import strategy
-from tensorop.tune.budget import Budget
-from tensorop.tune.loop import Began, Ended, Exhausted, Lost, Search, Stop, Stopped, search
+from tensorop.tuner import strategy
+from tensorop.tuner.budget import Budget
+from tensorop.tuner.loop import Began, Ended, Exhausted, Lost, Search, Stop, Stopped, search
 
 SPACES = {
     "rows": Space.of({"a": (1, 2, 3, 4, 5), "b": (0, 1, 2, 3)}),

@@ -10,7 +10,7 @@ from tensorop import paths
 from tensorop.errors import SpecError, UsageError
 from tensorop.model.kernel import Constraint
 from tensorop.space import Space
-from tensorop.tune import strategy
+from tensorop.tuner import strategy
 
 NAMES = [path.stem for path in sorted(paths.builtin_dir("tuners").glob("*.py"))]
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from tensorop.model.point import Point
 from tensorop.space import Space
-from tensorop.tune.strategy import Strategy
+from tensorop.tuner.strategy import Strategy
 
 
 class Nothing:

@@ -19,9 +19,9 @@ from tensorop.model.point import Point
 from tensorop.model.trial import Finished, Kind, Measured, Outcome, Stage, Trial
 from tensorop.space import Space
 from tensorop.store.journal import Journal
-from tensorop.tune.bandit import Bandit
-from tensorop.tune.budget import Budget, Clock
-from tensorop.tune.strategy import Strategy
+from tensorop.tuner.bandit import Bandit
+from tensorop.tuner.budget import Budget, Clock
+from tensorop.tuner.strategy import Strategy
 
 MAX_ATTEMPTS = 2  # an unfinished trial is tried once more, then skipped for good
 MAX_LOST = 3  # this many times in a row the target was away: the search stops
