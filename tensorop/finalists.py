@@ -17,6 +17,7 @@ from tensorop.trial import Candidate, measured_call
 from tensorop.tuner import dispatch
 from tensorop.tuner.dispatch import Row
 
+BEYOND = (2, 4, 8)  # times the sides of the largest problem measured
 UNTRIED = 4.0  # times the worst cost known: what a variant is taken to cost on a problem it was not tried on
 
 
@@ -30,7 +31,8 @@ def winners(ground: Ground, dtype: str, kernels: Mapping[str, Candidate], proble
         first = next(iter(kernels.values()))
         return Winners(dtype, (Variant(first.draft, first.point),), Leaf(0))
     trials = [finished for _, finished in found]
-    rows = [row for row in (_trial_row(ground, p, trials) for p in problems) if row is not None]
+    known = [(p, row) for p in problems if (row := _trial_row(ground, p, trials)) is not None]
+    rows = [row for _, row in known] + _beyond(ground, known)
     return _grown(dtype, tuple(variant for variant, _ in found), rows)
 
 
@@ -43,16 +45,17 @@ def remeasured(ground: Ground, library: Path, given: Winners, problems: tuple[Pr
     if ground.target.side_by_side or len(given.variants) < 2:
         return given
     program = harness.dynamic_program(ground.target.platform.arch, ground.operator.folder / "adapter.c")
-    rows: list[Row] = []
+    known: list[tuple[Problem, Row]] = []
     for problem in problems:
         costs = _side_by_side(ground, program.path, library, given, problem)
         if not isinstance(costs, Outcome):
-            rows.append(_row(ground, problem, costs))
+            known.append((problem, _row(ground, problem, costs)))
+    rows = [row for _, row in known]
     ground.journal.note(
         "finalists",
         {"dtype": given.dtype, "rows": [{"features": dict(r.features), "costs": list(r.costs)} for r in rows]},
     )
-    return _grown(given.dtype, given.variants, rows) if rows else given
+    return _grown(given.dtype, given.variants, rows + _beyond(ground, known)) if rows else given
 
 
 def _side_by_side(
@@ -84,6 +87,21 @@ def _grown(dtype: str, found: tuple[Variant, ...], rows: list[Row]) -> Winners:
 def rows_against(rows: list[Row], kept: list[Row]) -> list[Row]:
     """The kept variants' costs beside the best of all that were measured, so that regret counts what was dropped."""
     return [Row(k.features, (*k.costs, min(r.costs))) for r, k in zip(rows, kept, strict=True)]
+
+
+def _beyond(ground: Ground, known: list[tuple[Problem, Row]]) -> list[Row]:
+    """What nobody measured is taken to be like the largest problem that was: without such rows, the dispatch would
+    send every large product where its one long and narrow sample went."""
+    if not known:
+        return []
+    problem, row = max(known, key=lambda pair: float(ground.operator.reference.work(pair[0])))
+    larger = (
+        Problem.of(
+            problem.operator, problem.dtype, {n: int(v) * scale for n, v in problem.dims.items()}, problem.options
+        )
+        for scale in BEYOND
+    )
+    return [Row(ground.operator.reference.features(p), row.costs) for p in larger]
 
 
 def _row(ground: Ground, problem: Problem, costs: tuple[float, ...]) -> Row:
