@@ -95,12 +95,8 @@ def _beyond(ground: Ground, known: list[tuple[Problem, Row]]) -> list[Row]:
     if not known:
         return []
     problem, row = max(known, key=lambda pair: float(ground.operator.reference.work(pair[0])))
-    larger = (
-        Problem.of(
-            problem.operator, problem.dtype, {n: int(v) * scale for n, v in problem.dims.items()}, problem.options
-        )
-        for scale in BEYOND
-    )
+    sides = [{name: int(side) * scale for name, side in problem.dims.items()} for scale in BEYOND]
+    larger = [Problem.of(problem.operator, problem.dtype, dims, problem.options) for dims in sides]
     return [Row(ground.operator.reference.features(p), row.costs) for p in larger]
 
 
