@@ -15,6 +15,7 @@ from tensorop import __version__, instantiate
 from tensorop.build import tool
 from tensorop.build.compile import candidate_flags
 from tensorop.errors import JobError
+from tensorop.measure import statistics
 from tensorop.model.job import Job
 from tensorop.model.kernel import Draft
 from tensorop.model.operator import Operator
@@ -28,7 +29,7 @@ from tensorop.space import Space
 from tensorop.specs import catalog
 from tensorop.store.journal import Journal
 from tensorop.store.key import trial_key
-from tensorop.target import Target, log_mean
+from tensorop.target import Target
 from tensorop.trial import Candidate, Evaluator
 from tensorop.tuner import loop, strategy
 from tensorop.tuner.budget import Budget
@@ -188,7 +189,7 @@ def _for_large(ground: Ground, dtype: str, candidates: Mapping[str, Candidate]) 
     for finished in _passed(ground, dtype, Stage.BLOCKING, candidates):
         costs = [samples.value for label, samples in finished.score.per_problem.items() if label in telling]
         if costs:
-            ranked.append((log_mean(costs), finished.trial))
+            ranked.append((statistics.geomean(costs), finished.trial))
     found: list[tuple[str, Point]] = []
     packings: Counter[tuple[Value, ...]] = Counter()
     for _, trial in sorted(ranked, key=lambda pair: pair[0]):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -199,8 +198,3 @@ def _require_cpu(platform: Platform) -> None:
             f"this machine's CPU lacks {', '.join(missing)}, which platform '{platform.name}' needs",
             hint="tensorop platforms list; `--platform native` takes the best one for this machine",
         )
-
-
-def log_mean(costs: Sequence[float]) -> float:
-    """Geometric mean of costs."""
-    return math.exp(sum(map(math.log, costs)) / len(costs))

@@ -13,6 +13,7 @@ from tensorop.build import compile as building
 from tensorop.build import gate as object_gate
 from tensorop.build import link
 from tensorop.errors import BoardError
+from tensorop.measure import statistics
 from tensorop.model.call import Access, Buffer, Call, Placement
 from tensorop.model.expression import evaluate
 from tensorop.model.kernel import Artifact, Draft, Source
@@ -25,7 +26,7 @@ from tensorop.model.verdict import Seed
 from tensorop.render import RenderError
 from tensorop.runners.null import Null
 from tensorop.runners.protocol import Entry
-from tensorop.target import Target, combine, log_mean
+from tensorop.target import Target, combine
 from tensorop.verify import grid
 from tensorop.verify.subject import Subject
 
@@ -154,7 +155,7 @@ class Evaluator:
             1e3 * s.value / self.operator.reference.work(p)
             for p, s in zip(self._problems(full), found.values(), strict=True)
         ]
-        return Measured(Outcome(Kind.OK, "measure"), Score(log_mean(costs), found), clock.lap("measure"))
+        return Measured(Outcome(Kind.OK, "measure"), Score(statistics.geomean(costs), found), clock.lap("measure"))
 
     def _score(self, trial: Trial, prepared: Prepared, full: Point, clock: _Clock) -> Measured:
         problems = self._problems(full)
@@ -169,7 +170,7 @@ class Evaluator:
             return Measured(replace(measured, where=measured.where or "measure"), seconds=clock.lap("measure"))
         found = {p.label: combine(by_vlen) for p, by_vlen in zip(problems, measured, strict=True)}
         costs = [1e3 * found[p.label].value / float(self.operator.reference.work(p)) for p in problems]
-        return Measured(Outcome(Kind.OK, "measure"), Score(log_mean(costs), found), clock.lap("measure"))
+        return Measured(Outcome(Kind.OK, "measure"), Score(statistics.geomean(costs), found), clock.lap("measure"))
 
     def _problems(self, full: Point) -> tuple[Problem, ...]:
         """The blocking stage's problems, or the one the operator gives its micro-kernel at this point."""

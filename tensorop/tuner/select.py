@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 LEAST = 6
 MOST = 12
@@ -44,11 +44,6 @@ def choose(
         chosen.append(name)
         best = {p: min(best[p], costs[name].get(p, math.inf)) for p in problems}
     return chosen
-
-
-def regret(costs: Sequence[float], chosen: int) -> float:
-    """How much more than the best the chosen one costs, as a share."""
-    return costs[chosen] / min(costs) - 1
 
 
 def _mean(costs: Mapping[str, float], weights: Mapping[str, float]) -> float:
