@@ -17,6 +17,7 @@ from tensorop.trial import Candidate, measured_call
 from tensorop.tuner import dispatch
 from tensorop.tuner.dispatch import Row
 
+NOTE = "finalists"  # in the journal: the variants' times inside the library
 BEYOND = (2, 4, 8)  # times the sides of the largest problem measured
 UNTRIED = 4.0  # times the worst cost known: what a variant is taken to cost on a problem it was not tried on
 
@@ -44,18 +45,45 @@ def remeasured(ground: Ground, library: Path, given: Winners, problems: tuple[Pr
     """
     if ground.target.side_by_side or len(given.variants) < 2:
         return given
+    identity = [f"{variant.draft.digest} {variant.point}" for variant in given.variants]
+    known = _noted(ground, given.dtype, identity, problems)
+    if known is None:
+        known = _timed(ground, library, given, problems)
+        ground.journal.note(
+            NOTE,
+            {
+                "dtype": given.dtype,
+                "variants": identity,
+                "problems": [problem.label for problem, _ in known],
+                "rows": [{"features": dict(row.features), "costs": list(row.costs)} for _, row in known],
+            },
+        )
+    rows = [row for _, row in known]
+    return _grown(given.dtype, given.variants, rows + _beyond(ground, known)) if rows else given
+
+
+def _noted(
+    ground: Ground, dtype: str, identity: list[str], problems: tuple[Problem, ...]
+) -> list[tuple[Problem, Row]] | None:
+    """What an earlier process timed of the same variants: the same journal must rebuild the same library."""
+    by_label = {problem.label: problem for problem in problems}
+    for name, data in reversed(ground.journal.history.notes):
+        if name == NOTE and data["dtype"] == dtype and data.get("variants") == identity:
+            rows = zip(data["problems"], data["rows"], strict=True)
+            return [
+                (by_label[label], Row(row["features"], tuple(row["costs"]))) for label, row in rows if label in by_label
+            ]
+    return None
+
+
+def _timed(ground: Ground, library: Path, given: Winners, problems: tuple[Problem, ...]) -> list[tuple[Problem, Row]]:
     program = harness.dynamic_program(ground.target.platform.arch, ground.operator.folder / "adapter.c")
     known: list[tuple[Problem, Row]] = []
     for problem in problems:
         costs = _side_by_side(ground, program.path, library, given, problem)
         if not isinstance(costs, Outcome):
             known.append((problem, _row(ground, problem, costs)))
-    rows = [row for _, row in known]
-    ground.journal.note(
-        "finalists",
-        {"dtype": given.dtype, "rows": [{"features": dict(r.features), "costs": list(r.costs)} for r in rows]},
-    )
-    return _grown(given.dtype, given.variants, rows + _beyond(ground, known)) if rows else given
+    return known
 
 
 def _side_by_side(
