@@ -1,8 +1,8 @@
-/* k0: micro-kernel 'outer' at ahead=0 fetch=0 kc=256 ku=2 late=0 lead=0 mc=1024 mv=1 nc=2048 nr=2 pack_a=0
- * pack_b=0 (avx512, f32) rank-1 updates of an mv x nr register tile: vectors along m, one scalar of B a
- * column; A is loaded `ahead` k steps and B `lead` columns before their use, so that neither load's latency
- * stands in the FMAs' way; A's loads begin after `late` columns, when the last readers of the registers they
- * overwrite are done; `fetch` k steps before that they are prefetched into L1 */
+/* k0: micro-kernel 'outer' at a_stays=0 ahead=0 fetch=0 kc=256 ku=2 late=0 lead=0 mc=1024 mv=1 nc=2048 nr=2
+ * pack_a=0 pack_b=0 (avx512, f32) rank-1 updates of an mv x nr register tile: vectors along m, one scalar of
+ * B a column; A is loaded `ahead` k steps and B `lead` columns before their use, so that neither load's
+ * latency stands in the FMAs' way; A's loads begin after `late` columns, when the last readers of the
+ * registers they overwrite are done; `fetch` k steps before that they are prefetched into L1 */
 static inline __attribute__((always_inline)) void
 k0_tile_1x1_tail(size_t m, size_t k, const float *restrict a, size_t lda, const float *restrict b, size_t rsb,
                  size_t csb, float alpha, float beta, float *restrict c, size_t ldc) {
@@ -37,6 +37,11 @@ k0_tile_1x1_tail(size_t m, size_t k, const float *restrict a, size_t lda, const 
     /* C = alpha * tile + beta * C; at beta = 0 C is not read */
     if (beta == 0) {
         _mm512_mask_storeu_ps(c + 0 * ldc + 0 * lanes, tail, _mm512_mul_ps(c0_0, _mm512_set1_ps(alpha)));
+    } else if (beta == 1) {
+        __m512 old0_0 = _mm512_maskz_loadu_ps(tail, c + 0 * ldc + 0 * lanes);
+        _mm512_mask_storeu_ps(c + 0 * ldc + 0 * lanes, tail,
+                              _mm512_fmadd_ps(c0_0, _mm512_set1_ps(alpha), old0_0));
+
     } else {
         __m512 old0_0 = _mm512_maskz_loadu_ps(tail, c + 0 * ldc + 0 * lanes);
         _mm512_mask_storeu_ps(
@@ -87,9 +92,17 @@ k0_tile_1x2_tail(size_t m, size_t k, const float *restrict a, size_t lda, const 
     if (beta == 0) {
         _mm512_mask_storeu_ps(c + 0 * ldc + 0 * lanes, tail, _mm512_mul_ps(c0_0, _mm512_set1_ps(alpha)));
         _mm512_mask_storeu_ps(c + 1 * ldc + 0 * lanes, tail, _mm512_mul_ps(c0_1, _mm512_set1_ps(alpha)));
+    } else if (beta == 1) {
+        __m512 old0_0 = _mm512_maskz_loadu_ps(tail, c + 0 * ldc + 0 * lanes);
+        __m512 old1_0 = _mm512_maskz_loadu_ps(tail, c + 1 * ldc + 0 * lanes);
+        _mm512_mask_storeu_ps(c + 0 * ldc + 0 * lanes, tail,
+                              _mm512_fmadd_ps(c0_0, _mm512_set1_ps(alpha), old0_0));
+        _mm512_mask_storeu_ps(c + 1 * ldc + 0 * lanes, tail,
+                              _mm512_fmadd_ps(c0_1, _mm512_set1_ps(alpha), old1_0));
+
     } else {
-        __m512 old0_0 = _mm512_maskz_loadu_ps(tail, c + 0 * ldc + 0 * lanes), old1_0;
-        old1_0 = _mm512_maskz_loadu_ps(tail, c + 1 * ldc + 0 * lanes);
+        __m512 old0_0 = _mm512_maskz_loadu_ps(tail, c + 0 * ldc + 0 * lanes);
+        __m512 old1_0 = _mm512_maskz_loadu_ps(tail, c + 1 * ldc + 0 * lanes);
         _mm512_mask_storeu_ps(
             c + 0 * ldc + 0 * lanes, tail,
             _mm512_fmadd_ps(old0_0, _mm512_set1_ps(beta), _mm512_mul_ps(c0_0, _mm512_set1_ps(alpha))));
@@ -141,9 +154,15 @@ static inline __attribute__((always_inline)) void k0_tile_1x2(size_t m, size_t k
     if (beta == 0) {
         _mm512_storeu_ps(c + 0 * ldc + 0 * lanes, _mm512_mul_ps(c0_0, _mm512_set1_ps(alpha)));
         _mm512_storeu_ps(c + 1 * ldc + 0 * lanes, _mm512_mul_ps(c0_1, _mm512_set1_ps(alpha)));
+    } else if (beta == 1) {
+        __m512 old0_0 = _mm512_loadu_ps(c + 0 * ldc + 0 * lanes);
+        __m512 old1_0 = _mm512_loadu_ps(c + 1 * ldc + 0 * lanes);
+        _mm512_storeu_ps(c + 0 * ldc + 0 * lanes, _mm512_fmadd_ps(c0_0, _mm512_set1_ps(alpha), old0_0));
+        _mm512_storeu_ps(c + 1 * ldc + 0 * lanes, _mm512_fmadd_ps(c0_1, _mm512_set1_ps(alpha), old1_0));
+
     } else {
-        __m512 old0_0 = _mm512_loadu_ps(c + 0 * ldc + 0 * lanes), old1_0;
-        old1_0 = _mm512_loadu_ps(c + 1 * ldc + 0 * lanes);
+        __m512 old0_0 = _mm512_loadu_ps(c + 0 * ldc + 0 * lanes);
+        __m512 old1_0 = _mm512_loadu_ps(c + 1 * ldc + 0 * lanes);
         _mm512_storeu_ps(
             c + 0 * ldc + 0 * lanes,
             _mm512_fmadd_ps(old0_0, _mm512_set1_ps(beta), _mm512_mul_ps(c0_0, _mm512_set1_ps(alpha))));

@@ -1,8 +1,8 @@
-/* k0: micro-kernel 'outer' at ahead=1 fetch=6 kc=256 ku=2 late=0 lead=2 mc=256 mv=1 nc=1024 nr=2 pack_a=1
- * pack_b=1 (generic, f64) rank-1 updates of an mv x nr register tile: vectors along m, one scalar of B a
- * column; A is loaded `ahead` k steps and B `lead` columns before their use, so that neither load's latency
- * stands in the FMAs' way; A's loads begin after `late` columns, when the last readers of the registers they
- * overwrite are done; `fetch` k steps before that they are prefetched into L1 */
+/* k0: micro-kernel 'outer' at a_stays=0 ahead=1 fetch=6 kc=256 ku=2 late=0 lead=2 mc=256 mv=1 nc=1024 nr=2
+ * pack_a=1 pack_b=1 (generic, f64) rank-1 updates of an mv x nr register tile: vectors along m, one scalar of
+ * B a column; A is loaded `ahead` k steps and B `lead` columns before their use, so that neither load's
+ * latency stands in the FMAs' way; A's loads begin after `late` columns, when the last readers of the
+ * registers they overwrite are done; `fetch` k steps before that they are prefetched into L1 */
 static inline __attribute__((always_inline)) void
 k0_tile_1x1_tail(size_t m, size_t k, const double *restrict a, size_t lda, const double *restrict b,
                  size_t rsb, size_t csb, double alpha, double beta, double *restrict c, size_t ldc) {
@@ -51,6 +51,13 @@ k0_tile_1x1_tail(size_t m, size_t k, const double *restrict a, size_t lda, const
             if (tail)
                 *(c + 0 * ldc + 0 * lanes) = (((c0_0) * (alpha)));
         } while (0);
+    } else if (beta == 1) {
+        double old0_0 = ((tail) ? *(c + 0 * ldc + 0 * lanes) : 0);
+        do {
+            if (tail)
+                *(c + 0 * ldc + 0 * lanes) = (((old0_0) + (c0_0) * (alpha)));
+        } while (0);
+
     } else {
         double old0_0 = ((tail) ? *(c + 0 * ldc + 0 * lanes) : 0);
         do {
@@ -126,9 +133,21 @@ k0_tile_1x2_tail(size_t m, size_t k, const double *restrict a, size_t lda, const
             if (tail)
                 *(c + 1 * ldc + 0 * lanes) = (((c0_1) * (alpha)));
         } while (0);
+    } else if (beta == 1) {
+        double old0_0 = ((tail) ? *(c + 0 * ldc + 0 * lanes) : 0);
+        double old1_0 = ((tail) ? *(c + 1 * ldc + 0 * lanes) : 0);
+        do {
+            if (tail)
+                *(c + 0 * ldc + 0 * lanes) = (((old0_0) + (c0_0) * (alpha)));
+        } while (0);
+        do {
+            if (tail)
+                *(c + 1 * ldc + 0 * lanes) = (((old1_0) + (c0_1) * (alpha)));
+        } while (0);
+
     } else {
-        double old0_0 = ((tail) ? *(c + 0 * ldc + 0 * lanes) : 0), old1_0;
-        old1_0 = ((tail) ? *(c + 1 * ldc + 0 * lanes) : 0);
+        double old0_0 = ((tail) ? *(c + 0 * ldc + 0 * lanes) : 0);
+        double old1_0 = ((tail) ? *(c + 1 * ldc + 0 * lanes) : 0);
         do {
             if (tail)
                 *(c + 0 * ldc + 0 * lanes) = (((((c0_0) * (alpha))) + (old0_0) * (beta)));
@@ -200,9 +219,15 @@ static inline __attribute__((always_inline)) void k0_tile_1x2(size_t m, size_t k
     if (beta == 0) {
         *(c + 0 * ldc + 0 * lanes) = (((c0_0) * (alpha)));
         *(c + 1 * ldc + 0 * lanes) = (((c0_1) * (alpha)));
+    } else if (beta == 1) {
+        double old0_0 = *(c + 0 * ldc + 0 * lanes);
+        double old1_0 = *(c + 1 * ldc + 0 * lanes);
+        *(c + 0 * ldc + 0 * lanes) = (((old0_0) + (c0_0) * (alpha)));
+        *(c + 1 * ldc + 0 * lanes) = (((old1_0) + (c0_1) * (alpha)));
+
     } else {
-        double old0_0 = *(c + 0 * ldc + 0 * lanes), old1_0;
-        old1_0 = *(c + 1 * ldc + 0 * lanes);
+        double old0_0 = *(c + 0 * ldc + 0 * lanes);
+        double old1_0 = *(c + 1 * ldc + 0 * lanes);
         *(c + 0 * ldc + 0 * lanes) = (((((c0_0) * (alpha))) + (old0_0) * (beta)));
         *(c + 1 * ldc + 0 * lanes) = (((((c0_1) * (alpha))) + (old1_0) * (beta)));
     }

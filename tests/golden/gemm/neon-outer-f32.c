@@ -1,8 +1,8 @@
-/* k0: micro-kernel 'outer' at ahead=1 fetch=6 kc=256 ku=2 late=0 lead=2 mc=512 mv=1 nc=2048 nr=2 pack_a=1
- * pack_b=1 (neon, f32) rank-1 updates of an mv x nr register tile: vectors along m, one scalar of B a column;
- * A is loaded `ahead` k steps and B `lead` columns before their use, so that neither load's latency stands in
- * the FMAs' way; A's loads begin after `late` columns, when the last readers of the registers they overwrite
- * are done; `fetch` k steps before that they are prefetched into L1 */
+/* k0: micro-kernel 'outer' at a_stays=0 ahead=1 fetch=6 kc=256 ku=2 late=0 lead=2 mc=512 mv=1 nc=2048 nr=2
+ * pack_a=1 pack_b=1 (neon, f32) rank-1 updates of an mv x nr register tile: vectors along m, one scalar of B
+ * a column; A is loaded `ahead` k steps and B `lead` columns before their use, so that neither load's latency
+ * stands in the FMAs' way; A's loads begin after `late` columns, when the last readers of the registers they
+ * overwrite are done; `fetch` k steps before that they are prefetched into L1 */
 static inline __attribute__((always_inline)) void
 k0_tile_1x1_tail(size_t m, size_t k, const float *restrict a, size_t lda, const float *restrict b, size_t rsb,
                  size_t csb, float alpha, float beta, float *restrict c, size_t ldc) {
@@ -48,6 +48,10 @@ k0_tile_1x1_tail(size_t m, size_t k, const float *restrict a, size_t lda, const 
     /* C = alpha * tile + beta * C; at beta = 0 C is not read */
     if (beta == 0) {
         tensorop_store_tail_f32(c + 0 * ldc + 0 * lanes, vmulq_n_f32(c0_0, alpha), tail);
+    } else if (beta == 1) {
+        float32x4_t old0_0 = tensorop_load_tail_f32(c + 0 * ldc + 0 * lanes, tail);
+        tensorop_store_tail_f32(c + 0 * ldc + 0 * lanes, vfmaq_n_f32(old0_0, c0_0, alpha), tail);
+
     } else {
         float32x4_t old0_0 = tensorop_load_tail_f32(c + 0 * ldc + 0 * lanes, tail);
         tensorop_store_tail_f32(c + 0 * ldc + 0 * lanes, vfmaq_n_f32(vmulq_n_f32(c0_0, alpha), old0_0, beta),
@@ -115,9 +119,15 @@ k0_tile_1x2_tail(size_t m, size_t k, const float *restrict a, size_t lda, const 
     if (beta == 0) {
         tensorop_store_tail_f32(c + 0 * ldc + 0 * lanes, vmulq_n_f32(c0_0, alpha), tail);
         tensorop_store_tail_f32(c + 1 * ldc + 0 * lanes, vmulq_n_f32(c0_1, alpha), tail);
+    } else if (beta == 1) {
+        float32x4_t old0_0 = tensorop_load_tail_f32(c + 0 * ldc + 0 * lanes, tail);
+        float32x4_t old1_0 = tensorop_load_tail_f32(c + 1 * ldc + 0 * lanes, tail);
+        tensorop_store_tail_f32(c + 0 * ldc + 0 * lanes, vfmaq_n_f32(old0_0, c0_0, alpha), tail);
+        tensorop_store_tail_f32(c + 1 * ldc + 0 * lanes, vfmaq_n_f32(old1_0, c0_1, alpha), tail);
+
     } else {
-        float32x4_t old0_0 = tensorop_load_tail_f32(c + 0 * ldc + 0 * lanes, tail), old1_0;
-        old1_0 = tensorop_load_tail_f32(c + 1 * ldc + 0 * lanes, tail);
+        float32x4_t old0_0 = tensorop_load_tail_f32(c + 0 * ldc + 0 * lanes, tail);
+        float32x4_t old1_0 = tensorop_load_tail_f32(c + 1 * ldc + 0 * lanes, tail);
         tensorop_store_tail_f32(c + 0 * ldc + 0 * lanes, vfmaq_n_f32(vmulq_n_f32(c0_0, alpha), old0_0, beta),
                                 tail);
         tensorop_store_tail_f32(c + 1 * ldc + 0 * lanes, vfmaq_n_f32(vmulq_n_f32(c0_1, alpha), old1_0, beta),
@@ -185,9 +195,15 @@ static inline __attribute__((always_inline)) void k0_tile_1x2(size_t m, size_t k
     if (beta == 0) {
         vst1q_f32(c + 0 * ldc + 0 * lanes, vmulq_n_f32(c0_0, alpha));
         vst1q_f32(c + 1 * ldc + 0 * lanes, vmulq_n_f32(c0_1, alpha));
+    } else if (beta == 1) {
+        float32x4_t old0_0 = vld1q_f32(c + 0 * ldc + 0 * lanes);
+        float32x4_t old1_0 = vld1q_f32(c + 1 * ldc + 0 * lanes);
+        vst1q_f32(c + 0 * ldc + 0 * lanes, vfmaq_n_f32(old0_0, c0_0, alpha));
+        vst1q_f32(c + 1 * ldc + 0 * lanes, vfmaq_n_f32(old1_0, c0_1, alpha));
+
     } else {
-        float32x4_t old0_0 = vld1q_f32(c + 0 * ldc + 0 * lanes), old1_0;
-        old1_0 = vld1q_f32(c + 1 * ldc + 0 * lanes);
+        float32x4_t old0_0 = vld1q_f32(c + 0 * ldc + 0 * lanes);
+        float32x4_t old1_0 = vld1q_f32(c + 1 * ldc + 0 * lanes);
         vst1q_f32(c + 0 * ldc + 0 * lanes, vfmaq_n_f32(vmulq_n_f32(c0_0, alpha), old0_0, beta));
         vst1q_f32(c + 1 * ldc + 0 * lanes, vfmaq_n_f32(vmulq_n_f32(c0_1, alpha), old1_0, beta));
     }

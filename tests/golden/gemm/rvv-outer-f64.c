@@ -1,8 +1,8 @@
-/* k0: micro-kernel 'outer' at ahead=1 fetch=6 kc=256 ku=2 late=0 lead=2 lmul=2 mc=128 mv=1 nc=512 nr=2
- * pack_a=1 pack_b=1 (rvv, f64) rank-1 updates of an mv x nr register tile: vectors along m, one scalar of B a
- * column; A is loaded `ahead` k steps and B `lead` columns before their use, so that neither load's latency
- * stands in the FMAs' way; A's loads begin after `late` columns, when the last readers of the registers they
- * overwrite are done; `fetch` k steps before that they are prefetched into L1 */
+/* k0: micro-kernel 'outer' at a_stays=0 ahead=1 fetch=6 kc=256 ku=2 late=0 lead=2 lmul=2 mc=128 mv=1 nc=512
+ * nr=2 pack_a=1 pack_b=1 (rvv, f64) rank-1 updates of an mv x nr register tile: vectors along m, one scalar
+ * of B a column; A is loaded `ahead` k steps and B `lead` columns before their use, so that neither load's
+ * latency stands in the FMAs' way; A's loads begin after `late` columns, when the last readers of the
+ * registers they overwrite are done; `fetch` k steps before that they are prefetched into L1 */
 static inline __attribute__((always_inline)) void
 k0_tile_1x1_tail(size_t m, size_t k, const double *restrict a, size_t lda, const double *restrict b,
                  size_t rsb, size_t csb, double alpha, double beta, double *restrict c, size_t ldc) {
@@ -48,6 +48,11 @@ k0_tile_1x1_tail(size_t m, size_t k, const double *restrict a, size_t lda, const
     /* C = alpha * tile + beta * C; at beta = 0 C is not read */
     if (beta == 0) {
         __riscv_vse64_v_f64m2(c + 0 * ldc + 0 * lanes, __riscv_vfmul_vf_f64m2(c0_0, alpha, tail), tail);
+    } else if (beta == 1) {
+        vfloat64m2_t old0_0 = __riscv_vle64_v_f64m2(c + 0 * ldc + 0 * lanes, tail);
+        __riscv_vse64_v_f64m2(c + 0 * ldc + 0 * lanes, __riscv_vfmacc_vf_f64m2(old0_0, alpha, c0_0, tail),
+                              tail);
+
     } else {
         vfloat64m2_t old0_0 = __riscv_vle64_v_f64m2(c + 0 * ldc + 0 * lanes, tail);
         __riscv_vse64_v_f64m2(
@@ -116,9 +121,17 @@ k0_tile_1x2_tail(size_t m, size_t k, const double *restrict a, size_t lda, const
     if (beta == 0) {
         __riscv_vse64_v_f64m2(c + 0 * ldc + 0 * lanes, __riscv_vfmul_vf_f64m2(c0_0, alpha, tail), tail);
         __riscv_vse64_v_f64m2(c + 1 * ldc + 0 * lanes, __riscv_vfmul_vf_f64m2(c0_1, alpha, tail), tail);
+    } else if (beta == 1) {
+        vfloat64m2_t old0_0 = __riscv_vle64_v_f64m2(c + 0 * ldc + 0 * lanes, tail);
+        vfloat64m2_t old1_0 = __riscv_vle64_v_f64m2(c + 1 * ldc + 0 * lanes, tail);
+        __riscv_vse64_v_f64m2(c + 0 * ldc + 0 * lanes, __riscv_vfmacc_vf_f64m2(old0_0, alpha, c0_0, tail),
+                              tail);
+        __riscv_vse64_v_f64m2(c + 1 * ldc + 0 * lanes, __riscv_vfmacc_vf_f64m2(old1_0, alpha, c0_1, tail),
+                              tail);
+
     } else {
-        vfloat64m2_t old0_0 = __riscv_vle64_v_f64m2(c + 0 * ldc + 0 * lanes, tail), old1_0;
-        old1_0 = __riscv_vle64_v_f64m2(c + 1 * ldc + 0 * lanes, tail);
+        vfloat64m2_t old0_0 = __riscv_vle64_v_f64m2(c + 0 * ldc + 0 * lanes, tail);
+        vfloat64m2_t old1_0 = __riscv_vle64_v_f64m2(c + 1 * ldc + 0 * lanes, tail);
         __riscv_vse64_v_f64m2(
             c + 0 * ldc + 0 * lanes,
             __riscv_vfmacc_vf_f64m2(__riscv_vfmul_vf_f64m2(c0_0, alpha, tail), beta, old0_0, tail), tail);
@@ -188,9 +201,17 @@ static inline __attribute__((always_inline)) void k0_tile_1x2(size_t m, size_t k
     if (beta == 0) {
         __riscv_vse64_v_f64m2(c + 0 * ldc + 0 * lanes, __riscv_vfmul_vf_f64m2(c0_0, alpha, full), full);
         __riscv_vse64_v_f64m2(c + 1 * ldc + 0 * lanes, __riscv_vfmul_vf_f64m2(c0_1, alpha, full), full);
+    } else if (beta == 1) {
+        vfloat64m2_t old0_0 = __riscv_vle64_v_f64m2(c + 0 * ldc + 0 * lanes, full);
+        vfloat64m2_t old1_0 = __riscv_vle64_v_f64m2(c + 1 * ldc + 0 * lanes, full);
+        __riscv_vse64_v_f64m2(c + 0 * ldc + 0 * lanes, __riscv_vfmacc_vf_f64m2(old0_0, alpha, c0_0, full),
+                              full);
+        __riscv_vse64_v_f64m2(c + 1 * ldc + 0 * lanes, __riscv_vfmacc_vf_f64m2(old1_0, alpha, c0_1, full),
+                              full);
+
     } else {
-        vfloat64m2_t old0_0 = __riscv_vle64_v_f64m2(c + 0 * ldc + 0 * lanes, full), old1_0;
-        old1_0 = __riscv_vle64_v_f64m2(c + 1 * ldc + 0 * lanes, full);
+        vfloat64m2_t old0_0 = __riscv_vle64_v_f64m2(c + 0 * ldc + 0 * lanes, full);
+        vfloat64m2_t old1_0 = __riscv_vle64_v_f64m2(c + 1 * ldc + 0 * lanes, full);
         __riscv_vse64_v_f64m2(
             c + 0 * ldc + 0 * lanes,
             __riscv_vfmacc_vf_f64m2(__riscv_vfmul_vf_f64m2(c0_0, alpha, full), beta, old0_0, full), full);

@@ -1,7 +1,7 @@
-/* k0: micro-kernel 'stream' at fetch=4 kc=256 ku=2 lmul=2 mc=1024 mv=64 nc=1024 nr=1 pack_a=0 pack_b=0 wide=2
- * (rvv, f32) updates of columns of C by `ku` columns of A at a time: A is read once, from one end to the
- * other, and C, kept in L1, goes through the registers; for products with few columns, where a register tile
- * would walk A page by page */
+/* k0: micro-kernel 'stream' at a_stays=0 fetch=4 kc=256 ku=2 lmul=2 mc=1024 mv=64 nc=1024 nr=1 pack_a=0
+ * pack_b=0 wide=2 (rvv, f32) updates of columns of C by `ku` columns of A at a time: A is read once, from one
+ * end to the other, and C, kept in L1, goes through the registers; for products with few columns, where a
+ * register tile would walk A page by page */
 static inline __attribute__((always_inline)) void k0_tile_1x1(size_t m, size_t k, const float *restrict a,
                                                               size_t lda, const float *restrict b, size_t rsb,
                                                               size_t csb, float alpha, float beta,
