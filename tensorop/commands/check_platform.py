@@ -180,8 +180,9 @@ def _beside(found: Modelled, point: Point, clock_ghz: float, vlen: int) -> Line:
     cycles = point.cycles(found.benchmark, clock_ghz, vlen)
     inside = found.low * (1 - _TOLERANCE) <= cycles <= found.high * (1 + _TOLERANCE)
     as_given = f" ({point.value:g} {point.unit})" if point.unit != "cycles" else ""
-    where = "inside" if inside else "outside"
     loose = point.kind == "loose"
+    part = loose and found.high < cycles
+    where = "inside" if inside else "less, as a part of it may" if part else "outside"
     remark = ", of something larger" if loose else ""
     message = f"{_span(found)}, published {cycles:.2f}{as_given}, {where}{remark}; {point.source}"
     return Line(inside or loose, found.benchmark.name, message, note=loose)

@@ -38,6 +38,7 @@ def write_config(
         values.line("write_after_read", core.write_after_read, "core.write_after_read"),
         values.line("chained", core.chained, "core.chained", lambda x: float(x >= 0.5)),
         values.line("shared_bias", core.shared_ports, "core.shared_ports", lambda x: 0.0 if x >= 0.5 else -1e30),
+        f"late_store_data {int(core.late_store_data is not None and core.late_store_data.value >= 0.5)}",
         f"vector_queue {core.vector_queue}",
         f"window {core.window}",
         f"line_shift {memory.l1.line.bit_length() - 1}",
@@ -51,6 +52,7 @@ def write_config(
         values.line("latency 2", memory.dram_latency, "memory.dram_latency"),
         values.line("interval 1", memory.l2_interval, "memory.l2_interval"),
         values.line("interval 2", memory.dram_interval, "memory.dram_interval"),
+        *_write_lines(values, model),
         values.line("misses", memory.misses, "memory.misses", round),
         values.line("store_buffer", memory.store_buffer, "memory.store_buffer", round),
         values.line("drain", memory.drain, "memory.drain"),
@@ -60,6 +62,15 @@ def write_config(
         lines += _cost_lines(model, values, name, vlen / dlen, units)
     lines += _variant_lines(model, values)
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def _write_lines(values: _Values, model: BoardModel) -> list[str]:
+    """Intervals between lines written outwards; DRAM's is that of reading where the core names none."""
+    inner, outer = model.memory.l2_write_interval, model.memory.dram_write_interval
+    lines = [values.line("write_interval 1", inner, "memory.l2_write_interval")] if inner else []
+    if outer is None:
+        return [*lines, values.line("write_interval 2", model.memory.dram_interval, "memory.dram_interval")]
+    return [*lines, values.line("write_interval 2", outer, "memory.dram_write_interval")]
 
 
 class _Values:

@@ -209,6 +209,8 @@ class Memory(_Record):
     l2_latency, dram_latency      load to use of a scalar integer load, in cycles; other loads wait as much longer as
                                   in level 1
     l2_interval, dram_interval    cycles between lines arriving from there
+    l2_write_interval             cycles between lines written to level 2, beside those arriving; none when absent
+    dram_write_interval           cycles a line written to DRAM keeps its bus; as one read when absent
     misses                        lines a core waits for at once
     drain                         cycles a store needs to leave the buffer into level 1
     share                         of level 2's ways that the measured core has to itself, 0 to 1
@@ -221,6 +223,8 @@ class Memory(_Record):
     l2_interval: Constant
     dram_latency: Constant
     dram_interval: Constant
+    l2_write_interval: Constant | None = None
+    dram_write_interval: Constant | None = None
     misses: Constant
     store_buffer: Constant
     drain: Constant
@@ -278,6 +282,8 @@ class Core(_Record):
     write_after_read   cycles a vector load waits after the last reader of its destination
     chained            1: registers of a group are ready one after the other; 0: all with the last
     shared_ports       1: the units of `shared` are one port; 0: they are apart
+    late_store_data    1: a store issues before its data, which it awaits in the store buffer, and keeps no load from
+                       its register; 0: it waits at issue. In order only
     vector_queue       vector instructions that may wait while the scalar side goes on; 0: it stops too
     window             out of order only: instructions in flight
     """
@@ -288,6 +294,7 @@ class Core(_Record):
     write_after_read: Constant
     chained: Constant
     shared_ports: Constant
+    late_store_data: Constant | None = None
     vector_queue: int = Field(ge=0, le=64)
     window: int = Field(default=0, ge=0, le=1024)
 

@@ -394,6 +394,35 @@ def test_a_run_of_stores_is_not_read_first(compute):
     assert apart.demand["l1"] == 2000
 
 
+def test_a_store_waits_for_its_data_in_the_buffer(compute):
+    """Copies of a register go as fast as loads and stores issue, not as each store after its load."""
+
+    def early(model):
+        core = model.core.model_copy(update={"late_store_data": None})
+        return model.model_copy(update={"core": core})
+
+    copy = vector("vle32.v v8, (t2)\nvse32.v v8, (t3)", 1000, before="la t2, buffer\nla t3, buffer + 4096")
+    _, late = compute("riscv64", [copy, copy], "spacemit-k1")
+    assert late.cycles[0] == pytest.approx(1000 * (2.45 + 2.75), rel=0.01)
+    _, waiting = compute("riscv64", [copy, copy], "spacemit-k1", change=early)
+    # the load takes 8 cycles and 1.45 for the rest of the register, and waits 6 for the store before it
+    assert waiting.cycles[0] == pytest.approx(1000 * (8 + 2 + 6), rel=0.01)
+
+
+def test_level_2_takes_written_lines_beside_those_read(compute):
+    def passes(body, lines):
+        text = f"vsetvli t0, x0, e8, m2, ta, ma\nla t2, buffer\nla t3, buffer + 1048576\nli t1, {lines}\n1:\n{body}"
+        return text + "\naddi t1, t1, -1\nbnez t1, 1b"
+
+    read, write = "vle8.v v8, (t2)\naddi t2, t2, 64", "vse8.v v16, (t3)\naddi t3, t3, 64"
+    lines = 128 * 16
+    for body, most in ((read, 13.5), (write, 6.8), (f"{read}\n{write}", 13.5)):
+        _, _, counts = compute("riscv64", [passes(body, lines)] * 3, "spacemit-k1")
+        assert counts.cycles[0] / lines == pytest.approx(most, rel=0.03), body
+    _, far = compute("riscv64", [passes(write, 16 * lines)] * 2, "spacemit-k1")
+    assert far.cycles[0] / (16 * lines) == pytest.approx(14, rel=0.03)
+
+
 def test_vector_loads_count_lines_not_elements(compute):
     text = "la t2, buffer + 32\nvsetvli t0, x0, e32, m2, ta, ma\nvle32.v v8, (t2)\naddi t2, t2, 64\nvle32.v v8, (t2)"
     (counts,) = compute("riscv64", [text], "spacemit-k1", cold=True)

@@ -64,7 +64,7 @@ def test_the_shipped_cores_load_and_every_number_has_a_source(name):
         ("vector.dlen", [512], "dlen <= vlen"),
         ("vector.dlen", [128, 256], "one dlen a vlen"),
         ("vector.vlen", [384], "powers of two"),
-        ("memory.l2_interval.low", 9, "low <= value <= high"),
+        ("memory.l2_interval.low", 14, "low <= value <= high"),
         ("memory.l2_interval.low", 60, "low <= value <= high"),
         ("memory.l2_interval.assumed", False, "an assumed constant has low and high"),
         ("core.issue_width.assumed", True, "an assumed constant has low and high"),

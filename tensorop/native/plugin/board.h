@@ -128,6 +128,7 @@ struct insn {
     struct operand vdst;
     int8_t accumulator; /* index in vsrc of the operand that is also the destination, or -1 */
     uint8_t scalar_accumulator; /* register of a scalar FMA's addend, or REG_NONE */
+    uint8_t stored; /* sources a store takes its data from: bits 0 to 3 of src, 4 to 7 of vsrc */
     uint8_t access;
     uint8_t eew;   /* element width index of a memory access or fixed-width operation; 255: SEW */
     uint8_t lmul;  /* LMUL index where the word fixes it; 255: vtype's */
@@ -189,6 +190,7 @@ struct uop {
     const vec *moved; /* latency of `base` */
     uint8_t base;     /* the register an access moves on beside its data, or REG_NONE */
     uint8_t nsrc;
+    uint8_t ndata; /* the last of src: data that a store may wait for after it issued */
     uint8_t ndst;
     uint8_t cost;
     uint8_t unit;

@@ -217,6 +217,8 @@ static bool read_line(struct config *config, const char *key) {
         return next_vec(config, &config->write_after_read);
     if (!strcmp(key, "chained"))
         return next_vec(config, &config->chained);
+    if (!strcmp(key, "late_store_data"))
+        return next_bool(&config->late_store_data);
     if (!strcmp(key, "shared_bias"))
         return next_vec(config, &config->shared_bias);
     if (!strcmp(key, "vector_queue"))
@@ -233,6 +235,8 @@ static bool read_line(struct config *config, const char *key) {
         return read_level(config, config->latency);
     if (!strcmp(key, "interval"))
         return read_level(config, config->interval);
+    if (!strcmp(key, "write_interval"))
+        return read_level(config, config->write_interval);
     if (!strcmp(key, "misses"))
         return read_ring(config, &config->misses);
     if (!strcmp(key, "store_buffer"))

@@ -52,6 +52,7 @@ struct config {
     vec taken;            /* cycles of a taken branch beyond its slot */
     vec write_after_read; /* a vector load starts this long after the last reader of its register */
     vec chained;          /* 1: registers of a group become ready one after the other */
+    bool late_store_data; /* a store issues before its data and waits for it in the store buffer */
     vec shared_bias;      /* 0: the ports of `shared` are one, LONG_AGO: they are two */
     unsigned vector_queue; /* vector instructions waiting while the scalar side goes on; 0: none */
     unsigned window;       /* out of order: instructions in flight */
@@ -62,7 +63,8 @@ struct config {
     vec translation[2];   /* cycles added when the first misses, and when both do */
     vec latency[LEVELS];  /* load to use, of levels 2 and DRAM (0 is part of the load's latency) */
     vec interval[LEVELS]; /* cycles between lines arriving from there */
-    struct ring_size misses; /* lines a core waits for at once */
+    vec write_interval[LEVELS]; /* between lines written there; level 2 takes them beside reads */
+    struct ring_size misses;    /* lines a core waits for at once */
     struct ring_size store_buffer;
     vec drain; /* cycles a store needs to leave the buffer into level 1 */
 

@@ -152,6 +152,8 @@ static void data(struct insn *o, bool vector_file, bool is_load, unsigned bytes,
         o->dst[0] = vector_file ? vreg(first) : xdst(first);
     else
         o->src[1] = vector_file ? vreg(first) : xsrc(first);
+    if (!is_load)
+        o->stored = vector ? 1 << 4 : 1 << 1;
 }
 
 static void address(struct insn *o, unsigned base, int32_t offset) {
@@ -179,16 +181,20 @@ static void decode_pair(uint32_t w, struct insn *o) {
         o->lmul = lmul_of_bytes(2 * bytes);
         if (is_load)
             o->dst[0] = vreg(t2);
-        else
+        else {
             o->vsrc[1] = (struct operand){(uint8_t)t2, SPAN_FIXED};
+            o->stored |= 1 << 5;
+        }
     } else if (is_load) {
         o->vdst = (struct operand){0, SPAN_NONE};
         if (mode & 1)
             o->bumped = REG_NONE;
         else
             o->dst[1] = v ? vreg(t2) : xdst(t2);
-    } else
+    } else {
         o->src[2] = v ? vreg(t2) : xsrc(t2);
+        o->stored |= 1 << 2;
+    }
     address(o, n, mode == 1 ? 0 : offset);
     if (mode == 1 || mode == 3)
         write_back(o, n, offset);

@@ -22,8 +22,10 @@ static inline void memory(struct insn *o, enum cost cost, enum access access, ui
     o->src[0] = xsrc(rs1);
     if (access == ACCESS_LOAD)
         o->dst[0] = data;
-    else
+    else {
         o->src[1] = data;
+        o->stored = 1 << 1;
+    }
     o->base = REG_X + rs1;
     o->offset = offset;
 }

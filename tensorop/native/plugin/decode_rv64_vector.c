@@ -39,8 +39,10 @@ void rv64_vector_access(uint32_t w, struct insn *o, enum access access) {
     }
     if (access == ACCESS_LOAD)
         o->vdst = (struct operand){data, span};
-    else
+    else {
         o->vsrc[0] = (struct operand){data, span};
+        o->stored = 1 << 4;
+    }
     if (indexed)
         o->vsrc[1] = (struct operand){how, SPAN_EEW};
     if (masked)

@@ -22,6 +22,7 @@ struct hierarchy {
     uint64_t stored; /* line of the last store that missed */
     unsigned stored_in_a_row;
     vec bus[LEVELS]; /* when the next line may come from there */
+    vec out;         /* when the next line may be written to level 2 */
     struct memory_counts counts;
 };
 
@@ -78,6 +79,7 @@ void memory_restart(void) {
             h->slot[i] = vset(0);
         for (int i = 0; i < LEVELS; i++)
             h->bus[i] = vset(0);
+        h->out = vset(0);
         h->next_slot = h->stored_in_a_row = 0;
         h->stored = NO_LINE - 1;
         h->counts = (struct memory_counts){0};
@@ -94,6 +96,7 @@ void memory_rebase(const vec *by) {
             h->slot[i] = vsub(h->slot[i], *by);
         for (int i = 0; i < LEVELS; i++)
             h->bus[i] = vsub(h->bus[i], *by);
+        h->out = vsub(h->out, *by);
     }
 }
 
@@ -112,15 +115,25 @@ static vec from_bus(struct hierarchy *h, int level, vec start) {
     return vadd(begin, config->latency[level]);
 }
 
-static void put_outer(struct hierarchy *h, uint64_t line, bool write) {
-    if (cache_put(&h->cache[1], line, write) != NO_LINE)
-        h->bus[2] = vadd(h->bus[2], config->interval[2]);
+/* DRAM takes lines over the bus that brings them. */
+static bool put_outer(struct hierarchy *h, uint64_t line, vec start, bool write) {
+    if (cache_put(&h->cache[1], line, write) == NO_LINE)
+        return false;
+    h->bus[2] = vadd(vmax(h->bus[2], start), config->write_interval[2]);
+    return true;
 }
 
-static void put_inner(struct hierarchy *h, uint64_t line, bool write) {
+/* The time at which what the line drives out of level 1 begins to leave, `start` when nothing
+ * does. A line for which level 2 must first write one to DRAM waits until that is gone. */
+static vec put_inner(struct hierarchy *h, uint64_t line, vec start, bool write) {
     uint64_t out = cache_put(&h->cache[0], line, write);
-    if (out != NO_LINE && !cache_use(&h->cache[1], out, true))
-        put_outer(h, out, true);
+    if (out == NO_LINE)
+        return start;
+    vec begin = vmax(start, h->out);
+    h->out = vadd(begin, config->write_interval[1]);
+    if (!cache_use(&h->cache[1], out, true) && put_outer(h, out, begin, true))
+        h->out = vmax(h->out, h->bus[2]);
+    return begin;
 }
 
 /* Brings a line from level 2 or beyond; `demand` misses are counted. */
@@ -136,7 +149,7 @@ static vec bring(struct hierarchy *h, uint64_t line, vec start, bool demand, enu
     *served = SERVED_DRAM;
     h->counts.demand[1] += demand;
     vec ready = from_bus(h, 2, start);
-    put_outer(h, line, false);
+    put_outer(h, line, start, false);
     launch(h, 1, line, ready, false);
     return ready;
 }
@@ -146,7 +159,7 @@ static void prefetch_inner(struct hierarchy *h, uint64_t line, vec start) {
     if (cache_has(&h->cache[0], line))
         return;
     vec ready = bring(h, line, start, false, &served);
-    put_inner(h, line, false);
+    put_inner(h, line, start, false);
     launch(h, 0, line, ready, true);
     h->counts.prefetched[0]++;
 }
@@ -155,7 +168,7 @@ static void prefetch_outer(struct hierarchy *h, uint64_t line, vec start) {
     if (cache_has(&h->cache[1], line))
         return;
     vec ready = from_bus(h, 2, start);
-    put_outer(h, line, false);
+    put_outer(h, line, start, false);
     launch(h, 1, line, ready, true);
     h->counts.prefetched[1]++;
 }
@@ -240,14 +253,14 @@ vec memory_access(uint64_t line, vec start, vec hit, const struct uop *by, enum 
         }
         enum served found;
         if (write && streams(h, line)) {
-            put_inner(h, line, true);
+            ready = vmax(ready, vadd(put_inner(h, line, start, true), config->variant_bias[v]));
             continue;
         }
         h->counts.demand[0]++;
         vec begin = vmax(start, ring_free(&config->misses, h->slot, h->next_slot));
         vec arrival = bring(h, line, begin, true, &found);
         h->slot[h->next_slot++ % RING] = arrival;
-        put_inner(h, line, write);
+        put_inner(h, line, begin, write);
         launch(h, 0, line, arrival, false);
         ready = vmax(ready, vadd(vadd(arrival, *by->beyond), config->variant_bias[v]));
         if (v == 0)

@@ -131,7 +131,8 @@ static void step(const struct uop *u, unsigned index, const struct touched **tou
     vec t = queued ? enqueue(u, issue_cycle()) : issue_cycle();
     float at = first(t), next;
 
-    for (int i = 0; i < u->nsrc; i++)
+    unsigned needed = u->nsrc - u->ndata;
+    for (unsigned i = 0; i < needed; i++)
         t = wait_for(t, ready, u->src[i], u);
     if (u->acc.count)
         t = wait_for(t, forwarded, u->acc, u);
@@ -174,7 +175,10 @@ static void step(const struct uop *u, unsigned index, const struct touched **tou
     }
 
     uint8_t producer = STALL_compute;
-    vec done = vadd(t, *u->latency);
+    vec there = t;
+    for (unsigned i = needed; i < u->nsrc; i++)
+        there = wait_for(there, ready, u->src[i], u);
+    vec done = vadd(there, *u->latency);
     if (u->access) {
         enum served worst = SERVED_L1, served;
         vec arrival = done;
@@ -202,7 +206,8 @@ static void step(const struct uop *u, unsigned index, const struct touched **tou
     }
 
     if (u->vector) {
-        for (int i = 0; i < u->nsrc; i++)
+        /* Data that a store waits for itself keeps no load from its register. */
+        for (unsigned i = 0; i < needed; i++)
             for (int k = 0; k < u->src[i].count; k++)
                 read_last[u->src[i].base + k] = t;
         for (int k = 0; k < u->acc.count; k++)

@@ -115,6 +115,23 @@ static const vec *longer(const vec *latency, const vec *than) {
     return copy;
 }
 
+/* Those sources whose bits are set in `of`; with `of` 0, those that hold no data of a store. */
+static void add_sources(const struct insn *insn, const struct vstate *state, unsigned of,
+                        struct uop *out) {
+    unsigned wanted = of ? of : ~(insn->access == ACCESS_STORE ? insn->stored : 0u);
+    for (int i = 0; i < MAX_SOURCES; i++)
+        if (wanted >> i & 1 && insn->src[i] != REG_NONE)
+            out->src[out->nsrc++] = (struct span_of){insn->src[i], 1};
+    for (int i = 0; i < MAX_VSOURCES; i++)
+        if (wanted >> (MAX_SOURCES + i) & 1 && insn->vsrc[i].span != SPAN_NONE) {
+            struct span_of span = span_of(insn, state, insn->vsrc[i]);
+            if (i == insn->accumulator)
+                out->acc = span;
+            else
+                out->src[out->nsrc++] = span;
+        }
+}
+
 void resolve(const struct insn *insn, const struct vstate *state, const struct config *config,
              struct uop *out) {
     memset(out, 0, sizeof *out);
@@ -164,17 +181,12 @@ void resolve(const struct insn *insn, const struct vstate *state, const struct c
     if (insn->access == ACCESS_LOAD && insn->cost != COST_load)
         out->beyond = longer(out->latency, config->price[COST_load][LMUL_M1][3].latency);
 
-    for (int i = 0; i < MAX_SOURCES; i++)
-        if (insn->src[i] != REG_NONE)
-            out->src[out->nsrc++] = (struct span_of){insn->src[i], 1};
-    for (int i = 0; i < MAX_VSOURCES; i++)
-        if (insn->vsrc[i].span != SPAN_NONE) {
-            struct span_of span = span_of(insn, state, insn->vsrc[i]);
-            if (i == insn->accumulator)
-                out->acc = span;
-            else
-                out->src[out->nsrc++] = span;
-        }
+    add_sources(insn, state, 0, out);
+    if (insn->access == ACCESS_STORE && insn->stored) {
+        unsigned before = out->nsrc;
+        add_sources(insn, state, insn->stored, out);
+        out->ndata = config->late_store_data ? out->nsrc - before : 0;
+    }
     if (insn->scalar_accumulator != REG_NONE)
         out->acc = (struct span_of){insn->scalar_accumulator, 1};
     for (int i = 0; i < 2; i++)
