@@ -8,11 +8,11 @@ from pathlib import Path
 from tensorop.build import harness
 from tensorop.model.problem import Problem
 from tensorop.model.trial import Finished, Outcome
-from tensorop.model.winner import Leaf, Variant, Winners
+from tensorop.model.winner import Leaf, Tree, Variant, Winners
 from tensorop.runners.protocol import Entry, Library
 from tensorop.runners.session import Guest
 from tensorop.search import Ground, variants
-from tensorop.target import combine
+from tensorop.target import at_vlen, combine
 from tensorop.trial import Candidate, measured_call
 from tensorop.tuner import dispatch
 from tensorop.tuner.dispatch import Row
@@ -23,18 +23,20 @@ UNTRIED = 4.0  # times the worst cost known: what a variant is taken to cost on 
 
 
 def winners(ground: Ground, dtype: str, kernels: Mapping[str, Candidate], problems: tuple[Problem, ...]) -> Winners:
-    """One dtype's variants, with a tree grown on the trials that found them.
+    """One dtype's variants, with a tree for each VLEN grown on the trials that found them.
 
     Where the search was stopped before any blocking was tried, the best micro-kernel with the platform's defaults.
     """
     found = variants(ground, dtype, kernels)
     if not found:
         first = next(iter(kernels.values()))
-        return Winners(dtype, (Variant(first.draft, first.point),), Leaf(0))
+        return Winners(dtype, (Variant(first.draft, first.point),), (Tree(Leaf(0)),))
     trials = [finished for _, finished in found]
-    known = [(p, row) for p in problems if (row := _trial_row(ground, p, trials)) is not None]
-    rows = [row for _, row in known] + _beyond(ground, known)
-    return _grown(dtype, tuple(variant for variant, _ in found), rows)
+    rows = {}
+    for vlen in ground.target.vlens:
+        known = [(p, row) for p in problems if (row := _trial_row(ground, p, trials, vlen)) is not None]
+        rows[vlen] = [row for _, row in known] + _beyond(ground, known)
+    return grown(dtype, tuple(variant for variant, _ in found), rows)
 
 
 def remeasured(ground: Ground, library: Path, given: Winners, problems: tuple[Problem, ...]) -> Winners:
@@ -59,7 +61,8 @@ def remeasured(ground: Ground, library: Path, given: Winners, problems: tuple[Pr
             },
         )
     rows = [row for _, row in known]
-    return _grown(given.dtype, given.variants, rows + _beyond(ground, known)) if rows else given
+    whole = {ground.target.vlens[0]: rows + _beyond(ground, known)}  # what a clock measures has one VLEN
+    return grown(given.dtype, given.variants, whole) if rows else given
 
 
 def _noted(
@@ -103,13 +106,20 @@ def _side_by_side(
     return cost if isinstance(cost, Outcome) else tuple(combine(by_vlen).value for by_vlen in cost)
 
 
-def _grown(dtype: str, found: tuple[Variant, ...], rows: list[Row]) -> Winners:
-    """Variants that no measured problem is sent to are dropped, and the tree renumbered by growing it again."""
-    tree = dispatch.grow(rows)
-    used = sorted({dispatch.decide(tree, row.features) for row in rows})
-    kept = [Row(row.features, tuple(row.costs[v] for v in used)) for row in rows]
-    tree = dispatch.grow(kept)
-    return Winners(dtype, tuple(found[v] for v in used), tree, dispatch.regret(tree, rows_against(rows, kept)))
+def grown(dtype: str, found: tuple[Variant, ...], rows: Mapping[int, list[Row]]) -> Winners:
+    """A tree for each VLEN, over the same variants. rows: by VLEN, what each of `found` costs there.
+
+    Variants that no problem is sent to at any VLEN are dropped, and the trees renumbered by growing them again.
+    """
+    first = {vlen: dispatch.grow(of_vlen) for vlen, of_vlen in rows.items()}
+    used = sorted({dispatch.decide(first[vlen], row.features) for vlen, of_vlen in rows.items() for row in of_vlen})
+    trees = []
+    for vlen, of_vlen in sorted(rows.items()):
+        kept = [Row(row.features, tuple(row.costs[v] for v in used)) for row in of_vlen]
+        root = dispatch.grow(kept)
+        regret = dispatch.regret(root, rows_against(of_vlen, kept))
+        trees.append(Tree(root, regret, vlen if len(rows) > 1 else 0))
+    return Winners(dtype, tuple(found[v] for v in used), tuple(trees))
 
 
 def rows_against(rows: list[Row], kept: list[Row]) -> list[Row]:
@@ -132,9 +142,10 @@ def _row(ground: Ground, problem: Problem, costs: tuple[float, ...]) -> Row:
     return Row(ground.operator.reference.features(problem), costs)
 
 
-def _trial_row(ground: Ground, problem: Problem, trials: list[Finished]) -> Row | None:
-    """What the trials say of a problem; a variant that was not tried on it must not be sent it."""
-    known = [t.score.per_problem[problem.label].value if problem.label in t.score.per_problem else None for t in trials]
+def _trial_row(ground: Ground, problem: Problem, trials: list[Finished], vlen: int) -> Row | None:
+    """What the trials say of a problem at a VLEN; a variant that was not tried on it must not be sent it."""
+    samples = [trial.score.per_problem.get(problem.label) for trial in trials]
+    known = [None if s is None else at_vlen(s, vlen) for s in samples]
     tried = [cost for cost in known if cost is not None]
     if not tried:
         return None

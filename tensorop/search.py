@@ -29,7 +29,7 @@ from tensorop.space import Space
 from tensorop.specs import catalog
 from tensorop.store.journal import Journal
 from tensorop.store.key import trial_key
-from tensorop.target import Target
+from tensorop.target import Target, at_vlen
 from tensorop.trial import Candidate, Evaluator
 from tensorop.tuner import loop, strategy
 from tensorop.tuner.budget import Budget
@@ -233,9 +233,14 @@ def variants(ground: Ground, dtype: str, candidates: Mapping[str, Candidate]) ->
         name = f"{again.trial.draft} {again.trial.point}"
         both = {**ended[name].score.per_problem, **again.score.per_problem}
         ended[name] = replace(ended[name], score=replace(ended[name].score, per_problem=both))
-    costs = {name: {p: s.value for p, s in f.score.per_problem.items()} for name, f in ended.items()}
+    vlens = ground.target.vlens
+    costs = {
+        name: {(p, vlen): at_vlen(s, vlen) for p, s in f.score.per_problem.items() for vlen in vlens}
+        for name, f in ended.items()
+    }
     found = []
-    weights = {of(ground.operator, dtype, shape).label: FIRST_LAYOUT for shape in ground.job.shapes}
+    first = [of(ground.operator, dtype, shape).label for shape in ground.job.shapes]
+    weights = {(label, vlen): FIRST_LAYOUT for label in first for vlen in vlens}
     for name in choose(costs, weights):
         trial = ended[name].trial
         candidate = candidates[trial.draft]

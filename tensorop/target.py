@@ -163,6 +163,11 @@ def combine(by_vlen: Mapping[int, Samples]) -> Samples:
     )
 
 
+def at_vlen(samples: Samples, vlen: int) -> float:
+    """One VLEN's cost of what `combine` made; the figure itself where there was one VLEN."""
+    return samples.counters.get(f"cost.{vlen}", samples.value)
+
+
 def reach(platform: Platform, wanted: str | None) -> Target:
     """The target of a job. wanted: native, qemu, null or ssh://host; None for the platform's own.
 

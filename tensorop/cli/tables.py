@@ -15,6 +15,7 @@ from tensorop.commands.doctor import Health
 from tensorop.events import Done
 from tensorop.model.bench import Bench, Ratio, Row
 from tensorop.model.verdict import ControlResult, Verdict
+from tensorop.report import choices
 
 _WIDEST = 160
 
@@ -219,11 +220,17 @@ def card_lines(card: Mapping[str, Any]) -> list[str]:
 
 
 def _winners_lines(dtype: str, winners: Mapping[str, Any]) -> list[str]:
-    lines = [f"{dtype}: {len(winners['variants'])} variants, dispatch regret {winners.get('regret', 0):.2%}"]
+    several = "by_vlen" in winners
+    dispatch = choices.trees(winners)
+    regret = "" if several else f", dispatch regret {winners.get('regret', 0):.2%}"
+    lines = [f"{dtype}: {len(winners['variants'])} variants{regret}"]
     for number, variant in enumerate(winners["variants"]):
         point = " ".join(f"{k}={v}" for k, v in variant["point"].items())
         lines.append(f"    {number}: {variant['draft']} ({variant['author']}) {point}")
-    return [*lines, *(f"    {line}" for line in tree_lines(winners["tree"]))]
+    for vlen, of_vlen in dispatch:
+        lines += [f"    VLEN {vlen}, dispatch regret {of_vlen['regret']:.2%}"] if several else []
+        lines += [f"    {line}" for line in tree_lines(of_vlen["tree"], 1 if several else 0)]
+    return lines
 
 
 def tree_lines(node: Mapping[str, Any], depth: int = 0) -> list[str]:

@@ -34,10 +34,26 @@ class Split:
 
 
 @dataclass(frozen=True)
+class Tree:
+    """Which variant by shape.
+
+    regret: geomean over the measured problems of (chosen cost / best variant's cost) - 1
+    vlen: bits of the vectors it was grown for; 0 where a library has one tree
+    """
+
+    root: Leaf | Split
+    regret: float = 0.0
+    vlen: int = 0
+
+
+@dataclass(frozen=True)
 class Winners:
-    """One dtype of a library: its variants and the tree that chooses among them by shape."""
+    """One dtype of a library: its variants and the trees that choose among them.
+
+    trees: one, or one a measured VLEN in rising order; another VLEN is served by the tree of the longest that is
+    shorter, one shorter than all by the first
+    """
 
     dtype: str
     variants: tuple[Variant, ...]
-    tree: Leaf | Split
-    regret: float = 0.0  # geomean over the measured problems of (chosen cost / best variant's cost) - 1
+    trees: tuple[Tree, ...]

@@ -12,7 +12,7 @@ from tensorop import __version__
 from tensorop.build import tool
 from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
-from tensorop.model.winner import Leaf, Split, Winners
+from tensorop.model.winner import Leaf, Split, Tree, Winners
 
 SCHEMA = 1
 _FLOOR = re.compile(r"-gnu\.(\d+\.\d+)$")
@@ -70,17 +70,22 @@ def _winners(winners: Winners) -> dict[str, Any]:
             }
             for v in winners.variants
         ],
-        "tree": _tree(winners.tree),
-        "regret": winners.regret,
+        **_dispatch(winners.trees),
     }
 
 
-def _tree(node: Leaf | Split) -> dict[str, Any]:
+def _dispatch(trees: Sequence[Tree]) -> dict[str, Any]:
+    """One tree and its regret, or `by_vlen` with both of each VLEN."""
+    told = {tree.vlen: {"tree": _node(tree.root), "regret": tree.regret} for tree in trees}
+    return told[0] if 0 in told else {"by_vlen": {str(vlen): of_vlen for vlen, of_vlen in told.items()}}
+
+
+def _node(node: Leaf | Split) -> dict[str, Any]:
     if isinstance(node, Leaf):
         return {"variant": node.variant}
     return {
         "feature": node.feature,
         "threshold": node.threshold,
-        "low": _tree(node.low),
-        "high": _tree(node.high),
+        "low": _node(node.low),
+        "high": _node(node.high),
     }

@@ -13,7 +13,7 @@ from tensorop.model.kernel import Draft
 from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
 from tensorop.model.point import Point
-from tensorop.model.winner import Leaf, Split, Variant, Winners
+from tensorop.model.winner import Leaf, Split, Tree, Variant, Winners
 from tensorop.package import card
 from tensorop.specs import products
 
@@ -84,6 +84,7 @@ def sources(
         "arch": platform.arch,
         "tool_version": __version__,
         "variants": [way for of_dtype in ways.values() for way in of_dtype],
+        "by_vlen": any(len(w.trees) > 1 for w in winners),
         "card_literal": card.literal(provenance),
         "card_marker_length": len(card.MARKER),
         **spec.settings,
@@ -93,7 +94,7 @@ def sources(
         kernels, drivers = work.kernels(w, ways[w.dtype], shared)
         units += kernels
         work.private += drivers
-        names = {**shared, "dtype": w.dtype, "ways": ways[w.dtype], **_dispatch(operator, w, measured)}
+        names = {**shared, "dtype": w.dtype, "ways": ways[w.dtype], "trees": _trees(operator, w, measured)}
         units += [Unit(f"{Path(n).stem}_{w.dtype}.c", work.product(n, names)) for n in spec.dtype]
     libraries = []
     for i, (name, library) in enumerate(spec.libraries.items()):
@@ -170,12 +171,23 @@ def _way(operator: Operator, dtype: str, number: int, variant: Variant) -> dict[
     }
 
 
-def _dispatch(operator: Operator, winners: Winners, measured: str) -> dict[str, Any]:
+def _trees(operator: Operator, winners: Winners, measured: str) -> list[dict[str, Any]]:
+    """For the dispatch's template, in the order of the winners' trees."""
+    return [_tree(operator, tree, measured) for tree in winners.trees]
+
+
+def _tree(operator: Operator, tree: Tree, measured: str) -> dict[str, Any]:
     used: set[str] = set()
-    tree = "\n".join(_branch(winners.tree, used))
+    text = "\n".join(_branch(tree.root, used))
     features = {name: text for name, text in operator.features.items() if name in used and text != name}
-    regret = f"choosing so costs {winners.regret:.1%} over the best variant of each shape, in geometric mean"
-    return {"tree": tree, "features": features, "measured": f"{measured}{'; ' if measured else ''}{regret}."}
+    where = f"{measured}{f' at VLEN {tree.vlen}' if tree.vlen else ''}" if measured else ""
+    regret = f"choosing so costs {tree.regret:.1%} over the best variant of each shape, in geometric mean"
+    return {
+        "vlen": tree.vlen,
+        "text": text,
+        "features": features,
+        "measured": f"{where}{'; ' if where else ''}{regret}.",
+    }
 
 
 def _branch(node: Leaf | Split, used: set[str]) -> list[str]:

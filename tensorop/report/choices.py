@@ -11,14 +11,16 @@ from tensorop.model.point import Point
 from tensorop.model.problem import Problem
 from tensorop.model.trial import Finished, Stage
 from tensorop.store.history import History
+from tensorop.target import at_vlen
 
 
 def choices(
     operator: Operator, manifest: Mapping[str, Any], history: History, finalists: Sequence[Mapping[str, Any]]
 ) -> list[dict[str, Any]]:
-    """For each dtype: its variants, its regret (a share), and for each problem the variant and draft chosen, the regret
-    there and the best cost of each draft.
+    """For each dtype, and each VLEN where the dispatch has a tree for each: the variants, the tree's regret (a share),
+    and for each problem the variant and draft chosen, the regret there and the best cost of each draft.
 
+    vlen: None where there is one tree.
     Regrets are of the last measurement there is: side by side in the library (`finalists`, the journal's notes), else
     the trials'.
     """
@@ -28,13 +30,21 @@ def choices(
         variants = winners["variants"]
         side_by_side = next((note for note in reversed(finalists) if note["dtype"] == dtype), None)
         trials = [f for f in history.ended((Stage.BLOCKING, dtype, 0)) if f.outcome.ok]
-        rows = []
-        for shape in shapes:
-            for layout in range(len(operator.layouts)):
-                problem = problems.of(operator, dtype, shape, layout)
-                rows += _row(operator, problem, winners, trials, side_by_side)
-        out.append({"dtype": dtype, "regret": winners["regret"], "variants": variants, "problems": rows})
+        asked = [problems.of(operator, dtype, s, layout) for s in shapes for layout in range(len(operator.layouts))]
+        for vlen, dispatch in trees(winners):
+            told = [_row(operator, problem, variants, dispatch, vlen or 0, trials, side_by_side) for problem in asked]
+            rows = [row for row in told if row is not None]
+            out.append(
+                {"dtype": dtype, "vlen": vlen, "regret": dispatch["regret"], "variants": variants, "problems": rows}
+            )
     return out
+
+
+def trees(winners: Mapping[str, Any]) -> list[tuple[int | None, Mapping[str, Any]]]:
+    """(VLEN, what holds `tree` and `regret`) of a dtype in a manifest; one without VLEN where there is one tree."""
+    if "by_vlen" not in winners:
+        return [(None, winners)]
+    return sorted((int(vlen), of_vlen) for vlen, of_vlen in winners["by_vlen"].items())
 
 
 def decide(node: Mapping[str, Any], features: Mapping[str, int]) -> int:
@@ -47,41 +57,41 @@ def decide(node: Mapping[str, Any], features: Mapping[str, int]) -> int:
 def _row(
     operator: Operator,
     problem: Problem,
-    winners: Mapping[str, Any],
+    variants: Sequence[Mapping[str, Any]],
+    dispatch: Mapping[str, Any],
+    vlen: int,
     trials: Sequence[Finished],
     side_by_side: Mapping[str, Any] | None,
-) -> list[dict[str, Any]]:
-    """Empty for a problem nobody measured."""
+) -> dict[str, Any] | None:
+    """None for a problem nobody measured."""
     by_draft: dict[str, float] = {}
-    costs: list[float | None] = [None] * len(winners["variants"])
+    costs: list[float | None] = [None] * len(variants)
     for finished in trials:
         samples = finished.score.per_problem.get(problem.label)
         if samples is None:
             continue
-        draft = draft_of(finished)
-        by_draft[draft] = min(samples.value, by_draft.get(draft, samples.value))
-        for number, variant in enumerate(winners["variants"]):
+        draft, cost = draft_of(finished), at_vlen(samples, vlen)
+        by_draft[draft] = min(cost, by_draft.get(draft, cost))
+        for number, variant in enumerate(variants):
             if variant["draft"] == draft and _is_at(finished, Point.of(variant["point"])):
-                costs[number] = samples.value
+                costs[number] = cost
     if not by_draft:
-        return []
+        return None
     features = operator.reference.features(problem)
     for row in (side_by_side or {}).get("rows", ()):
         if row["features"] == dict(features) and len(row["costs"]) == len(costs):
             costs = list(row["costs"])
-    chosen = decide(winners["tree"], features)
+    chosen = decide(dispatch["tree"], features)
     known = [cost for cost in costs if cost is not None]
     mine = costs[chosen]
-    return [
-        {
-            "problem": problem.label,
-            "variant": chosen,
-            "draft": winners["variants"][chosen]["draft"],
-            "regret": None if mine is None else mine / min(known) - 1,
-            "cost_by_draft": by_draft,
-            "best_draft": min(by_draft, key=by_draft.__getitem__),
-        }
-    ]
+    return {
+        "problem": problem.label,
+        "variant": chosen,
+        "draft": variants[chosen]["draft"],
+        "regret": None if mine is None else mine / min(known) - 1,
+        "cost_by_draft": by_draft,
+        "best_draft": min(by_draft, key=by_draft.__getitem__),
+    }
 
 
 def draft_of(finished: Finished) -> str:

@@ -16,7 +16,7 @@ from tensorop.model.winner import Leaf, Split
 DEPTH = 6
 GAIN = 0.01  # a split must save this much, summed over its problems, in natural logarithm of cost
 
-Tree = Leaf | Split
+Node = Leaf | Split
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Row:
     costs: tuple[float, ...]
 
 
-def grow(rows: Sequence[Row], depth: int = DEPTH) -> Tree:
+def grow(rows: Sequence[Row], depth: int = DEPTH) -> Node:
     """The tree for these rows, at least one; thresholds lie between measured values, on a logarithmic scale."""
     variant, loss = _leaf(rows)
     best: tuple[float, str, int] | None = None
@@ -50,19 +50,19 @@ def grow(rows: Sequence[Row], depth: int = DEPTH) -> Tree:
     return split if loss - _loss(split, rows) > GAIN else Leaf(variant)
 
 
-def decide(tree: Tree, features: Mapping[str, int]) -> int:
+def decide(tree: Node, features: Mapping[str, int]) -> int:
     """The variant the tree sends a problem to."""
     while isinstance(tree, Split):
         tree = tree.low if features[tree.feature] <= tree.threshold else tree.high
     return tree.variant
 
 
-def regret(tree: Tree, rows: Sequence[Row]) -> float:
+def regret(tree: Node, rows: Sequence[Row]) -> float:
     """Geometric mean over the rows of (chosen cost / best cost), minus one."""
     return math.expm1(_loss(tree, rows) / max(len(rows), 1))
 
 
-def _loss(tree: Tree, rows: Sequence[Row]) -> float:
+def _loss(tree: Node, rows: Sequence[Row]) -> float:
     return sum(math.log(row.costs[decide(tree, row.features)] / min(row.costs)) for row in rows)
 
 

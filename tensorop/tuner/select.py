@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from typing import TypeVar
 
 LEAST = 6
 MOST = 12
 WORTH = 0.0003  # a further variant must take this share off the geometric mean
 
-NOBODY: Mapping[str, float] = {}
-Costs = Mapping[str, Mapping[str, float]]  # candidate -> problem -> cost
+P = TypeVar("P", str, tuple[str, int])  # a problem, or one at a VLEN (bits)
 
 
 def choose(
-    costs: Costs,
-    weights: Mapping[str, float] = NOBODY,
+    costs: Mapping[str, Mapping[P, float]],
+    weights: Mapping[P, float] | None = None,
     *,
     least: int = LEAST,
     most: int = MOST,
@@ -28,6 +28,7 @@ def choose(
 
     weights: of problems in the mean, 1 where nothing is said.
     """
+    weights = weights or {}
     problems = sorted({problem for row in costs.values() for problem in row})
     left = list(costs)
     chosen: list[str] = []
@@ -46,6 +47,6 @@ def choose(
     return chosen
 
 
-def _mean(costs: Mapping[str, float], weights: Mapping[str, float]) -> float:
+def _mean(costs: Mapping[P, float], weights: Mapping[P, float]) -> float:
     total = sum(weights.get(p, 1.0) * (math.log(c) if math.isfinite(c) else 1e6) for p, c in costs.items())
     return total / max(sum(weights.get(p, 1.0) for p in costs), 1.0)

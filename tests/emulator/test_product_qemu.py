@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import tensorop
+from tensorop.commands import verify
 from tensorop.errors import UsageError
 from tensorop.package.card import read_card
 from tensorop.provision import qemu, sysroot, targets, zig
@@ -94,6 +96,29 @@ def test_python_refuses_it_and_its_card_is_read(built: tuple[str, Path, Path]) -
     with pytest.raises(UsageError, match=f"is for {ARCH[platform]}"):
         tensorop.load(prefix)
     assert read_card(prefix / "lib/libtensorop_gemm.so")["platform"]["name"] == platform
+
+
+def test_each_vector_length_is_served_by_its_tree(tmp_path: Path) -> None:
+    if targets.host_arch() == "riscv64":
+        pytest.skip("needs an emulated core")
+    (fixed,) = products.winners(("f64",))
+    prefix = products.install("rvv", tmp_path / "prefix", found=[products.by_vlen(fixed)])
+    program = _example(prefix, "riscv64", tmp_path / "build")
+    chosen = {}
+    for vlen in (128, 256, 512, 1024):
+        for side in ("16", "120"):  # either side of the tree's first threshold
+            done = _run(program, "riscv64", VECTOR.format(vlen), side, side, side, TENSOROP_VERBOSE="1")
+            assert done.returncode == 0, done.stderr
+            chosen[vlen, side] = re.findall(r"by variant (-?\d)", done.stderr)
+    assert {vlen: (*chosen[vlen, "16"], *chosen[vlen, "120"]) for vlen, _ in chosen} == {
+        128: ("0", "0"),
+        256: ("1", "0"),
+        512: ("1", "1"),
+        1024: ("1", "1"),
+    }
+    verdicts = list(verify.verify(prefix, threads=(2,)))
+    assert {verdict.vlen for verdict in verdicts} == {128, 256, 512, 1024}
+    assert all(verdict.ok for verdict in verdicts)
 
 
 def test_a_core_without_vectors_is_served_by_plain_c(tmp_path: Path) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from tensorop.author import offline
 from tensorop.model.kernel import Draft
 from tensorop.model.point import Point
-from tensorop.model.winner import Leaf, Split, Variant, Winners
+from tensorop.model.winner import Leaf, Split, Tree, Variant, Winners
 from tensorop.package import product as making
 from tensorop.package import publish
 from tensorop.package.product import Product
@@ -23,18 +25,31 @@ def winners(dtypes: tuple[str, ...] = ("f32", "f64")) -> list[Winners]:
     packed = _variant(draft, mv=2, nr=4, mc=32, kc=64, nc=48, pack_a=1, pack_b=1)
     in_place = _variant(draft, mv=1, nr=6, mc=64, kc=128, nc=256, pack_a=0, pack_b=0)
     tree = Split("size", 32768, Leaf(1), Split("a_in_place", 0, Leaf(0), Split("k", 100, Leaf(1), Leaf(0))))
-    return [Winners(dtype, (packed, in_place), tree, 0.0125) for dtype in dtypes]
+    return [Winners(dtype, (packed, in_place), (Tree(tree, 0.0125),)) for dtype in dtypes]
+
+
+def by_vlen(found: Winners) -> Winners:
+    """Variant 0 alone at VLEN 128, the tree at 256, variant 1 alone at 512."""
+    (tree,) = found.trees
+    return replace(found, trees=(Tree(Leaf(0), 0.01, 128), replace(tree, vlen=256), Tree(Leaf(1), 0.0, 512)))
 
 
 def _variant(draft: Draft, **chosen: int) -> Variant:
     return Variant(draft, Point.of({**{name: values[0] for name, values in draft.tunables.items()}, **chosen}))
 
 
-def product(platform: str, dtypes: tuple[str, ...] = ("f32", "f64")) -> Product:
+def product(platform: str, dtypes: tuple[str, ...] = ("f32", "f64"), found: Sequence[Winners] | None = None) -> Product:
+    """found: other winners than the fixed ones of `dtypes`."""
     return making.product(
-        operators.load("gemm"), platforms.load(platform), winners(dtypes), facts=FACTS, measured="Fixed by a test"
+        operators.load("gemm"),
+        platforms.load(platform),
+        winners(dtypes) if found is None else found,
+        facts=FACTS,
+        measured="Fixed by a test",
     )
 
 
-def install(platform: str, folder: Path, dtypes: tuple[str, ...] = ("f32", "f64")) -> Path:
-    return publish.publish(publish.stage(product(platform, dtypes), folder), folder)
+def install(
+    platform: str, folder: Path, dtypes: tuple[str, ...] = ("f32", "f64"), found: Sequence[Winners] | None = None
+) -> Path:
+    return publish.publish(publish.stage(product(platform, dtypes, found), folder), folder)

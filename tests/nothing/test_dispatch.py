@@ -1,0 +1,91 @@
+"""Dispatch trees: over one set of variants, one for each vector length."""
+
+from __future__ import annotations
+
+import pytest
+
+from tensorop import finalists
+from tensorop.cli.tables import card_lines
+from tensorop.model.trial import Samples
+from tensorop.model.winner import Leaf, Split, Tree, Variant, Winners
+from tensorop.package import manifest
+from tensorop.report import choices
+from tensorop.specs import operators, platforms
+from tensorop.target import at_vlen, combine
+from tensorop.tuner.dispatch import Row, decide
+from tests.support import products
+
+SIZES = (8, 64, 512)
+
+
+def rows(*costs: tuple[float, ...]) -> list[Row]:
+    """One a size; costs of each variant."""
+    return [Row({"size": size}, of_size) for size, of_size in zip(SIZES, costs, strict=True)]
+
+
+def variants(count: int) -> tuple[Variant, ...]:
+    one = products.winners(("f32",))[0].variants[0]
+    return (one,) * count
+
+
+def test_each_vlen_has_its_own_tree_over_the_same_variants() -> None:
+    short = rows((1, 9, 9, 2), (1, 9, 9, 2), (1, 9, 9, 2))
+    long = rows((9, 9, 1, 2), (9, 9, 1, 2), (9, 9, 8, 2))
+    found = finalists.grown("f32", variants(4), {128: short, 512: long})
+    assert [tree.vlen for tree in found.trees] == [128, 512]
+    assert len(found.variants) == 3  # the second is best nowhere
+    assert [decide(found.trees[0].root, {"size": size}) for size in SIZES] == [0, 0, 0]
+    assert [decide(found.trees[1].root, {"size": size}) for size in SIZES] == [1, 1, 2]
+    assert [tree.regret for tree in found.trees] == [0, 0]
+
+
+def test_the_mean_over_vlens_would_have_chosen_worse() -> None:
+    short, long = rows((1, 4, 1.5), (1, 4, 1.5), (1, 4, 1.5)), rows((4, 1, 1.5), (4, 1, 1.5), (4, 1, 1.5))
+    found = finalists.grown("f32", variants(3), {128: short, 512: long})
+    assert [tree.root for tree in found.trees] == [Leaf(0), Leaf(1)]  # the third is best in the mean
+
+
+def test_one_vlen_has_one_tree_without_a_name() -> None:
+    found = finalists.grown("f32", variants(2), {256: rows((1, 2), (1, 2), (2, 1))})
+    (tree,) = found.trees
+    assert tree.vlen == 0
+    assert isinstance(tree.root, Split)
+
+
+def test_a_combined_figure_keeps_each_vlens() -> None:
+    both = combine({128: Samples("x", 4.0, 4.0, 4.0), 256: Samples("x", 1.0, 1.0, 1.0)})
+    assert both.value == pytest.approx(2.0)
+    assert [at_vlen(both, vlen) for vlen in (128, 256)] == [4.0, 1.0]
+    assert at_vlen(combine({256: Samples("x", 3.0, 3.0, 3.0)}), 256) == 3.0
+
+
+def card(found: list[Winners]) -> dict[str, object]:
+    told: dict[str, object] = manifest.provenance(operators.load("gemm"), platforms.load("rvv"), found, {})["dtypes"]
+    return told
+
+
+def test_the_manifest_has_the_trees_by_vlen() -> None:
+    (fixed,) = products.winners(("f32",))
+    told = card([products.by_vlen(fixed)])["f32"]
+    assert set(told) == {"variants", "by_vlen"}
+    assert [(vlen, of_vlen["regret"]) for vlen, of_vlen in choices.trees(told)] == [
+        (128, 0.01),
+        (256, 0.0125),
+        (512, 0.0),
+    ]
+    lines = card_lines({"dtypes": {"f32": told}})
+    assert lines[0] == "f32: 2 variants"
+    assert lines[lines.index("    VLEN 128, dispatch regret 1.00%") + 1].strip() == "variant 0"
+
+
+def test_one_tree_stays_as_it_was_in_the_manifest() -> None:
+    told = card(products.winners(("f32",)))["f32"]
+    assert set(told) == {"variants", "tree", "regret"}
+    assert choices.trees(told) == [(None, told)]
+
+
+def test_vlens_rise() -> None:
+    (fixed,) = products.winners(("f32",))
+    trees = tuple(Tree(Leaf(0), 0.0, vlen) for vlen in (256, 1024))
+    told = card([Winners("f32", fixed.variants, trees)])["f32"]
+    assert [vlen for vlen, _ in choices.trees(told)] == [256, 1024]
