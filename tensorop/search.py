@@ -94,24 +94,36 @@ def _completed(space: Space, starts: Sequence[Point]) -> list[Point]:
 
 def kernels(ground: Ground, dtype: str) -> dict[str, Candidate]:
     """The micro-kernels that go on: each draft's best and its first start that passed, since what a draft is for may
-    not show in this stage; then other tiles."""
+    not show in this stage; then other tiles, the best of each VLEN in turn."""
     drafts = {draft.name: draft for draft in ground.drafts}
-    ended = [
-        (finished.score.cost, finished.trial)
-        for finished in ground.journal.history.ended((Stage.MICRO, dtype, 0))
-        if finished.outcome.ok and finished.score.cost is not None and finished.trial.draft in drafts
-    ]
-    ranked = [trial for _, trial in sorted(ended, key=lambda pair: pair[0])]
+    ended = [f for f in _passed(ground, dtype, Stage.MICRO, drafts) if f.score.cost is not None]
+    ranked = [f.trial for f in sorted(ended, key=lambda f: f.score.cost or 0.0)]
+    others = _in_turn(ended, ground.target.vlens, _micro_cost)
     firsts = [next(t for t in ranked if t.draft == name) for name in dict.fromkeys(t.draft for t in ranked)]
     named = [next((t for t in ranked if t.draft == f.draft and _is_start(drafts[f.draft], t)), f) for f in firsts]
     chosen: list[tuple[str, Point]] = []
     shapes: set[tuple[object, ...]] = set()
-    for trial in [*firsts, *named, *ranked]:
+    for trial in [*firsts, *named, *others]:
         shape = (trial.draft, *_shape(ground, dtype, drafts[trial.draft], trial.point))
         if shape not in shapes and len(chosen) < KERNELS:
             shapes.add(shape)
             chosen.append((trial.draft, trial.point))
     return {f"{name} {point}": Candidate(drafts[name], point) for name, point in chosen}
+
+
+def _micro_cost(finished: Finished, vlen: int) -> float:
+    """A first-stage trial's cost at one VLEN, up to a factor all share: the problem grows as the vectors do."""
+    (samples,) = finished.score.per_problem.values()
+    return (finished.score.cost or 0.0) * at_vlen(samples, vlen) / samples.value
+
+
+def _in_turn(ended: Sequence[Finished], vlens: Sequence[int], cost: Callable[[Finished, int], float]) -> list[Trial]:
+    """Each trial once: the best at each VLEN, then the second best at each, and so on."""
+
+    def ranked(vlen: int) -> list[Finished]:
+        return sorted(ended, key=lambda finished: cost(finished, vlen))
+
+    return list(dict.fromkeys(f.trial for at_once in zip(*map(ranked, vlens), strict=True) for f in at_once))
 
 
 def _is_start(draft: Draft, trial: Trial) -> bool:
@@ -180,19 +192,24 @@ def finalists(
 
 
 def _for_large(ground: Ground, dtype: str, candidates: Mapping[str, Candidate]) -> list[tuple[str, Point]]:
-    """Arms and points, the best first, at most two of each way of packing."""
+    """Arms and points, the best of each VLEN in turn, at most two of each way of packing."""
     searched = for_search(ground.operator, dtype, ground.job.shapes, ground.target.unit)
     telling = {p.label for p in searched if ground.operator.reference.work(p) >= SAYS_LITTLE}
     values = ground.operator.blocking.values
     switches = [name for name, choices in values.items() if len(choices) == 2]
-    ranked = []
-    for finished in _passed(ground, dtype, Stage.BLOCKING, candidates):
-        costs = [samples.value for label, samples in finished.score.per_problem.items() if label in telling]
-        if costs:
-            ranked.append((statistics.geomean(costs), finished.trial))
+    passed = [
+        finished
+        for finished in _passed(ground, dtype, Stage.BLOCKING, candidates)
+        if any(label in telling for label in finished.score.per_problem)
+    ]
+
+    def cost(finished: Finished, vlen: int) -> float:
+        measured = finished.score.per_problem.items()
+        return statistics.geomean(at_vlen(samples, vlen) for label, samples in measured if label in telling)
+
     found: list[tuple[str, Point]] = []
     packings: Counter[tuple[Value, ...]] = Counter()
-    for _, trial in sorted(ranked, key=lambda pair: pair[0]):
+    for trial in _in_turn(passed, ground.target.vlens, cost):
         packing = tuple(trial.point[name] for name in switches)
         if packings[packing] < 2 and len(found) < LARGE:
             packings[packing] += 1
@@ -200,7 +217,7 @@ def _for_large(ground: Ground, dtype: str, candidates: Mapping[str, Candidate]) 
     return found
 
 
-def _passed(ground: Ground, dtype: str, stage: Stage, candidates: Mapping[str, Candidate]) -> list[Finished]:
+def _passed(ground: Ground, dtype: str, stage: Stage, candidates: Mapping[str, object]) -> list[Finished]:
     ended = ground.journal.history.ended((stage, dtype, 0))
     return [f for f in ended if f.outcome.ok and f.trial.draft in candidates]
 
