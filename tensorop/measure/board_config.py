@@ -5,7 +5,7 @@ Lines `key numbers...`; native/plugin/config.c reads them and knows no core's nu
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from tensorop.errors import JobError
@@ -39,6 +39,8 @@ def write_config(
         values.line("chained", core.chained, "core.chained", lambda x: float(x >= 0.5)),
         values.line("shared_bias", core.shared_ports, "core.shared_ports", lambda x: 0.0 if x >= 0.5 else -1e30),
         f"late_store_data {int(core.late_store_data is not None and core.late_store_data.value >= 0.5)}",
+        *([values.line("fma_blocks_load", core.fma_blocks_load, "core.fma_blocks_load")] if core.fma_blocks_load else []),
+        *(f"whole {units.index(name)}" for name in model.whole),
         f"vector_queue {core.vector_queue}",
         f"window {core.window}",
         f"line_shift {memory.l1.line.bit_length() - 1}",
@@ -104,7 +106,8 @@ def _cost_lines(model: BoardModel, values: _Values, name: str, beats: float, uni
     own = model.costs[name]
 
     def key(part: str) -> str:
-        return f"costs.{name if own.like is None or part in own.model_fields_set else own.like}.{part}"
+        mine = own.like is None or part.partition(".")[0] in own.model_fields_set
+        return f"costs.{name if mine else own.like}.{part}"
 
     assert cost.cycles is not None
     assert cost.latency is not None
@@ -120,17 +123,21 @@ def _cost_lines(model: BoardModel, values: _Values, name: str, beats: float, uni
     def factors(part: str) -> list[float]:
         return [s.get(key(part), 1.0) for s in values.scenarios]
 
-    if isinstance(cost.cycles, Cycles):
-        for lmul in range(len(LMULS)):
-            for eew in range(len(EEWS)):
-                busy = [cost.cycles.at(lmul, eew, f) * beats / count for f in factors("cycles")]
-                lines.append(f"price {name} {lmul} {eew} occupancy {_numbers(busy)}")
-    else:
-        busy_by_scenario = [x / count for x in values.of(cost.cycles, key("cycles"))]
-        lines.append(f"price {name} * * occupancy {_numbers(busy_by_scenario)}")
-        for width, value in cost.cycles.eew.items():
-            same = _numbers([value / count] * len(values.scenarios))
-            lines.append(f"price {name} * {EEWS.index(width)} occupancy {same}")
+    def busy(what: str, part: str, cycles: Cycles | Constant, count: int) -> Iterator[str]:
+        if isinstance(cycles, Cycles):
+            for lmul in range(len(LMULS)):
+                for eew in range(len(EEWS)):
+                    table = [cycles.at(lmul, eew, f) * beats / count for f in factors(part)]
+                    yield f"price {name} {lmul} {eew} {what} {_numbers(table)}"
+            return
+        yield f"price {name} * * {what} {_numbers([x / count for x in values.of(cycles, key(part))])}"
+        for width, value in cycles.eew.items():
+            yield f"price {name} * {EEWS.index(width)} {what} {_numbers([value / count] * len(values.scenarios))}"
+
+    lines += busy("occupancy", "cycles", cost.cycles, count)
+    if cost.also is not None:
+        lines.append(f"also {name} {units.index(cost.also.unit)}")
+        lines += busy("also", "also.cycles", cost.also.cycles, model.units[cost.also.unit])
     issue = values.of(model.core.issue_width, "core.issue_width")
     for lmul in range(len(LMULS)):
         slots = [1.0] * len(issue)

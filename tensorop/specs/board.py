@@ -132,6 +132,13 @@ class Cycles(_Record):
         return float(getattr(self, name)) * self.eew.get(EEWS[eew], 1.0) * own
 
 
+class Also(_Record):
+    """A second unit of an instruction class, and how long it holds that one."""
+
+    unit: str
+    cycles: Cycles | Constant
+
+
 class Cost(_Record):
     """One instruction class: its unit, how long it holds it, and when its result can be used.
 
@@ -140,6 +147,7 @@ class Cost(_Record):
     latency    cycles from issue to the use of the result; for loads, of a level 1 hit
     forward    the latency seen by the addend of a following multiply-add, where shorter
     slots      issue slots it takes, one when absent
+    also       a second unit it takes with the first, and for how long; in order only
     like       another class whose fields these are where absent
     """
 
@@ -149,6 +157,7 @@ class Cost(_Record):
     latency: Constant | None = None
     forward: Constant | None = None
     slots: Cycles | Constant | None = None
+    also: Also | None = None
 
 
 class Level(_Record):
@@ -284,6 +293,7 @@ class Core(_Record):
     shared_ports       1: the units of `shared` are one port; 0: they are apart
     late_store_data    1: a store issues before its data, which it awaits in the store buffer, and keeps no load from
                        its register; 0: it waits at issue. In order only
+    fma_blocks_load    so many cycles after a multiply-add no load of a vector or FP register can issue; any when absent
     vector_queue       vector instructions that may wait while the scalar side goes on; 0: it stops too
     window             out of order only: instructions in flight
     """
@@ -295,12 +305,17 @@ class Core(_Record):
     chained: Constant
     shared_ports: Constant
     late_store_data: Constant | None = None
+    fma_blocks_load: Constant | None = None
     vector_queue: int = Field(ge=0, le=64)
     window: int = Field(default=0, ge=0, le=1024)
 
 
 class BoardModel(_Record):
-    """A whole `model:` section."""
+    """A whole `model:` section.
+
+    whole   units whose cycles are not shared: an instruction starts only where what it takes fits into the cycle
+    shared  two units that may be one port, see Core.shared_ports
+    """
 
     name: str
     version: int = Field(ge=1)
@@ -312,6 +327,7 @@ class BoardModel(_Record):
     core: Core
     units: dict[str, int] = Field(min_length=1)
     shared: tuple[str, str] | None = Field(default=None, strict=False)
+    whole: tuple[str, ...] = Field(default=(), strict=False)
     costs: dict[str, Cost]
     memory: Memory
 
@@ -325,17 +341,22 @@ class BoardModel(_Record):
         missing = [name for name in CLASSES if name not in self.costs]
         if missing:
             raise ValueError(f"rule: every class has a cost, missing {', '.join(missing)}")
-        for name in (*(self.shared or ()),):
+        for name in (*(self.shared or ()), *self.whole):
             if name not in self.units:
-                raise ValueError(f"rule: shared names units, got {name}")
+                raise ValueError(f"rule: shared and whole name units, got {name}")
         for name in CLASSES:
             cost = self.cost(name)
             if cost.unit is not None and cost.unit not in self.units:
                 raise ValueError(f"rule: the unit of {name} is a key of units, got {cost.unit}")
+            if cost.also is not None and cost.also.unit not in self.units:
+                raise ValueError(f"rule: the unit of {name}.also is a key of units, got {cost.also.unit}")
             if cost.cycles is None or cost.latency is None:
                 raise ValueError(f"rule: {name} has cycles and latency, its own or those of `like`")
             if isinstance(cost.cycles, Cycles) != (name in VECTOR_CLASSES):
                 raise ValueError(f"rule: cycles of {name} are {'a table by LMUL' if name in VECTOR_CLASSES else 'one'}")
+        in_order = self.whole or self.core.fma_blocks_load or any(self.cost(name).also for name in CLASSES)
+        if self.pipeline == "ooo" and in_order:
+            raise ValueError("rule: whole, also and fma_blocks_load are of cores that issue in order")
         if self.pipeline == "ooo" and self.core.window < 1:
             raise ValueError("rule: an out-of-order core has a window")
         return self

@@ -1,5 +1,6 @@
 """The board model against loops counted by hand. Programs are bare: no C library, so that linking takes no time."""
 
+import itertools
 import subprocess
 import sys
 
@@ -257,6 +258,31 @@ def test_a_base_that_a_load_moves_on_is_ready_before_its_data(compute, name):
     _, moved = compute("aarch64", [text, text], name)
     _, still = compute("aarch64", [text.replace("], #0", "]")] * 2, name)
     assert moved.cycles[0] == pytest.approx(max(still.cycles[0], 1000), rel=0.02)
+
+
+@pytest.mark.parametrize(
+    "body, cycles",
+    [
+        (["fmla", "ldr x9, [x2]"], 1),
+        (["fmla", "add x9, x9, #1"], 1),
+        (["ldr d0, [x2]", "ins v1.d[1], x9"], 1),
+        (["ins v1.d[1], x9", "fmla"], 2),
+        (["ldr d0, [x2]", "fmla", "fmla", "fmla"], 4),
+        # each second load comes when the multiply-add of four cycles ago adds, and so do the next
+        (["ldr d0, [x2]", "fmla", "fmla", "fmla", "fmla"], 9),
+        (["ldr q0, [x2]", "fmla", "fmla"], 4),
+    ],
+)
+def test_cortex_a53_pairs_what_was_measured_to_pair(compute, body, cycles):
+    registers = itertools.cycle(range(8, 24))
+    copies = "\n".join(
+        f"fmla v{next(registers)}.4s, v2.4s, v3.4s" if line == "fmla" else line.replace("v1", f"v{24 + i}")
+        for i in range(8)
+        for line in body
+    )
+    text = f"adrp x2, buffer\nmov x1, #500\n1:\n{copies}\nsubs x1, x1, #1\nb.ne 1b"
+    _, counts = compute("aarch64", [text, text], "cortex-a53")
+    assert counts.cycles[0] / 4000 == pytest.approx(cycles, abs=0.3)
 
 
 def test_a_load_far_from_its_use_is_cheaper(compute):

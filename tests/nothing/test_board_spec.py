@@ -78,7 +78,7 @@ def test_the_shipped_cores_load_and_every_number_has_a_source(name):
         ("costs.vfadd.like", "vfma_scalar", "is like a class"),
         ("costs.vload.cycles.m2", 1.0, "cycles do not fall with LMUL"),
         ("costs.nonsense", {"like": "alu"}, "known classes"),
-        ("shared", ["vls", "none"], "shared names units"),
+        ("shared", ["vls", "none"], "shared and whole name units"),
         ("pipeline", "ooo", "has a window"),
         ("memory.tlb2.ways", 3, "entries = ways x sets"),
         ("core.issue_width.source", "", "at least 1 character"),

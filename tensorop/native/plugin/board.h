@@ -179,6 +179,7 @@ struct span_of {
 /* One instruction against one vector state: all a pipeline needs. */
 struct uop {
     const vec *occupancy;
+    const vec *also_occupancy;
     const vec *latency;
     const vec *forward; /* latency seen through the accumulator operand of the next FMA */
     const vec *slot;    /* issue time taken */
@@ -194,7 +195,11 @@ struct uop {
     uint8_t ndst;
     uint8_t cost;
     uint8_t unit;
-    uint8_t shared; /* a second unit, taken in the scenarios where the ports are shared */
+    uint8_t shared;       /* a second unit, taken in the scenarios where the ports are shared */
+    uint8_t also;         /* another unit it takes, for `also_occupancy` */
+    bool fits, also_fits; /* waits until what it takes of the unit fits into one cycle */
+    bool behind_fma;      /* a load that a multiply-add some cycles ago may keep back */
+    bool multiplies;      /* such a multiply-add */
     uint8_t access;
     uint8_t lmul;
     uint8_t mark;

@@ -89,6 +89,8 @@ static bool read_price(struct config *config) {
                 continue;
             if (!strcmp(what, "occupancy"))
                 price->occupancy = value;
+            else if (!strcmp(what, "also"))
+                price->also = value;
             else if (!strcmp(what, "latency"))
                 price->latency = value;
             else if (!strcmp(what, "forward"))
@@ -207,6 +209,14 @@ static bool read_line(struct config *config, const char *key) {
         return read_unit(config, config->unit);
     if (!strcmp(key, "shared"))
         return read_unit(config, config->shared);
+    if (!strcmp(key, "also"))
+        return read_unit(config, config->also);
+    if (!strcmp(key, "whole")) {
+        unsigned unit;
+        return next_unsigned(&unit) && unit < config->units && (config->whole[unit] = true);
+    }
+    if (!strcmp(key, "fma_blocks_load"))
+        return next_vec(config, &config->fma_blocks_load) && (config->fma_may_block = true);
     if (!strcmp(key, "price"))
         return read_price(config);
     if (!strcmp(key, "mispredict"))
@@ -257,7 +267,8 @@ static bool complete(const struct config *config) {
         for (int l = 0; l < LMULS; l++)
             for (int e = 0; e < EEWS; e++) {
                 const struct price *p = &config->price[c][l][e];
-                if (!p->occupancy || !p->latency || !p->forward || !p->slot) {
+                bool lacks = config->also[c] != NO_UNIT && !p->also;
+                if (lacks || !p->occupancy || !p->latency || !p->forward || !p->slot) {
                     fprintf(stderr, "board model: no price for class %s\n", cost_names[c]);
                     return false;
                 }
@@ -281,6 +292,7 @@ bool config_read(const char *path, struct config *config) {
     memset(config, 0, sizeof *config);
     memset(config->unit, NO_UNIT, sizeof config->unit);
     memset(config->shared, NO_UNIT, sizeof config->shared);
+    memset(config->also, NO_UNIT, sizeof config->also);
     for (unsigned number = 1; fgets(line, sizeof line, file); number++) {
         char *key = strtok(line, " \t\n");
         if (key && !read_line(config, key)) {

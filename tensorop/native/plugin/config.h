@@ -8,6 +8,7 @@ enum { MAX_UNITS = 16, NO_UNIT = MAX_UNITS, MAX_VARIANTS = 8, MAX_STREAMS = 32, 
 
 struct price {
     const vec *occupancy;
+    const vec *also; /* of the class's second unit */
     const vec *latency;
     const vec *forward;
     const vec *slot;
@@ -46,14 +47,18 @@ struct config {
     unsigned units;
     uint8_t unit[COSTS];
     uint8_t shared[COSTS];
+    uint8_t also[COSTS];
+    bool whole[MAX_UNITS + 1]; /* an instruction starts there only where its cycle has room */
     struct price price[COSTS][LMULS][EEWS];
 
     vec mispredict;       /* cycles */
     vec taken;            /* cycles of a taken branch beyond its slot */
     vec write_after_read; /* a vector load starts this long after the last reader of its register */
     vec chained;          /* 1: registers of a group become ready one after the other */
-    bool late_store_data; /* a store issues before its data and waits for it in the store buffer */
-    vec shared_bias;      /* 0: the ports of `shared` are one, LONG_AGO: they are two */
+    vec fma_blocks_load; /* no load of an FP register so many cycles after a multiply-add; 0: any */
+    bool fma_may_block;  /* that is not 0 everywhere */
+    bool late_store_data;  /* a store issues before its data and waits for it in the store buffer */
+    vec shared_bias;       /* 0: the ports of `shared` are one, LONG_AGO: they are two */
     unsigned vector_queue; /* vector instructions waiting while the scalar side goes on; 0: none */
     unsigned window;       /* out of order: instructions in flight */
 

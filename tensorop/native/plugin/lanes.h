@@ -74,6 +74,11 @@ static inline vec vmax(vec a, vec b) {
     return a;
 }
 
+static inline vec vmin(vec a, vec b) {
+    EACH_QUAD a.q[i_] = -quad_max(-a.q[i_], -b.q[i_]);
+    return a;
+}
+
 static inline vec vadd(vec a, vec b) {
     EACH_QUAD a.q[i_] = a.q[i_] + b.q[i_];
     return a;

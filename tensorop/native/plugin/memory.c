@@ -218,7 +218,8 @@ static const vec *translate(uint64_t line) {
     return &config->translation[1];
 }
 
-/* Whether a store that missed is one of a run over whole lines, which is not worth reading. */
+/* Whether a store that missed or found a prefetched line is one of a run over whole lines, which
+ * are not worth reading. */
 static bool streams(struct hierarchy *h, uint64_t line) {
     h->stored_in_a_row = line == h->stored + 1 ? h->stored_in_a_row + 1 : 0;
     h->stored = line;
@@ -247,7 +248,8 @@ vec memory_access(uint64_t line, vec start, vec hit, const struct uop *by, enum 
                 *served = SERVED_L2;
             if (flight->prefetched) {
                 flight->prefetched = false;
-                train(h, line, start, scalar);
+                if (!write || !streams(h, line))
+                    train(h, line, start, scalar);
             }
             continue;
         }

@@ -16,7 +16,10 @@ static vec ready[REGS];
 static vec forwarded[REGS];
 static vec read_last[REGS];
 static uint8_t produced_by[REGS];
-static vec unit_free[MAX_UNITS];
+static vec unit_free[MAX_UNITS + 1];
+enum { MULTIPLIED = 8 };
+static vec multiplied[MULTIPLIED]; /* when the last multiply-adds issued */
+static unsigned next_multiplied;
 static vec store_slot[RING], store_last;
 static unsigned next_store;
 static vec queue_slot[MAX_QUEUE], queue_last;
@@ -42,7 +45,9 @@ static void begin(void) {
         store_slot[i] = vset(0);
     for (int i = 0; i < MAX_QUEUE; i++)
         queue_slot[i] = vset(0);
-    next_store = next_queued = 0;
+    for (int i = 0; i < MULTIPLIED; i++)
+        multiplied[i] = vset(LONG_AGO);
+    next_store = next_queued = next_multiplied = 0;
     memset(elapsed, 0, sizeof elapsed);
     memset(stalled, 0, sizeof stalled);
     if (config->cold)
@@ -68,6 +73,8 @@ static void rebase(void) {
         store_slot[i] = vsub(store_slot[i], by);
     for (unsigned i = 0; i < config->vector_queue; i++)
         queue_slot[i] = vsub(queue_slot[i], by);
+    for (int i = 0; i < MULTIPLIED; i++)
+        multiplied[i] = vsub(multiplied[i], by);
     store_last = vsub(store_last, by);
     queue_last = vsub(queue_last, by);
     memory_rebase(&by);
@@ -125,6 +132,27 @@ static vec enqueue(const struct uop *u, vec t) {
     return vmax(t, queue_last);
 }
 
+/* The first cycle from t in which the unit has room. An instruction may start in the cycle in which
+ * its unit becomes free, and the fraction counts against the next: so an occupancy of 2.5 takes 2
+ * and 3 cycles in turn. One that must fit starts only where the rest of the cycle holds it. */
+static inline vec unit_cycle(vec t, uint8_t unit, const vec *occupancy, bool fits) {
+    vec from = unit_free[unit];
+    if (!fits)
+        return vmax(t, vfloor(from));
+    vec whole = vset(1), beyond = vadd(from, vsub(*occupancy, whole));
+    return vmax(t, vceil(vsub(vmin(from, beyond), vset(1e-3f))));
+}
+
+/* Moves a load out of the cycles that multiply-adds keep from it; all times are whole. */
+static vec behind_multiply_adds(vec t) {
+    for (unsigned i = 0; i < MULTIPLIED; i++) {
+        vec kept = vadd(multiplied[(next_multiplied + i) % MULTIPLIED], config->fma_blocks_load);
+        vec apart = vmax(vsub(kept, t), vsub(t, kept));
+        t = vadd(t, vmax(vsub(vset(1), apart), vset(0)));
+    }
+    return t;
+}
+
 static void step(const struct uop *u, unsigned index, const struct touched **touched,
                  const struct touched *all, const struct touched *end) {
     bool queued = u->vector && config->vector_queue;
@@ -159,16 +187,24 @@ static void step(const struct uop *u, unsigned index, const struct touched **tou
     }
     t = vceil(t);
     if (u->unit != NO_UNIT) {
-        /* An instruction may start in the cycle in which its unit becomes free, and the fraction
-         * counts against the next: so an occupancy of 2.5 takes 2 and 3 cycles in turn. */
         vec *unit = &unit_free[u->unit];
-        t = vmax(t, vfloor(*unit));
+        t = unit_cycle(t, u->unit, u->occupancy, u->fits);
+        if (u->also != NO_UNIT)
+            t = unit_cycle(t, u->also, u->also_occupancy, u->also_fits);
+        if (u->behind_fma)
+            t = behind_multiply_adds(t);
         if (u->shared != NO_UNIT) {
             vec *other = &unit_free[u->shared];
             t = vmax(t, vadd(vfloor(*other), config->shared_bias));
             *other = vmax(*other, vadd(vadd(vmax(*other, t), *u->occupancy), config->shared_bias));
         }
         *unit = vadd(vmax(*unit, t), *u->occupancy);
+        if (u->also != NO_UNIT) {
+            vec *second = &unit_free[u->also];
+            *second = vadd(vmax(*second, t), *u->also_occupancy);
+        }
+        if (u->multiplies)
+            multiplied[next_multiplied++ % MULTIPLIED] = t;
         next = first(t);
         if (!queued)
             stalled[STALL_unit] += next - at;

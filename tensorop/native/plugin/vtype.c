@@ -152,7 +152,11 @@ void resolve(const struct insn *insn, const struct vstate *state, const struct c
     out->unit = config->unit[insn->cost];
     out->shared = config->shared[insn->cost];
     out->hint_from = -1;
+    out->also = config->also[insn->cost];
+    out->fits = config->whole[out->unit];
+    out->also_fits = config->whole[out->also];
     out->occupancy = price->occupancy;
+    out->also_occupancy = price->also;
     out->latency = price->latency;
     out->forward = price->forward;
     out->slot = price->slot;
@@ -192,6 +196,12 @@ void resolve(const struct insn *insn, const struct vstate *state, const struct c
     for (int i = 0; i < 2; i++)
         if (insn->dst[i] != REG_SINK)
             out->dst[out->ndst++] = (struct span_of){insn->dst[i], 1};
+    if (config->fma_may_block) {
+        out->multiplies = cost_report[insn->cost] == REPORT_vector_fma || insn->cost == COST_fma;
+        bool to_fp =
+            insn->vdst.span != SPAN_NONE || (insn->dst[0] >= REG_F && insn->dst[0] < REG_FLAGS);
+        out->behind_fma = insn->access == ACCESS_LOAD && to_fp;
+    }
     int group = 1;
     if (insn->vdst.span != SPAN_NONE) {
         out->dst[out->ndst] = span_of(insn, state, insn->vdst);
