@@ -39,7 +39,11 @@ def write_config(
         values.line("chained", core.chained, "core.chained", lambda x: float(x >= 0.5)),
         values.line("shared_bias", core.shared_ports, "core.shared_ports", lambda x: 0.0 if x >= 0.5 else -1e30),
         f"late_store_data {int(core.late_store_data is not None and core.late_store_data.value >= 0.5)}",
-        *([values.line("fma_blocks_load", core.fma_blocks_load, "core.fma_blocks_load")] if core.fma_blocks_load else []),
+        *(
+            [values.line("fma_blocks_load", core.fma_blocks_load, "core.fma_blocks_load")]
+            if core.fma_blocks_load
+            else []
+        ),
         *(f"whole {units.index(name)}" for name in model.whole),
         f"vector_queue {core.vector_queue}",
         f"window {core.window}",

@@ -261,7 +261,7 @@ def test_a_base_that_a_load_moves_on_is_ready_before_its_data(compute, name):
 
 
 @pytest.mark.parametrize(
-    "body, cycles",
+    ("body", "cycles"),
     [
         (["fmla", "ldr x9, [x2]"], 1),
         (["fmla", "add x9, x9, #1"], 1),
