@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from tensorop.model.primitive import Vocabulary
 from tensorop.space import Space
 from tensorop.specs import primitives
 
+KERNEL = "kernel.c.j2"  # of an operator: the tiles of one micro-kernel
 BYTES = {"f32": 4, "f64": 8}
 
 
@@ -84,6 +85,42 @@ def context(
     }
 
 
+def narrow(platform: Platform, draft: Draft, point: Point, dtype: str, plugins: tuple[Path, ...] = ()) -> Point | None:
+    """The same kernel on the shortest vectors that the settings give, for edges that a long one would half fill.
+
+    None where the point has them already, or where the draft forbids it.
+    """
+    least = {name: options[0] for name, options in primitives.settings(platform, plugins).items() if name in point}
+    found = Point.of({**point, **least})
+    if found == point:
+        return None
+    known = {**facts(platform, dtype, found, plugins), **found}
+    return found if all(evaluate(c.must, known) for c in draft.constraints) else None
+
+
+def edge(
+    operator: Operator,
+    platform: Platform,
+    draft: Draft,
+    point: Point,
+    dtype: str,
+    names: Mapping[str, Any],
+    rendered: Callable[[str, Mapping[str, Any], Vocabulary], str],
+    plugins: tuple[Path, ...] = (),
+) -> dict[str, Any] | None:
+    """What the operator's templates know of the narrow kernel: `ident`, `lanes`, `support` and its C, `kernel`.
+
+    names: the wide kernel's context. rendered: a template with a context, given its vocabulary.
+    """
+    found = narrow(platform, draft, point, dtype, plugins)
+    if found is None or not (operator.folder / KERNEL).is_file():
+        return None
+    own = {**names, **context(operator, platform, draft, found, dtype, plugins)}
+    own |= {"ident": f"{names['ident']}_edge", "is_edge": True}
+    text = rendered(KERNEL, own, vocabulary(platform, dtype, found, plugins))
+    return {**{name: own[name] for name in ("ident", "lanes", "support")}, "kernel": text}
+
+
 def candidate(
     operator: Operator, platform: Platform, draft: Draft, point: Point, dtype: str, plugins: tuple[Path, ...] = ()
 ) -> Source:
@@ -91,15 +128,26 @@ def candidate(
 
     Raises render.RenderError when the template is wrong at this point.
     """
-    texts = {"draft": draft.text}
-    names = {"ident": "k0", "prefix": dtype, **context(operator, platform, draft, point, dtype, plugins)}
-    if draft.author == "offline":
-        text = render.text(render.environment(operator.folder, texts), "candidate.c.j2", names)
-    else:  # a stranger's text may loop or swallow memory
-        words = vocabulary(platform, dtype, point, plugins)
+
+    def apart(template: str, names: Mapping[str, Any], words: Vocabulary) -> str:
+        """A stranger's text may loop or swallow memory."""
         plain = {name: value for name, value in names.items() if name not in words.words}
-        text = render_apart.text(operator.folder, texts, "candidate.c.j2", plain, words)
+        return render_apart.text(operator.folder, {"draft": draft.text}, template, plain, words)
+
+    rendered = render.renderer(operator.folder, draft.text) if draft.author == "offline" else apart
+    names: dict[str, Any] = {"ident": "k0", "prefix": dtype, "is_edge": False}
+    names |= context(operator, platform, draft, point, dtype, plugins)
+    names["edge"] = edge(operator, platform, draft, point, dtype, names, rendered, plugins)
+    text = rendered("candidate.c.j2", names, vocabulary(platform, dtype, point, plugins))
     return Source((("candidate.c", text),))
+
+
+def vocabularies(
+    platform: Platform, draft: Draft, point: Point, dtype: str, plugins: tuple[Path, ...] = ()
+) -> tuple[Vocabulary, ...]:
+    """What a draft's text may speak at a point: its own words, then its edge kernel's."""
+    found = narrow(platform, draft, point, dtype, plugins)
+    return tuple(vocabulary(platform, dtype, at, plugins) for at in (point, found) if at is not None)
 
 
 def missing_words(platform: Platform, draft: Draft, dtype: str, plugins: tuple[Path, ...] = ()) -> tuple[str, ...]:

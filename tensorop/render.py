@@ -79,6 +79,12 @@ def text(env: jinja2.Environment, template: str, context: Mapping[str, Any]) -> 
     return out
 
 
+def renderer(folder: Path, draft: str) -> Callable[[str, Mapping[str, Any], Vocabulary], str]:
+    """A folder's templates with a draft among them, as a function of template and context (which has the words)."""
+    env = environment(folder, {"draft": draft})
+    return lambda template, context, _: text(env, template, context)
+
+
 # Where every version of the wheel keeps it; the function that says so changed its name.
 _CLANG_FORMAT = Path(clang_format.__file__).parent / "data" / "bin" / "clang-format"
 

@@ -108,8 +108,8 @@ class Evaluator:
         def rendered(text: Draft) -> Source:
             return instantiate.candidate(self.operator, self.target.platform, text, point, self.dtype, self.plugins)
 
-        words = instantiate.vocabulary(self.target.platform, self.dtype, point, self.plugins)
-        admitted = gate.admit(draft, words, lambda text: rendered(text).files[0][1])
+        words, *also = instantiate.vocabularies(self.target.platform, draft, point, self.dtype, self.plugins)
+        admitted = gate.admit(draft, words, lambda text: rendered(text).files[0][1], also)
         return admitted if isinstance(admitted, Outcome) else Source((("candidate.c", admitted),))
 
     def measure(self, trial: Trial, prepared: Prepared) -> Measured:

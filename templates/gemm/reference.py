@@ -101,7 +101,8 @@ def workspace(problem: Problem, point: Mapping[str, Value], lanes: int) -> int:
     p = product(problem)
     mc, kc, nc = (int(point[name]) for name in ("mc", "kc", "nc"))
     m, n = (p.n, p.m) if p.layout == "row" else (p.m, p.n)  # a row-major product is computed as its transpose
-    depth, vectors = min(p.k, kc), min(-(-m // lanes), max(mc // lanes, 1))
+    depth = p.k if p.k <= kc + kc // 4 else -(-p.k // -(-p.k // kc))
+    vectors = min(-(-m // lanes), max(mc // lanes, 1))
     # kernels that read A by rows pack mc rows, whole vectors or not
     a, b = max(vectors * lanes, min(m, mc)) * depth, min(n, nc) * depth
     return -(-a // 64) * 64 + -(-b // 64) * 64 + 64

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 import jinja2
@@ -70,9 +70,12 @@ def check_template(draft: Draft, vocabulary: Vocabulary) -> Outcome | None:
     return next((refused(complaint) for complaint in _template_complaints(tree)), None)
 
 
-def admit(draft: Draft, vocabulary: Vocabulary, render: Callable[[Draft], str]) -> str | Outcome:
+def admit(
+    draft: Draft, vocabulary: Vocabulary, render: Callable[[Draft], str], also: Sequence[Vocabulary] = ()
+) -> str | Outcome:
     """The C a draft becomes at one point, once all of it has been read; the refusal where it breaks a rule.
 
+    also: further vocabularies it is rendered with.
     render: the whole source with the draft's text in its place; what it raises is passed on.
     """
     outcome = check_template(draft, vocabulary)
@@ -84,7 +87,7 @@ def admit(draft: Draft, vocabulary: Vocabulary, render: Callable[[Draft], str]) 
     regions = {part.split(end, 1)[0] for part in source.split(begin)[1:]}
     if not regions:
         return refused("its text does not appear in the source")
-    rules = _Rules(vocabulary)
+    rules = _Rules((vocabulary, *also))
     for region in sorted(regions):
         for complaint in rules.complaints(region):
             return refused(complaint)
@@ -118,11 +121,11 @@ def _walk(node: nodes.Node) -> Iterator[nodes.Node]:
 class _Rules:
     """What the C of a draft may hold, given the platform's words."""
 
-    def __init__(self, vocabulary: Vocabulary) -> None:
-        spoken = " ".join([word.c for word in vocabulary.words.values()] + [vocabulary.lanes])
+    def __init__(self, vocabularies: Sequence[Vocabulary]) -> None:
+        spoken = " ".join(text for v in vocabularies for text in (*(word.c for word in v.words.values()), v.lanes))
         spoken = re.sub(r"\$\w+|\$\{\w+\}", " ", spoken)  # the arguments of the words
         self.callable = frozenset(re.findall(r"([A-Za-z_]\w*)\s*\(", spoken)) | _SPEAKING
-        kinds = " ".join((vocabulary.element, vocabulary.vector, vocabulary.predicate, _TYPES))
+        kinds = " ".join([*(kind for v in vocabularies for kind in (v.element, v.vector, v.predicate)), _TYPES])
         self.known = frozenset(_IDENTIFIER.findall(spoken)) | frozenset(_IDENTIFIER.findall(kinds))
         names = "|".join(sorted(frozenset(_IDENTIFIER.findall(kinds)) | (self.known & _casts(spoken))))
         self.cast = re.compile(rf"\(\s*(?:(?:{names})\b[\s*]*)+\)\Z")

@@ -135,6 +135,10 @@ class _Work:
             ident = stem if not taken else f"{stem}_{taken + 1}"
             env = render.environment(self.operator.folder, {"draft": draft.text})
             names |= {"ident": ident, "micro": str(kernel.micro)}
+            rendered = render.renderer(self.operator.folder, draft.text)
+            names["edge"] = instantiate.edge(
+                self.operator, self.platform, draft, kernel.micro, dtype, names, rendered, self.plugins
+            )
             driver = render.text(env, f"{self.spec.driver}.j2", names)
             file = drivers.setdefault(driver, f"driver_{dtype}{f'_{len(drivers) + 1}' if drivers else ''}.h")
             uses = [{**self._names(dtype, v), **ways[number]} for number, v in kernel.uses]
@@ -146,7 +150,7 @@ class _Work:
 
     def _names(self, dtype: str, variant: Variant) -> dict[str, Any]:
         names = instantiate.context(self.operator, self.platform, variant.draft, variant.point, dtype, self.plugins)
-        return {**names, "prefix": dtype}
+        return {**names, "prefix": dtype, "is_edge": False}
 
     def _group(self, winners: Winners) -> list[_Kernel]:
         """Variants whose kernels read the same share one: a blocking tunable may or may not change the kernel."""

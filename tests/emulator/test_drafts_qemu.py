@@ -9,6 +9,7 @@ from tests.support.drafts import OUTER, PIPELINED, verdicts
 CASES = [
     ("rvv", "outer", "f32", {**PIPELINED, "lmul": 2, "mv": 1, "nr": 14}),
     ("rvv", "outer", "f64", {**OUTER, "lmul": 1, "mv": 2, "nr": 6, "pack_a": 0, "pack_b": 0}),
+    ("rvv", "outer", "f32", {**OUTER, "lmul": 4, "mv": 1, "nr": 6, "a_stays": 1}),
     ("rvv", "dot", "f32", {"lmul": 2, "mv": 2, "nr": 3, "ku": 2, "lead": 2, "fetch": 4}),
     ("rvv", "stream", "f64", {"lmul": 2, "mv": 64, "nr": 2, "ku": 4, "wide": 2, "fetch": 4, "pack_a": 0, "pack_b": 0}),
     ("spacemit-k1", "outer", "f64", {**PIPELINED, "lmul": 4, "mv": 1, "nr": 6}),

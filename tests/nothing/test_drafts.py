@@ -253,5 +253,6 @@ def admit_shipped(op, platform, draft, point):
     def rendered(text):
         return instantiate.candidate(op, platform, text, point, "f32").files[0][1]
 
-    source = gate.admit(draft, instantiate.vocabulary(platform, "f32", point), rendered)
+    words, *also = instantiate.vocabularies(platform, draft, point, "f32")
+    source = gate.admit(draft, words, rendered, also)
     assert source == rendered(draft), (draft.name, str(point))

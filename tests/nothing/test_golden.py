@@ -25,7 +25,7 @@ CASES = [
     ("avx512", "outer", "f32", {**OUTER, "ahead": 0, "lead": 0, "fetch": 0, "pack_a": 0, "pack_b": 0}),
     ("avx2", "dot", "f64", DOT),
     ("neon", "outer", "f32", OUTER),
-    ("rvv", "outer", "f64", {**OUTER, "lmul": 2}),
+    ("rvv", "outer", "f64", {**OUTER, "lmul": 2, "mv": 2, "nr": 3}),
     ("rvv", "stream", "f32", {**STREAM, "lmul": 2}),
     ("spacemit-k1", "dot", "f32", {**DOT, "lmul": 1}),
 ]

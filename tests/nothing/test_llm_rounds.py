@@ -76,9 +76,9 @@ def judge(draft):
     """The gate, in front of every point as in a trial; here at the first."""
     try:
         point = instantiate.micro_space(OPERATOR, PLATFORM, draft, "f32").at(0)
-        words = instantiate.vocabulary(PLATFORM, "f32", point)
+        words, *also = instantiate.vocabularies(PLATFORM, draft, point, "f32")
         source = gate.admit(
-            draft, words, lambda d: instantiate.candidate(OPERATOR, PLATFORM, d, point, "f32").files[0][1]
+            draft, words, lambda d: instantiate.candidate(OPERATOR, PLATFORM, d, point, "f32").files[0][1], also
         )
     except render.RenderError as error:
         return Outcome(Kind.RENDER, "render", error.message)
