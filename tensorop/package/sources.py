@@ -137,7 +137,7 @@ class _Work:
             names |= {"ident": ident, "micro": str(kernel.micro)}
             rendered = render.renderer(self.operator.folder, draft.text)
             names["edge"] = instantiate.edge(
-                self.operator, self.platform, draft, kernel.micro, dtype, names, rendered, self.plugins
+                self.operator, self.platform, draft, first.point, dtype, names, rendered, self.plugins
             )
             driver = render.text(env, f"{self.spec.driver}.j2", names)
             file = drivers.setdefault(driver, f"driver_{dtype}{f'_{len(drivers) + 1}' if drivers else ''}.h")
