@@ -1,10 +1,11 @@
-"""Holds a board model against published speeds of whole programs (points.yaml): intervals, order, what moves them.
+"""Holds a board model against published speeds of whole programs (points/): intervals, order, what moves them.
 
-    python benchmarks/board_model/points.py [--size N] [--sensitivity] [--plot FILE.svg]
+    python benchmarks/board_model/points.py [PLATFORM] [--size N] [--sensitivity] [--plot FILE.svg]
 
-Prints a Markdown table; exit status 1 when a published speed lies outside its interval, an order does not hold in every
-scenario, or an interval is wider than 35 % to either side of its middle. --size: products no larger (published ones are
-1024 cubed, half a minute each). --sensitivity: each unknown alone at either end instead.
+PLATFORM: one of points/, spacemit-k1 if not given. Prints a Markdown table; exit status 1 when a published speed lies
+outside its interval, an order does not hold in every scenario, or an interval is wider than 35 % to either side of its
+middle. --size: products no larger (published ones are 1024 cubed, half a minute each).
+--sensitivity: each unknown alone at either end instead.
 """
 
 from __future__ import annotations
@@ -21,9 +22,10 @@ from typing import Any
 import yaml
 
 from tensorop.measure import board
+from tensorop.model.platform import Platform
 from tensorop.paths import native_dir
-from tensorop.provision import openblas, sysroot
-from tensorop.provision.qemu import qemu
+from tensorop.provision import openblas
+from tensorop.runners.qemu import Qemu
 from tensorop.specs import board as spec
 from tensorop.specs import platforms
 
@@ -38,6 +40,7 @@ class Speed:
 
     point: dict[str, Any]
     all: tuple[float, ...]
+    within: float = 0.0  # share by which a published speed may lie beside the interval
 
     @property
     def best(self) -> float:
@@ -57,45 +60,51 @@ class Speed:
         return (self.high - self.low) / (self.high + self.low)
 
     def outside(self) -> list[float]:
-        return [p["value"] for p in self.point["published"] if not self.low <= p["value"] <= self.high]
+        low, high = self.low * (1 - self.within), self.high * (1 + self.within)
+        return [p["value"] for p in self.point["published"] if not low <= p["value"] <= high]
 
 
-def build(name: str, folder: Path) -> Path:
+def build(name: str, arch: str, folder: Path) -> Path:
     """One of programs/; blas loads a shared library, so it links to glibc."""
-    target = "riscv64-linux-gnu.2.31" if name == "blas" else "riscv64-linux-musl"
     out = folder / name
-    options = [
-        "-O2",
-        "-mcpu=baseline_rv64+v+zvl256b",
-        "-I",
-        str(native_dir()),
-        *([] if name == "blas" else ["-static"]),
-    ]
+    options = ["-O2", "-I", str(native_dir()), *([] if name == "blas" else ["-static"])]
+    if arch == "riscv64":
+        options.append("-mcpu=baseline_rv64+v+zvl256b")
+    target = f"{arch}-linux-gnu.2.31" if name == "blas" else f"{arch}-linux-musl"
     source = HERE / "programs" / f"{name}.c"
     subprocess.run([sys.executable, "-m", "ziglang", "cc", "-target", target, *options, "-o", out, source], check=True)
     return out
 
 
-def measure(point: dict[str, Any], program: Path, model: spec.BoardModel, mode: str, most: int) -> Speed:
+def measure(
+    point: dict[str, Any],
+    program: Path,
+    platform: Platform,
+    model: spec.BoardModel,
+    mode: str,
+    most: int,
+    within: float,
+) -> Speed:
     """Runs one point's program under the model."""
     size = min(point["size"], most) if point["program"] != "tile" else point["size"]
     arguments = [str(size), *map(str, point.get("arguments", []))]
     environment = {"OPENBLAS_NUM_THREADS": "1"}
     if point["program"] == "blas":
-        library = openblas.openblas("riscv64", point["library"]["version"])
+        library = openblas.openblas(platform.arch, point["library"]["version"])
         arguments = [str(library.path), f"{library.prefix}cblas_sgemm", *arguments]
         environment |= {
             "OPENBLAS_CORETYPE": point["library"]["core"],
             "LD_LIBRARY_PATH": ":".join(map(str, library.library_path)),
         }
     with tempfile.TemporaryDirectory() as folder:
-        run = board.prepare(model, 256, Path(folder), scenarios=mode)
-        cpu = "rv64,v=true,vext_spec=v1.0,vlen=256,elen=64"
-        command = [qemu("riscv64"), *run.arguments, "-L", str(sysroot.sysroot("riscv64")), "-cpu", cpu]
-        subprocess.run([*command, program, *arguments], check=True, env=environment)
+        run = board.prepare(model, platform.vlens[0], Path(folder), scenarios=mode)
+        command = Qemu(platform.arch, platform.qemu_cpu).command(
+            [str(program), *arguments], vlen=platform.vlens[0], dynamic=True, plugin_args=run.arguments
+        )
+        subprocess.run(command, check=True, env=environment)
         (counts,) = board.parse(run.out)
     flop = _TILE * size * point["arguments"][0] if point["program"] == "tile" else 2 * size**3
-    return Speed(point, tuple(flop * model.clock_ghz.value / cycles for cycles in counts.cycles))
+    return Speed(point, tuple(flop * model.clock_ghz.value / cycles for cycles in counts.cycles), within)
 
 
 def table(speeds: list[Speed]) -> str:
@@ -149,18 +158,26 @@ def plot(speeds: list[Speed], path: Path) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    known = sorted(path.stem for path in (HERE / "points").glob("*.yaml"))
+    parser.add_argument("platform", nargs="?", choices=known, default="spacemit-k1")
     parser.add_argument("--size", type=int, default=4096)
     parser.add_argument("--sensitivity", action="store_true")
     parser.add_argument("--plot", type=Path)
     given = parser.parse_args()
-    data = yaml.safe_load((HERE / "points.yaml").read_text(encoding="utf-8"))
-    platform = platforms.load(data["platform"])
+    data = yaml.safe_load((HERE / "points" / f"{given.platform}.yaml").read_text(encoding="utf-8"))
+    platform = platforms.load(given.platform)
     assert platform.board is not None
     model = spec.load(platform.board, platform.name)
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(2) as pool:
-        programs = {name: build(name, Path(folder)) for name in ("blas", "scheduled", "tile")}
+        names = dict.fromkeys(point["program"] for point in data["points"])
+        programs = {name: build(name, platform.arch, Path(folder)) for name in names}
         mode = "sensitivity" if given.sensitivity else "interval"
-        speeds = list(pool.map(lambda p: measure(p, programs[p["program"]], model, mode, given.size), data["points"]))
+        within = data.get("within", 0.0)
+        speeds = list(
+            pool.map(
+                lambda p: measure(p, programs[p["program"]], platform, model, mode, given.size, within), data["points"]
+            )
+        )
     print(f"{model.name} {model.version}, {'calibrated' if model.calibrated else 'not calibrated'}\n")
     if given.sensitivity:
         print(sensitivity(speeds, list(model.unknowns())))
