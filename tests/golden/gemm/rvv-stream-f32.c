@@ -29,12 +29,24 @@ static inline __attribute__((always_inline)) void k0_tile_1x1(size_t m, size_t k
             vfloat32m2_t c0_1 = __riscv_vle32_v_f32m2(c + 0 * ldc + i + 1 * lanes, full);
             const vfloat32m2_t a0_0 = __riscv_vle32_v_f32m2(a + 0 * lda + i + 0 * lanes, full);
             __builtin_prefetch(a + 0 * lda + i + 0 * lanes + 64);
+            if (lanes > 16) { /* a vector is longer than a cache line */
+                __builtin_prefetch(a + 0 * lda + i + 0 * lanes + 80);
+            }
             const vfloat32m2_t a0_1 = __riscv_vle32_v_f32m2(a + 0 * lda + i + 1 * lanes, full);
             __builtin_prefetch(a + 0 * lda + i + 1 * lanes + 64);
+            if (lanes > 16) { /* a vector is longer than a cache line */
+                __builtin_prefetch(a + 0 * lda + i + 1 * lanes + 80);
+            }
             const vfloat32m2_t a1_0 = __riscv_vle32_v_f32m2(a + 1 * lda + i + 0 * lanes, full);
             __builtin_prefetch(a + 1 * lda + i + 0 * lanes + 64);
+            if (lanes > 16) { /* a vector is longer than a cache line */
+                __builtin_prefetch(a + 1 * lda + i + 0 * lanes + 80);
+            }
             const vfloat32m2_t a1_1 = __riscv_vle32_v_f32m2(a + 1 * lda + i + 1 * lanes, full);
             __builtin_prefetch(a + 1 * lda + i + 1 * lanes + 64);
+            if (lanes > 16) { /* a vector is longer than a cache line */
+                __builtin_prefetch(a + 1 * lda + i + 1 * lanes + 80);
+            }
             c0_0 = __riscv_vfmacc_vf_f32m2(c0_0, b0_0, a0_0, full);
             c0_1 = __riscv_vfmacc_vf_f32m2(c0_1, b0_0, a0_1, full);
             c0_0 = __riscv_vfmacc_vf_f32m2(c0_0, b1_0, a1_0, full);
@@ -62,8 +74,14 @@ static inline __attribute__((always_inline)) void k0_tile_1x1(size_t m, size_t k
             vfloat32m2_t c0_1 = __riscv_vle32_v_f32m2(c + 0 * ldc + i + 1 * lanes, full);
             const vfloat32m2_t a0_0 = __riscv_vle32_v_f32m2(a + 0 * lda + i + 0 * lanes, full);
             __builtin_prefetch(a + 0 * lda + i + 0 * lanes + 64);
+            if (lanes > 16) { /* a vector is longer than a cache line */
+                __builtin_prefetch(a + 0 * lda + i + 0 * lanes + 80);
+            }
             const vfloat32m2_t a0_1 = __riscv_vle32_v_f32m2(a + 0 * lda + i + 1 * lanes, full);
             __builtin_prefetch(a + 0 * lda + i + 1 * lanes + 64);
+            if (lanes > 16) { /* a vector is longer than a cache line */
+                __builtin_prefetch(a + 0 * lda + i + 1 * lanes + 80);
+            }
             c0_0 = __riscv_vfmacc_vf_f32m2(c0_0, b0_0, a0_0, full);
             c0_1 = __riscv_vfmacc_vf_f32m2(c0_1, b0_0, a0_1, full);
             __riscv_vse32_v_f32m2(c + 0 * ldc + i + 0 * lanes, c0_0, full);
