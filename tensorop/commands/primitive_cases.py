@@ -13,7 +13,7 @@ from tensorop.model.expression import evaluate
 from tensorop.model.primitive import ARGUMENTS, Vocabulary, Word
 
 FLOATS: Mapping[str, type[np.floating]] = {"f32": np.float32, "f64": np.float64}
-ARRAYS = ("vector", "element", "pointer", "matrix")
+ARRAYS = ("vector", "half", "element", "pointer", "matrix")
 _BEFORE, _AFTER = 3, 5  # elements of poison around what a word may write
 _LEAST = 48  # cases of a word
 
@@ -126,7 +126,7 @@ def _arrays(
             extent = (rows - 1) * numbers["lds"] + cols if rows and cols else 0
             out[argument] = (values(dtype, extent, rng, flavour), 0)
         else:
-            count = {"vector": lanes, "element": 1, "pointer": vl}[kind]
+            count = {"vector": lanes, "half": lanes // 2, "element": 1, "pointer": vl}[kind]
             out[argument] = (values(dtype, count, rng, flavour), 0)
     return out
 

@@ -53,6 +53,8 @@ def _function(entry: Entry, words: dict[str, Callable[..., str]]) -> str:
             index += 1
             if kind == "vector":
                 lines.append(f"const vector {argument} = {words['load'](at, 'full')};")
+            elif kind == "half":
+                lines.append(f"const uint64_t {argument} = {words['load_half'](at, 'lanes / 2')};")
             elif kind == "element":
                 lines.append(f"const element {argument} = *{at};")
             else:
@@ -71,6 +73,9 @@ def _function(entry: Entry, words: dict[str, Callable[..., str]]) -> str:
     match entry.word.returns:
         case "vec":
             lines += [f"const vector result = {text};", f"{words['store'](out, 'result', 'full')};"]
+        case "half":
+            lines.append(f"const uint64_t result = {text};")
+            lines.append("memcpy(c->out, &result, sizeof result);")
         case "elem":
             lines.append(f"*{out} = {text};")
         case "pred":

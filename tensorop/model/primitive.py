@@ -10,6 +10,7 @@ ARGUMENTS: Mapping[str, str] = {
     "acc": "vector",
     "v": "vector",
     "w": "vector",
+    "half": "half",
     "s": "element",
     "p": "pointer",
     "dst": "matrix",
@@ -29,10 +30,11 @@ class Word:
     """One primitive of one set for one dtype.
 
     c: C text with `$name` for arguments and the set's own variables
-    args: argument names in order, see ARGUMENTS; returns: vec | elem | pred | memory | none
+    args: argument names in order, see ARGUMENTS; returns: vec | half | elem | pred | memory | none
     meaning: NumPy expression over the arguments, `vl` (active lanes), `lanes` and `np`; vectors have `lanes`
-    elements. A result shorter than `lanes` leaves the others undefined. Of a `pred` word, the number of active lanes;
-    of a `memory` word, the new contents of the first argument, everything beyond them untouched.
+    elements, a half (64 of a vector's 128 bits, as a uint64_t) half as many. A result shorter than `lanes` leaves the
+    others undefined. Of a `pred` word, the number of active lanes; of a `memory` word, the new contents of the first
+    argument, everything beyond them untouched.
     """
 
     name: str

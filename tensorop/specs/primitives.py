@@ -45,7 +45,7 @@ class WordSpec(_Record):
     """One entry; an argument's name says its kind."""
 
     args: tuple[str, ...] = Field(default=(), strict=False)
-    returns: Literal["vec", "elem", "pred", "memory", "none"]
+    returns: Literal["vec", "half", "elem", "pred", "memory", "none"]
     c: str | dict[str, str]
     meaning: str
     preconditions: tuple[str, ...] = Field(default=(), strict=False)
