@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
+from tensorop import forms
 from tensorop.build import harness
+from tensorop.measure import statistics
 from tensorop.model.problem import Problem
 from tensorop.model.trial import Finished, Outcome
 from tensorop.model.winner import Leaf, Tree, Variant, Winners
@@ -19,6 +22,7 @@ from tensorop.tuner.dispatch import Row
 
 NOTE = "finalists"  # in the journal: the variants' times inside the library
 BEYOND = (2, 4, 8)  # times the sides of the largest problem measured
+LESS = 0.005  # a form for one VLEN must take this share off what its variant serves there, for it is a second kernel
 UNTRIED = 4.0  # times the worst cost known: what a variant is taken to cost on a problem it was not tried on
 
 
@@ -32,11 +36,52 @@ def winners(ground: Ground, dtype: str, kernels: Mapping[str, Candidate], proble
         first = next(iter(kernels.values()))
         return Winners(dtype, (Variant(first.draft, first.point),), (Tree(Leaf(0)),))
     trials = [finished for _, finished in found]
-    rows = {}
-    for vlen in ground.target.vlens:
-        known = [(p, row) for p in problems if (row := _trial_row(ground, p, trials, vlen)) is not None]
-        rows[vlen] = [row for _, row in known] + _beyond(ground, known)
+    rows = {vlen: _rows(ground, problems, trials, vlen) for vlen in ground.target.vlens}
     return grown(dtype, tuple(variant for variant, _ in found), rows)
+
+
+def with_forms(
+    ground: Ground, given: Winners, kernels: Mapping[str, Candidate], problems: tuple[Problem, ...]
+) -> Winners:
+    """The same variants with those of their forms for single VLENs (the trials of `forms.search`) that win."""
+    found = [pair for pair in variants(ground, given.dtype, kernels) if pair[0] in given.variants]
+    trials = [finished for _, finished in found]
+    rows: dict[int, list[Row]] = {}
+    kept: dict[int, list[int]] = {}
+    for vlen in ground.target.vlens:
+        tried = [forms.trial(ground, given.dtype, variant, vlen) for variant, _ in found]
+        for_any = _rows(ground, problems, trials, vlen)
+        kept[vlen] = gaining(for_any, _rows(ground, problems, _over(trials, tried), vlen))
+        taken = [form if number in kept[vlen] else None for number, form in enumerate(tried)]
+        rows[vlen] = _rows(ground, problems, _over(trials, taken), vlen)
+    written = [
+        replace(variant, forms=tuple(vlen for vlen in kept if number in kept[vlen]))
+        for number, (variant, _) in enumerate(found)
+    ]
+    return grown(given.dtype, tuple(written), rows) if found else given
+
+
+def gaining(for_any: Sequence[Row], in_form: Sequence[Row]) -> list[int]:
+    """Variants whose forms pay: their problems, where all forms are to be had, cost less by them. Rows are of the same
+    problems, with the costs of the variants and of their forms (the variant's where there is none)."""
+    tree = dispatch.grow(in_form)
+    sent: dict[int, list[float]] = {}
+    for before, row in zip(for_any, in_form, strict=True):
+        number = dispatch.decide(tree, row.features)
+        sent.setdefault(number, []).append(row.costs[number] / before.costs[number])
+    return sorted(number for number, ratios in sent.items() if statistics.geomean(ratios) < 1 - LESS)
+
+
+def _over(trials: Sequence[Finished], tried: Sequence[Finished | None]) -> list[Finished]:
+    """The trials with the forms' figures in place of theirs; problems a form was not tried on keep the variant's."""
+    return [
+        trial
+        if form is None
+        else replace(
+            trial, score=replace(trial.score, per_problem={**trial.score.per_problem, **form.score.per_problem})
+        )
+        for trial, form in zip(trials, tried, strict=True)
+    ]
 
 
 def remeasured(ground: Ground, library: Path, given: Winners, problems: tuple[Problem, ...]) -> Winners:
@@ -109,22 +154,35 @@ def _side_by_side(
 def grown(dtype: str, found: tuple[Variant, ...], rows: Mapping[int, list[Row]]) -> Winners:
     """A tree for each VLEN, over the same variants. rows: by VLEN, what each of `found` costs there.
 
-    Variants that no problem is sent to at any VLEN are dropped, and the trees renumbered by growing them again.
+    Variants that no problem is sent to at any VLEN are dropped, and the trees renumbered by growing them again; so are
+    forms for a VLEN where none is.
     """
-    first = {vlen: dispatch.grow(of_vlen) for vlen, of_vlen in rows.items()}
-    used = sorted({dispatch.decide(first[vlen], row.features) for vlen, of_vlen in rows.items() for row in of_vlen})
+    used_at = {}
+    for vlen, of_vlen in rows.items():
+        tree = dispatch.grow(of_vlen)
+        used_at[vlen] = {dispatch.decide(tree, row.features) for row in of_vlen}
+    used = sorted(set().union(*used_at.values()))
+    kept_variants = [
+        replace(found[v], forms=tuple(vlen for vlen in found[v].forms if v in used_at[vlen])) for v in used
+    ]
     trees = []
     for vlen, of_vlen in sorted(rows.items()):
         kept = [Row(row.features, tuple(row.costs[v] for v in used)) for row in of_vlen]
         root = dispatch.grow(kept)
         regret = dispatch.regret(root, rows_against(of_vlen, kept))
         trees.append(Tree(root, regret, vlen if len(rows) > 1 else 0))
-    return Winners(dtype, tuple(found[v] for v in used), tuple(trees))
+    return Winners(dtype, tuple(kept_variants), tuple(trees))
 
 
 def rows_against(rows: list[Row], kept: list[Row]) -> list[Row]:
     """The kept variants' costs beside the best of all that were measured, so that regret counts what was dropped."""
     return [Row(k.features, (*k.costs, min(r.costs))) for r, k in zip(rows, kept, strict=True)]
+
+
+def _rows(ground: Ground, problems: tuple[Problem, ...], trials: list[Finished], vlen: int) -> list[Row]:
+    """A row for each problem that a trial knows, and those beyond."""
+    known = [(p, row) for p in problems if (row := _trial_row(ground, p, trials, vlen)) is not None]
+    return [row for _, row in known] + _beyond(ground, known)
 
 
 def _beyond(ground: Ground, known: list[tuple[Problem, Row]]) -> list[Row]:

@@ -9,7 +9,7 @@ from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tensorop import __version__, deliver, drafting, finalists, search
+from tensorop import __version__, deliver, drafting, finalists, forms, search
 from tensorop.build import compile as building
 from tensorop.build import link
 from tensorop.errors import JobError, SpecError
@@ -87,7 +87,14 @@ def _search(ground: Ground) -> Generator[Event, None, Found]:
         if whole and not found.interrupted:
             stopped = yield from _show(ground, "large shapes", dtype, search.finalists(ground, dtype, kernels, whole))
             found.interrupted = stopped is loop.Stop.INTERRUPTED
-        found.winners.append(finalists.winners(ground, dtype, kernels, (*problems, *whole)))
+        winners = finalists.winners(ground, dtype, kernels, (*problems, *whole))
+        if search.single_vlens(ground.target):
+            if not found.interrupted:
+                tried = forms.search(ground, dtype, winners, problems)
+                stopped = yield from _show(ground, "forms for one VLEN", dtype, tried)
+                found.interrupted = stopped is loop.Stop.INTERRUPTED
+            winners = finalists.with_forms(ground, winners, kernels, (*problems, *whole))
+        found.winners.append(winners)
     if not found.winners and found.interrupted:
         raise JobError("interrupted before a candidate had passed", hint="the same command goes on where it stopped")
     if not found.winners:

@@ -21,7 +21,7 @@ from tensorop.model.kernel import Draft
 from tensorop.model.operator import Operator
 from tensorop.model.point import Point, Value
 from tensorop.model.problem import Problem
-from tensorop.model.trial import Finished, Stage, Trial
+from tensorop.model.trial import Finished, Measured, Stage, Trial
 from tensorop.model.verdict import Seed
 from tensorop.model.winner import Variant
 from tensorop.problems import for_search, large, of
@@ -30,7 +30,7 @@ from tensorop.specs import catalog
 from tensorop.store.journal import Journal
 from tensorop.store.key import trial_key
 from tensorop.target import Target, at_vlen
-from tensorop.trial import Candidate, Evaluator
+from tensorop.trial import Candidate, Evaluator, Prepared
 from tensorop.tuner import loop, strategy
 from tensorop.tuner.budget import Budget
 from tensorop.tuner.seeded import Nothing, Seeded
@@ -38,6 +38,7 @@ from tensorop.tuner.select import choose
 
 KERNELS = 6  # micro-kernels that go on to the second stage
 MICRO_SHARE, BLOCKING_SHARE, LARGE_SHARE = 0.35, 0.45, 0.2  # of the budget; blocking has both where nothing is large
+FORM_SHARE = 0.15  # of it where variants are also written for single VLENs; the stages before share the rest
 LARGE = 5  # candidates that are tried on the large problems
 SAYS_LITTLE = 1e7  # flops below which a problem's cost says little of a larger one's
 FIRST_LAYOUT = 2.0  # weight of the layout that figures are reported in, against 1 for each other
@@ -56,9 +57,17 @@ class Ground:
     work: Path
 
     def budget(self, share: float) -> Budget:
+        """A stage's share of one dtype's part of the budget, less what is for single VLENs."""
+        return self.share(share * (1 - FORM_SHARE) if single_vlens(self.target) else share)
+
+    def share(self, share: float) -> Budget:
         """A share of one dtype's part of the budget."""
-        parts = len(self.job.dtypes)
-        return Budget(self.job.budget_s, self.job.trials).share(share / parts)
+        return Budget(self.job.budget_s, self.job.trials).share(share / len(self.job.dtypes))
+
+
+def single_vlens(target: Target) -> bool:
+    """Whether there are several VLENs, and kernels that ask for theirs could be told it."""
+    return len(target.vlens) > 1 and target.platform.fixed_vlen is None
 
 
 def micro(ground: Ground, dtype: str) -> Iterator[loop.Event]:
@@ -78,7 +87,7 @@ def micro(ground: Ground, dtype: str) -> Iterator[loop.Event]:
     def first(arm: str) -> Sequence[Point]:
         return _completed(spaces[arm], drafts[arm].starts)
 
-    return _search(ground, dtype, Stage.MICRO, arms, spaces, (), ground.budget(MICRO_SHARE), first)
+    return conduct(ground, dtype, Stage.MICRO, arms, spaces, (), ground.budget(MICRO_SHARE), first)
 
 
 def _completed(space: Space, starts: Sequence[Point]) -> list[Point]:
@@ -155,7 +164,7 @@ def blocking(
 
     wait = large(ground.operator, dtype, job.shapes, ground.target.unit)
     budget = ground.budget(BLOCKING_SHARE if wait else BLOCKING_SHARE + LARGE_SHARE)
-    return _search(ground, dtype, Stage.BLOCKING, candidates, spaces, problems, budget, first)
+    return conduct(ground, dtype, Stage.BLOCKING, candidates, spaces, problems, budget, first)
 
 
 def finalists(
@@ -178,7 +187,7 @@ def finalists(
     arms = {arm: candidates[arm] for arm in spaces}
     share = ground.budget(LARGE_SHARE)
     budget = Budget(share.seconds, min(len(chosen), share.trials or len(chosen)))
-    return _search(
+    return conduct(
         ground,
         dtype,
         Stage.FINAL,
@@ -265,7 +274,7 @@ def variants(ground: Ground, dtype: str, candidates: Mapping[str, Candidate]) ->
     return tuple(found)
 
 
-def _search(
+def conduct(
     ground: Ground,
     dtype: str,
     stage: Stage,
@@ -275,23 +284,24 @@ def _search(
     budget: Budget,
     first: Callable[[str], Sequence[Point]],
     then: Callable[[Space, int], strategy.Strategy] | None = None,
+    targets: Mapping[str, Target] | None = None,
 ) -> Iterator[loop.Event]:
-    """`first` points of each arm, then what the job's tuner asks for, or another strategy in its place."""
+    """`first` points of each arm, then what the job's tuner asks for, or another strategy in its place.
+
+    targets: of all arms, where they do not stand on the ground's.
+    """
     job = ground.job
     make_inner = then or strategy.load(job.tuner, job.plugins).make
-    evaluator = Evaluator(
-        ground.operator, ground.target, dtype, stage, arms, problems, ground.seed, ground.work, job.plugins
-    )
+    own = Evaluator(ground.operator, ground.target, dtype, stage, arms, problems, ground.seed, ground.work, job.plugins)
+    elsewhere = {arm: replace(own, target=target, built={}) for arm, target in (targets or {}).items()}
     names = {id(space): name for name, space in spaces.items()}
 
     def make(space: Space, seed: int) -> strategy.Strategy:
         return Seeded(make_inner(space, seed), space, first(names[id(space)]))
 
-    made_of = (
-        digest(ground.operator, ground.target, job.plugins),
-        tool.compiler_version(),
-        candidate_flags(ground.target.platform),
-    )
+    compiler = (tool.compiler_version(), *candidate_flags(ground.target.platform))
+    stands_on = {arm: targets[arm] if targets else ground.target for arm in arms}
+    digests = {arm: digest(ground.operator, target, job.plugins) for arm, target in stands_on.items()}
 
     def key_of(arm: str, point: Point) -> str:
         candidate = arms[arm]
@@ -301,9 +311,9 @@ def _search(
             stage=stage,
             problems=problems,
             dtype=dtype,
-            platform=made_of[0],
-            vlens=ground.target.vlens,
-            compiler=(made_of[1], *made_of[2]),
+            platform=digests[arm],
+            vlens=stands_on[arm].vlens,
+            compiler=compiler,
             tool=__version__,
         )
 
@@ -313,7 +323,7 @@ def _search(
             dtype=dtype,
             spaces=spaces,
             make_tuner=make,
-            evaluate=evaluator,
+            evaluate=_Split(elsewhere) if targets else own,
             key_of=key_of,
             journal=ground.journal,
             budget=budget,
@@ -321,9 +331,22 @@ def _search(
             jobs=job.jobs,
             shared_clock=not ground.target.side_by_side,
             floor={arm: count for arm in spaces if (count := len(first(arm)))},  # without starts: the usual
-            needed=stage is not Stage.FINAL,
+            needed=stage in (Stage.MICRO, Stage.BLOCKING),
         )
     )
+
+
+@dataclass(frozen=True)
+class _Split:
+    """Trials, each by its arm's evaluator."""
+
+    by_arm: Mapping[str, Evaluator]
+
+    def prepare(self, trial: Trial) -> Prepared | Measured:
+        return self.by_arm[trial.draft].prepare(trial)
+
+    def measure(self, trial: Trial, prepared: Prepared) -> Measured:
+        return self.by_arm[trial.draft].measure(trial, prepared)
 
 
 def digest(operator: Operator, target: Target, plugins: tuple[Path, ...] = ()) -> str:

@@ -226,7 +226,8 @@ def _winners_lines(dtype: str, winners: Mapping[str, Any]) -> list[str]:
     lines = [f"{dtype}: {len(winners['variants'])} variants{regret}"]
     for number, variant in enumerate(winners["variants"]):
         point = " ".join(f"{k}={v}" for k, v in variant["point"].items())
-        lines.append(f"    {number}: {variant['draft']} ({variant['author']}) {point}")
+        forms = f", also written for VLEN {' '.join(map(str, variant['forms']))}" if "forms" in variant else ""
+        lines.append(f"    {number}: {variant['draft']} ({variant['author']}) {point}{forms}")
     for vlen, of_vlen in dispatch:
         lines += [f"    VLEN {vlen}, dispatch regret {of_vlen['regret']:.2%}"] if several else []
         lines += [f"    {line}" for line in tree_lines(of_vlen["tree"], 1 if several else 0)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 
@@ -62,6 +62,10 @@ class Platform:
     tunables: Mapping[str, tuple[int | str, ...]]  # platform overrides of operator or draft tunables
     board: Mapping[str, Any] | None = None  # the `model:` section, validated by tensorop.specs.board
     identity: Mapping[str, str] = field(default_factory=dict)  # line of /proc/cpuinfo -> text it holds on this core
+
+    def at(self, vlen: int) -> Platform:
+        """The platform where vectors are known to have this many bits; itself at 0."""
+        return replace(self, vlens=(vlen,), fixed_vlen=vlen) if vlen else self
 
     def baseline_environment(self, name: str, vlen: int) -> Mapping[str, str]:
         """The variables a baseline runs under at this VLEN (bits), e.g. its core type by measurement.

@@ -15,6 +15,7 @@ class Stage(StrEnum):
     MICRO = "micro"
     BLOCKING = "blocking"
     FINAL = "final"
+    FORM = "form"  # a variant written for one VLEN
 
 
 class Kind(StrEnum):

@@ -67,6 +67,7 @@ def _winners(winners: Winners) -> dict[str, Any]:
                 "strategy": v.draft.strategy,
                 "reads": dict(v.draft.reads),
                 "point": dict(v.point),
+                **({"forms": list(v.forms)} if v.forms else {}),
             }
             for v in winners.variants
         ],

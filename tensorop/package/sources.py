@@ -54,10 +54,12 @@ class Sources:
 
 @dataclass(frozen=True)
 class _Kernel:
-    """A draft at a point without the blocking, and the variants (number, variant) that use it."""
+    """A draft at a point without the blocking, written for one VLEN (0: for any), and the variants (number, variant)
+    that use it."""
 
     draft: Draft
     micro: Point
+    vlen: int
     uses: tuple[tuple[int, Variant], ...]
 
 
@@ -77,13 +79,13 @@ def sources(
     """
     spec = products.load(operator)
     work = _Work(operator, platform, spec, plugins)
-    ways = {w.dtype: [_way(operator, w.dtype, i, v) for i, v in enumerate(w.variants)] for w in winners}
+    ways = {w.dtype: _ways(operator, w) for w in winners}
     shared: dict[str, Any] = {
         "dtypes": [w.dtype for w in winners],
         "platform_name": platform.name,
         "arch": platform.arch,
         "tool_version": __version__,
-        "variants": [way for of_dtype in ways.values() for way in of_dtype],
+        "variants": [way for of_dtype in ways.values() for way in of_dtype.values()],
         "by_vlen": any(len(w.trees) > 1 for w in winners),
         "card_literal": card.literal(provenance),
         "card_marker_length": len(card.MARKER),
@@ -94,7 +96,7 @@ def sources(
         kernels, drivers = work.kernels(w, ways[w.dtype], shared)
         units += kernels
         work.private += drivers
-        names = {**shared, "dtype": w.dtype, "ways": ways[w.dtype], "trees": _trees(operator, w, measured)}
+        names = {**shared, "dtype": w.dtype, **_serving(w, ways[w.dtype]), "trees": _trees(operator, w, measured)}
         units += [Unit(f"{Path(n).stem}_{w.dtype}.c", work.product(n, names)) for n in spec.dtype]
     libraries = []
     for i, (name, library) in enumerate(spec.libraries.items()):
@@ -105,6 +107,9 @@ def sources(
     headers = [(name, work.product(name, shared)) for name in spec.headers]
     private = [*((name, work.product(name, shared)) for name in spec.private), *work.private]
     return _formatted(headers, private, libraries)
+
+
+_Ways = dict[tuple[int, int], dict[str, Any]]  # (number of the variant, VLEN or 0) -> what templates say of it
 
 
 class _Work:
@@ -121,57 +126,87 @@ class _Work:
         return render.text(self._env, f"{products.FOLDER}/{name}.j2", names)
 
     def kernels(
-        self, winners: Winners, ways: list[dict[str, Any]], shared: dict[str, Any]
+        self, winners: Winners, ways: _Ways, shared: dict[str, Any]
     ) -> tuple[list[Unit], list[tuple[str, str]]]:
         """One file a kernel; the driver is a text of its own, one for all kernels whose driver reads the same."""
         units: list[Unit] = []
         drivers: dict[str, str] = {}
         for kernel in self._group(winners):
             draft, dtype, first = kernel.draft, winners.dtype, kernel.uses[0][1]
-            names = self._names(dtype, first)
+            names = self._names(dtype, first, kernel.vlen)
             isa = str(names["primitive_sets"]).split(", ")[0]
             stem = f"{isa}_{dtype}_{draft.name}_{self.spec.tile.format(**names)}".replace("-", "_")
+            stem += f"_vlen{kernel.vlen}" if kernel.vlen else ""
             taken = sum(unit.name == f"{stem}.c" or unit.name.startswith(f"{stem}_") for unit in units)
             ident = stem if not taken else f"{stem}_{taken + 1}"
             env = render.environment(self.operator.folder, {"draft": draft.text})
             names |= {"ident": ident, "micro": str(kernel.micro)}
             rendered = render.renderer(self.operator.folder, draft.text)
             names["edge"] = instantiate.edge(
-                self.operator, self.platform, draft, first.point, dtype, names, rendered, self.plugins
+                self.operator,
+                self.platform.at(kernel.vlen),
+                draft,
+                first.point,
+                dtype,
+                names,
+                rendered,
+                self.plugins,
             )
             driver = render.text(env, f"{self.spec.driver}.j2", names)
             file = drivers.setdefault(driver, f"driver_{dtype}{f'_{len(drivers) + 1}' if drivers else ''}.h")
-            uses = [{**self._names(dtype, v), **ways[number]} for number, v in kernel.uses]
+            uses = [{**self._names(dtype, v, kernel.vlen), **ways[number, kernel.vlen]} for number, v in kernel.uses]
             text = render.text(
                 env, f"{products.FOLDER}/{self.spec.kernel}.j2", {**shared, **names, "driver_file": file, "uses": uses}
             )
             units.append(Unit(f"{ident}.c", text, tuned=True))
         return units, [(name, text) for text, name in drivers.items()]
 
-    def _names(self, dtype: str, variant: Variant) -> dict[str, Any]:
-        names = instantiate.context(self.operator, self.platform, variant.draft, variant.point, dtype, self.plugins)
-        return {**names, "prefix": dtype, "is_edge": False}
+    def _names(self, dtype: str, variant: Variant, vlen: int) -> dict[str, Any]:
+        platform = self.platform.at(vlen)
+        names = instantiate.context(self.operator, platform, variant.draft, variant.point, dtype, self.plugins)
+        return {**names, "prefix": dtype, "is_edge": False, "written_for": vlen}
 
     def _group(self, winners: Winners) -> list[_Kernel]:
         """Variants whose kernels read the same share one: a blocking tunable may or may not change the kernel."""
         blocking = set(self.operator.blocking.values)
-        groups: dict[str, _Kernel] = {}
-        for number, variant in enumerate(winners.variants):
+        groups: dict[tuple[int, str], _Kernel] = {}
+        for number, variant, vlen in _written(winners):
             micro = Point.of({name: value for name, value in variant.point.items() if name not in blocking})
             env = render.environment(self.operator.folder, {"draft": variant.draft.text})
-            names = {**self._names(winners.dtype, variant), "ident": "kernel", "point": str(micro)}
-            text = render.text(env, f"{self.spec.kernel}.j2", names)
-            uses = groups[text].uses if text in groups else ()
-            groups[text] = _Kernel(variant.draft, micro, (*uses, (number, variant)))
+            names = {**self._names(winners.dtype, variant, vlen), "ident": "kernel", "point": str(micro)}
+            same = vlen, render.text(env, f"{self.spec.kernel}.j2", names)
+            uses = groups[same].uses if same in groups else ()
+            groups[same] = _Kernel(variant.draft, micro, vlen, (*uses, (number, variant)))
         return list(groups.values())
 
 
-def _way(operator: Operator, dtype: str, number: int, variant: Variant) -> dict[str, Any]:
+def _written(winners: Winners) -> list[tuple[int, Variant, int]]:
+    """(number, variant, VLEN or 0) of all that has C of its own: the variants for any VLEN, then their forms."""
+    numbered = list(enumerate(winners.variants))
+    forms = [(i, v, vlen) for tree in winners.trees for i, v in numbered for vlen in v.forms if vlen == tree.vlen]
+    return [(i, v, 0) for i, v in numbered] + forms
+
+
+def _ways(operator: Operator, winners: Winners) -> _Ways:
+    return {(i, vlen): _way(operator, winners.dtype, i, v, vlen) for i, v, vlen in _written(winners)}
+
+
+def _way(operator: Operator, dtype: str, number: int, variant: Variant, vlen: int) -> dict[str, Any]:
     return {
         "dtype": dtype,
         "number": number,
-        "label": f"{variant.draft.name} {variant.point}",
-        "symbol": f"tensorop_{operator.name}_{dtype}_way_{number}",
+        "label": f"{variant.draft.name} {variant.point}{f' for VLEN {vlen}' if vlen else ''}",
+        "symbol": f"tensorop_{operator.name}_{dtype}_way_{number}{f'_vlen{vlen}' if vlen else ''}",
+    }
+
+
+def _serving(winners: Winners, ways: _Ways) -> dict[str, Any]:
+    """For the dispatch's template: `ways` by number, and by VLEN the same with the forms for it in their places."""
+    numbers = range(len(winners.variants))
+    vlens = sorted({vlen for _, vlen in ways if vlen})
+    return {
+        "ways": [ways[i, 0] for i in numbers],
+        "forms": {vlen: [ways.get((i, vlen), ways[i, 0]) for i in numbers] for vlen in vlens},
     }
 
 

@@ -29,7 +29,8 @@ def choices(
     for dtype, winners in manifest["dtypes"].items():
         variants = winners["variants"]
         side_by_side = next((note for note in reversed(finalists) if note["dtype"] == dtype), None)
-        trials = [f for f in history.ended((Stage.BLOCKING, dtype, 0)) if f.outcome.ok]
+        ended = [f for stage in (Stage.BLOCKING, Stage.FORM) for f in history.ended((stage, dtype, 0))]
+        trials = [f for f in ended if f.outcome.ok]
         asked = [problems.of(operator, dtype, s, layout) for s in shapes for layout in range(len(operator.layouts))]
         for vlen, dispatch in trees(winners):
             told = [_row(operator, problem, variants, dispatch, vlen or 0, trials, side_by_side) for problem in asked]
@@ -70,10 +71,14 @@ def _row(
         samples = finished.score.per_problem.get(problem.label)
         if samples is None:
             continue
+        form = written_for(finished)
+        if form not in (0, vlen):
+            continue
         draft, cost = draft_of(finished), at_vlen(samples, vlen)
         by_draft[draft] = min(cost, by_draft.get(draft, cost))
         for number, variant in enumerate(variants):
-            if variant["draft"] == draft and _is_at(finished, Point.of(variant["point"])):
+            wanted = vlen if vlen in variant.get("forms", ()) else 0
+            if variant["draft"] == draft and form == wanted and _is_at(finished, Point.of(variant["point"])):
                 costs[number] = cost
     if not by_draft:
         return None
@@ -99,7 +104,16 @@ def draft_of(finished: Finished) -> str:
     return finished.trial.draft.partition(" ")[0]
 
 
+def written_for(finished: Finished) -> int:
+    """The VLEN a trial's kernel was written for, 0 for any: `vlen=256` in its arm."""
+    return int(_words(finished).get("vlen", 0))
+
+
+def _words(finished: Finished) -> dict[str, str]:
+    return dict(word.split("=", 1) for word in finished.trial.draft.split()[1:])
+
+
 def _is_at(finished: Finished, point: Point) -> bool:
-    micro = dict(word.split("=", 1) for word in finished.trial.draft.split()[1:])
+    micro = {name: value for name, value in _words(finished).items() if name != "vlen"}
     whole = {**micro, **{name: str(value) for name, value in finished.trial.point.items()}}
     return whole == {name: str(value) for name, value in point.items()}

@@ -190,14 +190,15 @@ class _Run(Generic[P]):
         return Stop.BUDGET
 
     def _ask(self, wanted: int) -> Generator[Event, None, list[Trial]]:
-        """New trials, all of the draft whose turn it is; [] when every draft is exhausted."""
-        while (draft := self.bandit.choose()) is not None:
-            points = self.tuners[draft].ask(wanted)
+        """New trials of the draft whose turn it is, and of the next where it has too few; [] when all are exhausted."""
+        fresh: list[Trial] = []
+        while len(fresh) < wanted and (draft := self.bandit.choose()) is not None:
+            lacking = wanted - len(fresh)
+            points = self.tuners[draft].ask(lacking)
             if not points:
                 self.bandit.exhaust(draft)
                 yield Exhausted(draft)
                 continue
-            fresh = []
             for point in points:
                 trial = self._trial(draft, point)
                 known = self.history.finished(trial.key, trial.round)
@@ -206,9 +207,9 @@ class _Run(Generic[P]):
                 else:  # another name of a draft that was tried
                     self.tuners[draft].tell(point, known.score.cost)
                     self.bandit.tell(draft, known.score.cost)
-            if fresh:
-                return fresh
-        return []
+            if fresh and len(points) == lacking:
+                break
+        return fresh
 
     def _try(self, batch: Sequence[Trial], pool: ThreadPoolExecutor) -> Iterator[Event]:
         begun = []

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 
 from tensorop import finalists
@@ -52,6 +55,31 @@ def test_one_vlen_has_one_tree_without_a_name() -> None:
     assert isinstance(tree.root, Split)
 
 
+def test_a_form_is_kept_where_what_it_serves_costs_less() -> None:
+    for_any = rows((2, 3), (2, 3), (2, 3))
+    assert finalists.gaining(for_any, rows((1.9, 3), (1.9, 3), (1.9, 3))) == [0]
+    assert finalists.gaining(for_any, rows((1.999, 3), (1.999, 3), (1.999, 3))) == []  # less than it is worth
+    assert finalists.gaining(for_any, rows((2, 1), (2, 2.5), (2, 1))) == [1]  # one that serves only by its form
+    assert finalists.gaining(for_any, rows((2, 2.9), (2, 2.9), (2, 2.9))) == []  # better, but serves nothing
+
+
+def test_forms_go_where_nothing_is_sent_to_them() -> None:
+    one, other = (replace(variant, forms=(128, 512)) for variant in variants(2))
+    found = finalists.grown("f32", (one, other), {128: rows((1, 2), (1, 2), (1, 2)), 512: rows((2, 1), (2, 1), (2, 1))})
+    assert [variant.forms for variant in found.variants] == [(128,), (512,)]
+
+
+def test_a_form_is_a_kernel_of_its_own_for_that_length_alone() -> None:
+    made = products.product("rvv", ("f32",), [products.by_vlen(products.winners(("f32",))[0])])
+    text = {Path(name).name: data.decode() for name, data in made.files.items() if name.endswith(".c")}
+    written = text["rvv_f32_outer_2x4_vlen256.c"]
+    assert "{TENSOROP_ISA_BITS, 256}" in written.replace("{ ", "{").replace(" }", "}")
+    assert "vsetvlmax" not in written
+    assert "vsetvlmax" in text["rvv_f32_outer_2x4.c"]
+    assert "rvv_f32_outer_2x4_vlen512.c" not in text
+    assert "bits == 256 ? ways_256" in text["dispatch_f32.c"]
+
+
 def test_a_combined_figure_keeps_each_vlens() -> None:
     both = combine({128: Samples("x", 4.0, 4.0, 4.0), 256: Samples("x", 1.0, 1.0, 1.0)})
     assert both.value == pytest.approx(2.0)
@@ -75,6 +103,7 @@ def test_the_manifest_has_the_trees_by_vlen() -> None:
     ]
     lines = card_lines({"dtypes": {"f32": told}})
     assert lines[0] == "f32: 2 variants"
+    assert lines[1].endswith(", also written for VLEN 256")
     assert lines[lines.index("    VLEN 128, dispatch regret 1.00%") + 1].strip() == "variant 0"
 
 

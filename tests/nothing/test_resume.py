@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tensorop import search
+from tensorop import finalists, forms, search
 from tensorop.author import offline
 from tensorop.model.job import Job
 from tensorop.model.trial import Stage
@@ -24,7 +24,7 @@ SHAPES = ((16, 16, 16), (64, 64, 64), (127, 129, 131))
 
 
 def steps(folder, jobs=1):
-    """Every event of both stages, for one dtype, with 24 trials."""
+    """Every event of all stages, for one dtype, with 24 trials."""
     operator = operators.load("gemm")
     target = reach(platforms.load("rvv"), "null")
     drafts = tuple(offline.drafts(operator.folder, operator.name))
@@ -34,15 +34,16 @@ def steps(folder, jobs=1):
     with Journal.open(folder, {}) as journal:
         ground = Ground(job, operator, target, drafts, journal, Seed.draw(0), folder / "work")
         yield from search.micro(ground, "f32")
-        kernels = search.kernels(ground, "f32")
-        yield from search.blocking(ground, "f32", kernels, for_search(operator, "f32", SHAPES, target.unit))
+        kernels, problems = search.kernels(ground, "f32"), for_search(operator, "f32", SHAPES, target.unit)
+        yield from search.blocking(ground, "f32", kernels, problems)
+        yield from forms.search(ground, "f32", finalists.winners(ground, "f32", kernels, problems), problems)
 
 
 def ended(folder):
     history = store.read(folder)
     return [
         (stage, end.trial.draft, str(end.trial.point), end.score.cost)
-        for stage in (Stage.MICRO, Stage.BLOCKING)
+        for stage in (Stage.MICRO, Stage.BLOCKING, Stage.FORM)
         for end in history.ended((stage, "f32", 0))
     ]
 
@@ -52,8 +53,8 @@ def uninterrupted(tmp_path_factory):
     folder = tmp_path_factory.mktemp("uninterrupted")
     list(steps(folder))
     trials = ended(folder)
-    assert {stage for stage, *_ in trials} == {Stage.MICRO, Stage.BLOCKING}
-    assert len(trials) == len(set(trials)) == 24
+    assert {stage for stage, *_ in trials} == {Stage.MICRO, Stage.BLOCKING, Stage.FORM}
+    assert len(trials) == len(set(trials)) == 23  # one variant serves all there, so there are three forms, not four
     return trials
 
 

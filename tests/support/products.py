@@ -29,9 +29,11 @@ def winners(dtypes: tuple[str, ...] = ("f32", "f64")) -> list[Winners]:
 
 
 def by_vlen(found: Winners) -> Winners:
-    """Variant 0 alone at VLEN 128, the tree at 256, variant 1 alone at 512."""
+    """Variant 0 alone at VLEN 128, the tree at 256, variant 1 alone at 512; variant 0 has a form for 256, 1 for 512."""
     (tree,) = found.trees
-    return replace(found, trees=(Tree(Leaf(0), 0.01, 128), replace(tree, vlen=256), Tree(Leaf(1), 0.0, 512)))
+    trees = (Tree(Leaf(0), 0.01, 128), replace(tree, vlen=256), Tree(Leaf(1), 0.0, 512))
+    zero, one = found.variants
+    return replace(found, trees=trees, variants=(replace(zero, forms=(256,)), replace(one, forms=(512,))))
 
 
 def _variant(draft: Draft, **chosen: int) -> Variant:
