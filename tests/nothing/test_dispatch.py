@@ -15,7 +15,7 @@ from tensorop.package import manifest
 from tensorop.report import choices
 from tensorop.specs import operators, platforms
 from tensorop.target import at_vlen, combine
-from tensorop.tuner.dispatch import Row, decide
+from tensorop.tuner.dispatch import Row, decide, grow, regret
 from tests.support import products
 
 SIZES = (8, 64, 512)
@@ -78,6 +78,23 @@ def test_a_form_is_a_kernel_of_its_own_for_that_length_alone() -> None:
     assert "vsetvlmax" in text["rvv_f32_outer_2x4.c"]
     assert "rvv_f32_outer_2x4_vlen512.c" not in text
     assert "bits == 256 ? ways_256" in text["dispatch_f32.c"]
+
+
+def test_what_only_two_splits_tell_apart_is_found() -> None:
+    """Variant 1 is good in two opposite corners: no single split gains anything."""
+    corners = [Row({"k": k, "m": m}, (1, 2) if (k < 9) == (m < 9) else (2, 1)) for k in (4, 16) for m in (4, 16)]
+    tree = grow(corners)
+    assert [decide(tree, row.features) for row in corners] == [0, 1, 1, 0]
+    assert regret(tree, corners) == pytest.approx(0)
+
+
+def test_sizes_beyond_64_bits_are_told_apart() -> None:
+    far = [Row({"size": 10**19}, (1, 2)), Row({"size": 10**21}, (2, 1))]
+    assert grow(far) == Split("size", 10**20, Leaf(0), Leaf(1))
+
+
+def test_what_gains_too_little_is_one_leaf() -> None:
+    assert grow(rows((1, 1.003), (1, 1.003), (1.003, 1))) == Leaf(0)
 
 
 def test_a_combined_figure_keeps_each_vlens() -> None:
