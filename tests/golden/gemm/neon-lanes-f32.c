@@ -3,7 +3,7 @@
  * and are taken from its lanes; what a k step needs is loaded during the step before, a vector after every
  * third FMA; with `halves` vectors come as in-order cores issue them best: the low half by a vector load, the
  * high one through a general register beside FMAs, their union beside the next vector's low half; packed A is
- * prefetched `fetch` k steps ahead */
+ * prefetched `fetch` k steps ahead, and columns of B where they lie */
 static inline __attribute__((always_inline)) void
 k0_tile_1x1_tail(size_t m, size_t k, const float *restrict a, size_t lda, const float *restrict b, size_t rsb,
                  size_t csb, float alpha, float beta, float *restrict c, size_t ldc) {
@@ -33,6 +33,7 @@ k0_tile_1x1_tail(size_t m, size_t k, const float *restrict a, size_t lda, const 
         size_t rounds = (k - 1) / 2;
         k -= rounds * 2;
         for (; rounds; --rounds) {
+
             a1_0 = tensorop_load_low_f32(a + 1 * lda + 0 * lanes);
 
             __builtin_prefetch(a + 16 * lda + 0 * lanes);
@@ -65,6 +66,7 @@ k0_tile_1x1_tail(size_t m, size_t k, const float *restrict a, size_t lda, const 
             b += 2 * rsb;
         }
         if (k > 1) {
+
             a1_0 = tensorop_load_low_f32(a + 1 * lda + 0 * lanes);
 
             __builtin_prefetch(a + 16 * lda + 0 * lanes);
@@ -104,6 +106,7 @@ k0_tile_1x1_tail(size_t m, size_t k, const float *restrict a, size_t lda, const 
             k -= rounds * 2;
             for (; rounds; --rounds) {
                 b0_0 = tensorop_load_low_f32(b + 0 + 0 * csb);
+                __builtin_prefetch(b + 32 + 0 * csb);
 
                 ((void)(a), __atomic_signal_fence(__ATOMIC_SEQ_CST));
 
@@ -132,6 +135,7 @@ k0_tile_1x1_tail(size_t m, size_t k, const float *restrict a, size_t lda, const 
             }
             if (k > 1) {
                 b0_0 = tensorop_load_low_f32(b + 0 + 0 * csb);
+                __builtin_prefetch(b + 32 + 0 * csb);
 
                 ((void)(a), __atomic_signal_fence(__ATOMIC_SEQ_CST));
 
@@ -148,6 +152,7 @@ k0_tile_1x1_tail(size_t m, size_t k, const float *restrict a, size_t lda, const 
 
             } else {
                 b0_0 = tensorop_load_low_f32(b + 0 + 0 * csb);
+                __builtin_prefetch(b + 32 + 0 * csb);
 
                 ((void)(a), __atomic_signal_fence(__ATOMIC_SEQ_CST));
 
@@ -218,11 +223,11 @@ k0_tile_2x1_tail(size_t m, size_t k, const float *restrict a, size_t lda, const 
 
         a0_0 = tensorop_with_high_f32(a0_0, h0);
 
-        a0_1 = tensorop_with_high_f32(a0_1, h2);
-
         size_t rounds = (k - 1) / 2;
         k -= rounds * 2;
         for (; rounds; --rounds) {
+            a0_1 = tensorop_with_high_f32(a0_1, h2);
+
             a1_0 = tensorop_load_low_f32(a + 1 * lda + 0 * lanes);
 
             ((void)(a), __atomic_signal_fence(__ATOMIC_SEQ_CST));
@@ -244,9 +249,9 @@ k0_tile_2x1_tail(size_t m, size_t k, const float *restrict a, size_t lda, const 
 
             h2 = tensorop_load_half_f32(a + 1 * lda + 1 * lanes + lanes / 2);
 
-            a1_1 = tensorop_with_high_f32(a1_1, h2);
-
             ((void)(a), __atomic_signal_fence(__ATOMIC_SEQ_CST));
+
+            a1_1 = tensorop_with_high_f32(a1_1, h2);
 
             a0_0 = tensorop_load_low_f32(a + 2 * lda + 0 * lanes);
 
@@ -267,14 +272,14 @@ k0_tile_2x1_tail(size_t m, size_t k, const float *restrict a, size_t lda, const 
 
             h2 = tensorop_load_half_f32(a + 2 * lda + 1 * lanes + lanes / 2);
 
-            a0_1 = tensorop_with_high_f32(a0_1, h2);
-
             ((void)(a), __atomic_signal_fence(__ATOMIC_SEQ_CST));
 
             a += 2 * lda;
             b += 2 * rsb;
         }
         if (k > 1) {
+            a0_1 = tensorop_with_high_f32(a0_1, h2);
+
             a1_0 = tensorop_load_low_f32(a + 1 * lda + 0 * lanes);
 
             ((void)(a), __atomic_signal_fence(__ATOMIC_SEQ_CST));
@@ -296,6 +301,8 @@ k0_tile_2x1_tail(size_t m, size_t k, const float *restrict a, size_t lda, const 
 
             h2 = tensorop_load_half_f32(a + 1 * lda + 1 * lanes + lanes / 2);
 
+            ((void)(a), __atomic_signal_fence(__ATOMIC_SEQ_CST));
+
             a1_1 = tensorop_with_high_f32(a1_1, h2);
 
             ((void)(a), __atomic_signal_fence(__ATOMIC_SEQ_CST));
@@ -305,6 +312,9 @@ k0_tile_2x1_tail(size_t m, size_t k, const float *restrict a, size_t lda, const 
             c1_0 = vfmaq_n_f32(c1_0, a1_1, b1_0);
 
         } else {
+            a0_1 = tensorop_with_high_f32(a0_1, h2);
+
+            ((void)(a), __atomic_signal_fence(__ATOMIC_SEQ_CST));
 
             c0_0 = vfmaq_n_f32(c0_0, a0_0, b0_0);
 
@@ -336,6 +346,9 @@ k0_tile_2x1_tail(size_t m, size_t k, const float *restrict a, size_t lda, const 
                 ((void)(a), __atomic_signal_fence(__ATOMIC_SEQ_CST));
 
                 c0_0 = vfmaq_laneq_f32(c0_0, a0_0, b0_0, 0);
+                __builtin_prefetch(b + 32 + 0 * csb);
+
+                ((void)(a), __atomic_signal_fence(__ATOMIC_SEQ_CST));
 
                 c1_0 = vfmaq_laneq_f32(c1_0, a0_1, b0_0, 0);
                 a1_0 = tensorop_load_low_f32(a + 1 * lda + 0 * lanes);
@@ -381,6 +394,9 @@ k0_tile_2x1_tail(size_t m, size_t k, const float *restrict a, size_t lda, const 
                 ((void)(a), __atomic_signal_fence(__ATOMIC_SEQ_CST));
 
                 c0_0 = vfmaq_laneq_f32(c0_0, a0_0, b0_0, 0);
+                __builtin_prefetch(b + 32 + 0 * csb);
+
+                ((void)(a), __atomic_signal_fence(__ATOMIC_SEQ_CST));
 
                 c1_0 = vfmaq_laneq_f32(c1_0, a0_1, b0_0, 0);
                 a1_0 = tensorop_load_low_f32(a + 1 * lda + 0 * lanes);
@@ -407,6 +423,9 @@ k0_tile_2x1_tail(size_t m, size_t k, const float *restrict a, size_t lda, const 
                 ((void)(a), __atomic_signal_fence(__ATOMIC_SEQ_CST));
 
                 c0_0 = vfmaq_laneq_f32(c0_0, a0_0, b0_0, 0);
+                __builtin_prefetch(b + 32 + 0 * csb);
+
+                ((void)(a), __atomic_signal_fence(__ATOMIC_SEQ_CST));
 
                 c1_0 = vfmaq_laneq_f32(c1_0, a0_1, b0_0, 0);
             }
@@ -475,6 +494,7 @@ k0_tile_1x2_tail(size_t m, size_t k, const float *restrict a, size_t lda, const 
         size_t rounds = (k - 1) / 2;
         k -= rounds * 2;
         for (; rounds; --rounds) {
+
             a1_0 = tensorop_load_low_f32(a + 1 * lda + 0 * lanes);
 
             ((void)(a), __atomic_signal_fence(__ATOMIC_SEQ_CST));
@@ -513,6 +533,7 @@ k0_tile_1x2_tail(size_t m, size_t k, const float *restrict a, size_t lda, const 
             b += 2 * rsb;
         }
         if (k > 1) {
+
             a1_0 = tensorop_load_low_f32(a + 1 * lda + 0 * lanes);
 
             ((void)(a), __atomic_signal_fence(__ATOMIC_SEQ_CST));
@@ -565,6 +586,9 @@ k0_tile_1x2_tail(size_t m, size_t k, const float *restrict a, size_t lda, const 
                 ((void)(a), __atomic_signal_fence(__ATOMIC_SEQ_CST));
 
                 c0_0 = vfmaq_laneq_f32(c0_0, a0_0, b0_0, 0);
+                __builtin_prefetch(b + 32 + 0 * csb);
+
+                ((void)(a), __atomic_signal_fence(__ATOMIC_SEQ_CST));
 
                 c0_1 = vfmaq_laneq_f32(c0_1, a0_0, b0_1, 0);
                 a1_0 = tensorop_load_low_f32(a + 1 * lda + 0 * lanes);
@@ -581,6 +605,8 @@ k0_tile_1x2_tail(size_t m, size_t k, const float *restrict a, size_t lda, const 
 
                 c0_0 = vfmaq_laneq_f32(c0_0, a1_0, b0_0, 1);
                 h0 = tensorop_load_half_f32(a + 2 * lda + 0 * lanes + lanes / 2);
+
+                __builtin_prefetch(b + 33 + 1 * csb);
 
                 ((void)(a), __atomic_signal_fence(__ATOMIC_SEQ_CST));
 
@@ -600,6 +626,9 @@ k0_tile_1x2_tail(size_t m, size_t k, const float *restrict a, size_t lda, const 
                 ((void)(a), __atomic_signal_fence(__ATOMIC_SEQ_CST));
 
                 c0_0 = vfmaq_laneq_f32(c0_0, a0_0, b0_0, 0);
+                __builtin_prefetch(b + 32 + 0 * csb);
+
+                ((void)(a), __atomic_signal_fence(__ATOMIC_SEQ_CST));
 
                 c0_1 = vfmaq_laneq_f32(c0_1, a0_0, b0_1, 0);
                 a1_0 = tensorop_load_low_f32(a + 1 * lda + 0 * lanes);
@@ -611,6 +640,9 @@ k0_tile_1x2_tail(size_t m, size_t k, const float *restrict a, size_t lda, const 
                 ((void)(a), __atomic_signal_fence(__ATOMIC_SEQ_CST));
 
                 c0_0 = vfmaq_laneq_f32(c0_0, a1_0, b0_0, 1);
+                __builtin_prefetch(b + 33 + 1 * csb);
+
+                ((void)(a), __atomic_signal_fence(__ATOMIC_SEQ_CST));
 
                 c0_1 = vfmaq_laneq_f32(c0_1, a1_0, b0_1, 1);
 
@@ -620,6 +652,9 @@ k0_tile_1x2_tail(size_t m, size_t k, const float *restrict a, size_t lda, const 
                 ((void)(a), __atomic_signal_fence(__ATOMIC_SEQ_CST));
 
                 c0_0 = vfmaq_laneq_f32(c0_0, a0_0, b0_0, 0);
+                __builtin_prefetch(b + 32 + 0 * csb);
+
+                ((void)(a), __atomic_signal_fence(__ATOMIC_SEQ_CST));
 
                 c0_1 = vfmaq_laneq_f32(c0_1, a0_0, b0_1, 0);
             }
@@ -698,11 +733,11 @@ k0_tile_2x2_tail(size_t m, size_t k, const float *restrict a, size_t lda, const 
 
         a0_0 = tensorop_with_high_f32(a0_0, h0);
 
-        a0_1 = tensorop_with_high_f32(a0_1, h2);
-
         size_t rounds = (k - 1) / 2;
         k -= rounds * 2;
         for (; rounds; --rounds) {
+            a0_1 = tensorop_with_high_f32(a0_1, h2);
+
             a1_0 = tensorop_load_low_f32(a + 1 * lda + 0 * lanes);
 
             ((void)(a), __atomic_signal_fence(__ATOMIC_SEQ_CST));
@@ -729,9 +764,9 @@ k0_tile_2x2_tail(size_t m, size_t k, const float *restrict a, size_t lda, const 
 
             h2 = tensorop_load_half_f32(a + 1 * lda + 1 * lanes + lanes / 2);
 
-            a1_1 = tensorop_with_high_f32(a1_1, h2);
-
             ((void)(a), __atomic_signal_fence(__ATOMIC_SEQ_CST));
+
+            a1_1 = tensorop_with_high_f32(a1_1, h2);
 
             a0_0 = tensorop_load_low_f32(a + 2 * lda + 0 * lanes);
 
@@ -757,14 +792,14 @@ k0_tile_2x2_tail(size_t m, size_t k, const float *restrict a, size_t lda, const 
 
             h2 = tensorop_load_half_f32(a + 2 * lda + 1 * lanes + lanes / 2);
 
-            a0_1 = tensorop_with_high_f32(a0_1, h2);
-
             ((void)(a), __atomic_signal_fence(__ATOMIC_SEQ_CST));
 
             a += 2 * lda;
             b += 2 * rsb;
         }
         if (k > 1) {
+            a0_1 = tensorop_with_high_f32(a0_1, h2);
+
             a1_0 = tensorop_load_low_f32(a + 1 * lda + 0 * lanes);
 
             ((void)(a), __atomic_signal_fence(__ATOMIC_SEQ_CST));
@@ -791,6 +826,8 @@ k0_tile_2x2_tail(size_t m, size_t k, const float *restrict a, size_t lda, const 
 
             h2 = tensorop_load_half_f32(a + 1 * lda + 1 * lanes + lanes / 2);
 
+            ((void)(a), __atomic_signal_fence(__ATOMIC_SEQ_CST));
+
             a1_1 = tensorop_with_high_f32(a1_1, h2);
 
             ((void)(a), __atomic_signal_fence(__ATOMIC_SEQ_CST));
@@ -804,6 +841,9 @@ k0_tile_2x2_tail(size_t m, size_t k, const float *restrict a, size_t lda, const 
             c1_1 = vfmaq_laneq_f32(c1_1, a1_1, b1_0, 1);
 
         } else {
+            a0_1 = tensorop_with_high_f32(a0_1, h2);
+
+            ((void)(a), __atomic_signal_fence(__ATOMIC_SEQ_CST));
 
             c0_0 = vfmaq_laneq_f32(c0_0, a0_0, b0_0, 0);
 
@@ -850,6 +890,8 @@ k0_tile_2x2_tail(size_t m, size_t k, const float *restrict a, size_t lda, const 
                 c0_1 = vfmaq_laneq_f32(c0_1, a0_0, b0_1, 0);
                 h0 = tensorop_load_half_f32(a + 1 * lda + 0 * lanes + lanes / 2);
 
+                __builtin_prefetch(b + 32 + 0 * csb);
+
                 ((void)(a), __atomic_signal_fence(__ATOMIC_SEQ_CST));
 
                 c1_1 = vfmaq_laneq_f32(c1_1, a0_1, b0_1, 0);
@@ -869,6 +911,8 @@ k0_tile_2x2_tail(size_t m, size_t k, const float *restrict a, size_t lda, const 
 
                 c0_0 = vfmaq_laneq_f32(c0_0, a1_0, b0_0, 1);
                 h0 = tensorop_load_half_f32(a + 2 * lda + 0 * lanes + lanes / 2);
+
+                __builtin_prefetch(b + 33 + 1 * csb);
 
                 ((void)(a), __atomic_signal_fence(__ATOMIC_SEQ_CST));
 
@@ -908,6 +952,8 @@ k0_tile_2x2_tail(size_t m, size_t k, const float *restrict a, size_t lda, const 
                 c0_1 = vfmaq_laneq_f32(c0_1, a0_0, b0_1, 0);
                 h0 = tensorop_load_half_f32(a + 1 * lda + 0 * lanes + lanes / 2);
 
+                __builtin_prefetch(b + 32 + 0 * csb);
+
                 ((void)(a), __atomic_signal_fence(__ATOMIC_SEQ_CST));
 
                 c1_1 = vfmaq_laneq_f32(c1_1, a0_1, b0_1, 0);
@@ -922,6 +968,9 @@ k0_tile_2x2_tail(size_t m, size_t k, const float *restrict a, size_t lda, const 
                 ((void)(a), __atomic_signal_fence(__ATOMIC_SEQ_CST));
 
                 c0_0 = vfmaq_laneq_f32(c0_0, a1_0, b0_0, 1);
+                __builtin_prefetch(b + 33 + 1 * csb);
+
+                ((void)(a), __atomic_signal_fence(__ATOMIC_SEQ_CST));
 
                 c1_0 = vfmaq_laneq_f32(c1_0, a1_1, b0_0, 1);
 
@@ -939,6 +988,9 @@ k0_tile_2x2_tail(size_t m, size_t k, const float *restrict a, size_t lda, const 
                 c1_0 = vfmaq_laneq_f32(c1_0, a0_1, b0_0, 0);
 
                 c0_1 = vfmaq_laneq_f32(c0_1, a0_0, b0_1, 0);
+                __builtin_prefetch(b + 32 + 0 * csb);
+
+                ((void)(a), __atomic_signal_fence(__ATOMIC_SEQ_CST));
 
                 c1_1 = vfmaq_laneq_f32(c1_1, a0_1, b0_1, 0);
             }
@@ -1030,11 +1082,11 @@ static inline __attribute__((always_inline)) void k0_tile_2x2(size_t m, size_t k
 
         a0_0 = tensorop_with_high_f32(a0_0, h0);
 
-        a0_1 = tensorop_with_high_f32(a0_1, h2);
-
         size_t rounds = (k - 1) / 2;
         k -= rounds * 2;
         for (; rounds; --rounds) {
+            a0_1 = tensorop_with_high_f32(a0_1, h2);
+
             a1_0 = tensorop_load_low_f32(a + 1 * lda + 0 * lanes);
 
             ((void)(a), __atomic_signal_fence(__ATOMIC_SEQ_CST));
@@ -1061,9 +1113,9 @@ static inline __attribute__((always_inline)) void k0_tile_2x2(size_t m, size_t k
 
             h2 = tensorop_load_half_f32(a + 1 * lda + 1 * lanes + lanes / 2);
 
-            a1_1 = tensorop_with_high_f32(a1_1, h2);
-
             ((void)(a), __atomic_signal_fence(__ATOMIC_SEQ_CST));
+
+            a1_1 = tensorop_with_high_f32(a1_1, h2);
 
             a0_0 = tensorop_load_low_f32(a + 2 * lda + 0 * lanes);
 
@@ -1089,14 +1141,14 @@ static inline __attribute__((always_inline)) void k0_tile_2x2(size_t m, size_t k
 
             h2 = tensorop_load_half_f32(a + 2 * lda + 1 * lanes + lanes / 2);
 
-            a0_1 = tensorop_with_high_f32(a0_1, h2);
-
             ((void)(a), __atomic_signal_fence(__ATOMIC_SEQ_CST));
 
             a += 2 * lda;
             b += 2 * rsb;
         }
         if (k > 1) {
+            a0_1 = tensorop_with_high_f32(a0_1, h2);
+
             a1_0 = tensorop_load_low_f32(a + 1 * lda + 0 * lanes);
 
             ((void)(a), __atomic_signal_fence(__ATOMIC_SEQ_CST));
@@ -1123,6 +1175,8 @@ static inline __attribute__((always_inline)) void k0_tile_2x2(size_t m, size_t k
 
             h2 = tensorop_load_half_f32(a + 1 * lda + 1 * lanes + lanes / 2);
 
+            ((void)(a), __atomic_signal_fence(__ATOMIC_SEQ_CST));
+
             a1_1 = tensorop_with_high_f32(a1_1, h2);
 
             ((void)(a), __atomic_signal_fence(__ATOMIC_SEQ_CST));
@@ -1136,6 +1190,9 @@ static inline __attribute__((always_inline)) void k0_tile_2x2(size_t m, size_t k
             c1_1 = vfmaq_laneq_f32(c1_1, a1_1, b1_0, 1);
 
         } else {
+            a0_1 = tensorop_with_high_f32(a0_1, h2);
+
+            ((void)(a), __atomic_signal_fence(__ATOMIC_SEQ_CST));
 
             c0_0 = vfmaq_laneq_f32(c0_0, a0_0, b0_0, 0);
 
@@ -1182,6 +1239,8 @@ static inline __attribute__((always_inline)) void k0_tile_2x2(size_t m, size_t k
                 c0_1 = vfmaq_laneq_f32(c0_1, a0_0, b0_1, 0);
                 h0 = tensorop_load_half_f32(a + 1 * lda + 0 * lanes + lanes / 2);
 
+                __builtin_prefetch(b + 32 + 0 * csb);
+
                 ((void)(a), __atomic_signal_fence(__ATOMIC_SEQ_CST));
 
                 c1_1 = vfmaq_laneq_f32(c1_1, a0_1, b0_1, 0);
@@ -1201,6 +1260,8 @@ static inline __attribute__((always_inline)) void k0_tile_2x2(size_t m, size_t k
 
                 c0_0 = vfmaq_laneq_f32(c0_0, a1_0, b0_0, 1);
                 h0 = tensorop_load_half_f32(a + 2 * lda + 0 * lanes + lanes / 2);
+
+                __builtin_prefetch(b + 33 + 1 * csb);
 
                 ((void)(a), __atomic_signal_fence(__ATOMIC_SEQ_CST));
 
@@ -1240,6 +1301,8 @@ static inline __attribute__((always_inline)) void k0_tile_2x2(size_t m, size_t k
                 c0_1 = vfmaq_laneq_f32(c0_1, a0_0, b0_1, 0);
                 h0 = tensorop_load_half_f32(a + 1 * lda + 0 * lanes + lanes / 2);
 
+                __builtin_prefetch(b + 32 + 0 * csb);
+
                 ((void)(a), __atomic_signal_fence(__ATOMIC_SEQ_CST));
 
                 c1_1 = vfmaq_laneq_f32(c1_1, a0_1, b0_1, 0);
@@ -1254,6 +1317,9 @@ static inline __attribute__((always_inline)) void k0_tile_2x2(size_t m, size_t k
                 ((void)(a), __atomic_signal_fence(__ATOMIC_SEQ_CST));
 
                 c0_0 = vfmaq_laneq_f32(c0_0, a1_0, b0_0, 1);
+                __builtin_prefetch(b + 33 + 1 * csb);
+
+                ((void)(a), __atomic_signal_fence(__ATOMIC_SEQ_CST));
 
                 c1_0 = vfmaq_laneq_f32(c1_0, a1_1, b0_0, 1);
 
@@ -1271,6 +1337,9 @@ static inline __attribute__((always_inline)) void k0_tile_2x2(size_t m, size_t k
                 c1_0 = vfmaq_laneq_f32(c1_0, a0_1, b0_0, 0);
 
                 c0_1 = vfmaq_laneq_f32(c0_1, a0_0, b0_1, 0);
+                __builtin_prefetch(b + 32 + 0 * csb);
+
+                ((void)(a), __atomic_signal_fence(__ATOMIC_SEQ_CST));
 
                 c1_1 = vfmaq_laneq_f32(c1_1, a0_1, b0_1, 0);
             }
