@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from tensorop.model.primitive import ARGUMENTS, Word
 
-_SWAPS = {ast.Add: ast.Sub(), ast.Sub: ast.Add(), ast.Mult: ast.Add()}
+_SWAPS = {ast.Add: ast.Sub(), ast.Sub: ast.Add(), ast.Mult: ast.Add(), ast.FloorDiv: ast.Mult()}
 
 
 def mutants(word: Word, lanes: int) -> Iterator[str]:
@@ -27,7 +27,8 @@ def mutants(word: Word, lanes: int) -> Iterator[str]:
             found |= {said.removesuffix(".T")} if said.endswith(".T") and lanes > 1 else set()
         case _:
             found |= {f"-({said})"}
-            if lanes > 1 and word.name not in ("zero", "splat"):  # all their lanes are alike
+            meant = lanes // 2 if "2 * vl == lanes" in word.preconditions else lanes
+            if meant > 1 and word.name not in ("zero", "splat"):  # all their lanes are alike
                 found |= {f"({said})[::-1]", f"np.roll({said}, 1)", f"np.roll({said}, -1)"}
     if word.name == "zero":
         found |= {"np.ones(vl)"}
