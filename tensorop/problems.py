@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
+
 from tensorop.model.operator import Operator
 from tensorop.model.problem import Problem
 
 # Flops of one problem that a search can afford: on a clock tens of milliseconds, under an emulator about a second.
 MOST_WORK = {"ns": 3e9, "modelled-cycles": 4e7, "pretended": 3e9}
+# And of all of them together, in one layout; a clock's search measures them one after the other in less.
+MOST_TOGETHER = {"modelled-cycles": 2e8}
 # And of one problem that the closing comparison can afford; `tensorop bench` has no such limit.
 MOST_BENCH = {"ns": 3e10, "modelled-cycles": 3e8}
 # Only cheap problems are tuned in every layout; a layout changes packing, which large problems hide.
@@ -31,12 +36,37 @@ def within(
     return found or (min(shapes, key=lambda s: work(operator, dtype, s)),)
 
 
+def spread(
+    shapes: tuple[tuple[int, ...], ...], cost: Callable[[tuple[int, ...]], float], most: float
+) -> tuple[tuple[int, ...], ...]:
+    """Those of the shapes that lie farthest apart, on logarithmic axes, and cost no more than `most` together.
+
+    The cheapest comes first, then always the one farthest from all chosen that still fits; the given order is kept.
+    """
+    if sum(map(cost, shapes)) <= most:
+        return shapes
+    chosen = [min(shapes, key=cost)]
+    left = most - cost(chosen[0])
+    while fitting := [shape for shape in shapes if shape not in chosen and cost(shape) <= left]:
+        chosen.append(max(fitting, key=lambda shape: min(_apart(shape, other) for other in chosen)))
+        left -= cost(chosen[-1])
+    return tuple(shape for shape in shapes if shape in chosen)
+
+
+def _apart(one: tuple[int, ...], other: tuple[int, ...]) -> float:
+    return math.dist(list(map(math.log2, one)), list(map(math.log2, other)))
+
+
 def for_search(operator: Operator, dtype: str, shapes: tuple[tuple[int, ...], ...], unit: str) -> tuple[Problem, ...]:
     """The problems of the blocking search, the first layout of all shapes first.
 
     Shapes beyond the target's means are left to `large`; with nothing affordable, the smallest shape is taken.
     """
-    affordable = within(operator, dtype, shapes, MOST_WORK[unit])
+    affordable = spread(
+        within(operator, dtype, shapes, MOST_WORK[unit]),
+        lambda shape: work(operator, dtype, shape),
+        MOST_TOGETHER.get(unit, math.inf),
+    )
     cheap = [s for s in affordable if work(operator, dtype, s) <= EVERY_LAYOUT[unit]]
     main = [of(operator, dtype, shape) for shape in affordable]
     others = [of(operator, dtype, s, i) for i in range(1, len(operator.layouts)) for s in cheap]

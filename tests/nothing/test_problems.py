@@ -1,0 +1,36 @@
+"""Which shapes a search measures."""
+
+from __future__ import annotations
+
+import math
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tensorop import problems
+from tests.support.operators import gemm
+
+SHAPES = st.lists(st.tuples(*[st.integers(1, 4096)] * 3), min_size=1, max_size=30, unique=True).map(tuple)
+
+
+@given(SHAPES, st.floats(0, 1e11))
+def test_chosen_shapes_fit_together_and_keep_their_order(shapes: tuple[tuple[int, ...], ...], most: float) -> None:
+    chosen = problems.spread(shapes, math.prod, most)
+    assert chosen == tuple(shape for shape in shapes if shape in chosen)
+    assert min(map(math.prod, shapes)) in map(math.prod, chosen)
+    assert len(chosen) == 1 or sum(map(math.prod, chosen)) <= most
+    if sum(map(math.prod, shapes)) <= most:
+        assert chosen == shapes
+
+
+def test_far_shapes_go_before_near_ones() -> None:
+    shapes = ((8, 8, 8), (9, 9, 9), (10, 10, 10), (64, 8, 8), (8, 64, 8))
+    assert problems.spread(shapes, lambda shape: 1, 3) == ((8, 8, 8), (64, 8, 8), (8, 64, 8))
+
+
+def test_the_quick_suite_is_searched_whole_but_for_what_is_too_large() -> None:
+    operator = gemm()
+    quick = operator.suites["quick"]
+    searched = problems.for_search(operator, "f32", quick, "modelled-cycles")
+    asked = problems.within(operator, "f32", quick, problems.MOST_WORK["modelled-cycles"])
+    assert [tuple(p.dims.values()) for p in searched[: len(asked)]] == list(asked)
