@@ -11,6 +11,7 @@ from typing import Any
 from tensorop import __version__, render, render_apart
 from tensorop.model.expression import evaluate
 from tensorop.model.kernel import Draft, Source
+from tensorop.model.number import NUMBERS
 from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
 from tensorop.model.point import Point
@@ -19,14 +20,17 @@ from tensorop.space import Space
 from tensorop.specs import primitives
 
 KERNEL = "kernel.c.j2"  # of an operator: the tiles of one micro-kernel
-BYTES = {"f32": 4, "f64": 8}
 
 
 def facts(platform: Platform, dtype: str, chosen: Mapping[str, Any], plugins: tuple[Path, ...] = ()) -> dict[str, int]:
-    """What constraints may name beside tunables: registers, lanes (smallest VLEN), size, l1, l2, l3, settings.
+    """What constraints may name beside tunables: registers, lanes (smallest VLEN), size, stored_size, sum_size,
+    widened, l1, l2, l3, settings.
 
-    Cache sizes are one core's share in bytes; a level that is absent repeats the one below.
+    size, stored_size, sum_size: bytes of an element of A or B as kernels read it and as callers store it, and of C;
+    widened: 1 where packing changes the operands' number format. Cache sizes are one core's share in bytes; a level
+    that is absent repeats the one below.
     """
+    formats = primitives.formats(platform, dtype, plugins)
     settings = {
         key: int(chosen.get(key, options[0])) for key, options in primitives.settings(platform, plugins).items()
     }
@@ -41,7 +45,10 @@ def facts(platform: Platform, dtype: str, chosen: Mapping[str, Any], plugins: tu
         **settings,
         **levels,
         "registers": platform.registers,
-        "size": BYTES[dtype],
+        "size": NUMBERS[formats.packed].size,
+        "stored_size": NUMBERS[formats.stored].size,
+        "sum_size": NUMBERS[formats.sums].size,
+        "widened": int(formats.widened),
         "lanes": primitives.lanes_at(platform, dtype, settings, platform.vlens[0], plugins),
     }
 
@@ -71,6 +78,10 @@ def context(
         **render.words(words),
         "element": words.element,
         "vector": words.vector,
+        "stored": words.stored,
+        "packed": words.packed,
+        "packed_vector": words.packed_vector,
+        "whole": NUMBERS[words.formats.sums].whole,
         "predicate": words.predicate,
         "lanes": words.lanes,
         "masked": words.masked,
@@ -131,7 +142,7 @@ def candidate(
 
     def apart(template: str, names: Mapping[str, Any], words: Vocabulary) -> str:
         """A stranger's text may loop or swallow memory."""
-        plain = {name: value for name, value in names.items() if name not in words.words}
+        plain = {name: value for name, value in names.items() if name not in words.spoken}
         return render_apart.text(operator.folder, {"draft": draft.text}, template, plain, words)
 
     rendered = render.renderer(operator.folder, draft.text) if draft.author == "offline" else apart
@@ -152,7 +163,7 @@ def vocabularies(
 
 def missing_words(platform: Platform, draft: Draft, dtype: str, plugins: tuple[Path, ...] = ()) -> tuple[str, ...]:
     """Words the draft needs and the platform does not have for this dtype."""
-    words = vocabulary(platform, dtype, Point(()), plugins).words
+    words = vocabulary(platform, dtype, Point(()), plugins).spoken
     return tuple(name for name in draft.needs if name not in words)
 
 

@@ -44,7 +44,12 @@ def environment(folder: Path, texts: Mapping[str, str] | None = None, *, html: b
 
 def words(vocabulary: Vocabulary) -> dict[str, Callable[..., str]]:
     """The vocabulary as functions from argument texts to C text."""
-    return {name: _speak(word) for name, word in vocabulary.words.items()}
+    return functions(vocabulary.spoken)
+
+
+def functions(words: Mapping[str, Word]) -> dict[str, Callable[..., str]]:
+    """Words as such functions."""
+    return {name: _speak(word) for name, word in words.items()}
 
 
 def _speak(word: Word) -> Callable[..., str]:

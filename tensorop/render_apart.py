@@ -35,7 +35,7 @@ def text(
 
     context holds plain data. Raises render.RenderError, also when time or memory ran out.
     """
-    words = {name: asdict(word) for name, word in vocabulary.words.items()}
+    words = {name: asdict(word) for name, word in vocabulary.spoken.items()}
     job = json.dumps([str(folder), dict(texts), template, dict(context), words])
     environment = {**settings.scrubbed_environment(), "PYTHONPATH": str(paths.native_dir().parent.parent)}
     try:
@@ -66,11 +66,8 @@ def _child() -> None:
     folder, texts, template, context, words = json.load(sys.stdin)
     spoken = {name: _word(word) for name, word in words.items()}
     env = render.environment(Path(folder), texts)
-    functions = render.words(
-        Vocabulary("", "", "", "", "", (), "", words=spoken, settings={}, masked=False, sources={})
-    )
     try:
-        answer = ["text", render.text(env, template, {**context, **functions})]
+        answer = ["text", render.text(env, template, {**context, **render.functions(spoken)})]
     except render.RenderError as error:
         answer = ["error", error.message]
     except RecursionError:

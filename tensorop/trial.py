@@ -17,15 +17,17 @@ from tensorop.measure import statistics
 from tensorop.model.call import Access, Buffer, Call, Placement
 from tensorop.model.expression import evaluate
 from tensorop.model.kernel import Artifact, Draft, Source
-from tensorop.model.matrix import poison
+from tensorop.model.number import NUMBERS
 from tensorop.model.operator import Operator
 from tensorop.model.point import Point
+from tensorop.model.primitive import Formats
 from tensorop.model.problem import Problem
 from tensorop.model.trial import Kind, Measured, Outcome, Samples, Score, Stage, Trial
 from tensorop.model.verdict import Seed
 from tensorop.render import RenderError
 from tensorop.runners.null import Null
 from tensorop.runners.protocol import Entry
+from tensorop.specs import primitives
 from tensorop.target import Target, combine
 from tensorop.verify import grid
 from tensorop.verify.subject import Subject
@@ -133,6 +135,7 @@ class Evaluator:
             workspace=lambda problem, vlen: self._workspace(problem, full, vlen),
             timeout_s=CALL_TIMEOUT_S,
             more=self._more(full),
+            packed=self._formats.packed,
         )
         vlens = self.target.verify_vlens if self.stage is Stage.MICRO else self.target.vlens
         tiles = {vlen: self._tile(prepared.draft, full, vlen) for vlen in vlens}
@@ -183,10 +186,18 @@ class Evaluator:
             problem = micro_problem(self.operator, self.target, self.dtype, full, vlen, self.plugins)
         call = self.inputs.get(problem.label)
         if call is None:  # the numbers are the same for all candidates, and making them takes as long as measuring
-            call = self.inputs[problem.label] = measured_call(self.operator, problem, self.seed, 0)
+            call = measured_call(self.operator, problem, self.seed, 0)
+            if self.stage is Stage.MICRO and self._formats.widened:
+                call = self.operator.reference.packed_operands(call, self._formats.packed, self.seed.stream(2))
+            self.inputs[problem.label] = call
         elements = self._workspace(problem, full, vlen)
-        free = (Buffer("workspace", Access.OUT, poison(self.dtype, elements, self.seed.stream(2))),) if elements else ()
+        scratch = NUMBERS[self._formats.packed].poison(elements, self.seed.stream(2))
+        free = (Buffer("workspace", Access.OUT, scratch),) if elements else ()
         return replace(call, dims=(*call.dims, *self._more(full)), buffers=(*call.buffers, *free))
+
+    @property
+    def _formats(self) -> Formats:
+        return primitives.formats(self.target.platform, self.dtype, self.plugins)
 
     def _more(self, full: Point) -> tuple[int, ...]:
         """What a candidate takes with each call."""

@@ -20,6 +20,10 @@ typedef int (*ours_f32)(int, int, int, int64_t, int64_t, int64_t, float, const f
                         const float *, int64_t, float, float *, int64_t, int);
 typedef int (*ours_f64)(int, int, int, int64_t, int64_t, int64_t, double, const double *, int64_t,
                         const double *, int64_t, double, double *, int64_t, int);
+typedef int (*ours_i8)(int, int, int, int64_t, int64_t, int64_t, int32_t, const int8_t *, int64_t,
+                       const int8_t *, int64_t, int32_t, int32_t *, int64_t, int);
+typedef int (*ours_16)(int, int, int, int64_t, int64_t, int64_t, float, const uint16_t *, int64_t,
+                       const uint16_t *, int64_t, float, float *, int64_t, int);
 typedef void (*cblas_f32)(int, int, int, int, int, int, float, const float *, int, const float *,
                           int, float, float *, int);
 typedef void (*cblas_f64)(int, int, int, int, int, int, double, const double *, int, const double *,
@@ -39,6 +43,21 @@ static void call_ours_f64(const struct tensorop_bound *self, const struct tensor
                                c->dim[0], c->dim[1], c->dim[2], c->scalar[0], c->buffer[0],
                                c->ld[0], c->buffer[1], c->ld[1], c->scalar[1], c->buffer[2],
                                c->ld[2], (int)c->flag[3]);
+}
+
+static void call_ours_i8(const struct tensorop_bound *self, const struct tensorop_call *c) {
+    ((ours_i8)self->function)((int)c->flag[0], CBLAS_TRANS(c->flag[1]), CBLAS_TRANS(c->flag[2]),
+                              c->dim[0], c->dim[1], c->dim[2], (int32_t)c->scalar[0], c->buffer[0],
+                              c->ld[0], c->buffer[1], c->ld[1], (int32_t)c->scalar[1], c->buffer[2],
+                              c->ld[2], (int)c->flag[3]);
+}
+
+/* A and B as the bits of bf16 or f16, C in f32 */
+static void call_ours_16(const struct tensorop_bound *self, const struct tensorop_call *c) {
+    ((ours_16)self->function)((int)c->flag[0], CBLAS_TRANS(c->flag[1]), CBLAS_TRANS(c->flag[2]),
+                              c->dim[0], c->dim[1], c->dim[2], (float)c->scalar[0], c->buffer[0],
+                              c->ld[0], c->buffer[1], c->ld[1], (float)c->scalar[1], c->buffer[2],
+                              c->ld[2], (int)c->flag[3]);
 }
 
 static void call_cblas_f32(const struct tensorop_bound *self, const struct tensorop_call *c) {
@@ -107,28 +126,35 @@ static void call_xsmm_f64(const struct tensorop_bound *self, const struct tensor
     call_xsmm(self, c, &c->scalar[0], &c->scalar[1]);
 }
 
+/* How each interface is called for a dtype, and its function's name. A baseline that lacks a dtype
+ * has no row. */
+static const struct {
+    const char *api, *dtype, *function;
+    void (*call)(const struct tensorop_bound *self, const struct tensorop_call *call);
+} interfaces[] = {
+    {"tensorop", "f32", "tensorop_gemm_f32_variant", call_ours_f32},
+    {"tensorop", "f64", "tensorop_gemm_f64_variant", call_ours_f64},
+    {"tensorop", "i8", "tensorop_gemm_i8_variant", call_ours_i8},
+    {"tensorop", "bf16", "tensorop_gemm_bf16_variant", call_ours_16},
+    {"tensorop", "f16", "tensorop_gemm_f16_variant", call_ours_16},
+    {"cblas", "f32", "cblas_sgemm", call_cblas_f32},
+    {"cblas", "f64", "cblas_dgemm", call_cblas_f64},
+    {"dnnl", "f32", "dnnl_sgemm", call_dnnl_f32},
+    {"xsmm", "f32", "libxsmm_sgemm", call_xsmm_f32},
+    {"xsmm", "f64", "libxsmm_dgemm", call_xsmm_f64},
+};
+
 int tensorop_bind(struct tensorop_bound *out, const char *api, const char *dtype,
                   const char *prefix, const char *suffix,
                   void *(*lookup)(void *handle, const char *symbol), void *handle) {
-    char symbol[128];
-    int single = strcmp(dtype, "f32") == 0;
-    if (!single && strcmp(dtype, "f64") != 0)
-        return -1;
-    if (strcmp(api, "tensorop") == 0) {
-        snprintf(symbol, sizeof symbol, "%stensorop_gemm_%s_variant%s", prefix, dtype, suffix);
-        out->call = single ? call_ours_f32 : call_ours_f64;
-    } else if (strcmp(api, "cblas") == 0) {
-        snprintf(symbol, sizeof symbol, "%scblas_%cgemm%s", prefix, single ? 's' : 'd', suffix);
-        out->call = single ? call_cblas_f32 : call_cblas_f64;
-    } else if (strcmp(api, "dnnl") == 0 && single) {
-        snprintf(symbol, sizeof symbol, "%sdnnl_sgemm%s", prefix, suffix);
-        out->call = call_dnnl_f32;
-    } else if (strcmp(api, "xsmm") == 0) {
-        snprintf(symbol, sizeof symbol, "%slibxsmm_%cgemm%s", prefix, single ? 's' : 'd', suffix);
-        out->call = single ? call_xsmm_f32 : call_xsmm_f64;
-    } else {
-        return -1;
+    for (size_t i = 0; i < sizeof interfaces / sizeof *interfaces; i++) {
+        char symbol[128];
+        if (strcmp(interfaces[i].api, api) != 0 || strcmp(interfaces[i].dtype, dtype) != 0)
+            continue;
+        snprintf(symbol, sizeof symbol, "%s%s%s", prefix, interfaces[i].function, suffix);
+        out->call = interfaces[i].call;
+        out->function = lookup(handle, symbol);
+        return out->function ? 0 : -1;
     }
-    out->function = lookup(handle, symbol);
-    return out->function ? 0 : -1;
+    return -1;
 }

@@ -5,14 +5,18 @@ Problem.options  layout ("col" | "row"), ta, tb (0 | 1), alpha, beta (numbers or
                  variant (-1: the library chooses),
                  lda_pad, ldb_pad, ldc_pad (elements a leading dimension is longer than it must be)
 
-The oracle sums in the next wider type (f32 in float64, f64 in the 64-bit significand of long double) with NumPy's own
-loops and never calls a BLAS, so that it stays independent of what it judges, a preloaded library included.
+A dtype is the number format of A and B. C, alpha and beta are of the same, but of i8 (i32; sums are modulo 2^32) and of
+bf16 and f16 (f32).
+
+The oracle sums in the next wider type (f32 in float64, f64 in the 64-bit significand of long double, integers in int64)
+with NumPy's own loops and never calls a BLAS, so that it stays independent of what it judges, a preloaded library
+included.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,12 +24,14 @@ from numpy.typing import NDArray
 
 from tensorop.model.call import Access, Buffer, Call, Placement
 from tensorop.model.case import Case, cover
-from tensorop.model.matrix import DTYPES, Array, Matrix, poison
+from tensorop.model.matrix import Array, Matrix
+from tensorop.model.number import NUMBERS, Number
 from tensorop.model.point import Value
 from tensorop.model.problem import Problem
 from tensorop.model.trial import Kind
 from tensorop.model.verdict import Judgement
 
+SUMS = {"i8": "i32", "bf16": "f32", "f16": "f32"}  # dtypes whose C is of another format than A and B
 WIDER: dict[str, type[np.floating[Any]]] = {"f32": np.float64, "f64": np.longdouble}
 VARIANT_FLAG = 3  # the call record's flag that forces a variant (adapter.c)
 LAYOUTS = {"row": 101, "col": 102}
@@ -53,8 +59,22 @@ class Product:
     c: Matrix
 
     @property
+    def operands(self) -> Number:
+        return NUMBERS[self.dtype]
+
+    @property
+    def sums(self) -> Number:
+        """Of C and the coefficients."""
+        return sums(self.dtype)
+
+    @property
     def shapes(self) -> tuple[tuple[int, int], ...]:
         return self.a.shape, self.b.shape, self.c.shape
+
+
+def sums(dtype: str) -> Number:
+    """The number format of C."""
+    return NUMBERS[SUMS.get(dtype, dtype)]
 
 
 def product(problem: Problem) -> Product:
@@ -67,7 +87,7 @@ def product(problem: Problem) -> Product:
     if min(m, n, k) < 0:
         raise ValueError(f"gemm: dimensions are not negative: {m}x{n}x{k}")
     ta, tb = bool(int(options.get("ta", 0))), bool(int(options.get("tb", 0)))
-    kind = DTYPES[problem.dtype]
+    kind: Any = int if sums(problem.dtype).whole else sums(problem.dtype).storage
     return Product(
         m, n, k, problem.dtype, layout, ta, tb,
         alpha=float(kind(options.get("alpha", 1))),
@@ -80,7 +100,7 @@ def product(problem: Problem) -> Product:
 
 
 def work(problem: Problem) -> float:
-    """Floating-point operations: 2 m n k."""
+    """Arithmetic operations: 2 m n k."""
     m, n, k = (int(problem.dims[name]) for name in ("m", "n", "k"))
     return 2.0 * m * n * k
 
@@ -88,12 +108,12 @@ def work(problem: Problem) -> float:
 def traffic(problem: Problem) -> float:
     """The least bytes that must move: A and B read once, C written once, and read once unless beta is 0."""
     p = product(problem)
-    elements = p.m * p.k + p.k * p.n + p.m * p.n * (1 if p.beta == 0 else 2)
-    return float(elements * np.dtype(DTYPES[p.dtype]).itemsize)
+    of_c = p.m * p.n * (1 if p.beta == 0 else 2)
+    return float((p.m * p.k + p.k * p.n) * p.operands.size + of_c * p.sums.size)
 
 
 def workspace(problem: Problem, point: Mapping[str, Value], lanes: int) -> int:
-    """Elements a candidate packs into: `<prefix>_work` of driver.c.j2, of which this is the mirror.
+    """Packed elements a candidate packs into: `<prefix>_work` of driver.c.j2, of which this is the mirror.
 
     point: binds mc, kc and nc; lanes: elements of a vector. As little as that, so that what is written past a packed
     block meets the guard page.
@@ -121,6 +141,7 @@ def call(
     distribution: str = "normal",
     placement: Placement = Placement.END,
     workspace: int = 0,
+    packed: str = "",
 ) -> Call:
     """A call with random inputs.
 
@@ -129,22 +150,26 @@ def call(
     wide     rows, columns and steps of k scaled by powers of two, the second half of k cancelling the first
     special  N(0, 1) with NaN, both infinities, -0 and a row of denormals
 
+    Of integer dtypes, `normal` is any A and B, `wide` the two extremes with any C, whose sums wrap, and `special` any
+    with rows and columns of one extreme.
+
     What BLAS says is not read holds NaN: C when beta is 0, A and B when alpha is 0, the gaps of leading dimensions
-    (NaN with random payloads, so that a gap rewritten shows too), and so does the workspace, of so many elements.
+    (NaN with random payloads, so that a gap rewritten shows too), and so does the workspace, of so many elements of
+    the format `packed` (by default the dtype). Integers have no NaN: random bits stand there.
     """
     p = product(problem)
     a, b, c = _matrices(p, rng, distribution)
     if p.alpha == 0:
-        a, b = poison(p.dtype, a.size, rng).reshape(a.shape), poison(p.dtype, b.size, rng).reshape(b.shape)
+        a, b = _poison(p.operands, a, rng), _poison(p.operands, b, rng)
     if p.beta == 0:
-        c = poison(p.dtype, c.size, rng).reshape(c.shape)
+        c = _poison(p.sums, c, rng)
     buffers: tuple[Buffer, ...] = (
         Buffer("A", Access.IN, p.a.store(a, p.dtype, rng)),
         Buffer("B", Access.IN, p.b.store(b, p.dtype, rng)),
-        Buffer("C", Access.INOUT, p.c.store(c, p.dtype, rng)),
+        Buffer("C", Access.INOUT, p.c.store(c, p.sums.name, rng)),
     )
     if workspace:
-        buffers += (Buffer("workspace", Access.OUT, poison(p.dtype, workspace, rng)),)
+        buffers += (Buffer("workspace", Access.OUT, NUMBERS[packed or p.dtype].poison(workspace, rng)),)
     return Call(
         dims=(p.m, p.n, p.k),
         lds=(p.a.ld, p.b.ld, p.c.ld),
@@ -155,16 +180,48 @@ def call(
     )
 
 
+def packed_operands(given: Call, packed: str, rng: np.random.Generator) -> Call:
+    """The same call with A and B as packing leaves them, N(0, 1) or any integers: for micro-kernels alone."""
+    number = NUMBERS[packed]
+
+    def like(buffer: Buffer) -> Buffer:
+        size = buffer.data.size
+        values = rng.integers(-128, 128, size) if number.whole else rng.standard_normal(size)
+        return replace(buffer, data=number.encoded(values))
+
+    a, b, *rest = given.buffers
+    return replace(given, buffers=(like(a), like(b), *rest))
+
+
+def _poison(number: Number, like: Array, rng: np.random.Generator) -> Array:
+    return number.decoded(number.poison(like.size, rng)).reshape(like.shape)
+
+
 def _matrices(p: Product, rng: np.random.Generator, distribution: str) -> tuple[Array, Array, Array]:
+    if distribution not in DISTRIBUTIONS:
+        raise ValueError(f"gemm: inputs are one of {', '.join(DISTRIBUTIONS)}, not '{distribution}'")
     if distribution == "integer":
         return tuple(rng.integers(-4, 5, shape).astype(np.float64) for shape in p.shapes)  # type: ignore[return-value]
+    if p.operands.whole:
+        return _integers(p, rng, distribution)
     a, b, c = (rng.standard_normal(shape) for shape in p.shapes)
     if distribution == "wide":
         _widen(p, a, b, c, rng)
     elif distribution == "special":
         _sprinkle(p, a, b, c, rng)
-    elif distribution != "normal":
-        raise ValueError(f"gemm: inputs are one of {', '.join(DISTRIBUTIONS)}, not '{distribution}'")
+    return a, b, c
+
+
+def _integers(p: Product, rng: np.random.Generator, distribution: str) -> tuple[Array, Array, Array]:
+    low, high = (int(x) for x in (np.iinfo(p.operands.storage).min, np.iinfo(p.operands.storage).max))  # type: ignore[type-var]
+    a, b = (rng.integers(low, high, shape, endpoint=True) for shape in p.shapes[:2])
+    c = rng.integers(-1000, 1001, p.shapes[2])
+    if distribution == "wide":
+        a, b = (np.where(x < 0, low, high) for x in (a, b))
+        c = rng.integers(-(2**31), 2**31, c.shape)
+    elif distribution == "special":
+        a[rng.random(p.m) < 0.5] = low
+        b[:, rng.random(p.n) < 0.5] = low
     return a, b, c
 
 
@@ -172,7 +229,7 @@ def _widen(p: Product, a: Array, b: Array, c: Array, rng: np.random.Generator) -
     half = p.k // 2
     a[:, half : 2 * half] = a[:, :half]
     b[half : 2 * half] = -b[:half] * (1 + 1e-3 * rng.standard_normal((half, p.n)))
-    reach = 18 if p.dtype == "f32" else 150
+    reach = min(p.operands.overflow, 1024) // 7  # f32 18, f64 146
     rows, columns, steps = (np.exp2(rng.integers(-reach, reach + 1, count)) for count in (p.m, p.n, p.k))
     a *= rows[:, None] * steps
     b *= columns / steps[:, None]
@@ -182,7 +239,7 @@ def _widen(p: Product, a: Array, b: Array, c: Array, rng: np.random.Generator) -
 def _sprinkle(p: Product, a: Array, b: Array, c: Array, rng: np.random.Generator) -> None:
     """Each kind of special value in a row or column of its own, as far as there are rows and columns."""
     rows, columns = rng.permutation(p.m), rng.permutation(p.n)
-    denormal = float(np.finfo(DTYPES[p.dtype]).tiny) / 64
+    denormal = 2.0 ** (p.operands.smallest + p.operands.precision - 1) / 64
     if p.k and p.m:
         steps = rng.integers(0, p.k, 4)
         kinds = rng.permutation(4)  # of few rows, each kind must get its chance
@@ -216,11 +273,14 @@ def oracle(problem: Problem, given: Call, rows: Sequence[int] | None = None) -> 
     are underflow (section 2.4; a denormal an operation) and the oracle's own error, its gamma in the wider type.
     """
     p = product(problem)
-    wider = WIDER[p.dtype]
-    info, own = np.finfo(DTYPES[p.dtype]), np.finfo(wider)
-    a, b, c = (matrix.view(buffer.data) for matrix, buffer in zip((p.a, p.b, p.c), given.buffers, strict=False))
+    kinds = ((p.operands, p.a), (p.operands, p.b), (p.sums, p.c))
+    a, b, c = (kind.decoded(x.view(buffer.data)) for (kind, x), buffer in zip(kinds, given.buffers, strict=False))
     if rows is not None:
         a, c = a[list(rows)], c[list(rows)]
+    if p.sums.whole:
+        return _modular(p, a, b, c), np.zeros(c.shape)
+    wider = WIDER[p.sums.name]
+    info, own = np.finfo(p.sums.storage), np.finfo(wider)  # type: ignore[type-var]
     with np.errstate(all="ignore"):
         exact: Array = np.zeros(c.shape, wider)
         size = np.zeros(c.shape)
@@ -241,6 +301,17 @@ def oracle(problem: Problem, given: Call, rows: Sequence[int] | None = None) -> 
         u, v, count = float(info.eps) / 2, float(own.eps) / 2, p.k + 2
         gamma = count * u / (1 - count * u) + count * v / (1 - count * v)
         return exact, gamma * size + underflow * float(info.smallest_subnormal)
+
+
+def _modular(p: Product, a: Array, b: Array, c: Array) -> Array:
+    """Sums modulo 2^64, then modulo C's power of two, as int64."""
+    wide = [x.astype(np.int64) for x in (a, b, c)]
+    sums = np.zeros(c.shape, np.int64)
+    if p.alpha != 0 and p.k:
+        sums = sums + np.int64(p.alpha) * np.einsum("ik,kj->ij", wide[0], wide[1])
+    if p.beta != 0:
+        sums = sums + np.int64(p.beta) * wide[2]
+    return sums.astype(p.sums.storage).astype(np.int64)
 
 
 def _whole(x: Array) -> bool:
@@ -297,6 +368,7 @@ def judge(
 # A coefficient's classes; the fourth is any other number, whole where the inputs are, so that the result stays exact.
 OTHER = {"integer": {"alpha": "3", "beta": "-2"}}
 OTHER_DEFAULT = {"alpha": "0.7", "beta": "-1.3"}
+OTHER_WHOLE = {"alpha": "1000003", "beta": "-70001"}  # products that wrap
 COEFFICIENTS = ("0", "1", "-1", "other")
 
 # The tile the negative controls are given: small, since they are plain loops.
@@ -505,7 +577,8 @@ def _case(dtype: str, values: Mapping[str, Value]) -> Case:
     }
     for name in ("alpha", "beta"):
         if options.get(name) == "other":
-            options[name] = OTHER.get(distribution, OTHER_DEFAULT)[name]
+            usual = OTHER_WHOLE if sums(dtype).whole else OTHER_DEFAULT
+            options[name] = OTHER.get(distribution, usual)[name]
     problem = Problem.of("gemm", dtype, {name: values[name] for name in ("m", "n", "k")}, options)
     return Case(problem, distribution, Placement(str(values["placement"])))
 

@@ -55,10 +55,10 @@ _TYPES = (
 
 def check_template(draft: Draft, vocabulary: Vocabulary) -> Outcome | None:
     """The draft as it was written: words it needs and lacks, statements and names it must not use."""
-    missing = [word for word in draft.needs if word not in vocabulary.words]
+    missing = [word for word in draft.needs if word not in vocabulary.spoken]
     if missing:
         return refused(f"it needs {', '.join(missing)}, which this platform's primitives do not have")
-    shadowed = sorted(draft.tunables.keys() & (vocabulary.words.keys() | _HIDDEN))
+    shadowed = sorted(draft.tunables.keys() & (vocabulary.spoken.keys() | _HIDDEN))
     if shadowed:
         return refused(f"its tunable '{shadowed[0]}' has the name of a primitive")
     try:
@@ -125,7 +125,8 @@ class _Rules:
         spoken = " ".join(text for v in vocabularies for text in (*(word.c for word in v.words.values()), v.lanes))
         spoken = re.sub(r"\$\w+|\$\{\w+\}", " ", spoken)  # the arguments of the words
         self.callable = frozenset(re.findall(r"([A-Za-z_]\w*)\s*\(", spoken)) | _SPEAKING
-        kinds = " ".join([*(kind for v in vocabularies for kind in (v.element, v.vector, v.predicate)), _TYPES])
+        own = [(v.element, v.vector, v.predicate, v.packed, v.packed_vector) for v in vocabularies]
+        kinds = " ".join([*(kind for kinds in own for kind in kinds), _TYPES])
         self.known = frozenset(_IDENTIFIER.findall(spoken)) | frozenset(_IDENTIFIER.findall(kinds))
         names = "|".join(sorted(frozenset(_IDENTIFIER.findall(kinds)) | (self.known & _casts(spoken))))
         self.cast = re.compile(rf"\(\s*(?:(?:{names})\b[\s*]*)+\)\Z")

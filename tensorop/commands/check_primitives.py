@@ -13,12 +13,13 @@ from numpy.typing import NDArray
 
 from tensorop.build import cache, compile, tool
 from tensorop.commands import primitive_program
-from tensorop.commands.exact_number import TINY, UNIT, Exact
-from tensorop.commands.primitive_cases import FLOATS, Array, Case, Entry, cases, entries
+from tensorop.commands.exact_number import Exact
+from tensorop.commands.primitive_cases import Array, Case, Entry, cases, entries
 from tensorop.errors import SpecError
 from tensorop.model.kernel import Artifact
+from tensorop.model.number import NUMBERS
 from tensorop.model.platform import Platform
-from tensorop.model.primitive import ARGUMENTS, Vocabulary
+from tensorop.model.primitive import Formats, Vocabulary, shape_of
 from tensorop.model.trial import Outcome
 from tensorop.provision import libc
 from tensorop.runners import process
@@ -146,24 +147,24 @@ def execute(
 ) -> Run:
     """Runs all cases at one VLEN (bits)."""
     lanes = _lanes(platform, words, vlen, plugins)
-    todo = tuple(cases(table, words.dtype, lanes))
+    todo = tuple(cases(table, words.formats, lanes))
     runner = Qemu(platform.arch, platform.qemu_cpu) if platform.runner == "qemu" else Native()
+    kinds = [NUMBERS[words.formats.answer(case.entry.word)] for case in todo]
     sizes = [case.result_size() for case in todo]
-    width = np.dtype(FLOATS[words.dtype]).itemsize
     ended = process.run(
         runner.command([runner.place(program.path)], vlen=vlen),
         timeout_s=_TIMEOUT_S,
         stdin=(case.packed() for case in todo),
         environment=runner.environment({}),
-        stdout_cap=8 + sum(sizes) * width,
+        stdout_cap=8 + sum(size * kind.size for size, kind in zip(sizes, kinds, strict=True)),
     )
     answers: list[Array] = []
     at = 8
-    for size in sizes:
-        if at + size * width > len(ended.stdout):
+    for size, kind in zip(sizes, kinds, strict=True):
+        if at + size * kind.size > len(ended.stdout):
             break
-        answers.append(np.frombuffer(ended.stdout, FLOATS[words.dtype], size, at))
-        at += size * width
+        answers.append(np.frombuffer(ended.stdout, kind.storage, size, at))
+        at += size * kind.size
     end = None
     if len(ended.stdout) >= 8 and (said := int.from_bytes(ended.stdout[:8], "little")) != lanes:
         return Run(words, vlen, todo, (), f"a vector has {said} elements, {lanes} were expected")
@@ -190,7 +191,7 @@ def complaints(run: Run, meanings: Mapping[str, str] | None = None) -> Iterator[
         if word.name in settled or (meanings is not None and word.name not in meanings):
             continue
         meaning = (meanings or {}).get(word.name, word.meaning)
-        wrong = difference(case, answer, meaning, run.vocabulary.dtype)
+        wrong = difference(case, answer, meaning, run.vocabulary.formats)
         if wrong:
             settled.add(word.name)
             yield word.name, f"{word.name} does not mean {meaning}: {wrong} ({_shown(case)})"
@@ -199,13 +200,13 @@ def complaints(run: Run, meanings: Mapping[str, str] | None = None) -> Iterator[
         yield case.entry.word.name, f"{case.entry.word.name} {run.end} ({_shown(case)})"
 
 
-def difference(case: Case, answer: Array, meaning: str, dtype: str) -> str | None:
+def difference(case: Case, answer: Array, meaning: str, formats: Formats) -> str | None:
     """What distinguishes an answer from the meaning, or None.
 
     Raises SpecError for a meaning that cannot be evaluated.
     """
     word = case.entry.word
-    wanted = _evaluate(meaning, case, absolute=False)
+    wanted = _evaluate(meaning, case, formats, absolute=False)
     if word.returns == "none" or wanted is None:
         untouched = next(iter(case.arrays.values()))[0].tobytes() == answer.tobytes() if case.arrays else True
         return None if word.returns == "none" and wanted is None and untouched else "it changes something, or should"
@@ -218,39 +219,43 @@ def difference(case: Case, answer: Array, meaning: str, dtype: str) -> str | Non
     expected = np.atleast_1d(np.asarray(wanted, dtype=object))
     bounds: Array | None = None
     if not word.exact:
-        bounds = np.atleast_1d(np.asarray(_evaluate(meaning, case, absolute=True), dtype=object))
+        bounds = np.atleast_1d(np.asarray(_evaluate(meaning, case, formats, absolute=True), dtype=object))
     if word.returns == "memory":
-        return _memory(case, answer, expected, dtype)
+        return _memory(case, answer, expected, formats)
     if word.returns == "elem" and expected.size != 1:
         return f"an element is expected, the meaning has {expected.size}"
     if expected.size > answer.size:
         return f"{expected.size} lanes are meant, a vector has {answer.size}"
+    name = formats.answer(word)
+    number, got = NUMBERS[name], NUMBERS[name].decoded(answer)
     operations = case.numbers["lanes"] + 2
     for i, want in enumerate(expected):
         allowed = 0.0
         if bounds is not None:
-            scale = Exact.of(bounds[i]).rounded(dtype)
+            scale = Exact.of(bounds[i]).rounded(name)
             if math.isinf(scale):
                 continue  # an intermediate result may overflow
-            allowed = operations * (UNIT[dtype] * scale + TINY[dtype]) if math.isfinite(scale) else 0.0
-        if not _same(float(answer[i]), Exact.of(want).rounded(dtype), allowed):
-            return f"lane {i}: {float(answer[i])!r}, not {Exact.of(want).rounded(dtype)!r}"
+            allowed = operations * (number.unit * scale + number.tiny) if math.isfinite(scale) else 0.0
+        if not _same(float(got[i]), Exact.of(want).rounded(name), allowed):
+            return f"lane {i}: {float(got[i])!r}, not {Exact.of(want).rounded(name)!r}"
     return None
 
 
-def _memory(case: Case, answer: Array, expected: Objects, dtype: str) -> str | None:
+def _memory(case: Case, answer: Array, expected: Objects, formats: Formats) -> str | None:
     """Compares the first array as it stands afterwards, what lies around the word's share included."""
     name, (before, start) = next(iter(case.arrays.items()))
-    after = [float(x) for x in before]
-    row = case.numbers["ldd"] if ARGUMENTS[name] == "matrix" else 0
+    number = formats.of(name)
+    decoded, got = (NUMBERS[number].decoded(array) for array in (before, answer))
+    after = [float(x) for x in decoded]
+    row = case.numbers["ldd"] if shape_of(name) == "matrix" else 0
     for index, want in np.ndenumerate(expected):
         at = start + (index[0] * row + index[1] if len(index) == 2 else index[0])
         if at >= len(after):
             return f"element {index} is meant to be written, beyond the array"
-        after[at] = Exact.of(want).rounded(dtype)
+        after[at] = Exact.of(want).rounded(number)
     for i, want in enumerate(after):
-        if not _same(float(answer[i]), want, 0.0):
-            return f"element {i - start} of {name}: {float(answer[i])!r}, not {want!r}"
+        if not _same(float(got[i]), want, 0.0):
+            return f"element {i - start} of {name}: {float(got[i])!r}, not {want!r}"
     return None
 
 
@@ -262,13 +267,14 @@ def _same(got: float, want: float, allowed: float) -> bool:
     return abs(got - want) <= allowed if math.isfinite(got) and math.isfinite(want) else False
 
 
-def _evaluate(meaning: str, case: Case, *, absolute: bool) -> object:
+def _evaluate(meaning: str, case: Case, formats: Formats, *, absolute: bool) -> object:
     names: dict[str, object] = {"np": np, "__builtins__": {}, **case.numbers}
     written = next(iter(case.arrays), None) if case.entry.word.returns == "memory" else None
     for argument, (elements, start) in case.arrays.items():
         if argument == written:
             continue
-        names[argument] = _argument(argument, elements[start:], case.numbers, absolute)
+        values = NUMBERS[formats.of(argument)].decoded(elements[start:])
+        names[argument] = _argument(argument, values, case.numbers, absolute)
     try:
         with np.errstate(all="ignore"):
             value: object = eval(meaning, names)
@@ -281,9 +287,9 @@ def _evaluate(meaning: str, case: Case, *, absolute: bool) -> object:
 def _argument(name: str, elements: Array, numbers: Mapping[str, int], absolute: bool) -> object:
     exact = np.empty(elements.size, dtype=object)
     exact[:] = [abs(Exact.of(x)) if absolute else Exact.of(x) for x in elements]
-    if ARGUMENTS[name] == "element":
+    if shape_of(name) == "element":
         return exact[0]
-    if ARGUMENTS[name] != "matrix":
+    if shape_of(name) != "matrix":
         return exact
     lead, rows, cols = numbers["lds"], numbers["rows"], numbers["cols"]
     block = np.empty((rows, cols), dtype=object)

@@ -9,9 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-_PRECISION = {"f32": (24, -149, 128), "f64": (53, -1074, 1024)}  # bits, smallest exponent, exponent of overflow
-UNIT = {"f32": 2.0**-24, "f64": 2.0**-53}
-TINY = {"f32": 2.0**-149, "f64": 2.0**-1074}
+from tensorop.model.number import NUMBERS
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,22 +74,10 @@ class Exact:
             return Exact(special=abs(self.special))
         return Exact(abs(self.mantissa), self.exponent)
 
-    def rounded(self, dtype: str) -> float:
-        """To the nearest of a dtype, ties to even, as a Python float; beyond the largest, an infinity."""
+    def rounded(self, number: str) -> float:
+        """In a number format, as a Python float: see Number.rounded."""
         if self.special is not None:
             return self.special
         if self.mantissa == 0:
-            return -0.0 if self.negative else 0.0
-        precision, smallest, overflow = _PRECISION[dtype]
-        size = abs(self.mantissa)
-        unit = max(self.exponent + size.bit_length() - precision, smallest)
-        if unit > self.exponent:
-            shift = unit - self.exponent
-            half, rest = 1 << (shift - 1), size & ((1 << shift) - 1)
-            size >>= shift
-            size += rest > half or (rest == half and size & 1)
-        else:
-            size <<= self.exponent - unit
-        if unit + size.bit_length() > overflow:
-            return -math.inf if self.mantissa < 0 else math.inf
-        return math.copysign(math.ldexp(size, unit), -1 if self.mantissa < 0 else 1)
+            return -0.0 if self.negative and not NUMBERS[number].whole else 0.0
+        return NUMBERS[number].rounded(self.mantissa, self.exponent)

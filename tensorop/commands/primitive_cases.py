@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tensorop.model.expression import evaluate
-from tensorop.model.primitive import ARGUMENTS, Vocabulary, Word
+from tensorop.model.number import NUMBERS, Number
+from tensorop.model.primitive import ARGUMENTS, Formats, Vocabulary, Word, shape_of
 
-FLOATS: Mapping[str, type[np.floating]] = {"f32": np.float32, "f64": np.float64}
 ARRAYS = ("vector", "half", "element", "pointer", "matrix")
 _BEFORE, _AFTER = 3, 5  # elements of poison around what a word may write
 _LEAST = 48  # cases of a word
 
-Array = NDArray[np.floating]
+Array = NDArray[Any]
 
 
 @dataclass(frozen=True)
@@ -42,7 +44,7 @@ class Case:
         n = self.numbers
         parts = [struct.pack("<6q", self.entry.number, n["vl"], n["rows"], n["cols"], n["ldd"], n["lds"])]
         for elements, start in self.arrays.values():
-            parts += [struct.pack("<2q", elements.size, start), elements.tobytes()]
+            parts += [struct.pack("<2q", elements.nbytes, start * elements.itemsize), elements.tobytes()]
         return b"".join(parts)
 
     def result_size(self) -> int:
@@ -63,14 +65,14 @@ def entries(vocabulary: Vocabulary, fewest_lanes: int) -> tuple[Entry, ...]:
     return tuple(out)
 
 
-def cases(all_entries: Iterable[Entry], dtype: str, lanes: int, seed: int = 0) -> Iterator[Case]:
+def cases(all_entries: Iterable[Entry], formats: Formats, lanes: int, seed: int = 0) -> Iterator[Case]:
     """Calls that keep to the words' preconditions, the same for the same seed."""
     for entry in all_entries:
         rng = np.random.default_rng([seed, entry.number, lanes])
         choices = [c for c in _choices(entry, lanes, rng) if legal(entry.word, c)]
         for repeat in range(-(-_LEAST // max(len(choices), 1))):
             for i, numbers in enumerate(choices):
-                yield Case(entry, numbers, _arrays(entry.word, dtype, numbers, rng, repeat + i))
+                yield Case(entry, numbers, _arrays(entry.word, formats, numbers, rng, repeat + i))
 
 
 def legal(word: Word, numbers: Mapping[str, int]) -> bool:
@@ -79,7 +81,7 @@ def legal(word: Word, numbers: Mapping[str, int]) -> bool:
 
 
 def _choices(entry: Entry, lanes: int, rng: np.random.Generator) -> Iterator[dict[str, int]]:
-    kinds = {ARGUMENTS[a] for a in entry.word.args}
+    kinds = {shape_of(a) for a in entry.word.args}
     base = {"lanes": lanes, "vl": lanes, "count": lanes, "rows": lanes, "cols": lanes, "lane": entry.constant or 0}
     if "matrix" in kinds:
         for rows, cols in _shapes(entry.word, lanes, rng):
@@ -105,13 +107,13 @@ def _shapes(word: Word, lanes: int, rng: np.random.Generator) -> list[tuple[int,
 
 
 def _arrays(
-    word: Word, dtype: str, numbers: Mapping[str, int], rng: np.random.Generator, flavour: int
+    word: Word, formats: Formats, numbers: Mapping[str, int], rng: np.random.Generator, flavour: int
 ) -> dict[str, tuple[Array, int]]:
     lanes, vl, rows, cols = (numbers[k] for k in ("lanes", "vl", "rows", "cols"))
     out: dict[str, tuple[Array, int]] = {}
-    first = next((a for a in word.args if ARGUMENTS[a] in ARRAYS), None)
+    first = next((a for a in word.args if shape_of(a) in ARRAYS), None)
     for argument in word.args:
-        kind = ARGUMENTS[argument]
+        kind, number = shape_of(argument), formats.of(argument)
         if kind not in ARRAYS:
             continue
         if argument == first and word.returns == "memory":
@@ -119,34 +121,52 @@ def _arrays(
             extent = max(extent, 0) if rows and cols else 0
             # every other time the last element it may touch is the last before the guard page
             total = _BEFORE + extent + (_AFTER + lanes if flavour % 2 else 0)
-            out[argument] = (_poison(dtype, total), _BEFORE)
+            out[argument] = (_poison(number, total), _BEFORE)
         elif word.returns == "none":
-            out[argument] = (values(dtype, 4, rng, flavour), 4)  # at the guard page: it must do no harm
+            out[argument] = (values(number, 4, rng, flavour), 4)  # at the guard page: it must do no harm
         elif kind == "matrix":
             extent = (rows - 1) * numbers["lds"] + cols if rows and cols else 0
-            out[argument] = (values(dtype, extent, rng, flavour), 0)
+            out[argument] = (values(number, extent, rng, flavour), 0)
         else:
             count = {"vector": lanes, "half": lanes // 2, "element": 1, "pointer": vl}[kind]
-            out[argument] = (values(dtype, count, rng, flavour), 0)
+            out[argument] = (values(number, count, rng, flavour), 0)
     return out
 
 
-def _poison(dtype: str, count: int) -> Array:
-    """Distinct numbers no computation here leaves."""
-    return (np.arange(count) + 0.5 + 2.0**20).astype(FLOATS[dtype])
+def _poison(number: str, count: int) -> Array:
+    """Distinct numbers, of floating-point formats none that a computation here leaves."""
+    return NUMBERS[number].encoded(np.arange(count) + (0 if NUMBERS[number].whole else 0.5 + 2.0**20))
 
 
-def values(dtype: str, count: int, rng: np.random.Generator, flavour: int) -> Array:
-    """Numbers of one flavour: ordinary; sprinkled with special ones; tiny, down to denormals; near overflow."""
-    info = np.finfo(FLOATS[dtype])
+def values(number: str, count: int, rng: np.random.Generator, flavour: int) -> Array:
+    """Stored numbers of one flavour: ordinary; sprinkled with special ones; tiny, down to denormals; near overflow.
+
+    Integers: any; sprinkled with the extremes and 0, 1, -1; small."""
+    kind = NUMBERS[number]
+    if kind.whole:
+        return _whole(kind, count, rng, flavour)
+    largest = math.ldexp(2 - 2.0 ** (1 - kind.precision), kind.overflow - 1)
+    least_normal = math.ldexp(1.0, kind.smallest + kind.precision - 1)
     plain = rng.standard_normal(count)
     match flavour % 5:
         case 1 | 3:
-            special = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, info.smallest_subnormal, -info.smallest_subnormal,
-                                info.tiny, -info.tiny, info.max, -info.max, 1.0, -1.0, 3.0])  # fmt: skip
+            special = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, kind.tiny, -kind.tiny, least_normal, -least_normal,
+                                largest, -largest, 1.0, -1.0, 3.0])  # fmt: skip
             plain = np.where(rng.random(count) < 0.4, rng.choice(special, count), plain)
         case 2:
-            plain = plain * np.exp2(rng.integers(info.minexp - info.nmant, info.minexp // 2, count).astype(float))
+            least = kind.smallest + kind.precision - 1
+            plain = plain * np.exp2(rng.integers(kind.smallest, least // 2, count).astype(float))
         case 4:
-            plain = plain * np.exp2(rng.integers(info.maxexp // 2, info.maxexp - 2, count).astype(float))
-    return plain.astype(FLOATS[dtype])
+            plain = plain * np.exp2(rng.integers(kind.overflow // 2, kind.overflow - 2, count).astype(float))
+    return kind.encoded(plain)
+
+
+def _whole(kind: Number, count: int, rng: np.random.Generator, flavour: int) -> Array:
+    info = np.iinfo(kind.storage)  # type: ignore[type-var]
+    plain = rng.integers(info.min, info.max, count, endpoint=True)
+    match flavour % 3:
+        case 1:
+            plain = np.where(rng.random(count) < 0.4, rng.choice([info.min, info.max, 0, 1, -1], count), plain)
+        case 2:
+            plain = rng.integers(-9, 10, count)
+    return kind.encoded(plain)

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable
 from tensorop import paths, render
 from tensorop.commands.primitive_cases import ARRAYS, Entry
 from tensorop.model.kernel import Source
-from tensorop.model.primitive import ARGUMENTS, Vocabulary
+from tensorop.model.number import NUMBERS
+from tensorop.model.primitive import ARGUMENTS, Vocabulary, shape_of
 
 MAIN = "primitive_check.c"
 NEEDED = ("full", "tail", "splat", "load", "store", "store_tail")  # with these the others are observed
@@ -21,12 +22,15 @@ def source(vocabulary: Vocabulary, entries: Iterable[Entry]) -> Source:
     parts += [
         f"typedef {vocabulary.element} element;",
         f"typedef {vocabulary.vector} vector;",
+        f"typedef {vocabulary.packed} packed;",
+        f"typedef {vocabulary.packed_vector} packed_vector;",
+        f"typedef {vocabulary.stored} stored;",
         f"typedef {vocabulary.predicate} predicate;",
         vocabulary.support,
         f"static size_t check_lanes(void)\n{{\n    return {vocabulary.lanes};\n}}",
-        *(_function(entry, words) for entry in table),
+        *(_function(entry, words, vocabulary) for entry in table),
         "static const struct check_entry check_entries[] = {",
-        *(f"    {{ {_name(e)}, {_arrays(e)}, {int(e.word.returns in ('memory', 'none'))} }}," for e in table),
+        *(f"    {{ {', '.join(map(str, _row(e, vocabulary)))} }}," for e in table),
         "};",
     ]
     main = (paths.native_dir() / MAIN).read_text(encoding="utf-8")
@@ -37,28 +41,36 @@ def _name(entry: Entry) -> str:
     return f"check_{entry.word.name}" + ("" if entry.constant is None else f"_{entry.constant}")
 
 
-def _arrays(entry: Entry) -> int:
-    return sum(ARGUMENTS[a] in ARRAYS for a in entry.word.args)
+def _row(entry: Entry, vocabulary: Vocabulary) -> tuple[str, int, int, int]:
+    """As struct check_entry of primitive_check.c has it."""
+    word = entry.word
+    arrays = sum(shape_of(a) in ARRAYS for a in word.args)
+    size = NUMBERS[vocabulary.formats.answer(word)].size
+    return _name(entry), arrays, int(word.returns in ("memory", "none")), size
 
 
-def _function(entry: Entry, words: dict[str, Callable[..., str]]) -> str:
+def _function(entry: Entry, words: dict[str, Callable[..., str]], vocabulary: Vocabulary) -> str:
     lines = [f"static void {_name(entry)}(const struct check_case *c)", "{", "const size_t lanes = check_lanes();"]
     lines += [f"const predicate full = {words['full']()};", f"const predicate vl = {words['tail']('c->vl')};"]
     said: list[str] = []
     index = 0
     for argument in entry.word.args:
-        kind = ARGUMENTS[argument]
+        kind = shape_of(argument)
         if kind in ARRAYS:
-            at = f"((element *)c->array[{index}])"
+            word = ARGUMENTS[argument].partition(" ")[0]
+            of = word if word in ("packed", "stored") else "element"
+            at = f"(({of} *)c->array[{index}])"
             index += 1
-            if kind == "vector":
+            if argument == "x":
+                lines.append(f"const packed_vector x = {words['load_packed'](at, 'full')};")
+            elif kind == "vector":
                 lines.append(f"const vector {argument} = {words['load'](at, 'full')};")
             elif kind == "half":
                 lines.append(f"const uint64_t {argument} = {words['load_half'](at, 'lanes / 2')};")
             elif kind == "element":
-                lines.append(f"const element {argument} = *{at};")
+                lines.append(f"const {of} {argument} = *{at};")
             else:
-                lines.append(f"element *const {argument} = {at};")
+                lines.append(f"{of} *const {argument} = {at};")
             said.append(argument)
         elif kind == "constant":
             said.append(str(entry.constant))
@@ -73,6 +85,9 @@ def _function(entry: Entry, words: dict[str, Callable[..., str]]) -> str:
     match entry.word.returns:
         case "vec":
             lines += [f"const vector result = {text};", f"{words['store'](out, 'result', 'full')};"]
+        case "packed":
+            stored = words["store_packed"]("((packed *)c->out)", "result", "full")
+            lines += [f"const packed_vector result = {text};", f"{stored};"]
         case "half":
             lines.append(f"const uint64_t result = {text};")
             lines.append("memcpy(c->out, &result, sizeof result);")

@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from tensorop.model.number import NUMBERS
 
-DTYPES: dict[str, type[np.floating[Any]]] = {"f32": np.float32, "f64": np.float64}
-BITS: dict[str, type[np.unsignedinteger[Any]]] = {"f32": np.uint32, "f64": np.uint64}
+Array = NDArray[Any]
 
 
 @dataclass(frozen=True)
@@ -53,9 +52,9 @@ class Matrix:
         return lines.T if self.transposed else lines
 
     def store(self, values: Array, dtype: str, rng: np.random.Generator) -> Array:
-        """Storage that holds `values` (logical shape), with poison in the gaps."""
-        storage = poison(dtype, self.size, rng)
-        self.view(storage)[...] = values.astype(DTYPES[dtype])
+        """Storage in a number format that holds `values` (logical shape), with poison in the gaps."""
+        storage = NUMBERS[dtype].poison(self.size, rng)
+        self.view(storage)[...] = NUMBERS[dtype].encoded(values)
         return storage
 
     def touched(self, before: Array, after: Array) -> Array:
@@ -63,15 +62,6 @@ class Matrix:
         gap = np.ones(before.size, bool)
         self.view(gap)[...] = False
         return np.flatnonzero(gap & (_bits(before) != _bits(after)))
-
-
-def poison(dtype: str, size: int, rng: np.random.Generator) -> Array:
-    """Quiet NaNs with random signs and payloads."""
-    info, bits = np.finfo(DTYPES[dtype]), BITS[dtype]
-    quiet = ((1 << info.nexp) - 1) << info.nmant | 1 << (info.nmant - 1)
-    pattern = rng.integers(0, np.iinfo(bits).max, size, dtype=bits, endpoint=True)
-    storage: Array = (pattern | bits(quiet)).view(DTYPES[dtype])
-    return storage
 
 
 def _bits(storage: Array) -> Array:

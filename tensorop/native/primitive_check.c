@@ -1,7 +1,7 @@
 /* Runs the words of a primitive set on cases read from stdin and writes what they left to stdout.
  *
  * In, per case: six int64 (entry, vl, rows, cols, ldd, lds), then for each array of the entry two
- * int64 (elements, where the pointer points) and its elements.
+ * int64 (bytes, where the pointer points) and its bytes.
  *
  * Out: the lanes of a vector as one int64, then per case the entry's result, as many elements as a
  * vector has; of an entry that writes memory, its first array as it stands afterwards.
@@ -28,6 +28,7 @@ struct check_entry {
     void (*run)(const struct check_case *c);
     int arrays;
     int writes_memory;
+    int size; /* bytes of an element of its result */
 };
 
 #include "words.h"
@@ -47,27 +48,26 @@ static int take(void *to, size_t bytes) { return fread(to, 1, bytes, stdin) == b
 int main(void) {
     struct check_case c = {0};
     const int64_t lanes = (int64_t)check_lanes();
-    const size_t vector = (size_t)lanes * sizeof(element);
     char *end[MAX_ARRAYS], *out = guarded();
     for (int i = 0; i < MAX_ARRAYS; ++i)
         end[i] = guarded();
-    c.out = out - vector;
     fwrite(&lanes, sizeof lanes, 1, stdout);
     while (take(&c.entry, 6 * sizeof(int64_t))) {
         const struct check_entry *entry = &check_entries[c.entry];
+        const size_t vector = (size_t)lanes * (size_t)entry->size;
         size_t first = 0;
         for (int i = 0; i < entry->arrays; ++i) {
             int64_t shape[2];
-            if (!take(shape, sizeof shape) || shape[0] < 0 ||
-                (size_t)shape[0] * sizeof(element) > CAPACITY)
+            if (!take(shape, sizeof shape) || shape[0] < 0 || shape[0] > CAPACITY)
                 return 4;
-            const size_t bytes = (size_t)shape[0] * sizeof(element);
+            const size_t bytes = (size_t)shape[0];
             if (!take(end[i] - bytes, bytes))
                 return 4;
-            c.array[i] = end[i] - bytes + shape[1] * (int64_t)sizeof(element);
+            c.array[i] = end[i] - bytes + shape[1];
             if (i == 0)
                 first = bytes;
         }
+        c.out = out - vector;
         memset(c.out, 0, vector);
         fflush(stdout); /* what a crash leaves behind tells which case it was */
         entry->run(&c);

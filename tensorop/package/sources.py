@@ -82,6 +82,7 @@ def sources(
     ways = {w.dtype: _ways(operator, w) for w in winners}
     shared: dict[str, Any] = {
         "dtypes": [w.dtype for w in winners],
+        "types": {w.dtype: {**spec.types.get(w.dtype, {}), "packed": work.packed(w)} for w in winners},
         "platform_name": platform.name,
         "arch": platform.arch,
         "tool_version": __version__,
@@ -124,6 +125,10 @@ class _Work:
 
     def product(self, name: str, names: dict[str, Any]) -> str:
         return render.text(self._env, f"{products.FOLDER}/{name}.j2", names)
+
+    def packed(self, winners: Winners) -> str:
+        """The C type of packed operands, which all variants of a dtype share."""
+        return instantiate.vocabulary(self.platform, winners.dtype, winners.variants[0].point, self.plugins).packed
 
     def kernels(
         self, winners: Winners, ways: _Ways, shared: dict[str, Any]

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tensorop.instantiate import BYTES
+from tensorop.model.number import NUMBERS
 from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
 from tensorop.model.problem import Problem
-from tensorop.specs import board
+from tensorop.specs import board, primitives
 from tensorop.specs.board import BoardModel, Cycles
 
 _FMA = "vfma"
@@ -28,27 +28,29 @@ def rooflines(operator: Operator, platform: Platform, bench: Mapping[str, Any]) 
                 bandwidth = bench.get("machine", {}).get("bandwidth")
                 out.append(_roof(operator, dtype, None, bench, rows, peak * bench["threads"], bandwidth))
             continue
-        if not platform.board:
+        sums = NUMBERS[primitives.formats(platform, dtype).sums]
+        if not platform.board or sums.whole:  # what the model says of multiply-adds is said of floating-point ones
             continue
         model = board.load(platform.board, f"platform '{platform.name}'")
         for vlen in platform.vlens:
             line = model.memory.l1.line
-            peak = modelled_peak(model, vlen, dtype)
+            peak = modelled_peak(model, vlen, sums.name)
             out.append(_roof(operator, dtype, vlen, bench, rows, peak, line / model.memory.dram_interval.value))
     return out
 
 
-def modelled_peak(model: BoardModel, vlen: int, dtype: str) -> float:
-    """Flops a cycle of a model's core whose vector units do nothing but multiply-adds at LMUL 1."""
+def modelled_peak(model: BoardModel, vlen: int, number: str) -> float:
+    """Flops a cycle of a model's core whose vector units do nothing but multiply-adds of a format at LMUL 1."""
+    bits = 8 * NUMBERS[number].size
     cost = model.cost(_FMA)
-    eew = board.EEWS.index(8 * BYTES[dtype])
-    lanes = vlen / (8 * BYTES[dtype])
+    eew = board.EEWS.index(bits)
+    lanes = vlen / bits
     units = model.units[cost.unit] if cost.unit else 1
     assert cost.cycles is not None
     if isinstance(cost.cycles, Cycles):
         busy = cost.cycles.at(board.LMULS.index("m1"), eew) * (vlen / model.dlen(vlen)) / units
     else:
-        busy = cost.cycles.eew.get(8 * BYTES[dtype], cost.cycles.value) / units
+        busy = cost.cycles.eew.get(bits, cost.cycles.value) / units
     issue = 1 / model.core.issue_width.value
     return 2 * lanes / max(busy, issue)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import astuple
 from functools import lru_cache
 from pathlib import Path
 from string import Template
@@ -13,8 +14,9 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from tensorop.errors import SpecError
 from tensorop.model.expression import evaluate
+from tensorop.model.number import NUMBERS
 from tensorop.model.platform import Platform
-from tensorop.model.primitive import ARGUMENTS, Vocabulary, Word
+from tensorop.model.primitive import ARGUMENTS, Formats, Vocabulary, Word
 from tensorop.specs import catalog, yamlfile
 
 _HEADER = re.compile(r"[A-Za-z0-9_]+\.h")
@@ -32,20 +34,40 @@ class Lanes(_Record):
 
 
 class ElementType(_Record):
-    """How a dtype looks in this set; `vars` are further `$names` for the C texts."""
+    """How a dtype looks in this set; `vars` are further `$names` for the C texts, by a setting's value where they
+    depend on one.
+
+    stored, packed, sums: number formats of A and B as callers store them, as packing leaves them for the kernel, and
+    of C; by default the dtype itself. element and vector are C's, packed_vector (by default `vector`) A's.
+    """
 
     element: str
     vector: str
     predicate: str
     lanes: str | Lanes
-    vars: dict[str, str] = Field(default_factory=dict)
+    stored: str | None = None
+    packed: str | None = None
+    sums: str | None = None
+    packed_vector: str | None = None
+    vars: dict[str, str | dict[str, dict[int, str]]] = Field(default_factory=dict)
+
+    def formats(self, dtype: str) -> Formats:
+        stored, sums = self.stored or dtype, self.sums or dtype
+        return Formats(stored, self.packed or stored, sums)
+
+    def filled(self, settings: Mapping[str, int]) -> dict[str, str]:
+        """`vars` at values of the settings."""
+        return {
+            name: text if isinstance(text, str) else next(by[settings[setting]] for setting, by in text.items())
+            for name, text in self.vars.items()
+        }
 
 
 class WordSpec(_Record):
     """One entry; an argument's name says its kind."""
 
     args: tuple[str, ...] = Field(default=(), strict=False)
-    returns: Literal["vec", "half", "elem", "pred", "memory", "none"]
+    returns: Literal["vec", "packed", "half", "elem", "pred", "memory", "none"]
     c: str | dict[str, str]
     meaning: str
     preconditions: tuple[str, ...] = Field(default=(), strict=False)
@@ -74,6 +96,13 @@ class PrimitiveSet(_Record):
         if strange := next((h for h in self.headers if not _HEADER.fullmatch(h)), None):
             raise ValueError(f"rule: headers has '{strange}'; expected the compiler's own, e.g. immintrin.h")
         self._known_types("support", self.support)
+        for dtype, kind in self.types.items():
+            if strange := next((f for f in astuple(kind.formats(dtype)) if f not in NUMBERS), None):
+                raise ValueError(f"rule: types.{dtype} has '{strange}'; expected one of {', '.join(NUMBERS)}")
+            for name, text in kind.vars.items():
+                for setting, by in text.items() if isinstance(text, dict) else ():
+                    if sorted(by) != sorted(self.settings.get(setting, ())):
+                        raise ValueError(f"rule: types.{dtype}.vars.{name} has a text for each {setting} of settings")
         for name, word in self.words.items():
             if isinstance(word.c, dict):
                 self._known_types(f"words.{name}.c", word.c)
@@ -137,7 +166,7 @@ def vocabulary(
             known = "; ".join(f"{k}: {', '.join(map(str, v))}" for k, v in leading.settings.items()) or "none"
             raise SpecError(f"primitive set '{leading.name}' has no setting {key}={value}; it has {known}")
     kind = leading.types[dtype]
-    variables = {**kind.vars, **{k: str(v) for k, v in values.items()}}
+    variables = {**kind.filled(values), **{k: str(v) for k, v in values.items()}}
     if platform.fixed_vlen:
         variables["vlen"] = str(platform.fixed_vlen)
     if isinstance(kind.lanes, str):
@@ -167,7 +196,14 @@ def vocabulary(
         settings=values,
         masked=leading.masked,
         sources=dict.fromkeys(words, leading.name),
+        formats=kind.formats(dtype),
+        packed_vector=fill(kind.packed_vector or kind.vector),
     )
+
+
+def formats(platform: Platform, dtype: str, plugins: tuple[Path, ...] = ()) -> Formats:
+    """The number formats of a dtype's operands and sums. Raises SpecError when no set knows the dtype."""
+    return _leading(platform, dtype, plugins).types[dtype].formats(dtype)
 
 
 def _leading(platform: Platform, dtype: str, plugins: tuple[Path, ...], only: str | None = None) -> PrimitiveSet:
@@ -183,8 +219,9 @@ def lanes_expression(platform: Platform, dtype: str, vlen: int, plugins: tuple[P
     leading = _leading(platform, dtype, plugins)
     kind = leading.types[dtype]
     text = kind.lanes if isinstance(kind.lanes, str) else kind.lanes.fixed
-    names = {key: key for key in leading.settings}
-    return Template(text).safe_substitute({**kind.vars, **names, "vlen": str(vlen)}).replace("/", "//")
+    names = {key: text for key, text in kind.vars.items() if isinstance(text, str)}
+    names |= {key: key for key in leading.settings}
+    return Template(text).safe_substitute({**names, "vlen": str(vlen)}).replace("/", "//")
 
 
 def lanes_at(
@@ -195,5 +232,6 @@ def lanes_at(
     kind = leading.types[dtype]
     text = kind.lanes if isinstance(kind.lanes, str) else kind.lanes.fixed
     values = {key: options[0] for key, options in leading.settings.items()} | dict(chosen)
-    filled = Template(text).safe_substitute({**kind.vars, **{k: str(v) for k, v in values.items()}, "vlen": str(vlen)})
+    names = {**kind.filled(values), **{k: str(v) for k, v in values.items()}, "vlen": str(vlen)}
+    filled = Template(text).safe_substitute(names)
     return max(int(evaluate(filled.replace("/", "//"), {})), 1)

@@ -36,6 +36,7 @@ class ProductSpec(_Record):
     tile: str
     dtype: tuple[str, ...] = Field(strict=False)
     libraries: dict[str, LibrarySpec] = Field(min_length=1)
+    types: dict[str, dict[str, str]] = Field(default_factory=dict)  # dtype -> what the texts say of it
     settings: dict[str, int] = Field(default_factory=dict)
 
 

@@ -5,6 +5,7 @@ A control is a C file in templates/<op>/controls/ whose first comment says, one 
     fault   what is wrong with it
     expect  how it must end: kinds of outcome (see `Kind`), any of them; `ok` for an honest kernel
     needs   where it applies: names of primitive sets, `vlens` for targets with more than one; all of them
+    dtypes  of which its fault shows; all where it is not given
 
 Headers beside it can be included; TENSOROP_DTYPE_<dtype> is defined.
 """
@@ -42,10 +43,13 @@ class Control:
     fault: str
     expected: tuple[Kind, ...]
     needs: tuple[str, ...] = ()
+    dtypes: tuple[str, ...] = ()
 
-    def applies(self, platform: Platform) -> bool:
-        """Whether this platform can show the fault."""
+    def applies(self, platform: Platform, dtype: str) -> bool:
+        """Whether this platform and dtype can show the fault."""
         several = len(platform.verify_vlens) > 1
+        if self.dtypes and dtype not in self.dtypes:
+            return False
         return all(several if need == "vlens" else need in platform.primitives for need in self.needs)
 
     def source(self) -> Source:
@@ -65,7 +69,8 @@ def _read(path: Path) -> Control:
     values = dict(_KEY.findall(head))
     try:
         expected = tuple(Kind(word) for word in values["expect"].split())
-        return Control(path.stem, path, values["fault"], expected, tuple(values.get("needs", "").split()))
+        needs, dtypes = (tuple(values.get(key, "").split()) for key in ("needs", "dtypes"))
+        return Control(path.stem, path, values["fault"], expected, needs, dtypes)
     except (KeyError, ValueError) as e:
         kinds = ", ".join(k.value for k in Kind)
         raise SpecError(f"{path}: a control begins with its 'fault:' and its 'expect:' ({kinds}): {e}") from e
@@ -85,7 +90,8 @@ def run_controls(
     jobs: so many at a time; nothing may be timed meanwhile.
     Raises JobError "the judge is broken" when one ends in another way than it must.
     """
-    todo = [(c, dtype) for dtype in dtypes or operator.dtypes for c in controls(operator) if c.applies(platform)]
+    known = controls(operator)
+    todo = [(c, dtype) for dtype in dtypes or operator.dtypes for c in known if c.applies(platform, dtype)]
     results = []
     pool = ThreadPoolExecutor(max_workers=jobs, thread_name_prefix="controls")
     try:

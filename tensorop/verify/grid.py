@@ -62,6 +62,7 @@ def check(
                 case.distribution,
                 case.placement,
                 subject.workspace(case.problem, vlen),
+                subject.packed,
             )
             for i, case in enumerate(batch)
         ]

@@ -23,7 +23,8 @@ def no_workspace(problem: Problem, vlen: int) -> int:
 class Subject:
     """A harness with a candidate linked in, or one that opens `libraries`.
 
-    workspace: elements a call of this problem needs at this VLEN (bits); timeout_s: for each single call;
+    workspace: elements a call of this problem needs at this VLEN (bits), of the number format `packed` (empty: the
+    dtype's own); timeout_s: for each single call;
     more: dims that follow the operator's own in every call
     """
 
@@ -34,6 +35,7 @@ class Subject:
     workspace: Callable[[Problem, int], int] = no_workspace
     timeout_s: float = 20.0
     more: tuple[int, ...] = ()
+    packed: str = ""
 
     def with_library(self, library: Library) -> Subject:
         """The same, for a library in place of a linked candidate."""

@@ -52,7 +52,7 @@ def _steady(
     for i, case in enumerate(cases):
         rng = seed.stream(_REPEAT, vlen, i)
         space = subject.workspace(case.problem, vlen)
-        given = operator.reference.call(case.problem, rng, case.distribution, case.placement, space)
+        given = operator.reference.call(case.problem, rng, case.distribution, case.placement, space, subject.packed)
         replies = subject.execute([given] * repeats, vlen)
         for reply in replies:
             if not reply.outcome.ok:

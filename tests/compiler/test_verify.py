@@ -29,7 +29,7 @@ from tests.support.operators import builder, gemm, runner_of
 operator = gemm()
 here = platform(host_arch())
 runner, build = runner_of(here), builder(here)
-applicable = [control for control in controls(operator) if control.applies(here)]
+applicable = [control for control in controls(operator) if control.applies(here, "f32")]
 tiles = dict.fromkeys(here.verify_vlens, operator.reference.CONTROL_TILE)
 blocking = {"mc": 16, "kc": 32, "nc": 24, "variants": 2}
 

@@ -232,7 +232,7 @@ def test_context_that_travels_is_plain(vocabulary):
     draft = offline.drafts(op.folder, op.name)[0]
     point = instantiate.micro_space(op, platform, draft, "f32").at(0)
     context = instantiate.context(op, platform, draft, point, "f32")
-    plain = {name: value for name, value in context.items() if name not in vocabulary.words}
+    plain = {name: value for name, value in context.items() if name not in vocabulary.spoken}
     travelled = json.loads(json.dumps(plain))
     assert {k: tuple(v) if isinstance(v, list) else v for k, v in travelled.items()} == plain
 

@@ -133,7 +133,7 @@ def test_the_controls_hold_the_faults_that_are_relied_on() -> None:
     assert next(iter(found)) == "honest"
     assert found["writes_past_end"].expected == (Kind.GUARD,)
     rvv = load_platform("rvv")
-    assert found["one_vlen"].applies(rvv)
-    assert not found["one_vlen"].applies(replace(rvv, verify_vlens=(256,)))
-    assert not found["one_vlen"].applies(replace(rvv, primitives=("scalar",)))
-    assert found["honest"].applies(replace(rvv, verify_vlens=(256,), primitives=()))
+    assert found["one_vlen"].applies(rvv, "f32")
+    assert not found["one_vlen"].applies(replace(rvv, verify_vlens=(256,)), "f32")
+    assert not found["one_vlen"].applies(replace(rvv, primitives=("scalar",)), "f32")
+    assert found["honest"].applies(replace(rvv, verify_vlens=(256,), primitives=()), "f32")

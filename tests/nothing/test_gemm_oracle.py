@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tensorop.model.call import Access, Call, Placement
-from tensorop.model.matrix import BITS, DTYPES, Matrix
+from tensorop.model.matrix import Matrix
+from tensorop.model.number import NUMBERS
 from tensorop.model.problem import Problem
 from tensorop.model.trial import Kind
 from tensorop.model.verdict import Seed
@@ -46,7 +47,7 @@ def at(matrix: Matrix, storage: np.ndarray, i: int, j: int) -> np.floating:
 def honest(problem: Problem, call: Call, order: np.ndarray, blocks: int = 1) -> np.ndarray:
     """gemm in its own dtype, one rounding an operation, k in the given order, split over partial sums."""
     p = reference.product(problem)
-    kind = DTYPES[p.dtype]
+    kind = NUMBERS[p.dtype].storage
     a, b, c = (buffer.data for buffer in call.buffers)
     out = c.copy()
     alpha, beta = kind(p.alpha), kind(p.beta)
@@ -128,7 +129,7 @@ def test_a_gap_written_is_found_whatever_the_bits(problem: Problem, distribution
     places = np.flatnonzero(gap)
     if not places.size:
         return
-    bits = out.view(BITS[p.dtype])
+    bits = out.view(f"u{out.itemsize}")
     bits[seed.stream(5).choice(places)] ^= 1
     assert "gap" in reference.judge(problem, call, {"C": out}).message
 

@@ -101,7 +101,7 @@ def write(folder: Path, root: Path) -> Path:
     (folder / "platforms" / "my-board.yaml").write_text(PLATFORM)
     words = (root / "primitives" / f"{WORDS_FROM}.yaml").read_text()
     own = words.replace(f"name: {WORDS_FROM}\n", f"name: {WORDS}\n").replace(
-        'c: "(($acc) + ($v) * ($s))"', 'c: "(($v) * ($s) + ($acc))"'
+        '"(($acc) + ($v) * ($s))"', '"(($v) * ($s) + ($acc))"'
     )
     assert own.count(f"name: {WORDS}") == 1
     (folder / "primitives" / f"{WORDS}.yaml").write_text(own)

@@ -23,9 +23,12 @@ def winners(dtypes: tuple[str, ...] = ("f32", "f64")) -> list[Winners]:
     operator = operators.load("gemm")
     draft = next(d for d in offline.drafts(operator.folder, operator.name) if d.name == "outer")
     packed = _variant(draft, mv=2, nr=4, mc=32, kc=64, nc=48, pack_a=1, pack_b=1)
-    in_place = _variant(draft, mv=1, nr=6, mc=64, kc=128, nc=256, pack_a=0, pack_b=0)
+    blocks = {"mv": 1, "nr": 6, "mc": 64, "kc": 128, "nc": 256}
+    in_place = _variant(draft, **blocks, pack_a=0, pack_b=0)
+    other = _variant(draft, **blocks, pack_a=1, pack_b=1)  # of dtypes whose operands packing widens
     tree = Split("size", 32768, Leaf(1), Split("a_in_place", 0, Leaf(0), Split("k", 100, Leaf(1), Leaf(0))))
-    return [Winners(dtype, (packed, in_place), (Tree(tree, 0.0125),)) for dtype in dtypes]
+    second = {dtype: in_place if dtype in ("f32", "f64") else other for dtype in dtypes}
+    return [Winners(dtype, (packed, second[dtype]), (Tree(tree, 0.0125),)) for dtype in dtypes]
 
 
 def by_vlen(found: Winners) -> Winners:

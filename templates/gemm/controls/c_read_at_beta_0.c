@@ -1,5 +1,6 @@
 /* fault: C is read when beta is 0, so that NaN in it survives
  * expect: wrong-result
+ * dtypes: f32 f64 bf16 f16
  */
 #include "product.h"
 

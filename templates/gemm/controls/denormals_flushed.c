@@ -1,5 +1,6 @@
 /* fault: denormal results are flushed to zero
  * expect: wrong-result
+ * dtypes: f32 f64 bf16
  */
 #include "product.h"
 

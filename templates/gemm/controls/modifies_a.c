@@ -7,5 +7,5 @@ void tensorop_candidate_0(const struct tensorop_call *call) {
     struct product p = product_of(call);
     honest(&p);
     if (p.a_size)
-        *(volatile REAL *)&p.a[0] = *(const volatile REAL *)&p.a[0];
+        *(volatile OPERAND *)&p.a[0] = *(const volatile OPERAND *)&p.a[0];
 }

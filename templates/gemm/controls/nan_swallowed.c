@@ -1,5 +1,6 @@
 /* fault: products that are NaN count as zero
  * expect: wrong-result
+ * dtypes: f32 f64 bf16 f16
  */
 #include "product.h"
 
@@ -8,7 +9,7 @@ void tensorop_candidate_0(const struct tensorop_call *call) {
     FOR_EACH_ELEMENT(p, i, j) {
         REAL sum = 0;
         for (int64_t q = 0; q < p.k && p.alpha != 0; ++q) {
-            REAL product = p.a[i * p.a_row + q * p.a_col] * p.b[q * p.b_row + j * p.b_col];
+            REAL product = a_at(&p, i, q) * b_at(&p, q, j);
             sum += product == product ? product : 0;
         }
         update(&p, i, j, sum);

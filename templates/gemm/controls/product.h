@@ -1,19 +1,55 @@
 /* What the controls share: a gemm as plain strides, so that each control shows its fault alone.
  *
  * op(A)[i,p] = a[i * a_row + p * a_col], op(B)[p,j] and C[i,j] alike in any layout.
- * REAL is the element type; the build defines TENSOROP_DTYPE_<dtype>. */
+ * OPERAND is the type of A and B as they are stored, REAL that of C and of all arithmetic (of
+ * integers unsigned, so that it wraps), STEP a small number of it; the build defines
+ * TENSOROP_DTYPE_<dtype>. */
 #ifndef TENSOROP_CONTROL_PRODUCT_H
 #define TENSOROP_CONTROL_PRODUCT_H
 
 #include "call.h"
 
+#include <string.h>
+
 #if defined TENSOROP_DTYPE_f32
+#define OPERAND float
 #define REAL float
 #elif defined TENSOROP_DTYPE_f64
+#define OPERAND double
 #define REAL double
+#elif defined TENSOROP_DTYPE_i8
+#define OPERAND int8_t
+#define REAL uint32_t
+#elif defined TENSOROP_DTYPE_bf16 || defined TENSOROP_DTYPE_f16
+#define OPERAND uint16_t
+#define REAL float
 #else
-#error "no element type: TENSOROP_DTYPE_f32 or TENSOROP_DTYPE_f64 must be defined"
+#error "no element type: TENSOROP_DTYPE_<dtype> must be defined"
 #endif
+
+static const REAL STEP = (REAL)0.5 != 0 ? (REAL)0.5 : (REAL)1;
+
+/* An operand's value. */
+static inline REAL value_of(OPERAND x) {
+#if defined TENSOROP_DTYPE_bf16
+    uint32_t bits = (uint32_t)x << 16;
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+#elif defined TENSOROP_DTYPE_f16
+    int exponent = x >> 10 & 31, fraction = x & 1023;
+    float value = (float)(exponent ? fraction + 1024 : fraction);
+    if (exponent == 31)
+        value = fraction ? __builtin_nanf("") : __builtin_inff();
+    for (int i = exponent ? exponent : 1; i < 25; ++i)
+        value *= 0.5f;
+    for (int i = 25; i < exponent; ++i)
+        value *= 2;
+    return x >> 15 ? -value : value;
+#else
+    return (REAL)x;
+#endif
+}
 
 struct product {
     int64_t m, n, k;
@@ -21,7 +57,7 @@ struct product {
     int64_t a_row, a_col, b_row, b_col, c_row, c_col;
     int64_t a_size, b_size, c_size; /* elements, without a gap after the last line */
     REAL alpha, beta;
-    const REAL *a, *b;
+    const OPERAND *a, *b;
     REAL *c;
 };
 
@@ -44,9 +80,22 @@ static inline struct product product_of(const struct tensorop_call *call) {
     p.a_size = strides(p.m, p.k, p.lda, by_column != (call->flag[1] != 0), &p.a_row, &p.a_col);
     p.b_size = strides(p.k, p.n, p.ldb, by_column != (call->flag[2] != 0), &p.b_row, &p.b_col);
     p.c_size = strides(p.m, p.n, p.ldc, by_column, &p.c_row, &p.c_col);
+#if defined TENSOROP_DTYPE_i8
+    p.alpha = (REAL)(int64_t)call->scalar[0], p.beta = (REAL)(int64_t)call->scalar[1];
+#else
     p.alpha = (REAL)call->scalar[0], p.beta = (REAL)call->scalar[1];
+#endif
     p.a = call->buffer[0], p.b = call->buffer[1], p.c = call->buffer[2];
     return p;
+}
+
+/* op(A)[i,q] and op(B)[q,j] */
+static inline REAL a_at(const struct product *p, int64_t i, int64_t q) {
+    return value_of(p->a[i * p->a_row + q * p->a_col]);
+}
+
+static inline REAL b_at(const struct product *p, int64_t q, int64_t j) {
+    return value_of(p->b[q * p->b_row + j * p->b_col]);
 }
 
 /* Row i of op(A) times column j of op(B), the first k products. */
@@ -54,7 +103,7 @@ static inline REAL dot(const struct product *p, int64_t i, int64_t j, int64_t k)
     REAL sum = 0;
     if (p->alpha != 0)
         for (int64_t q = 0; q < k; ++q)
-            sum += p->a[i * p->a_row + q * p->a_col] * p->b[q * p->b_row + j * p->b_col];
+            sum += a_at(p, i, q) * b_at(p, q, j);
     return sum;
 }
 

@@ -7,5 +7,5 @@ void tensorop_candidate_0(const struct tensorop_call *call) {
     struct product p = product_of(call);
     honest(&p);
     if (p.b_size && p.alpha != 0)
-        (void)*(const volatile REAL *)&p.b[-1];
+        (void)*(const volatile OPERAND *)&p.b[-1];
 }

@@ -7,5 +7,5 @@ void tensorop_candidate_0(const struct tensorop_call *call) {
     struct product p = product_of(call);
     honest(&p);
     if (p.a_size && p.alpha != 0)
-        (void)*(const volatile REAL *)&p.a[p.a_size];
+        (void)*(const volatile OPERAND *)&p.a[p.a_size];
 }
