@@ -19,7 +19,6 @@ k0_tile_1x1_tail(size_t m, size_t k, const float *restrict a, size_t lda, const 
     if (csb == 1) {
         float32x4_t a0_0, a1_0;
         uint64_t h0;
-        uint64_t h1;
 
         float b0_0, b1_0;
         a0_0 = tensorop_load_low_f32(a + 0 * lda + 0 * lanes);
@@ -97,7 +96,6 @@ k0_tile_1x1_tail(size_t m, size_t k, const float *restrict a, size_t lda, const 
         if (k) {
             float32x4_t a0_0, a1_0;
             uint64_t h0;
-            uint64_t h1;
 
             float32x4_t b0_0, b1_0;
             a0_0 = vld1q_f32(a + 0 * lda + 0 * lanes);
@@ -207,7 +205,6 @@ k0_tile_2x1_tail(size_t m, size_t k, const float *restrict a, size_t lda, const 
         float32x4_t a0_0, a1_0;
         float32x4_t a0_1, a1_1;
         uint64_t h0;
-        uint64_t h1;
         uint64_t h2;
 
         float b0_0, b1_0;
@@ -330,7 +327,6 @@ k0_tile_2x1_tail(size_t m, size_t k, const float *restrict a, size_t lda, const 
             float32x4_t a0_0, a1_0;
             float32x4_t a0_1, a1_1;
             uint64_t h0;
-            uint64_t h1;
             uint64_t h2;
 
             float32x4_t b0_0, b1_0;
@@ -480,7 +476,6 @@ k0_tile_1x2_tail(size_t m, size_t k, const float *restrict a, size_t lda, const 
     if (csb == 1) {
         float32x4_t a0_0, a1_0;
         uint64_t h0;
-        uint64_t h1;
 
         float32x4_t b0_0, b1_0;
         a0_0 = tensorop_load_low_f32(a + 0 * lda + 0 * lanes);
@@ -571,7 +566,6 @@ k0_tile_1x2_tail(size_t m, size_t k, const float *restrict a, size_t lda, const 
         if (k) {
             float32x4_t a0_0, a1_0;
             uint64_t h0;
-            uint64_t h1;
 
             float32x4_t b0_0, b1_0;
             float32x4_t b0_1, b1_1;
@@ -717,7 +711,6 @@ k0_tile_2x2_tail(size_t m, size_t k, const float *restrict a, size_t lda, const 
         float32x4_t a0_0, a1_0;
         float32x4_t a0_1, a1_1;
         uint64_t h0;
-        uint64_t h1;
         uint64_t h2;
 
         float32x4_t b0_0, b1_0;
@@ -863,7 +856,6 @@ k0_tile_2x2_tail(size_t m, size_t k, const float *restrict a, size_t lda, const 
             float32x4_t a0_0, a1_0;
             float32x4_t a0_1, a1_1;
             uint64_t h0;
-            uint64_t h1;
             uint64_t h2;
 
             float32x4_t b0_0, b1_0;
@@ -1066,7 +1058,6 @@ static inline __attribute__((always_inline)) void k0_tile_2x2(size_t m, size_t k
         float32x4_t a0_0, a1_0;
         float32x4_t a0_1, a1_1;
         uint64_t h0;
-        uint64_t h1;
         uint64_t h2;
 
         float32x4_t b0_0, b1_0;
@@ -1212,7 +1203,6 @@ static inline __attribute__((always_inline)) void k0_tile_2x2(size_t m, size_t k
             float32x4_t a0_0, a1_0;
             float32x4_t a0_1, a1_1;
             uint64_t h0;
-            uint64_t h1;
             uint64_t h2;
 
             float32x4_t b0_0, b1_0;
