@@ -81,6 +81,7 @@ def context(
         "stored": words.stored,
         "packed": words.packed,
         "packed_vector": words.packed_vector,
+        "stored_vector": words.stored_vector,
         "whole": NUMBERS[words.formats.sums].whole,
         "predicate": words.predicate,
         "lanes": words.lanes,

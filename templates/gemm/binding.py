@@ -76,8 +76,8 @@ def bind(library: Any) -> Callable[..., Matrix]:
         array whose rows or columns are contiguous is used as it lies, padding between them included; another
         is copied, and an awkward `c` is computed aside and copied back. At beta = 0, `c` is not read.
 
-        Raises TypeError for a dtype the library does not hold or that differs, ValueError for shapes that do not fit
-        and for a `c` that is read-only or overlaps `a` or `b`.
+        Raises TypeError for a dtype the library does not hold or that differs, ValueError for shapes that do not fit,
+        for an alpha or beta that is no integer beside integers, and for a `c` that is read-only or overlaps `a` or `b`.
         """
         a, b = _matrix("a", a), _matrix("b", b)
         if a.dtype.name not in entries:
@@ -85,6 +85,7 @@ def bind(library: Any) -> Callable[..., Matrix]:
         if b.dtype != a.dtype:
             raise TypeError(f"a is {a.dtype}, b is {b.dtype}: both must be of one dtype")
         function, kind = entries[a.dtype.name]
+        factors = [_coefficient(name, value, kind) for name, value in (("alpha", alpha), ("beta", beta))]
         m, k = a.shape[::-1] if transpose_a else a.shape
         inner, n = b.shape[::-1] if transpose_b else b.shape
         if k != inner:
@@ -102,8 +103,8 @@ def bind(library: Any) -> Callable[..., Matrix]:
         x, x_code, ldx = _operand(*first)
         y, y_code, ldy = _operand(*second)
         status = function(
-            _ROW_MAJOR, x_code, y_code, rows, columns, k, alpha, pointer(x, kind.operand), ldx,
-            pointer(y, kind.operand), ldy, beta, pointer(target, kind.real), ldc,
+            _ROW_MAJOR, x_code, y_code, rows, columns, k, factors[0], pointer(x, kind.operand), ldx,
+            pointer(y, kind.operand), ldy, factors[1], pointer(target, kind.real), ldc,
         )  # fmt: skip
         if status != 0:
             raise RuntimeError(f"gemm returned status {status}; include/tensorop/gemm.h says what it means")
@@ -121,6 +122,14 @@ def _matrix(name: str, value: Any) -> Matrix:
     if not array.dtype.isnative:
         array = array.astype(array.dtype.newbyteorder("="))
     return array
+
+
+def _coefficient(name: str, value: float, kind: _Kind) -> float:
+    if np.dtype(kind.result).kind != "i":
+        return value
+    if value != int(value) or not -(2**31) <= value < 2**31:
+        raise ValueError(f"{name} is {value}, beside integers it must be one, of 32 bits")
+    return int(value)
 
 
 def _output(c: Any, shape: tuple[int, int], dtype: np.dtype[Any], a: Matrix, b: Matrix) -> None:

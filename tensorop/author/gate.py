@@ -125,7 +125,7 @@ class _Rules:
         spoken = " ".join(text for v in vocabularies for text in (*(word.c for word in v.words.values()), v.lanes))
         spoken = re.sub(r"\$\w+|\$\{\w+\}", " ", spoken)  # the arguments of the words
         self.callable = frozenset(re.findall(r"([A-Za-z_]\w*)\s*\(", spoken)) | _SPEAKING
-        own = [(v.element, v.vector, v.predicate, v.packed, v.packed_vector) for v in vocabularies]
+        own = [(v.element, v.vector, v.predicate, v.packed, v.packed_vector, v.stored_vector) for v in vocabularies]
         kinds = " ".join([*(kind for kinds in own for kind in kinds), _TYPES])
         self.known = frozenset(_IDENTIFIER.findall(spoken)) | frozenset(_IDENTIFIER.findall(kinds))
         names = "|".join(sorted(frozenset(_IDENTIFIER.findall(kinds)) | (self.known & _casts(spoken))))

@@ -25,6 +25,7 @@ def source(vocabulary: Vocabulary, entries: Iterable[Entry]) -> Source:
         f"typedef {vocabulary.packed} packed;",
         f"typedef {vocabulary.packed_vector} packed_vector;",
         f"typedef {vocabulary.stored} stored;",
+        f"typedef {vocabulary.stored_vector} stored_vector;",
         f"typedef {vocabulary.predicate} predicate;",
         vocabulary.support,
         f"static size_t check_lanes(void)\n{{\n    return {vocabulary.lanes};\n}}",
@@ -63,6 +64,8 @@ def _function(entry: Entry, words: dict[str, Callable[..., str]], vocabulary: Vo
             index += 1
             if argument == "x":
                 lines.append(f"const packed_vector x = {words['load_packed'](at, 'full')};")
+            elif argument == "raw":
+                lines.append(f"const stored_vector raw = {words['load_raw'](at, 'full')};")
             elif kind == "vector":
                 lines.append(f"const vector {argument} = {words['load'](at, 'full')};")
             elif kind == "half":
@@ -85,9 +88,10 @@ def _function(entry: Entry, words: dict[str, Callable[..., str]], vocabulary: Vo
     match entry.word.returns:
         case "vec":
             lines += [f"const vector result = {text};", f"{words['store'](out, 'result', 'full')};"]
-        case "packed":
-            stored = words["store_packed"]("((packed *)c->out)", "result", "full")
-            lines += [f"const packed_vector result = {text};", f"{stored};"]
+        case "packed" | "stored" as kind:
+            widened = "result" if kind == "packed" else words["widen"]("result", "full")
+            stored = words["store_packed"]("((packed *)c->out)", widened, "full")
+            lines += [f"const {kind}_vector result = {text};", f"{stored};"]
         case "half":
             lines.append(f"const uint64_t result = {text};")
             lines.append("memcpy(c->out, &result, sizeof result);")

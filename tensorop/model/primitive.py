@@ -21,6 +21,7 @@ ARGUMENTS: Mapping[str, str] = {
     "y": "packed element",
     "q": "packed pointer",
     "r": "stored pointer",
+    "raw": "stored vector",
     "dst": "packed matrix",
     "ldd": "leading dimension",
     "src": "stored matrix",
@@ -43,7 +44,7 @@ class Word:
     """One primitive of one set for one dtype.
 
     c: C text with `$name` for arguments and the set's own variables
-    args: argument names in order, see ARGUMENTS; returns: vec | packed | half | elem | pred | memory | none
+    args: argument names in order, see ARGUMENTS; returns: vec | packed | stored | half | elem | pred | memory | none
     meaning: NumPy expression over the arguments, `vl` (active lanes), `lanes` and `np`; vectors have `lanes`
     elements, a half (64 of a vector's 128 bits, as a uint64_t) half as many. A result shorter than `lanes` leaves the
     others undefined. Of a `pred` word, the number of active lanes; of a `memory` word, the new contents of the first
@@ -68,7 +69,8 @@ _PACKED_ALIKE: Mapping[str, str] = {
     "store_packed_tail": "store_tail",
     "mac": "fma",
 }
-_STORED_ALIKE: Mapping[str, str] = {"widen": "load_packed", "widen_tail": "load_packed_tail"}
+_STORED_ALIKE: Mapping[str, str] = {"load_raw": "load_packed", "load_raw_tail": "load_packed_tail"}
+_WIDEN = Word("widen", "$raw", ("raw", "vl"), "packed", "raw[:vl]")  # where there is nothing to widen
 _ALL_ALIKE: Mapping[str, str] = {"load_stored": "load", "load_stored_tail": "load_tail"}
 
 
@@ -89,7 +91,7 @@ class Formats:
         """The format of what a word gives; of one that writes memory, of its first array."""
         if word.returns in ("memory", "none"):
             return self.of(word.args[0])
-        return self.packed if word.returns == "packed" else self.sums
+        return self.packed if word.returns in ("packed", "stored") else self.sums  # stored ones are seen widened
 
     @property
     def widened(self) -> bool:
@@ -114,6 +116,7 @@ class Vocabulary:
     sources: Mapping[str, str]  # word -> primitive set it came from
     formats: Formats
     packed_vector: str  # C type of a vector of packed elements
+    stored_vector: str  # and of as many stored ones
 
     @property
     def stored(self) -> str:
@@ -134,4 +137,4 @@ class Vocabulary:
         alike += [_ALL_ALIKE] if len({self.formats.stored, self.formats.packed, self.formats.sums}) == 1 else []
         for names in alike:
             said |= {name: said[of] for name, of in names.items() if of in said and name not in said}
-        return said
+        return said if self.formats.widened else {**said, "widen": _WIDEN}

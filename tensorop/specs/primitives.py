@@ -38,7 +38,8 @@ class ElementType(_Record):
     depend on one.
 
     stored, packed, sums: number formats of A and B as callers store them, as packing leaves them for the kernel, and
-    of C; by default the dtype itself. element and vector are C's, packed_vector (by default `vector`) A's.
+    of C; by default the dtype itself. element and vector are C's, packed_vector (by default `vector`) A's as kernels read
+    it, stored_vector (by default that) as it is stored.
     """
 
     element: str
@@ -49,6 +50,7 @@ class ElementType(_Record):
     packed: str | None = None
     sums: str | None = None
     packed_vector: str | None = None
+    stored_vector: str | None = None
     vars: dict[str, str | dict[str, dict[int, str]]] = Field(default_factory=dict)
 
     def formats(self, dtype: str) -> Formats:
@@ -67,7 +69,7 @@ class WordSpec(_Record):
     """One entry; an argument's name says its kind."""
 
     args: tuple[str, ...] = Field(default=(), strict=False)
-    returns: Literal["vec", "packed", "half", "elem", "pred", "memory", "none"]
+    returns: Literal["vec", "packed", "stored", "half", "elem", "pred", "memory", "none"]
     c: str | dict[str, str]
     meaning: str
     preconditions: tuple[str, ...] = Field(default=(), strict=False)
@@ -198,6 +200,7 @@ def vocabulary(
         sources=dict.fromkeys(words, leading.name),
         formats=kind.formats(dtype),
         packed_vector=fill(kind.packed_vector or kind.vector),
+        stored_vector=fill(kind.stored_vector or kind.packed_vector or kind.vector),
     )
 
 

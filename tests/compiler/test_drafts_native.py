@@ -28,6 +28,16 @@ def test_a_draft_is_right(platform: str, draft: str, point: dict[str, int], dtyp
         assert verdict.ok, verdict.outcome
 
 
+@pytest.mark.skipif(host_arch() != "x86_64", reason="the plain platform is one of x86-64")
+@pytest.mark.parametrize("dtype", ["i8", "bf16", "f16"])
+@pytest.mark.parametrize(
+    "point", [{**OUTER, "mv": 3, "nr": 4}, {**PIPELINED, "mv": 2, "nr": 4}], ids=["plain", "ahead"]
+)
+def test_operands_widened_by_packing_are_right(dtype: str, point: dict[str, int]) -> None:
+    for verdict in verdicts("generic", "outer", dtype, point):
+        assert verdict.ok, verdict.outcome
+
+
 def _flags() -> set[str]:
     with open("/proc/cpuinfo") as info:
         return next((set(line.split(":")[1].split()) for line in info if line.startswith("flags")), set())

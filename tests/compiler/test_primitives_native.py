@@ -9,7 +9,7 @@ import pytest
 from tensorop.commands import check_primitives
 from tensorop.model.platform import Platform
 from tensorop.paths import builtin_dir
-from tensorop.specs import native
+from tensorop.specs import native, primitives
 from tests.support.primitives import executed, undetected
 
 
@@ -28,8 +28,10 @@ def test_every_word_means_what_it_says(name: str) -> None:
     assert [str(r) for r in results if not r.ok] == []
 
 
-@pytest.mark.parametrize("dtype", ["f32", "f64"])
-@pytest.mark.parametrize("name", ["scalar", "avx2", "avx512"])
+@pytest.mark.parametrize(
+    ("name", "dtype"),
+    [(name, dtype) for name in ("scalar", "avx2", "avx512") for dtype in primitives.load(name).types],
+)
 def test_every_broken_meaning_is_noticed(name: str, dtype: str) -> None:
     platform = _home(name)
     run = executed(platform, dtype, {}, platform.vlens[0])

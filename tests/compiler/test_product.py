@@ -58,6 +58,27 @@ def test_products_compute_right(platform: str, tmp_path: Path) -> None:
         assert np.abs(c - exact).max() <= _tolerance(k, dtype)
 
 
+def test_dtypes_whose_operands_are_widened(tmp_path: Path) -> None:
+    library = tensorop.load(products.install("generic", tmp_path / "out", ("i8", "bf16", "f16")))
+    rng = np.random.default_rng(4)
+    a, b = (rng.integers(-128, 128, shape).astype(np.int8) for shape in ((17, 90), (90, 21)))
+    exact = a.astype(np.int64) @ b.astype(np.int64)
+    c = library.gemm(a, b)
+    assert c.dtype == np.int32
+    assert (c == exact).all()
+    library.gemm(a.T, b.T, c, alpha=1 << 20, beta=-3, transpose_a=True, transpose_b=True)  # modulo 2^32
+    assert (c == ((exact << 20) - 3 * exact).astype(np.int32)).all()
+    x, y = rng.standard_normal((17, 90)).astype(np.float16), rng.standard_normal((90, 21)).astype(np.float16)
+    assert np.abs(library.gemm(x, y) - x.astype(float) @ y.astype(float)).max() < 1e-4
+    bits = [(v.astype(np.float32).view(np.uint32) >> 16).astype(np.uint16) for v in (x, y)]
+    wide = [(v.astype(np.uint32) << 16).view(np.float32).astype(float) for v in bits]
+    assert np.abs(library.gemm(*bits) - wide[0] @ wide[1]).max() < 1e-4
+    with pytest.raises(TypeError, match="it must be int32"):
+        library.gemm(a, b, np.empty((17, 21), np.int8))
+    names = building.facts(tmp_path / "out/lib/libtensorop_cblas.so").exports
+    assert not [name for name in names if "gemm" in name]
+
+
 def test_strided_and_misshapen_operands(prefix: Path) -> None:
     library = tensorop.load(prefix)
     rng = np.random.default_rng(2)

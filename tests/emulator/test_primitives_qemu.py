@@ -8,12 +8,14 @@ import pytest
 
 from tensorop.commands import check_primitives
 from tensorop.paths import builtin_dir
+from tensorop.specs import primitives
 from tensorop.specs.platforms import load
 from tests.support.primitives import executed, undetected
 
+SETS = [(name, dtype) for name in ("neon", "rvv") for dtype in primitives.load(name).types]
 
-@pytest.mark.parametrize("dtype", ["f32", "f64"])
-@pytest.mark.parametrize("name", ["neon", "rvv"])
+
+@pytest.mark.parametrize(("name", "dtype"), SETS)
 def test_every_word_means_what_it_says(name: str, dtype: str) -> None:
     """At every setting and every VLEN; lanes past vl hold ones where the ISA leaves them open."""
     results = list(check_primitives.check(name, dtypes=[dtype]))
@@ -33,10 +35,14 @@ def test_scalar_words_hold_elsewhere() -> None:
         assert [str(r) for r in results if not r.ok] == []
 
 
-@pytest.mark.parametrize("dtype", ["f32", "f64"])
+AT: dict[str, list[tuple[dict[str, int], int]]] = {
+    "neon": [({}, 128)],
+    "rvv": [({"lmul": 1}, 128), ({"lmul": 2}, 256), ({"lmul": 4}, 512)],
+}
+
+
 @pytest.mark.parametrize(
-    ("name", "chosen", "vlen"),
-    [("neon", {}, 128), ("rvv", {"lmul": 1}, 128), ("rvv", {"lmul": 2}, 256), ("rvv", {"lmul": 4}, 512)],
+    ("name", "chosen", "vlen", "dtype"), [(name, *at, dtype) for name, dtype in SETS for at in AT[name]]
 )
 def test_every_broken_meaning_is_noticed(name: str, chosen: dict[str, int], vlen: int, dtype: str) -> None:
     run = executed(load(name), dtype, chosen, vlen)

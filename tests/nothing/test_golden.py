@@ -28,6 +28,7 @@ CASES = [
     ("neon", "outer", "f32", OUTER),
     ("neon", "lanes", "f32", LANES),
     ("rvv", "outer", "f64", {**OUTER, "lmul": 2, "mv": 2, "nr": 3}),
+    ("rvv", "outer", "i8", {**OUTER, "lmul": 2}),
     ("rvv", "stream", "f32", {**STREAM, "lmul": 2}),
     ("spacemit-k1", "dot", "f32", {**DOT, "lmul": 1}),
 ]

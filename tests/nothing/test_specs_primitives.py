@@ -124,7 +124,7 @@ def test_the_smallest_set_loads(tmp_path: Path) -> None:
         ("element: float", "elemnt: float", "unknown key 'types.f32.elemnt'; did you mean 'element'"),
         ("args: []", "args: [z]", "words.full.args has 'z'; expected one of acc, v, w"),
         ("args: []", "args: p", "key 'words.full.args'.*got 'p'"),
-        ("returns: pred", "returns: predicate", "key 'words.full.returns': input should be 'vec', 'packed', '"),
+        ("returns: pred", "returns: predicate", "key 'words.full.returns': input should be 'vec', 'packed', 'stored'"),
         (', meaning: "lanes"', "", "missing key 'words.full.meaning'"),
         ('meaning: "lanes"', 'meaning: "lanes", cost: {latency: 1}', "words.full has a cost, so cost_source says"),
         ('meaning: "lanes"', 'meaning: "lanes", exact: maybe', "key 'words.full.exact'.*boolean"),
