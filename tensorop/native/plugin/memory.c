@@ -272,10 +272,21 @@ vec memory_access(uint64_t line, vec start, vec hit, const struct uop *by, enum 
     return ready;
 }
 
+/* A software prefetch takes a miss like any load and is seen by level 2's prefetcher; only nobody waits for it. */
 void memory_hint(uint64_t line, vec start) {
     for (unsigned v = 0; v < config->variants; v++) {
-        prefetch_inner(&hierarchies[v], line, start);
-        hierarchies[v].counts.hinted++;
+        struct hierarchy *h = &hierarchies[v];
+        enum served served;
+        h->counts.hinted++;
+        if (cache_has(&h->cache[0], line))
+            continue;
+        vec begin = vmax(start, ring_free(&config->misses, h->slot, h->next_slot));
+        vec arrival = bring(h, line, begin, false, &served);
+        h->slot[h->next_slot++ % RING] = arrival;
+        put_inner(h, line, begin, false);
+        launch(h, 0, line, arrival, true);
+        h->counts.prefetched[0]++;
+        train(h, line, start, false);
     }
 }
 
