@@ -38,8 +38,8 @@ class ElementType(_Record):
     depend on one.
 
     stored, packed, sums: number formats of A and B as callers store them, as packing leaves them for the kernel, and
-    of C; by default the dtype itself. element and vector are C's, packed_vector (by default `vector`) A's as kernels read
-    it, stored_vector (by default that) as it is stored.
+    of C; by default the dtype itself. element and vector are C's, packed_vector (by default `vector`) A's as kernels
+    read it, stored_vector (by default that) as it is stored.
     """
 
     element: str
