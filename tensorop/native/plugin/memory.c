@@ -272,7 +272,8 @@ vec memory_access(uint64_t line, vec start, vec hit, const struct uop *by, enum 
     return ready;
 }
 
-/* A software prefetch takes a miss like any load and is seen by level 2's prefetcher; only nobody waits for it. */
+/* A software prefetch takes a miss like any load and is seen by level 2's prefetcher; only nobody
+ * waits for it. */
 void memory_hint(uint64_t line, vec start) {
     for (unsigned v = 0; v < config->variants; v++) {
         struct hierarchy *h = &hierarchies[v];
