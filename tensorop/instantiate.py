@@ -82,6 +82,7 @@ def context(
         "packed": words.packed,
         "packed_vector": words.packed_vector,
         "stored_vector": words.stored_vector,
+        "group": words.formats.group,
         "whole": NUMBERS[words.formats.sums].whole,
         "predicate": words.predicate,
         "lanes": words.lanes,

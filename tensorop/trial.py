@@ -205,7 +205,7 @@ class Evaluator:
 
     def _workspace(self, problem: Problem, full: Point, vlen: int) -> int:
         lanes = instantiate.lanes(self.target.platform, full, self.dtype, vlen, self.plugins)
-        return int(self.operator.reference.workspace(problem, full, lanes))
+        return int(self.operator.reference.workspace(problem, full, lanes, self._formats.group))
 
     def _tile(self, draft: Draft, full: Point, vlen: int) -> dict[str, int]:
         return instantiate.tile(self.operator, self.target.platform, draft, full, self.dtype, vlen, self.plugins)

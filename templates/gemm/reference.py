@@ -112,16 +112,17 @@ def traffic(problem: Problem) -> float:
     return float((p.m * p.k + p.k * p.n) * p.operands.size + of_c * p.sums.size)
 
 
-def workspace(problem: Problem, point: Mapping[str, Value], lanes: int) -> int:
+def workspace(problem: Problem, point: Mapping[str, Value], lanes: int, group: int = 1) -> int:
     """Packed elements a candidate packs into: `<prefix>_work` of driver.c.j2, of which this is the mirror.
 
-    point: binds mc, kc and nc; lanes: elements of a vector. As little as that, so that what is written past a packed
-    block meets the guard page.
+    point: binds mc, kc and nc; lanes: elements of a vector; group: steps of k in a packed element. As little as that,
+    so that what is written past a packed block meets the guard page.
     """
     p = product(problem)
     mc, kc, nc = (int(point[name]) for name in ("mc", "kc", "nc"))
     m, n = (p.n, p.m) if p.layout == "row" else (p.m, p.n)  # a row-major product is computed as its transpose
     depth = p.k if p.k <= kc + kc // 4 else -(-p.k // -(-p.k // kc))
+    depth = -(-depth // group)
     vectors = min(-(-m // lanes), max(mc // lanes, 1))
     # kernels that read A by rows pack mc rows, whole vectors or not
     a, b = max(vectors * lanes, min(m, mc)) * depth, min(n, nc) * depth

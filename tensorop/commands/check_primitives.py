@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from tensorop.build import cache, compile, tool
 from tensorop.commands import primitive_program
-from tensorop.commands.exact_number import Exact
+from tensorop.commands.exact_number import Exact, Group
 from tensorop.commands.primitive_cases import Array, Case, Entry, cases, entries
 from tensorop.errors import SpecError
 from tensorop.model.kernel import Artifact
@@ -275,6 +275,8 @@ def _evaluate(meaning: str, case: Case, formats: Formats, *, absolute: bool) -> 
             continue
         values = NUMBERS[formats.of(argument)].decoded(elements[start:])
         names[argument] = _argument(argument, values, case.numbers, absolute)
+        if formats.group > 1 and argument in ("x", "y"):
+            names[argument] = _grouped(elements[start:], formats, argument)
     try:
         with np.errstate(all="ignore"):
             value: object = eval(meaning, names)
@@ -296,6 +298,13 @@ def _argument(name: str, elements: Array, numbers: Mapping[str, int], absolute: 
     for i in range(rows if cols else 0):
         block[i, :] = exact[i * lead : i * lead + cols]
     return block
+
+
+def _grouped(elements: Array, formats: Formats, argument: str) -> object:
+    size = NUMBERS[formats.packed].size
+    exact = np.empty(elements.size, dtype=object)
+    exact[:] = [Group.of_bits(int(x), size, formats.group) for x in elements]
+    return exact[0] if shape_of(argument) == "element" else exact
 
 
 def _shown(case: Case) -> str:

@@ -81,3 +81,25 @@ class Exact:
         if self.mantissa == 0:
             return -0.0 if self.negative and not NUMBERS[number].whole else 0.0
         return NUMBERS[number].rounded(self.mantissa, self.exponent)
+
+
+@dataclass(frozen=True, slots=True)
+class Group(Exact):
+    """Integers of several steps of k side by side in one, whose product is the sum of theirs."""
+
+    parts: tuple[int, ...] = ()
+
+    @staticmethod
+    def of_bits(value: int, size: int, count: int) -> Group:
+        """The `count` parts of a signed integer of so many bytes, the first lowest."""
+        bits = 8 * size // count
+        unsigned = [value >> bits * i & ((1 << bits) - 1) for i in range(count)]
+        return Group(value, 0, value < 0, None, tuple(x - (x >> bits - 1 << bits) for x in unsigned))
+
+    def __mul__(self, other: object) -> Exact:
+        if isinstance(other, Group):
+            return Exact.of(sum(a * b for a, b in zip(self.parts, other.parts, strict=True)))
+        return Exact.__mul__(self, other)
+
+    def __abs__(self) -> Exact:
+        return Exact(abs(self.mantissa))

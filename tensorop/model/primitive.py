@@ -76,11 +76,15 @@ _ALL_ALIKE: Mapping[str, str] = {"load_stored": "load", "load_stored_tail": "loa
 
 @dataclass(frozen=True)
 class Formats:
-    """Number formats (tensorop.model.number): of A and B as callers store them, as kernels read them, and of C."""
+    """Number formats (tensorop.model.number): of A and B as callers store them, as kernels read them, and of C.
+
+    group: steps of k that a packed element holds, as so many integers side by side, the first lowest.
+    """
 
     stored: str
     packed: str
     sums: str
+    group: int = 1
 
     def of(self, argument: str) -> str:
         """The format of an argument's elements."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import astuple
 from functools import lru_cache
 from pathlib import Path
 from string import Template
@@ -38,8 +37,8 @@ class ElementType(_Record):
     depend on one.
 
     stored, packed, sums: number formats of A and B as callers store them, as packing leaves them for the kernel, and
-    of C; by default the dtype itself. element and vector are C's, packed_vector (by default `vector`) A's as kernels
-    read it, stored_vector (by default that) as it is stored.
+    of C; by default the dtype itself. group: steps of k that a packed element holds. element and vector are C's,
+    packed_vector (by default `vector`) A's as kernels read it, stored_vector (by default that) as it is stored.
     """
 
     element: str
@@ -49,13 +48,14 @@ class ElementType(_Record):
     stored: str | None = None
     packed: str | None = None
     sums: str | None = None
+    group: int = Field(default=1, ge=1)
     packed_vector: str | None = None
     stored_vector: str | None = None
     vars: dict[str, str | dict[str, dict[int, str]]] = Field(default_factory=dict)
 
     def formats(self, dtype: str) -> Formats:
         stored, sums = self.stored or dtype, self.sums or dtype
-        return Formats(stored, self.packed or stored, sums)
+        return Formats(stored, self.packed or stored, sums, self.group)
 
     def filled(self, settings: Mapping[str, int]) -> dict[str, str]:
         """`vars` at values of the settings."""
@@ -90,7 +90,7 @@ class PrimitiveSet(_Record):
     masked: bool = True  # False: load_tail costs more than a load, so drafts read padded panels with whole loads
     cost_source: str = ""  # the core whose cycles the words' `cost` hints are, and where they were read
     types: dict[str, ElementType] = Field(min_length=1)
-    support: dict[str, str] = Field(default_factory=dict)
+    support: dict[str, str | list[str]] = Field(default_factory=dict)  # several texts: one after the other
     words: dict[str, WordSpec] = Field(min_length=1)
 
     @model_validator(mode="after")
@@ -99,7 +99,8 @@ class PrimitiveSet(_Record):
             raise ValueError(f"rule: headers has '{strange}'; expected the compiler's own, e.g. immintrin.h")
         self._known_types("support", self.support)
         for dtype, kind in self.types.items():
-            if strange := next((f for f in astuple(kind.formats(dtype)) if f not in NUMBERS), None):
+            said = kind.formats(dtype)
+            if strange := next((f for f in (said.stored, said.packed, said.sums) if f not in NUMBERS), None):
                 raise ValueError(f"rule: types.{dtype} has '{strange}'; expected one of {', '.join(NUMBERS)}")
             for name, text in kind.vars.items():
                 for setting, by in text.items() if isinstance(text, dict) else ():
@@ -123,7 +124,7 @@ class PrimitiveSet(_Record):
                     )
         return self
 
-    def _known_types(self, key: str, texts: Mapping[str, str]) -> None:
+    def _known_types(self, key: str, texts: Mapping[str, object]) -> None:
         if strange := next((t for t in texts if t not in self.types), None):
             raise ValueError(f"rule: {key} has a text for {strange}, which types has not")
 
@@ -193,7 +194,7 @@ def vocabulary(
         predicate=kind.predicate,
         lanes=fill(lanes),
         headers=leading.headers,
-        support=fill(leading.support.get(dtype, "")),
+        support=fill(_joined(leading.support.get(dtype, ""))),
         words=words,
         settings=values,
         masked=leading.masked,
@@ -215,6 +216,10 @@ def _leading(platform: Platform, dtype: str, plugins: tuple[Path, ...], only: st
         if dtype in found.types:
             return found
     raise SpecError(f"platform '{platform.name}' has no primitives for dtype '{dtype}'")
+
+
+def _joined(texts: str | list[str]) -> str:
+    return texts if isinstance(texts, str) else "\n".join(texts)
 
 
 def lanes_expression(platform: Platform, dtype: str, vlen: int, plugins: tuple[Path, ...] = ()) -> str:
