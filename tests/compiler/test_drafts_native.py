@@ -6,12 +6,13 @@ import pytest
 
 from tensorop.provision.targets import host_arch
 from tensorop.specs import platforms
-from tests.support.drafts import OUTER, PIPELINED, verdicts
+from tests.support.drafts import DOT, DOT_AHEAD, OUTER, PIPELINED, verdicts
 
 POINTS = [
     ("outer", {**OUTER, "mv": 3, "nr": 4}),
     ("outer", {**PIPELINED, "mv": 2, "nr": 4, "pack_a": 0, "pack_b": 0}),
-    ("dot", {"mv": 3, "nr": 3, "ku": 2, "lead": 2, "fetch": 4}),
+    ("dot", {**DOT, "mv": 3, "nr": 3, "ku": 2, "lead": 2}),
+    ("dot", {**DOT_AHEAD, "mv": 3, "nr": 2}),
     ("stream", {"mv": 64, "nr": 2, "ku": 4, "wide": 2, "fetch": 4, "pack_a": 0, "pack_b": 0}),
 ]
 

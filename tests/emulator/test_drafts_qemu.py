@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.drafts import OUTER, PIPELINED, verdicts
+from tests.support.drafts import DOT, DOT_AHEAD, OUTER, PIPELINED, verdicts
 
 CASES = [
     ("rvv", "outer", "f32", {**PIPELINED, "lmul": 2, "mv": 1, "nr": 14}),
@@ -19,13 +19,16 @@ CASES = [
     ("neon", "outer", "f16", {**PIPELINED, "mv": 2, "nr": 6}),
     ("cortex-a76", "outer", "i8", {**PIPELINED, "mv": 4, "nr": 4}),
     ("cortex-a76", "outer", "i8", {**OUTER, "mv": 3, "nr": 8, "kc": 64}),
-    ("rvv", "dot", "f32", {"lmul": 2, "mv": 2, "nr": 3, "ku": 2, "lead": 2, "fetch": 4}),
+    ("rvv", "dot", "f32", {**DOT, "lmul": 2, "mv": 2, "nr": 3, "ku": 2, "lead": 2}),
+    ("rvv", "dot", "f64", {**DOT_AHEAD, "lmul": 1, "mv": 4, "nr": 4, "ku": 2}),
+    ("spacemit-k1", "dot", "f32", {**DOT_AHEAD, "lmul": 1, "mv": 8, "nr": 2, "late": 6}),
     ("rvv", "stream", "f64", {"lmul": 2, "mv": 64, "nr": 2, "ku": 4, "wide": 2, "fetch": 4, "pack_a": 0, "pack_b": 0}),
     ("spacemit-k1", "outer", "f64", {**PIPELINED, "lmul": 4, "mv": 1, "nr": 6}),
     ("spacemit-k1", "stream", "f32", {"lmul": 2, "mv": 64, "nr": 1, "ku": 6, "wide": 2, "fetch": 8}),
     ("neon", "outer", "f32", {**PIPELINED, "mv": 2, "nr": 8}),
     ("neon", "outer", "f64", {**OUTER, "mv": 4, "nr": 4, "pack_a": 0, "pack_b": 0}),
-    ("cortex-a53", "dot", "f32", {"mv": 3, "nr": 4, "ku": 1, "lead": 2, "fetch": 4}),
+    ("cortex-a53", "dot", "f32", {**DOT, "mv": 3, "nr": 4, "lead": 2}),
+    ("cortex-a53", "dot", "f64", {**DOT_AHEAD, "mv": 3, "nr": 4}),
     ("neon", "stream", "f64", {"mv": 64, "nr": 2, "ku": 4, "wide": 1, "fetch": 0, "pack_a": 0, "pack_b": 0}),
 ]
 

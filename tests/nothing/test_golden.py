@@ -18,7 +18,7 @@ from tests.support.operators import gemm
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "gemm"
 OUTER = {"mv": 1, "nr": 2, "ku": 2, "ahead": 1, "late": 0, "lead": 2, "fetch": 6, "pack_a": 1, "pack_b": 1}
-DOT = {"mv": 2, "nr": 1, "ku": 2, "lead": 0, "fetch": 4}
+DOT = {"mv": 2, "nr": 1, "ku": 2, "ahead": 0, "late": 0, "lead": 0, "fetch": 4}
 LANES = {"mv": 2, "nr": 2, "ku": 2, "halves": 1, "fetch": 16, "pack_a": 1, "pack_b": 0}
 STREAM = {"mv": 64, "nr": 1, "ku": 2, "wide": 2, "fetch": 4, "pack_a": 0, "pack_b": 0}
 CASES = [
@@ -30,7 +30,7 @@ CASES = [
     ("rvv", "outer", "f64", {**OUTER, "lmul": 2, "mv": 2, "nr": 3}),
     ("rvv", "outer", "i8", {**OUTER, "lmul": 2}),
     ("rvv", "stream", "f32", {**STREAM, "lmul": 2}),
-    ("spacemit-k1", "dot", "f32", {**DOT, "lmul": 1}),
+    ("spacemit-k1", "dot", "f32", {**DOT, "lmul": 1, "ku": 1, "ahead": 1, "late": 4}),
 ]
 operator = gemm()
 drafts = {draft.name: draft for draft in offline.drafts(operator.folder, operator.name)}

@@ -1,8 +1,9 @@
-/* k0: micro-kernel 'dot' at a_stays=0 fetch=4 kc=256 ku=2 lead=0 mc=256 mv=2 nc=2048 nr=1 pack_a=1 pack_b=1
- * (avx2, f64) mv x nr inner products: vectors run along k in rows of A and columns of B alike, each
- * accumulator gathers one element of C and is summed at the end; nothing is broadcast and no lane idles
- * however few rows or columns there are; B is loaded `lead` columns before its use, rows and columns are
- * prefetched `fetch` cache lines ahead */
+/* k0: micro-kernel 'dot' at a_stays=0 ahead=0 fetch=4 kc=256 ku=2 late=0 lead=0 mc=256 mv=2 nc=2048 nr=1
+ * pack_a=1 pack_b=1 (avx2, f64) mv x nr inner products: vectors run along k in rows of A and columns of B
+ * alike, each accumulator gathers one element of C and is summed at the end; nothing is broadcast and no lane
+ * idles however few rows or columns there are; B is loaded `lead` columns before its use, or (`ahead`) A and
+ * B one step of k before theirs, between the FMAs and into registers whose last reader is `late` FMAs back;
+ * rows and columns are prefetched `fetch` cache lines ahead */
 static inline __attribute__((always_inline)) void k0_tile_1x1(size_t m, size_t k, const double *restrict a,
                                                               size_t lda, const double *restrict b,
                                                               size_t rsb, size_t csb, double alpha,

@@ -1,8 +1,9 @@
-/* k0: micro-kernel 'dot' at a_stays=0 fetch=4 kc=256 ku=2 lead=0 lmul=1 mc=128 mv=2 nc=512 nr=1 pack_a=1
- * pack_b=1 (spacemit-k1, f32) mv x nr inner products: vectors run along k in rows of A and columns of B
- * alike, each accumulator gathers one element of C and is summed at the end; nothing is broadcast and no lane
- * idles however few rows or columns there are; B is loaded `lead` columns before its use, rows and columns
- * are prefetched `fetch` cache lines ahead */
+/* k0: micro-kernel 'dot' at a_stays=0 ahead=1 fetch=4 kc=256 ku=1 late=4 lead=0 lmul=1 mc=128 mv=2 nc=512
+ * nr=1 pack_a=1 pack_b=1 (spacemit-k1, f32) mv x nr inner products: vectors run along k in rows of A and
+ * columns of B alike, each accumulator gathers one element of C and is summed at the end; nothing is
+ * broadcast and no lane idles however few rows or columns there are; B is loaded `lead` columns before its
+ * use, or (`ahead`) A and B one step of k before theirs, between the FMAs and into registers whose last
+ * reader is `late` FMAs back; rows and columns are prefetched `fetch` cache lines ahead */
 static inline __attribute__((always_inline)) void k0_tile_1x1(size_t m, size_t k, const float *restrict a,
                                                               size_t lda, const float *restrict b, size_t rsb,
                                                               size_t csb, float alpha, float beta,
@@ -12,28 +13,76 @@ static inline __attribute__((always_inline)) void k0_tile_1x1(size_t m, size_t k
     (void)m, (void)full, (void)lanes, (void)rsb;
     vfloat32m1_t c0_0 = __riscv_vfmv_v_f_f32m1(0, full);
     size_t p = 0;
-    for (; p + 2 * lanes <= k; p += 2 * lanes) {
-        {
-            const vfloat32m1_t a0 = __riscv_vle32_v_f32m1(a + 0 * lda + p + 0 * lanes, full);
-            __builtin_prefetch(a + 0 * lda + p + 0 * lanes + 64);
-            const vfloat32m1_t b0 = __riscv_vle32_v_f32m1(b + 0 * csb + p + 0 * lanes, full);
+    if (k >= 2 * lanes) {
+        vfloat32m1_t v0 = __riscv_vle32_v_f32m1(b + 0 * csb + p + 0 * lanes, full);
+        vfloat32m1_t h0_0 = __riscv_vle32_v_f32m1(a + 0 * lda + p + 0 * lanes, full), h1_0 = h0_0;
+        for (; p + 3 * lanes <= k; p += 2 * lanes) {
+            ((void)(c), __atomic_signal_fence(__ATOMIC_SEQ_CST));
+            v0 = __riscv_vle32_tu(v0, b + 0 * csb + p + 0 * lanes, full);
             __builtin_prefetch(b + 0 * csb + p + 0 * lanes + 64);
-            c0_0 = __riscv_vfmacc_vv_f32m1(c0_0, a0, b0, full);
+            if (lanes > 16) { /* one vector is */
+                __builtin_prefetch(b + 0 * csb + p + 0 * lanes + 80);
+            }
+
+            ((void)(c), __atomic_signal_fence(__ATOMIC_SEQ_CST));
+            h1_0 = __riscv_vle32_tu(h1_0, a + 0 * lda + p + 1 * lanes, full);
+            if (lanes > 8) { /* two vectors are longer than a cache line */
+                __builtin_prefetch(a + 0 * lda + p + 1 * lanes + 64);
+            }
+            if (lanes > 16) { /* one vector is */
+                __builtin_prefetch(a + 0 * lda + p + 1 * lanes + 80);
+            }
+
+            c0_0 = __riscv_vfmacc_vv_f32m1_tu(c0_0, h0_0, v0, full);
+
+            ((void)(c), __atomic_signal_fence(__ATOMIC_SEQ_CST));
+            v0 = __riscv_vle32_tu(v0, b + 0 * csb + p + 1 * lanes, full);
+            if (lanes > 8) { /* two vectors are longer than a cache line */
+                __builtin_prefetch(b + 0 * csb + p + 1 * lanes + 64);
+            }
+            if (lanes > 16) { /* one vector is */
+                __builtin_prefetch(b + 0 * csb + p + 1 * lanes + 80);
+            }
+
+            ((void)(c), __atomic_signal_fence(__ATOMIC_SEQ_CST));
+            h0_0 = __riscv_vle32_tu(h0_0, a + 0 * lda + p + 2 * lanes, full);
+            __builtin_prefetch(a + 0 * lda + p + 2 * lanes + 64);
+            if (lanes > 16) { /* one vector is */
+                __builtin_prefetch(a + 0 * lda + p + 2 * lanes + 80);
+            }
+
+            c0_0 = __riscv_vfmacc_vv_f32m1_tu(c0_0, h1_0, v0, full);
         }
-        {
-            const vfloat32m1_t a0 = __riscv_vle32_v_f32m1(a + 0 * lda + p + 1 * lanes, full);
-            __builtin_prefetch(a + 0 * lda + p + 1 * lanes + 64);
-            const vfloat32m1_t b0 = __riscv_vle32_v_f32m1(b + 0 * csb + p + 1 * lanes, full);
-            __builtin_prefetch(b + 0 * csb + p + 1 * lanes + 64);
-            c0_0 = __riscv_vfmacc_vv_f32m1(c0_0, a0, b0, full);
+        for (; p + 2 * lanes <= k; p += lanes) {
+            ((void)(c), __atomic_signal_fence(__ATOMIC_SEQ_CST));
+            v0 = __riscv_vle32_tu(v0, b + 0 * csb + p + 0 * lanes, full);
+            __builtin_prefetch(b + 0 * csb + p + 0 * lanes + 64);
+            if (lanes > 16) { /* one vector is */
+                __builtin_prefetch(b + 0 * csb + p + 0 * lanes + 80);
+            }
+
+            ((void)(c), __atomic_signal_fence(__ATOMIC_SEQ_CST));
+            h1_0 = __riscv_vle32_tu(h1_0, a + 0 * lda + p + 1 * lanes, full);
+            if (lanes > 8) { /* two vectors are longer than a cache line */
+                __builtin_prefetch(a + 0 * lda + p + 1 * lanes + 64);
+            }
+            if (lanes > 16) { /* one vector is */
+                __builtin_prefetch(a + 0 * lda + p + 1 * lanes + 80);
+            }
+
+            c0_0 = __riscv_vfmacc_vv_f32m1_tu(c0_0, h0_0, v0, full);
+
+            h0_0 = h1_0;
         }
-    }
-    for (; p + lanes <= k; p += lanes) {
+        v0 = __riscv_vle32_v_f32m1(b + 0 * csb + p + 0 * lanes, full);
+        c0_0 = __riscv_vfmacc_vv_f32m1_tu(c0_0, h0_0, v0, full);
+        p += lanes;
+    } else if (k >= lanes) {
         const vfloat32m1_t a0 = __riscv_vle32_v_f32m1(a + 0 * lda + p, full);
-        __builtin_prefetch(a + 0 * lda + p + 64);
         const vfloat32m1_t b0 = __riscv_vle32_v_f32m1(b + 0 * csb + p, full);
-        __builtin_prefetch(b + 0 * csb + p + 64);
         c0_0 = __riscv_vfmacc_vv_f32m1(c0_0, a0, b0, full);
+
+        p += lanes;
     }
     if (p < k) {
         const size_t tail = ((size_t)(k - p));
@@ -41,11 +90,16 @@ static inline __attribute__((always_inline)) void k0_tile_1x1(size_t m, size_t k
         const vfloat32m1_t b0 = __riscv_vle32_v_f32m1(b + 0 * csb + p, tail);
         c0_0 = __riscv_vfmacc_vv_f32m1_tu(c0_0, a0, b0, tail);
     }
-    {
-        float *at = c + 0 + 0 * ldc;
-        const float dot = alpha * __riscv_vfmv_f_s_f32m1_f32(__riscv_vfredusum_vs_f32m1_f32m1(
-                                      c0_0, __riscv_vfmv_v_f_f32m1(0, 1), lanes));
-        *at = beta == 0 ? dot : dot + beta * *at; /* at beta = 0 C is not read */
+    const float dot0_0 = __riscv_vfmv_f_s_f32m1_f32(
+        __riscv_vfredusum_vs_f32m1_f32m1(c0_0, __riscv_vfmv_v_f_f32m1(0, 1), lanes));
+    if (beta == 0) { /* C is not read */
+        ((void)(c),
+         __atomic_signal_fence(__ATOMIC_SEQ_CST)); /* gathered into vectors, these stores would take longer */
+        c[0 + 0 * ldc] = alpha * dot0_0;
+    } else {
+        const float old0_0 = c[0 + 0 * ldc];
+        ((void)(c), __atomic_signal_fence(__ATOMIC_SEQ_CST));
+        c[0 + 0 * ldc] = beta * old0_0 + alpha * dot0_0;
     }
 }
 
@@ -59,37 +113,107 @@ static inline __attribute__((always_inline)) void k0_tile_2x1(size_t m, size_t k
     vfloat32m1_t c0_0 = __riscv_vfmv_v_f_f32m1(0, full);
     vfloat32m1_t c1_0 = __riscv_vfmv_v_f_f32m1(0, full);
     size_t p = 0;
-    for (; p + 2 * lanes <= k; p += 2 * lanes) {
-        {
-            const vfloat32m1_t a0 = __riscv_vle32_v_f32m1(a + 0 * lda + p + 0 * lanes, full);
+    if (k >= 2 * lanes) {
+        vfloat32m1_t v0 = __riscv_vle32_v_f32m1(a + 0 * lda + p + 0 * lanes, full);
+        vfloat32m1_t v1 = __riscv_vle32_v_f32m1(a + 1 * lda + p + 0 * lanes, full);
+        vfloat32m1_t h0_0 = __riscv_vle32_v_f32m1(b + 0 * csb + p + 0 * lanes, full), h1_0 = h0_0;
+        for (; p + 3 * lanes <= k; p += 2 * lanes) {
+            ((void)(c), __atomic_signal_fence(__ATOMIC_SEQ_CST));
+            v0 = __riscv_vle32_tu(v0, a + 0 * lda + p + 0 * lanes, full);
             __builtin_prefetch(a + 0 * lda + p + 0 * lanes + 64);
-            const vfloat32m1_t a1 = __riscv_vle32_v_f32m1(a + 1 * lda + p + 0 * lanes, full);
+            if (lanes > 16) { /* one vector is */
+                __builtin_prefetch(a + 0 * lda + p + 0 * lanes + 80);
+            }
+
+            ((void)(c), __atomic_signal_fence(__ATOMIC_SEQ_CST));
+            h1_0 = __riscv_vle32_tu(h1_0, b + 0 * csb + p + 1 * lanes, full);
+            if (lanes > 8) { /* two vectors are longer than a cache line */
+                __builtin_prefetch(b + 0 * csb + p + 1 * lanes + 64);
+            }
+            if (lanes > 16) { /* one vector is */
+                __builtin_prefetch(b + 0 * csb + p + 1 * lanes + 80);
+            }
+
+            c0_0 = __riscv_vfmacc_vv_f32m1_tu(c0_0, h0_0, v0, full);
+            ((void)(c), __atomic_signal_fence(__ATOMIC_SEQ_CST));
+            v1 = __riscv_vle32_tu(v1, a + 1 * lda + p + 0 * lanes, full);
             __builtin_prefetch(a + 1 * lda + p + 0 * lanes + 64);
-            const vfloat32m1_t b0 = __riscv_vle32_v_f32m1(b + 0 * csb + p + 0 * lanes, full);
-            __builtin_prefetch(b + 0 * csb + p + 0 * lanes + 64);
-            c0_0 = __riscv_vfmacc_vv_f32m1(c0_0, a0, b0, full);
-            c1_0 = __riscv_vfmacc_vv_f32m1(c1_0, a1, b0, full);
+            if (lanes > 16) { /* one vector is */
+                __builtin_prefetch(a + 1 * lda + p + 0 * lanes + 80);
+            }
+
+            c1_0 = __riscv_vfmacc_vv_f32m1_tu(c1_0, h0_0, v1, full);
+
+            ((void)(c), __atomic_signal_fence(__ATOMIC_SEQ_CST));
+            v0 = __riscv_vle32_tu(v0, a + 0 * lda + p + 1 * lanes, full);
+            if (lanes > 8) { /* two vectors are longer than a cache line */
+                __builtin_prefetch(a + 0 * lda + p + 1 * lanes + 64);
+            }
+            if (lanes > 16) { /* one vector is */
+                __builtin_prefetch(a + 0 * lda + p + 1 * lanes + 80);
+            }
+
+            ((void)(c), __atomic_signal_fence(__ATOMIC_SEQ_CST));
+            h0_0 = __riscv_vle32_tu(h0_0, b + 0 * csb + p + 2 * lanes, full);
+            __builtin_prefetch(b + 0 * csb + p + 2 * lanes + 64);
+            if (lanes > 16) { /* one vector is */
+                __builtin_prefetch(b + 0 * csb + p + 2 * lanes + 80);
+            }
+
+            c0_0 = __riscv_vfmacc_vv_f32m1_tu(c0_0, h1_0, v0, full);
+            ((void)(c), __atomic_signal_fence(__ATOMIC_SEQ_CST));
+            v1 = __riscv_vle32_tu(v1, a + 1 * lda + p + 1 * lanes, full);
+            if (lanes > 8) { /* two vectors are longer than a cache line */
+                __builtin_prefetch(a + 1 * lda + p + 1 * lanes + 64);
+            }
+            if (lanes > 16) { /* one vector is */
+                __builtin_prefetch(a + 1 * lda + p + 1 * lanes + 80);
+            }
+
+            c1_0 = __riscv_vfmacc_vv_f32m1_tu(c1_0, h1_0, v1, full);
         }
-        {
-            const vfloat32m1_t a0 = __riscv_vle32_v_f32m1(a + 0 * lda + p + 1 * lanes, full);
-            __builtin_prefetch(a + 0 * lda + p + 1 * lanes + 64);
-            const vfloat32m1_t a1 = __riscv_vle32_v_f32m1(a + 1 * lda + p + 1 * lanes, full);
-            __builtin_prefetch(a + 1 * lda + p + 1 * lanes + 64);
-            const vfloat32m1_t b0 = __riscv_vle32_v_f32m1(b + 0 * csb + p + 1 * lanes, full);
-            __builtin_prefetch(b + 0 * csb + p + 1 * lanes + 64);
-            c0_0 = __riscv_vfmacc_vv_f32m1(c0_0, a0, b0, full);
-            c1_0 = __riscv_vfmacc_vv_f32m1(c1_0, a1, b0, full);
+        for (; p + 2 * lanes <= k; p += lanes) {
+            ((void)(c), __atomic_signal_fence(__ATOMIC_SEQ_CST));
+            v0 = __riscv_vle32_tu(v0, a + 0 * lda + p + 0 * lanes, full);
+            __builtin_prefetch(a + 0 * lda + p + 0 * lanes + 64);
+            if (lanes > 16) { /* one vector is */
+                __builtin_prefetch(a + 0 * lda + p + 0 * lanes + 80);
+            }
+
+            ((void)(c), __atomic_signal_fence(__ATOMIC_SEQ_CST));
+            h1_0 = __riscv_vle32_tu(h1_0, b + 0 * csb + p + 1 * lanes, full);
+            if (lanes > 8) { /* two vectors are longer than a cache line */
+                __builtin_prefetch(b + 0 * csb + p + 1 * lanes + 64);
+            }
+            if (lanes > 16) { /* one vector is */
+                __builtin_prefetch(b + 0 * csb + p + 1 * lanes + 80);
+            }
+
+            c0_0 = __riscv_vfmacc_vv_f32m1_tu(c0_0, h0_0, v0, full);
+            ((void)(c), __atomic_signal_fence(__ATOMIC_SEQ_CST));
+            v1 = __riscv_vle32_tu(v1, a + 1 * lda + p + 0 * lanes, full);
+            __builtin_prefetch(a + 1 * lda + p + 0 * lanes + 64);
+            if (lanes > 16) { /* one vector is */
+                __builtin_prefetch(a + 1 * lda + p + 0 * lanes + 80);
+            }
+
+            c1_0 = __riscv_vfmacc_vv_f32m1_tu(c1_0, h0_0, v1, full);
+
+            h0_0 = h1_0;
         }
-    }
-    for (; p + lanes <= k; p += lanes) {
+        v0 = __riscv_vle32_v_f32m1(a + 0 * lda + p + 0 * lanes, full);
+        c0_0 = __riscv_vfmacc_vv_f32m1_tu(c0_0, h0_0, v0, full);
+        v1 = __riscv_vle32_v_f32m1(a + 1 * lda + p + 0 * lanes, full);
+        c1_0 = __riscv_vfmacc_vv_f32m1_tu(c1_0, h0_0, v1, full);
+        p += lanes;
+    } else if (k >= lanes) {
         const vfloat32m1_t a0 = __riscv_vle32_v_f32m1(a + 0 * lda + p, full);
-        __builtin_prefetch(a + 0 * lda + p + 64);
         const vfloat32m1_t a1 = __riscv_vle32_v_f32m1(a + 1 * lda + p, full);
-        __builtin_prefetch(a + 1 * lda + p + 64);
         const vfloat32m1_t b0 = __riscv_vle32_v_f32m1(b + 0 * csb + p, full);
-        __builtin_prefetch(b + 0 * csb + p + 64);
         c0_0 = __riscv_vfmacc_vv_f32m1(c0_0, a0, b0, full);
         c1_0 = __riscv_vfmacc_vv_f32m1(c1_0, a1, b0, full);
+
+        p += lanes;
     }
     if (p < k) {
         const size_t tail = ((size_t)(k - p));
@@ -99,17 +223,24 @@ static inline __attribute__((always_inline)) void k0_tile_2x1(size_t m, size_t k
         c0_0 = __riscv_vfmacc_vv_f32m1_tu(c0_0, a0, b0, tail);
         c1_0 = __riscv_vfmacc_vv_f32m1_tu(c1_0, a1, b0, tail);
     }
-    {
-        float *at = c + 0 + 0 * ldc;
-        const float dot = alpha * __riscv_vfmv_f_s_f32m1_f32(__riscv_vfredusum_vs_f32m1_f32m1(
-                                      c0_0, __riscv_vfmv_v_f_f32m1(0, 1), lanes));
-        *at = beta == 0 ? dot : dot + beta * *at; /* at beta = 0 C is not read */
-    }
-    {
-        float *at = c + 1 + 0 * ldc;
-        const float dot = alpha * __riscv_vfmv_f_s_f32m1_f32(__riscv_vfredusum_vs_f32m1_f32m1(
-                                      c1_0, __riscv_vfmv_v_f_f32m1(0, 1), lanes));
-        *at = beta == 0 ? dot : dot + beta * *at; /* at beta = 0 C is not read */
+    const float dot0_0 = __riscv_vfmv_f_s_f32m1_f32(
+        __riscv_vfredusum_vs_f32m1_f32m1(c0_0, __riscv_vfmv_v_f_f32m1(0, 1), lanes));
+    const float dot1_0 = __riscv_vfmv_f_s_f32m1_f32(
+        __riscv_vfredusum_vs_f32m1_f32m1(c1_0, __riscv_vfmv_v_f_f32m1(0, 1), lanes));
+    if (beta == 0) { /* C is not read */
+        ((void)(c),
+         __atomic_signal_fence(__ATOMIC_SEQ_CST)); /* gathered into vectors, these stores would take longer */
+        c[0 + 0 * ldc] = alpha * dot0_0;
+        ((void)(c),
+         __atomic_signal_fence(__ATOMIC_SEQ_CST)); /* gathered into vectors, these stores would take longer */
+        c[1 + 0 * ldc] = alpha * dot1_0;
+    } else {
+        const float old0_0 = c[0 + 0 * ldc];
+        const float old1_0 = c[1 + 0 * ldc];
+        ((void)(c), __atomic_signal_fence(__ATOMIC_SEQ_CST));
+        c[0 + 0 * ldc] = beta * old0_0 + alpha * dot0_0;
+        ((void)(c), __atomic_signal_fence(__ATOMIC_SEQ_CST));
+        c[1 + 0 * ldc] = beta * old1_0 + alpha * dot1_0;
     }
 }
 
