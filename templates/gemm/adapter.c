@@ -104,6 +104,19 @@ static void call_dnnl_f32(const struct tensorop_bound *self, const struct tensor
                                p.b, p.ldb, (float)c->scalar[1], c->buffer[2], c->ld[2]);
 }
 
+typedef int (*dnnl_i8)(char, char, char, int64_t, int64_t, int64_t, float, const int8_t *, int64_t,
+                       int8_t, const int8_t *, int64_t, int8_t, float, int32_t *, int64_t,
+                       const int32_t *);
+
+/* dnnl_gemm_s8s8s32: with offsets, all zero here, and coefficients in float */
+static void call_dnnl_i8(const struct tensorop_bound *self, const struct tensorop_call *c) {
+    static const int32_t no_offset = 0;
+    struct plain p = plain_call(c, 101);
+    ((dnnl_i8)self->function)(p.ta, p.tb, 'F', p.m, p.n, c->dim[2], (float)c->scalar[0], p.a, p.lda,
+                              0, p.b, p.ldb, 0, (float)c->scalar[1], c->buffer[2], c->ld[2],
+                              &no_offset);
+}
+
 typedef void (*xsmm_any)(const char *, const char *, const int *, const int *, const int *,
                          const void *, const void *, const int *, const void *, const int *,
                          const void *, void *, const int *);
@@ -140,6 +153,7 @@ static const struct {
     {"cblas", "f32", "cblas_sgemm", call_cblas_f32},
     {"cblas", "f64", "cblas_dgemm", call_cblas_f64},
     {"dnnl", "f32", "dnnl_sgemm", call_dnnl_f32},
+    {"dnnl", "i8", "dnnl_gemm_s8s8s32", call_dnnl_i8},
     {"xsmm", "f32", "libxsmm_sgemm", call_xsmm_f32},
     {"xsmm", "f64", "libxsmm_dgemm", call_xsmm_f64},
 };

@@ -88,11 +88,12 @@ def check(
 
 
 def home(name: str, plugins: tuple[Path, ...] = ()) -> Platform:
-    """The most general platform that prefers a set. Raises SpecError when none does."""
+    """The most general platform that prefers a set, or else has it. Raises SpecError when none does."""
     known = [n for n in catalog.names("platforms", plugins) if not platforms.is_probed(n, plugins)]
-    users = [p for p in (platforms.load(n, plugins) for n in known) if p.primitives[0] == name]
+    loaded = [platforms.load(n, plugins) for n in known]
+    users = [p for p in loaded if p.primitives[0] == name] or [p for p in loaded if name in p.primitives]
     if not users:
-        raise SpecError(f"no platform prefers the primitive set '{name}', so it is unknown what to compile it for")
+        raise SpecError(f"no platform has the primitive set '{name}', so it is unknown what to compile it for")
     return min(users, key=lambda p: (len(p.lineage), p.name))
 
 

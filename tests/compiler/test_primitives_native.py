@@ -13,6 +13,9 @@ from tensorop.specs import native, primitives
 from tests.support.primitives import executed, undetected
 
 
+SETS = ("scalar", "avx2", "avx2-madd", "avx512", "avx512-madd")
+
+
 def _home(name: str) -> Platform:
     platform = check_primitives.home(name)
     if missing := native.missing_flags(platform):
@@ -20,7 +23,7 @@ def _home(name: str) -> Platform:
     return platform
 
 
-@pytest.mark.parametrize("name", ["scalar", "avx2", "avx512"])
+@pytest.mark.parametrize("name", SETS)
 def test_every_word_means_what_it_says(name: str) -> None:
     _home(name)
     results = list(check_primitives.check(name))
@@ -30,7 +33,7 @@ def test_every_word_means_what_it_says(name: str) -> None:
 
 @pytest.mark.parametrize(
     ("name", "dtype"),
-    [(name, dtype) for name in ("scalar", "avx2", "avx512") for dtype in primitives.load(name).types],
+    [(name, dtype) for name in SETS for dtype in primitives.load(name).types],
 )
 def test_every_broken_meaning_is_noticed(name: str, dtype: str) -> None:
     platform = _home(name)
