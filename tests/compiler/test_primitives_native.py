@@ -12,7 +12,6 @@ from tensorop.paths import builtin_dir
 from tensorop.specs import native, primitives
 from tests.support.primitives import executed, undetected
 
-
 SETS = ("scalar", "avx2", "avx2-madd", "avx512", "avx512-madd")
 
 
