@@ -1,11 +1,11 @@
 """Holds a board model against published speeds of whole programs (points/): intervals, order, what moves them.
 
-    python benchmarks/board_model/points.py [PLATFORM] [--size N] [--sensitivity] [--plot FILE.svg]
+    python benchmarks/board_model/points.py [PLATFORM] [--size N] [--sensitivity] [--plot FILE.svg] [--ours DIR]
 
 PLATFORM: one of points/, spacemit-k1 if not given. Prints a Markdown table; exit status 1 when a published speed lies
 outside its interval, an order does not hold in every scenario, or an interval is wider than 35 % to either side of its
 middle. --size: products no larger (published ones are 1024 cubed, half a minute each).
---sensitivity: each unknown alone at either end instead.
+--sensitivity: each unknown alone at either end instead. --ours: a product's folder, whose SGEMM joins the table.
 """
 
 from __future__ import annotations
@@ -89,15 +89,19 @@ def measure(
     size = min(point["size"], most) if point["program"] != "tile" else point["size"]
     arguments = [str(size), *map(str, point.get("arguments", []))]
     environment = {"OPENBLAS_NUM_THREADS": "1"}
-    if point["program"] == "blas":
+    if "ours" in point:
+        folder = point["ours"].absolute() / "lib"
+        arguments = [str(folder / "libtensorop_cblas.so"), "cblas_sgemm", *arguments]
+        environment["LD_LIBRARY_PATH"] = str(folder)
+    elif point["program"] == "blas":
         library = openblas.openblas(platform.arch, point["library"]["version"])
         arguments = [str(library.path), f"{library.prefix}cblas_sgemm", *arguments]
         environment |= {
             "OPENBLAS_CORETYPE": point["library"]["core"],
             "LD_LIBRARY_PATH": ":".join(map(str, library.library_path)),
         }
-    with tempfile.TemporaryDirectory() as folder:
-        run = board.prepare(model, platform.vlens[0], Path(folder), scenarios=mode)
+    with tempfile.TemporaryDirectory() as scratch:
+        run = board.prepare(model, platform.vlens[0], Path(scratch), scenarios=mode)
         command = Qemu(platform.arch, platform.qemu_cpu).command(
             [str(program), *arguments], vlen=platform.vlens[0], dynamic=True, plugin_args=run.arguments
         )
@@ -163,8 +167,13 @@ def main() -> int:
     parser.add_argument("--size", type=int, default=4096)
     parser.add_argument("--sensitivity", action="store_true")
     parser.add_argument("--plot", type=Path)
+    parser.add_argument("--ours", type=Path)
     given = parser.parse_args()
     data = yaml.safe_load((HERE / "points" / f"{given.platform}.yaml").read_text(encoding="utf-8"))
+    if given.ours:
+        data["points"].append(
+            {"name": "tensorop, SGEMM", "program": "blas", "size": 1024, "ours": given.ours, "published": []}
+        )
     platform = platforms.load(given.platform)
     assert platform.board is not None
     model = spec.load(platform.board, platform.name)
