@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tensorop.model.number import NUMBERS
 
@@ -140,5 +140,7 @@ class Vocabulary:
         alike += [] if self.formats.widened else [_STORED_ALIKE]
         alike += [_ALL_ALIKE] if len({self.formats.stored, self.formats.packed, self.formats.sums}) == 1 else []
         for names in alike:
-            said |= {name: said[of] for name, of in names.items() if of in said and name not in said}
+            said |= {
+                name: replace(said[of], name=name) for name, of in names.items() if of in said and name not in said
+            }
         return said if self.formats.widened else {**said, "widen": _WIDEN}
