@@ -27,7 +27,10 @@ def test_every_control_ends_as_it_must(name: str, dtype: str) -> None:
     results = run_controls(operator, platform, runner_of(platform), builder(platform), Seed.draw(), [dtype])
     assert all(r.as_expected for r in results)
     refused = {r.name for r in results if not r.outcome.ok}
-    assert {c.name for c in controls(operator)} - refused == {"honest"} | (set() if name == "rvv" else {"one_vlen"})
+    assert {c.name for c in controls(operator) if c.applies(platform, dtype)} - refused == {"honest"}
+    assert ("one_vlen" in refused) == (name == "rvv")
+    if dtype in ("f32", "f64"):  # every fault shows in them
+        assert {c.name for c in controls(operator)} - refused <= {"honest", "one_vlen"}
 
 
 @pytest.mark.parametrize("dtype", operator.dtypes)
@@ -47,7 +50,7 @@ def test_one_vlen_is_not_enough(dtype: str) -> None:
     assert alone.outcome.kind is Kind.WRONG
 
 
-@pytest.mark.parametrize("dtype", operator.dtypes)
+@pytest.mark.parametrize("dtype", ["f32", "f64"])
 def test_a_library_nobody_here_wrote_passes(dtype: str) -> None:
     """OpenBLAS on the whole grid, and with two threads: the judge asks for what BLAS promises, and no more."""
     platform = load("rvv")
