@@ -8,6 +8,7 @@ from tests.support.drafts import DOT, DOT_AHEAD, OUTER, PIPELINED, verdicts
 
 CASES = [
     ("rvv", "outer", "f32", {**PIPELINED, "lmul": 2, "mv": 1, "nr": 14}),
+    ("rvv", "outer", "f64", {**PIPELINED, "lmul": 2, "mv": 1, "nr": 14}),
     ("rvv", "outer", "f64", {**OUTER, "lmul": 1, "mv": 2, "nr": 6, "pack_a": 0, "pack_b": 0}),
     ("rvv", "outer", "f32", {**OUTER, "lmul": 4, "mv": 1, "nr": 6, "a_stays": 1}),
     ("rvv", "outer", "i8", {**PIPELINED, "lmul": 2, "mv": 1, "nr": 14}),
