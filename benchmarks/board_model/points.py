@@ -88,7 +88,7 @@ def measure(
     """Runs one point's program under the model."""
     size = min(point["size"], most) if point["program"] != "tile" else point["size"]
     arguments = [str(size), *map(str, point.get("arguments", []))]
-    environment = {"OPENBLAS_NUM_THREADS": "1"}
+    environment = {"OPENBLAS_NUM_THREADS": "1", "TENSOROP_NUM_THREADS": "1"}  # the model counts one thread
     if "ours" in point:
         folder = point["ours"].absolute() / "lib"
         arguments = [str(folder / "libtensorop_cblas.so"), "cblas_sgemm", *arguments]
