@@ -154,14 +154,19 @@ static vec bring(struct hierarchy *h, uint64_t line, vec start, bool demand, enu
     return ready;
 }
 
-static void prefetch_inner(struct hierarchy *h, uint64_t line, vec start) {
+/* Brings a line into level 1 that nobody waits for; the time it arrives. */
+static vec bring_ahead(struct hierarchy *h, uint64_t line, vec start) {
     enum served served;
-    if (cache_has(&h->cache[0], line))
-        return;
     vec ready = bring(h, line, start, false, &served);
     put_inner(h, line, start, false);
     launch(h, 0, line, ready, true);
     h->counts.prefetched[0]++;
+    return ready;
+}
+
+static void prefetch_inner(struct hierarchy *h, uint64_t line, vec start) {
+    if (!cache_has(&h->cache[0], line))
+        bring_ahead(h, line, start);
 }
 
 static void prefetch_outer(struct hierarchy *h, uint64_t line, vec start) {
@@ -277,16 +282,11 @@ vec memory_access(uint64_t line, vec start, vec hit, const struct uop *by, enum 
 void memory_hint(uint64_t line, vec start) {
     for (unsigned v = 0; v < config->variants; v++) {
         struct hierarchy *h = &hierarchies[v];
-        enum served served;
         h->counts.hinted++;
         if (cache_has(&h->cache[0], line))
             continue;
         vec begin = vmax(start, ring_free(&config->misses, h->slot, h->next_slot));
-        vec arrival = bring(h, line, begin, false, &served);
-        h->slot[h->next_slot++ % RING] = arrival;
-        put_inner(h, line, begin, false);
-        launch(h, 0, line, arrival, true);
-        h->counts.prefetched[0]++;
+        h->slot[h->next_slot++ % RING] = bring_ahead(h, line, begin);
         train(h, line, start, false);
     }
 }
