@@ -101,6 +101,9 @@ static inline vec wait_for(vec t, const vec *table, struct span_of span, const s
 /* Charges lane 0's wait to whatever produced the operand that came last. */
 static void charge_operands(const struct uop *u, float from, float to) {
     uint8_t cause = STALL_compute;
+    for (int k = 0; k < u->acc.count; k++)
+        if (first(forwarded[u->acc.base + k]) >= to)
+            cause = produced_by[u->acc.base + k];
     for (int i = 0; i < u->nsrc; i++)
         for (int k = 0; k < u->src[i].count; k++)
             if (first(ready[u->src[i].base + k]) >= to)
