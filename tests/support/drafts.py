@@ -18,8 +18,8 @@ from tests.support.operators import builder, gemm, runner_of
 operator = gemm()
 drafts = {draft.name: draft for draft in offline.drafts(operator.folder, operator.name)}
 
-OUTER = {"ku": 2, "ahead": 0, "late": 0, "lead": 0, "fetch": 0}
-PIPELINED = {"ku": 4, "ahead": 1, "late": 2, "lead": 4, "fetch": 6}
+OUTER = {"ku": 2, "ahead": 0, "late": 0, "lead": 0, "fetch": 0, "c_ahead": 0}
+PIPELINED = {"ku": 4, "ahead": 1, "late": 2, "lead": 4, "fetch": 6, "c_ahead": 1}
 DOT = {"ku": 1, "ahead": 0, "late": 0, "lead": 0, "fetch": 4}
 DOT_AHEAD = {**DOT, "ahead": 1, "late": 4}
 SMALL_BLOCKS = {"mc": 32, "kc": 128, "nc": 256}

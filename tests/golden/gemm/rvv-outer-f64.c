@@ -1,8 +1,9 @@
-/* k0: micro-kernel 'outer' at a_stays=0 ahead=1 fetch=6 kc=256 ku=2 late=0 lead=2 lmul=2 mc=128 mv=2 nc=512
- * nr=3 pack_a=1 pack_b=1 (rvv, f64) rank-1 updates of an mv x nr register tile: vectors along m, one scalar
- * of B a column; A is loaded `ahead` k steps and B `lead` columns before their use, so that neither load's
- * latency stands in the FMAs' way; A's loads begin after `late` columns, when the last readers of the
- * registers they overwrite are done; `fetch` k steps before that they are prefetched into L1 */
+/* k0: micro-kernel 'outer' at a_stays=0 ahead=1 c_ahead=1 fetch=6 kc=256 ku=2 late=0 lead=2 lmul=2 mc=128
+ * mv=2 nc=512 nr=3 pack_a=1 pack_b=1 (rvv, f64) rank-1 updates of an mv x nr register tile: vectors along m,
+ * one scalar of B a column; A is loaded `ahead` k steps and B `lead` columns before their use, so that
+ * neither load's latency stands in the FMAs' way; A's loads begin after `late` columns, when the last readers
+ * of the registers they overwrite are done; `fetch` k steps before that they are prefetched into L1; with
+ * `c_ahead` columns of C are brought near while the tile is computed */
 static inline __attribute__((always_inline)) void
 k0_tile_1x1_tail(size_t m, size_t k, const double *restrict a, size_t lda, const double *restrict b,
                  size_t rsb, size_t csb, double alpha, double beta, double *restrict c, size_t ldc) {
@@ -14,7 +15,13 @@ k0_tile_1x1_tail(size_t m, size_t k, const double *restrict a, size_t lda, const
     vfloat64m2_t a0_0 = __riscv_vle64_v_f64m2(a + 0 * lda + 0 * lanes, tail);
     vfloat64m2_t a1_0;
     double b0;
+    /* C's columns are asked for one by one, all along: a core has few misses under way at a time, and A and B
+     * need them too */
+    const size_t apart = (1 << 16) / (k / 2 + 1);
+    size_t asked = 0;
     for (; k > 2; k -= 2) {
+        const size_t column = (asked >> 16) * ldc;
+        asked += apart;
         a1_0 = __riscv_vle64_v_f64m2(a + 1 * lda + 0 * lanes, tail);
         __builtin_prefetch(a + 7 * lda + 0 * lanes);
 
@@ -24,6 +31,19 @@ k0_tile_1x1_tail(size_t m, size_t k, const double *restrict a, size_t lda, const
             __builtin_prefetch(b + 0 * rsb + 0 * csb + 40);
         }
         c0_0 = __riscv_vfmacc_vf_f64m2(c0_0, b0, a0_0, tail);
+        {
+            const volatile char *at_ = (const char *)(c + column);
+            (void)*at_;
+        };
+        if (1 * lanes > 8) { /* a column has another cache line */
+            __builtin_prefetch(c + column + 8);
+        }
+        if (1 * lanes > 16) { /* a column has another cache line */
+            __builtin_prefetch(c + column + 16);
+        }
+        if (1 * lanes > 24) { /* a column has another cache line */
+            __builtin_prefetch(c + column + 24);
+        }
         a0_0 = __riscv_vle64_v_f64m2(a + 2 * lda + 0 * lanes, tail);
         __builtin_prefetch(a + 8 * lda + 0 * lanes);
 
@@ -75,7 +95,13 @@ k0_tile_2x1_tail(size_t m, size_t k, const double *restrict a, size_t lda, const
     vfloat64m2_t a1_0;
     vfloat64m2_t a1_1;
     double b0;
+    /* C's columns are asked for one by one, all along: a core has few misses under way at a time, and A and B
+     * need them too */
+    const size_t apart = (1 << 16) / (k / 2 + 1);
+    size_t asked = 0;
     for (; k > 2; k -= 2) {
+        const size_t column = (asked >> 16) * ldc;
+        asked += apart;
         a1_0 = __riscv_vle64_v_f64m2(a + 1 * lda + 0 * lanes, full);
         __builtin_prefetch(a + 7 * lda + 0 * lanes);
 
@@ -89,6 +115,19 @@ k0_tile_2x1_tail(size_t m, size_t k, const double *restrict a, size_t lda, const
         }
         c0_0 = __riscv_vfmacc_vf_f64m2(c0_0, b0, a0_0, full);
         c1_0 = __riscv_vfmacc_vf_f64m2(c1_0, b0, a0_1, tail);
+        {
+            const volatile char *at_ = (const char *)(c + column);
+            (void)*at_;
+        };
+        if (2 * lanes > 8) { /* a column has another cache line */
+            __builtin_prefetch(c + column + 8);
+        }
+        if (2 * lanes > 16) { /* a column has another cache line */
+            __builtin_prefetch(c + column + 16);
+        }
+        if (2 * lanes > 24) { /* a column has another cache line */
+            __builtin_prefetch(c + column + 24);
+        }
         a0_0 = __riscv_vle64_v_f64m2(a + 2 * lda + 0 * lanes, full);
         __builtin_prefetch(a + 8 * lda + 0 * lanes);
 
@@ -154,7 +193,13 @@ k0_tile_1x2_tail(size_t m, size_t k, const double *restrict a, size_t lda, const
     vfloat64m2_t a1_0;
     double b0 = b[0 * rsb + 0 * csb];
     double b1;
+    /* C's columns are asked for one by one, all along: a core has few misses under way at a time, and A and B
+     * need them too */
+    const size_t apart = (2 << 16) / (k / 2 + 1);
+    size_t asked = 0;
     for (; k > 2; k -= 2) {
+        const size_t column = (asked >> 16) * ldc;
+        asked += apart;
         a1_0 = __riscv_vle64_v_f64m2(a + 1 * lda + 0 * lanes, tail);
         __builtin_prefetch(a + 7 * lda + 0 * lanes);
 
@@ -167,6 +212,19 @@ k0_tile_1x2_tail(size_t m, size_t k, const double *restrict a, size_t lda, const
         ((void)(b), __atomic_signal_fence(__ATOMIC_SEQ_CST));
         b0 = b[1 * rsb + 0 * csb];
         c0_1 = __riscv_vfmacc_vf_f64m2(c0_1, b1, a0_0, tail);
+        {
+            const volatile char *at_ = (const char *)(c + column);
+            (void)*at_;
+        };
+        if (1 * lanes > 8) { /* a column has another cache line */
+            __builtin_prefetch(c + column + 8);
+        }
+        if (1 * lanes > 16) { /* a column has another cache line */
+            __builtin_prefetch(c + column + 16);
+        }
+        if (1 * lanes > 24) { /* a column has another cache line */
+            __builtin_prefetch(c + column + 24);
+        }
         a0_0 = __riscv_vle64_v_f64m2(a + 2 * lda + 0 * lanes, tail);
         __builtin_prefetch(a + 8 * lda + 0 * lanes);
 
@@ -238,7 +296,13 @@ k0_tile_2x2_tail(size_t m, size_t k, const double *restrict a, size_t lda, const
     vfloat64m2_t a1_1;
     double b0 = b[0 * rsb + 0 * csb];
     double b1;
+    /* C's columns are asked for one by one, all along: a core has few misses under way at a time, and A and B
+     * need them too */
+    const size_t apart = (2 << 16) / (k / 2 + 1);
+    size_t asked = 0;
     for (; k > 2; k -= 2) {
+        const size_t column = (asked >> 16) * ldc;
+        asked += apart;
         a1_0 = __riscv_vle64_v_f64m2(a + 1 * lda + 0 * lanes, full);
         __builtin_prefetch(a + 7 * lda + 0 * lanes);
 
@@ -256,6 +320,19 @@ k0_tile_2x2_tail(size_t m, size_t k, const double *restrict a, size_t lda, const
         b0 = b[1 * rsb + 0 * csb];
         c0_1 = __riscv_vfmacc_vf_f64m2(c0_1, b1, a0_0, full);
         c1_1 = __riscv_vfmacc_vf_f64m2(c1_1, b1, a0_1, tail);
+        {
+            const volatile char *at_ = (const char *)(c + column);
+            (void)*at_;
+        };
+        if (2 * lanes > 8) { /* a column has another cache line */
+            __builtin_prefetch(c + column + 8);
+        }
+        if (2 * lanes > 16) { /* a column has another cache line */
+            __builtin_prefetch(c + column + 16);
+        }
+        if (2 * lanes > 24) { /* a column has another cache line */
+            __builtin_prefetch(c + column + 24);
+        }
         a0_0 = __riscv_vle64_v_f64m2(a + 2 * lda + 0 * lanes, full);
         __builtin_prefetch(a + 8 * lda + 0 * lanes);
 
@@ -351,7 +428,13 @@ k0_tile_1x3_tail(size_t m, size_t k, const double *restrict a, size_t lda, const
     double b0 = b[0 * rsb + 0 * csb];
     double b1 = b[0 * rsb + 1 * csb];
     double b2;
+    /* C's columns are asked for one by one, all along: a core has few misses under way at a time, and A and B
+     * need them too */
+    const size_t apart = (3 << 16) / (k / 2 + 1);
+    size_t asked = 0;
     for (; k > 2; k -= 2) {
+        const size_t column = (asked >> 16) * ldc;
+        asked += apart;
         a1_0 = __riscv_vle64_v_f64m2(a + 1 * lda + 0 * lanes, tail);
         __builtin_prefetch(a + 7 * lda + 0 * lanes);
 
@@ -370,6 +453,19 @@ k0_tile_1x3_tail(size_t m, size_t k, const double *restrict a, size_t lda, const
             __builtin_prefetch(b + 0 * rsb + 2 * csb + 40);
         }
         c0_2 = __riscv_vfmacc_vf_f64m2(c0_2, b2, a0_0, tail);
+        {
+            const volatile char *at_ = (const char *)(c + column);
+            (void)*at_;
+        };
+        if (1 * lanes > 8) { /* a column has another cache line */
+            __builtin_prefetch(c + column + 8);
+        }
+        if (1 * lanes > 16) { /* a column has another cache line */
+            __builtin_prefetch(c + column + 16);
+        }
+        if (1 * lanes > 24) { /* a column has another cache line */
+            __builtin_prefetch(c + column + 24);
+        }
         a0_0 = __riscv_vle64_v_f64m2(a + 2 * lda + 0 * lanes, tail);
         __builtin_prefetch(a + 8 * lda + 0 * lanes);
 
@@ -458,7 +554,13 @@ k0_tile_2x3_tail(size_t m, size_t k, const double *restrict a, size_t lda, const
     double b0 = b[0 * rsb + 0 * csb];
     double b1 = b[0 * rsb + 1 * csb];
     double b2;
+    /* C's columns are asked for one by one, all along: a core has few misses under way at a time, and A and B
+     * need them too */
+    const size_t apart = (3 << 16) / (k / 2 + 1);
+    size_t asked = 0;
     for (; k > 2; k -= 2) {
+        const size_t column = (asked >> 16) * ldc;
+        asked += apart;
         a1_0 = __riscv_vle64_v_f64m2(a + 1 * lda + 0 * lanes, full);
         __builtin_prefetch(a + 7 * lda + 0 * lanes);
 
@@ -483,6 +585,19 @@ k0_tile_2x3_tail(size_t m, size_t k, const double *restrict a, size_t lda, const
         }
         c0_2 = __riscv_vfmacc_vf_f64m2(c0_2, b2, a0_0, full);
         c1_2 = __riscv_vfmacc_vf_f64m2(c1_2, b2, a0_1, tail);
+        {
+            const volatile char *at_ = (const char *)(c + column);
+            (void)*at_;
+        };
+        if (2 * lanes > 8) { /* a column has another cache line */
+            __builtin_prefetch(c + column + 8);
+        }
+        if (2 * lanes > 16) { /* a column has another cache line */
+            __builtin_prefetch(c + column + 16);
+        }
+        if (2 * lanes > 24) { /* a column has another cache line */
+            __builtin_prefetch(c + column + 24);
+        }
         a0_0 = __riscv_vle64_v_f64m2(a + 2 * lda + 0 * lanes, full);
         __builtin_prefetch(a + 8 * lda + 0 * lanes);
 
@@ -608,7 +723,13 @@ static inline __attribute__((always_inline)) void k0_tile_2x3(size_t m, size_t k
     double b0 = b[0 * rsb + 0 * csb];
     double b1 = b[0 * rsb + 1 * csb];
     double b2;
+    /* C's columns are asked for one by one, all along: a core has few misses under way at a time, and A and B
+     * need them too */
+    const size_t apart = (3 << 16) / (k / 2 + 1);
+    size_t asked = 0;
     for (; k > 2; k -= 2) {
+        const size_t column = (asked >> 16) * ldc;
+        asked += apart;
         a1_0 = __riscv_vle64_v_f64m2(a + 1 * lda + 0 * lanes, full);
         __builtin_prefetch(a + 7 * lda + 0 * lanes);
 
@@ -633,6 +754,19 @@ static inline __attribute__((always_inline)) void k0_tile_2x3(size_t m, size_t k
         }
         c0_2 = __riscv_vfmacc_vf_f64m2(c0_2, b2, a0_0, full);
         c1_2 = __riscv_vfmacc_vf_f64m2(c1_2, b2, a0_1, full);
+        {
+            const volatile char *at_ = (const char *)(c + column);
+            (void)*at_;
+        };
+        if (2 * lanes > 8) { /* a column has another cache line */
+            __builtin_prefetch(c + column + 8);
+        }
+        if (2 * lanes > 16) { /* a column has another cache line */
+            __builtin_prefetch(c + column + 16);
+        }
+        if (2 * lanes > 24) { /* a column has another cache line */
+            __builtin_prefetch(c + column + 24);
+        }
         a0_0 = __riscv_vle64_v_f64m2(a + 2 * lda + 0 * lanes, full);
         __builtin_prefetch(a + 8 * lda + 0 * lanes);
 
@@ -805,11 +939,12 @@ static inline void tensorop_transpose_f64m1(double *dst, size_t ldd, const doubl
 }
 #endif
 
-/* k0_edge: micro-kernel 'outer' at a_stays=0 ahead=1 fetch=6 kc=256 ku=2 late=0 lead=2 lmul=1 mc=128 mv=2
- * nc=512 nr=3 pack_a=1 pack_b=1 (rvv, f64) rank-1 updates of an mv x nr register tile: vectors along m, one
- * scalar of B a column; A is loaded `ahead` k steps and B `lead` columns before their use, so that neither
- * load's latency stands in the FMAs' way; A's loads begin after `late` columns, when the last readers of the
- * registers they overwrite are done; `fetch` k steps before that they are prefetched into L1 */
+/* k0_edge: micro-kernel 'outer' at a_stays=0 ahead=1 c_ahead=1 fetch=6 kc=256 ku=2 late=0 lead=2 lmul=1
+ * mc=128 mv=2 nc=512 nr=3 pack_a=1 pack_b=1 (rvv, f64) rank-1 updates of an mv x nr register tile: vectors
+ * along m, one scalar of B a column; A is loaded `ahead` k steps and B `lead` columns before their use, so
+ * that neither load's latency stands in the FMAs' way; A's loads begin after `late` columns, when the last
+ * readers of the registers they overwrite are done; `fetch` k steps before that they are prefetched into L1;
+ * with `c_ahead` columns of C are brought near while the tile is computed */
 static inline __attribute__((always_inline)) void
 k0_edge_tile_1x1_tail(size_t m, size_t k, const double *restrict a, size_t lda, const double *restrict b,
                       size_t rsb, size_t csb, double alpha, double beta, double *restrict c, size_t ldc) {
@@ -821,7 +956,13 @@ k0_edge_tile_1x1_tail(size_t m, size_t k, const double *restrict a, size_t lda, 
     vfloat64m1_t a0_0 = __riscv_vle64_v_f64m1(a + 0 * lda + 0 * lanes, tail);
     vfloat64m1_t a1_0;
     double b0;
+    /* C's columns are asked for one by one, all along: a core has few misses under way at a time, and A and B
+     * need them too */
+    const size_t apart = (1 << 16) / (k / 2 + 1);
+    size_t asked = 0;
     for (; k > 2; k -= 2) {
+        const size_t column = (asked >> 16) * ldc;
+        asked += apart;
         a1_0 = __riscv_vle64_v_f64m1(a + 1 * lda + 0 * lanes, tail);
         __builtin_prefetch(a + 7 * lda + 0 * lanes);
 
@@ -831,6 +972,19 @@ k0_edge_tile_1x1_tail(size_t m, size_t k, const double *restrict a, size_t lda, 
             __builtin_prefetch(b + 0 * rsb + 0 * csb + 40);
         }
         c0_0 = __riscv_vfmacc_vf_f64m1(c0_0, b0, a0_0, tail);
+        {
+            const volatile char *at_ = (const char *)(c + column);
+            (void)*at_;
+        };
+        if (1 * lanes > 8) { /* a column has another cache line */
+            __builtin_prefetch(c + column + 8);
+        }
+        if (1 * lanes > 16) { /* a column has another cache line */
+            __builtin_prefetch(c + column + 16);
+        }
+        if (1 * lanes > 24) { /* a column has another cache line */
+            __builtin_prefetch(c + column + 24);
+        }
         a0_0 = __riscv_vle64_v_f64m1(a + 2 * lda + 0 * lanes, tail);
         __builtin_prefetch(a + 8 * lda + 0 * lanes);
 
@@ -882,7 +1036,13 @@ k0_edge_tile_2x1_tail(size_t m, size_t k, const double *restrict a, size_t lda, 
     vfloat64m1_t a1_0;
     vfloat64m1_t a1_1;
     double b0;
+    /* C's columns are asked for one by one, all along: a core has few misses under way at a time, and A and B
+     * need them too */
+    const size_t apart = (1 << 16) / (k / 2 + 1);
+    size_t asked = 0;
     for (; k > 2; k -= 2) {
+        const size_t column = (asked >> 16) * ldc;
+        asked += apart;
         a1_0 = __riscv_vle64_v_f64m1(a + 1 * lda + 0 * lanes, full);
         __builtin_prefetch(a + 7 * lda + 0 * lanes);
 
@@ -896,6 +1056,19 @@ k0_edge_tile_2x1_tail(size_t m, size_t k, const double *restrict a, size_t lda, 
         }
         c0_0 = __riscv_vfmacc_vf_f64m1(c0_0, b0, a0_0, full);
         c1_0 = __riscv_vfmacc_vf_f64m1(c1_0, b0, a0_1, tail);
+        {
+            const volatile char *at_ = (const char *)(c + column);
+            (void)*at_;
+        };
+        if (2 * lanes > 8) { /* a column has another cache line */
+            __builtin_prefetch(c + column + 8);
+        }
+        if (2 * lanes > 16) { /* a column has another cache line */
+            __builtin_prefetch(c + column + 16);
+        }
+        if (2 * lanes > 24) { /* a column has another cache line */
+            __builtin_prefetch(c + column + 24);
+        }
         a0_0 = __riscv_vle64_v_f64m1(a + 2 * lda + 0 * lanes, full);
         __builtin_prefetch(a + 8 * lda + 0 * lanes);
 
@@ -961,7 +1134,13 @@ k0_edge_tile_1x2_tail(size_t m, size_t k, const double *restrict a, size_t lda, 
     vfloat64m1_t a1_0;
     double b0 = b[0 * rsb + 0 * csb];
     double b1;
+    /* C's columns are asked for one by one, all along: a core has few misses under way at a time, and A and B
+     * need them too */
+    const size_t apart = (2 << 16) / (k / 2 + 1);
+    size_t asked = 0;
     for (; k > 2; k -= 2) {
+        const size_t column = (asked >> 16) * ldc;
+        asked += apart;
         a1_0 = __riscv_vle64_v_f64m1(a + 1 * lda + 0 * lanes, tail);
         __builtin_prefetch(a + 7 * lda + 0 * lanes);
 
@@ -974,6 +1153,19 @@ k0_edge_tile_1x2_tail(size_t m, size_t k, const double *restrict a, size_t lda, 
         ((void)(b), __atomic_signal_fence(__ATOMIC_SEQ_CST));
         b0 = b[1 * rsb + 0 * csb];
         c0_1 = __riscv_vfmacc_vf_f64m1(c0_1, b1, a0_0, tail);
+        {
+            const volatile char *at_ = (const char *)(c + column);
+            (void)*at_;
+        };
+        if (1 * lanes > 8) { /* a column has another cache line */
+            __builtin_prefetch(c + column + 8);
+        }
+        if (1 * lanes > 16) { /* a column has another cache line */
+            __builtin_prefetch(c + column + 16);
+        }
+        if (1 * lanes > 24) { /* a column has another cache line */
+            __builtin_prefetch(c + column + 24);
+        }
         a0_0 = __riscv_vle64_v_f64m1(a + 2 * lda + 0 * lanes, tail);
         __builtin_prefetch(a + 8 * lda + 0 * lanes);
 
@@ -1045,7 +1237,13 @@ k0_edge_tile_2x2_tail(size_t m, size_t k, const double *restrict a, size_t lda, 
     vfloat64m1_t a1_1;
     double b0 = b[0 * rsb + 0 * csb];
     double b1;
+    /* C's columns are asked for one by one, all along: a core has few misses under way at a time, and A and B
+     * need them too */
+    const size_t apart = (2 << 16) / (k / 2 + 1);
+    size_t asked = 0;
     for (; k > 2; k -= 2) {
+        const size_t column = (asked >> 16) * ldc;
+        asked += apart;
         a1_0 = __riscv_vle64_v_f64m1(a + 1 * lda + 0 * lanes, full);
         __builtin_prefetch(a + 7 * lda + 0 * lanes);
 
@@ -1063,6 +1261,19 @@ k0_edge_tile_2x2_tail(size_t m, size_t k, const double *restrict a, size_t lda, 
         b0 = b[1 * rsb + 0 * csb];
         c0_1 = __riscv_vfmacc_vf_f64m1(c0_1, b1, a0_0, full);
         c1_1 = __riscv_vfmacc_vf_f64m1(c1_1, b1, a0_1, tail);
+        {
+            const volatile char *at_ = (const char *)(c + column);
+            (void)*at_;
+        };
+        if (2 * lanes > 8) { /* a column has another cache line */
+            __builtin_prefetch(c + column + 8);
+        }
+        if (2 * lanes > 16) { /* a column has another cache line */
+            __builtin_prefetch(c + column + 16);
+        }
+        if (2 * lanes > 24) { /* a column has another cache line */
+            __builtin_prefetch(c + column + 24);
+        }
         a0_0 = __riscv_vle64_v_f64m1(a + 2 * lda + 0 * lanes, full);
         __builtin_prefetch(a + 8 * lda + 0 * lanes);
 
@@ -1158,7 +1369,13 @@ k0_edge_tile_1x3_tail(size_t m, size_t k, const double *restrict a, size_t lda, 
     double b0 = b[0 * rsb + 0 * csb];
     double b1 = b[0 * rsb + 1 * csb];
     double b2;
+    /* C's columns are asked for one by one, all along: a core has few misses under way at a time, and A and B
+     * need them too */
+    const size_t apart = (3 << 16) / (k / 2 + 1);
+    size_t asked = 0;
     for (; k > 2; k -= 2) {
+        const size_t column = (asked >> 16) * ldc;
+        asked += apart;
         a1_0 = __riscv_vle64_v_f64m1(a + 1 * lda + 0 * lanes, tail);
         __builtin_prefetch(a + 7 * lda + 0 * lanes);
 
@@ -1177,6 +1394,19 @@ k0_edge_tile_1x3_tail(size_t m, size_t k, const double *restrict a, size_t lda, 
             __builtin_prefetch(b + 0 * rsb + 2 * csb + 40);
         }
         c0_2 = __riscv_vfmacc_vf_f64m1(c0_2, b2, a0_0, tail);
+        {
+            const volatile char *at_ = (const char *)(c + column);
+            (void)*at_;
+        };
+        if (1 * lanes > 8) { /* a column has another cache line */
+            __builtin_prefetch(c + column + 8);
+        }
+        if (1 * lanes > 16) { /* a column has another cache line */
+            __builtin_prefetch(c + column + 16);
+        }
+        if (1 * lanes > 24) { /* a column has another cache line */
+            __builtin_prefetch(c + column + 24);
+        }
         a0_0 = __riscv_vle64_v_f64m1(a + 2 * lda + 0 * lanes, tail);
         __builtin_prefetch(a + 8 * lda + 0 * lanes);
 
@@ -1265,7 +1495,13 @@ k0_edge_tile_2x3_tail(size_t m, size_t k, const double *restrict a, size_t lda, 
     double b0 = b[0 * rsb + 0 * csb];
     double b1 = b[0 * rsb + 1 * csb];
     double b2;
+    /* C's columns are asked for one by one, all along: a core has few misses under way at a time, and A and B
+     * need them too */
+    const size_t apart = (3 << 16) / (k / 2 + 1);
+    size_t asked = 0;
     for (; k > 2; k -= 2) {
+        const size_t column = (asked >> 16) * ldc;
+        asked += apart;
         a1_0 = __riscv_vle64_v_f64m1(a + 1 * lda + 0 * lanes, full);
         __builtin_prefetch(a + 7 * lda + 0 * lanes);
 
@@ -1290,6 +1526,19 @@ k0_edge_tile_2x3_tail(size_t m, size_t k, const double *restrict a, size_t lda, 
         }
         c0_2 = __riscv_vfmacc_vf_f64m1(c0_2, b2, a0_0, full);
         c1_2 = __riscv_vfmacc_vf_f64m1(c1_2, b2, a0_1, tail);
+        {
+            const volatile char *at_ = (const char *)(c + column);
+            (void)*at_;
+        };
+        if (2 * lanes > 8) { /* a column has another cache line */
+            __builtin_prefetch(c + column + 8);
+        }
+        if (2 * lanes > 16) { /* a column has another cache line */
+            __builtin_prefetch(c + column + 16);
+        }
+        if (2 * lanes > 24) { /* a column has another cache line */
+            __builtin_prefetch(c + column + 24);
+        }
         a0_0 = __riscv_vle64_v_f64m1(a + 2 * lda + 0 * lanes, full);
         __builtin_prefetch(a + 8 * lda + 0 * lanes);
 
@@ -1414,7 +1663,13 @@ k0_edge_tile_2x3(size_t m, size_t k, const double *restrict a, size_t lda, const
     double b0 = b[0 * rsb + 0 * csb];
     double b1 = b[0 * rsb + 1 * csb];
     double b2;
+    /* C's columns are asked for one by one, all along: a core has few misses under way at a time, and A and B
+     * need them too */
+    const size_t apart = (3 << 16) / (k / 2 + 1);
+    size_t asked = 0;
     for (; k > 2; k -= 2) {
+        const size_t column = (asked >> 16) * ldc;
+        asked += apart;
         a1_0 = __riscv_vle64_v_f64m1(a + 1 * lda + 0 * lanes, full);
         __builtin_prefetch(a + 7 * lda + 0 * lanes);
 
@@ -1439,6 +1694,19 @@ k0_edge_tile_2x3(size_t m, size_t k, const double *restrict a, size_t lda, const
         }
         c0_2 = __riscv_vfmacc_vf_f64m1(c0_2, b2, a0_0, full);
         c1_2 = __riscv_vfmacc_vf_f64m1(c1_2, b2, a0_1, full);
+        {
+            const volatile char *at_ = (const char *)(c + column);
+            (void)*at_;
+        };
+        if (2 * lanes > 8) { /* a column has another cache line */
+            __builtin_prefetch(c + column + 8);
+        }
+        if (2 * lanes > 16) { /* a column has another cache line */
+            __builtin_prefetch(c + column + 16);
+        }
+        if (2 * lanes > 24) { /* a column has another cache line */
+            __builtin_prefetch(c + column + 24);
+        }
         a0_0 = __riscv_vle64_v_f64m1(a + 2 * lda + 0 * lanes, full);
         __builtin_prefetch(a + 8 * lda + 0 * lanes);
 

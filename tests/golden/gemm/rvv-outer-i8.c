@@ -1,8 +1,9 @@
-/* k0: micro-kernel 'outer' at a_stays=0 ahead=1 fetch=6 kc=256 ku=2 late=0 lead=2 lmul=2 mc=512 mv=1 nc=2048
- * nr=2 pack_a=1 pack_b=1 (rvv, i8) rank-1 updates of an mv x nr register tile: vectors along m, one scalar of
- * B a column; A is loaded `ahead` k steps and B `lead` columns before their use, so that neither load's
- * latency stands in the FMAs' way; A's loads begin after `late` columns, when the last readers of the
- * registers they overwrite are done; `fetch` k steps before that they are prefetched into L1 */
+/* k0: micro-kernel 'outer' at a_stays=0 ahead=1 c_ahead=0 fetch=6 kc=256 ku=2 late=0 lead=2 lmul=2 mc=512
+ * mv=1 nc=2048 nr=2 pack_a=1 pack_b=1 (rvv, i8) rank-1 updates of an mv x nr register tile: vectors along m,
+ * one scalar of B a column; A is loaded `ahead` k steps and B `lead` columns before their use, so that
+ * neither load's latency stands in the FMAs' way; A's loads begin after `late` columns, when the last readers
+ * of the registers they overwrite are done; `fetch` k steps before that they are prefetched into L1; with
+ * `c_ahead` columns of C are brought near while the tile is computed */
 static inline __attribute__((always_inline)) void
 k0_tile_1x1_tail(size_t m, size_t k, const int16_t *restrict a, size_t lda, const int16_t *restrict b,
                  size_t rsb, size_t csb, int32_t alpha, int32_t beta, int32_t *restrict c, size_t ldc) {
