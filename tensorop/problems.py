@@ -12,6 +12,8 @@ from tensorop.model.problem import Problem
 MOST_WORK = {"ns": 3e9, "modelled-cycles": 4e7, "pretended": 3e9}
 # And of all of them together, in one layout; a clock's search measures them one after the other in less.
 MOST_TOGETHER = {"modelled-cycles": 2e8}
+# And of all that the finalists of a search are tried on.
+MOST_LARGE = {"modelled-cycles": 6e8, "ns": 6e10}
 # And of one problem that the closing comparison can afford; `tensorop bench` has no such limit.
 MOST_BENCH = {"ns": 3e10, "modelled-cycles": 3e8}
 # Only cheap problems are tuned in every layout; a layout changes packing, which large problems hide.
@@ -74,8 +76,11 @@ def for_search(operator: Operator, dtype: str, shapes: tuple[tuple[int, ...], ..
 
 
 def large(operator: Operator, dtype: str, shapes: tuple[tuple[int, ...], ...], unit: str) -> tuple[Problem, ...]:
-    """Shapes that are too large for the search and that its finalists can afford: of those, the largest two."""
+    """Shapes that are too large for the search and that its finalists can afford, far apart from each other."""
     if unit not in MOST_BENCH:
         return ()
-    found = [s for s in shapes if MOST_WORK[unit] < work(operator, dtype, s) <= MOST_BENCH[unit]]
-    return tuple(of(operator, dtype, s) for s in sorted(found, key=lambda s: -work(operator, dtype, s))[:2])
+    found = tuple(s for s in shapes if MOST_WORK[unit] < work(operator, dtype, s) <= MOST_BENCH[unit])
+    if not found:
+        return ()
+    chosen = spread(found, lambda shape: work(operator, dtype, shape), MOST_LARGE.get(unit, math.inf))
+    return tuple(of(operator, dtype, shape) for shape in chosen)

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
 import json
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 
-from tensorop import __version__, instantiate
+from tensorop import __version__, instantiate, starts
 from tensorop.build import tool
 from tensorop.build.compile import candidate_flags
 from tensorop.errors import JobError
-from tensorop.measure import statistics
 from tensorop.model.job import Job
 from tensorop.model.kernel import Draft
 from tensorop.model.operator import Operator
-from tensorop.model.point import Point, Value
+from tensorop.model.platform import Start
+from tensorop.model.point import Point
 from tensorop.model.problem import Problem
 from tensorop.model.trial import Finished, Measured, Stage, Trial
 from tensorop.model.verdict import Seed
@@ -36,10 +34,11 @@ from tensorop.tuner.budget import Budget
 from tensorop.tuner.seeded import Nothing, Seeded
 from tensorop.tuner.select import choose
 
-KERNELS = 6  # micro-kernels that go on to the second stage
+KERNELS = 6  # micro-kernels that go on to the second stage, and OTHERS beside those the platform's file names
+OTHERS = 2
 MICRO_SHARE, BLOCKING_SHARE, LARGE_SHARE = 0.35, 0.45, 0.2  # of the budget; blocking has both where nothing is large
 FORM_SHARE = 0.15  # of it where variants are also written for single VLENs; the stages before share the rest
-LARGE = 5  # candidates that are tried on the large problems
+LARGE = 8  # candidates that are tried on the large problems
 SAYS_LITTLE = 1e7  # flops below which a problem's cost says little of a larger one's
 FIRST_LAYOUT = 2.0  # weight of the layout that figures are reported in, against 1 for each other
 
@@ -85,36 +84,35 @@ def micro(ground: Ground, dtype: str) -> Iterator[loop.Event]:
     arms = {name: Candidate(draft) for name, draft in drafts.items()}
 
     def first(arm: str) -> Sequence[Point]:
-        return _completed(spaces[arm], drafts[arm].starts)
+        return starts.micro(_known(ground, dtype), drafts[arm], spaces[arm])
 
     return conduct(ground, dtype, Stage.MICRO, arms, spaces, (), ground.budget(MICRO_SHARE), first)
 
 
-def _completed(space: Space, starts: Sequence[Point]) -> list[Point]:
-    """For each start the first legal point that agrees with it; none where it names what this platform has not."""
-    names = {name for name, _ in space.dimensions}
-    wanted = [start for start in starts if set(start) <= names]
-    found = (
-        next((p for p in space.points() if all(p[name] == value for name, value in start.items())), None)
-        for start in wanted
-    )
-    return [point for point in found if point is not None]
+def _known(ground: Ground, dtype: str) -> tuple[Start, ...]:
+    """What the platform's file says earlier searches found."""
+    return ground.target.platform.starts.get(ground.operator.name, {}).get(dtype, ())
 
 
 def kernels(ground: Ground, dtype: str) -> dict[str, Candidate]:
-    """The micro-kernels that go on: each draft's best and its first start that passed, since what a draft is for may
-    not show in this stage; then other tiles, the best of each VLEN in turn."""
+    """The micro-kernels that go on: those the platform's file names; each draft's best and its first start that passed,
+    since what a draft is for may not show in this stage; then other tiles, the best of each VLEN in turn."""
     drafts = {draft.name: draft for draft in ground.drafts}
     ended = [f for f in _passed(ground, dtype, Stage.MICRO, drafts) if f.score.cost is not None]
     ranked = [f.trial for f in sorted(ended, key=lambda f: f.score.cost or 0.0)]
     others = _in_turn(ended, ground.target.vlens, _micro_cost)
-    firsts = [next(t for t in ranked if t.draft == name) for name in dict.fromkeys(t.draft for t in ranked)]
-    named = [next((t for t in ranked if t.draft == f.draft and _is_start(drafts[f.draft], t)), f) for f in firsts]
-    chosen: list[tuple[str, Point]] = []
-    shapes: set[tuple[object, ...]] = set()
-    for trial in [*firsts, *named, *others]:
+    best_of = {name: next(t for t in ranked if t.draft == name) for name in dict.fromkeys(t.draft for t in ranked)}
+    own = [t for t in ranked if starts.is_own(drafts[t.draft], t.point)]
+    named = [next((t for t in own if t.draft == name), best) for name, best in best_of.items()]
+    known = [
+        next((t for t in ranked if starts.agrees(start, t.draft, t.point)), None) for start in _known(ground, dtype)
+    ]
+    chosen = list(dict.fromkeys((trial.draft, trial.point) for trial in known if trial is not None))
+    most = max(KERNELS, len(chosen) + OTHERS)
+    shapes = {(name, *_shape(ground, dtype, drafts[name], point)) for name, point in chosen}
+    for trial in [*best_of.values(), *named, *others]:
         shape = (trial.draft, *_shape(ground, dtype, drafts[trial.draft], trial.point))
-        if shape not in shapes and len(chosen) < KERNELS:
+        if shape not in shapes and len(chosen) < most:
             shapes.add(shape)
             chosen.append((trial.draft, trial.point))
     return {f"{name} {point}": Candidate(drafts[name], point) for name, point in chosen}
@@ -135,10 +133,6 @@ def _in_turn(ended: Sequence[Finished], vlens: Sequence[int], cost: Callable[[Fi
     return list(dict.fromkeys(f.trial for at_once in zip(*map(ranked, vlens), strict=True) for f in at_once))
 
 
-def _is_start(draft: Draft, trial: Trial) -> bool:
-    return any(set(start.items()) <= set(trial.point.items()) for start in draft.starts)
-
-
 def _shape(ground: Ground, dtype: str, draft: Draft, point: Point) -> tuple[int, ...]:
     vlen = ground.target.vlens[0]
     sizes = instantiate.tile(ground.operator, ground.target.platform, draft, point, dtype, vlen, ground.job.plugins)
@@ -148,7 +142,8 @@ def _shape(ground: Ground, dtype: str, draft: Draft, point: Point) -> tuple[int,
 def blocking(
     ground: Ground, dtype: str, candidates: Mapping[str, Candidate], problems: tuple[Problem, ...]
 ) -> Iterator[loop.Event]:
-    """Block sizes and packing for each of these kernels, on whole problems; the platform's defaults go first."""
+    """Block sizes and packing for each of these kernels, on whole problems; first those that the platform's file names
+    with a kernel, or the neighbours of the defaults."""
     job, platform = ground.job, ground.target.platform
     spaces: dict[str, Space] = {}
     for name, candidate in candidates.items():
@@ -158,9 +153,10 @@ def blocking(
             )
 
     def first(arm: str) -> Sequence[Point]:
-        point = candidates[arm].point
+        draft, point = candidates[arm].draft, candidates[arm].point
+        named = starts.blockings(_known(ground, dtype), draft, point, spaces[arm])
         full = instantiate.defaults(ground.operator, platform, dtype, point, job.plugins)
-        return _starts(spaces[arm], {name: full[name] for name in ground.operator.blocking.values})
+        return named or starts.around({name: full[name] for name in ground.operator.blocking.values}, spaces[arm])
 
     wait = large(ground.operator, dtype, job.shapes, ground.target.unit)
     budget = ground.budget(BLOCKING_SHARE if wait else BLOCKING_SHARE + LARGE_SHARE)
@@ -170,7 +166,7 @@ def blocking(
 def finalists(
     ground: Ground, dtype: str, candidates: Mapping[str, Candidate], problems: tuple[Problem, ...]
 ) -> Iterator[loop.Event]:
-    """The blockings that did best on the larger problems of the search, on those that were too large for it."""
+    """The blockings that did best on the larger problems of the search, on some that were too large for it."""
     chosen = _for_large(ground, dtype, candidates)
     spaces = {
         arm: instantiate.blocking_space(
@@ -201,55 +197,22 @@ def finalists(
 
 
 def _for_large(ground: Ground, dtype: str, candidates: Mapping[str, Candidate]) -> list[tuple[str, Point]]:
-    """Arms and points, the best of each VLEN in turn, at most two of each way of packing."""
+    """Arms and points that do best together on the larger problems of the search; none serves all of them."""
     searched = for_search(ground.operator, dtype, ground.job.shapes, ground.target.unit)
     telling = {p.label for p in searched if ground.operator.reference.work(p) >= SAYS_LITTLE}
-    values = ground.operator.blocking.values
-    switches = [name for name, choices in values.items() if len(choices) == 2]
-    passed = [
-        finished
-        for finished in _passed(ground, dtype, Stage.BLOCKING, candidates)
-        if any(label in telling for label in finished.score.per_problem)
-    ]
-
-    def cost(finished: Finished, vlen: int) -> float:
-        measured = finished.score.per_problem.items()
-        return statistics.geomean(at_vlen(samples, vlen) for label, samples in measured if label in telling)
-
-    found: list[tuple[str, Point]] = []
-    packings: Counter[tuple[Value, ...]] = Counter()
-    for trial in _in_turn(passed, ground.target.vlens, cost):
-        packing = tuple(trial.point[name] for name in switches)
-        if packings[packing] < 2 and len(found) < LARGE:
-            packings[packing] += 1
-            found.append((trial.draft, trial.point))
-    return found
+    vlens = ground.target.vlens
+    tried = {f"{f.trial.draft} {f.trial.point}": f for f in _passed(ground, dtype, Stage.BLOCKING, candidates)}
+    costs = {
+        name: {(p, vlen): at_vlen(s, vlen) for p, s in f.score.per_problem.items() if p in telling for vlen in vlens}
+        for name, f in tried.items()
+    }
+    chosen = choose({name: of_one for name, of_one in costs.items() if of_one}, least=LARGE, most=LARGE)
+    return [(tried[name].trial.draft, tried[name].trial.point) for name in chosen]
 
 
 def _passed(ground: Ground, dtype: str, stage: Stage, candidates: Mapping[str, object]) -> list[Finished]:
     ended = ground.journal.history.ended((stage, dtype, 0))
     return [f for f in ended if f.outcome.ok and f.trial.draft in candidates]
-
-
-def _starts(space: Space, default: Mapping[str, int | str]) -> list[Point]:
-    """The legal points nearest to the default, one for each combination of the two-valued tunables."""
-    switches = [name for name, values in space.dimensions if len(values) == 2]
-    numbers = [name for name, values in space.dimensions if name not in switches]
-    points = list(space.points())
-
-    def far(point: Point) -> float:
-        return sum(
-            abs(int(point[name]).bit_length() - int(default[name]).bit_length()) for name in numbers
-        ) + 1e-9 * sum(abs(int(point[name]) - int(default[name])) for name in numbers)
-
-    found = []
-    choices = [tuple(int(v) for v in dict(space.dimensions)[name]) for name in switches]
-    # everything packed, nothing packed, then the mixed ways: few trials must show both ends
-    for combination in sorted(itertools.product(*choices), key=lambda c: (len(set(c)) > 1, [-int(v) for v in c])):
-        fitting = [p for p in points if all(p[n] == v for n, v in zip(switches, combination, strict=True))]
-        if fitting:
-            found.append(min(fitting, key=far))
-    return found
 
 
 def variants(ground: Ground, dtype: str, candidates: Mapping[str, Candidate]) -> tuple[tuple[Variant, Finished], ...]:

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from tensorop.model.point import Point
+
 
 @dataclass(frozen=True)
 class Cache:
@@ -41,6 +43,14 @@ class BaselineChoice:
 
 
 @dataclass(frozen=True)
+class Start:
+    """A variant that earlier searches found: a draft's name, and tunables of its micro-kernel and its blocking."""
+
+    draft: str
+    point: Point
+
+
+@dataclass(frozen=True)
 class Platform:
     """Where kernels run. `lineage` is itself, parent, ..., root."""
 
@@ -60,6 +70,9 @@ class Platform:
     caches: Mapping[str, Cache]  # l1, l2, l3
     baselines: Mapping[str, tuple[BaselineChoice, ...]]  # by name, ascending in vlen_min; see baseline_environment
     tunables: Mapping[str, tuple[int | str, ...]]  # platform overrides of operator or draft tunables
+    starts: Mapping[str, Mapping[str, tuple[Start, ...]]] = field(
+        default_factory=dict
+    )  # operator -> dtype -> tried first
     board: Mapping[str, Any] | None = None  # the `model:` section, validated by tensorop.specs.board
     identity: Mapping[str, str] = field(default_factory=dict)  # line of /proc/cpuinfo -> text it holds on this core
 

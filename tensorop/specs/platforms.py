@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, RootModel, model_validator
 
 from tensorop.errors import SpecError, UsageError
-from tensorop.model.platform import BaselineChoice, Cache, Compiler, Platform
+from tensorop.model.platform import BaselineChoice, Cache, Compiler, Platform, Start
+from tensorop.model.point import Point
 from tensorop.specs import calibration, catalog, native, yamlfile
 
 
@@ -36,6 +37,18 @@ class CompilerSpec(_Record):
 class BaselineSpec(_Record):
     vlen_min: int = Field(default=0, ge=0)
     environment: dict[str, str]
+
+
+class StartSpec(RootModel[dict[str, int | str]]):
+    """A variant by its draft's name and its tunables."""
+
+    model_config = ConfigDict(frozen=True, strict=True)
+
+    @model_validator(mode="after")
+    def _check(self) -> StartSpec:
+        if not isinstance(self.root.get("draft"), str):
+            raise ValueError("rule: a start names its draft")
+        return self
 
 
 def _choices(value: Any) -> Any:
@@ -66,6 +79,7 @@ class PlatformSpec(_Record):
         str, Annotated[tuple[BaselineSpec, ...], BeforeValidator(_choices), Field(min_length=1, strict=False)]
     ] = Field(default_factory=dict)
     tunables: dict[str, Annotated[tuple[int | str, ...], Field(strict=False)]] = Field(default_factory=dict)
+    starts: dict[str, dict[str, Annotated[tuple[StartSpec, ...], Field(strict=False)]]] = Field(default_factory=dict)
     model: dict[str, Any] | None = None
     calibration: str | None = None
 
@@ -90,7 +104,7 @@ class ProbeSpec(_Record):
     model: dict[str, Any] | None = None
 
 
-_MERGED = ("compiler", "caches", "baselines", "tunables")  # by key; everything else is replaced whole
+_MERGED = ("compiler", "caches", "baselines", "tunables", "starts")  # by key; everything else is replaced whole
 
 
 def load(name: str, plugins: tuple[Path, ...] = ()) -> Platform:
@@ -160,6 +174,11 @@ def _under(child: dict[str, Any], parent: dict[str, Any]) -> dict[str, Any]:
     return out
 
 
+def _start(given: StartSpec) -> Start:
+    chosen = {name: value for name, value in given.root.items() if name != "draft"}
+    return Start(str(given.root["draft"]), Point.of(chosen))
+
+
 def _resolve(spec: PlatformSpec, lineage: tuple[str, ...]) -> Platform:
     return Platform(
         name=spec.name,
@@ -181,6 +200,10 @@ def _resolve(spec: PlatformSpec, lineage: tuple[str, ...]) -> Platform:
             for name, choices in spec.baselines.items()
         },
         tunables=spec.tunables,
+        starts={
+            operator: {dtype: tuple(map(_start, starts)) for dtype, starts in by_dtype.items()}
+            for operator, by_dtype in spec.starts.items()
+        },
         board=spec.model,
         identity=spec.identity,
     )

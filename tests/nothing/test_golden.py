@@ -17,7 +17,8 @@ from tensorop.specs import platforms
 from tests.support.operators import gemm
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "gemm"
-OUTER = {"mv": 1, "nr": 2, "ku": 2, "ahead": 1, "late": 0, "lead": 2, "fetch": 6, "c_ahead": 0, "pack_a": 1, "pack_b": 1}
+OUTER = {"mv": 1, "nr": 2, "ku": 2, "ahead": 1, "late": 0, "lead": 2, "fetch": 6, "c_ahead": 0}
+OUTER |= {"pack_a": 1, "pack_b": 1}
 DOT = {"mv": 2, "nr": 1, "ku": 2, "ahead": 0, "late": 0, "lead": 0, "fetch": 4}
 LANES = {"mv": 2, "nr": 2, "ku": 2, "halves": 1, "fetch": 16, "pack_a": 1, "pack_b": 0}
 STREAM = {"mv": 64, "nr": 1, "ku": 2, "wide": 2, "fetch": 4, "pack_a": 0, "pack_b": 0}

@@ -34,3 +34,14 @@ def test_the_quick_suite_is_searched_whole_but_for_what_is_too_large() -> None:
     searched = problems.for_search(operator, "f32", quick, "modelled-cycles")
     asked = problems.within(operator, "f32", quick, problems.MOST_WORK["modelled-cycles"])
     assert [tuple(p.dims.values()) for p in searched[: len(asked)]] == list(asked)
+
+
+def test_finalists_are_tried_on_large_shapes_that_lie_apart() -> None:
+    operator = gemm()
+    full = operator.suites["full"]
+    large = [tuple(p.dims.values()) for p in problems.large(operator, "f32", full, "modelled-cycles")]
+    flops = [problems.work(operator, "f32", shape) for shape in large]
+    assert len(large) >= 4
+    assert sum(flops) <= problems.MOST_LARGE["modelled-cycles"]
+    assert all(problems.MOST_WORK["modelled-cycles"] < f <= problems.MOST_BENCH["modelled-cycles"] for f in flops)
+    assert not problems.large(operator, "f32", ((8, 8, 8),), "modelled-cycles")

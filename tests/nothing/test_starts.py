@@ -1,0 +1,56 @@
+"""Where searches begin: every start of a shipped platform is a legal variant there."""
+
+from __future__ import annotations
+
+import pytest
+
+from tensorop import instantiate, starts
+from tensorop.author import offline
+from tensorop.model.kernel import Draft
+from tensorop.model.platform import Platform, Start
+from tensorop.model.point import Point
+from tensorop.space import Space
+from tensorop.specs import catalog, platforms
+from tests.support.operators import gemm
+
+operator = gemm()
+drafts = {draft.name: draft for draft in offline.drafts(operator.folder, operator.name)}
+CASES = [
+    (platform.name, dtype, number)
+    for platform in map(platforms.load, catalog.names("platforms"))
+    for dtype, known in platform.starts.get("gemm", {}).items()
+    for number in range(len(known))
+]
+
+
+def spaces(platform: Platform, draft: Draft, dtype: str, start: Start) -> tuple[Space, list[Point]]:
+    """The draft's space, and the start's kernel in it."""
+    space = instantiate.micro_space(operator, platform, draft, dtype)
+    return space, starts.micro((start,), draft, space)[:1]
+
+
+@pytest.mark.parametrize(("name", "dtype", "number"), CASES)
+def test_a_start_is_one_whole_legal_variant(name: str, dtype: str, number: int) -> None:
+    platform = platforms.load(name)
+    start = platform.starts["gemm"][dtype][number]
+    space, (kernel,) = spaces(platform, drafts[start.draft], dtype, start)
+    blocking = instantiate.blocking_space(operator, platform, drafts[start.draft], kernel, dtype)
+    (blocks,) = starts.blockings((start,), drafts[start.draft], kernel, blocking)
+    assert {**kernel, **blocks} == dict(start.point)
+    assert kernel in space
+
+
+def test_a_start_that_is_not_legal_here_is_left_out() -> None:
+    platform = platforms.load("spacemit-k1")
+    outer = drafts["outer"]
+    space = instantiate.micro_space(operator, platform, outer, "f32")
+    too_large = Start("outer", Point.of(lmul=8, mv=8, nr=15))
+    of_others = Start("dot", Point.of(mv=8))
+    assert starts.micro((too_large, of_others), outer, space) == starts.micro((), outer, space)
+
+
+def test_what_a_start_leaves_open_agrees_with_anything() -> None:
+    start = Start("outer", Point.of(mv=2, mc=64))
+    assert starts.agrees(start, "outer", Point.of(mv=2, nr=8))
+    assert not starts.agrees(start, "outer", Point.of(mv=3, nr=8))
+    assert not starts.agrees(start, "dot", Point.of(mv=2, nr=8))
