@@ -12,6 +12,7 @@ from tensorop.measure import statistics
 from tensorop.model.problem import Problem
 from tensorop.model.trial import Finished, Outcome
 from tensorop.model.winner import Leaf, Tree, Variant, Winners
+from tensorop.problems import stand_in
 from tensorop.runners.protocol import Entry, Library
 from tensorop.runners.session import Guest
 from tensorop.search import Ground, variants
@@ -106,7 +107,7 @@ def remeasured(ground: Ground, library: Path, given: Winners, problems: tuple[Pr
             },
         )
     rows = [row for _, row in known]
-    whole = {ground.target.vlens[0]: rows + _beyond(ground, known)}  # what a clock measures has one VLEN
+    whole = {ground.target.vlens[0]: rows + _unmeasured(ground, known)}  # what a clock measures has one VLEN
     return grown(given.dtype, given.variants, whole) if rows else given
 
 
@@ -180,9 +181,24 @@ def rows_against(rows: list[Row], kept: list[Row]) -> list[Row]:
 
 
 def _rows(ground: Ground, problems: tuple[Problem, ...], trials: list[Finished], vlen: int) -> list[Row]:
-    """A row for each problem that a trial knows, and those beyond."""
+    """A row for each problem that a trial knows, and those for what nobody measured."""
     known = [(p, row) for p in problems if (row := _trial_row(ground, p, trials, vlen)) is not None]
-    return [row for _, row in known] + _beyond(ground, known)
+    return [row for _, row in known] + _unmeasured(ground, known)
+
+
+def _unmeasured(ground: Ground, known: list[tuple[Problem, Row]]) -> list[Row]:
+    """Rows of the job's shapes that were too large, with the costs of their stand-ins, and of what lies beyond."""
+    measured = {problem.label: row for problem, row in known}
+    rows = []
+    for problem, _ in known:
+        for shape in ground.job.shapes:
+            large = Problem.of(
+                problem.operator, problem.dtype, dict(zip(ground.operator.dims, shape, strict=True)), problem.options
+            )
+            small = stand_in(ground.operator, problem.dtype, shape, ground.target.unit)
+            if large.label not in measured and small == tuple(problem.dims.values()):
+                rows.append(Row(ground.operator.reference.features(large), measured[problem.label].costs))
+    return rows + _beyond(ground, known)
 
 
 def _beyond(ground: Ground, known: list[tuple[Problem, Row]]) -> list[Row]:

@@ -13,7 +13,7 @@ MOST_WORK = {"ns": 3e9, "modelled-cycles": 4e7, "pretended": 3e9}
 # And of all of them together, in one layout; a clock's search measures them one after the other in less.
 MOST_TOGETHER = {"modelled-cycles": 2e8}
 # And of all that the finalists of a search are tried on.
-MOST_LARGE = {"modelled-cycles": 6e8, "ns": 6e10}
+MOST_LARGE = {"modelled-cycles": 3e8, "ns": 6e10}
 # And of one problem that the closing comparison can afford; `tensorop bench` has no such limit.
 MOST_BENCH = {"ns": 3e10, "modelled-cycles": 3e8}
 # Only cheap problems are tuned in every layout; a layout changes packing, which large problems hide.
@@ -36,6 +36,14 @@ def within(
     """The shapes of at most so many flops; the smallest one alone when none is."""
     found = tuple(shape for shape in shapes if work(operator, dtype, shape) <= most)
     return found or (min(shapes, key=lambda s: work(operator, dtype, s)),)
+
+
+def stand_in(operator: Operator, dtype: str, shape: tuple[int, ...], unit: str) -> tuple[int, ...]:
+    """The shape, or where a search cannot afford it a smaller one of its form: the longest side is halved."""
+    while work(operator, dtype, shape) > MOST_WORK[unit] and max(shape) > 1:
+        longest = shape.index(max(shape))
+        shape = (*shape[:longest], shape[longest] // 2, *shape[longest + 1 :])
+    return shape
 
 
 def spread(
@@ -62,10 +70,10 @@ def _apart(one: tuple[int, ...], other: tuple[int, ...]) -> float:
 def for_search(operator: Operator, dtype: str, shapes: tuple[tuple[int, ...], ...], unit: str) -> tuple[Problem, ...]:
     """The problems of the blocking search, the first layout of all shapes first.
 
-    Shapes beyond the target's means are left to `large`; with nothing affordable, the smallest shape is taken.
+    Shapes beyond the target's means have a `stand_in`, and `large` takes some of them up.
     """
     affordable = spread(
-        within(operator, dtype, shapes, MOST_WORK[unit]),
+        tuple(dict.fromkeys(stand_in(operator, dtype, shape, unit) for shape in shapes)),
         lambda shape: work(operator, dtype, shape),
         MOST_TOGETHER.get(unit, math.inf),
     )

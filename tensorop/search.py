@@ -22,7 +22,7 @@ from tensorop.model.problem import Problem
 from tensorop.model.trial import Finished, Measured, Stage, Trial
 from tensorop.model.verdict import Seed
 from tensorop.model.winner import Variant
-from tensorop.problems import for_search, large, of
+from tensorop.problems import for_search, large, of, stand_in
 from tensorop.space import Space
 from tensorop.specs import catalog
 from tensorop.store.journal import Journal
@@ -38,7 +38,7 @@ KERNELS = 6  # micro-kernels that go on to the second stage, and OTHERS beside t
 OTHERS = 2
 MICRO_SHARE, BLOCKING_SHARE, LARGE_SHARE = 0.35, 0.45, 0.2  # of the budget; blocking has both where nothing is large
 FORM_SHARE = 0.15  # of it where variants are also written for single VLENs; the stages before share the rest
-LARGE = 8  # candidates that are tried on the large problems
+LARGE = 10  # candidates that are tried on the large problems
 SAYS_LITTLE = 1e7  # flops below which a problem's cost says little of a larger one's
 FIRST_LAYOUT = 2.0  # weight of the layout that figures are reported in, against 1 for each other
 
@@ -228,7 +228,10 @@ def variants(ground: Ground, dtype: str, candidates: Mapping[str, Candidate]) ->
         for name, f in ended.items()
     }
     found = []
-    first = [of(ground.operator, dtype, shape).label for shape in ground.job.shapes]
+    shapes = ground.job.shapes + tuple(
+        stand_in(ground.operator, dtype, shape, ground.target.unit) for shape in ground.job.shapes
+    )
+    first = [of(ground.operator, dtype, shape).label for shape in shapes]
     weights = {(label, vlen): FIRST_LAYOUT for label in first for vlen in vlens}
     for name in choose(costs, weights):
         trial = ended[name].trial

@@ -31,14 +31,19 @@ class Bandit:
         self._arms = {name: _Arm() for name in arms}
         self._floor = floor or {}
 
-    def choose(self) -> str | None:
-        """The arm to try next; None when every arm is exhausted. Ties go to the first one."""
+    def choose(self, asked: Mapping[str, int] | None = None) -> str | None:
+        """The arm to try next; None when every arm is exhausted. Ties go to the first one.
+
+        asked: by arm, trials that were asked and have not ended; they count for an arm's first few.
+        """
+        asked = asked or {}
         live = {name: arm for name, arm in self._arms.items() if not arm.exhausted}
         if not live:
             return None
-        lacking = [name for name in live if live[name].trials < self._floor.get(name, FLOOR)]
+        tried = {name: arm.trials + asked.get(name, 0) for name, arm in live.items()}
+        lacking = [name for name in live if tried[name] < self._floor.get(name, FLOOR)]
         if lacking:
-            return min(lacking, key=lambda name: live[name].trials)
+            return min(lacking, key=lambda name: tried[name])
         return max(live, key=lambda name: self._index(live[name]))
 
     def tell(self, name: str, cost: float | None) -> None:

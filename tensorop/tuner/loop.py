@@ -8,6 +8,7 @@ cycles), trials may run side by side as a whole.
 from __future__ import annotations
 
 import contextlib
+from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -192,10 +193,12 @@ class _Run(Generic[P]):
     def _ask(self, wanted: int) -> Generator[Event, None, list[Trial]]:
         """New trials of the draft whose turn it is, and of the next where it has too few; [] when all are exhausted."""
         fresh: list[Trial] = []
-        while len(fresh) < wanted and (draft := self.bandit.choose()) is not None:
-            lacking = wanted - len(fresh)
-            points = self.tuners[draft].ask(lacking)
+        asked: Counter[str] = Counter()
+        while len(fresh) < wanted and (draft := self.bandit.choose(asked)) is not None:
+            points = self.tuners[draft].ask(1)
             if not points:
+                if asked[draft]:  # what it was asked for may tell it more
+                    break
                 self.bandit.exhaust(draft)
                 yield Exhausted(draft)
                 continue
@@ -204,11 +207,10 @@ class _Run(Generic[P]):
                 known = self.history.finished(trial.key, trial.round)
                 if known is None:
                     fresh.append(trial)
+                    asked[draft] += 1
                 else:  # another name of a draft that was tried
                     self.tuners[draft].tell(point, known.score.cost)
                     self.bandit.tell(draft, known.score.cost)
-            if fresh and len(points) == lacking:
-                break
         return fresh
 
     def _try(self, batch: Sequence[Trial], pool: ThreadPoolExecutor) -> Iterator[Event]:

@@ -32,8 +32,10 @@ def test_the_quick_suite_is_searched_whole_but_for_what_is_too_large() -> None:
     operator = gemm()
     quick = operator.suites["quick"]
     searched = problems.for_search(operator, "f32", quick, "modelled-cycles")
-    asked = problems.within(operator, "f32", quick, problems.MOST_WORK["modelled-cycles"])
-    assert [tuple(p.dims.values()) for p in searched[: len(asked)]] == list(asked)
+    unit = "modelled-cycles"
+    asked = list(dict.fromkeys(problems.stand_in(operator, "f32", shape, unit) for shape in quick))
+    assert [tuple(p.dims.values()) for p in searched[: len(asked)]] == asked
+    assert asked[:4] == list(quick[:4])
 
 
 def test_finalists_are_tried_on_large_shapes_that_lie_apart() -> None:
@@ -45,3 +47,15 @@ def test_finalists_are_tried_on_large_shapes_that_lie_apart() -> None:
     assert sum(flops) <= problems.MOST_LARGE["modelled-cycles"]
     assert all(problems.MOST_WORK["modelled-cycles"] < f <= problems.MOST_BENCH["modelled-cycles"] for f in flops)
     assert not problems.large(operator, "f32", ((8, 8, 8),), "modelled-cycles")
+
+
+@given(st.tuples(*[st.integers(1, 8192)] * 3))
+def test_a_stand_in_is_affordable_and_of_the_same_form(shape: tuple[int, ...]) -> None:
+    operator = gemm()
+    small = problems.stand_in(operator, "f32", shape, "modelled-cycles")
+    assert problems.work(operator, "f32", small) <= problems.MOST_WORK["modelled-cycles"]
+    if problems.work(operator, "f32", shape) <= problems.MOST_WORK["modelled-cycles"]:
+        assert small == shape
+    else:
+        assert 2 * problems.work(operator, "f32", small) >= 0.9 * problems.MOST_WORK["modelled-cycles"]
+        assert all(less <= side for less, side in zip(small, shape, strict=True))
