@@ -21,7 +21,7 @@ from tensorop.model.trial import Outcome, Stage
 from tensorop.model.verdict import Seed
 from tensorop.model.winner import Winners
 from tensorop.package import publish
-from tensorop.problems import for_search, large
+from tensorop.problems import for_search
 from tensorop.provision import prewarm
 from tensorop.runners.null import Null
 from tensorop.search import Ground
@@ -83,7 +83,7 @@ def _search(ground: Ground) -> Generator[Event, None, Found]:
         if not found.interrupted:
             stopped = yield from _show(ground, "blocking", dtype, search.blocking(ground, dtype, kernels, problems))
             found.interrupted = stopped is loop.Stop.INTERRUPTED
-        whole = large(ground.operator, dtype, ground.job.shapes, ground.target.unit)
+        whole = search.large_problems(ground, dtype)
         if whole and not found.interrupted:
             stopped = yield from _show(ground, "large shapes", dtype, search.finalists(ground, dtype, kernels, whole))
             found.interrupted = stopped is loop.Stop.INTERRUPTED

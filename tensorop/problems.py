@@ -11,9 +11,12 @@ from tensorop.model.problem import Problem
 # Flops of one problem that a search can afford: on a clock tens of milliseconds, under an emulator about a second.
 MOST_WORK = {"ns": 3e9, "modelled-cycles": 4e7, "pretended": 3e9}
 # And of all of them together, in one layout; a clock's search measures them one after the other in less.
-MOST_TOGETHER = {"modelled-cycles": 2e8}
+MOST_TOGETHER = {"modelled-cycles": 2.6e8}
+CHEAP = 40  # what costs no more than this part of all is never left out
 # And of all that the finalists of a search are tried on.
-MOST_LARGE = {"modelled-cycles": 3e8, "ns": 6e10}
+MOST_LARGE = {"modelled-cycles": 4e8, "ns": 6e10}
+# More where there is time for it: flops that each of some ten finalists gets through in a second of them all together.
+FLOPS_A_SECOND = {"modelled-cycles": 1.2e7, "ns": 0.0}
 # And of one problem that the closing comparison can afford; `tensorop bench` has no such limit.
 MOST_BENCH = {"ns": 3e10, "modelled-cycles": 3e8}
 # Only cheap problems are tuned in every layout; a layout changes packing, which large problems hide.
@@ -39,24 +42,32 @@ def within(
 
 
 def stand_in(operator: Operator, dtype: str, shape: tuple[int, ...], unit: str) -> tuple[int, ...]:
-    """The shape, or where a search cannot afford it a smaller one of its form: the longest side is halved."""
-    while work(operator, dtype, shape) > MOST_WORK[unit] and max(shape) > 1:
+    """The shape, or where a search cannot afford it one of its form of at most a quarter of what a search can: the
+    longest side is halved until it is."""
+    if work(operator, dtype, shape) <= MOST_WORK[unit]:
+        return shape
+    while work(operator, dtype, shape) > MOST_WORK[unit] / 4 and max(shape) > 1:
         longest = shape.index(max(shape))
         shape = (*shape[:longest], shape[longest] // 2, *shape[longest + 1 :])
     return shape
 
 
 def spread(
-    shapes: tuple[tuple[int, ...], ...], cost: Callable[[tuple[int, ...]], float], most: float
+    shapes: tuple[tuple[int, ...], ...], cost: Callable[[tuple[int, ...]], float], most: float, free: float = 0.0
 ) -> tuple[tuple[int, ...], ...]:
     """Those of the shapes that lie farthest apart, on logarithmic axes, and cost no more than `most` together.
 
-    The cheapest comes first, then always the one farthest from all chosen that still fits; the given order is kept.
+    The cheapest come first, all that cost no more than `free` while they fit, then always the one farthest from all
+    chosen that still fits; the given order is kept.
     """
     if sum(map(cost, shapes)) <= most:
         return shapes
-    chosen = [min(shapes, key=cost)]
-    left = most - cost(chosen[0])
+    chosen: list[tuple[int, ...]] = []
+    left = most
+    for shape in sorted(shapes, key=cost):
+        if not chosen or cost(shape) <= min(free, left):
+            chosen.append(shape)
+            left -= cost(shape)
     while fitting := [shape for shape in shapes if shape not in chosen and cost(shape) <= left]:
         chosen.append(max(fitting, key=lambda shape: min(_apart(shape, other) for other in chosen)))
         left -= cost(chosen[-1])
@@ -72,23 +83,28 @@ def for_search(operator: Operator, dtype: str, shapes: tuple[tuple[int, ...], ..
 
     Shapes beyond the target's means have a `stand_in`, and `large` takes some of them up.
     """
-    affordable = spread(
-        tuple(dict.fromkeys(stand_in(operator, dtype, shape, unit) for shape in shapes)),
-        lambda shape: work(operator, dtype, shape),
-        MOST_TOGETHER.get(unit, math.inf),
-    )
+    wanted = tuple(dict.fromkeys(stand_in(operator, dtype, shape, unit) for shape in shapes))
+    most = MOST_TOGETHER.get(unit, math.inf)
+    affordable = spread(wanted, lambda shape: work(operator, dtype, shape), most, most / CHEAP)
     cheap = [s for s in affordable if work(operator, dtype, s) <= EVERY_LAYOUT[unit]]
     main = [of(operator, dtype, shape) for shape in affordable]
     others = [of(operator, dtype, s, i) for i in range(1, len(operator.layouts)) for s in cheap]
     return (*main, *others)
 
 
-def large(operator: Operator, dtype: str, shapes: tuple[tuple[int, ...], ...], unit: str) -> tuple[Problem, ...]:
-    """Shapes that are too large for the search and that its finalists can afford, far apart from each other."""
+def large(
+    operator: Operator, dtype: str, shapes: tuple[tuple[int, ...], ...], unit: str, seconds: float | None = None
+) -> tuple[Problem, ...]:
+    """Shapes that are too large for the search and that its finalists can afford, far apart from each other.
+
+    seconds: that the finalists have; None where only trials are counted.
+    """
     if unit not in MOST_BENCH:
         return ()
-    found = tuple(s for s in shapes if MOST_WORK[unit] < work(operator, dtype, s) <= MOST_BENCH[unit])
+    most = max(MOST_LARGE[unit], FLOPS_A_SECOND[unit] * (seconds or 0.0))
+    one = max(MOST_BENCH[unit], most / 2)
+    found = tuple(s for s in shapes if MOST_WORK[unit] < work(operator, dtype, s) <= one)
     if not found:
         return ()
-    chosen = spread(found, lambda shape: work(operator, dtype, shape), MOST_LARGE.get(unit, math.inf))
+    chosen = spread(found, lambda shape: work(operator, dtype, shape), most)
     return tuple(of(operator, dtype, shape) for shape in chosen)

@@ -158,9 +158,15 @@ def blocking(
         full = instantiate.defaults(ground.operator, platform, dtype, point, job.plugins)
         return named or starts.around({name: full[name] for name in ground.operator.blocking.values}, spaces[arm])
 
-    wait = large(ground.operator, dtype, job.shapes, ground.target.unit)
+    wait = large_problems(ground, dtype)
     budget = ground.budget(BLOCKING_SHARE if wait else BLOCKING_SHARE + LARGE_SHARE)
     return conduct(ground, dtype, Stage.BLOCKING, candidates, spaces, problems, budget, first)
+
+
+def large_problems(ground: Ground, dtype: str) -> tuple[Problem, ...]:
+    """What the finalists are tried on: the more, the longer they have."""
+    share = ground.budget(LARGE_SHARE).seconds
+    return large(ground.operator, dtype, ground.job.shapes, ground.target.unit, share)
 
 
 def finalists(

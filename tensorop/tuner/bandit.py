@@ -9,7 +9,7 @@ Every choice depends on the told history alone.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 FLOOR = 4
@@ -31,13 +31,14 @@ class Bandit:
         self._arms = {name: _Arm() for name in arms}
         self._floor = floor or {}
 
-    def choose(self, asked: Mapping[str, int] | None = None) -> str | None:
+    def choose(self, asked: Mapping[str, int] | None = None, dry: Collection[str] = ()) -> str | None:
         """The arm to try next; None when every arm is exhausted. Ties go to the first one.
 
         asked: by arm, trials that were asked and have not ended; they count for an arm's first few.
+        dry: arms that have no point until those have ended.
         """
         asked = asked or {}
-        live = {name: arm for name, arm in self._arms.items() if not arm.exhausted}
+        live = {name: arm for name, arm in self._arms.items() if not arm.exhausted and name not in dry}
         if not live:
             return None
         tried = {name: arm.trials + asked.get(name, 0) for name, arm in live.items()}

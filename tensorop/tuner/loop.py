@@ -194,11 +194,13 @@ class _Run(Generic[P]):
         """New trials of the draft whose turn it is, and of the next where it has too few; [] when all are exhausted."""
         fresh: list[Trial] = []
         asked: Counter[str] = Counter()
-        while len(fresh) < wanted and (draft := self.bandit.choose(asked)) is not None:
+        dry: set[str] = set()
+        while len(fresh) < wanted and (draft := self.bandit.choose(asked, dry)) is not None:
             points = self.tuners[draft].ask(1)
+            if not points and asked[draft]:  # what it was asked for may tell it more
+                dry.add(draft)
+                continue
             if not points:
-                if asked[draft]:  # what it was asked for may tell it more
-                    break
                 self.bandit.exhaust(draft)
                 yield Exhausted(draft)
                 continue
