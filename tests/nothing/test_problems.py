@@ -43,7 +43,7 @@ def test_finalists_are_tried_on_large_shapes_that_lie_apart() -> None:
     full = operator.suites["full"]
     large = [tuple(p.dims.values()) for p in problems.large(operator, "f32", full, "modelled-cycles")]
     flops = [problems.work(operator, "f32", shape) for shape in large]
-    assert len(large) >= 4
+    assert len(large) >= 3
     assert sum(flops) <= problems.MOST_LARGE["modelled-cycles"]
     assert all(problems.MOST_WORK["modelled-cycles"] < f <= problems.MOST_BENCH["modelled-cycles"] for f in flops)
     assert not problems.large(operator, "f32", ((8, 8, 8),), "modelled-cycles")
