@@ -11,7 +11,7 @@ from tensorop.model.problem import Problem
 # Flops of one problem that a search can afford: on a clock tens of milliseconds, under an emulator about a second.
 MOST_WORK = {"ns": 3e9, "modelled-cycles": 4e7, "pretended": 3e9}
 # And of all of them together, in one layout; a clock's search measures them one after the other in less.
-MOST_TOGETHER = {"modelled-cycles": 2.6e8}
+MOST_TOGETHER = {"modelled-cycles": 4e8}
 CHEAP = 40  # what costs no more than this part of all is never left out
 # And of all that the finalists of a search are tried on.
 MOST_LARGE = {"modelled-cycles": 4e8, "ns": 6e10}
@@ -42,11 +42,9 @@ def within(
 
 
 def stand_in(operator: Operator, dtype: str, shape: tuple[int, ...], unit: str) -> tuple[int, ...]:
-    """The shape, or where a search cannot afford it one of its form of at most a quarter of what a search can: the
-    longest side is halved until it is."""
-    if work(operator, dtype, shape) <= MOST_WORK[unit]:
-        return shape
-    while work(operator, dtype, shape) > MOST_WORK[unit] / 4 and max(shape) > 1:
+    """The shape, or where a search cannot afford it a smaller one of its form: the longest side is halved, but no
+    further than needed, since what overflows a cache should go on doing so."""
+    while work(operator, dtype, shape) > MOST_WORK[unit] and max(shape) > 1:
         longest = shape.index(max(shape))
         shape = (*shape[:longest], shape[longest] // 2, *shape[longest + 1 :])
     return shape

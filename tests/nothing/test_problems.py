@@ -57,5 +57,5 @@ def test_a_stand_in_is_affordable_and_of_the_same_form(shape: tuple[int, ...]) -
     if problems.work(operator, "f32", shape) <= problems.MOST_WORK["modelled-cycles"]:
         assert small == shape
     else:
-        assert 4 * problems.work(operator, "f32", small) <= problems.MOST_WORK["modelled-cycles"]
+        assert 3 * problems.work(operator, "f32", small) > problems.MOST_WORK["modelled-cycles"] or max(small) < 64
         assert all(less <= side for less, side in zip(small, shape, strict=True))

@@ -1,4 +1,5 @@
-"""Where searches begin: every start of a shipped platform is a legal variant there."""
+"""Where searches begin: every start that a shipped platform's own file names is a legal variant there; of those that it
+inherits some may not be."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from tensorop.model.kernel import Draft
 from tensorop.model.platform import Platform, Start
 from tensorop.model.point import Point
 from tensorop.space import Space
-from tensorop.specs import catalog, platforms
+from tensorop.specs import catalog, platforms, yamlfile
 from tests.support.operators import gemm
 
 operator = gemm()
@@ -18,6 +19,7 @@ drafts = {draft.name: draft for draft in offline.drafts(operator.folder, operato
 CASES = [
     (platform.name, dtype, number)
     for platform in map(platforms.load, catalog.names("platforms"))
+    if "starts" in yamlfile.read(catalog.find("platforms", platform.name))
     for dtype, known in platform.starts.get("gemm", {}).items()
     for number in range(len(known))
 ]
