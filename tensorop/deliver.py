@@ -6,7 +6,7 @@ import json
 from collections.abc import Generator, Iterator
 from pathlib import Path
 
-from tensorop import finalists
+from tensorop import finalists, search, steadiness
 from tensorop.commands import bench, report, verify
 from tensorop.errors import JobError
 from tensorop.events import Done, Event, Note, Phase
@@ -16,7 +16,7 @@ from tensorop.model.winner import Winners
 from tensorop.package import publish
 from tensorop.package.product import product
 from tensorop.package.publish import Staged
-from tensorop.problems import MOST_BENCH, for_search, within
+from tensorop.problems import MOST_BENCH, within
 from tensorop.runners.null import Null
 from tensorop.search import Ground
 
@@ -37,6 +37,11 @@ def deliver(ground: Ground, found: list[Winners], interrupted: bool) -> Iterator
             yield Phase("dispatch", "every variant against every other, inside the library")
             found = [_remeasured(ground, staged, winners) for winners in found]
             staged = _stage(ground, found)
+        if target.model is not None and not interrupted:
+            yield Phase("constants", "close variants over the ranges of the model's assumed constants")
+            steady = [steadiness.steadied(ground, staged.library, winners) for winners in found]
+            yield from (Note(steadiness.summary(ground, winners.dtype)) for winners in steady)
+            staged = staged if steady == found else _stage(ground, steady)
         verdicts = yield from _verify(ground, staged)
         compared = None if interrupted else (yield from _compare(ground, staged))
         yield Phase("publication", str(job.out))
@@ -67,7 +72,7 @@ def _stage(ground: Ground, found: list[Winners]) -> Staged:
 
 
 def _remeasured(ground: Ground, staged: Staged, winners: Winners) -> Winners:
-    problems = for_search(ground.operator, winners.dtype, ground.job.shapes, ground.target.unit)
+    problems = search.problems(ground, winners.dtype)
     return finalists.remeasured(ground, staged.library, winners, problems)
 
 

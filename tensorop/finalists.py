@@ -52,9 +52,9 @@ def with_forms(
     for vlen in ground.target.vlens:
         tried = [forms.trial(ground, given.dtype, variant, vlen) for variant, _ in found]
         for_any = _rows(ground, problems, trials, vlen)
-        kept[vlen] = gaining(for_any, _rows(ground, problems, _over(trials, tried), vlen))
+        kept[vlen] = gaining(for_any, _rows(ground, problems, over(trials, tried), vlen))
         taken = [form if number in kept[vlen] else None for number, form in enumerate(tried)]
-        rows[vlen] = _rows(ground, problems, _over(trials, taken), vlen)
+        rows[vlen] = _rows(ground, problems, over(trials, taken), vlen)
     written = [
         replace(variant, forms=tuple(vlen for vlen in kept if number in kept[vlen]))
         for number, (variant, _) in enumerate(found)
@@ -73,7 +73,7 @@ def gaining(for_any: Sequence[Row], in_form: Sequence[Row]) -> list[int]:
     return sorted(number for number, ratios in sent.items() if statistics.geomean(ratios) < 1 - LESS)
 
 
-def _over(trials: Sequence[Finished], tried: Sequence[Finished | None]) -> list[Finished]:
+def over(trials: Sequence[Finished], tried: Sequence[Finished | None]) -> list[Finished]:
     """The trials with the forms' figures in place of theirs; problems a form was not tried on keep the variant's."""
     return [
         trial
@@ -107,7 +107,7 @@ def remeasured(ground: Ground, library: Path, given: Winners, problems: tuple[Pr
             },
         )
     rows = [row for _, row in known]
-    whole = {ground.target.vlens[0]: rows + _unmeasured(ground, known)}  # what a clock measures has one VLEN
+    whole = {ground.target.vlens[0]: rows + unmeasured(ground, known)}  # what a clock measures has one VLEN
     return grown(given.dtype, given.variants, whole) if rows else given
 
 
@@ -182,11 +182,18 @@ def rows_against(rows: list[Row], kept: list[Row]) -> list[Row]:
 
 def _rows(ground: Ground, problems: tuple[Problem, ...], trials: list[Finished], vlen: int) -> list[Row]:
     """A row for each problem that a trial knows, and those for what nobody measured."""
-    known = [(p, row) for p in problems if (row := _trial_row(ground, p, trials, vlen)) is not None]
-    return [row for _, row in known] + _unmeasured(ground, known)
+    known = known_rows(ground, problems, trials, vlen)
+    return [row for _, row in known] + unmeasured(ground, known)
 
 
-def _unmeasured(ground: Ground, known: list[tuple[Problem, Row]]) -> list[Row]:
+def known_rows(
+    ground: Ground, problems: tuple[Problem, ...], trials: list[Finished], vlen: int
+) -> list[tuple[Problem, Row]]:
+    """Each problem that a trial knows, with what it costs in each of them at a VLEN."""
+    return [(p, row) for p in problems if (row := _trial_row(ground, p, trials, vlen)) is not None]
+
+
+def unmeasured(ground: Ground, known: list[tuple[Problem, Row]]) -> list[Row]:
     """Rows of the job's shapes that were too large, with the costs of their stand-ins, and of what lies beyond."""
     measured = {problem.label: row for problem, row in known}
     rows = []

@@ -21,7 +21,6 @@ from tensorop.model.trial import Outcome, Stage
 from tensorop.model.verdict import Seed
 from tensorop.model.winner import Winners
 from tensorop.package import publish
-from tensorop.problems import for_search
 from tensorop.provision import prewarm
 from tensorop.runners.null import Null
 from tensorop.search import Ground
@@ -79,7 +78,7 @@ def _search(ground: Ground) -> Generator[Event, None, Found]:
         if not kernels:
             yield Note(f"{dtype}: no micro-kernel passed; the dtype is left out. {_failure(ground, dtype)}")
             continue
-        problems = for_search(ground.operator, dtype, ground.job.shapes, ground.target.unit)
+        problems = search.problems(ground, dtype)
         if not found.interrupted:
             stopped = yield from _show(ground, "blocking", dtype, search.blocking(ground, dtype, kernels, problems))
             found.interrupted = stopped is loop.Stop.INTERRUPTED

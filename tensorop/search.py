@@ -163,6 +163,14 @@ def blocking(
     return conduct(ground, dtype, Stage.BLOCKING, candidates, spaces, problems, budget, first)
 
 
+def problems(ground: Ground, dtype: str) -> tuple[Problem, ...]:
+    """What a dtype's blockings are tried on: the job's shapes and, beside a suite, the operator's probes."""
+    job, operator = ground.job, ground.operator
+    probes = operator.probes if job.suite in operator.suites else ()
+    shapes = tuple(dict.fromkeys((*job.shapes, *probes)))
+    return for_search(operator, dtype, shapes, ground.target.unit)
+
+
 def large_problems(ground: Ground, dtype: str) -> tuple[Problem, ...]:
     """What the finalists are tried on: the more, the longer they have."""
     share = ground.budget(LARGE_SHARE).seconds
@@ -204,8 +212,7 @@ def finalists(
 
 def _for_large(ground: Ground, dtype: str, candidates: Mapping[str, Candidate]) -> list[tuple[str, Point]]:
     """Arms and points that do best together on the larger problems of the search; none serves all of them."""
-    searched = for_search(ground.operator, dtype, ground.job.shapes, ground.target.unit)
-    telling = {p.label for p in searched if ground.operator.reference.work(p) >= SAYS_LITTLE}
+    telling = {p.label for p in problems(ground, dtype) if ground.operator.reference.work(p) >= SAYS_LITTLE}
     vlens = ground.target.vlens
     tried = {f"{f.trial.draft} {f.trial.point}": f for f in _passed(ground, dtype, Stage.BLOCKING, candidates)}
     costs = {

@@ -27,7 +27,9 @@ class Operator:
     micro: dims of the first stage's problem, expressions over a point and the platform's facts
     blocking: the second stage's tunables, with defaults for the first
     at_call: those of them that a candidate takes with each call, after the dims; they need no new build
-    suites: named lists of shapes; api: calling interface of baselines in adapter.c
+    suites: named lists of shapes
+    probes: shapes a search for a suite measures beside it, so that the dispatch knows more than the suite's own
+    api: calling interface of baselines in adapter.c
     reference: the module of templates/<op>/reference.py (oracle, grids, work)
     """
 
@@ -44,5 +46,6 @@ class Operator:
     at_call: tuple[str, ...]
     defaults: Mapping[str, str]
     suites: Mapping[str, tuple[tuple[int, ...], ...]]
+    probes: tuple[tuple[int, ...], ...]
     api: str
     reference: ModuleType

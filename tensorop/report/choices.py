@@ -12,6 +12,7 @@ from tensorop.model.problem import Problem
 from tensorop.model.trial import Finished, Stage
 from tensorop.store.history import History
 from tensorop.target import at_vlen
+from tensorop.tuner import robust
 
 
 def choices(
@@ -39,6 +40,27 @@ def choices(
                 {"dtype": dtype, "vlen": vlen, "regret": dispatch["regret"], "variants": variants, "problems": rows}
             )
     return out
+
+
+def constants(told: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """For each dtype the close choices that were counted over the model's ranges, each with the constants that alone
+    would change it and the share another variant would gain. told: the journal's notes `constants`."""
+    latest = {note["dtype"]: note for note in told}
+    return [
+        {
+            "dtype": dtype,
+            "rows": [
+                {
+                    "problem": contest["problem"],
+                    "vlen": contest["vlen"],
+                    "variants": len(contest["variants"]),
+                    "changed": robust.overturned(contest["cycles"], note["constants"]),
+                }
+                for contest in note["contests"]
+            ],
+        }
+        for dtype, note in latest.items()
+    ]
 
 
 def trees(winners: Mapping[str, Any]) -> list[tuple[int | None, Mapping[str, Any]]]:

@@ -28,9 +28,9 @@ _COST_UNITS = {"ns": "ns per 1000 flop", "modelled-cycles": "modelled cycles per
 def gather(folder: Path, plugins: tuple[Path, ...] = ()) -> dict[str, Any]:
     """The record of the run and product in a folder.
 
-    Keys: schema, run, product, bench, searches, failures, drafts, choices, importance, refusals, roofline, loops,
-    controls, verification, notes, absent. Raises UsageError when the folder holds no run, JobError when its journal is
-    damaged.
+    Keys: schema, run, product, bench, searches, failures, drafts, choices, constants, importance, refusals, roofline,
+    loops, controls, verification, notes, absent. Raises UsageError when the folder holds no run, JobError when its
+    journal is damaged.
     """
     history = journal.read(folder)
     manifest = _json(folder / _SHARE / "manifest.json")
@@ -56,6 +56,7 @@ def gather(folder: Path, plugins: tuple[Path, ...] = ()) -> dict[str, Any]:
         "failures": _failures(ended),
         "drafts": _drafts(history, ended),
         "choices": [],
+        "constants": part("constants", lambda: choices.constants(notes.pop("constants", [])), []),
         "importance": part("importance", lambda: importance.parameters(ended), []),
         "refusals": [],
         "roofline": [],

@@ -51,6 +51,7 @@ class OperatorSpec(_Record):
     defaults: dict[str, str]
     blocking: BlockingSpec
     suites: dict[str, list[list[int]]]
+    probes: list[list[int]] = Field(default_factory=list)
 
 
 def load(name: str, plugins: tuple[Path, ...] = ()) -> Operator:
@@ -77,6 +78,7 @@ def load(name: str, plugins: tuple[Path, ...] = ()) -> Operator:
         micro_layout=spec.micro_layout,
         defaults=spec.defaults,
         suites={key: tuple(tuple(shape) for shape in shapes) for key, shapes in spec.suites.items()},
+        probes=tuple(tuple(shape) for shape in spec.probes),
         api=spec.api,
         reference=_module(folder / "reference.py"),
     )

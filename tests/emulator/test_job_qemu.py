@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from tensorop.provision import qemu
+from tensorop.specs import board, platforms
+from tensorop.store import journal
 from tests.support.commands import events, kill_group, refused, start, tensorop, wait_for
 
 JOB = ("gemm", "--dtype", "f32", "--shapes", "16x16x16,5x40x9", "--jobs", "1", "--seed", "7", "--trials", "6")
@@ -41,6 +43,24 @@ def test_the_same_wish_gives_the_same_bits(uninterrupted: Path, tmp_path: Path) 
     ended = tensorop(*ON_RVV, "--out", tmp_path / "elsewhere" / "longer-name", cwd=tmp_path)
     assert ended.status == 0, ended.stderr
     assert digests(tmp_path / "elsewhere" / "longer-name") == digests(uninterrupted)
+
+
+def test_close_choices_are_counted_over_the_models_ranges(tmp_path: Path) -> None:
+    job = (*JOB[:-2], "--platform", "spacemit-k1", "--trials", "24", "--out", "out")
+    ended = tensorop(*job, cwd=tmp_path)
+    assert ended.status == 0, ended.stderr
+    assert "no assumed constant changes" in ended.stderr
+    platform = platforms.load("spacemit-k1")
+    assert platform.board is not None
+    unknowns = list(board.load(platform.board, "spacemit-k1").unknowns())
+    (note,) = [data for name, data in journal.read(tmp_path / "out").notes if name == "constants"]
+    assert note["constants"] == unknowns
+    assert note["contests"]
+    for contest in note["contests"]:
+        assert len(contest["cycles"]) == len(contest["variants"]) > 1
+        assert {len(cycles) for cycles in contest["cycles"]} == {1 + 2 * len(unknowns)}
+        assert any(len(set(cycles)) > 1 for cycles in contest["cycles"])
+    assert "what the model's unknowns change" in (tmp_path / "out/share/tensorop/report.html").read_text()
 
 
 def _under_way(folder: Path, stage: str) -> bool:

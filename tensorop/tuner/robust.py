@@ -1,0 +1,29 @@
+"""Choosing by what a model does not know: costs over the ranges of its assumed constants."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+GAIN = 0.01  # of the cost: what a change of constants must bring before another choice counts as better
+
+
+def mean_costs(cycles: Sequence[Sequence[float]]) -> list[float]:
+    """Each candidate's geometric mean over the choices of assumed constants. cycles: by candidate, by choice."""
+    return [math.exp(sum(map(math.log, of_one)) / len(of_one)) for of_one in cycles]
+
+
+def overturned(cycles: Sequence[Sequence[float]], constants: Sequence[str]) -> dict[str, float]:
+    """Constants that alone make another candidate better than the one with the least mean, and the share it gains.
+
+    cycles: by candidate: the best fit, then each of `constants` at its low and at its high end.
+    """
+    means = mean_costs(cycles)
+    chosen = means.index(min(means))
+    found: dict[str, float] = {}
+    for number, name in enumerate(constants):
+        for choice in (1 + 2 * number, 2 + 2 * number):
+            gain = 1 - min(of_one[choice] for of_one in cycles) / cycles[chosen][choice]
+            if gain > max(GAIN, found.get(name, 0.0)):
+                found[name] = gain
+    return found
