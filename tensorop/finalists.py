@@ -16,7 +16,7 @@ from tensorop.problems import stand_in
 from tensorop.runners.protocol import Entry, Library
 from tensorop.runners.session import Guest
 from tensorop.search import Ground, variants
-from tensorop.target import at_vlen, combine
+from tensorop.target import combine, merit
 from tensorop.trial import Candidate, measured_call
 from tensorop.tuner import dispatch
 from tensorop.tuner.dispatch import Row
@@ -226,7 +226,7 @@ def _row(ground: Ground, problem: Problem, costs: tuple[float, ...]) -> Row:
 def _trial_row(ground: Ground, problem: Problem, trials: list[Finished], vlen: int) -> Row | None:
     """What the trials say of a problem at a VLEN; a variant that was not tried on it must not be sent it."""
     samples = [trial.score.per_problem.get(problem.label) for trial in trials]
-    known = [None if s is None else at_vlen(s, vlen) for s in samples]
+    known = [None if s is None else merit(s, vlen) for s in samples]
     tried = [cost for cost in known if cost is not None]
     if not tried:
         return None

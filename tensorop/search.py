@@ -27,7 +27,7 @@ from tensorop.space import Space
 from tensorop.specs import catalog
 from tensorop.store.journal import Journal
 from tensorop.store.key import trial_key
-from tensorop.target import Target, at_vlen
+from tensorop.target import Target, at_vlen, merit
 from tensorop.trial import Candidate, Evaluator, Prepared
 from tensorop.tuner import loop, strategy
 from tensorop.tuner.budget import Budget
@@ -237,7 +237,7 @@ def variants(ground: Ground, dtype: str, candidates: Mapping[str, Candidate]) ->
         ended[name] = replace(ended[name], score=replace(ended[name].score, per_problem=both))
     vlens = ground.target.vlens
     costs = {
-        name: {(p, vlen): at_vlen(s, vlen) for p, s in f.score.per_problem.items() for vlen in vlens}
+        name: {(p, vlen): merit(s, vlen) for p, s in f.score.per_problem.items() for vlen in vlens}
         for name, f in ended.items()
     }
     found = []

@@ -15,7 +15,7 @@ from typing import Any
 
 from tensorop import finalists, forms, search
 from tensorop.build import harness
-from tensorop.measure import modelled
+from tensorop.measure import modelled, statistics
 from tensorop.model.problem import Problem
 from tensorop.model.trial import Outcome
 from tensorop.model.winner import Winners
@@ -54,9 +54,19 @@ def steadied(ground: Ground, library: Path, given: Winners) -> Winners:
         return given
     known = _known(ground, given)
     noted = _noted(ground, given)
+    rows_at = {(vlen, problem.label): row for vlen, pairs in known.items() for problem, row in pairs}
     if noted is None:
         noted = _counted(ground, library, given, known)
-        data = [{"vlen": c.vlen, "problem": c.problem, "variants": c.variants, "cycles": c.cycles} for c in noted]
+        data = [
+            {
+                "vlen": c.vlen,
+                "problem": c.problem,
+                "variants": c.variants,
+                "cycles": c.cycles,
+                "chosen": _chosen(_weighed(rows_at[c.vlen, c.problem], c), c),
+            }
+            for c in noted
+        ]
         names = list(_model_unknowns(ground))
         told = {"dtype": given.dtype, "variants": _identity(given), "constants": names, "contests": data}
         ground.journal.note(NOTE, told)
@@ -72,7 +82,7 @@ def summary(ground: Ground, dtype: str) -> str:
     """A line on what was noted of a dtype: how many choices no constant changes, and which change the others."""
     notes = [data for name, data in ground.journal.history.notes if name == NOTE and data["dtype"] == dtype]
     contests = notes[-1]["contests"] if notes else []
-    changed = [overturned(contest["cycles"], notes[-1]["constants"]) for contest in contests]
+    changed = [overturned(contest["cycles"], notes[-1]["constants"], contest["chosen"]) for contest in contests]
     names = sorted({name for found in changed for name in found})
     steady = sum(not found for found in changed)
     by = f"; others change by {', '.join(names)}" if names else ""
@@ -106,12 +116,18 @@ def _known(ground: Ground, given: Winners) -> dict[int, list[tuple[Problem, Row]
 
 
 def _weighed(row: Row, contest: Contest | None) -> Row:
-    """The row with the contenders' means in place of their best fits, and the others' costs moved along."""
+    """The row with every contender's cost moved from the best fit to the mean of all choices, the others' as much."""
     if contest is None:
         return row
-    means = dict(zip(contest.variants, mean_costs(contest.cycles), strict=True))
-    along = min(means.values()) / min(row.costs[number] for number in means)
-    return Row(row.features, tuple(means.get(number, cost * along) for number, cost in enumerate(row.costs)))
+    means = mean_costs(contest.cycles)
+    moved = {n: mean / c[0] for n, mean, c in zip(contest.variants, means, contest.cycles, strict=True)}
+    usual = statistics.geomean(moved.values())
+    return Row(row.features, tuple(cost * moved.get(number, usual) for number, cost in enumerate(row.costs)))
+
+
+def _chosen(row: Row, contest: Contest) -> int:
+    """Which of the contenders, by its place among them, costs least."""
+    return min(range(len(contest.variants)), key=lambda place: row.costs[contest.variants[place]])
 
 
 def _noted(ground: Ground, given: Winners) -> list[Contest] | None:

@@ -26,6 +26,7 @@ from tensorop.specs import board, native
 
 # A search needs many figures more than it needs exact ones: finalists are measured again.
 SEARCH_PACE = clock.Pace(rounds=9, warm_ns=1_000_000, min_ns=400_000, max_ns=150_000_000)
+INSTRUCTIONS = 0.1  # the power of them in a variant's merit
 FINAL_PACE = clock.Pace(rounds=21, warm_ns=5_000_000, min_ns=2_000_000, max_ns=2_000_000_000)
 
 
@@ -166,6 +167,15 @@ def combine(by_vlen: Mapping[int, Samples]) -> Samples:
 def at_vlen(samples: Samples, vlen: int) -> float:
     """One VLEN's cost of what `combine` made; the figure itself where there was one VLEN."""
     return samples.counters.get(f"cost.{vlen}", samples.value)
+
+
+def merit(samples: Samples, vlen: int) -> float:
+    """What variants of one problem are compared by: the cost, under a model times a small power of the instructions.
+
+    A tenth more instructions weigh like a hundredth more cycles: no constant of the model bends their number, so they
+    decide where modelled cycles hardly differ.
+    """
+    return at_vlen(samples, vlen) * float(samples.counters.get("instructions", 1.0) ** INSTRUCTIONS)
 
 
 def reach(platform: Platform, wanted: str | None) -> Target:

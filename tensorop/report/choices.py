@@ -54,7 +54,7 @@ def constants(told: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
                     "problem": contest["problem"],
                     "vlen": contest["vlen"],
                     "variants": len(contest["variants"]),
-                    "changed": robust.overturned(contest["cycles"], note["constants"]),
+                    "changed": robust.overturned(contest["cycles"], note["constants"], contest["chosen"]),
                 }
                 for contest in note["contests"]
             ],

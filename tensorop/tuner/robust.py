@@ -13,13 +13,11 @@ def mean_costs(cycles: Sequence[Sequence[float]]) -> list[float]:
     return [math.exp(sum(map(math.log, of_one)) / len(of_one)) for of_one in cycles]
 
 
-def overturned(cycles: Sequence[Sequence[float]], constants: Sequence[str]) -> dict[str, float]:
-    """Constants that alone make another candidate better than the one with the least mean, and the share it gains.
+def overturned(cycles: Sequence[Sequence[float]], constants: Sequence[str], chosen: int) -> dict[str, float]:
+    """Constants that alone make another candidate better than the chosen one, and the share it gains then.
 
     cycles: by candidate: the best fit, then each of `constants` at its low and at its high end.
     """
-    means = mean_costs(cycles)
-    chosen = means.index(min(means))
     found: dict[str, float] = {}
     for number, name in enumerate(constants):
         for choice in (1 + 2 * number, 2 + 2 * number):

@@ -68,3 +68,11 @@ def test_equal_arms_share():
 def test_exhausted_arms_end_the_search():
     assert pull({"a": lambda n: 1.0, "b": lambda n: None}, 100, points=5) == {"a": 5, "b": 5}
     assert Bandit([]).choose() is None
+
+
+def test_trials_under_way_count_for_an_arms_first_few() -> None:
+    bandit = Bandit(["one", "two"], {"one": 1, "two": 1})
+    assert bandit.choose() == "one"
+    assert bandit.choose({"one": 1}) == "two"
+    assert bandit.choose(dry={"one"}) == "two"
+    assert bandit.choose(dry={"one", "two"}) is None

@@ -18,10 +18,10 @@ def test_the_mean_counts_every_choice_of_constants() -> None:
 
 
 def test_constants_that_change_the_choice_are_named_with_what_the_other_gains() -> None:
-    changed = overturned([STEADY, FRAGILE], NAMES)
+    changed = overturned([STEADY, FRAGILE], NAMES, 0)
     assert changed == {"latency": pytest.approx(0.02), "ports": pytest.approx(0.02)}
-    assert overturned([FRAGILE, (150.0, 150.0, 160.0, 150.0, 150.0)], NAMES) == {}
+    assert overturned([FRAGILE, (150.0, 150.0, 160.0, 150.0, 150.0)], NAMES, 0) == {}
 
 
 def test_a_gain_below_one_per_cent_changes_nothing() -> None:
-    assert overturned([STEADY, (100.5, 99.5, 101.0, 101.0, 101.0)], NAMES) == {}
+    assert overturned([STEADY, (100.5, 99.5, 101.0, 101.0, 101.0)], NAMES, 0) == {}
