@@ -83,6 +83,7 @@ def legal(word: Word, numbers: Mapping[str, int]) -> bool:
 def _choices(entry: Entry, lanes: int, rng: np.random.Generator) -> Iterator[dict[str, int]]:
     kinds = {shape_of(a) for a in entry.word.args}
     base = {"lanes": lanes, "vl": lanes, "count": lanes, "rows": lanes, "cols": lanes, "lane": entry.constant or 0}
+    base |= {"readable": 1}
     if "matrix" in kinds:
         for rows, cols in _shapes(entry.word, lanes, rng):
             ldd, lds = max(rows, 1) + int(rng.integers(4)), max(cols, 1) + int(rng.integers(4))
@@ -92,6 +93,8 @@ def _choices(entry: Entry, lanes: int, rng: np.random.Generator) -> Iterator[dic
             yield base | {"vl": vl, "count": vl, "ldd": 0, "lds": 0}
     else:
         yield base | {"ldd": 0, "lds": 0}
+        if entry.word.returns == "none":
+            yield base | {"ldd": 0, "lds": 0, "readable": 0}
 
 
 def _shapes(word: Word, lanes: int, rng: np.random.Generator) -> list[tuple[int, int]]:
@@ -123,7 +126,8 @@ def _arrays(
             total = _BEFORE + extent + (_AFTER + lanes if flavour % 2 else 0)
             out[argument] = (_poison(number, total), _BEFORE)
         elif word.returns == "none":
-            out[argument] = (values(number, 4, rng, flavour), 4)  # at the guard page: it must do no harm
+            # where it may be read, the last element before the guard page, else the page: it must do no harm
+            out[argument] = (values(number, 4, rng, flavour), 4 - numbers["readable"])
         elif kind == "matrix":
             extent = (rows - 1) * numbers["lds"] + cols if rows and cols else 0
             out[argument] = (values(number, extent, rng, flavour), 0)
