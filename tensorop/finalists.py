@@ -12,7 +12,7 @@ from tensorop.measure import statistics
 from tensorop.model.problem import Problem
 from tensorop.model.trial import Finished, Outcome
 from tensorop.model.winner import Leaf, Tree, Variant, Winners
-from tensorop.problems import stand_in
+from tensorop.problems import apart, of, stand_in
 from tensorop.runners.protocol import Entry, Library
 from tensorop.runners.session import Guest
 from tensorop.search import Ground, variants
@@ -194,17 +194,18 @@ def known_rows(
 
 
 def unmeasured(ground: Ground, known: list[tuple[Problem, Row]]) -> list[Row]:
-    """Rows of the job's shapes that were too large, with the costs of their stand-ins, and of what lies beyond."""
-    measured = {problem.label: row for problem, row in known}
+    """Rows of the job's shapes that nobody measured, with the costs of what is nearest to them or to the smaller ones
+    that stand in for them; and of what lies beyond."""
+    sides = [(tuple(int(side) for side in problem.dims.values()), problem, row) for problem, row in known]
+    first = [(s, row) for s, p, row in sides if p.options == of(ground.operator, p.dtype, s).options]
+    measured = {shape for shape, _ in first}
     rows = []
-    for problem, _ in known:
-        for shape in ground.job.shapes:
-            large = Problem.of(
-                problem.operator, problem.dtype, dict(zip(ground.operator.dims, shape, strict=True)), problem.options
-            )
-            small = stand_in(ground.operator, problem.dtype, shape, ground.target.unit)
-            if large.label not in measured and small == tuple(problem.dims.values()):
-                rows.append(Row(ground.operator.reference.features(large), measured[problem.label].costs))
+    for shape in ground.job.shapes:
+        if first and shape not in measured:
+            dtype = known[0][0].dtype
+            small = stand_in(ground.operator, dtype, shape, ground.target.unit)
+            _, nearest = min(first, key=lambda pair: apart(pair[0], small))
+            rows.append(_row(ground, of(ground.operator, dtype, shape), nearest.costs))
     return rows + _beyond(ground, known)
 
 

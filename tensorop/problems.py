@@ -53,26 +53,34 @@ def stand_in(operator: Operator, dtype: str, shape: tuple[int, ...], unit: str) 
 def spread(
     shapes: tuple[tuple[int, ...], ...], cost: Callable[[tuple[int, ...]], float], most: float, free: float = 0.0
 ) -> tuple[tuple[int, ...], ...]:
-    """Those of the shapes that lie farthest apart, on logarithmic axes, and cost no more than `most` together.
+    """Those of the shapes that represent all of them best and cost no more than `most` together.
 
-    The cheapest come first, all that cost no more than `free` while they fit, then always the one farthest from all
-    chosen that still fits; the given order is kept.
+    The cheapest come first, all that cost no more than `free` while they fit. Then always the one that brings all shapes
+    nearest to a chosen one, on logarithmic axes, for what it costs; a shape given several times weighs as much. The
+    chosen ones are given once, in their order.
     """
-    if sum(map(cost, shapes)) <= most:
-        return shapes
+    wanted = tuple(dict.fromkeys(shapes))
+    if sum(map(cost, wanted)) <= most:
+        return wanted
     chosen: list[tuple[int, ...]] = []
     left = most
-    for shape in sorted(shapes, key=cost):
+    for shape in sorted(wanted, key=cost):
         if not chosen or cost(shape) <= min(free, left):
             chosen.append(shape)
             left -= cost(shape)
-    while fitting := [shape for shape in shapes if shape not in chosen and cost(shape) <= left]:
-        chosen.append(max(fitting, key=lambda shape: min(_apart(shape, other) for other in chosen)))
+    while fitting := [shape for shape in wanted if shape not in chosen and cost(shape) <= left]:
+        far = [min(apart(shape, other) for other in chosen) for shape in shapes]
+
+        def gain(new: tuple[int, ...], far: list[float] = far) -> float:
+            return sum(max(0.0, d - apart(shape, new)) for shape, d in zip(shapes, far, strict=True)) / cost(new)
+
+        chosen.append(max(fitting, key=gain))
         left -= cost(chosen[-1])
-    return tuple(shape for shape in shapes if shape in chosen)
+    return tuple(shape for shape in wanted if shape in chosen)
 
 
-def _apart(one: tuple[int, ...], other: tuple[int, ...]) -> float:
+def apart(one: tuple[int, ...], other: tuple[int, ...]) -> float:
+    """The distance of two shapes on logarithmic axes."""
     return math.dist(list(map(math.log2, one)), list(map(math.log2, other)))
 
 
@@ -81,7 +89,7 @@ def for_search(operator: Operator, dtype: str, shapes: tuple[tuple[int, ...], ..
 
     Shapes beyond the target's means have a `stand_in`, and `large` takes some of them up.
     """
-    wanted = tuple(dict.fromkeys(stand_in(operator, dtype, shape, unit) for shape in shapes))
+    wanted = tuple(stand_in(operator, dtype, shape, unit) for shape in shapes)
     most = MOST_TOGETHER.get(unit, math.inf)
     affordable = spread(wanted, lambda shape: work(operator, dtype, shape), most, most / CHEAP)
     cheap = [s for s in affordable if work(operator, dtype, s) <= EVERY_LAYOUT[unit]]
