@@ -55,9 +55,9 @@ def spread(
 ) -> tuple[tuple[int, ...], ...]:
     """Those of the shapes that represent all of them best and cost no more than `most` together.
 
-    The cheapest come first, all that cost no more than `free` while they fit. Then always the one that brings all shapes
-    nearest to a chosen one, on logarithmic axes, for what it costs; a shape given several times weighs as much. The
-    chosen ones are given once, in their order.
+    The cheapest come first, all that cost no more than `free` while they fit. Then always the one that brings all
+    shapes nearest to a chosen one, on logarithmic axes, for what it costs; a shape given several times weighs as much.
+    The chosen ones are given once, in their order.
     """
     wanted = tuple(dict.fromkeys(shapes))
     if sum(map(cost, wanted)) <= most:
