@@ -51,13 +51,17 @@ def stand_in(operator: Operator, dtype: str, shape: tuple[int, ...], unit: str) 
 
 
 def spread(
-    shapes: tuple[tuple[int, ...], ...], cost: Callable[[tuple[int, ...]], float], most: float, free: float = 0.0
+    shapes: tuple[tuple[int, ...], ...],
+    cost: Callable[[tuple[int, ...]], float],
+    most: float,
+    free: float = 0.0,
+    thrifty: bool = True,
 ) -> tuple[tuple[int, ...], ...]:
     """Those of the shapes that represent all of them best and cost no more than `most` together.
 
     The cheapest come first, all that cost no more than `free` while they fit. Then always the one that brings all
-    shapes nearest to a chosen one, on logarithmic axes, for what it costs; a shape given several times weighs as much.
-    The chosen ones are given once, in their order.
+    shapes nearest to a chosen one, on logarithmic axes, for what it costs if `thrifty`, else at any cost; a shape given
+    several times weighs as much. The chosen ones are given once, in their order.
     """
     wanted = tuple(dict.fromkeys(shapes))
     if sum(map(cost, wanted)) <= most:
@@ -72,7 +76,8 @@ def spread(
         far = [min(apart(shape, other) for other in chosen) for shape in shapes]
 
         def gain(new: tuple[int, ...], far: list[float] = far) -> float:
-            return sum(max(0.0, d - apart(shape, new)) for shape, d in zip(shapes, far, strict=True)) / cost(new)
+            nearer = sum(max(0.0, d - apart(shape, new)) for shape, d in zip(shapes, far, strict=True))
+            return nearer / cost(new) if thrifty else nearer
 
         chosen.append(max(fitting, key=gain))
         left -= cost(chosen[-1])
@@ -112,5 +117,6 @@ def large(
     found = tuple(s for s in shapes if MOST_WORK[unit] < work(operator, dtype, s) <= one)
     if not found:
         return ()
-    chosen = spread(found, lambda shape: work(operator, dtype, shape), most)
+    # the largest are the ones that the search's own shapes say least of
+    chosen = spread(found, lambda shape: work(operator, dtype, shape), most, thrifty=False)
     return tuple(of(operator, dtype, shape) for shape in chosen)
