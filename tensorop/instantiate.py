@@ -24,7 +24,7 @@ KERNEL = "kernel.c.j2"  # of an operator: the tiles of one micro-kernel
 
 def facts(platform: Platform, dtype: str, chosen: Mapping[str, Any], plugins: tuple[Path, ...] = ()) -> dict[str, int]:
     """What constraints may name beside tunables: registers, lanes (smallest VLEN), size, stored_size, sum_size,
-    widened, l1, l2, l3, settings.
+    widened, l1, l2, l3, streams, settings.
 
     size, stored_size, sum_size: bytes of an element of A or B as kernels read it and as callers store it, and of C;
     widened: 1 where packing changes the operands' number format. Cache sizes are one core's share in bytes; a level
@@ -45,6 +45,7 @@ def facts(platform: Platform, dtype: str, chosen: Mapping[str, Any], plugins: tu
         **settings,
         **levels,
         "registers": platform.registers,
+        "streams": platform.streams,
         "size": NUMBERS[formats.packed].size,
         "stored_size": NUMBERS[formats.stored].size,
         "sum_size": NUMBERS[formats.sums].size,

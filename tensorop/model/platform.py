@@ -70,6 +70,7 @@ class Platform:
     caches: Mapping[str, Cache]  # l1, l2, l3
     baselines: Mapping[str, tuple[BaselineChoice, ...]]  # by name, ascending in vlen_min; see baseline_environment
     tunables: Mapping[str, tuple[int | str, ...]]  # platform overrides of operator or draft tunables
+    streams: int = 32  # of memory that hardware prefetchers follow at once
     starts: Mapping[str, Mapping[str, tuple[Start, ...]]] = field(
         default_factory=dict
     )  # operator -> dtype -> tried first

@@ -66,6 +66,7 @@ class PlatformSpec(_Record):
     arch: Literal["x86_64", "riscv64", "aarch64"]
     primitives: tuple[str, ...] = Field(min_length=1, strict=False)
     registers: int = Field(gt=0)
+    streams: int = Field(default=32, gt=0)
     vlens: tuple[Annotated[int, Field(gt=0)], ...] = Field(min_length=1, strict=False)
     verify_vlens: tuple[Annotated[int, Field(gt=0)], ...] = Field(default=(), strict=False)
     fixed_vlen: int | None = Field(default=None, gt=0)
@@ -200,6 +201,7 @@ def _resolve(spec: PlatformSpec, lineage: tuple[str, ...]) -> Platform:
             for name, choices in spec.baselines.items()
         },
         tunables=spec.tunables,
+        streams=spec.streams,
         starts={
             operator: {dtype: tuple(map(_start, starts)) for dtype, starts in by_dtype.items()}
             for operator, by_dtype in spec.starts.items()
