@@ -9,10 +9,11 @@ One table a file: a row a shape, a column a dtype with its ratio to the first ba
 from __future__ import annotations
 
 import json
-import math
 import sys
 from pathlib import Path
 from typing import Any
+
+from tensorop.measure import statistics
 
 
 def table(bench: dict[str, Any]) -> str:
@@ -46,8 +47,8 @@ def table(bench: dict[str, Any]) -> str:
     mean = "".join(f" | **{bench['geomean_by_dtype'][d][baseline]:.2f}** |" for d in dtypes)
     lines.append(f"| geomean |{mean}")
     if model:
-        low = {d: [math.log(r["low"]) for r in bench["results"] if r["dtype"] == d] for d in dtypes}
-        lowest = "".join(f" | **{math.exp(sum(low[d]) / len(low[d])):.2f}** |" for d in dtypes)
+        low = {d: statistics.geomean(r["low"] for r in bench["results"] if r["dtype"] == d) for d in dtypes}
+        lowest = "".join(f" | **{low[d]:.2f}** |" for d in dtypes)
         lines.append(f"| geomean of the lowest ends |{lowest}")
     return "\n".join(lines)
 

@@ -106,7 +106,7 @@ def for_search(operator: Operator, dtype: str, shapes: tuple[tuple[int, ...], ..
 def large(
     operator: Operator, dtype: str, shapes: tuple[tuple[int, ...], ...], unit: str, seconds: float | None = None
 ) -> tuple[Problem, ...]:
-    """Shapes that are too large for the search and that its finalists can afford, far apart from each other.
+    """Shapes that are too large for the search and that its finalists can afford, the most telling of all such.
 
     seconds: that the finalists have; None where only trials are counted.
     """

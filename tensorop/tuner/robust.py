@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
+
+from tensorop.measure import statistics
 
 GAIN = 0.01  # of the cost: what a change of constants must bring before another choice counts as better
 
 
 def mean_costs(cycles: Sequence[Sequence[float]]) -> list[float]:
     """Each candidate's geometric mean over the choices of assumed constants. cycles: by candidate, by choice."""
-    return [math.exp(sum(map(math.log, of_one)) / len(of_one)) for of_one in cycles]
+    return [statistics.geomean(of_one) for of_one in cycles]
 
 
 def overturned(cycles: Sequence[Sequence[float]], constants: Sequence[str], chosen: int) -> dict[str, float]:
