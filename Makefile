@@ -11,6 +11,8 @@ BIN := $(VENV)/bin
 APT := DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300
 TEST_PACKAGES := cmake pkg-config qemu-user libblas-test libblas3 python3-numpy openssh-server
 ROOT_APT := $(shell [ "$$(id -u)" = 0 ] && command -v apt-get)
+# Two distributions would own the command: one that an environment has under the bare name goes first.
+FORMER = $(BIN)/python -m pip uninstall -qq -y tensorop 2>/dev/null || true
 C_FILES = $(shell git ls-files '*.c' '*.h' 2>/dev/null | grep -v '^tests/golden/')
 
 .PHONY: gemm test lint clean
@@ -20,7 +22,7 @@ gemm: $(VENV)/.installed $(VENV)/.emulator
 	$(BIN)/tensorop gemm --platform rvv $(ARGS)
 
 test: $(VENV)/.installed-dev $(VENV)/.test-packages $(VENV)/.emulator
-	$(BIN)/python -m pytest $(ARGS)
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .
@@ -45,10 +47,12 @@ $(VENV)/.pip: $(BIN)/pip
 	@touch $@
 
 $(VENV)/.installed: $(VENV)/.pip pyproject.toml
+	@$(FORMER)
 	$(BIN)/python -m pip install -qq -e .
 	@touch $@
 
 $(VENV)/.installed-dev: $(VENV)/.pip pyproject.toml
+	@$(FORMER)
 	$(BIN)/python -m pip install -qq -e . --group dev
 	@touch $@ $(VENV)/.installed
 
@@ -65,6 +69,7 @@ ifneq ($(ROOT_APT),)
 	@command -v qemu-riscv64 >/dev/null || { $(APT) update -qq && \
 	  $(APT) install -y -qq --no-install-recommends qemu-user >/dev/null; } || true
 endif
+	$(BIN)/python -m tensorop.provision objdump
 	$(BIN)/python -m tensorop.provision qemu riscv64
 	$(BIN)/python -m tensorop.provision qemu aarch64
 	@touch $@

@@ -1,5 +1,7 @@
 # The cross compiler of PyPI's `ziglang` as a CMake toolchain; a file that includes this one sets CMAKE_SYSTEM_PROCESSOR.
 # TENSOROP_PYTHON: the Python that has ziglang (default: python3). TENSOROP_GLIBC: the least glibc of what is built.
+# What is built runs in QEMU, as CMAKE_CROSSCOMPILING_EMULATOR says, where tensorop's cache has it; this fetches it:
+#   python3 -m tensorop.provision emulator riscv64
 
 set(CMAKE_SYSTEM_NAME Linux)
 if(NOT TENSOROP_PYTHON)
@@ -36,3 +38,18 @@ set(CMAKE_C_COMPILER "${TENSOROP_TOOLS}/cc")
 set(CMAKE_CXX_COMPILER "${TENSOROP_TOOLS}/c++")
 set(CMAKE_AR "${TENSOROP_TOOLS}/ar")
 set(CMAKE_RANLIB "${TENSOROP_TOOLS}/ranlib")
+
+get_property(_trying GLOBAL PROPERTY IN_TRY_COMPILE)
+if(NOT _trying AND NOT DEFINED CMAKE_CROSSCOMPILING_EMULATOR
+    AND NOT CMAKE_SYSTEM_PROCESSOR STREQUAL CMAKE_HOST_SYSTEM_PROCESSOR)
+  execute_process(
+    COMMAND "${CMAKE_COMMAND}" -E env TENSOROP_OFFLINE=1
+      "${TENSOROP_PYTHON}" -m tensorop.provision emulator ${CMAKE_SYSTEM_PROCESSOR}
+    OUTPUT_VARIABLE _emulator OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET RESULT_VARIABLE _status)
+  if(NOT _status EQUAL 0)
+    set(_emulator "")
+    message(STATUS "No emulator runs what is built; this fetches one: "
+      "${TENSOROP_PYTHON} -m tensorop.provision emulator ${CMAKE_SYSTEM_PROCESSOR}")
+  endif()
+  set(CMAKE_CROSSCOMPILING_EMULATOR "${_emulator}" CACHE STRING "what runs the programs of this build")
+endif()

@@ -1,5 +1,5 @@
 """`python -m tensorop` is the same as `tensorop`."""
 
-from tensorop.cli.main import main
+from tensorop.cli.entry import main
 
 main()

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Generator, Iterator
+from dataclasses import replace
 from pathlib import Path
 
-from tensorop import finalists, search, steadiness
+from tensorop import choice, probing, rechoice, search, steadiness
 from tensorop.commands import bench, report, verify
-from tensorop.errors import JobError
+from tensorop.errors import BoardError, JobError, Unmeasured
 from tensorop.events import Done, Event, Note, Phase
+from tensorop.finalists import Refused
 from tensorop.model.bench import Bench
+from tensorop.model.trial import Outcome
 from tensorop.model.verdict import Verdict
 from tensorop.model.winner import Winners
 from tensorop.package import publish
@@ -19,76 +22,162 @@ from tensorop.package.publish import Staged
 from tensorop.problems import MOST_BENCH, within
 from tensorop.runners.null import Null
 from tensorop.search import Ground
+from tensorop.stopping import Stop
 
 BENCH = "share/tensorop/bench.json"
+AGAIN = "Ctrl-C again ends at once, without a product"
 
 
 def deliver(ground: Ground, found: list[Winners], interrupted: bool) -> Iterator[Event]:
     """Yields what happens, `Done` last. Raises JobError when the finished library does not verify; then the folder
     keeps what it held."""
-    job, target = ground.job, ground.target
+    job, target, stop = ground.job, ground.target, ground.stop
     if isinstance(target.runner, Null):
-        yield Done(job.out, None, None, ("the null runner pretends: there is nothing to build",))
+        told = ("the null runner pretends: there is nothing to build",)
+        yield Done(job.out, None, None, told, early=interrupted)
         return
+    stop.goes_on(f"stopping: what has passed is packaged, {first(stop)}. {AGAIN}")
+    stop.scratch = publish.scratch_of(job.out)
     yield Phase("library", ", ".join(f"{w.dtype}: {len(w.variants)} variants" for w in found))
-    staged = _stage(ground, found)
+    staged, verdicts = yield from _proven(ground, found)
     try:
-        if not target.side_by_side and not interrupted:
-            yield Phase("dispatch", "every variant against every other, inside the library")
-            found = [_remeasured(ground, staged, winners) for winners in found]
-            staged = _stage(ground, found)
-        if target.model is not None and not interrupted:
-            yield Phase("constants", "close variants over the ranges of the model's assumed constants")
-            steady = [steadiness.steadied(ground, staged.library, winners) for winners in found]
-            yield from (Note(steadiness.summary(ground, winners.dtype)) for winners in steady)
-            staged = staged if steady == found else _stage(ground, steady)
-        verdicts = yield from _verify(ground, staged)
-        compared = None if interrupted else (yield from _compare(ground, staged))
-        yield Phase("publication", str(job.out))
-        extra = {} if compared is None else {BENCH: json.dumps(compared.to_json(), indent=1).encode()}
-        told = [_verdict(verdict) for verdict in verdicts]
-        ground.journal.note("verification", [t | {"cases": v.cases} for t, v in zip(told, verdicts, strict=True)])
-        results = {"verification": told}
-        publish.publish(staged, job.out, extra=extra, results=results)
+        compared = None
+        if not stop.asked:
+            with stop.may_end(f"stopping: the comparison is left out, the verified product is put in place. {AGAIN}"):
+                try:
+                    compared = yield from _compare(ground, staged)
+                except (BoardError, Unmeasured) as error:  # what was verified is right, whatever can be said of speed
+                    yield Note(f"no comparison: {error.message}")
+        early = interrupted or stop.asked
+        with stop.shield("the product is being put in place"):
+            yield Phase("publication", str(job.out))
+            extra = {} if compared is None else {BENCH: json.dumps(compared.to_json(), indent=1).encode()}
+            results = {"verification": [_verdict(verdict) for verdict in verdicts]}
+            ground.journal.note("verification", [_verdict(v) | {"cases": v.cases} for v in verdicts])
+            publish.publish(staged, job.out, extra=extra, results=results)
+            yield from _report(job.out)
     finally:
         publish.discard(staged)
-    yield from _report(job.out)
-    notes = ("stopped early: this is the best so far; the same command goes on",) if interrupted else ()
-    yield Done(job.out, job.out / staged.product.library, compared, notes)
+    notes = ("stopped early: this is the best so far; the same command goes on",) if early else ()
+    yield Done(job.out, job.out / staged.product.library, compared, notes, early)
+
+
+def _proven(ground: Ground, found: list[Winners]) -> Generator[Event, None, tuple[Staged, list[Verdict]]]:
+    """A library that verifies. A variant that fails costs its template, and the others are chosen among again."""
+    refused: dict[str, set[str]] = {}
+    while True:
+        staged = _stage(ground, found)
+        try:
+            better = found
+            if not ground.stop.asked:
+                better = yield from _better(ground, staged, found)
+            if ground.stop.asked:  # nothing more is measured; what is known is judged all the same
+                better = [replace(probing.settled(ground, staged.library, w, True), direct=w.direct) for w in found]
+            yield from (Note(_choosing(winners)) for winners in better)
+            carried = [choice.carried(winners) for winners in better]
+            publish.discard(staged)
+            staged, found = _stage(ground, carried), carried
+            verdicts = yield from _verify(ground, staged)
+            failed = next((verdict for verdict in verdicts if not verdict.ok), None)
+            if failed is None:
+                return staged, verdicts
+            fault = rechoice.of_verdict(ground, found, failed)
+            if fault is None:
+                raise _wrong(failed.outcome)
+        except Refused as wrong:
+            fault = wrong
+        except BaseException:
+            publish.discard(staged)
+            raise
+        publish.discard(staged)
+        again = rechoice.without(ground, found, fault, refused)
+        if again is None:
+            raise _wrong(fault.outcome)
+        found, name = again
+        ground.journal.note("refused", {"dtype": fault.dtype, "draft": name, "kind": fault.outcome.kind.value})
+        yield Note(
+            f"{fault.dtype}: template '{name}' passed its trials and failed in the library "
+            f"({fault.outcome.kind.value}: {fault.outcome.message}); chosen again without it"
+        )
+
+
+def _wrong(outcome: Outcome) -> JobError:
+    return JobError(
+        f"the finished library is wrong and is not published: {outcome.message}",
+        hint="nothing is left to choose from; `tensorop report DIR` lists the trials, please report a shipped template",
+    )
+
+
+def first(stop: Stop) -> str:
+    """What stands between a stopped search and its product, and how long."""
+    time = "" if stop.grid_s is None else f", about {round(stop.grid_s)} s on a quiet machine"
+    return f"but it is built and the whole grid of correctness runs first{time}"
+
+
+def _better(ground: Ground, staged: Staged, found: list[Winners]) -> Generator[Event, None, list[Winners]]:
+    """The same variants with trees grown on exacter figures; as they were where the user does not wait for these."""
+    stop, target = ground.stop, ground.target
+    better = found
+    with stop.may_end(f"stopping: what has passed is packaged, {first(stop)}. {AGAIN}"):
+        if not target.side_by_side:
+            yield Phase("dispatch", "every variant against every other, inside the library")
+            for winners in found:
+                probing.compare(ground, staged.library, winners)
+        yield Phase("probes", "the variants on random shapes, and where it is open which is best")
+        better = [replace(probing.settled(ground, staged.library, w), direct=w.direct) for w in found]
+        if target.model is not None:
+            yield Phase("constants", "close variants over the ranges of the model's assumed constants")
+            better = [replace(steadiness.steadied(ground, staged.library, w), direct=w.direct) for w in better]
+            yield from (Note(steadiness.summary(ground, winners.dtype)) for winners in better)
+    return better
 
 
 def _stage(ground: Ground, found: list[Winners]) -> Staged:
     job, target = ground.job, ground.target
     model = None if target.model is None else {"name": target.model.name, "version": target.model.version}
     facts = {"tuner": job.tuner, "author": job.author, "seed": job.seed, "unit": target.unit, "model": model}
+    facts |= {"unsafe": True} if job.unsafe else {}
     shapes = (
         f"{len(job.shapes)} shapes of {job.suite}" if job.suite in ground.operator.suites else "the shapes asked for"
     )
     measured = f"Grown on {target.unit} of {shapes} on {target.platform.name}"
     made = product(
-        ground.operator, target.platform, found, facts=facts, measured=measured, plugins=job.plugins, jobs=job.jobs
+        ground.operator,
+        target.platform,
+        found,
+        facts=facts,
+        measured=measured,
+        plugins=job.plugins,
+        jobs=job.jobs,
+        texts=ground.texts,
     )
     return publish.stage(made, job.out)
 
 
-def _remeasured(ground: Ground, staged: Staged, winners: Winners) -> Winners:
-    problems = search.problems(ground, winners.dtype)
-    return finalists.remeasured(ground, staged.library, winners, problems)
+def _choosing(winners: Winners) -> str:
+    known = [tree.regret for tree in winners.trees if tree.regret is not None]
+    if not known:
+        return f"{winners.dtype}: what choosing costs on shapes that nobody measured is not known"
+    text = f"on shapes left out, choosing costs {max(known):.1%} over the best variant, in geometric mean"
+    return f"{winners.dtype}: {text}"
 
 
 def _verify(ground: Ground, staged: Staged) -> Generator[Event, None, list[Verdict]]:
-    """The whole grid on the finished library, at every VLEN, then with several threads."""
+    """The whole grid on the finished library, at every VLEN, then with several threads; to the first that fails."""
+    ground.stop.goes_on(f"stopping: verification goes on, the comparison is left out. {AGAIN}")
     yield Phase("verification", "the whole grid, every VLEN, several threads")
     verdicts = []
     for verdict in verify.verify(
-        staged.folder, runner=ground.job.runner, seed=ground.seed, plugins=ground.job.plugins, jobs=ground.job.jobs
+        staged.folder,
+        runner=ground.job.runner,
+        seed=ground.seed,
+        plugins=ground.job.plugins,
+        jobs=ground.job.jobs,
+        timed=[problem for dtype in ground.job.dtypes for problem in search.problems(ground, dtype)],
     ):
         verdicts.append(verdict)
         if not verdict.ok:
-            raise JobError(
-                f"the finished library is wrong and is not published: {verdict.outcome.message}",
-                hint="this is a fault of tensorop, not of your command; please report it with the journal",
-            )
+            return verdicts
     cases, worst = sum(verdict.cases for verdict in verdicts), max(verdict.worst for verdict in verdicts)
     yield Note(f"{cases} calls right, the largest error {worst:.2f} of what is allowed")
     return verdicts
@@ -104,7 +193,7 @@ def _compare(ground: Ground, staged: Staged) -> Generator[Event, None, Bench]:
         threads=job.threads,
         runner=job.runner,
         plugins=job.plugins,
-        final=False,
+        final=ground.target.model is not None,  # a model's interval costs no more than its best fit again
         jobs=job.jobs,
     )
 

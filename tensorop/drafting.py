@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from collections.abc import Generator
 from pathlib import Path
 
-from tensorop import instantiate, settings
+from tensorop import barrier, instantiate, settings
 from tensorop.author import offline
 from tensorop.author.llm import author as llm
+from tensorop.author.llm.limits import Limits
 from tensorop.author.llm.prompt import Brief, Told
 from tensorop.author.llm.rounds import LlmAuthor
-from tensorop.errors import TensoropError
+from tensorop.errors import JobError, TensoropError
 from tensorop.events import Event, Note, Phase
 from tensorop.model.job import Job
 from tensorop.model.kernel import Draft
@@ -21,6 +23,7 @@ from tensorop.model.trial import Kind, Measured, Outcome, Stage, Trial
 from tensorop.model.verdict import Seed
 from tensorop.store.journal import Journal
 from tensorop.target import Target
+from tensorop.texts import Texts
 from tensorop.trial import Candidate, Evaluator
 
 DRAFTS = 4  # asked of a model in one job
@@ -28,17 +31,19 @@ JUDGED_POINTS = 3  # of a new draft's space, spread over it, before it may compe
 
 
 def drafts(
-    job: Job, operator: Operator, target: Target, journal: Journal, seed: Seed, work: Path
+    job: Job, operator: Operator, target: Target, journal: Journal, seed: Seed, work: Path, texts: Texts | None = None
 ) -> Generator[Event, None, tuple[Draft, ...]]:
     """The operator's drafts first, then the author's. A resumed run takes the author's from its journal."""
-    own = tuple(offline.drafts(operator.folder, operator.name))
-    kept = tuple(draft for draft in journal.history.drafts.values() if draft.author != offline.AUTHOR)
+    own = tuple(offline.drafts(operator.folder, operator.name, operator.added))
+    for name in sorted(offline.files(operator.folder, operator.added).keys() - {draft.name for draft in own}):
+        yield Note(f"draft '{name}' says what another says: left out")
+    kept = tuple(draft for draft in journal.history.drafts.values() if draft.author not in offline.AUTHORS)
     if job.author == "offline" or kept:
         return (*own, *kept)
-    yield Phase("author", f"{job.author} writes up to {DRAFTS} drafts beside {len(own)} shipped ones")
+    yield Phase("author", f"{job.author} writes up to {DRAFTS} drafts beside the {len(own)} there are")
     writer = _writer(job, operator, target, own[0], work)
     accepted: list[Draft] = []
-    for answer in writer.rounds(DRAFTS, lambda draft: judge(job, operator, target, draft, seed, work)):
+    for answer in writer.rounds(DRAFTS, lambda draft: judge(job, operator, target, draft, seed, work, texts)):
         name = answer.draft.name if answer.draft else f"answer {answer.number}"
         outcome = answer.outcome
         message = outcome.message[:1000]
@@ -53,7 +58,18 @@ def drafts(
     return (*own, *accepted)
 
 
-def judge(job: Job, operator: Operator, target: Target, draft: Draft, seed: Seed, work: Path) -> Outcome:
+def require_author(job: Job) -> None:
+    """Raises UsageError where the job's author cannot be asked: no model or no endpoint is named."""
+    if job.author == "llm":
+        from tensorop.author.llm.transport import endpoint  # the client takes longer to load than a command takes
+
+        environment = settings.read()
+        endpoint(dataclasses.replace(environment, offline=environment.offline or job.offline))
+
+
+def judge(
+    job: Job, operator: Operator, target: Target, draft: Draft, seed: Seed, work: Path, texts: Texts | None = None
+) -> Outcome:
     """A new draft at a few points of its space, through the very path of a trial, for the job's first dtype."""
     dtype = job.dtypes[0]
     missing = instantiate.missing_words(target.platform, draft, dtype, job.plugins)
@@ -63,14 +79,16 @@ def judge(job: Job, operator: Operator, target: Target, draft: Draft, seed: Seed
         )
     try:
         space = instantiate.micro_space(operator, target.platform, draft, dtype, job.plugins)
+        with contextlib.suppress(JobError):  # a tile that no blocking fits has lost
+            instantiate.blocking_space(operator, target.platform, draft, space.at(0), dtype, job.plugins)
     except TensoropError as error:
         return Outcome(Kind.REFUSED, "author", str(error))
     arms = {draft.name: Candidate(draft)}
-    evaluator = Evaluator(operator, target, dtype, Stage.MICRO, arms, (), seed, work, job.plugins)
+    evaluator = Evaluator(operator, target, dtype, Stage.MICRO, arms, (), seed, work, job.plugins, texts or Texts())
     for index in sorted({space.size * i // JUDGED_POINTS for i in range(JUDGED_POINTS)}):
         trial = Trial("judge", 0, Stage.MICRO, draft.name, dtype, space.at(index))
-        made = evaluator.prepare(trial)
-        ended = made if isinstance(made, Measured) else evaluator.measure(trial, made)
+        made = barrier.measured("prepare", evaluator.prepare, trial)
+        ended = made if isinstance(made, Measured) else barrier.measured("measure", evaluator.measure, trial, made)
         if not ended.outcome.ok:
             return dataclasses.replace(ended.outcome, message=f"at {trial.point}: {ended.outcome.message}")
     return Outcome(Kind.OK, "author")
@@ -85,11 +103,12 @@ def _writer(job: Job, operator: Operator, target: Target, example: Draft, work: 
         platform=platform,
         vocabulary=instantiate.vocabulary(platform, dtype, Point(()), job.plugins),
         facts=instantiate.facts(platform, dtype, {}, job.plugins),
-        example=offline.text(operator.folder, example.name),
+        example=offline.text(operator.folder, example.name, operator.added),
     )
     told = Told()
     if job.author == "replay":
         return llm.replay(brief, work / "llm", settings.read().llm_model or "recorded", seed=job.seed, told=told)
     environment = settings.read()
     environment = dataclasses.replace(environment, offline=environment.offline or job.offline)
-    return llm.live(brief, environment, work, seed=job.seed, told=told)
+    limits = Limits(seconds=3 * job.author_timeout_s, call_seconds=job.author_timeout_s)
+    return llm.live(brief, environment, work, limits=limits, seed=job.seed, told=told)

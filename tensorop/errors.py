@@ -4,6 +4,8 @@
     |- UsageError            the request itself is wrong             exit status 2
     |  `- SpecError          a YAML file breaks its schema           exit status 2
     `- JobError              the request is fine, the job failed     exit status 1
+       |- Stopped           the user ended it before anything had passed      exit status 130
+       |- Unmeasured        a call was too slow, or its clock too unsteady, for a figure
        |- MissingTool        a compiler, emulator or library is absent
        `- BoardError         a remote board is lost or is not what was declared
 
@@ -42,6 +44,16 @@ class SpecError(UsageError):
 
 class JobError(TensoropError):
     """The request was understood and the job could not be done."""
+
+
+class Stopped(JobError):
+    """The user ended the job before there was anything to make a product of."""
+
+    exit_status = 130
+
+
+class Unmeasured(JobError):
+    """A figure could not be taken in time; nothing is said of what was to be measured."""
 
 
 class MissingTool(JobError):

@@ -12,10 +12,11 @@ from tensorop.tuner import loop
 
 @dataclass(frozen=True)
 class Phase:
-    """A part of the pipeline begins."""
+    """A part of the pipeline begins. seconds: that it will take on a quiet machine, where that is known."""
 
     name: str
     detail: str = ""
+    seconds: float | None = None
 
 
 @dataclass(frozen=True)
@@ -36,26 +37,23 @@ class Trying:
     reference: float | None = None
     against: str = ""
 
-    def share(self, ended: loop.Ended) -> float:
-        """How much of the search is done, by the trials so far and the seconds left; 0 when nothing is known."""
-        spent = sum(ended.finished.seconds.values()) * max(ended.trials, 1)
-        return 0.0 if ended.left is None else min(spent / max(spent + ended.left, 1e-9), 1.0)
-
 
 @dataclass(frozen=True)
 class Done:
-    """The end of a run: the product and how it compares."""
+    """The end of a run: the product and how it compares. early: the user stopped it before it was through."""
 
     out: Path
     library: Path | None
     bench: Bench | None
     notes: tuple[str, ...] = ()
+    early: bool = False
 
     def to_json(self) -> dict[str, Any]:
         return {
             "out": str(self.out),
             "library": None if self.library is None else str(self.library),
             "notes": list(self.notes),
+            "stopped_early": self.early,
             "bench": None if self.bench is None else self.bench.to_json(),
         }
 

@@ -12,6 +12,7 @@ from tensorop.model.point import Point
 from tensorop.model.problem import Problem
 from tensorop.model.trial import Finished, Stage
 from tensorop.model.winner import Variant, Winners
+from tensorop.problems import features as features_of
 from tensorop.search import FORM_SHARE, Ground
 from tensorop.space import Space
 from tensorop.target import Target
@@ -48,8 +49,8 @@ def search(ground: Ground, dtype: str, given: Winners, problems: tuple[Problem, 
         problems,
         Budget(share.seconds, max(1, min(len(wanted), share.trials or len(wanted)))),
         points.__getitem__,
-        lambda space, seed: Nothing(),
-        targets,
+        then=lambda space, seed: Nothing(),
+        targets=targets,
     )
 
 
@@ -62,9 +63,10 @@ def trial(ground: Ground, dtype: str, variant: Variant, vlen: int) -> Finished |
 
 
 def _in_order(ground: Ground, given: Winners, problems: Sequence[Problem]) -> list[tuple[Variant, int]]:
-    features = [ground.operator.reference.features(problem) for problem in problems]
+    features = [features_of(ground.operator, problem) for problem in problems]
     served = {tree.vlen: Counter(dispatch.decide(tree.root, f) for f in features) for tree in given.trees}
-    pairs = [(number, vlen) for vlen in served for number in range(len(given.variants))]
+    used = sorted({number for counts in served.values() for number in counts})
+    pairs = [(number, vlen) for vlen in served for number in used]
     pairs.sort(key=lambda pair: -served[pair[1]][pair[0]])
     return [(given.variants[number], vlen) for number, vlen in pairs]
 

@@ -2,29 +2,42 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from tensorop import __version__, render, render_apart
+from tensorop import __version__, render
 from tensorop.model.expression import evaluate
-from tensorop.model.kernel import Draft, Source
+from tensorop.model.kernel import Draft, KernelText, Source
 from tensorop.model.number import NUMBERS
 from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
 from tensorop.model.point import Point
-from tensorop.model.primitive import Vocabulary
+from tensorop.model.primitive import Vocabulary, Word
 from tensorop.space import Space
 from tensorop.specs import primitives
 
 KERNEL = "kernel.c.j2"  # of an operator: the tiles of one micro-kernel
+LANES = "lanes"  # as a call, in a kernel's text: elements in a vector
+_PROSE = re.compile(r"[^\x20-\x7e]|\\|/\*|\*/|\?\?")  # what does not belong in a comment of one line of prose
+# the names that templates are given beside tunables, facts and primitives
+_GIVEN_TEXT = """
+ident is_edge prefix element vector stored packed packed_vector stored_vector group whole predicate lanes masked
+headers support dtype draft point platform_name tool_version primitive_sets kernel edge use uses ways forms
+trees direct driver_file suffix label number symbol written_for variants types dtypes arch by_vlen card_literal
+refuse card_marker_length micro
+"""
+_GIVEN = frozenset(_GIVEN_TEXT.split())
+_NUMERIC = re.compile(r"[0-9 +*/()-]+")
 
 
 def facts(platform: Platform, dtype: str, chosen: Mapping[str, Any], plugins: tuple[Path, ...] = ()) -> dict[str, int]:
     """What constraints may name beside tunables: registers, lanes (smallest VLEN), size, stored_size, sum_size,
-    widened, l1, l2, l3, streams, settings.
+    widened, l1, l2, l3 (and further levels a platform has), streams, settings.
 
     size, stored_size, sum_size: bytes of an element of A or B as kernels read it and as callers store it, and of C;
     widened: 1 where packing changes the operands' number format. Cache sizes are one core's share in bytes; a level
@@ -36,7 +49,7 @@ def facts(platform: Platform, dtype: str, chosen: Mapping[str, Any], plugins: tu
     }
     levels: dict[str, int] = {}
     last = 32 << 10
-    for level in ("l1", "l2", "l3"):
+    for level in dict.fromkeys(("l1", "l2", "l3", *platform.caches)):
         cache = platform.caches.get(level)
         last = max(cache.size // cache.shared_by, last) if cache else last
         levels[level] = last
@@ -70,13 +83,23 @@ def vocabulary(platform: Platform, dtype: str, point: Point, plugins: tuple[Path
 def context(
     operator: Operator, platform: Platform, draft: Draft, point: Point, dtype: str, plugins: tuple[Path, ...] = ()
 ) -> dict[str, Any]:
-    """The names an operator's templates see."""
+    """The names that the operator's own templates see around a kernel, the primitives as functions among them."""
+    words = vocabulary(platform, dtype, point, plugins)
+    return {**plain(operator, platform, draft, point, dtype, plugins), **render.words(words)}
+
+
+def plain(
+    operator: Operator, platform: Platform, draft: Draft, point: Point, dtype: str, plugins: tuple[Path, ...] = ()
+) -> dict[str, Any]:
+    """The same without the primitives: data alone."""
     words = vocabulary(platform, dtype, point, plugins)
     full = defaults(operator, platform, dtype, point, plugins)
     return {
         **{key: value for key, value in facts(platform, dtype, point, plugins).items() if key != "lanes"},
         **dict(full),
-        **render.words(words),
+        "ident": ident(operator, platform, draft, point, words),
+        "is_edge": False,
+        "prefix": dtype,
         "element": words.element,
         "vector": words.vector,
         "stored": words.stored,
@@ -99,6 +122,60 @@ def context(
     }
 
 
+def own_point(operator: Operator, point: Point) -> Point:
+    """A point without the blocking's tunables."""
+    return Point.of({name: value for name, value in point.items() if name not in operator.blocking.values})
+
+
+def ident(operator: Operator, platform: Platform, draft: Draft, point: Point, words: Vocabulary) -> str:
+    """What the functions of a kernel are called, in trials and in products alike: set, dtype, draft, four digits of
+    where its tunables stand, and the VLEN where it is written for one."""
+    mark = hashlib.sha256(str(own_point(operator, point)).encode()).hexdigest()[:4]
+    at = f"_vlen{platform.fixed_vlen}" if platform.fixed_vlen else ""
+    leading = min(words.sources.values(), default="c")
+    return re.sub(r"\W", "_", f"{leading}_{words.dtype}_{draft.name}_{mark}{at}")
+
+
+def kernel_contexts(
+    operator: Operator, platform: Platform, draft: Draft, point: Point, dtype: str, plugins: tuple[Path, ...] = ()
+) -> tuple[tuple[dict[str, Any], Vocabulary], ...]:
+    """What the texts of a kernel may depend on, with the primitives it is expanded by: the kernel's, and the edge
+    kernel's where it has one.
+
+    Plain data. Nothing in it tells a trial from a product, or one call's blocking from another's; no C is in it but
+    the names of types, and `lanes` is a call where it is no number.
+    """
+    mine = kernel_context(operator, platform, draft, point, dtype, plugins)
+    found = narrow(platform, draft, point, dtype, plugins)
+    if found is None:
+        return (mine,)
+    edge, words = kernel_context(operator, platform, draft, found, dtype, plugins)
+    return mine, ({**edge, "ident": f"{mine[0]['ident']}_edge", "is_edge": True}, words)
+
+
+def kernel_context(
+    operator: Operator, platform: Platform, draft: Draft, point: Point, dtype: str, plugins: tuple[Path, ...] = ()
+) -> tuple[dict[str, Any], Vocabulary]:
+    """One of them."""
+    names = plain(operator, platform, draft, point, dtype, plugins)
+    for name in (*operator.at_call, "headers", "support"):
+        names.pop(name, None)
+    lanes = names["lanes"] if _NUMERIC.fullmatch(names["lanes"]) else f"{LANES}()"
+    names |= {"point": str(own_point(operator, point)), "lanes": lanes}
+    names["draft"] = {**names["draft"], "strategy": _PROSE.sub("?", draft.strategy)}
+    return names, vocabulary(platform, dtype, point, plugins)
+
+
+def reserved(operator: Operator, platform: Platform, dtype: str, plugins: tuple[Path, ...] = ()) -> frozenset[str]:
+    """What no tunable of a draft may be called: whoever reads the name in a template means something else."""
+    return _GIVEN | facts(platform, dtype, {}, plugins).keys() | operator.blocking.values.keys()
+
+
+def speech(words: Vocabulary) -> dict[str, Word]:
+    """What may be called in a kernel's text: the primitives, and the number of lanes."""
+    return {**words.spoken, LANES: Word(LANES, words.lanes, (), "elem", "lanes")}
+
+
 def narrow(platform: Platform, draft: Draft, point: Point, dtype: str, plugins: tuple[Path, ...] = ()) -> Point | None:
     """The same kernel on the shortest vectors that the settings give, for edges that a long one would half fill.
 
@@ -112,56 +189,52 @@ def narrow(platform: Platform, draft: Draft, point: Point, dtype: str, plugins: 
     return found if all(evaluate(c.must, known) for c in draft.constraints) else None
 
 
-def edge(
+def candidate(
     operator: Operator,
     platform: Platform,
     draft: Draft,
     point: Point,
     dtype: str,
-    names: Mapping[str, Any],
-    rendered: Callable[[str, Mapping[str, Any], Vocabulary], str],
+    text: KernelText,
     plugins: tuple[Path, ...] = (),
-) -> dict[str, Any] | None:
-    """What the operator's templates know of the narrow kernel: `ident`, `lanes`, `support` and its C, `kernel`.
-
-    names: the wide kernel's context. rendered: a template with a context, given its vocabulary.
-    """
-    found = narrow(platform, draft, point, dtype, plugins)
-    if found is None or not (operator.folder / KERNEL).is_file():
-        return None
-    own = {**names, **context(operator, platform, draft, found, dtype, plugins)}
-    own |= {"ident": f"{names['ident']}_edge", "is_edge": True}
-    text = rendered(KERNEL, own, vocabulary(platform, dtype, found, plugins))
-    return {**{name: own[name] for name in ("ident", "lanes", "support")}, "kernel": text}
-
-
-def candidate(
-    operator: Operator, platform: Platform, draft: Draft, point: Point, dtype: str, plugins: tuple[Path, ...] = ()
 ) -> Source:
-    """The C of a candidate behind the harness: entry 0 the operator, entry 1 its micro-kernel alone.
-
-    Raises render.RenderError when the template is wrong at this point.
+    """The C of a candidate behind the harness, around a kernel's text: entry 0 the operator, entry 1 its micro-kernel
+    alone. Raises render.RenderError when the operator's template is wrong at this point.
     """
-
-    def apart(template: str, names: Mapping[str, Any], words: Vocabulary) -> str:
-        """A stranger's text may loop or swallow memory."""
-        plain = {name: value for name, value in names.items() if name not in words.spoken}
-        return render_apart.text(operator.folder, {"draft": draft.text}, template, plain, words)
-
-    rendered = render.renderer(operator.folder, draft.text) if draft.author == "offline" else apart
-    names: dict[str, Any] = {"ident": "k0", "prefix": dtype, "is_edge": False}
-    names |= context(operator, platform, draft, point, dtype, plugins)
-    names["edge"] = edge(operator, platform, draft, point, dtype, names, rendered, plugins)
-    text = rendered("candidate.c.j2", names, vocabulary(platform, dtype, point, plugins))
-    return Source((("candidate.c", text),))
+    names = around(operator, platform, draft, point, dtype, text, plugins)
+    made = render.text(render.environment(operator.folder), "candidate.c.j2", names)
+    return Source((("candidate.c", made),))
 
 
-def vocabularies(
-    platform: Platform, draft: Draft, point: Point, dtype: str, plugins: tuple[Path, ...] = ()
-) -> tuple[Vocabulary, ...]:
-    """What a draft's text may speak at a point: its own words, then its edge kernel's."""
-    found = narrow(platform, draft, point, dtype, plugins)
-    return tuple(vocabulary(platform, dtype, at, plugins) for at in (point, found) if at is not None)
+def around(
+    operator: Operator,
+    platform: Platform,
+    draft: Draft,
+    point: Point,
+    dtype: str,
+    text: KernelText,
+    plugins: tuple[Path, ...] = (),
+) -> dict[str, Any]:
+    """The names that templates see around a kernel's text: `kernel`, its C, and `edge`, the edge kernel's `ident`,
+    `lanes`, `support` and C, or None."""
+    names = context(operator, platform, draft, point, dtype, plugins)
+    found = narrow(platform, draft, point, dtype, plugins) if text.edge else None
+    edge = None
+    if found is not None:
+        words = vocabulary(platform, dtype, found, plugins)
+        edge = {"ident": f"{names['ident']}_edge", "lanes": words.lanes, "support": words.support, "kernel": text.edge}
+    return {**names, "kernel": text.kernel, "edge": edge}
+
+
+def configuration(
+    operator: Operator, platform: Platform, draft: Draft, point: Point, dtype: str, plugins: tuple[Path, ...] = ()
+) -> str:
+    """A name for what a kernel's text depends on within a job: draft, tunables without those that are taken at the
+    call, dtype, and the VLEN it is written for."""
+    full = defaults(operator, platform, dtype, point, plugins)
+    fixed = {name: value for name, value in full.items() if name not in operator.at_call}
+    parts = [operator.name, platform.name, platform.fixed_vlen, dtype, draft.name, draft.digest, draft.strategy, fixed]
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def missing_words(platform: Platform, draft: Draft, dtype: str, plugins: tuple[Path, ...] = ()) -> tuple[str, ...]:

@@ -26,10 +26,20 @@ def builtin_dir(kind: str) -> Path:
 
 def plugin_dirs(kind: str, extra: tuple[Path, ...] = ()) -> Iterator[Path]:
     """Folders to look for plug-ins of a kind, the user's first, so that a user's file overrides ours."""
-    for root in (*extra, *settings.read().plugins):
+    for root in plugin_roots(extra):
         if (root / kind).is_dir():
             yield root / kind
     yield builtin_dir(kind)
+
+
+def plugin_roots(extra: tuple[Path, ...] = ()) -> tuple[Path, ...]:
+    """The user's own folders: those given, then those of the environment."""
+    return tuple(dict.fromkeys((*extra, *settings.read().plugins)))
+
+
+def shipped(path: Path) -> bool:
+    """Whether a plug-in is one of ours."""
+    return any(builtin_dir(kind) in path.parents for kind in PLUGIN_KINDS)
 
 
 def cache_dir(*parts: str) -> Path:

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import lru_cache
 
+import psutil
+
+from tensorop.errors import UsageError
+from tensorop.model.expression import Expression, parse
 from tensorop.model.operator import Operator
 from tensorop.model.problem import Problem
 
@@ -12,10 +17,12 @@ from tensorop.model.problem import Problem
 MOST_WORK = {"ns": 3e9, "modelled-cycles": 4e7, "pretended": 3e9}
 # And of all of them together, in one layout; a clock's search measures them one after the other in less.
 MOST_TOGETHER = {"modelled-cycles": 4e8}
+LONGEST_S = 3600.0  # of a problem that is run whole
 CHEAP = 40  # what costs no more than this part of all is never left out
 # And of all that the finalists of a search are tried on.
 MOST_LARGE = {"modelled-cycles": 4e8, "ns": 6e10}
 # More where there is time for it: flops that each of some ten finalists gets through in a second of them all together.
+FINALISTS = 10
 FLOPS_A_SECOND = {"modelled-cycles": 1.2e7, "ns": 0.0}
 # And of one problem that the closing comparison can afford; `tensorop bench` has no such limit.
 MOST_BENCH = {"ns": 3e10, "modelled-cycles": 3e8}
@@ -31,6 +38,49 @@ def of(operator: Operator, dtype: str, shape: tuple[int, ...], layout: int = 0) 
 def work(operator: Operator, dtype: str, shape: tuple[int, ...]) -> float:
     """Flops of a shape."""
     return float(operator.reference.work(of(operator, dtype, shape)))
+
+
+def require_affordable(
+    operator: Operator, dtypes: Sequence[str], shapes: Sequence[tuple[int, ...]], unit: str, vlens: int = 1
+) -> None:
+    """Raises UsageError for a shape that cannot be run whole here: its operands take more than half of the free memory,
+    or its run under a board model more than an hour.
+
+    vlens: how many of them each shape is run at.
+    """
+    free = psutil.virtual_memory().available
+    for shape in shapes:
+        for dtype in dtypes:
+            problem = of(operator, dtype, shape)
+            traffic = getattr(operator.reference, "traffic", None)
+            size = traffic(problem) if traffic else 0.0
+            if size > free / 2:
+                raise UsageError(
+                    f"shape {'x'.join(map(str, shape))}: its {dtype} operands take {size / 2**30:.3g} GiB, more than "
+                    f"half of the {free / 2**30:.3g} GiB that are free",
+                    hint="give a smaller one; the library computes any size where there is room for it",
+                )
+            seconds = vlens * work(operator, dtype, shape) / FLOPS_A_SECOND[unit] if FLOPS_A_SECOND.get(unit) else 0.0
+            if seconds > LONGEST_S:
+                raise UsageError(
+                    f"shape {'x'.join(map(str, shape))}: its run in {dtype} under the emulator would take some "
+                    f"{seconds / 3600:.3g} hours; at most {LONGEST_S / 3600:g} is waited for",
+                    hint="give a smaller one of its form, or run it on a board with --runner ssh://HOST",
+                )
+
+
+def features(operator: Operator, problem: Problem) -> dict[str, int]:
+    """What the library's dispatch sees of a problem: the reference's own features, and expressions over them."""
+    own: dict[str, int] = dict(operator.reference.features(problem))
+    for name, text in operator.features.items():
+        if name not in own:
+            own[name] = int(_feature(text, tuple(sorted(own))).value(own))
+    return {name: own[name] for name in operator.features}
+
+
+@lru_cache(maxsize=64)
+def _feature(text: str, names: tuple[str, ...]) -> Expression:
+    return parse(text, dict.fromkeys(names, int))
 
 
 def within(
@@ -113,6 +163,8 @@ def large(
     if unit not in MOST_BENCH:
         return ()
     most = max(MOST_LARGE[unit], FLOPS_A_SECOND[unit] * (seconds or 0.0))
+    if seconds is not None and FLOPS_A_SECOND[unit]:
+        most = min(most, FINALISTS * FLOPS_A_SECOND[unit] * seconds)  # what one of them gets through in all of it
     one = max(MOST_BENCH[unit], most / 2)
     found = tuple(s for s in shapes if MOST_WORK[unit] < work(operator, dtype, s) <= one)
     if not found:

@@ -13,8 +13,12 @@ from tensorop.space import Space
 
 def micro(known: Sequence[Start], draft: Draft, space: Space) -> list[Point]:
     """Points of a draft's own space: those of the platform's starts, then the draft's own."""
-    named = [_part(start.point, space) for start in known if start.draft == draft.name]
-    return _completed(space, [*named, *draft.starts])
+    return list(dict.fromkeys([*named(known, draft, space), *_completed(space, draft.starts)]))
+
+
+def named(known: Sequence[Start], draft: Draft, space: Space) -> list[Point]:
+    """Those of the platform's starts alone."""
+    return _completed(space, [_part(start.point, space) for start in known if start.draft == draft.name])
 
 
 def blockings(known: Sequence[Start], draft: Draft, point: Point, space: Space) -> list[Point]:
@@ -61,10 +65,5 @@ def _part(point: Point, space: Space) -> Point:
 
 def _completed(space: Space, wanted: Sequence[Point]) -> list[Point]:
     """For each of these the first legal point that agrees with it; none where it names what this space has not."""
-    names = {name for name, _ in space.dimensions}
-    found = (
-        next((p for p in space.points() if all(p[name] == value for name, value in start.items())), None)
-        for start in wanted
-        if set(start) <= names
-    )
+    found = (space.first(start) for start in wanted)
     return list(dict.fromkeys(point for point in found if point is not None))

@@ -1,7 +1,7 @@
-"""Under a board model: variants that are close to each other, counted over the range of every assumed constant.
+"""Under a board model: variants that are close to each other, counted under its alternatives and over its constants.
 
-Where one is ahead at the best fit and another on the whole, the dispatch takes the latter; constants that alone would
-change its choice are noted in the journal, for the report.
+The search minimises the best fit. Of variants that are close to each other there, the dispatch takes the one whose
+worst alternative is best; constants that alone would change its choice are noted in the journal, for the report.
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from tensorop import finalists, forms, search
+from tensorop import finalists, probing, search
 from tensorop.build import harness
-from tensorop.measure import modelled, statistics
+from tensorop.measure import modelled
 from tensorop.model.problem import Problem
 from tensorop.model.trial import Outcome
 from tensorop.model.winner import Winners
@@ -25,10 +25,10 @@ from tensorop.runners.session import Guest
 from tensorop.search import Ground
 from tensorop.trial import WARMED, measured_call
 from tensorop.tuner.dispatch import Row
-from tensorop.tuner.robust import mean_costs, overturned
+from tensorop.tuner.robust import overturned, standing
 
 NOTE = "constants"
-CLOSE = 1.1  # times the best cost at the best fit: what other constants may bring to the front
+CLOSE = 1.03  # times the best cost at the best fit: what the alternatives choose among
 SHARE = 0.1  # of the budget
 
 
@@ -37,45 +37,64 @@ class Contest:
     """Close variants on one problem at a VLEN (bits).
 
     cycles: by variant: at the best fit, then with each constant at its low and at its high end
+    under: by variant: under each alternative of the model
     """
 
     vlen: int
     problem: str
     variants: tuple[int, ...]
     cycles: tuple[tuple[float, ...], ...]
+    under: tuple[tuple[float, ...], ...] = ()
+
+    @property
+    def given_up(self) -> float:
+        """The share of the cost at the best fit that the chosen one gives up for its worst alternative."""
+        return 1 - min(of_one[0] for of_one in self.cycles) / self.cycles[self.chosen][0]
+
+    @property
+    def chosen(self) -> int:
+        """The place, among the contenders, of the one to take."""
+        costs = standing(self.cycles, self.under)
+        return costs.index(min(costs))
 
 
 def steadied(ground: Ground, library: Path, given: Winners) -> Winners:
-    """The same variants with trees grown on costs over the model's whole ranges; what was counted is noted.
+    """The same variants, the close ones told apart by the model's alternatives; what was counted is noted.
 
     library: the staged one, which holds exactly these variants.
     """
     if len(given.variants) < 2:
         return given
-    known = _known(ground, given)
+    known = probing.known(ground, given)
     noted = _noted(ground, given)
-    rows_at = {(vlen, problem.label): row for vlen, pairs in known.items() for problem, row in pairs}
     if noted is None:
-        noted = _counted(ground, library, given, known)
+        of_search = {
+            p.label for p in (*search.problems(ground, given.dtype), *search.large_problems(ground, given.dtype))
+        }
+        own = {vlen: [pair for pair in pairs if pair[0].label in of_search] for vlen, pairs in known.items()}
+        noted = _counted(ground, library, given, own)
         data = [
             {
                 "vlen": c.vlen,
                 "problem": c.problem,
                 "variants": c.variants,
                 "cycles": c.cycles,
-                "chosen": _chosen(_weighed(rows_at[c.vlen, c.problem], c), c),
+                "under": c.under,
+                "chosen": c.chosen,
+                "given_up": c.given_up,
             }
             for c in noted
         ]
-        names = list(_model_unknowns(ground))
-        told = {"dtype": given.dtype, "variants": _identity(given), "constants": names, "contests": data}
+        names, others = list(_model_unknowns(ground)), _alternatives(ground)
+        told = {"dtype": given.dtype, "variants": probing.identity(given), "constants": names, "contests": data}
+        told["alternatives"] = others
         ground.journal.note(NOTE, told)
     by_place = {(contest.vlen, contest.problem): contest for contest in noted}
-    rows = {}
-    for vlen, pairs in known.items():
-        weighed = [(problem, _weighed(row, by_place.get((vlen, problem.label)))) for problem, row in pairs]
-        rows[vlen] = [row for _, row in weighed] + finalists.unmeasured(ground, weighed)
-    return finalists.grown(given.dtype, given.variants, rows)
+    weighed = {
+        vlen: [(problem, _weighed(row, by_place.get((vlen, problem.label)))) for problem, row in pairs]
+        for vlen, pairs in known.items()
+    }
+    return finalists.chosen(ground, given.dtype, given.variants, weighed, judged=True)
 
 
 def summary(ground: Ground, dtype: str) -> str:
@@ -86,7 +105,12 @@ def summary(ground: Ground, dtype: str) -> str:
     names = sorted({name for found in changed for name in found})
     steady = sum(not found for found in changed)
     by = f"; others change by {', '.join(names)}" if names else ""
-    return f"{dtype}: of {len(contests)} close choices no assumed constant changes {steady}{by}"
+    said = f"{dtype}: of {len(contests)} close choices no assumed constant changes {steady}{by}"
+    dearer = [contest["given_up"] for contest in contests if contest["given_up"] > 0]
+    if not dearer or not notes[-1]["alternatives"]:
+        return said
+    more = f"costs up to {max(dearer):.1%} more at the best fit"
+    return f"{said}; in {len(dearer)} the one taken, whose worst alternative is best, {more}"
 
 
 def _model_unknowns(ground: Ground) -> Mapping[str, Sequence[str]]:
@@ -94,52 +118,34 @@ def _model_unknowns(ground: Ground) -> Mapping[str, Sequence[str]]:
     return ground.target.model.unknowns()
 
 
-def _identity(given: Winners) -> list[str]:
-    return [f"{v.draft.digest} {v.point} {' '.join(map(str, v.forms))}" for v in given.variants]
-
-
-def _known(ground: Ground, given: Winners) -> dict[int, list[tuple[Problem, Row]]]:
-    """By VLEN what the trials say of each problem, a cost a variant."""
-    kernels = search.kernels(ground, given.dtype)
-    found = search.variants(ground, given.dtype, kernels)
-    plain = {(variant.draft.digest, variant.point): finished for variant, finished in found}
-    trials = [plain[variant.draft.digest, variant.point] for variant in given.variants]
-    problems = (*search.problems(ground, given.dtype), *search.large_problems(ground, given.dtype))
-    known = {}
-    for vlen in ground.target.vlens:
-        written = [
-            forms.trial(ground, given.dtype, variant, vlen) if vlen in variant.forms else None
-            for variant in given.variants
-        ]
-        known[vlen] = finalists.known_rows(ground, problems, finalists.over(trials, written), vlen)
-    return known
+def _alternatives(ground: Ground) -> list[str]:
+    assert ground.target.model is not None
+    return list(ground.target.model.alternatives)
 
 
 def _weighed(row: Row, contest: Contest | None) -> Row:
-    """The row with every contender's cost moved from the best fit to the mean of all choices, the others' as much."""
+    """The row with its contenders in the order they are to be taken in, none beyond CLOSE times the least cost."""
     if contest is None:
         return row
-    means = mean_costs(contest.cycles)
-    moved = {n: mean / c[0] for n, mean, c in zip(contest.variants, means, contest.cycles, strict=True)}
-    usual = statistics.geomean(moved.values())
-    return Row(row.features, tuple(cost * moved.get(number, usual) for number, cost in enumerate(row.costs)))
-
-
-def _chosen(row: Row, contest: Contest) -> int:
-    """Which of the contenders, by its place among them, costs least."""
-    return min(range(len(contest.variants)), key=lambda place: row.costs[contest.variants[place]])
+    costs, least = standing(contest.cycles, contest.under), min(row.costs)
+    moved = {
+        number: least * min(CLOSE, cost / min(costs)) for number, cost in zip(contest.variants, costs, strict=True)
+    }
+    return replace(row, costs=tuple(moved.get(number, cost) for number, cost in enumerate(row.costs)))
 
 
 def _noted(ground: Ground, given: Winners) -> list[Contest] | None:
     """What an earlier process counted of the same variants: the same journal must rebuild the same library."""
     for name, data in reversed(ground.journal.history.notes):
-        if name == NOTE and data["dtype"] == given.dtype and data["variants"] == _identity(given):
+        same = name == NOTE and data["dtype"] == given.dtype and data.get("alternatives") == _alternatives(ground)
+        if same and data["variants"] == probing.identity(given):
             return [_contest(found) for found in data["contests"]]
     return None
 
 
 def _contest(data: Mapping[str, Any]) -> Contest:
-    return Contest(data["vlen"], data["problem"], tuple(data["variants"]), tuple(map(tuple, data["cycles"])))
+    cycles, under = (tuple(map(tuple, data[part])) for part in ("cycles", "under"))
+    return Contest(data["vlen"], data["problem"], tuple(data["variants"]), cycles, under)
 
 
 def _counted(
@@ -150,7 +156,7 @@ def _counted(
     until = None if limit is None else time.monotonic() + limit
     program = harness.dynamic_program(ground.target.platform.arch, ground.operator.folder / "adapter.c").path
     place = Library(ground.target.runner.place(library), "tensorop", given.dtype)
-    guest = Guest(libraries=(place,), cpu=ground.target.cpu, sandbox=False)
+    guest = Guest(libraries=(place,), cpu=ground.target.cpu)
     wanted: list[tuple[float, int, int, Problem, list[int]]] = []
     for vlen, pairs in known.items():
         for problem, row in pairs:
@@ -165,7 +171,10 @@ def _counted(
             return None
         counted = {number: _cycles(ground, program, guest, problem, vlen, number) for number in close}
         told = {number: cycles for number, cycles in counted.items() if cycles is not None}
-        return Contest(vlen, problem.label, tuple(told), tuple(told.values())) if len(told) > 1 else None
+        if len(told) < 2:
+            return None
+        cycles, under = zip(*told.values(), strict=True)
+        return Contest(vlen, problem.label, tuple(told), cycles, under)
 
     with ThreadPoolExecutor(max(1, ground.job.jobs)) as pool:
         return [
@@ -175,8 +184,8 @@ def _counted(
 
 def _cycles(
     ground: Ground, program: Path, guest: Guest, problem: Problem, vlen: int, number: int
-) -> tuple[float, ...] | None:
-    """One variant's cycles at the best fit and with each constant at either end."""
+) -> tuple[tuple[float, ...], tuple[float, ...]] | None:
+    """One variant's cycles at the best fit and with each constant at either end, and under each alternative."""
     assert isinstance(ground.target.runner, Qemu)
     assert ground.target.model is not None
     counted = modelled.count_entries(
@@ -187,10 +196,13 @@ def _cycles(
         model=ground.target.model,
         vlen=vlen,
         scenarios="sensitivity",
+        alternatives=True,
         guest=guest,
         warm=int(float(ground.operator.reference.work(problem)) <= WARMED),
     )
     if isinstance(counted, Outcome):
         return None
     choices = [name for name in counted[0].counters if name.startswith("scenario.")]
-    return tuple(counted[0].counters[name] for name in sorted(choices, key=lambda name: int(name.split(".")[1])))
+    ordered = sorted(choices, key=lambda name: int(name.split(".")[1]))
+    cycles = tuple(counted[0].counters[name] for name in ordered) or (counted[0].value,)
+    return cycles, tuple(modelled.alternative_cycles(counted[0]).values())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +11,7 @@ from pathlib import Path
 from tensorop import boards
 from tensorop.errors import JobError, UsageError
 from tensorop.measure import clock, modelled, statistics
-from tensorop.model.call import Call
+from tensorop.model.call import Call, Left
 from tensorop.model.core import Core
 from tensorop.model.platform import Platform
 from tensorop.model.trial import Outcome, Samples
@@ -82,14 +83,14 @@ class Target:
         *,
         guest: Callable[[int], Guest | None] = lambda vlen: None,
         final: bool = False,
-        keep: bool = False,
         tolerate: bool = False,
+        judge: Callable[[tuple[Left, ...]], Outcome] | None = None,
     ) -> tuple[dict[int, Samples], ...] | Outcome:
         """For each entry, VLEN -> cost of one call, the entries' interleaved on a clock.
 
         calls, guest: the call and its surroundings at a VLEN; final: the slow, exact way (more rounds; the model's
-        whole interval); keep: remember a modelled figure for good (baselines); tolerate: an unsteady clock is
-        no failure, for the entries share its rounds. Returns the first failure's outcome.
+        whole interval); tolerate: an unsteady clock is no failure, for the entries share its rounds;
+        judge: of what an entry's timed calls left, on a clock. Returns the first failure's outcome.
         """
         found: list[dict[int, Samples]] = [{} for _ in entries]
         for vlen in self.vlens:
@@ -105,14 +106,20 @@ class Target:
                     vlen=vlen,
                     scenarios="interval" if final else "best",
                     guest=guest(vlen),
-                    keep=keep,
                 )
             else:
                 pace = FINAL_PACE if final else SEARCH_PACE
                 timed = clock.time_entries(
-                    self.runner, program, calls(vlen), entries, pace=pace, guest=guest(vlen), tolerate=tolerate
+                    self.runner,
+                    program,
+                    calls(vlen),
+                    entries,
+                    pace=pace,
+                    guest=guest(vlen),
+                    tolerate=tolerate,
+                    keep=judge is not None,
                 )
-                measured = timed if isinstance(timed, Outcome) else timed.samples
+                measured = timed if isinstance(timed, Outcome) else _judged(timed, judge)
             if isinstance(measured, Outcome):
                 return measured
             for into, samples in zip(found, measured, strict=True):
@@ -125,28 +132,36 @@ class Target:
         calls: Callable[[int], Sequence[Call]],
         entry: Entry,
         warm: Sequence[int],
+        judge: Callable[[int, int, tuple[Left, ...]], Outcome],
     ) -> tuple[dict[int, Samples], ...] | Outcome:
         """For each call, VLEN -> cost, of a candidate in its own static program: the quick way, for searches.
 
-        warm: by call, how often it is made before it is counted; a clock warms by time.
+        warm: by call, how often it is made before it is counted; a clock warms by time. judge: at a VLEN, of a call by
+        its number, what it left.
         """
         found: list[dict[int, Samples]] = []
         for vlen in self.vlens:
             given = calls(vlen)
             found = found or [{} for _ in given]
             measured: Sequence[Samples] | Outcome
+            of_vlen = functools.partial(judge, vlen)
             if self.model is not None:
                 assert isinstance(self.runner, Qemu)
                 measured = modelled.count_calls(
-                    self.runner, program, given, entry, warm=warm, model=self.model, vlen=vlen
+                    self.runner, program, given, entry, warm=warm, model=self.model, vlen=vlen, judge=of_vlen
                 )
             else:
-                measured = clock.time_calls(self.runner, program, given, entry, pace=SEARCH_PACE)
+                measured = clock.time_calls(self.runner, program, given, entry, pace=SEARCH_PACE, judge=of_vlen)
             if isinstance(measured, Outcome):
                 return measured
             for into, samples in zip(found, measured, strict=True):
                 into[vlen] = samples
         return tuple(found)
+
+
+def _judged(timed: clock.Timed, judge: Callable[[tuple[Left, ...]], Outcome] | None) -> tuple[Samples, ...] | Outcome:
+    wrong = (found for left in timed.left if judge and not (found := judge(left)).ok)
+    return next(wrong, None) or timed.samples
 
 
 def combine(by_vlen: Mapping[int, Samples]) -> Samples:

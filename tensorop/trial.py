@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+import functools
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from tensorop import instantiate
-from tensorop.author import gate
+from tensorop import bounds, instantiate
 from tensorop.build import compile as building
 from tensorop.build import gate as object_gate
 from tensorop.build import link
 from tensorop.errors import BoardError
 from tensorop.measure import statistics
-from tensorop.model.call import Access, Buffer, Call, Placement
+from tensorop.model.call import Access, Buffer, Call, Left, Placement
 from tensorop.model.expression import evaluate
-from tensorop.model.kernel import Artifact, Draft, Source
+from tensorop.model.kernel import Artifact, Draft, KernelText, Source
 from tensorop.model.number import NUMBERS
 from tensorop.model.operator import Operator
 from tensorop.model.point import Point
@@ -25,11 +25,14 @@ from tensorop.model.problem import Problem
 from tensorop.model.trial import Kind, Measured, Outcome, Samples, Score, Stage, Trial
 from tensorop.model.verdict import Seed
 from tensorop.render import RenderError
+from tensorop.roof import Roof
 from tensorop.runners.null import Null
 from tensorop.runners.protocol import Entry
 from tensorop.specs import primitives
 from tensorop.target import Target, combine
+from tensorop.texts import Texts
 from tensorop.verify import grid
+from tensorop.verify.answers import Answers, consistent
 from tensorop.verify.subject import Subject
 
 OPERATOR, MICRO_KERNEL = Entry(0), Entry(1)
@@ -54,6 +57,7 @@ class Prepared:
     point: Point
     program: Path
     seconds: Mapping[str, float]
+    text: KernelText | None = None
 
 
 @dataclass(frozen=True)
@@ -61,8 +65,9 @@ class Evaluator:
     """Carries out trials of one dtype and stage.
 
     candidates: arm of the search -> draft and fixed part of its point; problems: what is measured in the blocking stage
-    work: folder for candidates, which are not kept in the user's cache; built: what points that differ only in what is
-    taken at the call share; inputs: measured calls by problem, without workspace
+    work: folder for candidates, which are not kept in the user's cache; texts: the job's kernels; built: what points
+    that differ only in what is taken at the call share; inputs: measured calls by problem, without workspace;
+    what they must leave is in `answers`
     """
 
     operator: Operator
@@ -74,8 +79,17 @@ class Evaluator:
     seed: Seed
     work: Path
     plugins: tuple[Path, ...] = ()
-    built: dict[tuple[str, Point], Artifact] = field(default_factory=dict)
+    texts: Texts = field(default_factory=Texts)
+    built: dict[tuple[str, Point], tuple[Artifact, KernelText]] = field(default_factory=dict)
     inputs: dict[str, Call] = field(default_factory=dict)
+
+    @functools.cached_property
+    def roof(self) -> Roof:
+        return Roof(self.target)
+
+    @functools.cached_property
+    def answers(self) -> Answers:
+        return Answers(self.operator.reference)
 
     def prepare(self, trial: Trial) -> Prepared | Measured:
         """Renders, gates and builds."""
@@ -85,34 +99,49 @@ class Evaluator:
         platform = self.target.platform
         if isinstance(self.target.runner, Null):
             return Prepared(candidate.draft, point, Path(), clock.seconds)
+        beyond = self._beyond(candidate.draft, point)
+        if beyond is not None:
+            return Measured(beyond, seconds=clock.lap("render"))
         fixed = Point.of({name: value for name, value in point.items() if name not in self.operator.at_call})
         known = self.built.get((candidate.draft.digest, fixed))
         if known is not None:
-            return Prepared(candidate.draft, point, known.path, clock.lap("build"))
+            program, text = known
+            return Prepared(candidate.draft, point, program.path, clock.lap("build"), text)
         try:
-            source = self._source(candidate.draft, fixed)
+            made = self._source(candidate.draft, fixed)
         except RenderError as error:
             return Measured(Outcome(Kind.RENDER, "render", error.message), seconds=clock.lap("render"))
-        if isinstance(source, Outcome):
-            return Measured(source, seconds=clock.lap("render"))
+        if isinstance(made, Outcome):
+            return Measured(made, seconds=clock.lap("render"))
+        source, text = made
         clock.lap("render")
         built = building.compile_object(source, platform, work=self.work, timeout_s=COMPILE_TIMEOUT_S)
         if isinstance(built, Artifact):
             built = object_gate.check_object(built.path) or link.link_candidate(built, platform.arch, work=self.work)
         if isinstance(built, Outcome):
             return Measured(built, seconds=clock.lap("build"))
-        self.built[candidate.draft.digest, fixed] = built
-        return Prepared(candidate.draft, point, built.path, clock.lap("build"))
+        self.built[candidate.draft.digest, fixed] = built, text
+        return Prepared(candidate.draft, point, built.path, clock.lap("build"), text)
 
-    def _source(self, draft: Draft, point: Point) -> Source | Outcome:
-        """The C of a candidate once the gate has read all of it; raises RenderError."""
+    def _beyond(self, draft: Draft, point: Point) -> Outcome | None:
+        """The refusal of a point that asks too much of renderer and judge."""
+        found = bounds.check(self.operator, self.target, draft, point, self.dtype, self.plugins)
+        if found is None and self.stage is Stage.MICRO:
+            full = instantiate.defaults(self.operator, self.target.platform, self.dtype, point, self.plugins)
+            problems = (
+                micro_problem(self.operator, self.target, self.dtype, full, vlen, self.plugins)
+                for vlen in self.target.vlens
+            )
+            found = next((no for p in problems if (no := bounds.affordable(self.operator, p)) is not None), None)
+        return found
 
-        def rendered(text: Draft) -> Source:
-            return instantiate.candidate(self.operator, self.target.platform, text, point, self.dtype, self.plugins)
-
-        words, *also = instantiate.vocabularies(self.target.platform, draft, point, self.dtype, self.plugins)
-        admitted = gate.admit(draft, words, lambda text: rendered(text).files[0][1], also)
-        return admitted if isinstance(admitted, Outcome) else Source((("candidate.c", admitted),))
+    def _source(self, draft: Draft, point: Point) -> tuple[Source, KernelText] | Outcome:
+        """The C of a candidate around its kernel's text, once the gate has read that; raises RenderError."""
+        platform = self.target.platform
+        text = self.texts.kernel(self.operator, platform, draft, point, self.dtype, self.plugins)
+        if isinstance(text, Outcome):
+            return text
+        return instantiate.candidate(self.operator, platform, draft, point, self.dtype, text, self.plugins), text
 
     def measure(self, trial: Trial, prepared: Prepared) -> Measured:
         """Verifies on the quick grid, then measures. A kernel that is wrong is never measured.
@@ -121,7 +150,7 @@ class Evaluator:
         """
         clock = _Clock(prepared.seconds)
         try:
-            return self._measure(trial, prepared, clock)
+            return replace(self._measure(trial, prepared, clock), text=prepared.text)
         except BoardError as error:
             return Measured(Outcome(Kind.LOST, "measure", error.message), seconds=clock.lap("measure"))
 
@@ -168,12 +197,35 @@ class Evaluator:
             lambda vlen: [self._call(problem, full, vlen) for problem in problems],
             entry,
             [int(self.operator.reference.work(problem) <= WARMED) for problem in problems],
+            lambda vlen, number, left: self._judge(problems[number], full, vlen, left),
         )
         if isinstance(measured, Outcome):
             return Measured(replace(measured, where=measured.where or "measure"), seconds=clock.lap("measure"))
+        told = self._impossible(problems, full, measured)
+        if told is not None:
+            return Measured(told, seconds=clock.lap("measure"))
         found = {p.label: combine(by_vlen) for p, by_vlen in zip(problems, measured, strict=True)}
         costs = [1e3 * found[p.label].value / float(self.operator.reference.work(p)) for p in problems]
         return Measured(Outcome(Kind.OK, "measure"), Score(statistics.geomean(costs), found), clock.lap("measure"))
+
+    def _impossible(
+        self, problems: Sequence[Problem], full: Point, measured: Sequence[Mapping[int, Samples]]
+    ) -> Outcome | None:
+        """The first figure that cannot be."""
+        for problem, by_vlen in zip(problems, measured, strict=True):
+            for vlen, samples in by_vlen.items():
+                if self.stage is Stage.MICRO:  # it grows as the vectors do
+                    problem = micro_problem(self.operator, self.target, self.dtype, full, vlen, self.plugins)
+                told = self.roof.impossible(self.operator, problem, samples, vlen)
+                if told is not None:
+                    return told
+        return None
+
+    def _judge(self, problem: Problem, full: Point, vlen: int, left: tuple[Left, ...]) -> Outcome:
+        """Of what timed calls left. A micro-kernel reads operands as packing leaves them, which no oracle does."""
+        if self.stage is Stage.MICRO:
+            return consistent(left)
+        return self.answers.judge_all(problem, self._call(problem, full, vlen), left)
 
     def _problems(self, full: Point) -> tuple[Problem, ...]:
         """The blocking stage's problems, or the one the operator gives its micro-kernel at this point."""
@@ -187,12 +239,14 @@ class Evaluator:
         call = self.inputs.get(problem.label)
         if call is None:  # the numbers are the same for all candidates, and making them takes as long as measuring
             call = measured_call(self.operator, problem, self.seed, 0)
+            if self.target.model is None:  # a model counts single calls, each on an output without a result
+                call = self.operator.reference.alternated(problem, call, self.seed.stream(4))
             if self.stage is Stage.MICRO and self._formats.widened:
                 call = self.operator.reference.packed_operands(call, self._formats.packed, self.seed.stream(2))
             self.inputs[problem.label] = call
         elements = self._workspace(problem, full, vlen)
         scratch = NUMBERS[self._formats.packed].poison(elements, self.seed.stream(2))
-        free = (Buffer("workspace", Access.OUT, scratch),) if elements else ()
+        free = (Buffer("workspace", Access.SCRATCH, scratch),) if elements else ()
         return replace(call, dims=(*call.dims, *self._more(full)), buffers=(*call.buffers, *free))
 
     @property

@@ -16,21 +16,22 @@ from tensorop.tuner.budget import parse_seconds
 def tune(
     operator: str,
     *,
-    platform: str = "native",
-    dtypes: Sequence[str] | None = None,
-    shapes: str | Sequence[Sequence[int]] = "quick",
+    platform: str = Job.platform,
+    dtypes: Sequence[str] = Job.dtypes,
+    shapes: str | Sequence[Sequence[int]] = Job.suite,
     budget: str | float | None = None,
     trials: int | None = None,
-    tuner: str = "bayes",
-    author: str = "offline",
-    jobs: int = 2,
-    seed: int = 0,
-    threads: int = 1,
-    runner: str | None = None,
-    plugins: Sequence[Path] = (),
-    offline: bool = False,
+    tuner: str = Job.tuner,
+    author: str = Job.author,
+    jobs: int = Job.jobs,
+    seed: int = Job.seed,
+    threads: int = Job.threads,
+    runner: str | None = Job.runner,
+    plugins: Sequence[Path] = Job.plugins,
+    offline: bool = Job.offline,
     out: str | Path | None = None,
-    fresh: bool = False,
+    fresh: bool = Job.fresh,
+    unsafe: bool = Job.unsafe,
     progress: Callable[[Event], None] = lambda event: None,
 ) -> Done:
     """Makes a library of tuned kernels; the same as `tensorop OPERATOR` on the command line, and resumes likewise.
@@ -38,6 +39,7 @@ def tune(
     shapes: the name of a suite, or dims in the operator's order (for gemm m, n, k: elements)
     budget: seconds of search, or a text such as "3m"; two minutes unless `trials` is given
     threads: threads the comparison uses on a clock; out: the product's folder, `build/<operator>-<platform>` by default
+    unsafe: let a model's kernels run where nothing confines them; the product says so
     progress: is given each event as it happens (see `tensorop.events`)
 
     Returns the folder, the library's path and the comparison with the baselines, whose figures are GFLOP/s by a clock
@@ -48,7 +50,9 @@ def tune(
     found = operators.load(operator, tuple(plugins))
     if budget is not None and trials is not None:
         raise UsageError("both a budget and trials are given", hint="give one of them")
-    wanted = tuple(dtypes) if dtypes else found.dtypes
+    wanted = tuple(dtypes)
+    if not wanted:
+        raise UsageError("no dtype is named", hint=f"give some of {', '.join(found.dtypes)}")
     for dtype in wanted:
         if dtype not in found.dtypes:
             raise unknown_name(f"dtype of {operator}", dtype, found.dtypes)
@@ -69,7 +73,7 @@ def tune(
         dtypes=wanted,
         shapes=sizes,
         suite=suite,
-        budget_s=seconds if seconds is not None else (None if trials else 120.0),
+        budget_s=seconds if seconds is not None else (None if trials else Job.budget_s),
         trials=trials,
         tuner=tuner,
         author=author,
@@ -79,8 +83,9 @@ def tune(
         runner=runner,
         plugins=tuple(plugins),
         offline=offline,
-        out=Path(out) if out else Path("build") / f"{operator}-{platform}",
+        out=Path(out) if out else Job.folder(operator, platform),
         fresh=fresh,
+        unsafe=unsafe,
     )
     for event in pipeline.run(job):
         progress(event)

@@ -1,11 +1,14 @@
 """Holds a board model against published speeds of whole programs (points/): intervals, order, what moves them.
 
-    python benchmarks/board_model/points.py [PLATFORM] [--size N] [--sensitivity] [--plot FILE.svg] [--ours DIR]
+    python benchmarks/board_model/points.py [PLATFORM] [--size N] [--sensitivity | --alternative NAME] [--plot FILE.svg]
+                                            [--ours DIR] [--only TEXT]
 
 PLATFORM: one of points/, spacemit-k1 if not given. Prints a Markdown table; exit status 1 when a published speed lies
 outside its interval, an order does not hold in every scenario, or an interval is wider than 35 % to either side of its
 middle. --size: products no larger (published ones are 1024 cubed, half a minute each).
---sensitivity: each unknown alone at either end instead. --ours: a product's folder, whose SGEMM joins the table.
+--sensitivity: each unknown alone at either end instead, and each of the model's alternatives. --alternative: the table
+as it would be, were the core like this alternative of the model. --only: the points whose names hold this text.
+--ours: a product's folder, whose SGEMM joins the table.
 """
 
 from __future__ import annotations
@@ -28,6 +31,7 @@ from tensorop.provision import openblas
 from tensorop.runners.qemu import Qemu
 from tensorop.specs import board as spec
 from tensorop.specs import platforms
+from tensorop.specs.board_scenarios import scenario_values, under
 
 HERE = Path(__file__).parent
 WIDEST = 0.35
@@ -40,6 +44,7 @@ class Speed:
 
     point: dict[str, Any]
     all: tuple[float, ...]
+    alternatives: dict[str, float]  # of the best fit under each of the model's alternatives, where asked for
     within: float = 0.0  # share by which a published speed may lie beside the interval
 
     @property
@@ -84,8 +89,12 @@ def measure(
     mode: str,
     most: int,
     within: float,
+    alternative: str,
 ) -> Speed:
-    """Runs one point's program under the model."""
+    """Runs one point's program under the model, or under one of its alternatives."""
+    choices = scenario_values(model, mode)
+    if alternative:
+        choices = tuple(under(choice, model, alternative) for choice in choices)
     size = min(point["size"], most) if point["program"] != "tile" else point["size"]
     arguments = [str(size), *map(str, point.get("arguments", []))]
     environment = {"OPENBLAS_NUM_THREADS": "1", "TENSOROP_NUM_THREADS": "1"}  # the model counts one thread
@@ -101,14 +110,17 @@ def measure(
             "LD_LIBRARY_PATH": ":".join(map(str, library.library_path)),
         }
     with tempfile.TemporaryDirectory() as scratch:
-        run = board.prepare(model, platform.vlens[0], Path(scratch), scenarios=mode)
+        beside = mode == "sensitivity"
+        run = board.prepare(model, platform.vlens[0], Path(scratch), scenarios=choices, alternatives=beside)
         command = Qemu(platform.arch, platform.qemu_cpu).command(
             [str(program), *arguments], vlen=platform.vlens[0], dynamic=True, plugin_args=run.arguments
         )
         subprocess.run(command, check=True, env=environment)
-        (counts,) = board.parse(run.out)
+        (counts,) = board.parse(run.out, run.alternatives)
     flop = _TILE * size * point["arguments"][0] if point["program"] == "tile" else 2 * size**3
-    return Speed(point, tuple(flop * model.clock_ghz.value / cycles for cycles in counts.cycles), within)
+    speeds = [flop * model.clock_ghz.value / cycles for cycles in (*counts.cycles, *counts.alternatives.values())]
+    own = len(counts.cycles)
+    return Speed(point, tuple(speeds[:own]), dict(zip(counts.alternatives, speeds[own:], strict=True)), within)
 
 
 def table(speeds: list[Speed]) -> str:
@@ -127,6 +139,8 @@ def sensitivity(speeds: list[Speed], unknowns: list[str]) -> str:
     for i, name in enumerate(unknowns):
         ends = [f"{s.all[1 + 2 * i]:.2f} .. {s.all[2 + 2 * i]:.2f}" for s in speeds]
         lines.append(f"| {name} | " + " | ".join(ends) + " |")
+    for name in speeds[0].alternatives:
+        lines.append(f"| *{name}* | " + " | ".join(f"{s.alternatives[name]:.2f}" for s in speeds) + " |")
     return "\n".join(lines)
 
 
@@ -135,6 +149,8 @@ def faults(speeds: list[Speed], order: list[list[str]]) -> list[str]:
     found = [f"{s.point['name']}: {v:g} lies outside" for s in speeds for v in s.outside()]
     found += [f"{s.point['name']}: the interval is +-{100 * s.width:.0f} %" for s in speeds if s.width > WIDEST]
     for slow, fast in order:
+        if slow not in named or fast not in named:
+            continue
         wrong = sum(a >= b for a, b in zip(named[slow].all, named[fast].all, strict=True))
         if wrong:
             found.append(f"{slow} is not slower than {fast} in {wrong} scenarios")
@@ -165,7 +181,10 @@ def main() -> int:
     known = sorted(path.stem for path in (HERE / "points").glob("*.yaml"))
     parser.add_argument("platform", nargs="?", choices=known, default="spacemit-k1")
     parser.add_argument("--size", type=int, default=4096)
-    parser.add_argument("--sensitivity", action="store_true")
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("--sensitivity", action="store_true")
+    what.add_argument("--alternative", default="")
+    parser.add_argument("--only", default="")
     parser.add_argument("--plot", type=Path)
     parser.add_argument("--ours", type=Path)
     given = parser.parse_args()
@@ -177,6 +196,13 @@ def main() -> int:
     platform = platforms.load(given.platform)
     assert platform.board is not None
     model = spec.load(platform.board, platform.name)
+    alternative = given.alternative
+    if alternative and alternative not in model.alternatives:
+        known = "; ".join(model.alternatives) or "none"
+        parser.error(f"{model.name} has no alternative '{alternative}'; there are: {known}")
+    data["points"] = [point for point in data["points"] if given.only in point["name"]]
+    if not data["points"]:
+        parser.error(f"no point of {given.platform} is named like '{given.only}'")
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(2) as pool:
         names = dict.fromkeys(point["program"] for point in data["points"])
         programs = {name: build(name, platform.arch, Path(folder)) for name in names}
@@ -184,10 +210,12 @@ def main() -> int:
         within = data.get("within", 0.0)
         speeds = list(
             pool.map(
-                lambda p: measure(p, programs[p["program"]], platform, model, mode, given.size, within), data["points"]
+                lambda p: measure(p, programs[p["program"]], platform, model, mode, given.size, within, alternative),
+                data["points"],
             )
         )
-    print(f"{model.name} {model.version}, {'calibrated' if model.calibrated else 'not calibrated'}\n")
+    like = f", were it like '{alternative}': {model.alternatives[alternative].meaning}" if alternative else ""
+    print(f"{model.name} {model.version}, {'calibrated' if model.calibrated else 'not calibrated'}{like}\n")
     if given.sensitivity:
         print(sensitivity(speeds, list(model.unknowns())))
         return 0

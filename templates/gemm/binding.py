@@ -4,58 +4,113 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
+import _cffi_backend
 import numpy as np
 from numpy.typing import NDArray
 
-_ROW_MAJOR = 101
+_ROW_MAJOR, _COLUMN_MAJOR = 101, 102
 _PLAIN, _TRANSPOSED = 111, 112
-_PROTOTYPE = (
-    "int {function}(int layout, int transa, int transb, int64_t m, int64_t n, int64_t k, {real} alpha, "
-    "const {operand} *a, int64_t lda, const {operand} *b, int64_t ldb, {real} beta, {real} *c, int64_t ldc);\n"
-)
+_OVERLAP = -2
+_BY_ROW, _BY_COLUMN, _GAPS, _COPY = range(4)  # how an array lies; a copy is made where no leading dimension says it
+_MOST_PLANS = 1024
+_DECLARATION = """
+struct tensorop_gemm_{dtype}_call {{
+    int layout, transa, transb;
+    {real} alpha, beta;
+    int64_t m, n, k, lda, ldb, ldc;
+}};
+int tensorop_gemm_{dtype}_call(const struct tensorop_gemm_{dtype}_call *call, const void *a, const void *b, void *c);
+"""
 
 Matrix = NDArray[Any]
 
 
 @dataclass(frozen=True)
 class _Kind:
-    """A dtype of the library. arrays: names of the NumPy dtypes of A and B; result: of C; operand, real: in C."""
+    """A dtype of the library. arrays: names of the NumPy dtypes of A and B; result: of C; real: C's elements in C."""
 
-    function: str
     arrays: tuple[str, ...]
     result: str
-    operand: str
     real: str
 
 
 _KINDS = {
-    "f32": _Kind("tensorop_sgemm", ("float32",), "float32", "float", "float"),
-    "f64": _Kind("tensorop_dgemm", ("float64",), "float64", "double", "double"),
-    "i8": _Kind("tensorop_gemm_i8", ("int8",), "int32", "int8_t", "int32_t"),
-    "bf16": _Kind("tensorop_gemm_bf16", ("bfloat16", "uint16"), "float32", "uint16_t", "float"),
-    "f16": _Kind("tensorop_gemm_f16", ("float16",), "float32", "uint16_t", "float"),
+    "f32": _Kind(("float32",), "float32", "float"),
+    "f64": _Kind(("float64",), "float64", "double"),
+    "i8": _Kind(("int8",), "int32", "int32_t"),
+    "bf16": _Kind(("bfloat16", "uint16"), "float32", "float"),
+    "f16": _Kind(("float16",), "float32", "float"),
 }
 
 
 def declarations(dtypes: Sequence[str]) -> str:
-    """The C prototypes `bind` uses, for cffi."""
-    return "".join(
-        _PROTOTYPE.format(function=kind.function, operand=kind.operand, real=kind.real)
-        for kind in (_KINDS[d] for d in dtypes)
-    )
+    """The C declarations `bind` uses, for cffi."""
+    return "".join(_DECLARATION.format(dtype=dtype, real=_KINDS[dtype].real) for dtype in dtypes)
+
+
+class _Plan(NamedTuple):
+    """What follows from the dtypes, shapes, flags and strides of A, B and C.
+
+    call: the struct of the C function, at alpha = 1 and beta = 0; shape, result: those of C.
+    """
+
+    function: Callable[..., int]
+    call: Any
+    a_lies: int
+    b_lies: int
+    c_lies: int
+    shape: tuple[int, int]
+    result: np.dtype[Any]
 
 
 def bind(library: Any) -> Callable[..., Matrix]:
-    """The function that calls a loaded library (`library.ffi`, `library.lib`, `library.dtypes`)."""
-    entries = {
-        name: (getattr(library.lib, _KINDS[d].function), _KINDS[d]) for d in library.dtypes for name in _KINDS[d].arrays
-    }
-    ffi = library.ffi
+    """The function that calls a loaded library (`library.ffi`, `library.lib`, `library.dtypes`).
 
-    def pointer(array: Matrix, kind: str) -> Any:
-        return ffi.cast(f"{kind} *", array.ctypes.data)
+    A product of 16 cubed takes less time than one look at `array.ctypes`. So what dtypes, shapes and flags decide is
+    worked out once and kept, all but the addresses goes over in one struct, and an address is cffi's `from_buffer`.
+    """
+    ffi = library.ffi
+    from_buffer = _cffi_backend.FFI().from_buffer  # without the Python function that cffi.FFI has around it
+    ndarray, empty = np.ndarray, np.empty
+    by_name = {name: d for d in library.dtypes for name in _KINDS[d].arrays}
+    plans: dict[Any, _Plan] = {}
+
+    def planned(key: Any, a: Any, b: Any, c: Any, transpose_a: bool, transpose_b: bool) -> tuple[Matrix, Matrix, _Plan]:
+        """A and B as matrices, and the plan, which is kept where they were."""
+        x, y = _matrix("a", a), _matrix("b", b)
+        if x.dtype.name not in by_name:
+            raise TypeError(f"a is {x.dtype}, this library holds {', '.join(sorted(by_name))}")
+        if y.dtype != x.dtype:
+            raise TypeError(f"a is {x.dtype}, b is {y.dtype}: both must be of one dtype")
+        m, k = x.shape[::-1] if transpose_a else x.shape
+        inner, n = y.shape[::-1] if transpose_b else y.shape
+        if k != inner:
+            raise ValueError(f"op(a) is {m} x {k} and op(b) is {inner} x {n}: {k} and {inner} must agree")
+        dtype = by_name[x.dtype.name]
+        result = np.dtype(_KINDS[dtype].result)
+        if c is not None:
+            _check_output(c, (m, n), result, x)
+        a_lies, a_by_row, lda = _lying(x)
+        b_lies, b_by_row, ldb = _lying(y)
+        c_lies, c_by_row, ldc = (_BY_ROW, True, max(n, 1)) if c is None else _lying(c)
+        copied = _COPY in (a_lies, b_lies, c_lies)
+        if copied and c is not None and (np.may_share_memory(c, x) or np.may_share_memory(c, y)):
+            raise ValueError("c overlaps a or b")  # the C function looks for it, but does not see what is copied
+        call = ffi.new(f"struct tensorop_gemm_{dtype}_call *")
+        call.layout = _ROW_MAJOR if c_by_row else _COLUMN_MAJOR
+        call.transa = _TRANSPOSED if transpose_a == (a_by_row == c_by_row) else _PLAIN
+        call.transb = _TRANSPOSED if transpose_b == (b_by_row == c_by_row) else _PLAIN
+        call.alpha = 1
+        call.m, call.n, call.k, call.lda, call.ldb, call.ldc = m, n, k, lda, ldb, ldc
+        function = getattr(library.lib, f"tensorop_gemm_{dtype}_call")
+        plan = _Plan(function, call, a_lies, b_lies, c_lies, (m, n), result)
+        if key is not None and x is a and y is b and not copied:
+            if len(plans) >= _MOST_PLANS:
+                plans.clear()
+            plans[key if _GAPS in (a_lies, b_lies, c_lies) else key[0]] = plan
+        return x, y, plan
 
     def gemm(
         a: Matrix,
@@ -79,37 +134,45 @@ def bind(library: Any) -> Callable[..., Matrix]:
         Raises TypeError for a dtype the library does not hold or that differs, ValueError for shapes that do not fit,
         for an alpha or beta that is no integer beside integers, and for a `c` that is read-only or overlaps `a` or `b`.
         """
-        a, b = _matrix("a", a), _matrix("b", b)
-        if a.dtype.name not in entries:
-            raise TypeError(f"a is {a.dtype}, this library holds {', '.join(sorted(entries))}")
-        if b.dtype != a.dtype:
-            raise TypeError(f"a is {a.dtype}, b is {b.dtype}: both must be of one dtype")
-        function, kind = entries[a.dtype.name]
-        factors = [_coefficient(name, value, kind) for name, value in (("alpha", alpha), ("beta", beta))]
-        m, k = a.shape[::-1] if transpose_a else a.shape
-        inner, n = b.shape[::-1] if transpose_b else b.shape
-        if k != inner:
-            raise ValueError(f"op(a) is {m} x {k} and op(b) is {inner} x {n}: {k} and {inner} must agree")
+        key: Any = None
+        plan = None
+        if type(a) is type(b) is ndarray and (c is None or type(c) is ndarray):
+            if c is None:
+                key = (a.shape, a.flags.num, a.dtype, b.shape, b.flags.num, b.dtype, transpose_a, transpose_b)
+            else:
+                key = (
+                    a.shape, a.flags.num, a.dtype, b.shape, b.flags.num, b.dtype, transpose_a, transpose_b,
+                    c.shape, c.flags.num, c.dtype,
+                )  # fmt: skip
+            plan = plans.get(key)
+            if plan is None:  # an array with gaps is known by its strides too
+                key = key, a.strides, b.strides, None if c is None else c.strides
+                plan = plans.get(key)
+        if plan is None:
+            a, b, plan = planned(key, a, b, c, bool(transpose_a), bool(transpose_b))
+        function, call, a_lies, b_lies, c_lies, shape, result = plan
         if c is None:
             if beta != 0:
                 raise ValueError("beta is not 0, so c must be given")
-            c = np.empty((m, n), kind.result)
-        _output(c, (m, n), np.dtype(kind.result), a, b)
-        target = c if _leading(c) is not None else np.ascontiguousarray(c)
-        by_row, ldc = _leading(target) or (True, 1)
-        # A column-major C is computed as the row-major C^T = op(B)^T op(A)^T.
-        first, second = ((a, transpose_a), (b, transpose_b)) if by_row else ((b, not transpose_b), (a, not transpose_a))
-        rows, columns = (m, n) if by_row else (n, m)
-        x, x_code, ldx = _operand(*first)
-        y, y_code, ldy = _operand(*second)
+            c = empty(shape, result)
+        out = np.ascontiguousarray(c) if c_lies == _COPY else c
+        if alpha != 1 or beta != 0:
+            whole = result.kind == "i"
+            call = ffi.new(ffi.typeof(call), call[0])
+            call.alpha = _integer("alpha", alpha) if whole else alpha
+            call.beta = _integer("beta", beta) if whole else beta
         status = function(
-            _ROW_MAJOR, x_code, y_code, rows, columns, k, factors[0], pointer(x, kind.operand), ldx,
-            pointer(y, kind.operand), ldy, factors[1], pointer(target, kind.real), ldc,
-        )  # fmt: skip
+            call,
+            from_buffer(a if a_lies == _BY_ROW else a.T if a_lies == _BY_COLUMN else _first(a, a_lies)),
+            from_buffer(b if b_lies == _BY_ROW else b.T if b_lies == _BY_COLUMN else _first(b, b_lies)),
+            from_buffer(out if c_lies == _BY_ROW else out.T if c_lies == _BY_COLUMN else _first(out, c_lies)),
+        )
+        if status == _OVERLAP:
+            raise ValueError("c overlaps a or b")
         if status != 0:
             raise RuntimeError(f"gemm returned status {status}; include/tensorop/gemm.h says what it means")
-        if target is not c:
-            c[...] = target
+        if out is not c:
+            c[...] = out
         return c
 
     return gemm
@@ -124,15 +187,13 @@ def _matrix(name: str, value: Any) -> Matrix:
     return array
 
 
-def _coefficient(name: str, value: float, kind: _Kind) -> float:
-    if np.dtype(kind.result).kind != "i":
-        return value
+def _integer(name: str, value: float) -> int:
     if value != int(value) or not -(2**31) <= value < 2**31:
         raise ValueError(f"{name} is {value}, beside integers it must be one, of 32 bits")
     return int(value)
 
 
-def _output(c: Any, shape: tuple[int, int], dtype: np.dtype[Any], a: Matrix, b: Matrix) -> None:
+def _check_output(c: Any, shape: tuple[int, int], dtype: np.dtype[Any], a: Matrix) -> None:
     if not isinstance(c, np.ndarray):
         raise TypeError("c is written in place, so it must be an array")
     if c.shape != shape:
@@ -141,8 +202,22 @@ def _output(c: Any, shape: tuple[int, int], dtype: np.dtype[Any], a: Matrix, b: 
         raise TypeError(f"c is {c.dtype}, of {a.dtype} it must be {dtype}")
     if not c.flags.writeable:
         raise ValueError("c is read-only")
-    if np.may_share_memory(c, a) or np.may_share_memory(c, b):
-        raise ValueError("c overlaps a or b")
+
+
+def _first(array: Matrix, lies: int) -> Matrix:
+    """What `from_buffer` takes, which wants an array without gaps, in place of one that has some or must be copied."""
+    return np.ascontiguousarray(array) if lies == _COPY else array[:1, :1]
+
+
+def _lying(array: Matrix) -> tuple[int, bool, int]:
+    """(how it lies, rows are contiguous, leading dimension in elements) of the array, or of its copy."""
+    rows, columns = array.shape
+    if array.flags.aligned and array.flags.c_contiguous:
+        return _BY_ROW, True, max(columns, 1)
+    if array.flags.aligned and array.flags.f_contiguous:
+        return _BY_COLUMN, False, max(rows, 1)
+    found = _leading(array)
+    return (_GAPS, *found) if found else (_COPY, True, max(columns, 1))
 
 
 def _leading(array: Matrix) -> tuple[bool, int] | None:
@@ -157,13 +232,3 @@ def _leading(array: Matrix) -> tuple[bool, int] | None:
     if (across == size or rows <= 1) and (along >= rows * size or columns <= 1):
         return False, max(along // size if columns > 1 else rows, rows, 1)
     return None
-
-
-def _operand(array: Matrix, transposed: bool) -> tuple[Matrix, int, int]:
-    """The array, or a copy that can be used, with CBLAS's transpose code for row-major and its leading dimension."""
-    lying = _leading(array)
-    if lying is None:
-        array = np.ascontiguousarray(array)
-        lying = (True, max(array.shape[1], 1))
-    by_row, ld = lying
-    return array, _TRANSPOSED if transposed == by_row else _PLAIN, ld

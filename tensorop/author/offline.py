@@ -1,31 +1,81 @@
-"""The author that needs nobody: the drafts shipped in the operator's folder."""
+"""The author that needs nobody: the drafts shipped in the operator's folder, and those of plug-in folders."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
+from tensorop import paths
 from tensorop.author.parse import parse
 from tensorop.errors import SpecError
 from tensorop.model.kernel import Draft
+from tensorop.specs.operators import DRAFT_SUFFIX, DRAFTS
 
-AUTHOR = "offline"
-_SUFFIX = ".c.j2"
+AUTHOR = "offline"  # of what is shipped
+PLUGIN = "plug-in"  # of what lies in a folder of the user's
+AUTHORS = frozenset({AUTHOR, PLUGIN})
+DIRECT = "direct"
+_NAME = re.compile(r"[a-z][a-z0-9_]{0,31}")
+_NONE: Mapping[str, Path] = MappingProxyType({})
 
 
-def texts(folder: Path) -> dict[str, str]:
-    """The drafts of an operator's folder as they were written, by name."""
-    files = sorted((folder / "drafts").glob(f"*{_SUFFIX}"))
-    return {file.name.removesuffix(_SUFFIX): file.read_text(encoding="utf-8") for file in files}
+def files(folder: Path, added: Mapping[str, Path] = _NONE) -> dict[str, Path]:
+    """The drafts of an operator's folder, and those `added` (Operator.added), which stand before these; sorted."""
+    own = {file.name.removesuffix(DRAFT_SUFFIX): file for file in (folder / DRAFTS).glob(f"*{DRAFT_SUFFIX}")}
+    return dict(sorted({**own, **added}.items()))
 
 
-def drafts(folder: Path, operator: str) -> list[Draft]:
-    """Every draft of an operator's folder, by name. Raises SpecError on a broken one, or when there is none."""
-    found = texts(folder)
+def texts(folder: Path, added: Mapping[str, Path] = _NONE) -> dict[str, str]:
+    """The drafts as they were written, by name."""
+    return {name: _read(file) for name, file in files(folder, added).items()}
+
+
+def drafts(folder: Path, operator: str, added: Mapping[str, Path] = _NONE) -> list[Draft]:
+    """Every draft, by name; of those that say the same the operator's own, or else the first, since trials could not
+    be told apart. Raises SpecError on a broken one, naming its file, or when there is none."""
+    found = files(folder, added)
     if not found:
-        raise SpecError(f"{folder / 'drafts'} holds no draft; expected files *{_SUFFIX}")
-    return [parse(text, operator=operator, name=name, author=AUTHOR) for name, text in found.items()]
+        raise SpecError(f"{folder / DRAFTS} holds no draft; expected files *{DRAFT_SUFFIX}")
+    if DIRECT in found:
+        raise SpecError(
+            f"{found[DIRECT]}: '{DIRECT}' is the way past all choice, beside {folder.name}'s driver",
+            hint="call the draft otherwise",
+        )
+    read = [_parsed(file, operator, name) for name, file in found.items()]
+    first: dict[str, str] = {}
+    for draft in sorted(read, key=lambda draft: draft.name in added):
+        first.setdefault(draft.digest, draft.name)
+    return [draft for draft in read if first[draft.digest] == draft.name]
 
 
-def text(folder: Path, name: str) -> str:
-    """A shipped draft as it was written, front matter and all: the example an author is shown."""
-    return (folder / "drafts" / f"{name}{_SUFFIX}").read_text(encoding="utf-8")
+def direct(folder: Path, operator: str) -> Draft | None:
+    """The draft of the way past all choice, `direct.c.j2` beside the driver; None for an operator without one."""
+    file = folder / f"{DIRECT}{DRAFT_SUFFIX}"
+    if not file.is_file():
+        return None
+    return _parsed(file, operator, DIRECT)
+
+
+def text(folder: Path, name: str, added: Mapping[str, Path] = _NONE) -> str:
+    """A draft as it was written, front matter and all: the example an author is shown."""
+    return _read(files(folder, added)[name])
+
+
+def _parsed(file: Path, operator: str, name: str) -> Draft:
+    if not _NAME.fullmatch(name):
+        raise SpecError(f"{file}: expected a name of lower-case letters, digits and '_', at most 32, got '{name}'")
+    try:
+        return parse(_read(file), operator=operator, name=name, author=AUTHOR if paths.shipped(file) else PLUGIN)
+    except SpecError as error:
+        raise SpecError(f"{file}: {error.message}", hint=error.hint) from None
+
+
+def _read(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise SpecError(f"{file}: not UTF-8 text: {error.reason} at byte {error.start}") from None
+    except OSError as error:
+        raise SpecError(f"{file}: cannot be read: {error.strerror}") from None

@@ -12,12 +12,14 @@ from tensorop.specs import frontmatter
 
 MAX_BODY = 64 << 10
 MAX_VALUES = 64
-MAX_NUMBER = 1 << 20
+MAX_NUMBER = 1 << 12
+MAX_TEXT = 256 << 10  # characters of a draft with its head
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,31}")
 _WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,31}")
-# what a draft says of itself stands in a comment of the C it becomes: nothing there may end the comment
-_PROSE = re.compile(r"[^\x00-\x1f\x7f\\]*")
+# what a draft says of itself stands in a comment of the C it becomes: nothing there may end the comment, turn its
+# direction or move a cursor
+_NO_PROSE = ("\\", "*/", "/*", "??/", "{{", "{%", "{#")
 
 
 def parse(text: str, *, operator: str, name: str, author: str) -> Draft:
@@ -26,11 +28,17 @@ def parse(text: str, *, operator: str, name: str, author: str) -> Draft:
     Raises SpecError naming the draft, the key and what was expected.
     """
     origin = f"draft '{name}'"
+    if len(text) > MAX_TEXT:
+        raise SpecError(f"{origin}: {len(text)} characters; at most {MAX_TEXT} are read")
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise SpecError(f"{origin}: half of a character at {error.start}, which no encoding has") from None
     parts = frontmatter.draft(text, origin)
     head = parts.head
     strategy = " ".join(head.strategy.split())
     for prose in (strategy, *(c.reason for c in head.constraints)):
-        if not _PROSE.fullmatch(prose) or any(mark in prose for mark in ("*/", "/*", "??/", "{{", "{%", "{#")):
+        if not prose.isprintable() or any(mark in prose for mark in _NO_PROSE):
             raise SpecError(f"{origin}: '{prose[:60]}' has marks that do not belong in a sentence")
     for key, word in head.reads.items():
         if not _NAME.fullmatch(key) or not _WORD.fullmatch(word):

@@ -1,11 +1,17 @@
-"""Built things, keyed by all that went into them: filled aside, published by one rename, never changed."""
+"""Built things, keyed by all that went into them: filled aside, published by one rename, never changed.
+
+What lies here is executed. So an entry has the digest of its product, written last and down to the disk, and is taken
+only where both agree and the folder is this user's; any other is made again.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
+import os
 import shlex
 import shutil
+import stat
 import tempfile
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -17,6 +23,7 @@ from tensorop.model.trial import Outcome
 
 _LOG = "log.txt"
 _COMMAND = "command.txt"
+_DIGEST = "sha256.txt"  # of product, command and log
 
 
 @dataclass(frozen=True)
@@ -53,8 +60,8 @@ def entry(
     try:
         base = root / kind if root is not None else paths.cache_dir("build", kind)
         folder = base / key[:2] / key
-        if not (folder / product).is_file():
-            made = _publish(folder, product, fill)
+        if not _whole(folder, product):
+            made = _publish(folder, product, fill, lasting=root is None)
             if made is not None:
                 return made
         command = tuple(shlex.split((folder / _COMMAND).read_text()))
@@ -66,7 +73,8 @@ def entry(
         ) from e
 
 
-def _publish(folder: Path, product: str, fill: Callable[[Path], Made | Outcome]) -> Outcome | None:
+def _publish(folder: Path, product: str, fill: Callable[[Path], Made | Outcome], lasting: bool) -> Outcome | None:
+    """lasting: down to the disk; a job's own candidates are made again in no time."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     scratch = Path(tempfile.mkdtemp(prefix=".making-", dir=folder.parent))
     try:
@@ -75,12 +83,51 @@ def _publish(folder: Path, product: str, fill: Callable[[Path], Made | Outcome])
             return made
         (scratch / _COMMAND).write_text(shlex.join(made.command) + "\n")
         (scratch / _LOG).write_text(made.log)
+        (scratch / _DIGEST).write_text(_digest(scratch, product))
+        for name in (product, _DIGEST) if lasting else ():
+            _sync(scratch / name)
         scratch.chmod(0o755)
         with contextlib.suppress(OSError):  # somebody else was first
             scratch.rename(folder)
-        if not (folder / product).is_file():
-            shutil.rmtree(folder, ignore_errors=True)  # torn by whatever ended an earlier run
+        if not _whole(folder, product):
+            _remove(folder)  # torn by whatever ended an earlier run, or changed since
             scratch.rename(folder)
         return None
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _whole(folder: Path, product: str) -> bool:
+    """Whether an entry is there, as it was published, in a folder that nobody else can have filled."""
+    try:
+        place = folder.lstat()
+        if not stat.S_ISDIR(place.st_mode) or place.st_uid not in (os.geteuid(), 0) or place.st_mode & 0o022:
+            return False
+        file = (folder / product).lstat()
+        said = (folder / _DIGEST).read_text()
+        return stat.S_ISREG(file.st_mode) and said == _digest(folder, product)
+    except (OSError, ValueError):
+        return False
+
+
+def _digest(folder: Path, product: str) -> str:
+    total = hashlib.sha256()
+    for name in (product, _COMMAND, _LOG):
+        with (folder / name).open("rb") as file:
+            total.update(hashlib.file_digest(file, "sha256").digest())
+    return f"{total.hexdigest()}\n"
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _remove(folder: Path) -> None:
+    if folder.is_symlink():
+        folder.unlink()
+    else:
+        shutil.rmtree(folder, ignore_errors=True)

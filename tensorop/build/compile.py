@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path, PurePosixPath
 
 from tensorop import paths
@@ -10,8 +11,10 @@ from tensorop.build.cache import Made
 from tensorop.model.kernel import Artifact, Source
 from tensorop.model.platform import Platform
 from tensorop.model.trial import Kind, Outcome
+from tensorop.provision import zig
 
 OBJECT = "kernel.o"
+READ = "read.d"  # in the folder of a source: what the compiler read for it
 # zig keeps a frame pointer at every optimisation level: a register less for the kernel.
 LEAN = ("-fomit-frame-pointer",)
 
@@ -20,6 +23,22 @@ def candidate_flags(platform: Platform) -> tuple[str, ...]:
     """The flags of a candidate's object: the target of the static harness, the platform's ISA, its optimisation."""
     c = platform.compiler
     return ("-target", c.static_target, *LEAN, *c.arch_flags, *c.flags)
+
+
+def read_elsewhere(folder: Path) -> str | None:
+    """The first file that was read and is neither in the source's folder nor tensorop's or the compiler's own: by what
+    the compiler lists, includes and embedded files alike. None where all are; a list that is missing names itself."""
+    try:
+        text = (folder / READ).read_text(errors="replace")
+    except OSError:
+        return READ
+    roots = [path.resolve() for path in (folder, paths.native_dir(), zig.zig().parent, paths.cache_dir("zig"))]
+    listed = text.replace("\\\n", " ").partition(":")[2]
+    for name in (word.replace("\\ ", " ") for word in re.split(r"(?<!\\)\s+", listed.strip()) if word):
+        real = (folder / name).resolve()
+        if not any(root in real.parents for root in roots):
+            return name
+    return None
 
 
 def compile_object(
@@ -59,7 +78,10 @@ def compile_source(
                 return Outcome(Kind.REFUSED, "build", f"'{name}' leads out of the folder of a source")
             (folder / path).parent.mkdir(parents=True, exist_ok=True)
             (folder / path).write_text(text)
-        argv = tool.cc(*flags, "-I", ".", "-I", include, "-c", main, "-o", OBJECT)
-        return tool.run(argv, folder, timeout_s=timeout_s, doing=f"{doing} {main}")
+        argv = tool.cc(*flags, "-MD", "-MF", READ, "-I", ".", "-I", include, "-c", main, "-o", OBJECT)
+        made = tool.run(argv, folder, timeout_s=timeout_s, doing=f"{doing} {main}")
+        elsewhere = read_elsewhere(folder) if isinstance(made, Made) else None
+        (folder / READ).unlink(missing_ok=True)
+        return made if elsewhere is None else Outcome(Kind.REFUSED, "build", f"view: its C reads {elsewhere}")
 
     return cache.entry("objects", key, OBJECT, fill, root=work)

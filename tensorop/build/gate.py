@@ -1,22 +1,24 @@
 """What an object of a stranger may hold: code and constants, its own entries, and calls to nobody.
 
 Most published ways to cheat a kernel benchmark (calling the library it is measured against, replaying kept results,
-running before the guards are up, talking to the system) leave a trace here, before anything runs.
+running before the guards are up, talking to the system) leave a trace here, before anything runs. Candidates are read
+before they are linked, and every tuned object of a library before it is packaged.
 """
 
 from __future__ import annotations
 
-import shutil
+import re
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from elftools.common.exceptions import ELFError
 from elftools.elf.elffile import ELFFile
+from elftools.elf.relocation import RelocationSection
 from elftools.elf.sections import Section, SymbolTableSection
 
-from tensorop.build import words
+from tensorop.build import disassembly, instructions
+from tensorop.build.disassembly import Line
 from tensorop.model.trial import Kind, Outcome
-from tensorop.runners import process
 
 # What a compiler itself may put in place of a loop.
 COMPILER_CALLS = frozenset({"memcpy", "memset", "memmove"})
@@ -25,27 +27,42 @@ ENTRIES = frozenset({"tensorop_candidate_0", "tensorop_candidate_1"})
 _WRITE, _ALLOC, _EXEC, _TLS = 0x1, 0x2, 0x4, 0x400
 _RUNS_BEFORE_MAIN = frozenset({"SHT_INIT_ARRAY", "SHT_FINI_ARRAY", "SHT_PREINIT_ARRAY"})
 _OLD_CONSTRUCTORS = (".ctors", ".dtors", ".init", ".fini", ".init_array", ".fini_array", ".preinit_array")
+_TABLES = frozenset({"SHT_NULL", "SHT_SYMTAB", "SHT_STRTAB", "SHT_RELA", "SHT_REL", "SHT_SYMTAB_SHNDX"})
+_HELD = re.compile(r"\.rodata(\..*)?|\.eh_frame")
+_CODE = re.compile(r"\.text(\..*)?")
+_RELOCATED = re.compile(r"\.data\.rel\.ro(\..*)?")
+_REMARKS = re.compile(r"\.comment|\.note\.GNU-stack|\.llvm_addrsig|\.riscv\.attributes|\.debug_\w+")
+# R_X86_64_64, R_RISCV_64, R_AARCH64_ABS64: addresses that a table holds
+_ADDRESSES = {"x86_64": 1, "riscv64": 2, "aarch64": 257}
 
 
 def check_object(
-    path: Path, *, allowed: Collection[str] = COMPILER_CALLS, entries: Collection[str] = ENTRIES
+    path: Path,
+    *,
+    allowed: Collection[str] = COMPILER_CALLS,
+    entries: Collection[str] = ENTRIES,
+    relocated: bool = False,
 ) -> Outcome | None:
     """None when the object is fit to be linked and run, else an OBJECT outcome that says why not.
 
-    allowed: undefined symbols it may have; entries: global symbols it may define, at least one of which it must.
+    allowed: undefined symbols it may have; entries: global symbols it may define, at least one of which it must;
+    relocated: of a shared library, whose tables of addresses the loader fills and then makes read-only.
+    Raises MissingTool without a disassembler: what nobody read is not fit.
     """
     try:
         with path.open("rb") as stream:
             elf = ELFFile(stream)
-            why = next(_objections(elf, path, frozenset(allowed), frozenset(entries)), None)
-    except (ELFError, OSError, ValueError) as e:
+            why = next(_objections(elf, path, frozenset(allowed), frozenset(entries), relocated), None)
+    except (ELFError, OSError, ValueError, KeyError, AssertionError) as e:
         why = f"it cannot be read: {e}"
     return None if why is None else Outcome(Kind.OBJECT, "build", f"the object is refused: {why}")
 
 
-def _objections(elf: ELFFile, path: Path, allowed: frozenset[str], entries: frozenset[str]) -> Iterator[str]:
+def _objections(
+    elf: ELFFile, path: Path, allowed: frozenset[str], entries: frozenset[str], relocated: bool
+) -> Iterator[str]:
     for section in elf.iter_sections():
-        yield from _section(section)
+        yield from _section(section, relocated)
     defined = False
     for table in elf.iter_sections():
         if not isinstance(table, SymbolTableSection):
@@ -65,55 +82,66 @@ def _objections(elf: ELFFile, path: Path, allowed: frozenset[str], entries: froz
                 defined = True
     if not defined:
         yield f"it defines none of {', '.join(sorted(entries))}"
-    arch = elf["e_machine"]
-    for section in elf.iter_sections():
-        if section["sh_flags"] & _EXEC:
-            yield from _code(section, arch, path)
+    arch = disassembly.architecture(elf)
+    if arch is None:
+        yield f"it is for another machine ({elf['e_machine']})"
+        return
+    code = dict(disassembly.disassembled(path))
+    for number, section in enumerate(elf.iter_sections()):
+        if section["sh_flags"] & _EXEC and section["sh_size"]:
+            yield from _code(section, code.get(section.name, ()), arch)
+            yield from _entered(elf, number, section.name, code.get(section.name, ()), arch)
 
 
-def _section(section: Section) -> Iterator[str]:
-    flags, name = section["sh_flags"], section.name
-    if section["sh_type"] in _RUNS_BEFORE_MAIN or name.startswith(_OLD_CONSTRUCTORS):
+def _section(section: Section, relocated: bool) -> Iterator[str]:
+    flags, name, kind = section["sh_flags"], section.name, section["sh_type"]
+    if kind in _RUNS_BEFORE_MAIN or name.startswith(_OLD_CONSTRUCTORS):
         yield f"section {name} runs code before any guard is up"
-    elif not flags & _ALLOC or section["sh_size"] == 0:
+    elif not flags & _ALLOC:
+        if kind not in _TABLES and (not _REMARKS.fullmatch(name) or flags & _EXEC):
+            yield f"section {name} tells linker or loader something"
+    elif section["sh_size"] == 0:
         return
     elif flags & _TLS:
         yield f"section {name} keeps {section['sh_size']} bytes for each thread between calls"
     elif flags & _WRITE:
-        yield f"section {name} keeps {section['sh_size']} bytes between calls"
+        if not relocated or not _RELOCATED.fullmatch(name) or flags & _EXEC:
+            yield f"section {name} keeps {section['sh_size']} bytes between calls"
+    elif not (_CODE if flags & _EXEC else _HELD).fullmatch(name):
+        yield f"section {name} is none of code and constants"
 
 
-def _code(section: Section, machine: str, path: Path) -> Iterator[str]:
-    data = section.data()
-    if machine == "EM_RISCV":
-        found = words.riscv_forbidden(data)
-    elif machine == "EM_AARCH64":
-        found = words.aarch64_forbidden(data)
-    elif machine == "EM_X86_64":
-        found = words.x86_suspects(data)
-        # The same bytes may lie inside another instruction's constant: a disassembler tells.
-        if found is not None and _x86_innocent(path):
-            found = None
-    else:
-        yield f"it is for another machine ({machine})"
-        return
-    if found is not None:
-        at, what = found
-        yield f"{what} in {section.name} at byte {at}"
+def _code(section: Section, lines: tuple[Line, ...], arch: str) -> Iterator[str]:
+    """Every byte is part of an instruction that a kernel may have, and jumps go to where one begins."""
+    begins = {line.at for line in lines}
+    at = 0
+    for line in lines:
+        if line.at != at:
+            break
+        at += line.size
+    if at != section["sh_size"]:
+        yield f"instructions overlap, or leave bytes out, in {section.name} at byte {at}"
+    for line in lines:
+        if (what := instructions.forbidden(arch, line)) is not None:
+            yield f"{what} in {section.name} at byte {line.at}"
+        if line.target is not None and line.target not in begins and line.target != section["sh_size"]:
+            yield f"a jump into an instruction or out of its section in {section.name} at byte {line.at}"
 
 
-def _x86_innocent(path: Path) -> bool:
-    objdump = shutil.which("objdump")
-    if objdump is None:
-        return False
-    listed = process.run(
-        [objdump, "-d", "--no-show-raw-insn", "-M", "intel", str(path)],
-        timeout_s=30,
-        environment={},
-        stdout_cap=64 << 20,
-    )
-    if listed.status != 0:
-        return False
-    mnemonics = {parts[1].split()[0] for line in listed.stdout.decode(errors="replace").splitlines()
-                 if len(parts := line.split("\t")) > 1 and parts[1].strip()}  # fmt: skip
-    return not mnemonics & {"syscall", "sysenter", "int", "int3", "(bad)"}
+def _entered(elf: ELFFile, number: int, name: str, lines: tuple[Line, ...], arch: str) -> Iterator[str]:
+    """Functions begin, and addresses in tables point, where an instruction begins."""
+    begins = {line.at for line in lines} | {int(elf.get_section(number)["sh_size"])}
+    for table in elf.iter_sections():
+        if isinstance(table, SymbolTableSection):
+            for symbol in table.iter_symbols():
+                if symbol["st_shndx"] == number and symbol["st_value"] not in begins:
+                    yield f"'{symbol.name}' begins in the middle of an instruction of {name}"
+        elif isinstance(table, RelocationSection):
+            symbols = elf.get_section(table["sh_link"])
+            assert isinstance(symbols, SymbolTableSection)
+            for relocation in table.iter_relocations():
+                if relocation["r_info_type"] != _ADDRESSES[arch]:
+                    continue
+                symbol = symbols.get_symbol(relocation["r_info_sym"])
+                if symbol["st_shndx"] == number and symbol["st_value"] + relocation["r_addend"] not in begins:
+                    yield f"an address points into an instruction of {name}"

@@ -21,9 +21,14 @@ def sources() -> list[Path]:
     return sorted(paths.native_dir().glob("harness*.c"))
 
 
+def jail() -> list[Path]:
+    """The headers by which a program confines itself."""
+    return [paths.native_dir() / "jail.h", paths.native_dir() / "region.h"]
+
+
 def _key(*more: object) -> str:
     native = paths.native_dir()
-    headers = [native / "call.h", native / "harness.h", native / "region.h"]
+    headers = [native / "call.h", native / "harness.h", *jail()]
     return cache.key_of(cache.content([*sources(), *headers]), tool.compiler_version(), _FLAGS, *more)
 
 

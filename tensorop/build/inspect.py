@@ -7,21 +7,15 @@ is read from the object.
 from __future__ import annotations
 
 import bisect
-import importlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from elftools.elf.elffile import ELFFile
-from elftools.elf.relocation import RelocationSection
-from elftools.elf.sections import Section, SymbolTableSection
+from elftools.elf.sections import SymbolTableSection
 
-from tensorop.build import decode_x86_64
-from tensorop.build.instruction import Instruction, Role
-
-_DECODERS = {"EM_RISCV": "decode_riscv64", "EM_AARCH64": "decode_aarch64"}
-# R_RISCV_BRANCH, _JAL, _RVC_BRANCH, _RVC_JUMP: with relaxation, even jumps within a function are left to the linker.
-_RISCV_JUMPS = (16, 17, 44, 45)
+from tensorop.build import disassembly, roles
+from tensorop.build.roles import Instruction, Role
 
 
 @dataclass(frozen=True)
@@ -67,14 +61,20 @@ def inner_loop(path: Path, function: str | None = None) -> Loop | None:
 def inner_loops(path: Path) -> tuple[Loop, ...]:
     """Every innermost loop of an object or library that has multiply-adds, in order.
 
-    Empty for x86-64 where this machine has no objdump. Raises ELFError, OSError for what is no ELF file.
+    Empty for what is neither x86-64, AArch64 nor RISC-V. Raises ELFError, OSError for what is no ELF file, MissingTool
+    without a disassembler.
     """
     with path.open("rb") as stream:
         elf = ELFFile(stream)
+        arch = disassembly.architecture(elf)
         functions = _functions(elf)
-        return tuple(
-            loop for name, code in _sections(elf, path) for loop in _loops(code, functions.get(name, ([], [])))
-        )
+    if arch is None:
+        return ()
+    found = []
+    for name, lines in disassembly.disassembled(path):
+        code = [roles.instruction(arch, line) for line in lines]
+        found += list(_loops(code, functions.get(name, ([], []))))
+    return tuple(found)
 
 
 def _functions(elf: ELFFile) -> dict[str, tuple[list[int], list[str]]]:
@@ -87,38 +87,6 @@ def _functions(elf: ELFFile) -> dict[str, tuple[list[int], list[str]]]:
                     name = elf.get_section(symbol["st_shndx"]).name
                     found.setdefault(name, []).append((symbol["st_value"], symbol.name))
     return {name: ([at for at, _ in sorted(rows)], [word for _, word in sorted(rows)]) for name, rows in found.items()}
-
-
-def _sections(elf: ELFFile, path: Path) -> Iterator[tuple[str, list[Instruction]]]:
-    """Sections of code by name; offsets are from the section's start in an object, addresses in a library."""
-    machine = elf["e_machine"]
-    if machine == "EM_X86_64":
-        if decode_x86_64.available():
-            yield from decode_x86_64.decode_file(path)
-        return
-    name = _DECODERS.get(machine)
-    if name is None:
-        return
-    decode = importlib.import_module(f"tensorop.build.{name}").decode
-    for number, section in enumerate(elf.iter_sections()):
-        if section["sh_flags"] & 0x4 and section["sh_type"] == "SHT_PROGBITS":
-            code = decode(section.data(), _relocated(elf, number) if machine == "EM_RISCV" else {})
-            yield section.name, [instruction.moved(section["sh_addr"]) for instruction in code]
-
-
-def _relocated(elf: ELFFile, number: int) -> dict[int, int]:
-    targets: dict[int, int] = {}
-    for section in elf.iter_sections():
-        if not isinstance(section, RelocationSection) or section["sh_info"] != number:
-            continue
-        symbols: Section = elf.get_section(section["sh_link"])
-        assert isinstance(symbols, SymbolTableSection)
-        for relocation in section.iter_relocations():
-            if relocation["r_info_type"] in _RISCV_JUMPS:
-                symbol = symbols.get_symbol(relocation["r_info_sym"])
-                if symbol["st_shndx"] == number:
-                    targets[relocation["r_offset"]] = symbol["st_value"] + relocation["r_addend"]
-    return targets
 
 
 def _loops(code: Sequence[Instruction], functions: tuple[list[int], list[str]]) -> Iterator[Loop]:

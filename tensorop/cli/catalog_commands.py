@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -12,65 +13,88 @@ import click
 
 from tensorop import instantiate
 from tensorop.author import offline
+from tensorop.cli import screen
+from tensorop.cli.helps import examples, format_option, plugins_option, runner_option
 from tensorop.commands import check_platform, check_primitives, probe_platform
 from tensorop.errors import SpecError, unknown_name
 from tensorop.space import Space
-from tensorop.specs import catalog, operators, platforms, primitives
+from tensorop.specs import catalog, leftovers, operators, platforms, primitives
 from tensorop.tuner import strategy
-
-plugins_option = click.option(
-    "--plugins",
-    multiple=True,
-    type=click.Path(path_type=Path, exists=True, file_okay=False),
-    help="Extra plug-in folder.",
-)
 
 
 def unknown_command(name: str, known: list[str]) -> NoReturn:
     raise unknown_name("command or operator", name, known)
 
 
+@dataclass(frozen=True)
+class Kind:
+    """A group of commands: what it lists, how one is shown (as a record, as text) and checked."""
+
+    name: str
+    help: str
+    folder: str
+    example: str
+    record: Callable[[str, tuple[Path, ...]], Any]
+    show: Callable[[str, tuple[Path, ...]], Iterator[str]]
+    check: Callable[[str, tuple[Path, ...], str | None], Iterable[Any]]
+    check_help: str
+
+
 def add_to(group: click.Group) -> None:
     """Adds the four groups."""
-    group.add_command(_group("platforms", "Where kernels run.", _show_platform, _check_platform))
-    group.add_command(_group("primitives", "The words of an instruction set.", _show_primitives, _check_primitives))
-    group.add_command(_group("operators", "What is computed.", _show_operator, _check_operator))
-    group.add_command(_group("tuners", "Search strategies.", _show_tuner, _check_tuner))
+    for kind in KINDS:
+        group.add_command(_group(kind))
 
 
-def _group(kind: str, text: str, show: Callable[..., None], check: Callable[..., None]) -> click.Group:
-    group = click.Group(kind, help=text)
-    folder = "templates" if kind == "operators" else kind
+def _group(kind: Kind) -> click.Group:
+    say = f"{kind.name} list", f"{kind.name} show {kind.example}", f"{kind.name} check {kind.example}"
+    group = click.Group(kind.name, help=kind.help, epilog=examples(*say))
 
-    @group.command("list")
+    @group.command("list", help="List the names there are.", epilog=examples(say[0], f"{say[0]} --format json"))
     @plugins_option
-    def list_(plugins: tuple[Path, ...]) -> None:
-        """The names there are."""
-        broken = []
-        for name in catalog.names(folder, plugins):
+    @format_option
+    def list_(plugins: tuple[Path, ...], format_: str) -> None:
+        broken, found = [], {}
+        for name in catalog.names(kind.folder, plugins):
             try:
-                click.echo(f"{name:<16} {_describe(folder, name, plugins)}")
+                found[name] = _describe(kind.folder, name, plugins)
             except SpecError as error:  # the others are there all the same
                 broken.append(error)
+        if format_ == "json":
+            screen.echo(json.dumps([{"name": name, "description": text} for name, text in found.items()], indent=2))
+        for name, text in found.items() if format_ == "table" else ():
+            screen.echo(f"{name:<16} {text}")
         if broken:
             raise SpecError("\nerror: ".join(error.message for error in broken), hint=broken[-1].hint)
 
-    @group.command("show")
+    @group.command("show", help="Show one of them in full.", epilog=examples(say[1], f"{say[1]} --format json"))
     @click.argument("name")
     @plugins_option
-    def show_(name: str, plugins: tuple[Path, ...]) -> None:
-        """One of them, in full."""
-        show(name, plugins)
+    @format_option
+    def show_(name: str, plugins: tuple[Path, ...], format_: str) -> None:
+        if format_ == "json":
+            screen.echo(json.dumps(kind.record(name, plugins), indent=2, default=str))
+        else:
+            for line in kind.show(name, plugins):
+                screen.echo(line)
 
-    @group.command("check")
+    @group.command("check", help=kind.check_help, epilog=examples(say[2], f"{say[2]} --format json"))
     @click.argument("name")
     @plugins_option
-    @click.option("--runner", default=None, help="native, qemu or ssh://host; by default the platform's own.")
-    def check_(name: str, plugins: tuple[Path, ...], runner: str | None) -> None:
-        """Holds it against what it claims."""
-        check(name, plugins, runner)
+    @runner_option
+    @format_option
+    def check_(name: str, plugins: tuple[Path, ...], runner: str | None, format_: str) -> None:
+        told = []
+        for line in kind.check(name, plugins, runner):
+            told.append({"ok": getattr(line, "ok", True), "text": str(line)})
+            if format_ == "table":
+                screen.echo(str(line))
+        if format_ == "json":
+            screen.echo(json.dumps(told, indent=2))
+        if not all(line["ok"] for line in told):
+            raise SystemExit(1)
 
-    if kind == "platforms":
+    if kind.name == "platforms":
         group.add_command(_probe)
     return group
 
@@ -85,74 +109,102 @@ def _describe(folder: str, name: str, plugins: tuple[Path, ...]) -> str:
     return strategy.load(name, plugins).description
 
 
-def _show_platform(name: str, plugins: tuple[Path, ...]) -> None:
+def _platform(name: str, plugins: tuple[Path, ...]) -> Any:
     platform = platforms.load(name, plugins)
-    click.echo(json.dumps(dataclasses.asdict(platform), indent=2, default=dict))
+    levels = {"modelled_caches": platform.modelled_caches, "not_modelled_caches": platform.unmodelled_caches}
+    return json.loads(json.dumps({**dataclasses.asdict(platform), **levels}, default=dict))
 
 
-def _show_primitives(name: str, plugins: tuple[Path, ...]) -> None:
+def _show_platform(name: str, plugins: tuple[Path, ...]) -> Iterator[str]:
+    yield json.dumps(_platform(name, plugins), indent=2)
+
+
+def _primitives(name: str, plugins: tuple[Path, ...]) -> Any:
+    return primitives.load(name, plugins).model_dump()
+
+
+def _show_primitives(name: str, plugins: tuple[Path, ...]) -> Iterator[str]:
     spec = primitives.load(name, plugins)
-    click.echo(f"{spec.name}: {spec.description}")
+    yield f"{spec.name}: {spec.description}"
     for setting, values in spec.settings.items():
-        click.echo(f"setting {setting}: {', '.join(map(str, values))}")
+        yield f"setting {setting}: {', '.join(map(str, values))}"
     for word, entry in spec.words.items():
-        click.echo(f"\n{word}({', '.join(entry.args)}) -> {entry.returns}: {entry.meaning}")
+        yield f"\n{word}({', '.join(entry.args)}) -> {entry.returns}: {entry.meaning}"
         texts = {"": entry.c} if isinstance(entry.c, str) else entry.c
         for dtype, text in texts.items():
-            click.echo(f"    {dtype + ': ' if dtype else ''}{text}")
+            yield f"    {dtype + ': ' if dtype else ''}{text}"
         for condition in entry.preconditions:
-            click.echo(f"    requires {condition}")
+            yield f"    requires {condition}"
 
 
-def _show_operator(name: str, plugins: tuple[Path, ...]) -> None:
+def _operator(name: str, plugins: tuple[Path, ...]) -> Any:
     operator = operators.load(name, plugins)
-    click.echo(
-        f"{operator.name}: {operator.description}\ndims {', '.join(operator.dims)}; dtypes {', '.join(operator.dtypes)}"
-    )
-    for draft in offline.drafts(operator.folder, operator.name):
-        click.echo(f"\ndraft {draft.name}: {draft.strategy.strip()}")
+    return {
+        "name": operator.name,
+        "description": operator.description,
+        "dims": operator.dims,
+        "dtypes": operator.dtypes,
+        "suites": {suite: ["x".join(map(str, shape)) for shape in shapes] for suite, shapes in operator.suites.items()},
+        "drafts": [
+            {"name": draft.name, "strategy": draft.strategy.strip(), "tunables": dict(draft.tunables)}
+            for draft in offline.drafts(operator.folder, operator.name, operator.added)
+        ],
+    }
+
+
+def _show_operator(name: str, plugins: tuple[Path, ...]) -> Iterator[str]:
+    operator = operators.load(name, plugins)
+    yield f"{operator.name}: {operator.description}"
+    yield f"dims {', '.join(operator.dims)}; dtypes {', '.join(operator.dtypes)}"
+    for draft in offline.drafts(operator.folder, operator.name, operator.added):
+        yield f"\ndraft {draft.name}: {draft.strategy.strip()}"
         for tunable, values in draft.tunables.items():
-            click.echo(f"    {tunable}: {', '.join(map(str, values))}")
+            yield f"    {tunable}: {', '.join(map(str, values))}"
         for constraint in draft.constraints:
-            click.echo(f"    {constraint.must}: {constraint.reason}")
+            yield f"    {constraint.must}: {constraint.reason}"
     for suite, shapes in operator.suites.items():
-        click.echo(f"\nsuite {suite}: {' '.join('x'.join(map(str, shape)) for shape in shapes)}")
+        yield f"\nsuite {suite}: {' '.join('x'.join(map(str, shape)) for shape in shapes)}"
 
 
-def _show_tuner(name: str, plugins: tuple[Path, ...]) -> None:
+def _tuner(name: str, plugins: tuple[Path, ...]) -> Any:
     tuner = strategy.load(name, plugins)
-    click.echo(f"{tuner.name}: {tuner.description}")
+    options = {option: {"help": text, "default": default} for option, (text, default) in tuner.options.items()}
+    return {"name": tuner.name, "description": tuner.description, "options": options}
+
+
+def _show_tuner(name: str, plugins: tuple[Path, ...]) -> Iterator[str]:
+    tuner = strategy.load(name, plugins)
+    yield f"{tuner.name}: {tuner.description}"
     for option, (text, default) in tuner.options.items():
-        click.echo(f"    {option} = {default}: {text}")
+        yield f"    {option} = {default}: {text}"
 
 
-def _check_platform(name: str, plugins: tuple[Path, ...], runner: str | None) -> None:
-    _conclude(check_platform.check(platforms.load(name, plugins), runner=runner, plugins=plugins))
+def _check_platform(name: str, plugins: tuple[Path, ...], runner: str | None) -> Iterable[Any]:
+    return check_platform.check(platforms.load(name, plugins), runner=runner, plugins=plugins)
 
 
-def _check_primitives(name: str, plugins: tuple[Path, ...], runner: str | None) -> None:
-    _conclude(check_primitives.check(name, plugins=plugins))
+def _check_primitives(name: str, plugins: tuple[Path, ...], runner: str | None) -> Iterable[Any]:
+    return check_primitives.check(name, plugins=plugins)
 
 
-def _check_operator(name: str, plugins: tuple[Path, ...], runner: str | None) -> None:
-    """Every draft must read, and have legal points on every platform that knows its words."""
+def _check_operator(name: str, plugins: tuple[Path, ...], runner: str | None) -> Iterator[str]:
     operator = operators.load(name, plugins)
+    for remark in leftovers.remarks(plugins):
+        screen.echo(f"note: {remark}")
     for platform_name in catalog.names("platforms", plugins):
         platform = platforms.load(platform_name, plugins)
-        for draft in offline.drafts(operator.folder, operator.name):
+        for draft in offline.drafts(operator.folder, operator.name, operator.added):
             for dtype in operator.dtypes:
                 missing = instantiate.missing_words(platform, draft, dtype, plugins)
                 if missing:
-                    click.echo(
-                        f"{platform_name} {dtype} {draft.name}: not for this platform (lacks {', '.join(missing)})"
-                    )
+                    lacks = ", ".join(missing)
+                    yield f"{platform_name} {dtype} {draft.name}: not for this platform (lacks {lacks})"
                     continue
                 space: Space = instantiate.micro_space(operator, platform, draft, dtype, plugins)
-                click.echo(f"{platform_name} {dtype} {draft.name}: {space.size} legal points of {space.product}")
+                yield f"{platform_name} {dtype} {draft.name}: {space.size} legal points of {space.product}"
 
 
-def _check_tuner(name: str, plugins: tuple[Path, ...], runner: str | None) -> None:
-    """Runs it to the end of a small space: no point twice, none illegal, and an end."""
+def _check_tuner(name: str, plugins: tuple[Path, ...], runner: str | None) -> Iterator[str]:
     tuner = strategy.load(name, plugins)
     space = Space.of({"x": tuple(range(6)), "y": (1, 2, 4)}, (), {})
     search = tuner.make(space, seed=0)
@@ -165,21 +217,65 @@ def _check_tuner(name: str, plugins: tuple[Path, ...], runner: str | None) -> No
                 )
             seen.add(point)
             search.tell(point, float(1 + abs(int(point["x"]) - 3) * int(point["y"])))
-    click.echo(f"{name}: asked {len(seen)} of {space.size} points, each once")
+    yield f"{name}: asked {len(seen)} of {space.size} points, each once"
 
 
-def _conclude(results: Any) -> None:
-    failed = 0
-    for line in results:
-        click.echo(str(line))
-        failed += not line.ok
-    if failed:
-        raise SystemExit(1)
+@click.command("probe", epilog=examples("platforms probe > mine.yaml", "platforms probe ssh://me@board --name board"))
+@click.argument("target", metavar="[native|ssh://HOST]", required=False, default="native")
+@click.option("--name", metavar="NAME", default=None, help="What to call the platform.")
+@click.option(
+    "--format",
+    "format_",
+    type=click.Choice(["yaml", "json"]),
+    default="yaml",
+    show_default=True,
+    help="json: the file's text as one JSON value.",
+)
+def _probe(target: str, name: str | None, format_: str) -> None:
+    """Write a platform file from this machine, or from a board, to stdout."""
+    text = probe_platform.probe(target, name)
+    screen.echo(json.dumps({"file": text}) + "\n" if format_ == "json" else text, nl=False)
 
 
-@click.command("probe")
-@click.argument("target", required=False, default="native")
-@click.option("--name", default=None, help="What to call the platform.")
-def _probe(target: str, name: str | None) -> None:
-    """Writes a platform file from this machine, or from ssh://host, to stdout."""
-    click.echo(probe_platform.probe(target, name), nl=False)
+KINDS = (
+    Kind(
+        "platforms",
+        "What libraries are made for: processors, boards, instruction sets.",
+        "platforms",
+        "rvv",
+        _platform,
+        _show_platform,
+        _check_platform,
+        "Compare what a platform's file says with the target: compile, run and measure there, print what agrees.",
+    ),
+    Kind(
+        "primitives",
+        "The words of an instruction set, of which micro-kernels are made.",
+        "primitives",
+        "rvv",
+        _primitives,
+        _show_primitives,
+        _check_primitives,
+        "Compile and run every word on the target and compare it with its meaning.",
+    ),
+    Kind(
+        "operators",
+        "What is computed: shapes, dtypes, suites and the drafts of micro-kernels.",
+        "templates",
+        "gemm",
+        _operator,
+        _show_operator,
+        _check_operator,
+        "Read every draft and count its legal points on every platform.",
+    ),
+    Kind(
+        "tuners",
+        "Search strategies.",
+        "tuners",
+        "bayes",
+        _tuner,
+        _show_tuner,
+        _check_tuner,
+        "Run a search strategy to the end of a small space: it must ask for every point once and then stop.",
+    ),
+)

@@ -3,33 +3,85 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 
 import click
 from rich.text import Text
 
-from tensorop.cli import options, tables
+from tensorop import problems
+from tensorop.cli import compare_output, options, screen, tables
+from tensorop.cli.helps import (
+    examples,
+    format_option,
+    jobs_option,
+    offline_option,
+    plugins_option,
+    runner_option,
+)
 from tensorop.commands import bench as benching
+from tensorop.commands import compare as comparing
+from tensorop.commands import contenders, opened, scaling
 from tensorop.commands import doctor as doctoring
 from tensorop.commands import inspect as inspecting
-from tensorop.commands import opened
 from tensorop.commands import report as reporting
 from tensorop.commands import verify as verifying
-from tensorop.errors import UsageError
-from tensorop.model.bench import Row
+from tensorop.errors import JobError, UsageError
+from tensorop.model.bench import Bench, Row
 from tensorop.model.verdict import Seed
+from tensorop.provision import baseline
+from tensorop.specs import recorded
 from tensorop.target import reach
 
-_format = click.option("--format", "format_", type=click.Choice(["table", "json"]), default="table", show_default=True)
-_runner = click.option("--runner", default=None, help="native, qemu or ssh://host; by default the platform's own.")
+_MOST_THREADS = 1024
 _library = click.argument("path", metavar="DIR|LIB", type=click.Path(path_type=Path))
-_plugins = click.option(
-    "--plugins",
-    multiple=True,
-    type=click.Path(path_type=Path, exists=True, file_okay=False),
-    help="Extra plug-in folder.",
-)
-_offline = click.option("--offline", is_flag=True, help="Use the cache alone.")
+
+
+class _Ratio(click.ParamType[float]):
+    name = "X"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """A finite number from 0 on."""
+        try:
+            ratio = float(str(value))
+        except ValueError:
+            ratio = math.nan
+        if not 0 <= ratio < math.inf:
+            self.fail(f"{value!r} is no ratio; write it as 0.95", param, ctx)
+        return ratio
+
+
+_RATIO = _Ratio()
+
+
+class _Share(click.ParamType[float]):
+    name = "SHARE"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """`3%` as 0.03."""
+        text = str(value).strip()
+        try:
+            share = float(text.removesuffix("%")) / 100
+        except ValueError:
+            share = -1.0
+        if not text.endswith("%") or not 0 <= share < 1:
+            self.fail(f"{text!r} is no share; write it as 3%", param, ctx)
+        return share
+
+
+class _Counts(click.ParamType[tuple[int, ...]]):
+    name = "N,..."
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, ...]:
+        """`1,2,4` as numbers, each once."""
+        words = [word.strip() for word in str(value).split(",")]
+        if not all(word.isdecimal() and 1 <= int(word) <= _MOST_THREADS for word in words):
+            self.fail(f"{value!r}: numbers of threads are from 1 to {_MOST_THREADS}, e.g. 1,2,4", param, ctx)
+        return tuple(dict.fromkeys(int(word) for word in words))
+
+
+def _is_given(context: click.Context, name: str) -> bool:
+    return context.get_parameter_source(name) is not click.core.ParameterSource.DEFAULT
 
 
 def add_to(group: click.Group) -> None:
@@ -38,89 +90,174 @@ def add_to(group: click.Group) -> None:
         group.add_command(command)
 
 
-@click.command()
+@click.command(
+    epilog=examples(
+        "bench build/gemm-rvv",
+        "bench build/gemm-native --against openblas,blis,onednn --threads 4",
+        "bench build/gemm-native --threads 1,2,4",
+        "bench build/gemm-native --shapes 64x64x64,1000x16x1000 --dtype f32 --format json",
+    )
+)
 @_library
 @click.option(
-    "--against", default="openblas", show_default=True, help="Baselines, e.g. openblas,openblas@0.3.29,onednn."
+    "--against",
+    metavar="NAME,...",
+    default="openblas",
+    show_default=True,
+    help=f"Libraries to compare with: {', '.join(baseline.names('x86_64'))}; for other architectures openblas.",
 )
-@click.option("--shapes", default="quick", show_default=True, help="A suite or MxNxK,...")
-@click.option("--dtype", default=None, help="Element types; by default those the library holds.")
-@click.option("--threads", type=click.IntRange(1, 1024), default=1, show_default=True)
+@click.option(
+    "--shapes",
+    metavar="SUITE|SHAPE,...",
+    default="quick",
+    show_default=True,
+    help="A suite of the operator (`tensorop operators show NAME`), or shapes, e.g. 64x64x64.",
+)
+@click.option("--dtype", metavar="NAME,...", default=None, help="Element types; by default those the library holds.")
+@click.option(
+    "--threads",
+    type=_Counts(),
+    default="1",
+    show_default=True,
+    help="Of each library, where a clock measures; with several, e.g. 1,2,4, what each adds, kept for the report.",
+)
 @click.option("--layout", type=click.IntRange(0), default=0, show_default=True, help="Number of the operator's layout.")
 @click.option("--fast", is_flag=True, help="Fewer rounds; a model's best fit without its interval.")
-@click.option("--jobs", type=click.IntRange(1, 256), default=2, show_default=True, help="Emulators side by side.")
-@click.option("--fail-below", type=float, default=None, metavar="X", help="Exit 1 when a ratio is under X.")
-@_runner
-@_plugins
-@_offline
-@_format
+@jobs_option
+@click.option("--fail-below", type=_RATIO, default=None, metavar="X", help="Exit 1 when a ratio is under X.")
+@click.option(
+    "--compare",
+    "older",
+    type=click.Path(path_type=Path),
+    metavar="OLD.json",
+    help="Beside an older result; exit 1 when a row is slower. Shapes, dtypes, layout and threads are the older one's.",
+)
+@click.option("--threshold", type=_Share(), default="3%", show_default=True, help="A smaller change is no change.")
+@click.option("--junit", type=click.Path(path_type=Path), metavar="FILE", help="Writes the comparison as JUnit XML.")
+@runner_option
+@plugins_option
+@offline_option
+@format_option
+@click.pass_context
 def bench(
+    context: click.Context,
     path: Path,
     against: str,
     shapes: str,
     dtype: str | None,
-    threads: int,
+    threads: tuple[int, ...],
     layout: int,
     fast: bool,
     jobs: int,
     fail_below: float | None,
+    older: Path | None,
+    threshold: float,
+    junit: Path | None,
     runner: str | None,
     plugins: tuple[Path, ...],
     offline: bool,
     format_: str,
 ) -> None:
     """Compare a library with baselines: interleaved ratios, or modelled cycles of both."""
+    if older and len(threads) > 1:
+        raise UsageError("--compare is of one number of threads", hint=f"e.g. --threads {threads[0]}")
+    if junit and not older:
+        raise UsageError("--junit writes what --compare finds", hint="give --compare OLD.json too")
+    old = recorded.read(older) if older else None
     found = opened.open_product(path, plugins)
+    given = {name for name in ("shapes", "dtype", "layout", "threads") if _is_given(context, name)}
     names = [name.strip() for name in against.split(",") if name.strip()]
     if not names:
         raise UsageError("--against names no baseline", hint="e.g. --against openblas")
+    for name, why in contenders.check_names(names, found.platform.arch).items():
+        screen.echo(f"{name} is left out: it {why}", err=True)
     wanted = options.shapes(found.operator, shapes)
+    target = reach(found.platform, runner)
     if shapes in found.operator.suites:
-        wanted = benching.suite_of(found.operator, shapes, reach(found.platform, runner))
+        wanted = benching.suite_of(found.operator, shapes, target)
+    problems.require_affordable(found.operator, found.dtypes, wanted, target.unit, len(target.vlens))
+    if old is not None:
+        threads = threads if "threads" in given else (old.threads,)
+        version = (target.model.name, target.model.version) if target.model else None
+        comparing.check(old, found.platform.name, benching.unit_of(target), version, threads[0])
+        wanted = wanted if "shapes" in given else compare_output.shapes(old)
+        layout = layout if "layout" in given else compare_output.layout(old, found.operator)
+        held = [name for name in dict.fromkeys(place.dtype for place in old.figures) if name in found.dtypes]
+        dtype = dtype or ",".join(held) or None
     progress = tables.console(stderr=True)
 
     def tell(row: Row) -> None:
-        ratios = "  ".join(f"{ratio.value:.2f}x {name}" for name, ratio in row.ratios.items())
+        told: dict[str, list[str]] = {}
+        for at in row.measured.values():
+            for name, ratio in at.ratios.items():
+                told.setdefault(name, []).append(f"{ratio.value:.2f}")
+        ratios = "  ".join(f"{' '.join(found)} times {name}" for name, found in told.items())
         progress.print(Text(f"  {row.shape} {row.dtype}: {ratios or tables.figure(row.ours)}"))
 
-    result = benching.bench(
-        path,
-        against=names,
-        shapes=wanted,
-        dtypes=options.dtypes(found.operator, dtype) if dtype else None,
-        threads=threads,
-        runner=runner,
-        layout=layout,
-        final=not fast,
-        plugins=plugins,
-        offline=offline or None,
-        jobs=jobs,
-        tell=tell,
-    )
-    if format_ == "json":
-        click.echo(json.dumps(result.to_json(), indent=2, allow_nan=False))
+    def at(count: int) -> Bench:
+        if len(threads) > 1:
+            progress.print(Text(f"{count} thread{'s' if count > 1 else ''}:"))
+        return benching.bench(
+            path,
+            against=names,
+            shapes=wanted,
+            dtypes=options.dtypes(found.operator, dtype) if dtype else None,
+            threads=count,
+            runner=runner,
+            layout=layout,
+            final=not fast,
+            plugins=plugins,
+            offline=offline or None,
+            jobs=jobs,
+            tell=tell,
+        )
+
+    results = scaling.bench_each(threads, at)
+    result = results[0]
+    if (kept := scaling.keep(path, results)) is not None:
+        progress.print(Text(f"kept in {kept}; tensorop report {path} plots it"))
+    slower = False
+    if old is not None:
+        new = recorded.parse(result.to_json(), str(path))
+        slower = compare_output.end(comparing.compare(old, new, threshold), format_, junit)
+    elif format_ == "json":
+        screen.echo(json.dumps(scaling.record(results), indent=2, allow_nan=False))
     else:
-        tables.show_bench(result)
+        for comparison in results:
+            tables.show_bench(comparison)
+        tables.show_scaling(scaling.record(results))
     if fail_below is not None:
-        below = result.below(fail_below)
-        for row, name, ratio in below:
-            click.echo(f"below {fail_below:g}: {row.shape} {row.dtype} is {ratio:.3f} of {name}", err=True)
-        if not any(row.ratios for row in result.rows):
-            click.echo(f"no ratio could be measured, so none is at least {fail_below:g}", err=True)
+        below = [low for comparison in results for low in comparison.below(fail_below)]
+        for one in below:
+            screen.echo(f"below {fail_below:g}: {one} is {one.ratio.value:.3f} of {one.baseline}", err=True)
+        if next(result.everything(), None) is None:
+            screen.echo(f"no ratio could be measured, so none is at least {fail_below:g}", err=True)
             raise SystemExit(1)
         if below:
             raise SystemExit(1)
+    if slower:
+        raise SystemExit(1)
 
 
-@click.command()
+@click.command(
+    epilog=examples(
+        "verify build/gemm-rvv",
+        "verify build/gemm-native --dtype f32 --format json",
+    )
+)
 @_library
-@click.option("--dtype", default=None, help="Element types; by default those the library holds.")
-@click.option("--seed", default=None, help="Replay the very calls of an earlier verdict: its seed as printed.")
+@click.option("--dtype", metavar="NAME,...", default=None, help="Element types; by default those the library holds.")
+@click.option(
+    "--seed",
+    metavar="PUBLIC:SECRET",
+    default=None,
+    help="Replay the very calls of an earlier verdict: its seed as printed.",
+)
 @click.option("--controls/--no-controls", default=True, show_default=True, help="Judge known-bad kernels first.")
-@click.option("--jobs", type=click.IntRange(1, 256), default=2, show_default=True)
-@_runner
-@_plugins
-@_format
+@jobs_option
+@runner_option
+@plugins_option
+@format_option
 def verify(
     path: Path,
     dtype: str | None,
@@ -152,7 +289,7 @@ def verify(
             ],
             "verdicts": [tables.verdict_record(v) for v in verdicts],
         }
-        click.echo(json.dumps(record, indent=2, allow_nan=False))
+        screen.echo(json.dumps(record, indent=2, allow_nan=False))
     if not all(v.ok for v in verdicts):
         raise SystemExit(1)
 
@@ -164,41 +301,65 @@ def _seed(text: str | None) -> Seed:
         raise UsageError(f"'{text}' is no seed", hint="give it as a verdict prints it: PUBLIC:SECRET") from None
 
 
-@click.command()
+@click.command(
+    epilog=examples("inspect build/gemm-rvv", "inspect build/gemm-rvv/lib/libtensorop_gemm.so --format json")
+)
 @_library
-@_format
+@format_option
 def inspect(path: Path, format_: str) -> None:
     """Show the provenance card inside a library."""
     card = inspecting.inspect(path)
     if format_ == "json":
-        click.echo(json.dumps(card, indent=2))
+        screen.echo(json.dumps(card, indent=2))
     else:
-        tables.show_card(card)
+        try:
+            tables.show_card(card)
+        except (AttributeError, IndexError, KeyError, TypeError, ValueError, RecursionError) as error:
+            raise JobError(
+                f"the provenance card of {path} is damaged: {type(error).__name__}: {error!s:.200}",
+                hint="--format json shows it as it is",
+            ) from None
 
 
-@click.command()
+@click.command(
+    epilog=examples(
+        "report build/gemm-rvv",
+        "report build/gemm-rvv --format json",
+    )
+)
 @click.argument("path", metavar="DIR", type=click.Path(path_type=Path))
-@_plugins
-@_format
+@plugins_option
+@format_option
 def report(path: Path, plugins: tuple[Path, ...], format_: str) -> None:
     """Write share/tensorop/report.html: one page with every figure of a run, for any browser, without network."""
     record, page = reporting.report(path, plugins=plugins)
     if format_ == "json":
-        click.echo(json.dumps(record, indent=2, allow_nan=False))
+        screen.echo(json.dumps(record, indent=2, allow_nan=False))
     else:
-        click.echo(f"{page}")
+        screen.echo(f"{page}")
 
 
-@click.command()
-@click.option("--platform", default=None, help="What a job on this platform needs; by default what any job may need.")
-@_runner
-@_plugins
-@_format
+@click.command(
+    epilog=examples(
+        "doctor",
+        "doctor --platform rvv",
+        "doctor --format json",
+    )
+)
+@click.option(
+    "--platform",
+    metavar="NAME",
+    default=None,
+    help="What a job on this platform needs; by default what any job may need.",
+)
+@runner_option
+@plugins_option
+@format_option
 def doctor(platform: str | None, runner: str | None, plugins: tuple[Path, ...], format_: str) -> None:
     """Say what is there, what is missing and how to get it; compile and run something tiny."""
     health = doctoring.doctor(platform, runner, plugins=plugins)
     if format_ == "json":
-        click.echo(json.dumps(health.to_json(), indent=2))
+        screen.echo(json.dumps(health.to_json(), indent=2))
     else:
         tables.show_health(health)
     if not health.ok:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import itertools
+import logging
+import os
 import sys
 from pathlib import Path
+from typing import NoReturn
 
 import click
 
-from tensorop import __version__
-from tensorop.cli import catalog_commands, library_commands
+from tensorop import __version__, children
+from tensorop.cli import catalog_commands, library_commands, screen
+from tensorop.cli.ctrl_c import INTERRUPTED, CtrlC
 from tensorop.cli.operator_command import operator_command
-from tensorop.errors import TensoropError
+from tensorop.errors import Stopped, TensoropError
 from tensorop.specs import catalog
 
 
@@ -26,7 +30,7 @@ class Commands(click.Group):
         if fixed is not None:
             return fixed
         if cmd_name in catalog.names("templates", _plugins_in(sys.argv)):
-            return operator_command(cmd_name)
+            return operator_command(cmd_name, _plugins_in(sys.argv))
         return None
 
     def resolve_command(
@@ -54,6 +58,7 @@ def cli() -> None:
     tensorop gemm --platform rvv            make a library
     tensorop bench build/gemm-rvv           compare it with OpenBLAS
     tensorop doctor --platform rvv          what is there, what is missing, how to get it
+    tensorop COMMAND --help                 its options with their values, and examples
     """
 
 
@@ -62,27 +67,48 @@ catalog_commands.add_to(cli)
 
 
 def main() -> None:
-    """Entry point. Exit status: 0 done, 1 the job failed, 2 wrong usage, 130 interrupted."""
+    """Entry point. Exit status: 0 done, 1 the job failed, 2 wrong usage, 3 stopped early with a verified product, 130
+    stopped without one."""
+    logger = logging.getLogger("tensorop")
+    logger.setLevel(logging.INFO)
+    logger.handlers = [_Stderr()]
     try:
-        cli.main(standalone_mode=False)
+        with CtrlC(lambda text: screen.echo(text, err=True)):
+            cli.main(standalone_mode=False)
     except click.exceptions.Abort as abort:  # what click makes of Ctrl-C
-        click.echo(str(abort.__cause__ or "") or "interrupted", err=True)
-        sys.exit(130)
+        _interrupted(abort.__cause__)
     except click.ClickException as error:
         error.show()
         sys.exit(2)
     except click.exceptions.Exit as stop:
         sys.exit(stop.exit_code)
+    except Stopped as stopped:
+        screen.echo(f"{stopped.message}; {stopped.hint}", err=True)
+        sys.exit(stopped.exit_status)
     except TensoropError as error:
-        click.echo(f"error: {error.message}", err=True)
+        screen.echo(f"error: {error.message}", err=True)
         if error.hint:
-            click.echo(f"       {error.hint}", err=True)
+            screen.echo(f"       {error.hint}", err=True)
         sys.exit(error.exit_status)
     except KeyboardInterrupt as interrupt:
-        click.echo(str(interrupt) or "interrupted", err=True)
-        sys.exit(130)
+        _interrupted(interrupt)
     except BrokenPipeError:
         sys.exit(1)
+
+
+class _Stderr(logging.Handler):
+    """What is told beside a run's events: downloads before they begin."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        screen.echo(record.getMessage(), err=True)
+
+
+def _interrupted(interrupt: BaseException | None) -> NoReturn:
+    screen.echo(str(interrupt or "") or "interrupted", err=True)
+    if children.ending_for_good():  # threads may still be counting; nothing of theirs is wanted
+        sys.stdout.flush()
+        os._exit(INTERRUPTED)
+    sys.exit(INTERRUPTED)
 
 
 if __name__ == "__main__":

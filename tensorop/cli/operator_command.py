@@ -8,48 +8,135 @@ from typing import Any
 
 import click
 
-from tensorop import pipeline
-from tensorop.cli import options, tables
-from tensorop.cli.catalog_commands import plugins_option
+from tensorop.cli import options, screen, tables
+from tensorop.cli.ctrl_c import INTERRUPTED
+from tensorop.cli.helps import examples, format_option, offline_option, plugins_option
 from tensorop.cli.progress import follow
 from tensorop.errors import UsageError
 from tensorop.model.job import Job
-from tensorop.specs import operators
+from tensorop.specs import catalog, operators
 from tensorop.tuner.budget import parse_seconds
 
+MOST_PATIENCE = 86400.0  # seconds
+STOPPED_EARLY = 3  # exit status: the user stopped it, and there is a verified product
 
-def operator_command(name: str) -> click.Command:
-    """The command of one operator."""
 
-    @click.command(name, help=f"Tune {name} for a platform and make a library of it.")
-    @click.option("--platform", default="native", show_default=True, help="See `tensorop platforms list`.")
-    @click.option("--dtype", default="f32,f64", show_default=True, help="Element types.")
-    @click.option("--shapes", default="quick", show_default=True, help="A suite or MxNxK,...")
-    @click.option("--budget", default=None, help="Search time, e.g. 90s or 3m.  [default: 2m]")
-    @click.option("--trials", type=int, default=None, help="Search trials instead of a time.")
-    @click.option("--tuner", default="bayes", show_default=True, help="See `tensorop tuners list`.")
-    @click.option("--author", type=click.Choice(["offline", "llm", "replay"]), default="offline", show_default=True)
-    @click.option("--jobs", type=click.IntRange(1, 256), default=2, show_default=True, help="Builds side by side.")
-    @click.option("--seed", type=int, default=0, show_default=True)
-    @click.option("--threads", type=click.IntRange(1, 1024), default=1, show_default=True)
-    @click.option("--runner", default=None, help="native, qemu, null or ssh://host; by default the platform's.")
+def operator_command(name: str, plugins: tuple[Path, ...] = ()) -> click.Command:
+    """The command of one operator. plugins: known before the command line is parsed."""
+
+    operator = operators.load(name, plugins)
+    example = "x".join(["64"] * len(operator.dims))
+    text = (
+        f"Tune {name} for a platform and make a C library of it: {operator.description}\n\n"
+        "Ctrl-C once ends the search, verifies what has passed and packages it; twice ends the job without a product. "
+        "The same command again goes on where it stopped.\n\n"
+        "Exit status: 0 done, 1 failed, 2 wrong usage, 3 stopped early with a verified product, 130 stopped without "
+        "one."
+    )
+    epilog = examples(
+        f"{name}",
+        f"{name} --platform rvv --budget 5m",
+        f"{name} --platform avx2 --dtype {operator.dtypes[0]} --shapes {example} --out build/mine",
+    )
+
+    @click.command(name, help=text, epilog=epilog)
+    @click.option("--platform", metavar="NAME", default=Job.platform, show_default=True, help=_platforms(plugins))
+    @click.option(
+        "--dtype",
+        metavar="NAME,...",
+        default=",".join(Job.dtypes),
+        show_default=True,
+        help=f"Element types: {', '.join(operator.dtypes)}.",
+    )
+    @click.option(
+        "--shapes",
+        metavar="SUITE|SHAPE,...",
+        default=Job.suite,
+        show_default=True,
+        help=f"Suites: {', '.join(operator.suites)}; shapes are {'x'.join(operator.dims)}, e.g. {example}.",
+    )
+    @click.option(
+        "--budget",
+        metavar="TIME",
+        default=None,
+        help="Search time of all dtypes together, e.g. 90s, 3m or 1h30m; set-up, verification and comparison are extra."
+        f"  [default: {Job.budget_s / 60 if Job.budget_s else 0:g}m]",
+    )
+    @click.option("--trials", metavar="N", type=int, default=None, help="Search trials instead of a time.")
+    @click.option(
+        "--tuner",
+        metavar="NAME",
+        default=Job.tuner,
+        show_default=True,
+        help=f"Search strategy: {', '.join(catalog.names('tuners', plugins))}.",
+    )
+    @click.option(
+        "--author",
+        type=click.Choice(["offline", "llm", "replay"]),
+        default=Job.author,
+        show_default=True,
+        help="Who writes micro-kernels: those shipped; a language model too (TENSOROP_LLM_MODEL, OPENAI_API_KEY or "
+        "OPENAI_BASE_URL); a recorded one.",
+    )
+    @click.option(
+        "--author-timeout",
+        metavar="TIME",
+        default=None,
+        help="Longest wait for one answer of a model, e.g. 90s; all of a job's have three times that."
+        f"  [default: {Job.author_timeout_s / 60:g}m]",
+    )
+    @click.option(
+        "--jobs", type=click.IntRange(1, 256), default=Job.jobs, show_default=True, help="Builds side by side."
+    )
+    @click.option("--seed", type=int, default=Job.seed, show_default=True, help="Of everything random.")
+    @click.option(
+        "--threads",
+        type=click.IntRange(1, 1024),
+        default=Job.threads,
+        show_default=True,
+        help="Threads of the comparison, where a clock measures.",
+    )
+    @click.option(
+        "--runner",
+        metavar="native|qemu|null|ssh://HOST",
+        default=None,
+        help="Where programs run; by default the platform says. null pretends.",
+    )
     @plugins_option
-    @click.option("--offline", is_flag=True, help="Use the cache alone.")
-    @click.option("--out", type=click.Path(path_type=Path), default=None, help="[default: build/<op>-<platform>]")
+    @offline_option
+    @click.option(
+        "--out",
+        metavar="DIR",
+        type=click.Path(path_type=Path),
+        default=None,
+        help=f"The product's folder.  [default: {Job.folder(name, 'PLATFORM')}]",
+    )
     @click.option("--fresh", is_flag=True, help="Forget what --out holds and start over.")
-    @click.option("--format", "format_", type=click.Choice(["table", "json"]), default="table", show_default=True)
+    @click.option(
+        "--unsafe",
+        is_flag=True,
+        help="Run a model's kernels even on a target that cannot confine them (docs/security.md); the product says so.",
+    )
+    @format_option
     def command(**given: Any) -> None:
         job = _job(name, given)
         try:
-            done = follow(pipeline.run(job))
+            done = follow(job)
         except KeyboardInterrupt:
             raise KeyboardInterrupt("interrupted; the same command goes on where it stopped") from None
         if given["format_"] == "json":
-            click.echo(json.dumps(done.to_json(), indent=2))
+            screen.echo(json.dumps(done.to_json(), indent=2))
         else:
             tables.show_result(done)
+        if done.early:
+            raise SystemExit(STOPPED_EARLY if done.library else INTERRUPTED)
 
     return command
+
+
+def _platforms(plugins: tuple[Path, ...]) -> str:
+    names = ", ".join(catalog.names("platforms", plugins))
+    return f"What to tune for: {names}; `tensorop platforms list` says what each is."
 
 
 def _job(name: str, given: dict[str, Any]) -> Job:
@@ -58,9 +145,12 @@ def _job(name: str, given: dict[str, Any]) -> Job:
         raise UsageError("both --budget and --trials are given", hint="give one of them")
     if given["trials"] is not None and given["trials"] < 1:
         raise UsageError(f"--trials {given['trials']}: a search needs at least one trial", hint="give --trials 50, say")
-    seconds = parse_seconds(given["budget"]) if given["budget"] else (None if given["trials"] else 120.0)
+    seconds = parse_seconds(given["budget"]) if given["budget"] else (None if given["trials"] else Job.budget_s)
     if seconds is not None and seconds <= 0:
         raise UsageError(f"--budget {given['budget']}: no time at all", hint="give e.g. --budget 2m")
+    patience = parse_seconds(given["author_timeout"]) if given["author_timeout"] else Job.author_timeout_s
+    if not 0 < patience <= MOST_PATIENCE:
+        raise UsageError(f"--author-timeout {given['author_timeout']}: expected up to a day", hint="give e.g. 5m")
     return Job(
         operator=name,
         platform=given["platform"],
@@ -71,12 +161,14 @@ def _job(name: str, given: dict[str, Any]) -> Job:
         trials=given["trials"],
         tuner=given["tuner"],
         author=given["author"],
+        author_timeout_s=patience,
         jobs=given["jobs"],
         seed=given["seed"],
         threads=given["threads"],
         runner=given["runner"],
         plugins=given["plugins"],
         offline=given["offline"],
-        out=given["out"] or Path("build") / f"{name}-{given['platform']}",
+        out=given["out"] or Job.folder(name, given["platform"]),
         fresh=given["fresh"],
+        unsafe=given["unsafe"],
     )

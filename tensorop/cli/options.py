@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 from tensorop.errors import UsageError, unknown_name
 from tensorop.model.operator import Operator
 
 LARGEST = 1 << 31
+MOST_SHAPES = 10_000
+_SIDE = re.compile(r"-?[0-9]{1,18}")
 
 
 def dtypes(operator: Operator, text: str) -> tuple[str, ...]:
@@ -38,7 +42,7 @@ def shapes(operator: Operator, text: str) -> tuple[tuple[int, ...], ...]:
 def _shape(operator: Operator, text: str) -> tuple[int, ...]:
     written = "x".join(operator.dims)
     sides = text.split("x")
-    if len(sides) != len(operator.dims) or not all(side.lstrip("-").isdigit() for side in sides):
+    if len(sides) != len(operator.dims) or not all(_SIDE.fullmatch(side) for side in sides):
         raise UsageError(f"'{text}' is not a shape of {operator.name}", hint=f"write {written}, e.g. 64x64x64")
     numbers = tuple(int(side) for side in sides)
     for name, number in zip(operator.dims, numbers, strict=True):

@@ -1,25 +1,35 @@
-"""A run on the screen: a bar with the best so far at a terminal, plain lines elsewhere, all on stderr."""
+"""A run on the screen: a line that moves at a terminal, plain lines elsewhere, all on stderr."""
 
 from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Generator
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from rich.live import Live
+from rich.text import Text
 
+from tensorop import pipeline
+from tensorop.cli import screen
+from tensorop.cli.ctrl_c import CtrlC
 from tensorop.events import Done, Event, Note, Phase, Trying
+from tensorop.model.job import Job
+from tensorop.stopping import Stop
 from tensorop.tuner.loop import Began, Ended, Exhausted, Lost, Stopped
 
 LINE_EVERY_S = 10.0  # without a terminal: one line in this many seconds
 
 
-def follow(events: Generator[Event, None, None]) -> Done:
-    """Shows a run to its end and returns its result; raises what the run raises."""
-    console = Console(stderr=True)
+def follow(job: Job) -> Done:
+    """Runs a job, shows it to its end and returns its result; raises what the run raises.
+
+    The first Ctrl-C asks it to stop early, the second ends it.
+    """
+    console = screen.screen(stderr=True)
     view = _Bar(console) if console.is_terminal else _Lines(console)
-    with view:
+    stop = Stop()
+    events = pipeline.run(job, stop)
+    with CtrlC(view.say, stop, lambda: console.show_cursor(True)), view:
         event = next(events)
         while not isinstance(event, Done):
             try:
@@ -32,11 +42,12 @@ def follow(events: Generator[Event, None, None]) -> Done:
 
 
 class _View:
-    """What both forms keep count of."""
+    """What both forms keep count of: a permanent line for each part that begins and each stage that ended, in order."""
 
     def __init__(self, console: Console) -> None:
         self.console = console
         self.failures: Counter[str] = Counter()
+        self.first: float | None = None  # cost of this stage's first kernel that passed
 
     def __enter__(self) -> _View:
         return self
@@ -48,37 +59,65 @@ class _View:
         if isinstance(event, Phase):
             self.phase(event)
         elif isinstance(event, Note):
-            self.console.print(f"  {event.text}", highlight=False, markup=False, soft_wrap=True)
+            self.say(f"  {event.text}")
         elif isinstance(event, Trying):
+            self.count(event)
             self.trying(event)
+            if isinstance(event.event, Stopped):
+                self.say(f"  {event.stage} {event.dtype}: {self.summary(event)}")
+                self.failures.clear()
+                self.first = None
+
+    def say(self, text: str) -> None:
+        """A line at once, from whichever thread."""
+        self.console.print(text, highlight=False, markup=False, soft_wrap=True)
 
     def phase(self, event: Phase) -> None:
-        text = f"{event.name}: {event.detail}" if event.detail else event.name
-        self.console.print(text, highlight=False, markup=False, soft_wrap=True)
+        self.say(f"{event.name}: {event.detail}" if event.detail else event.name)
 
     def trying(self, event: Trying) -> None:
         raise NotImplementedError
 
     def summary(self, event: Trying) -> str:
-        """`23 trials, best 1.31x first  mv=1 nr=15 ...  failed: 2 wrong-result, 3m12s left`."""
+        """`1.84x the first, 23 trials, 2 failed, 31 s left; 23.4 ns/kflop by outer mv=1 nr=15 ...`: what a narrow
+        terminal cuts off comes last."""
         inner = event.event
         if not isinstance(inner, Ended | Stopped):
             return ""
-        parts = [f"{inner.trials} trials"]
-        if inner.best is not None and inner.best.score.cost is not None:
-            cost = inner.best.score.cost
-            against = f" ({event.reference / cost:.2f}x {event.against})" if event.reference else ""
-            parts.append(f"best {cost:.4g} {event.unit}{against}: {inner.best.trial.draft} {inner.best.trial.point}")
+        parts = [self.ratio(event), f"{inner.trials} trial{'s' if inner.trials != 1 else ''}"]
         if self.failures:
             parts.append("failed: " + ", ".join(f"{n} {kind}" for kind, n in self.failures.most_common()))
-        if isinstance(inner, Ended) and inner.left is not None:
-            parts.append(f"{inner.left:.0f} s left")
-        return "; ".join(parts)
+        if isinstance(inner, Stopped):
+            parts.append(f"{clock(inner.seconds)} taken")
+        elif inner.left is not None:
+            parts.append(f"{clock(inner.left)} left")
+        best = ""
+        if inner.best is not None and inner.best.score.cost is not None:
+            best = f"; {inner.best.score.cost:.4g} {event.unit} by {inner.best.trial.draft} {inner.best.trial.point}"
+        return ", ".join(part for part in parts if part) + best
+
+    def ratio(self, event: Trying) -> str:
+        """How much better the best is than the stage's first; than `against`, where that is known."""
+        inner = event.event
+        if not isinstance(inner, Ended | Stopped) or inner.best is None or not inner.best.score.cost:
+            return ""
+        if event.reference:
+            return f"{event.reference / inner.best.score.cost:.2f}x {event.against}"
+        return f"{self.first / inner.best.score.cost:.2f}x the first" if self.first else ""
 
     def count(self, event: Trying) -> None:
         inner = event.event
-        if isinstance(inner, Ended) and not inner.finished.outcome.ok:
-            self.failures[inner.finished.outcome.kind.value] += 1
+        if isinstance(inner, Ended):
+            self.first = self.first or inner.finished.score.cost
+            if not inner.finished.outcome.ok:
+                self.failures[inner.finished.outcome.kind.value] += 1
+
+
+def clock(seconds: float) -> str:
+    """`0:07`, `2:31`, `1:02:03`."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
 class _Lines(_View):
@@ -89,16 +128,11 @@ class _Lines(_View):
         self.last = time.monotonic()
 
     def trying(self, event: Trying) -> None:
-        self.count(event)
-        due = time.monotonic() - self.last >= LINE_EVERY_S
-        if isinstance(event.event, Stopped) or (due and isinstance(event.event, Ended)):
+        if time.monotonic() - self.last >= LINE_EVERY_S and isinstance(event.event, Ended):
             self.last = time.monotonic()
-            text = f"  {event.stage} {event.dtype}: {self.summary(event)}"
-            self.console.print(text, highlight=False, markup=False, soft_wrap=True)
-        if isinstance(event.event, Stopped):
-            self.failures.clear()
+            self.say(f"  {event.stage} {event.dtype}: {self.summary(event)}")
         if remark := _remark(event.event):
-            self.console.print(f"  {remark}", highlight=False, markup=False, soft_wrap=True)
+            self.say(f"  {remark}")
 
 
 def _remark(event: object) -> str:
@@ -113,34 +147,50 @@ def _remark(event: object) -> str:
 
 
 class _Bar(_View):
-    """One bar a search."""
+    """Below the permanent lines one that moves: what is under way, for how long, how long still, how good."""
 
     def __init__(self, console: Console) -> None:
         super().__init__(console)
-        self.progress = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(24),
-            TimeElapsedColumn(),
-            TextColumn("{task.fields[text]}"),
-            console=console,
-        )
-        self.task: TaskID | None = None
+        self.name = "starting"
+        self.began = time.monotonic()
+        self.left: float | None = None
+        self.told = time.monotonic()
+        self.text = ""
+        self.live = Live(console=console, get_renderable=self.line, refresh_per_second=4, transient=True)
 
     def __enter__(self) -> _View:
-        self.progress.start()
+        self.live.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.progress.stop()
+        self.live.stop()
+
+    def line(self) -> Text:
+        """Cut at the terminal's width."""
+        now = time.monotonic()
+        parts = [self.name, clock(now - self.began)]
+        if self.left is not None:
+            parts.append(f"{clock(max(0.0, self.left - (now - self.told)))} left")
+        return Text("  ".join([*parts, self.text]), style="cyan", no_wrap=True, overflow="ellipsis")
+
+    def under_way(self, name: str, left: float | None) -> None:
+        self.name, self.left, self.text = name, left, ""
+        self.began = self.told = time.monotonic()
+
+    def phase(self, event: Phase) -> None:
+        super().phase(event)
+        self.under_way(event.name, event.seconds)
 
     def trying(self, event: Trying) -> None:
-        self.count(event)
-        if self.task is None:
-            self.task = self.progress.add_task(f"{event.stage} {event.dtype}", total=1.0, text="")
+        name = f"{event.stage} {event.dtype}"
+        if name != self.name:
+            self.under_way(name, None)
         inner = event.event
-        if isinstance(inner, Ended | Stopped):
-            done = 1.0 if isinstance(inner, Stopped) else event.share(inner)
-            self.progress.update(self.task, completed=done, text=self.summary(event))
-        if isinstance(inner, Stopped):
-            self.task = None
-            self.failures.clear()
+        if isinstance(inner, Ended):
+            self.left, self.told = inner.left, time.monotonic()
+            words = [self.ratio(event), f"{inner.trials} tried"]
+            if failed := sum(self.failures.values()):
+                words.append(f"{failed} failed")
+            if inner.best is not None:
+                words.append(f"{inner.best.trial.draft} {inner.best.trial.point}")
+            self.text = "  ".join(word for word in words if word)

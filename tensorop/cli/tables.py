@@ -11,19 +11,21 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from tensorop.cli import screen
 from tensorop.commands.doctor import Health
 from tensorop.events import Done
-from tensorop.model.bench import Bench, Ratio, Row
+from tensorop.model.bench import Bench, Ratio
 from tensorop.model.verdict import ControlResult, Verdict
 from tensorop.report import choices
+from tensorop.report.threads import mean_gains
 
 _WIDEST = 160
 
 
 def console(stderr: bool = False) -> Console:
     """Wide where nobody's terminal says how wide: tables in files and pipes are not folded."""
-    found = Console(stderr=stderr, highlight=False)
-    return found if found.is_terminal else Console(stderr=stderr, highlight=False, width=_WIDEST)
+    found = screen.screen(stderr)
+    return found if found.is_terminal else screen.screen(stderr, width=_WIDEST)
 
 
 def show_result(done: Done) -> None:
@@ -46,8 +48,24 @@ def show_bench(bench: Bench) -> None:
         out.print(Text(line))
 
 
+def show_scaling(record: Mapping[str, Any]) -> None:
+    """What further threads add, in geometric mean; nothing where one number was measured."""
+    by_threads = record.get("by_threads", {})
+    if not by_threads:
+        return
+    first, *others = by_threads
+    table = Table(title=f"times as fast as with {first}", title_justify="left", box=None, pad_edge=False)
+    for name in ("threads", "dtype", "this library", *record["baselines"]):
+        table.add_column(name, justify="left" if name == "dtype" else "right")
+    for dtype in dict.fromkeys(row["dtype"] for row in record["results"]):
+        means = [mean_gains(by_threads, dtype, who) for who in ("", *record["baselines"])]
+        for count in others:
+            table.add_row(count, dtype, *(f"{mean[count]:.2f}" if count in mean else "-" for mean in means))
+    console().print(table)
+
+
 def bench_table(bench: Bench) -> Table:
-    """ours in the bench's unit, then each baseline's ratio with its interval."""
+    """ours in the bench's unit, then each baseline's ratio with its interval, at each VLEN by itself."""
     threads = f"{bench.threads} thread" + ("s" if bench.threads > 1 else "")
     table = Table(
         title=f"{bench.platform}, {threads}: times as fast as", title_justify="left", box=None, pad_edge=False
@@ -59,29 +77,32 @@ def bench_table(bench: Bench) -> Table:
     peaks = any(row.peak_share is not None for row in bench.rows)
     if peaks:
         table.add_column("of peak", justify="right")
-    for name in bench.baselines:
-        table.add_column(name, justify="right", no_wrap=True)
+    columns = [(name, vlen) for name in bench.baselines for vlen in bench.vlens or (0,)]
+    for name, vlen in columns:
+        table.add_column(f"{name} VLEN {vlen}" if vlen else name, justify="right", no_wrap=True)
         table.add_column("interval", justify="left", no_wrap=True, style="dim")
-    vlens = list(dict.fromkeys(vlen for row in bench.rows for vlen in row.by_vlen))
-    main = next(iter(bench.baselines), None)
-    if main is not None:
-        for vlen in vlens:
-            table.add_column(f"VLEN {vlen}", justify="right")
+    indicative = (bench.model or {}).get("indicative", {})
     for row in bench.rows:
-        cells: list[Text] = [Text(row.shape), Text(row.dtype), Text(row.layout), Text(figure(row.ours))]
+        cells: list[Text] = [
+            Text(row.shape),
+            Text(_dtype(row.dtype, indicative)),
+            Text(row.layout),
+            Text(figure(row.ours)),
+        ]
         if peaks:
             cells.append(Text("" if row.peak_share is None else f"{row.peak_share:.0%}"))
-        for name in bench.baselines:
-            cells += _ratio(row.ratios.get(name), row.noisy)
-        if main is not None:
-            cells += [_at(row, vlen, main) for vlen in vlens]
+        for name, vlen in columns:
+            cells += _ratio(row.measured[vlen].ratios.get(name), row.noisy)
         table.add_row(*cells)
     table.add_section()
-    for dtype in bench.dtypes:
-        _add_mean(table, bench, dtype, bench.geomean(dtype), peaks)
-    if len(bench.dtypes) > 1:
-        _add_mean(table, bench, "all", bench.geomean(), peaks)
+    for dtype in (*bench.dtypes, *([None] if len(bench.dtypes) > 1 else [])):
+        head = [Text("geomean", "bold"), Text(dtype or "all"), Text(""), Text("")] + ([Text("")] if peaks else [])
+        table.add_row(*head, *(cell for name, vlen in columns for cell in _mean(bench, name, vlen, dtype)))
     return table
+
+
+def _dtype(dtype: str, indicative: Mapping[str, str]) -> str:
+    return f"{dtype} (indicative)" if dtype in indicative else dtype
 
 
 def _ratio(ratio: Ratio | None, noisy: bool) -> tuple[Text, Text]:
@@ -92,19 +113,20 @@ def _ratio(ratio: Ratio | None, noisy: bool) -> tuple[Text, Text]:
     return Text(f"{ratio.value:.2f}", style), Text(f"{interval} noisy" if noisy else interval)
 
 
-def _at(row: Row, vlen: int, baseline: str) -> Text:
-    at = row.by_vlen.get(vlen)
-    ratio = at.ratios.get(baseline) if at else None
-    return Text("-" if ratio is None else f"{ratio.value:.2f}")
+def _mean(bench: Bench, name: str, vlen: int, dtype: str | None) -> tuple[Text, Text]:
+    """A baseline's geometric mean at a VLEN, and its lowest ratio there."""
+    mean = bench.geomean(dtype, vlen).get(name)
+    if mean is None:
+        return Text("-", "bold"), Text("")
+    return Text(f"{mean:.2f}", "bold"), Text(f"lowest {bench.lowest(dtype, vlen)[name].ratio.value:.2f}")
 
 
-def _add_mean(table: Table, bench: Bench, dtype: str, means: Mapping[str, float], peaks: bool) -> None:
-    cells = [Text("geomean", "bold"), Text(dtype), Text(""), Text("")] + ([Text("")] if peaks else [])
-    for name in bench.baselines:
-        lowest = [r.ratios[name].value for r in bench.rows if name in r.ratios and dtype in (r.dtype, "all")]
-        cells.append(Text(f"{means[name]:.2f}" if name in means else "-", "bold"))
-        cells.append(Text(f"lowest {min(lowest):.2f}" if lowest else ""))
-    table.add_row(*cells)
+def _means(bench: Bench, name: str) -> str:
+    """A baseline's geometric mean, at each VLEN by itself."""
+    if not bench.vlens:
+        return f"{name} {bench.geomean()[name]:.2f}"
+    means = {vlen: bench.geomean(vlen=vlen).get(name) for vlen in bench.vlens}
+    return f"{name} " + ", ".join(f"{mean:.2f} at VLEN {vlen}" for vlen, mean in means.items() if mean is not None)
 
 
 def bench_notes(bench: Bench) -> list[str]:
@@ -120,6 +142,14 @@ def bench_notes(bench: Bench) -> list[str]:
                 else "its best fit, without intervals"
             )
         )
+        lines += [
+            f"{dtype} is indicative only: {why}"
+            for dtype, why in bench.model.get("indicative", {}).items()
+            if dtype in bench.dtypes
+        ]
+        for name, under in bench.alternatives().items():
+            found = [f"{_means(under, b)}, lowest {one.ratio.value:.2f}" for b, one in under.lowest().items()]
+            lines.append(f"alternative '{name}': {'; '.join(found)}; {bench.model['alternatives'][name]}")
     elif bench.machine:
         machine = bench.machine
         peaks = ", ".join(f"{dtype} {peak:.0f} GFLOP/s" for dtype, peak in bench.peak.items())
@@ -132,7 +162,12 @@ def bench_notes(bench: Bench) -> list[str]:
         lines.append(
             "noisy: the baseline drifted by more than 10 % in each of three windows; measure on a quiet machine"
         )
-    lines += [f"{name} {info.version}: {info.config}" for name, info in bench.baselines.items()]
+    for name, one in bench.lowest().items():
+        count = sum(m.baseline == name for m in bench.everything())
+        lines.append(f"lowest of all {count} ratios to {name}: {one.ratio.value:.2f} at {one}")
+    for name, info in bench.baselines.items():
+        lines.append(f"{name} {info.version}: {info.config}")
+        lines += [f"{name}, {remark}" for remark in info.remarks]
     lines += [f"absent: {name}: {why}" for name, why in bench.absent.items()]
     return lines
 
@@ -194,6 +229,8 @@ def show_health(health: Health) -> None:
         out.print(Text(f"{'ok     ' if step.ok else 'FAILED '} {step.name}: {step.detail}", "" if step.ok else "red"))
     for complaint in health.complaints:
         out.print(Text(f"figures taken now would be doubtful: {complaint}", "yellow"))
+    for remark in health.plugins:
+        out.print(Text(f"plug-ins: {remark}", "yellow"), soft_wrap=True)
 
 
 def show_card(card: Mapping[str, Any]) -> None:
@@ -222,16 +259,21 @@ def card_lines(card: Mapping[str, Any]) -> list[str]:
 def _winners_lines(dtype: str, winners: Mapping[str, Any]) -> list[str]:
     several = "by_vlen" in winners
     dispatch = choices.trees(winners)
-    regret = "" if several else f", dispatch regret {winners.get('regret', 0):.2%}"
+    regret = "" if several else f", {_regret(winners)}"
     lines = [f"{dtype}: {len(winners['variants'])} variants{regret}"]
     for number, variant in enumerate(winners["variants"]):
         point = " ".join(f"{k}={v}" for k, v in variant["point"].items())
         forms = f", also written for VLEN {' '.join(map(str, variant['forms']))}" if "forms" in variant else ""
         lines.append(f"    {number}: {variant['draft']} ({variant['author']}) {point}{forms}")
     for vlen, of_vlen in dispatch:
-        lines += [f"    VLEN {vlen}, dispatch regret {of_vlen['regret']:.2%}"] if several else []
+        lines += [f"    VLEN {vlen}, {_regret(of_vlen)}"] if several else []
         lines += [f"    {line}" for line in tree_lines(of_vlen["tree"], 1 if several else 0)]
     return lines
+
+
+def _regret(dispatch: Mapping[str, Any]) -> str:
+    known = dispatch.get("regret")
+    return "dispatch regret not known" if known is None else f"dispatch regret on shapes left out {known:.2%}"
 
 
 def tree_lines(node: Mapping[str, Any], depth: int = 0) -> list[str]:

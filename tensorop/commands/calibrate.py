@@ -126,8 +126,9 @@ def calibration(
     clocked: Mapping[str, Clocked],
     found: Fit,
     absent: Mapping[str, str],
+    alternatives: Mapping[str, str],
 ) -> Calibration:
-    """The file's record."""
+    """The file's record. alternatives: name -> what the board says of it."""
     constants = {}
     for key, item in model.assumed().items():
         was = 1.0 if isinstance(item, Cycles) else item.value
@@ -158,7 +159,9 @@ def calibration(
     board |= {f"cpuinfo {key}": text for key, text in first.items() if key not in ("flags", "Features", "bugs")}
     residual = {"before": found.residual_before, "after": found.residual_after, "known": found.residual_known}
     residual = {name: _round(value) for name, value in residual.items()}
-    return Calibration(platform.name, model.name, model.version, board, constants, residual, figures, absent)
+    return Calibration(
+        platform.name, model.name, model.version, board, constants, residual, figures, absent, alternatives
+    )
 
 
 class _Space:

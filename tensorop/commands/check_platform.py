@@ -7,7 +7,7 @@ board model: micro-benchmarks beside published figures. On a board: the same pro
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,14 +17,14 @@ from tensorop import boards
 from tensorop.build import link
 from tensorop.build.compile import compile_object
 from tensorop.build.identify import identify_program
-from tensorop.commands import calibrate, microbench
+from tensorop.commands import calibrate, microbench, settle
 from tensorop.commands.microbench import Bench
 from tensorop.errors import JobError, TensoropError
 from tensorop.measure import board
 from tensorop.model.call import Access, Buffer, Call
 from tensorop.model.core import Core
 from tensorop.model.kernel import Artifact, Source
-from tensorop.model.microbench import Clocked, Modelled, Point
+from tensorop.model.microbench import Clocked, Modelled, Point, Question
 from tensorop.model.platform import Platform
 from tensorop.model.trial import Outcome
 from tensorop.runners import choose, facts, session
@@ -37,6 +37,7 @@ from tensorop.specs import board as board_spec
 from tensorop.specs import calibration, primitives
 from tensorop.specs import microbench as microbench_spec
 from tensorop.specs.board import BoardModel
+from tensorop.specs.board_alternative import switched
 
 # Loop ends and the mark of a region cost a little in a model, and so did the published loops.
 _TOLERANCE = 0.03
@@ -107,7 +108,7 @@ def check(
         yield Line(False, "board model", str(error))
         return
     known = "calibrated" if model.calibrated else f"not calibrated, {len(model.unknowns())} unknowns"
-    yield Line(True, "board model", f"{model.name} version {model.version}, {known}")
+    yield Line(True, "board model", f"{model.name} version {model.version}, {known}; {caches_of(platform)}")
     vlen = platform.vlens[0]
     benches = microbench.prepare(platform, vlen, only)
     if not benches:
@@ -125,6 +126,13 @@ def _candidate(platform: Platform) -> Artifact:
     if isinstance(made, Outcome):
         raise JobError(f"{made.message}\n{made.log}".rstrip())
     return made
+
+
+def caches_of(platform: Platform) -> str:
+    """Which levels a platform's board model has, and which it does not."""
+    others = platform.unmodelled_caches
+    beyond = f"; {', '.join(others)} and DRAM as one level beyond" if others else ""
+    return f"caches {', '.join(platform.modelled_caches)}{beyond}"
 
 
 def _runs(platform: Platform, target: Runner, candidate: Artifact) -> Iterator[Line]:
@@ -169,6 +177,9 @@ def _published(
             yield Line(True, bench.benchmark.name, _span(found), note=True)
         for point in given:
             yield _beside(found, point, model.clock_ghz.value, vlen)
+    for asked in settle.questions(benches, emulator, model, vlen):
+        said = f"{_span(asked.under)}, {_span(asked.usual)} without; {asked.under.benchmark.name} on a board tells"
+        yield Line(True, f"alternative '{asked.alternative}'", said, note=True)
     yield from _order(points, choices, {b.benchmark.name: b for b in benches}, model.clock_ghz.value, vlen)
 
 
@@ -252,12 +263,19 @@ def _on_board(
             inside = found.low * (1 - _TOLERANCE) <= real.cycles <= found.high * (1 + _TOLERANCE)
             message = f"{real.cycles:.2f} cycles/{bench.benchmark.unit} ({real.ns:.2f} ns), {_span(found)}, "
             yield Line(True, bench.benchmark.name, message + ("inside" if inside else "outside"), note=not inside)
+    measured = {name: c.cycles for name, c in clocked.items()}
+    asked = settle.questions(benches, emulator, model, vlen)
+    verdicts = settle.verdicts(asked, measured)
+    yield from _settled(asked, measured, verdicts)
+    shown = [name for name, said in verdicts.items() if said == settle.SHOWN]
+    assert platform.board is not None
+    model = board_spec.load(switched(platform.board, shown, "a board"), f"platform '{platform.name}'")
     try:
-        fitted = calibrate.fit(benches, {n: c.cycles for n, c in clocked.items()}, emulator, model, vlen)
+        fitted = calibrate.fit(benches, measured, emulator, model, vlen)
     except JobError as error:
         yield Line(False, "calibration", str(error))
         return
-    record = calibrate.calibration(platform, model, core, clocked, fitted, absent)
+    record = calibrate.calibration(platform, model, core, clocked, fitted, absent, verdicts)
     path = folder / f"calibration-{platform.name}.yaml"
     try:
         path.write_text(calibration.text(record), encoding="utf-8")
@@ -279,3 +297,17 @@ def _on_board(
             "It is another core or has no steady clock; the file holds the raw figures, and no platform can take it"
         )
     yield Line(fitted.explains, "calibration", said)
+
+
+def _settled(asked: Sequence[Question], measured: Mapping[str, float], verdicts: Mapping[str, str]) -> Iterator[Line]:
+    """A line for each alternative: what the board says of it. One that it shows contradicts the model's best fit."""
+    for name, said in verdicts.items():
+        parts = [
+            f"{question.usual.benchmark.name} took {measured[question.usual.benchmark.name]:.2f} cycles, "
+            f"{question.under.best:.2f} ({question.under.low:.2f} to {question.under.high:.2f}) under it, "
+            f"{question.usual.best:.2f} ({question.usual.low:.2f} to {question.usual.high:.2f}) as modelled"
+            for question in asked
+            if question.alternative == name and question.usual.benchmark.name in measured
+        ]
+        message = f"{said}: {'; '.join(parts)}"
+        yield Line(said != settle.SHOWN, f"alternative '{name}'", message, note=said == settle.OPEN)

@@ -17,12 +17,13 @@ from tensorop.commands.exact_number import Exact, Group
 from tensorop.commands.primitive_cases import Array, Case, Entry, cases, entries
 from tensorop.errors import SpecError
 from tensorop.model.kernel import Artifact
+from tensorop.model.meaning import parse
 from tensorop.model.number import NUMBERS
 from tensorop.model.platform import Platform
 from tensorop.model.primitive import Formats, Vocabulary, shape_of
 from tensorop.model.trial import Outcome
 from tensorop.provision import libc
-from tensorop.runners import process
+from tensorop.runners import confined
 from tensorop.runners.native import Native
 from tensorop.runners.qemu import Qemu
 from tensorop.specs import catalog, native, platforms, primitives
@@ -152,11 +153,12 @@ def execute(
     runner = Qemu(platform.arch, platform.qemu_cpu) if platform.runner == "qemu" else Native()
     kinds = [NUMBERS[words.formats.answer(case.entry.word)] for case in todo]
     sizes = [case.result_size() for case in todo]
-    ended = process.run(
-        runner.command([runner.place(program.path)], vlen=vlen),
+    ended = confined.run(
+        runner,
+        [runner.place(program.path)],
+        vlen=vlen,
         timeout_s=_TIMEOUT_S,
         stdin=(case.packed() for case in todo),
-        environment=runner.environment({}),
         stdout_cap=8 + sum(size * kind.size for size, kind in zip(sizes, kinds, strict=True)),
     )
     answers: list[Array] = []
@@ -211,6 +213,7 @@ def difference(case: Case, answer: Array, meaning: str, formats: Formats) -> str
     if word.returns == "none" or wanted is None:
         untouched = next(iter(case.arrays.values()))[0].tobytes() == answer.tobytes() if case.arrays else True
         return None if word.returns == "none" and wanted is None and untouched else "it changes something, or should"
+    _require_kind(word.name, word.returns, wanted)
     if word.returns == "pred":
         active = (answer == 1).astype(int)
         count = int(active.sum())
@@ -242,6 +245,18 @@ def difference(case: Case, answer: Array, meaning: str, formats: Formats) -> str
     return None
 
 
+def _require_kind(name: str, returns: str, wanted: object) -> None:
+    """Raises SpecError for a meaning of another kind than its word's result."""
+    if returns == "pred":
+        right, what = isinstance(wanted, int | np.integer), "how many lanes are active"
+    else:
+        values = np.asarray(wanted, dtype=object)
+        right = values.ndim <= 2 and all(isinstance(x, Exact | int | float | np.integer) for x in values.flat)
+        what = "numbers"
+    if not right:
+        raise SpecError(f"primitive '{name}': its meaning gives no {what}, got {wanted!r:.80}")
+
+
 def _memory(case: Case, answer: Array, expected: Objects, formats: Formats) -> str | None:
     """Compares the first array as it stands afterwards, what lies around the word's share included."""
     name, (before, start) = next(iter(case.arrays.items()))
@@ -269,7 +284,7 @@ def _same(got: float, want: float, allowed: float) -> bool:
 
 
 def _evaluate(meaning: str, case: Case, formats: Formats, *, absolute: bool) -> object:
-    names: dict[str, object] = {"np": np, "__builtins__": {}, **case.numbers}
+    names: dict[str, object] = dict(case.numbers)
     written = next(iter(case.arrays), None) if case.entry.word.returns == "memory" else None
     for argument, (elements, start) in case.arrays.items():
         if argument == written:
@@ -280,11 +295,9 @@ def _evaluate(meaning: str, case: Case, formats: Formats, *, absolute: bool) -> 
             names[argument] = _grouped(elements[start:], formats, argument)
     try:
         with np.errstate(all="ignore"):
-            value: object = eval(meaning, names)
-    except Exception as error:
-        name = case.entry.word.name
-        raise SpecError(f"primitive '{name}': its meaning {meaning!r} cannot be evaluated: {error}") from None
-    return value
+            return parse(meaning).value(names)
+    except SpecError as error:
+        raise SpecError(f"primitive '{case.entry.word.name}': {error.message}", hint=error.hint) from None
 
 
 def _argument(name: str, elements: Array, numbers: Mapping[str, int], absolute: bool) -> object:

@@ -7,26 +7,35 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tensorop import errors
+from tensorop.build import library as building
 from tensorop.build.describe import describe_program
 from tensorop.model.bench import BaselineInfo
-from tensorop.model.platform import Platform
+from tensorop.model.operator import Operator
+from tensorop.model.platform import BaselineChoice, Platform
 from tensorop.provision import baseline, openblas
-from tensorop.runners import process
-from tensorop.runners.base import Runner
+from tensorop.runners import confined
+from tensorop.runners.base import Need, Runner
 from tensorop.runners.protocol import Library
+from tensorop.specs import products
 
 # How each baseline is told its number of threads; OpenMP's variable reaches those that are built on it.
 _THREADS = {
     "openblas": ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"),
     "mkl": ("MKL_NUM_THREADS", "OMP_NUM_THREADS"),
     "blis": ("BLIS_NUM_THREADS", "OMP_NUM_THREADS"),
+    "onednn": (),  # TBB goes by the processors it may use
 }
 _KNOWN = (*baseline.names("x86_64"), "cublas", "cudnn")
 
 
 @dataclass(frozen=True)
 class Contender:
-    """A library. api, prefix, suffix: how the operator's adapter binds it; folders: where its own libraries lie."""
+    """A library. api, prefix, suffix: how the operator's adapter binds it; folders: where its own libraries lie.
+
+    choices: what it runs under, by VLEN (bits) and dtype.
+    standard: dtype -> the library over it, in the same folder, that has a standard interface for it, and which
+    build, most_flops: as in provision.library.Library
+    """
 
     name: str
     path: Path
@@ -36,79 +45,163 @@ class Contender:
     suffix: str = ""
     folders: tuple[Path, ...] = ()
     variables: Mapping[str, str] = field(default_factory=dict)
-    by_vlen: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
+    choices: Mapping[tuple[int, str], BaselineChoice] = field(default_factory=dict)
+    standard: Mapping[str, tuple[Path, str]] = field(default_factory=dict)
+    build: str = ""
+    most_flops: float | None = None
 
     def library(self, runner: Runner, dtype: str) -> Library:
+        if dtype in self.standard:
+            over, api = self.standard[dtype]
+            return Library(f"{runner.place(over.parent)}/{over.name}", api, dtype)
         return Library(runner.place(self.path), self.api, dtype, self.prefix, self.suffix)
 
-    def environment(self, runner: Runner, vlen: int) -> tuple[tuple[str, str], ...]:
-        """All it finds in its environment on a target at a VLEN (bits), sorted."""
+    def environment(self, runner: Runner, vlen: int, dtype: str) -> tuple[tuple[str, str], ...]:
+        """All it finds in its environment on a target at a VLEN (bits) for a dtype, sorted."""
         folders = ":".join(runner.place(folder) for folder in self.folders)
         search = {"LD_LIBRARY_PATH": folders} if folders else {}
-        return tuple(sorted({**search, **self.variables, **self.by_vlen.get(vlen, {})}.items()))
+        choice = self.choices.get((vlen, dtype))
+        return tuple(sorted({**search, **self.variables, **(choice.environment if choice else {})}.items()))
 
 
-def ours(library: Path, threads: int) -> Contender:
-    """The product's library with so many threads."""
-    return Contender("ours", library, "tensorop", variables={"TENSOROP_NUM_THREADS": str(threads)})
+def ours(operator: Operator, library: Path, threads: int) -> Contender:
+    """The product's library with so many threads, called through the standard names that its peers are called through
+    where the product has them."""
+    variables = {"TENSOROP_NUM_THREADS": str(threads)}
+    return Contender("ours", library, "tensorop", variables=variables, standard=_standard(operator, library))
 
 
-def check_names(names: Sequence[str]) -> None:
-    """Raises UsageError for a name that is no baseline on any architecture."""
+def _standard(operator: Operator, library: Path) -> dict[str, tuple[Path, str]]:
+    """By dtype the libraries beside this one that have a standard interface and stand over this very file."""
+    found: dict[str, tuple[Path, str]] = {}
+    for name, spec in products.load(operator).libraries.items():
+        over = library.parent / f"lib{name}.so"
+        if not spec.api or not over.is_file():
+            continue
+        below = [library.parent / needed for needed in building.facts(over).needed]
+        if any(file.is_file() and file.samefile(library) for file in below):
+            exported = building.facts(over).exports
+            found |= {d: (over, spec.api) for d, names in spec.names.items() if d != "all" and exported >= set(names)}
+    return found
+
+
+def check_known(name: str, arch: str = "x86_64") -> None:
+    """Raises UsageError for a name or version that is no baseline on any architecture."""
+    if name.startswith("openblas@"):
+        openblas.source(arch, name.partition("@")[2])
+    elif name not in _KNOWN:
+        raise errors.unknown_name("baseline", name, _KNOWN)
+
+
+def check_names(names: Sequence[str], arch: str = "x86_64") -> dict[str, str]:
+    """The names that an architecture has not, each with what to read of it.
+
+    Raises UsageError for a name or version that is no baseline on any architecture, and where none is left.
+    """
+    lacking = {}
+    there = baseline.names(arch)
     for name in names:
-        if name.startswith("openblas@"):
-            openblas.source("x86_64", name.partition("@")[2])
-        elif name not in _KNOWN:
-            raise errors.unknown_name("baseline", name, _KNOWN)
+        check_known(name, arch)
+        if name not in there:
+            lacking[name] = f"does not exist for {arch}; there is {', '.join(there)}"
+    if names and len(lacking) == len(set(names)):
+        raise errors.UsageError(
+            f"{', '.join(lacking)}: no such library for {arch}", hint=f"for {arch} there is {', '.join(there)}"
+        )
+    return lacking
 
 
-def bring(name: str, platform: Platform, vlens: Sequence[int], threads: int, offline: bool | None = None) -> Contender:
+def bring(
+    name: str,
+    platform: Platform,
+    vlens: Sequence[int],
+    dtypes: Sequence[str],
+    threads: int,
+    offline: bool | None = None,
+) -> Contender:
     """A baseline, fetched when absent.
 
     Raises UsageError for a name nobody knows, JobError (MissingTool among them) where it cannot be had: for this
     architecture, or now.
     """
-    check_names([name])
+    check_known(name)
     if name not in baseline.names(platform.arch):
         there = ", ".join(baseline.names(platform.arch))
         raise errors.JobError(f"{name} does not exist for {platform.arch}", hint=f"there is {there}")
-    found = baseline.baseline(name, platform.arch, offline=offline)
+    found = baseline.baseline(name, platform.arch, threads, offline=offline)
     base = name.partition("@")[0]
     variables = {
         **found.environment,
         **{variable: str(threads) for variable in _THREADS.get(base, ("OMP_NUM_THREADS",))},
     }
-    by_vlen = {vlen: platform.baseline_environment(name, vlen) for vlen in vlens}
+    choices = {(v, dtype): platform.baseline_choice(name, v, dtype) for v in vlens for dtype in dtypes}
     return Contender(
-        name, found.path, found.kind, found.version, found.prefix, found.suffix, found.library_path, variables, by_vlen
+        name,
+        found.path,
+        found.kind,
+        found.version,
+        found.prefix,
+        found.suffix,
+        found.library_path,
+        variables,
+        choices,
+        build=found.build,
+        most_flops=found.most_flops,
     )
 
 
-def describe(contender: Contender, runner: Runner, arch: str, vlens: Sequence[int]) -> BaselineInfo:
-    """What a baseline says of itself on the target: its core name (at each VLEN where they differ), build, threads.
+def describe(contender: Contender, runner: Runner, arch: str) -> BaselineInfo:
+    """What a baseline says of itself on the target, its core name (at each VLEN and of each dtype where they differ)
+    first, and what it was told: build, threads, settings; and what the platform remarks of its choices.
 
     Raises JobError when it cannot be loaded there.
     """
-    program = describe_program(arch)
-    words = {vlen: _ask(contender, runner, program.path, vlen) for vlen in vlens}
-    first = words[vlens[0]]
-    cores = {vlen: said["core"] for vlen, said in words.items() if "core" in said}
-    if len(set(cores.values())) > 1:
-        core = ", ".join(f"{name} at VLEN {vlen}" for vlen, name in cores.items())
-    else:
-        core = next(iter(cores.values()), "")
-    parts = [f"core {core}" if core else "", first.get("config", "").strip()]
-    forced = {k: v for vlen in vlens for k, v in contender.by_vlen.get(vlen, {}).items()}
-    if forced and len(vlens) == 1:
-        parts.append(" ".join(f"{k}={v}" for k, v in forced.items()))
-    return BaselineInfo(contender.version, "; ".join(part for part in parts if part) or "says nothing of itself")
+    program = describe_program(arch).path
+    asked: dict[tuple[tuple[str, str], ...], dict[str, str]] = {}
+    cores: dict[tuple[int, str], str] = {}
+    for vlen, dtype in contender.choices:
+        environment = (("", str(vlen)), *contender.environment(runner, vlen, dtype))
+        if environment not in asked:
+            asked[environment] = _ask(contender, runner, program, vlen, dtype)
+        cores[vlen, dtype] = asked[environment].get("core", "")
+    first = next(iter(asked.values()))
+    core = _named(cores)
+    build = f"{contender.build} build" if contender.build else ""
+    forced = next(iter(contender.choices.values())).environment if len(asked) == 1 else {}
+    settings = " ".join(f"{k}={v}" for k, v in sorted({**contender.variables, **forced}.items()))
+    parts = [f"core {core}" if core else "", first.get("config", "").strip(), build, settings]
+    config = "; ".join(part for part in parts if part) or "says nothing of itself"
+    remarks: dict[str, list[int]] = {}
+    for (vlen, _), choice in contender.choices.items():
+        if choice.remark and vlen not in remarks.setdefault(choice.remark, []):
+            remarks[choice.remark].append(vlen)
+    told = [f"VLEN {' and '.join(map(str, vlens))}: {text}" if any(vlens) else text for text, vlens in remarks.items()]
+    by_vlen: dict[int, dict[str, str]] = {}
+    for (vlen, dtype), name in cores.items():
+        if name:
+            by_vlen.setdefault(vlen, {})[dtype] = name
+    return BaselineInfo(contender.version, config, tuple(told), by_vlen)
 
 
-def _ask(contender: Contender, runner: Runner, program: Path, vlen: int) -> dict[str, str]:
-    environment = dict(contender.environment(runner, vlen))
+def _named(cores: Mapping[tuple[int, str], str]) -> str:
+    """`A`, `A at VLEN 128, B at VLEN 256`, or `A for f32, B for f64`: as short as it is true."""
+    if len(set(cores.values())) == 1:
+        return next(iter(cores.values()))
+    words: dict[str, None] = {}
+    for (vlen, dtype), name in cores.items():
+        here = {c for (v, _), c in cores.items() if v == vlen}
+        width = f" at VLEN {vlen}" if len({v for v, _ in cores}) > 1 else ""
+        words[f"{name}{f' for {dtype}' if len(here) > 1 else ''}{width}"] = None
+    return ", ".join(words)
+
+
+def _ask(contender: Contender, runner: Runner, program: Path, vlen: int, dtype: str) -> dict[str, str]:
+    environment = dict(contender.environment(runner, vlen, dtype))
     words = [runner.place(program), runner.place(contender.path), contender.prefix, contender.suffix]
-    argv = runner.command(words, vlen=vlen or None, dynamic=True, environment=environment)
-    ended = process.run(argv, timeout_s=60, environment=runner.environment(environment), limits=process.Limits())
+    needs = Need.THREADS | Need.READS  # as the harness beside baselines
+    ended = confined.run(
+        runner, words, vlen=vlen or None, dynamic=True, environment=environment, needs=needs, timeout_s=60
+    )
     if ended.status != 0:
         if (why := runner.lost(ended.status, ended.stderr)) is not None:
             raise errors.BoardError(why, hint="run the same command again when it is back")

@@ -23,7 +23,7 @@ from tensorop.runners import session
 from tensorop.runners.protocol import Check
 from tensorop.runners.qemu import Qemu
 from tensorop.runners.session import Guest
-from tensorop.specs import platforms
+from tensorop.specs import leftovers, platforms
 from tensorop.target import Target, reach
 
 _SUM = """#include "call.h"
@@ -53,6 +53,7 @@ class Health:
     pieces: tuple[Piece, ...]
     steps: tuple[Step, ...]
     complaints: tuple[str, ...]
+    plugins: tuple[str, ...] = ()  # what lies in plug-in folders and nothing uses
 
     @property
     def ok(self) -> bool:
@@ -66,6 +67,7 @@ class Health:
             "pieces": [dataclasses.asdict(piece) for piece in self.pieces],
             "self_test": [dataclasses.asdict(step) for step in self.steps],
             "complaints": list(self.complaints),
+            "plugins": list(self.plugins),
         }
 
 
@@ -88,6 +90,7 @@ def doctor(platform: str | None = None, runner: str | None = None, *, plugins: t
         pieces=found,
         steps=steps or tuple(_self_test(resolved, runner)),
         complaints=machine.complaints(machine.record()),
+        plugins=leftovers.remarks(plugins),
     )
 
 
@@ -120,9 +123,8 @@ def _execute(target: Target, program: Path) -> list[Step]:
         at = f" at VLEN {vlen}" if len(target.vlens) > 1 else ""
         (reply,) = session.run(target.runner, program, [Check(call)], guest=guest)
         right = reply.outcome.ok and bool(np.array_equal(reply.outputs["y"], 2 * x))
-        boxed = hello is not None and hello.sandboxed
-        sandbox = "in a seccomp sandbox" if boxed else "without seccomp: limits and the object gate alone protect"
-        steps.append(Step(f"run{at}", right, sandbox if right else reply.outcome.message or "wrong result"))
+        jail = "; ".join(session.weaknesses(target.runner, hello)) or "in a closed jail"
+        steps.append(Step(f"run{at}", right, jail if right else reply.outcome.message or "wrong result"))
         if target.model is not None and isinstance(target.runner, Qemu):
             counted = modelled.count_entries(target.runner, program, call, model=target.model, vlen=vlen)
             if isinstance(counted, Outcome):

@@ -7,24 +7,25 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from elftools.common.exceptions import ELFError
-from elftools.elf.elffile import ELFFile
-
 from tensorop.errors import UsageError
 from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
+from tensorop.package import carried, elf
 from tensorop.package.card import read_card
+from tensorop.package.product import MANIFEST
 from tensorop.specs import operators, platforms
 
 SHARE = Path("share") / "tensorop"
-_MACHINES = {"EM_X86_64": "x86_64", "EM_AARCH64": "aarch64", "EM_RISCV": "riscv64"}
 _RESUME = "run the same `tensorop <operator>` command again; it goes on where it stopped"
 _MAKE = "make one with `tensorop <operator> --out DIR`"
 
 
 @dataclass(frozen=True)
 class Opened:
-    """root: the product's folder, None for a library that lies elsewhere; card: the provenance in the library."""
+    """root: the product's folder, None for a library that lies elsewhere; card: the provenance in the library.
+
+    plugins: folders its platform and words come from: the user's, and one with what the manifest carries.
+    """
 
     root: Path | None
     library: Path
@@ -32,11 +33,16 @@ class Opened:
     operator: Operator
     platform: Platform
     dtypes: tuple[str, ...]
+    plugins: tuple[Path, ...] = ()
 
 
 def library_of(path: Path) -> tuple[Path | None, Path]:
     """(folder of the product, its library), from either. Raises UsageError where there is none."""
-    if not path.exists():
+    try:
+        there = path.exists()
+    except (OSError, ValueError) as error:  # a name that no file can have
+        raise UsageError(f"{str(path)[:200]} cannot be a product: {error!s:.100}", hint=_MAKE) from None
+    if not there:
         raise UsageError(f"{path} does not exist", hint=_MAKE)
     if path.is_dir():
         found = [lib for lib in sorted((path / "lib").glob("libtensorop_*.so")) if lib.stem != "libtensorop_cblas"]
@@ -50,38 +56,30 @@ def library_of(path: Path) -> tuple[Path | None, Path]:
 
 
 def open_product(path: Path, plugins: tuple[Path, ...] = ()) -> Opened:
-    """Reads the card of a product's folder or library and loads what it names.
+    """Reads the card of a product's folder or library and loads what it names, also from what its manifest carries.
 
     Raises UsageError when there is no library or no card, or it names an operator or platform nobody knows (see
     --plugins), or when the file is no library of the platform's architecture; JobError when the card is damaged.
     """
     root, library = library_of(path)
     card = read_card(library)
+    if root is not None:
+        plugins = carried.reopened(root / MANIFEST, plugins)
     try:
         operator = operators.load(_name(card["operator"]), plugins)
         platform = platforms.load(_name(card["platform"]), plugins)
         dtypes = tuple(card["dtypes"])
-    except (KeyError, TypeError) as error:
+    except (AttributeError, KeyError, TypeError) as error:
         raise UsageError(
             f"the provenance card of {library} does not say {error}", hint="make the library again with this version"
         ) from None
-    machine = machine_of(library)
+    machine = elf.machine(library)
     if machine != platform.arch:
         raise UsageError(
             f"{library} is a library for {machine}, its card says platform {platform.name} ({platform.arch})",
             hint="give the library as it was made",
         )
-    return Opened(root, library, card, operator, platform, dtypes)
-
-
-def machine_of(library: Path) -> str:
-    """The architecture of a shared library, in our spelling where we have one. Raises UsageError for another file."""
-    try:
-        with library.open("rb") as stream:
-            name = str(ELFFile(stream)["e_machine"])
-    except (OSError, ELFError) as error:
-        raise UsageError(f"{library} is no shared library: {error}") from None
-    return _MACHINES.get(name, name)
+    return Opened(root, library, card, operator, platform, dtypes, plugins)
 
 
 def _name(value: Any) -> str:

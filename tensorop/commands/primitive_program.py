@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from tensorop import paths, render
+from tensorop.build import harness
 from tensorop.commands.primitive_cases import ARRAYS, Entry
 from tensorop.model.kernel import Source
 from tensorop.model.number import NUMBERS
@@ -35,7 +36,8 @@ def source(vocabulary: Vocabulary, entries: Iterable[Entry]) -> Source:
         "};",
     ]
     main = (paths.native_dir() / MAIN).read_text(encoding="utf-8")
-    return Source(((MAIN, main), ("words.h", "\n".join(parts) + "\n")))
+    jail = ((path.name, path.read_text(encoding="utf-8")) for path in harness.jail())
+    return Source(((MAIN, main), ("words.h", "\n".join(parts) + "\n"), *jail))
 
 
 def _name(entry: Entry) -> str:

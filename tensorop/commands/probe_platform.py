@@ -17,7 +17,6 @@ from tensorop.runners.native import Native
 from tensorop.specs import catalog, platforms
 
 _IDENTITY = ("uarch", "mvendorid", "CPU implementer", "CPU part")
-_LEVELS = ("l1", "l2", "l3")
 
 
 def probe(target: str, name: str | None, plugins: tuple[Path, ...] = ()) -> str:
@@ -94,14 +93,19 @@ def _lines(core: Core, parent: Platform, name: str, native: bool) -> Iterator[st
 
 
 def _caches(core: Core, parent: Platform) -> Iterator[str]:
-    if core.caches:
-        yield "caches:"
-    for level in _LEVELS:
+    """The levels as far as they were read; between and beyond them the parent's, which says so."""
+    if not core.caches:
+        yield f"# caches: not read; as in {parent.name}"
+        return
+    yield "caches: # the innermost first"
+    for level in sorted(core.caches.keys() | parent.caches.keys()):
         cache = core.caches.get(level)
-        if cache is not None:
-            shared = f", shared_by: {cache['shared_by']}" if "shared_by" in cache else ""
-            yield f"  {level}: {{size: {cache['size']}, ways: {cache['ways']}, line: {cache['line']}{shared}}}"
-            if not shared:
-                yield f"  # {level} shared_by: not read"
-        elif level in parent.caches:
-            yield f"{'  ' if core.caches else ''}# {level}: not read; as in {parent.name}"
+        if cache is None:
+            told = parent.caches[level]
+            yield f"  - {{size: {told.size}, ways: {told.ways}, line: {told.line}, shared_by: {told.shared_by}}}"
+            yield f"  # {level}: not read; as in {parent.name}"
+            continue
+        shared = f", shared_by: {cache['shared_by']}" if "shared_by" in cache else ""
+        yield f"  - {{size: {cache['size']}, ways: {cache['ways']}, line: {cache['line']}{shared}}}"
+        if not shared:
+            yield f"  # {level} shared_by: not read"

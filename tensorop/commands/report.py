@@ -7,8 +7,10 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from tensorop.errors import JobError, UsageError
-from tensorop.report import gather, page
+from tensorop.errors import JobError, TensoropError, UsageError
+from tensorop.package import carried
+from tensorop.package.product import MANIFEST
+from tensorop.report import gather
 
 PAGE = Path("share") / "tensorop" / "report.html"
 
@@ -20,8 +22,19 @@ def report(folder: Path, *, plugins: tuple[Path, ...] = ()) -> tuple[dict[str, A
     """
     if not folder.exists():
         raise UsageError(f"{folder} does not exist", hint="make a product with `tensorop <operator> --out DIR`")
-    record = gather.gather(folder, plugins)
-    return record, _write(folder / PAGE, page.page(record))
+    from tensorop.report import page  # matplotlib, without which other commands start in half the time
+
+    try:
+        record = gather.gather(folder, carried.reopened(folder / MANIFEST, plugins))
+        text = page.page(record)
+    except (TensoropError, OSError):
+        raise
+    except Exception as error:  # files of others hold anything, and every part of the page reads them
+        raise JobError(
+            f"what lies in {folder / 'share' / 'tensorop'} cannot be shown: {type(error).__name__}: {error!s:.300}",
+            hint="journal.jsonl, manifest.json and bench.json there are expected as tensorop wrote them",
+        ) from error
+    return record, _write(folder / PAGE, text)
 
 
 def write(folder: Path, *, plugins: tuple[Path, ...] = ()) -> Path:

@@ -17,6 +17,7 @@ from tensorop.errors import UsageError
 from tensorop.model.case import Case
 from tensorop.model.kernel import Artifact, Source
 from tensorop.model.point import Point
+from tensorop.model.problem import Problem
 from tensorop.model.trial import Outcome
 from tensorop.model.verdict import ControlResult, Seed, Verdict
 from tensorop.runners.protocol import Library
@@ -39,9 +40,11 @@ def verify(
     plugins: tuple[Path, ...] = (),
     threads: Sequence[int] = THREADS,
     jobs: int = 2,
+    timed: Sequence[Problem] = (),
 ) -> Iterator[Verdict]:
     """Judges a product (its folder or its library) on the whole grid: a verdict for each dtype and VLEN, then for each
-    dtype and number of threads. A verdict that failed comes like the others.
+    dtype and number of threads. A verdict that failed comes like the others. timed: problems that figures are of, which
+    the library is judged on as it serves them, at the VLENs they were measured at.
 
     Raises UsageError (no product there, dtypes it does not hold), JobError (the library does not load, the target
     cannot be reached).
@@ -49,10 +52,10 @@ def verify(
     found, wanted = _open(path, dtypes, plugins)
     target = reach(found.platform, runner)
     seed = seed or Seed.draw()
-    judge = _Judge(found, target, seed, plugins)
+    judge = _Judge(found, target, seed, found.plugins)
     tasks: list[Callable[[], list[Verdict]]] = []
     for dtype in wanted:
-        tasks += [lambda d=dtype, v=vlen: [judge.whole(d, v)] for vlen in target.verify_vlens]  # type: ignore[misc]
+        tasks += [lambda d=dtype, v=vlen: [judge.whole(d, v, timed)] for vlen in target.verify_vlens]  # type: ignore[misc]
         tasks.append(lambda d=dtype: judge.threads(d, threads))  # type: ignore[misc]
     with ThreadPoolExecutor(max(1, jobs)) as pool:
         futures = [pool.submit(task) for task in tasks]
@@ -103,8 +106,9 @@ class _Judge:
     seed: Seed
     plugins: tuple[Path, ...]
 
-    def whole(self, dtype: str, vlen: int) -> Verdict:
-        """The full grid around the first variant's tile, past every variant's blocks; each variant's quick grid too."""
+    def whole(self, dtype: str, vlen: int, timed: Sequence[Problem] = ()) -> Verdict:
+        """The full grid around the first variant's tile, past every variant's blocks; each variant's quick grid and the
+        edges of its tile too; what is timed."""
         reference = self.opened.operator.reference
         variants = self._variants(dtype)
         blocking = {name: max(int(v[name]) for v in self._blockings(dtype)) for name in self._block_names()}
@@ -114,8 +118,10 @@ class _Judge:
         )
         for number, tile in enumerate(tiles):
             rng = self.seed.stream(3, vlen, number)
-            for case in reference.quick_grid(dtype, tile, rng):
+            for case in (*reference.quick_grid(dtype, tile, rng), *reference.edge_grid(dtype, tile, rng)):
                 cases.append(dataclasses.replace(case, problem=case.problem.with_options(variant=number)))
+        if vlen in self.target.vlens:
+            cases += [Case(problem) for problem in timed if problem.dtype == dtype]
         verdict = grid.check(reference, self._subject(dtype, 1), cases, vlen, self.seed)
         return dataclasses.replace(verdict, dtype=dtype)
 
@@ -133,7 +139,7 @@ class _Judge:
         arch = self.opened.platform.arch
         program = harness.dynamic_program(arch, self.opened.operator.folder / "adapter.c").path
         library = Library(self.target.runner.place(self.opened.library), "tensorop", dtype)
-        guest = Guest(libraries=(library,), environment=(("TENSOROP_NUM_THREADS", str(threads)),), sandbox=False)
+        guest = Guest(libraries=(library,), threads=threads)
         return Subject(self.target.runner, program, guest, timeout_s=CALL_TIMEOUT_S)
 
     def _variants(self, dtype: str) -> list[Mapping[str, Any]]:
@@ -144,7 +150,9 @@ class _Judge:
 
     def _blockings(self, dtype: str) -> list[Point]:
         operator, platform = self.opened.operator, self.opened.platform
-        points = [Point.of(variant["point"]) for variant in self._variants(dtype)]
+        winners = self.opened.card["dtypes"][dtype]
+        blocked = [v for i, v in enumerate(winners["variants"]) if i != winners.get("direct", {}).get("variant")]
+        points = [Point.of(variant["point"]) for variant in blocked]
         return [instantiate.defaults(operator, platform, dtype, point, self.plugins) for point in points]
 
     def _tile(self, variant: Mapping[str, Any], dtype: str, vlen: int) -> dict[str, int]:

@@ -25,3 +25,18 @@ def copy_bandwidth() -> float:
             np.copyto(copy, source)
             best = max(best, 2 * _BYTES / (time.perf_counter_ns() - begin))
     return best
+
+
+def read_bandwidth() -> float:
+    """Bytes a nanosecond (GB/s) that NumPy's maximum of a large f32 array reads; the best of a few.
+
+    It is vectorized and writes nothing: the roof of a product that reads a large matrix once.
+    """
+    source = np.ones(_BYTES // 4, dtype=np.float32)
+    best = 0.0
+    with clock.alone():
+        for _ in range(_ROUNDS):
+            begin = time.perf_counter_ns()
+            source.max()
+            best = max(best, _BYTES / (time.perf_counter_ns() - begin))
+    return best

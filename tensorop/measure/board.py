@@ -15,7 +15,7 @@ import shutil
 import subprocess
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import TypeVar
@@ -25,11 +25,11 @@ from tensorop.measure.board_config import write_config
 from tensorop.paths import cache_dir, native_dir
 from tensorop.provision.qemu import has_plugins
 from tensorop.specs.board import BoardModel
-from tensorop.specs.board_scenarios import scenario_values
+from tensorop.specs.board_scenarios import alternative_values, scenario_values
 
 __all__ = ["BoardRun", "RegionCounts", "parse", "plugin", "prepare", "require_plugins", "write_config"]
 
-LANES = (1, 4, 8, 16, 32)
+LANES = (1, 4, 8, 16, 24, 32)
 MAX_UNKNOWN_SHARE = 0.01
 N = TypeVar("N", int, float)
 _FLAGS = ("-O3", "-std=gnu11", "-shared", "-fPIC", "-fvisibility=hidden", "-ffp-contract=off")
@@ -47,6 +47,7 @@ class RegionCounts:
     tlb_misses     accesses whose page the first TLB lacked: l1, and both: l2
     cycles         modelled cycles by scenario, index 0 the best fit
     stalls         cycles the best fit's issue waited, by cause
+    alternatives   modelled cycles of the best fit under each alternative of the model that was asked for
     unknown_share  executed vector instructions the decoder does not know, of all vector instructions
     unknown        the first words it does not know, scalar ones too, in hexadecimal
     refused        more than 1 % unknown: no figure may be made of it
@@ -67,6 +68,7 @@ class RegionCounts:
     unknown: tuple[str, ...]
     refused: bool
     ended: bool
+    alternatives: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def total(self) -> int:
@@ -87,6 +89,7 @@ class BoardRun:
     config: Path
     out: Path
     model: str
+    alternatives: tuple[str, ...] = ()
 
     @property
     def arguments(self) -> tuple[str, ...]:
@@ -100,18 +103,22 @@ def prepare(
     folder: Path,
     *,
     scenarios: str | Sequence[Mapping[str, float]] = "best",
+    alternatives: bool = False,
     cold: bool = False,
     cc: str = "cc",
 ) -> BoardRun:
     """Builds the plug-in when needed and writes its configuration into `folder`.
 
     scenarios: best (one, for a search), interval, sensitivity, or choices of one's own (see specs.board).
+    alternatives: count under each of the model's alternatives too.
     Raises MissingTool without a host compiler.
     """
     values = scenario_values(model, scenarios) if isinstance(scenarios, str) else tuple(scenarios)
+    beside = alternative_values(model) if alternatives else {}
+    values = (*values, *beside.values())
     config = folder / "board.config"
     write_config(model, vlen, config, values, cold=cold)
-    return BoardRun(plugin(cc, len(values)), config, folder / "board.jsonl", model.name)
+    return BoardRun(plugin(cc, len(values)), config, folder / "board.jsonl", model.name, tuple(beside))
 
 
 def plugin(cc: str = "cc", scenarios: int = 1) -> Path:
@@ -178,18 +185,21 @@ def require_plugins(qemu: str) -> None:
         raise MissingTool(f"{path} has no -plugin option, which the board model needs", hint=hint)
 
 
-def parse(path: Path) -> tuple[RegionCounts, ...]:
-    """The regions of one run, in order; raises JobError when the plug-in wrote none or half a line."""
+def parse(path: Path, alternatives: Sequence[str] = ()) -> tuple[RegionCounts, ...]:
+    """The regions of one run, in order; raises JobError when the plug-in wrote none or half a line.
+
+    alternatives: those of BoardRun, whose cycles come last.
+    """
     try:
         text = path.read_text(encoding="utf-8")
-        return tuple(_region(json.loads(line)) for line in text.splitlines())
+        return tuple(_region(json.loads(line), alternatives) for line in text.splitlines())
     except OSError as error:
         raise JobError(f"the board model wrote no report: {path}: {error.strerror}") from None
     except (ValueError, KeyError) as error:
         raise JobError(f"the board model's report {path} cannot be read: {error}") from None
 
 
-def _region(data: dict[str, object]) -> RegionCounts:
+def _region(data: dict[str, object], alternatives: Sequence[str]) -> RegionCounts:
     instructions = _mapping(data["instructions"], int)
     vector = sum(n for name, n in instructions.items() if name.startswith("vector_") and name != "vector_config")
     unknown = instructions.get("vector_unknown", 0)
@@ -197,6 +207,7 @@ def _region(data: dict[str, object]) -> RegionCounts:
     cycles, words = data["cycles"], data["unknown"]
     assert isinstance(cycles, list)
     assert isinstance(words, list)
+    own = len(cycles) - len(alternatives)
     return RegionCounts(
         instructions=instructions,
         lmul=_mapping(data["lmul"], int),
@@ -206,12 +217,13 @@ def _region(data: dict[str, object]) -> RegionCounts:
         prefetched=_mapping(data["prefetched"], int),
         tlb_misses=_mapping(data["tlb_misses"], int),
         software_prefetches=int(str(data["software_prefetches"])),
-        cycles=tuple(float(x) for x in cycles),
+        cycles=tuple(float(x) for x in cycles[:own]),
         stalls=_mapping(data["stalls"], float),
         unknown_share=share,
         unknown=tuple(str(w) for w in words),
         refused=share > MAX_UNKNOWN_SHARE,
         ended=bool(data["ended"]),
+        alternatives=dict(zip(alternatives, map(float, cycles[own:]), strict=True)),
     )
 
 

@@ -9,7 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from tensorop.errors import JobError
-from tensorop.specs.board import CLASSES, EEWS, LMULS, BoardModel, Constant, Cycles
+from tensorop.specs.board import CLASSES, EEWS, LMULS, BoardModel, Constant, Cycles, Prefetcher
+from tensorop.specs.board_alternative import SWITCHES
 
 
 def write_config(
@@ -20,7 +21,12 @@ def write_config(
     *,
     cold: bool = False,
 ) -> None:
-    """Writes the plug-in's configuration: lines `key numbers...`, one number a scenario where they may differ."""
+    """Writes the plug-in's configuration: see text."""
+    path.write_text(text(model, vlen, scenarios, cold=cold), encoding="utf-8")
+
+
+def text(model: BoardModel, vlen: int, scenarios: Sequence[Mapping[str, float]] = ({},), *, cold: bool = False) -> str:
+    """The plug-in's configuration: lines `key numbers...`, one number a scenario where they may differ."""
     values = _Values(model, tuple(scenarios))
     dlen = model.dlen(vlen)
     core, memory = model.core, model.memory
@@ -38,6 +44,7 @@ def write_config(
         values.line("write_after_read", core.write_after_read, "core.write_after_read"),
         values.line("chained", core.chained, "core.chained", lambda x: float(x >= 0.5)),
         values.line("shared_bias", core.shared_ports, "core.shared_ports", lambda x: 0.0 if x >= 0.5 else -1e30),
+        *_stops(values, model),
         f"late_store_data {int(core.late_store_data is not None and core.late_store_data.value >= 0.5)}",
         *(
             [values.line("fma_blocks_load", core.fma_blocks_load, "core.fma_blocks_load")]
@@ -67,7 +74,7 @@ def write_config(
     for name in CLASSES:
         lines += _cost_lines(model, values, name, vlen / dlen, units)
     lines += _variant_lines(model, values)
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return "\n".join(lines) + "\n"
 
 
 def _write_lines(values: _Values, model: BoardModel) -> list[str]:
@@ -84,7 +91,7 @@ class _Values:
 
     def __init__(self, model: BoardModel, scenarios: tuple[Mapping[str, float], ...]) -> None:
         self.scenarios = scenarios or ({},)
-        known = model.assumed()
+        known = {*model.assumed(), *SWITCHES}
         for scenario in self.scenarios:
             for key in scenario:
                 if key not in known:
@@ -98,6 +105,13 @@ class _Values:
         if callable(change):
             numbers = [change(x) for x in numbers]
         return f"{head} {_numbers(numbers)}"
+
+
+def _stops(values: _Values, model: BoardModel) -> list[str]:
+    """Nothing where no scenario's loads stop issue, so that a search need not ask."""
+    key, own = "core.load_miss_stops", model.core.load_miss_stops
+    stops = [scenario.get(key, own.value if own else 0.0) >= 0.5 for scenario in values.scenarios]
+    return [f"load_miss_stops {_numbers([0.0 if x else -1e30 for x in stops])}"] if any(stops) else []
 
 
 def _numbers(values: Sequence[float]) -> str:
@@ -164,23 +178,20 @@ def _cost_lines(model: BoardModel, values: _Values, name: str, beats: float, uni
 def _variant_lines(model: BoardModel, values: _Values) -> list[str]:
     """Scenarios with the same prefetchers share one simulation of the caches."""
     memory = model.memory
-    present: list[tuple[bool, bool]] = []
-    for scenario in values.scenarios:
-        flags = []
-        for name, prefetcher in (("l1_prefetch", memory.l1_prefetch), ("l2_prefetch", memory.l2_prefetch)):
-            chance = 0.0
-            if prefetcher is not None:
-                chance = scenario.get(f"memory.{name}.present", prefetcher.present.value)
-            flags.append(chance >= 0.5)
-        present.append((flags[0], flags[1]))
+    found = {"l1_prefetch": memory.l1_prefetch, "l2_prefetch": memory.l2_prefetch}
+    behaviours = [tuple(_behaviour(s, name, p) for name, p in found.items()) for s in values.scenarios]
     lines = []
-    for variant, combination in enumerate(dict.fromkeys(present)):
-        lines.append(f"variant {variant} {_numbers([float(p == combination) for p in present])}")
-        pairs = zip(combination, (memory.l1_prefetch, memory.l2_prefetch), strict=True)
-        for level, (on, prefetcher) in enumerate(pairs):
-            if on and prefetcher is not None:
-                lines.append(
-                    f"prefetch {variant} {level + 1} {prefetcher.streams} {prefetcher.distance} {prefetcher.train} "
-                    f"{int(prefetcher.scalar_only)}"
-                )
+    for variant, both in enumerate(dict.fromkeys(behaviours)):
+        lines.append(f"variant {variant} {_numbers([float(b == both) for b in behaviours])}")
+        for level, words in enumerate(both, start=1):
+            if words:
+                lines.append(f"prefetch {variant} {level} {words}")
     return lines
+
+
+def _behaviour(scenario: Mapping[str, float], name: str, prefetcher: Prefetcher | None) -> str:
+    """A prefetcher as the plug-in reads it; empty where the scenario has none."""
+    if prefetcher is None or scenario.get(f"memory.{name}.present", prefetcher.present.value) < 0.5:
+        return ""
+    scalar = int(scenario.get(f"memory.{name}.scalar_only", prefetcher.scalar_only) >= 0.5)
+    return f"{prefetcher.streams} {prefetcher.distance} {prefetcher.train} {scalar}"

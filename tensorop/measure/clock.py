@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -12,7 +12,7 @@ import filelock
 
 from tensorop import paths
 from tensorop.measure import statistics
-from tensorop.model.call import Call
+from tensorop.model.call import Call, Left
 from tensorop.model.platform import Cache
 from tensorop.model.trial import Kind, Outcome, Samples
 from tensorop.runners import session
@@ -42,11 +42,15 @@ class Timed:
     """samples: by entry, ns a call; rounds: by entry, the medians' raw figures, paired across entries by position.
 
     moved: how far the reference drifted, as a share.
+    empty: by entry, ns of a call whose function returns at once, taken off all of the above; nothing where none was.
+    left: by entry the different results of its batches, if kept.
     """
 
     samples: tuple[Samples, ...]
     rounds: tuple[tuple[float, ...], ...]
     moved: float = 0.0
+    empty: tuple[float, ...] = ()
+    left: tuple[tuple[Left, ...], ...] = ()
 
     @property
     def steady(self) -> bool:
@@ -81,18 +85,6 @@ def flush_bytes(caches: Mapping[str, Cache]) -> int:
     return 2 * sum(cache.size for cache in caches.values())
 
 
-def impossible(samples: Samples, flops: float, peak_gflops: float) -> Outcome | None:
-    """An outcome when a call took less time than its operations need at 1.1 times the measured peak of one core.
-
-    Such a figure is a fault of the measurement or a cheat, whatever the outputs were.
-    """
-    least = flops / peak_gflops / 1.1
-    if samples.value >= least:
-        return None
-    message = f"{samples.value:.0f} ns is less than the {least:.0f} ns that the machine's peak allows"
-    return Outcome(Kind.NOISY, "measure", message)
-
-
 def time_entries(
     runner: Runner,
     program: Path,
@@ -105,6 +97,8 @@ def time_entries(
     expected: float | None = None,
     timeout_s: float = 120.0,
     tolerate: bool = False,
+    empty: bool = False,
+    keep: bool = False,
 ) -> Timed | Outcome:
     """Interleaved times of each entry on one call.
 
@@ -113,33 +107,50 @@ def time_entries(
     guest: by default pinned to `processor` with the sandbox on.
     tolerate: where no window was steady, the one that moved least is returned in place of an outcome, for paired
     ratios, which bear it better than single figures.
-    Returns an outcome when a call failed or no window was steady (NOISY). Raises as `session.run`.
+    empty: measures beside each entry what a call costs before and after its function, and takes it off.
+    keep: brings back what each entry's batches left.
+    Returns an outcome when a call failed, no window was steady or a call took no longer than an empty one (NOISY).
+    Raises as `session.run`.
     """
     if guest is None:
         guest = Guest(cpu=processor(runner))
+    every = (*entries, *(replace(entry, empty=True) for entry in entries)) if empty else tuple(entries)
     request = Time(
-        call, tuple(entries), pace.rounds, pace.warm_ns, pace.min_ns, pace.max_ns, pace.flush_bytes
+        call, every, pace.rounds, pace.warm_ns, pace.min_ns, pace.max_ns, pace.flush_bytes, keep
     )  # fmt: skip
-    moved = 0.0
+    drifted = ""
     best: Timed | None = None
     for _ in range(1 + REPEATS):
         with alone():
             (reply,) = session.run(runner, program, [request], timeout_s=timeout_s, guest=guest, where="measure")
         if not reply.outcome.ok:
             return replace(reply.outcome, where="measure")
-        rounds = reply.samples
-        moved = statistics.drift(rounds[reference])
+        rounds, off = _less(reply.samples, len(entries))
+        if min(map(min, rounds)) <= 0:  # a slow moment of the machine, or a call that does nothing
+            drifted = "a call took no longer than one that does nothing"
+            continue
+        moved = statistics.drift(reply.samples[reference])
         if expected is not None:
             moved = max(moved, abs(statistics.quartiles(rounds[reference])[1] / expected - 1))
-        timed = Timed(tuple(statistics.summary(r) for r in rounds), rounds, moved)
+        left = reply.left[: len(entries)]
+        timed = Timed(tuple(statistics.summary(r) for r in rounds), rounds, moved, off, left)
         if timed.steady:
             return timed
         best = timed if best is None or moved < best.moved else best
+        drifted = f"the reference moved by {100 * moved:.0f} %"
     if tolerate and best is not None:
         return best
-    return Outcome(
-        Kind.NOISY, "measure", f"the reference moved by {100 * moved:.0f} % in each of {1 + REPEATS} windows"
-    )
+    return Outcome(Kind.NOISY, "measure", f"{drifted} in each of {1 + REPEATS} windows")
+
+
+def _less(
+    samples: tuple[tuple[float, ...], ...], entries: int
+) -> tuple[tuple[tuple[float, ...], ...], tuple[float, ...]]:
+    """The rounds of the first `entries` without the medians of their empty calls, which follow; those medians."""
+    off = tuple(statistics.quartiles(rounds)[1] for rounds in samples[entries:])
+    taken = off or (0.0,) * entries
+    rounds = tuple(tuple(x - less for x in own) for own, less in zip(samples[:entries], taken, strict=True))
+    return rounds, off
 
 
 def time_calls(
@@ -151,17 +162,20 @@ def time_calls(
     pace: Pace = Pace(),
     guest: Guest | None = None,
     timeout_s: float = 120.0,
+    judge: Callable[[int, tuple[Left, ...]], Outcome],
 ) -> tuple[Samples, ...] | Outcome:
     """Times of one entry on several calls, in a single process, without a reference: for searches, whose finalists are
-    measured again. Returns the first failure's outcome."""
+    measured again. judge: of a call, by its number, what its batches left. Returns the first failure's outcome."""
     if guest is None:
         guest = Guest(cpu=processor(runner))
     requests = [
-        Time(call, (entry,), pace.rounds, pace.warm_ns, pace.min_ns, pace.max_ns, pace.flush_bytes) for call in calls
+        Time(call, (entry,), pace.rounds, pace.warm_ns, pace.min_ns, pace.max_ns, pace.flush_bytes, keep=True)
+        for call in calls
     ]
     with alone():
         replies = session.run(
             runner, program, requests, timeout_s=timeout_s, guest=guest, give_up_after=1, where="measure"
         )
     failed = next((reply.outcome for reply in replies if not reply.outcome.ok), None)
+    failed = failed or next((o for i, reply in enumerate(replies) if not (o := judge(i, reply.left[0])).ok), None)
     return failed or tuple(statistics.summary(reply.samples[0]) for reply in replies)

@@ -7,14 +7,16 @@ import functools
 import hashlib
 import json
 import tempfile
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from tensorop import errors, paths
 from tensorop.measure import board
-from tensorop.model.call import Call
+from tensorop.model.call import Call, Left, Outputs
 from tensorop.model.trial import Kind, Outcome, Samples
+from tensorop.model.verdict import Judgement
 from tensorop.provision import qemu as provision_qemu
 from tensorop.runners import session
 from tensorop.runners.protocol import Count, Entry
@@ -23,6 +25,7 @@ from tensorop.runners.session import Guest
 from tensorop.specs.board import BoardModel
 
 UNIT = "modelled-cycles"
+_ALTERNATIVE = "alternative."
 
 
 def count_entries(
@@ -34,16 +37,16 @@ def count_entries(
     model: BoardModel,
     vlen: int,
     scenarios: str | Sequence[Mapping[str, float]] = "best",
+    alternatives: bool = False,
     guest: Guest | None = None,
     warm: int = 1,
     timeout_s: float = 120.0,
-    keep: bool = False,
 ) -> tuple[Samples, ...] | Outcome:
     """Modelled cycles of one call of each entry, after `warm` calls of it (0: with cold caches).
 
     Each entry has a process of its own, so that its figure does not depend on its neighbours. vlen: bits.
-    scenarios: over which low and high range (see board.prepare). keep: remember the figures for good, keyed by
-    everything that goes into them; for baselines, whose programs never change.
+    scenarios: over which low and high range (see board.prepare). alternatives: count under each of the model's
+    alternatives too (see `alternative_cycles`).
     Counters: instructions by class and in all, lines and misses of each level, LMUL; scenario.N: cycles of each choice
     of the assumed constants, the best fit first.
     Returns an outcome when a call failed or the model knows too few of its instructions.
@@ -51,11 +54,79 @@ def count_entries(
     guest = replace(guest or Guest(), vlen=vlen, cpu=-1)
     out = []
     for entry in entries:
-        counted = _count(runner, program, call, entry, model, vlen, scenarios, guest, warm, timeout_s, keep)
+        with tempfile.TemporaryDirectory(prefix="tensorop-board-") as folder:
+            run = board.prepare(
+                model, vlen, Path(folder), scenarios=scenarios, alternatives=alternatives, cold=warm == 0
+            )
+            counted = _count(runner, program, call, entry, model, run, guest, warm, timeout_s)
         if isinstance(counted, Outcome):
             return counted
-        out.append(counted)
+        out.append(counted[0])
     return tuple(out)
+
+
+@dataclass(frozen=True)
+class Counted:
+    """A counted call, and the verdict on what it left. empty: cycles of a call whose function returns at once, which
+    are taken off the samples; None where none was counted."""
+
+    samples: Samples
+    verdict: Judgement
+    empty: float | None = None
+
+
+def count_judged(
+    runner: Qemu,
+    program: Path,
+    call: Call,
+    judge: Callable[[Outputs], Judgement],
+    *,
+    model: BoardModel,
+    vlen: int,
+    scenarios: str | Sequence[Mapping[str, float]] = "best",
+    alternatives: bool = False,
+    guest: Guest | None = None,
+    warm: int = 1,
+    timeout_s: float = 120.0,
+    empty: bool = False,
+    judged_by: str = "",
+) -> Counted | Outcome:
+    """Modelled cycles of one call of the first entry as `count_entries` has them, and `judge` of its outputs.
+
+    empty: counts what a call costs before and after its function too, after it in the same process, and takes it off.
+    judged_by: what the judge is made of; with it count and verdict are remembered for good, keyed by everything that
+    goes into them. For baselines, whose programs never change.
+    """
+    guest = replace(guest or Guest(), vlen=vlen, cpu=-1)
+    with tempfile.TemporaryDirectory(prefix="tensorop-board-") as folder:
+        run = board.prepare(model, vlen, Path(folder), scenarios=scenarios, alternatives=alternatives, cold=warm == 0)
+        kept = None
+        if judged_by:
+            counted_by = ("4", run.alternatives, run.plugin.name, run.config.read_text(), _emulator(runner.arch))
+            made_of = (*counted_by, runner.cpu, warm, judged_by, *(("empty",) if empty else ()))
+            key = _key(*made_of, _digest(program), _libraries(guest), guest.environment, vlen, _shape(call))
+            kept = paths.cache_dir("baselines") / f"{key}.json"
+            with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
+                return _remembered(json.loads(kept.read_text()))
+        counted = _count(runner, program, call, Entry(), model, run, guest, warm, timeout_s, keep=True, empty=empty)
+    if isinstance(counted, Outcome):
+        return counted
+    samples, outputs, nothing = counted
+    net = samples if nothing is None else less(samples, nothing)
+    if net is None:
+        return Outcome(Kind.NOISY, "measure", "the call took no longer than an empty one")
+    found = Counted(net, judge(outputs), None if nothing is None else nothing.value)
+    if kept is not None:
+        part = Path(tempfile.mkstemp(dir=kept.parent, suffix=".part")[1])
+        part.write_text(json.dumps(asdict(found)))
+        part.replace(kept)
+    return found
+
+
+def _remembered(record: Mapping[str, Any]) -> Counted:
+    """Raises KeyError, TypeError or ValueError for a record without a verdict."""
+    verdict = dict(record["verdict"])
+    return Counted(Samples(**record["samples"]), Judgement(Kind(verdict.pop("kind")), **verdict), record.get("empty"))
 
 
 def count_calls(
@@ -69,11 +140,13 @@ def count_calls(
     vlen: int,
     guest: Guest | None = None,
     timeout_s: float = 120.0,
+    judge: Callable[[int, tuple[Left, ...]], Outcome],
 ) -> tuple[Samples, ...] | Outcome:
     """Modelled cycles of several calls of one entry, one after the other in a single process, the best fit alone.
 
     For searches: starting an emulator costs more than most of their calls. warm: by call, how often it is made before
-    it is counted; without, it finds the caches as the call before it left them. Returns the first failure's outcome.
+    it is counted; without, it finds the caches as the call before it left them. judge: of a call, by its number,
+    what it left. Returns the first failure's outcome.
     """
     with tempfile.TemporaryDirectory(prefix="tensorop-board-") as folder:
         run = board.prepare(model, vlen, Path(folder), scenarios="best")
@@ -83,6 +156,8 @@ def count_calls(
             runner, program, requests, timeout_s=timeout_s, guest=guest, give_up_after=1, where="measure"
         )
         failed = next((reply.outcome for reply in replies if not reply.outcome.ok), None)
+        judged = (judge(i, (Left(reply.outputs),)) for i, reply in enumerate(replies))
+        failed = failed or next((outcome for outcome in judged if not outcome.ok), None)
         if failed is not None:
             return failed
         regions = board.parse(run.out)
@@ -102,34 +177,40 @@ def _count(
     call: Call,
     entry: Entry,
     model: BoardModel,
-    vlen: int,
-    scenarios: str | Sequence[Mapping[str, float]],
+    run: board.BoardRun,
     guest: Guest,
     warm: int,
     timeout_s: float,
-    keep: bool,
-) -> Samples | Outcome:
-    with tempfile.TemporaryDirectory(prefix="tensorop-board-") as folder:
-        run = board.prepare(model, vlen, Path(folder), scenarios=scenarios, cold=warm == 0)
-        kept = None
-        if keep:
-            made_of = ("2", run.plugin.name, run.config.read_text(), _emulator(runner.arch), runner.cpu, warm)
-            key = _key(*made_of, _digest(program), _libraries(guest), guest.environment, vlen, entry, _shape(call))
-            kept = paths.cache_dir("baselines") / f"{key}.json"
-            with contextlib.suppress(OSError, ValueError, TypeError):
-                return Samples(**json.loads(kept.read_text()))
-        guest = replace(guest, plugin_args=run.arguments)
-        (reply,) = session.run(
-            runner, program, [Count(call, (entry,), warm)], timeout_s=timeout_s, guest=guest, where="measure"
-        )
-        if not reply.outcome.ok:
-            return reply.outcome
-        samples = _samples(board.parse(run.out), 1 + warm, model.name)
-    if kept is not None and isinstance(samples, Samples):
-        part = Path(tempfile.mkstemp(dir=kept.parent, suffix=".part")[1])
-        part.write_text(json.dumps(asdict(samples)))
-        part.replace(kept)
-    return samples
+    keep: bool = False,
+    empty: bool = False,
+) -> tuple[Samples, Outputs, Samples | None] | Outcome:
+    """The call's samples, what it left, and the samples of an empty call where they are asked for."""
+    requests = [Count(call, (entry,), warm, keep)]
+    if empty:
+        requests.append(Count(call, (replace(entry, empty=True),), warm))
+    guest = replace(guest, plugin_args=run.arguments)
+    replies = session.run(runner, program, requests, timeout_s=timeout_s, guest=guest, where="measure")
+    failed = next((reply.outcome for reply in replies if not reply.outcome.ok), None)
+    if failed is not None:
+        return failed
+    regions = board.parse(run.out, run.alternatives)
+    samples = _samples(regions[: 1 + warm], 1 + warm, model.name)
+    nothing = _samples(regions[1 + warm :], 1 + warm, model.name) if empty else None
+    if isinstance(samples, Outcome):
+        return samples
+    if isinstance(nothing, Outcome):
+        return nothing
+    return samples, replies[0].outputs, nothing
+
+
+def less(samples: Samples, empty: Samples) -> Samples | None:
+    """Samples without an empty call's, choice by choice of the assumed constants; None where nothing is left."""
+    counters = {name: value - empty.counters.get(name, 0.0) for name, value in samples.counters.items()}
+    value = samples.value - empty.value
+    choices = [cycles for name, cycles in counters.items() if name.startswith("scenario.")] or [value]
+    if min(value, *choices, *(c for name, c in counters.items() if name.startswith(_ALTERNATIVE))) <= 0:
+        return None
+    return replace(samples, value=value, low=min(choices), high=max(choices), counters=counters)
 
 
 def _samples(regions: Sequence[board.RegionCounts], wanted: int, model: str) -> Samples | Outcome:
@@ -149,7 +230,13 @@ def _samples(regions: Sequence[board.RegionCounts], wanted: int, model: str) -> 
     counters |= {f"lmul.{name}": float(n) for name, n in region.lmul.items()}
     counters |= {f"misses.{name}": float(n) for name, n in region.misses.items()}
     counters |= {f"stalls.{name}": float(n) for name, n in region.stalls.items()}
+    counters |= {f"{_ALTERNATIVE}{name}": cycles for name, cycles in region.alternatives.items()}
     return Samples(UNIT, region.cycles[0], low, high, 1, counters | scenarios)
+
+
+def alternative_cycles(samples: Samples) -> dict[str, float]:
+    """Cycles of one call under each alternative that was counted, by its name."""
+    return {n.removeprefix(_ALTERNATIVE): x for n, x in samples.counters.items() if n.startswith(_ALTERNATIVE)}
 
 
 def _key(*parts: object) -> str:

@@ -3,46 +3,75 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
+
+from tensorop.model.trial import Outcome
+
+OURS = "ours"
 
 
 @dataclass(frozen=True)
 class BaselineInfo:
-    """Which build of a baseline served: version and its own word for its configuration (core name, threads)."""
+    """Which build of a baseline served: version and its own word for its configuration (core name, threads).
+
+    remarks: what a reader of its ratios must know; cores: by VLEN (0 where there is one width) and dtype the core name.
+    """
 
     version: str
     config: str
+    remarks: tuple[str, ...] = ()
+    cores: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        record: dict[str, Any] = {"version": self.version, "config": self.config}
+        if self.remarks:
+            record["remarks"] = list(self.remarks)
+        if self.cores:
+            record["cores"] = {str(vlen): dict(by_dtype) for vlen, by_dtype in self.cores.items()}
+        return record
+
+
+def verdict(judged: Outcome) -> str:
+    """`ok`, or why what a measured call left is wrong."""
+    return "ok" if judged.ok else f"{judged.kind.value}: {judged.message}"
 
 
 @dataclass(frozen=True)
 class Ratio:
     """Baseline's cost over ours: above 1, ours is faster. low, high: quartiles of a clock's rounds, or the range over
-    a model's assumed constants."""
+    a model's assumed constants. under: by each alternative of a model, beside that range and not in it."""
 
     value: float
     low: float
     high: float
+    under: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class AtVlen:
-    """A row's figures at one VLEN. Counters are per 1000 flop."""
+    """A row's figures at one VLEN. Counters are per 1000 flop. empty_cycles: as a row has them."""
 
     ours: float
     ratios: Mapping[str, Ratio]
     counters: Mapping[str, float] = field(default_factory=dict)
     baseline_counters: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    verdicts: Mapping[str, str] = field(default_factory=dict)  # by library, ours among them
+    empty_cycles: Mapping[str, float] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         record: dict[str, Any] = {
             "ours": self.ours,
             "ratio": {name: ratio.value for name, ratio in self.ratios.items()},
             "interval": {name: [ratio.low, ratio.high] for name, ratio in self.ratios.items()},
+            "verdict": dict(self.verdicts),
         }
+        record |= _alternatives(self.ratios)
         if self.counters:
             record["per_kflop"] = per_kflop(self.counters, self.baseline_counters)
+        if self.empty_cycles:
+            record["empty_cycles"] = dict(self.empty_cycles)
         return record
 
 
@@ -50,8 +79,13 @@ class AtVlen:
 class Row:
     """One problem. `ours` in the report's unit; spread: (high - low) / value of our own samples.
 
-    With several VLENs, `ours` and the ratios are geometric means over them, and `by_vlen` has each one's.
+    With several VLENs, `ours` and the ratios are geometric means over them, and `by_vlen` has each one's; a baseline
+    that is wrong at one of them has a ratio at the others alone.
+    verdicts: by library, ours among them, `ok` or why what a measured call left is wrong (at the first VLEN where it
+    is);
     noisy: a clock's reference drifted in every window; peak_share: of the measured FMA peak of as many cores as threads
+    empty_ns: by library (and `ours`), a call whose function returns at once, which is taken off its times; of short
+    calls alone. empty_cycles: the same under a board model, where there is one width of vectors
     """
 
     op: str
@@ -64,12 +98,25 @@ class Row:
     counters: Mapping[str, float] = field(default_factory=dict)  # ours, per 1000 flop
     baseline_counters: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     by_vlen: Mapping[int, AtVlen] = field(default_factory=dict)
+    verdicts: Mapping[str, str] = field(default_factory=dict)
     noisy: bool = False
     peak_share: float | None = None
+    empty_ns: Mapping[str, float] = field(default_factory=dict)
+    empty_cycles: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def measured(self) -> Mapping[int, AtVlen | Row]:
+        """By VLEN (bits) everything that was measured; itself at 0 where there is one width."""
+        return self.by_vlen or {0: self}
 
     @property
     def shape(self) -> str:
         return "x".join(map(str, self.dims.values()))
+
+    def under(self, name: str) -> Row:
+        """The row's ratios as they are under an alternative of the model."""
+        by_vlen = {vlen: replace(at, ratios=_under(at.ratios, name)) for vlen, at in self.by_vlen.items()}
+        return replace(self, ratios=_under(self.ratios, name), by_vlen=by_vlen)
 
     def to_json(self) -> dict[str, Any]:
         main = next(iter(self.ratios.values()), None)
@@ -84,16 +131,41 @@ class Row:
             "high": main.high if main else None,
             "spread": self.spread,
             "interval": {name: [ratio.low, ratio.high] for name, ratio in self.ratios.items()},
+            "verdict": dict(self.verdicts),
         }
         if self.counters:
             record["per_kflop"] = per_kflop(self.counters, self.baseline_counters)
         if self.by_vlen:
             record["by_vlen"] = {str(vlen): at.to_json() for vlen, at in self.by_vlen.items()}
+        record |= _alternatives(self.ratios)
         if self.noisy:
             record["noisy"] = True
         if self.peak_share is not None:
             record["peak_share"] = self.peak_share
+        if self.empty_ns:
+            record["empty_ns"] = dict(self.empty_ns)
+        if self.empty_cycles:
+            record["empty_cycles"] = dict(self.empty_cycles)
         return record
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One ratio to one baseline, and where it is. vlen: bits, 0 where there is one width."""
+
+    baseline: str
+    row: Row
+    vlen: int
+    ratio: Ratio
+
+    @property
+    def place(self) -> dict[str, Any]:
+        width = {"vlen": self.vlen} if self.vlen else {}
+        return {"dtype": self.row.dtype, "shape": self.row.shape, "layout": self.row.layout, **width}
+
+    def __str__(self) -> str:
+        """`512x8x512 f64 at VLEN 512`."""
+        return f"{self.row.shape} {self.row.dtype}" + (f" at VLEN {self.vlen}" if self.vlen else "")
 
 
 @dataclass(frozen=True)
@@ -114,21 +186,48 @@ class Bench:
     machine: Mapping[str, Any]
     peak: Mapping[str, float] = field(default_factory=dict)
 
-    def geomean(self, dtype: str | None = None) -> dict[str, float]:
-        """Of each baseline's ratio over the rows (of one dtype) that have it; a baseline without any is left out."""
-        found = {
-            name: geomean(r.ratios[name].value for r in self._of(dtype) if name in r.ratios) for name in self.baselines
-        }
+    def geomean(self, dtype: str | None = None, vlen: int | None = None) -> dict[str, float]:
+        """Of each baseline's ratio over the rows (of one dtype) that have it; a baseline without any is left out.
+
+        vlen: at this VLEN alone, else each row's own geometric mean over all VLENs.
+        """
+        found: dict[str, float] = {}
+        for name in self.baselines:
+            places = [row.ratios if vlen is None else row.measured[vlen].ratios for row in self._of(dtype)]
+            found[name] = geomean(ratios[name].value for ratios in places if name in ratios)
         return {name: value for name, value in found.items() if not math.isnan(value)}
 
-    def lowest(self) -> dict[str, float]:
-        """Each baseline's smallest ratio."""
-        found = {name: [r.ratios[name].value for r in self.rows if name in r.ratios] for name in self.baselines}
-        return {name: min(values) for name, values in found.items() if values}
+    def everything(self) -> Iterator[Measured]:
+        """Every ratio that was measured: each row's at each VLEN."""
+        for row in self.rows:
+            for vlen, at in row.measured.items():
+                for name, ratio in at.ratios.items():
+                    yield Measured(name, row, vlen, ratio)
 
-    def below(self, least: float) -> list[tuple[Row, str, float]]:
-        """(row, baseline, ratio) of every ratio under `least`."""
-        return [(r, name, x.value) for r in self.rows for name, x in r.ratios.items() if x.value < least]
+    def lowest(self, dtype: str | None = None, vlen: int | None = None) -> dict[str, Measured]:
+        """Each baseline's smallest ratio over all rows and VLENs, or those of one dtype and at one VLEN, and where it
+        is."""
+        found: dict[str, Measured] = {}
+        for one in self.everything():
+            if dtype not in (None, one.row.dtype) or vlen not in (None, one.vlen):
+                continue
+            if one.baseline not in found or one.ratio.value < found[one.baseline].ratio.value:
+                found[one.baseline] = one
+        return found
+
+    def below(self, least: float) -> list[Measured]:
+        """Every ratio under `least`, at every VLEN."""
+        return [one for one in self.everything() if one.ratio.value < least]
+
+    @property
+    def vlens(self) -> tuple[int, ...]:
+        """VLENs that were measured; empty where there is one width."""
+        return tuple(dict.fromkeys(vlen for row in self.rows for vlen in row.by_vlen))
+
+    def alternatives(self) -> dict[str, Bench]:
+        """The comparison under each alternative of the model, by its name; empty where no model counts."""
+        named = dict.fromkeys(name for one in self.everything() for name in one.ratio.under)
+        return {name: replace(self, rows=tuple(row.under(name) for row in self.rows)) for name in named}
 
     def _of(self, dtype: str | None) -> list[Row]:
         return [row for row in self.rows if dtype is None or row.dtype == dtype]
@@ -137,21 +236,49 @@ class Bench:
     def dtypes(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(row.dtype for row in self.rows))
 
+    def _summary(self) -> dict[str, Any]:
+        lowest = self.lowest()
+        return {
+            "geomean": self.geomean(),
+            "geomean_by_dtype": {dtype: self.geomean(dtype) for dtype in self.dtypes},
+            "geomean_by_vlen": {
+                str(vlen): {dtype: self.geomean(dtype, vlen) for dtype in self.dtypes} for vlen in self.vlens
+            },
+            "lowest_by_vlen": {
+                str(vlen): {
+                    dtype: {n: {"ratio": one.ratio.value, **one.place} for n, one in self.lowest(dtype, vlen).items()}
+                    for dtype in self.dtypes
+                }
+                for vlen in self.vlens
+            },
+            "lowest": {name: one.ratio.value for name, one in lowest.items()},
+            "lowest_at": {name: one.place for name, one in lowest.items()},
+        }
+
     def to_json(self) -> dict[str, Any]:
         return {
             "platform": self.platform,
             "threads": self.threads,
             "unit": self.unit,
             "model": dict(self.model) if self.model else None,
-            "baselines": {name: {"version": b.version, "config": b.config} for name, b in self.baselines.items()},
+            "baselines": {name: info.to_json() for name, info in self.baselines.items()},
             "absent": dict(self.absent),
             "results": [row.to_json() for row in self.rows],
-            "geomean": self.geomean(),
-            "geomean_by_dtype": {dtype: self.geomean(dtype) for dtype in self.dtypes},
-            "lowest": self.lowest(),
+            **self._summary(),
+            "alternatives": {name: under._summary() for name, under in self.alternatives().items()},
             "machine": dict(self.machine),
             "peak": dict(self.peak),
         }
+
+
+def _under(ratios: Mapping[str, Ratio], name: str) -> dict[str, Ratio]:
+    found = {baseline: ratio.under[name] for baseline, ratio in ratios.items() if name in ratio.under}
+    return {baseline: Ratio(value, value, value) for baseline, value in found.items()}
+
+
+def _alternatives(ratios: Mapping[str, Ratio]) -> dict[str, Any]:
+    under = {name: dict(ratio.under) for name, ratio in ratios.items() if ratio.under}
+    return {"alternatives": under} if under else {}
 
 
 def per_kflop(ours: Mapping[str, float], baselines: Mapping[str, Mapping[str, float]]) -> dict[str, dict[str, float]]:

@@ -14,7 +14,8 @@ class Calibration:
     """Everything a board owner sends; the fields are explained in specs/calibration.py.
 
     constants: dotted key -> value, was, low, high, determined; figures: benchmark -> ns, mhz, spread, measured,
-    before, after; residual: before, after, known; absent: benchmark -> why it has no figure
+    before, after; residual: before, after, known; absent: benchmark -> why it has no figure; alternatives: of the
+    model -> shown, refuted or open
     """
 
     platform: str
@@ -25,3 +26,4 @@ class Calibration:
     residual: Mapping[str, float]
     figures: Mapping[str, Mapping[str, float]]
     absent: Mapping[str, str] = field(default_factory=dict)
+    alternatives: Mapping[str, str] = field(default_factory=dict)

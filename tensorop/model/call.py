@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 import numpy as np
@@ -17,6 +18,7 @@ class Access(StrEnum):
     IN = "in"  # mapped read-only during the call
     OUT = "out"  # poisoned before the call, returned after
     INOUT = "inout"  # given, returned after
+    SCRATCH = "scratch"  # a workspace: written freely, spoiled between timed batches, not returned
 
 
 class Placement(StrEnum):
@@ -28,11 +30,16 @@ class Placement(StrEnum):
 
 @dataclass(frozen=True)
 class Buffer:
-    """An operand: its whole storage (leading-dimension gaps included), flat, C order."""
+    """An operand: its whole storage (leading-dimension gaps included), flat, C order.
+
+    shift: 0, or where in a longer storage a second operand of the same form begins, in elements: in timing every other
+    call takes that one, so that what a call finds of its own in the output is never right.
+    """
 
     name: str
     access: Access
     data: NDArray[np.generic]
+    shift: int = 0
 
 
 @dataclass(frozen=True)
@@ -49,14 +56,38 @@ class Call:
     buffers: tuple[Buffer, ...] = ()
     placement: Placement = Placement.END
 
+    def half(self, second: bool) -> Call:
+        """The call on the first or the second operands alone."""
+
+        def of(buffer: Buffer) -> Buffer:
+            if not buffer.shift:
+                return buffer
+            size = buffer.data.size - buffer.shift
+            return replace(buffer, data=buffer.data[buffer.shift :] if second else buffer.data[:size], shift=0)
+
+        return replace(self, buffers=tuple(map(of, self.buffers)))
+
+
+Outputs = Mapping[str, NDArray[np.generic]]
+
+
+@dataclass(frozen=True)
+class Left:
+    """What batches of one entry left. second: their last call was on the second operands."""
+
+    outputs: Outputs
+    second: bool = False
+
 
 @dataclass(frozen=True)
 class Reply:
     """The end of one call. outputs: name -> storage after the call, for OUT and INOUT buffers.
 
     samples: per entry asked for, nanoseconds a call, one figure a round (empty for a plain check call).
+    left: per entry of a timing that keeps them, each different result of its batches.
     """
 
     outcome: Outcome
     outputs: dict[str, NDArray[np.generic]] = field(default_factory=dict)
     samples: tuple[tuple[float, ...], ...] = ()
+    left: tuple[tuple[Left, ...], ...] = ()

@@ -15,15 +15,19 @@ from tensorop.model.problem import Problem
 
 @dataclass(frozen=True)
 class Case:
-    """`distribution` is one of the operator's names for a kind of input (normal, integer, wide, special)."""
+    """`distribution` and `start` are the operator's names for a kind of input (normal, integer, wide, special), and for
+    what lies in an output that is not read."""
 
     problem: Problem
     distribution: str = "normal"
     placement: Placement = Placement.END
+    start: str = "poison"
 
     @property
     def label(self) -> str:
-        return f"{self.problem.label}, {self.distribution} inputs, guard page at the {self.placement.value}"
+        output = "" if self.start == "poison" else f", output begins as {self.start}"
+        guard = f"guard page at the {self.placement.value}"
+        return f"{self.problem.label}, {self.distribution} inputs{output}, {guard}"
 
 
 def cover(factors: Mapping[str, Sequence[Value]], rng: np.random.Generator) -> tuple[Point, ...]:

@@ -10,7 +10,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import reduce
 from types import CodeType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from tensorop.errors import SpecError
 from tensorop.model.point import Value
@@ -18,6 +23,10 @@ from tensorop.model.point import Value
 MAX_LENGTH = 500
 MAX_INTEGER = 1 << 63
 FUNCTIONS: dict[str, Callable[..., int]] = {"min": min, "max": max}
+_OF_COLUMNS: dict[str, Callable[..., Any]] = {
+    "min": lambda *of: reduce(np.minimum, of),
+    "max": lambda *of: reduce(np.maximum, of),
+}
 
 _ARITHMETIC = (ast.Add, ast.Sub, ast.Mult, ast.FloorDiv, ast.Mod)
 _COMPARISONS = (ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.In, ast.NotIn)
@@ -36,6 +45,18 @@ class Expression:
         result: int | bool = eval(self.code, {"__builtins__": {}, **FUNCTIONS}, names)
         return result
 
+    def column(self, names: Mapping[str, Value | NDArray[np.float64]]) -> NDArray[np.float64]:
+        """The values over columns of numbers, which some of the names may be; words are not. NumPy raises ValueError
+        for `and`, `or`, `not` and chained comparisons of columns, which have no one truth."""
+        with np.errstate(divide="raise", invalid="raise"):
+            found = eval(self.code, {"__builtins__": {}, **_OF_COLUMNS}, names)
+        return np.asarray(found, dtype=np.float64)
+
+    def in_c(self) -> str:
+        """The same over C's `uint64_t`, for values that are not negative anywhere; raises SpecError for what has no
+        counterpart there."""
+        return _in_c(ast.parse(self.text.strip(), mode="eval").body, self.text)
+
 
 def parse(text: str, kinds: Mapping[str, type]) -> Expression:
     """Reads an expression over the given names, each an `int` or a `str`.
@@ -47,11 +68,13 @@ def parse(text: str, kinds: Mapping[str, type]) -> Expression:
         raise SpecError(f"the expression '{text[:40]}...' has {len(text)} characters; at most {MAX_LENGTH} are read")
     try:
         tree = ast.parse(text.strip(), mode="eval")
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        reader = _Reader(text, kinds)
+        reader.kind(tree.body)
+        return Expression(text, frozenset(reader.names), compile(tree, "<constraint>", "eval"))
+    except RecursionError:
+        raise SpecError(f"'{text}' is nested too deeply") from None
+    except (SyntaxError, ValueError, MemoryError) as error:
         raise SpecError(f"'{text}' is not an expression: {error}") from None
-    reader = _Reader(text, kinds)
-    reader.kind(tree.body)
-    return Expression(text, frozenset(reader.names), compile(tree, "<constraint>", "eval"))
 
 
 def evaluate(text: str, values: Mapping[str, Value]) -> int:
@@ -60,6 +83,39 @@ def evaluate(text: str, values: Mapping[str, Value]) -> int:
         return int(parse(text, {name: type(value) for name, value in values.items()}).value(values))
     except ZeroDivisionError:
         raise SpecError(f"'{text}' divides by zero") from None
+
+
+_C_SIGNS: dict[type[ast.AST], str] = {
+    ast.Add: "+",
+    ast.Sub: "-",
+    ast.Mult: "*",
+    ast.FloorDiv: "/",
+    ast.Mod: "%",
+    ast.Eq: "==",
+    ast.NotEq: "!=",
+    ast.Lt: "<",
+    ast.LtE: "<=",
+    ast.Gt: ">",
+    ast.GtE: ">=",
+}
+
+
+def _in_c(node: ast.expr, text: str) -> str:
+    match node:
+        case ast.Constant(value=int(number)):
+            return f"{int(number)}u"
+        case ast.Name(id=name):
+            return name
+        case ast.BinOp(left=left, op=op, right=right) if type(op) in _C_SIGNS:
+            return f"({_in_c(left, text)} {_C_SIGNS[type(op)]} {_in_c(right, text)})"
+        case ast.Compare(left=left, ops=[op], comparators=[right]) if type(op) in _C_SIGNS:
+            return f"(uint64_t)({_in_c(left, text)} {_C_SIGNS[type(op)]} {_in_c(right, text)})"
+        case ast.Call(func=ast.Name(id=name), args=[first, *rest]):
+            found, sign = _in_c(first, text), "<" if name == "min" else ">"
+            for other in rest:
+                found = f"({found} {sign} {_in_c(other, text)} ? {found} : {_in_c(other, text)})"
+            return found
+    raise SpecError(f"in '{text}': '{ast.unparse(node)}' has no counterpart in generated C")
 
 
 class _Reader:

@@ -8,10 +8,13 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Job:
-    """What `tensorop <operator>` was asked for. None: the default is found from the platform.
+    """What `tensorop <operator>` was asked for; the one place where the defaults of command line and `tune` stand.
+    None: found from the platform.
 
     shapes: dims in the operator's order; budget_s: seconds of search; trials: search trials instead of seconds
+    author_timeout_s: for one answer of a model with all retries; all answers together have three times that
     threads: checked for correctness and, on a real clock, measured; jobs: builds side by side
+    unsafe: a model's kernels run even where nothing confines them
     """
 
     operator: str
@@ -23,6 +26,7 @@ class Job:
     trials: int | None = None
     tuner: str = "bayes"
     author: str = "offline"
+    author_timeout_s: float = 600.0
     jobs: int = 2
     seed: int = 0
     threads: int = 1
@@ -31,3 +35,9 @@ class Job:
     offline: bool = False
     out: Path = Path("build")
     fresh: bool = False
+    unsafe: bool = False
+
+    @staticmethod
+    def folder(operator: str, platform: str) -> Path:
+        """Where the product goes when nobody says."""
+        return Path("build") / f"{operator}-{platform}"

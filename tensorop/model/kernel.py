@@ -22,7 +22,7 @@ class Constraint:
 class Draft:
     """A family of micro-kernels: a Jinja2 body over primitives with free tunables.
 
-    operator, name: what it computes and what it is called; author: offline | llm | replay
+    operator, name: what it computes and what it is called; author: offline (shipped) | plug-in | llm | replay
     strategy: the idea in words; reads: how it walks its operands, keys and values defined by the operator
     starts: points (or parts of points) to try first, where they are legal; they change no result
     needs: primitive words used; tunables: name -> values; text: the Jinja2 body
@@ -48,6 +48,23 @@ class Draft:
             repr(sorted(self.reads.items())),
         )
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
+
+
+@dataclass(frozen=True)
+class KernelText:
+    """The C of one kernel as the gate admitted it: trials, journal and product share it, and nobody renders it again.
+
+    configuration: names what it was rendered from; kernel: its tiles; edge: the same on the shortest vectors, "" where
+    there is none
+    """
+
+    configuration: str
+    kernel: str
+    edge: str = ""
+
+    @property
+    def id(self) -> str:
+        return hashlib.sha256(f"{self.kernel}\0{self.edge}".encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True)

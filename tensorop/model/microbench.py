@@ -52,6 +52,15 @@ class Modelled:
 
 
 @dataclass(frozen=True)
+class Question:
+    """What a micro-benchmark takes as the model has it, and what under one of its alternatives."""
+
+    alternative: str
+    usual: Modelled
+    under: Modelled
+
+
+@dataclass(frozen=True)
 class Clocked:
     """What a board took: ns for one unit, the clock's MHz beside it, so cycles; spread: quartiles apart over median."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
 
@@ -20,16 +20,39 @@ class Tunables:
 
 
 @dataclass(frozen=True)
+class Direct:
+    """What is served without choice: problems of at most `most` flops; the way is searched on the suite's shapes."""
+
+    suite: str
+    most: int
+
+
+@dataclass(frozen=True)
+class Costs:
+    """What a variant's time is made of: expressions over features, its numbers and the platform's facts.
+
+    where: names for the terms, each of which may use those before it
+    """
+
+    where: Mapping[str, str]
+    terms: Mapping[str, str]
+
+
+@dataclass(frozen=True)
 class Operator:
     """operator.yaml with its reference.py loaded.
 
     dims: names in order; features: expressions over dims and layout that dispatch may split on
+    costs: the terms of a variant's cost model; without any, the dispatch knows only what was measured
     micro: dims of the first stage's problem, expressions over a point and the platform's facts
     blocking: the second stage's tunables, with defaults for the first
     at_call: those of them that a candidate takes with each call, after the dims; they need no new build
     suites: named lists of shapes
     probes: shapes a search for a suite measures beside it, so that the dispatch knows more than the suite's own
+    clock_probes: more of them on a real clock
+    direct: which problems the draft `direct` serves, where the folder has it
     api: calling interface of baselines in adapter.c
+    added: drafts of plug-in folders, by name, beside those of its own folder; one of the same name stands before it
     reference: the module of templates/<op>/reference.py (oracle, grids, work)
     """
 
@@ -40,6 +63,7 @@ class Operator:
     dtypes: tuple[str, ...]
     layouts: tuple[Mapping[str, Value], ...]
     features: Mapping[str, str]
+    costs: Costs
     micro: Mapping[str, str]
     micro_layout: Mapping[str, Value]
     blocking: Tunables
@@ -47,5 +71,8 @@ class Operator:
     defaults: Mapping[str, str]
     suites: Mapping[str, tuple[tuple[int, ...], ...]]
     probes: tuple[tuple[int, ...], ...]
+    clock_probes: tuple[tuple[int, ...], ...]
+    direct: Direct | None
     api: str
     reference: ModuleType
+    added: Mapping[str, Path] = field(default_factory=dict)

@@ -11,12 +11,13 @@ from tensorop.model.point import Point
 
 @dataclass(frozen=True)
 class Cache:
-    """One level: size in bytes, ways, line in bytes, cores that share it."""
+    """One level: size in bytes, ways, line in bytes, cores that share it, where that is written."""
 
     size: int
     ways: int
     line: int = 64
     shared_by: int = 1
+    source: str = ""
 
 
 @dataclass(frozen=True)
@@ -36,10 +37,15 @@ class Compiler:
 
 @dataclass(frozen=True)
 class BaselineChoice:
-    """The environment of a baseline on machines whose VLEN is at least `vlen_min` bits."""
+    """The environment of a baseline on machines whose VLEN is at least `vlen_min` bits, for some dtypes or all (none).
+
+    remark: what a reader of the ratios must know of this choice.
+    """
 
     vlen_min: int
     environment: Mapping[str, str]
+    dtypes: tuple[str, ...] = ()
+    remark: str = ""
 
 
 @dataclass(frozen=True)
@@ -67,26 +73,39 @@ class Platform:
     compiler: Compiler
     runner: str  # native | qemu
     qemu_cpu: str  # with {vlen} where it has one; "" for native
-    caches: Mapping[str, Cache]  # l1, l2, l3
-    baselines: Mapping[str, tuple[BaselineChoice, ...]]  # by name, ascending in vlen_min; see baseline_environment
+    caches: Mapping[str, Cache]  # l1, l2 and so on, outwards
+    baselines: Mapping[str, tuple[BaselineChoice, ...]]  # by name, ascending in vlen_min; see baseline_choice
     tunables: Mapping[str, tuple[int | str, ...]]  # platform overrides of operator or draft tunables
     streams: int = 32  # of memory that hardware prefetchers follow at once
     starts: Mapping[str, Mapping[str, tuple[Start, ...]]] = field(
         default_factory=dict
     )  # operator -> dtype -> tried first
-    board: Mapping[str, Any] | None = None  # the `model:` section, validated by tensorop.specs.board
+    board: Mapping[str, Any] | None = (
+        None  # the `model:` section with the caches it has, validated by tensorop.specs.board
+    )
     identity: Mapping[str, str] = field(default_factory=dict)  # line of /proc/cpuinfo -> text it holds on this core
+
+    @property
+    def modelled_caches(self) -> tuple[str, ...]:
+        """The levels that its board model has; what lies beyond is one latency and one interval there."""
+        memory = self.board["memory"] if self.board else {}
+        return tuple(level for level in self.caches if level in memory)
+
+    @property
+    def unmodelled_caches(self) -> tuple[str, ...]:
+        """The levels that its board model does not tell from what lies beyond; none without a model."""
+        return tuple(level for level in self.caches if self.board and level not in self.modelled_caches)
 
     def at(self, vlen: int) -> Platform:
         """The platform where vectors are known to have this many bits; itself at 0."""
         return replace(self, vlens=(vlen,), fixed_vlen=vlen) if vlen else self
 
-    def baseline_environment(self, name: str, vlen: int) -> Mapping[str, str]:
-        """The variables a baseline runs under at this VLEN (bits), e.g. its core type by measurement.
+    def baseline_choice(self, name: str, vlen: int, dtype: str) -> BaselineChoice:
+        """What a baseline runs under at this VLEN (bits) for a dtype, e.g. its core type by measurement.
 
         `name` may carry a version (`openblas@0.3.29`), which shares the entry of the name unless it has its own.
-        Empty when the platform says nothing of it.
+        An empty environment when the platform says nothing of it.
         """
         choices = self.baselines.get(name) or self.baselines.get(name.partition("@")[0]) or ()
-        fitting = [choice for choice in choices if choice.vlen_min <= vlen]
-        return fitting[-1].environment if fitting else {}
+        fitting = [c for c in choices if c.vlen_min <= vlen and (not c.dtypes or dtype in c.dtypes)]
+        return fitting[-1] if fitting else BaselineChoice(0, {})

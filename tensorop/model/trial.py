@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from tensorop.model.kernel import KernelText
 from tensorop.model.point import Point
 
 
@@ -16,6 +17,7 @@ class Stage(StrEnum):
     BLOCKING = "blocking"
     FINAL = "final"
     FORM = "form"  # a variant written for one VLEN
+    DIRECT = "direct"  # what serves the smallest problems
 
 
 class Kind(StrEnum):
@@ -31,6 +33,7 @@ class Kind(StrEnum):
     ILLEGAL = "illegal-instruction"
     GUARD = "guard-page"
     WRONG = "wrong-result"
+    IMPOSSIBLE = "impossible"  # faster than the target's peak or its memory allows
     NOISY = "noisy"  # measured, but no figure could be trusted
     LOST = "target-lost"  # the board or the emulator went away; says nothing of the candidate
 
@@ -87,11 +90,13 @@ class Trial:
 
 @dataclass(frozen=True)
 class Measured:
-    """How a trial went: the outcome, the score the tuner learns from, seconds by pipeline stage."""
+    """How a trial went: the outcome, the score the tuner learns from, seconds by pipeline stage, and the text it was
+    made of where it passed."""
 
     outcome: Outcome
     score: Score = field(default_factory=lambda: Score(None))
     seconds: Mapping[str, float] = field(default_factory=dict)
+    text: KernelText | None = None
 
 
 @dataclass(frozen=True)
@@ -102,3 +107,4 @@ class Finished:
     outcome: Outcome
     score: Score
     seconds: Mapping[str, float] = field(default_factory=dict)  # by pipeline stage: render, build, verify, measure
+    text: str = ""  # KernelText.id of what was judged

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tensorop.model.case import Case
 from tensorop.model.trial import Kind, Outcome
 
 
@@ -58,6 +59,7 @@ class Verdict:
     worst: float = 0.0
     threads: int = 1
     dtype: str = ""
+    case: Case | None = None  # the one that failed
 
     @property
     def ok(self) -> bool:

@@ -41,12 +41,13 @@ class Split:
 class Tree:
     """Which variant by shape.
 
-    regret: geomean over the measured problems of (chosen cost / best variant's cost) - 1
+    regret: geomean of (chosen cost / best variant's cost) - 1 over measured shapes that were left out of growing it;
+    None where that is not known
     vlen: bits of the vectors it was grown for; 0 where a library has one tree
     """
 
     root: Leaf | Split
-    regret: float = 0.0
+    regret: float | None = 0.0
     vlen: int = 0
 
 
@@ -56,8 +57,15 @@ class Winners:
 
     trees: one, or one a measured VLEN in rising order; another VLEN is served by the tree of the longest that is
     shorter, one shorter than all by the first
+    direct: serves the smallest problems, which no tree is asked about
     """
 
     dtype: str
     variants: tuple[Variant, ...]
     trees: tuple[Tree, ...]
+    direct: Variant | None = None
+
+    @property
+    def all(self) -> tuple[Variant, ...]:
+        """By number: those that a tree chooses among, then the direct one."""
+        return self.variants if self.direct is None else (*self.variants, self.direct)

@@ -2,6 +2,11 @@
  *
  * Which kernels a library chose for this CPU is known to it alone, and the choice can halve its
  * speed. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include "jail.h"
+
 #include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
@@ -54,13 +59,17 @@ static void dnnl(void) {
     struct version {
         int major, minor, patch;
         const char *hash;
+        unsigned cpu_runtime;
     };
     const struct version *(*version)(void) =
         (const struct version *(*)(void))find("dnnl_version", 0);
     int (*isa)(void) = (int (*)(void))find("dnnl_get_effective_cpu_isa", 0);
     if (version)
-        printf("config=oneDNN %d.%d.%d %.12s\n", version()->major, version()->minor,
-               version()->patch, version()->hash);
+        printf("config=oneDNN %d.%d.%d %.12s; %s\n", version()->major, version()->minor,
+               version()->patch, version()->hash,
+               version()->cpu_runtime == 4 /* DNNL_RUNTIME_TBB */
+                   ? "TBB, which takes a thread for each processor it may use"
+                   : "");
     if (isa)
         printf("core=dnnl_cpu_isa 0x%x\n", (unsigned)isa());
 }
@@ -78,11 +87,13 @@ int main(int argc, char **argv) {
     }
     prefix = argv[2];
     suffix = argv[3];
+    jail_open(JAIL_THREADS | JAIL_READS);
     handle = dlopen(argv[1], RTLD_NOW | RTLD_LOCAL);
     if (!handle) {
         fprintf(stderr, "%s\n", dlerror());
         return 1;
     }
+    jail_enter(JAIL_THREADS | JAIL_READS);
     openblas();
     mkl();
     blis();

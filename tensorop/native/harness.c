@@ -10,10 +10,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
-enum { TEXTS = 5, TEXT_LIMIT = 4096, ENTRY_LIMIT = 64, ROUND_LIMIT = 100000 };
+enum { TEXTS = 5, TEXT_LIMIT = 4096, ROUND_LIMIT = 100000 };
 
 static _Noreturn void refuse(const char *what) {
     fprintf(stderr, "harness: %s\n", what);
@@ -49,7 +50,7 @@ static void bind_library(unsigned number, struct wire_hello *hello) {
         free(text[i]);
 }
 
-static uint64_t start(void) {
+static void start(void) {
     struct wire_start wire;
     read_whole(&wire, sizeof wire);
     if (wire.magic != MAGIC_START || wire.version != WIRE_VERSION)
@@ -59,13 +60,16 @@ static uint64_t start(void) {
     /* Before any library starts its threads, which inherit the mask. */
     if (!pin(wire.cpu))
         hello.state |= STATE_PINNED;
+    if (wire.libraries)
+        confine_loading(wire.needs);
     for (uint32_t i = 0; i < wire.libraries; i++)
         bind_library(i, &hello);
-    fault_install();
-    if ((wire.options & OPTION_SANDBOX) && !sandbox_enter())
-        hello.state |= STATE_SANDBOXED;
+    if (fault_install() || apart_open())
+        refuse("no memory for a stack");
+    if (!confine_calls(wire.needs))
+        hello.state |= STATE_JAILED;
     wire_write(&hello, sizeof hello);
-    return wire.nonce;
+    state()->nonce = wire.nonce;
 }
 
 static int open_buffers(struct request *r) {
@@ -73,23 +77,38 @@ static int open_buffers(struct request *r) {
     read_whole(described, r->wire.buffers * sizeof *described);
     for (unsigned i = 0; i < r->wire.buffers; i++) {
         struct guarded *g = &r->buffer[i];
-        if (guarded_open(g, described[i].access, described[i].size, r->wire.placement, i))
+        if (described[i].shift > described[i].size ||
+            guarded_open(g, &described[i], r->wire.placement, i))
             return -1;
         read_whole(g->data, g->size);
-        if (guarded_protect(g) || (r->wire.kind != KIND_CHECK && guarded_keep(g)))
+        if (guarded_protect(g))
+            return -1;
+    }
+    for (unsigned i = 0; i < r->wire.buffers && r->wire.kind != KIND_CHECK; i++) {
+        struct guarded *g = &r->buffer[i];
+        int restored = g->access == ACCESS_INOUT || (g->access == ACCESS_OUT && r->wire.keep);
+        if (restored && guarded_keep(g))
             return -1;
     }
     return 0;
 }
 
-static void run(struct request *r, struct wire_reply *reply, double **samples) {
+/* Room for the samples of a timing. */
+static int open_samples(const struct request *r) {
+    struct state *s = state();
+    s->sample_size = ((size_t)r->wire.entries * r->wire.rounds + 1) * sizeof *s->sample;
+    void *map =
+        mmap(NULL, s->sample_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    s->sample = map == MAP_FAILED ? NULL : map;
+    return s->sample ? 0 : -1;
+}
+
+static void run(struct request *r, struct wire_reply *reply) {
     struct tensorop_call call = r->wire.call;
     switch (r->wire.kind) {
     case KIND_TIME:
-        *samples = calloc((size_t)r->wire.entries * r->wire.rounds + 1, sizeof **samples);
-        reply->rounds = *samples ? time_entries(r, *samples) : 0;
-        reply->status = reply->rounds ? DONE : NO_MEMORY;
-        reply->entries = reply->rounds ? r->wire.entries : 0;
+        reply->status = open_samples(r) ? NO_MEMORY : time_entries(r, &reply->rounds, &reply->span);
+        reply->entries = r->wire.entries;
         break;
     case KIND_COUNT:
         count_entries(r);
@@ -99,74 +118,103 @@ static void run(struct request *r, struct wire_reply *reply, double **samples) {
             call.buffer[i] = i < r->wire.buffers ? r->buffer[i].data : NULL;
         if (r->entry[0].slot >= 0 && r->entry[0].slot < TENSOROP_FLAGS)
             call.flag[r->entry[0].slot] = r->entry[0].value;
+        state_writable(0);
         entry_call(r->entry[0].function, &call);
+        state_writable(1);
     }
 }
 
-static void reply_with(struct request *r, struct wire_reply *reply, const double *samples) {
+static int comes_back(const struct guarded *g) {
+    return g->access == ACCESS_OUT || g->access == ACCESS_INOUT;
+}
+
+/* Each output of one call; from: where they lie one after the other, NULL for their own places. */
+static void write_outputs(const struct request *r, uint32_t which, const uint8_t *from) {
+    for (unsigned i = 0; i < r->wire.buffers; i++) {
+        const struct guarded *g = &r->buffer[i];
+        struct wire_output out = {.slot = i, .which = which, .size = g->size};
+        if (!comes_back(g))
+            continue;
+        wire_write(&out, sizeof out);
+        wire_write(from ? from : g->data, g->size);
+        from = from ? from + g->size : NULL;
+    }
+}
+
+static void reply_with(struct request *r, struct wire_reply *reply) {
     for (unsigned i = 0; i < r->wire.buffers && reply->status == DONE; i++)
         if (guarded_touched(&r->buffer[i], &reply->offset)) {
             reply->status = SLACK_WRITTEN;
             reply->buffer = (int32_t)i;
             reply->fault = reply->offset < 0 ? FAULT_BEFORE : FAULT_AFTER;
         }
+    uint32_t times = r->wire.kind != KIND_TIME, writable = 0;
+    for (const struct left *left = state()->left; left; left = left->next)
+        times++;
     for (unsigned i = 0; i < r->wire.buffers; i++)
-        reply->outputs += r->wire.kind != KIND_TIME && r->buffer[i].access != ACCESS_IN;
+        writable += (uint32_t)comes_back(&r->buffer[i]);
+    reply->outputs = times * writable;
     if (reply->status != DONE)
         reply->outputs = reply->entries = reply->rounds = 0;
     wire_write(reply, sizeof *reply);
-    for (unsigned i = 0; i < r->wire.buffers && reply->outputs; i++) {
-        const struct guarded *g = &r->buffer[i];
-        struct wire_output out = {.slot = i, .size = g->size};
-        if (g->access == ACCESS_IN)
-            continue;
-        wire_write(&out, sizeof out);
-        wire_write(g->data, g->size);
-    }
+    if (reply->outputs && r->wire.kind != KIND_TIME)
+        write_outputs(r, 0, NULL);
+    for (const struct left *left = state()->left; left && reply->outputs; left = left->next)
+        write_outputs(r, left->which, left->data);
     for (uint32_t e = 0; e < reply->entries; e++)
-        wire_write(samples + (size_t)e * r->wire.rounds, reply->rounds * sizeof *samples);
+        wire_write(state()->sample + (size_t)e * r->wire.rounds,
+                   reply->rounds * sizeof *state()->sample);
 }
 
-static int serve(uint64_t nonce) {
-    struct request r;
-    memset(&r, 0, sizeof r);
-    if (wire_read(&r.wire, sizeof r.wire))
+static void forget(struct request *r) {
+    struct state *s = state();
+    left_forget();
+    if (s->sample)
+        munmap(s->sample, s->sample_size);
+    s->sample = NULL;
+    for (unsigned i = 0; i < r->wire.buffers; i++)
+        guarded_close(&r->buffer[i]);
+}
+
+static int serve(void) {
+    struct request *r = &state()->request;
+    memset(r, 0, sizeof *r);
+    if (wire_read(&r->wire, sizeof r->wire))
         return -1;
-    if (r.wire.magic != MAGIC_REQUEST || r.wire.buffers > TENSOROP_BUFFERS || r.wire.entries < 1 ||
-        r.wire.entries > ENTRY_LIMIT || r.wire.rounds > ROUND_LIMIT)
+    if (r->wire.magic != MAGIC_REQUEST || r->wire.buffers > TENSOROP_BUFFERS ||
+        r->wire.entries < 1 || r->wire.entries > ENTRY_LIMIT || r->wire.rounds > ROUND_LIMIT)
         refuse("a request is malformed");
-    struct wire_entry entry[ENTRY_LIMIT];
-    read_whole(entry, r.wire.entries * sizeof *entry);
-    r.entry = entry;
+    read_whole(r->entry, r->wire.entries * sizeof *r->entry);
     struct wire_reply reply = {
-        .magic = MAGIC_REPLY, .index = r.wire.index, .nonce = nonce, .buffer = -1};
-    double *samples = NULL;
-    if (open_buffers(&r)) {
+        .magic = MAGIC_REPLY, .index = r->wire.index, .nonce = state()->nonce, .buffer = -1};
+    if (open_buffers(r)) {
         /* The rest of the request is still in the pipe: this process ends with its reply. */
         reply.status = NO_MEMORY;
         wire_write(&reply, sizeof reply);
         return -1;
     }
-    for (uint32_t e = 0; e < r.wire.entries; e++)
-        if (!entry_known(entry[e].function))
+    for (uint32_t e = 0; e < r->wire.entries; e++)
+        if (!entry_known(r->entry[e].function))
             reply.status = NO_ENTRY;
     if (reply.status == DONE) {
-        fault_watch(&r, nonce);
-        run(&r, &reply, &samples);
-        fault_watch(NULL, 0);
+        fault_watch(r);
+        run(r, &reply);
+        fault_watch(NULL);
     }
-    reply_with(&r, &reply, samples);
-    free(samples);
-    for (unsigned i = 0; i < r.wire.buffers; i++)
-        guarded_close(&r.buffer[i]);
+    /* What a callee may have written over is read no more. */
+    reply.magic = MAGIC_REPLY;
+    reply.index = r->wire.index;
+    reply.nonce = state()->nonce;
+    reply_with(r, &reply);
+    forget(r);
     return 0;
 }
 
 int main(void) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     wire_open();
-    uint64_t nonce = start();
-    while (!serve(nonce))
+    start();
+    while (!serve())
         ;
     _exit(0);
 }

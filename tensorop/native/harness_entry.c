@@ -3,17 +3,17 @@
 
 #include <stdio.h>
 
-enum { ENTRIES = 16 };
-
 #ifdef TENSOROP_DLOPEN
 
 #include <dlfcn.h>
 
-static struct tensorop_bound bound[ENTRIES];
+/* Whatever it is given: arguments are the caller's to put there and to take away in every ABI that
+ * is supported. */
+static int nothing(void) { return 0; }
 
 int entry_bind(unsigned number, const char *const text[5], char *error, size_t error_size) {
-    if (number >= ENTRIES) {
-        snprintf(error, error_size, "more than %d libraries", ENTRIES);
+    if (number >= LIBRARY_LIMIT) {
+        snprintf(error, error_size, "more than %d libraries", LIBRARY_LIMIT);
         return -1;
     }
     void *handle = dlopen(text[0], RTLD_NOW | RTLD_LOCAL);
@@ -21,18 +21,23 @@ int entry_bind(unsigned number, const char *const text[5], char *error, size_t e
         snprintf(error, error_size, "%s", dlerror());
         return -1;
     }
-    if (tensorop_bind(&bound[number], text[1], text[2], text[3], text[4], dlsym, handle)) {
+    if (tensorop_bind(&state()->bound[number], text[1], text[2], text[3], text[4], dlsym, handle)) {
         snprintf(error, error_size, "%s has no %s function for %s (prefix '%s', suffix '%s')",
                  text[0], text[1], text[2], text[3], text[4]);
         return -1;
     }
+    state()->empty[number] = (struct tensorop_bound){state()->bound[number].call, (void *)nothing};
     return 0;
 }
 
-int entry_known(unsigned number) { return number < ENTRIES && bound[number].call; }
+int entry_known(unsigned number) { return number < LIBRARY_LIMIT && state()->bound[number].call; }
 
 void entry_call(unsigned number, const struct tensorop_call *call) {
-    bound[number].call(&bound[number], call);
+    state()->bound[number].call(&state()->bound[number], call);
+}
+
+void entry_call_empty(unsigned number, const struct tensorop_call *call) {
+    state()->empty[number].call(&state()->empty[number], call);
 }
 
 #else
@@ -58,5 +63,13 @@ int entry_known(unsigned number) {
 }
 
 void entry_call(unsigned number, const struct tensorop_call *call) { candidate[number](call); }
+
+static void nothing(const struct tensorop_call *call) { (void)call; }
+
+void entry_call_empty(unsigned number, const struct tensorop_call *call) {
+    static volatile tensorop_entry empty = nothing;
+    (void)number;
+    empty(call);
+}
 
 #endif

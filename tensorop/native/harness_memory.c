@@ -1,7 +1,6 @@
 /* Buffers between guard pages, with a pattern in the bytes between data and the far guard. */
 #include "harness.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -10,9 +9,9 @@ enum { CANARY = 0xA5, LINE = 64 };
 
 static size_t page_size(void) { return (size_t)sysconf(_SC_PAGESIZE); }
 
-int guarded_open(struct guarded *g, uint32_t access, size_t size, uint32_t placement,
+int guarded_open(struct guarded *g, const struct wire_buffer *wire, uint32_t placement,
                  unsigned number) {
-    size_t page = page_size();
+    size_t page = page_size(), size = wire->size;
     /* Timed buffers start at different lines of their pages, so that operands do not share cache
      * sets by accident. */
     size_t lead = placement == PLACE_MIDDLE ? (size_t)LINE * (1 + 3 * number) : 0;
@@ -30,7 +29,8 @@ int guarded_open(struct guarded *g, uint32_t access, size_t size, uint32_t place
         return -1;
     }
     g->size = size;
-    g->access = access;
+    g->access = wire->access;
+    g->shift = wire->shift;
     g->data = placement == PLACE_END ? g->pages + g->pages_size - size : g->pages + lead;
     memset(g->pages, CANARY, (size_t)(g->data - g->pages));
     memset(g->data + size, CANARY, (size_t)(g->pages + g->pages_size - g->data) - size);
@@ -44,13 +44,14 @@ int guarded_protect(struct guarded *g) {
 }
 
 int guarded_keep(struct guarded *g) {
-    if (g->access != ACCESS_INOUT || !g->size)
+    if (!g->size)
         return 0;
-    g->pristine = malloc(g->size);
-    if (!g->pristine)
+    void *map = mmap(NULL, g->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (map == MAP_FAILED)
         return -1;
+    g->pristine = map;
     memcpy(g->pristine, g->data, g->size);
-    return 0;
+    return mprotect(g->pristine, g->size, PROT_READ);
 }
 
 void guarded_restore(struct guarded *g) {
@@ -83,7 +84,8 @@ enum wire_fault guarded_fault(const struct guarded *g, const void *address, int6
 }
 
 void guarded_close(struct guarded *g) {
-    free(g->pristine);
+    if (g->pristine)
+        munmap(g->pristine, g->size);
     if (g->map)
         munmap(g->map, g->map_size);
     memset(g, 0, sizeof *g);

@@ -14,12 +14,7 @@ static uint64_t read_clock(clockid_t clock) {
 
 static uint64_t now(void) { return read_clock(CLOCK_MONOTONIC); }
 
-/* The clocks a batch is timed by. */
-struct clocks {
-    uint64_t wall, process, thread;
-};
-
-static struct clocks start_clocks(void) {
+static struct clocks read_clocks(void) {
     struct clocks c;
     c.process = read_clock(CLOCK_PROCESS_CPUTIME_ID);
     c.thread = read_clock(CLOCK_THREAD_CPUTIME_ID);
@@ -27,27 +22,51 @@ static struct clocks start_clocks(void) {
     return c;
 }
 
-/* Where this thread alone did the work, the time it ran: what other programs were given in between
- * is not the callee's. Where other threads of this process worked too, the time that passed. */
-static uint64_t elapsed(const struct clocks *begin) {
-    uint64_t wall = now() - begin->wall,
-             thread = read_clock(CLOCK_THREAD_CPUTIME_ID) - begin->thread;
-    uint64_t process = read_clock(CLOCK_PROCESS_CPUTIME_ID) - begin->process;
-    return process - thread > thread / 64 + 5000 || thread > wall ? wall : thread;
+/* What passed since a batch began. `late` is a second reading of the beginning, after the state was
+ * closed: the better one, unless it is so much later than the first that it was moved, or another
+ * program ran in between. */
+static struct clocks passed(const struct clocks *end, const struct clocks *late) {
+    const struct clocks *first = &state()->begin, *most = &state()->late;
+    int cpu = late->process - first->process <= most->process &&
+              late->thread - first->thread <= most->thread;
+    const struct clocks *of_cpu = cpu ? late : first;
+    const struct clocks *of_wall = late->wall - first->wall <= most->wall ? late : first;
+    return (struct clocks){end->wall - of_wall->wall, end->process - of_cpu->process,
+                           end->thread - of_cpu->thread};
 }
 
-static struct tensorop_call call_of(const struct request *r, unsigned e) {
+/* Where this thread alone did the work, the time it ran: what other programs were given in between
+ * is not the callee's. Where other threads of this process worked too, the time that passed. */
+static uint64_t elapsed(const struct clocks *spent) {
+    uint64_t thread = spent->thread, others = spent->process - thread;
+    return others > thread / 64 + 5000 || thread > spent->wall ? spent->wall : thread;
+}
+
+static struct tensorop_call call_of(const struct request *r, unsigned e, int shifted) {
     struct tensorop_call call = r->wire.call;
-    for (unsigned i = 0; i < TENSOROP_BUFFERS; i++)
-        call.buffer[i] = i < r->wire.buffers ? r->buffer[i].data : NULL;
+    for (unsigned i = 0; i < TENSOROP_BUFFERS; i++) {
+        const struct guarded *g = &r->buffer[i];
+        call.buffer[i] = i < r->wire.buffers ? g->data + (shifted ? g->shift : 0) : NULL;
+    }
     if (r->entry[e].slot >= 0 && r->entry[e].slot < TENSOROP_FLAGS)
         call.flag[r->entry[e].slot] = r->entry[e].value;
     return call;
 }
 
-static void restore(const struct request *r) {
+static int has_shift(const struct request *r) {
     for (unsigned i = 0; i < r->wire.buffers; i++)
-        guarded_restore((struct guarded *)&r->buffer[i]);
+        if (r->buffer[i].shift)
+            return 1;
+    return 0;
+}
+
+static void restore(const struct request *r) {
+    for (unsigned i = 0; i < r->wire.buffers; i++) {
+        const struct guarded *g = &r->buffer[i];
+        guarded_restore((struct guarded *)g);
+        if (g->access == ACCESS_SCRATCH)
+            spoil(g->data, g->size);
+    }
 }
 
 /* Evicts the operands by walking memory that is larger than the caches. */
@@ -56,70 +75,223 @@ static void flush(volatile uint8_t *walk, size_t size) {
         walk[i]++;
 }
 
-static uint64_t batch(const struct request *r, unsigned e, uint64_t calls, uint8_t *walk) {
-    struct tensorop_call call = call_of(r, e);
+/* How an entry is called, the same for both kinds within a region or batch. */
+static entry_way way_of(const struct wire_entry *entry) {
+    return entry->empty ? entry_call_empty : entry_call;
+}
+
+static void idle(unsigned number, const struct tensorop_call *call) { (void)number, (void)call; }
+
+/* What a batch came to. */
+struct batch {
+    uint64_t calls, ns;
+    int tampered, no_memory;
+};
+
+/* Calls in turn on both sets of operands where there are two, the last one on those that
+ * `shifted` says, and adds to `made` how long they took. Two counters must agree after it, one in a
+ * register, one on this stack. */
+static __attribute__((noinline)) void spend(const struct request *r, unsigned e, uint64_t calls,
+                                            int shifted, struct batch *made) {
+    struct state *s = state();
     unsigned function = r->entry[e].function;
+    entry_way make = way_of(&r->entry[e]);
+    int both = has_shift(r);
+    void *top = s->top;
+    uint64_t turn = both ? (calls - 1 + (uint64_t)shifted) & 1 : (uint64_t)shifted;
+    volatile uint64_t counted = 0;
+    for (int i = 0; i < 2; i++)
+        s->call[i] = call_of(r, e, i);
+    tensorop_apart(idle, 0, &s->call[0], top);
+    s->begin = read_clocks();
+    state_writable(0);
+    struct clocks late = read_clocks();
+    for (uint64_t left = calls; left; left--) {
+        tensorop_apart(make, function, &s->call[turn], top);
+        turn ^= (uint64_t)both;
+        counted++;
+    }
+    struct clocks end = read_clocks();
+    state_writable(1);
+    struct clocks spent = passed(&end, &late);
+    made->ns += elapsed(&spent);
+    made->calls += calls;
+    made->tampered |= counted != calls;
+}
+
+/* How much later a beginning is read again, at most: the usual, twice. */
+static void find_late(void) {
+    struct state *s = state();
+    struct clocks least = {UINT64_MAX, UINT64_MAX, UINT64_MAX};
+    for (int i = 0; i < 9; i++) {
+        struct clocks begin = read_clocks();
+        state_writable(0);
+        struct clocks late = read_clocks();
+        state_writable(1);
+        uint64_t wall = late.wall - begin.wall, process = late.process - begin.process,
+                 thread = late.thread - begin.thread;
+        least.wall = wall < least.wall ? wall : least.wall;
+        least.process = process < least.process ? process : least.process;
+        least.thread = thread < least.thread ? thread : least.thread;
+    }
+    s->late =
+        (struct clocks){2 * least.wall + 500, 2 * least.process + 500, 2 * least.thread + 500};
+}
+
+/* A batch of so many calls or up to an eighth fewer. Nobody who is called knows which is the last,
+ * nor on which operands it is, and what that one leaves is judged. */
+static struct batch batch(const struct request *r, unsigned e, uint64_t calls, uint8_t *walk) {
+    struct batch made = {0};
+    int shifted = 0; /* for a single call: it finds nothing that it could give out as its own */
     restore(r);
+    apart_spoil();
     if (walk)
         flush(walk, r->wire.flush_bytes);
-    struct clocks begin = start_clocks();
-    for (uint64_t i = 0; i < calls; i++)
-        entry_call(function, &call);
-    return elapsed(&begin);
-}
-
-/* Calls a batch so that it lasts min_ns, found while warming up for warm_ns. */
-static uint64_t calibrate(const struct request *r, unsigned e) {
-    uint64_t calls = 1, spent = 0;
-    for (;;) {
-        uint64_t took = batch(r, e, calls, NULL);
-        spent += took;
-        if (took < r->wire.min_ns) {
-            uint64_t wanted =
-                took ? (uint64_t)(1.1 * (double)calls * (double)r->wire.min_ns / (double)took) + 1
-                     : calls * 10;
-            calls = wanted > calls * 10 ? calls * 10 : wanted;
-        } else if (spent >= r->wire.warm_ns) {
-            return calls;
-        }
+    if (calls > 1 && has_shift(r)) {
+        calls -= state_draw() % (calls / 8 + 2);
+        shifted = (int)(state_draw() & 1);
+    } else if (r->wire.keep && calls > 1) {
+        /* What the last call leaves must be its own work, not that of the calls before it. */
+        spend(r, e, --calls, 0, &made);
+        restore(r);
+        calls = 1;
     }
+    if (calls == 1)
+        shifted = 0;
+    spend(r, e, calls, shifted, &made);
+    if (r->wire.keep && !r->entry[e].empty)
+        made.no_memory = left_add(r, e, (unsigned)shifted);
+    return made;
 }
 
-uint32_t time_entries(const struct request *r, double *samples) {
-    uint32_t entries = r->wire.entries, rounds = r->wire.rounds, done = 0;
-    uint64_t *calls = calloc(entries, sizeof *calls), begin = now();
-    uint8_t *walk = r->wire.flush_bytes ? calloc(1, r->wire.flush_bytes) : NULL;
-    if (!calls || (r->wire.flush_bytes && !walk))
-        return 0;
-    for (uint32_t e = 0; e < entries; e++)
-        calls[e] = walk ? 1 : calibrate(r, e);
-    for (uint32_t round = 0; round < rounds; round++) {
+/* A single call on the second operands, for what the batches that end on them are held against. */
+static struct batch second(const struct request *r, unsigned e) {
+    struct batch made = {0};
+    restore(r);
+    apart_spoil();
+    spend(r, e, 1, 1, &made);
+    if (r->wire.keep && !r->entry[e].empty)
+        made.no_memory = left_add(r, e, 1);
+    return made;
+}
+
+/* Calls that last min_ns and a tenth, by the time that a batch of `calls` took; more than `calls`.
+ */
+static uint64_t more_calls(const struct request *r, uint64_t calls, const struct batch *made) {
+    double each = (double)made->ns / (double)made->calls;
+    double wanted = made->ns ? 1.1 * (double)r->wire.min_ns / each : 10.0 * (double)calls;
+    return wanted < 10.0 * (double)calls ? (uint64_t)wanted + 1 : 10 * calls;
+}
+
+static int went_wrong(const struct batch *made) { return made->tampered || made->no_memory; }
+
+/* Whether as many calls as were asked for would have filled a batch. */
+static int fills(const struct request *r, uint64_t calls, const struct batch *made) {
+    return (double)made->ns / (double)made->calls * (double)calls >= (double)r->wire.min_ns;
+}
+
+/* Calls a batch so that it lasts min_ns, found while warming up: for warm_ns, and on until a batch
+ * is no faster than the one before, but not for much longer. The first call may load or generate
+ * code and says nothing of those after it: nobody looks at how long it takes. */
+static struct batch calibrate(const struct request *r, unsigned e, uint64_t *calls) {
+    enum { PATIENCE = 8 };
+    uint64_t spent = 0;
+    double before = 0;
+    *calls = 1;
+    struct batch made = batch(r, e, 1, NULL);
+    while (!went_wrong(&made)) {
+        made = batch(r, e, *calls, NULL);
+        double each = (double)made.ns / (double)made.calls;
+        spent += made.ns;
+        if (!fills(r, *calls, &made))
+            *calls = more_calls(r, *calls, &made);
+        else if (spent >= PATIENCE * r->wire.warm_ns ||
+                 (spent >= r->wire.warm_ns && before > 0 && each > 0.9 * before))
+            break;
+        before = each;
+    }
+    return went_wrong(&made) || *calls == 1 || !has_shift(r) ? made : second(r, e);
+}
+
+/* Before a batch of many calls a few that nobody times: who skips calls whose work would not be
+ * looked at must know those too. */
+static struct batch glance(const struct request *r, unsigned e, uint64_t calls) {
+    struct batch none = {0};
+    if (calls < 64 || !r->wire.keep || !has_shift(r) || r->entry[e].empty)
+        return none;
+    return batch(r, e, 2 + state_draw() % 4, NULL);
+}
+
+/* A batch that lasts min_ns. Where one is shorter, since later calls are faster than those it was
+ * calibrated by, it is made again with as many as fill it. */
+static struct batch filled(const struct request *r, unsigned e, uint64_t *calls) {
+    struct batch made = batch(r, e, *calls, NULL);
+    while (!went_wrong(&made) && !fills(r, *calls, &made)) {
+        *calls = more_calls(r, *calls, &made);
+        made = batch(r, e, *calls, NULL);
+    }
+    return made;
+}
+
+static enum wire_status time_rounds(const struct request *r, uint8_t *walk, uint32_t *rounds) {
+    uint32_t entries = r->wire.entries;
+    uint64_t calls[ENTRY_LIMIT];
+    for (uint32_t e = 0; e < entries; e++) {
+        calls[e] = 1;
+        struct batch made = walk ? batch(r, e, 1, NULL) : calibrate(r, e, &calls[e]);
+        if (went_wrong(&made))
+            return made.tampered ? TAMPERED : NO_MEMORY;
+    }
+    uint64_t begin = now();
+    for (uint32_t round = 0; round < r->wire.rounds; round++) {
         if (round >= 3 && now() - begin > r->wire.max_ns)
             break;
         /* The order rotates, so that no entry always follows the same neighbour. */
         for (uint32_t i = 0; i < entries; i++) {
             uint32_t e = (i + round) % entries;
-            samples[(size_t)e * rounds + round] =
-                (double)batch(r, e, calls[e], walk) / (double)calls[e];
+            struct batch made = glance(r, e, walk ? 1 : calls[e]);
+            if (!went_wrong(&made))
+                made = walk ? batch(r, e, 1, walk) : filled(r, e, &calls[e]);
+            if (went_wrong(&made))
+                return made.tampered ? TAMPERED : NO_MEMORY;
+            state()->sample[(size_t)e * r->wire.rounds + round] =
+                (struct wire_sample){(double)made.calls, (double)made.ns};
         }
-        done++;
+        *rounds = round + 1;
     }
+    return DONE;
+}
+
+enum wire_status time_entries(const struct request *r, uint32_t *rounds, uint64_t *span) {
+    uint8_t *walk = r->wire.flush_bytes ? calloc(1, r->wire.flush_bytes) : NULL;
+    if (r->wire.flush_bytes && !walk)
+        return NO_MEMORY;
+    state()->drawn = r->wire.draw;
+    find_late();
+    uint64_t begin = now();
+    enum wire_status status = time_rounds(r, walk, rounds);
+    *span = now() - begin;
     free(walk);
-    free(calls);
-    return done;
+    return status;
 }
 
 void count_entries(const struct request *r) {
+    state()->drawn = r->wire.draw;
     for (uint32_t e = 0; e < r->wire.entries; e++) {
-        struct tensorop_call call = call_of(r, e);
+        struct tensorop_call call = call_of(r, e, 0);
         unsigned function = r->entry[e].function;
-        restore(r);
+        entry_way make = way_of(&r->entry[e]);
         /* Caches are modelled inside regions only, so that each warming call has one too; the last
-         * one counts. Nothing is restored in between: that would change what the caches hold. */
+         * one counts. Outputs are restored in between, which changes nothing that is modelled: what
+         * the counted call leaves must be its own work. */
         for (uint32_t i = 0; i <= r->wire.warm; i++) {
+            restore(r);
+            spoil_below();
+            state_writable(0);
             TENSOROP_REGION_BEGIN();
-            entry_call(function, &call);
+            make(function, &call);
             TENSOROP_REGION_END();
+            state_writable(1);
         }
     }
 }

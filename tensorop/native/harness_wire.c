@@ -1,4 +1,5 @@
-/* The pipes to the parent, moved out of the reach of a candidate's stdin and stdout. */
+/* The pipes to the parent, moved out of the reach of a candidate's stdin and stdout, in whose place
+ * nothing can be read or written. */
 #include "harness.h"
 
 #include <errno.h>
@@ -6,33 +7,31 @@
 #include <string.h>
 #include <unistd.h>
 
-static int in_fd = -1, out_fd = -1;
-static uint8_t ahead[1 << 16];
-static size_t ahead_at, ahead_end;
-
 void wire_open(void) {
-    in_fd = fcntl(0, F_DUPFD_CLOEXEC, 64);
-    out_fd = fcntl(1, F_DUPFD_CLOEXEC, 64);
-    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-    if (in_fd < 0 || out_fd < 0 || null < 0 || dup2(null, 0) < 0 || dup2(null, 1) < 0)
+    state()->in_fd = fcntl(0, F_DUPFD_CLOEXEC, 64);
+    state()->out_fd = fcntl(1, F_DUPFD_CLOEXEC, 64);
+    int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    if (state()->in_fd < 0 || state()->out_fd < 0 || null < 0 || dup2(null, 0) < 0 ||
+        dup2(null, 1) < 0)
         _exit(3);
     close(null);
 }
 
 int wire_read(void *to, size_t size) {
+    struct state *s = state();
     uint8_t *at = to;
     while (size) {
-        size_t held = ahead_end - ahead_at;
+        size_t held = s->ahead_end - s->ahead_at;
         if (held) {
             size_t n = held < size ? held : size;
-            memcpy(at, ahead + ahead_at, n);
-            ahead_at += n;
+            memcpy(at, s->ahead + s->ahead_at, n);
+            s->ahead_at += n;
             at += n;
             size -= n;
             continue;
         }
-        int direct = size >= sizeof ahead;
-        ssize_t n = direct ? read(in_fd, at, size) : read(in_fd, ahead, sizeof ahead);
+        int direct = size >= sizeof s->ahead;
+        ssize_t n = direct ? read(s->in_fd, at, size) : read(s->in_fd, s->ahead, sizeof s->ahead);
         if (n < 0 && errno == EINTR)
             continue;
         if (n <= 0)
@@ -41,8 +40,8 @@ int wire_read(void *to, size_t size) {
             at += n;
             size -= (size_t)n;
         } else {
-            ahead_at = 0;
-            ahead_end = (size_t)n;
+            s->ahead_at = 0;
+            s->ahead_end = (size_t)n;
         }
     }
     return 0;
@@ -51,7 +50,7 @@ int wire_read(void *to, size_t size) {
 void wire_write(const void *from, size_t size) {
     const uint8_t *at = from;
     while (size) {
-        ssize_t n = write(out_fd, at, size);
+        ssize_t n = write(state()->out_fd, at, size);
         if (n < 0 && errno == EINTR)
             continue;
         if (n <= 0)

@@ -9,6 +9,11 @@
  * Every array ends at a page that cannot be touched. words.h is generated: the set's types, its
  * words as functions, the table of entries.
  */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include "jail.h"
+
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -47,6 +52,7 @@ static int take(void *to, size_t bytes) { return fread(to, 1, bytes, stdin) == b
 
 int main(void) {
     struct check_case c = {0};
+    jail_enter(0); /* a set's C may be anybody's */
     const int64_t lanes = (int64_t)check_lanes();
     char *end[MAX_ARRAYS], *out = guarded();
     for (int i = 0; i < MAX_ARRAYS; ++i)

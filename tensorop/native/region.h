@@ -1,5 +1,6 @@
-/* Marks of the measured region: instructions that do nothing on any core and that the board model
- * recognises by their encoding. A region must begin and end on one thread; regions do not nest. */
+/* Marks: instructions that do nothing on any core and that QEMU's plug-ins recognise by their
+ * encoding. REGION: what the board model measures; it must begin and end on one thread and does not
+ * nest. JAIL: from here on a stranger's code runs (see qemu_jail.c). */
 #ifndef TENSOROP_REGION_H
 #define TENSOROP_REGION_H
 
@@ -7,13 +8,16 @@
 /* slti with rd = x0 is a HINT of the base ISA. */
 #define TENSOROP_REGION_BEGIN() __asm__ volatile("slti x0, x0, 1041" ::: "memory")
 #define TENSOROP_REGION_END() __asm__ volatile("slti x0, x0, 1042" ::: "memory")
+#define TENSOROP_JAIL() __asm__ volatile("slti x0, x0, 1043" ::: "memory")
 #elif defined(__aarch64__)
 /* Unallocated hints execute as nop. */
 #define TENSOROP_REGION_BEGIN() __asm__ volatile("hint #100" ::: "memory")
 #define TENSOROP_REGION_END() __asm__ volatile("hint #101" ::: "memory")
-#else
+#define TENSOROP_JAIL() __asm__ volatile("hint #102" ::: "memory")
+#elif defined(__x86_64__)
 #define TENSOROP_REGION_BEGIN() __asm__ volatile("" ::: "memory")
 #define TENSOROP_REGION_END() __asm__ volatile("" ::: "memory")
+#define TENSOROP_JAIL() __asm__ volatile("nopl 1043(%%rax)" ::: "memory")
 #endif
 
 #endif

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from tensorop import jsontext
 from tensorop.errors import JobError, UsageError
 
 # Split, so that a program that holds this module holds no card.
@@ -51,11 +52,12 @@ def read_card(library: Path) -> dict[str, Any]:
     at = data.find(MARKER.encode("latin-1"))
     if at < 0:
         raise UsageError(
-            f"{library} holds no provenance card", hint="libraries made by tensorop hold one: lib/libtensorop_*.so"
+            f"{library} holds no provenance card",
+            hint="an operator's library holds one: lib/libtensorop_<operator>.so, under libtensorop_cblas.so",
         )
     begin = at + len(MARKER)
     try:
-        card = json.loads(data[begin : data.index(b"\0", begin)])
+        card = jsontext.loads(data[begin : data.index(b"\0", begin)])
     except ValueError as error:
         raise JobError(f"the provenance card of {library} is damaged: {error}", hint="make the library again") from None
     if not isinstance(card, dict):

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from tensorop import __version__, errors
+from tensorop.build import gate
 from tensorop.build import library as building
 from tensorop.build.library import Member
 from tensorop.model.kernel import Artifact, Source
@@ -34,8 +35,9 @@ class Built:
 def libraries(sources: Sources, platform: Platform, *, jobs: int = 2) -> tuple[Built, ...]:
     """Compiles and links everything, in the order of the sources; from the cache what was built before.
 
-    Raises JobError with the compiler's words when a file does not compile: winners were built before, so this is a
-    fault of the product's own templates or of the machine. MissingTool without a compiler.
+    The machine code of every kernel is read as a candidate's is. Raises JobError with the compiler's words when a file
+    does not compile, or with the gate's: winners were built before, so this is a fault of the product's own templates
+    or of the machine. MissingTool without a compiler or a disassembler.
     """
     built: dict[str, Built] = {}
     with ThreadPoolExecutor(max(jobs, 1)) as pool:
@@ -58,7 +60,10 @@ def _compile(unit: Unit, sources: Sources, platform: Platform) -> Member:
         f"{Path(unit.name).stem}.o",
         arch_flags=None if unit.tuned else (),
     )
-    return _whole(member, unit.name)
+    built = _whole(member, unit.name)
+    if unit.tuned and (refused := gate.check_object(built.artifact.path, entries=unit.entries, relocated=True)):
+        return _whole(refused, unit.name)
+    return built
 
 
 def _link(library: Library, members: Sequence[Member], platform: Platform, over: Sequence[Artifact]) -> Built:

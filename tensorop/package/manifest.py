@@ -46,7 +46,7 @@ def provenance(
             "flags": list(platform.compiler.flags),
         },
         "glibc": floor[1] if floor else None,
-        "dtypes": {w.dtype: _winners(w) for w in winners},
+        "dtypes": {w.dtype: _winners(w, operator.direct.most if operator.direct else 0) for w in winners},
         "facts": dict(facts),
     }
 
@@ -57,7 +57,8 @@ def manifest(card: Mapping[str, Any], files: Mapping[str, bytes]) -> str:
     return json.dumps({**card, "files": digests}, sort_keys=True, indent=1, allow_nan=False) + "\n"
 
 
-def _winners(winners: Winners) -> dict[str, Any]:
+def _winners(winners: Winners, most: int) -> dict[str, Any]:
+    """most: flops of what the direct variant serves."""
     return {
         "variants": [
             {
@@ -69,8 +70,9 @@ def _winners(winners: Winners) -> dict[str, Any]:
                 "point": dict(v.point),
                 **({"forms": list(v.forms)} if v.forms else {}),
             }
-            for v in winners.variants
+            for v in winners.all
         ],
+        **({"direct": {"variant": len(winners.variants), "most_flops": most}} if winners.direct and most else {}),
         **_dispatch(winners.trees),
     }
 

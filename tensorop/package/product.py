@@ -11,8 +11,9 @@ from tensorop import __version__, instantiate, paths
 from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
 from tensorop.model.winner import Winners
-from tensorop.package import card, cmake, library, manifest, pkgconfig
+from tensorop.package import card, carried, cmake, library, manifest, pkgconfig
 from tensorop.package.sources import Sources, sources
+from tensorop.texts import Texts
 
 SHARE = "share/tensorop"
 MANIFEST = f"{SHARE}/manifest.json"
@@ -36,14 +37,16 @@ def product(
     measured: str = "",
     plugins: tuple[Path, ...] = (),
     jobs: int = 2,
+    texts: Texts | None = None,
 ) -> Product:
     """The library of these winners with all that belongs to it; the same arguments give the same bits.
 
-    facts: see manifest.provenance; measured: one line on what the dispatch was grown from, for its comment in C.
+    facts: see manifest.provenance; measured: one line on what the dispatch was grown from, for its comment in C;
+    texts: the job's kernels, without which only shipped drafts can be packaged.
     Raises render.RenderError (a template or draft is wrong), JobError (it does not build), MissingTool (no compiler).
     """
     origin = manifest.provenance(operator, platform, winners, facts or {})
-    text = sources(operator, platform, winners, card.text(origin), measured=measured, plugins=plugins)
+    text = sources(operator, platform, winners, card.text(origin), measured=measured, plugins=plugins, texts=texts)
     files: dict[str, bytes] = {}
     links: dict[str, str] = {}
     for built in library.libraries(text, platform, jobs=jobs):
@@ -70,7 +73,7 @@ def product(
     own = {**package, **pc, "LICENSE": licence, "CMakeLists.txt": project, **_source_files(text)}
     files |= {f"{SHARE}/src/{name}": data.encode() for name, data in own.items()}
     files[f"{SHARE}/LICENSE"] = licence.encode()
-    files[MANIFEST] = manifest.manifest(origin, files).encode()
+    files[MANIFEST] = manifest.manifest({**origin, **carried.collect(platform, plugins)}, files).encode()
     return Product(dict(sorted(files.items())), links, f"lib/lib{text.libraries[0].name}.so")
 
 

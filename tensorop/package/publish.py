@@ -13,12 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tensorop import errors
+from tensorop import errors, jsontext
 from tensorop.package.product import MANIFEST, SHARE, Product
 
 _PREFIX_FOLDERS = ("include", "lib", "share")
 # What a run writes below share/tensorop beside the product.
 _OF_RUNS = (f"{SHARE}/journal.jsonl", f"{SHARE}/bench.json", f"{SHARE}/report.html", f"{SHARE}/report.json")
+MOST_NAME, MOST_PATH = 200, 3000  # bytes: the longest names below a product's folder still fit
 _EXCHANGE = 2  # RENAME_EXCHANGE of renameat2(2)
 
 
@@ -41,9 +42,9 @@ def stage(product: Product, folder: Path) -> Staged:
     Raises JobError when `folder` holds files that tensorop did not write in include/, lib/ or share/, when the folder
     it lies in cannot be written or the disk is full; nothing is left half-written then.
     """
-    folder = folder.absolute()
+    folder = folder.resolve()  # behind a link, which stays one
     _refuse_foreign(folder, product.files)
-    scratch = folder.with_name(f".{folder.name}.staged")
+    scratch = scratch_of(folder)
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         _remove(scratch)
@@ -56,6 +57,12 @@ def stage(product: Product, folder: Path) -> Staged:
         _remove(scratch)
         raise
     return Staged(product, scratch)
+
+
+def scratch_of(folder: Path) -> Path:
+    """Where a product for `folder` is assembled."""
+    place = folder.resolve()
+    return place.with_name(f".{place.name}.staged")
 
 
 def publish(
@@ -71,7 +78,7 @@ def publish(
     `results`, e.g. verdicts. The journal, and whatever lies in the folder outside of include/, lib/ and share/, stay.
     Raises JobError as `stage` does; the old product is unchanged then.
     """
-    folder = folder.absolute()
+    asked, folder = folder.absolute(), folder.resolve()
     added = dict(extra or {})
     if results is not None:
         whole = json.loads(staged.product.files[MANIFEST]) | {"results": results}
@@ -85,13 +92,26 @@ def publish(
         raise _cannot(folder, error) from error
     finally:
         _remove(staged.folder)
-    return folder
+    return asked
 
 
 def check_place(folder: Path) -> None:
-    """Raises JobError when no product can be put at `folder` because of what lies there; better before a run."""
-    if folder.is_dir():
-        _refuse_foreign(folder.absolute(), {})
+    """Raises JobError or UsageError when no product can be put at `folder`; better before a run."""
+    longest = max((len(os.fsencode(part)) for part in folder.parts), default=0)
+    if longest > MOST_NAME or len(os.fsencode(folder.absolute())) > MOST_PATH:
+        raise errors.UsageError(
+            f"--out names a folder of {longest} bytes: names have at most {MOST_NAME} here, whole paths {MOST_PATH}",
+            hint="give a shorter --out",
+        )
+    try:
+        if folder.is_symlink() and not folder.exists():
+            raise errors.UsageError(
+                f"{folder} is a link to nothing", hint="make the folder it names, or give another --out"
+            )
+        if folder.is_dir():
+            _refuse_foreign(folder.resolve(), {})
+    except (OSError, RuntimeError) as error:  # a link to itself
+        raise errors.UsageError(f"{folder} cannot be a product's folder: {error}", hint="give another --out") from None
 
 
 def discard(staged: Staged) -> None:
@@ -165,8 +185,8 @@ def _refuse_foreign(folder: Path, files: Mapping[str, bytes]) -> None:
     if folder.exists() and not folder.is_dir():
         raise errors.JobError(f"{folder} is a file", hint="give another --out")
     known = {*files, *_OF_RUNS, MANIFEST}
-    with contextlib.suppress(OSError, ValueError, AttributeError):
-        known |= set(json.loads((folder / MANIFEST).read_text())["files"])
+    with contextlib.suppress(OSError, ValueError, AttributeError, KeyError, TypeError):
+        known |= set(jsontext.loads((folder / MANIFEST).read_text())["files"])
     for top in _PREFIX_FOLDERS:
         for path in sorted((folder / top).rglob("*")):
             name = path.relative_to(folder).as_posix()

@@ -9,22 +9,26 @@ from pathlib import Path
 from typing import Any
 
 from tensorop import __version__, instantiate, render
+from tensorop.author import offline
+from tensorop.model.expression import parse
 from tensorop.model.kernel import Draft
 from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
-from tensorop.model.point import Point
 from tensorop.model.winner import Leaf, Split, Tree, Variant, Winners
 from tensorop.package import card
 from tensorop.specs import products
+from tensorop.texts import Texts
 
 
 @dataclass(frozen=True)
 class Unit:
-    """One C file to compile. `tuned`: with the platform's ISA, else with the architecture's baseline."""
+    """One C file to compile. `tuned`: with the platform's ISA, else with the architecture's baseline; `entries`: the
+    symbols that a tuned one defines."""
 
     name: str
     text: str
     tuned: bool = False
+    entries: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -54,11 +58,9 @@ class Sources:
 
 @dataclass(frozen=True)
 class _Kernel:
-    """A draft at a point without the blocking, written for one VLEN (0: for any), and the variants (number, variant)
-    that use it."""
+    """A kernel of a draft, written for one VLEN (0: for any), and the variants (number, variant) that use it."""
 
     draft: Draft
-    micro: Point
     vlen: int
     uses: tuple[tuple[int, Variant], ...]
 
@@ -71,14 +73,16 @@ def sources(
     *,
     measured: str = "",
     plugins: tuple[Path, ...] = (),
+    texts: Texts | None = None,
 ) -> Sources:
     """The C of a library that holds the winners of each dtype.
 
     provenance: the card's JSON; measured: one line for the dispatch's comment, on what the tree was grown from.
-    Raises render.RenderError when a template or a draft is wrong.
+    texts: the job's kernels; a draft that is not shipped is packaged from them alone.
+    Raises render.RenderError when a template is wrong, JobError for a kernel that was not judged.
     """
     spec = products.load(operator)
-    work = _Work(operator, platform, spec, plugins)
+    work = _Work(operator, platform, spec, plugins, texts or Texts())
     ways = {w.dtype: _ways(operator, w) for w in winners}
     shared: dict[str, Any] = {
         "dtypes": [w.dtype for w in winners],
@@ -98,6 +102,7 @@ def sources(
         units += kernels
         work.private += drivers
         names = {**shared, "dtype": w.dtype, **_serving(w, ways[w.dtype]), "trees": _trees(operator, w, measured)}
+        names["direct"] = _direct(operator, w)
         units += [Unit(f"{Path(n).stem}_{w.dtype}.c", work.product(n, names)) for n in spec.dtype]
     libraries = []
     for i, (name, library) in enumerate(spec.libraries.items()):
@@ -117,9 +122,15 @@ class _Work:
     """Renders the texts of one product."""
 
     def __init__(
-        self, operator: Operator, platform: Platform, spec: products.ProductSpec, plugins: tuple[Path, ...]
+        self,
+        operator: Operator,
+        platform: Platform,
+        spec: products.ProductSpec,
+        plugins: tuple[Path, ...],
+        texts: Texts,
     ) -> None:
         self.operator, self.platform, self.spec, self.plugins = operator, platform, spec, plugins
+        self.texts = texts
         self.private: list[tuple[str, str]] = []
         self._env = render.environment(operator.folder)
 
@@ -143,51 +154,37 @@ class _Work:
             stem = f"{isa}_{dtype}_{draft.name}_{self.spec.tile.format(**names)}".replace("-", "_")
             stem += f"_vlen{kernel.vlen}" if kernel.vlen else ""
             taken = sum(unit.name == f"{stem}.c" or unit.name.startswith(f"{stem}_") for unit in units)
-            ident = stem if not taken else f"{stem}_{taken + 1}"
-            env = render.environment(self.operator.folder, {"draft": draft.text})
-            names |= {"ident": ident, "micro": str(kernel.micro)}
-            rendered = render.renderer(self.operator.folder, draft.text)
-            names["edge"] = instantiate.edge(
-                self.operator,
-                self.platform.at(kernel.vlen),
-                draft,
-                first.point,
-                dtype,
-                names,
-                rendered,
-                self.plugins,
-            )
-            driver = render.text(env, f"{self.spec.driver}.j2", names)
-            file = drivers.setdefault(driver, f"driver_{dtype}{f'_{len(drivers) + 1}' if drivers else ''}.h")
+            name = stem if not taken else f"{stem}_{taken + 1}"
+            driver = render.text(self._env, f"{self.spec.driver}.j2", names)
+            file = drivers.get(driver, f"driver_{dtype}{f'_{len(drivers) + 1}' if drivers else ''}.h")
+            if draft.name != offline.DIRECT:
+                drivers[driver] = file
             uses = [{**self._names(dtype, v, kernel.vlen), **ways[number, kernel.vlen]} for number, v in kernel.uses]
-            text = render.text(
-                env, f"{products.FOLDER}/{self.spec.kernel}.j2", {**shared, **names, "driver_file": file, "uses": uses}
-            )
-            units.append(Unit(f"{ident}.c", text, tuned=True))
+            text = self.product(self.spec.kernel, {**shared, **names, "driver_file": file, "uses": uses})
+            units.append(Unit(f"{name}.c", text, tuned=True, entries=tuple(str(use["symbol"]) for use in uses)))
         return units, [(name, text) for text, name in drivers.items()]
 
     def _names(self, dtype: str, variant: Variant, vlen: int) -> dict[str, Any]:
-        platform = self.platform.at(vlen)
-        names = instantiate.context(self.operator, platform, variant.draft, variant.point, dtype, self.plugins)
-        return {**names, "prefix": dtype, "is_edge": False, "written_for": vlen}
+        """What templates see around the variant's kernel."""
+        platform, draft, point = self.platform.at(vlen), variant.draft, variant.point
+        text = self.texts.judged(self.operator, platform, draft, point, dtype, self.plugins)
+        names = instantiate.around(self.operator, platform, draft, point, dtype, text, self.plugins)
+        return {**names, "written_for": vlen}
 
     def _group(self, winners: Winners) -> list[_Kernel]:
         """Variants whose kernels read the same share one: a blocking tunable may or may not change the kernel."""
-        blocking = set(self.operator.blocking.values)
         groups: dict[tuple[int, str], _Kernel] = {}
         for number, variant, vlen in _written(winners):
-            micro = Point.of({name: value for name, value in variant.point.items() if name not in blocking})
-            env = render.environment(self.operator.folder, {"draft": variant.draft.text})
-            names = {**self._names(winners.dtype, variant, vlen), "ident": "kernel", "point": str(micro)}
-            same = vlen, render.text(env, f"{self.spec.kernel}.j2", names)
+            names = self._names(winners.dtype, variant, vlen)
+            same = vlen, f"{names['ident']}\0{names['kernel']}\0{names['edge']}"
             uses = groups[same].uses if same in groups else ()
-            groups[same] = _Kernel(variant.draft, micro, vlen, (*uses, (number, variant)))
+            groups[same] = _Kernel(variant.draft, vlen, (*uses, (number, variant)))
         return list(groups.values())
 
 
 def _written(winners: Winners) -> list[tuple[int, Variant, int]]:
     """(number, variant, VLEN or 0) of all that has C of its own: the variants for any VLEN, then their forms."""
-    numbered = list(enumerate(winners.variants))
+    numbered = list(enumerate(winners.all))
     forms = [(i, v, vlen) for tree in winners.trees for i, v in numbered for vlen in v.forms if vlen == tree.vlen]
     return [(i, v, 0) for i, v in numbered] + forms
 
@@ -207,12 +204,19 @@ def _way(operator: Operator, dtype: str, number: int, variant: Variant, vlen: in
 
 def _serving(winners: Winners, ways: _Ways) -> dict[str, Any]:
     """For the dispatch's template: `ways` by number, and by VLEN the same with the forms for it in their places."""
-    numbers = range(len(winners.variants))
+    numbers = range(len(winners.all))
     vlens = sorted({vlen for _, vlen in ways if vlen})
     return {
         "ways": [ways[i, 0] for i in numbers],
         "forms": {vlen: [ways.get((i, vlen), ways[i, 0]) for i in numbers] for vlen in vlens},
     }
+
+
+def _direct(operator: Operator, winners: Winners) -> dict[str, int] | None:
+    """For the dispatch's template: the number of the direct variant and the most flops of what it serves."""
+    if winners.direct is None or operator.direct is None:
+        return None
+    return {"variant": len(winners.variants), "most": operator.direct.most}
 
 
 def _trees(operator: Operator, winners: Winners, measured: str) -> list[dict[str, Any]]:
@@ -223,9 +227,17 @@ def _trees(operator: Operator, winners: Winners, measured: str) -> list[dict[str
 def _tree(operator: Operator, tree: Tree, measured: str) -> dict[str, Any]:
     used: set[str] = set()
     text = "\n".join(_branch(tree.root, used))
-    features = {name: text for name, text in operator.features.items() if name in used and text != name}
+    features = {
+        name: parse(text, dict.fromkeys(operator.features, int)).in_c()
+        for name, text in operator.features.items()
+        if name in used and text != name
+    }
     where = f"{measured}{f' at VLEN {tree.vlen}' if tree.vlen else ''}" if measured else ""
-    regret = f"choosing so costs {tree.regret:.1%} over the best variant of each shape, in geometric mean"
+    regret = (
+        "what choosing so costs on other shapes is not known"
+        if tree.regret is None
+        else f"on shapes left out of its making it costs {tree.regret:.1%} over the best variant, in geometric mean"
+    )
     return {
         "vlen": tree.vlen,
         "text": text,

@@ -1,6 +1,10 @@
 """`python -m tensorop.provision WHAT [ARCH]`: fetches one piece into the cache, silently; exit 1 and a sentence if not.
 
-WHAT: all | qemu | sysroot | libc | openblas[@VERSION] | onednn | mkl | blis | libxsmm. ARCH: this machine's by default.
+`emulator ARCH` fetches QEMU and a sysroot, and prints the command that programs of the architecture are run behind, its
+words with ';' between, as CMake's CMAKE_CROSSCOMPILING_EMULATOR wants them.
+
+WHAT: all | objdump | qemu | sysroot | emulator | libc | openblas[@VERSION] | onednn | mkl | blis | libxsmm. ARCH:
+this machine's by default.
 """
 
 from __future__ import annotations
@@ -8,7 +12,7 @@ from __future__ import annotations
 import sys
 
 from tensorop import errors
-from tensorop.provision import baseline, libc, prewarm, qemu, sysroot
+from tensorop.provision import baseline, emulator, libc, objdump, prewarm, qemu, sysroot
 from tensorop.provision.targets import host_arch
 
 
@@ -20,14 +24,19 @@ def main(arguments: list[str]) -> None:
     if what == "all":
         for future in prewarm.prewarm(arch).values():
             future.result()
+    elif what == "objdump":
+        objdump.objdump()
     elif what == "qemu":
         qemu.qemu(arch)
     elif what == "sysroot":
         sysroot.sysroot(arch)
+    elif what == "emulator":
+        sys.stdout.write(";".join(emulator.command(arch)) + "\n")
     elif what == "libc":
         libc.warm(arch)
     else:
-        baseline.baseline(what, arch)
+        for threads in (1, 2):  # which may be two builds
+            baseline.baseline(what, arch, threads)
 
 
 if __name__ == "__main__":

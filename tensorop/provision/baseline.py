@@ -1,4 +1,5 @@
-"""Every peer library by the name a user gives it; the large ones are fetched only when asked for."""
+"""Every peer library by the name a user gives it, as it is fastest with so many threads; large ones are fetched only
+when asked for."""
 
 from __future__ import annotations
 
@@ -47,38 +48,41 @@ _MKL_FILES = (
     "libmkl_avx512.so.3",
     "libmkl_avx10.so.3",
 )
+# LIBXSMM_MAX_MNK of its libxsmm_config.h: it generates code for products of at most 64 cubed.
+_XSMM_MOST = 2.0 * 262144
 
 
 def _in_wheel(files: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(f"*.data/data/lib/{name}" for name in files)
 
 
-def _onednn(arch: str) -> Source:
+def _onednn(arch: str, threads: int) -> Source:
     fill = pypi.unpacker(_ONEDNN, _in_wheel(_ONEDNN_FILES), hint="pip download onednn")
-    return Source("onednn", _ONEDNN[0].version, arch, "libdnnl.so.3", fill, kind="dnnl")
+    return Source("onednn", _ONEDNN[0].version, arch, "libdnnl.so.3", fill, kind="dnnl", megabytes=321)
 
 
-def _mkl(arch: str) -> Source:
+def _mkl(arch: str, threads: int) -> Source:
     fill = pypi.unpacker(_MKL, _in_wheel(_MKL_FILES), hint="pip download mkl")
-    # The default layer wants Intel's OpenMP; the compiler's own libgomp serves.
-    layer = {"MKL_THREADING_LAYER": "GNU", "MKL_INTERFACE_LAYER": "LP64"}
-    return Source("mkl", _MKL[0].version, arch, "libmkl_rt.so.3", fill, environment=layer)
+    # The default layer wants Intel's OpenMP; the compiler's own libgomp serves. One thread needs none.
+    layer = {"MKL_THREADING_LAYER": "SEQUENTIAL" if threads == 1 else "GNU", "MKL_INTERFACE_LAYER": "LP64"}
+    return Source("mkl", _MKL[0].version, arch, "libmkl_rt.so.3", fill, environment=layer, megabytes=221)
 
 
-def _blis(arch: str) -> Source:
-    t = target(arch)
+def _blis(arch: str, threads: int) -> Source:
+    """For one thread the build without threads, which takes a third less time for the smallest products."""
+    t, build = target(arch), "serial" if threads == 1 else "pthread"
     fill = debian.unpacker(
-        ["libblis4-pthread"],
+        [f"libblis4-{build}"],
         suite="bookworm",
         architecture=t.debian,
         doing="fetching BLIS",
         hint=f"python -m tensorop.provision blis {arch}",
     )
-    folder = f"usr/lib/{t.multiarch}/blis-pthread"
-    return Source("blis", "0.9.0", arch, f"{folder}/libblis.so.4", fill, folders=(folder,))
+    folder = f"usr/lib/{t.multiarch}/blis-{build}"
+    return Source("blis", "0.9.0", arch, f"{folder}/libblis.so.4", fill, folders=(folder,), build=build)
 
 
-def _libxsmm(arch: str) -> Source:
+def _libxsmm(arch: str, threads: int) -> Source:
     t = target(arch)
     unpack = debian.unpacker(
         ["libxsmm-dev"],
@@ -112,10 +116,10 @@ def _libxsmm(arch: str) -> Source:
         )
         shutil.rmtree(folder / "usr/share", ignore_errors=True)
 
-    return Source("libxsmm", "1.17", arch, "libxsmm.so", fill, kind="xsmm")
+    return Source("libxsmm", "1.17", arch, "libxsmm.so", fill, kind="xsmm", most_flops=_XSMM_MOST)
 
 
-_ON_X86: dict[str, Callable[[str], Source]] = {"onednn": _onednn, "mkl": _mkl, "blis": _blis, "libxsmm": _libxsmm}
+_ON_X86: dict[str, Callable[[str, int], Source]] = {"onednn": _onednn, "mkl": _mkl, "blis": _blis, "libxsmm": _libxsmm}
 
 
 def names(arch: str) -> tuple[str, ...]:
@@ -125,19 +129,20 @@ def names(arch: str) -> tuple[str, ...]:
     return (*everywhere, *_ON_X86) if arch == "x86_64" else everywhere
 
 
-def source(name: str, arch: str) -> Source:
-    """Where a baseline comes from. Raises UsageError for a name this architecture has not."""
+def source(name: str, arch: str, threads: int = 1) -> Source:
+    """Where a baseline comes from, as it is fastest with so many threads. Raises UsageError for a name that this
+    architecture has not."""
     base, _, version = name.partition("@")
     if base == "openblas":
         return openblas.source(arch, version or "newest")
     if name not in names(arch):
         raise errors.unknown_name(f"baseline for {arch}", name, names(arch))
-    return _ON_X86[name](arch)
+    return _ON_X86[name](arch, threads)
 
 
-def baseline(name: str, arch: str, *, offline: bool | None = None) -> Library:
+def baseline(name: str, arch: str, threads: int = 1, *, offline: bool | None = None) -> Library:
     """A peer library, fetched when absent: `openblas`, `openblas@0.3.29`, `onednn`, `mkl`, `blis`, `libxsmm`.
 
     Raises UsageError for an unknown name, MissingTool when it cannot be fetched.
     """
-    return source(name, arch).bring(offline=offline)
+    return source(name, arch, threads).bring(offline=offline)

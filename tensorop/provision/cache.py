@@ -7,6 +7,7 @@ finds a file gone or of another size (a full disk, an interrupted copy) fills th
 from __future__ import annotations
 
 import json
+import logging
 import os
 import shutil
 import tempfile
@@ -18,6 +19,7 @@ import filelock
 from tensorop import errors, paths, settings
 
 LIST = "entry.json"
+log = logging.getLogger("tensorop")
 
 
 def is_offline(offline: bool | None) -> bool:
@@ -50,10 +52,21 @@ def is_whole(folder: Path) -> bool:
     return isinstance(listed, dict) and listed == _inventory(folder)
 
 
-def entry(folder: Path, fill: Callable[[Path], None], *, what: str, command: str, offline: bool | None = None) -> Path:
+def entry(
+    folder: Path,
+    fill: Callable[[Path], None],
+    *,
+    what: str,
+    command: str,
+    offline: bool | None = None,
+    purpose: str = "",
+    megabytes: int = 0,
+    doing: str = "fetching",
+) -> Path:
     """The folder, filled by `fill(scratch folder)` when absent or torn.
 
-    Two processes that ask at once fill once. `what` and `command` name the piece and how to fetch it by hand.
+    Two processes that ask at once fill once. `what` and `command` name the piece and how to fetch it by hand. What is
+    fetched is told before, by the logger "tensorop": its purpose and size.
     Raises MissingTool when offline and absent, JobError when the cache cannot be written.
     """
     if is_whole(folder):
@@ -67,6 +80,8 @@ def entry(folder: Path, fill: Callable[[Path], None], *, what: str, command: str
         folder.parent.mkdir(parents=True, exist_ok=True)
         with filelock.FileLock(f"{folder}.lock"):
             if not is_whole(folder):
+                size = f" ({megabytes} MB)" if megabytes else ""
+                log.info("%s %s%s%s; it is kept in %s", doing, what, size, f", {purpose}" if purpose else "", folder)
                 _fill(folder, fill)
     except OSError as e:
         raise errors.JobError(

@@ -15,10 +15,11 @@ from typing import Literal
 from packaging.requirements import Requirement
 
 from tensorop import errors
-from tensorop.provision import baseline, cache, debian, libc, openblas, process, qemu, sysroot, zig
+from tensorop.provision import baseline, cache, debian, libc, objdump, openblas, process, qemu, sysroot, zig
 from tensorop.provision.targets import host_arch, target
 
 Status = Literal["ok", "missing", "old"]
+DISTRIBUTION = "tensorop-tuner"  # of this project on an index, as pyproject.toml has it
 PYTHON_PACKAGE = "Python package"
 
 
@@ -42,7 +43,7 @@ def pieces(arches: Iterable[str] = (), *, features: Mapping[str, Iterable[str]] 
     Raises UsageError for an unknown architecture.
     """
     wanted = tuple(target(a).arch for a in arches) or ("x86_64", "aarch64", "riscv64")
-    found = [_python(), *python_packages(), _zig(), _host_cc()]
+    found = [_python(), *python_packages(), _zig(), _host_cc(), _objdump()]
     for arch in wanted:
         found += [*_emulation(arch), _libc(arch), _openblas(arch)]
     for name, flags in (features or {}).items():
@@ -60,7 +61,7 @@ def _python() -> Piece:
 def _requirements() -> list[Requirement]:
     """What the package declares: from its metadata when installed, else from the checkout's pyproject.toml."""
     try:
-        declared = importlib.metadata.requires("tensorop") or []
+        declared = importlib.metadata.requires(DISTRIBUTION) or []
     except importlib.metadata.PackageNotFoundError:
         pyproject = Path(__file__).resolve().parents[2] / "pyproject.toml"
         declared = tomllib.loads(pyproject.read_text())["project"]["dependencies"] if pyproject.is_file() else []
@@ -100,6 +101,16 @@ def _host_cc() -> Piece:
     except errors.MissingTool:
         return Piece("C compiler", purpose, "missing", command=command)
     return Piece("C compiler", purpose, "ok", version, path, command)
+
+
+def _objdump() -> Piece:
+    purpose = "reads the machine code of kernels before it runs"
+    candidates = [p for p in (objdump.system(), objdump.cached()) if p is not None and p.exists()]
+    if not candidates:
+        return Piece(objdump.NAME, purpose, "missing", command=objdump.HINT)
+    found = candidates[0]
+    status: Status = "ok" if objdump.version(found) >= objdump.LEAST else "old"
+    return Piece(objdump.NAME, purpose, status, f"{objdump.version(found)}", str(found), objdump.HINT)
 
 
 def _emulation(arch: str) -> list[Piece]:

@@ -7,12 +7,11 @@ ships the same musl (1.2.5) compiled, 1 MB; linked with it, zig only builds its 
 from __future__ import annotations
 
 import functools
-import subprocess
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from tensorop import errors
+from tensorop import children, errors
 from tensorop.provision import cache, debian, zig
 from tensorop.provision.targets import target
 
@@ -53,7 +52,8 @@ def prebuilt(arch: str, *, offline: bool | None = None) -> Path:
     fill = debian.unpacker(
         ["musl-dev"], suite=SUITE, architecture=t.debian, doing=f"fetching musl for {arch}", hint=command(arch)
     )
-    return cache.entry(path(arch), fill, what=f"musl for {arch}", command=command(arch), offline=offline)
+    what, purpose = f"musl for {arch}", "to link candidates with"
+    return cache.entry(path(arch), fill, what=what, command=command(arch), offline=offline, purpose=purpose)
 
 
 @functools.cache
@@ -114,7 +114,7 @@ def _empty_object(arch: str, triple: str, folder: Path) -> str:
 
 
 def _run(argv: tuple[str, ...], arch: str) -> None:
-    done = subprocess.run(argv, env=zig.zig_environment(), stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    done = children.run(argv, env=zig.zig_environment())
     if done.returncode != 0:
         said = "; ".join(done.stderr.strip().splitlines()[:2]) or f"exit status {done.returncode}"
         raise errors.MissingTool(

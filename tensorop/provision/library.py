@@ -16,7 +16,10 @@ class Library:
 
     kind         the API it exposes: "cblas" (its names between `prefix` and `suffix`), "dnnl" (oneDNN's C API), "xsmm"
     library_path folders for the loader (LD_LIBRARY_PATH of the process that loads it)
-    environment  what the process must carry for it to work at all; tuning of core types is the platform file's
+    environment  what the process must carry for it to work, and work best, with so many threads; tuning of core types
+                 is the platform file's
+    build        which of several builds of it this is
+    most_flops   products of more it hands on to another library, which would be compared in its stead; None: none
     """
 
     name: str
@@ -28,11 +31,16 @@ class Library:
     suffix: str = ""
     library_path: tuple[Path, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
+    build: str = ""
+    most_flops: float | None = None
 
 
 @dataclass(frozen=True)
 class Source:
-    """Where a library comes from: `fill` brings the files of one cache entry, `file` is the one to load in it."""
+    """Where a library comes from: `fill` brings the files of one cache entry, `file` is the one to load in it.
+
+    megabytes: to fetch, where it is known.
+    """
 
     name: str
     version: str
@@ -44,6 +52,9 @@ class Source:
     suffix: str = ""
     folders: tuple[str, ...] = (".",)
     environment: Mapping[str, str] = field(default_factory=dict)
+    build: str = ""
+    most_flops: float | None = None
+    megabytes: int = 0
 
     def command(self) -> str:
         """What fetches it by hand."""
@@ -51,12 +62,21 @@ class Source:
 
     def folder(self) -> Path:
         """Its cache entry, whether or not it is there."""
-        return cache.entry_path("libraries", f"{self.name.partition('@')[0]}-{self.version}-{self.arch}")
+        words = (self.name.partition("@")[0], self.version, self.build, self.arch)
+        return cache.entry_path("libraries", "-".join(word for word in words if word))
 
     def bring(self, *, offline: bool | None = None) -> Library:
         """The library, fetched when absent. Raises MissingTool."""
         what = f"{self.name} {self.version} for {self.arch}"
-        root = cache.entry(self.folder(), self.fill, what=what, command=self.command(), offline=offline)
+        root = cache.entry(
+            self.folder(),
+            self.fill,
+            what=what,
+            command=self.command(),
+            offline=offline,
+            purpose="to compare with",
+            megabytes=self.megabytes,
+        )
         path = root / self.file
         if not path.exists():
             raise errors.MissingTool(f"{what} came without {self.file}", hint=f"remove {root}, then {self.command()}")
@@ -70,4 +90,6 @@ class Source:
             self.suffix,
             tuple((root / f).resolve() for f in self.folders),
             dict(self.environment),
+            self.build,
+            self.most_flops,
         )

@@ -56,7 +56,7 @@ def source(arch: str, version: str = "newest") -> Source:
     command = f"python -m tensorop.provision {name} {arch}"
     if wheel := _WHEELS.get((wanted, arch)):
         fill = pypi.unpacker([wheel], ["scipy_openblas32/lib/*.so*"], hint=command)
-        return Source(name, wheel.version, arch, "libscipy_openblas.so", fill, prefix="scipy_")
+        return Source(name, wheel.version, arch, "libscipy_openblas.so", fill, prefix="scipy_", megabytes=8)
     if (wanted, arch) == ("0.3.29", "riscv64"):
         fill = debian.unpacker(
             ["libopenblas0-pthread", "libgfortran5"],

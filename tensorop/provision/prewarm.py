@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 
-from tensorop.provision import libc, openblas, qemu, sysroot
+from tensorop.provision import libc, objdump, openblas, qemu, sysroot
 from tensorop.provision.targets import host_arch
 
 
@@ -13,6 +13,7 @@ def jobs(arch: str, *, shared: str | None = None, offline: bool | None = None) -
     """What there is to bring for an architecture, by name; `shared` is the triple of its products, when wanted."""
     todo: dict[str, Callable[[], object]] = {
         "libc": lambda: libc.warm(arch, offline=offline),
+        "objdump": lambda: objdump.objdump(offline=offline),
         "openblas": lambda: openblas.openblas(arch, offline=offline),
     }
     if arch != host_arch():

@@ -6,23 +6,14 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tensorop import errors, settings
+from tensorop import children, errors, settings
 
 
 def run(argv: Sequence[str], *, doing: str, hint: str, cwd: Path | None = None, seconds: float = 600) -> str:
     """The standard output of a command. Raises MissingTool when it is absent, fails or takes too long."""
     environment: Mapping[str, str] = {**settings.scrubbed_environment(), "LC_ALL": "C.UTF-8"}
     try:
-        done = subprocess.run(
-            list(argv),
-            cwd=cwd,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=seconds,
-        )
+        done = children.run(argv, cwd=cwd, env=environment, timeout=seconds)
     except FileNotFoundError as e:
         raise errors.MissingTool(f"{doing}: {argv[0]} is not on this machine", hint=hint) from e
     except subprocess.TimeoutExpired as e:

@@ -92,7 +92,9 @@ def unpacked(arch: str, *, offline: bool | None = None) -> Path:
                 other.unlink()
         _wrap(folder, binary.parent, host.multiarch)
 
-    cache.entry(binary.parent, fill, what="QEMU 7.2", command="python -m tensorop.provision qemu", offline=offline)
+    command = "python -m tensorop.provision qemu"
+    purpose = "to run code of other architectures"
+    cache.entry(binary.parent, fill, what="QEMU 7.2", command=command, offline=offline, purpose=purpose)
     if not has_plugins(binary):
         raise errors.MissingTool(f"{binary} does not run on this machine or takes no plug-ins", hint=HINT)
     return binary
@@ -105,7 +107,7 @@ def _wrap(folder: Path, final: Path, multiarch: str) -> None:
     inherit; what a shell adds to an empty environment is taken out again, so that the guest's stays as it was given.
     """
     libraries = f"{final}/root/usr/lib/{multiarch}:{final}/root/lib/{multiarch}"
-    loader = _host_loader()
+    loader = host_loader()
     for name in GUESTS:
         script = folder / name
         script.write_text(
@@ -116,7 +118,7 @@ def _wrap(folder: Path, final: Path, multiarch: str) -> None:
         script.chmod(0o755)
 
 
-def _host_loader() -> str:
+def host_loader() -> str:
     """The dynamic loader that this machine's programs name, e.g. /lib64/ld-linux-x86-64.so.2."""
     known = {
         "x86_64": "/lib64/ld-linux-x86-64.so.2",

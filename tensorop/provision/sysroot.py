@@ -30,4 +30,5 @@ def sysroot(arch: str, *, offline: bool | None = None) -> Path:
     fill = debian.unpacker(
         PACKAGES, suite=SUITE, architecture=target(arch).debian, doing=f"fetching glibc for {arch}", hint=command(arch)
     )
-    return cache.entry(path(arch), fill, what=f"the sysroot of {arch}", command=command(arch), offline=offline)
+    what, purpose = f"the sysroot of {arch}", "to run libraries in"
+    return cache.entry(path(arch), fill, what=what, command=command(arch), offline=offline, purpose=purpose)

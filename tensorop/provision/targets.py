@@ -21,14 +21,22 @@ class Target:
     multiarch: str
     static_triple: str
     static_cpu: str
+    emulated_cpu: str  # QEMU's -cpu that has the most of it, for programs whose platform nobody named
 
 
 TARGETS = {
     t.arch: t
     for t in (
-        Target("x86_64", "amd64", "x86_64-linux-gnu", "x86_64-linux-musl", "x86_64_v2"),
-        Target("aarch64", "arm64", "aarch64-linux-gnu", "aarch64-linux-musl", "baseline"),
-        Target("riscv64", "riscv64", "riscv64-linux-gnu", "riscv64-linux-musl", "baseline_rv64+v"),
+        Target("x86_64", "amd64", "x86_64-linux-gnu", "x86_64-linux-musl", "x86_64_v2", "max"),
+        Target("aarch64", "arm64", "aarch64-linux-gnu", "aarch64-linux-musl", "baseline", "max"),
+        Target(
+            "riscv64",
+            "riscv64",
+            "riscv64-linux-gnu",
+            "riscv64-linux-musl",
+            "baseline_rv64+v",
+            "rv64,v=true,vext_spec=v1.0,vlen=256,elen=64",
+        ),
     )
 }
 

@@ -15,26 +15,25 @@ from tensorop.target import at_vlen
 from tensorop.tuner import robust
 
 
-def choices(
-    operator: Operator, manifest: Mapping[str, Any], history: History, finalists: Sequence[Mapping[str, Any]]
-) -> list[dict[str, Any]]:
-    """For each dtype, and each VLEN where the dispatch has a tree for each: the variants, the tree's regret (a share),
-    and for each problem the variant and draft chosen, the regret there and the best cost of each draft.
+def choices(operator: Operator, manifest: Mapping[str, Any], history: History) -> list[dict[str, Any]]:
+    """For each dtype, and each VLEN where the dispatch has a tree for each: the variants, the tree's regret on shapes
+    left out (a share), and for each problem of the search the variant and draft chosen and the best cost of each draft.
 
     vlen: None where there is one tree.
-    Regrets are of the last measurement there is: side by side in the library (`finalists`, the journal's notes), else
-    the trials'.
     """
     shapes = [tuple(int(side) for side in str(text).split("x")) for text in history.facts.get("shapes", ())]
     out = []
     for dtype, winners in manifest["dtypes"].items():
         variants = winners["variants"]
-        side_by_side = next((note for note in reversed(finalists) if note["dtype"] == dtype), None)
-        ended = [f for stage in (Stage.BLOCKING, Stage.FORM) for f in history.ended((stage, dtype, 0))]
+        ended = [f for stage in (Stage.BLOCKING, Stage.FORM, Stage.DIRECT) for f in history.ended((stage, dtype, 0))]
         trials = [f for f in ended if f.outcome.ok]
         asked = [problems.of(operator, dtype, s, layout) for s in shapes for layout in range(len(operator.layouts))]
         for vlen, dispatch in trees(winners):
-            told = [_row(operator, problem, variants, dispatch, vlen or 0, trials, side_by_side) for problem in asked]
+            direct = winners.get("direct")
+            told = [
+                _row(operator, problem, variants, way(operator, problem, dispatch, direct), vlen or 0, trials)
+                for problem in asked
+            ]
             rows = [row for row in told if row is not None]
             out.append(
                 {"dtype": dtype, "vlen": vlen, "regret": dispatch["regret"], "variants": variants, "problems": rows}
@@ -54,6 +53,7 @@ def constants(told: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
                     "problem": contest["problem"],
                     "vlen": contest["vlen"],
                     "variants": len(contest["variants"]),
+                    "given_up": contest.get("given_up", 0.0),
                     "changed": robust.overturned(contest["cycles"], note["constants"], contest["chosen"]),
                 }
                 for contest in note["contests"]
@@ -77,45 +77,35 @@ def decide(node: Mapping[str, Any], features: Mapping[str, int]) -> int:
     return int(node["variant"])
 
 
+def way(operator: Operator, problem: Problem, dispatch: Mapping[str, Any], direct: Mapping[str, Any] | None) -> int:
+    """The number of the variant that serves a problem: the direct one, else what the tree says."""
+    if direct is not None and operator.reference.work(problem) <= direct["most_flops"]:
+        return int(direct["variant"])
+    return decide(dispatch["tree"], problems.features(operator, problem))
+
+
 def _row(
     operator: Operator,
     problem: Problem,
     variants: Sequence[Mapping[str, Any]],
-    dispatch: Mapping[str, Any],
+    chosen: int,
     vlen: int,
     trials: Sequence[Finished],
-    side_by_side: Mapping[str, Any] | None,
 ) -> dict[str, Any] | None:
     """None for a problem nobody measured."""
     by_draft: dict[str, float] = {}
-    costs: list[float | None] = [None] * len(variants)
     for finished in trials:
         samples = finished.score.per_problem.get(problem.label)
-        if samples is None:
-            continue
-        form = written_for(finished)
-        if form not in (0, vlen):
+        if samples is None or written_for(finished) not in (0, vlen):
             continue
         draft, cost = draft_of(finished), at_vlen(samples, vlen)
         by_draft[draft] = min(cost, by_draft.get(draft, cost))
-        for number, variant in enumerate(variants):
-            wanted = vlen if vlen in variant.get("forms", ()) else 0
-            if variant["draft"] == draft and form == wanted and _is_at(finished, Point.of(variant["point"])):
-                costs[number] = cost
     if not by_draft:
         return None
-    features = operator.reference.features(problem)
-    for row in (side_by_side or {}).get("rows", ()):
-        if row["features"] == dict(features) and len(row["costs"]) == len(costs):
-            costs = list(row["costs"])
-    chosen = decide(dispatch["tree"], features)
-    known = [cost for cost in costs if cost is not None]
-    mine = costs[chosen]
     return {
         "problem": problem.label,
         "variant": chosen,
         "draft": variants[chosen]["draft"],
-        "regret": None if mine is None else mine / min(known) - 1,
         "cost_by_draft": by_draft,
         "best_draft": min(by_draft, key=by_draft.__getitem__),
     }

@@ -5,17 +5,17 @@ A part that cannot be told (no product yet, a platform file that is gone) is lef
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from tensorop import jsontext
 from tensorop.errors import TensoropError, UsageError
 from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
 from tensorop.model.trial import Finished
-from tensorop.report import choices, importance, loops, refusals, roofline
+from tensorop.report import choices, dispatch_map, importance, loops, refusals, roofline, threads
 from tensorop.specs import operators, platforms
 from tensorop.store import journal
 from tensorop.store.history import History, group_of
@@ -28,13 +28,14 @@ _COST_UNITS = {"ns": "ns per 1000 flop", "modelled-cycles": "modelled cycles per
 def gather(folder: Path, plugins: tuple[Path, ...] = ()) -> dict[str, Any]:
     """The record of the run and product in a folder.
 
-    Keys: schema, run, product, bench, searches, failures, drafts, choices, constants, importance, refusals, roofline,
-    loops, controls, verification, notes, absent. Raises UsageError when the folder holds no run, JobError when its
-    journal is damaged.
+    Keys: schema, run, product, bench, threads, searches, failures, drafts, choices, maps, constants, importance,
+    refusals, roofline, loops, controls, verification, notes, absent. Raises UsageError when the folder holds no run,
+    JobError when its journal is damaged.
     """
     history = journal.read(folder)
     manifest = _json(folder / _SHARE / "manifest.json")
     bench = _json(folder / _SHARE / "bench.json")
+    scaling = _json(folder / threads.KEPT)
     notes = _notes(history)
     ended = [item for item in history.replay() if isinstance(item, Finished)]
     absent: dict[str, str] = {}
@@ -52,10 +53,12 @@ def gather(folder: Path, plugins: tuple[Path, ...] = ()) -> dict[str, Any]:
         "run": _run(history, ended),
         "product": {k: v for k, v in (manifest or {}).items() if k not in ("files", "results")} or None,
         "bench": bench,
+        "threads": scaling,
         "searches": [_search(history, group) for group in dict.fromkeys(group_of(f.trial) for f in ended)],
         "failures": _failures(ended),
         "drafts": _drafts(history, ended),
         "choices": [],
+        "maps": [],
         "constants": part("constants", lambda: choices.constants(notes.pop("constants", [])), []),
         "importance": part("importance", lambda: importance.parameters(ended), []),
         "refusals": [],
@@ -63,28 +66,36 @@ def gather(folder: Path, plugins: tuple[Path, ...] = ()) -> dict[str, Any]:
         "loops": part("loops", lambda: loops.of_product(folder), []),
         "controls": notes.pop("controls", []),
         "verification": notes.pop("verification", None)
-        or ((manifest or {}).get("results") or {}).get("verification", []),
+        or _mapping((manifest or {}).get("results")).get("verification", []),
         "absent": absent,
     }
     if loaded is not None:
         operator, platform = loaded
         record["refusals"] = part("refusals", lambda: refusals.of_run(history, operator, platform, plugins), [])
         if manifest:
-            told = notes.get("finalists", [])
-            record["choices"] = part("choices", lambda: choices.choices(operator, manifest, history, told), [])
+            record["maps"] = part("maps", lambda: dispatch_map.maps(operator, manifest), [])
+            record["choices"] = part("choices", lambda: choices.choices(operator, manifest, history), [])
         if bench:
             record["roofline"] = part("roofline", lambda: roofline.rooflines(operator, platform, bench), [])
+    if loaded is None and not manifest:  # a product carries its platform, a run does not
+        absent["operator and platform"] += "; where they come from a plug-in, give --plugins DIR as the run was given"
     if not manifest:
         absent["product"] = "the run has not come to a library yet"
     if not bench:
         absent["bench"] = "the run has not compared its library yet; `tensorop bench DIR` does"
+    for measured in ("finalists", "dispatch"):  # costs of every variant, from which the choice was made
+        notes.pop(measured, None)
     record["notes"] = notes
     return record
 
 
+def _mapping(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
 def _json(path: Path) -> dict[str, Any] | None:
     try:
-        found = json.loads(path.read_text())
+        found = jsontext.loads(path.read_text())
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:
@@ -127,9 +138,11 @@ def _search(history: History, group: Any) -> dict[str, Any]:
     stage, dtype, round_ = group
     ended = history.ended(group)
     best: Finished | None = None
+    spent = 0.0
     trials = []
     for finished in ended:
         cost = finished.score.cost if finished.outcome.ok else None
+        spent += sum(finished.seconds.values())
         if cost is not None and (best is None or best.score.cost is None or cost < best.score.cost):
             best = finished
         trials.append(
@@ -139,6 +152,7 @@ def _search(history: History, group: Any) -> dict[str, Any]:
                 "kind": finished.outcome.kind.value,
                 "cost": cost,
                 "best": None if best is None else best.score.cost,
+                "spent": round(spent, 2),
             }
         )
     units = {samples.unit for finished in ended for samples in finished.score.per_problem.values()}

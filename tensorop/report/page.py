@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from tensorop import render
-from tensorop.report import gather, plots
+from tensorop.report import curves, drawing, gather, plots
 
 _TEMPLATE = "report.html.j2"
 
@@ -24,13 +25,31 @@ def page(record: Mapping[str, Any]) -> str:
     env.filters["seconds"] = _duration
     bench = record["bench"]
     dtypes = list(dict.fromkeys(row["dtype"] for row in bench["results"])) if bench else []
+    chosen = colours(record)
     drawn = {
         "ratios": {dtype: plots.ratios(bench, dtype) for dtype in dtypes},
-        "convergence": plots.convergence(record["searches"]),
+        "convergence": plots.convergence(record["searches"], chosen),
+        "over_time": curves.best_over_time(record["searches"]),
+        "speeds": {dtype: curves.speeds(bench, dtype) for dtype in dtypes},
+        "by_vlen": curves.by_vlen(bench) if bench else "",
+        "threads": curves.scaling(record["threads"]) if record.get("threads") else "",
+        "maps": [(maps[0], curves.dispatch(maps, chosen)) for maps in _together(record["maps"])],
         "rooflines": [(roof, plots.roofline(roof)) for roof in record["roofline"]],
         "importance": plots.importance(record["importance"]),
     }
     return render.text(env, _TEMPLATE, {"r": record, "plots": drawn, "dtypes": dtypes, "bench": bench})
+
+
+def colours(record: Mapping[str, Any]) -> dict[str, str]:
+    """Every template's own colour, the same in all plots."""
+    tried = [str(t["draft"]).partition(" ")[0] for search in record["searches"] for t in search["trials"]]
+    names = sorted({*tried, *(draft for plane in record["maps"] for draft in plane["drafts"])})
+    return dict(zip(names, itertools.cycle(drawing.SERIES), strict=False))
+
+
+def _together(maps: Sequence[Mapping[str, Any]]) -> list[list[Mapping[str, Any]]]:
+    """Those of one dtype and VLEN, which differ in what is fixed."""
+    return [list(group) for _, group in itertools.groupby(maps, key=lambda plane: (plane["dtype"], plane["vlen"]))]
 
 
 def significant(value: float | None, digits: int = 3) -> str:

@@ -9,10 +9,8 @@ from tensorop.model.number import NUMBERS
 from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
 from tensorop.model.problem import Problem
+from tensorop.roof import modelled_peak
 from tensorop.specs import board, primitives
-from tensorop.specs.board import BoardModel, Cycles
-
-_FMA = "vfma"
 
 
 def rooflines(operator: Operator, platform: Platform, bench: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -37,22 +35,6 @@ def rooflines(operator: Operator, platform: Platform, bench: Mapping[str, Any]) 
             peak = modelled_peak(model, vlen, sums.name)
             out.append(_roof(operator, dtype, vlen, bench, rows, peak, line / model.memory.dram_interval.value))
     return out
-
-
-def modelled_peak(model: BoardModel, vlen: int, number: str) -> float:
-    """Flops a cycle of a model's core whose vector units do nothing but multiply-adds of a format at LMUL 1."""
-    bits = 8 * NUMBERS[number].size
-    cost = model.cost(_FMA)
-    eew = board.EEWS.index(bits)
-    lanes = vlen / bits
-    units = model.units[cost.unit] if cost.unit else 1
-    assert cost.cycles is not None
-    if isinstance(cost.cycles, Cycles):
-        busy = cost.cycles.at(board.LMULS.index("m1"), eew) * (vlen / model.dlen(vlen)) / units
-    else:
-        busy = cost.cycles.eew.get(bits, cost.cycles.value) / units
-    issue = 1 / model.core.issue_width.value
-    return 2 * lanes / max(busy, issue)
 
 
 def _roof(

@@ -3,8 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from enum import IntFlag
 from pathlib import Path
 from typing import Protocol
+
+
+class Need(IntFlag):
+    """What a process must be able to do in its jail beyond computing (native/jail.h): nothing, mostly.
+
+    THREADS: start threads; READS: open files for reading, for libraries that load parts of themselves at a first call.
+    """
+
+    NOTHING = 0
+    THREADS = 1
+    READS = 2
 
 
 class Runner(Protocol):
@@ -31,11 +43,14 @@ class Runner(Protocol):
         dynamic: bool = False,
         environment: Mapping[str, str] | None = None,
         plugin_args: Sequence[str] = (),
+        needs: Need = Need.NOTHING,
     ) -> list[str]:
-        """The host's argv that runs `argv` (whose first word is a path on the target) there.
+        """The host's argv that runs `argv` (whose first word is a path on the target) there. `confined.run` alone
+        starts it.
 
         vlen: bits, where the target's can be chosen; dynamic: it needs a loader and shared libraries;
-        environment: everything the program finds in its own; plugin_args: instrumentation of an emulator.
+        environment: everything the program finds in its own; plugin_args: instrumentation of an emulator;
+        needs: what the jail leaves to it, where it is the runner that brings the jail.
         """
         ...
 

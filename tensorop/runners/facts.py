@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tensorop.errors import BoardError, JobError
 from tensorop.model.core import Core
-from tensorop.runners import process
+from tensorop.runners import confined
 from tensorop.runners.base import Runner
 from tensorop.runners.ssh import Ssh
 
@@ -33,8 +33,7 @@ def read(runner: Runner, program: Path | None = None) -> Core:
 
 def execute(runner: Runner, program: Path, vlen: int | None = None) -> dict[str, str]:
     """What identify.c says on a target, key -> text. vlen: bits, where an emulator's can be chosen."""
-    argv = runner.command([runner.place(program)], vlen=vlen, environment={})
-    ended = process.run(argv, timeout_s=90, environment=runner.environment({}))
+    ended = confined.run(runner, [runner.place(program)], vlen=vlen, timeout_s=90)
     if ended.status != 0:
         why = runner.lost(ended.status, ended.stderr)
         said = ended.stderr.strip().splitlines()[-1:] or [f"status {ended.status}"]
@@ -132,12 +131,15 @@ def _sysfs(lines: list[str]) -> dict[str, dict[str, int]]:
         indices.setdefault(index, {})[key] = value
     out = {}
     for fields in indices.values():
-        if fields.get("type") == "Instruction" or fields.get("level") not in ("1", "2", "3"):
+        if fields.get("type") == "Instruction" or not fields.get("level", "").isdigit():
             continue
         size, line_ = _bytes(fields.get("size", "")), _bytes(fields.get("coherency_line_size", ""))
         if size and line_:
             ways = _bytes(fields.get("ways_of_associativity", "")) or size // line_  # 0: fully associative
             shared = _count(fields.get("shared_cpu_list", ""))
+            size -= size % (ways * line_)  # a virtual machine may tell half a set
+            if not size:
+                continue
             out[f"l{fields['level']}"] = {"size": size, "ways": ways, "line": line_, "shared_by": shared}
     return out
 

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tensorop.runners.base import Need
+
 
 @dataclass(frozen=True)
 class Native:
@@ -26,6 +28,7 @@ class Native:
         dynamic: bool = False,
         environment: Mapping[str, str] | None = None,
         plugin_args: Sequence[str] = (),
+        needs: Need = Need.NOTHING,
     ) -> list[str]:
         return list(argv)
 

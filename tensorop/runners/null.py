@@ -14,6 +14,7 @@ from pathlib import Path
 from tensorop import errors
 from tensorop.model.point import Point
 from tensorop.model.trial import Kind, Outcome, Samples
+from tensorop.runners.base import Need
 
 UNIT = "pretended"
 
@@ -63,6 +64,7 @@ class Null:
         dynamic: bool = False,
         environment: Mapping[str, str] | None = None,
         plugin_args: Sequence[str] = (),
+        needs: Need = Need.NOTHING,
     ) -> list[str]:
         raise errors.JobError(
             "the null runner starts no program", hint="choose --runner native or qemu for real figures"

@@ -6,16 +6,16 @@ import contextlib
 import os
 import resource
 import selectors
-import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tensorop import errors
+from tensorop import children, errors
 
 _CHUNK = 1 << 18
+PROCESSORS = os.cpu_count() or 1
 _HEAD, _TAIL = 32 << 10, 4 << 10
 
 
@@ -71,18 +71,17 @@ def run(
 
     consume: takes stdout as it comes and returns True to give the process another `timeout_s`; it may raise, which
     ends the process. environment: all of it, None for this process's own. Safe to call from several threads.
-    Raises MissingTool when the program cannot be started.
+    Raises MissingTool when the program cannot be started, Cancelled when it was ended from outside.
     """
     begin = time.monotonic()
     try:
-        child = subprocess.Popen(
-            list(argv),
+        child = children.start(
+            argv,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             env=None if environment is None else dict(environment),
             cwd=cwd,
-            start_new_session=True,
         )
     except OSError as e:
         raise errors.MissingTool(f"cannot start {argv[0]}: {e.strerror}", hint="tensorop doctor") from e
@@ -91,14 +90,7 @@ def run(
             _limit(child.pid, limits)
         out, err, timed_out = _talk(child, stdin, consume, timeout_s, stdout_cap)
     finally:
-        # The leader is not reaped yet, so its number still names its group and nobody else's.
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(child.pid, signal.SIGKILL)
-        status = child.wait()
-        for pipe in (child.stdin, child.stdout, child.stderr):
-            with contextlib.suppress(OSError):
-                if pipe is not None:
-                    pipe.close()
+        status = children.release(child)
     return Ended(status, timed_out, bytes(out), err.text(), time.monotonic() - begin)
 
 

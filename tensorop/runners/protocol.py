@@ -2,32 +2,36 @@
 
 from __future__ import annotations
 
+import math
+import secrets
 import struct
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tensorop.model.call import Access, Call, Placement
+from tensorop.runners.base import Need
 
-VERSION = 1
+VERSION = 5
 _START = struct.Struct("<IIQiIII")
 _HELLO = struct.Struct("<IIQII256s")
-_REQUEST = struct.Struct("<8I4Q8q8q4d8q64x")
-_ENTRY = struct.Struct("<Iiq")
+_REQUEST = struct.Struct("<10I4Q8q8q4d8q64x")
+_ENTRY = struct.Struct("<IiqI4x")
 _BUFFER = struct.Struct("<IIQ")
-_REPLY = struct.Struct("<IIQIiiiqIIII")
+_REPLY = struct.Struct("<IIQIiiiqIIIIQ")
 _OUTPUT = struct.Struct("<IIQ")
 _MAGIC = {name: int.from_bytes(word, "little") for name, word in (
     ("start", b"TOPS"), ("hello", b"TOPH"), ("request", b"TOPR"), ("reply", b"TOPA"),
 )}  # fmt: skip
-_ACCESS = {Access.IN: 0, Access.OUT: 1, Access.INOUT: 2}
+_ACCESS = {Access.IN: 0, Access.OUT: 1, Access.INOUT: 2, Access.SCRATCH: 3}
+_LEFT = 128  # more different results than batches of an entry, those of warming up included
 _PLACEMENT = {Placement.END: 0, Placement.START: 1}
 _MIDDLE = 2
+_SAMPLE = 16  # bytes: calls, ns
 _CHECK, _TIME, _COUNT = range(3)
-_SANDBOX = 1
 
 
 @dataclass(frozen=True)
@@ -43,10 +47,14 @@ class Library:
 
 @dataclass(frozen=True)
 class Entry:
-    """What is called: candidate or library by number; flag: (slot, value) to replace in the call for this entry."""
+    """What is called: candidate or library by number; flag: (slot, value) to replace in the call for this entry.
+
+    empty: all of the call but its function, in whose place one is called that returns at once.
+    """
 
     function: int = 0
     flag: tuple[int, int] | None = None
+    empty: bool = False
 
 
 @dataclass(frozen=True)
@@ -59,10 +67,12 @@ class Check:
 
 @dataclass(frozen=True)
 class Time:
-    """Interleaved batches of each entry, by the target's clock; no outputs come back.
+    """Interleaved batches of each entry, by the target's clock.
 
-    rounds: batches of each entry at most; warm_ns, min_ns: warm-up and least length of a batch; max_ns: after three
-    rounds none is begun later than this; flush_bytes: > 0 measures single calls, each after a walk over so many bytes.
+    Each entry's first call is not timed. rounds: batches of each entry at most; warm_ns: least warm-up; min_ns: no
+    batch is shorter; max_ns: after three rounds none is begun later than this; flush_bytes: > 0 measures single calls,
+    each after a walk over so many bytes; keep: what batches left in restored outputs comes back, each different result
+    once; draw: decides on which of the call's two sets of operands a batch ends, and by how many calls it is shorter.
     """
 
     call: Call
@@ -72,15 +82,21 @@ class Time:
     min_ns: int = 2_000_000
     max_ns: int = 2_000_000_000
     flush_bytes: int = 0
+    keep: bool = False
+    draw: int = field(default_factory=lambda: secrets.randbits(32))
 
 
 @dataclass(frozen=True)
 class Count:
-    """For instrumented emulators: `warm` calls of each entry and one more, each inside a marked region of its own."""
+    """For instrumented emulators: `warm` calls of each entry and one more, each inside a marked region of its own.
+
+    Buffers that are read and written are restored before each; keep: those that are written alone too.
+    """
 
     call: Call
     entries: tuple[Entry, ...] = (Entry(),)
     warm: int = 1
+    keep: bool = False
 
 
 Request = Check | Time | Count
@@ -92,6 +108,7 @@ class Status(IntEnum):
     SIGNALLED = 2
     NO_ENTRY = 3
     NO_MEMORY = 4
+    TAMPERED = 5
 
 
 class Fault(IntEnum):
@@ -99,6 +116,7 @@ class Fault(IntEnum):
     BEFORE = 1
     AFTER = 2
     READ_ONLY = 3
+    HARNESS = 4
 
 
 @dataclass(frozen=True)
@@ -106,32 +124,45 @@ class Hello:
     """What the harness says of itself: page size in bytes, what protects and steadies it, why a library failed."""
 
     page: int
-    sandboxed: bool
+    jailed: bool
     pinned: bool
     error: str
 
 
 @dataclass(frozen=True)
 class Raw:
-    """A reply as it came. offset: bytes from the buffer's first, or the number of a forbidden system call."""
+    """A reply as it came. offset: bytes from the buffer's first, or the number of a forbidden system call.
+
+    outputs: (buffer, twice the entry + 1 after its shifted operands, bytes) in the buffers' order, result by result.
+    samples: ns a call, by entry and round; calls: of those batches; span: ns from the first batch to the last's end.
+    window: seconds that this process's own clock leaves for it, those of the replies before taken off.
+    """
 
     status: Status
     signal: int
     fault: Fault
     buffer: int
     offset: int
-    outputs: tuple[tuple[int, bytes], ...] = ()
+    outputs: tuple[tuple[int, int, bytes], ...] = ()
     samples: tuple[tuple[float, ...], ...] = ()
+    calls: tuple[tuple[float, ...], ...] = ()
+    span: int = 0
+    window: float = math.inf
+
+    @property
+    def timed(self) -> float:
+        """ns of all timed batches together."""
+        rows = zip(self.calls, self.samples, strict=True)
+        return sum(calls * each for made, took in rows for calls, each in zip(made, took, strict=True))
 
 
 class ProtocolError(Exception):
     """The bytes are no reply to what was asked: something else wrote into the pipe."""
 
 
-def pack_start(nonce: int, *, cpu: int = -1, sandbox: bool = True, libraries: Sequence[Library] = ()) -> bytes:
-    """The head of the stream. cpu: the processor to stay on, -1 for any."""
-    options = _SANDBOX if sandbox else 0
-    out = [_START.pack(_MAGIC["start"], VERSION, nonce, cpu, options, len(libraries), 0)]
+def pack_start(nonce: int, *, cpu: int = -1, needs: Need = Need.NOTHING, libraries: Sequence[Library] = ()) -> bytes:
+    """The head of the stream. cpu: the processor to stay on, -1 for any; needs: what the jail leaves."""
+    out = [_START.pack(_MAGIC["start"], VERSION, nonce, cpu, needs, len(libraries), 0)]
     for library in libraries:
         for text in (library.path, library.api, library.dtype, library.prefix, library.suffix):
             word = text.encode()
@@ -146,18 +177,19 @@ def entries_of(request: Request) -> tuple[Entry, ...]:
 def pack(request: Request, index: int) -> Iterator[bytes | memoryview]:
     """The request in pieces; the operands are not copied when they are contiguous."""
     call, entries = request.call, entries_of(request)
-    kind, rounds, warm, times = _CHECK, 0, 0, (0, 0, 0, 0)
+    kind, rounds, warm, keep, draw, times = _CHECK, 0, 0, 0, 0, (0, 0, 0, 0)
     placement = _PLACEMENT[call.placement]
     if isinstance(request, Time):
-        kind, rounds, placement = _TIME, request.rounds, _MIDDLE
+        kind, rounds, keep, draw, placement = _TIME, request.rounds, int(request.keep), request.draw, _MIDDLE
         times = (request.warm_ns, request.min_ns, request.max_ns, request.flush_bytes)
     elif isinstance(request, Count):
-        kind, warm, placement = _COUNT, request.warm, _MIDDLE
+        kind, warm, keep, placement = _COUNT, request.warm, int(request.keep), _MIDDLE
     yield _REQUEST.pack(
-        _MAGIC["request"], kind, index, placement, len(call.buffers), len(entries), rounds, warm, *times,
+        _MAGIC["request"], kind, index, placement, len(call.buffers), len(entries), rounds, warm, keep, draw,
+        *times,
         *_slots(call.dims, 8), *_slots(call.lds, 8), *_slots(call.scalars, 4), *_slots(call.flags, 8),
     ) + b"".join(_pack_entry(e) for e in entries) + b"".join(
-        _BUFFER.pack(_ACCESS[b.access], 0, b.data.nbytes) for b in call.buffers
+        _BUFFER.pack(_ACCESS[b.access], b.shift * b.data.itemsize, b.data.nbytes) for b in call.buffers
     )  # fmt: skip
     for buffer in call.buffers:
         if buffer.data.nbytes:
@@ -166,7 +198,7 @@ def pack(request: Request, index: int) -> Iterator[bytes | memoryview]:
 
 def _pack_entry(entry: Entry) -> bytes:
     slot, value = entry.flag if entry.flag is not None else (-1, 0)
-    return _ENTRY.pack(entry.function, slot, value)
+    return _ENTRY.pack(entry.function, slot, value, entry.empty)
 
 
 def _slots(values: Sequence[float], count: int) -> tuple[float, ...]:
@@ -198,13 +230,12 @@ class Parser:
             return self._take_hello()
         if len(self._data) < _REPLY.size:
             return False
-        magic, index, nonce, status, signal, fault, buffer, offset, outputs, entries, rounds, _ = _REPLY.unpack_from(
-            self._data
-        )
+        found = _REPLY.unpack_from(self._data)
+        magic, index, nonce, status, signal, fault, buffer, offset, outputs, entries, rounds, _, span = found
         at = len(self.replies)
         if magic != _MAGIC["reply"] or nonce != self._nonce or index != at or at >= len(self._requests):
             raise ProtocolError("bytes that are no reply of the harness")
-        raw = Raw(Status(status), signal, Fault(fault), buffer, offset)
+        raw = Raw(Status(status), signal, Fault(fault), buffer, offset, span=span)
         if raw.status is Status.DONE:
             size = self._expected(at, outputs, entries, rounds)
             if len(self._data) < size:
@@ -229,32 +260,55 @@ class Parser:
     def _expected(self, at: int, outputs: int, entries: int, rounds: int) -> int:
         """The size of a whole reply to this request. Raises ProtocolError when the counts are not those asked for."""
         request = self._requests[at]
-        if isinstance(request, Time):
-            fits = outputs == 0 and entries == len(request.entries) and rounds <= request.rounds
-        else:
-            fits = entries == 0 and outputs == len(_writable(request.call))
-        if not fits:
+        slots = returned(request)
+        timed, most = (len(request.entries), request.rounds) if isinstance(request, Time) else (0, 0)
+        results = _results(request, outputs)
+        if results is None or entries != timed or rounds > most:
             raise ProtocolError("a reply to another request than the one asked")
-        storage = 0 if isinstance(request, Time) else sum(
-            _OUTPUT.size + request.call.buffers[slot].data.nbytes for slot in _writable(request.call)
-        )  # fmt: skip
-        return _REPLY.size + storage + 8 * entries * rounds
+        storage = results * sum(_OUTPUT.size + request.call.buffers[slot].data.nbytes for slot in slots)
+        return _REPLY.size + storage + _SAMPLE * entries * rounds
 
     def _body(self, raw: Raw, outputs: int, entries: int, rounds: int) -> Raw:
         request = self._requests[len(self.replies)]
         at = _REPLY.size
-        storage: list[tuple[int, bytes]] = []
-        for expected in _writable(request.call)[:outputs]:
-            slot, _, size = _OUTPUT.unpack_from(self._data, at)
+        storage: list[tuple[int, int, bytes]] = []
+        for expected in returned(request) * (_results(request, outputs) or 0):
+            slot, which, size = _OUTPUT.unpack_from(self._data, at)
             if slot != expected or size != request.call.buffers[slot].data.nbytes:
                 raise ProtocolError("an output of another size than its buffer")
+            if which >= 2 * len(entries_of(request)):
+                raise ProtocolError("an output of an entry that was not asked for")
             at += _OUTPUT.size
-            storage.append((slot, bytes(self._data[at : at + size])))
+            storage.append((slot, which, bytes(self._data[at : at + size])))
             at += size
-        flat: NDArray[np.float64] = np.frombuffer(bytes(self._data[at : at + 8 * entries * rounds]), "<f8")
-        samples = tuple(tuple(row) for row in flat.reshape(entries, rounds).tolist()) if entries else ()
-        return replace(raw, outputs=tuple(storage), samples=samples)
+        if isinstance(request, Time) and request.keep and returned(request):
+            wanted = {i for i, entry in enumerate(request.entries) if not entry.empty}
+            if {which // 2 for _, which, _ in storage} != wanted:
+                raise ProtocolError("a timing without what its calls left")
+        flat: NDArray[np.float64] = np.frombuffer(bytes(self._data[at : at + _SAMPLE * entries * rounds]), "<f8")
+        made = flat.reshape(entries, rounds, 2)
+        if not (np.isfinite(flat).all() and (made[..., 0] >= 1).all() and (made[..., 1] >= 0).all()):
+            raise ProtocolError("samples that are no times of calls")
+        each = made[..., 1] / made[..., 0]
+        return replace(
+            raw,
+            outputs=tuple(storage),
+            samples=tuple(tuple(row) for row in each.tolist()),
+            calls=tuple(tuple(row) for row in made[..., 0].tolist()),
+        )
 
 
-def _writable(call: Call) -> list[int]:
-    return [i for i, buffer in enumerate(call.buffers) if buffer.access is not Access.IN]
+def returned(request: Request) -> list[int]:
+    """The buffers whose contents come back with a result, in its order."""
+    return [i for i, buffer in enumerate(request.call.buffers) if buffer.access in (Access.OUT, Access.INOUT)]
+
+
+def _results(request: Request, outputs: int) -> int | None:
+    """How many times the outputs come; None where so many of them are no answer to this request."""
+    slots = returned(request)
+    if not isinstance(request, Time):
+        return 1 if outputs == len(slots) else None
+    if not request.keep or not slots:
+        return 0 if outputs == 0 else None
+    most = len(request.entries) * (request.rounds + _LEFT)
+    return outputs // len(slots) if outputs % len(slots) == 0 and outputs <= most * len(slots) else None

@@ -7,8 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tensorop.provision import jail as provision_jail
 from tensorop.provision import qemu as provision_qemu
 from tensorop.provision import sysroot as provision_sysroot
+from tensorop.runners.base import Need
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,7 @@ class Qemu:
         dynamic: bool = False,
         environment: Mapping[str, str] | None = None,
         plugin_args: Sequence[str] = (),
+        needs: Need = Need.NOTHING,
     ) -> list[str]:
         out = [str(provision_qemu.qemu(self.arch))]
         if self.cpu:
@@ -43,7 +46,8 @@ class Qemu:
             out += ["-L", str(provision_sysroot.sysroot(self.arch))]
         for key, value in (environment or {}).items():
             out += ["-E", f"{key}={value}"]
-        return [*out, *plugin_args, *argv]
+        jail = ",".join((str(provision_jail.plugin()), *(f"{need.name.lower()}=on" for need in needs if need.name)))
+        return [*out, "-plugin", jail, *plugin_args, *argv]
 
     def environment(self, wanted: Mapping[str, str]) -> dict[str, str]:
         # The guest inherits QEMU's own; what it shall find goes through -E.

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import secrets
 import signal as signals
+import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tensorop import errors
-from tensorop.model.call import Reply
+from tensorop.model.call import Left, Reply
 from tensorop.model.trial import Kind, Outcome
-from tensorop.runners import process, protocol
-from tensorop.runners.base import Runner
-from tensorop.runners.protocol import Fault, Hello, Library, Parser, Raw, Request, Status
+from tensorop.runners import confined, process, protocol
+from tensorop.runners.base import Need, Runner
+from tensorop.runners.protocol import Fault, Hello, Library, Parser, Raw, Request, Status, Time
 from tensorop.runners.ssh import Ssh
 
 _LOG = 4096
+_OURS = "tensorop"  # the calling interface of products, whose code opens no file
 _FAULTS = {
     Fault.BEFORE: "touched memory before the start of buffer",
     Fault.AFTER: "touched memory past the end of buffer",
@@ -31,18 +34,24 @@ class Guest:
     """How the harness is started, beyond the program: everything that may change a figure is here.
 
     vlen: bits; libraries: for the dynamic harness; environment: all the program finds;
-    cpu: to stay on, -1 for any (its threads would stay there as well);
-    sandbox: allow only the system calls of a computation, for candidates on one thread (never with libraries);
-    plugin_args: an emulator's instrumentation.
+    cpu: to stay on, -1 for any (its threads would stay there as well); threads: how many a call may use;
+    plugin_args: an emulator's instrumentation; memory: address space in bytes.
     """
 
     vlen: int | None = None
     libraries: tuple[Library, ...] = ()
     environment: tuple[tuple[str, str], ...] = ()
     cpu: int = -1
-    sandbox: bool = True
+    threads: int = 1
     plugin_args: tuple[str, ...] = ()
-    limits: process.Limits = field(default_factory=process.Limits)
+    memory: int | None = process.Limits.memory
+
+    @property
+    def needs(self) -> Need:
+        """What the jail leaves to the process: follows from what is in it, and nobody chooses it."""
+        if any(library.api != _OURS for library in self.libraries):
+            return Need.THREADS | Need.READS  # other libraries load parts and start threads when they like
+        return Need.THREADS if self.threads > 1 else Need.NOTHING
 
 
 def run(
@@ -60,9 +69,9 @@ def run(
     timeout_s: for the start and for each single call. A call that ends its process says so in its reply, and those
     after it run in a fresh one, until `give_up_after` processes have died: the rest are then not run and share the last
     outcome's kind. where: the stage written into outcomes. Deadlines stretch with a board's `patience`.
-    A board that goes away is waited for once; the calls it has not answered run again.
-    Raises JobError when a library cannot be bound, MissingTool as the runner does, BoardError when a board stays away
-    or goes away twice at one call.
+    A board that goes away is waited for; the calls it has not answered run again, and one that ends so twice while the
+    board is there is to blame itself.
+    Raises JobError when a library cannot be bound, MissingTool as the runner does, BoardError when a board stays away.
     """
     replies: list[Reply] = []
     deaths = 0
@@ -79,17 +88,21 @@ def run(
             given_up_at = len(replies)
             continue
         replies += [_reply(raw, request, where) for raw, request in zip(parser.replies, left, strict=False)]
+        death = None
         if isinstance(runner, Ssh) and len(parser.replies) < len(left):
             why = None if ended.timed_out else runner.lost(ended.status, ended.stderr)
             if why is not None:
-                if given_up_at == len(replies) or not runner.back():
+                if not runner.back():
                     raise errors.BoardError(f"{why} during a call", hint="run the same command again; it goes on there")
-                given_up_at = len(replies)
-                continue
+                if given_up_at < len(replies):
+                    given_up_at = len(replies)
+                    continue
+                # The board is there, and the same call ended twice: ssh cannot tell that from a lost connection.
+                death = Outcome(Kind.CRASH, where, "ended twice without a word", ended.stderr[-_LOG:])
         if len(parser.replies) == len(left):
             break
         if not parser.replies or parser.replies[-1].status is not Status.SIGNALLED:
-            replies.append(Reply(_death(runner, ended, where, timeout_s)))
+            replies.append(Reply(death or _death(runner, ended, where, timeout_s)))
         deaths += 1
         last = replies[-1].outcome
         if last.kind is Kind.LOST or deaths >= give_up_after:
@@ -101,7 +114,7 @@ def run(
 def hello(runner: Runner, program: Path, *, timeout_s: float = 20.0, guest: Guest = Guest()) -> Hello | None:
     """What a harness says of itself when nothing is asked of it; None when it does not start.
 
-    A `Hello` without `sandboxed` means that candidates run behind limits and the object gate alone.
+    A `Hello` without `jailed` means that candidates run behind limits and the gates alone.
     """
     parser, _ = _once(runner, program, (), timeout_s, guest)
     return parser.hello
@@ -111,10 +124,9 @@ def weaknesses(runner: Runner, greeting: Hello | None) -> tuple[str, ...]:
     """What is missing between candidates and the target, for the user to read once; empty when nothing is."""
     if greeting is None:
         return (f"the harness does not start on {runner.name}",)
-    if greeting.sandboxed:
+    if greeting.jailed:
         return ()
-    where = "QEMU filters no system calls" if runner.emulated else "this kernel filters no system calls (seccomp)"
-    return (f"{where}: candidates are held by the object gate, limits and an empty environment alone",)
+    return (f"the kernel behind {runner.name} filters no system calls (seccomp): limits and gates alone hold kernels",)
 
 
 def _once(
@@ -123,43 +135,49 @@ def _once(
     nonce = secrets.randbits(64)
     parser = Parser(nonce, requests)
     broken: list[str] = []
+    begin = time.monotonic()
 
     def stream() -> Iterator[bytes | memoryview]:
-        yield protocol.pack_start(
-            nonce, cpu=guest.cpu, sandbox=guest.sandbox and not guest.libraries, libraries=guest.libraries
-        )
+        yield protocol.pack_start(nonce, cpu=guest.cpu, needs=guest.needs, libraries=guest.libraries)
         for index, request in enumerate(requests):
             yield from protocol.pack(request, index)
 
     def consume(data: bytes) -> bool:
         if broken:
             return False
+        known = len(parser.replies)
         try:
-            return parser.feed(data)
+            progress = parser.feed(data)
+            for i, raw in enumerate(parser.replies[known:], known):
+                before = sum(reply.span for reply in parser.replies[:i]) / 1e9
+                parser.replies[i] = replace(raw, window=time.monotonic() - begin - before)
+            return progress
         except (protocol.ProtocolError, ValueError) as e:
             broken.append(str(e))
             return False
 
     environment: Mapping[str, str] = dict(guest.environment)
+    if any(library.api == _OURS for library in guest.libraries):
+        # Untold, a product asks how many processors there are and starts as many threads.
+        environment = {"TENSOROP_NUM_THREADS": str(guest.threads), **environment}
     here = program.absolute()
     placed = runner.place(program)
     # On this machine by its file's name alone: the length of a path moves the stack, and with it modelled cycles.
     placed = f"./{here.name}" if placed == str(here) else placed
-    argv = runner.command(
+    ended = confined.run(
+        runner,
         [placed],
         vlen=guest.vlen,
         dynamic=bool(guest.libraries),
         environment=environment,
         plugin_args=guest.plugin_args,
-    )
-    ended = process.run(
-        argv,
+        needs=guest.needs,
+        memory=guest.memory,
+        calls=len(requests),
         stdin=stream(),
         consume=consume,
         timeout_s=timeout_s,
-        environment=runner.environment(environment),
         cwd=here.parent,
-        limits=guest.limits,
     )
     if parser.hello is not None and parser.hello.error:
         raise errors.JobError(f"the target cannot load a library: {parser.hello.error}")
@@ -176,8 +194,20 @@ def _reply(raw: Raw, request: Request, where: str) -> Reply:
     if raw.status is not Status.DONE:
         return Reply(_refusal(raw, request, where))
     buffers = request.call.buffers
-    outputs = {buffers[slot].name: np.frombuffer(data, dtype=buffers[slot].data.dtype) for slot, data in raw.outputs}
-    return Reply(Outcome(Kind.OK, where), outputs, raw.samples)
+    results: list[tuple[int, dict[str, NDArray[np.generic]]]] = []
+    for slot, which, data in raw.outputs:
+        name = buffers[slot].name
+        if not results or name in results[-1][1]:  # the next result begins
+            results.append((which, {}))
+        results[-1][1][name] = np.frombuffer(data, dtype=buffers[slot].data.dtype)
+    if isinstance(request, Time) and not raw.timed / 1.01 - 1e6 <= raw.span <= 1e9 * raw.window * 1.01 + 1e6:
+        said = f"its calls say {raw.timed / 1e9:.3f} s in {raw.span / 1e9:.3f} s, here {raw.window:.3f} s passed"
+        return Reply(Outcome(Kind.IMPOSSIBLE, where, said))
+    if not isinstance(request, Time):
+        return Reply(Outcome(Kind.OK, where), results[0][1] if results else {})
+    entries = range(len(request.entries)) if request.keep else ()
+    left = tuple(tuple(Left(o, bool(which % 2)) for which, o in results if which // 2 == i) for i in entries)
+    return Reply(Outcome(Kind.OK, where), {}, raw.samples, left)
 
 
 def _refusal(raw: Raw, request: Request, where: str) -> Outcome:
@@ -189,6 +219,10 @@ def _refusal(raw: Raw, request: Request, where: str) -> Outcome:
         return Outcome(Kind.OBJECT, where, f"the program has no function for {protocol.entries_of(request)}")
     if raw.status is Status.NO_MEMORY:
         return Outcome(Kind.LOST, where, "the target has no memory for the operands of this call")
+    if raw.status is Status.TAMPERED:
+        return Outcome(Kind.GUARD, where, "changed how often the harness calls it")
+    if raw.fault is Fault.HARNESS:
+        return Outcome(Kind.GUARD, where, "wrote into the harness's own memory")
     if raw.fault is not Fault.ELSEWHERE:
         at = f"at byte {raw.offset} from its start (guarded at its {side})"
         return Outcome(Kind.GUARD, where, f"{_FAULTS[raw.fault]} {name}, {at}")

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from tensorop import errors
 from tensorop.runners import process
+from tensorop.runners.base import Need
 
 # No connection is shared: a program that never returns dies with its own (see harness.c), not with a master's.
 _OPTIONS = tuple(
@@ -27,6 +28,7 @@ _OPTIONS = tuple(
     )
     for word in ("-o", option)
 )
+_LIMITED = 'ulimit -c 0; ulimit -v 8388608 2>/dev/null; exec "$0" "$@"'
 _BACK_S = 45.0  # how long a board that went away is waited for
 _ASK_BYTES = 1 << 20
 _LOGIN = (
@@ -142,9 +144,11 @@ class Ssh:
         dynamic: bool = False,
         environment: Mapping[str, str] | None = None,
         plugin_args: Sequence[str] = (),
+        needs: Need = Need.NOTHING,
     ) -> list[str]:
+        # The program closes its own jail; these limits hold on kernels that have none.
         words = ["env", "-i", *(f"{k}={v}" for k, v in (environment or {}).items()), *argv]
-        return self._ssh("exec " + shlex.join(words))
+        return self._ssh("exec " + shlex.join(["sh", "-c", _LIMITED, *words]))
 
     def environment(self, wanted: Mapping[str, str]) -> dict[str, str] | None:
         return None

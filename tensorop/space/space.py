@@ -15,6 +15,7 @@ from tensorop.model.point import Point, Value
 
 MAX_POINTS = 1_000_000
 MAX_NODES = 4_000_000
+MAX_READ = 200_000_000  # characters of constraints, read again for each step: seconds
 
 
 @dataclass(frozen=True)
@@ -92,6 +93,20 @@ class Space:
 
     def at(self, index: int) -> Point:
         return self._point(self._walk.rows[index])
+
+    def first(self, part: Mapping[str, Value]) -> Point | None:
+        """The first legal point that agrees with what `part` says; none where it names what this space has not."""
+        left = dict(part)
+        try:
+            wanted = [
+                (axis, numbers[left.pop(name)]) for axis, (name, numbers) in enumerate(self._numbers) if name in left
+            ]
+        except KeyError:
+            return None
+        if left:
+            return None
+        found = next((row for row in self._walk.rows if all(row[axis] == number for axis, number in wanted)), None)
+        return None if found is None else self._point(found)
 
     def index(self, point: Point) -> int:
         """Where a legal point stands; raises KeyError for any other."""
@@ -188,6 +203,7 @@ class _Walker:
         self.refused = [0] * len(expressions)
         self.examples: list[Point | None] = [None] * len(expressions)
         self.nodes = 0
+        self.read = 0
 
     def walk(self) -> _Walk:
         if self._holds(0):
@@ -206,7 +222,7 @@ class _Walker:
         name, values = self.dimensions[depth]
         for number, value in enumerate(values):
             self.nodes += 1
-            if self.nodes > MAX_NODES or len(self.rows) >= MAX_POINTS:
+            if self.nodes > MAX_NODES or len(self.rows) >= MAX_POINTS or self.read > MAX_READ:
                 raise JobError(
                     f"the space of {self.space.product} points is too large to walk "
                     f"({len(self.rows)} legal points after {self.nodes} steps)",
@@ -219,6 +235,7 @@ class _Walker:
 
     def _holds(self, depth: int) -> bool:
         for number in self.due[depth]:
+            self.read += len(self.expressions[number].text)
             try:
                 if self.expressions[number].value(self.bound):
                     continue

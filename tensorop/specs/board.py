@@ -12,6 +12,8 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from tensorop.specs import yamlfile
+from tensorop.specs.board_alternative import Alternative, refused
+from tensorop.specs.caches import CacheSpec
 
 # Classes of the plug-in's native/plugin/board.h, scalar and vector.
 SCALAR_CLASSES = (
@@ -160,28 +162,6 @@ class Cost(_Record):
     also: Also | None = None
 
 
-class Level(_Record):
-    """A cache: bytes, ways, sets, line in bytes, cores that share it."""
-
-    size: int = Field(gt=0)
-    ways: int = Field(gt=0)
-    sets: int = Field(gt=0)
-    line: int = Field(gt=0)
-    shared_by: int = Field(default=1, gt=0)
-    source: str = Field(min_length=1)
-
-    @model_validator(mode="after")
-    def _check(self) -> Level:
-        if self.ways * self.sets * self.line != self.size:
-            raise ValueError(
-                f"rule: ways x sets x line = size, got {self.ways} x {self.sets} x {self.line} = "
-                f"{self.ways * self.sets * self.line}, not {self.size}"
-            )
-        if self.sets & (self.sets - 1) or self.line & (self.line - 1):
-            raise ValueError("rule: sets and line are powers of two")
-        return self
-
-
 class Tlb(_Record):
     """A TLB for data, 4 KiB pages: entries, ways, and the cycles an access waits when the page is not in it.
 
@@ -213,7 +193,7 @@ class Prefetcher(_Record):
 
 
 class Memory(_Record):
-    """Caches and what lies beyond.
+    """What lies beyond the core. l1 and l2 are the platform's `caches:` (see specs.inherit).
 
     l2_latency, dram_latency      load to use of a scalar integer load, in cycles; other loads wait as much longer as
                                   in level 1
@@ -226,8 +206,8 @@ class Memory(_Record):
     write_streaming               so many lines in a row stored to, the next is not read first; 0: every line is
     """
 
-    l1: Level
-    l2: Level
+    l1: CacheSpec
+    l2: CacheSpec
     l2_latency: Constant
     l2_interval: Constant
     dram_latency: Constant
@@ -247,9 +227,13 @@ class Memory(_Record):
     @model_validator(mode="after")
     def _check(self) -> Memory:
         if self.l1.line != self.l2.line:
-            raise ValueError("rule: both levels have one line size")
+            raise ValueError(
+                f"rule: levels 1 and 2 of `caches` have one line size, got {self.l1.line} and {self.l2.line}"
+            )
         if self.l2.size < self.l1.size:
-            raise ValueError("rule: level 2 is not smaller than level 1")
+            raise ValueError(
+                f"rule: level 2 of `caches` is not smaller than level 1, got {self.l2.size} and {self.l1.size}"
+            )
         if self.l2_latency.value > self.dram_latency.value:
             raise ValueError("rule: l2_latency <= dram_latency")
         if self.share is not None and (self.share.assumed or not 0 < self.share.value <= 1):
@@ -293,6 +277,8 @@ class Core(_Record):
     shared_ports       1: the units of `shared` are one port; 0: they are apart
     late_store_data    1: a store issues before its data, which it awaits in the store buffer, and keeps no load from
                        its register; 0: it waits at issue. In order only
+    load_miss_stops    1: an integer load that misses level 1 stops issue until its line is there; 0 when absent. In
+                       order only
     fma_blocks_load    so many cycles after a multiply-add no load of a vector or FP register can issue; any when absent
     vector_queue       vector instructions that may wait while the scalar side goes on; 0: it stops too
     window             out of order only: instructions in flight
@@ -305,6 +291,7 @@ class Core(_Record):
     chained: Constant
     shared_ports: Constant
     late_store_data: Constant | None = None
+    load_miss_stops: Constant | None = None
     fma_blocks_load: Constant | None = None
     vector_queue: int = Field(ge=0, le=64)
     window: int = Field(default=0, ge=0, le=1024)
@@ -315,6 +302,8 @@ class BoardModel(_Record):
 
     whole   units whose cycles are not shared: an instruction starts only where what it takes fits into the cycle
     shared  two units that may be one port, see Core.shared_ports
+    alternatives  name -> a behaviour the model does not assume, see board_alternative
+    indicative    dtype -> why figures of it only indicate: its intervals are too wide to claim anything
     """
 
     name: str
@@ -330,6 +319,8 @@ class BoardModel(_Record):
     whole: tuple[str, ...] = Field(default=(), strict=False)
     costs: dict[str, Cost]
     memory: Memory
+    alternatives: dict[str, Alternative] = Field(default_factory=dict)
+    indicative: dict[str, str] = Field(default_factory=dict)
 
     @model_validator(mode="after")
     def _check(self) -> BoardModel:
@@ -359,6 +350,11 @@ class BoardModel(_Record):
             raise ValueError("rule: whole, also and fma_blocks_load are of cores that issue in order")
         if self.pipeline == "ooo" and self.core.window < 1:
             raise ValueError("rule: an out-of-order core has a window")
+        if self.pipeline == "ooo" and self.core.load_miss_stops is not None:
+            raise ValueError("rule: load_miss_stops is of cores that issue in order")
+        for name, alternative in self.alternatives.items():
+            if (broken := refused(name, alternative, self)) is not None:
+                raise ValueError(f"rule: {broken}")
         return self
 
     def cost(self, name: str) -> Cost:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from tensorop.specs.board import BoardModel, Cycles
 
 
@@ -34,6 +36,17 @@ def scenario_values(model: BoardModel, mode: str) -> tuple[dict[str, float], ...
         if corner not in corners and corner != best:
             corners.append(corner)
     return (best, *corners)
+
+
+def alternative_values(model: BoardModel) -> dict[str, dict[str, float]]:
+    """Each alternative of the model by its name: the best fit with what it changes."""
+    (best,) = scenario_values(model, "best")
+    return {name: under(best, model, name) for name in model.alternatives}
+
+
+def under(values: Mapping[str, float], model: BoardModel, name: str) -> dict[str, float]:
+    """A choice of constants with what an alternative changes."""
+    return {**values, **{key: float(value) for key, value in model.alternatives[name].change.items()}}
 
 
 def _two_level(factors: int) -> list[tuple[int, ...]]:

@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from tensorop.errors import SpecError
 from tensorop.model.calibration import EXPLAINED, Calibration
 from tensorop.specs import yamlfile
+from tensorop.specs.board_alternative import switched
 
 _TABLE = ("mf8", "mf4", "mf2", "m1", "m2", "m4", "m8")
 _RANGE = ("assumed", "low", "high", "group")
@@ -60,6 +61,7 @@ class _Calibration(_Record):
     residual: _Residual
     figures: dict[str, _Figure]
     absent: dict[str, str] = Field(default_factory=dict)
+    alternatives: dict[str, Literal["shown", "refuted", "open"]] = Field(default_factory=dict)
 
 
 def text(calibration: Calibration) -> str:
@@ -72,6 +74,7 @@ def text(calibration: Calibration) -> str:
         "#   figures: ns, their spread, clock in MHz; cycles for one unit: measured, modelled before and after\n"
         "#   residual: root mean square of log(modelled / measured) over the benchmarks fitted to, before and after,\n"
         "#             and over those that no constant bends (known)\n"
+        "#   alternatives: one that is shown becomes the best fit, one that is refuted is none any more\n"
     )
     data = {
         "schema": 1,
@@ -82,6 +85,7 @@ def text(calibration: Calibration) -> str:
         "residual": dict(calibration.residual),
         "figures": {name: dict(figure) for name, figure in calibration.figures.items()},
         "absent": dict(calibration.absent),
+        "alternatives": dict(calibration.alternatives),
     }
     return head + yamlfile.dump(data)
 
@@ -103,12 +107,30 @@ def apply(section: Mapping[str, Any], path: Path) -> dict[str, Any]:
             f"{path}: key 'residual': expected at most {EXPLAINED}, got {spec.residual.after} after the fit and "
             f"{spec.residual.known} for what no constant bends: the model does not explain this board"
         )
-    out = dict(section)
+    out = _settled(section, spec, path)
     for key, constant in spec.constants.items():
         if constant.determined:
             source = f"fitted on {spec.board.get('cpu', 'a board')}: {path.name}"
             out = _with(out, key.split("."), constant.value, source, f"{path}: key 'constants.{key}'")
     return {**out, "calibrated": True}
+
+
+def _settled(section: Mapping[str, Any], spec: _Calibration, path: Path) -> dict[str, Any]:
+    """The section with the alternatives that the board shows, and without those it refutes."""
+    known = section.get("alternatives") or {}
+    for name in spec.alternatives:
+        if name not in known:
+            raise SpecError(f"{path}: key 'alternatives': expected alternatives of the model, got '{name}'")
+    shown = [name for name, said in spec.alternatives.items() if said == "shown"]
+    out = (
+        switched(section, shown, f"shown by {spec.board.get('cpu', 'a board')}: {path.name}")
+        if known
+        else dict(section)
+    )
+    if known:
+        left = out["alternatives"].items()
+        out["alternatives"] = {name: part for name, part in left if spec.alternatives.get(name) != "refuted"}
+    return out
 
 
 def _with(record: Mapping[str, Any], keys: list[str], value: float, source: str, where: str) -> dict[str, Any]:

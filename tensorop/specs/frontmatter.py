@@ -1,4 +1,4 @@
-"""Texts with a YAML head between two `---` lines; with yamlfile the only importer of yaml.
+"""Texts with a YAML head between two `---` lines.
 
 Such a text may be a stranger's: the head is short, has no anchors, and its keys are held against a schema.
 """
@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field
 
 from tensorop.errors import SpecError
-from tensorop.specs import yamlfile
+from tensorop.specs import yamlfile, yamltext
 
 MAX_HEAD = 8192
 
@@ -59,14 +58,5 @@ def draft(text: str, origin: str) -> Parts:
     head = "\n".join(lines[1:end])
     if len(head) > MAX_HEAD:
         raise SpecError(f"{origin}: the head has {len(head)} characters; at most {MAX_HEAD} are read")
-    _no_anchors(head, origin)
-    return Parts(yamlfile.validate(DraftHead, yamlfile.parse(head, origin), origin), "\n".join(lines[end + 1 :]))
-
-
-def _no_anchors(head: str, origin: str) -> None:
-    try:
-        for event in yaml.parse(head, Loader=yaml.SafeLoader):
-            if isinstance(event, yaml.AliasEvent):
-                raise SpecError(f"{origin}: anchors are not allowed in the head")
-    except yaml.YAMLError:
-        return  # the reader that follows says where and why
+    data = yamltext.parse(head, origin, aliases=False)
+    return Parts(yamlfile.validate(DraftHead, data, origin), "\n".join(lines[end + 1 :]))

@@ -57,13 +57,13 @@ def best(platforms: Iterable[Platform], arch: str, flags: Collection[str]) -> Pl
 
 
 def caches(root: Path = _SYSFS) -> dict[str, dict[str, Any]]:
-    """The first core's data caches from sysfs as a platform file's `caches:`; empty where it does not tell."""
+    """The first core's data caches from sysfs, level (l1) -> as in a platform file; empty where it does not tell."""
     out: dict[str, dict[str, Any]] = {}
     for index in sorted(root.glob("index*")):
         try:
             fields = {p.name: p.read_text().strip() for p in index.iterdir() if p.is_file()}
             level = f"l{int(fields['level'])}"
-            if fields["type"] == "Instruction" or level not in ("l1", "l2", "l3"):
+            if fields["type"] == "Instruction":
                 continue
             line = int(fields["coherency_line_size"])
             size = _bytes(fields["size"])
@@ -71,7 +71,8 @@ def caches(root: Path = _SYSFS) -> dict[str, dict[str, Any]]:
         except (KeyError, ValueError, OSError):
             continue
         shared = _count(fields.get("shared_cpu_list", "0"))
-        if size > 0 and line > 0:
+        size -= size % (ways * line) if ways * line else 0  # a virtual machine may tell half a set
+        if size > 0:
             out[level] = {"size": size, "ways": ways, "line": line, "shared_by": shared}
     return out
 

@@ -11,10 +11,13 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from tensorop import paths
 from tensorop.errors import SpecError
 from tensorop.model.kernel import Constraint
-from tensorop.model.operator import Operator, Tunables
+from tensorop.model.operator import Costs, Direct, Operator, Tunables
 from tensorop.specs import catalog, yamlfile
+
+DRAFTS, DRAFT_SUFFIX = "drafts", ".c.j2"  # of an operator's folder; their file names
 
 
 class _Record(BaseModel):
@@ -35,6 +38,16 @@ class BlockingSpec(TunablesSpec):
     at_call: tuple[str, ...] = Field(default=(), strict=False)
 
 
+class DirectSpec(_Record):
+    suite: str
+    most: int = Field(gt=0, le=1 << 20)
+
+
+class CostsSpec(_Record):
+    where: dict[str, str] = Field(default_factory=dict)
+    terms: dict[str, str] = Field(default_factory=dict)
+
+
 class OperatorSpec(_Record):
     """A whole file."""
 
@@ -46,12 +59,15 @@ class OperatorSpec(_Record):
     api: str
     layouts: tuple[dict[str, int | str], ...] = Field(min_length=1, strict=False)
     features: dict[str, str]
+    costs: CostsSpec = Field(default_factory=CostsSpec)
     micro: dict[str, str | int]
     micro_layout: dict[str, int | str]
     defaults: dict[str, str]
     blocking: BlockingSpec
     suites: dict[str, list[list[int]]]
     probes: list[list[int]] = Field(default_factory=list)
+    clock_probes: list[list[int]] = Field(default_factory=list)
+    direct: DirectSpec | None = None
 
 
 def load(name: str, plugins: tuple[Path, ...] = ()) -> Operator:
@@ -69,6 +85,7 @@ def load(name: str, plugins: tuple[Path, ...] = ()) -> Operator:
         dtypes=spec.dtypes,
         layouts=tuple(dict(layout) for layout in spec.layouts),
         features=spec.features,
+        costs=Costs(spec.costs.where, spec.costs.terms),
         micro={key: str(value) for key, value in spec.micro.items()},
         blocking=Tunables(
             {key: tuple(values) for key, values in spec.blocking.tunables.items()},
@@ -79,9 +96,23 @@ def load(name: str, plugins: tuple[Path, ...] = ()) -> Operator:
         defaults=spec.defaults,
         suites={key: tuple(tuple(shape) for shape in shapes) for key, shapes in spec.suites.items()},
         probes=tuple(tuple(shape) for shape in spec.probes),
+        clock_probes=tuple(tuple(shape) for shape in spec.clock_probes),
+        direct=_direct(path, spec),
         api=spec.api,
         reference=_module(folder / "reference.py"),
+        added=_added(name, plugins),
     )
+
+
+def _added(name: str, plugins: tuple[Path, ...]) -> dict[str, Path]:
+    """Drafts for an operator in plug-in folders that do not hold the operator itself; the first of a name counts."""
+    found: dict[str, Path] = {}
+    for root in paths.plugin_roots(plugins):
+        folder = root / "templates" / name
+        if not (folder / "operator.yaml").is_file():
+            for file in sorted((folder / DRAFTS).glob(f"*{DRAFT_SUFFIX}")):
+                found.setdefault(file.name.removesuffix(DRAFT_SUFFIX), file)
+    return found
 
 
 def _at_call(path: Path, spec: OperatorSpec) -> tuple[str, ...]:
@@ -90,6 +121,15 @@ def _at_call(path: Path, spec: OperatorSpec) -> tuple[str, ...]:
             known = ", ".join(spec.blocking.tunables)
             raise SpecError(f"{path}: key 'blocking.at_call': expected names among {known}, got '{name}'")
     return spec.blocking.at_call
+
+
+def _direct(path: Path, spec: OperatorSpec) -> Direct | None:
+    if spec.direct is None:
+        return None
+    if spec.direct.suite not in spec.suites:
+        known = ", ".join(spec.suites)
+        raise SpecError(f"{path}: key 'direct.suite': expected one of {known}, got '{spec.direct.suite}'")
+    return Direct(spec.direct.suite, spec.direct.most)
 
 
 def binding(operator: Operator) -> ModuleType:

@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, RootModel, model_validator
 
+from tensorop import paths
 from tensorop.errors import SpecError, UsageError
 from tensorop.model.platform import BaselineChoice, Cache, Compiler, Platform, Start
 from tensorop.model.point import Point
-from tensorop.specs import calibration, catalog, native, yamlfile
+from tensorop.specs import admitted, caches, catalog, inherit, native, yamlfile, yamltext
+from tensorop.specs.caches import CacheSpec
+
+MAX_VLEN = 1 << 16  # the longest that an instruction set in use allows
+_Vlen = Annotated[int, Field(gt=0, le=MAX_VLEN)]
 
 
 class _Record(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
-
-
-class CacheSpec(_Record):
-    """One level: size in bytes of the whole cache, ways, line in bytes, cores that share it."""
-
-    size: int = Field(gt=0)
-    ways: int = Field(gt=0)
-    line: int = Field(default=64, gt=0)
-    shared_by: int = Field(default=1, gt=0)
 
 
 class CompilerSpec(_Record):
@@ -36,7 +34,9 @@ class CompilerSpec(_Record):
 
 class BaselineSpec(_Record):
     vlen_min: int = Field(default=0, ge=0)
+    dtypes: tuple[str, ...] = Field(default=(), strict=False)
     environment: dict[str, str]
+    remark: str = ""
 
 
 class StartSpec(RootModel[dict[str, int | str]]):
@@ -65,17 +65,17 @@ class PlatformSpec(_Record):
     description: str
     arch: Literal["x86_64", "riscv64", "aarch64"]
     primitives: tuple[str, ...] = Field(min_length=1, strict=False)
-    registers: int = Field(gt=0)
-    streams: int = Field(default=32, gt=0)
-    vlens: tuple[Annotated[int, Field(gt=0)], ...] = Field(min_length=1, strict=False)
-    verify_vlens: tuple[Annotated[int, Field(gt=0)], ...] = Field(default=(), strict=False)
-    fixed_vlen: int | None = Field(default=None, gt=0)
+    registers: int = Field(gt=0, le=1 << 10)
+    streams: int = Field(default=32, gt=0, le=1 << 10)
+    vlens: tuple[_Vlen, ...] = Field(min_length=1, max_length=16, strict=False)
+    verify_vlens: tuple[_Vlen, ...] = Field(default=(), max_length=16, strict=False)
+    fixed_vlen: int | None = Field(default=None, gt=0, le=MAX_VLEN)
     requires: tuple[str, ...] = Field(default=(), strict=False)
     identity: dict[str, str] = Field(default_factory=dict)
     compiler: CompilerSpec
     runner: Literal["native", "qemu"]
     qemu_cpu: str = ""
-    caches: dict[Literal["l1", "l2", "l3"], CacheSpec]
+    caches: tuple[CacheSpec, ...] = Field(min_length=1, strict=False)
     baselines: dict[
         str, Annotated[tuple[BaselineSpec, ...], BeforeValidator(_choices), Field(min_length=1, strict=False)]
     ] = Field(default_factory=dict)
@@ -90,7 +90,16 @@ class PlatformSpec(_Record):
             raise ValueError(f"rule: vlens and verify_vlens are at least fixed_vlen ({self.fixed_vlen})")
         if self.runner == "qemu" and not self.qemu_cpu:
             raise ValueError("rule: runner qemu needs qemu_cpu")
+        if complaint := next(self._complaints(), None):
+            raise ValueError(f"rule: {complaint}")
         return self
+
+    def _complaints(self) -> Iterator[str]:
+        yield from admitted.compiler(self.arch, self.compiler.model_dump())
+        yield from admitted.qemu_cpu(self.qemu_cpu)
+        for name, choices in self.baselines.items():
+            for choice in choices:
+                yield from (f"baselines.{name}: {said}" for said in admitted.environment(choice.environment))
 
 
 class ProbeSpec(_Record):
@@ -105,40 +114,74 @@ class ProbeSpec(_Record):
     model: dict[str, Any] | None = None
 
 
-_MERGED = ("compiler", "caches", "baselines", "tunables", "starts")  # by key; everything else is replaced whole
+_MERGED = ("compiler", "baselines", "tunables", "starts")  # by key; everything else is replaced whole
 
 
 def load(name: str, plugins: tuple[Path, ...] = ()) -> Platform:
     """A platform by name; raises UsageError for an unknown one, SpecError for a broken file or a parent cycle."""
-    merged: dict[str, Any] = {}
-    lineage: list[str] = []
+    files = _files(name, plugins)
+    merged, origin = _merged(files), files[0].path
+    spec = yamlfile.validate(PlatformSpec, merged, str(origin))
+    for wanted in spec.primitives:
+        _find("primitives", wanted, plugins, origin, "primitives")
+    board = inherit.resolve(files[::-1])
+    if spec.calibration is not None and board is None:
+        raise SpecError(f"{origin}: key 'calibration': expected a platform with a board model")
+    return _resolve(spec, board, tuple(file.name for file in files))
+
+
+def foreign(name: str, plugins: tuple[Path, ...] = ()) -> str | None:
+    """A platform as one whole file that needs no other, where one of its files is a plug-in; None where all ship."""
+    files = _files(name, plugins)
+    if all(paths.shipped(file.path) for file in files):
+        return None
+    whole = {key: value for key, value in _merged(files).items() if key not in ("parent", "calibration", "model")}
+    board = inherit.resolve(files[::-1])
+    model = {} if board is None else {"model": inherit.without_sizes(board)}
+    return yamlfile.dump({"schema": 1, "name": name, **whole, **model})
+
+
+def check_whole(text: str, name: str, origin: str) -> None:
+    """Raises SpecError unless a text is a platform of this name that asks for no other file."""
+    data = yamltext.parse(text, origin)
+    if data.get("name") != name:
+        raise SpecError(f"{origin}: key 'name': expected '{name}', got {data.get('name')!r}")
+    for key in ("parent", "calibration", "probe"):
+        if key in data:
+            raise SpecError(f"{origin}: unknown key '{key}'; a platform that travels says everything itself")
+    yamlfile.validate(PlatformSpec, data, origin)
+
+
+def _files(name: str, plugins: tuple[Path, ...]) -> list[inherit.File]:
+    """A platform's own file, its parent's and so on to the root."""
+    files: list[inherit.File] = []
     current: str | None = name
     origin = asker = catalog.find("platforms", name, plugins)
     while current is not None:
-        if current in lineage:
-            raise SpecError(f"{origin}: key 'parent': expected no cycle, got {' -> '.join([*lineage, current])}")
+        seen = [file.name for file in files]
+        if current in seen:
+            raise SpecError(f"{origin}: key 'parent': expected no cycle, got {' -> '.join([*seen, current])}")
         path = _find("platforms", current, plugins, asker, "parent")
         data = yamlfile.read(path)
         if data.get("name") != current:
             raise SpecError(f"{path}: key 'name': expected '{current}' as the file is called, got {data.get('name')!r}")
         if "probe" in data:
             data = _probed(data, path, plugins)
-        lineage.append(current)
+        files.append(inherit.File(current, path, data))
+        if "caches" in data:
+            caches.check(data, path)
         parent = data.get("parent")
         if parent is not None and not isinstance(parent, str):
             raise SpecError(f"{path}: key 'parent': expected the name of a platform, got {parent!r}")
-        if isinstance(data.get("calibration"), str):
-            data = {**data, "calibration": str(path.parent / data["calibration"])}
-        merged = _under(merged, data)
         current, asker = parent, path
-    spec = yamlfile.validate(PlatformSpec, merged, str(origin))
-    for wanted in spec.primitives:
-        _find("primitives", wanted, plugins, origin, "primitives")
-    if spec.calibration is not None:
-        if spec.model is None:
-            raise SpecError(f"{origin}: key 'calibration': expected a platform with a board model")
-        spec = spec.model_copy(update={"model": calibration.apply(spec.model, Path(spec.calibration))})
-    return _resolve(spec, tuple(lineage))
+    return files
+
+
+def _merged(files: list[inherit.File]) -> dict[str, Any]:
+    merged: dict[str, Any] = {}
+    for file in files:
+        merged = _under(merged, dict(file.data))
+    return merged
 
 
 def is_probed(name: str, plugins: tuple[Path, ...] = ()) -> bool:
@@ -151,9 +194,16 @@ def _probed(data: dict[str, Any], path: Path, plugins: tuple[Path, ...]) -> dict
     yamlfile.validate(ProbeSpec, data, str(path))
     others = [load(n, plugins) for n in catalog.names("platforms", plugins) if not is_probed(n, plugins)]
     best = native.best(others, native.host_arch(), native.cpu_flags())
-    caches = native.caches()
     said = {key: value for key, value in data.items() if key != "probe"}
-    return {"parent": best.name, "runner": "native", **({"caches": caches} if caches else {}), **said}
+    # the parent's board model is not this machine, which has a clock
+    return {"parent": best.name, "runner": "native", "model": None, "caches": _seen(best), **said}
+
+
+def _seen(best: Platform) -> list[dict[str, Any]]:
+    """This machine's caches; a level that its kernel does not tell is that of the platform which suits it best."""
+    told = native.caches()
+    levels = sorted(told.keys() | best.caches.keys())
+    return [told[level] if level in told else dataclasses.asdict(best.caches[level]) for level in levels]
 
 
 def _find(kind: str, name: str, plugins: tuple[Path, ...], asker: Path, key: str) -> Path:
@@ -180,10 +230,10 @@ def _start(given: StartSpec) -> Start:
     return Start(str(given.root["draft"]), Point.of(chosen))
 
 
-def _resolve(spec: PlatformSpec, lineage: tuple[str, ...]) -> Platform:
+def _resolve(spec: PlatformSpec, board: dict[str, Any] | None, line: tuple[str, ...]) -> Platform:
     return Platform(
         name=spec.name,
-        lineage=lineage,
+        lineage=line,
         description=spec.description,
         arch=spec.arch,
         primitives=spec.primitives,
@@ -195,7 +245,7 @@ def _resolve(spec: PlatformSpec, lineage: tuple[str, ...]) -> Platform:
         compiler=Compiler(**spec.compiler.model_dump()),
         runner=spec.runner,
         qemu_cpu=spec.qemu_cpu,
-        caches={level: Cache(**cache.model_dump()) for level, cache in spec.caches.items()},
+        caches={f"l{n}": Cache(**cache.model_dump()) for n, cache in enumerate(spec.caches, 1)},
         baselines={
             name: tuple(sorted((BaselineChoice(**c.model_dump()) for c in choices), key=lambda c: c.vlen_min))
             for name, choices in spec.baselines.items()
@@ -206,6 +256,6 @@ def _resolve(spec: PlatformSpec, lineage: tuple[str, ...]) -> Platform:
             operator: {dtype: tuple(map(_start, starts)) for dtype, starts in by_dtype.items()}
             for operator, by_dtype in spec.starts.items()
         },
-        board=spec.model,
+        board=board,
         identity=spec.identity,
     )

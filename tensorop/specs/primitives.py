@@ -12,6 +12,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from tensorop.errors import SpecError
+from tensorop.model import meaning
 from tensorop.model.expression import evaluate
 from tensorop.model.number import NUMBERS
 from tensorop.model.platform import Platform
@@ -19,6 +20,10 @@ from tensorop.model.primitive import ARGUMENTS, Formats, Vocabulary, Word
 from tensorop.specs import catalog, yamlfile
 
 _HEADER = re.compile(r"[A-Za-z0-9_]+\.h")
+_NUMBERS = ("vl", "lanes", "count", "rows", "cols", "ldd", "lds", "lane")  # what a meaning may name beside arguments
+
+_Setting = Annotated[int, Field(gt=0, le=1 << 10)]
+MAX_LANES = 1 << 12  # elements in a vector; what is tried on a set grows with their square
 
 
 class _Record(BaseModel):
@@ -48,7 +53,7 @@ class ElementType(_Record):
     stored: str | None = None
     packed: str | None = None
     sums: str | None = None
-    group: int = Field(default=1, ge=1)
+    group: int = Field(default=1, ge=1, le=16)
     packed_vector: str | None = None
     stored_vector: str | None = None
     vars: dict[str, str | dict[str, dict[int, str]]] = Field(default_factory=dict)
@@ -86,7 +91,9 @@ class PrimitiveSet(_Record):
     arch: tuple[str, ...] = Field(default=(), strict=False)
     headers: tuple[str, ...] = Field(default=(), strict=False)
     requires: tuple[str, ...] = Field(default=(), strict=False)
-    settings: dict[str, Annotated[tuple[int, ...], Field(min_length=1, strict=False)]] = Field(default_factory=dict)
+    settings: dict[str, Annotated[tuple[_Setting, ...], Field(min_length=1, max_length=16, strict=False)]] = Field(
+        default_factory=dict, max_length=4
+    )
     masked: bool = True  # False: load_tail costs more than a load, so drafts read padded panels with whole loads
     cost_source: str = ""  # the core whose cycles the words' `cost` hints are, and where they were read
     types: dict[str, ElementType] = Field(min_length=1)
@@ -113,6 +120,13 @@ class PrimitiveSet(_Record):
                 raise ValueError(f"rule: a word is called like a C identifier, got '{name}'")
             if strange := next((a for a in word.args if a not in ARGUMENTS), None):
                 raise ValueError(f"rule: words.{name}.args has '{strange}'; expected one of {', '.join(ARGUMENTS)}")
+            try:
+                read = meaning.parse(word.meaning)
+            except SpecError as error:
+                raise ValueError(f"rule: words.{name}.meaning: {error}") from None
+            if foreign := sorted(read.names - {*word.args, *_NUMBERS}):
+                names = ", ".join(sorted({*word.args, *_NUMBERS}))
+                raise ValueError(f"rule: words.{name}.meaning uses '{foreign[0]}'; expected one of {names}")
             if word.cost and not self.cost_source:
                 raise ValueError(f"rule: words.{name} has a cost, so cost_source says where it was read")
             for dtype, kind in self.types.items():
@@ -241,5 +255,10 @@ def lanes_at(
     text = kind.lanes if isinstance(kind.lanes, str) else kind.lanes.fixed
     values = {key: options[0] for key, options in leading.settings.items()} | dict(chosen)
     names = {**kind.filled(values), **{k: str(v) for k, v in values.items()}, "vlen": str(vlen)}
-    filled = Template(text).safe_substitute(names)
-    return max(int(evaluate(filled.replace("/", "//"), {})), 1)
+    found = evaluate(Template(text).safe_substitute(names).replace("/", "//"), {})
+    if found > MAX_LANES:
+        raise SpecError(
+            f"primitive set '{leading.name}': types.{dtype}.lanes gives {found} lanes at VLEN {vlen}; "
+            f"at most {MAX_LANES} are tried"
+        )
+    return max(found, 1)

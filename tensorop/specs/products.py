@@ -18,11 +18,15 @@ class _Record(BaseModel):
 
 
 class LibrarySpec(_Record):
-    """One library; those after the first are linked to the first. names: dtype or `all` -> public symbols."""
+    """One library; those after the first are linked to the first. names: dtype or `all` -> public symbols.
+
+    api: the interface of adapter.c that it has for the dtypes named, by which it is compared with other libraries.
+    """
 
     description: str
     sources: tuple[str, ...] = Field(min_length=1, strict=False)
     names: dict[str, list[str]]
+    api: str = ""
 
 
 class ProductSpec(_Record):

@@ -1,9 +1,9 @@
-"""Reads a YAML file and holds it against its schema; the only importer of yaml beside frontmatter."""
+"""Reads a YAML file and holds it against its schema."""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Hashable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TypeVar, get_args
 
@@ -11,40 +11,9 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from tensorop.errors import SpecError
+from tensorop.specs.yamltext import MAX_TEXT, parse
 
 M = TypeVar("M", bound=BaseModel)
-
-
-class _UniqueKeys(yaml.SafeLoader):
-    """A key given twice is a mistake, not the last one wins."""
-
-
-def _mapping(loader: _UniqueKeys, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-    seen: set[Any] = set()
-    for key_node, _ in node.value:
-        key = loader.construct_object(key_node, deep=True)
-        if not isinstance(key, Hashable):
-            raise yaml.constructor.ConstructorError(None, None, f"{key!r} is no key", key_node.start_mark)
-        if key in seen:
-            raise yaml.constructor.ConstructorError(None, None, f"key '{key}' stands twice", key_node.start_mark)
-        seen.add(key)
-    return yaml.SafeLoader.construct_mapping(loader, node, deep)
-
-
-_UniqueKeys.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping)
-
-
-def parse(text: str, origin: str) -> dict[str, Any]:
-    """A YAML mapping; raises SpecError naming origin and line."""
-    try:
-        data = yaml.load(text, Loader=_UniqueKeys)
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        line = f", line {mark.line + 1}" if mark else ""
-        raise SpecError(f"{origin}{line}: not readable as YAML: {getattr(error, 'problem', error)}") from None
-    if not isinstance(data, dict):
-        raise SpecError(f"{origin}: expected a mapping of keys, got {type(data).__name__}")
-    return data
 
 
 def dump(data: dict[str, Any]) -> str:
@@ -56,7 +25,8 @@ def dump(data: dict[str, Any]) -> str:
 def read(path: Path) -> dict[str, Any]:
     """The mapping in a file."""
     try:
-        return parse(path.read_text(encoding="utf-8"), str(path))
+        with path.open(encoding="utf-8", newline=None) as file:
+            return parse(file.read(MAX_TEXT + 1), str(path))
     except OSError as error:
         raise SpecError(f"{path}: cannot be read: {error.strerror}") from None
     except UnicodeDecodeError as error:

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tensorop.model.kernel import Draft
+from tensorop.model.kernel import Draft, KernelText
 from tensorop.model.trial import Finished, Stage, Trial
-from tensorop.store.records import draft_of, finished_of, trial_of
+from tensorop.store.records import draft_of, finished_of, text_of, trial_of
 
 Group = tuple[Stage, str, int]  # stage, dtype, round: one search
 
@@ -31,6 +31,7 @@ class History:
 
     facts: Mapping[str, Any] = field(default_factory=dict)
     drafts: dict[str, Draft] = field(default_factory=dict)
+    texts: dict[str, KernelText] = field(default_factory=dict)  # by configuration
     notes: list[tuple[str, Any]] = field(default_factory=list)
     sessions: int = 0
     seconds: float = 0.0
@@ -41,16 +42,20 @@ class History:
     def add(self, record: Mapping[str, Any]) -> None:
         """Takes one record in; raises KeyError, TypeError or ValueError where it is not one."""
         event = record["event"]
+        if not isinstance(record["t"], int | float):
+            raise TypeError(f"'t' is {record['t']!r:.60}")
         since = float(record["t"]) - self.seconds
         self.seconds = float(record["t"])
         match event:
             case "run":
-                self.facts = record["facts"]
+                self.facts = dict(record["facts"])
                 self.sessions += 1
             case "resumed":
                 self.sessions += 1
             case "draft":
                 self.drafts[record["digest"]] = draft_of(record["draft"])
+            case "text":
+                self.texts[record["configuration"]] = text_of(record)
             case "note":
                 self.notes.append((record["name"], record["data"]))
             case "started":

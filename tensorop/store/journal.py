@@ -16,12 +16,21 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from tensorop import jsontext
 from tensorop.errors import JobError, UsageError
-from tensorop.model.kernel import Draft
+from tensorop.model.kernel import Draft, KernelText
 from tensorop.model.trial import Finished, Outcome, Trial
 from tensorop.store.history import History
 from tensorop.store.lock import FolderLock
-from tensorop.store.records import SCHEMA, Record, draft_record, finished_record, outcome_record, trial_record
+from tensorop.store.records import (
+    SCHEMA,
+    Record,
+    draft_record,
+    finished_record,
+    outcome_record,
+    text_record,
+    trial_record,
+)
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _START_OVER = "start over with --fresh, or give another --out"
@@ -94,6 +103,12 @@ class Journal:
         if draft.digest not in self.history.drafts:
             self._append("draft", {"digest": draft.digest, "draft": draft_record(draft)})
 
+    def text(self, text: KernelText) -> None:
+        """The C that a configuration became, once: what a resumed run tries and packages is this, not a rendering of
+        its own."""
+        if text.configuration not in self.history.texts:
+            self._append("text", text_record(text))
+
     def note(self, name: str, data: Any) -> None:
         """Any other fact worth keeping; `data` is JSON."""
         self._append("note", {"name": name, "data": data})
@@ -161,13 +176,16 @@ def _open(folder: Path, facts: Mapping[str, Any], fresh: bool, lock: FolderLock)
 
 def _load(path: Path) -> tuple[History, int, bytes]:
     """The history, the length of the sound part in bytes, and the torn rest."""
-    data = path.read_bytes()
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror or error}", hint=_START_OVER) from None
     history = History()
     sound = 0
     lines = data.split(b"\n")[:-1]  # what follows the last newline was cut, even if all of its text made it
     for number, line in enumerate(lines, start=1):
         try:
-            record = json.loads(line)
+            record = jsontext.loads(line)
         except ValueError as error:
             if number == len(lines):
                 break
@@ -181,14 +199,14 @@ def _load(path: Path) -> tuple[History, int, bytes]:
             if (record["event"] == "run") != (number == 1):
                 raise ValueError("the first line, and it alone, tells what the run is")
             history.add(record)
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise _damaged(path, number, error) from error
         sound += len(line) + 1
     return history, sound, data[sound:]
 
 
 def _damaged(path: Path, line: int, error: Exception) -> JobError:
-    return JobError(f"{path} is damaged in line {line}: {type(error).__name__}: {error}", hint=_START_OVER)
+    return JobError(f"{path} is damaged in line {line}: {type(error).__name__}: {str(error)[:300]}", hint=_START_OVER)
 
 
 def _same_run(folder: Path, there: Mapping[str, Any], here: Mapping[str, Any]) -> None:

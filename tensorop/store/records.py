@@ -4,24 +4,29 @@
     {"schema": 1, "event": "resumed",   "t"}                                                a later process went on
     {"schema": 1, "event": "draft",     "t", "digest", "draft": {...}}                      a draft in full
     {"schema": 1, "event": "started",   "t", "key", "round", "stage", "draft", "dtype", "point"}
-    {"schema": 1, "event": "finished",  "t", "key", "round", "outcome", "score", "seconds"}
+    {"schema": 1, "event": "text",      "t", "configuration", "id", "packed"}               a kernel's C, once
+    {"schema": 1, "event": "finished",  "t", "key", "round", "outcome", "score", "seconds", "text"}
     {"schema": 1, "event": "abandoned", "t", "key", "round", "outcome"}                     stopped from outside
     {"schema": 1, "event": "note",      "t", "name", "data"}                                any other fact worth keeping
 
 t: seconds the run has taken so far, all its processes together.
+packed: kernel and edge, a NUL between them, by zlib and base64; text: the id of what a trial that passed was made of.
 """
 
 from __future__ import annotations
 
+import base64
+import zlib
 from collections.abc import Mapping
 from typing import Any
 
-from tensorop.model.kernel import Constraint, Draft
+from tensorop.model.kernel import Constraint, Draft, KernelText
 from tensorop.model.point import Point
 from tensorop.model.trial import Finished, Kind, Outcome, Samples, Score, Stage, Trial
 
 SCHEMA = 1
 LOG_TAIL = 4096
+MAX_TEXT = 16 << 20  # characters of a text, unpacked
 
 Record = dict[str, Any]
 
@@ -39,12 +44,12 @@ def trial_record(trial: Trial) -> Record:
 
 def trial_of(record: Mapping[str, Any]) -> Trial:
     return Trial(
-        key=record["key"],
-        round=record["round"],
+        key=_text(record, "key"),
+        round=_whole(record, "round"),
         stage=Stage(record["stage"]),
-        draft=record["draft"],
-        dtype=record["dtype"],
-        point=Point.of(record["point"]),
+        draft=_text(record, "draft"),
+        dtype=_text(record, "dtype"),
+        point=_point(record["point"]),
     )
 
 
@@ -61,7 +66,8 @@ def outcome_record(outcome: Outcome) -> Record:
 
 
 def outcome_of(record: Mapping[str, Any]) -> Outcome:
-    return Outcome(Kind(record["kind"]), record.get("where", ""), record.get("message", ""), record.get("log", ""))
+    told = {name: _text(record, name) for name in ("where", "message", "log") if name in record}
+    return Outcome(Kind(record["kind"]), **told)
 
 
 def finished_record(finished: Finished) -> Record:
@@ -74,6 +80,7 @@ def finished_record(finished: Finished) -> Record:
             "per_problem": {name: _samples_record(s) for name, s in finished.score.per_problem.items()},
         },
         "seconds": dict(finished.seconds),
+        **({"text": finished.text} if finished.text else {}),
     }
 
 
@@ -82,9 +89,32 @@ def finished_of(record: Mapping[str, Any], trial: Trial) -> Finished:
     return Finished(
         trial=trial,
         outcome=outcome_of(record["outcome"]),
-        score=Score(score["cost"], {name: _samples_of(s) for name, s in score["per_problem"].items()}),
-        seconds=dict(record["seconds"]),
+        score=Score(
+            None if score["cost"] is None else _positive(score, "cost"),
+            {str(name): _samples_of(s) for name, s in score["per_problem"].items()},
+        ),
+        seconds={str(name): _number(record["seconds"], name) for name in record["seconds"]},
+        text=_text(record, "text") if "text" in record else "",
     )
+
+
+def text_record(text: KernelText) -> Record:
+    packed = zlib.compress(f"{text.kernel}\0{text.edge}".encode(), 9)
+    return {"configuration": text.configuration, "id": text.id, "packed": base64.b64encode(packed).decode()}
+
+
+def text_of(record: Mapping[str, Any]) -> KernelText:
+    """Raises ValueError where the text is not the one of its id."""
+    unpacking = zlib.decompressobj()
+    try:
+        data = unpacking.decompress(base64.b64decode(record["packed"], validate=True), MAX_TEXT)
+    except zlib.error as error:
+        raise ValueError(f"a text that cannot be unpacked: {error}") from error
+    kernel, _, edge = data.decode().partition("\0")
+    text = KernelText(str(record["configuration"]), kernel, edge)
+    if text.id != record["id"]:
+        raise ValueError(f"the text {record['id']} is another one: {text.id}")
+    return text
 
 
 def draft_record(draft: Draft) -> Record:
@@ -104,16 +134,16 @@ def draft_record(draft: Draft) -> Record:
 
 def draft_of(record: Mapping[str, Any]) -> Draft:
     return Draft(
-        operator=record["operator"],
-        name=record["name"],
-        author=record["author"],
-        strategy=record["strategy"],
-        text=record["text"],
-        reads=dict(record["reads"]),
-        needs=tuple(record["needs"]),
-        tunables={name: tuple(values) for name, values in record["tunables"].items()},
-        constraints=tuple(Constraint(c["must"], c["reason"]) for c in record["constraints"]),
-        starts=tuple(Point.of(start) for start in record.get("starts", ())),
+        operator=_text(record, "operator"),
+        name=_text(record, "name"),
+        author=_text(record, "author"),
+        strategy=_text(record, "strategy"),
+        text=_text(record, "text"),
+        reads={name: _text(record["reads"], name) for name in record["reads"]},
+        needs=tuple(_kind(word, str, "needs") for word in record["needs"]),
+        tunables={name: tuple(_value(v, name) for v in values) for name, values in record["tunables"].items()},
+        constraints=tuple(Constraint(_text(c, "must"), _text(c, "reason")) for c in record["constraints"]),
+        starts=tuple(_point(start) for start in record.get("starts", ())),
     )
 
 
@@ -130,10 +160,44 @@ def _samples_record(samples: Samples) -> Record:
 
 def _samples_of(record: Mapping[str, Any]) -> Samples:
     return Samples(
-        unit=record["unit"],
-        value=record["value"],
-        low=record["low"],
-        high=record["high"],
-        count=record["count"],
-        counters=dict(record["counters"]),
+        unit=_text(record, "unit"),
+        value=_positive(record, "value"),
+        low=_number(record, "low"),
+        high=_number(record, "high"),
+        count=_whole(record, "count"),
+        counters={name: _number(record["counters"], name) for name in record["counters"]},
     )
+
+
+def _kind(value: Any, kinds: Any, name: str) -> Any:
+    if not isinstance(value, kinds) or isinstance(value, bool):
+        raise ValueError(f"'{name}' is {value!r:.60}")
+    return value
+
+
+def _text(record: Mapping[str, Any], name: str) -> str:
+    return str(_kind(record[name], str, name))
+
+
+def _whole(record: Mapping[str, Any], name: str) -> int:
+    return int(_kind(record[name], int, name))
+
+
+def _number(record: Mapping[str, Any], name: str) -> Any:
+    """Finite, for the reader of JSON knows no other; as it was written, so that what is written again is the same."""
+    return _kind(record[name], int | float, name)
+
+
+def _positive(record: Mapping[str, Any], name: str) -> Any:
+    value = _number(record, name)
+    if value <= 0:
+        raise ValueError(f"'{name}' is {value}; expected more than 0")
+    return value
+
+
+def _value(value: Any, name: str) -> Any:
+    return _kind(value, int | str, name)
+
+
+def _point(record: Mapping[str, Any]) -> Point:
+    return Point.of({name: _value(value, name) for name, value in record.items()})

@@ -25,11 +25,18 @@ class _Arm:
 
 
 class Bandit:
-    """Spreads a budget over named arms; `floor` says how many trials one gets before better ones are preferred."""
+    """Spreads a budget over named arms.
 
-    def __init__(self, arms: Iterable[str], floor: Mapping[str, int] | None = None) -> None:
+    floor: by arm, trials it gets before better ones are preferred; least: of these, those that come before any other
+    arm's further ones.
+    """
+
+    def __init__(
+        self, arms: Iterable[str], floor: Mapping[str, int] | None = None, least: Mapping[str, int] | None = None
+    ) -> None:
         self._arms = {name: _Arm() for name in arms}
         self._floor = floor or {}
+        self._least = least or {}
 
     def choose(self, asked: Mapping[str, int] | None = None, dry: Collection[str] = ()) -> str | None:
         """The arm to try next; None when every arm is exhausted. Ties go to the first one.
@@ -42,10 +49,15 @@ class Bandit:
         if not live:
             return None
         tried = {name: arm.trials + asked.get(name, 0) for name, arm in live.items()}
-        lacking = [name for name in live if tried[name] < self._floor.get(name, FLOOR)]
-        if lacking:
-            return min(lacking, key=lambda name: tried[name])
+        for wanted in ({name: self._least.get(name, 0) for name in live}, {n: self._floor.get(n, FLOOR) for n in live}):
+            if lacking := [name for name in live if tried[name] < wanted[name]]:
+                return min(lacking, key=lambda name: tried[name])
         return max(live, key=lambda name: self._index(live[name]))
+
+    def owed(self, asked: Mapping[str, int] | None = None) -> int:
+        """How many trials arms that have points still lack of their least number."""
+        had = {name: arm.trials + (asked or {}).get(name, 0) for name, arm in self._arms.items() if not arm.exhausted}
+        return sum(max(0, self._least.get(name, 0) - trials) for name, trials in had.items())
 
     def tell(self, name: str, cost: float | None) -> None:
         """A trial of that arm ended, with None when it failed."""

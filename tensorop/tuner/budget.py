@@ -6,9 +6,9 @@ import re
 import time
 from dataclasses import dataclass
 
-from tensorop.errors import JobError, UsageError
+from tensorop.errors import UsageError
 
-_UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "ms": 0.001}
+_UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "ms": 0.001}
 
 
 @dataclass(frozen=True)
@@ -33,8 +33,11 @@ class Budget:
 
 
 def parse_seconds(text: str) -> float:
-    """'90', '90s', '3m', '1h', '1m30s' in seconds; raises UsageError for anything else."""
-    parts = re.findall(r"(\d+(?:\.\d+)?)(ms|[smh]?)", text)
+    """'90s', '3m', '1h', '1m30s' in seconds; raises UsageError for anything else, a number without a unit included."""
+    if re.fullmatch(r"\s*\d+(\.\d+)?\s*", text):
+        number = text.strip()
+        raise UsageError(f"'{text}' has no unit: {number}s or {number}m?", hint="write e.g. 90s, 3m or 1h30m")
+    parts = re.findall(r"(\d+(?:\.\d+)?)(ms|[smh])", text)
     if not parts or "".join(number + unit for number, unit in parts) != text.strip():
         raise UsageError(f"'{text}' is not a time", hint="write e.g. 90s, 3m or 1h30m")
     return float(sum(float(number) * _UNITS[unit] for number, unit in parts))
@@ -81,10 +84,3 @@ class Clock:
     def count(self) -> None:
         """One more trial ended."""
         self._trials += 1
-
-    def too_short(self) -> JobError:
-        """The error for a budget in which no trial could end."""
-        return JobError(
-            f"the budget of {self._budget.seconds:g} s is too short for one trial ({self.elapsed:.1f} s so far)",
-            hint=f"give at least --budget {max(10, round(self.elapsed * 10))}s",
-        )

@@ -1,9 +1,10 @@
-"""The dispatch tree: from a shape's features to a variant, grown on measurements.
+"""The dispatch tree: from a shape's features to a variant, grown on costs.
 
 A regression tree in the manner of CART (Breiman et al. 1984), whose loss at a leaf is not a class error but the
 logarithm of the cost lost by sending all its problems to one variant. Where CART takes the split that is best by
 itself, the few best are each followed to the end of their greedy trees, and the one that ends best is taken: what
-tells two problems apart is often seen only two splits down.
+tells two problems apart is often seen only two splits down. Of thousands of problems, whose costs a model knows, only
+the best is.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from tensorop.model.winner import Leaf, Split
 
 DEPTH = 6
 GAIN = 0.01  # a split must save this much, summed over its problems, in natural logarithm of cost
+DEEP = 12  # of a tree that many problems tell apart
 FOLLOWED = 6  # splits of a node that are followed to the end
 SAME = 1e-9  # losses nearer than this are equal
 
@@ -28,7 +30,7 @@ Node = Leaf | Split
 
 @dataclass(frozen=True)
 class Row:
-    """A measured problem: what the dispatch sees of it, and each variant's cost."""
+    """A problem: what the dispatch sees of it, and each variant's cost."""
 
     features: Mapping[str, int]
     costs: tuple[float, ...]
@@ -42,12 +44,22 @@ def grow(rows: Sequence[Row], depth: int = DEPTH) -> Node:
     return _Measured(losses, columns).grow(np.arange(len(rows)), depth, FOLLOWED)[0]
 
 
+def distil(
+    losses: NDArray[np.float64], columns: Mapping[str, NDArray[Any]], depth: int = DEEP, gain: float = GAIN
+) -> Node:
+    """The tree of many problems. losses: problems x variants, the logarithm of cost over the problem's best, times the
+    problem's weight; columns: each feature's values; gain: what a split must save."""
+    ordered = {name: columns[name] for name in sorted(columns)}
+    return _Measured(losses, ordered, gain).grow(np.arange(len(losses)), depth, 1)[0]
+
+
 @dataclass(frozen=True)
 class _Measured:
     """losses: rows x variants, the logarithm of cost over the row's best; columns: a feature's value of each row."""
 
     losses: NDArray[np.float64]
     columns: Mapping[str, NDArray[Any]]  # integers of any size
+    gain: float = GAIN
 
     def grow(self, rows: NDArray[np.intp], depth: int, followed: int) -> tuple[Node, float]:
         """The tree of these rows and its loss."""
@@ -56,8 +68,10 @@ class _Measured:
         leaf, loss = Leaf(variant), float(sums[variant])
         best: tuple[float, str, int] | None = None
         # nothing to gain, nothing to look for
-        splits = self._splits(rows) if depth > 0 and loss > GAIN else []
-        for _, feature, threshold in splits[:followed]:
+        splits = self._splits(rows, followed) if depth > 0 and loss > self.gain else []
+        if followed == 1 and splits:
+            best = splits[0]
+        for _, feature, threshold in splits[:followed] if followed > 1 else ():
             total = sum(self.grow(part, depth - 1, 1)[1] for part in self._cut(rows, feature, threshold))
             if best is None or total < best[0] - SAME:
                 best = total, feature, threshold
@@ -67,22 +81,25 @@ class _Measured:
         (low, low_loss), (high, high_loss) = (
             self.grow(part, depth - 1, followed) for part in self._cut(rows, feature, threshold)
         )
-        gained = loss - low_loss - high_loss > GAIN
+        gained = loss - low_loss - high_loss > self.gain
         return (Split(feature, threshold, low, high), low_loss + high_loss) if gained else (leaf, loss)
 
     def _cut(self, rows: NDArray[np.intp], feature: str, threshold: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         low = self.columns[feature][rows] <= threshold
         return rows[low], rows[~low]
 
-    def _splits(self, rows: NDArray[np.intp]) -> list[tuple[float, str, int]]:
-        """(loss with a leaf on each side, feature, threshold), the least first; equal ones as features are named."""
+    def _splits(self, rows: NDArray[np.intp], wanted: int) -> list[tuple[float, str, int]]:
+        """(loss with a leaf on each side, feature, threshold), the least first; equal ones as features are named.
+        wanted: how many of them, of each feature at most."""
         found = []
         for feature, column in self.columns.items():
             order = rows[np.argsort(column[rows], kind="stable")]
             values = column[order]
             below = np.cumsum(self.losses[order], axis=0)
             totals = below.min(axis=1) + (below[-1] - below).min(axis=1)
-            for i in np.flatnonzero(values[1:] > values[:-1]):
+            between = np.flatnonzero(values[1:] > values[:-1])
+            rounded = np.round(totals[between] / SAME)
+            for i in between[np.argsort(rounded, kind="stable")[:wanted]]:
                 found.append((float(totals[i]), feature, _between(int(values[i]), int(values[i + 1]))))
         return sorted(found, key=lambda split: round(split[0] / SAME))
 
@@ -95,7 +112,7 @@ def decide(tree: Node, features: Mapping[str, int]) -> int:
 
 
 def regret(tree: Node, rows: Sequence[Row]) -> float:
-    """Geometric mean over the rows of (chosen cost / best cost), minus one."""
+    """Geometric mean over the rows of (chosen cost / best cost), minus one; rows the tree was grown on flatter it."""
     return math.expm1(_loss(tree, rows) / max(len(rows), 1))
 
 

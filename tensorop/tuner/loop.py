@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Generic, Protocol, TypeVar
 
+from tensorop import barrier, children
 from tensorop.errors import TensoropError
 from tensorop.model.point import Point
 from tensorop.model.trial import Finished, Kind, Measured, Outcome, Stage, Trial
@@ -103,8 +104,9 @@ Event = Began | Ended | Lost | Exhausted | Stopped
 class Search(Generic[P]):
     """What to search. spaces: legal points by draft; key_of: the trial key of a draft at a point.
 
-    needed: whether it is an error that no trial ends in time
     floor: by draft, trials it gets before better ones are preferred
+    least: by draft, trials it gets however long they take: seconds are a wish, a number of trials is not
+    stopped: whether somebody wants the search to end now
     shared_clock: False where trials can be measured side by side without touching each other's figures.
     """
 
@@ -121,14 +123,15 @@ class Search(Generic[P]):
     round: int = 0
     shared_clock: bool = True
     floor: Mapping[str, int] = field(default_factory=dict)
-    needed: bool = True
+    least: Mapping[str, int] = field(default_factory=dict)
+    stopped: Callable[[], bool] = lambda: False
 
 
 def search(what: Search[P]) -> Iterator[Event]:
     """Yields what happens, `Stopped` last.
 
-    Ctrl-C ends it in good order: trials under way are set back as if they had not begun. Raises JobError when the
-    time ran out before one trial ended, and whatever journal and evaluator raise.
+    Ctrl-C ends it in good order: trials under way are set back as if they had not begun. However little time there
+    is, one trial is made, and as many as `least` says. Raises whatever journal and evaluator raise.
     """
     return _Run(what).events()
 
@@ -144,24 +147,25 @@ class _Run(Generic[P]):
             draft: what.make_tuner(space, what.seed + number)
             for number, (draft, space) in enumerate(what.spaces.items())
         }
-        self.bandit = Bandit(what.spaces, what.floor)
+        self.bandit = Bandit(what.spaces, what.floor, what.least)
         self.clock = Clock(what.budget, self.history.spent(self.group))
         self.best: Finished | None = None
         self.under_way: list[Trial] = []
         self.again: list[Trial] = []  # before anything new is asked
         self.losses = 0
-        self.in_time = False
 
     def events(self) -> Iterator[Event]:
-        reason = Stop.INTERRUPTED
+        reason, wait = Stop.INTERRUPTED, True
         pool = ThreadPoolExecutor(max_workers=self.what.jobs)
         try:
             yield from self._replay()
             reason = yield from self._trials(pool)
         except KeyboardInterrupt:
-            pass
+            if children.ending_for_good():
+                wait = False
+                raise
         finally:
-            pool.shutdown(wait=True, cancel_futures=True)
+            pool.shutdown(wait=wait, cancel_futures=True)
             with contextlib.suppress(TensoropError):  # a journal that cannot be written has been reported
                 for trial in self.under_way:
                     self.what.journal.abandon(trial, Outcome(Kind.LOST, "search", "stopped from outside"))
@@ -171,31 +175,40 @@ class _Run(Generic[P]):
         """What earlier processes did, told to the tuners in order; results of other builds are not ours."""
         for finished in self.history.ended(self.group):
             if self._is_ours(finished.trial):
-                self.in_time = True
                 yield self._learn(finished, replayed=True)
         self.again = [begun.trial for begun in self.history.unfinished(self.group) if self._is_ours(begun.trial)]
 
     def _trials(self, pool: ThreadPoolExecutor) -> Generator[Event, None, Stop]:
-        while not self.clock.spent:
+        while self._goes_on():
+            if self.what.stopped():
+                return Stop.INTERRUPTED
             wanted = min(self.what.jobs, self.clock.trials_left or self.what.jobs)
             batch, self.again = self.again[:wanted], self.again[wanted:]
             if not batch:
                 batch = yield from self._ask(wanted)
             if not batch:
-                return Stop.EXHAUSTED
+                return Stop.EXHAUSTED if self._goes_on() else Stop.BUDGET
             yield from self._try(batch, pool)
             if self.losses >= MAX_LOST:
                 return Stop.LOST
-        if not self.in_time and self.what.needed:
-            raise self.clock.too_short()
         return Stop.BUDGET
+
+    def _goes_on(self, asked: Mapping[str, int] | None = None) -> bool:
+        """Whether another trial is due: there is time, or a draft has not had its least."""
+        if self.clock.trials_left == 0:
+            return False
+        begun = self.clock.trials + sum((asked or {}).values())
+        return not self.clock.out_of_time or begun == 0 or self.bandit.owed(asked) > 0
 
     def _ask(self, wanted: int) -> Generator[Event, None, list[Trial]]:
         """New trials of the draft whose turn it is, and of the next where it has too few; [] when all are exhausted."""
         fresh: list[Trial] = []
         asked: Counter[str] = Counter()
         dry: set[str] = set()
-        while len(fresh) < wanted and (draft := self.bandit.choose(asked, dry)) is not None:
+        while len(fresh) < wanted and self._goes_on(asked):
+            draft = self.bandit.choose(asked, dry)
+            if draft is None:
+                break
             points = self.tuners[draft].ask(1)
             if not points and asked[draft]:  # what it was asked for may tell it more
                 dry.add(draft)
@@ -242,20 +255,21 @@ class _Run(Generic[P]):
         """The results in the order of the trials, whichever was ready first, so that the tuner's path is the same."""
         evaluate = self.what.evaluate
         if not self.what.shared_clock:
-            whole = [pool.submit(lambda t: _measure(evaluate, t, evaluate.prepare(t)), trial) for trial in trials]
+            whole = [pool.submit(_whole, evaluate, trial) for trial in trials]
             yield from (future.result() for future in whole)
             return
-        builds = [pool.submit(evaluate.prepare, trial) for trial in trials]
+        builds = [pool.submit(_prepare, evaluate, trial) for trial in trials]
         prepared = [future.result() for future in builds]
         for trial, made in zip(trials, prepared, strict=True):
             yield _measure(evaluate, trial, made)
 
     def _end(self, trial: Trial, measured: Measured) -> Ended:
-        finished = Finished(trial, measured.outcome, measured.score, measured.seconds)
+        text = measured.text if measured.outcome.ok else None
+        finished = Finished(trial, measured.outcome, measured.score, measured.seconds, text.id if text else "")
+        if text is not None:
+            self.what.journal.text(text)
         self.what.journal.finish(finished)
-        ended = self._learn(finished, replayed=False)
-        self.in_time = self.in_time or not self.clock.out_of_time
-        return ended
+        return self._learn(finished, replayed=False)
 
     def _learn(self, finished: Finished, replayed: bool) -> Ended:
         trial = finished.trial
@@ -265,7 +279,13 @@ class _Run(Generic[P]):
         self.clock.count()
         if cost is not None and (self.best is None or self.best.score.cost is None or cost < self.best.score.cost):
             self.best = finished
-        return Ended(finished, self.best, replayed, self.clock.trials, self.clock.seconds_left)
+        return Ended(finished, self.best, replayed, self.clock.trials, self._left())
+
+    def _left(self) -> float | None:
+        """Seconds to come: those of the budget, or where they do not suffice those of the least there is to try."""
+        by_clock, by_trials = self.clock.seconds_left, self.clock.trials_left
+        owed = self.bandit.owed() if by_trials is None else min(self.bandit.owed(), by_trials)
+        return by_clock if by_clock is None else max(by_clock, owed * self.clock.elapsed / self.clock.trials)
 
     def _trial(self, draft: str, point: Point) -> Trial:
         what = self.what
@@ -276,5 +296,17 @@ class _Run(Generic[P]):
         return space is not None and trial.point in space and self.what.key_of(trial.draft, trial.point) == trial.key
 
 
+def _whole(evaluate: Evaluator[P], trial: Trial) -> Measured:
+    prepared = _prepare(evaluate, trial)
+    return _measure(evaluate, trial, prepared)
+
+
+def _prepare(evaluate: Evaluator[P], trial: Trial) -> P | Measured:
+    found = barrier.guarded("prepare", evaluate.prepare, trial)
+    return Measured(found) if isinstance(found, Outcome) else found
+
+
 def _measure(evaluate: Evaluator[P], trial: Trial, prepared: P | Measured) -> Measured:
-    return prepared if isinstance(prepared, Measured) else evaluate.measure(trial, prepared)
+    if isinstance(prepared, Measured):
+        return prepared
+    return barrier.measured("measure", evaluate.measure, trial, prepared)

@@ -15,21 +15,28 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tensorop.errors import JobError, SpecError
+from tensorop.model.call import Left, Placement
 from tensorop.model.kernel import Artifact, Source
 from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
+from tensorop.model.problem import Problem
 from tensorop.model.trial import Kind, Outcome
 from tensorop.model.verdict import ControlResult, Seed
+from tensorop.runners import session
 from tensorop.runners.base import Runner
+from tensorop.runners.protocol import Count, Entry, Time
+from tensorop.verify.answers import Answers
 from tensorop.verify.grid import outcome, quick, verify
 from tensorop.verify.subject import Subject
 
 # (source, flags beyond the platform's) -> a program with the harness in it
 Build = Callable[[Source, tuple[str, ...]], Artifact | Outcome]
+
+_TIMED = 4  # a stream of the seed of its own
 
 _KEY = re.compile(r"^(?:/\*| \*) (\w+): (.*)$", re.MULTILINE)
 
@@ -115,7 +122,26 @@ def run_control(
         tiles = dict.fromkeys(platform.verify_vlens, operator.reference.CONTROL_TILE)
         subject = Subject(runner, built.path)
         found = outcome(verify(operator, subject, quick(operator, dtype, tiles), platform.verify_vlens, seed))
+        found = _timed(operator, dtype, subject, platform.verify_vlens[0], seed) if found.ok else found
     return ControlResult(control.name, dtype, control.fault, control.expected, found)
+
+
+def _timed(operator: Operator, dtype: str, subject: Subject, vlen: int, seed: Seed) -> Outcome:
+    """What calls leave that are timed, or counted as under a model; their figures are nobody's."""
+    reference = operator.reference
+    dims = dict(zip(operator.dims, reference.CONTROL_SHAPE, strict=True))
+    problem = Problem.of(operator.name, dtype, dims, operator.layouts[0])
+    call = reference.call(problem, seed.stream(_TIMED), "normal", Placement.START)
+    request: Time | Count = Count(call)
+    if not subject.runner.emulated:
+        call = reference.alternated(problem, call, seed.stream(_TIMED, 1))
+        request = Time(call, (Entry(),), rounds=5, warm_ns=0, min_ns=20_000, keep=True)
+    guest = replace(subject.guest, vlen=vlen or None)
+    (reply,) = session.run(
+        subject.runner, subject.program, [request], timeout_s=subject.timeout_s, guest=guest, where="measure"
+    )
+    left = reply.left[0] if reply.left else (Left(reply.outputs),)
+    return Answers(reference).judge_all(problem, call, left) if reply.outcome.ok else reply.outcome
 
 
 def _must_be_expected(result: ControlResult, seed: Seed) -> None:

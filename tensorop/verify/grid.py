@@ -63,6 +63,7 @@ def check(
                 case.placement,
                 subject.workspace(case.problem, vlen),
                 subject.packed,
+                case.start,
             )
             for i, case in enumerate(batch)
         ]
@@ -77,5 +78,5 @@ def check(
                 place += (f", VLEN {vlen}" if vlen else "") + (f", {threads} threads" if threads > 1 else "")
                 message = f"{found.message} ({place}, seed {seed})"
                 failed = Outcome(found.kind, "verify", message, found.log)
-                return Verdict(failed, vlen, start + i + 1, str(seed), worst, threads)
+                return Verdict(failed, vlen, start + i + 1, str(seed), worst, threads, case=case)
     return Verdict(Outcome(Kind.OK, "verify"), vlen, len(cases), str(seed), worst, threads)

@@ -36,7 +36,6 @@ def verify_threads(
     verdicts: list[Verdict] = []
     for count in counts:
         subject = with_threads(count)
-        subject = replace(subject, guest=replace(subject.guest, sandbox=False))  # it must be able to start threads
         verdict = check(operator.reference, subject, cases, vlen, seed, threads=count)
         if verdict.ok:
             verdict = replace(verdict, outcome=_steady(operator, subject, cases, vlen, seed, count, repeats))
@@ -52,7 +51,9 @@ def _steady(
     for i, case in enumerate(cases):
         rng = seed.stream(_REPEAT, vlen, i)
         space = subject.workspace(case.problem, vlen)
-        given = operator.reference.call(case.problem, rng, case.distribution, case.placement, space, subject.packed)
+        given = operator.reference.call(
+            case.problem, rng, case.distribution, case.placement, space, subject.packed, case.start
+        )
         replies = subject.execute([given] * repeats, vlen)
         for reply in replies:
             if not reply.outcome.ok:

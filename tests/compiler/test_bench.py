@@ -7,17 +7,23 @@ import click
 import pytest
 from click.testing import CliRunner
 
+from tensorop.build import library as building
 from tensorop.cli import library_commands
-from tensorop.commands import bench, doctor, verify
-from tensorop.errors import JobError
+from tensorop.commands import bench, contenders, doctor, verify
+from tensorop.errors import JobError, UsageError
 from tensorop.model.verdict import Seed
 from tensorop.provision import targets
+from tensorop.report import threads
+from tensorop.runners.native import Native
 from tensorop.specs import platforms
 from tensorop.target import reach
 from tests.support import products
 from tests.support.operators import gemm
 
-pytestmark = pytest.mark.skipif(targets.host_arch() != "x86_64", reason="the product is for x86-64")
+pytestmark = [
+    pytest.mark.clock,
+    pytest.mark.skipif(targets.host_arch() != "x86_64", reason="the product is for x86-64"),
+]
 SHAPES = ((16, 16, 16), (33, 40, 77))
 # Row-major, no transposes: right but for what REPLACED says.
 NAIVE = """#include <stdint.h>
@@ -41,10 +47,12 @@ def product(tmp_path_factory):
     return products.install("generic", tmp_path_factory.mktemp("product") / "gemm", ("f32",))
 
 
-def naive(folder, end="k"):
+def naive(folder, end="k", before=""):
     source, library = folder / "naive.c", folder / "naive.so"
-    source.write_text(NAIVE)
-    subprocess.run(["cc", "-O1", "-shared", "-fPIC", f"-DEND={end}", str(source), "-o", str(library)], check=True)
+    source.write_text(
+        before + NAIVE.replace("q < END", "q < end").replace("    for", f"    int64_t end = {end};\n    for", 1)
+    )
+    subprocess.run(["cc", "-O1", "-shared", "-fPIC", str(source), "-o", str(library)], check=True)
     return library
 
 
@@ -65,6 +73,39 @@ def test_a_product_against_openblas(product):
     assert "f64" in found.absent  # the library holds f32 alone
     assert found.machine["cpu"]
     json.dumps(found.to_json(), allow_nan=False)
+
+
+def test_short_calls_are_rid_of_what_an_empty_one_takes(product):
+    shapes = ((4, 4, 4), (100, 100, 100))
+    short, long = bench.bench(product, shapes=shapes, runner="native", final=False).rows
+    assert set(short.empty_ns) == {"ours", "openblas"}
+    assert all(0 < ns < 2 * 4**3 / short.ours + 1000 for ns in short.empty_ns.values())
+    assert short.to_json()["empty_ns"] == short.empty_ns
+    assert long.empty_ns == {}
+    assert "empty_ns" not in long.to_json()
+
+
+def test_ours_is_called_as_its_peers_are(product, tmp_path):
+    def called(library, dtype="f32"):
+        found = contenders.ours(gemm(), library, 1).library(Native(), dtype)
+        return found.api, found.path
+
+    over, below = product / "lib/libtensorop_cblas.so", product / "lib/libtensorop_gemm.so"
+    assert called(below) == ("cblas", str(over))
+    assert called(below.resolve()) == ("cblas", str(over))
+    assert called(below, "i8") == ("tensorop", str(below))  # BLAS has no name for it
+    # The standard names beside it are another library's.
+    (tmp_path / "libtensorop_cblas.so").write_bytes(over.read_bytes())
+    assert called(naive(tmp_path)) == ("tensorop", str(tmp_path / "naive.so"))
+    # What is timed is what is judged.
+    copy = tmp_path / building.facts(below).soname
+    copy.write_bytes(below.read_bytes())
+    build = ["cc", "-shared", "-fPIC", "-Wl,--no-as-needed", "-xc", "-", "-xnone", copy, "-Wl,-rpath,$ORIGIN"]
+    (tmp_path / "libtensorop_cblas.so").unlink()
+    wrong = [*build, "-o", tmp_path / "libtensorop_cblas.so"]
+    subprocess.run(wrong, input="void cblas_sgemm(void) {} void sgemm_(void) {}", text=True, check=True)
+    with pytest.raises(JobError, match=r"its result is wrong|no longer than one that does nothing"):
+        bench.bench(copy, shapes=SHAPES[:1], runner="native", final=False)
 
 
 def test_what_cannot_be_had_is_named(product):
@@ -89,13 +130,45 @@ def test_fail_below(product):
     assert "below 1e+06: 16x16x16 f32" in high.stderr
 
 
+def test_several_numbers_of_threads(product):
+    words = [str(product), "--shapes", "16x16x16,96x96x96", "--fast", "--format", "json"]
+    one = json.loads(CliRunner().invoke(library_commands.bench, [*words, "--threads", "2"]).stdout)
+    assert one["threads"] == 2
+    assert "by_threads" not in one
+    assert not (product / threads.KEPT).exists()
+    ended = CliRunner().invoke(library_commands.bench, [*words, "--threads", "1,2"])
+    assert ended.exit_code == 0, ended.output
+    found = json.loads(ended.stdout)
+    assert found["threads"] == 1  # what it is of one number it is of the first
+    assert set(one) - set(found) == set()
+    assert {count: each["threads"] for count, each in found["by_threads"].items()} == {"1": 1, "2": 2}
+    assert found["results"] == found["by_threads"]["1"]["results"]
+    assert "OPENBLAS_NUM_THREADS=2" in found["by_threads"]["2"]["baselines"]["openblas"]["config"]
+    assert json.loads((product / threads.KEPT).read_text()) == found
+    assert str(product / threads.KEPT) in ended.stderr
+    means = threads.mean_gains(found["by_threads"], "f32")
+    assert means["1"] == 1
+    assert 0.1 < means["2"] < 4
+    below = CliRunner().invoke(library_commands.bench, [*words, "--threads", "1,2", "--fail-below", "1000000"])
+    assert below.stderr.count("below 1e+06: 96x96x96") == 2
+
+
 def test_a_library_outside_of_a_product(tmp_path):
     target = reach(platforms.load("generic"), "native")
     given = {"dtypes": ["f32"], "shapes": SHAPES[:1], "final": False}
     found = bench.compare(gemm(), target, naive(tmp_path), **given)
     assert found.rows[0].ratios["openblas"].value > 0
-    with pytest.raises(JobError, match="is not timed, since it fails"):
+    assert found.rows[0].verdicts == {"ours": "ok", "openblas": "ok"}
+    with pytest.raises(JobError, match="has no figure, since its result is wrong"):
         bench.compare(gemm(), target, naive(tmp_path, "k - 1"), **given)
+
+
+@pytest.mark.parametrize("against", [("openblas",), ()])
+def test_a_library_that_is_right_in_its_first_call_alone_has_no_figure(tmp_path, against):
+    target = reach(platforms.load("generic"), "native")
+    first = naive(tmp_path, "(calls++ ? k - 1 : k)", "static int calls;\n")
+    with pytest.raises(JobError, match="has no figure, since its result is wrong"):
+        bench.compare(gemm(), target, first, dtypes=["f32"], shapes=SHAPES[:1], against=against, final=False)
 
 
 def test_the_whole_grid_of_a_product(product):
@@ -112,3 +185,34 @@ def test_the_doctor_compiles_and_runs():
     assert [step.name for step in health.steps] == ["reach", "compile", "run"], health.steps
     assert all(step.ok for step in health.steps), health.steps
     json.dumps(health.to_json())
+
+
+def test_beside_an_older_result(product, tmp_path):
+    """Speeds nobody has and everybody has, so that the machine of the day does not matter."""
+
+    def compared(ours, *more):
+        row = {"op": "gemm", "dtype": "f32", "m": 16, "n": 16, "k": 16, "layout": "row", "ours": ours, "spread": 0.1}
+        old = {"platform": "generic", "threads": 1, "unit": "GFLOP/s", "model": None, "machine": {}, "results": [row]}
+        (tmp_path / "old.json").write_text(json.dumps({**old, "absent": {}}))
+        words = [
+            str(product),
+            "--compare",
+            str(tmp_path / "old.json"),
+            "--fast",
+            "--junit",
+            str(tmp_path / "junit.xml"),
+        ]
+        return CliRunner().invoke(library_commands.bench, [*words, *more])
+
+    slower = compared(1e6, "--format", "json")
+    assert slower.exit_code == 1
+    assert json.loads(slower.stdout)["worse"] == 1
+    assert 'failures="1"' in (tmp_path / "junit.xml").read_text()
+    faster = compared(1e-3)
+    assert faster.exit_code == 0
+    assert "1 improved, 0 same, 0 worse" in faster.stdout
+    assert 'failures="0"' in (tmp_path / "junit.xml").read_text()
+    (tmp_path / "of.json").write_text((tmp_path / "old.json").read_text().replace('"generic"', '"rvv"'))
+    refused = CliRunner().invoke(library_commands.bench, [str(product), "--compare", str(tmp_path / "of.json")])
+    assert "expected generic, got rvv" in str(refused.exception)
+    assert isinstance(compared(1.0, "--layout", "1").exception, UsageError)

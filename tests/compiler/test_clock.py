@@ -3,18 +3,23 @@
 import numpy as np
 import pytest
 
-from tensorop import errors
+from tensorop import errors, roof
 from tensorop.build import harness
 from tensorop.build import peak as building
 from tensorop.measure import clock, machine, peak, statistics
-from tensorop.model.trial import Kind, Outcome
+from tensorop.model.trial import Kind, Outcome, Samples
+from tensorop.problems import of
 from tensorop.provision import targets
 from tensorop.runners import session
 from tensorop.runners.native import Native
-from tensorop.runners.protocol import Check, Entry, Library
+from tensorop.runners.protocol import Check, Entry, Library, Time
+from tensorop.specs import platforms
+from tensorop.target import reach
 from tests.support import kernels
+from tests.support.operators import gemm
 
 QUICK = clock.Pace(rounds=5, warm_ns=200_000, min_ns=200_000, max_ns=1_000_000_000)
+pytestmark = pytest.mark.clock
 NATIVE = Native()
 
 ADAPTER = """#include "call.h"
@@ -30,6 +35,84 @@ int tensorop_bind(struct tensorop_bound *out, const char *api, const char *dtype
     return out->function ? 0 : -1;
 }
 """
+
+
+# Says in y[0] how often it was called, this time included; a call that is `SLOW` takes 50 ms or so.
+COUNTING = """
+    static int calls;
+    calls++;
+    for (volatile int i = 0; i < (SLOW ? 30000000 : WORK); i++) {}
+    ((float *)c->buffer[1])[0] = (float)calls;
+"""
+
+
+def counting(folder, slow, work=500, sleep=False):
+    body = COUNTING.replace("SLOW", slow).replace("WORK", str(work))
+    before = "#include <time.h>"
+    if sleep:
+        body = f"if ((CALLS) == 0) nanosleep(&(struct timespec){{0, 50000000}}, 0); {body}".replace(
+            "(CALLS)", "first++"
+        )
+        before += "\nstatic int first;"
+    return kernels.program(body, folder, before=before)
+
+
+def timed_and_counted(program, *entries, min_ns=200_000, warm_ns=100_000):
+    """Samples by entry, and how often entry 0 was called for all of them."""
+    call = kernels.axpy_call(8)
+    request = Time(call, entries or (Entry(),), rounds=5, warm_ns=warm_ns, min_ns=min_ns)
+    guest = session.Guest(threads=2)  # on one thread a candidate cannot sleep
+    timed, counted = session.run(NATIVE, program, [request, Check(call)], guest=guest)
+    assert timed.outcome.ok, timed.outcome
+    return timed.samples, int(counted.outputs["y"][0]) - 1
+
+
+# One that loads its code, one that does so by and by, one that writes a kernel once it is called often.
+@pytest.mark.parametrize("slow", ["calls == 1", "calls <= 3", "calls == 2", "calls == 20"])
+@pytest.mark.parametrize("sleep", [False, True])
+def test_slow_first_calls_are_not_what_is_timed(tmp_path, slow, sleep):
+    (samples,), calls = timed_and_counted(counting(tmp_path, slow, sleep=sleep))
+    assert len(samples) == 5
+    assert calls >= sum(200_000 / sample for sample in samples)  # every batch is filled
+    assert sorted(samples)[2] < 1e6
+
+
+def test_of_calls_longer_than_a_batch_the_first_is_not_timed(tmp_path):
+    (samples,), calls = timed_and_counted(counting(tmp_path, "calls == 1", work=1_000_000), min_ns=50_000)
+    assert calls >= 5 + 2
+    assert max(samples) < 25e6
+
+
+def test_single_calls_on_cold_caches_begin_with_the_second(tmp_path):
+    call = kernels.axpy_call(8)
+    request = Time(call, (Entry(),), rounds=5, flush_bytes=1 << 16)
+    timed, counted = session.run(NATIVE, counting(tmp_path, "calls == 1"), [request, Check(call)])
+    assert int(counted.outputs["y"][0]) == 5 + 1 + 1
+    assert max(timed.samples[0]) < 25e6
+
+
+def test_an_empty_call_calls_nothing(tmp_path):
+    program = counting(tmp_path, "0")
+    (alone,), none = timed_and_counted(program, Entry(empty=True))
+    assert none == 0
+    assert min(alone) > 0
+    (whole, empty), calls = timed_and_counted(program, Entry(), Entry(empty=True))
+    assert calls >= sum(200_000 / sample for sample in whole)
+    assert max(empty) < min(whole)
+
+
+def test_what_an_empty_call_takes_is_taken_off(tmp_path):
+    program, call = kernels.program(kernels.AXPY, tmp_path), kernels.axpy_call(4000)
+    timed = clock.time_entries(NATIVE, program, call, [Entry()], pace=QUICK, tolerate=True, empty=True)
+    assert isinstance(timed, clock.Timed), timed
+    assert len(timed.samples) == len(timed.rounds) == len(timed.empty) == 1
+    assert 0 < timed.empty[0] < timed.samples[0].value
+    nothing = kernels.program("(void)c;", tmp_path)
+    timed = clock.time_entries(NATIVE, nothing, call, [Entry()], pace=QUICK, tolerate=True, empty=True)
+    if isinstance(timed, clock.Timed):
+        assert timed.samples[0].value < 100
+    else:
+        assert (timed.kind, "does nothing" in timed.message) == (Kind.NOISY, True)
 
 
 def test_a_slower_entry_has_a_ratio_below_one(tmp_path):
@@ -98,14 +181,20 @@ def test_statistics():
     assert statistics.geomean([1, 4]) == pytest.approx(2)
 
 
-def test_a_time_below_the_peaks_is_impossible():
-    two_thousand = 2000.0
-    at_half = statistics.summary([two_thousand / 50])
-    assert clock.impossible(at_half, two_thousand, 100) is None
-    beyond = statistics.summary([two_thousand / 200])
-    found = clock.impossible(beyond, two_thousand, 100)
-    assert found is not None
-    assert found.kind is Kind.NOISY
+def test_a_time_below_what_peak_and_memory_allow_is_impossible(tmp_path, monkeypatch):
+    monkeypatch.setenv("TENSOROP_CACHE", str(tmp_path))
+    operator, target = gemm(), reach(platforms.load("generic"), None)
+    limits = roof.Roof(target)
+    program = building.peak_program(target.platform, "f32")
+    for shape, bytes_ns in (((64, 64, 64), 1e9), ((1, 40000, 40000), 500.0)):
+        problem = of(operator, "f32", shape)
+        at_peak = operator.reference.work(problem) / peak.fma_peak(program, NATIVE, "f32")
+        least = max(at_peak, operator.reference.traffic(problem) / bytes_ns)
+        assert limits.impossible(operator, problem, Samples("ns", 20 * least, 0, 0)) is None
+        found = limits.impossible(operator, problem, Samples("ns", least / 20, 0, 0))
+        assert found is not None
+        assert found.kind is Kind.IMPOSSIBLE
+    assert limits.impossible(operator, of(operator, "i8", (64, 64, 64)), Samples("ns", 1.0, 0, 0)) is None
 
 
 def test_what_protects_the_target_is_told(tmp_path):
@@ -114,5 +203,5 @@ def test_what_protects_the_target_is_told(tmp_path):
     )
     assert greeting is not None
     assert greeting.pinned
-    assert bool(session.weaknesses(NATIVE, greeting)) is not greeting.sandboxed
+    assert bool(session.weaknesses(NATIVE, greeting)) is not greeting.jailed
     assert session.weaknesses(NATIVE, None)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ctypes
 import os
-import signal
 import stat
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import tensorop as package
-from tests.support.commands import JOURNAL, events, finish, journal, kill_group, refused, start, tensorop, wait_for
+from tests.support.commands import JOURNAL, events, journal, kill_group, refused, start, tensorop, wait_for
 
 SMALL = ("gemm", "--platform", "generic", "--dtype", "f32", "--shapes", "24x17x33", "--jobs", "1")
 
@@ -73,46 +73,9 @@ def test_killed_in_the_middle_it_goes_on(tmp_path: Path) -> None:
     assert ended.status == 0, ended.stderr
     finished = events(tmp_path / "out", "finished")
     assert finished[: len(kept)] == kept
-    assert len(finished) == 6
-    assert len({record["key"] for record in finished}) == 6
+    assert len(finished) > len(kept)
+    assert len({record["key"] for record in finished}) == len(finished)
     assert product_of(tmp_path / "out") == {"include", "lib"}
-
-
-def test_ctrl_c_packages_the_best_so_far(tmp_path: Path) -> None:
-    child = start(*SMALL, "--budget", "10m", "--out", tmp_path / "out", "--format", "json", cwd=tmp_path)
-    wait_for(lambda: any(r["outcome"]["kind"] == "ok" for r in events(tmp_path / "out", "finished")), child)
-    kill_group(child, signal.SIGINT)
-    ended = finish(child)
-    assert "Traceback" not in ended.stderr
-    assert ended.status == 0, ended.stderr
-    assert "best so far" in " ".join(ended.json()["notes"])
-    assert "goes on" in " ".join(ended.json()["notes"])
-    a = np.eye(4, dtype=np.float32)
-    assert np.array_equal(package.load(tmp_path / "out").gemm(a, a), a)
-
-
-def test_ctrl_c_before_anything_passed(tmp_path: Path) -> None:
-    child = start(*SMALL, "--trials", "50", "--out", tmp_path / "out", cwd=tmp_path)
-    wait_for(lambda: (tmp_path / "out" / "work" / "lock").exists(), child)
-    kill_group(child, signal.SIGINT)
-    ended = finish(child)
-    assert "Traceback" not in ended.stderr
-    assert ended.status in (1, 130)
-    assert "interrupted" in ended.stderr
-    assert product_of(tmp_path / "out") == set()
-
-
-def test_ctrl_c_while_the_product_is_judged_leaves_none(tmp_path: Path) -> None:
-    child = start(*SMALL, "--trials", "4", "--out", tmp_path / "out", cwd=tmp_path)
-    wait_for((tmp_path / ".out.staged").exists, child)
-    kill_group(child, signal.SIGINT)
-    ended = finish(child)
-    assert "Traceback" not in ended.stderr
-    assert ended.status == 130
-    assert "interrupted; the same command goes on where it stopped" in ended.stderr
-    assert product_of(tmp_path / "out") == set()
-    assert [entry.name for entry in tmp_path.iterdir()] == ["out"]
-    assert tensorop(*SMALL, "--trials", "4", "--out", tmp_path / "out", cwd=tmp_path).status == 0
 
 
 def test_two_runs_on_one_folder(tmp_path: Path) -> None:
@@ -127,10 +90,28 @@ def test_two_runs_on_one_folder(tmp_path: Path) -> None:
         first.communicate()
 
 
-def test_a_budget_too_short_for_one_trial(tmp_path: Path) -> None:
-    message = refused(*SMALL, "--budget", "0.05s", "--out", "out", cwd=tmp_path, status=1)
-    assert "budget" in message
-    assert product_of(tmp_path / "out") == set()
+@pytest.fixture
+def busy() -> Iterator[None]:
+    """A loop on every processor, and this process and all it starts behind them."""
+    loops = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(os.cpu_count() or 1)]
+    before = os.nice(0)
+    os.setpriority(os.PRIO_PROCESS, 0, 5)
+    yield
+    for loop in loops:
+        loop.kill()
+        loop.wait()
+    if os.geteuid() == 0:  # others cannot take a niceness back
+        os.setpriority(os.PRIO_PROCESS, 0, before)
+
+
+@pytest.mark.usefixtures("busy")
+def test_a_budget_that_no_trial_fits_into_still_gives_a_product_on_a_busy_machine(tmp_path: Path) -> None:
+    words = ["f32,f64" if word == "f32" else word for word in SMALL]
+    ended = tensorop(*words, "--budget", "50ms", "--out", "out", cwd=tmp_path)
+    assert ended.status == 0, ended.stderr
+    assert product_of(tmp_path / "out") == {"include", "lib"}
+    tried = {(record["dtype"], record["stage"]) for record in events(tmp_path / "out", "started")}
+    assert tried >= {(dtype, stage) for dtype in ("f32", "f64") for stage in ("micro", "blocking")}
 
 
 def test_an_out_that_cannot_be_written(tmp_path: Path) -> None:
@@ -169,17 +150,24 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     libc.umount2(os.fsencode(place), 2)
 
 
-@pytest.mark.parametrize("free", [100 << 10, 400 << 10], ids=["100 KiB", "400 KiB"])
-def test_a_full_disk_ends_the_job_in_a_sentence_and_costs_no_candidate(
-    small_disk: Path, tmp_path: Path, free: int
-) -> None:
-    room = os.statvfs(small_disk)
-    (small_disk / "ballast").write_bytes(bytes(room.f_bavail * room.f_frsize - free))
-    message = refused(*SMALL, "--trials", "4", "--out", small_disk / "out", cwd=tmp_path, status=1)
+def refused_for_want_of_room(disk: Path, cwd: Path, free: int) -> None:
+    """A job on `disk` with so many bytes free, which are given back after it."""
+    room = os.statvfs(disk)
+    (disk / "ballast").write_bytes(bytes(room.f_bavail * room.f_frsize - free))
+    message = refused(*SMALL, "--trials", "4", "--out", disk / "out", cwd=cwd, status=1)
     assert "the disk is full" in message or "No space left on device" in message
     assert "free some space" in message
-    assert product_of(small_disk / "out") == set()
-    (small_disk / "ballast").unlink()
+    assert product_of(disk / "out") == set()
+    (disk / "ballast").unlink()
+
+
+def test_a_full_disk_ends_the_job_in_a_sentence(small_disk: Path, tmp_path: Path) -> None:
+    refused_for_want_of_room(small_disk, tmp_path, 400 << 10)
+    assert {record["outcome"]["kind"] for record in events(small_disk / "out", "finished")} <= {"ok"}
+
+
+def test_a_full_disk_costs_no_candidate(small_disk: Path, tmp_path: Path) -> None:
+    refused_for_want_of_room(small_disk, tmp_path, 100 << 10)
     ended = tensorop(*SMALL, "--trials", "4", "--out", small_disk / "out", cwd=tmp_path)
     assert ended.status == 0, ended.stderr
     assert {record["outcome"]["kind"] for record in events(small_disk / "out", "finished")} == {"ok"}
@@ -198,7 +186,10 @@ def test_a_missing_compiler_is_named_with_the_command_that_brings_it(tmp_path: P
 
 
 def test_with_json_only_json_is_on_stdout_when_a_job_fails(tmp_path: Path) -> None:
-    ended = tensorop(*SMALL, "--budget", "0.05s", "--out", "out", "--format", "json", cwd=tmp_path)
+    (tmp_path / "ziglang").mkdir()  # torn, and before the real one on the import path
+    (tmp_path / "ziglang" / "__init__.py").write_text("")
+    broken = {"PYTHONPATH": str(tmp_path)}
+    ended = tensorop(*SMALL, "--trials", "4", "--out", "out", "--format", "json", cwd=tmp_path, env=broken)
     assert (ended.status, ended.stdout) == (1, "")
 
 

@@ -46,7 +46,7 @@ GOOD = """
 {{ update_c() }}
 """
 
-DOES_NOT_COMPILE = GOOD.replace("size_t p = 0", "size_t p = nothing_of_that_name")
+DOES_NOT_COMPILE = GOOD.replace("size_t p = 0", "size_t p = a")
 WRONG_IN_A_CORNER = GOOD.replace("    for (", "{% if n == 1 %}\n    if (k > 1) k = k - 1;\n{% endif %}\n    for (", 1)
 WITHOUT_END = GOOD.replace("    for (", "    while (1)\n        alpha = alpha * 2;\n    for (", 1)
 OUT_OF_BOUNDS = GOOD + "\n    c[ldc * {{ n }} + 256] = 1;\n"
@@ -111,8 +111,10 @@ def test_every_way_to_fail_is_recorded_and_the_good_ones_compete(model, tmp_path
     ], notes  # fmt: skip
     assert [draft.name for draft in drafts if draft.author == "llm"] == ["llm-1", "llm-4"]
     assert any(draft.author == "offline" for draft in drafts)
-    assert "nothing_of_that_name" in asked[1]
+    assert "incompatible pointer to integer conversion" in asked[1]
     assert "wrong-result" in asked[3]
     assert "timeout" in asked[5]
     assert "execve" in asked[7]
-    assert not any("sk-secret" in file.read_text() for file in (tmp_path / "work" / "llm").iterdir())
+    written = [file.read_text() for file in (tmp_path / "work" / "llm").iterdir()]
+    assert len(written) >= len(asked)
+    assert not any("sk-secret" in text for text in written)

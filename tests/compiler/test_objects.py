@@ -97,7 +97,13 @@ def test_the_same_source_is_built_once_and_lies_beside_its_object(tmp_path):
     assert isinstance(other, Artifact)
     assert other.key != first.key
     assert first.path.stat().st_mtime_ns == stamp
-    assert {p.name for p in first.path.parent.iterdir()} == {"kernel.c", "kernel.o", "command.txt", "log.txt"}
+    assert {p.name for p in first.path.parent.iterdir()} == {
+        "kernel.c",
+        "kernel.o",
+        "command.txt",
+        "log.txt",
+        "sha256.txt",
+    }
     assert not list(Path(tmp_path).rglob(".making-*"))
 
 

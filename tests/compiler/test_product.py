@@ -8,17 +8,26 @@ import shutil
 import subprocess
 import sys
 import threading
+import warnings
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import tensorop
+from tensorop import problems
+from tensorop.build import harness
 from tensorop.build import library as building
 from tensorop.errors import UsageError
+from tensorop.model.trial import Kind
 from tensorop.package.card import read_card
 from tensorop.provision import targets
-from tests.support import products
+from tensorop.runners import session
+from tensorop.runners.native import Native
+from tensorop.runners.protocol import Check, Entry, Library, Time
+from tensorop.runners.session import Guest
+from tests.support import docs, products
+from tests.support.operators import gemm
 
 pytestmark = pytest.mark.skipif(targets.host_arch() != "x86_64", reason="loads products for x86-64")
 
@@ -91,14 +100,14 @@ def test_strided_and_misshapen_operands(prefix: Path) -> None:
     assert np.count_nonzero(out != 7.0) == c.size
     np.testing.assert_allclose(library.gemm(a[:0], b), np.empty((0, 9)))
     assert not library.gemm(np.empty((3, 0)), np.empty((0, 4))).any()
-    for wrong in (
-        lambda: library.gemm(a, b.T),
-        lambda: library.gemm(a[0], b),
-        lambda: library.gemm(a, b, beta=1.0),
-        lambda: library.gemm(a, b, np.empty((3, 3))),
-        lambda: library.gemm(big[:9, :9], big[:9, :9], big[:9, :9]),
+    for said, wrong in (
+        ("must agree", lambda: library.gemm(a, b.T)),
+        ("a has 1 dimensions", lambda: library.gemm(a[0], b)),
+        ("c must be given", lambda: library.gemm(a, b, beta=1.0)),
+        ("c is 3 x 3", lambda: library.gemm(a, b, np.empty((3, 3)))),
+        ("overlaps", lambda: library.gemm(big[:9, :9], big[:9, :9], big[:9, :9])),
     ):
-        with pytest.raises(ValueError):  # noqa: PT011
+        with pytest.raises(ValueError, match=said):
             wrong()
     with pytest.raises(TypeError, match="holds float32, float64"):
         library.gemm(a.astype(np.int32), b)
@@ -106,9 +115,81 @@ def test_strided_and_misshapen_operands(prefix: Path) -> None:
         library.gemm(a.astype(np.float32), b)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_arrays_may_lie_in_any_way(prefix: Path, dtype: type) -> None:
+    """Each way twice: what a first call works out is kept for the next."""
+    library = tensorop.load(prefix)
+    rng = np.random.default_rng(6)
+
+    def lying(rows: int, columns: int) -> list[np.ndarray]:
+        filled = rng.integers(-8, 9, (3 * rows, 2 * columns)).astype(dtype)  # sums of such are exact
+        unaligned = np.frombuffer(bytearray(rows * columns * filled.itemsize + 1), np.uint8)[1:].view(dtype)
+        unaligned = unaligned.reshape(rows, columns)
+        unaligned[...] = filled[:rows, :columns]
+        plain = np.ascontiguousarray(filled[:rows, :columns])
+        gaps, columns_with_gaps = filled[:rows, 1 : columns + 1], np.asfortranarray(filled)[1 : rows + 1, :columns]
+        return [plain, np.asfortranarray(plain), gaps, columns_with_gaps, filled[::3, ::2], plain[::-1], unaligned]
+
+    for m, n, k in ((5, 7, 6), (1, 9, 4), (8, 1, 1)):
+        for a in lying(m, k):
+            for b in lying(k, n):
+                exact = a @ b
+                for c in (None, *lying(m, n)):
+                    for transposes in ((False, False), (True, True)) * 2:
+                        x, y = (v.T if turned else v for v, turned in zip((a, b), transposes, strict=True))
+                        words = {"transpose_a": transposes[0], "transpose_b": transposes[1]}
+                        if c is not None:
+                            before = c.copy()
+                            library.gemm(x, y, c, alpha=2, beta=-3, **words)
+                            assert np.array_equal(c, 2 * exact - 3 * before)
+                        assert np.array_equal(library.gemm(x, y, c, **words), exact)
+
+
+def test_a_result_over_its_operands_is_refused(prefix: Path) -> None:
+    library = tensorop.load(prefix)
+    big = np.zeros((12, 12))
+    a, b = big[:4, :4], np.ones((4, 4))
+    apart = (big[4:8, :4], big[6:10, 6:10].T, np.ones((4, 4)), np.ones((4, 4)).T)
+    over = (a, a.T, big[1:5, 1:5], big[::2, ::2][:4, :4], big[3:7, :4], big[:4, 4:8])  # the last: between a's rows
+    for _ in range(2):
+        for c in apart:
+            library.gemm(a, b, c)
+            library.gemm(b.T, a.T, c)
+        for c in over:
+            for x, y in ((a, b), (b, a), (a.T, b)):
+                with pytest.raises(ValueError, match="c overlaps a or b"):
+                    library.gemm(x, y, c)
+    nothing = np.empty((0, 0))
+    assert library.gemm(nothing, nothing, nothing) is nothing
+    fixed = np.ones((4, 4))
+    library.gemm(a, b, fixed)
+    fixed.flags.writeable = False
+    with pytest.raises(ValueError, match="c is read-only"):
+        library.gemm(a, b, fixed)
+
+
+def test_coefficients_are_those_of_each_call(prefix: Path) -> None:
+    library = tensorop.load(prefix)
+    a, b, c = np.eye(3), np.full((3, 3), 2.0), np.full((3, 3), np.nan)
+    for alpha in (1, 0.5, True, np.float32(0.25), -1.0, 0.0, 1):
+        assert np.array_equal(library.gemm(a, b, alpha=alpha), float(alpha) * b)
+    library.gemm(a, b, c, beta=0.0)
+    library.gemm(a, b, c, alpha=0, beta=2)
+    assert np.array_equal(c, 2 * b)
+    assert np.isnan(library.gemm(a, b, alpha=np.nan)).all()
+    assert np.array_equal(library.gemm(a, b), b)
+
+
+def test_more_shapes_than_are_kept(prefix: Path) -> None:
+    library = tensorop.load(prefix)
+    for n in range(1, 1300):
+        assert library.gemm(np.ones((1, 2)), np.ones((2, n))).sum() == 2 * n
+
+
 def test_only_public_names_are_visible(prefix: Path) -> None:
     both = {"tensorop_set_num_threads", "tensorop_get_num_threads", "tensorop_card"}
-    ours = {"tensorop_sgemm", "tensorop_dgemm", "tensorop_gemm_f32_variant", "tensorop_gemm_f64_variant", *both}
+    ours = {"tensorop_sgemm", "tensorop_dgemm", *both}
+    ours |= {f"tensorop_gemm_{dtype}_{kind}" for dtype in ("f32", "f64") for kind in ("variant", "call")}
     blas = {"cblas_sgemm", "cblas_dgemm", "sgemm_", "dgemm_", "xerbla_", "cblas_xerbla"}
     gemm, cblas = (building.facts(prefix / f"lib/libtensorop_{name}.so") for name in ("gemm", "cblas"))
     assert (gemm.exports, gemm.soname) == (ours, "libtensorop_gemm.so.0")
@@ -130,6 +211,38 @@ def test_a_library_of_one_dtype_has_no_names_of_the_other(tmp_path: Path) -> Non
     assert "dgemm" not in (out / "include/tensorop/gemm.h").read_text()
     with pytest.raises(TypeError, match="holds float32"):
         tensorop.load(out).gemm(np.ones((2, 2)), np.ones((2, 2)))
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_jailed_library_takes_the_threads_that_are_checked(prefix: Path, threads: int) -> None:
+    """As finalists, sensitivity and verification open it: nothing of what it does at its first call is refused."""
+    operator = gemm()
+    program = harness.dynamic_program("x86_64", operator.folder / "adapter.c").path
+    call = operator.reference.call(problems.of(operator, "f64", (300,) * 3), np.random.default_rng(0), "normal")
+    guest = Guest(libraries=(Library(str(prefix / "lib/libtensorop_gemm.so"), "tensorop", "f64"),), threads=threads)
+    timed, checked = session.run(Native(), program, [Time(call, (Entry(),), rounds=3), Check(call)], guest=guest)
+    assert (timed.outcome.kind, checked.outcome.kind) == (Kind.OK, Kind.OK), (timed.outcome, checked.outcome)
+
+
+def test_what_runs_unconfined_says_what_it_is(prefix: Path, tmp_path: Path) -> None:
+    with pytest.warns(UserWarning, match=r"is not verified.*in this process, confined by nothing"):
+        tensorop.load(prefix)
+    shutil.copytree(prefix, tmp_path / "copy", symlinks=True)
+    path = tmp_path / "copy/share/tensorop/manifest.json"
+    manifest = json.loads(path.read_text())
+    path.write_text(json.dumps(manifest | {"results": {"verification": [{"outcome": "ok"}]}}))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        tensorop.load(tmp_path / "copy")
+        tensorop.load(tmp_path / "copy/lib/libtensorop_gemm.so")
+    manifest["dtypes"]["f64"]["variants"][0]["author"] = "m-1"
+    path.write_text(json.dumps(manifest | {"results": {"verification": [{"outcome": "ok"}]}}))
+    with pytest.warns(UserWarning, match=r"holds kernels that a model wrote \(m-1\)"):
+        tensorop.load(tmp_path / "copy")
+    with (tmp_path / "copy/lib/libtensorop_gemm.so").open("ab") as file:
+        file.write(b"\0")
+    with pytest.warns(UserWarning, match="is not verified"):
+        tensorop.load(tmp_path / "copy/lib/libtensorop_gemm.so")
 
 
 def test_card_and_manifest_agree(prefix: Path) -> None:
@@ -240,6 +353,56 @@ def test_children_of_a_process_with_threads_compute(prefix: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
+CANCELLED = """
+#include <pthread.h>
+#include <stdlib.h>
+#include <tensorop/gemm.h>
+#include <unistd.h>
+
+enum { N = 192 };
+static double *a;
+
+static void product(void) {
+    double *c = calloc(N * N, sizeof *c);
+    tensorop_dgemm(TENSOROP_ROW_MAJOR, TENSOROP_NO_TRANS, TENSOROP_NO_TRANS, N, N, N, 1, a, N, a, N, 0, c, N);
+    free(c);
+}
+
+static void *again(void *unused) {
+    for (;;) {
+        product();
+        pthread_testcancel();
+    }
+    return unused;
+}
+
+int main(void) {
+    a = calloc(N * N, sizeof *a);
+    tensorop_set_num_threads(4);
+    alarm(60); /* a lock that is never given back */
+    for (int i = 0; i < 40; ++i) {
+        pthread_t thread;
+        if (pthread_create(&thread, NULL, again, NULL))
+            return 2;
+        usleep(500 + 311 * i);
+        pthread_cancel(thread);
+        pthread_join(thread, NULL);
+        product();
+    }
+    return 0;
+}
+"""
+
+
+def test_a_thread_cancelled_in_a_call_locks_no_later_one(prefix: Path, tmp_path: Path) -> None:
+    (tmp_path / "cancel.c").write_text(CANCELLED)
+    lib = prefix / "lib"
+    words = (f"-I{prefix}/include", f"-L{lib}", "-ltensorop_gemm", f"-Wl,-rpath,{lib}", "-lpthread")
+    built = _built(tmp_path / "cancel.c", tmp_path / "cancel", *words)
+    assert built.returncode == 0, built.stderr
+    assert subprocess.run([tmp_path / "cancel"], timeout=120, check=False).returncode == 0
+
+
 def test_memory_that_cannot_be_had_costs_time_only(prefix: Path) -> None:
     script = """
 import resource, sys
@@ -277,6 +440,9 @@ library.gemm(np.eye(9), np.eye(9))
     assert done.stdout == "3\n"
     assert "dgemm 9x9x9" in done.stderr
     assert "variant 0" in done.stderr
+    done = _python(script + "library.gemm(np.eye(9), np.eye(9))\n", str(prefix), TENSOROP_VARIANT="99")
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("TENSOROP_VARIANT=99 is ignored: this library has variants 0 to ") == 1
     done = _python(script, str(prefix), TENSOROP_NUM_THREADS="many")
     assert "TENSOROP_NUM_THREADS=many is ignored" in done.stderr
 
@@ -309,15 +475,109 @@ def test_example_through_cmake_from_a_moved_prefix(prefix: Path, tmp_path: Path)
         assert done.stdout.startswith("65x130x257: max error")
 
 
-def test_example_through_pkg_config(prefix: Path, tmp_path: Path) -> None:
-    if shutil.which("pkg-config") is None or shutil.which("cc") is None:
-        pytest.skip("pkg-config or cc is not installed")
-    environment = {**os.environ, "PKG_CONFIG_PATH": str(prefix / "lib/pkgconfig")}
-    words = subprocess.check_output(["pkg-config", "--cflags", "--libs", "tensorop_cblas"], env=environment, text=True)
-    program = tmp_path / "example"
-    subprocess.run(["cc", EXAMPLE / "main.c", "-o", program, *words.split(), "-lm"], check=True)
-    done = subprocess.run([program], env={**environment, "LD_LIBRARY_PATH": str(prefix / "lib")}, capture_output=True)
-    assert done.returncode == 0, done.stderr
+def _built(source: Path, program: Path, *words: str | Path) -> subprocess.CompletedProcess[str]:
+    if shutil.which("cc") is None:
+        pytest.skip("cc is not installed")
+    command = ["cc", "-Wall", "-Werror", source, "-o", program, *words]
+    return subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=120)
+
+
+@pytest.mark.parametrize("dtypes", ["f32", "f64,f32", "f64"])
+def test_the_example_takes_what_the_library_has(dtypes: str, tmp_path: Path) -> None:
+    out = products.install("avx2", tmp_path / "out", tuple(dtypes.split(",")))
+    program, lib = tmp_path / "example", out / "lib"
+    built = _built(
+        EXAMPLE / "main.c", program, f"-I{out}/include", f"-L{lib}", "-ltensorop_gemm", f"-Wl,-rpath,{lib}", "-lm"
+    )
+    assert built.returncode == 0, built.stderr
+    done = subprocess.run([program], env={"TENSOROP_VERBOSE": "1"}, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
+    assert ("dgemm" if "f64" in dtypes else "sgemm") in done.stderr
+
+
+def test_the_example_says_what_a_library_lacks(tmp_path: Path) -> None:
+    out = products.install("generic", tmp_path / "out", ("i8",))
+    built = _built(EXAMPLE / "main.c", tmp_path / "example", f"-I{out}/include", f"-L{out}/lib", "-ltensorop_gemm")
+    assert "make one with --dtype f32,f64" in built.stderr
+
+
+CBLAS = """
+{includes}
+#include <stdio.h>
+int main(void) {{
+    double a[6] = {{1, 2, 3, 4, 5, 6}}, b[6] = {{1, 0, 0, 1, 1, 1}}, c[4] = {{9, 9, 9, 9}};
+    cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, 2, 2, 3, 1, a, 3, b, 2, 0, c, 2);
+    printf("%g %g %g %g {more}\\n", c[0], c[1], c[2], c[3]{value});
+    return 0;
+}}
+"""
+OTHER = """
+#ifndef CBLAS_H
+#define CBLAS_H
+#include <stddef.h>
+typedef enum CBLAS_ORDER { CblasRowMajor = 101, CblasColMajor = 102 } CBLAS_ORDER;
+typedef enum CBLAS_TRANSPOSE { CblasNoTrans = 111, CblasTrans = 112, CblasConjTrans = 113 } CBLAS_TRANSPOSE;
+static inline int cblas_of_another(void) { return 5; }
+void cblas_dgemm(const enum CBLAS_ORDER Order, const enum CBLAS_TRANSPOSE TransA, const enum CBLAS_TRANSPOSE TransB,
+                 const int M, const int N, const int K, const double alpha, const double *A, const int lda,
+                 const double *B, const int ldb, const double beta, double *C, const int ldc);
+#endif
+"""
+
+
+@pytest.mark.parametrize("order", ["ours", "ours, theirs", "theirs, ours"])
+def test_cblas_h_beside_that_of_another_library(prefix: Path, tmp_path: Path, order: str) -> None:
+    """OTHER has the guard, the enums and the prototypes of OpenBLAS's, and something of its own."""
+    lines = {"ours": "#include <tensorop/cblas.h>", "theirs": "#include <cblas.h>"}
+    both = order != "ours"
+    text = CBLAS.format(
+        includes="\n".join(lines[word] for word in order.split(", ")),
+        more="%d" if both else "",
+        value=", cblas_of_another()" if both else "",
+    )
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other/cblas.h").write_text(OTHER)
+    (tmp_path / "main.c").write_text(text)
+    flags = [f"-I{prefix}/include", f"-L{prefix}/lib", "-ltensorop_cblas", f"-Wl,-rpath,{prefix}/lib"]
+    flags += [f"-I{tmp_path}/other"] if both else []
+    built = _built(tmp_path / "main.c", tmp_path / "main", *flags)
+    assert built.returncode == 0, built.stderr
+    done = subprocess.run([tmp_path / "main"], capture_output=True, text=True)
+    assert done.stdout.split() == ["4", "5", "10", "11", *(["5"] if both else [])]
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_the_lines_of_the_docs(prefix: Path, tmp_path: Path, number: int) -> None:
+    if any(shutil.which(tool) is None for tool in ("pkg-config", "cc", "cmake")):
+        pytest.skip("pkg-config, cc or cmake is not installed")
+    done = docs.run(docs.blocks("docs/library.md")[number], prefix, tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert ("127x129x131: max error", "100% tests passed, 0 tests failed out of 2")[number] in done.stdout
+
+
+def test_a_library_is_loaded_by_its_file(prefix: Path, tmp_path: Path) -> None:
+    away = tmp_path / "renamed.so"
+    shutil.copy(prefix / "lib/libtensorop_gemm.so", away)
+    a = np.arange(9.0).reshape(3, 3)
+    for path in (away, str(prefix / "lib/libtensorop_gemm.so.0")):
+        library = tensorop.load(path)
+        assert np.array_equal(library.gemm(a, a), a @ a)
+        assert library.dtypes == ("f32", "f64")
+        assert "gemm" in dir(library)
+        assert library.folder == Path(path).parent
+    with pytest.raises(AttributeError, match="computes gemm, there is no 'conv2d'"):
+        library.conv2d  # noqa: B018
+    with pytest.raises(UsageError, match="no provenance card") as refused:
+        tensorop.load(prefix / "lib/libtensorop_cblas.so")
+    assert "lib/libtensorop_<operator>.so" in str(refused.value.hint)
+    with pytest.raises(UsageError, match="is an archive"):
+        tensorop.load(prefix / "lib/libtensorop_gemm.a")
+    with pytest.raises(UsageError, match="holds no product"):
+        tensorop.load(tmp_path / "nothing.so")
+    foreign = tmp_path / "foreign.so"
+    foreign.write_bytes(away.read_bytes().replace(b'"arch": "x86_64"', b'"arch": "sparc9"'))
+    with pytest.raises(UsageError, match="is for sparc9, this machine is x86_64"):
+        tensorop.load(foreign)
 
 
 def test_sources_build_alone(prefix: Path, tmp_path: Path) -> None:

@@ -165,6 +165,35 @@ def test_timings_come_back_for_each_entry_and_round(tmp_path):
     assert len(replies[1].samples[0]) == 3
 
 
+FIRST = """
+    static int calls;
+    float *out = c->buffer[0];
+    if (calls++ < %d)
+        for (int64_t i = 0; i < c->dim[0]; i++)
+            out[i] = 7;
+"""
+
+
+@pytest.mark.parametrize("access", [Access.OUT, Access.INOUT])
+def test_what_the_last_timed_call_left_is_its_own_work(tmp_path, access):
+    """An entry that computes in its first calls alone is found out, whatever lies in its output from them."""
+    before = "void tensorop_candidate_1(const struct tensorop_call *c) { ((float *)c->buffer[0])[0] = 1; }"
+    program = kernels.program(FIRST % 2, tmp_path, before=before)
+    call = Call((9,), buffers=(Buffer("out", access, np.full(9, np.nan, np.float32)),))
+    request = Time(call, (Entry(0), Entry(1)), rounds=2, warm_ns=0, min_ns=100_000, keep=True)
+    (reply, plain) = session.run(NATIVE, program, [request, Time(call, (Entry(1),), rounds=2)])
+    assert reply.outcome.ok
+    assert [len(rounds) for rounds in reply.samples] == [2, 2]
+    assert any(np.isnan(left.outputs["out"]).all() for left in reply.left[0])
+    (other,) = reply.left[1]
+    assert other.outputs["out"][0] == 1
+    assert np.isnan(other.outputs["out"][1:]).all()
+    assert plain.left == ()
+    honest = kernels.program(FIRST % 1_000_000_000, tmp_path / "honest")
+    (reply,) = session.run(NATIVE, honest, [Time(call, (Entry(),), rounds=2, keep=True)])
+    assert [left.outputs["out"].tolist() for left in reply.left[0]] == [[7] * 9]
+
+
 def test_an_entry_that_is_not_there_is_named(tmp_path):
     program = kernels.program(kernels.AXPY, tmp_path)
     (reply,) = session.run(NATIVE, program, [Check(kernels.axpy_call(), Entry(1))])

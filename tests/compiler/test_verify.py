@@ -23,6 +23,7 @@ from tensorop.verify import grid
 from tensorop.verify.controls import Control, controls, run_control, run_controls
 from tensorop.verify.subject import Subject
 from tensorop.verify.threads import verify_threads
+from tests.support.drafts import candidate
 from tests.support.kernels import platform
 from tests.support.operators import builder, gemm, runner_of
 
@@ -147,7 +148,7 @@ def test_a_shipped_draft_passes_with_no_more_memory_than_it_asks_for() -> None:
     space = instantiate.micro_space(operator, plain, draft, "f32")
     blocks = {"mc": 8, "kc": 8, "nc": 8, "pack_a": 1, "pack_b": 1}
     point = instantiate.defaults(operator, plain, "f32", Point.of({**space.at(0), **blocks}))
-    made = builder(plain)(instantiate.candidate(operator, plain, draft, point, "f32"), ())
+    made = builder(plain)(candidate(plain, draft, point, "f32"), ())
     assert isinstance(made, Artifact), made.log
     vlen = plain.vlens[0]
     lanes = instantiate.lanes(plain, point, "f32", vlen)

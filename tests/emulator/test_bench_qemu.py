@@ -6,7 +6,10 @@ import pytest
 
 from tensorop.commands import bench, doctor
 from tensorop.model.bench import geomean
+from tensorop.specs import platforms
+from tensorop.target import reach
 from tests.support import products
+from tests.support.operators import gemm
 
 SHAPES = ((16, 16, 16), (9, 33, 20))
 
@@ -32,6 +35,7 @@ def test_modelled_rows_say_what_they_are(found):
 
 
 def test_each_vlen_is_given_and_the_row_is_their_mean(found):
+    assert [tuple(row.dims.values()) for row in found.rows] == list(SHAPES)
     for row in found.rows:
         assert list(row.by_vlen) == [128, 256, 512]
         ratio = row.ratios["openblas"]
@@ -45,11 +49,20 @@ def test_each_vlen_is_given_and_the_row_is_their_mean(found):
 
 def test_counters_are_per_1000_flops(found):
     for row in found.rows:
+        assert row.by_vlen
         for at in row.by_vlen.values():
             for counters in (at.counters, at.baseline_counters["openblas"]):
                 assert 20 < counters["instructions"] < 20_000
                 assert counters["cycles"] > 0
                 assert counters["misses.l1"] >= counters["misses.l2"] >= 0
+
+
+def test_short_calls_are_rid_of_what_an_empty_one_takes(found):
+    for row in found.rows:
+        for at in row.by_vlen.values():
+            assert set(at.empty_cycles) == {"ours", "openblas"}
+            assert all(0 < cycles < 300 for cycles in at.empty_cycles.values())
+            assert at.to_json()["empty_cycles"] == at.empty_cycles
 
 
 def test_the_same_again(product, found):
@@ -71,3 +84,39 @@ def test_the_doctor_counts_on_the_target():
     counted = [step for step in health.steps if step.name.startswith("count")]
     assert len(counted) == 3
     assert all(step.ok for step in health.steps), health.steps
+
+
+WRONG_CORE = """schema: 1
+name: wrong-core
+parent: rvv
+description: told to use OpenBLAS's ZVL256B kernels on vectors of 512 bits
+vlens: [256, 512]
+baselines:
+  openblas:
+    - {environment: {OPENBLAS_CORETYPE: RISCV64_ZVL128B}}
+    - {vlen_min: 512, environment: {OPENBLAS_CORETYPE: RISCV64_ZVL256B}, remark: wide}
+"""
+
+
+def test_a_baseline_that_is_wrong_at_a_vlen_has_no_ratio_there(product, tmp_path):
+    """OpenBLAS 0.3.34's ZVL256B gives wrong results at VLEN 512 where tails are left, and right ones where none are."""
+    (tmp_path / "platforms").mkdir()
+    (tmp_path / "platforms" / "wrong-core.yaml").write_text(WRONG_CORE)
+    target = reach(platforms.load("wrong-core", (tmp_path,)), None)
+    library = next((product / "lib").glob("libtensorop_gemm.so"))
+    shapes = ((32, 32, 32), (100, 100, 100))
+    found = bench.compare(gemm(), target, library, dtypes=["f32"], shapes=shapes, final=False)
+    right, wrong = found.rows
+    assert set(right.ratios) == set(right.by_vlen[512].ratios) == {"openblas"}
+    assert right.verdicts == {"ours": "ok", "openblas": "ok"}
+    assert set(wrong.by_vlen[256].ratios) == {"openblas"}
+    assert wrong.by_vlen[512].ratios == wrong.ratios == {}
+    assert wrong.verdicts["ours"] == "ok"
+    assert "elements wrong" in wrong.by_vlen[512].verdicts["openblas"]
+    (name,) = (name for name in found.absent if "VLEN 512" in name)
+    assert name.startswith("openblas 100x100x100 f32")
+    assert found.baselines["openblas"].remarks == ("VLEN 512: wide",)
+    cores = found.baselines["openblas"].cores
+    assert cores == {256: {"f32": "riscv64_zvl128b"}, 512: {"f32": "riscv64_zvl256b"}}
+    again = bench.compare(gemm(), target, library, dtypes=["f32"], shapes=shapes[1:], final=False)
+    assert again.rows[0].to_json() == wrong.to_json()  # its verdict is remembered with its count

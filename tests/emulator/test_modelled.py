@@ -1,9 +1,13 @@
 """Counted calls under the board model."""
 
+import json
+
+import numpy as np
 import pytest
 
 from tensorop.measure import modelled
 from tensorop.model.trial import Kind, Outcome, Samples
+from tensorop.model.verdict import Judgement
 from tensorop.runners.protocol import Entry
 from tensorop.runners.qemu import Qemu
 from tensorop.specs import board, platforms
@@ -42,10 +46,58 @@ def test_the_same_call_gives_the_same_figure_and_baselines_are_kept(tmp_path, mo
     call = kernels.axpy_call(5000)
     figures = [modelled.count_entries(runner, program, call, model=model, vlen=vlen) for _ in range(2)]
     assert figures[0] == figures[1]
-    monkeypatch.setattr(modelled.paths, "cache_dir", lambda *parts: tmp_path)
-    kept = [modelled.count_entries(runner, program, call, model=model, vlen=vlen, keep=True) for _ in range(2)]
-    assert kept == figures
+    kept = [judged(runner, program, call, model, vlen, tmp_path, monkeypatch) for _ in range(2)]
+    assert [(found.samples,) for found in kept] == figures
+    assert all(found.verdict.ok for found in kept)
     assert len(list(tmp_path.glob("*.json"))) == 1
+
+
+def judged(runner, program, call, model, vlen, folder, monkeypatch, judge=None, by="axpy", empty=False):
+    def exact(outputs):
+        return Judgement(Kind.OK if np.array_equal(outputs["y"], kernels.axpy_result(call)) else Kind.WRONG)
+
+    monkeypatch.setattr(modelled.paths, "cache_dir", lambda *parts: folder)
+    answer = judge or exact
+    return modelled.count_judged(runner, program, call, answer, model=model, vlen=vlen, judged_by=by, empty=empty)
+
+
+@MODELS
+def test_what_an_empty_call_takes_is_taken_off(tmp_path, monkeypatch, name, vlen):
+    runner, program, model = setup(name, kernels.AXPY, tmp_path / "work")
+    given = (runner, program, kernels.axpy_call(5), model, vlen, tmp_path, monkeypatch)
+    whole, net = judged(*given), judged(*given, empty=True)
+    assert whole.empty is None
+    assert 0 < net.empty < whole.samples.value
+    assert net.samples.value == whole.samples.value - net.empty
+    assert net.samples.low <= net.samples.value <= net.samples.high
+    assert net.verdict.ok
+    assert judged(*given, empty=True) == net  # remembered apart from the whole call
+    assert judged(*given) == whole
+
+
+def test_a_remembered_count_has_its_verdict(tmp_path, monkeypatch):
+    """One without is counted anew, a wrong one stays wrong, and another judge judges for himself."""
+    runner, program, model = setup("spacemit-k1", kernels.AXPY, tmp_path / "work")
+    given = (runner, program, kernels.axpy_call(50), model, 256, tmp_path, monkeypatch)
+
+    def wrong(outputs):
+        return Judgement(Kind.WRONG, "verify", "y[0] is 1", worst=3.0)
+
+    first = judged(*given, judge=wrong)
+    assert first.verdict.message == "y[0] is 1"
+    assert judged(*given) == first
+    assert judged(*given, by="another").verdict.ok
+    for kept in tmp_path.glob("*.json"):
+        kept.write_text(json.dumps(json.loads(kept.read_text())["samples"]))
+    assert judged(*given).verdict.ok
+    assert judged(*given, judge=wrong).verdict.ok
+
+
+def test_a_call_that_leaves_its_work_to_the_warming_one_is_wrong(tmp_path, monkeypatch):
+    body = "static int calls;\nif (calls++ == 0) {" + kernels.AXPY + "}"
+    runner, program, model = setup("spacemit-k1", body, tmp_path / "work")
+    found = judged(runner, program, kernels.axpy_call(50), model, 256, tmp_path, monkeypatch)
+    assert found.verdict.kind is Kind.WRONG
 
 
 def test_the_folder_a_program_lies_in_changes_no_figure(tmp_path):

@@ -31,6 +31,7 @@ def test_words_for_a_fixed_vlen_hold_on_longer_vectors() -> None:
 def test_scalar_words_hold_elsewhere() -> None:
     for platform in ("rvv", "neon"):
         results = list(check_primitives.check("scalar", platform=platform, vlens=[128]))
+        assert {dtype for r in results for dtype in ("f32", "f64") if dtype in r.where} == {"f32", "f64"}
         assert [str(r) for r in results if not r.ok] == []
 
 

@@ -15,7 +15,7 @@ from tensorop.commands import verify
 from tensorop.errors import UsageError
 from tensorop.package.card import read_card
 from tensorop.provision import qemu, sysroot, targets, zig
-from tests.support import products
+from tests.support import docs, products
 
 ROOT = Path(__file__).parents[2]
 VECTOR = "rv64,v=true,vext_spec=v1.0,vlen={},elen=64"
@@ -139,6 +139,19 @@ def test_a_core_with_shorter_vectors_than_the_kernels_need(tmp_path: Path) -> No
     assert (long.returncode, short.returncode) == (0, 0), long.stderr + short.stderr
     assert "plain C" not in long.stderr
     assert "vectors of 256 bits (it has 128)" in short.stderr
+
+
+def test_the_lines_of_the_docs_build_and_run(tmp_path: Path) -> None:
+    if shutil.which("cmake") is None:
+        pytest.skip("cmake is not installed")
+    if targets.host_arch() == "riscv64":
+        pytest.skip("nothing to emulate")
+    prefix = products.install("rvv", tmp_path / "prefix", ("f32",))
+    done = docs.run(docs.blocks("docs/library.md")[2], prefix, tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "100% tests passed, 0 tests failed out of 2" in done.stdout
+    command, cache = done.stdout.splitlines()[0], (tmp_path / "build/riscv64/CMakeCache.txt").read_text()
+    assert f"CMAKE_CROSSCOMPILING_EMULATOR:STRING={command}\n" in cache
 
 
 @pytest.mark.parametrize("platform", ["rvv", "neon"])

@@ -2,6 +2,9 @@
 
 import json
 import math
+import runpy
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from rich.console import Console
@@ -48,12 +51,12 @@ def test_a_baseline_without_rows_is_left_out_of_the_means_and_never_zero():
     compared = bench(row(16, "f32", None))
     assert compared.geomean() == {}
     assert compared.lowest() == {}
-    assert not any(math.isnan(v) for v in compared.to_json()["geomean"].values())
+    assert compared.to_json()["geomean"] == {}
 
 
 def test_below_names_each_ratio():
     found = bench(row(16, "f32", 0.94), row(32, "f32", 0.96)).below(0.95)
-    assert [(r.shape, name, value) for r, name, value in found] == [("16x16x16", "openblas", 0.94)]
+    assert [(one.row.shape, one.baseline, one.ratio.value) for one in found] == [("16x16x16", "openblas", 0.94)]
 
 
 def test_figures_of_each_vlen_stand_beside_the_mean():
@@ -61,6 +64,114 @@ def test_figures_of_each_vlen_stand_beside_the_mean():
     record = bench(row(16, "f32", 1.5, by_vlen=at)).to_json()["results"][0]
     assert record["by_vlen"]["128"]["ratio"] == {"openblas": 1.5}
     assert record["by_vlen"]["128"]["per_kflop"] == {"ours": {"cycles": 250.0}, "openblas": {"cycles": 375.0}}
+
+
+def widths(side, dtype, **ratios):
+    """A row with a ratio at each VLEN, given as v128=1.5."""
+    at = {int(v[1:]): AtVlen(4.0, {"openblas": Ratio(x, 0.9 * x, 1.1 * x)}) for v, x in ratios.items()}
+    return row(side, dtype, math.prod(ratios.values()) ** (1 / len(ratios)), by_vlen=at)
+
+
+def test_the_lowest_is_over_everything_that_was_measured():
+    found = bench(widths(16, "f32", v128=3.0, v512=0.93), widths(32, "f64", v128=1.2, v512=1.3))
+    record = found.to_json()
+    assert record["lowest"] == {"openblas": 0.93}
+    assert record["lowest_at"] == {"openblas": {"dtype": "f32", "shape": "16x16x16", "layout": "row", "vlen": 512}}
+    assert record["geomean_by_vlen"]["512"] == {"f32": {"openblas": 0.93}, "f64": {"openblas": pytest.approx(1.3)}}
+    wide = record["lowest_by_vlen"]["512"]["f64"]["openblas"]
+    assert (wide["ratio"], wide["shape"], wide["vlen"]) == (1.3, "32x32x32", 512)
+    assert [str(one) for one in found.below(1.0)] == ["16x16x16 f32 at VLEN 512"]
+    assert any("lowest of all 4 ratios to openblas: 0.93 at 16x16x16 f32" in n for n in tables.bench_notes(found))
+
+
+def test_the_table_has_each_vlen_by_itself_with_its_interval():
+    console = Console(width=200)
+    with console.capture() as said:
+        console.print(tables.bench_table(bench(widths(16, "f32", v128=3.0, v512=0.5))))
+    lines = said.get().splitlines()
+    assert "openblas VLEN 128" in lines[1]
+    assert "openblas VLEN 512" in lines[1]
+    line = next(line for line in lines if line.startswith("16x16x16"))
+    assert "2.70 to 3.30" in line
+    assert "0.45 to 0.55" in line
+    mean = next(line for line in lines if line.startswith("geomean"))
+    assert "lowest 3.00" in mean
+    assert "lowest 0.50" in mean
+    assert "1.22" not in said.get()  # the mean over VLENs
+
+
+def test_what_a_reader_must_know_of_a_baseline_is_said():
+    told = {"openblas": BaselineInfo("0.3.34", "core A", ("VLEN 512: no right kernel of this width",))}
+    found = replace(bench(row(16, "f32", 2.0)), baselines=told)
+    assert found.to_json()["baselines"]["openblas"]["remarks"] == ["VLEN 512: no right kernel of this width"]
+    assert "openblas, VLEN 512: no right kernel of this width" in tables.bench_notes(found)
+
+
+def alternative(value, under):
+    return {"openblas": Ratio(value, 0.9 * value, 1.1 * value, {"no prefetcher": under})}
+
+
+MODEL = {
+    "name": "a core",
+    "version": 1,
+    "calibrated": False,
+    "interval": True,
+    "indicative": {"f64": "its intervals are wide"},
+    "alternatives": {"no prefetcher": "nothing is prefetched"},
+}
+
+
+def modelled():
+    at = {128: AtVlen(4.0, alternative(2.0, 0.7)), 256: AtVlen(4.0, alternative(2.0, 2.8))}
+    f32 = Row("gemm", "f32", {"m": 16}, "row", 4.0, alternative(2.0, 1.4), 0.02, by_vlen=at)
+    other = dict.fromkeys((128, 256), AtVlen(4.0, alternative(0.5, 0.9)))
+    f64 = Row("gemm", "f64", {"m": 16}, "row", 4.0, alternative(0.5, 0.9), 0.02, by_vlen=other)
+    return bench(f32, f64, model=MODEL)
+
+
+def test_alternatives_stand_beside_the_ratios_with_the_lowest_at_any_vlen():
+    record = json.loads(json.dumps(modelled().to_json()))
+    under = record["alternatives"]["no prefetcher"]
+    assert under["geomean"]["openblas"] == pytest.approx(math.sqrt(1.4 * 0.9))
+    assert under["geomean_by_dtype"] == {"f32": {"openblas": 1.4}, "f64": {"openblas": 0.9}}
+    assert under["lowest"] == {"openblas": 0.7}
+    assert under["lowest_at"]["openblas"]["vlen"] == 128
+    assert under["geomean_by_vlen"]["256"]["f32"] == {"openblas": pytest.approx(2.8)}
+    first = record["results"][0]
+    assert first["alternatives"] == {"openblas": {"no prefetcher": 1.4}}
+    assert first["by_vlen"]["128"]["alternatives"] == {"openblas": {"no prefetcher": 0.7}}
+    # "lowest ends" are of the interval alone
+    assert (first["low"], first["high"]) == (1.8, 2.2)
+    assert record["geomean"]["openblas"] == pytest.approx(1.0)
+    assert bench(row(16, "f32", 2.0)).to_json()["alternatives"] == {}
+
+
+def test_what_is_indicative_is_called_so_wherever_it_stands():
+    found = modelled()
+    console = Console(width=160)
+    with console.capture() as said:
+        console.print(tables.bench_table(found))
+    assert "f64 (indicative)" in said.get()
+    assert "f32 (indicative)" not in said.get()
+    notes = tables.bench_notes(found)
+    assert "f64 is indicative only: its intervals are wide" in notes
+    said = "alternative 'no prefetcher': openblas 0.79 at VLEN 128, 1.59 at VLEN 256, lowest 0.70; nothing"
+    assert any(said in note for note in notes)
+    assert found.to_json()["model"]["indicative"] == {"f64": "its intervals are wide"}
+
+
+def test_the_readmes_table_has_both_too():
+    script = Path(__file__).parents[2] / "benchmarks" / "readme_tables.py"
+    record = modelled().to_json()
+    for result in record["results"]:
+        result |= {"n": 16, "k": 16}
+    text = runpy.run_path(str(script))["tables"](record)
+    assert "| m x n x k | f32 GFLOP/s | f32 over openblas |" in text
+    assert " f64 (indicative) GFLOP/s | f64 (indicative) over openblas |" in text
+    first, second = (line for line in text.splitlines() if line.startswith("| geomean, were it: no prefetcher |"))
+    assert "0.70" in first  # at VLEN 128
+    assert "2.80" in second
+    assert "- f64 is indicative only: its intervals are wide" in text
 
 
 def test_the_table_shows_ratios_absence_and_noise():

@@ -8,7 +8,7 @@ from tensorop.tuner.budget import Budget, Clock, parse_seconds
 
 
 @pytest.mark.parametrize(
-    ("text", "seconds"), [("90", 90), ("90s", 90), ("3m", 180), ("1h30m", 5400), ("0.5m", 30), ("200ms", 0.2)]
+    ("text", "seconds"), [("2.5s", 2.5), ("90s", 90), ("3m", 180), ("1h30m", 5400), ("0.5m", 30), ("200ms", 0.2)]
 )
 def test_times(text, seconds):
     assert parse_seconds(text) == pytest.approx(seconds)
@@ -17,6 +17,12 @@ def test_times(text, seconds):
 @pytest.mark.parametrize("text", ["", "m", "3 m", "-3m", "3x", "1m or so", "0x10"])
 def test_no_times(text):
     with pytest.raises(UsageError, match="is not a time"):
+        parse_seconds(text)
+
+
+@pytest.mark.parametrize("text", ["2", "90", "0.5", " 2 "])
+def test_a_number_alone_is_asked_back(text):
+    with pytest.raises(UsageError, match=f"{text.strip()}s or {text.strip()}m\\?"):
         parse_seconds(text)
 
 

@@ -44,6 +44,21 @@ def test_a_child_takes_it(tmp_path):
     assert not board.load(platforms.load("spacemit-k1").board, "test").calibrated
 
 
+def test_what_the_board_shows_becomes_the_best_fit_and_what_it_refutes_goes(tmp_path):
+    names = list(MODEL.alternatives)
+    stops, vectors, both, none = names
+    settled = {stops: "shown", vectors: "refuted", both: "refuted", none: "open"}
+    model = board.load(child(tmp_path, record(alternatives=settled)).board, "test")
+    assert list(model.alternatives) == [none]
+    assert model.core.load_miss_stops.value == 1
+    assert model.memory.l1_prefetch.scalar_only
+
+
+def test_an_alternative_the_model_has_not_is_refused(tmp_path):
+    with pytest.raises(SpecError, match="expected alternatives of the model, got 'walls are thin'"):
+        child(tmp_path, record(alternatives={"walls are thin": "shown"}))
+
+
 @pytest.mark.parametrize(
     ("changes", "said"),
     [

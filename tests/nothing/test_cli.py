@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import inspect
+import json
 import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
+import click
 import pytest
 
-from tensorop.cli.main import main
+import tensorop as package
+from tensorop.cli.main import cli, main
+from tensorop.cli.operator_command import operator_command
+from tensorop.commands import contenders
+from tensorop.errors import UsageError
 from tests.support.commands import refused, tensorop
 
 
@@ -45,7 +53,8 @@ PLATFORM = "schema: 1\nname: mine\nparent: generic\ndescription: a test's own\n"
         (["gemm", "--shapes", "qick"], ["'qick' is neither a suite nor a shape", "quick, full"]),
         (["gemm", "--shapes", ""], ["neither a suite nor a shape"]),
         (["gemm", "--budget", "5s", "--trials", "3"], ["both --budget and --trials", "give one of them"]),
-        (["gemm", "--budget", "0"], ["no time at all", "--budget 2m"]),
+        (["gemm", "--budget", "2"], ["'2' has no unit: 2s or 2m?"]),
+        (["gemm", "--budget", "0s"], ["no time at all", "--budget 2m"]),
         (["gemm", "--budget", "soon"], ["'soon' is not a time", "90s, 3m"]),
         (["gemm", "--trials", "0"], ["at least one trial"]),
         (["gemm", "--trials", "many"], ["'many' is not a valid integer"]),
@@ -58,6 +67,7 @@ PLATFORM = "schema: 1\nname: mine\nparent: generic\ndescription: a test's own\n"
         (["primitives", "show", "scaler"], ["unknown primitive set 'scaler'", "did you mean scalar"]),
         (["operators", "show", "gem"], ["unknown operator 'gem'", "did you mean gemm"]),
         (["tuners", "show", "bays"], ["unknown tuner 'bays'", "did you mean bayes"]),
+        (["gemm", "--author", "llm"], ["no model is named", "TENSOROP_LLM_MODEL", "--author offline"]),
         (["bench", "nowhere"], ["nowhere does not exist", "tensorop <operator> --out"]),
         (["verify", "nowhere"], ["nowhere does not exist", "tensorop <operator> --out"]),
         (["inspect", "nowhere"], ["nowhere does not exist", "tensorop <operator> --out"]),
@@ -73,10 +83,62 @@ def test_wrong_usage_is_refused_in_a_sentence(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("TENSOROP_LLM_MODEL", raising=False)
     message = refused_here(words, monkeypatch, capsys)
     for part in said:
         assert part in message
     assert list(tmp_path.iterdir()) == []
+
+
+def commands(group: click.Group, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        if isinstance(command, click.Group):
+            yield from commands(command, (*path, name))
+        else:
+            yield (*path, name)
+
+
+@pytest.mark.parametrize("words", list(commands(cli)), ids=" ".join)
+def test_every_command_has_json_examples_and_says_what_each_option_takes(
+    words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["tensorop", *words, "--help"])
+    main()
+    shown = capsys.readouterr().out
+    assert re.search(r"--format \[\w+\|json\]", shown)
+    assert re.search(rf"Examples:\n +tensorop {' '.join(words)}", shown)
+    assert " TEXT " not in shown
+
+
+def test_lists_and_records_as_json(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    for group, name in (("platforms", "rvv"), ("primitives", "rvv"), ("operators", "gemm"), ("tuners", "bayes")):
+        for words in (["list"], ["show", name]):
+            monkeypatch.setattr(sys, "argv", ["tensorop", group, *words, "--format", "json"])
+            main()
+            said = json.loads(capsys.readouterr().out)
+            names = [entry["name"] for entry in said] if words == ["list"] else [said["name"]]
+            assert name in names
+
+
+def test_python_and_command_line_have_the_same_defaults() -> None:
+    command = operator_command("gemm")
+    given = {parameter.name: parameter.default for parameter in command.params}
+    wish = {name: parameter.default for name, parameter in inspect.signature(package.tune).parameters.items()}
+    assert given["dtype"] == ",".join(wish["dtypes"])
+    for name in ("platform", "shapes", "tuner", "author", "jobs", "seed", "threads"):
+        assert given[name] == wish[name], name
+
+
+def test_a_library_that_no_architecture_has_is_said_before_any_work() -> None:
+    with pytest.raises(UsageError, match=r"mkl: no such library for riscv64") as caught:
+        contenders.check_names(["mkl"], "riscv64")
+    assert "openblas" in str(caught.value.hint)
+    with pytest.raises(UsageError, match=r"unknown version of OpenBLAS for riscv64 '9.9'"):
+        contenders.check_names(["openblas@9.9"], "riscv64")
+    assert list(contenders.check_names(["openblas", "mkl"], "riscv64")) == ["mkl"]
+    assert contenders.check_names(["openblas", "mkl"], "x86_64") == {}
 
 
 @pytest.mark.parametrize(
@@ -84,7 +146,7 @@ def test_wrong_usage_is_refused_in_a_sentence(
     [
         (PLATFORM + "vlenz: [128]\n", ["unknown key 'vlenz'", "did you mean 'vlens'?", "caches"]),
         (PLATFORM.replace("parent: generic\n", ""), ["missing", "'arch'"]),
-        (PLATFORM + "caches: 3\n", ["'caches'", "dictionary", "got 3"]),
+        (PLATFORM + "caches: 3\n", ["'caches'", "list of levels", "got 3"]),
         (PLATFORM.replace("generic", "mine"), ["'parent'", "no cycle", "mine -> mine"]),
         (PLATFORM.replace("generic", "nobody"), ["'parent'", "unknown platform 'nobody'", "known:", "generic"]),
         (PLATFORM.replace("generic", "[generic"), ["not readable as YAML", "line "]),

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tensorop import finalists
+from tensorop import choice, finalists
 from tensorop.cli.tables import card_lines
 from tensorop.model.trial import Samples
 from tensorop.model.winner import Leaf, Split, Tree, Variant, Winners
@@ -31,28 +31,12 @@ def variants(count: int) -> tuple[Variant, ...]:
     return (one,) * count
 
 
-def test_each_vlen_has_its_own_tree_over_the_same_variants() -> None:
-    short = rows((1, 9, 9, 2), (1, 9, 9, 2), (1, 9, 9, 2))
-    long = rows((9, 9, 1, 2), (9, 9, 1, 2), (9, 9, 8, 2))
-    found = finalists.grown("f32", variants(4), {128: short, 512: long})
+def test_variants_that_nothing_is_sent_to_are_not_carried() -> None:
+    short, long = Split("size", 64, Leaf(0), Leaf(3)), Leaf(2)
+    found = choice.carried(Winners("f32", variants(4), (Tree(short, 0.0, 128), Tree(long, 0.0, 512))))
+    assert len(found.variants) == 3  # the second serves nowhere
+    assert [tree.root for tree in found.trees] == [Split("size", 64, Leaf(0), Leaf(2)), Leaf(1)]
     assert [tree.vlen for tree in found.trees] == [128, 512]
-    assert len(found.variants) == 3  # the second is best nowhere
-    assert [decide(found.trees[0].root, {"size": size}) for size in SIZES] == [0, 0, 0]
-    assert [decide(found.trees[1].root, {"size": size}) for size in SIZES] == [1, 1, 2]
-    assert [tree.regret for tree in found.trees] == [0, 0]
-
-
-def test_the_mean_over_vlens_would_have_chosen_worse() -> None:
-    short, long = rows((1, 4, 1.5), (1, 4, 1.5), (1, 4, 1.5)), rows((4, 1, 1.5), (4, 1, 1.5), (4, 1, 1.5))
-    found = finalists.grown("f32", variants(3), {128: short, 512: long})
-    assert [tree.root for tree in found.trees] == [Leaf(0), Leaf(1)]  # the third is best in the mean
-
-
-def test_one_vlen_has_one_tree_without_a_name() -> None:
-    found = finalists.grown("f32", variants(2), {256: rows((1, 2), (1, 2), (2, 1))})
-    (tree,) = found.trees
-    assert tree.vlen == 0
-    assert isinstance(tree.root, Split)
 
 
 def test_a_form_is_kept_where_what_it_serves_costs_less() -> None:
@@ -64,8 +48,8 @@ def test_a_form_is_kept_where_what_it_serves_costs_less() -> None:
 
 
 def test_forms_go_where_nothing_is_sent_to_them() -> None:
-    one, other = (replace(variant, forms=(128, 512)) for variant in variants(2))
-    found = finalists.grown("f32", (one, other), {128: rows((1, 2), (1, 2), (1, 2)), 512: rows((2, 1), (2, 1), (2, 1))})
+    both = tuple(replace(variant, forms=(128, 512)) for variant in variants(2))
+    found = choice.carried(Winners("f32", both, (Tree(Leaf(0), 0.0, 128), Tree(Leaf(1), 0.0, 512))))
     assert [variant.forms for variant in found.variants] == [(128,), (512,)]
 
 
@@ -121,7 +105,7 @@ def test_the_manifest_has_the_trees_by_vlen() -> None:
     lines = card_lines({"dtypes": {"f32": told}})
     assert lines[0] == "f32: 2 variants"
     assert lines[1].endswith(", also written for VLEN 256")
-    assert lines[lines.index("    VLEN 128, dispatch regret 1.00%") + 1].strip() == "variant 0"
+    assert lines[lines.index("    VLEN 128, dispatch regret on shapes left out 1.00%") + 1].strip() == "variant 0"
 
 
 def test_one_tree_stays_as_it_was_in_the_manifest() -> None:

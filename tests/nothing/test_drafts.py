@@ -6,12 +6,13 @@ import random
 import pytest
 
 from tensorop import instantiate, render, render_apart
-from tensorop.author import gate, offline
+from tensorop.author import c_gate, gate, offline
 from tensorop.author.parse import parse
 from tensorop.errors import SpecError
-from tensorop.model.kernel import Draft
-from tensorop.model.trial import Kind, Outcome
+from tensorop.model.kernel import Draft, KernelText
+from tensorop.model.trial import Kind
 from tensorop.specs import catalog, operators, platforms, primitives
+from tensorop.texts import Texts
 
 HEAD = """---
 strategy: one idea
@@ -57,7 +58,7 @@ def test_a_draft_is_read():
         ("{a: columns}", "{a: '*/ columns'}", "key 'reads'"),
         ("[fma]", "['fma(']", "key 'needs'"),
         ("one idea", "&x one idea\nreads: {b: *x}", "anchors are not allowed|stands twice"),
-        ("{a: columns}", "!!python/object/apply:os.system [id]", "not readable as YAML"),
+        ("{a: columns}", "!!python/object/apply:os.system [id]", "no tag is"),
         ("one idea", "x" * 9000, "at most 8192 are read"),
         ("x = {{ mv }};", "  ", "nothing follows the head"),
         ("x = {{ mv }};", "x" * 70000, "at most 65536 are read"),
@@ -91,11 +92,17 @@ def draft_of(body, **more):
     return Draft("op", "d", "llm", "s", body, **more)
 
 
-def admit(operator, vocabulary, body, **more):
-    def rendered(draft):
-        return render_apart.text(operator, {"draft": draft.text}, "kernel.c.j2", {"mv": 2, "n": 3}, vocabulary, 5)
-
-    return gate.admit(draft_of(body, **more), vocabulary, rendered)
+def admit(operator, vocabulary, body):
+    """The C of a draft between gate and expansion, as `texts` makes it."""
+    outcome = gate.check_template(draft_of(body), vocabulary)
+    if outcome is not None:
+        return outcome
+    arities = {name: len(word.args) for name, word in vocabulary.spoken.items()}
+    context = {"mv": 2, "n": 3}
+    (source,) = render_apart.texts(operator, c_gate.marked(body), "kernel.c.j2", [context], arities, 5)
+    speech = instantiate.speech(vocabulary)
+    refused = c_gate.read(source, body, vocabulary, speech)
+    return refused or render.expand(c_gate.unmarked(source, body), speech)
 
 
 GOOD = """
@@ -118,54 +125,6 @@ def test_honest_text_passes_unchanged(operator, vocabulary):
         render.environment(operator, {"draft": GOOD}), "kernel.c.j2", {"mv": 2, **render.words(vocabulary)}
     )
     assert source == plain
-
-
-@pytest.mark.parametrize(
-    ("body", "complaint"),
-    [
-        ("#include <stdio.h>\n", "'#'"),
-        ("%: include <stdio.h>\n", "'%:'"),
-        ("??=include <stdio.h>\n", "trigraph"),
-        ("{{ '#' }}define x y\n", "'#'"),
-        ("_Pragma(x)\n", "'_Pragma'"),
-        ('asm volatile ("nop");\n', "'\"'"),
-        ("__asm__ (nop);\n", "'__asm__'"),
-        ("a\\\nsm(nop);\n", "backslash"),
-        ('system("rm -rf /");\n', "'\"'"),
-        ("system(a);\n", "calls 'system'"),
-        ("{{ 'sys' ~ 'tem' }}(a);\n", "calls 'system'"),
-        ("system /* really */ (a);\n", "calls 'system'"),
-        ("(system)(a);\n", "calls an expression"),
-        ("(*(void (*)(void))a)();\n", "calls"),
-        ("void (*f)(void) = (void *)a; f();\n", "calls"),
-        ("((size_t)a)(n);\n", "calls an expression"),
-        ("a[0](n);\n", "calls an expression"),
-        ("int uint8_t = 0; system(uint8_t);\n", "calls 'system'"),
-        ("int uint8_t = 0; (system)(uint8_t);\n", "calls an expression"),
-        ("float (*f)(float);\n", "calls"),
-        ("float f(float);\n", "calls 'f'"),
-        ("k(n, a, c);\n", "calls 'k'"),
-        ("__builtin_trap();\n", "'__builtin_trap'"),
-        ("__riscv_vse64_v_i64m1(c, v, 1);\n", "'__riscv_vse64_v_i64m1'"),
-        ("__attribute__((constructor)) int x;\n", "'__attribute__'"),
-        ("static int calls = 0;\n", "'static'"),
-        ("extern char **environ;\n", "'extern'"),
-        ("goto out; out:;\n", "'goto'"),
-        ("char x = 'a';\n", '"\'"'),
-        ("}\nint evil;\n{\n", "brackets do not match"),
-        ("} /* { */\n", "brackets do not match"),
-        ("(void)0; /* \n", "'/*'"),
-        ("c[0] = 1; // swallow", "swallow what follows"),
-        ("c[0] = \u0430;\n", "beyond ASCII"),
-        ("int x = ({ 1; });\n", "'({'"),
-        ("<% %>\n", "'<%'"),
-    ],
-)
-def test_c_beyond_the_kernel_is_refused(operator, vocabulary, body, complaint):
-    outcome = admit(operator, vocabulary, body)
-    assert isinstance(outcome, Outcome), outcome
-    assert (outcome.kind, outcome.where) == (Kind.REFUSED, "author")
-    assert complaint in outcome.message
 
 
 @pytest.mark.parametrize(
@@ -211,7 +170,7 @@ def test_needs_and_names_are_held_against_the_platform(vocabulary):
         ("{{ 1 // 0 }}", "zero"),
         ("{{ fma(1) }}", "takes 4 arguments"),
         ("{{ range(999999999)|length }}", "[Rr]ange"),
-        ("{{ 'x' * 5000000 }}", "rendered to 500"),
+        ("{{ 'x' * 5000000 }}", "rendered to more than"),
         ("{{ refuse('not here') }}", "not here"),
     ],
 )
@@ -221,9 +180,9 @@ def test_templates_that_run_wild_are_stopped(operator, vocabulary, body, complai
 
 
 def test_a_template_without_end_is_stopped(operator, vocabulary):
-    loops = "{% for a in range(99999) %}" * 4 + "x" + "{% endfor %}" * 4
+    loops = "{% for a in range(99999) %}" * 4 + "{% endfor %}" * 4
     with pytest.raises(render.RenderError, match="took more than 1 s"):
-        render_apart.text(operator, {"draft": loops}, "kernel.c.j2", {}, vocabulary, 1)
+        render_apart.texts(operator, loops, "kernel.c.j2", [{}], {}, 1)
 
 
 def test_context_that_travels_is_plain(vocabulary):
@@ -231,28 +190,23 @@ def test_context_that_travels_is_plain(vocabulary):
     op, platform = operators.load("gemm"), platforms.load("rvv")
     draft = offline.drafts(op.folder, op.name)[0]
     point = instantiate.micro_space(op, platform, draft, "f32").at(0)
-    context = instantiate.context(op, platform, draft, point, "f32")
-    plain = {name: value for name, value in context.items() if name not in vocabulary.spoken}
-    travelled = json.loads(json.dumps(plain))
-    assert {k: tuple(v) if isinstance(v, list) else v for k, v in travelled.items()} == plain
+    for context, _ in instantiate.kernel_contexts(op, platform, draft, point, "f32"):
+        assert json.loads(json.dumps(context)) == context
+        own = context.keys() - draft.tunables.keys()
+        assert own <= instantiate.reserved(op, platform, "f32")
 
 
 @pytest.mark.parametrize("platform_name", catalog.names("platforms"))
 def test_shipped_drafts_pass_the_same_gate(platform_name):
     platform = platforms.load(platform_name)
+    admitted = 0
     for name in catalog.names("templates"):
         op = operators.load(name)
         for draft in offline.drafts(op.folder, op.name):
             if instantiate.missing_words(platform, draft, "f32"):
                 continue
             for point in instantiate.micro_space(op, platform, draft, "f32").sample(random.Random(0), 2):
-                admit_shipped(op, platform, draft, point)
-
-
-def admit_shipped(op, platform, draft, point):
-    def rendered(text):
-        return instantiate.candidate(op, platform, text, point, "f32").files[0][1]
-
-    words, *also = instantiate.vocabularies(platform, draft, point, "f32")
-    source = gate.admit(draft, words, rendered, also)
-    assert source == rendered(draft), (draft.name, str(point))
+                text = Texts().kernel(op, platform, draft, point, "f32")
+                assert isinstance(text, KernelText), (draft.name, str(point), text.message)
+                admitted += 1
+    assert admitted

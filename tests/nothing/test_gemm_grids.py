@@ -32,6 +32,7 @@ def test_cover_holds_every_pair(lengths: list[int], seed: int) -> None:
     points = cover(factors, np.random.default_rng(seed))
     for a, b in combinations(factors, 2):
         assert {(p[a], p[b]) for p in points} == set(product(factors[a], factors[b]))
+    assert points
     assert all(set(p) == set(factors) for p in points)
     longest = sorted(lengths)[-2:]
     assert len(points) <= 3 * np.prod(longest) + 4
@@ -109,6 +110,15 @@ def test_the_full_grid(tile: dict[str, int]) -> None:
         assert any(d["m"] > nc and d["k"] > kc for d in those)
         assert any(d["n"] > nc and d["k"] > kc for d in those)
     assert any(c.problem.dims["m"] == 0 for c in cases)
+
+
+def test_a_contiguous_row_is_chosen_for_as_a_column() -> None:
+    def seen(m: int, n: int, k: int, **options: str | int) -> dict[str, int]:
+        (problem,) = reference.problems([(m, n, k)], "f32", {"layout": "row", **options})
+        return dict(reference.features(problem))
+
+    assert seen(900, 1, 70, ta=1) == seen(1, 900, 70)
+    assert seen(900, 1, 70, ta=1, ldc_pad=1)["m"] == seen(900, 1, 70)["m"] == 1
 
 
 def test_equal_seeds_give_equal_calls_and_a_secret_others() -> None:

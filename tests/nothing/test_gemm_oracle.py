@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from fractions import Fraction
 
 import numpy as np
@@ -137,12 +138,12 @@ def test_a_gap_written_is_found_whatever_the_bits(problem: Problem, distribution
 @pytest.mark.parametrize("dtype", ["f32", "f64"])
 def test_what_is_not_read_is_poisoned(dtype: str) -> None:
     call = reference.call(_problem(dtype, alpha="0", beta="0"), Seed(1, 2).stream(0))
-    assert all(np.isnan(buffer.data).all() for buffer in call.buffers)
+    assert [bool(np.isnan(buffer.data).all()) for buffer in call.buffers] == [True] * 3
     call = reference.call(_problem(dtype, lda_pad=3), Seed(1, 2).stream(0))
     assert np.isnan(call.buffers[0].data).sum() == 2 * 3  # none after the last of three lines
     assert [b.access for b in call.buffers] == [Access.IN, Access.IN, Access.INOUT]
     with_workspace = reference.call(_problem(dtype), Seed(1, 2).stream(0), workspace=10)
-    assert with_workspace.buffers[3].access is Access.OUT
+    assert with_workspace.buffers[3].access is Access.SCRATCH
     assert np.isnan(with_workspace.buffers[3].data).sum() == 10
 
 
@@ -214,15 +215,28 @@ def _problem(dtype: str, m: int = 3, n: int = 4, k: int = 5, **options: int | st
     return Problem.of("gemm", dtype, {"m": m, "n": n, "k": k}, {"layout": "row", **options})
 
 
-def test_rows_alone_are_judged_when_asked() -> None:
+def test_one_oracle_judges_many_outputs() -> None:
     problem = _problem("f64", m=9, layout="col")
     call = reference.call(problem, Seed(1, 2).stream(0), "integer")
+    expected = reference.oracle(problem, call)
     out = honest(problem, call, np.arange(5))
+    assert reference.judge(problem, call, {"C": out}, expected).ok
     out[4] += 1  # C[4,0]
-    assert reference.judge(problem, call, {"C": out}, rows=(0, 8)).ok
-    judged = reference.judge(problem, call, {"C": out}, rows=(8, 4))
+    judged = reference.judge(problem, call, {"C": out}, expected)
     assert "C[4,0]" in judged.message
-    assert "1 of 8 elements" in judged.message
+    assert "1 of 36 elements" in judged.message
+
+
+def test_large_f64_products_are_as_sharply_judged(monkeypatch) -> None:
+    """By blocks the oracle is off by less than it says, and its bound is little wider than the slow one's."""
+    problem = _problem("f64", m=20, n=30, k=700)
+    call = reference.call(problem, Seed(1, 2).stream(0), "normal")
+    slow, narrow = reference.oracle(problem, call)
+    monkeypatch.setattr(reference, "MUCH", 0)
+    quick, wide = reference.oracle(problem, call)
+    assert (quick != slow).any()
+    assert (np.abs(quick - slow) <= wide - narrow).all()
+    assert (wide < 1.05 * narrow).all()
 
 
 def test_workspace_is_for_the_product_that_is_computed() -> None:
@@ -232,3 +246,75 @@ def test_workspace_is_for_the_product_that_is_computed() -> None:
     assert reference.workspace(_problem("f32", m=7, n=5, k=9, layout="row"), point, lanes=4) == small
     large = reference.workspace(_problem("f32", m=500, n=700, k=900, layout="col"), point, lanes=4)
     assert large == 32 * 16 + 24 * 16 + 64
+
+
+@pytest.mark.parametrize("dtype", gemm().dtypes)
+def test_limits_admit_what_the_judge_admits(dtype):
+    """The oracle's own result, and both ends of its bound; not what lies a little beyond."""
+    problem = _problem(dtype, m=7, n=5, k=40, layout="row")
+    given = reference.call(problem, Seed(1, 2).stream(0))
+    least, most = reference.limits(problem, given)
+    p = reference.product(problem)
+
+    def outputs(c):
+        after = given.buffers[2].data.copy()
+        p.c.view(after)[...] = c
+        return {"C": after}
+
+    for c in (least, most):
+        assert reference.judge(problem, given, outputs(c)).ok
+        assert reference.judge(problem, given, outputs(c), within=(least, most)).ok
+    one = c.dtype.type(1)
+    beyond = most + one if p.sums.whole else np.nextafter(most, np.inf, dtype=most.dtype)
+    wrong = least.copy()
+    wrong[3, 2] = beyond[3, 2]
+    assert not reference.judge(problem, given, outputs(wrong)).ok
+    assert not reference.judge(problem, given, outputs(wrong), within=(least, most)).ok
+    wrong[3, 2] = 0 if p.sums.whole else np.nan
+    assert not reference.judge(problem, given, outputs(wrong), within=(least, most)).ok
+    special = reference.call(problem, Seed(1, 2).stream(0), "special")
+    assert (reference.limits(problem, special) is None) != p.sums.whole
+
+
+@pytest.mark.parametrize("dtype", gemm().dtypes)
+def test_second_operands_have_a_product_of_their_own(dtype):
+    """Not the first one's rows and columns in other places: all of it must be computed anew."""
+    for m, n, k in ((8, 8, 8), (40, 127, 127), (128, 64, 100), (9, 2000, 33)):
+        for layout, ta, tb in itertools.product(("row", "col"), (0, 1), (0, 1)):
+            problem = _problem(dtype, m=m, n=n, k=k, layout=layout, ta=ta, tb=tb)
+            given = reference.call(problem, Seed(1, 2).stream(0))
+            both = reference.alternated(problem, given, Seed(1, 2).stream(1))
+            assert [b.data.tobytes() for b in both.half(False).buffers] == [b.data.tobytes() for b in given.buffers]
+            assert sum(b.data.nbytes for b in both.buffers) <= 1.25 * sum(b.data.nbytes for b in given.buffers) + 9000
+            first, second = (reference.oracle(problem, both.half(which))[0] for which in (False, True))
+            known = np.sort(first.ravel())
+            at = np.searchsorted(known, second.ravel()).clip(1, known.size - 1)
+            near = np.minimum(abs(known[at] - second.ravel()), abs(known[at - 1] - second.ravel()))
+            assert np.mean(near <= 1e-12 * abs(second).max()) < 0.2, (m, n, k, layout, ta, tb)
+    accumulating = _problem(dtype, m=8, n=8, k=8, layout="row", beta=1)
+    given = reference.call(accumulating, Seed(1, 2).stream(0))
+    assert reference.alternated(accumulating, given, Seed(1, 2).stream(1)) is given
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f64"])
+def test_operands_rounded_on_the_way_are_seen_however_long_the_sum(dtype):
+    """An error that the bound would admit is none that exact inputs allow."""
+    problem = _problem(dtype, m=3, n=4, k=2300, layout="col")
+    p = reference.product(problem)
+    for seed in range(4):
+        given = reference.call(problem, Seed(1, seed).stream(0), "exact")
+        a, b, _ = (x.view(buffer.data) for x, buffer in zip((p.a, p.b, p.c), given.buffers, strict=True))
+
+        def judged(a, b, given=given):
+            after = given.buffers[2].data.copy()
+            p.c.view(after)[...] = np.einsum("ik,kj->ij", a.astype(np.float64), b.astype(np.float64))
+            return reference.judge(problem, given, {"C": after}).ok
+
+        assert judged(a, b)
+        assert not judged(_coarse(a), _coarse(b))
+
+
+def _coarse(x, bits=11):
+    """Numbers with so many bits."""
+    fraction, exponent = np.frexp(x.astype(np.float64))
+    return np.ldexp(np.trunc(fraction * 2**bits) / 2**bits, exponent)

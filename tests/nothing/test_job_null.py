@@ -5,6 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from tensorop import pipeline
+from tensorop.events import Done, Trying
+from tensorop.model.job import Job
+from tensorop.stopping import Stop
 from tests.support.commands import events, kill_group, start, tensorop, wait_for
 
 JOB = ("gemm", "--runner", "null", "--platform", "generic", "--dtype", "f32", "--shapes", "64x64x64", "--jobs", "1")
@@ -48,3 +52,17 @@ def test_fresh_forgets(tmp_path: Path) -> None:
         assert ended.status == 0, ended.stderr
     assert len(path_of(tmp_path / "out")) == 6
     assert events(tmp_path / "out", "run")[0]["facts"]["seed"] == 4
+
+
+def test_stopped_before_any_blocking_where_vlens_have_kernels_of_their_own(tmp_path: Path) -> None:
+    stop = Stop()
+    shapes = ((16, 16, 16),)
+    job = Job("gemm", platform="rvv", runner="null", dtypes=("f32",), shapes=shapes, trials=9, out=tmp_path / "out")
+    told = []
+    for event in pipeline.run(job, stop):
+        told.append(event)
+        if isinstance(event, Trying):
+            assert event.stage == "micro-kernel"
+            stop.ask()
+    assert isinstance(told[-1], Done)
+    assert told[-1].early

@@ -58,7 +58,7 @@ def test_what_is_written_is_read(tmp_path):
 
 
 @given(
-    value=st.floats(allow_nan=False, allow_infinity=False),
+    value=st.floats(min_value=0, exclude_min=True, allow_nan=False, allow_infinity=False),
     message=st.text(st.characters(codec="utf-8")),
     kind=st.sampled_from(Kind),
 )

@@ -91,6 +91,18 @@ def test_unknown_names(tmp_path):
     assert "unknown platform" in str(invoke("doctor", "--platform", "rvw").exception)
 
 
+@pytest.mark.parametrize("given", ["0", "1,x", "1,", "2000", "-1"])
+def test_numbers_of_threads_are_checked(tmp_path, given):
+    ended = invoke("bench", tmp_path, "--threads", given)
+    assert ended.exit_code == 2
+    assert "from 1 to 1024, e.g. 1,2,4" in ended.output
+
+
+def test_an_older_result_is_of_one_number_of_threads(tmp_path):
+    ended = invoke("bench", tmp_path, "--threads", "1,2", "--compare", tmp_path / "old.json")
+    assert "--compare is of one number of threads" in str(ended.exception)
+
+
 def test_inspect_shows_the_card(tmp_path):
     variants = [
         {"draft": "outer", "author": "offline", "point": {"mv": 2, "nr": 4}},
@@ -99,7 +111,7 @@ def test_inspect_shows_the_card(tmp_path):
     tree = {"feature": "k", "threshold": 8, "low": {"variant": 0}, "high": {"variant": 1}}
     file = library(tmp_path / "lib.so", dtypes={"f32": {"variants": variants, "tree": tree, "regret": 0.0125}})
     found = invoke("inspect", file)
-    assert "f32: 2 variants, dispatch regret 1.25%" in found.output
+    assert "f32: 2 variants, dispatch regret on shapes left out 1.25%" in found.output
     assert "0: outer (offline) mv=2 nr=4" in found.output
     assert "k <= 8:" in found.output
     assert json.loads(invoke("inspect", file, "--format", "json").stdout)["operator"] == "gemm"

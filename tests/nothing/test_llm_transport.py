@@ -124,7 +124,7 @@ def test_a_passing_fault_is_tried_again(server, monkeypatch, bad, kind, complain
         (completion(None), "no text", False),
         (completion("  "), "no text", False),
         (completion("half", finish="length"), "cut at the limit of tokens", False),
-        (completion("x" * (5 << 20)), "longer than 4 MiB", False),
+        (completion("x" * (9 << 20)), "longer than 8 MiB", False),
     ],
 )
 def test_a_lasting_fault_is_asked_once(server, bad, complaint, final):

@@ -69,6 +69,16 @@ def test_every_architecture_has_the_baselines(arch: str) -> None:
         assert baseline.source(name, arch).arch == arch
 
 
+def test_a_baseline_is_as_it_is_fastest_with_so_many_threads() -> None:
+    one, four = (baseline.source("mkl", "x86_64", threads) for threads in (1, 4))
+    assert (one.environment["MKL_THREADING_LAYER"], four.environment["MKL_THREADING_LAYER"]) == ("SEQUENTIAL", "GNU")
+    assert one.folder() == four.folder()
+    one, four = (baseline.source("blis", "x86_64", threads) for threads in (1, 4))
+    assert "serial" in one.file
+    assert "pthread" in four.file
+    assert one.folder() != four.folder()
+
+
 def test_unknown_names_are_the_users_error() -> None:
     with pytest.raises(errors.UsageError, match="unknown architecture 'riscv46'") as caught:
         baseline.names("riscv46")

@@ -1,16 +1,21 @@
 """The report of a recorded run: every figure in the record, the record on the page, nothing from the network."""
 
 import json
+import math
+import random
 import re
 import shutil
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
+from tensorop import problems
 from tensorop.commands import report
 from tensorop.errors import UsageError
-from tensorop.report import loops
+from tensorop.report import curves, drawing, labels, loops, page, plots
 from tensorop.report.choices import decide
+from tensorop.specs import operators
 
 RECORDED = Path(__file__).parents[1] / "data" / "run"
 HOSTILE = '<script>alert("x")</script>'
@@ -67,20 +72,111 @@ def test_importance_adds_up(told):
     assert sum(found["micro"]["parameters"].values()) == pytest.approx(1)
 
 
-def test_choices_are_those_of_the_tree_with_their_regret(told):
+def test_choices_are_those_of_the_tree(told):
     (choice,) = told[0]["choices"]
     rows = {row["problem"]: row for row in choice["problems"]}
     assert "64x64x64 f32 layout=row" in rows
     for row in rows.values():
         assert row["draft"] == choice["variants"][row["variant"]]["draft"]
-        assert row["regret"] is None or row["regret"] >= 0
-    assert any(row["regret"] is not None for row in rows.values())
+        assert row["best_draft"] == min(row["cost_by_draft"], key=row["cost_by_draft"].get)
+        assert "regret" not in row  # what the choice was made from cannot say what it costs elsewhere
+
+
+def test_the_map_is_the_dispatch_of_every_problem(told):
+    """Evaluated again, and in the axes that the operator names."""
+    record = told[0]
+    operator = operators.load("gemm")
+    assert [(plane["axes"], plane["fixed"]) for plane in record["maps"]] == [
+        (["m", "n"], {"k": k}) for k in (16, 256, 2048)
+    ]
+    tree = record["product"]["dtypes"]["f32"]["tree"]
+    for plane in record["maps"]:
+        for i, j in ((0, 0), (5, 20), (20, 5), (-1, -1)):
+            sides = plane["sides"][i], plane["sides"][j], plane["fixed"]["k"]
+            features = problems.features(operator, problems.of(operator, "f32", sides, 0))
+            assert plane["chosen"][j][i] == decide(tree, features)
+    assert record["absent"] == {}
+
+
+def test_each_template_has_a_colour_of_its_own():
+    drafts = [f"draft{i}" for i in range(8)]
+    trials = [{"draft": f"{d} mv=1", "cost": 1.0 + i, "best": 1.0, "kind": "ok"} for i, d in enumerate(drafts)]
+    search = {"stage": "micro", "dtype": "f32", "unit": "ns", "trials": trials}
+    colours = page.colours({"searches": [search], "maps": []})
+    assert len(set(colours.values())) == 8
+    drawn = plots.convergence([search], colours)
+    assert all(f"var(--{name})" in drawn for name in colours.values())
+    assert all(draft in drawn for draft in drafts)
+
+
+def test_trial_axes_count_whole_trials():
+    trials = [{"draft": "a", "cost": 2.0, "best": 2.0}, {"draft": "a", "cost": 1.0, "best": 1.0}]
+    drawn = plots.convergence([{"stage": "micro", "dtype": "f32", "unit": "ns", "trials": trials}], {"a": "one"})
+    assert not re.search(r">[12]\.[0-9]+</text>", drawn.split("trial</text>")[0])
+
+
+@pytest.mark.parametrize("limits", [(0.9, 1.3), (0.5, 4), (0.01, 3000), (5.9, 9.2), (99, 101)])
+def test_no_two_tick_labels_meet(limits):
+    figure, (axes, _) = drawing.panels(2, 2.3)
+    axes.set_xscale("log")
+    axes.set_xlim(*limits)
+    drawing.plain_ticks(axes, "x")
+    figure.canvas.draw()
+    boxes = [label.get_window_extent() for label in axes.get_xticklabels() if label.get_text()]
+    boxes.sort(key=lambda box: box.x0)
+    assert len(boxes) >= 2
+    assert all(one.x1 < other.x0 for one, other in pairwise(boxes))
+
+
+def test_labels_stand_beside_their_points_and_over_nothing():
+    rng = random.Random(3)
+    points = [
+        {"shape": "512x512x512", "intensity": 10 ** rng.uniform(-1, 2), "ours": 10 ** rng.uniform(0, 2)}
+        for _ in range(40)
+    ]
+    roof = {"peak": 90.0, "bandwidth": 20.0}
+    told = list(labels.beside(points, (0.05, 200), (0.5, 200), (7.0, 2.4), roof))
+    assert 10 < len(told) < 40
+    boxes = []
+    for point, (dx, dy), side in told:
+        x, y = (
+            math.log(point["intensity"] / 0.05) / math.log(4000) * 7.0,
+            math.log(point["ours"] / 0.5) / math.log(400) * 2.4,
+        )
+        left = x + dx / 72 - (0 if side == "left" else 0.605)
+        boxes.append((left, y + dy / 72 - 0.05, left + 0.6, y + dy / 72 + 0.05))
+        assert abs(dx) <= 72 * 0.31
+    for i, one in enumerate(boxes):
+        assert not any(
+            one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3] for other in boxes[:i]
+        )
+
+
+def test_speeds_show_both_libraries_at_every_vlen(told):
+    bench = told[0]["bench"]
+    drawn = curves.speeds(bench, "f32")
+    assert all(f"VLEN {vlen}" in drawn for vlen in bench["results"][0]["by_vlen"])
+    assert "this library" in drawn
+    assert "openblas" in drawn
+    widths = curves.by_vlen(bench)
+    for vlen in ("128", "256", "512"):
+        ratios = [row["by_vlen"][vlen]["ratio"]["openblas"] for row in bench["results"]]
+        assert f">{math.exp(sum(map(math.log, ratios)) / len(ratios)):.2f}</text>" in widths
+
+
+def test_the_best_over_time_ends_at_the_best(told):
+    search = told[0]["searches"][0]
+    spent = [t["spent"] for t in search["trials"]]
+    assert spent == sorted(spent)
+    assert spent[-1] > 0
+    assert "seconds of trials" in told[1]
 
 
 def test_roofs_lie_over_what_was_reached(told):
     roofs = told[0]["roofline"]
     assert roofs
     for roof in roofs:
+        assert roof["points"]
         assert all(point["ours"] <= roof["peak"] for point in roof["points"])
 
 
@@ -102,6 +198,42 @@ def test_the_same_record_makes_the_same_page(run, told):
     assert report.write(run).read_text() == told[1]
 
 
+def test_what_further_threads_add_is_plotted(run):
+    bench = json.loads((run / "share/tensorop/bench.json").read_text())
+    by_threads = {
+        count: bench
+        | {"threads": int(count), "results": [row | {"ours": gain * row["ours"]} for row in bench["results"]]}
+        for count, gain in (("1", 1.0), ("2", 1.87), ("4", 3.25))
+    }
+    kept = bench | {"threads": 1, "machine": {"cpu": "Some CPU", "cores": 4}, "by_threads": by_threads}
+    (run / "share/tensorop/threads.json").write_text(json.dumps(kept))
+    record, page = report.report(run)
+    assert record["threads"] == kept
+    text = page.read_text()
+    assert "on Some CPU, 4 cores" in text
+    drawn = text[text.index("By number of threads") :]
+    assert {"1.87", "3.25", "this library", "openblas"} <= set(re.findall(r">([^<>]+)</text>", drawn))
+    (run / "share/tensorop/threads.json").unlink()
+    assert "By number of threads" not in report.write(run).read_text()
+
+
+def test_alternatives_and_indicative_figures_are_shown(run):
+    path = run / "share/tensorop/bench.json"
+    bench = json.loads(path.read_text())
+    bench["model"] |= {"indicative": {"f32": "its ranges are wide"}, "alternatives": {"no fetch": "nothing is fetched"}}
+    means = {
+        "geomean": {"openblas": 1.23},
+        "geomean_by_dtype": {"f32": {"openblas": 1.23}},
+        "lowest": {"openblas": 0.45},
+    }
+    path.write_text(json.dumps(bench | {"alternatives": {"no fetch": means}}))
+    text = report.write(run).read_text()
+    line = next(line for line in text.splitlines() if "<td>no fetch</td>" in line)
+    assert all(said in line for said in ("1.23", "0.45", "nothing is fetched"))
+    assert "f32 (indicative: its ranges are wide)" in text
+    assert "<td>f32 (indicative)</td>" in text
+
+
 def test_a_run_without_a_product_is_told_as_far_as_it_came(run):
     (run / "share/tensorop/manifest.json").unlink()
     (run / "share/tensorop/bench.json").unlink()
@@ -109,6 +241,11 @@ def test_a_run_without_a_product_is_told_as_far_as_it_came(run):
     assert set(record["absent"]) == {"product", "bench"}
     assert record["searches"]
     assert "has not come to a library yet" in page.read_text()
+    journal = run / "share/tensorop/journal.jsonl"
+    journal.write_text(journal.read_text().replace('"platform":"rvv"', '"platform":"my-board"'))
+    record, _ = report.report(run)
+    assert "my-board" in record["absent"]["operator and platform"]
+    assert "give --plugins DIR as the run was given" in record["absent"]["operator and platform"]
 
 
 def test_no_run_is_said(tmp_path):
@@ -131,3 +268,53 @@ def test_archives_are_read_member_by_member():
 def test_trees_decide_at_their_thresholds():
     tree = {"feature": "k", "threshold": 8, "low": {"variant": 0}, "high": {"variant": 3}}
     assert [decide(tree, {"k": k}) for k in (1, 8, 9)] == [0, 0, 3]
+
+
+def test_it_says_which_caches_the_model_has(run):
+    file = run / "share/tensorop/bench.json"
+    bench = json.loads(file.read_text())
+    bench["model"] |= {"caches": ["l1", "l2"], "not_modelled": ["l3"]}
+    file.write_text(json.dumps(bench))
+    _, page = report.report(run)
+    assert "The model has the caches l1 and l2; l3 and DRAM are one level to it." in page.read_text()
+
+
+def test_a_bar_is_of_the_baseline_that_the_axis_names():
+    def row(side, **ratio):
+        dims = {"m": side, "n": side, "k": side}
+        return {
+            "dtype": "f32",
+            **dims,
+            "layout": "row",
+            "ratio": ratio,
+            "interval": {n: [x, x] for n, x in ratio.items()},
+        }
+
+    bench = {"baselines": {"first": {}, "other": {}}, "results": [row(8, first=1.25, other=3.0), row(9, other=3.5)]}
+    drawn = plots.ratios(bench, "f32")
+    assert "times as fast as first" in drawn
+    assert "8x8x8" in drawn
+    assert "1.25" in drawn
+    assert "3.50" not in drawn  # nobody's ratio stands for the first one's
+    assert "times as fast as other" in plots.ratios({**bench, "results": [row(9, other=3.5)]}, "f32")
+
+
+def test_each_vlen_stands_by_itself(run):
+    file = run / "share/tensorop/bench.json"
+    bench = json.loads(file.read_text())
+    name = next(iter(bench["baselines"]))
+    bench["baselines"][name]["remarks"] = ["VLEN 512: no right kernel of this width"]
+    bench["geomean_by_vlen"] = {"128": {"f32": {name: 3.21}}, "512": {"f32": {name: 0.87}}}
+    bench["lowest"] = {name: 0.765}
+    bench["lowest_at"] = {name: {"dtype": "f32", "shape": "9x9x9", "layout": "row", "vlen": 512}}
+    bench["results"][0]["by_vlen"] = {
+        "128": {"ours": 1.0, "ratio": {name: 3.21}, "interval": {name: [3.11, 3.31]}},
+        "512": {"ours": 1.0, "ratio": {}, "interval": {}},
+    }
+    file.write_text(json.dumps(bench))
+    text = report.report(run)[1].read_text()
+    assert f"0.87×</b><span>{name}, f32, VLEN 512, geometric mean" in text
+    assert f"the lowest of all against {name}: 9x9x9 f32 at VLEN 512" in text
+    assert "VLEN 128: 3.21 (3.11 to 3.31)" in text
+    assert "VLEN 512: absent" in text
+    assert "no right kernel of this width" in text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 import re
 import subprocess
 import sys
@@ -16,6 +17,10 @@ from pathlib import Path
 import pytest
 
 import tensorop
+from tensorop.provision.check import DISTRIBUTION
+from tensorop.runners.base import Need
+from tensorop.runners.protocol import Library
+from tensorop.runners.session import Guest
 
 ROOT = Path(__file__).resolve().parents[2]
 CORE = sorted((ROOT / "tensorop").rglob("*.py"))
@@ -27,9 +32,11 @@ FEW_LINES = 400
 GENERAL = {"generic", "grid", "native", "random", "scalar"}
 # What of the core may name a plug-in: defaults, examples in help texts, files of others that bear an ISA's name.
 MAY_NAME = {
-    "tensorop/cli/operator_command.py": {"bayes"},
+    "tensorop/cli/catalog_commands.py": {"bayes", "gemm", "rvv"},
+    "tensorop/cli/library_commands.py": {"gemm", "rvv"},
+    "tensorop/cli/operator_command.py": {"avx2", "rvv"},
     "tensorop/model/job.py": {"bayes"},
-    "tensorop/tuning.py": {"bayes", "gemm", "rvv"},
+    "tensorop/tuning.py": {"gemm", "rvv"},
     "tensorop/api.py": {"gemm"},
     "tensorop/cli/main.py": {"gemm", "rvv"},
     "tensorop/provision/baseline.py": {"avx2", "avx512"},
@@ -91,6 +98,42 @@ def test_only_commands_print() -> None:
     """Beside cli: `python -m tensorop.provision`, and the process that renders apart, whose pipe stdout is."""
     found = {name(path) for path in CORE if "print" in _mentions(path) and path.parent.name != "cli"}
     assert found <= {"tensorop/provision/__main__.py", "tensorop/render_apart.py"}
+
+
+def _calls(path: Path) -> set[str]:
+    """The last names of what a module calls, and modules it takes from `tensorop.runners`."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            found |= {node.func.attr, ".".join(ast.unparse(node.func).split(".")[-2:])}
+        if isinstance(node, ast.ImportFrom) and node.module == "tensorop.runners":
+            found |= {f"runners.{alias.name}" for alias in node.names}
+    return found
+
+
+def test_one_function_starts_processes_with_a_strangers_code() -> None:
+    """A runner's command is made in one place, which confines it; others start tools. `load` alone opens a library."""
+    calls = {name(path): _calls(path) for path in CORE if path.parent.name != "cli"}
+    assert [path for path, found in calls.items() if "runner.command" in found] == ["tensorop/runners/confined.py"]
+    starters = {path for path, found in calls.items() if "runners.process" in found}
+    assert {path for path in starters if not path.startswith("tensorop/build/")} == {
+        "tensorop/render_apart.py",  # a template in Jinja's sandbox, no C
+        "tensorop/runners/confined.py",
+        "tensorop/runners/session.py",  # its types
+        "tensorop/runners/ssh.py",  # the board's own shell
+    }
+    assert "process.run(" not in (ROOT / "tensorop/runners/session.py").read_text(encoding="utf-8")
+    assert [path for path, found in calls.items() if found & {"dlopen", "LoadLibrary"}] == ["tensorop/api.py"]
+
+
+def test_no_caller_chooses_the_jail() -> None:
+    """What a process may do follows from what is in it: libraries and their threads."""
+    assert {field.name for field in dataclasses.fields(Guest)} == {
+        "vlen", "libraries", "environment", "cpu", "threads", "plugin_args", "memory",
+    }  # fmt: skip
+    assert Guest().needs == Guest(libraries=(Library("lib.so", "tensorop", "f32"),)).needs == Need.NOTHING
+    assert Guest(threads=2).needs == Need.THREADS
+    assert Guest(libraries=(Library("lib.so", "cblas", "f32"),)).needs == Need.THREADS | Need.READS
 
 
 def test_modules_are_small() -> None:
@@ -159,7 +202,7 @@ def _kept() -> list[Path]:
 
 def test_a_wheel_holds_all_of_the_package_and_nothing_beside_it(wheel: Path) -> None:
     held = set(zipfile.ZipFile(wheel).namelist())
-    assert {n.split("/")[0] for n in held} == {"tensorop", f"tensorop-{tensorop.__version__}.dist-info"}
+    assert {n.split("/")[0] for n in held} == {"tensorop", f"tensorop_tuner-{tensorop.__version__}.dist-info"}
     for path in _kept():
         if path.parts[0] == "tensorop":
             assert str(path) in held
@@ -167,20 +210,59 @@ def test_a_wheel_holds_all_of_the_package_and_nothing_beside_it(wheel: Path) -> 
             assert f"tensorop/{path}" in held
 
 
-def test_an_installed_wheel_finds_its_plugins(wheel: Path, tmp_path: Path) -> None:
-    """In an environment of its own; dependencies come from this one, nothing of the checkout does."""
-    place = tmp_path / "venv"
+@pytest.fixture(scope="module")
+def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An environment of its own with the wheel; dependencies come from this one, nothing of the checkout does."""
+    place = tmp_path_factory.mktemp("fresh") / "venv"
     venv.create(place, with_pip=False)
-    packages = place / "lib" / f"python{sys.version_info.major}.{sys.version_info.minor}" / "site-packages"
-    with zipfile.ZipFile(wheel) as archive:
-        archive.extractall(packages)
-    (packages / "dependencies.pth").write_text(str(Path(pytest.__file__).resolve().parents[1]) + "\n")
+    python = str(place / "bin" / "python")
+    command = [sys.executable, "-m", "pip", "--python", python, "install", "-q", "--no-index", "--no-deps", str(wheel)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    (_packages(place) / "dependencies.pth").write_text(str(Path(pytest.__file__).resolve().parents[1]) + "\n")
+    return place
+
+
+def _packages(place: Path) -> Path:
+    return place / "lib" / f"python{sys.version_info.major}.{sys.version_info.minor}" / "site-packages"
+
+
+def test_the_wheel_is_of_a_name_that_is_ours(wheel: Path) -> None:
+    assert configuration()["project"]["name"] == DISTRIBUTION == "tensorop-tuner"  # type: ignore[index]
+    assert wheel.name == f"tensorop_tuner-{tensorop.__version__}-py3-none-any.whl"
+
+
+def test_an_installed_wheel_is_a_command(installed: Path, tmp_path: Path) -> None:
+    for words, expected in ((["--help"], r"^Usage: tensorop "), (["platforms", "list"], r"^native ")):
+        command = [str(installed / "bin" / "tensorop"), *words]
+        done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=60, check=False)
+        assert done.returncode == 0, done.stderr
+        assert re.search(expected, done.stdout, re.MULTILINE), done.stdout
+    script = "import importlib.metadata as m, tensorop.provision.check as c; print(m.version(c.DISTRIBUTION))"
+    done = subprocess.run(
+        [str(installed / "bin" / "python"), "-I", "-c", script], capture_output=True, text=True, check=False
+    )
+    assert done.stdout.strip() == tensorop.__version__, done.stderr
+
+
+def test_nothing_tells_to_install_a_strangers_package() -> None:
+    """The bare name is another project on the package index."""
+    own = Path(__file__).relative_to(ROOT)
+    told = re.compile(r"(pip|pipx|uv|uv pip)\s+install\s+(-\S+\s+)*[\"']?tensorop(?![-_\w/])|\btensorop\[")
+    for path in _kept():
+        if path != own and path.suffix in {".py", ".md", ".cmake", ".j2", ".toml", ".yaml", ".in", ".txt", ""}:
+            text = (ROOT / path).read_text(encoding="utf-8", errors="replace")
+            assert not told.search(text), path
+
+
+def test_an_installed_wheel_finds_its_plugins(installed: Path, tmp_path: Path) -> None:
+    packages = _packages(installed)
     script = (
         "import importlib.util as u, tensorop\n"
         f"assert tensorop.__file__.startswith({str(packages)!r}), tensorop.__file__\n"
         "print([n for n in ('tuners', 'tests', 'platforms', 'templates') if u.find_spec(n)])\n"
     )
-    python = str(place / "bin" / "python")
+    python = str(installed / "bin" / "python")
     done = subprocess.run([python, "-I", "-c", script], capture_output=True, text=True, cwd=tmp_path, check=False)
     assert done.stdout.strip() == "[]", done.stderr
     for kind, expected in (

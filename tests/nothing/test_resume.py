@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tensorop import finalists, forms, search
+from tensorop import direct, finalists, forms, search
 from tensorop.author import offline
 from tensorop.model.job import Job
 from tensorop.model.trial import Stage
@@ -37,13 +37,14 @@ def steps(folder, jobs=1):
         kernels, problems = search.kernels(ground, "f32"), for_search(operator, "f32", SHAPES, target.unit)
         yield from search.blocking(ground, "f32", kernels, problems)
         yield from forms.search(ground, "f32", finalists.winners(ground, "f32", kernels, problems), problems)
+        yield from direct.search(ground, "f32")
 
 
 def ended(folder):
     history = store.read(folder)
     return [
         (stage, end.trial.draft, str(end.trial.point), end.score.cost)
-        for stage in (Stage.MICRO, Stage.BLOCKING, Stage.FORM)
+        for stage in (Stage.MICRO, Stage.BLOCKING, Stage.FORM, Stage.DIRECT)
         for end in history.ended((stage, "f32", 0))
     ]
 
@@ -53,7 +54,7 @@ def uninterrupted(tmp_path_factory):
     folder = tmp_path_factory.mktemp("uninterrupted")
     list(steps(folder))
     trials = ended(folder)
-    assert {stage for stage, *_ in trials} == {Stage.MICRO, Stage.BLOCKING, Stage.FORM}
+    assert {stage for stage, *_ in trials} == {Stage.MICRO, Stage.BLOCKING, Stage.FORM, Stage.DIRECT}
     assert len(trials) == len(set(trials)) == 23  # one variant serves all there, so there are three forms, not four
     return trials
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tensorop.tuner.robust import mean_costs, overturned
+from tensorop.tuner.robust import mean_costs, overturned, standing
 
 NAMES = ("latency", "ports")
 STEADY = (100.0, 100.0, 100.0, 100.0, 100.0)
@@ -17,9 +17,18 @@ def test_the_mean_counts_every_choice_of_constants() -> None:
     assert fragile > steady
 
 
+def test_the_worst_alternative_decides_and_the_mean_where_there_is_none() -> None:
+    assert standing([STEADY, FRAGILE], [(150.0, 120.0), (140.0, 180.0)]) == [150, 180]
+    assert standing([STEADY, FRAGILE], [(), ()]) == mean_costs([STEADY, FRAGILE])
+
+
 def test_constants_that_change_the_choice_are_named_with_what_the_other_gains() -> None:
-    changed = overturned([STEADY, FRAGILE], NAMES, 0)
-    assert changed == {"latency": pytest.approx(0.02), "ports": pytest.approx(0.02)}
+    assert overturned([STEADY, (100.0, 100.0, 90.0, 98.0, 100.0)], NAMES, 0) == {
+        "latency": pytest.approx(0.1),
+        "ports": pytest.approx(0.02),
+    }
+    # what it gains at the best fit already is no constant's doing
+    assert overturned([STEADY, FRAGILE], NAMES, 0) == {}
     assert overturned([FRAGILE, (150.0, 150.0, 160.0, 150.0, 150.0)], NAMES, 0) == {}
 
 

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from tensorop.errors import JobError
 from tensorop.model.trial import Kind, Measured, Outcome, Score, Stage
 from tensorop.space import Space
 from tensorop.store import journal as store
@@ -88,7 +87,7 @@ def test_the_same_search_again_is_a_replay(tmp_path, uninterrupted):
     for replayed in (False, True):
         with Journal.open(tmp_path, {}) as journal:
             events = list(search(a_search(journal)))
-        assert all(e.replayed is replayed for e in events if isinstance(e, Ended))
+        assert [e.replayed for e in events if isinstance(e, Ended)] == [replayed] * 18
         assert events[-1].best == uninterrupted[0][-1].best
     with Journal.open(tmp_path, {}) as journal:  # a larger budget goes on
         events = list(search(a_search(journal, budget=Budget(trials=20))))
@@ -254,10 +253,31 @@ def test_whole_trials_side_by_side_tell_in_the_same_order(tmp_path):
     assert found[0] == found[1]
 
 
-def test_a_budget_too_short_for_one_trial(tmp_path):
-    with Journal.open(tmp_path, {}) as journal, pytest.raises(JobError, match="too short for one trial") as caught:
-        list(search(a_search(journal, Formula(pause=0.1), Budget(seconds=0.001))))
-    assert "--budget" in caught.value.hint
+@pytest.mark.parametrize("jobs", [1, 3])
+def test_however_little_time_there_is_each_draft_has_its_least(tmp_path, jobs):
+    slow = Formula(pause=0.05)
+    least = {"rows": 3, "columns": 2}
+    with Journal.open(tmp_path, {}) as journal:
+        events = list(search(a_search(journal, slow, Budget(seconds=0.001), jobs=jobs, least=least)))
+    drafts = [e.finished.trial.draft for e in events if isinstance(e, Ended)]
+    assert {name: drafts.count(name) for name in SPACES} == least
+    assert events[-1].reason is Stop.BUDGET
+    assert min(e.left for e in events[:-2] if isinstance(e, Ended)) > 0
+    with Journal.open(tmp_path, {}) as journal:  # and no more when the same command is given again
+        events = list(search(a_search(journal, slow, Budget(seconds=0.001), jobs=jobs, least=least)))
+    assert [e.replayed for e in events if isinstance(e, Ended)] == [True] * sum(least.values())
+
+
+def test_one_trial_where_nothing_is_due(tmp_path):
+    with Journal.open(tmp_path, {}) as journal:
+        events = list(search(a_search(journal, Formula(pause=0.05), Budget(seconds=0.001))))
+    assert sum(isinstance(e, Ended) for e in events) == 1
+
+
+def test_a_number_of_trials_is_no_wish(tmp_path):
+    with Journal.open(tmp_path, {}) as journal:
+        events = list(search(a_search(journal, budget=Budget(trials=2), least={"rows": 3, "columns": 2})))
+    assert sum(isinstance(e, Ended) for e in events) == 2
 
 
 def test_results_of_another_build_are_not_ours(tmp_path):

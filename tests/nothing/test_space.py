@@ -67,6 +67,20 @@ def test_generated_points_are_the_brute_force_ones(a, b, c, w, musts, limit, ord
             assert sum(point[name] != other[name] for name in dimensions) == 1
 
 
+def test_the_first_point_that_agrees_with_a_part():
+    space = Space.of({"a": (3, 1, 2), "b": (1, 2), "w": ("x", "y")}, [Constraint("a * b <= 4", "room")])
+    names = {"a": (0, 1, 2, 3), "b": (1, 2), "w": ("x", "z")}
+    found = 0
+    for some in ((), ("a",), ("b",), ("a", "b"), ("w", "a"), ("a", "b", "w")):
+        for values in itertools.product(*(names[name] for name in some)):
+            part = dict(zip(some, values, strict=True))
+            agree = [p for p in space.points() if part.items() <= p.items()]
+            assert space.first(part) == (agree[0] if agree else None)
+            found += bool(agree)
+    assert found == 19
+    assert space.first({"a": 1, "none": 1}) is None
+
+
 def test_neighbours_skip_illegal_values():
     space = Space.of({"a": (1, 2, 3, 4), "w": ("x", "y", "z")}, [Constraint("a != 2", "two is odd here")])
     near = {str(p) for p in space.neighbours(Point.of(a=3, w="y"))}

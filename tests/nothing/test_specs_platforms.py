@@ -54,20 +54,41 @@ def test_a_child_keeps_what_it_does_not_say() -> None:
 
 def test_the_baseline_fits_the_vlen() -> None:
     rvv = platforms.load("rvv")
-    cores = [rvv.baseline_environment("openblas", vlen)["OPENBLAS_CORETYPE"] for vlen in (128, 256, 512)]
-    assert cores == ["RISCV64_ZVL128B", "RISCV64_ZVL256B", "RISCV64_ZVL256B"]
-    assert rvv.baseline_environment("openblas@0.3.29", 256) == rvv.baseline_environment("openblas", 256)
-    assert rvv.baseline_environment("blis", 256) == {}
+    chosen = {vlen: rvv.baseline_choice("openblas", vlen, "f32") for vlen in (128, 256, 512)}
+    cores = [choice.environment["OPENBLAS_CORETYPE"] for choice in chosen.values()]
+    assert cores == ["RISCV64_ZVL128B", "RISCV64_ZVL256B", "RISCV64_ZVL128B"]  # ZVL256B is wrong at 512
+    assert "no right kernel" in chosen[512].remark
+    assert "no right kernel" in rvv.baseline_choice("openblas", 1024, "f64").remark
+    assert rvv.baseline_choice("openblas@0.3.29", 256, "f32") == chosen[256]
+    assert rvv.baseline_choice("blis", 256, "f32").environment == {}
+
+
+@pytest.mark.parametrize("name", ["x280", "c908", "sg2044"])
+def test_a_core_of_its_own_does_not_inherit_the_generic_ones_scalar_baseline(name: str) -> None:
+    mine = platforms.load(name)
+    for dtype in ("f32", "f64"):
+        choice = mine.baseline_choice("openblas", mine.vlens[0], dtype)
+        assert choice.environment == {"OPENBLAS_CORETYPE": "RISCV64_ZVL128B"}
+
+
+def test_the_baseline_fits_the_dtype(tmp_path: Path) -> None:
+    first, second = "{environment: {BLIS_ARCH_TYPE: a}}", "{dtypes: [f64], environment: {BLIS_ARCH_TYPE: b}}"
+    lines = ("baselines:", "  blis:", f"    - {first}", f"    - {second}")
+    mine = platforms.load("mine", write(tmp_path, "mine", child("mine", *lines)))
+    found = [mine.baseline_choice("blis", 128, dtype).environment["BLIS_ARCH_TYPE"] for dtype in ("f32", "f64")]
+    assert found == ["a", "b"]
 
 
 def test_baselines_are_ascending_in_vlen_whatever_the_file(tmp_path: Path) -> None:
-    lines = ("baselines:", "  openblas:", "    - {vlen_min: 256, environment: {A: b}}", "    - {environment: {A: a}}")
+    first, second = "{vlen_min: 256, environment: {OPENBLAS_CORETYPE: b}}", "{environment: {OPENBLAS_CORETYPE: a}}"
+    lines = ("baselines:", "  openblas:", f"    - {first}", f"    - {second}")
     mine = platforms.load("mine", write(tmp_path, "mine", child("mine", *lines)))
-    assert [mine.baseline_environment("openblas", v)["A"] for v in (64, 255, 256)] == ["a", "a", "b"]
+    found = [mine.baseline_choice("openblas", vlen, "f32").environment["OPENBLAS_CORETYPE"] for vlen in (64, 255, 256)]
+    assert found == ["a", "a", "b"]
 
 
 def test_a_users_file_stands_before_ours(tmp_path: Path) -> None:
-    plugins = write(tmp_path, "rvv", child("rvv", "arch: riscv64", parent="generic").replace("a test", "the user's"))
+    plugins = write(tmp_path, "rvv", child("rvv", parent="generic").replace("a test", "the user's"))
     assert platforms.load("rvv", plugins).description == "the user's"
     assert platforms.load("rvv").description != "the user's"
 
@@ -128,10 +149,12 @@ def test_caches_from_sysfs(tmp_path: Path) -> None:
     index(2, level="2", type="Unified", size="1M", ways_of_associativity="16", shared_cpu_list="0,4", **line)
     index(3, level="3", type="Unified", size="32768K", ways_of_associativity="0", shared_cpu_list="0-3,8-11", **line)
     index(4, level="2", type="Unified", size="broken")
+    index(5, level="4", type="Unified", size="1000K", ways_of_associativity="16", shared_cpu_list="0-63", **line)
     assert native.caches(tmp_path) == {
         "l1": {"size": 48 << 10, "ways": 12, "line": 64, "shared_by": 1},
         "l2": {"size": 1 << 20, "ways": 16, "line": 64, "shared_by": 2},
         "l3": {"size": 32 << 20, "ways": 524288, "line": 64, "shared_by": 8},
+        "l4": {"size": 1000 * 1024, "ways": 16, "line": 64, "shared_by": 64},
     }
     assert native.caches(tmp_path / "absent") == {}
 
@@ -150,11 +173,16 @@ def test_a_probing_file_may_say_little_else(tmp_path: Path) -> None:
     [
         ("regsters: 32", r"unknown key 'regsters'; did you mean 'registers'\? expected one of: .*verify_vlens"),
         ("compiler: {cpu: x}", r"unknown key 'compiler.cpu'; expected one of: arch_flags, flags, shared_target"),
-        ("caches: {l1: {size: 1024, ways: 4, sizes: 3}}", r"unknown key 'caches.l1.sizes'; did you mean 'size'\?"),
-        ("caches: {l1: {size: 1024}}", r"mine.yaml: missing key 'caches.l1.ways'"),
-        ("caches: {l4: {size: 1024, ways: 4}}", r"key 'caches.l4.*'l1', 'l2' or 'l3'"),
-        ("caches: {l1: {size: 0, ways: 4}}", r"key 'caches.l1.size': input should be greater than 0, got 0"),
-        ("caches: {l1: {size: 32K, ways: 4}}", r"key 'caches.l1.size': input should be a valid integer, got '32K'"),
+        ("caches: [{size: 1024, ways: 4, sizes: 3}]", r"unknown key 'caches.0.sizes'; did you mean 'size'\?"),
+        ("caches: [{size: 1024}]", r"mine.yaml: missing key 'caches.0.ways'"),
+        ("caches: {l1: {size: 1024, ways: 4}}", r"key 'caches': expected a list of levels, the innermost first"),
+        ("caches: []", r"key 'caches'.*at least 1"),
+        ("caches: [{size: 0, ways: 4}]", r"key 'caches.0.size': input should be greater than 0, got 0"),
+        ("caches: [{size: 32K, ways: 4}]", r"key 'caches.0.size': input should be a valid integer, got '32K'"),
+        (
+            "caches: [{size: 65536, ways: 7}]",
+            r"key 'caches.0': expected ways x sets x line = size.*7 ways.*65536 bytes",
+        ),
         ("registers: many", r"key 'registers': input should be a valid integer.*got 'many'"),
         ("registers: true", r"key 'registers': input should be a valid integer.*got True"),
         ("vlens: 256", r"key 'vlens'.*got 256"),
@@ -194,8 +222,8 @@ def test_a_root_must_say_everything(tmp_path: Path, key: str) -> None:
         "registers": "16",
         "vlens": "[64]",
         "runner": "native",
-        "compiler": "{static_target: a, static_cpu: b, shared_target: c}",
-        "caches": "{l1: {size: 1024, ways: 2}}",
+        "compiler": "{static_target: x86_64-linux-musl, static_cpu: x86_64_v2, shared_target: x86_64-linux-gnu.2.31}",
+        "caches": "[{size: 1024, ways: 2}]",
     }
     whole = "".join(f"{k}: {v}\n" for k, v in lines.items())
     assert platforms.load("mine", write(tmp_path, "mine", whole)).lineage == ("mine",)

@@ -116,6 +116,7 @@ def test_tuners_import_model_and_space_only(name):
     imported = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module}
     imported |= {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
     ours = {module for module in imported if module.split(".")[0] == "tensorop"}
+    assert ours
     assert all(module.startswith(("tensorop.model", "tensorop.space")) for module in ours)
 
 

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -34,9 +35,10 @@ def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": path, **(extra or {})}
 
 
-def _hear_ctrl_c() -> None:
-    """A suite run in the background of a shell ignores it, and hands that down."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+def _hear_signals() -> None:
+    """A suite run in the background of a shell, or under nohup, ignores these and hands that down."""
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
 
 
 def start(*words: object, cwd: Path, env: Mapping[str, str] | None = None) -> subprocess.Popen[str]:
@@ -49,7 +51,7 @@ def start(*words: object, cwd: Path, env: Mapping[str, str] | None = None) -> su
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         start_new_session=True,
-        preexec_fn=_hear_ctrl_c,
+        preexec_fn=_hear_signals,
     )
 
 
@@ -61,6 +63,45 @@ def finish(child: subprocess.Popen[str], timeout_s: float = 300) -> Ended:
         child.wait()
         raise
     return Ended(child.returncode, out, err)
+
+
+class Watched:
+    """A running command whose progress is read as it comes."""
+
+    def __init__(self, *words: object, cwd: Path, env: Mapping[str, str] | None = None) -> None:
+        self.child = start(*words, cwd=cwd, env=env)
+        self.told = ""
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self.child.stderr
+        for line in self.child.stderr:
+            self.told += line
+
+    def until(self, what: str | Callable[[], bool], timeout_s: float = 120) -> None:
+        """Until a text was told or something holds; fails when the command ends before or the time runs out."""
+        end = time.monotonic() + timeout_s
+        while not (what in self.told if isinstance(what, str) else what()):
+            assert self.child.poll() is None, f"ended early with {self.child.returncode}\n{self.told}"
+            assert time.monotonic() < end, f"nothing happened\n{self.told}"
+            time.sleep(0.01)
+
+    def press(self, number: int = signal.SIGINT) -> None:
+        """A signal to its whole process group, as the terminal's Ctrl-C is."""
+        kill_group(self.child, number)
+
+    def finish(self, timeout_s: float = 300) -> Ended:
+        assert self.child.stdout
+        try:
+            out = self.child.stdout.read()
+            status = self.child.wait(timeout_s)
+        except BaseException:
+            kill_group(self.child)
+            self.child.wait()
+            raise
+        self._reader.join()
+        return Ended(status, out, self.told)
 
 
 def tensorop(*words: object, cwd: Path, env: Mapping[str, str] | None = None, timeout_s: float = 300) -> Ended:

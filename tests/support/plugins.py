@@ -11,7 +11,7 @@ parent: generic
 description: a board of the user's own
 primitives: [my-words]
 caches:
-  l1: {size: 16384, ways: 4, line: 64}
+  - {size: 16384, ways: 4, line: 64}
 """
 
 # The scalar set's words under another name, one of them said differently: `fma` by the C library's builtin.

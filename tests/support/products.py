@@ -31,6 +31,15 @@ def winners(dtypes: tuple[str, ...] = ("f32", "f64")) -> list[Winners]:
     return [Winners(dtype, (packed, second[dtype]), (Tree(tree, 0.0125),)) for dtype in dtypes]
 
 
+def with_direct(dtypes: tuple[str, ...] = ("f32", "f64"), **chosen: int) -> list[Winners]:
+    """The same with the direct way of the smallest products, variant 2."""
+    operator = operators.load("gemm")
+    draft = offline.direct(operator.folder, operator.name)
+    assert draft is not None
+    direct = _variant(draft, **{"mv": 2, "nr": 4, "sums": 8, **chosen})
+    return [replace(found, direct=direct) for found in winners(dtypes)]
+
+
 def by_vlen(found: Winners) -> Winners:
     """Variant 0 alone at VLEN 128, the tree at 256, variant 1 alone at 512; variant 0 has a form for 256, 1 for 512."""
     (tree,) = found.trees

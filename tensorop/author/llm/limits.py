@@ -14,8 +14,8 @@ class Limits:
 
     calls: int = 12
     tokens: int = 200_000
-    seconds: float = 600.0
-    call_seconds: float = 120.0
+    seconds: float = 1800.0
+    call_seconds: float = 600.0
 
 
 class Limited:

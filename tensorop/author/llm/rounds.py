@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from tensorop import barrier
 from tensorop.author.llm import prompt, reply
 from tensorop.author.llm.messages import Failure, Message, Request, Transport
 from tensorop.author.llm.prompt import Brief, Told
+from tensorop.author.llm.repeatable import repeatable
 from tensorop.author.parse import parse
-from tensorop.errors import SpecError
 from tensorop.model.kernel import Draft
 from tensorop.model.trial import Kind, Outcome
 
@@ -55,7 +56,7 @@ class LlmAuthor:
         name: str = "llm",
         seed: int = 0,
         repairs: int = REPAIRS,
-        seconds: float = 120.0,
+        seconds: float = 600.0,
         told: Told | None = None,
     ) -> None:
         self._brief = brief
@@ -80,31 +81,33 @@ class LlmAuthor:
                     return
                 if answer.text is None or outcome.kind in _NOT_ITS_FAULT or repair == self._repairs:
                     break
-                answer = self._ask(prompt.repair(self._brief, answer.asked, answer.text, outcome), number)
+                answer = self._ask(prompt.repair(self._brief, answer.asked, answer.text, repeatable(outcome)), number)
 
     def _ask(self, messages: tuple[Message, ...], number: int) -> _Answer:
         request = Request(self._model, messages, seed=self._seed + number)
         answer = self._transport.complete(request, self._seconds)
         if isinstance(answer, Failure):
             return _Answer(messages, None, None, answer.outcome, answer.final)
-        text = reply.draft_text(answer.text)
-        try:
-            draft = parse(text, operator=self._brief.operator, name=f"{self._name}-{number}", author=self._name)
-        except SpecError as error:
-            return _Answer(messages, answer.text, None, Outcome(Kind.REFUSED, "author", error.message))
-        return _Answer(messages, answer.text, draft, None)
+        found = barrier.guarded("author", self._read, answer.text, number)
+        if isinstance(found, Outcome):
+            return _Answer(messages, answer.text, None, found)
+        return _Answer(messages, answer.text, found, None)
+
+    def _read(self, answer: str, number: int) -> Draft:
+        text = reply.draft_text(answer)
+        return parse(text, operator=self._brief.operator, name=f"{self._name}-{number}", author=self._name)
 
     def _judged(self, draft: Draft | None, judge: Judge) -> Outcome:
         assert draft is not None
         if draft.digest in self._seen:
             return Outcome(Kind.REFUSED, "author", "this draft was answered before, word for word")
         self._seen.add(draft.digest)
-        return judge(draft)
+        return barrier.guarded("judge", judge, draft)
 
     def _learn(self, draft: Draft | None, outcome: Outcome) -> None:
         strategies, failures = self._told.strategies, self._told.failures
         if outcome.ok and draft is not None:
             strategies = (*strategies, draft.strategy)
         elif outcome.kind not in _NOT_ITS_FAULT:
-            failures = (*failures, f"{outcome.kind.value}: {outcome.message[:300]}")
+            failures = (*failures, f"{outcome.kind.value}: {repeatable(outcome).message[:300]}")
         self._told = Told(strategies, failures)

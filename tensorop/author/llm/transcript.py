@@ -13,10 +13,14 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from tensorop import jsontext
 from tensorop.author.llm.messages import Failure, Reply, Request, Transport
 from tensorop.errors import JobError
 
 SCHEMA = 1
+_KINDS: dict[str, Any] = {
+    "text": str, "model": str, "prompt_tokens": int, "completion_tokens": int, "seconds": int | float
+}  # fmt: skip
 
 
 class Recorded:
@@ -77,13 +81,23 @@ def _load(folder: Path) -> tuple[dict[str, list[Reply]], int]:
     files = sorted(folder.glob("[0-9]*.json"))
     for path in files:
         try:
-            record = json.loads(path.read_text(encoding="utf-8"))
+            record = jsontext.loads(path.read_text(encoding="utf-8"))
             if record["schema"] != SCHEMA:
                 raise ValueError(f"schema {record['schema']!r}, expected {SCHEMA}")
             if record["reply"] is not None:
-                replies.setdefault(record["digest"], []).append(Reply(**record["reply"]))
-        except (OSError, ValueError, KeyError, TypeError) as error:
+                replies.setdefault(record["digest"], []).append(_reply(record["reply"]))
+        except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
             raise JobError(
-                f"{path} is no recorded call: {error}", hint="remove it; the call will be made again"
+                f"{path} is no recorded call: {str(error)[:300]}", hint="remove it; the call will be made again"
             ) from error
     return replies, 1 + max((int(path.name.split("-")[0]) for path in files), default=0)
+
+
+def _reply(record: dict[str, Any]) -> Reply:
+    """Raises ValueError or TypeError for a reply with a field that is none, or not of its kind."""
+    reply = Reply(**record)
+    for name, kind in _KINDS.items():
+        value = getattr(reply, name)
+        if not isinstance(value, kind) or isinstance(value, bool):
+            raise ValueError(f"reply.{name} is {value!r:.60}")
+    return reply

@@ -1,22 +1,26 @@
 """Requests to any OpenAI-compatible endpoint through the `openai` client.
 
-The client bounds each read, not the call, returns error bodies and web pages as answers, and lets JSON errors
-through. So the body is read here, up to a number of bytes, under one deadline on the wall clock for the call with
-all its retries, and held against what a chat completion must have.
+The client bounds each read, not the call, takes bodies of any length, returns error bodies and web pages as answers,
+and lets JSON errors through. So every body, whatever its status, is read here up to a number of bytes, under one
+deadline on the wall clock for the call with all its retries, and held against what a chat completion must have. What
+an endpoint does is an answer or a Failure, and nothing it says carries the key on.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import queue
 import re
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import openai
 
+from tensorop.author.llm import secret
 from tensorop.author.llm.messages import Failure, Reply, Request
 from tensorop.errors import UsageError
 from tensorop.model.trial import Kind, Outcome
@@ -25,7 +29,11 @@ from tensorop.settings import Settings
 RETRIES = 2
 BACKOFF = 0.5  # seconds, doubled at each retry
 LONGEST_WAIT = 30.0  # a longer Retry-After is no wait but a refusal
-MAX_BYTES = 4 << 20
+MAX_BODY = 8 << 20  # bytes
+MAX_REPLY = 256 << 10  # characters of the answer itself
+MAX_SAID = 300  # characters of what an endpoint says of an error, or of itself
+_MOST_TOKENS = 10**9
+_NO_KEY = "none"  # a local server wants no key, the client wants one
 
 
 @dataclass(frozen=True)
@@ -47,8 +55,9 @@ def endpoint(settings: Settings) -> Endpoint:
         raise UsageError(
             "the llm author has no endpoint", hint="set OPENAI_API_KEY, or OPENAI_BASE_URL for a server of your own"
         )
-    # a local server wants no key, the client wants one
-    return Endpoint(settings.llm_model, settings.llm_api_key or "none", settings.llm_base_url)
+    if settings.llm_api_key:
+        secret.require_key(settings.llm_api_key)
+    return Endpoint(settings.llm_model, settings.llm_api_key or _NO_KEY, settings.llm_base_url)
 
 
 class Http:
@@ -56,8 +65,9 @@ class Http:
 
     def __init__(self, where: Endpoint) -> None:
         self._where = where
-        self._client = openai.OpenAI(api_key=where.api_key, base_url=where.base_url, max_retries=0)
         self._unsupported: set[str] = set()
+        key = () if where.api_key == _NO_KEY else (where.api_key,)
+        self._scrub = secret.Scrubber(*key, *secret.of_url(where.base_url))
 
     def complete(self, request: Request, seconds: float) -> Reply | Failure:
         began = time.monotonic()
@@ -67,64 +77,68 @@ class Http:
             answer = self._once(request, deadline)
             spent = time.monotonic() - began
             if isinstance(answer, Reply):
-                text = _without(answer.text, self._where.api_key)
-                return Reply(text, answer.model, answer.prompt_tokens, answer.completion_tokens, spent)
+                return Reply(answer.text, answer.model, answer.prompt_tokens, answer.completion_tokens, spent)
             if answer.learned:
                 continue
             wait = answer.wait if answer.wait is not None else BACKOFF * 2**retries
             hopeless = answer.final or not answer.again or retries == RETRIES or wait > LONGEST_WAIT
             if hopeless or time.monotonic() + wait >= deadline:
-                said = _without(answer.message, self._where.api_key)
-                return Failure(Outcome(answer.kind, "author", said), answer.final, spent)
+                return Failure(Outcome(answer.kind, "author", self._scrub(answer.message)), answer.final, spent)
             time.sleep(wait)
             retries += 1
 
     def _once(self, request: Request, deadline: float) -> Reply | _Fault:
         """One attempt in a thread of its own, which is left behind when the deadline comes first."""
-        answers: queue.Queue[Reply | _Fault | BaseException] = queue.Queue()
+        answers: queue.Queue[Reply | _Fault] = queue.Queue()
+        client = _Client(deadline)
 
         def attempt() -> None:
             try:
-                answers.put(self._attempt(request, deadline))
-            except BaseException as error:  # raised again where it can be seen
-                answers.put(error)
+                answers.put(self._attempt(request, deadline, client))
+            except Exception as error:  # whatever libraries make of what came
+                said = self._scrub(f"{type(error).__name__}: {error}")[:MAX_SAID]
+                answers.put(_Fault(Kind.LOST, f"the endpoint's answer cannot be read: {said}", again=True))
 
         threading.Thread(target=attempt, daemon=True).start()
         try:
-            answer = answers.get(timeout=max(0.0, deadline - time.monotonic()) + 0.2)
+            return answers.get(timeout=max(0.0, deadline - time.monotonic()) + 0.2)
         except queue.Empty:
             return _Fault(Kind.TIMEOUT, "no answer before the deadline")
-        if isinstance(answer, BaseException):
-            raise answer
-        return answer
+        finally:
+            with contextlib.suppress(Exception):  # a thread that still reads from it finds it closed
+                client.close()
 
-    def _attempt(self, request: Request, deadline: float) -> Reply | _Fault:
+    def _attempt(self, request: Request, deadline: float, client: _Client) -> Reply | _Fault:
         left = deadline - time.monotonic()
         if left <= 0:
             return _Fault(Kind.TIMEOUT, "no answer before the deadline")
         options = self._options(request)
+        caller = openai.OpenAI(
+            api_key=self._where.api_key,
+            base_url=self._where.base_url,
+            max_retries=0,
+            http_client=client,
+            default_headers={"Accept-Encoding": "identity"},
+        )
         try:
-            with self._client.chat.completions.with_streaming_response.create(
+            with caller.chat.completions.with_streaming_response.create(
                 model=request.model,
                 messages=[{"role": m.role, "content": m.text} for m in request.messages],  # type: ignore[misc]
                 timeout=left,
                 **options,
             ) as response:
-                body = b""
-                for chunk in response.iter_bytes():
-                    body += chunk
-                    if len(body) > MAX_BYTES:
-                        return _Fault(Kind.REFUSED, f"the answer is longer than {MAX_BYTES >> 20} MiB")
-                    if time.monotonic() > deadline:
-                        return _Fault(Kind.TIMEOUT, "the answer was not whole before the deadline")
-                kind = response.headers.get("content-type", "")
+                return read_body(response.read(), response.headers.get("content-type", ""), self._scrub)
+        except _Unreadable as error:
+            return error.fault
         except openai.APIStatusError as error:
             return self._refused(error, options)
         except openai.APITimeoutError:
             return _Fault(Kind.TIMEOUT, "no answer before the deadline")
         except openai.OpenAIError as error:
-            return _Fault(Kind.LOST, f"the endpoint cannot be reached: {_cause(error)}", again=True)
-        return read_body(body, kind)
+            if isinstance(error.__cause__, _Unreadable):
+                return error.__cause__.fault
+            said = self._scrub(str(error.__cause__ or error))[:MAX_SAID]
+            return _Fault(Kind.LOST, f"the endpoint cannot be reached: {said}", again=True)
 
     def _options(self, request: Request) -> dict[str, Any]:
         options: dict[str, Any] = {
@@ -137,7 +151,7 @@ class Http:
         return {name: value for name, value in options.items() if name not in self._unsupported}
 
     def _refused(self, error: openai.APIStatusError, options: dict[str, Any]) -> _Fault:
-        status, said = error.status_code, _said(error)
+        status, said = error.status_code, _said(error, self._scrub)
         if error.code == "insufficient_quota":
             return _Fault(Kind.LOST, f"the endpoint says that the quota is spent: {said}", final=True)
         if status in (401, 403, 404):
@@ -152,6 +166,47 @@ class Http:
         return _Fault(Kind.LOST, f"the endpoint answers {status}: {said}", again=again, wait=_retry_after(error))
 
 
+class _Unreadable(Exception):
+    """A body that is not read to its end."""
+
+    def __init__(self, fault: _Fault) -> None:
+        super().__init__(fault.message)
+        self.fault = fault
+
+
+class _Client(openai.DefaultHttpxClient):
+    """Gives responses whose bodies have been read, whatever their status, within bounds of bytes and time."""
+
+    def __init__(self, deadline: float) -> None:
+        super().__init__(follow_redirects=False)  # the body of a redirection is read without a bound
+        self._deadline = deadline
+
+    def send(self, request: Any, **how: Any) -> Any:
+        response = super().send(request, **{**how, "stream": True})
+        try:
+            body = self._read(response)
+        finally:
+            response.close()
+        dropped = ("content-encoding", "content-length", "transfer-encoding")
+        headers = [(name, value) for name, value in response.headers.multi_items() if name.lower() not in dropped]
+        return type(response)(response.status_code, headers=headers, content=body, request=request)
+
+    def _read(self, response: Any) -> bytes:
+        coding = response.headers.get("content-encoding", "identity").strip().lower()
+        if coding not in ("", "identity"):
+            said = f"the endpoint sent a body in {coding[:40]!r}, though asked for none"
+            raise _Unreadable(_Fault(Kind.REFUSED, said, again=True))
+        body = bytearray()
+        for chunk in response.iter_raw():
+            body += chunk
+            if len(body) > MAX_BODY:
+                what = "answer" if response.status_code < 400 else f"answer {response.status_code}"
+                raise _Unreadable(_Fault(Kind.REFUSED, f"the {what} is longer than {MAX_BODY >> 20} MiB"))
+            if time.monotonic() > self._deadline:
+                raise _Unreadable(_Fault(Kind.TIMEOUT, "the answer was not whole before the deadline"))
+        return bytes(body)
+
+
 @dataclass(frozen=True)
 class _Fault:
     """One attempt that gave no answer. again: worth another; learned: ask again at once, without an option."""
@@ -164,20 +219,23 @@ class _Fault:
     wait: float | None = None
 
 
-def read_body(body: bytes, content_type: str) -> Reply | _Fault:
-    """The answer in a chat completion's body, or why there is none."""
+def read_body(body: bytes, content_type: str, scrub: Callable[[str], str] = str) -> Reply | _Fault:
+    """The answer in a chat completion's body, or why there is none. scrub: takes secrets out, before any cut."""
     try:
         data = json.loads(body)
+    except RecursionError:
+        return _Fault(Kind.REFUSED, "the endpoint sent JSON that is nested too deeply", again=True)
     except ValueError:
         what = "a web page" if "html" in content_type else "text that is not JSON"
-        return _Fault(Kind.REFUSED, f"the endpoint sent {what}: {body[:80]!r}", again=True)
+        shown = scrub(body.decode(errors="replace"))[:80]
+        return _Fault(Kind.REFUSED, f"the endpoint sent {what}: {shown!r}", again=True)
     if not isinstance(data, dict):
         return _Fault(Kind.REFUSED, f"the endpoint sent a {type(data).__name__} instead of a completion", again=True)
     choices = data.get("choices")
     if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
-        said = data.get("error", "no choices")
-        return _Fault(Kind.REFUSED, f"the endpoint sent no completion: {str(said)[:300]}", again=True)
-    finish = choices[0].get("finish_reason")
+        said = _text(data.get("error", "no choices"), scrub)
+        return _Fault(Kind.REFUSED, f"the endpoint sent no completion: {said}", again=True)
+    finish = None if choices[0].get("finish_reason") is None else _text(choices[0]["finish_reason"], scrub)
     message = choices[0].get("message")
     text = message.get("content") if isinstance(message, dict) else None
     if finish == "length":
@@ -186,23 +244,37 @@ def read_body(body: bytes, content_type: str) -> Reply | _Fault:
         return _Fault(Kind.REFUSED, "the answer was cut: it has no finish_reason", again=True)
     if not isinstance(text, str) or not text.strip():
         return _Fault(Kind.REFUSED, f"the answer has no text (finish_reason '{finish}')")
+    if len(text) > MAX_REPLY:
+        return _Fault(Kind.REFUSED, f"the answer has {len(text)} characters; at most {MAX_REPLY} are read")
     usage = data.get("usage") if isinstance(data.get("usage"), dict) else {}
-    return Reply(text, str(data.get("model") or ""), _count(usage, "prompt_tokens"), _count(usage, "completion_tokens"))
+    return Reply(
+        scrub(text),
+        _text(data.get("model") or "", scrub),
+        _count(usage, "prompt_tokens"),
+        _count(usage, "completion_tokens"),
+    )
 
 
 def _count(usage: Any, name: str) -> int:
     value = usage.get(name)
-    return value if isinstance(value, int) and value >= 0 else 0
+    return value if isinstance(value, int) and 0 <= value <= _MOST_TOKENS else 0
 
 
-def _said(error: openai.APIStatusError) -> str:
+def _text(value: object, scrub: Callable[[str], str]) -> str:
+    """A field that should be a word, as one of few characters."""
+    if not isinstance(value, str):
+        try:
+            value = json.dumps(value)
+        except (ValueError, RecursionError):  # an integer of many digits, a nest of lists
+            value = type(value).__name__
+    value = scrub(value)
+    return value if len(value) <= MAX_SAID else f"{value[:MAX_SAID]}..."
+
+
+def _said(error: openai.APIStatusError, scrub: Callable[[str], str]) -> str:
     body = error.body
     said = body.get("message") if isinstance(body, dict) else None
-    return str(said or error.message)[:300]
-
-
-def _cause(error: BaseException) -> str:
-    return str(error.__cause__ or error)[:300]
+    return _text(said or error.message, scrub)
 
 
 def _retry_after(error: openai.APIStatusError) -> float | None:
@@ -210,7 +282,3 @@ def _retry_after(error: openai.APIStatusError) -> float | None:
         return max(0.0, float(error.response.headers.get("retry-after", "")))
     except ValueError:
         return None
-
-
-def _without(text: str, secret: str) -> str:
-    return text.replace(secret, "[key]") if len(secret) > 6 else text

@@ -9,7 +9,7 @@ vec *vec_new(void) {
     static size_t left;
     if (left < sizeof(vec)) {
         left = 1024 * sizeof(vec);
-        pool = aligned_alloc(64 < sizeof(vec) ? sizeof(vec) : 64, left);
+        pool = aligned_alloc(64, left);
         if (!pool)
             abort();
     }
@@ -217,6 +217,8 @@ static bool read_line(struct config *config, const char *key) {
     }
     if (!strcmp(key, "fma_blocks_load"))
         return next_vec(config, &config->fma_blocks_load) && (config->fma_may_block = true);
+    if (!strcmp(key, "load_miss_stops"))
+        return next_vec(config, &config->load_miss_stops) && (config->load_may_stop = true);
     if (!strcmp(key, "price"))
         return read_price(config);
     if (!strcmp(key, "mispredict"))

@@ -55,6 +55,8 @@ struct config {
     vec taken;            /* cycles of a taken branch beyond its slot */
     vec write_after_read; /* a vector load starts this long after the last reader of its register */
     vec chained;          /* 1: registers of a group become ready one after the other */
+    vec load_miss_stops;  /* 0: an integer load that misses stops issue, LONG_AGO: it does not */
+    bool load_may_stop;   /* it does somewhere */
     vec fma_blocks_load; /* no load of an FP register so many cycles after a multiply-add; 0: any */
     bool fma_may_block;  /* that is not 0 everywhere */
     bool late_store_data;  /* a store issues before its data and waits for it in the store buffer */

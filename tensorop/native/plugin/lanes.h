@@ -1,6 +1,6 @@
 /* A lane is one scenario (one set of constants). All lanes walk the same instructions, so a time is
  * a short vector of floats, in cycles since the last rebase. LANES is fixed when the plugin is
- * built: one scalar lane for a search, 4, 8, 16 or 32 for an interval. */
+ * built: one scalar lane for a search, 4, 8, 16, 24 or 32 for an interval. */
 #ifndef BOARD_LANES_H
 #define BOARD_LANES_H
 

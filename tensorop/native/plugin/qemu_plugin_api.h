@@ -1,4 +1,4 @@
-/* The part of QEMU's TCG plugin interface, version 1, that this plugin uses. Distributions do not
+/* The part of QEMU's TCG plugin interface, version 1, that our plug-ins use. Distributions do not
  * package the header; names, types and layouts are those of QEMU 7.2. */
 #ifndef BOARD_QEMU_PLUGIN_API_H
 #define BOARD_QEMU_PLUGIN_API_H
@@ -55,6 +55,9 @@ QEMU_PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_
 void qemu_plugin_register_vcpu_tb_trans_cb(qemu_plugin_id_t id, qemu_plugin_vcpu_tb_trans_cb_t cb);
 void qemu_plugin_register_vcpu_tb_exec_cb(struct qemu_plugin_tb *tb, qemu_plugin_vcpu_udata_cb_t cb,
                                           enum qemu_plugin_cb_flags flags, void *userdata);
+void qemu_plugin_register_vcpu_insn_exec_cb(struct qemu_plugin_insn *insn,
+                                            qemu_plugin_vcpu_udata_cb_t cb,
+                                            enum qemu_plugin_cb_flags flags, void *userdata);
 void qemu_plugin_register_vcpu_mem_cb(struct qemu_plugin_insn *insn, qemu_plugin_vcpu_mem_cb_t cb,
                                       enum qemu_plugin_cb_flags flags, enum qemu_plugin_mem_rw rw,
                                       void *userdata);

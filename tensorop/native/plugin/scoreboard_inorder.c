@@ -214,7 +214,7 @@ static void step(const struct uop *u, unsigned index, const struct touched **tou
     }
 
     uint8_t producer = STALL_compute;
-    vec there = t;
+    vec there = t, resumed = t; /* when issue goes on */
     for (unsigned i = needed; i < u->nsrc; i++)
         there = wait_for(there, ready, u->src[i], u);
     vec done = vadd(there, *u->latency);
@@ -232,6 +232,11 @@ static void step(const struct uop *u, unsigned index, const struct touched **tou
             store_last = vmax(vadd(store_last, config->drain), arrival);
             store_slot[next_store++ % RING] = store_last;
         } else {
+            if (config->load_may_stop && u->cost == COST_load) {
+                vec late = vceil(vsub(arrival, done));
+                resumed = vmax(t, vadd(vadd(t, late), config->load_miss_stops));
+                stalled[STALL_load_l1 + worst] += first(resumed) - first(t);
+            }
             done = arrival;
             producer = STALL_load_l1 + worst;
         }
@@ -268,7 +273,7 @@ static void step(const struct uop *u, unsigned index, const struct touched **tou
         queue_slot[next_queued] = queue_last = t;
         next_queued = next_queued + 1 == config->vector_queue ? 0 : next_queued + 1;
     } else
-        issue = vadd(vmax(issue, t), *u->slot);
+        issue = vadd(vmax(issue, resumed), *u->slot);
 }
 
 static void run(const struct uop *uops, unsigned from, unsigned to, const struct touched **touched,

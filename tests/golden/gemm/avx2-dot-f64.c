@@ -1,13 +1,13 @@
-/* k0: micro-kernel 'dot' at a_stays=0 ahead=0 fetch=4 kc=256 ku=2 late=0 lead=0 mc=256 mv=2 nc=2048 nr=1
- * pack_a=1 pack_b=1 (avx2, f64) mv x nr inner products: vectors run along k in rows of A and columns of B
- * alike, each accumulator gathers one element of C and is summed at the end; nothing is broadcast and no lane
- * idles however few rows or columns there are; B is loaded `lead` columns before its use, or (`ahead`) A and
- * B one step of k before theirs, between the FMAs and into registers whose last reader is `late` FMAs back;
- * rows and columns are prefetched `fetch` cache lines ahead */
-static inline __attribute__((always_inline)) void k0_tile_1x1(size_t m, size_t k, const double *restrict a,
-                                                              size_t lda, const double *restrict b,
-                                                              size_t rsb, size_t csb, double alpha,
-                                                              double beta, double *restrict c, size_t ldc) {
+/* avx2_f64_dot_0d80: micro-kernel 'dot' at ahead=0 fetch=4 ku=2 late=0 lead=0 mv=2 nr=1 (avx2, f64)
+ * mv x nr inner products: vectors run along k in rows of A and columns of B alike, each accumulator gathers
+ * one element of C and is summed at the end; nothing is broadcast and no lane idles however few rows or
+ * columns there are; B is loaded `lead` columns before its use, or (`ahead`) A and B one step of k before
+ * theirs, between the FMAs and into registers whose last reader is `late` FMAs back; rows and columns are
+ * prefetched `fetch` cache lines ahead */
+static inline __attribute__((always_inline)) void
+avx2_f64_dot_0d80_tile_1x1(size_t m, size_t k, const double *restrict a, size_t lda, const double *restrict b,
+                           size_t rsb, size_t csb, double alpha, double beta, double *restrict c,
+                           size_t ldc) {
     const size_t lanes = 4;
     const __m256i full = _mm256_set1_epi64x(-1);
     (void)m, (void)full, (void)lanes, (void)rsb;
@@ -50,10 +50,10 @@ static inline __attribute__((always_inline)) void k0_tile_1x1(size_t m, size_t k
     }
 }
 
-static inline __attribute__((always_inline)) void k0_tile_2x1(size_t m, size_t k, const double *restrict a,
-                                                              size_t lda, const double *restrict b,
-                                                              size_t rsb, size_t csb, double alpha,
-                                                              double beta, double *restrict c, size_t ldc) {
+static inline __attribute__((always_inline)) void
+avx2_f64_dot_0d80_tile_2x1(size_t m, size_t k, const double *restrict a, size_t lda, const double *restrict b,
+                           size_t rsb, size_t csb, double alpha, double beta, double *restrict c,
+                           size_t ldc) {
     const size_t lanes = 4;
     const __m256i full = _mm256_set1_epi64x(-1);
     (void)m, (void)full, (void)lanes, (void)rsb;
@@ -113,19 +113,19 @@ static inline __attribute__((always_inline)) void k0_tile_2x1(size_t m, size_t k
     }
 }
 
-#define k0_ARGS                                                                                              \
+#define avx2_f64_dot_0d80_ARGS                                                                               \
     size_t m, size_t k, const double *a, size_t lda, const double *b, size_t sb, double alpha, double beta,  \
         double *c, size_t ldc
 
-static void k0_along_k_1x1(k0_ARGS) {
+static void avx2_f64_dot_0d80_along_k_1x1(avx2_f64_dot_0d80_ARGS) {
     (void)sb, (void)lda;
-    k0_tile_1x1(m, k, a, lda, b, 1, sb, alpha, beta, c, ldc);
+    avx2_f64_dot_0d80_tile_1x1(m, k, a, lda, b, 1, sb, alpha, beta, c, ldc);
 }
-static void k0_along_k_2x1(k0_ARGS) {
+static void avx2_f64_dot_0d80_along_k_2x1(avx2_f64_dot_0d80_ARGS) {
     (void)sb, (void)lda;
-    k0_tile_2x1(m, k, a, lda, b, 1, sb, alpha, beta, c, ldc);
+    avx2_f64_dot_0d80_tile_2x1(m, k, a, lda, b, 1, sb, alpha, beta, c, ldc);
 }
 
-static void (*const k0_along_k[1][2])(k0_ARGS) = {
-    {k0_along_k_1x1, k0_along_k_2x1},
+static void (*const avx2_f64_dot_0d80_along_k[1][2])(avx2_f64_dot_0d80_ARGS) = {
+    {avx2_f64_dot_0d80_along_k_1x1, avx2_f64_dot_0d80_along_k_2x1},
 };

@@ -1,12 +1,13 @@
-/* k0: micro-kernel 'outer' at a_stays=0 ahead=1 c_ahead=0 fetch=6 kc=256 ku=2 late=0 lead=2 mc=256 mv=1
- * nc=1024 nr=2 pack_a=1 pack_b=1 (generic, f64) rank-1 updates of an mv x nr register tile: vectors along m,
- * one scalar of B a column; A is loaded `ahead` k steps and B `lead` columns before their use, so that
- * neither load's latency stands in the FMAs' way; A's loads begin after `late` columns, when the last readers
- * of the registers they overwrite are done; `fetch` k steps before that they are prefetched into L1; with
- * `c_ahead` columns of C are brought near while the tile is computed */
+/* scalar_f64_outer_c0ba: micro-kernel 'outer' at ahead=1 c_ahead=0 fetch=6 ku=2 late=0 lead=2 mv=1 nr=2
+ * (generic, f64) rank-1 updates of an mv x nr register tile: vectors along m, one scalar of B a column; A is
+ * loaded `ahead` k steps and B `lead` columns before their use, so that neither load's latency stands in the
+ * FMAs' way; A's loads begin after `late` columns, when the last readers of the registers they overwrite are
+ * done; `fetch` k steps before that they are prefetched into L1; with `c_ahead` columns of C are brought near
+ * while the tile is computed */
 static inline __attribute__((always_inline)) void
-k0_tile_1x1_tail(size_t m, size_t k, const double *restrict a, size_t lda, const double *restrict b,
-                 size_t rsb, size_t csb, double alpha, double beta, double *restrict c, size_t ldc) {
+scalar_f64_outer_c0ba_tile_1x1_tail(size_t m, size_t k, const double *restrict a, size_t lda,
+                                    const double *restrict b, size_t rsb, size_t csb, double alpha,
+                                    double beta, double *restrict c, size_t ldc) {
     const size_t lanes = 1;
     const int64_t full = 1;
     const int64_t tail = ((int64_t)(m - 0 * lanes));
@@ -69,8 +70,9 @@ k0_tile_1x1_tail(size_t m, size_t k, const double *restrict a, size_t lda, const
 }
 
 static inline __attribute__((always_inline)) void
-k0_tile_1x2_tail(size_t m, size_t k, const double *restrict a, size_t lda, const double *restrict b,
-                 size_t rsb, size_t csb, double alpha, double beta, double *restrict c, size_t ldc) {
+scalar_f64_outer_c0ba_tile_1x2_tail(size_t m, size_t k, const double *restrict a, size_t lda,
+                                    const double *restrict b, size_t rsb, size_t csb, double alpha,
+                                    double beta, double *restrict c, size_t ldc) {
     const size_t lanes = 1;
     const int64_t full = 1;
     const int64_t tail = ((int64_t)(m - 0 * lanes));
@@ -160,10 +162,10 @@ k0_tile_1x2_tail(size_t m, size_t k, const double *restrict a, size_t lda, const
     }
 }
 
-static inline __attribute__((always_inline)) void k0_tile_1x2(size_t m, size_t k, const double *restrict a,
-                                                              size_t lda, const double *restrict b,
-                                                              size_t rsb, size_t csb, double alpha,
-                                                              double beta, double *restrict c, size_t ldc) {
+static inline __attribute__((always_inline)) void
+scalar_f64_outer_c0ba_tile_1x2(size_t m, size_t k, const double *restrict a, size_t lda,
+                               const double *restrict b, size_t rsb, size_t csb, double alpha, double beta,
+                               double *restrict c, size_t ldc) {
     const size_t lanes = 1;
     const int64_t full = 1;
     (void)m, (void)full, (void)lanes, (void)rsb;
@@ -234,24 +236,24 @@ static inline __attribute__((always_inline)) void k0_tile_1x2(size_t m, size_t k
     }
 }
 
-#define k0_ARGS                                                                                              \
+#define scalar_f64_outer_c0ba_ARGS                                                                           \
     size_t m, size_t k, const double *a, size_t lda, const double *b, size_t sb, double alpha, double beta,  \
         double *c, size_t ldc
 
-static void k0_packed_1x1(k0_ARGS) {
+static void scalar_f64_outer_c0ba_packed_1x1(scalar_f64_outer_c0ba_ARGS) {
     (void)sb, (void)lda;
-    k0_tile_1x1_tail(m, k, a, 1 * (1), b, 1, 1, alpha, beta, c, ldc);
+    scalar_f64_outer_c0ba_tile_1x1_tail(m, k, a, 1 * (1), b, 1, 1, alpha, beta, c, ldc);
 }
-static void k0_packed_1x2(k0_ARGS) {
+static void scalar_f64_outer_c0ba_packed_1x2(scalar_f64_outer_c0ba_ARGS) {
     (void)sb, (void)lda;
     if (m == 1 * (1)) {
-        k0_tile_1x2(m, k, a, 1 * (1), b, 2, 1, alpha, beta, c, ldc);
+        scalar_f64_outer_c0ba_tile_1x2(m, k, a, 1 * (1), b, 2, 1, alpha, beta, c, ldc);
         return;
     }
-    k0_tile_1x2_tail(m, k, a, 1 * (1), b, 2, 1, alpha, beta, c, ldc);
+    scalar_f64_outer_c0ba_tile_1x2_tail(m, k, a, 1 * (1), b, 2, 1, alpha, beta, c, ldc);
 }
 
-static void (*const k0_packed[2][1])(k0_ARGS) = {
-    {k0_packed_1x1},
-    {k0_packed_1x2},
+static void (*const scalar_f64_outer_c0ba_packed[2][1])(scalar_f64_outer_c0ba_ARGS) = {
+    {scalar_f64_outer_c0ba_packed_1x1},
+    {scalar_f64_outer_c0ba_packed_1x2},
 };

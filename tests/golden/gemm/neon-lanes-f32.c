@@ -1,12 +1,13 @@
-/* k0: micro-kernel 'lanes' at a_stays=0 fetch=16 halves=1 kc=256 ku=2 mc=512 mv=2 nc=2048 nr=2 pack_a=1
- * pack_b=0 (neon, f32) rank-1 updates of an mv x nr register tile whose elements of B come a vector at a time
- * and are taken from its lanes; what a k step needs is loaded during the step before, a vector after every
- * third FMA; with `halves` vectors come as in-order cores issue them best: the low half by a vector load, the
- * high one through a general register beside FMAs, their union beside the next vector's low half; packed A is
+/* neon_f32_lanes_e9f3: micro-kernel 'lanes' at fetch=16 halves=1 ku=2 mv=2 nr=2 (neon, f32)
+ * rank-1 updates of an mv x nr register tile whose elements of B come a vector at a time and are taken from
+ * its lanes; what a k step needs is loaded during the step before, a vector after every third FMA; with
+ * `halves` vectors come as in-order cores issue them best: the low half by a vector load, the high one
+ * through a general register beside FMAs, their union beside the next vector's low half; packed A is
  * prefetched `fetch` k steps ahead, and columns of B where they lie */
 static inline __attribute__((always_inline)) void
-k0_tile_1x1_tail(size_t m, size_t k, const float *restrict a, size_t lda, const float *restrict b, size_t rsb,
-                 size_t csb, float alpha, float beta, float *restrict c, size_t ldc) {
+neon_f32_lanes_e9f3_tile_1x1_tail(size_t m, size_t k, const float *restrict a, size_t lda,
+                                  const float *restrict b, size_t rsb, size_t csb, float alpha, float beta,
+                                  float *restrict c, size_t ldc) {
     const size_t lanes = 4;
     const size_t full = lanes;
     const size_t tail = ((size_t)(m - 0 * lanes));
@@ -185,8 +186,9 @@ k0_tile_1x1_tail(size_t m, size_t k, const float *restrict a, size_t lda, const 
 }
 
 static inline __attribute__((always_inline)) void
-k0_tile_2x1_tail(size_t m, size_t k, const float *restrict a, size_t lda, const float *restrict b, size_t rsb,
-                 size_t csb, float alpha, float beta, float *restrict c, size_t ldc) {
+neon_f32_lanes_e9f3_tile_2x1_tail(size_t m, size_t k, const float *restrict a, size_t lda,
+                                  const float *restrict b, size_t rsb, size_t csb, float alpha, float beta,
+                                  float *restrict c, size_t ldc) {
     const size_t lanes = 4;
     const size_t full = lanes;
     const size_t tail = ((size_t)(m - 1 * lanes));
@@ -461,8 +463,9 @@ k0_tile_2x1_tail(size_t m, size_t k, const float *restrict a, size_t lda, const 
 }
 
 static inline __attribute__((always_inline)) void
-k0_tile_1x2_tail(size_t m, size_t k, const float *restrict a, size_t lda, const float *restrict b, size_t rsb,
-                 size_t csb, float alpha, float beta, float *restrict c, size_t ldc) {
+neon_f32_lanes_e9f3_tile_1x2_tail(size_t m, size_t k, const float *restrict a, size_t lda,
+                                  const float *restrict b, size_t rsb, size_t csb, float alpha, float beta,
+                                  float *restrict c, size_t ldc) {
     const size_t lanes = 4;
     const size_t full = lanes;
     const size_t tail = ((size_t)(m - 0 * lanes));
@@ -689,8 +692,9 @@ k0_tile_1x2_tail(size_t m, size_t k, const float *restrict a, size_t lda, const 
 }
 
 static inline __attribute__((always_inline)) void
-k0_tile_2x2_tail(size_t m, size_t k, const float *restrict a, size_t lda, const float *restrict b, size_t rsb,
-                 size_t csb, float alpha, float beta, float *restrict c, size_t ldc) {
+neon_f32_lanes_e9f3_tile_2x2_tail(size_t m, size_t k, const float *restrict a, size_t lda,
+                                  const float *restrict b, size_t rsb, size_t csb, float alpha, float beta,
+                                  float *restrict c, size_t ldc) {
     const size_t lanes = 4;
     const size_t full = lanes;
     const size_t tail = ((size_t)(m - 1 * lanes));
@@ -1035,10 +1039,9 @@ k0_tile_2x2_tail(size_t m, size_t k, const float *restrict a, size_t lda, const 
     }
 }
 
-static inline __attribute__((always_inline)) void k0_tile_2x2(size_t m, size_t k, const float *restrict a,
-                                                              size_t lda, const float *restrict b, size_t rsb,
-                                                              size_t csb, float alpha, float beta,
-                                                              float *restrict c, size_t ldc) {
+static inline __attribute__((always_inline)) void
+neon_f32_lanes_e9f3_tile_2x2(size_t m, size_t k, const float *restrict a, size_t lda, const float *restrict b,
+                             size_t rsb, size_t csb, float alpha, float beta, float *restrict c, size_t ldc) {
     const size_t lanes = 4;
     const size_t full = lanes;
     (void)m, (void)full, (void)lanes, (void)rsb;
@@ -1380,57 +1383,57 @@ static inline __attribute__((always_inline)) void k0_tile_2x2(size_t m, size_t k
     }
 }
 
-#define k0_ARGS                                                                                              \
+#define neon_f32_lanes_e9f3_ARGS                                                                             \
     size_t m, size_t k, const float *a, size_t lda, const float *b, size_t sb, float alpha, float beta,      \
         float *c, size_t ldc
 
-static void k0_along_k_1x1(k0_ARGS) {
+static void neon_f32_lanes_e9f3_along_k_1x1(neon_f32_lanes_e9f3_ARGS) {
     (void)sb, (void)lda;
-    k0_tile_1x1_tail(m, k, a, 1 * (4), b, 1, sb, alpha, beta, c, ldc);
+    neon_f32_lanes_e9f3_tile_1x1_tail(m, k, a, 1 * (4), b, 1, sb, alpha, beta, c, ldc);
 }
-static void k0_along_k_2x1(k0_ARGS) {
+static void neon_f32_lanes_e9f3_along_k_2x1(neon_f32_lanes_e9f3_ARGS) {
     (void)sb, (void)lda;
-    k0_tile_2x1_tail(m, k, a, 2 * (4), b, 1, sb, alpha, beta, c, ldc);
+    neon_f32_lanes_e9f3_tile_2x1_tail(m, k, a, 2 * (4), b, 1, sb, alpha, beta, c, ldc);
 }
-static void k0_along_k_1x2(k0_ARGS) {
+static void neon_f32_lanes_e9f3_along_k_1x2(neon_f32_lanes_e9f3_ARGS) {
     (void)sb, (void)lda;
-    k0_tile_1x2_tail(m, k, a, 1 * (4), b, 1, sb, alpha, beta, c, ldc);
+    neon_f32_lanes_e9f3_tile_1x2_tail(m, k, a, 1 * (4), b, 1, sb, alpha, beta, c, ldc);
 }
-static void k0_along_k_2x2(k0_ARGS) {
+static void neon_f32_lanes_e9f3_along_k_2x2(neon_f32_lanes_e9f3_ARGS) {
     (void)sb, (void)lda;
     if (m == 2 * (4)) {
-        k0_tile_2x2(m, k, a, 2 * (4), b, 1, sb, alpha, beta, c, ldc);
+        neon_f32_lanes_e9f3_tile_2x2(m, k, a, 2 * (4), b, 1, sb, alpha, beta, c, ldc);
         return;
     }
-    k0_tile_2x2_tail(m, k, a, 2 * (4), b, 1, sb, alpha, beta, c, ldc);
+    neon_f32_lanes_e9f3_tile_2x2_tail(m, k, a, 2 * (4), b, 1, sb, alpha, beta, c, ldc);
 }
 
-static void (*const k0_along_k[2][2])(k0_ARGS) = {
-    {k0_along_k_1x1, k0_along_k_2x1},
-    {k0_along_k_1x2, k0_along_k_2x2},
+static void (*const neon_f32_lanes_e9f3_along_k[2][2])(neon_f32_lanes_e9f3_ARGS) = {
+    {neon_f32_lanes_e9f3_along_k_1x1, neon_f32_lanes_e9f3_along_k_2x1},
+    {neon_f32_lanes_e9f3_along_k_1x2, neon_f32_lanes_e9f3_along_k_2x2},
 };
-static void k0_along_n_1x1(k0_ARGS) {
+static void neon_f32_lanes_e9f3_along_n_1x1(neon_f32_lanes_e9f3_ARGS) {
     (void)sb, (void)lda;
-    k0_tile_1x1_tail(m, k, a, 1 * (4), b, sb, 1, alpha, beta, c, ldc);
+    neon_f32_lanes_e9f3_tile_1x1_tail(m, k, a, 1 * (4), b, sb, 1, alpha, beta, c, ldc);
 }
-static void k0_along_n_2x1(k0_ARGS) {
+static void neon_f32_lanes_e9f3_along_n_2x1(neon_f32_lanes_e9f3_ARGS) {
     (void)sb, (void)lda;
-    k0_tile_2x1_tail(m, k, a, 2 * (4), b, sb, 1, alpha, beta, c, ldc);
+    neon_f32_lanes_e9f3_tile_2x1_tail(m, k, a, 2 * (4), b, sb, 1, alpha, beta, c, ldc);
 }
-static void k0_along_n_1x2(k0_ARGS) {
+static void neon_f32_lanes_e9f3_along_n_1x2(neon_f32_lanes_e9f3_ARGS) {
     (void)sb, (void)lda;
-    k0_tile_1x2_tail(m, k, a, 1 * (4), b, sb, 1, alpha, beta, c, ldc);
+    neon_f32_lanes_e9f3_tile_1x2_tail(m, k, a, 1 * (4), b, sb, 1, alpha, beta, c, ldc);
 }
-static void k0_along_n_2x2(k0_ARGS) {
+static void neon_f32_lanes_e9f3_along_n_2x2(neon_f32_lanes_e9f3_ARGS) {
     (void)sb, (void)lda;
     if (m == 2 * (4)) {
-        k0_tile_2x2(m, k, a, 2 * (4), b, sb, 1, alpha, beta, c, ldc);
+        neon_f32_lanes_e9f3_tile_2x2(m, k, a, 2 * (4), b, sb, 1, alpha, beta, c, ldc);
         return;
     }
-    k0_tile_2x2_tail(m, k, a, 2 * (4), b, sb, 1, alpha, beta, c, ldc);
+    neon_f32_lanes_e9f3_tile_2x2_tail(m, k, a, 2 * (4), b, sb, 1, alpha, beta, c, ldc);
 }
 
-static void (*const k0_along_n[2][2])(k0_ARGS) = {
-    {k0_along_n_1x1, k0_along_n_2x1},
-    {k0_along_n_1x2, k0_along_n_2x2},
+static void (*const neon_f32_lanes_e9f3_along_n[2][2])(neon_f32_lanes_e9f3_ARGS) = {
+    {neon_f32_lanes_e9f3_along_n_1x1, neon_f32_lanes_e9f3_along_n_2x1},
+    {neon_f32_lanes_e9f3_along_n_1x2, neon_f32_lanes_e9f3_along_n_2x2},
 };

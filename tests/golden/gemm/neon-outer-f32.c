@@ -1,12 +1,13 @@
-/* k0: micro-kernel 'outer' at a_stays=0 ahead=1 c_ahead=0 fetch=6 kc=256 ku=2 late=0 lead=2 mc=512 mv=1
- * nc=2048 nr=2 pack_a=1 pack_b=1 (neon, f32) rank-1 updates of an mv x nr register tile: vectors along m, one
- * scalar of B a column; A is loaded `ahead` k steps and B `lead` columns before their use, so that neither
- * load's latency stands in the FMAs' way; A's loads begin after `late` columns, when the last readers of the
- * registers they overwrite are done; `fetch` k steps before that they are prefetched into L1; with `c_ahead`
- * columns of C are brought near while the tile is computed */
+/* neon_f32_outer_c0ba: micro-kernel 'outer' at ahead=1 c_ahead=0 fetch=6 ku=2 late=0 lead=2 mv=1 nr=2 (neon,
+ * f32) rank-1 updates of an mv x nr register tile: vectors along m, one scalar of B a column; A is loaded
+ * `ahead` k steps and B `lead` columns before their use, so that neither load's latency stands in the FMAs'
+ * way; A's loads begin after `late` columns, when the last readers of the registers they overwrite are done;
+ * `fetch` k steps before that they are prefetched into L1; with `c_ahead` columns of C are brought near while
+ * the tile is computed */
 static inline __attribute__((always_inline)) void
-k0_tile_1x1_tail(size_t m, size_t k, const float *restrict a, size_t lda, const float *restrict b, size_t rsb,
-                 size_t csb, float alpha, float beta, float *restrict c, size_t ldc) {
+neon_f32_outer_c0ba_tile_1x1_tail(size_t m, size_t k, const float *restrict a, size_t lda,
+                                  const float *restrict b, size_t rsb, size_t csb, float alpha, float beta,
+                                  float *restrict c, size_t ldc) {
     const size_t lanes = 4;
     const size_t full = lanes;
     const size_t tail = ((size_t)(m - 0 * lanes));
@@ -61,8 +62,9 @@ k0_tile_1x1_tail(size_t m, size_t k, const float *restrict a, size_t lda, const 
 }
 
 static inline __attribute__((always_inline)) void
-k0_tile_1x2_tail(size_t m, size_t k, const float *restrict a, size_t lda, const float *restrict b, size_t rsb,
-                 size_t csb, float alpha, float beta, float *restrict c, size_t ldc) {
+neon_f32_outer_c0ba_tile_1x2_tail(size_t m, size_t k, const float *restrict a, size_t lda,
+                                  const float *restrict b, size_t rsb, size_t csb, float alpha, float beta,
+                                  float *restrict c, size_t ldc) {
     const size_t lanes = 4;
     const size_t full = lanes;
     const size_t tail = ((size_t)(m - 0 * lanes));
@@ -136,10 +138,9 @@ k0_tile_1x2_tail(size_t m, size_t k, const float *restrict a, size_t lda, const 
     }
 }
 
-static inline __attribute__((always_inline)) void k0_tile_1x2(size_t m, size_t k, const float *restrict a,
-                                                              size_t lda, const float *restrict b, size_t rsb,
-                                                              size_t csb, float alpha, float beta,
-                                                              float *restrict c, size_t ldc) {
+static inline __attribute__((always_inline)) void
+neon_f32_outer_c0ba_tile_1x2(size_t m, size_t k, const float *restrict a, size_t lda, const float *restrict b,
+                             size_t rsb, size_t csb, float alpha, float beta, float *restrict c, size_t ldc) {
     const size_t lanes = 4;
     const size_t full = lanes;
     (void)m, (void)full, (void)lanes, (void)rsb;
@@ -210,24 +211,24 @@ static inline __attribute__((always_inline)) void k0_tile_1x2(size_t m, size_t k
     }
 }
 
-#define k0_ARGS                                                                                              \
+#define neon_f32_outer_c0ba_ARGS                                                                             \
     size_t m, size_t k, const float *a, size_t lda, const float *b, size_t sb, float alpha, float beta,      \
         float *c, size_t ldc
 
-static void k0_packed_1x1(k0_ARGS) {
+static void neon_f32_outer_c0ba_packed_1x1(neon_f32_outer_c0ba_ARGS) {
     (void)sb, (void)lda;
-    k0_tile_1x1_tail(m, k, a, 1 * (4), b, 1, 1, alpha, beta, c, ldc);
+    neon_f32_outer_c0ba_tile_1x1_tail(m, k, a, 1 * (4), b, 1, 1, alpha, beta, c, ldc);
 }
-static void k0_packed_1x2(k0_ARGS) {
+static void neon_f32_outer_c0ba_packed_1x2(neon_f32_outer_c0ba_ARGS) {
     (void)sb, (void)lda;
     if (m == 1 * (4)) {
-        k0_tile_1x2(m, k, a, 1 * (4), b, 2, 1, alpha, beta, c, ldc);
+        neon_f32_outer_c0ba_tile_1x2(m, k, a, 1 * (4), b, 2, 1, alpha, beta, c, ldc);
         return;
     }
-    k0_tile_1x2_tail(m, k, a, 1 * (4), b, 2, 1, alpha, beta, c, ldc);
+    neon_f32_outer_c0ba_tile_1x2_tail(m, k, a, 1 * (4), b, 2, 1, alpha, beta, c, ldc);
 }
 
-static void (*const k0_packed[2][1])(k0_ARGS) = {
-    {k0_packed_1x1},
-    {k0_packed_1x2},
+static void (*const neon_f32_outer_c0ba_packed[2][1])(neon_f32_outer_c0ba_ARGS) = {
+    {neon_f32_outer_c0ba_packed_1x1},
+    {neon_f32_outer_c0ba_packed_1x2},
 };

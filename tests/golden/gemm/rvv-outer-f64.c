@@ -1,12 +1,13 @@
-/* k0: micro-kernel 'outer' at a_stays=0 ahead=1 c_ahead=1 fetch=6 kc=256 ku=2 late=0 lead=2 lmul=2 mc=128
- * mv=2 nc=512 nr=3 pack_a=1 pack_b=1 (rvv, f64) rank-1 updates of an mv x nr register tile: vectors along m,
- * one scalar of B a column; A is loaded `ahead` k steps and B `lead` columns before their use, so that
- * neither load's latency stands in the FMAs' way; A's loads begin after `late` columns, when the last readers
- * of the registers they overwrite are done; `fetch` k steps before that they are prefetched into L1; with
- * `c_ahead` columns of C are brought near while the tile is computed */
+/* rvv_f64_outer_4031: micro-kernel 'outer' at ahead=1 c_ahead=1 fetch=6 ku=2 late=0 lead=2 lmul=2 mv=2 nr=3
+ * (rvv, f64) rank-1 updates of an mv x nr register tile: vectors along m, one scalar of B a column; A is
+ * loaded `ahead` k steps and B `lead` columns before their use, so that neither load's latency stands in the
+ * FMAs' way; A's loads begin after `late` columns, when the last readers of the registers they overwrite are
+ * done; `fetch` k steps before that they are prefetched into L1; with `c_ahead` columns of C are brought near
+ * while the tile is computed */
 static inline __attribute__((always_inline)) void
-k0_tile_1x1_tail(size_t m, size_t k, const double *restrict a, size_t lda, const double *restrict b,
-                 size_t rsb, size_t csb, double alpha, double beta, double *restrict c, size_t ldc) {
+rvv_f64_outer_4031_tile_1x1_tail(size_t m, size_t k, const double *restrict a, size_t lda,
+                                 const double *restrict b, size_t rsb, size_t csb, double alpha, double beta,
+                                 double *restrict c, size_t ldc) {
     const size_t lanes = __riscv_vsetvlmax_e64m2();
     const size_t full = lanes;
     const size_t tail = ((size_t)(m - 0 * lanes));
@@ -82,8 +83,9 @@ k0_tile_1x1_tail(size_t m, size_t k, const double *restrict a, size_t lda, const
 }
 
 static inline __attribute__((always_inline)) void
-k0_tile_2x1_tail(size_t m, size_t k, const double *restrict a, size_t lda, const double *restrict b,
-                 size_t rsb, size_t csb, double alpha, double beta, double *restrict c, size_t ldc) {
+rvv_f64_outer_4031_tile_2x1_tail(size_t m, size_t k, const double *restrict a, size_t lda,
+                                 const double *restrict b, size_t rsb, size_t csb, double alpha, double beta,
+                                 double *restrict c, size_t ldc) {
     const size_t lanes = __riscv_vsetvlmax_e64m2();
     const size_t full = lanes;
     const size_t tail = ((size_t)(m - 1 * lanes));
@@ -181,8 +183,9 @@ k0_tile_2x1_tail(size_t m, size_t k, const double *restrict a, size_t lda, const
 }
 
 static inline __attribute__((always_inline)) void
-k0_tile_1x2_tail(size_t m, size_t k, const double *restrict a, size_t lda, const double *restrict b,
-                 size_t rsb, size_t csb, double alpha, double beta, double *restrict c, size_t ldc) {
+rvv_f64_outer_4031_tile_1x2_tail(size_t m, size_t k, const double *restrict a, size_t lda,
+                                 const double *restrict b, size_t rsb, size_t csb, double alpha, double beta,
+                                 double *restrict c, size_t ldc) {
     const size_t lanes = __riscv_vsetvlmax_e64m2();
     const size_t full = lanes;
     const size_t tail = ((size_t)(m - 0 * lanes));
@@ -280,8 +283,9 @@ k0_tile_1x2_tail(size_t m, size_t k, const double *restrict a, size_t lda, const
 }
 
 static inline __attribute__((always_inline)) void
-k0_tile_2x2_tail(size_t m, size_t k, const double *restrict a, size_t lda, const double *restrict b,
-                 size_t rsb, size_t csb, double alpha, double beta, double *restrict c, size_t ldc) {
+rvv_f64_outer_4031_tile_2x2_tail(size_t m, size_t k, const double *restrict a, size_t lda,
+                                 const double *restrict b, size_t rsb, size_t csb, double alpha, double beta,
+                                 double *restrict c, size_t ldc) {
     const size_t lanes = __riscv_vsetvlmax_e64m2();
     const size_t full = lanes;
     const size_t tail = ((size_t)(m - 1 * lanes));
@@ -414,8 +418,9 @@ k0_tile_2x2_tail(size_t m, size_t k, const double *restrict a, size_t lda, const
 }
 
 static inline __attribute__((always_inline)) void
-k0_tile_1x3_tail(size_t m, size_t k, const double *restrict a, size_t lda, const double *restrict b,
-                 size_t rsb, size_t csb, double alpha, double beta, double *restrict c, size_t ldc) {
+rvv_f64_outer_4031_tile_1x3_tail(size_t m, size_t k, const double *restrict a, size_t lda,
+                                 const double *restrict b, size_t rsb, size_t csb, double alpha, double beta,
+                                 double *restrict c, size_t ldc) {
     const size_t lanes = __riscv_vsetvlmax_e64m2();
     const size_t full = lanes;
     const size_t tail = ((size_t)(m - 0 * lanes));
@@ -535,8 +540,9 @@ k0_tile_1x3_tail(size_t m, size_t k, const double *restrict a, size_t lda, const
 }
 
 static inline __attribute__((always_inline)) void
-k0_tile_2x3_tail(size_t m, size_t k, const double *restrict a, size_t lda, const double *restrict b,
-                 size_t rsb, size_t csb, double alpha, double beta, double *restrict c, size_t ldc) {
+rvv_f64_outer_4031_tile_2x3_tail(size_t m, size_t k, const double *restrict a, size_t lda,
+                                 const double *restrict b, size_t rsb, size_t csb, double alpha, double beta,
+                                 double *restrict c, size_t ldc) {
     const size_t lanes = __riscv_vsetvlmax_e64m2();
     const size_t full = lanes;
     const size_t tail = ((size_t)(m - 1 * lanes));
@@ -703,10 +709,10 @@ k0_tile_2x3_tail(size_t m, size_t k, const double *restrict a, size_t lda, const
     }
 }
 
-static inline __attribute__((always_inline)) void k0_tile_2x3(size_t m, size_t k, const double *restrict a,
-                                                              size_t lda, const double *restrict b,
-                                                              size_t rsb, size_t csb, double alpha,
-                                                              double beta, double *restrict c, size_t ldc) {
+static inline __attribute__((always_inline)) void
+rvv_f64_outer_4031_tile_2x3(size_t m, size_t k, const double *restrict a, size_t lda,
+                            const double *restrict b, size_t rsb, size_t csb, double alpha, double beta,
+                            double *restrict c, size_t ldc) {
     const size_t lanes = __riscv_vsetvlmax_e64m2();
     const size_t full = lanes;
     (void)m, (void)full, (void)lanes, (void)rsb;
@@ -872,43 +878,43 @@ static inline __attribute__((always_inline)) void k0_tile_2x3(size_t m, size_t k
     }
 }
 
-#define k0_ARGS                                                                                              \
+#define rvv_f64_outer_4031_ARGS                                                                              \
     size_t m, size_t k, const double *a, size_t lda, const double *b, size_t sb, double alpha, double beta,  \
         double *c, size_t ldc
 
-static void k0_packed_1x1(k0_ARGS) {
+static void rvv_f64_outer_4031_packed_1x1(rvv_f64_outer_4031_ARGS) {
     (void)sb, (void)lda;
-    k0_tile_1x1_tail(m, k, a, 1 * (__riscv_vsetvlmax_e64m2()), b, 1, 1, alpha, beta, c, ldc);
+    rvv_f64_outer_4031_tile_1x1_tail(m, k, a, 1 * (__riscv_vsetvlmax_e64m2()), b, 1, 1, alpha, beta, c, ldc);
 }
-static void k0_packed_2x1(k0_ARGS) {
+static void rvv_f64_outer_4031_packed_2x1(rvv_f64_outer_4031_ARGS) {
     (void)sb, (void)lda;
-    k0_tile_2x1_tail(m, k, a, 2 * (__riscv_vsetvlmax_e64m2()), b, 1, 1, alpha, beta, c, ldc);
+    rvv_f64_outer_4031_tile_2x1_tail(m, k, a, 2 * (__riscv_vsetvlmax_e64m2()), b, 1, 1, alpha, beta, c, ldc);
 }
-static void k0_packed_1x2(k0_ARGS) {
+static void rvv_f64_outer_4031_packed_1x2(rvv_f64_outer_4031_ARGS) {
     (void)sb, (void)lda;
-    k0_tile_1x2_tail(m, k, a, 1 * (__riscv_vsetvlmax_e64m2()), b, 2, 1, alpha, beta, c, ldc);
+    rvv_f64_outer_4031_tile_1x2_tail(m, k, a, 1 * (__riscv_vsetvlmax_e64m2()), b, 2, 1, alpha, beta, c, ldc);
 }
-static void k0_packed_2x2(k0_ARGS) {
+static void rvv_f64_outer_4031_packed_2x2(rvv_f64_outer_4031_ARGS) {
     (void)sb, (void)lda;
-    k0_tile_2x2_tail(m, k, a, 2 * (__riscv_vsetvlmax_e64m2()), b, 2, 1, alpha, beta, c, ldc);
+    rvv_f64_outer_4031_tile_2x2_tail(m, k, a, 2 * (__riscv_vsetvlmax_e64m2()), b, 2, 1, alpha, beta, c, ldc);
 }
-static void k0_packed_1x3(k0_ARGS) {
+static void rvv_f64_outer_4031_packed_1x3(rvv_f64_outer_4031_ARGS) {
     (void)sb, (void)lda;
-    k0_tile_1x3_tail(m, k, a, 1 * (__riscv_vsetvlmax_e64m2()), b, 3, 1, alpha, beta, c, ldc);
+    rvv_f64_outer_4031_tile_1x3_tail(m, k, a, 1 * (__riscv_vsetvlmax_e64m2()), b, 3, 1, alpha, beta, c, ldc);
 }
-static void k0_packed_2x3(k0_ARGS) {
+static void rvv_f64_outer_4031_packed_2x3(rvv_f64_outer_4031_ARGS) {
     (void)sb, (void)lda;
     if (m == 2 * (__riscv_vsetvlmax_e64m2())) {
-        k0_tile_2x3(m, k, a, 2 * (__riscv_vsetvlmax_e64m2()), b, 3, 1, alpha, beta, c, ldc);
+        rvv_f64_outer_4031_tile_2x3(m, k, a, 2 * (__riscv_vsetvlmax_e64m2()), b, 3, 1, alpha, beta, c, ldc);
         return;
     }
-    k0_tile_2x3_tail(m, k, a, 2 * (__riscv_vsetvlmax_e64m2()), b, 3, 1, alpha, beta, c, ldc);
+    rvv_f64_outer_4031_tile_2x3_tail(m, k, a, 2 * (__riscv_vsetvlmax_e64m2()), b, 3, 1, alpha, beta, c, ldc);
 }
 
-static void (*const k0_packed[3][2])(k0_ARGS) = {
-    {k0_packed_1x1, k0_packed_2x1},
-    {k0_packed_1x2, k0_packed_2x2},
-    {k0_packed_1x3, k0_packed_2x3},
+static void (*const rvv_f64_outer_4031_packed[3][2])(rvv_f64_outer_4031_ARGS) = {
+    {rvv_f64_outer_4031_packed_1x1, rvv_f64_outer_4031_packed_2x1},
+    {rvv_f64_outer_4031_packed_1x2, rvv_f64_outer_4031_packed_2x2},
+    {rvv_f64_outer_4031_packed_1x3, rvv_f64_outer_4031_packed_2x3},
 };
 
 #ifndef TENSOROP_RVV_F64_M1
@@ -939,15 +945,16 @@ static inline void tensorop_transpose_f64m1(double *dst, size_t ldd, const doubl
 }
 #endif
 
-/* k0_edge: micro-kernel 'outer' at a_stays=0 ahead=1 c_ahead=1 fetch=6 kc=256 ku=2 late=0 lead=2 lmul=1
- * mc=128 mv=2 nc=512 nr=3 pack_a=1 pack_b=1 (rvv, f64) rank-1 updates of an mv x nr register tile: vectors
- * along m, one scalar of B a column; A is loaded `ahead` k steps and B `lead` columns before their use, so
- * that neither load's latency stands in the FMAs' way; A's loads begin after `late` columns, when the last
- * readers of the registers they overwrite are done; `fetch` k steps before that they are prefetched into L1;
- * with `c_ahead` columns of C are brought near while the tile is computed */
+/* rvv_f64_outer_4031_edge: micro-kernel 'outer' at ahead=1 c_ahead=1 fetch=6 ku=2 late=0 lead=2 lmul=1 mv=2
+ * nr=3 (rvv, f64) rank-1 updates of an mv x nr register tile: vectors along m, one scalar of B a column; A is
+ * loaded `ahead` k steps and B `lead` columns before their use, so that neither load's latency stands in the
+ * FMAs' way; A's loads begin after `late` columns, when the last readers of the registers they overwrite are
+ * done; `fetch` k steps before that they are prefetched into L1; with `c_ahead` columns of C are brought near
+ * while the tile is computed */
 static inline __attribute__((always_inline)) void
-k0_edge_tile_1x1_tail(size_t m, size_t k, const double *restrict a, size_t lda, const double *restrict b,
-                      size_t rsb, size_t csb, double alpha, double beta, double *restrict c, size_t ldc) {
+rvv_f64_outer_4031_edge_tile_1x1_tail(size_t m, size_t k, const double *restrict a, size_t lda,
+                                      const double *restrict b, size_t rsb, size_t csb, double alpha,
+                                      double beta, double *restrict c, size_t ldc) {
     const size_t lanes = __riscv_vsetvlmax_e64m1();
     const size_t full = lanes;
     const size_t tail = ((size_t)(m - 0 * lanes));
@@ -1023,8 +1030,9 @@ k0_edge_tile_1x1_tail(size_t m, size_t k, const double *restrict a, size_t lda, 
 }
 
 static inline __attribute__((always_inline)) void
-k0_edge_tile_2x1_tail(size_t m, size_t k, const double *restrict a, size_t lda, const double *restrict b,
-                      size_t rsb, size_t csb, double alpha, double beta, double *restrict c, size_t ldc) {
+rvv_f64_outer_4031_edge_tile_2x1_tail(size_t m, size_t k, const double *restrict a, size_t lda,
+                                      const double *restrict b, size_t rsb, size_t csb, double alpha,
+                                      double beta, double *restrict c, size_t ldc) {
     const size_t lanes = __riscv_vsetvlmax_e64m1();
     const size_t full = lanes;
     const size_t tail = ((size_t)(m - 1 * lanes));
@@ -1122,8 +1130,9 @@ k0_edge_tile_2x1_tail(size_t m, size_t k, const double *restrict a, size_t lda, 
 }
 
 static inline __attribute__((always_inline)) void
-k0_edge_tile_1x2_tail(size_t m, size_t k, const double *restrict a, size_t lda, const double *restrict b,
-                      size_t rsb, size_t csb, double alpha, double beta, double *restrict c, size_t ldc) {
+rvv_f64_outer_4031_edge_tile_1x2_tail(size_t m, size_t k, const double *restrict a, size_t lda,
+                                      const double *restrict b, size_t rsb, size_t csb, double alpha,
+                                      double beta, double *restrict c, size_t ldc) {
     const size_t lanes = __riscv_vsetvlmax_e64m1();
     const size_t full = lanes;
     const size_t tail = ((size_t)(m - 0 * lanes));
@@ -1221,8 +1230,9 @@ k0_edge_tile_1x2_tail(size_t m, size_t k, const double *restrict a, size_t lda, 
 }
 
 static inline __attribute__((always_inline)) void
-k0_edge_tile_2x2_tail(size_t m, size_t k, const double *restrict a, size_t lda, const double *restrict b,
-                      size_t rsb, size_t csb, double alpha, double beta, double *restrict c, size_t ldc) {
+rvv_f64_outer_4031_edge_tile_2x2_tail(size_t m, size_t k, const double *restrict a, size_t lda,
+                                      const double *restrict b, size_t rsb, size_t csb, double alpha,
+                                      double beta, double *restrict c, size_t ldc) {
     const size_t lanes = __riscv_vsetvlmax_e64m1();
     const size_t full = lanes;
     const size_t tail = ((size_t)(m - 1 * lanes));
@@ -1355,8 +1365,9 @@ k0_edge_tile_2x2_tail(size_t m, size_t k, const double *restrict a, size_t lda, 
 }
 
 static inline __attribute__((always_inline)) void
-k0_edge_tile_1x3_tail(size_t m, size_t k, const double *restrict a, size_t lda, const double *restrict b,
-                      size_t rsb, size_t csb, double alpha, double beta, double *restrict c, size_t ldc) {
+rvv_f64_outer_4031_edge_tile_1x3_tail(size_t m, size_t k, const double *restrict a, size_t lda,
+                                      const double *restrict b, size_t rsb, size_t csb, double alpha,
+                                      double beta, double *restrict c, size_t ldc) {
     const size_t lanes = __riscv_vsetvlmax_e64m1();
     const size_t full = lanes;
     const size_t tail = ((size_t)(m - 0 * lanes));
@@ -1476,8 +1487,9 @@ k0_edge_tile_1x3_tail(size_t m, size_t k, const double *restrict a, size_t lda, 
 }
 
 static inline __attribute__((always_inline)) void
-k0_edge_tile_2x3_tail(size_t m, size_t k, const double *restrict a, size_t lda, const double *restrict b,
-                      size_t rsb, size_t csb, double alpha, double beta, double *restrict c, size_t ldc) {
+rvv_f64_outer_4031_edge_tile_2x3_tail(size_t m, size_t k, const double *restrict a, size_t lda,
+                                      const double *restrict b, size_t rsb, size_t csb, double alpha,
+                                      double beta, double *restrict c, size_t ldc) {
     const size_t lanes = __riscv_vsetvlmax_e64m1();
     const size_t full = lanes;
     const size_t tail = ((size_t)(m - 1 * lanes));
@@ -1645,8 +1657,9 @@ k0_edge_tile_2x3_tail(size_t m, size_t k, const double *restrict a, size_t lda, 
 }
 
 static inline __attribute__((always_inline)) void
-k0_edge_tile_2x3(size_t m, size_t k, const double *restrict a, size_t lda, const double *restrict b,
-                 size_t rsb, size_t csb, double alpha, double beta, double *restrict c, size_t ldc) {
+rvv_f64_outer_4031_edge_tile_2x3(size_t m, size_t k, const double *restrict a, size_t lda,
+                                 const double *restrict b, size_t rsb, size_t csb, double alpha, double beta,
+                                 double *restrict c, size_t ldc) {
     const size_t lanes = __riscv_vsetvlmax_e64m1();
     const size_t full = lanes;
     (void)m, (void)full, (void)lanes, (void)rsb;
@@ -1812,49 +1825,56 @@ k0_edge_tile_2x3(size_t m, size_t k, const double *restrict a, size_t lda, const
     }
 }
 
-#define k0_edge_ARGS                                                                                         \
+#define rvv_f64_outer_4031_edge_ARGS                                                                         \
     size_t m, size_t k, const double *a, size_t lda, const double *b, size_t sb, double alpha, double beta,  \
         double *c, size_t ldc
 
-static void k0_edge_packed_1x1(k0_edge_ARGS) {
+static void rvv_f64_outer_4031_edge_packed_1x1(rvv_f64_outer_4031_edge_ARGS) {
     (void)sb, (void)lda;
-    k0_edge_tile_1x1_tail(m, k, a, 1 * (__riscv_vsetvlmax_e64m1()), b, 1, 1, alpha, beta, c, ldc);
+    rvv_f64_outer_4031_edge_tile_1x1_tail(m, k, a, 1 * (__riscv_vsetvlmax_e64m1()), b, 1, 1, alpha, beta, c,
+                                          ldc);
 }
-static void k0_edge_packed_2x1(k0_edge_ARGS) {
+static void rvv_f64_outer_4031_edge_packed_2x1(rvv_f64_outer_4031_edge_ARGS) {
     (void)sb, (void)lda;
-    k0_edge_tile_2x1_tail(m, k, a, 2 * (__riscv_vsetvlmax_e64m1()), b, 1, 1, alpha, beta, c, ldc);
+    rvv_f64_outer_4031_edge_tile_2x1_tail(m, k, a, 2 * (__riscv_vsetvlmax_e64m1()), b, 1, 1, alpha, beta, c,
+                                          ldc);
 }
-static void k0_edge_packed_1x2(k0_edge_ARGS) {
+static void rvv_f64_outer_4031_edge_packed_1x2(rvv_f64_outer_4031_edge_ARGS) {
     (void)sb, (void)lda;
-    k0_edge_tile_1x2_tail(m, k, a, 1 * (__riscv_vsetvlmax_e64m1()), b, 2, 1, alpha, beta, c, ldc);
+    rvv_f64_outer_4031_edge_tile_1x2_tail(m, k, a, 1 * (__riscv_vsetvlmax_e64m1()), b, 2, 1, alpha, beta, c,
+                                          ldc);
 }
-static void k0_edge_packed_2x2(k0_edge_ARGS) {
+static void rvv_f64_outer_4031_edge_packed_2x2(rvv_f64_outer_4031_edge_ARGS) {
     (void)sb, (void)lda;
-    k0_edge_tile_2x2_tail(m, k, a, 2 * (__riscv_vsetvlmax_e64m1()), b, 2, 1, alpha, beta, c, ldc);
+    rvv_f64_outer_4031_edge_tile_2x2_tail(m, k, a, 2 * (__riscv_vsetvlmax_e64m1()), b, 2, 1, alpha, beta, c,
+                                          ldc);
 }
-static void k0_edge_packed_1x3(k0_edge_ARGS) {
+static void rvv_f64_outer_4031_edge_packed_1x3(rvv_f64_outer_4031_edge_ARGS) {
     (void)sb, (void)lda;
-    k0_edge_tile_1x3_tail(m, k, a, 1 * (__riscv_vsetvlmax_e64m1()), b, 3, 1, alpha, beta, c, ldc);
+    rvv_f64_outer_4031_edge_tile_1x3_tail(m, k, a, 1 * (__riscv_vsetvlmax_e64m1()), b, 3, 1, alpha, beta, c,
+                                          ldc);
 }
-static void k0_edge_packed_2x3(k0_edge_ARGS) {
+static void rvv_f64_outer_4031_edge_packed_2x3(rvv_f64_outer_4031_edge_ARGS) {
     (void)sb, (void)lda;
     if (m == 2 * (__riscv_vsetvlmax_e64m1())) {
-        k0_edge_tile_2x3(m, k, a, 2 * (__riscv_vsetvlmax_e64m1()), b, 3, 1, alpha, beta, c, ldc);
+        rvv_f64_outer_4031_edge_tile_2x3(m, k, a, 2 * (__riscv_vsetvlmax_e64m1()), b, 3, 1, alpha, beta, c,
+                                         ldc);
         return;
     }
-    k0_edge_tile_2x3_tail(m, k, a, 2 * (__riscv_vsetvlmax_e64m1()), b, 3, 1, alpha, beta, c, ldc);
+    rvv_f64_outer_4031_edge_tile_2x3_tail(m, k, a, 2 * (__riscv_vsetvlmax_e64m1()), b, 3, 1, alpha, beta, c,
+                                          ldc);
 }
 
-static void (*const k0_edge_packed[3][2])(k0_edge_ARGS) = {
-    {k0_edge_packed_1x1, k0_edge_packed_2x1},
-    {k0_edge_packed_1x2, k0_edge_packed_2x2},
-    {k0_edge_packed_1x3, k0_edge_packed_2x3},
+static void (*const rvv_f64_outer_4031_edge_packed[3][2])(rvv_f64_outer_4031_edge_ARGS) = {
+    {rvv_f64_outer_4031_edge_packed_1x1, rvv_f64_outer_4031_edge_packed_2x1},
+    {rvv_f64_outer_4031_edge_packed_1x2, rvv_f64_outer_4031_edge_packed_2x2},
+    {rvv_f64_outer_4031_edge_packed_1x3, rvv_f64_outer_4031_edge_packed_2x3},
 };
 
 /* 1 row of C, n columns: vectors run along n, so that few rows take few instructions. B's n is contiguous,
  * its steps of k `sb` apart. */
-static void k0_edge_few_1(size_t n, size_t k, const double *a, size_t lda, const double *b, size_t sb,
-                          double alpha, double beta, double *c, size_t ldc) {
+static void rvv_f64_outer_4031_edge_few_1(size_t n, size_t k, const double *a, size_t lda, const double *b,
+                                          size_t sb, double alpha, double beta, double *c, size_t ldc) {
     const size_t lanes = __riscv_vsetvlmax_e64m1();
     const size_t full = lanes;
     const size_t most = lanes < 64 ? lanes : 64;
@@ -1917,8 +1937,8 @@ static void k0_edge_few_1(size_t n, size_t k, const double *a, size_t lda, const
 
 /* 2 rows of C, n columns: vectors run along n, so that few rows take few instructions. B's n is contiguous,
  * its steps of k `sb` apart. */
-static void k0_edge_few_2(size_t n, size_t k, const double *a, size_t lda, const double *b, size_t sb,
-                          double alpha, double beta, double *c, size_t ldc) {
+static void rvv_f64_outer_4031_edge_few_2(size_t n, size_t k, const double *a, size_t lda, const double *b,
+                                          size_t sb, double alpha, double beta, double *c, size_t ldc) {
     const size_t lanes = __riscv_vsetvlmax_e64m1();
     const size_t full = lanes;
     const size_t most = lanes < 64 ? lanes : 64;
@@ -1994,8 +2014,8 @@ static void k0_edge_few_2(size_t n, size_t k, const double *a, size_t lda, const
 
 /* 3 rows of C, n columns: vectors run along n, so that few rows take few instructions. B's n is contiguous,
  * its steps of k `sb` apart. */
-static void k0_edge_few_3(size_t n, size_t k, const double *a, size_t lda, const double *b, size_t sb,
-                          double alpha, double beta, double *c, size_t ldc) {
+static void rvv_f64_outer_4031_edge_few_3(size_t n, size_t k, const double *a, size_t lda, const double *b,
+                                          size_t sb, double alpha, double beta, double *c, size_t ldc) {
     const size_t lanes = __riscv_vsetvlmax_e64m1();
     const size_t full = lanes;
     const size_t most = lanes < 64 ? lanes : 64;
@@ -2084,8 +2104,8 @@ static void k0_edge_few_3(size_t n, size_t k, const double *a, size_t lda, const
 
 /* 4 rows of C, n columns: vectors run along n, so that few rows take few instructions. B's n is contiguous,
  * its steps of k `sb` apart. */
-static void k0_edge_few_4(size_t n, size_t k, const double *a, size_t lda, const double *b, size_t sb,
-                          double alpha, double beta, double *c, size_t ldc) {
+static void rvv_f64_outer_4031_edge_few_4(size_t n, size_t k, const double *a, size_t lda, const double *b,
+                                          size_t sb, double alpha, double beta, double *c, size_t ldc) {
     const size_t lanes = __riscv_vsetvlmax_e64m1();
     const size_t full = lanes;
     const size_t most = lanes < 64 ? lanes : 64;
@@ -2185,6 +2205,8 @@ static void k0_edge_few_4(size_t n, size_t k, const double *a, size_t lda, const
     }
 }
 
-static void (*const k0_edge_few[4])(size_t n, size_t k, const double *a, size_t lda, const double *b,
-                                    size_t sb, double alpha, double beta, double *c, size_t ldc) = {
-    k0_edge_few_1, k0_edge_few_2, k0_edge_few_3, k0_edge_few_4};
+static void (*const rvv_f64_outer_4031_edge_few[4])(size_t n, size_t k, const double *a, size_t lda,
+                                                    const double *b, size_t sb, double alpha, double beta,
+                                                    double *c, size_t ldc) = {
+    rvv_f64_outer_4031_edge_few_1, rvv_f64_outer_4031_edge_few_2, rvv_f64_outer_4031_edge_few_3,
+    rvv_f64_outer_4031_edge_few_4};

@@ -1,11 +1,10 @@
-/* k0: micro-kernel 'stream' at a_stays=0 fetch=4 kc=256 ku=2 lmul=2 mc=1024 mv=64 nc=1024 nr=1 pack_a=0
- * pack_b=0 wide=2 (rvv, f32) updates of columns of C by `ku` columns of A at a time: A is read once, from one
- * end to the other, and C, kept in L1, goes through the registers; for products with few columns, where a
- * register tile would walk A page by page */
-static inline __attribute__((always_inline)) void k0_tile_1x1(size_t m, size_t k, const float *restrict a,
-                                                              size_t lda, const float *restrict b, size_t rsb,
-                                                              size_t csb, float alpha, float beta,
-                                                              float *restrict c, size_t ldc) {
+/* rvv_f32_stream_69c7: micro-kernel 'stream' at fetch=4 ku=2 lmul=2 mv=64 nr=1 wide=2 (rvv, f32)
+ * updates of columns of C by `ku` columns of A at a time: A is read once, from one end to the other, and C,
+ * kept in L1, goes through the registers; for products with few columns, where a register tile would walk A
+ * page by page */
+static inline __attribute__((always_inline)) void
+rvv_f32_stream_69c7_tile_1x1(size_t m, size_t k, const float *restrict a, size_t lda, const float *restrict b,
+                             size_t rsb, size_t csb, float alpha, float beta, float *restrict c, size_t ldc) {
     const size_t lanes = __riscv_vsetvlmax_e32m2();
     const size_t full = lanes;
     (void)m, (void)full, (void)lanes, (void)rsb;
@@ -99,23 +98,23 @@ static inline __attribute__((always_inline)) void k0_tile_1x1(size_t m, size_t k
     }
 }
 
-#define k0_ARGS                                                                                              \
+#define rvv_f32_stream_69c7_ARGS                                                                             \
     size_t m, size_t k, const float *a, size_t lda, const float *b, size_t sb, float alpha, float beta,      \
         float *c, size_t ldc
 
-static void k0_along_k_1x1(k0_ARGS) {
+static void rvv_f32_stream_69c7_along_k_1x1(rvv_f32_stream_69c7_ARGS) {
     (void)sb, (void)lda;
-    k0_tile_1x1(m, k, a, lda, b, 1, sb, alpha, beta, c, ldc);
+    rvv_f32_stream_69c7_tile_1x1(m, k, a, lda, b, 1, sb, alpha, beta, c, ldc);
 }
 
-static void (*const k0_along_k[1][1])(k0_ARGS) = {
-    {k0_along_k_1x1},
+static void (*const rvv_f32_stream_69c7_along_k[1][1])(rvv_f32_stream_69c7_ARGS) = {
+    {rvv_f32_stream_69c7_along_k_1x1},
 };
-static void k0_along_n_1x1(k0_ARGS) {
+static void rvv_f32_stream_69c7_along_n_1x1(rvv_f32_stream_69c7_ARGS) {
     (void)sb, (void)lda;
-    k0_tile_1x1(m, k, a, lda, b, sb, 1, alpha, beta, c, ldc);
+    rvv_f32_stream_69c7_tile_1x1(m, k, a, lda, b, sb, 1, alpha, beta, c, ldc);
 }
 
-static void (*const k0_along_n[1][1])(k0_ARGS) = {
-    {k0_along_n_1x1},
+static void (*const rvv_f32_stream_69c7_along_n[1][1])(rvv_f32_stream_69c7_ARGS) = {
+    {rvv_f32_stream_69c7_along_n_1x1},
 };

@@ -23,6 +23,27 @@ PASS(store_vector, X4("stp q8, q9, [%[p]], #32\nstp q10, q11, [%[p]], #32\n"))
  * know and the core cannot. */
 PASS(walk, X4("ldr x9, [%[p]]\nadd %[p], %[p], #64\nadd %[p], %[p], x9\n"))
 
+/* The same by vector loads. */
+PASS(walk_vector, X4("ldr q8, [%[p]]\nfmov x9, d8\nadd %[p], %[p], #64\nadd %[p], %[p], x9\n"))
+
+/* A byte of each line in an order that no prefetcher knows (a linear congruential generator whose
+ * period are the lines, a power of two), read by nobody, and 64 dependent additions beside it: they
+ * take as long as ever unless the load stops them. */
+static void touch(const struct tensorop_call *call) {
+    int64_t size = 64, at = 0;
+    while (2 * size <= call->dim[1])
+        size *= 2;
+    int64_t left = call->dim[0] * (size / 64), mask = size - 64;
+    __asm__ volatile("mov x10, #1229\nmov x11, #577 * 64\nmov x13, #1\n"
+                     "1:\n"
+                     "madd %[at], %[at], x10, x11\nand %[at], %[at], %[mask]\n"
+                     "add x9, %[p], %[at]\nldrb w9, [x9]\n" X64(
+                         "add x12, x12, x13\n") "subs %[n], %[n], #1\nb.ne 1b\n"
+                     : [n] "+&r"(left), [at] "+&r"(at)
+                     : [p] "r"(call->buffer[0]), [mask] "r"(mask)
+                     : SCRATCH, "x13");
+}
+
 /* The first half onto the second. */
 static void copy(const struct tensorop_call *call) {
     int64_t half = call->dim[1] / 2;

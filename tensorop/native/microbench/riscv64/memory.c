@@ -69,5 +69,27 @@ static void chase_pages(const struct tensorop_call *call) {
 /* Line after line, each address waiting for the word before it (which is 0): what prefetchers can
  * know and the core cannot. */
 PASS(walk, "", X4("ld t0, (%[p])\naddi %[p], %[p], 64\nadd %[p], %[p], t0\n"))
+/* The same by vector loads. */
+PASS(walk_vector, "vsetivli zero, 2, e64, m1, ta, ma\n",
+     X4("vle64.v v8, (%[p])\nvmv.x.s t0, v8\naddi %[p], %[p], 64\nadd %[p], %[p], t0\n"))
+
+/* A byte of each line in an order that no prefetcher knows (a linear congruential generator whose
+ * period are the lines, a power of two), read by nobody, and 64 dependent additions beside it: they
+ * take as long as ever unless the load stops them. */
+static void touch(const struct tensorop_call *call) {
+    int64_t size = 64, at = 0;
+    while (2 * size <= call->dim[1])
+        size *= 2;
+    int64_t left = call->dim[0] * (size / 64), mask = size - 64;
+    __asm__ volatile(
+        "li t1, 1229\nli t2, 577 * 64\nli a7, 1\n"
+        "1:\n"
+        "mul %[at], %[at], t1\nadd %[at], %[at], t2\nand %[at], %[at], %[mask]\n"
+        "add t0, %[p], %[at]\nlbu t0, (t0)\n" X64("add a6, a6, a7\n") "addi %[n], %[n], -1\n"
+                                                                      "bnez %[n], 1b\n"
+        : [n] "+&r"(left), [at] "+&r"(at)
+        : [p] "r"(call->buffer[0]), [mask] "r"(mask)
+        : SCRATCH, "a6", "a7");
+}
 
 TABLE

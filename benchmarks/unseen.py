@@ -1,0 +1,398 @@
+"""Judges a product's dispatch on shapes nobody measured: 60 a seed, of random sides, layouts and dtypes.
+
+    python benchmarks/unseen.py DIR --seed 1 2 3 [--jobs 2] [--limit 2e8] [--json FILE]
+
+Sides are log-uniform from 1 to 2048, layouts the operator's, dtypes f32 and f64 (those the library holds). Every
+variant that the search's last stage measured is built from the journal into a library of its own, carried or not, and
+forced there. The regret of a shape is the cost of the variant that the product chooses over the cheapest of all of
+them; on a clock the cheapest is picked on one half of the rounds and both are read from the other half. Ratios are
+OpenBLAS's cost over ours. Modelled counts are remembered in the user's cache, so that a second run is quick.
+
+The exit status is 1 when a bar is missed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import functools
+import hashlib
+import json
+import math
+import os
+import random
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from tensorop import paths, problems
+from tensorop.author import offline
+from tensorop.build import harness
+from tensorop.commands import bench, opened
+from tensorop.errors import TensoropError
+from tensorop.measure import board, clock, modelled, statistics
+from tensorop.model.call import Call
+from tensorop.model.operator import Operator
+from tensorop.model.point import Point, Value
+from tensorop.model.problem import Problem
+from tensorop.model.trial import Outcome, Stage
+from tensorop.model.verdict import Seed
+from tensorop.model.winner import Leaf, Tree, Variant, Winners
+from tensorop.package import product, publish
+from tensorop.report import choices
+from tensorop.runners.protocol import Entry, Library
+from tensorop.runners.qemu import Qemu
+from tensorop.runners.session import Guest
+from tensorop.store import journal
+from tensorop.store.history import History
+from tensorop.target import FINAL_PACE, reach
+from tensorop.trial import measured_call
+
+SHAPES, LONGEST = 60, 2048
+DTYPES = ("f32", "f64")
+SMALL = 4096  # multiply-adds up to which a shape is held to the bars of tiny ones
+NOTE = "dispatch"  # in the journal: what the last stage measured
+REGRET, FAR, FAR_SHARE = 0.05, 0.30, 0.98  # geomean; at most FAR on so many of the shapes
+FASTER = {"spacemit-k1": 1.9, "avx512": 1.1, "cortex-a53": 1.1}  # than OpenBLAS in f32, in geometric mean
+BELOW, BELOW_SHARE, LOWEST = 0.9, 0.02, 0.75  # of OpenBLAS, above SMALL
+TINY, TINY_LOWEST = 0.9, 0.7
+CHOOSING = 0.02  # of the time: what forcing the variant that was chosen may save, above SMALL
+SECONDS_PER_FLOP = 1 / 2e6  # of the slowest emulated call, for deadlines
+
+
+@dataclass(frozen=True)
+class Case:
+    """A drawn shape. layout: number of the operator's; work: flops."""
+
+    seed: int
+    shape: tuple[int, ...]
+    layout: int
+    problem: Problem
+    work: float
+
+
+@dataclass(frozen=True)
+class Found:
+    """One case at a VLEN (bits; 0 where a clock measured).
+
+    variant, best: numbers among all variants; regret: a share; choosing: the share of the cost that forcing saves
+    """
+
+    seed: int
+    problem: str
+    dtype: str
+    vlen: int
+    madds: float
+    variant: int
+    best: int
+    regret: float
+    choosing: float
+    ratio: float | None = None
+
+
+def draw(found: opened.Opened, seed: int, count: int) -> list[Case]:
+    """The cases of a seed; the same whatever the limits are."""
+    rng = random.Random(seed)
+    operator, dtypes = found.operator, [dtype for dtype in DTYPES if dtype in found.dtypes]
+    cases = []
+    for _ in range(count):
+        shape = tuple(round(math.exp(rng.uniform(0, math.log(LONGEST)))) for _ in operator.dims)
+        layout = rng.randrange(len(operator.layouts))
+        problem = problems.of(operator, rng.choice(dtypes), shape, layout)
+        cases.append(Case(seed, shape, layout, problem, float(operator.reference.work(problem))))
+    return cases
+
+
+class Judge:
+    """A product beside the library of all variants of its last stage."""
+
+    def __init__(self, found: opened.Opened, folder: Path, place: Path) -> None:
+        self.found, self.target = found, reach(found.platform, None)
+        self.manifest = json.loads((folder / opened.SHARE / "manifest.json").read_text(encoding="utf-8"))
+        history = journal.read(folder)
+        self.all = {dtype: finalists(found.operator, history, self.manifest, dtype) for dtype in found.dtypes}
+        winners = [self._winners(dtype, variants) for dtype, variants in self.all.items()]
+        made = product.product(found.operator, found.platform, winners)
+        self.whole = publish.publish(publish.stage(made, place), place) / made.library
+        self.program = harness.dynamic_program(found.platform.arch, found.operator.folder / "adapter.c").path
+        self.slot = int(found.operator.reference.VARIANT_FLAG)
+        self.seed = Seed.draw(0)
+
+    def _winners(self, dtype: str, variants: Sequence[Variant]) -> Winners:
+        if "direct" not in self.manifest["dtypes"][dtype]:
+            return Winners(dtype, tuple(variants), self._trees())
+        return Winners(dtype, tuple(variants[:-1]), self._trees(), variants[-1])
+
+    def _trees(self) -> tuple[Tree, ...]:
+        """One a VLEN, so that variants keep their forms; nobody asks them."""
+        vlens = self.target.vlens
+        return tuple(Tree(Leaf(0), 0.0, vlen) for vlen in vlens) if len(vlens) > 1 else (Tree(Leaf(0)),)
+
+    def judge(self, case: Case) -> list[Found]:
+        return [self._modelled(case, vlen) for vlen in self.target.vlens] if self.target.model else [self._timed(case)]
+
+    def _chosen(self, case: Case, vlen: int) -> tuple[int, int]:
+        """Which variant the product chooses: its number there, and among all."""
+        winners = self.manifest["dtypes"][case.problem.dtype]
+        trees = choices.trees(winners)
+        tree = [tree for at, tree in trees if at is None or at <= vlen][-1] if len(trees) > 1 else trees[0][1]
+        number = choices.way(self.found.operator, case.problem, tree, winners.get("direct"))
+        carried = winners["variants"][number]
+        wanted = (carried["digest"], Point.of(carried["point"]))
+        return number, [(v.draft.digest, v.point) for v in self.all[case.problem.dtype]].index(wanted)
+
+    def _forced(self, case: Case) -> range:
+        """The variants that may be forced on a case: the direct one, the last, serves only the smallest."""
+        dtype = case.problem.dtype
+        direct = self.manifest["dtypes"][dtype].get("direct")
+        small = direct is None or case.work <= direct["most_flops"]
+        return range(len(self.all[dtype]) - (not small))
+
+    def _guest(self, *libraries: Path, dtype: str) -> Guest:
+        placed = tuple(Library(self.target.runner.place(path), "tensorop", dtype) for path in libraries)
+        return Guest(libraries=placed, cpu=self.target.cpu)
+
+    def _modelled(self, case: Case, vlen: int) -> Found:
+        number, among = self._chosen(case, vlen)
+        call = measured_call(self.found.operator, case.problem, self.seed, 0)
+
+        def count(library: Path, variants: Sequence[int]) -> list[float]:
+            return [self._count(library, case, call, vlen, variant) for variant in variants]
+
+        costs = count(self.whole, self._forced(case))
+        free, forced = count(self.found.library, (-1, number))
+        best = min(range(len(costs)), key=costs.__getitem__)
+        return self._found(case, vlen, among, best, costs[among] / costs[best] - 1, 1 - forced / free)
+
+    def _count(self, library: Path, case: Case, call: Call, vlen: int, variant: int) -> float:
+        """Modelled cycles, remembered by everything that goes into them."""
+        assert isinstance(self.target.runner, Qemu)
+        assert self.target.model is not None
+        made_of = (self._model(vlen), _digest(library), _digest(self.program), vlen, case.problem.label, variant)
+        kept = paths.cache_dir("unseen") / f"{hashlib.sha256(repr(made_of).encode()).hexdigest()[:24]}.json"
+        with contextlib.suppress(OSError, ValueError):
+            return float(json.loads(kept.read_text(encoding="utf-8")))
+        samples = modelled.count_entries(
+            self.target.runner,
+            self.program,
+            call,
+            [Entry(0, (self.slot, variant))],
+            model=self.target.model,
+            vlen=vlen,
+            guest=self._guest(library, dtype=case.problem.dtype),
+            timeout_s=120 + case.work * SECONDS_PER_FLOP,
+        )
+        if isinstance(samples, Outcome):
+            raise SystemExit(f"{case.problem.label}: {samples.message}")
+        part = kept.with_suffix(f".{os.getpid()}-{threading.get_ident()}")
+        part.write_text(json.dumps(samples[0].value), encoding="utf-8")
+        part.replace(kept)
+        return samples[0].value
+
+    def _model(self, vlen: int) -> tuple[str, str]:
+        """The plug-in as it was built, and what it is told."""
+        assert self.target.model is not None
+        with tempfile.TemporaryDirectory(prefix="tensorop-unseen-") as folder:
+            run = board.prepare(self.target.model, vlen, Path(folder), scenarios="best")
+            return run.plugin.name, run.config.read_text(encoding="utf-8")
+
+    def _timed(self, case: Case) -> Found:
+        number, among = self._chosen(case, self.target.vlens[0])
+        call = measured_call(self.found.operator, case.problem, self.seed, 0)
+
+        def time(library: Path, variants: Sequence[int]) -> list[Sequence[float]]:
+            entries = [Entry(0, (self.slot, variant)) for variant in variants]
+            guest = self._guest(library, dtype=case.problem.dtype)
+            timed = clock.time_entries(
+                self.target.runner, self.program, call, entries, pace=FINAL_PACE, guest=guest, tolerate=True
+            )
+            if isinstance(timed, Outcome):
+                raise SystemExit(f"{case.problem.label}: {timed.message}")
+            return list(timed.rounds)
+
+        rounds = time(self.whole, self._forced(case))
+        picking = [statistics.quartiles(of_one[::2])[1] for of_one in rounds]
+        best = min(range(len(picking)), key=picking.__getitem__)
+        regret = statistics.ratio(rounds[best][1::2], rounds[among][1::2]).median - 1
+        free, forced = time(self.found.library, (-1, number))
+        return self._found(case, 0, among, best, regret, 1 - 1 / statistics.ratio(forced, free).median)
+
+    def _found(self, case: Case, vlen: int, variant: int, best: int, regret: float, choosing: float) -> Found:
+        madds = float(math.prod(case.shape))
+        label, dtype = case.problem.label, case.problem.dtype
+        return Found(case.seed, label, dtype, vlen, madds, variant, best, regret, choosing)
+
+    def ratios(self, cases: Sequence[Case], against: str, jobs: int) -> dict[tuple[str, int], float]:
+        """Baseline's cost over ours, by problem and VLEN; what could not be compared is absent, and said so."""
+        found: dict[tuple[str, int], float] = {}
+        for dtype, layout in sorted({(case.problem.dtype, case.layout) for case in cases}):
+            several = [c for c in cases if (c.problem.dtype, c.layout) == (dtype, layout)]
+            shapes = list(dict.fromkeys(case.shape for case in several))
+            told = bench.compare(
+                self.found.operator,
+                self.target,
+                self.found.library,
+                dtypes=[dtype],
+                shapes=shapes,
+                against=(against,),
+                layout=layout,
+                final=self.target.model is None,
+                jobs=jobs,
+            )
+            for name, why in told.absent.items():
+                print(f"absent: {name}: {why}", file=sys.stderr)
+            for row in told.rows:
+                problem = problems.of(self.found.operator, dtype, tuple(row.dims.values()), layout)
+                by_vlen = {vlen: at.ratios for vlen, at in row.by_vlen.items()} or {self._only_vlen: row.ratios}
+                found |= {(problem.label, v): of[against].value for v, of in by_vlen.items() if against in of}
+        return found
+
+    @property
+    def _only_vlen(self) -> int:
+        return self.target.vlens[0] if self.target.model else 0
+
+
+def finalists(operator: Operator, history: History, manifest: Mapping[str, Any], dtype: str) -> list[Variant]:
+    """All variants that the search's last stage measured, those that the library carries first, the direct one last."""
+    drafts = dict(history.drafts)
+    if (past_choice := offline.direct(operator.folder, operator.name)) is not None:
+        drafts[past_choice.digest] = past_choice
+    by_name = {draft.name: draft for draft in drafts.values()}
+    winners = manifest["dtypes"][dtype]
+    found = [Variant(drafts[v["digest"]], Point.of(v["point"]), tuple(v.get("forms", ()))) for v in winners["variants"]]
+    direct = [found.pop(winners["direct"]["variant"])] if "direct" in winners else []
+    notes = [data for name, data in history.notes if name == NOTE and data["dtype"] == dtype]
+    for identity in notes[-1]["variants"] if notes else ():
+        digest, *words = str(identity).split(" ")
+        found.append(Variant(drafts[digest], _point(word for word in words if "=" in word)))
+    if not notes:  # a library whose last stage were trials
+        for stage in (Stage.FINAL, Stage.BLOCKING):
+            ended = [f for f in history.ended((stage, dtype, 0)) if f.outcome.ok]
+            for finished in ended:
+                name, *words = finished.trial.draft.split(" ")
+                found.append(Variant(by_name[name], Point.of({**_point(words), **finished.trial.point})))
+            if ended:
+                break
+    known = {(variant.draft.digest, variant.point): variant for variant in reversed(found)}
+    return [*reversed(known.values()), *direct]
+
+
+@functools.lru_cache(maxsize=8)
+def _digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _point(words: Iterator[str] | Sequence[str]) -> Point:
+    pairs: dict[str, Value] = {}
+    for word in words:
+        name, _, value = word.partition("=")
+        pairs[name] = int(value) if value.lstrip("-").isdigit() else value
+    return Point.of(pairs)
+
+
+def bars(platform: str, found: Sequence[Found]) -> list[tuple[str, bool]]:
+    """What is held against its bar, each with whether it holds."""
+    regrets = [f.regret for f in found]
+    mean = statistics.geomean(1 + r for r in regrets) - 1
+    near = sum(r <= FAR for r in regrets) / len(regrets)
+    told = [
+        (f"regret {mean:.1%} in geomean (at most {REGRET:.0%})", mean <= REGRET),
+        (f"regret at most {FAR:.0%} on {near:.1%} of the shapes (at least {FAR_SHARE:.0%})", near >= FAR_SHARE),
+    ]
+    large, small = [f for f in found if f.madds > SMALL], [f for f in found if f.madds <= SMALL]
+    if large:
+        worst = max(f.choosing for f in large)
+        told.append((f"forcing what was chosen saves at most {worst:.1%} (at most {CHOOSING:.0%})", worst <= CHOOSING))
+    f32 = [f.ratio for f in found if f.dtype == "f32" and f.ratio]
+    if f32:
+        ratio, least = statistics.geomean(f32), FASTER.get(platform, 0.0)
+        wanted = f" (at least {least:g})" if least else ""
+        told.append((f"f32 {ratio:.2f} of OpenBLAS in geomean{wanted}", ratio >= least))
+    ratios = [f.ratio for f in large if f.ratio]
+    if ratios:
+        below = sum(r < BELOW for r in ratios) / len(ratios)
+        text = f"{below:.1%} of the shapes above {SMALL} multiply-adds below {BELOW:g} (at most {BELOW_SHARE:.0%})"
+        told.append((text, below <= BELOW_SHARE))
+        told.append((f"the lowest of them {min(ratios):.2f} (at least {LOWEST:g})", min(ratios) >= LOWEST))
+    tiny = [f.ratio for f in small if f.ratio]
+    if tiny:
+        mean = statistics.geomean(tiny)
+        text = f"{len(tiny)} shapes of at most {SMALL} multiply-adds, empty call included: {mean:.2f} in geomean "
+        text += f"(at least {TINY:g}), lowest {min(tiny):.2f} (at least {TINY_LOWEST:g})"
+        told.append((text, mean >= TINY and min(tiny) >= TINY_LOWEST))
+    return told
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path, metavar="DIR")
+    parser.add_argument("--seed", "--seeds", dest="seeds", type=int, nargs="+", required=True, help="pooled")
+    parser.add_argument("--count", type=int, default=SHAPES, help="shapes a seed (default: %(default)s)")
+    parser.add_argument("--limit", type=float, default=math.inf, metavar="FLOPS", help="leave out larger shapes")
+    parser.add_argument("--jobs", type=int, default=2, help="counts side by side under a model (default: %(default)s)")
+    parser.add_argument("--against", default="openblas", help="a baseline, or none (default: %(default)s)")
+    parser.add_argument("--worst", type=int, default=10, help="rows to print (default: %(default)s)")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures there")
+    wanted = parser.parse_args()
+    try:
+        with tempfile.TemporaryDirectory(prefix="tensorop-unseen-") as scratch:
+            return _run(wanted, Path(scratch) / "all")
+    except TensoropError as error:
+        print(error, file=sys.stderr)
+        return 2
+
+
+def _run(wanted: argparse.Namespace, place: Path) -> int:
+    found = opened.open_product(wanted.folder)
+    judge = Judge(found, wanted.folder, place)
+    drawn = [case for seed in wanted.seeds for case in draw(found, seed, wanted.count)]
+    cases = [case for case in drawn if case.work <= wanted.limit]
+    left_out = len(drawn) - len(cases)
+    known = ", ".join(f"{dtype} {len(variants)}" for dtype, variants in judge.all.items())
+    print(f"{found.platform.name}: {len(cases)} shapes; variants of the last stage: {known}", flush=True)
+    if left_out:
+        print(f"left out: {left_out} of {len(drawn)} shapes, of more than {wanted.limit:g} flops")
+    with ThreadPoolExecutor(max(1, wanted.jobs) if judge.target.side_by_side else 1) as pool:
+        told = [one for several in pool.map(judge.judge, cases) for one in several]
+    if wanted.against != "none":
+        ratios = judge.ratios(cases, wanted.against, wanted.jobs)
+        told = [Found(**{**asdict(f), "ratio": ratios.get((f.problem, f.vlen))}) for f in told]
+    held = bars(found.platform.name, told)
+    for text, holds in held:
+        print(f"{'holds ' if holds else 'MISSED'}  {text}")
+    _print_worst(f"worst by regret ({judge.target.unit})", sorted(told, key=lambda f: -f.regret)[: wanted.worst])
+    compared = [f for f in told if f.ratio is not None and f.madds > SMALL]
+    if compared:
+        _print_worst("lowest against the baseline", sorted(compared, key=lambda f: f.ratio or 0)[: wanted.worst])
+    if wanted.json:
+        text = json.dumps(
+            {
+                "platform": found.platform.name,
+                "unit": judge.target.unit,
+                "seeds": wanted.seeds,
+                "limit": None if math.isinf(wanted.limit) else wanted.limit,
+                "left_out": left_out,
+                "bars": [{"text": text, "holds": holds} for text, holds in held],
+                "shapes": [asdict(f) for f in told],
+            },
+            indent=1,
+        )
+        wanted.json.write_text(text + "\n", encoding="utf-8")
+    return 0 if all(holds for _, holds in held) else 1
+
+
+def _print_worst(title: str, rows: Sequence[Found]) -> None:
+    print(f"\n{title}")
+    for f in rows:
+        ratio = "" if f.ratio is None else f"  ratio {f.ratio:.2f}"
+        at = f" VLEN {f.vlen}" if f.vlen else ""
+        print(f"  {f.problem}{at}: variant {f.variant}, best {f.best}, regret {f.regret:.1%}{ratio}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

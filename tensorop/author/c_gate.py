@@ -1,0 +1,396 @@
+"""The C that a draft became, read by a C parser before the primitives' own C is put in.
+
+What is not known to be harmless is refused: characters, kinds of syntax, names, calls, types and casts are held against
+lists of what may be. The text around a draft is the operator's own and is read with it, so that the draft is seen where
+it stands: within one function, between whose parameters and locals it may choose.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+
+import tree_sitter
+import tree_sitter_c
+from tree_sitter import Node
+
+from tensorop.author.gate import Guard, refused
+from tensorop.model.primitive import Vocabulary, Word, shape_of
+from tensorop.model.trial import Outcome
+
+MAX_REGION = 128 << 10  # bytes of C one rendering of a draft may have; the parser's own recursion bears no more depth
+MAX_ARRAY = 1 << 12  # elements of a local array
+MAX_STATEMENT = 1 << 13  # bytes of a statement without a body, or of a declaration
+
+_STRANGE = re.compile(r"[^\t\n\x20-\x7e]")
+_MARKS = re.compile(r"[\\#\"'`@$]|\?\?|%:|<%|%>|<:|:>")
+_COMMENT = re.compile(r"/\*(?>.*?(?:\*/|\Z))|//[^\n]*", re.DOTALL)  # one that is not closed takes all: no second look
+_IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
+_NODES_TEXT = """
+comment compound_statement declaration init_declarator pointer_declarator array_declarator primitive_type
+sized_type_specifier type_identifier type_qualifier type_descriptor abstract_pointer_declarator identifier
+number_literal expression_statement assignment_expression binary_expression unary_expression update_expression
+pointer_expression subscript_expression call_expression argument_list cast_expression conditional_expression
+comma_expression parenthesized_expression sizeof_expression if_statement else_clause for_statement
+while_statement do_statement switch_statement case_statement break_statement continue_statement return_statement
+initializer_list true false
+"""
+_NODES = frozenset(_NODES_TEXT.split())
+_TOKENS_TEXT = """
+( ) [ ] { } , ; : ? = + - * / % & | ^ ~ ! < > <= >= == != && || << >> ++ -- += -= *= /= %= &= |= ^= <<= >>= if
+else for while do switch case default break continue return sizeof const restrict unsigned signed long short
+"""
+_TOKENS = frozenset(_TOKENS_TEXT.split())
+_PLAIN_TEXT = """
+void char short int long unsigned signed float double bool size_t ptrdiff_t int8_t uint8_t int16_t uint16_t
+int32_t uint32_t int64_t uint64_t
+"""
+_PLAIN = frozenset(_PLAIN_TEXT.split())
+_ADDRESSES = ("pointer", "matrix")  # kinds of primitives' arguments
+
+_LANGUAGE = tree_sitter.Language(tree_sitter_c.language())
+
+
+def _refused_kinds() -> str:
+    """All that the parser knows and a draft may not have, as alternatives of a query."""
+    kinds = []
+    for kind in range(_LANGUAGE.node_kind_count):
+        name = _LANGUAGE.node_kind_for_id(kind)
+        if name is None or not _LANGUAGE.node_kind_is_visible(kind):
+            continue
+        if _LANGUAGE.node_kind_is_named(kind):
+            kinds += [] if name in _NODES else [f"({name})"]
+        elif name not in _TOKENS:
+            kinds.append(json.dumps(name))
+    return " ".join(dict.fromkeys(kinds))
+
+
+@lru_cache(maxsize=1)
+def _looked_at() -> tree_sitter.Query:
+    text = f"""
+    [{_refused_kinds()}] @refused (parenthesized_expression (compound_statement) @refused)
+    [(expression_statement) (declaration) (return_statement)] @statement
+    (call_expression) @call (call_expression function: (identifier) @callee)
+    (cast_expression) @cast (identifier) @name (type_identifier) @type (primitive_type) @type (array_declarator) @array
+    """
+    return tree_sitter.Query(_LANGUAGE, text)
+
+
+_DECLARATIONS = tree_sitter.Query(_LANGUAGE, "[(declaration) (parameter_declaration)] @declaration")
+
+
+def marks(text: str) -> tuple[str, str]:
+    """The comments between which a draft's text is put: a text cannot contain its own digest."""
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    return f"/*{digest} begins*/", f"/*{digest} ends*/"
+
+
+def marked(text: str) -> str:
+    """A draft's text between its marks, as it is rendered."""
+    begin, end = marks(text)
+    return f"{begin}\n{text}{end}"
+
+
+def unmarked(source: str, text: str) -> str:
+    """A rendering without the marks."""
+    begin, end = marks(text)
+    return source.replace(f"{begin}\n", "").replace(begin, "").replace(end, "")
+
+
+def read(source: str, text: str, words: Vocabulary, speech: Mapping[str, Word]) -> Outcome | None:
+    """None where the C is fit to be built, else the refusal.
+
+    source: a kernel rendered with `marked(text)` as its draft, primitives as calls of their names (`speech`).
+    """
+    try:
+        found = next(_complaints(source, marks(text), _Rules.of(words, speech)), None)
+    except RecursionError:
+        found = Guard.SYNTAX, "it is nested too deeply"
+    return None if found is None else refused(*found)
+
+
+_Complaint = tuple[Guard, str]
+
+
+def _complaints(source: str, between: tuple[str, str], rules: _Rules) -> Iterator[_Complaint]:
+    if strange := _STRANGE.search(source):
+        yield Guard.CHARACTERS, f"its C has the character {strange[0]!r}: {_line(source, strange.start())}"
+    begin, end = between
+    at = 0
+    regions = []
+    while (start := source.find(begin, at)) >= 0:
+        at = source.find(end, start)
+        if at < 0:
+            yield Guard.SYNTAX, "its text does not end where it began"
+            return
+        regions.append((start, start + len(begin), at, at + len(end)))
+        yield from _text(source[start + len(begin) : at])
+    if not regions:
+        yield Guard.SYNTAX, "its text does not appear in the source"
+    tree = tree_sitter.Parser(_LANGUAGE).parse(source.encode("ascii", "replace"))
+    if tree.root_node.has_error:
+        yield Guard.SYNTAX, f"it is no C: {_line(source, _first_error(tree.root_node))}"
+    read: set[tuple[bytes, frozenset[tuple[str, int]]]] = set()
+    for place in regions:
+        yield from _Region(source, tree, place, rules, read).complaints()
+
+
+def _text(region: str) -> Iterator[_Complaint]:
+    if len(region) > MAX_REGION:
+        yield Guard.SYNTAX, f"it renders to {len(region)} characters; at most {MAX_REGION} are read"
+    if mark := _MARKS.search(_COMMENT.sub(_blank, region)):
+        yield Guard.CHARACTERS, f"its C has {mark[0]!r}: {_line(region, mark.start())}"
+    if backslash := re.search(r"\\|\?\?", region):  # which may join lines, in a comment too
+        yield Guard.CHARACTERS, f"its C has {backslash[0]!r}: {_line(region, backslash.start())}"
+
+
+def _blank(found: re.Match[str]) -> str:
+    return re.sub(r"[^\n]", " ", found[0])
+
+
+class _Rules:
+    """What the C of a draft may hold, given the platform's primitives."""
+
+    def __init__(self, words: Vocabulary, speech: Mapping[str, Word]) -> None:
+        kinds = (words.element, words.vector, words.predicate, words.packed, words.packed_vector, words.stored_vector)
+        self.types = _PLAIN | set(_IDENTIFIER.findall(" ".join((*kinds, words.stored))))
+        self.words = speech
+        bodies = " ".join(re.sub(r"\$\w+|\$\{\w+\}", " ", word.c) for word in (*speech.values(), *words.words.values()))
+        helpers = re.findall(r"\b([A-Za-z_]\w*)\s*\(", words.support)
+        self.own = (frozenset(_IDENTIFIER.findall(bodies)) | frozenset(helpers)) - self.types - _TOKENS - {"lanes"}
+
+    @staticmethod
+    def of(words: Vocabulary, speech: Mapping[str, Word]) -> _Rules:
+        """Made once for each vocabulary: trials ask for the same few again and again."""
+        parts = (words.element, words.vector, words.predicate, words.packed, words.packed_vector, words.stored_vector)
+        return _rules(
+            _Key((*parts, words.stored, words.support, *((n, w.c) for n, w in speech.items())), words, speech)
+        )
+
+
+class _Key:
+    """A vocabulary, compared by what is looked at of it."""
+
+    def __init__(self, parts: tuple[object, ...], words: Vocabulary, speech: Mapping[str, Word]) -> None:
+        self.parts, self.words, self.speech = parts, words, speech
+
+    def __hash__(self) -> int:
+        return hash(self.parts)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Key) and self.parts == other.parts
+
+
+@lru_cache(maxsize=32)
+def _rules(key: _Key) -> _Rules:
+    return _Rules(key.words, key.speech)
+
+
+class _Region:
+    """One place where a draft's text stands: the comments that mark it, and what is between them.
+
+    read: calls and casts that were found harmless, each with what the names in it are
+    """
+
+    def __init__(
+        self,
+        source: str,
+        tree: tree_sitter.Tree,
+        place: tuple[int, int, int, int],
+        rules: _Rules,
+        read: set[tuple[bytes, frozenset[tuple[str, int]]]],
+    ) -> None:
+        self.source, self.rules, self.read = source, rules, read
+        before, self.first, self.last, after = place
+        self.place = place
+        self.opening = tree.root_node.descendant_for_byte_range(before, self.first)
+        self.closing = tree.root_node.descendant_for_byte_range(self.last, after)
+        self.pointers: dict[str, set[int]] = {}
+
+    def complaints(self) -> Iterator[_Complaint]:
+        body = self.opening.parent if self.opening is not None else None
+        function = body
+        while function is not None and function.type != "function_definition":
+            function = function.parent
+        if (
+            self.opening is None
+            or self.closing is None
+            or body is None
+            or function is None
+            or (self.opening.type, self.opening.start_byte, self.opening.end_byte) != ("comment", *self.place[:2])
+            or (self.closing.type, self.closing.start_byte, self.closing.end_byte) != ("comment", *self.place[2:])
+            or body != self.closing.parent
+            or body.type != "compound_statement"
+        ):
+            yield Guard.SYNTAX, "it leaves the function it stands in, or swallows what follows"
+            return
+        outside: set[str] = set()
+        mine: set[str] = set()
+        for node in tree_sitter.QueryCursor(_DECLARATIONS).captures(function).get("declaration", ()):
+            (mine if self.first <= node.start_byte < self.last else outside).update(_declared(node))
+            self._declare(node)
+        cursor = tree_sitter.QueryCursor(_looked_at())
+        cursor.set_byte_range(self.first, self.last)
+        found = {
+            kind: [node for node in nodes if self.first <= node.start_byte < self.last]
+            for kind, nodes in cursor.captures(body).items()
+        }
+        for node in found.get("refused", ()):
+            what = node.type.replace("_", " ") if node.is_named else f"'{node.type}'"
+            yield Guard.GRAMMAR, f"its C has {what}: {self._at(node)}"
+        for node in found.get("statement", ()):
+            if node.end_byte - node.start_byte > MAX_STATEMENT:
+                yield Guard.SYNTAX, f"a statement has more than {MAX_STATEMENT} characters: {self._at(node)}"
+        for kind in ("call", "cast"):  # in a condition, say
+            for node in found.get(kind, ()):
+                if node.end_byte - node.start_byte > MAX_STATEMENT:
+                    yield Guard.SYNTAX, f"a {kind} has more than {MAX_STATEMENT} characters: {self._at(node)}"
+        yield from self._types(found.get("type", ()))
+        yield from self._arrays(found.get("array", ()))
+        addresses = frozenset((name, level) for name, levels in self.pointers.items() for level in levels if level)
+        for kind, check in (("call", self._call), ("cast", self._cast)):
+            for node in found.get(kind, ()):
+                key = (node.text or b"", addresses)
+                if key not in self.read:
+                    yield from check(node)
+                    self.read.add(key)
+        yield from self._names(found, outside, mine)
+
+    def _names(self, found: Mapping[str, Sequence[Node]], outside: set[str], mine: set[str]) -> Iterator[_Complaint]:
+        for name in sorted(mine):
+            if name in self.rules.own or name in self.rules.types or name.startswith("_"):
+                yield Guard.NAMES, f"it declares '{name}', which is not its own"
+        used = Counter(node.text for node in found.get("name", ()))
+        used.subtract(node.text for node in found.get("callee", ()))
+        own = {name.encode() for name in outside | mine if name not in self.rules.own and not name.startswith("_")}
+        for text in sorted(text for text, count in used.items() if count and text is not None and text not in own):
+            node = next(node for node in found["name"] if node.text == text)
+            yield Guard.NAMES, f"it uses '{_said(node)}', which its function does not declare: {self._at(node)}"
+
+    def _types(self, types: Sequence[Node]) -> Iterator[_Complaint]:
+        for node in types:
+            if (text := _said(node)) not in self.rules.types:
+                yield Guard.TYPES, f"it uses the type '{text}': {self._at(node)}"
+
+    def _arrays(self, arrays: Sequence[Node]) -> Iterator[_Complaint]:
+        for node in arrays:
+            size = node.child_by_field_name("size")
+            text = _said(size) if size is not None else ""
+            if not text.isdecimal() or not 0 < int(text[:9]) <= MAX_ARRAY:
+                yield Guard.STORAGE, f"an array has no size in numbers up to {MAX_ARRAY}: {self._at(node)}"
+
+    def _call(self, call: Node) -> Iterator[_Complaint]:
+        function, arguments = call.child_by_field_name("function"), call.child_by_field_name("arguments")
+        if function is None or arguments is None or function.type != "identifier":
+            yield Guard.CALLS, f"its C calls an expression: {self._at(call)}"
+            return
+        name = _said(function)
+        word = self.rules.words.get(name)
+        if word is None:
+            yield Guard.CALLS, f"its C calls '{name}', which is no primitive: {self._at(call)}"
+            return
+        given = [node for node in arguments.named_children if node.type != "comment"]
+        if len(given) != len(word.args):
+            yield Guard.CALLS, f"'{name}' takes {len(word.args)} arguments, not {len(given)}: {self._at(call)}"
+            return
+        for kind, node in zip(word.args, given, strict=True):
+            if shape_of(kind) in _ADDRESSES and self._level(node) != (1, 1):
+                yield Guard.POINTERS, f"'{name}' is given something else than a pointer to numbers: {self._at(call)}"
+
+    def _cast(self, cast: Node) -> Iterator[_Complaint]:
+        kind, value = cast.child_by_field_name("type"), cast.child_by_field_name("value")
+        if kind is None or value is None:
+            yield Guard.GRAMMAR, f"a cast that is none: {self._at(cast)}"
+            return
+        wanted, (low, high) = _said(kind).count("*"), self._level(value)
+        if wanted and (wanted, low, high) != (1, 1, 1):
+            yield Guard.POINTERS, f"its C makes a pointer of what is none: {self._at(cast)}"
+        elif not wanted and high and _said(kind).split() != ["void"]:
+            yield Guard.POINTERS, f"its C makes a number of a pointer: {self._at(cast)}"
+
+    def _declare(self, declaration: Node) -> None:
+        for declarator in declaration.children_by_field_name("declarator"):
+            level = 0
+            node: Node | None = declarator
+            while node is not None and node.type != "identifier":
+                level += node.type in ("pointer_declarator", "array_declarator")
+                node = node.child_by_field_name("declarator")
+            if node is not None:
+                self.pointers.setdefault(_said(node), set()).add(level)
+
+    def _level(self, node: Node) -> tuple[int, int]:
+        """How many times an expression can be dereferenced, at least and at most: 0 a number, 1 a pointer to some."""
+        inner = [child for child in node.named_children if child.type != "comment"]
+        match node.type:
+            case "identifier":
+                known = self.pointers.get(_said(node), {0})
+                return min(known), max(known)
+            case "parenthesized_expression" | "update_expression":
+                return self._level(inner[0])
+            case "comma_expression":
+                return self._level(inner[-1])
+            case "assignment_expression":
+                return self._level(inner[0])
+            case "conditional_expression":
+                (a, b), (c, d) = self._level(inner[1]), self._level(inner[2])
+                return min(a, c), max(b, d)
+            case "cast_expression":
+                kind = node.child_by_field_name("type")
+                level = _said(kind).count("*") if kind is not None else 0
+                return level, level
+            case "pointer_expression":
+                low, high = self._level(inner[0])
+                step = 1 if node.children[0].type == "&" else -1
+                return max(low + step, 0), max(high + step, 0)
+            case "subscript_expression":
+                low, high = self._level(inner[0])
+                return max(low - 1, 0), max(high - 1, 0)
+            case "binary_expression":
+                operator = node.child_by_field_name("operator")
+                (a, b), (c, d) = self._level(inner[0]), self._level(inner[1])
+                if operator is not None and operator.type == "+":
+                    return max(a, c), max(b, d)
+                if operator is not None and operator.type == "-":
+                    return (a, b) if d == 0 else (0, b)
+                return 0, 0
+        return 0, 0
+
+    def _at(self, node: Node) -> str:
+        return _line(self.source, node.start_byte)
+
+
+def _declared(declaration: Node) -> Iterator[str]:
+    """The names that a declaration or a parameter gives."""
+    for declarator in declaration.children_by_field_name("declarator"):
+        node: Node | None = declarator
+        while node is not None and node.type != "identifier":
+            node = node.child_by_field_name("declarator")
+        if node is not None:
+            yield _said(node)
+
+
+def _first_error(root: Node) -> int:
+    node = root
+    while True:
+        wrong = next((child for child in node.children if child.is_error or child.is_missing or child.has_error), None)
+        if wrong is None or wrong.is_error or wrong.is_missing:
+            return (wrong or node).start_byte
+        node = wrong
+
+
+def _said(node: Node) -> str:
+    return node.text.decode("ascii", "replace") if node.text is not None else ""
+
+
+def _line(source: str, at: int) -> str:
+    begin = source.rfind("\n", 0, at) + 1
+    end = source.find("\n", at)
+    return _STRANGE.sub(_spelled, source[begin : end if end >= 0 else len(source)][:200].strip()[:120])
+
+
+def _spelled(found: re.Match[str]) -> str:
+    return found[0].encode("unicode_escape").decode()

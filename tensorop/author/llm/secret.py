@@ -1,0 +1,65 @@
+"""What an endpoint must not get into terminal, journal and transcripts: the key, in any form that gives it away."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from urllib.parse import quote, quote_plus, urlsplit
+
+from tensorop.errors import UsageError
+
+SHOWN = "[key]"
+SHORTEST = 6  # a shorter one is no secret, and what looks like it stands in many a text
+_KEY = re.compile(r"[\x21-\x7e]{1,1024}")
+
+
+def require_key(key: str) -> None:
+    """Raises UsageError, without a word of the key, unless an HTTP header can carry it."""
+    if not _KEY.fullmatch(key):
+        where = next((i for i, c in enumerate(key) if not "\x21" <= c <= "\x7e"), None)
+        what = (
+            f"has {len(key)} characters; at most 1024 make a key"
+            if where is None
+            else f"has a character at {where + 1} of {len(key)} that no key has: a space, a line end or beyond ASCII"
+        )
+        raise UsageError(f"OPENAI_API_KEY {what}", hint="set it again, e.g. from a file without a last line end")
+
+
+class Scrubber:
+    """Replaces a secret by `[key]` wherever a text gives it away."""
+
+    def __init__(self, *secrets: str) -> None:
+        kept = [secret for secret in secrets if len(secret) >= SHORTEST]
+        forms = {form for secret in kept for form in _forms(secret)}
+        # lines may be broken inside of it, and marks without a width be put there
+        between = r"[\s\u200b-\u200f\u2060\ufeff]*"
+        patterns = [between.join(map(re.escape, form)) for form in sorted(forms, key=len, reverse=True)]
+        self._pattern = re.compile("|".join(patterns), re.IGNORECASE) if patterns else None
+
+    def __call__(self, text: str) -> str:
+        return self._pattern.sub(SHOWN, text) if self._pattern else text
+
+
+def of_url(url: str | None) -> tuple[str, ...]:
+    """Passwords in an address."""
+    try:
+        password = urlsplit(url).password if url else None
+    except ValueError:
+        return ()
+    return (password,) if password else ()
+
+
+def _forms(secret: str) -> set[str]:
+    raw = secret.encode()
+    forms = {secret, secret[::-1], quote(secret, safe=""), quote_plus(secret), json.dumps(secret)[1:-1], raw.hex()}
+    forms |= {secret.replace("/", "\\/"), "".join(f"\\u{ord(c):04x}" for c in secret), " ".join(map(str, raw))}
+    forms |= {"".join(f"&#{byte};" for byte in raw), "".join(f"%{byte:02x}" for byte in raw)}
+    forms |= {"".join(f"\\x{byte:02x}" for byte in raw)}
+    for shift in range(3):  # base64 of a text that has it anywhere: what its neighbours cannot bend
+        for encode in (base64.b64encode, base64.urlsafe_b64encode):
+            whole = encode(b"\0" * shift + raw).decode().rstrip("=")
+            first = (shift * 8 + 5) // 6
+            last = (shift + len(raw)) * 8 // 6
+            forms.add(whole[first:last])
+    return {form for form in forms if len(form) >= SHORTEST}

@@ -1,0 +1,121 @@
+"""Processes this one has started, so that all of them can be ended at once.
+
+Each has a session of its own: Ctrl-C at a terminal reaches this process alone, which decides what ends.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+
+class Cancelled(KeyboardInterrupt):
+    """Raised where somebody waits for a process that `end` ended, or wants to start one meanwhile.
+
+    No failure of what was run: nothing may be concluded from it.
+    """
+
+
+_lock = threading.RLock()
+_alive: dict[int, subprocess.Popen[Any]] = {}
+_ended: set[int] = set()
+_ending = False
+_for_good = False
+
+
+def start(argv: Sequence[str], **how: Any) -> subprocess.Popen[Any]:
+    """As `subprocess.Popen`, in a session of its own. Whoever calls it calls `release` in the end."""
+    with _lock:
+        if _ending:
+            raise Cancelled
+        child = subprocess.Popen(list(argv), start_new_session=True, **how)
+        _alive[child.pid] = child
+    return child
+
+
+def release(child: subprocess.Popen[Any]) -> int:
+    """Kills what is left of a child and of all it started; returns its status. Raises Cancelled when `end` ended it."""
+    _kill(child)
+    status = child.wait()
+    with _lock:
+        _alive.pop(child.pid, None)
+        ended = child.pid in _ended
+        _ended.discard(child.pid)
+    for pipe in (child.stdin, child.stdout, child.stderr):
+        with contextlib.suppress(OSError):
+            if pipe is not None:
+                pipe.close()
+    if ended:
+        raise Cancelled
+    return status
+
+
+def run(
+    argv: Sequence[str],
+    *,
+    input: str | None = None,
+    timeout: float | None = None,
+    env: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+) -> subprocess.CompletedProcess[str]:
+    """As `subprocess.run` with its output captured as text. Raises FileNotFoundError, TimeoutExpired, Cancelled."""
+    child = start(
+        argv,
+        stdin=subprocess.DEVNULL if input is None else subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        errors="replace",
+        env=None if env is None else dict(env),
+        cwd=cwd,
+    )
+    try:
+        out, err = child.communicate(input, timeout=timeout)
+    finally:
+        status = release(child)
+    return subprocess.CompletedProcess(list(argv), status, out, err)
+
+
+def end(for_good: bool = False) -> None:
+    """Kills every child; until `allow` no other is started. for_good: `allow` is no longer heeded."""
+    global _ending, _for_good
+    with _lock:
+        _ending = True
+        _for_good = _for_good or for_good
+        _ended.update(_alive)
+        for child in _alive.values():
+            _kill(child)
+
+
+def allow() -> None:
+    """Children may be started again."""
+    global _ending
+    with _lock:
+        _ending = _for_good
+
+
+def ending_for_good() -> bool:
+    """Whether this process is on its way out."""
+    return _for_good
+
+
+def kill_the_rest() -> None:
+    """Every process below this one, also such as were being started: for the very last moment."""
+    with contextlib.suppress(psutil.Error):
+        for process in psutil.Process().children(recursive=True):
+            with contextlib.suppress(psutil.Error):
+                process.kill()
+
+
+def _kill(child: subprocess.Popen[Any]) -> None:
+    if child.returncode is None:  # nobody has waited for it, so its number still names its group and nobody else's
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(child.pid, signal.SIGKILL)

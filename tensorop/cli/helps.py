@@ -1,0 +1,41 @@
+"""What every command's help has: examples, and options that many share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+format_option = click.option(
+    "--format",
+    "format_",
+    type=click.Choice(["table", "json"]),
+    default="table",
+    show_default=True,
+    help="json: one JSON value on stdout; progress goes to stderr either way.",
+)
+plugins_option = click.option(
+    "--plugins",
+    multiple=True,
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    help="Folder with platforms/, primitives/, templates/ or tuners/ of your own; may be given several times.",
+)
+runner_option = click.option(
+    "--runner",
+    metavar="native|qemu|ssh://HOST",
+    default=None,
+    help="Where programs run; by default the platform says.",
+)
+offline_option = click.option("--offline", is_flag=True, help="Download nothing: use what is in the cache.")
+jobs_option = click.option(
+    "--jobs", type=click.IntRange(1, 256), default=2, show_default=True, help="Processes side by side."
+)
+
+
+def examples(*lines: str) -> str:
+    """A help text's end: command lines as they are typed."""
+    return "\b\nExamples:\n" + "\n".join(f"  tensorop {line}" for line in lines)

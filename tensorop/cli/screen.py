@@ -1,0 +1,30 @@
+"""The one way to the screen: texts of others are made printable on it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import click
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
+
+from tensorop.printable import printable
+
+
+def echo(text: str, *, err: bool = False, nl: bool = True) -> None:
+    """Prints a line."""
+    click.echo(printable(text), err=err, nl=nl)
+
+
+class Screen(Console):
+    """A rich console whose texts are printable; its own control codes and colours are not texts."""
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else segment._replace(text=printable(segment.text))
+
+
+def screen(stderr: bool = False, **how: Any) -> Screen:
+    """A console on stdout or stderr."""
+    return Screen(stderr=stderr, highlight=False, **how)

@@ -1,0 +1,50 @@
+"""May a stranger's kernels run on a target? Only where their processes are confined, or where the user says so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tensorop.author import offline
+from tensorop.build import compile as building
+from tensorop.build import link
+from tensorop.errors import JobError, UsageError
+from tensorop.events import Event, Note
+from tensorop.model.job import Job
+from tensorop.model.kernel import Source
+from tensorop.model.trial import Outcome
+from tensorop.runners import session
+from tensorop.runners.null import Null
+from tensorop.runners.session import Guest
+from tensorop.target import Target
+
+_NOTHING = '#include "call.h"\nvoid tensorop_candidate_0(const struct tensorop_call *call) { (void)call; }\n'
+
+
+def missing(target: Target) -> tuple[str, ...]:
+    """What a process on the target lacks of its jail, found by starting one; empty where nothing is.
+
+    Raises JobError, MissingTool and BoardError when none can be built or started.
+    """
+    made = building.compile_object(Source((("nothing.c", _NOTHING),)), target.platform)
+    program = made if isinstance(made, Outcome) else link.link_candidate(made, target.platform.arch)
+    if isinstance(program, Outcome):
+        raise JobError(f"an empty kernel cannot be built: {program.message}", hint="tensorop doctor tests the parts")
+    greeting = session.hello(target.runner, program.path, guest=Guest(vlen=target.vlens[0] or None))
+    return session.weaknesses(target.runner, greeting)
+
+
+def require(job: Job, target: Target) -> Iterator[Event]:
+    """Raises UsageError where the job may run a model's kernels and their jail is missing, unless it is `unsafe`."""
+    if job.author == offline.AUTHOR or isinstance(target.runner, Null):
+        return
+    lacks = missing(target)
+    if not lacks:
+        return
+    said = "; ".join(lacks)
+    if not job.unsafe:
+        raise UsageError(
+            f"--author {job.author} runs kernels that a model wrote, and {said}",
+            hint="tune for a target that confines them (`tensorop doctor --platform NAME` says whether it does), or "
+            "add --unsafe to run them with all rights of the user they run as",
+        )
+    yield Note(f"--unsafe: {said}; a model's kernels run with all rights of the user they run as")

@@ -1,0 +1,84 @@
+"""The terms of a variant's cost on problems: the operator's expressions, read once and evaluated over columns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tensorop import instantiate
+from tensorop.errors import SpecError
+from tensorop.model.expression import Expression, parse
+from tensorop.model.operator import Operator
+from tensorop.model.platform import Platform
+from tensorop.model.point import Value
+from tensorop.model.winner import Variant
+
+
+def terms(
+    operator: Operator,
+    platform: Platform,
+    dtype: str,
+    variant: Variant,
+    features: Mapping[str, NDArray[Any]],
+    vlen: int = 0,
+    plugins: tuple[Path, ...] = (),
+) -> NDArray[np.float64]:
+    """Problems x terms, not negative. features: by name, of each problem, of which
+    terms see those that are no expressions of others; vlen: bits, 0 for the platform's first.
+
+    Raises SpecError where an expression of operator.yaml cannot be read or evaluated.
+    """
+    numbers = constants(operator, platform, dtype, variant, vlen, plugins)
+    own = [name for name, text in operator.features.items() if text == name]
+    columns = {name: np.asarray(features[name], dtype=np.float64) for name in own}
+    count = len(next(iter(columns.values())))
+    values: dict[str, Value | NDArray[np.float64]] = {**numbers, **columns}
+    kinds = (*((name, type(value)) for name, value in numbers.items()), *((name, int) for name in columns))
+    where, of_terms = _read(tuple(operator.costs.where.items()), tuple(operator.costs.terms.items()), kinds)
+    try:
+        for name, expression in where:
+            values[name] = expression.column(values)
+        found = [np.broadcast_to(expression.column(values), count) for _, expression in of_terms]
+    except (ValueError, ArithmeticError) as error:
+        raise SpecError(f"{operator.folder / 'operator.yaml'}: key 'costs': {error}") from None
+    return np.maximum(np.stack(found, axis=1), 0.0)
+
+
+def constants(
+    operator: Operator,
+    platform: Platform,
+    dtype: str,
+    variant: Variant,
+    vlen: int = 0,
+    plugins: tuple[Path, ...] = (),
+) -> dict[str, Value]:
+    """What terms may name of a variant: its point, the platform's facts, `reads_*`, `masked`, `lanes` and
+    `short_lanes` (elements of the chosen and of the shortest vectors)."""
+    facts = instantiate.facts(platform, dtype, variant.point, plugins)
+    short = instantiate.narrow(platform, variant.draft, variant.point, dtype, plugins)
+    lanes = instantiate.lanes(platform, variant.point, dtype, vlen, plugins)
+    return {
+        **facts,
+        **instantiate.defaults(operator, platform, dtype, variant.point, plugins),
+        **{f"reads_{name}": how for name, how in variant.draft.reads.items()},
+        "masked": int(instantiate.vocabulary(platform, dtype, variant.point, plugins).masked),
+        "lanes": lanes,
+        "short_lanes": lanes if short is None else instantiate.lanes(platform, short, dtype, vlen, plugins),
+    }
+
+
+@lru_cache(maxsize=256)
+def _read(
+    where: tuple[tuple[str, str], ...], of_terms: tuple[tuple[str, str], ...], kinds: tuple[tuple[str, type], ...]
+) -> tuple[tuple[tuple[str, Expression], ...], tuple[tuple[str, Expression], ...]]:
+    known = dict(kinds)
+    read = []
+    for name, text in where:
+        read.append((name, parse(text, known)))
+        known[name] = int
+    return tuple(read), tuple((name, parse(text, known)) for name, text in of_terms)

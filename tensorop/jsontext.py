@@ -1,0 +1,35 @@
+"""JSON of others to plain data: nothing in it raises anything but ValueError, and every number is finite."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+MAX_INTEGER = 1 << 63
+
+
+def loads(text: str | bytes) -> Any:
+    """The value of a JSON text. Raises ValueError for what is none, is nested too deeply or has a number that is not
+    finite or beyond 64 bits."""
+    try:
+        return json.loads(text, parse_constant=_refused, parse_float=_real, parse_int=_integer)
+    except RecursionError:
+        raise ValueError("JSON that is nested too deeply") from None
+
+
+def _refused(word: str) -> Any:
+    raise ValueError(f"{word} is no number of JSON")
+
+
+def _real(word: str) -> float:
+    value = float(word)
+    if not math.isfinite(value):
+        raise ValueError(f"{word[:40]} is beyond all numbers")
+    return value
+
+
+def _integer(word: str) -> int:
+    if len(word) > 20 or not -MAX_INTEGER <= (value := int(word)) < MAX_INTEGER:
+        raise ValueError(f"{word[:40]} is beyond 64 bits")
+    return value

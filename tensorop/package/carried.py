@@ -1,0 +1,83 @@
+"""The platform of a product made with plug-ins: it travels in the manifest, so that the product can be judged later."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from tensorop import jsontext, paths
+from tensorop.errors import SpecError
+from tensorop.model.platform import Platform
+from tensorop.specs import catalog, platforms, primitives
+
+KEY = "plugins"
+_FILE = re.compile(r"(platforms|primitives)/([A-Za-z0-9][A-Za-z0-9_.+-]*)\.yaml")
+
+
+def collect(platform: Platform, plugins: tuple[Path, ...]) -> dict[str, dict[str, str]]:
+    """What the manifest gains: the platform as one whole file, and primitive sets that are not ours; by file name."""
+    files: dict[str, str] = {}
+    whole = platforms.foreign(platform.name, plugins)
+    if whole is not None:
+        files[f"platforms/{platform.name}.yaml"] = whole
+    for name in platform.primitives:
+        path = catalog.find("primitives", name, plugins)
+        if not paths.shipped(path):
+            files[f"primitives/{name}.yaml"] = path.read_text(encoding="utf-8")
+    return {KEY: files} if files else {}
+
+
+def reopened(manifest: Path, plugins: tuple[Path, ...]) -> tuple[Path, ...]:
+    """The plug-in folders a product is judged with: the user's own, then one with what its manifest carries.
+
+    Only YAML comes out of a manifest, held against its schema; no Python. Raises SpecError naming the manifest.
+    """
+    try:
+        files = jsontext.loads(manifest.read_text(encoding="utf-8")).get(KEY)
+    except (OSError, ValueError, AttributeError):
+        return plugins  # who needs the manifest says what is wrong with it
+    if files is None:
+        return plugins
+    _check(files, manifest)
+    folder = _unpacked(files)
+    out = (*paths.plugin_roots(plugins), folder)
+    for name in files:
+        kind, _, stem = name.removesuffix(".yaml").partition("/")
+        try:
+            platforms.load(stem, out) if kind == "platforms" else primitives.load(stem, out)
+        except SpecError as error:
+            raise SpecError(f"{manifest}: key '{KEY}.{name}': {error.message}", hint=error.hint) from None
+    return out
+
+
+def _check(files: Any, manifest: Path) -> None:
+    if not isinstance(files, Mapping):
+        raise SpecError(f"{manifest}: key '{KEY}': expected a mapping of files, got {files!r:.80}")
+    for name, text in files.items():
+        match = _FILE.fullmatch(name)
+        if match is None or not isinstance(text, str):
+            raise SpecError(
+                f"{manifest}: key '{KEY}': expected platforms/NAME.yaml and primitives/NAME.yaml, got {name!r}"
+            )
+        if match[1] == "platforms":
+            platforms.check_whole(text, match[2], f"{manifest}: {KEY}.{name}")
+
+
+def _unpacked(files: Mapping[str, str]) -> Path:
+    """A plug-in folder in the cache, named by what it holds."""
+    digest = hashlib.sha256(json.dumps(dict(files), sort_keys=True).encode()).hexdigest()[:24]
+    root = paths.cache_dir("carried", digest)
+    for name, text in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor, part = tempfile.mkstemp(dir=path.parent, prefix=".")
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(text)
+        Path(part).replace(path)
+    return root

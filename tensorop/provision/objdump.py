@@ -1,0 +1,119 @@
+"""llvm-objdump of LLVM 14 or newer: the system's, else Debian 12's unpacked into the cache.
+
+Older ones do not know RISC-V's vectors.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+from tensorop import errors, settings
+from tensorop.provision import cache, debian
+from tensorop.provision.qemu import host_loader
+from tensorop.provision.targets import host_arch, target
+
+LEAST = 14
+SUITE = "bookworm"
+# llvm-objdump and what it loads beyond the base system
+PACKAGES = (
+    "llvm-14",
+    "libllvm14",
+    "libcurl3-nss",
+    "libedit2",
+    "libbsd0",
+    "libmd0",
+    "libffi8",
+    "libtinfo6",
+    "libxml2",
+    "libicu72",
+    "liblzma5",
+    "libz3-4",
+    "zlib1g",
+    "libstdc++6",
+    "libgcc-s1",
+)
+NAME = "llvm-objdump"
+HINT = "apt-get install llvm (Debian 12), or without root: python -m tensorop.provision objdump"
+_NAMED = re.compile(rf"{NAME}(?:-(\d+))?")
+
+
+@functools.cache
+def _version(binary: Path, stamp: int) -> int:
+    """Of LLVM; 0 for what does not run or is something else."""
+    try:
+        done = subprocess.run(
+            [binary, "--version"], env=settings.scrubbed_environment(), capture_output=True, text=True, timeout=60
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return 0
+    found = re.search(r"LLVM version (\d+)\.", done.stdout)
+    return int(found[1]) if found else 0
+
+
+def version(binary: Path) -> int:
+    """The major version of an llvm-objdump; 0 for what is none."""
+    try:
+        return _version(binary, binary.stat().st_mtime_ns)
+    except OSError:
+        return 0
+
+
+def system() -> Path | None:
+    """One on the PATH that is new enough: `llvm-objdump`, else the newest `llvm-objdump-NN`."""
+    plain = shutil.which(NAME)
+    if plain is not None and version(Path(plain)) >= LEAST:
+        return Path(plain)
+    numbered: dict[int, Path] = {}
+    for folder in os.get_exec_path():
+        for file in sorted(Path(folder).glob(f"{NAME}-*")):
+            named = _NAMED.fullmatch(file.name)
+            if named and named[1] and int(named[1]) >= LEAST:
+                numbered.setdefault(int(named[1]), file)
+    return next((file for _, file in sorted(numbered.items(), reverse=True) if version(file) >= LEAST), None)
+
+
+def cached() -> Path:
+    """Where the unpacked one lies, whether or not it is there."""
+    entry = f"{SUITE}-{target(host_arch()).debian}-{debian.recipe(PACKAGES)}"
+    return cache.entry_path("llvm", entry) / NAME
+
+
+def objdump(*, offline: bool | None = None) -> Path:
+    """An llvm-objdump that is new enough. Raises MissingTool with how to get one."""
+    return system() or unpacked(offline=offline)
+
+
+def unpacked(*, offline: bool | None = None) -> Path:
+    """The same from the cache, fetched when absent, leaving the system's alone. Raises MissingTool."""
+    binary = cached()
+    host = target(host_arch())
+    unpack = debian.unpacker(PACKAGES, suite=SUITE, architecture=host.debian, doing="fetching LLVM 14", hint=HINT)
+
+    def fill(folder: Path) -> None:
+        root = folder / "root"
+        root.mkdir()
+        unpack(root)
+        for other in (root / "usr/lib/llvm-14/bin").iterdir():
+            if other.name != NAME:
+                other.unlink()
+        shutil.rmtree(root / "usr/share", ignore_errors=True)
+        script = folder / NAME
+        there = f"{binary.parent}/root"
+        libraries = ":".join(f"{there}/{part}/{host.multiarch}" for part in ("usr/lib", "lib"))
+        script.write_text(
+            "#!/bin/sh\n"
+            f"exec {host_loader()} --library-path '{libraries}' '{there}/usr/lib/llvm-14/bin/{NAME}' \"$@\"\n"
+        )
+        script.chmod(0o755)
+
+    command = "python -m tensorop.provision objdump"
+    purpose = "to read the machine code of kernels"
+    cache.entry(binary.parent, fill, what="LLVM 14", command=command, offline=offline, purpose=purpose, megabytes=55)
+    if version(binary) < LEAST:
+        raise errors.MissingTool(f"{binary} does not run on this machine", hint=HINT)
+    return binary

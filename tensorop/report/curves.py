@@ -1,0 +1,232 @@
+"""Plots of a library over sizes, vector lengths, the plane of problems, and of a search over time."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from itertools import groupby, pairwise
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.patches import Patch
+from matplotlib.ticker import MaxNLocator
+
+from tensorop.report import drawing, threads
+from tensorop.report.drawing import COLOUR, SERIES
+
+
+def speeds(bench: Mapping[str, Any], dtype: str) -> str:
+    """Speed over size (the geometric mean of a problem's sides) of the library and of each baseline; a panel a VLEN.
+
+    A baseline's is the library's over its ratio."""
+    rows = [row for row in bench["results"] if row["dtype"] == dtype]
+    vlens = list(dict.fromkeys(vlen for row in rows for vlen in row.get("by_vlen", {}))) or [None]
+    if len(rows) < 2:
+        return ""
+    figure, panels = drawing.panels(len(vlens), 2.6)
+    for axes, vlen in zip(panels, vlens, strict=True):
+        shown = [
+            (_size(row), row["by_vlen"][vlen] if vlen else row) for row in rows if not vlen or vlen in row["by_vlen"]
+        ]
+        at = sorted(shown, key=lambda pair: pair[0])
+        xs, mine = [x for x, _ in at], [y["ours"] for _, y in at]
+        axes.plot(xs, mine, "o", markersize=4.2, color=COLOUR["ink"], label="this library")
+        for name, colour, mark in zip(bench["baselines"], SERIES, "sD^vP*XhH", strict=False):
+            theirs = [(x, y["ours"] / y["ratio"][name], y["ours"]) for x, y in at if y["ratio"].get(name)]
+            if not theirs:
+                continue
+            axes.plot(
+                [x for x, _, _ in theirs], [y for _, y, _ in theirs], mark, markersize=4, color=COLOUR[colour],
+                markerfacecolor="none", label=name,
+            )  # fmt: skip
+            if name == next(iter(bench["baselines"])):
+                for x, y, ours in theirs:
+                    side = COLOUR["good" if ours >= y else "bad"]
+                    axes.plot([x, x], [y, ours], color=side, linewidth=1.1, alpha=0.6, zorder=1)
+        axes.set_xscale("log")
+        axes.set_yscale("log")
+        _room(axes)
+        drawing.plain_ticks(axes, "x")
+        drawing.plain_ticks(axes, "y")
+        axes.grid(color=COLOUR["rule"], linewidth=0.6)
+        axes.set_xlabel("geometric mean of a problem's sides")
+        axes.set_ylabel(bench["unit"])
+        if vlen:
+            axes.set_title(f"VLEN {vlen}", fontsize=9, color=COLOUR["ink"], loc="left")
+    panels[0].legend(fontsize=7, frameon=False, labelcolor=COLOUR["ink"], loc="upper left")
+    return drawing.svg(figure, f"speeds-{dtype}")
+
+
+def by_vlen(bench: Mapping[str, Any]) -> str:
+    """The first baseline's ratio at each VLEN: a thin line a problem, the geometric mean thick; a panel a dtype."""
+    if not bench["baselines"]:
+        return ""
+    name = next(iter(bench["baselines"]))
+    dtypes = list(dict.fromkeys(row["dtype"] for row in bench["results"] if len(row.get("by_vlen", {})) > 1))
+    if not dtypes:
+        return ""
+    figure, panels = drawing.panels(len(dtypes), 2.6)
+    for axes, dtype in zip(panels, dtypes, strict=True):
+        rows = [row["by_vlen"] for row in bench["results"] if row["dtype"] == dtype and row.get("by_vlen")]
+        vlens = sorted({vlen for row in rows for vlen in row}, key=int)
+        for row in rows:
+            line = [(i, row[v]["ratio"][name]) for i, v in enumerate(vlens) if v in row and name in row[v]["ratio"]]
+            if line:
+                axes.plot(*zip(*line, strict=True), color=COLOUR["one"], linewidth=0.8, alpha=0.45)
+        means = []
+        for i, vlen in enumerate(vlens):
+            found = [row[vlen]["ratio"][name] for row in rows if vlen in row and name in row[vlen]["ratio"]]
+            if found:
+                means.append((i, math.exp(sum(map(math.log, found)) / len(found))))
+        if means:
+            axes.plot(*zip(*means, strict=True), "o-", color=COLOUR["ink"], linewidth=2, markersize=4.5)
+        for i, mean in means:
+            drawing.note(axes, f"{mean:.2f}", (i, mean), (6, 5))
+        axes.axhline(1, color=COLOUR["bad"], linewidth=0.9)
+        axes.set_yscale("log")
+        drawing.plain_ticks(axes, "y")
+        axes.set_xticks(range(len(vlens)), vlens)
+        axes.set_xlim(-0.3, len(vlens) - 0.6)
+        axes.grid(axis="y", color=COLOUR["rule"], linewidth=0.6)
+        axes.set_xlabel("VLEN, bits")
+        axes.set_ylabel(f"times as fast as {name}")
+        axes.set_title(dtype, fontsize=9, color=COLOUR["ink"], loc="left")
+    return drawing.svg(figure, "by-vlen")
+
+
+def dispatch(maps: Sequence[Mapping[str, Any]], colours: Mapping[str, str]) -> str:
+    """The variant chosen over a plane, a panel a map of one dtype and VLEN; a colour a template, paler by variant."""
+    figure, panels = drawing.panels(len(maps), 2.9, columns=3)
+    first = maps[0]
+    shades = _shades(first["drafts"])
+    for axes, plane in zip(panels, maps, strict=True):
+        sides = plane["sides"]
+        between = [(a * b) ** 0.5 for a, b in pairwise(sides)]
+        edges = [sides[0] / 2**0.5, *between, sides[-1] * 2**0.17]
+        areas: dict[int, list[tuple[float, float]]] = {}
+        for j, line in enumerate(plane["chosen"]):
+            at = 0
+            for number, run in groupby(line):
+                length = len(list(run))
+                axes.barh(
+                    edges[j],
+                    edges[at + length] - edges[at],
+                    left=edges[at],
+                    height=edges[j + 1] - edges[j],
+                    align="edge",
+                    color=COLOUR[colours[plane["drafts"][number]]],
+                    alpha=shades[number],
+                    linewidth=0,
+                    antialiased=False,  # or hairlines show between lines
+                )
+                areas.setdefault(number, []).extend((sides[i], sides[j]) for i in range(at, at + length))
+                at += length
+        for number, cells in areas.items():
+            if len(cells) >= 24:
+                x, y = _middle(cells)
+                axes.text(x, y, str(number), ha="center", va="center", fontsize=8, color=COLOUR["ink"])
+        axes.set_xscale("log")
+        axes.set_yscale("log")
+        axes.set_xlim(edges[0], edges[-1])
+        axes.set_ylim(edges[0], edges[-1])
+        drawing.powers_of_two(axes)
+        axes.set_xlabel(plane["axes"][0])
+        axes.set_ylabel(plane["axes"][1])
+        where = ", ".join(f"{name} = {size}" for name, size in plane["fixed"].items())
+        axes.set_title(where, fontsize=8.5, color=COLOUR["ink"], loc="left")
+    used = sorted({number for plane in maps for line in plane["chosen"] for number in line})
+    shown = [(number, draft) for number, draft in enumerate(first["drafts"]) if number in used]
+    handles = [Patch(color=COLOUR[colours[draft]], alpha=shades[number], linewidth=0) for number, draft in shown]
+    drawing.legend(figure, handles, [f"{number} {draft}" for number, draft in shown])
+    return drawing.svg(figure, f"dispatch-{first['dtype']}-{first['vlen']}")
+
+
+def best_over_time(searches: Sequence[Mapping[str, Any]]) -> str:
+    """The best cost so far over the seconds that the search's trials took, each stage's as a share of its first."""
+    shown = [s for s in searches if sum(t["best"] is not None for t in s["trials"]) > 1]
+    if not shown:
+        return ""
+    figure, (axes,) = drawing.panels(1, 2.6)
+    for search, colour in zip(shown, SERIES * 4, strict=False):
+        line = [(t["spent"], t["best"]) for t in search["trials"] if t["best"] is not None]
+        first = line[0][1]
+        style = "-" if search["stage"] == shown[0]["stage"] else "--"
+        axes.step(
+            [x for x, _ in line], [first / y for _, y in line], where="post", color=COLOUR[colour], linewidth=1.4,
+            linestyle=style, label=f"{search['stage']}, {search['dtype']}",
+        )  # fmt: skip
+    axes.xaxis.set_major_locator(MaxNLocator(nbins=8))
+    axes.set_xlim(left=0)
+    axes.set_xlabel("seconds of trials")
+    axes.set_ylabel("times as fast as its first")
+    axes.grid(axis="y", color=COLOUR["rule"], linewidth=0.6)
+    drawing.legend(figure, *axes.get_legend_handles_labels())
+    return drawing.svg(figure, "best-over-time")
+
+
+def scaling(record: Mapping[str, Any]) -> str:
+    """Speed over the number of threads, as a multiple of the first: a thin line a problem, geometric means thick; a
+    panel a dtype. Nothing where one number was measured."""
+    by_threads = record.get("by_threads", {})
+    if len(by_threads) < 2:
+        return ""
+    dtypes = list(dict.fromkeys(row["dtype"] for row in record["results"]))
+    counts = [int(count) for count in by_threads]
+    figure, panels = drawing.panels(len(dtypes), 2.8)
+    ours = threads.gains(by_threads)
+    for axes, dtype in zip(panels, dtypes, strict=True):
+        for place in {place: None for of_each in ours.values() for place in of_each if place[0] == dtype}:
+            line = [(int(count), of_each[place]) for count, of_each in ours.items() if place in of_each]
+            axes.plot(*zip(*line, strict=True), color=COLOUR["ink"], linewidth=0.7, alpha=0.3)
+        means = [(int(count), mean) for count, mean in threads.mean_gains(by_threads, dtype).items()]
+        xs, ys = zip(*means, strict=True)
+        axes.plot(xs, ys, "o-", color=COLOUR["ink"], linewidth=2, markersize=4.5, label="this library")
+        for x, mean in means[1:]:
+            drawing.note(axes, f"{mean:.2f}", (x, mean), (6, 5))
+        for name, colour, mark in zip(record["baselines"], SERIES, "sD^vP*XhH", strict=False):
+            theirs = [(int(count), mean) for count, mean in threads.mean_gains(by_threads, dtype, name).items()]
+            if len(theirs) > 1:
+                axes.plot(
+                    *zip(*theirs, strict=True), f"{mark}--", color=COLOUR[colour], markersize=4, markerfacecolor="none",
+                    label=name,
+                )  # fmt: skip
+        ideal = [count / counts[0] for count in counts]
+        axes.plot(counts, ideal, ":", color=COLOUR["muted"], linewidth=1, label="in proportion")
+        axes.set_xticks(counts, [str(count) for count in counts])
+        axes.set_ylim(bottom=0)
+        axes.grid(color=COLOUR["rule"], linewidth=0.6)
+        axes.set_xlabel("threads")
+        axes.set_ylabel(f"times as fast as with {counts[0]}")
+        axes.set_title(dtype, fontsize=9, color=COLOUR["ink"], loc="left")
+    panels[0].legend(fontsize=7, frameon=False, labelcolor=COLOUR["ink"], loc="upper left")
+    return drawing.svg(figure, "threads")
+
+
+def _size(row: Mapping[str, Any]) -> float:
+    keys = list(row)
+    sides = [row[key] for key in keys[keys.index("dtype") + 1 : keys.index("layout")]]
+    return math.exp(sum(math.log(side) for side in sides) / len(sides))
+
+
+def _room(axes: Axes) -> None:
+    """A fifth more above, for the legend."""
+    low, high = axes.get_ylim()
+    axes.set_ylim(low, high * (high / low) ** 0.2)
+
+
+def _shades(drafts: Sequence[str]) -> list[float]:
+    """Opacity of each variant, from the fullest for the first of its draft."""
+    seen: dict[str, int] = {}
+    counts = {draft: drafts.count(draft) for draft in drafts}
+    out = []
+    for draft in drafts:
+        rank = seen[draft] = seen.get(draft, -1) + 1
+        out.append(0.85 - 0.6 * rank / max(counts[draft] - 1, 1) if counts[draft] > 1 else 0.7)
+    return out
+
+
+def _middle(cells: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    """The cell nearest to the centre of all, on logarithmic axes."""
+    x = sum(math.log(a) for a, _ in cells) / len(cells)
+    y = sum(math.log(b) for _, b in cells) / len(cells)
+    return min(cells, key=lambda cell: (math.log(cell[0]) - x) ** 2 + (math.log(cell[1]) - y) ** 2)

@@ -1,0 +1,44 @@
+"""Which variant the library's dispatch takes over a plane of problems: two of the operator's dims, the others fixed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tensorop import problems
+from tensorop.model.operator import Operator
+from tensorop.report import choices
+
+_SIDES = tuple(dict.fromkeys(round(2 ** (i / 3)) for i in range(34)))  # 1 to 2048
+_FIXED = (16, 256, 2048)
+
+
+def maps(operator: Operator, manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """For each dtype, each VLEN with a choice of its own, and each size of the dims beyond the first two: the number of
+    the variant for each pair of sides, in the operator's first layout.
+
+    axes: names of the two dims; sides: their values; chosen[j][i]: at sides[i] of the first, sides[j] of the second.
+    vlen: None where there is one choice for all. A library of one variant has no map.
+    """
+    across, up, *others = operator.dims
+    out = []
+    for dtype, winners in manifest["dtypes"].items():
+        if len(winners["variants"]) < 2:
+            continue
+        for vlen, dispatch in choices.trees(winners):
+            for size in _FIXED if others else (0,):
+                rest = (size,) * len(others)
+                asked = [[problems.of(operator, dtype, (x, y, *rest), 0) for x in _SIDES] for y in _SIDES]
+                direct = winners.get("direct")
+                out.append(
+                    {
+                        "dtype": dtype,
+                        "vlen": vlen,
+                        "axes": [across, up],
+                        "fixed": dict.fromkeys(others, size),
+                        "sides": list(_SIDES),
+                        "chosen": [[choices.way(operator, p, dispatch, direct) for p in line] for line in asked],
+                        "drafts": [variant["draft"] for variant in winners["variants"]],
+                    }
+                )
+    return out

@@ -1,0 +1,93 @@
+"""Behaviours of a core that its board model does not assume, and that would change what figures say.
+
+A constant has a range; a behaviour is there or is not. One that no source settles is declared beside the model's own
+choice, which stays the best fit: figures are given under each alternative too, beside the interval and never in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+# Dotted keys of a model that an alternative can switch, to 1 or 0.
+SWITCHES = (
+    "core.load_miss_stops",
+    "memory.l1_prefetch.present",
+    "memory.l1_prefetch.scalar_only",
+    "memory.l2_prefetch.present",
+    "memory.l2_prefetch.scalar_only",
+)
+
+
+class Alternative(BaseModel):
+    """One behaviour, or several together.
+
+    meaning      what the core then does
+    change       key of SWITCHES -> 1 or 0
+    for_         evidence for it; against: against it (`for` and `against` in the file)
+    settled_by   micro-benchmarks whose cycles are others under it than under the best fit
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    meaning: str = Field(min_length=1)
+    change: dict[str, int] = Field(min_length=1)
+    for_: str = Field(alias="for", min_length=1)
+    against: str = Field(min_length=1)
+    settled_by: tuple[str, ...] = Field(min_length=1, strict=False)
+
+
+def refused(name: str, alternative: Alternative, model: Any) -> str | None:
+    """The rule an alternative of a model (specs.board.BoardModel) breaks; None where it breaks none."""
+    if any(mark in name for mark in ".\n") or not name.strip():
+        return f"the name of an alternative is words without a full stop, got {name!r}"
+    for key, value in alternative.change.items():
+        if key not in SWITCHES or value not in (0, 1):
+            return f"alternative '{name}' changes {', '.join(SWITCHES)} to 0 or 1, got {key}: {value}"
+        section, _, part = key.partition(".")
+        owner = part.partition(".")[0]
+        if section == "memory" and getattr(model.memory, owner) is None:
+            return f"alternative '{name}' changes a prefetcher the model has, got {key}"
+        if section == "core" and model.pipeline == "ooo" and value:
+            return f"alternative '{name}': {key} is of cores that issue in order"
+    return None
+
+
+def heirs(section: Mapping[str, Any], said: Mapping[str, Any]) -> dict[str, Any]:
+    """The alternatives a child's merged `model:` section keeps: its own (`said`), but for those it gave up (null), and
+    its parent's where it has what they change."""
+    own = said.get("alternatives") or {}
+    found = section.get("alternatives") or {}
+    kept = {name: part for name, part in found.items() if part is not None and (name in own or _applies(part, section))}
+    return {"alternatives": kept} if found else {}
+
+
+def _applies(part: Mapping[str, Any], section: Mapping[str, Any]) -> bool:
+    for key in part["change"]:
+        place, owner = key.split(".")[:2]
+        if place == "memory" and section["memory"].get(owner) is None:
+            return False
+        if place == "core" and section["pipeline"] != "inorder":
+            return False
+    return True
+
+
+def switched(section: Mapping[str, Any], names: Iterable[str], source: str) -> dict[str, Any]:
+    """A `model:` section in which these alternatives are the best fit and no longer alternatives.
+
+    source: what shows them.
+    """
+    out = {key: dict(part) if isinstance(part, Mapping) else part for key, part in section.items()}
+    for name in names:
+        for key, value in out["alternatives"].pop(name)["change"].items():
+            place, _, part = key.partition(".")
+            owner, _, field = part.partition(".")
+            if field:
+                known = dict(out[place][owner])
+                known[field] = {"value": value, "source": source} if field == "present" else bool(value)
+                out[place][owner] = known
+            else:
+                out[place][owner] = {"value": value, "source": source}
+    return out

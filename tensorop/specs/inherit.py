@@ -1,0 +1,149 @@
+"""The board model of a platform: each file's `model:` over its parent's, key by key, with the platform's `caches:`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+from tensorop.errors import SpecError
+from tensorop.specs import admitted, caches, calibration, yamlfile
+from tensorop.specs.board import BoardModel
+from tensorop.specs.board_alternative import heirs
+
+_WHOLE = ("value", "m1", "like")  # a number goes with its source and range, and `like` stands for a class's other keys
+_LABELS = (
+    "name",
+    "version",
+    "calibrated",
+    "description",
+    "source",
+    "shared_by",
+    "alternatives",
+    "indicative",
+)  # what bends no figure
+_SIZES = tuple(f"l{number + 1}" for number in range(caches.MODELLED))
+
+
+@dataclass(frozen=True)
+class File:
+    """One file of a platform's line: its name, where it lies, what it says."""
+
+    name: str
+    path: Path
+    data: Mapping[str, Any]
+
+
+class _Modelled(BaseModel):
+    """So that a broken rule is told by the file's own keys."""
+
+    model_config = ConfigDict(frozen=True)
+
+    model: BoardModel
+
+
+def resolve(files: Sequence[File]) -> dict[str, Any] | None:
+    """The whole `model:` section of the last file, the root first; None where no file has one.
+
+    A child that says `complete: true` takes nothing of its parent's. One that changes a number is a model of its own:
+    `NAME, after PARENT 4` where it gives no name, and not calibrated. Levels of `caches:` stand in it as memory.l1
+    and memory.l2. Raises SpecError with file, key and what was expected.
+    """
+    section: dict[str, Any] | None = None
+    levels: tuple[caches.CacheSpec, ...] = ()
+    for file in files:
+        if "caches" in file.data:
+            levels = caches.check(dict(file.data), file.path)
+        own = file.data.get("model", {})
+        if own is None:
+            section = None
+            continue
+        if not isinstance(own, Mapping):
+            raise SpecError(f"{file.path}: key 'model': expected a mapping of keys, got {own!r:.80}")
+        if own or (section is not None and "caches" in file.data):
+            section = _heir(file, own, levels, section)
+        fitted = file.data.get("calibration")
+        if section is not None and isinstance(fitted, str):
+            if complaint := next(admitted.beside(fitted), None):
+                raise SpecError(f"{file.path}: key 'calibration': {complaint}")
+            section = calibration.apply(section, file.path.parent / fitted)
+    return section
+
+
+def without_sizes(section: Mapping[str, Any]) -> dict[str, Any]:
+    """A resolved section as a file may say it, beside `caches:`."""
+    kept = {key: value for key, value in section["memory"].items() if key not in _SIZES}
+    return {**section, "memory": kept}
+
+
+def _heir(
+    file: File, own: Mapping[str, Any], levels: Sequence[caches.CacheSpec], parent: dict[str, Any] | None
+) -> dict[str, Any]:
+    memory = own.get("memory")
+    for size in _SIZES:
+        if isinstance(memory, Mapping) and size in memory:
+            raise SpecError(
+                f"{file.path}: unknown key 'model.memory.{size}'; the sizes of a model's caches are the platform's own",
+                hint="say them once, under the top key `caches`",
+            )
+    said = {key: value for key, value in own.items() if key != "complete"}
+    alone = parent is None or own.get("complete", False)
+    if own.get("complete") not in (None, True, False):
+        raise SpecError(f"{file.path}: key 'model.complete': expected true or false, got {own['complete']!r}")
+    made = said if alone or parent is None else _over(said, parent, f"{file.path}: key 'model")
+    simulated = caches.modelled(levels, file.path)
+    sizes = {name: level.model_dump() for name, level in zip(_SIZES, simulated, strict=True)}
+    made = {**made, "memory": {**made["memory"], **sizes}} if isinstance(made.get("memory"), Mapping) else made
+    if parent is not None and not alone:
+        made |= heirs(made, said)
+        made |= _own_name(file.name, said, made, parent)
+    yamlfile.validate(_Modelled, {"model": made}, str(file.path))
+    return made
+
+
+def _own_name(
+    platform: str, said: Mapping[str, Any], made: Mapping[str, Any], parent: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Name, version and description of a child's model, where it is not its parent's."""
+    changes = tuple(_changes(made, parent))
+    if not changes:
+        return {"version": 1} if "name" in said and "version" not in said else {}
+    first, comma, others = str(parent["name"]).partition(", after ")
+    after = f"{first} {parent['version']}{comma}{others}"
+    return {
+        "name": said.get("name", f"{platform}, after {after}"),
+        "version": said.get("version", 1),
+        "calibrated": False,
+        "description": said.get("description", f"As {after}, but for {', '.join(changes)}"),
+    }
+
+
+def _over(child: Mapping[str, Any], parent: Mapping[str, Any], where: str) -> dict[str, Any]:
+    out = dict(parent)
+    for key, value in child.items():
+        under = parent.get(key)
+        if not isinstance(value, Mapping) or not isinstance(under, Mapping) or any(k in value for k in _WHOLE):
+            out[key] = value
+            continue
+        if "source" in under and value and "source" not in value:
+            raise SpecError(
+                f"{where}.{key}.source': expected where the numbers beside it come from, as they are not the parent's"
+            )
+        out[key] = _over(value, under, f"{where}.{key}")
+    return out
+
+
+def _changes(made: Any, parent: Any, prefix: str = "") -> Iterator[str]:
+    """Dotted keys of what differs but for labels, a constant as one."""
+    if not isinstance(made, Mapping) or not isinstance(parent, Mapping):
+        if made != parent:
+            yield prefix
+        return
+    kept = [key for key in dict.fromkeys((*parent, *made)) if key not in _LABELS]
+    inner = [
+        change for key in kept for change in _changes(made.get(key), parent.get(key), f"{prefix}.{key}".strip("."))
+    ]
+    yield from [prefix] if inner and any(key in made for key in _WHOLE) else inner

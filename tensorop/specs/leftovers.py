@@ -1,0 +1,81 @@
+"""What lies in plug-in folders and is not used as it may be meant: named, so that nothing is ignored in silence."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator
+from pathlib import Path
+
+from tensorop import paths
+from tensorop.specs import catalog
+from tensorop.specs.operators import DRAFT_SUFFIX, DRAFTS
+
+MOST = 12  # remarks; further ones are counted
+_SUFFIX = {"platforms": ".yaml", "primitives": ".yaml", "tuners": ".py"}
+_BESIDE = {"platforms": ("published",)}  # folders that belong there
+_PAPERS = (".md", ".txt", ".rst")
+
+
+def remarks(plugins: tuple[Path, ...] = ()) -> tuple[str, ...]:
+    """A sentence for each file or folder that nothing reads, and for each that stands before another."""
+    roots = paths.plugin_roots(plugins)
+    found = [remark for number, root in enumerate(roots) for remark in _of(root, roots[:number])]
+    more = [f"{len(found) - MOST} more of the kind"] if len(found) > MOST else []
+    return (*found[:MOST], *more)
+
+
+def _of(root: Path, before: tuple[Path, ...]) -> Iterator[str]:
+    kinds = [kind for kind in paths.PLUGIN_KINDS if (root / kind).is_dir()]
+    if not kinds:
+        yield f"{root}: no plug-in is read from here; expected one of the folders {', '.join(paths.PLUGIN_KINDS)}"
+    for path in _entries(root):
+        near = difflib.get_close_matches(path.name, paths.PLUGIN_KINDS, n=1, cutoff=0.8)
+        if path.is_dir() and near and path.name not in paths.PLUGIN_KINDS:
+            yield f"{path}: not used; did you mean {near[0]}/?"
+        elif path.is_file() and path.name.endswith((*_SUFFIX.values(), DRAFT_SUFFIX)):
+            yield f"{path}: not used; plug-ins lie in the folders {', '.join(paths.PLUGIN_KINDS)}"
+    for kind, suffix in _SUFFIX.items():
+        for path in _entries(root / kind):
+            if path.is_dir() and path.name in _BESIDE.get(kind, ()):
+                continue
+            if path.is_dir() or path.suffix != suffix:
+                yield f"{path}: not used; expected NAME{suffix}"
+            elif any((other / kind / path.name).is_file() for other in before):
+                yield f"{path}: not used; a folder named before it has one of this name"
+    for folder in _entries(root / "templates"):
+        yield from _template(folder, before)
+
+
+def _template(folder: Path, before: tuple[Path, ...]) -> Iterator[str]:
+    name = folder.name
+    if not folder.is_dir():
+        yield f"{folder}: not used; expected a folder for each operator"
+        return
+    if (folder / "operator.yaml").is_file():
+        if any((other / "templates" / name / "operator.yaml").is_file() for other in before):
+            yield f"{folder}: not used; a folder named before it has this operator"
+        return
+    if name not in catalog.names("templates", (*before, folder.parents[1])):
+        yield f"{folder}: not used; it has no operator.yaml, and there is no operator '{name}' to add drafts to"
+        return
+    shipped = paths.builtin_dir("templates") / name / DRAFTS
+    for path in _entries(folder):
+        if path.name != DRAFTS or not path.is_dir():
+            yield f"{path}: not used; beside an operator that is elsewhere only {DRAFTS}/NAME{DRAFT_SUFFIX} are read"
+            continue
+        for draft in _entries(path):
+            if draft.is_dir() or not draft.name.endswith(DRAFT_SUFFIX):
+                yield f"{draft}: not used; expected NAME{DRAFT_SUFFIX}"
+            elif any((other / "templates" / name / DRAFTS / draft.name).is_file() for other in before):
+                yield f"{draft}: not used; a folder named before it has a draft of this name"
+            elif (shipped / draft.name).is_file():
+                yield f"{draft}: stands before the shipped draft of this name"
+
+
+def _entries(folder: Path) -> Iterator[Path]:
+    """What a user may have meant: no hidden files, caches, papers, nor names that begin with `_`."""
+    if folder.is_dir():
+        for path in sorted(folder.iterdir()):
+            name = path.name
+            if not name.startswith((".", "_")) and path.suffix not in _PAPERS and name not in ("LICENSE", "Makefile"):
+                yield path

@@ -1,0 +1,107 @@
+"""The C of kernels, by configuration: rendered once, read by the gate, and from then on only handed out.
+
+What a trial judged is what the product is built of. A draft that is not shipped is rendered in a limited process, never
+in this one, and never again: neither by another stage, nor by packaging, nor by a run that goes on from its journal.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+
+from tensorop import instantiate, render, render_apart
+from tensorop.author import c_gate, gate, offline
+from tensorop.errors import JobError
+from tensorop.model.kernel import Draft, KernelText
+from tensorop.model.operator import Operator
+from tensorop.model.platform import Platform
+from tensorop.model.point import Point
+from tensorop.model.primitive import Vocabulary
+from tensorop.model.trial import Outcome
+
+
+class Texts:
+    """Kernel texts of one job. known: by configuration, from its journal. Safe in threads."""
+
+    def __init__(self, known: Mapping[str, KernelText] | None = None) -> None:
+        self._known = dict(known or {})
+        self._lock = threading.Lock()
+
+    def kernel(
+        self,
+        operator: Operator,
+        platform: Platform,
+        draft: Draft,
+        point: Point,
+        dtype: str,
+        plugins: tuple[Path, ...] = (),
+    ) -> KernelText | Outcome:
+        """A configuration's text; made where it is asked for first. Raises render.RenderError where it cannot be."""
+        name = instantiate.configuration(operator, platform, draft, point, dtype, plugins)
+        if (text := self._known.get(name)) is not None:
+            return text
+        made = _admitted(operator, platform, draft, point, dtype, name, plugins)
+        if isinstance(made, Outcome):
+            return made
+        with self._lock:
+            return self._known.setdefault(name, made)
+
+    def judged(
+        self,
+        operator: Operator,
+        platform: Platform,
+        draft: Draft,
+        point: Point,
+        dtype: str,
+        plugins: tuple[Path, ...] = (),
+    ) -> KernelText:
+        """The same for a product. Raises JobError for a draft that is not shipped where no trial made its text, and
+        where the gate refuses it."""
+        name = instantiate.configuration(operator, platform, draft, point, dtype, plugins)
+        if draft.author != offline.AUTHOR and name not in self._known:
+            raise JobError(
+                f"the kernel of draft '{draft.name}' at {point} was never judged, so it is not packaged",
+                hint="run the search that judges it, or leave the draft out",
+            )
+        text = self.kernel(operator, platform, draft, point, dtype, plugins)
+        if isinstance(text, Outcome):
+            raise JobError(f"draft '{draft.name}' at {point} is refused: {text.message}")
+        return text
+
+
+def _admitted(
+    operator: Operator,
+    platform: Platform,
+    draft: Draft,
+    point: Point,
+    dtype: str,
+    name: str,
+    plugins: tuple[Path, ...],
+) -> KernelText | Outcome:
+    """Template, rendering, gate, and only then the primitives' C."""
+    contexts = instantiate.kernel_contexts(operator, platform, draft, point, dtype, plugins)
+    words = contexts[0][1]
+    outcome = gate.check_template(draft, words, instantiate.reserved(operator, platform, dtype, plugins))
+    if outcome is not None:
+        return outcome
+    rendering = render.kernel_texts if draft.author == offline.AUTHOR else render_apart.texts
+    arities = {word: len(spec.args) for word, spec in words.spoken.items()}
+    plain = [context for context, _ in contexts]
+    rendered = rendering(operator.folder, c_gate.marked(draft.text), instantiate.KERNEL, plain, arities)
+    texts = []
+    for source, (_, vocabulary) in zip(rendered, contexts, strict=True):
+        if not source.strip():
+            texts.append("")
+            continue
+        read = _expanded(source, draft, vocabulary)
+        if isinstance(read, Outcome):
+            return read
+        texts.append(read)
+    return KernelText(name, texts[0], texts[1] if len(texts) > 1 else "")
+
+
+def _expanded(source: str, draft: Draft, words: Vocabulary) -> str | Outcome:
+    speech = instantiate.speech(words)
+    refused = c_gate.read(source, draft.text, words, speech)
+    return refused or render.expand(c_gate.unmarked(source, draft.text), speech)

@@ -1,0 +1,231 @@
+"""Files of others: journals, manifests, cards and libraries that are damaged or lie; usage that makes no sense.
+
+Each ends with file, place and what was expected, never in a traceback or a signal.
+"""
+
+from __future__ import annotations
+
+import _ctypes
+import contextlib
+import json
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from tensorop import api, problems
+from tensorop.cli.main import cli
+from tensorop.cli.screen import screen
+from tensorop.commands import opened
+from tensorop.errors import JobError, TensoropError, UsageError
+from tensorop.package import card, elf, publish
+from tensorop.package.product import MANIFEST, Product
+from tensorop.printable import printable
+from tensorop.render import environment
+from tensorop.report import gather
+from tensorop.specs import operators
+from tensorop.store import journal
+from tests.support.commands import ROOT
+
+RUN = ROOT / "tests" / "data" / "run"
+KEPT = Path("share/tensorop")
+
+
+def called(*words: str) -> Result:
+    return CliRunner().invoke(cli, list(words))
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    shutil.copytree(RUN, tmp_path / "run")
+    return tmp_path / "run"
+
+
+def finished(text: str) -> str:
+    return next(line for line in text.splitlines() if '"event":"finished"' in line and '"cost":null' not in line)
+
+
+DAMAGE = {
+    "NaN": lambda line: line.replace('"cost":', '"cost":NaN,"x":'),
+    "infinite": lambda line: line.replace('"cost":', '"cost":Infinity,"x":'),
+    "too large": lambda line: line.replace('"cost":', '"cost":1e999,"x":'),
+    "zero": lambda line: line.replace('"cost":', '"cost":0,"x":'),
+    "below zero": lambda line: line.replace('"cost":', '"cost":-1,"x":'),
+    "a word": lambda line: line.replace('"cost":', '"cost":"1","x":'),
+    "true": lambda line: line.replace('"cost":', '"cost":true,"x":'),
+    "a value of zero": lambda line: line.replace('"value":', '"value":0,"x":'),
+    "many digits": lambda line: line.replace('"cost":', '"cost":' + "9" * 5000 + ',"x":'),
+    "a list": lambda line: f"[{line}]",
+    "depth": lambda line: '{"schema": ' + "[" * 100_000,
+    "no time": lambda line: line.replace('"t":', '"t":"nan","x":'),
+    "seconds of words": lambda line: line.replace('"seconds":{', '"seconds":{"a":"b",'),
+    "an unknown kind": lambda line: line.replace('"kind":"ok"', '"kind":"fine"'),
+    "half of a character": lambda line: line.replace('"kind":"ok"', '"kind":"\ud800"'),
+    "bytes": lambda line: "\udcff\udcfe",
+}
+
+
+@pytest.mark.parametrize("name", DAMAGE)
+def test_a_damaged_journal_is_named_with_its_line(name: str, run: Path) -> None:
+    path = run / KEPT / "journal.jsonl"
+    text = path.read_text()
+    line = finished(text)
+    broken = DAMAGE[name](line)
+    assert broken != line
+    path.write_bytes(
+        text.replace(line, broken).encode(errors="surrogateescape" if name == "bytes" else "surrogatepass")
+    )
+    number = text.splitlines().index(line) + 1
+    with pytest.raises(JobError, match=f"journal.jsonl is damaged in line {number}"):
+        journal.read(run)
+
+
+@pytest.mark.parametrize(
+    ("file", "text"),
+    [
+        ("manifest.json", '{"dtypes": {"f32": 3}, "files": [], "results": 1}'),
+        ("manifest.json", '{"results": {"verification": 3}, "dtypes": {"f32": {"variants": [3]}}}'),
+        ("bench.json", "NaN"),
+        ("bench.json", '{"results": 3}'),
+        ("bench.json", "[" * 100_000),
+    ],
+)
+def test_a_report_of_damaged_files(file: str, text: str, run: Path) -> None:
+    (run / KEPT / file).write_text(text)
+    with contextlib.suppress(TensoropError):
+        gather.gather(run)
+
+
+CARD = {"schema": 1, "operator": "gemm", "platform": {"name": "generic", "arch": "x86_64"}, "dtypes": {}}
+
+
+def library(tmp_path: Path, said: bytes) -> Path:
+    path = tmp_path / "libtensorop_gemm.so"
+    path.write_bytes(b"\x7fELF" + b"\0" * 60 + card.MARKER.encode("latin-1") + said)
+    return path
+
+
+@pytest.mark.parametrize(
+    "said",
+    [b"", b"\0", b"{", b"{}", b"[]\0", b"3\0", b"NaN\0", b"[" * 100_000 + b"\0", b"\xff\0", b'{"a": 1e999}\0',
+     b'{"dtypes": {"f32": 3}}\0', b'{"dtypes": {"f32": {"variants": [1]}}}\0', b'{"platform": 3, "operator": 3}\0',
+     b'{"dtypes": {"f32": {"variants": [], "tree": {"feature": 1}}}}\0', b'{"operator": "../../x", "platform": "x"}\0'],
+)  # fmt: skip
+def test_a_damaged_card(said: bytes, tmp_path: Path) -> None:
+    path = library(tmp_path, said)
+    ended = called("inspect", str(path))
+    assert isinstance(ended.exception, TensoropError) or ended.exit_code == 0
+    with pytest.raises(TensoropError):
+        opened.open_product(path)
+    with pytest.raises(TensoropError):
+        api.load(path)
+
+
+def test_a_whole_library() -> None:
+    shared = Path(_ctypes.__file__)
+    elf.require_whole(shared)
+    assert elf.machine(shared) == elf.machine(Path(sys.executable).resolve())
+
+
+@pytest.mark.parametrize("kept", [0, 3, 63, 64, 200, 4096, -4096, -1])
+def test_a_cut_library(kept: int, tmp_path: Path) -> None:
+    path = tmp_path / "lib.so"
+    path.write_bytes(Path(_ctypes.__file__).read_bytes()[:kept])
+    with pytest.raises(JobError, match="is damaged"):
+        elf.require_whole(path)
+
+
+NASTY = "a\x1b[2Jb\x1b]0;title\x07c\u202ed\u2066e\u200bf\x9b31mg\rh\x08i\ud800j\x00k"
+
+
+def test_nothing_of_a_text_moves_a_cursor() -> None:
+    shown = printable(NASTY)
+    assert shown == "a\\x1b[2Jb\\x1b]0;title\\x07c\\u202ed\\u2066e\\u200bf\\x9b31mg\\x0dh\\x08i\\ud800j\\x00k"
+    assert printable(shown) == shown
+    assert printable("plain: ä € 漢 ×\n\t") == "plain: ä € 漢 ×\n\t"
+
+
+def test_what_is_printed_is_printable(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(title=NASTY)
+    table.add_column(NASTY)
+    table.add_row(NASTY)
+    out = screen(width=400)
+    for thing in (Text(NASTY), NASTY, table):
+        out.print(thing, markup=False)
+    path = library(tmp_path, json.dumps({**CARD, "facts": {"x": NASTY}}).encode() + b"\0")
+    shown = capsys.readouterr().out + called("inspect", str(path)).output
+    assert "\\x1b" in shown
+    assert not [c for c in shown if not c.isprintable() and c != "\n"]
+    page = environment(tmp_path, {"x": "{{ a }}{{ b | safe }}"}, html=True).get_template("x").render(a=NASTY, b=NASTY)
+    assert page.isprintable()
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("gemm", "--shapes=--1x1x1"), "is not a shape"),
+        (("gemm", "--shapes", "1x-1x1"), "sides to tune for are between 1"),
+        (("gemm", "--shapes", "-"), "is not a shape"),
+        (("gemm", "--shapes", "x"), "is not a shape"),
+        (("gemm", "--shapes", "9" * 5000 + "x1x1"), "is not a shape"),
+        (("gemm", "--shapes", "\u0661x1x1"), "neither a suite nor a shape"),
+        (("gemm", "--out", "x" * 300), "--out names a folder of 300 bytes"),
+        (("gemm", "--out", "/".join(["x" * 100] * 40)), "whole paths 3000"),
+        (("gemm", "--budget", "1e9s"), "is not a time"),
+        (("gemm", "--shapes", "2000000x2000000x64"), "more than half of the"),
+        (("gemm", "--platform", "rvv", "--shapes", "9000x9000x9000"), "under the emulator would take some"),
+        (("gemm", "--author-timeout", "0s"), "--author-timeout"),
+        (("gemm", "--author-timeout", "99999h"), "--author-timeout"),
+        (("bench", "x", "--fail-below", "nan"), "is no ratio"),
+        (("bench", "x", "--fail-below", "inf"), "is no ratio"),
+        (("bench", "x", "--fail-below", "-1"), "is no ratio"),
+        (("bench", "x", "--fail-below", "x"), "is no ratio"),
+        (("bench", "x", "--threshold", "nan%"), "is no share"),
+        (("inspect", "x" * 5000), ""),
+    ],
+)
+def test_usage_errors(words: tuple[str, ...], says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    ended = called(*words)
+    told = str(ended.exception) if isinstance(ended.exception, TensoropError) else ended.output
+    assert says in told
+    assert isinstance(ended.exception, UsageError | SystemExit), ended.exception
+    assert getattr(ended.exception, "exit_status", ended.exit_code) == 2
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_out_that_is_a_link_stays_one(tmp_path: Path) -> None:
+    real, link = tmp_path / "disk" / "real", tmp_path / "link"
+    real.mkdir(parents=True)
+    (real / "work").mkdir()
+    link.symlink_to(real)
+    publish.check_place(link)
+    for text in (b"one", b"two"):
+        product = Product({MANIFEST: b"{}", "lib/x.so": text}, {}, "lib/x.so")
+        publish.publish(publish.stage(product, link), link)
+        assert link.is_symlink()
+        assert (real / "lib" / "x.so").read_bytes() == text
+    assert (real / "work").is_dir()
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["disk", "link"]
+    assert sorted(p.name for p in (tmp_path / "disk").iterdir()) == ["real"]
+
+
+def test_an_out_that_is_a_link_to_nothing_or_itself(tmp_path: Path) -> None:
+    (tmp_path / "a").symlink_to(tmp_path / "b")
+    with pytest.raises(UsageError, match="a link to nothing"):
+        publish.check_place(tmp_path / "a")
+    (tmp_path / "b").symlink_to(tmp_path / "a")
+    with pytest.raises(UsageError, match="link"):
+        publish.check_place(tmp_path / "a")
+
+
+def test_what_can_be_run_is_run() -> None:
+    gemm = operators.load("gemm")
+    for shape in ((100_000, 64, 64), (64, 100_000, 64), (64, 64, 100_000), (1, 1, 1)):
+        for unit in ("ns", "modelled-cycles", "pretended"):
+            problems.require_affordable(gemm, ("f32", "f64"), [shape], unit, 4)

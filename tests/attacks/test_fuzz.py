@@ -1,0 +1,232 @@
+"""A fuzzing target for each format that others write: shipped files with pieces exchanged, cut, doubled and made nasty.
+
+    pytest tests/attacks/test_fuzz.py                                  a few examples of each
+    pytest tests/attacks/test_fuzz.py --fuzz 600 -k journal            ten minutes of one
+    pytest tests/attacks/test_fuzz.py --fuzz 600 --timeout 20000       ten minutes of each
+
+Whatever comes is taken or refused by an error of ours. No example may take ten seconds, nor all of them a gibibyte.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import resource
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis import strategies as st
+
+from tensorop import api, barrier, instantiate, render, texts
+from tensorop.author import gate, offline
+from tensorop.author.llm import reply
+from tensorop.author.llm.transport import read_body
+from tensorop.author.parse import parse
+from tensorop.cli.main import cli
+from tensorop.commands import opened
+from tensorop.errors import TensoropError
+from tensorop.model.point import Point
+from tensorop.package import card, carried
+from tensorop.printable import printable
+from tensorop.report import gather
+from tensorop.specs import board, calibration, inherit, microbench, products, yamlfile, yamltext
+from tensorop.specs import operators as operator_specs
+from tensorop.specs import platforms as platform_specs
+from tensorop.specs import primitives as primitive_specs
+from tensorop.store import journal
+from tests.support.commands import ROOT
+
+EXAMPLES = 25  # of each target in the whole suite
+SECONDS = 10.0  # for one example
+MEMORY = 1 << 30  # bytes
+
+OPERATOR, PLATFORM = operator_specs.load("gemm"), platform_specs.load("generic")
+WORDS = instantiate.vocabulary(PLATFORM, "f32", Point(()))
+RUN = ROOT / "tests" / "data" / "run" / "share" / "tensorop"
+
+PIECES = [
+    *("!!int abc", "!!python/name:os.system", "2020-13-45", ".nan", "-.inf", "1e999", "&a [*a]", "*a", "&a", "<<: *a"),
+    *("9" * 5000, "-1", "0", "1", "1048576", "9223372036854775808", "null", "~", "true", "[]", "{}", "NaN", "1.5"),
+    *("[" * 4000, "{" * 4000, "(" * 4000, "- " * 400, "-" * 400, "1+" * 3000, "\n" * 50, "\x00", "\x1b[2J", "\u202e"),
+    *("\ud800", "\r", "\r\n", "\t", "---", "```", "~~~", "<think>", "</think>", "{{", "}}", "{%", "%}", "{#", "#}"),
+    *("{{ 1 // 0 }}", "{% for i in [1] %}", "{% endfor %}", "{% macro f() %}", "{{ ''.__class__ }}", "{% if 1 %}"),
+    *("//", "/*", "*/", "asm", "#include", "goto x;", "??/", "\\", '"', "'", "static", "(", ")", ";", "{", "}", "*&"),
+    *("mv", "nr", "ku: [0]", "lanes", "np.f2py", "np.zeros(10**9)", "v.T", "__import__", ", ", ": ", "-fplugin=x", "/"),
+]  # fmt: skip
+
+
+@st.composite
+def changed(draw: st.DrawFn, whole: tuple[str, ...]) -> str:
+    """One of the texts after one to four changes."""
+    text = draw(st.sampled_from(whole))
+    for _ in range(draw(st.integers(1, 4))):
+        at = draw(st.integers(0, len(text)))
+        length = draw(st.sampled_from((0, 1, 5, 40, 400)))
+        piece = draw(st.one_of(st.sampled_from(PIECES), st.text(max_size=20)))
+        match draw(st.integers(0, 3)):
+            case 0:
+                text = text[:at] + piece + text[at:]
+            case 1:
+                text = text[:at] + piece + text[at + length :]
+            case 2:
+                text = text[:at] + text[at + length :]
+            case 3:
+                text = text[:at] + text[at : at + length] * 2 + text[at + length :]
+    return text
+
+
+DRAFTS = tuple(offline.texts(OPERATOR.folder).values())
+BODIES = tuple(text.split("\n---\n", 1)[1] for text in DRAFTS)
+HEAD = "---\nstrategy: one\nreads: {a: columns, b: scalars}\nneeds: [fma]\ntunables: {mv: [2], nr: [3]}\n---\n"
+KERNELS = (
+    "    const size_t q = n;\n    for (size_t p = 0; p < k; ++p)\n        c[p] = alpha * a[p] + (float)q;\n",
+    "    float s = 0;\n    if (k > 1) { s += fma(s, s, b[0], 1); }\n    c[0] = s;\n",
+)
+
+
+def _reply(text: str) -> None:
+    found = barrier.guarded("author", reply.draft_text, text)
+    assert isinstance(found, str)
+    parse(found, operator="gemm", name="d", author="llm")
+
+
+def _body_of_a_completion(text: str) -> None:
+    read_body(text.encode(errors="surrogatepass"), "application/json")
+
+
+def _head(text: str) -> None:
+    draft = parse(text, operator="gemm", name="d", author="llm")
+    instantiate.micro_space(OPERATOR, PLATFORM, draft, "f32")
+
+
+def _template(text: str) -> None:
+    draft = replace(parse(HEAD + "x", operator="gemm", name="d", author="llm"), text=text)
+    barrier.guarded("gate", gate.check_template, draft, WORDS)
+
+
+def _c(text: str) -> None:
+    if "{{" in text or "{%" in text or "{#" in text:
+        return  # templates of others are rendered in a process of their own
+    draft = replace(parse(HEAD + "x", operator="gemm", name="d", author=offline.AUTHOR), text=text)
+    point = Point.of({"mv": 2, "nr": 3})
+    with contextlib.suppress(render.RenderError):
+        barrier.guarded("gate", texts.Texts().kernel, OPERATOR, PLATFORM, draft, point, "f32", ())
+
+
+def _schema(schema: type) -> Callable[[str], None]:
+    return lambda text: void(yamlfile.validate(schema, yamltext.parse(text, "x.yaml"), "x.yaml"))
+
+
+def void(_: object) -> None:
+    """What is found is not looked at."""
+
+
+def _model(text: str) -> None:
+    data = yamltext.parse(text, "x.yaml")
+    inherit.resolve([inherit.File("x", Path("x.yaml"), data)])
+
+
+def _journal(text: str) -> None:
+    with tempfile.TemporaryDirectory() as place:
+        path = journal.journal_path(Path(place))
+        path.parent.mkdir(parents=True)
+        path.write_bytes(text.encode(errors="surrogatepass"))
+        history = journal.read(Path(place))
+        history.replay()
+        with contextlib.suppress(Exception):  # `report` says the same of whatever a part of it raises
+            gather.gather(Path(place))
+
+
+def _manifest(text: str) -> None:
+    with tempfile.TemporaryDirectory() as place:
+        path = Path(place) / "share" / "tensorop" / "manifest.json"
+        path.parent.mkdir(parents=True)
+        path.write_bytes(text.encode(errors="surrogatepass"))
+        carried.reopened(path, ())
+        api.load(place)
+
+
+def _card(text: str) -> None:
+    with tempfile.TemporaryDirectory() as place:
+        path = Path(place) / "libtensorop_gemm.so"
+        path.write_bytes(b"\x7fELF" + card.MARKER.encode("latin-1") + text.encode(errors="surrogatepass") + b"\0")
+        ended = CliRunner().invoke(cli, ["inspect", str(path)])
+        assert ended.exception is None or isinstance(ended.exception, TensoropError | SystemExit), ended.exception
+        assert not [c for c in ended.output if not c.isprintable() and c not in "\n\t"]
+        opened.open_product(path)
+
+
+def read(*names: str) -> tuple[str, ...]:
+    return tuple(file.read_text() for name in names for file in sorted(ROOT.glob(name)))
+
+
+JOURNAL = (RUN / "journal.jsonl").read_text().splitlines(keepends=True)
+BOOK = "".join([*JOURNAL[:12], *JOURNAL[-4:]])
+COMPLETION = json.dumps(
+    {"choices": [{"finish_reason": "stop", "message": {"content": DRAFTS[0][:2000]}}], "usage": {"prompt_tokens": 3}}
+)
+CARRIED = json.dumps(
+    {
+        **json.loads((RUN / "manifest.json").read_text()),
+        "plugins": {"platforms/mine.yaml": (ROOT / "platforms" / "generic.yaml").read_text()},
+    }
+)
+
+TARGETS: dict[str, tuple[Callable[[str], None], tuple[str, ...]]] = {
+    "reply": (_reply, tuple(f"Here it is.\n<think>so</think>\n```\n{text}\n```\n" for text in DRAFTS)),
+    "completion": (_body_of_a_completion, (COMPLETION,)),
+    "head": (_head, tuple(text.split("\n---\n", 1)[0] + "\n---\nbody\n" for text in DRAFTS)),
+    "template": (_template, BODIES),
+    "c": (_c, KERNELS),
+    "platform": (_schema(platform_specs.PlatformSpec), read("platforms/generic.yaml", "platforms/rvv.yaml")),
+    "primitives": (_schema(primitive_specs.PrimitiveSet), read("primitives/scalar.yaml", "primitives/avx2.yaml")),
+    "operator": (_schema(operator_specs.OperatorSpec), read("templates/gemm/operator.yaml")),
+    "product": (_schema(products.ProductSpec), read("templates/gemm/product/product.yaml")),
+    "model": (_model, read("platforms/cortex-a72.yaml")),
+    "published": (_schema(microbench._Published), read("platforms/published/cortex-a53.yaml")),
+    "benches": (_schema(microbench._Benches), read("tensorop/native/microbench/riscv64/bench.yaml")),
+    "calibration": (_schema(calibration._Calibration), ("schema: 1\nplatform: x\nmodel: {name: a, version: 1}\n",)),
+    "board": (_schema(board.BoardModel), read("platforms/cortex-a72.yaml")),
+    "journal": (_journal, (BOOK,)),
+    "manifest": (_manifest, (CARRIED,)),
+    "card": (_card, ((RUN / "manifest.json").read_text(),)),
+}
+
+
+@pytest.mark.parametrize("name", TARGETS)
+@pytest.mark.filterwarnings("ignore")
+def test_a_format(name: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("TENSOROP_CACHE", str(tmp_path))
+    target, whole = TARGETS[name]
+    assert whole
+    wanted = float(request.config.getoption("--fuzz"))
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    slowest = (0.0, "")
+
+    def one(text: str) -> None:
+        nonlocal slowest
+        began = time.process_time()
+        with contextlib.suppress(TensoropError):
+            target(text)
+        slowest = max(slowest, (time.process_time() - began, text))
+
+    began, number = time.monotonic(), 0
+    while number == 0 or time.monotonic() - began < wanted:
+        rounds = settings(
+            max_examples=200 if wanted else EXAMPLES,
+            deadline=None,
+            database=None,
+            phases=(Phase.generate, Phase.shrink) if wanted else (Phase.generate,),
+            suppress_health_check=list(HealthCheck),
+        )
+        rounds(seed(number)(given(changed(whole))(one)))()
+        number += 1
+    assert slowest[0] < SECONDS, printable(slowest[1][:2000])
+    grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) << 10
+    assert grown < MEMORY, f"{name} took {grown >> 20} MiB"

@@ -1,0 +1,170 @@
+"""Replies that break what reads, renders or judges them: each is an outcome, and the author goes on.
+
+They go through the very path of a model's answer: found in the reply, read, judged as a trial is, on this machine.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tensorop import drafting, instantiate
+from tensorop.author.llm.messages import Failure, Reply, Request
+from tensorop.author.llm.prompt import Brief
+from tensorop.author.llm.rounds import LlmAuthor
+from tensorop.model.job import Job
+from tensorop.model.kernel import Draft
+from tensorop.model.point import Point
+from tensorop.model.trial import Kind, Outcome
+from tensorop.model.verdict import Seed
+from tensorop.specs import operators, platforms
+from tensorop.target import reach
+
+OPERATOR, PLATFORM = operators.load("gemm"), platforms.load("generic")
+HEAD = """---
+strategy: rank-1 updates
+reads: {a: columns, b: scalars}
+needs: [zero, fma, mul, load, store]
+tunables: {mv: [2], nr: [3]}
+---
+"""
+BODY = "    (void)a;\n{{ update_c() }}\n"
+TUNABLES = "tunables: {mv: [2], nr: [3]}"
+
+
+def with_tunables(text: str) -> str:
+    return HEAD.replace(TUNABLES, f"tunables: {{{text}}}") + BODY
+
+
+def with_head(text: str) -> str:
+    return HEAD.replace(TUNABLES, f"{TUNABLES}\n{text}") + BODY
+
+
+def with_body(text: str) -> str:
+    return HEAD + text
+
+
+DRAFTS = {
+    "a left-deep sum": with_body("{{ " + "1+" * 20000 + "1 }}"),
+    "a left-deep join": with_body("{{ " + "1~" * 6000 + "1 }}"),
+    "a left-deep difference of attributes": with_body("{{ mv" + ".x" * 20000 + " }}"),
+    "left-deep calls": with_body("{{ mv" + "()" * 20000 + " }}"),
+    "left-deep filters": with_body("{{ 1" + "|abs" * 12000 + " }}"),
+    "right-deep not": with_body("{{ " + "not " * 15000 + "1 }}"),
+    "4000 brackets": with_body("{{ " + "(" * 4000 + "1" + ")" * 4000 + " }}"),
+    "4000 lists": with_body("{{ " + "[" * 4000 + "]" * 4000 + " }}"),
+    "4000 loops": with_body("{% for i in [1] %}" * 1500 + "x" + "{% endfor %}" * 1500),
+    "a chain of else": with_body("{% if 0 %}" + "{% elif 0 %}" * 1500 + "{% endif %}"),
+    "an integer of 5000 digits": with_body("{{ " + "9" * 5000 + " }}"),
+    "a number that does not end": with_body("{{ 1e99999999 }}"),
+    "a power": with_body("{{ 9 ** 9 ** 9 ** 9 }}"),
+    "a product of lists": with_body("{{ [0] * 99999999999 }}"),
+    "a flood": with_body("{% for i in range(99999) %}{{ 'x' * 99999 }}{% endfor %}"),
+    "a flood by a macro": with_body(
+        "{% macro f(n) %}{% for i in range(99999) %}xxxxxxxxxxxxxxxxxxxxxxx{% endfor %}{% endmacro %}{{ f(1) }}"
+    ),
+    "a macro that calls itself": with_body("{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}"),
+    "a macro that doubles": with_body("{% macro f(x) %}{{ f(x ~ x) }}{% endmacro %}{{ f('x') }}"),
+    "a format of width": with_body("{{ '%99999999999d' % 1 }}"),
+    "4000 braces in C": with_body("{" * 4000 + "}" * 4000),
+    "4000 parentheses in C": with_body("a[0] = " + "(" * 4000 + "1" + ")" * 4000 + ";"),
+    "primitives in primitives": HEAD.replace("[zero", "[fma_vv_tail, zero")
+    + "c[0] = "
+    + "fma_vv_tail(" * 60
+    + "1"
+    + ", 1, 1, 1)" * 60
+    + ";",
+    "a deep expression in C": with_body("a[0] = " + "-" * 20000 + "1;"),
+    "half of a character": with_body("x\ud800"),
+    "a zero byte": with_body("x\x00"),
+    "a date": with_head("starts: [{mv: 2020-13-45}]").replace("starts", "needs"),
+    "a tag": with_head("starts: [{mv: !!int abc}]"),
+    "an integer of 5000 digits in the head": with_tunables("mv: [" + "9" * 5000 + "], nr: [1]"),
+    "4000 brackets in the head": with_head("starts: " + "[" * 4000),
+    "no mv": with_tunables("nr: [3]"),
+    "no nr": with_tunables("mv: [3]"),
+    "no tunables": with_tunables(""),
+    "mv is a word": with_tunables("mv: [two], nr: [3]"),
+    "nr 0": with_tunables("mv: [2], nr: [0]"),
+    "mv 0": with_tunables("mv: [0], nr: [3]"),
+    "mv below 0": with_tunables("mv: [-4], nr: [3]"),
+    "ku 1048576": with_tunables("mv: [2], nr: [3], ku: [1048576]"),
+    "ku 0": with_tunables("mv: [2], nr: [3], ku: [0]"),
+    "mv 4096": with_tunables("mv: [4096], nr: [4096]"),
+    "mv 1024": with_tunables("mv: [1024], nr: [64], ku: [4096]"),
+    "a tunable of the blocking": with_tunables("mv: [2], nr: [3], kc: [9]"),
+    "a tunable that is a fact": with_tunables("mv: [2], nr: [3], l1: [999999]"),
+    "a tunable that is a word": with_tunables("mv: [2], nr: [3], fma: [1]"),
+    "a tunable that is a setting of the loop": with_tunables("mv: [2], nr: [3], range: [1]"),
+    "a deep constraint": with_head("constraints: [{must: '" + "-" * 498 + "1', reason: x}]"),
+    "a constraint that never holds": with_head("constraints: [{must: '0', reason: x}]"),
+    "a constraint on nothing known": with_head("constraints: [{must: 'zz == 1', reason: x}]"),
+    "a huge space": HEAD.replace(
+        TUNABLES, "tunables: {mv: [2], nr: [3], " + ", ".join(f"t{i}: {list(range(64))}" for i in range(10)) + "}"
+    )
+    + BODY,
+    "a huge space, slow to walk": with_head(
+        "constraints: ["
+        + ", ".join("{must: '" + " + ".join(["t0"] * 100) + " >= 0', reason: x}" for _ in range(20))
+        + "]"
+    ).replace(TUNABLES, "tunables: {mv: [2], nr: [3], t1: %s, t2: %s, t3: %s, t0: %s}" % ((list(range(64)),) * 4)),
+    "operands in a way nobody knows": HEAD.replace("a: columns, b: scalars", "a: diagonals, b: knots") + BODY,
+    "operands not said": HEAD.replace("reads: {a: columns, b: scalars}\n", "") + BODY,
+    "a word that needs more": with_body("{{ fma() }}"),
+    "an undefined name": with_body("{{ nothing }}"),
+    "an import": with_body("{% import 'kernel.c.j2' as k %}"),
+    "an include of itself": with_body("{% include 'draft' %}"),
+    "a division by zero": with_body("{{ 1 // 0 }}"),
+    "an index beyond": with_body("{{ [1][99] }}"),
+    "a type that does not fit": with_body("{{ 'x' + 1 }}"),
+    "a name of Python": with_body("{{ ''.__class__.__mro__ }}"),
+    "a format of Python": with_body("{{ '{0.__class__}'.format(1) }}"),
+    "nothing": "",
+    "a head alone": HEAD,
+    "half a head": HEAD[:60],
+    "only lines": "---\n---\n",
+    "only fences": "```\n" * 999,
+    "prose": "I cannot help with that.",
+    "escapes in its strategy": HEAD.replace("rank-1", '"\\x1b[2J').replace("updates", 'updates"') + BODY,
+    "bidi marks in its strategy": HEAD.replace("rank-1", "\u202erank-1") + BODY,
+    "a megabyte": with_body("x" * (1 << 20)),
+}
+
+
+class Says:
+    """A transport that answers with each text once."""
+
+    def __init__(self, *texts: str) -> None:
+        self.texts = list(texts)
+
+    def complete(self, request: Request, seconds: float) -> Reply | Failure:
+        return Reply(self.texts.pop(0))
+
+
+@pytest.fixture(scope="module")
+def brief() -> Brief:
+    words = instantiate.vocabulary(PLATFORM, "f32", Point(()))
+    return Brief(
+        "gemm", OPERATOR.description, OPERATOR.folder, PLATFORM, words, instantiate.facts(PLATFORM, "f32", {}), "x"
+    )
+
+
+@pytest.fixture(scope="module")
+def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("replies")
+
+
+def judge(draft: Draft, work: Path) -> Outcome:
+    job = Job("gemm", platform="generic", dtypes=("f32",), shapes=((24, 24, 24),), out=work)
+    return drafting.judge(job, OPERATOR, reach(PLATFORM, None), draft, Seed.draw(1), work)
+
+
+@pytest.mark.parametrize("name", DRAFTS)
+def test_a_reply_is_an_outcome(name: str, brief: Brief, work: Path) -> None:
+    author = LlmAuthor(brief, Says(f"```\n{DRAFTS[name]}\n```" if name != "prose" else DRAFTS[name]), "m", repairs=0)
+    (one,) = author.rounds(1, lambda draft: judge(draft, work))
+    assert one.outcome.kind not in (Kind.OK, Kind.LOST, Kind.NOISY), one.outcome
+    assert one.outcome.message
+    assert str(Path.home()) not in one.outcome.message + one.outcome.log
+    assert str(work) not in one.outcome.message + one.outcome.log

@@ -1,0 +1,80 @@
+"""Kernels that are right when they are looked at, and cheaper when they are timed: judged as a search judges them."""
+
+import pytest
+
+from tensorop.measure import clock
+from tensorop.model.call import Placement
+from tensorop.model.kernel import Source
+from tensorop.model.trial import Kind, Outcome
+from tensorop.model.verdict import Seed
+from tensorop.problems import of
+from tensorop.runners.native import Native
+from tensorop.runners.protocol import Entry
+from tensorop.verify.answers import Answers
+from tests.support import kernels
+from tests.support.operators import builder, gemm
+
+NATIVE = Native()
+REFERENCE = gemm().reference
+PROBLEM = of(gemm(), "f32", (8, 6, 16))
+PACE = clock.Pace(rounds=15, warm_ns=50_000, min_ns=100_000)
+
+# What stands before the honest product. `c` is C, `a` and `b` the operands, `p` all of it.
+CHEATS = {
+    "what looks done is done": "if (c[0] == c[0]) return;",
+    "a few rows are computed anew": "if (c[0] == c[0]) p.m = 4;",
+    "every other call": "static int calls; if (calls++ % 2 && c[0] == c[0]) return;",
+    "two of three calls": "static int calls; if (calls++ % 3 && c[0] == c[0]) return;",
+    "after the tenth call": "static int calls; calls = c[0] == c[0] ? calls + 1 : 0; if (calls > 10) return;",
+    "known operands": """
+        static const OPERAND *known; static REAL kept[4096];
+        if (known == p.a && c[0] == c[0]) { memcpy(c, kept, sizeof(REAL) * p.c_size); return; }
+        if (known == p.a) return;
+        known = p.a;""",
+    "the sign is turned": "if (c[0] == c[0]) { for (int64_t i = 0; i < p.c_size; i++) c[i] = -c[i]; return; }",
+    "half of k": "if (c[0] == c[0]) p.k /= 2;",
+}
+
+
+def program(body, folder):
+    text = f"""#include "product.h"
+void tensorop_candidate_0(const struct tensorop_call *call) {{
+    struct product p = product_of(call);
+    REAL *c = p.c;
+    (void)c;
+    {body}
+    honest(&p);
+}}
+"""
+    header = (gemm().folder / "controls" / "product.h").read_text()
+    made = builder(kernels.platform())(Source((("kernel.c", text), ("product.h", header))), ("-DTENSOROP_DTYPE_f32=1",))
+    assert not isinstance(made, Outcome), made
+    return made.path
+
+
+def timed(body, folder, problem=PROBLEM):
+    seed = Seed.draw()
+    call = REFERENCE.call(problem, seed.stream(0), "normal", Placement.START)
+    call = REFERENCE.alternated(problem, call, seed.stream(1))
+    answers = Answers(REFERENCE)
+    return clock.time_calls(
+        NATIVE,
+        program(body, folder),
+        [call],
+        Entry(),
+        pace=PACE,
+        judge=lambda number, left: answers.judge_all(problem, call, left),
+    )
+
+
+@pytest.mark.parametrize("cheat", CHEATS)
+def test_what_a_timed_call_leaves_is_judged(tmp_path, cheat):
+    found = timed(CHEATS[cheat], tmp_path)
+    assert isinstance(found, Outcome), found
+    assert (found.kind, found.where) == (Kind.WRONG, "measure"), found
+
+
+@pytest.mark.parametrize("shape", [(1, 1, 1), (40, 24, 96), (3, 200, 7)])
+def test_an_honest_kernel_is_timed(tmp_path, shape):
+    (samples,) = timed("", tmp_path, of(gemm(), "f32", shape))
+    assert samples.value > 0

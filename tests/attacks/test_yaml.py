@@ -1,0 +1,106 @@
+"""YAML of strangers: whatever a text holds, it is read or refused with its line, at once."""
+
+from __future__ import annotations
+
+import pytest
+
+from tensorop.author.parse import parse as parse_draft
+from tensorop.errors import SpecError
+from tensorop.model.expression import parse as parse_constraint
+from tensorop.specs import yamltext
+
+LAUGHS = "a: &a [1, 1, 1, 1, 1, 1, 1, 1, 1]\n" + "\n".join(
+    f"{chr(98 + i)}: &{chr(98 + i)} [{', '.join([f'*{chr(97 + i)}'] * 9)}]" for i in range(9)
+)
+MERGED = "a: &a {k0: 1}\n" + "\n".join(
+    f"{chr(98 + i)}: &{chr(98 + i)} {{k{i}: 1, <<: [{', '.join([f'*{chr(97 + i)}'] * 9)}]}}" for i in range(9)
+)
+REFUSED = {
+    "tag with a word": ("a: !!int abc", "line 1: the tag .*int' is not known"),
+    "tag with a number": ("a: !!float 1", "the tag"),
+    "tag of binary": ("a: !!binary aGk=", "the tag"),
+    "tag of a set": ("a: !!set {x}", "the tag"),
+    "tag of Python": ("a: 1\nb: !!python/object/apply:os.system [id]", "line 2: the tag"),
+    "tag in full": ("a: !<tag:yaml.org,2002:timestamp> 2024-01-01", "the tag"),
+    "tag without a name": ("a: ! x", "the tag"),
+    "own tag": ("%TAG !e! tag:example.com,2000:\n---\na: !e!x 1", "the tag"),
+    "many digits": ("a: " + "1" * 5000, "an integer of 5000 digits"),
+    "many digits in hexadecimal": ("a: 0x" + "f" * 5000, "an integer of 5002 digits"),
+    "65 bits": ("a: 18446744073709551616", "beyond 64 bits"),
+    "no number": ("a: .nan", "no finite number"),
+    "infinite": ("a: -.inf", "no finite number"),
+    "too large": ("a: 1e999", "no finite number"),
+    "4000 brackets": ("a: " + "[" * 4000, "nested more than 32 deep"),
+    "4000 braces": ("{a: " * 4000, "nested more than 32 deep"),
+    "4000 keys": ("? " * 4000, "nested more than 32 deep"),
+    "deep blocks": ("\n".join(" " * i + "a:" for i in range(400)), "nested more than 32 deep"),
+    "laughs": (LAUGHS, "more than 200000 values"),
+    "merged laughs": (MERGED, "more than 200000 values|stands twice"),
+    "itself": ("a: &x [*x]", "'x' holds itself"),
+    "merged itself": ("a: &x {<<: *x}", "'x' holds itself"),
+    "unknown alias": ("a: *x", "undefined alias"),
+    "half of a character": ('a: 1\nb: "\ud800"', "line 2: .*half of a character"),
+    "control character": ("a: \x1b[2J", "not readable as YAML"),
+    "zero byte": ("a: \x00", "not readable as YAML"),
+    "list as key": ("? [1]\n: 2", "is no key"),
+    "number as key": ("1.5: 2", "1.5 is no key"),
+    "nothing as key": ("~: 2", "None is no key"),
+    "key twice": ("a: 1\na: 2", "line 2: .*'a' stands twice"),
+    "two documents": ("a: 1\n---\nb: 1", "another document"),
+    "no mapping": ("[1, 2]", "expected a mapping of keys, got list"),
+    "nothing": ("", "expected a mapping of keys, got NoneType"),
+    "a megabyte": ("a: " + "x" * (1 << 20), "1048579 characters of YAML"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refused_with_the_place(name: str) -> None:
+    text, says = REFUSED[name]
+    with pytest.raises(SpecError, match=says) as caught:
+        yamltext.parse(text, "some.yaml")
+    assert str(caught.value).startswith("some.yaml")
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("2024-13-45", "2024-13-45"),
+        ("2024-01-01T25:61:61Z", "2024-01-01T25:61:61Z"),
+        ("12:30:45", "12:30:45"),
+        ("1:2.5", "1:2.5"),
+        ("017", "017"),
+        ("=", "="),
+        ("-0x10", -16),
+        ("1_000", 1000),
+        ("-1.5e3", -1500.0),
+        ('"\\x1b"', "\x1b"),
+        ("[~, yes, 1]", [None, True, 1]),
+    ],
+)
+def test_no_dates_and_no_sexagesimals(text: str, value: object) -> None:
+    assert yamltext.parse(f"a: {text}", "some.yaml") == {"a": value}
+
+
+HEAD = "---\nstrategy: one\nreads: {a: rows}\nneeds: []\ntunables: {mv: [1]}\n%s\n---\nbody\n"
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        "starts: [{mv: !!int abc}]",
+        "starts: " + "[" * 4000,
+        "starts: [{mv: " + "9" * 5000 + "}]",
+        "starts: 2024-13-45",
+        "x: &a 1\ny: *a",
+        "'\ud800': 1",
+    ],
+)
+def test_a_head_of_a_draft(more: str) -> None:
+    with pytest.raises(SpecError):
+        parse_draft(HEAD % more, operator="gemm", name="d", author="llm")
+
+
+@pytest.mark.parametrize("must", ["-" * 498 + "mv", "mv == '\ud800'", "9" * 400, "mv\0"])
+def test_a_constraint_that_cannot_be_read(must: str) -> None:
+    with pytest.raises(SpecError, match=r"deeply|not an expression|not allowed"):
+        parse_constraint(must, {"mv": int})

@@ -1,0 +1,108 @@
+"""The direct way of the smallest products: right in every layout, by itself and as the library takes it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import tensorop
+from tensorop.build import harness
+from tensorop.model.verdict import Seed, Verdict
+from tensorop.provision.targets import host_arch
+from tensorop.runners.native import Native
+from tensorop.runners.protocol import Library
+from tensorop.runners.session import Guest
+from tensorop.specs import platforms
+from tensorop.verify import grid
+from tensorop.verify.subject import Subject
+from tests.support import products
+from tests.support.drafts import operator, verdicts
+
+pytestmark = pytest.mark.skipif(host_arch() != "x86_64", reason="the plain platform is one of x86-64")
+
+POINTS = [{"mv": 2, "nr": 4, "sums": 8, "ahead": 0}, {"mv": 1, "nr": 6, "sums": 1, "ahead": 1}]
+
+
+def _lacks(platform: str) -> bool:
+    with open("/proc/cpuinfo") as info:
+        flags = next((set(line.split(":")[1].split()) for line in info if line.startswith("flags")), set())
+    return not set(platforms.load(platform).requires) <= flags
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f64"])
+@pytest.mark.parametrize("point", POINTS, ids=["sums", "ahead"])
+@pytest.mark.parametrize("platform", ["generic", "avx2", "avx512"])
+def test_it_is_right_by_itself(platform: str, point: dict[str, int], dtype: str) -> None:
+    if _lacks(platform):
+        pytest.skip(f"this CPU cannot run {platform}")
+    for verdict in verdicts(platform, "direct", dtype, point):
+        assert verdict.ok, verdict.outcome
+
+
+def judged(library: Path, dtype: str) -> Verdict:
+    """Small shapes by the library's own choice."""
+    seed = Seed.draw()
+    guest = Guest(libraries=(Library(str(library), "tensorop", dtype),))
+    program = harness.dynamic_program("x86_64", operator.folder / "adapter.c").path
+    cases = operator.reference.smallest_grid(dtype, seed.stream(0), 300)
+    return grid.check(operator.reference, Subject(Native(), program, guest), cases, 0, seed)
+
+
+@pytest.mark.parametrize("platform", ["generic", "avx2", "avx512"])
+def test_the_library_takes_it_and_is_right(platform: str, tmp_path: Path) -> None:
+    if _lacks(platform):
+        pytest.skip(f"this CPU cannot run {platform}")
+    library = products.install(platform, tmp_path / "out", found=products.with_direct()) / "lib/libtensorop_gemm.so"
+    for dtype in ("f32", "f64"):
+        verdict = judged(library, dtype)
+        assert verdict.ok, verdict.outcome
+
+
+BITS = """
+import sys, numpy as np, tensorop
+library = tensorop.load(sys.argv[1])
+rng = np.random.default_rng(1)
+for m, n, k in ((2, 2, 150), (1, 20, 77), (4, 4, 512), (4, 4, 513)):
+    a, b = rng.standard_normal((m, k)).astype(np.float32), rng.standard_normal((k, n)).astype(np.float32)
+    first, again = library.gemm(a, b), library.gemm(a, b)
+    print(m * n * k, (first == again).all(), first.tobytes().hex())
+"""
+
+
+def bits(prefix: Path, **variables: str) -> list[list[str]]:
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **variables}
+    done = subprocess.run(
+        [sys.executable, "-c", BITS, str(prefix)], env=environment, capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    return [line.split() for line in done.stdout.splitlines()]
+
+
+def test_up_to_its_limit_the_library_takes_it_unless_told_otherwise(tmp_path: Path) -> None:
+    if _lacks("avx2"):
+        pytest.skip("this CPU cannot run avx2")
+    prefix = products.install("avx2", tmp_path / "out", found=products.with_direct())
+    chosen, direct, other = bits(prefix), bits(prefix, TENSOROP_VARIANT="2"), bits(prefix, TENSOROP_VARIANT="0")
+    for own, by_two, by_zero in zip(chosen, direct, other, strict=True):
+        small = 2 * int(own[0]) <= operator.direct.most
+        assert own[1] == "True"
+        assert by_two != by_zero  # another order of summation
+        assert (own == by_two) == small
+
+
+def test_words_about_it_are_heard(tmp_path: Path) -> None:
+    prefix = products.install("generic", tmp_path / "out", found=products.with_direct())
+    script = "import sys, numpy as np, tensorop; tensorop.load(sys.argv[1]).gemm(np.eye(9), np.eye(9))"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "TENSOROP_VERBOSE": "1"}
+    said = subprocess.run([sys.executable, "-c", script, str(prefix)], env=environment, capture_output=True, text=True)
+    assert "by variant 2: direct" in said.stderr
+    script = "import sys, numpy as np, tensorop; tensorop.load(sys.argv[1]).gemm(np.ones((3, 50)).T, np.ones((3, 1)))"
+    said = subprocess.run([sys.executable, "-c", script, str(prefix)], env=environment, capture_output=True, text=True)
+    assert "dgemm 50x1x3" in said.stderr  # a contiguous row of the column-major product is taken as a column
+    card = tensorop.load(prefix).card["dtypes"]["f64"]
+    assert card["direct"] == {"variant": 2, "most_flops": operator.direct.most}
+    assert card["variants"][2]["draft"] == "direct"

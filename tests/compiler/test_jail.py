@@ -1,0 +1,104 @@
+"""The jail on this machine: what no phase may do, whatever code is in its process."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tensorop.build import harness
+from tensorop.model.call import Access, Buffer, Call
+from tensorop.provision import targets, zig
+from tensorop.runners import session
+from tensorop.runners.native import Native
+from tensorop.runners.protocol import Check, Library
+from tensorop.runners.ssh import Ssh
+from tests.support import attacks, board
+
+NATIVE = Native()
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    return attacks.place(tmp_path)
+
+
+def test_a_candidate_gets_nothing(tmp_path: Path, place: Path) -> None:
+    attacks.refuses(NATIVE, attacks.candidate(tmp_path, place, targets.host_arch()), place, session.Guest())
+
+
+def test_threads_start_only_where_several_are_checked(tmp_path: Path, place: Path) -> None:
+    attacks.threads_alone(NATIVE, attacks.candidate(tmp_path, place, targets.host_arch()))
+
+
+def test_a_candidate_gets_nothing_of_a_board(tmp_path: Path, place: Path) -> None:
+    """This machine, reached by ssh: what a shell there is given closes the same jail."""
+    with board.board(tmp_path / "board") as there:
+        for shim in ("env", "cat", "uname", "getconf"):  # it is what it is, and emulates nothing
+            (there.root / "bin" / shim).unlink()
+        program = attacks.candidate(tmp_path, place, targets.host_arch())
+        tries = ("execute a program", "start a process", "open a socket", "make a file")
+        attacks.refuses(Ssh("127.0.0.1", there.options), program, place, session.Guest(), tries)
+
+
+ADAPTER = """#include "call.h"
+#include <stddef.h>
+static void call_f(const struct tensorop_bound *self, const struct tensorop_call *call) {
+    *(double *)call->buffer[0] = (double)((long (*)(long))self->function)(call->flag[0]);
+}
+int tensorop_bind(struct tensorop_bound *out, const char *api, const char *dtype, const char *prefix,
+                  const char *suffix, void *(*lookup)(void *, const char *), void *handle) {
+    *out = (struct tensorop_bound){call_f, lookup(handle, "attack")};
+    return out->function ? 0 : -1;
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def loader(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The harness that opens libraries, as finalists, sensitivity, verification, comparison and threads use it."""
+    adapter = tmp_path_factory.mktemp("adapter") / "adapter.c"
+    adapter.write_text(ADAPTER)
+    return harness.dynamic_program(targets.host_arch(), adapter).path
+
+
+def library(work: Path, at: Path) -> Path:
+    """One that tries everything when it is called, and makes a file and a process when it is loaded."""
+    cases = attacks.cases(at)
+    text = f"""{attacks.BEFORE}
+        static long loaded = -2;
+        __attribute__((constructor)) static void load(void) {{
+            loaded = open("{at}/made", O_WRONLY | O_CREAT, 0600) >= 0 || fork() >= 0 || executed() >= 0 ||
+                socket(AF_INET, SOCK_STREAM, 0) >= 0 || syscall(SYS_ptrace, PTRACE_TRACEME, 0, 0, 0) >= 0;
+        }}
+        long attack(long number) {{
+            long got = 0;
+            switch (number) {{ {cases} case 1000: return loaded; }}
+            return got;
+        }}"""
+    (work / "attack.c").write_text(text)
+    made = work / "libattack.so"
+    argv = [str(zig.host_cc()), "-shared", "-fPIC", "-O1", "-w", str(work / "attack.c"), "-lpthread", "-o", str(made)]
+    subprocess.run(argv, check=True)
+    return made
+
+
+def test_a_library_gets_nothing_when_it_is_loaded(tmp_path: Path, place: Path, loader: Path) -> None:
+    at = library(tmp_path, place)
+    guest = session.Guest(libraries=(Library(str(at), "tensorop", "f64"),))
+    call = Call((1,), flags=(1000,), buffers=(Buffer("out", Access.OUT, np.ones(1)),))
+    (reply,) = session.run(NATIVE, loader, [Check(call)], guest=guest)
+    assert reply.outcome.ok
+    assert reply.outputs["out"][0] == 0
+    assert [path.name for path in place.iterdir()] == ["there"]
+
+
+@pytest.mark.parametrize(("api", "threads"), [("tensorop", 1), ("tensorop", 2), ("cblas", 1)])
+def test_a_library_gets_nothing_when_it_is_called(
+    tmp_path: Path, place: Path, loader: Path, api: str, threads: int
+) -> None:
+    at = library(tmp_path, place)
+    guest = session.Guest(libraries=(Library(str(at), api, "f64"),), threads=threads)
+    attacks.refuses(NATIVE, loader, place, guest)

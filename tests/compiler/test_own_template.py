@@ -1,0 +1,68 @@
+"""The kernel template of docs/templates.md, in a folder of the user's own: rendered, built, verified, packaged."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tensorop as package
+from tests.support.commands import ROOT, events, refused, tensorop
+
+PAGE = ROOT / "docs" / "templates.md"
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Path:
+    """A plug-in folder with the page's example alone."""
+    text = re.search(r"```jinja\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    assert text is not None
+    drafts = tmp_path / "own" / "templates" / "gemm" / "drafts"
+    drafts.mkdir(parents=True)
+    (drafts / "plain.c.j2").write_text(text[1])
+    return tmp_path / "own"
+
+
+def test_the_documented_template_joins_the_search_and_passes(own: Path, tmp_path: Path) -> None:
+    words = ("gemm", "--plugins", own, "--platform", "native", "--dtype", "f32", "--shapes", "24x17x33")
+    ended = tensorop(*words, "--trials", "12", "--seed", "1", "--out", "out", cwd=tmp_path)
+    assert ended.status == 0, ended.stderr
+    begun = {record["key"]: record["draft"] for record in events(tmp_path / "out", "started")}
+    outcomes = [e["outcome"]["kind"] for e in events(tmp_path / "out", "finished") if begun[e["key"]] == "plain"]
+    assert outcomes
+    assert set(outcomes) == {"ok"}
+    assert {"outer", "dot", "plain"} <= set(begun.values())
+
+
+def test_a_template_of_a_shipped_name_stands_in_its_place(own: Path, tmp_path: Path) -> None:
+    """With all shipped ones replaced the library can only be made of the user's."""
+    drafts = own / "templates" / "gemm" / "drafts"
+    text = (drafts / "plain.c.j2").read_text()
+    for number, shipped in enumerate((ROOT / "templates" / "gemm" / "drafts").glob("*.c.j2")):
+        (drafts / shipped.name).write_text(text.replace("mv: [1, 2, 3, 4]", f"mv: {list(range(1, 4 + number))}"))
+    words = ("gemm", "--plugins", own, "--platform", "native", "--dtype", "f32", "--shapes", "24x17x33")
+    ended = tensorop(*words, "--trials", "6", "--out", "out", cwd=tmp_path)
+    assert ended.status == 0, ended.stderr
+    assert "draft 'plain' says what another says: left out" in ended.stderr
+    assert f"{drafts}/outer.c.j2: stands before the shipped draft of this name" in ended.stderr.replace("\n", "")
+    manifest = json.loads((tmp_path / "out/share/tensorop/manifest.json").read_text())
+    held = manifest["dtypes"]["f32"]
+    chosen = [variant for number, variant in enumerate(held["variants"]) if number != held["direct"]["variant"]]
+    assert {variant["strategy"] for variant in chosen} == {
+        "an mv x nr register tile, one step of k at a time, nothing loaded ahead"
+    }
+    a, b = np.ones((5, 7), np.float32), np.full((7, 3), 2, np.float32)
+    assert np.array_equal(package.load(tmp_path / "out").gemm(a, b), np.full((5, 3), 14, np.float32))
+
+
+def test_a_broken_one_is_named_by_its_file(own: Path, tmp_path: Path) -> None:
+    path = own / "templates" / "gemm" / "drafts" / "plain.c.j2"
+    path.write_text(path.read_text().replace("tunables:", "tunabels:", 1))
+    message = refused("gemm", "--plugins", own, "--platform", "native", "--out", "out", cwd=tmp_path)
+    assert f"{path}: draft 'plain': " in message
+    assert "unknown key 'tunabels'; did you mean 'tunables'?" in message
+    assert "negative controls" not in message  # said before anything is built
+    assert not (tmp_path / "out").exists()

@@ -1,0 +1,129 @@
+"""The harness against a plain loop of its own, for every peer: what is timed is the library, warm."""
+
+import functools
+import subprocess
+
+import pytest
+
+from tensorop import problems
+from tensorop.build import harness
+from tensorop.commands import contenders
+from tensorop.errors import JobError
+from tensorop.measure import clock
+from tensorop.model.call import Placement
+from tensorop.model.verdict import Seed
+from tensorop.provision import targets
+from tensorop.runners.native import Native
+from tensorop.runners.protocol import Entry
+from tensorop.runners.session import Guest
+from tensorop.specs import platforms
+from tests.support.operators import gemm
+
+pytestmark = [pytest.mark.clock, pytest.mark.skipif(targets.host_arch() != "x86_64", reason="the peers are for x86-64")]
+NATIVE = Native()
+QUICK = clock.Pace(rounds=9, warm_ns=1_000_000, min_ns=500_000, max_ns=200_000_000)
+FUNCTION = {"cblas": "cblas_sgemm", "dnnl": "dnnl_sgemm", "xsmm": "libxsmm_sgemm"}
+FEWEST, MOST = 3, 60  # times both are measured, one after the other
+
+# loop LIB FUNCTION SIDE: after two calls that nobody times the fewest ns a call of some batches of half a millisecond.
+LOOP = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+typedef void (*cblas)(int, int, int, int, int, int, float, const float *, int, const float *, int, float, float *, int);
+typedef int (*dnnl)(char, char, long, long, long, float, const float *, long, const float *, long, float, float *,
+                    long);
+typedef void (*xsmm)(const char *, const char *, const int *, const int *, const int *, const float *, const float *,
+                     const int *, const float *, const int *, const float *, float *, const int *);
+static double now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return 1e9 * (double)t.tv_sec + (double)t.tv_nsec;
+}
+static float *matrix(int n, int number) {
+    size_t lead = 64 * (1 + 3 * (size_t)number), size = (4 * (size_t)n * n + lead + 4095) / 4096 * 4096;
+    char *p = aligned_alloc(4096, size);
+    memset(p, 0, size);
+    float *m = (float *)(p + lead);
+    for (int i = 0; i < n * n; i++) m[i] = (float)(i * 7 % 13) - 6;
+    return m;
+}
+int main(int argc, char **argv) {
+    void *lib = dlopen(argv[1], RTLD_NOW), *f = lib ? dlsym(lib, argv[2]) : 0;
+    if (argc != 4 || !f) { puts("cannot load"); return 1; }
+    int n = atoi(argv[3]), kind = strstr(argv[2], "cblas") ? 0 : strstr(argv[2], "dnnl") ? 1 : 2;
+    float *a = matrix(n, 0), *b = matrix(n, 1), *c = matrix(n, 2), one = 1, zero = 0;
+    double fewest = 1e30;
+    for (long calls = 1, round = 0; round < 12;) {
+        double begin = now();
+        for (long i = 0; i < calls; i++) {
+            if (kind == 0) ((cblas)f)(101, 111, 111, n, n, n, 1, a, n, b, n, 0, c, n);
+            else if (kind == 1) ((dnnl)f)('N', 'N', n, n, n, 1, a, n, b, n, 0, c, n);
+            else ((xsmm)f)("N", "N", &n, &n, &n, &one, b, &n, a, &n, &zero, c, &n);
+        }
+        double took = now() - begin;
+        if (round >= 2 && took < 5e5) { calls *= 2; continue; }
+        if (round++ >= 2 && took / (double)calls < fewest) fewest = took / (double)calls;
+    }
+    printf("%.3f\n", fewest);
+    return 0;
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def loop(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("loop")
+    (folder / "loop.c").write_text(LOOP)
+    subprocess.run(["cc", "-O2", folder / "loop.c", "-o", folder / "loop", "-ldl"], check=True)
+    return folder / "loop"
+
+
+@functools.cache
+def platform():
+    return platforms.load("native")
+
+
+@functools.cache
+def peer(name):
+    try:
+        return contenders.bring(name, platform(), platform().vlens, ["f32"], 1)
+    except JobError as error:
+        return str(error).replace("\n", "; ")
+
+
+@functools.cache
+def program():
+    return harness.dynamic_program(platform().arch, gemm().folder / "adapter.c").path
+
+
+# LIBXSMM hands 512 cubed on to another library: bench leaves it out there.
+@pytest.mark.parametrize("side", [8, 64, 512])
+@pytest.mark.parametrize("name", ["openblas", "mkl", "onednn", "libxsmm", "blis"])
+def test_the_harness_times_a_peer_as_a_plain_loop_does(loop, name, side):
+    operator, found = gemm(), peer(name)
+    if isinstance(found, str):
+        pytest.skip(found)
+    problem = problems.of(operator, "f32", (side,) * 3)
+    if found.most_flops is not None and operator.reference.work(problem) > found.most_flops:
+        assert name == "libxsmm"
+        assert side == 512
+        return
+    call = operator.reference.call(problem, Seed.draw().stream(2), "normal", Placement.START)
+    library, environment = found.library(NATIVE, "f32"), found.environment(NATIVE, platform().vlens[0], "f32")
+    guest = Guest(libraries=(library,), environment=environment, cpu=clock.quiet_cpu())
+    word = f"{library.prefix}{FUNCTION[library.api]}{library.suffix}"
+    plain = ["taskset", "-c", str(guest.cpu), loop, library.path, word, str(side)]
+    # What else runs here only adds to a time, to each of the two at its own moments: the least of many is the call's.
+    ours, theirs = [], []
+    while len(ours) < FEWEST or (len(ours) < MOST and abs(min(ours) / min(theirs) - 1) > 0.10):
+        timed = clock.time_entries(NATIVE, program(), call, [Entry()], pace=QUICK, guest=guest, tolerate=True)
+        assert isinstance(timed, clock.Timed), timed
+        ours.append(min(timed.rounds[0]))
+        done = subprocess.run(plain, env=dict(environment), capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout + done.stderr
+        theirs.append(float(done.stdout))
+    assert min(ours) == pytest.approx(min(theirs), rel=0.10), (ours, theirs)

@@ -1,0 +1,943 @@
+/* avx2_f32_direct_06b8: micro-kernel 'direct' at ahead=0 mv=1 nr=2 sums=4 (avx2, f32)
+ * the smallest products, read where they lie: a tile of mv vectors by nr columns in registers, k straight
+ * through, no packing and no blocks; tiles of few accumulators have several sums each, of every second or
+ * fourth step of k, so that an FMA's latency does not stand in their way; where both operands run along k,
+ * vectors do too */
+static inline __attribute__((always_inline)) void
+avx2_f32_direct_06b8_tile_1x1(size_t m, size_t k, const float *restrict a, size_t lda,
+                              const float *restrict b, size_t rsb, size_t csb, float alpha, float beta,
+                              float *restrict c, size_t ldc) {
+    const size_t lanes = 8;
+    const __m256i full = _mm256_set1_epi32(-1);
+    (void)m, (void)full, (void)lanes, (void)rsb;
+    __m256 c0_0_0 = _mm256_setzero_ps();
+    __m256 c0_0_1 = _mm256_setzero_ps();
+    __m256 c0_0_2 = _mm256_setzero_ps();
+    __m256 c0_0_3 = _mm256_setzero_ps();
+    for (; k >= 4; k -= 4) {
+        const __m256 a0_0 = _mm256_loadu_ps(a + 0 * lda + 0 * lanes);
+        const float b0_0 = b[0 * rsb + 0 * csb];
+
+        const __m256 a1_0 = _mm256_loadu_ps(a + 1 * lda + 0 * lanes);
+        const float b1_0 = b[1 * rsb + 0 * csb];
+
+        const __m256 a2_0 = _mm256_loadu_ps(a + 2 * lda + 0 * lanes);
+        const float b2_0 = b[2 * rsb + 0 * csb];
+
+        const __m256 a3_0 = _mm256_loadu_ps(a + 3 * lda + 0 * lanes);
+        const float b3_0 = b[3 * rsb + 0 * csb];
+
+        c0_0_0 = _mm256_fmadd_ps(a0_0, _mm256_set1_ps(b0_0), c0_0_0);
+
+        c0_0_1 = _mm256_fmadd_ps(a1_0, _mm256_set1_ps(b1_0), c0_0_1);
+
+        c0_0_2 = _mm256_fmadd_ps(a2_0, _mm256_set1_ps(b2_0), c0_0_2);
+
+        c0_0_3 = _mm256_fmadd_ps(a3_0, _mm256_set1_ps(b3_0), c0_0_3);
+
+        a += 4 * lda;
+        b += 4 * rsb;
+    }
+    for (; k; --k) {
+        const __m256 a0 = _mm256_loadu_ps(a + 0 * lda + 0 * lanes);
+        const float b0 = b[0 * rsb + 0 * csb];
+
+        c0_0_0 = _mm256_fmadd_ps(a0, _mm256_set1_ps(b0), c0_0_0);
+
+        a += lda;
+        b += rsb;
+    }
+    c0_0_0 = _mm256_add_ps(c0_0_0, c0_0_2);
+    c0_0_1 = _mm256_add_ps(c0_0_1, c0_0_3);
+    c0_0_0 = _mm256_add_ps(c0_0_0, c0_0_1);
+    /* C = alpha * tile + beta * C; at beta = 0 C is not read */
+    if (beta == 0) {
+        _mm256_storeu_ps(c + 0 * ldc + 0 * lanes, _mm256_mul_ps(c0_0_0, _mm256_set1_ps(alpha)));
+    } else {
+        const __m256 old0_0 = _mm256_loadu_ps(c + 0 * ldc + 0 * lanes);
+        _mm256_storeu_ps(
+            c + 0 * ldc + 0 * lanes,
+            _mm256_fmadd_ps(old0_0, _mm256_set1_ps(beta), _mm256_mul_ps(c0_0_0, _mm256_set1_ps(alpha))));
+    }
+}
+
+static inline __attribute__((always_inline)) void
+avx2_f32_direct_06b8_tile_1x2(size_t m, size_t k, const float *restrict a, size_t lda,
+                              const float *restrict b, size_t rsb, size_t csb, float alpha, float beta,
+                              float *restrict c, size_t ldc) {
+    const size_t lanes = 8;
+    const __m256i full = _mm256_set1_epi32(-1);
+    (void)m, (void)full, (void)lanes, (void)rsb;
+    __m256 c0_0_0 = _mm256_setzero_ps();
+    __m256 c0_1_0 = _mm256_setzero_ps();
+    __m256 c0_0_1 = _mm256_setzero_ps();
+    __m256 c0_1_1 = _mm256_setzero_ps();
+    for (; k >= 2; k -= 2) {
+        const __m256 a0_0 = _mm256_loadu_ps(a + 0 * lda + 0 * lanes);
+        const float b0_0 = b[0 * rsb + 0 * csb];
+        const float b0_1 = b[0 * rsb + 1 * csb];
+
+        const __m256 a1_0 = _mm256_loadu_ps(a + 1 * lda + 0 * lanes);
+        const float b1_0 = b[1 * rsb + 0 * csb];
+        const float b1_1 = b[1 * rsb + 1 * csb];
+
+        c0_0_0 = _mm256_fmadd_ps(a0_0, _mm256_set1_ps(b0_0), c0_0_0);
+        c0_1_0 = _mm256_fmadd_ps(a0_0, _mm256_set1_ps(b0_1), c0_1_0);
+
+        c0_0_1 = _mm256_fmadd_ps(a1_0, _mm256_set1_ps(b1_0), c0_0_1);
+        c0_1_1 = _mm256_fmadd_ps(a1_0, _mm256_set1_ps(b1_1), c0_1_1);
+
+        a += 2 * lda;
+        b += 2 * rsb;
+    }
+    for (; k; --k) {
+        const __m256 a0 = _mm256_loadu_ps(a + 0 * lda + 0 * lanes);
+        const float b0 = b[0 * rsb + 0 * csb];
+        const float b1 = b[0 * rsb + 1 * csb];
+
+        c0_0_0 = _mm256_fmadd_ps(a0, _mm256_set1_ps(b0), c0_0_0);
+        c0_1_0 = _mm256_fmadd_ps(a0, _mm256_set1_ps(b1), c0_1_0);
+
+        a += lda;
+        b += rsb;
+    }
+    c0_0_0 = _mm256_add_ps(c0_0_0, c0_0_1);
+    c0_1_0 = _mm256_add_ps(c0_1_0, c0_1_1);
+    /* C = alpha * tile + beta * C; at beta = 0 C is not read */
+    if (beta == 0) {
+        _mm256_storeu_ps(c + 0 * ldc + 0 * lanes, _mm256_mul_ps(c0_0_0, _mm256_set1_ps(alpha)));
+        _mm256_storeu_ps(c + 1 * ldc + 0 * lanes, _mm256_mul_ps(c0_1_0, _mm256_set1_ps(alpha)));
+    } else {
+        const __m256 old0_0 = _mm256_loadu_ps(c + 0 * ldc + 0 * lanes);
+        _mm256_storeu_ps(
+            c + 0 * ldc + 0 * lanes,
+            _mm256_fmadd_ps(old0_0, _mm256_set1_ps(beta), _mm256_mul_ps(c0_0_0, _mm256_set1_ps(alpha))));
+        const __m256 old0_1 = _mm256_loadu_ps(c + 1 * ldc + 0 * lanes);
+        _mm256_storeu_ps(
+            c + 1 * ldc + 0 * lanes,
+            _mm256_fmadd_ps(old0_1, _mm256_set1_ps(beta), _mm256_mul_ps(c0_1_0, _mm256_set1_ps(alpha))));
+    }
+}
+
+/* 1 vector of rows by n columns */
+static void avx2_f32_direct_06b8_rows_1(size_t m, size_t n, size_t k, float alpha, const float *a, size_t lda,
+                                        const float *b, size_t rsb, size_t csb, float beta, float *c,
+                                        size_t ldc) {
+    for (; n >= 2; n -= 2) {
+        avx2_f32_direct_06b8_tile_1x2(m, k, a, lda, b, rsb, csb, alpha, beta, c, ldc);
+        b += 2 * csb;
+        c += 2 * ldc;
+    }
+    switch (n) {
+    case 1:
+        avx2_f32_direct_06b8_tile_1x1(m, k, a, lda, b, rsb, csb, alpha, beta, c, ldc);
+        break;
+    default:
+        break;
+    }
+}
+static inline __attribute__((always_inline)) void
+avx2_f32_direct_06b8_tile_1x1_tail(size_t m, size_t k, const float *restrict a, size_t lda,
+                                   const float *restrict b, size_t rsb, size_t csb, float alpha, float beta,
+                                   float *restrict c, size_t ldc) {
+    const size_t lanes = 8;
+    const __m256i full = _mm256_set1_epi32(-1);
+    const __m256i tail = _mm256_cmpgt_epi32(_mm256_set1_epi32((int)(m - 0 * lanes)),
+                                            _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+    (void)m, (void)full, (void)lanes, (void)rsb;
+    __m256 c0_0_0 = _mm256_setzero_ps();
+    __m256 c0_0_1 = _mm256_setzero_ps();
+    __m256 c0_0_2 = _mm256_setzero_ps();
+    __m256 c0_0_3 = _mm256_setzero_ps();
+    for (; k >= 4; k -= 4) {
+        const __m256 a0_0 = _mm256_maskload_ps(a + 0 * lda + 0 * lanes, tail);
+        const float b0_0 = b[0 * rsb + 0 * csb];
+
+        const __m256 a1_0 = _mm256_maskload_ps(a + 1 * lda + 0 * lanes, tail);
+        const float b1_0 = b[1 * rsb + 0 * csb];
+
+        const __m256 a2_0 = _mm256_maskload_ps(a + 2 * lda + 0 * lanes, tail);
+        const float b2_0 = b[2 * rsb + 0 * csb];
+
+        const __m256 a3_0 = _mm256_maskload_ps(a + 3 * lda + 0 * lanes, tail);
+        const float b3_0 = b[3 * rsb + 0 * csb];
+
+        c0_0_0 = _mm256_fmadd_ps(a0_0, _mm256_set1_ps(b0_0), c0_0_0);
+
+        c0_0_1 = _mm256_fmadd_ps(a1_0, _mm256_set1_ps(b1_0), c0_0_1);
+
+        c0_0_2 = _mm256_fmadd_ps(a2_0, _mm256_set1_ps(b2_0), c0_0_2);
+
+        c0_0_3 = _mm256_fmadd_ps(a3_0, _mm256_set1_ps(b3_0), c0_0_3);
+
+        a += 4 * lda;
+        b += 4 * rsb;
+    }
+    for (; k; --k) {
+        const __m256 a0 = _mm256_maskload_ps(a + 0 * lda + 0 * lanes, tail);
+        const float b0 = b[0 * rsb + 0 * csb];
+
+        c0_0_0 = _mm256_fmadd_ps(a0, _mm256_set1_ps(b0), c0_0_0);
+
+        a += lda;
+        b += rsb;
+    }
+    c0_0_0 = _mm256_add_ps(c0_0_0, c0_0_2);
+    c0_0_1 = _mm256_add_ps(c0_0_1, c0_0_3);
+    c0_0_0 = _mm256_add_ps(c0_0_0, c0_0_1);
+    /* C = alpha * tile + beta * C; at beta = 0 C is not read */
+    if (beta == 0) {
+        tensorop_store_tail_f32(c + 0 * ldc + 0 * lanes, tail, _mm256_mul_ps(c0_0_0, _mm256_set1_ps(alpha)));
+    } else {
+        const __m256 old0_0 = _mm256_maskload_ps(c + 0 * ldc + 0 * lanes, tail);
+        tensorop_store_tail_f32(
+            c + 0 * ldc + 0 * lanes, tail,
+            _mm256_fmadd_ps(old0_0, _mm256_set1_ps(beta), _mm256_mul_ps(c0_0_0, _mm256_set1_ps(alpha))));
+    }
+}
+
+static inline __attribute__((always_inline)) void
+avx2_f32_direct_06b8_tile_1x2_tail(size_t m, size_t k, const float *restrict a, size_t lda,
+                                   const float *restrict b, size_t rsb, size_t csb, float alpha, float beta,
+                                   float *restrict c, size_t ldc) {
+    const size_t lanes = 8;
+    const __m256i full = _mm256_set1_epi32(-1);
+    const __m256i tail = _mm256_cmpgt_epi32(_mm256_set1_epi32((int)(m - 0 * lanes)),
+                                            _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+    (void)m, (void)full, (void)lanes, (void)rsb;
+    __m256 c0_0_0 = _mm256_setzero_ps();
+    __m256 c0_1_0 = _mm256_setzero_ps();
+    __m256 c0_0_1 = _mm256_setzero_ps();
+    __m256 c0_1_1 = _mm256_setzero_ps();
+    for (; k >= 2; k -= 2) {
+        const __m256 a0_0 = _mm256_maskload_ps(a + 0 * lda + 0 * lanes, tail);
+        const float b0_0 = b[0 * rsb + 0 * csb];
+        const float b0_1 = b[0 * rsb + 1 * csb];
+
+        const __m256 a1_0 = _mm256_maskload_ps(a + 1 * lda + 0 * lanes, tail);
+        const float b1_0 = b[1 * rsb + 0 * csb];
+        const float b1_1 = b[1 * rsb + 1 * csb];
+
+        c0_0_0 = _mm256_fmadd_ps(a0_0, _mm256_set1_ps(b0_0), c0_0_0);
+        c0_1_0 = _mm256_fmadd_ps(a0_0, _mm256_set1_ps(b0_1), c0_1_0);
+
+        c0_0_1 = _mm256_fmadd_ps(a1_0, _mm256_set1_ps(b1_0), c0_0_1);
+        c0_1_1 = _mm256_fmadd_ps(a1_0, _mm256_set1_ps(b1_1), c0_1_1);
+
+        a += 2 * lda;
+        b += 2 * rsb;
+    }
+    for (; k; --k) {
+        const __m256 a0 = _mm256_maskload_ps(a + 0 * lda + 0 * lanes, tail);
+        const float b0 = b[0 * rsb + 0 * csb];
+        const float b1 = b[0 * rsb + 1 * csb];
+
+        c0_0_0 = _mm256_fmadd_ps(a0, _mm256_set1_ps(b0), c0_0_0);
+        c0_1_0 = _mm256_fmadd_ps(a0, _mm256_set1_ps(b1), c0_1_0);
+
+        a += lda;
+        b += rsb;
+    }
+    c0_0_0 = _mm256_add_ps(c0_0_0, c0_0_1);
+    c0_1_0 = _mm256_add_ps(c0_1_0, c0_1_1);
+    /* C = alpha * tile + beta * C; at beta = 0 C is not read */
+    if (beta == 0) {
+        tensorop_store_tail_f32(c + 0 * ldc + 0 * lanes, tail, _mm256_mul_ps(c0_0_0, _mm256_set1_ps(alpha)));
+        tensorop_store_tail_f32(c + 1 * ldc + 0 * lanes, tail, _mm256_mul_ps(c0_1_0, _mm256_set1_ps(alpha)));
+    } else {
+        const __m256 old0_0 = _mm256_maskload_ps(c + 0 * ldc + 0 * lanes, tail);
+        tensorop_store_tail_f32(
+            c + 0 * ldc + 0 * lanes, tail,
+            _mm256_fmadd_ps(old0_0, _mm256_set1_ps(beta), _mm256_mul_ps(c0_0_0, _mm256_set1_ps(alpha))));
+        const __m256 old0_1 = _mm256_maskload_ps(c + 1 * ldc + 0 * lanes, tail);
+        tensorop_store_tail_f32(
+            c + 1 * ldc + 0 * lanes, tail,
+            _mm256_fmadd_ps(old0_1, _mm256_set1_ps(beta), _mm256_mul_ps(c0_1_0, _mm256_set1_ps(alpha))));
+    }
+}
+
+/* 1 vector of rows, the last as long as m leaves it by n columns */
+static void avx2_f32_direct_06b8_rows_1_tail(size_t m, size_t n, size_t k, float alpha, const float *a,
+                                             size_t lda, const float *b, size_t rsb, size_t csb, float beta,
+                                             float *c, size_t ldc) {
+    for (; n >= 2; n -= 2) {
+        avx2_f32_direct_06b8_tile_1x2_tail(m, k, a, lda, b, rsb, csb, alpha, beta, c, ldc);
+        b += 2 * csb;
+        c += 2 * ldc;
+    }
+    switch (n) {
+    case 1:
+        avx2_f32_direct_06b8_tile_1x1_tail(m, k, a, lda, b, rsb, csb, alpha, beta, c, ldc);
+        break;
+    default:
+        break;
+    }
+}
+
+/* A's columns are contiguous, lda apart. */
+static inline __attribute__((always_inline)) void
+avx2_f32_direct_06b8_by_columns(size_t m, size_t n, size_t k, float alpha, const float *a, size_t lda,
+                                const float *b, size_t rsb, size_t csb, float beta, float *c, size_t ldc) {
+    const size_t lanes = 8;
+    for (; m > 1 * lanes; m -= 1 * lanes) {
+        avx2_f32_direct_06b8_rows_1(1 * lanes, n, k, alpha, a, lda, b, rsb, csb, beta, c, ldc);
+        a += 1 * lanes;
+        c += 1 * lanes;
+    }
+    if (m == 1 * lanes) {
+        avx2_f32_direct_06b8_rows_1(m, n, k, alpha, a, lda, b, rsb, csb, beta, c, ldc);
+        return;
+    }
+    avx2_f32_direct_06b8_rows_1_tail(m, n, k, alpha, a, lda, b, rsb, csb, beta, c, ldc);
+}
+
+/* to[q * ldt + i] = from[i * lda + q]; functions of their own, so that they are spared the callers' many
+ * values. */
+static __attribute__((noinline)) void avx2_f32_direct_06b8_turn(const float *from, size_t lda, float *to,
+                                                                size_t ldt, size_t steps) {
+    const size_t lanes = 8;
+    for (; steps > lanes; steps -= lanes) {
+        tensorop_transpose_f32(to, ldt, from, lda, 8, 8);
+        from += lanes;
+        to += lanes * ldt;
+    }
+    tensorop_transpose_f32(to, ldt, from, lda, 8, steps);
+}
+
+static __attribute__((noinline)) void avx2_f32_direct_06b8_turn_some(const float *from, size_t lda, float *to,
+                                                                     size_t ldt, size_t rows, size_t steps) {
+    const size_t lanes = 8;
+    for (; steps > lanes; steps -= lanes) {
+        tensorop_transpose_f32(to, ldt, from, lda, rows, lanes);
+        from += lanes;
+        to += lanes * ldt;
+    }
+    tensorop_transpose_f32(to, ldt, from, lda, rows, steps);
+}
+
+/* A's rows are contiguous, lda apart: as many of them at a time are turned round, as many steps of k, as the
+ * stack has room for. */
+static __attribute__((noinline)) void avx2_f32_direct_06b8_turned(size_t m, size_t n, size_t k, float alpha,
+                                                                  const float *a, size_t lda, const float *b,
+                                                                  size_t rsb, size_t csb, float beta,
+                                                                  float *c, size_t ldc) {
+    float panel[2048];
+    const size_t lanes = 8, room = sizeof panel / sizeof *panel, tile = 1 * lanes, most = room / tile;
+    const size_t high = m > tile && k < most ? room / k / tile * tile : tile;
+    for (size_t i = 0; i < m; i += high) {
+        const size_t height = m - i < high ? m - i : high;
+        for (size_t p = 0; p < k; p += most) {
+            const size_t depth = k - p < most ? k - p : most;
+            size_t x = 0;
+            for (; x + lanes <= height; x += lanes)
+                avx2_f32_direct_06b8_turn(a + (i + x) * lda + p, lda, panel + x, height, depth);
+            if (x < height)
+                avx2_f32_direct_06b8_turn_some(a + (i + x) * lda + p, lda, panel + x, height, height - x,
+                                               depth);
+            avx2_f32_direct_06b8_by_columns(height, n, depth, alpha, panel, height, b + p * rsb, rsb, csb,
+                                            p ? 1 : beta, c + i, ldc);
+        }
+    }
+}
+
+static inline __attribute__((always_inline)) void
+avx2_f32_direct_06b8_dot_1x1(size_t m, size_t k, const float *restrict a, size_t lda, const float *restrict b,
+                             size_t rsb, size_t csb, float alpha, float beta, float *restrict c, size_t ldc) {
+    const size_t lanes = 8;
+    const __m256i full = _mm256_set1_epi32(-1);
+    (void)m, (void)full, (void)lanes, (void)rsb;
+    __m256 c0_0_0 = _mm256_setzero_ps();
+    __m256 c0_0_1 = _mm256_setzero_ps();
+    __m256 c0_0_2 = _mm256_setzero_ps();
+    __m256 c0_0_3 = _mm256_setzero_ps();
+    size_t p = 0;
+    for (; p + 4 * lanes <= k; p += 4 * lanes) {
+        {
+            const __m256 a0 = _mm256_loadu_ps(a + 0 * lda + p + 0 * lanes);
+            const __m256 b0 = _mm256_loadu_ps(b + 0 * csb + p + 0 * lanes);
+            c0_0_0 = _mm256_fmadd_ps(a0, b0, c0_0_0);
+        }
+        {
+            const __m256 a0 = _mm256_loadu_ps(a + 0 * lda + p + 1 * lanes);
+            const __m256 b0 = _mm256_loadu_ps(b + 0 * csb + p + 1 * lanes);
+            c0_0_1 = _mm256_fmadd_ps(a0, b0, c0_0_1);
+        }
+        {
+            const __m256 a0 = _mm256_loadu_ps(a + 0 * lda + p + 2 * lanes);
+            const __m256 b0 = _mm256_loadu_ps(b + 0 * csb + p + 2 * lanes);
+            c0_0_2 = _mm256_fmadd_ps(a0, b0, c0_0_2);
+        }
+        {
+            const __m256 a0 = _mm256_loadu_ps(a + 0 * lda + p + 3 * lanes);
+            const __m256 b0 = _mm256_loadu_ps(b + 0 * csb + p + 3 * lanes);
+            c0_0_3 = _mm256_fmadd_ps(a0, b0, c0_0_3);
+        }
+    }
+    for (; p + lanes <= k; p += lanes) {
+        const __m256 a0 = _mm256_loadu_ps(a + 0 * lda + p);
+        const __m256 b0 = _mm256_loadu_ps(b + 0 * csb + p);
+        c0_0_0 = _mm256_fmadd_ps(a0, b0, c0_0_0);
+    }
+    if (p < k) {
+        const __m256i tail =
+            _mm256_cmpgt_epi32(_mm256_set1_epi32((int)(k - p)), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+        const __m256 a0 = _mm256_maskload_ps(a + 0 * lda + p, tail);
+        const __m256 b0 = _mm256_maskload_ps(b + 0 * csb + p, tail);
+        c0_0_0 = _mm256_blendv_ps(c0_0_0, _mm256_fmadd_ps(a0, b0, c0_0_0), _mm256_castsi256_ps(tail));
+    }
+    c0_0_0 = _mm256_add_ps(c0_0_0, c0_0_2);
+    c0_0_1 = _mm256_add_ps(c0_0_1, c0_0_3);
+    c0_0_0 = _mm256_add_ps(c0_0_0, c0_0_1);
+    const float dot0_0 = alpha * tensorop_sum_f32(c0_0_0);
+    if (beta == 0) { /* C is not read */
+        c[0 + 0 * ldc] = dot0_0;
+    } else {
+        c[0 + 0 * ldc] = beta * c[0 + 0 * ldc] + dot0_0;
+    }
+}
+
+static inline __attribute__((always_inline)) void
+avx2_f32_direct_06b8_dot_1x2(size_t m, size_t k, const float *restrict a, size_t lda, const float *restrict b,
+                             size_t rsb, size_t csb, float alpha, float beta, float *restrict c, size_t ldc) {
+    const size_t lanes = 8;
+    const __m256i full = _mm256_set1_epi32(-1);
+    (void)m, (void)full, (void)lanes, (void)rsb;
+    __m256 c0_0_0 = _mm256_setzero_ps();
+    __m256 c0_1_0 = _mm256_setzero_ps();
+    __m256 c0_0_1 = _mm256_setzero_ps();
+    __m256 c0_1_1 = _mm256_setzero_ps();
+    size_t p = 0;
+    for (; p + 2 * lanes <= k; p += 2 * lanes) {
+        {
+            const __m256 a0 = _mm256_loadu_ps(a + 0 * lda + p + 0 * lanes);
+            const __m256 b0 = _mm256_loadu_ps(b + 0 * csb + p + 0 * lanes);
+            c0_0_0 = _mm256_fmadd_ps(a0, b0, c0_0_0);
+            const __m256 b1 = _mm256_loadu_ps(b + 1 * csb + p + 0 * lanes);
+            c0_1_0 = _mm256_fmadd_ps(a0, b1, c0_1_0);
+        }
+        {
+            const __m256 a0 = _mm256_loadu_ps(a + 0 * lda + p + 1 * lanes);
+            const __m256 b0 = _mm256_loadu_ps(b + 0 * csb + p + 1 * lanes);
+            c0_0_1 = _mm256_fmadd_ps(a0, b0, c0_0_1);
+            const __m256 b1 = _mm256_loadu_ps(b + 1 * csb + p + 1 * lanes);
+            c0_1_1 = _mm256_fmadd_ps(a0, b1, c0_1_1);
+        }
+    }
+    for (; p + lanes <= k; p += lanes) {
+        const __m256 a0 = _mm256_loadu_ps(a + 0 * lda + p);
+        const __m256 b0 = _mm256_loadu_ps(b + 0 * csb + p);
+        c0_0_0 = _mm256_fmadd_ps(a0, b0, c0_0_0);
+        const __m256 b1 = _mm256_loadu_ps(b + 1 * csb + p);
+        c0_1_0 = _mm256_fmadd_ps(a0, b1, c0_1_0);
+    }
+    if (p < k) {
+        const __m256i tail =
+            _mm256_cmpgt_epi32(_mm256_set1_epi32((int)(k - p)), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+        const __m256 a0 = _mm256_maskload_ps(a + 0 * lda + p, tail);
+        const __m256 b0 = _mm256_maskload_ps(b + 0 * csb + p, tail);
+        c0_0_0 = _mm256_blendv_ps(c0_0_0, _mm256_fmadd_ps(a0, b0, c0_0_0), _mm256_castsi256_ps(tail));
+        const __m256 b1 = _mm256_maskload_ps(b + 1 * csb + p, tail);
+        c0_1_0 = _mm256_blendv_ps(c0_1_0, _mm256_fmadd_ps(a0, b1, c0_1_0), _mm256_castsi256_ps(tail));
+    }
+    c0_0_0 = _mm256_add_ps(c0_0_0, c0_0_1);
+    c0_1_0 = _mm256_add_ps(c0_1_0, c0_1_1);
+    const float dot0_0 = alpha * tensorop_sum_f32(c0_0_0);
+    const float dot0_1 = alpha * tensorop_sum_f32(c0_1_0);
+    if (beta == 0) { /* C is not read */
+        c[0 + 0 * ldc] = dot0_0;
+        c[0 + 1 * ldc] = dot0_1;
+    } else {
+        c[0 + 0 * ldc] = beta * c[0 + 0 * ldc] + dot0_0;
+        c[0 + 1 * ldc] = beta * c[0 + 1 * ldc] + dot0_1;
+    }
+}
+
+static inline __attribute__((always_inline)) void
+avx2_f32_direct_06b8_dot_1x3(size_t m, size_t k, const float *restrict a, size_t lda, const float *restrict b,
+                             size_t rsb, size_t csb, float alpha, float beta, float *restrict c, size_t ldc) {
+    const size_t lanes = 8;
+    const __m256i full = _mm256_set1_epi32(-1);
+    (void)m, (void)full, (void)lanes, (void)rsb;
+    __m256 c0_0_0 = _mm256_setzero_ps();
+    __m256 c0_1_0 = _mm256_setzero_ps();
+    __m256 c0_2_0 = _mm256_setzero_ps();
+    size_t p = 0;
+    for (; p + lanes <= k; p += lanes) {
+        const __m256 a0 = _mm256_loadu_ps(a + 0 * lda + p);
+        const __m256 b0 = _mm256_loadu_ps(b + 0 * csb + p);
+        c0_0_0 = _mm256_fmadd_ps(a0, b0, c0_0_0);
+        const __m256 b1 = _mm256_loadu_ps(b + 1 * csb + p);
+        c0_1_0 = _mm256_fmadd_ps(a0, b1, c0_1_0);
+        const __m256 b2 = _mm256_loadu_ps(b + 2 * csb + p);
+        c0_2_0 = _mm256_fmadd_ps(a0, b2, c0_2_0);
+    }
+    if (p < k) {
+        const __m256i tail =
+            _mm256_cmpgt_epi32(_mm256_set1_epi32((int)(k - p)), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+        const __m256 a0 = _mm256_maskload_ps(a + 0 * lda + p, tail);
+        const __m256 b0 = _mm256_maskload_ps(b + 0 * csb + p, tail);
+        c0_0_0 = _mm256_blendv_ps(c0_0_0, _mm256_fmadd_ps(a0, b0, c0_0_0), _mm256_castsi256_ps(tail));
+        const __m256 b1 = _mm256_maskload_ps(b + 1 * csb + p, tail);
+        c0_1_0 = _mm256_blendv_ps(c0_1_0, _mm256_fmadd_ps(a0, b1, c0_1_0), _mm256_castsi256_ps(tail));
+        const __m256 b2 = _mm256_maskload_ps(b + 2 * csb + p, tail);
+        c0_2_0 = _mm256_blendv_ps(c0_2_0, _mm256_fmadd_ps(a0, b2, c0_2_0), _mm256_castsi256_ps(tail));
+    }
+    const float dot0_0 = alpha * tensorop_sum_f32(c0_0_0);
+    const float dot0_1 = alpha * tensorop_sum_f32(c0_1_0);
+    const float dot0_2 = alpha * tensorop_sum_f32(c0_2_0);
+    if (beta == 0) { /* C is not read */
+        c[0 + 0 * ldc] = dot0_0;
+        c[0 + 1 * ldc] = dot0_1;
+        c[0 + 2 * ldc] = dot0_2;
+    } else {
+        c[0 + 0 * ldc] = beta * c[0 + 0 * ldc] + dot0_0;
+        c[0 + 1 * ldc] = beta * c[0 + 1 * ldc] + dot0_1;
+        c[0 + 2 * ldc] = beta * c[0 + 2 * ldc] + dot0_2;
+    }
+}
+
+static inline __attribute__((always_inline)) void
+avx2_f32_direct_06b8_dot_1x4(size_t m, size_t k, const float *restrict a, size_t lda, const float *restrict b,
+                             size_t rsb, size_t csb, float alpha, float beta, float *restrict c, size_t ldc) {
+    const size_t lanes = 8;
+    const __m256i full = _mm256_set1_epi32(-1);
+    (void)m, (void)full, (void)lanes, (void)rsb;
+    __m256 c0_0_0 = _mm256_setzero_ps();
+    __m256 c0_1_0 = _mm256_setzero_ps();
+    __m256 c0_2_0 = _mm256_setzero_ps();
+    __m256 c0_3_0 = _mm256_setzero_ps();
+    size_t p = 0;
+    for (; p + lanes <= k; p += lanes) {
+        const __m256 a0 = _mm256_loadu_ps(a + 0 * lda + p);
+        const __m256 b0 = _mm256_loadu_ps(b + 0 * csb + p);
+        c0_0_0 = _mm256_fmadd_ps(a0, b0, c0_0_0);
+        const __m256 b1 = _mm256_loadu_ps(b + 1 * csb + p);
+        c0_1_0 = _mm256_fmadd_ps(a0, b1, c0_1_0);
+        const __m256 b2 = _mm256_loadu_ps(b + 2 * csb + p);
+        c0_2_0 = _mm256_fmadd_ps(a0, b2, c0_2_0);
+        const __m256 b3 = _mm256_loadu_ps(b + 3 * csb + p);
+        c0_3_0 = _mm256_fmadd_ps(a0, b3, c0_3_0);
+    }
+    if (p < k) {
+        const __m256i tail =
+            _mm256_cmpgt_epi32(_mm256_set1_epi32((int)(k - p)), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+        const __m256 a0 = _mm256_maskload_ps(a + 0 * lda + p, tail);
+        const __m256 b0 = _mm256_maskload_ps(b + 0 * csb + p, tail);
+        c0_0_0 = _mm256_blendv_ps(c0_0_0, _mm256_fmadd_ps(a0, b0, c0_0_0), _mm256_castsi256_ps(tail));
+        const __m256 b1 = _mm256_maskload_ps(b + 1 * csb + p, tail);
+        c0_1_0 = _mm256_blendv_ps(c0_1_0, _mm256_fmadd_ps(a0, b1, c0_1_0), _mm256_castsi256_ps(tail));
+        const __m256 b2 = _mm256_maskload_ps(b + 2 * csb + p, tail);
+        c0_2_0 = _mm256_blendv_ps(c0_2_0, _mm256_fmadd_ps(a0, b2, c0_2_0), _mm256_castsi256_ps(tail));
+        const __m256 b3 = _mm256_maskload_ps(b + 3 * csb + p, tail);
+        c0_3_0 = _mm256_blendv_ps(c0_3_0, _mm256_fmadd_ps(a0, b3, c0_3_0), _mm256_castsi256_ps(tail));
+    }
+    const float dot0_0 = alpha * tensorop_sum_f32(c0_0_0);
+    const float dot0_1 = alpha * tensorop_sum_f32(c0_1_0);
+    const float dot0_2 = alpha * tensorop_sum_f32(c0_2_0);
+    const float dot0_3 = alpha * tensorop_sum_f32(c0_3_0);
+    if (beta == 0) { /* C is not read */
+        c[0 + 0 * ldc] = dot0_0;
+        c[0 + 1 * ldc] = dot0_1;
+        c[0 + 2 * ldc] = dot0_2;
+        c[0 + 3 * ldc] = dot0_3;
+    } else {
+        c[0 + 0 * ldc] = beta * c[0 + 0 * ldc] + dot0_0;
+        c[0 + 1 * ldc] = beta * c[0 + 1 * ldc] + dot0_1;
+        c[0 + 2 * ldc] = beta * c[0 + 2 * ldc] + dot0_2;
+        c[0 + 3 * ldc] = beta * c[0 + 3 * ldc] + dot0_3;
+    }
+}
+
+/* 1 row of A by n columns of B, both contiguous along k */
+static void avx2_f32_direct_06b8_dots_1(size_t m, size_t n, size_t k, float alpha, const float *a, size_t lda,
+                                        const float *b, size_t rsb, size_t csb, float beta, float *c,
+                                        size_t ldc) {
+    for (; n >= 4; n -= 4) {
+        avx2_f32_direct_06b8_dot_1x4(m, k, a, lda, b, rsb, csb, alpha, beta, c, ldc);
+        b += 4 * csb;
+        c += 4 * ldc;
+    }
+    switch (n) {
+    case 1:
+        avx2_f32_direct_06b8_dot_1x1(m, k, a, lda, b, rsb, csb, alpha, beta, c, ldc);
+        break;
+    case 2:
+        avx2_f32_direct_06b8_dot_1x2(m, k, a, lda, b, rsb, csb, alpha, beta, c, ldc);
+        break;
+    case 3:
+        avx2_f32_direct_06b8_dot_1x3(m, k, a, lda, b, rsb, csb, alpha, beta, c, ldc);
+        break;
+    default:
+        break;
+    }
+}
+static inline __attribute__((always_inline)) void
+avx2_f32_direct_06b8_dot_2x1(size_t m, size_t k, const float *restrict a, size_t lda, const float *restrict b,
+                             size_t rsb, size_t csb, float alpha, float beta, float *restrict c, size_t ldc) {
+    const size_t lanes = 8;
+    const __m256i full = _mm256_set1_epi32(-1);
+    (void)m, (void)full, (void)lanes, (void)rsb;
+    __m256 c0_0_0 = _mm256_setzero_ps();
+    __m256 c1_0_0 = _mm256_setzero_ps();
+    __m256 c0_0_1 = _mm256_setzero_ps();
+    __m256 c1_0_1 = _mm256_setzero_ps();
+    size_t p = 0;
+    for (; p + 2 * lanes <= k; p += 2 * lanes) {
+        {
+            const __m256 a0 = _mm256_loadu_ps(a + 0 * lda + p + 0 * lanes);
+            const __m256 a1 = _mm256_loadu_ps(a + 1 * lda + p + 0 * lanes);
+            const __m256 b0 = _mm256_loadu_ps(b + 0 * csb + p + 0 * lanes);
+            c0_0_0 = _mm256_fmadd_ps(a0, b0, c0_0_0);
+            c1_0_0 = _mm256_fmadd_ps(a1, b0, c1_0_0);
+        }
+        {
+            const __m256 a0 = _mm256_loadu_ps(a + 0 * lda + p + 1 * lanes);
+            const __m256 a1 = _mm256_loadu_ps(a + 1 * lda + p + 1 * lanes);
+            const __m256 b0 = _mm256_loadu_ps(b + 0 * csb + p + 1 * lanes);
+            c0_0_1 = _mm256_fmadd_ps(a0, b0, c0_0_1);
+            c1_0_1 = _mm256_fmadd_ps(a1, b0, c1_0_1);
+        }
+    }
+    for (; p + lanes <= k; p += lanes) {
+        const __m256 a0 = _mm256_loadu_ps(a + 0 * lda + p);
+        const __m256 a1 = _mm256_loadu_ps(a + 1 * lda + p);
+        const __m256 b0 = _mm256_loadu_ps(b + 0 * csb + p);
+        c0_0_0 = _mm256_fmadd_ps(a0, b0, c0_0_0);
+        c1_0_0 = _mm256_fmadd_ps(a1, b0, c1_0_0);
+    }
+    if (p < k) {
+        const __m256i tail =
+            _mm256_cmpgt_epi32(_mm256_set1_epi32((int)(k - p)), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+        const __m256 a0 = _mm256_maskload_ps(a + 0 * lda + p, tail);
+        const __m256 a1 = _mm256_maskload_ps(a + 1 * lda + p, tail);
+        const __m256 b0 = _mm256_maskload_ps(b + 0 * csb + p, tail);
+        c0_0_0 = _mm256_blendv_ps(c0_0_0, _mm256_fmadd_ps(a0, b0, c0_0_0), _mm256_castsi256_ps(tail));
+        c1_0_0 = _mm256_blendv_ps(c1_0_0, _mm256_fmadd_ps(a1, b0, c1_0_0), _mm256_castsi256_ps(tail));
+    }
+    c0_0_0 = _mm256_add_ps(c0_0_0, c0_0_1);
+    c1_0_0 = _mm256_add_ps(c1_0_0, c1_0_1);
+    const float dot0_0 = alpha * tensorop_sum_f32(c0_0_0);
+    const float dot1_0 = alpha * tensorop_sum_f32(c1_0_0);
+    if (beta == 0) { /* C is not read */
+        c[0 + 0 * ldc] = dot0_0;
+        c[1 + 0 * ldc] = dot1_0;
+    } else {
+        c[0 + 0 * ldc] = beta * c[0 + 0 * ldc] + dot0_0;
+        c[1 + 0 * ldc] = beta * c[1 + 0 * ldc] + dot1_0;
+    }
+}
+
+static inline __attribute__((always_inline)) void
+avx2_f32_direct_06b8_dot_2x2(size_t m, size_t k, const float *restrict a, size_t lda, const float *restrict b,
+                             size_t rsb, size_t csb, float alpha, float beta, float *restrict c, size_t ldc) {
+    const size_t lanes = 8;
+    const __m256i full = _mm256_set1_epi32(-1);
+    (void)m, (void)full, (void)lanes, (void)rsb;
+    __m256 c0_0_0 = _mm256_setzero_ps();
+    __m256 c1_0_0 = _mm256_setzero_ps();
+    __m256 c0_1_0 = _mm256_setzero_ps();
+    __m256 c1_1_0 = _mm256_setzero_ps();
+    size_t p = 0;
+    for (; p + lanes <= k; p += lanes) {
+        const __m256 a0 = _mm256_loadu_ps(a + 0 * lda + p);
+        const __m256 a1 = _mm256_loadu_ps(a + 1 * lda + p);
+        const __m256 b0 = _mm256_loadu_ps(b + 0 * csb + p);
+        c0_0_0 = _mm256_fmadd_ps(a0, b0, c0_0_0);
+        c1_0_0 = _mm256_fmadd_ps(a1, b0, c1_0_0);
+        const __m256 b1 = _mm256_loadu_ps(b + 1 * csb + p);
+        c0_1_0 = _mm256_fmadd_ps(a0, b1, c0_1_0);
+        c1_1_0 = _mm256_fmadd_ps(a1, b1, c1_1_0);
+    }
+    if (p < k) {
+        const __m256i tail =
+            _mm256_cmpgt_epi32(_mm256_set1_epi32((int)(k - p)), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+        const __m256 a0 = _mm256_maskload_ps(a + 0 * lda + p, tail);
+        const __m256 a1 = _mm256_maskload_ps(a + 1 * lda + p, tail);
+        const __m256 b0 = _mm256_maskload_ps(b + 0 * csb + p, tail);
+        c0_0_0 = _mm256_blendv_ps(c0_0_0, _mm256_fmadd_ps(a0, b0, c0_0_0), _mm256_castsi256_ps(tail));
+        c1_0_0 = _mm256_blendv_ps(c1_0_0, _mm256_fmadd_ps(a1, b0, c1_0_0), _mm256_castsi256_ps(tail));
+        const __m256 b1 = _mm256_maskload_ps(b + 1 * csb + p, tail);
+        c0_1_0 = _mm256_blendv_ps(c0_1_0, _mm256_fmadd_ps(a0, b1, c0_1_0), _mm256_castsi256_ps(tail));
+        c1_1_0 = _mm256_blendv_ps(c1_1_0, _mm256_fmadd_ps(a1, b1, c1_1_0), _mm256_castsi256_ps(tail));
+    }
+    const float dot0_0 = alpha * tensorop_sum_f32(c0_0_0);
+    const float dot1_0 = alpha * tensorop_sum_f32(c1_0_0);
+    const float dot0_1 = alpha * tensorop_sum_f32(c0_1_0);
+    const float dot1_1 = alpha * tensorop_sum_f32(c1_1_0);
+    if (beta == 0) { /* C is not read */
+        c[0 + 0 * ldc] = dot0_0;
+        c[1 + 0 * ldc] = dot1_0;
+        c[0 + 1 * ldc] = dot0_1;
+        c[1 + 1 * ldc] = dot1_1;
+    } else {
+        c[0 + 0 * ldc] = beta * c[0 + 0 * ldc] + dot0_0;
+        c[1 + 0 * ldc] = beta * c[1 + 0 * ldc] + dot1_0;
+        c[0 + 1 * ldc] = beta * c[0 + 1 * ldc] + dot0_1;
+        c[1 + 1 * ldc] = beta * c[1 + 1 * ldc] + dot1_1;
+    }
+}
+
+static inline __attribute__((always_inline)) void
+avx2_f32_direct_06b8_dot_2x3(size_t m, size_t k, const float *restrict a, size_t lda, const float *restrict b,
+                             size_t rsb, size_t csb, float alpha, float beta, float *restrict c, size_t ldc) {
+    const size_t lanes = 8;
+    const __m256i full = _mm256_set1_epi32(-1);
+    (void)m, (void)full, (void)lanes, (void)rsb;
+    __m256 c0_0_0 = _mm256_setzero_ps();
+    __m256 c1_0_0 = _mm256_setzero_ps();
+    __m256 c0_1_0 = _mm256_setzero_ps();
+    __m256 c1_1_0 = _mm256_setzero_ps();
+    __m256 c0_2_0 = _mm256_setzero_ps();
+    __m256 c1_2_0 = _mm256_setzero_ps();
+    size_t p = 0;
+    for (; p + lanes <= k; p += lanes) {
+        const __m256 a0 = _mm256_loadu_ps(a + 0 * lda + p);
+        const __m256 a1 = _mm256_loadu_ps(a + 1 * lda + p);
+        const __m256 b0 = _mm256_loadu_ps(b + 0 * csb + p);
+        c0_0_0 = _mm256_fmadd_ps(a0, b0, c0_0_0);
+        c1_0_0 = _mm256_fmadd_ps(a1, b0, c1_0_0);
+        const __m256 b1 = _mm256_loadu_ps(b + 1 * csb + p);
+        c0_1_0 = _mm256_fmadd_ps(a0, b1, c0_1_0);
+        c1_1_0 = _mm256_fmadd_ps(a1, b1, c1_1_0);
+        const __m256 b2 = _mm256_loadu_ps(b + 2 * csb + p);
+        c0_2_0 = _mm256_fmadd_ps(a0, b2, c0_2_0);
+        c1_2_0 = _mm256_fmadd_ps(a1, b2, c1_2_0);
+    }
+    if (p < k) {
+        const __m256i tail =
+            _mm256_cmpgt_epi32(_mm256_set1_epi32((int)(k - p)), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+        const __m256 a0 = _mm256_maskload_ps(a + 0 * lda + p, tail);
+        const __m256 a1 = _mm256_maskload_ps(a + 1 * lda + p, tail);
+        const __m256 b0 = _mm256_maskload_ps(b + 0 * csb + p, tail);
+        c0_0_0 = _mm256_blendv_ps(c0_0_0, _mm256_fmadd_ps(a0, b0, c0_0_0), _mm256_castsi256_ps(tail));
+        c1_0_0 = _mm256_blendv_ps(c1_0_0, _mm256_fmadd_ps(a1, b0, c1_0_0), _mm256_castsi256_ps(tail));
+        const __m256 b1 = _mm256_maskload_ps(b + 1 * csb + p, tail);
+        c0_1_0 = _mm256_blendv_ps(c0_1_0, _mm256_fmadd_ps(a0, b1, c0_1_0), _mm256_castsi256_ps(tail));
+        c1_1_0 = _mm256_blendv_ps(c1_1_0, _mm256_fmadd_ps(a1, b1, c1_1_0), _mm256_castsi256_ps(tail));
+        const __m256 b2 = _mm256_maskload_ps(b + 2 * csb + p, tail);
+        c0_2_0 = _mm256_blendv_ps(c0_2_0, _mm256_fmadd_ps(a0, b2, c0_2_0), _mm256_castsi256_ps(tail));
+        c1_2_0 = _mm256_blendv_ps(c1_2_0, _mm256_fmadd_ps(a1, b2, c1_2_0), _mm256_castsi256_ps(tail));
+    }
+    const float dot0_0 = alpha * tensorop_sum_f32(c0_0_0);
+    const float dot1_0 = alpha * tensorop_sum_f32(c1_0_0);
+    const float dot0_1 = alpha * tensorop_sum_f32(c0_1_0);
+    const float dot1_1 = alpha * tensorop_sum_f32(c1_1_0);
+    const float dot0_2 = alpha * tensorop_sum_f32(c0_2_0);
+    const float dot1_2 = alpha * tensorop_sum_f32(c1_2_0);
+    if (beta == 0) { /* C is not read */
+        c[0 + 0 * ldc] = dot0_0;
+        c[1 + 0 * ldc] = dot1_0;
+        c[0 + 1 * ldc] = dot0_1;
+        c[1 + 1 * ldc] = dot1_1;
+        c[0 + 2 * ldc] = dot0_2;
+        c[1 + 2 * ldc] = dot1_2;
+    } else {
+        c[0 + 0 * ldc] = beta * c[0 + 0 * ldc] + dot0_0;
+        c[1 + 0 * ldc] = beta * c[1 + 0 * ldc] + dot1_0;
+        c[0 + 1 * ldc] = beta * c[0 + 1 * ldc] + dot0_1;
+        c[1 + 1 * ldc] = beta * c[1 + 1 * ldc] + dot1_1;
+        c[0 + 2 * ldc] = beta * c[0 + 2 * ldc] + dot0_2;
+        c[1 + 2 * ldc] = beta * c[1 + 2 * ldc] + dot1_2;
+    }
+}
+
+static inline __attribute__((always_inline)) void
+avx2_f32_direct_06b8_dot_2x4(size_t m, size_t k, const float *restrict a, size_t lda, const float *restrict b,
+                             size_t rsb, size_t csb, float alpha, float beta, float *restrict c, size_t ldc) {
+    const size_t lanes = 8;
+    const __m256i full = _mm256_set1_epi32(-1);
+    (void)m, (void)full, (void)lanes, (void)rsb;
+    __m256 c0_0_0 = _mm256_setzero_ps();
+    __m256 c1_0_0 = _mm256_setzero_ps();
+    __m256 c0_1_0 = _mm256_setzero_ps();
+    __m256 c1_1_0 = _mm256_setzero_ps();
+    __m256 c0_2_0 = _mm256_setzero_ps();
+    __m256 c1_2_0 = _mm256_setzero_ps();
+    __m256 c0_3_0 = _mm256_setzero_ps();
+    __m256 c1_3_0 = _mm256_setzero_ps();
+    size_t p = 0;
+    for (; p + lanes <= k; p += lanes) {
+        const __m256 a0 = _mm256_loadu_ps(a + 0 * lda + p);
+        const __m256 a1 = _mm256_loadu_ps(a + 1 * lda + p);
+        const __m256 b0 = _mm256_loadu_ps(b + 0 * csb + p);
+        c0_0_0 = _mm256_fmadd_ps(a0, b0, c0_0_0);
+        c1_0_0 = _mm256_fmadd_ps(a1, b0, c1_0_0);
+        const __m256 b1 = _mm256_loadu_ps(b + 1 * csb + p);
+        c0_1_0 = _mm256_fmadd_ps(a0, b1, c0_1_0);
+        c1_1_0 = _mm256_fmadd_ps(a1, b1, c1_1_0);
+        const __m256 b2 = _mm256_loadu_ps(b + 2 * csb + p);
+        c0_2_0 = _mm256_fmadd_ps(a0, b2, c0_2_0);
+        c1_2_0 = _mm256_fmadd_ps(a1, b2, c1_2_0);
+        const __m256 b3 = _mm256_loadu_ps(b + 3 * csb + p);
+        c0_3_0 = _mm256_fmadd_ps(a0, b3, c0_3_0);
+        c1_3_0 = _mm256_fmadd_ps(a1, b3, c1_3_0);
+    }
+    if (p < k) {
+        const __m256i tail =
+            _mm256_cmpgt_epi32(_mm256_set1_epi32((int)(k - p)), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+        const __m256 a0 = _mm256_maskload_ps(a + 0 * lda + p, tail);
+        const __m256 a1 = _mm256_maskload_ps(a + 1 * lda + p, tail);
+        const __m256 b0 = _mm256_maskload_ps(b + 0 * csb + p, tail);
+        c0_0_0 = _mm256_blendv_ps(c0_0_0, _mm256_fmadd_ps(a0, b0, c0_0_0), _mm256_castsi256_ps(tail));
+        c1_0_0 = _mm256_blendv_ps(c1_0_0, _mm256_fmadd_ps(a1, b0, c1_0_0), _mm256_castsi256_ps(tail));
+        const __m256 b1 = _mm256_maskload_ps(b + 1 * csb + p, tail);
+        c0_1_0 = _mm256_blendv_ps(c0_1_0, _mm256_fmadd_ps(a0, b1, c0_1_0), _mm256_castsi256_ps(tail));
+        c1_1_0 = _mm256_blendv_ps(c1_1_0, _mm256_fmadd_ps(a1, b1, c1_1_0), _mm256_castsi256_ps(tail));
+        const __m256 b2 = _mm256_maskload_ps(b + 2 * csb + p, tail);
+        c0_2_0 = _mm256_blendv_ps(c0_2_0, _mm256_fmadd_ps(a0, b2, c0_2_0), _mm256_castsi256_ps(tail));
+        c1_2_0 = _mm256_blendv_ps(c1_2_0, _mm256_fmadd_ps(a1, b2, c1_2_0), _mm256_castsi256_ps(tail));
+        const __m256 b3 = _mm256_maskload_ps(b + 3 * csb + p, tail);
+        c0_3_0 = _mm256_blendv_ps(c0_3_0, _mm256_fmadd_ps(a0, b3, c0_3_0), _mm256_castsi256_ps(tail));
+        c1_3_0 = _mm256_blendv_ps(c1_3_0, _mm256_fmadd_ps(a1, b3, c1_3_0), _mm256_castsi256_ps(tail));
+    }
+    const float dot0_0 = alpha * tensorop_sum_f32(c0_0_0);
+    const float dot1_0 = alpha * tensorop_sum_f32(c1_0_0);
+    const float dot0_1 = alpha * tensorop_sum_f32(c0_1_0);
+    const float dot1_1 = alpha * tensorop_sum_f32(c1_1_0);
+    const float dot0_2 = alpha * tensorop_sum_f32(c0_2_0);
+    const float dot1_2 = alpha * tensorop_sum_f32(c1_2_0);
+    const float dot0_3 = alpha * tensorop_sum_f32(c0_3_0);
+    const float dot1_3 = alpha * tensorop_sum_f32(c1_3_0);
+    if (beta == 0) { /* C is not read */
+        c[0 + 0 * ldc] = dot0_0;
+        c[1 + 0 * ldc] = dot1_0;
+        c[0 + 1 * ldc] = dot0_1;
+        c[1 + 1 * ldc] = dot1_1;
+        c[0 + 2 * ldc] = dot0_2;
+        c[1 + 2 * ldc] = dot1_2;
+        c[0 + 3 * ldc] = dot0_3;
+        c[1 + 3 * ldc] = dot1_3;
+    } else {
+        c[0 + 0 * ldc] = beta * c[0 + 0 * ldc] + dot0_0;
+        c[1 + 0 * ldc] = beta * c[1 + 0 * ldc] + dot1_0;
+        c[0 + 1 * ldc] = beta * c[0 + 1 * ldc] + dot0_1;
+        c[1 + 1 * ldc] = beta * c[1 + 1 * ldc] + dot1_1;
+        c[0 + 2 * ldc] = beta * c[0 + 2 * ldc] + dot0_2;
+        c[1 + 2 * ldc] = beta * c[1 + 2 * ldc] + dot1_2;
+        c[0 + 3 * ldc] = beta * c[0 + 3 * ldc] + dot0_3;
+        c[1 + 3 * ldc] = beta * c[1 + 3 * ldc] + dot1_3;
+    }
+}
+
+/* 2 rows of A by n columns of B, both contiguous along k */
+static void avx2_f32_direct_06b8_dots_2(size_t m, size_t n, size_t k, float alpha, const float *a, size_t lda,
+                                        const float *b, size_t rsb, size_t csb, float beta, float *c,
+                                        size_t ldc) {
+    for (; n >= 4; n -= 4) {
+        avx2_f32_direct_06b8_dot_2x4(m, k, a, lda, b, rsb, csb, alpha, beta, c, ldc);
+        b += 4 * csb;
+        c += 4 * ldc;
+    }
+    switch (n) {
+    case 1:
+        avx2_f32_direct_06b8_dot_2x1(m, k, a, lda, b, rsb, csb, alpha, beta, c, ldc);
+        break;
+    case 2:
+        avx2_f32_direct_06b8_dot_2x2(m, k, a, lda, b, rsb, csb, alpha, beta, c, ldc);
+        break;
+    case 3:
+        avx2_f32_direct_06b8_dot_2x3(m, k, a, lda, b, rsb, csb, alpha, beta, c, ldc);
+        break;
+    default:
+        break;
+    }
+}
+
+static __attribute__((noinline)) void avx2_f32_direct_06b8_along_k(size_t m, size_t n, size_t k, float alpha,
+                                                                   const float *a, size_t lda, const float *b,
+                                                                   size_t rsb, size_t csb, float beta,
+                                                                   float *c, size_t ldc) {
+    for (; m >= 2; m -= 2) {
+        avx2_f32_direct_06b8_dots_2(2, n, k, alpha, a, lda, b, rsb, csb, beta, c, ldc);
+        a += 2 * lda;
+        c += 2;
+    }
+    if (m)
+        avx2_f32_direct_06b8_dots_1(1, n, k, alpha, a, lda, b, rsb, csb, beta, c, ldc);
+}
+
+/* C = beta * C; at beta = 0 C is not read. */
+static __attribute__((noinline)) void avx2_f32_direct_06b8_scale(size_t m, size_t n, float beta, float *c,
+                                                                 size_t ldc) {
+    for (size_t j = 0; j < n; ++j)
+        for (size_t i = 0; i < m; ++i)
+            c[i + j * ldc] = beta == 0 ? 0 : beta * c[i + j * ldc];
+}
+
+/* A column of C from one of A and a number: C = scale * A + beta * C. */
+static __attribute__((noinline)) void avx2_f32_direct_06b8_scaled(size_t m, float scale, const float *a,
+                                                                  float beta, float *c) {
+    const size_t lanes = 8;
+    const __m256i full = _mm256_set1_epi32(-1);
+    size_t i = 0;
+    (void)full;
+    if (beta == 0) { /* C is not read */
+        for (; i + lanes <= m; i += lanes)
+            _mm256_storeu_ps(c + i, _mm256_mul_ps(_mm256_loadu_ps(a + i), _mm256_set1_ps(scale)));
+        if (i < m) {
+            const __m256i tail = _mm256_cmpgt_epi32(_mm256_set1_epi32((int)(m - i)),
+                                                    _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+            tensorop_store_tail_f32(c + i, tail,
+                                    _mm256_mul_ps(_mm256_maskload_ps(a + i, tail), _mm256_set1_ps(scale)));
+        }
+        return;
+    }
+    for (; i + lanes <= m; i += lanes)
+        _mm256_storeu_ps(c + i,
+                         _mm256_fmadd_ps(_mm256_loadu_ps(c + i), _mm256_set1_ps(beta),
+                                         _mm256_mul_ps(_mm256_loadu_ps(a + i), _mm256_set1_ps(scale))));
+    if (i < m) {
+        const __m256i tail =
+            _mm256_cmpgt_epi32(_mm256_set1_epi32((int)(m - i)), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+        tensorop_store_tail_f32(
+            c + i, tail,
+            _mm256_fmadd_ps(_mm256_maskload_ps(c + i, tail), _mm256_set1_ps(beta),
+                            _mm256_mul_ps(_mm256_maskload_ps(a + i, tail), _mm256_set1_ps(scale))));
+    }
+}
+
+/* C = alpha * A * B + beta * C with A m x k and B k x n by strides, of which each has one that is 1; C
+ * column-major. */
+static inline __attribute__((always_inline)) void
+avx2_f32_direct_06b8_run(size_t m, size_t n, size_t k, float alpha, const float *a, size_t rsa, size_t csa,
+                         const float *b, size_t rsb, size_t csb, float beta, float *c, size_t ldc) {
+    if (k == 0 || alpha == 0)
+        avx2_f32_direct_06b8_scale(m, n, beta, c, ldc);
+    else if (k == 1 && n == 1 && rsa == 1)
+        avx2_f32_direct_06b8_scaled(m, alpha * *b, a, beta, c);
+    else if (csa == 1 && rsb == 1 &&
+             (m == 1 ||
+              (rsa != 1 && k >= 4 * n && (m <= 6 || n <= 6)))) /* a sum over a vector's lanes is dear */
+        avx2_f32_direct_06b8_along_k(m, n, k, alpha, a, rsa, b, rsb, csb, beta, c, ldc);
+    else if (rsa == 1 || m == 1)
+        avx2_f32_direct_06b8_by_columns(m, n, k, alpha, a, csa, b, rsb, csb, beta, c, ldc);
+    else
+        avx2_f32_direct_06b8_turned(m, n, k, alpha, a, rsa, b, rsb, csb, beta, c, ldc);
+}
+
+/* buffer 3, given by the caller, is the workspace: a candidate allocates nothing */
+void tensorop_candidate_0(const struct tensorop_call *call) {
+    size_t m = (size_t)call->dim[0], n = (size_t)call->dim[1], k = (size_t)call->dim[2];
+    const float *a = call->buffer[0], *b = call->buffer[1];
+    size_t lda = (size_t)call->ld[0], ldb = (size_t)call->ld[1], ldc = (size_t)call->ld[2];
+    int row_major = call->flag[0] == 101, ta = (int)call->flag[1], tb = (int)call->flag[2];
+    if (row_major) { /* C^T = op(B)^T op(A)^T, and a row-major matrix is its transpose in column-major */
+        const float *x = a;
+        size_t t = m, ld = lda;
+        int trans = ta;
+        a = b, b = x;
+        m = n, n = t;
+        lda = ldb, ldb = ld;
+        ta = tb, tb = trans;
+    }
+    size_t rsa = ta ? lda : 1, csa = ta ? 1 : lda, rsb = tb ? ldb : 1, csb = tb ? 1 : ldb;
+    if (m == 1 && ldc == 1 && csb == 1) { /* one row, as a column: vectors run along it */
+        const float *left = b;
+        const size_t across = rsa, along = csa;
+        b = a, a = left;
+        m = n, n = 1;
+        rsa = 1, csa = rsb, rsb = along, csb = across;
+    }
+    avx2_f32_direct_06b8_run(m, n, k, (float)call->scalar[0], a, rsa, csa, b, rsb, csb,
+                             (float)call->scalar[1], call->buffer[2], ldc);
+}

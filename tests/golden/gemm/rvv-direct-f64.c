@@ -1,0 +1,825 @@
+/* rvv_f64_direct_0c8c: micro-kernel 'direct' at ahead=1 lmul=2 mv=1 nr=2 sums=4 (rvv, f64)
+ * the smallest products, read where they lie: a tile of mv vectors by nr columns in registers, k straight
+ * through, no packing and no blocks; tiles of few accumulators have several sums each, of every second or
+ * fourth step of k, so that an FMA's latency does not stand in their way; where both operands run along k,
+ * vectors do too */
+static inline __attribute__((always_inline)) void
+rvv_f64_direct_0c8c_tile_1x1_tail(size_t m, size_t k, const double *restrict a, size_t lda,
+                                  const double *restrict b, size_t rsb, size_t csb, double alpha, double beta,
+                                  double *restrict c, size_t ldc) {
+    const size_t lanes = __riscv_vsetvlmax_e64m2();
+    const size_t full = lanes;
+    const size_t tail = ((size_t)(m - 0 * lanes));
+    (void)m, (void)full, (void)lanes, (void)rsb;
+    vfloat64m2_t c0_0_0 = __riscv_vfmv_v_f_f64m2(0, tail);
+    vfloat64m2_t c0_0_1 = __riscv_vfmv_v_f_f64m2(0, tail);
+    vfloat64m2_t c0_0_2 = __riscv_vfmv_v_f_f64m2(0, tail);
+    vfloat64m2_t c0_0_3 = __riscv_vfmv_v_f_f64m2(0, tail);
+    for (; k >= 4; k -= 4) {
+        const vfloat64m2_t a0_0 = __riscv_vle64_v_f64m2(a + 0 * lda + 0 * lanes, tail);
+        const double b0_0 = b[0 * rsb + 0 * csb];
+
+        const vfloat64m2_t a1_0 = __riscv_vle64_v_f64m2(a + 1 * lda + 0 * lanes, tail);
+        const double b1_0 = b[1 * rsb + 0 * csb];
+
+        const vfloat64m2_t a2_0 = __riscv_vle64_v_f64m2(a + 2 * lda + 0 * lanes, tail);
+        const double b2_0 = b[2 * rsb + 0 * csb];
+
+        const vfloat64m2_t a3_0 = __riscv_vle64_v_f64m2(a + 3 * lda + 0 * lanes, tail);
+        const double b3_0 = b[3 * rsb + 0 * csb];
+
+        c0_0_0 = __riscv_vfmacc_vf_f64m2(c0_0_0, b0_0, a0_0, tail);
+
+        c0_0_1 = __riscv_vfmacc_vf_f64m2(c0_0_1, b1_0, a1_0, tail);
+
+        c0_0_2 = __riscv_vfmacc_vf_f64m2(c0_0_2, b2_0, a2_0, tail);
+
+        c0_0_3 = __riscv_vfmacc_vf_f64m2(c0_0_3, b3_0, a3_0, tail);
+
+        a += 4 * lda;
+        b += 4 * rsb;
+    }
+    for (; k; --k) {
+        const vfloat64m2_t a0 = __riscv_vle64_v_f64m2(a + 0 * lda + 0 * lanes, tail);
+        const double b0 = b[0 * rsb + 0 * csb];
+
+        c0_0_0 = __riscv_vfmacc_vf_f64m2(c0_0_0, b0, a0, tail);
+
+        a += lda;
+        b += rsb;
+    }
+    c0_0_0 = __riscv_vfadd_vv_f64m2(c0_0_0, c0_0_2, tail);
+    c0_0_1 = __riscv_vfadd_vv_f64m2(c0_0_1, c0_0_3, tail);
+    c0_0_0 = __riscv_vfadd_vv_f64m2(c0_0_0, c0_0_1, tail);
+    /* C = alpha * tile + beta * C; at beta = 0 C is not read */
+    if (beta == 0) {
+        __riscv_vse64_v_f64m2(c + 0 * ldc + 0 * lanes, __riscv_vfmul_vf_f64m2(c0_0_0, alpha, tail), tail);
+    } else {
+        const vfloat64m2_t old0_0 = __riscv_vle64_v_f64m2(c + 0 * ldc + 0 * lanes, tail);
+        __riscv_vse64_v_f64m2(
+            c + 0 * ldc + 0 * lanes,
+            __riscv_vfmacc_vf_f64m2(__riscv_vfmul_vf_f64m2(c0_0_0, alpha, tail), beta, old0_0, tail), tail);
+    }
+}
+
+static inline __attribute__((always_inline)) void
+rvv_f64_direct_0c8c_tile_1x2_tail(size_t m, size_t k, const double *restrict a, size_t lda,
+                                  const double *restrict b, size_t rsb, size_t csb, double alpha, double beta,
+                                  double *restrict c, size_t ldc) {
+    const size_t lanes = __riscv_vsetvlmax_e64m2();
+    const size_t full = lanes;
+    const size_t tail = ((size_t)(m - 0 * lanes));
+    (void)m, (void)full, (void)lanes, (void)rsb;
+    vfloat64m2_t c0_0_0 = __riscv_vfmv_v_f_f64m2(0, tail);
+    vfloat64m2_t c0_1_0 = __riscv_vfmv_v_f_f64m2(0, tail);
+    vfloat64m2_t c0_0_1 = __riscv_vfmv_v_f_f64m2(0, tail);
+    vfloat64m2_t c0_1_1 = __riscv_vfmv_v_f_f64m2(0, tail);
+    for (; k >= 2; k -= 2) {
+        const vfloat64m2_t a0_0 = __riscv_vle64_v_f64m2(a + 0 * lda + 0 * lanes, tail);
+        const double b0_0 = b[0 * rsb + 0 * csb];
+        const double b0_1 = b[0 * rsb + 1 * csb];
+
+        const vfloat64m2_t a1_0 = __riscv_vle64_v_f64m2(a + 1 * lda + 0 * lanes, tail);
+        const double b1_0 = b[1 * rsb + 0 * csb];
+        const double b1_1 = b[1 * rsb + 1 * csb];
+
+        c0_0_0 = __riscv_vfmacc_vf_f64m2(c0_0_0, b0_0, a0_0, tail);
+        c0_1_0 = __riscv_vfmacc_vf_f64m2(c0_1_0, b0_1, a0_0, tail);
+
+        c0_0_1 = __riscv_vfmacc_vf_f64m2(c0_0_1, b1_0, a1_0, tail);
+        c0_1_1 = __riscv_vfmacc_vf_f64m2(c0_1_1, b1_1, a1_0, tail);
+
+        a += 2 * lda;
+        b += 2 * rsb;
+    }
+    for (; k; --k) {
+        const vfloat64m2_t a0 = __riscv_vle64_v_f64m2(a + 0 * lda + 0 * lanes, tail);
+        const double b0 = b[0 * rsb + 0 * csb];
+        const double b1 = b[0 * rsb + 1 * csb];
+
+        c0_0_0 = __riscv_vfmacc_vf_f64m2(c0_0_0, b0, a0, tail);
+        c0_1_0 = __riscv_vfmacc_vf_f64m2(c0_1_0, b1, a0, tail);
+
+        a += lda;
+        b += rsb;
+    }
+    c0_0_0 = __riscv_vfadd_vv_f64m2(c0_0_0, c0_0_1, tail);
+    c0_1_0 = __riscv_vfadd_vv_f64m2(c0_1_0, c0_1_1, tail);
+    /* C = alpha * tile + beta * C; at beta = 0 C is not read */
+    if (beta == 0) {
+        __riscv_vse64_v_f64m2(c + 0 * ldc + 0 * lanes, __riscv_vfmul_vf_f64m2(c0_0_0, alpha, tail), tail);
+        __riscv_vse64_v_f64m2(c + 1 * ldc + 0 * lanes, __riscv_vfmul_vf_f64m2(c0_1_0, alpha, tail), tail);
+    } else {
+        const vfloat64m2_t old0_0 = __riscv_vle64_v_f64m2(c + 0 * ldc + 0 * lanes, tail);
+        __riscv_vse64_v_f64m2(
+            c + 0 * ldc + 0 * lanes,
+            __riscv_vfmacc_vf_f64m2(__riscv_vfmul_vf_f64m2(c0_0_0, alpha, tail), beta, old0_0, tail), tail);
+        const vfloat64m2_t old0_1 = __riscv_vle64_v_f64m2(c + 1 * ldc + 0 * lanes, tail);
+        __riscv_vse64_v_f64m2(
+            c + 1 * ldc + 0 * lanes,
+            __riscv_vfmacc_vf_f64m2(__riscv_vfmul_vf_f64m2(c0_1_0, alpha, tail), beta, old0_1, tail), tail);
+    }
+}
+
+/* 1 vector of rows, the last as long as m leaves it by n columns */
+static void rvv_f64_direct_0c8c_rows_1_tail(size_t m, size_t n, size_t k, double alpha, const double *a,
+                                            size_t lda, const double *b, size_t rsb, size_t csb, double beta,
+                                            double *c, size_t ldc) {
+    for (; n >= 2; n -= 2) {
+        rvv_f64_direct_0c8c_tile_1x2_tail(m, k, a, lda, b, rsb, csb, alpha, beta, c, ldc);
+        b += 2 * csb;
+        c += 2 * ldc;
+    }
+    switch (n) {
+    case 1:
+        rvv_f64_direct_0c8c_tile_1x1_tail(m, k, a, lda, b, rsb, csb, alpha, beta, c, ldc);
+        break;
+    default:
+        break;
+    }
+}
+
+/* A's columns are contiguous, lda apart. */
+static inline __attribute__((always_inline)) void
+rvv_f64_direct_0c8c_by_columns(size_t m, size_t n, size_t k, double alpha, const double *a, size_t lda,
+                               const double *b, size_t rsb, size_t csb, double beta, double *c, size_t ldc) {
+    const size_t lanes = __riscv_vsetvlmax_e64m2();
+    for (; m > 1 * lanes; m -= 1 * lanes) {
+        rvv_f64_direct_0c8c_rows_1_tail(1 * lanes, n, k, alpha, a, lda, b, rsb, csb, beta, c, ldc);
+        a += 1 * lanes;
+        c += 1 * lanes;
+    }
+    rvv_f64_direct_0c8c_rows_1_tail(m, n, k, alpha, a, lda, b, rsb, csb, beta, c, ldc);
+}
+
+/* to[q * ldt + i] = from[i * lda + q]; functions of their own, so that they are spared the callers' many
+ * values. */
+static __attribute__((noinline)) void rvv_f64_direct_0c8c_turn_some(const double *from, size_t lda,
+                                                                    double *to, size_t ldt, size_t rows,
+                                                                    size_t steps) {
+    const size_t lanes = __riscv_vsetvlmax_e64m2();
+    for (; steps > lanes; steps -= lanes) {
+        tensorop_transpose_f64m2(to, ldt, from, lda, rows, lanes);
+        from += lanes;
+        to += lanes * ldt;
+    }
+    tensorop_transpose_f64m2(to, ldt, from, lda, rows, steps);
+}
+
+/* A's rows are contiguous, lda apart: as many of them at a time are turned round, as many steps of k, as the
+ * stack has room for. */
+static __attribute__((noinline)) void rvv_f64_direct_0c8c_turned(size_t m, size_t n, size_t k, double alpha,
+                                                                 const double *a, size_t lda, const double *b,
+                                                                 size_t rsb, size_t csb, double beta,
+                                                                 double *c, size_t ldc) {
+    double panel[2048];
+    const size_t lanes = __riscv_vsetvlmax_e64m2(), room = sizeof panel / sizeof *panel, tile = 1 * lanes,
+                 most = room / tile;
+    const size_t high = m > tile && k < most ? room / k / tile * tile : tile;
+    for (size_t i = 0; i < m; i += high) {
+        const size_t height = m - i < high ? m - i : high;
+        for (size_t p = 0; p < k; p += most) {
+            const size_t depth = k - p < most ? k - p : most;
+            size_t x = 0;
+            for (; x < height; x += lanes)
+                rvv_f64_direct_0c8c_turn_some(a + (i + x) * lda + p, lda, panel + x, height,
+                                              height - x < lanes ? height - x : lanes, depth);
+            rvv_f64_direct_0c8c_by_columns(height, n, depth, alpha, panel, height, b + p * rsb, rsb, csb,
+                                           p ? 1 : beta, c + i, ldc);
+        }
+    }
+}
+
+static inline __attribute__((always_inline)) void
+rvv_f64_direct_0c8c_dot_1x1(size_t m, size_t k, const double *restrict a, size_t lda,
+                            const double *restrict b, size_t rsb, size_t csb, double alpha, double beta,
+                            double *restrict c, size_t ldc) {
+    const size_t lanes = __riscv_vsetvlmax_e64m2();
+    const size_t full = lanes;
+    (void)m, (void)full, (void)lanes, (void)rsb;
+    vfloat64m2_t c0_0_0 = __riscv_vfmv_v_f_f64m2(0, full);
+    vfloat64m2_t c0_0_1 = __riscv_vfmv_v_f_f64m2(0, full);
+    vfloat64m2_t c0_0_2 = __riscv_vfmv_v_f_f64m2(0, full);
+    vfloat64m2_t c0_0_3 = __riscv_vfmv_v_f_f64m2(0, full);
+    size_t p = 0;
+    for (; p + 4 * lanes <= k; p += 4 * lanes) {
+        {
+            const vfloat64m2_t a0 = __riscv_vle64_v_f64m2(a + 0 * lda + p + 0 * lanes, full);
+            const vfloat64m2_t b0 = __riscv_vle64_v_f64m2(b + 0 * csb + p + 0 * lanes, full);
+            c0_0_0 = __riscv_vfmacc_vv_f64m2(c0_0_0, a0, b0, full);
+        }
+        {
+            const vfloat64m2_t a0 = __riscv_vle64_v_f64m2(a + 0 * lda + p + 1 * lanes, full);
+            const vfloat64m2_t b0 = __riscv_vle64_v_f64m2(b + 0 * csb + p + 1 * lanes, full);
+            c0_0_1 = __riscv_vfmacc_vv_f64m2(c0_0_1, a0, b0, full);
+        }
+        {
+            const vfloat64m2_t a0 = __riscv_vle64_v_f64m2(a + 0 * lda + p + 2 * lanes, full);
+            const vfloat64m2_t b0 = __riscv_vle64_v_f64m2(b + 0 * csb + p + 2 * lanes, full);
+            c0_0_2 = __riscv_vfmacc_vv_f64m2(c0_0_2, a0, b0, full);
+        }
+        {
+            const vfloat64m2_t a0 = __riscv_vle64_v_f64m2(a + 0 * lda + p + 3 * lanes, full);
+            const vfloat64m2_t b0 = __riscv_vle64_v_f64m2(b + 0 * csb + p + 3 * lanes, full);
+            c0_0_3 = __riscv_vfmacc_vv_f64m2(c0_0_3, a0, b0, full);
+        }
+    }
+    for (; p + lanes <= k; p += lanes) {
+        const vfloat64m2_t a0 = __riscv_vle64_v_f64m2(a + 0 * lda + p, full);
+        const vfloat64m2_t b0 = __riscv_vle64_v_f64m2(b + 0 * csb + p, full);
+        c0_0_0 = __riscv_vfmacc_vv_f64m2(c0_0_0, a0, b0, full);
+    }
+    if (p < k) {
+        const size_t tail = ((size_t)(k - p));
+        const vfloat64m2_t a0 = __riscv_vle64_v_f64m2(a + 0 * lda + p, tail);
+        const vfloat64m2_t b0 = __riscv_vle64_v_f64m2(b + 0 * csb + p, tail);
+        c0_0_0 = __riscv_vfmacc_vv_f64m2_tu(c0_0_0, a0, b0, tail);
+    }
+    c0_0_0 = __riscv_vfadd_vv_f64m2(c0_0_0, c0_0_2, full);
+    c0_0_1 = __riscv_vfadd_vv_f64m2(c0_0_1, c0_0_3, full);
+    c0_0_0 = __riscv_vfadd_vv_f64m2(c0_0_0, c0_0_1, full);
+    const double dot0_0 = alpha * __riscv_vfmv_f_s_f64m1_f64(__riscv_vfredusum_vs_f64m2_f64m1(
+                                      c0_0_0, __riscv_vfmv_v_f_f64m1(0, 1), lanes));
+    if (beta == 0) { /* C is not read */
+        c[0 + 0 * ldc] = dot0_0;
+    } else {
+        c[0 + 0 * ldc] = beta * c[0 + 0 * ldc] + dot0_0;
+    }
+}
+
+static inline __attribute__((always_inline)) void
+rvv_f64_direct_0c8c_dot_1x2(size_t m, size_t k, const double *restrict a, size_t lda,
+                            const double *restrict b, size_t rsb, size_t csb, double alpha, double beta,
+                            double *restrict c, size_t ldc) {
+    const size_t lanes = __riscv_vsetvlmax_e64m2();
+    const size_t full = lanes;
+    (void)m, (void)full, (void)lanes, (void)rsb;
+    vfloat64m2_t c0_0_0 = __riscv_vfmv_v_f_f64m2(0, full);
+    vfloat64m2_t c0_1_0 = __riscv_vfmv_v_f_f64m2(0, full);
+    vfloat64m2_t c0_0_1 = __riscv_vfmv_v_f_f64m2(0, full);
+    vfloat64m2_t c0_1_1 = __riscv_vfmv_v_f_f64m2(0, full);
+    size_t p = 0;
+    for (; p + 2 * lanes <= k; p += 2 * lanes) {
+        {
+            const vfloat64m2_t a0 = __riscv_vle64_v_f64m2(a + 0 * lda + p + 0 * lanes, full);
+            const vfloat64m2_t b0 = __riscv_vle64_v_f64m2(b + 0 * csb + p + 0 * lanes, full);
+            c0_0_0 = __riscv_vfmacc_vv_f64m2(c0_0_0, a0, b0, full);
+            const vfloat64m2_t b1 = __riscv_vle64_v_f64m2(b + 1 * csb + p + 0 * lanes, full);
+            c0_1_0 = __riscv_vfmacc_vv_f64m2(c0_1_0, a0, b1, full);
+        }
+        {
+            const vfloat64m2_t a0 = __riscv_vle64_v_f64m2(a + 0 * lda + p + 1 * lanes, full);
+            const vfloat64m2_t b0 = __riscv_vle64_v_f64m2(b + 0 * csb + p + 1 * lanes, full);
+            c0_0_1 = __riscv_vfmacc_vv_f64m2(c0_0_1, a0, b0, full);
+            const vfloat64m2_t b1 = __riscv_vle64_v_f64m2(b + 1 * csb + p + 1 * lanes, full);
+            c0_1_1 = __riscv_vfmacc_vv_f64m2(c0_1_1, a0, b1, full);
+        }
+    }
+    for (; p + lanes <= k; p += lanes) {
+        const vfloat64m2_t a0 = __riscv_vle64_v_f64m2(a + 0 * lda + p, full);
+        const vfloat64m2_t b0 = __riscv_vle64_v_f64m2(b + 0 * csb + p, full);
+        c0_0_0 = __riscv_vfmacc_vv_f64m2(c0_0_0, a0, b0, full);
+        const vfloat64m2_t b1 = __riscv_vle64_v_f64m2(b + 1 * csb + p, full);
+        c0_1_0 = __riscv_vfmacc_vv_f64m2(c0_1_0, a0, b1, full);
+    }
+    if (p < k) {
+        const size_t tail = ((size_t)(k - p));
+        const vfloat64m2_t a0 = __riscv_vle64_v_f64m2(a + 0 * lda + p, tail);
+        const vfloat64m2_t b0 = __riscv_vle64_v_f64m2(b + 0 * csb + p, tail);
+        c0_0_0 = __riscv_vfmacc_vv_f64m2_tu(c0_0_0, a0, b0, tail);
+        const vfloat64m2_t b1 = __riscv_vle64_v_f64m2(b + 1 * csb + p, tail);
+        c0_1_0 = __riscv_vfmacc_vv_f64m2_tu(c0_1_0, a0, b1, tail);
+    }
+    c0_0_0 = __riscv_vfadd_vv_f64m2(c0_0_0, c0_0_1, full);
+    c0_1_0 = __riscv_vfadd_vv_f64m2(c0_1_0, c0_1_1, full);
+    const double dot0_0 = alpha * __riscv_vfmv_f_s_f64m1_f64(__riscv_vfredusum_vs_f64m2_f64m1(
+                                      c0_0_0, __riscv_vfmv_v_f_f64m1(0, 1), lanes));
+    const double dot0_1 = alpha * __riscv_vfmv_f_s_f64m1_f64(__riscv_vfredusum_vs_f64m2_f64m1(
+                                      c0_1_0, __riscv_vfmv_v_f_f64m1(0, 1), lanes));
+    if (beta == 0) { /* C is not read */
+        c[0 + 0 * ldc] = dot0_0;
+        c[0 + 1 * ldc] = dot0_1;
+    } else {
+        c[0 + 0 * ldc] = beta * c[0 + 0 * ldc] + dot0_0;
+        c[0 + 1 * ldc] = beta * c[0 + 1 * ldc] + dot0_1;
+    }
+}
+
+static inline __attribute__((always_inline)) void
+rvv_f64_direct_0c8c_dot_1x3(size_t m, size_t k, const double *restrict a, size_t lda,
+                            const double *restrict b, size_t rsb, size_t csb, double alpha, double beta,
+                            double *restrict c, size_t ldc) {
+    const size_t lanes = __riscv_vsetvlmax_e64m2();
+    const size_t full = lanes;
+    (void)m, (void)full, (void)lanes, (void)rsb;
+    vfloat64m2_t c0_0_0 = __riscv_vfmv_v_f_f64m2(0, full);
+    vfloat64m2_t c0_1_0 = __riscv_vfmv_v_f_f64m2(0, full);
+    vfloat64m2_t c0_2_0 = __riscv_vfmv_v_f_f64m2(0, full);
+    size_t p = 0;
+    for (; p + lanes <= k; p += lanes) {
+        const vfloat64m2_t a0 = __riscv_vle64_v_f64m2(a + 0 * lda + p, full);
+        const vfloat64m2_t b0 = __riscv_vle64_v_f64m2(b + 0 * csb + p, full);
+        c0_0_0 = __riscv_vfmacc_vv_f64m2(c0_0_0, a0, b0, full);
+        const vfloat64m2_t b1 = __riscv_vle64_v_f64m2(b + 1 * csb + p, full);
+        c0_1_0 = __riscv_vfmacc_vv_f64m2(c0_1_0, a0, b1, full);
+        const vfloat64m2_t b2 = __riscv_vle64_v_f64m2(b + 2 * csb + p, full);
+        c0_2_0 = __riscv_vfmacc_vv_f64m2(c0_2_0, a0, b2, full);
+    }
+    if (p < k) {
+        const size_t tail = ((size_t)(k - p));
+        const vfloat64m2_t a0 = __riscv_vle64_v_f64m2(a + 0 * lda + p, tail);
+        const vfloat64m2_t b0 = __riscv_vle64_v_f64m2(b + 0 * csb + p, tail);
+        c0_0_0 = __riscv_vfmacc_vv_f64m2_tu(c0_0_0, a0, b0, tail);
+        const vfloat64m2_t b1 = __riscv_vle64_v_f64m2(b + 1 * csb + p, tail);
+        c0_1_0 = __riscv_vfmacc_vv_f64m2_tu(c0_1_0, a0, b1, tail);
+        const vfloat64m2_t b2 = __riscv_vle64_v_f64m2(b + 2 * csb + p, tail);
+        c0_2_0 = __riscv_vfmacc_vv_f64m2_tu(c0_2_0, a0, b2, tail);
+    }
+    const double dot0_0 = alpha * __riscv_vfmv_f_s_f64m1_f64(__riscv_vfredusum_vs_f64m2_f64m1(
+                                      c0_0_0, __riscv_vfmv_v_f_f64m1(0, 1), lanes));
+    const double dot0_1 = alpha * __riscv_vfmv_f_s_f64m1_f64(__riscv_vfredusum_vs_f64m2_f64m1(
+                                      c0_1_0, __riscv_vfmv_v_f_f64m1(0, 1), lanes));
+    const double dot0_2 = alpha * __riscv_vfmv_f_s_f64m1_f64(__riscv_vfredusum_vs_f64m2_f64m1(
+                                      c0_2_0, __riscv_vfmv_v_f_f64m1(0, 1), lanes));
+    if (beta == 0) { /* C is not read */
+        c[0 + 0 * ldc] = dot0_0;
+        c[0 + 1 * ldc] = dot0_1;
+        c[0 + 2 * ldc] = dot0_2;
+    } else {
+        c[0 + 0 * ldc] = beta * c[0 + 0 * ldc] + dot0_0;
+        c[0 + 1 * ldc] = beta * c[0 + 1 * ldc] + dot0_1;
+        c[0 + 2 * ldc] = beta * c[0 + 2 * ldc] + dot0_2;
+    }
+}
+
+static inline __attribute__((always_inline)) void
+rvv_f64_direct_0c8c_dot_1x4(size_t m, size_t k, const double *restrict a, size_t lda,
+                            const double *restrict b, size_t rsb, size_t csb, double alpha, double beta,
+                            double *restrict c, size_t ldc) {
+    const size_t lanes = __riscv_vsetvlmax_e64m2();
+    const size_t full = lanes;
+    (void)m, (void)full, (void)lanes, (void)rsb;
+    vfloat64m2_t c0_0_0 = __riscv_vfmv_v_f_f64m2(0, full);
+    vfloat64m2_t c0_1_0 = __riscv_vfmv_v_f_f64m2(0, full);
+    vfloat64m2_t c0_2_0 = __riscv_vfmv_v_f_f64m2(0, full);
+    vfloat64m2_t c0_3_0 = __riscv_vfmv_v_f_f64m2(0, full);
+    size_t p = 0;
+    for (; p + lanes <= k; p += lanes) {
+        const vfloat64m2_t a0 = __riscv_vle64_v_f64m2(a + 0 * lda + p, full);
+        const vfloat64m2_t b0 = __riscv_vle64_v_f64m2(b + 0 * csb + p, full);
+        c0_0_0 = __riscv_vfmacc_vv_f64m2(c0_0_0, a0, b0, full);
+        const vfloat64m2_t b1 = __riscv_vle64_v_f64m2(b + 1 * csb + p, full);
+        c0_1_0 = __riscv_vfmacc_vv_f64m2(c0_1_0, a0, b1, full);
+        const vfloat64m2_t b2 = __riscv_vle64_v_f64m2(b + 2 * csb + p, full);
+        c0_2_0 = __riscv_vfmacc_vv_f64m2(c0_2_0, a0, b2, full);
+        const vfloat64m2_t b3 = __riscv_vle64_v_f64m2(b + 3 * csb + p, full);
+        c0_3_0 = __riscv_vfmacc_vv_f64m2(c0_3_0, a0, b3, full);
+    }
+    if (p < k) {
+        const size_t tail = ((size_t)(k - p));
+        const vfloat64m2_t a0 = __riscv_vle64_v_f64m2(a + 0 * lda + p, tail);
+        const vfloat64m2_t b0 = __riscv_vle64_v_f64m2(b + 0 * csb + p, tail);
+        c0_0_0 = __riscv_vfmacc_vv_f64m2_tu(c0_0_0, a0, b0, tail);
+        const vfloat64m2_t b1 = __riscv_vle64_v_f64m2(b + 1 * csb + p, tail);
+        c0_1_0 = __riscv_vfmacc_vv_f64m2_tu(c0_1_0, a0, b1, tail);
+        const vfloat64m2_t b2 = __riscv_vle64_v_f64m2(b + 2 * csb + p, tail);
+        c0_2_0 = __riscv_vfmacc_vv_f64m2_tu(c0_2_0, a0, b2, tail);
+        const vfloat64m2_t b3 = __riscv_vle64_v_f64m2(b + 3 * csb + p, tail);
+        c0_3_0 = __riscv_vfmacc_vv_f64m2_tu(c0_3_0, a0, b3, tail);
+    }
+    const double dot0_0 = alpha * __riscv_vfmv_f_s_f64m1_f64(__riscv_vfredusum_vs_f64m2_f64m1(
+                                      c0_0_0, __riscv_vfmv_v_f_f64m1(0, 1), lanes));
+    const double dot0_1 = alpha * __riscv_vfmv_f_s_f64m1_f64(__riscv_vfredusum_vs_f64m2_f64m1(
+                                      c0_1_0, __riscv_vfmv_v_f_f64m1(0, 1), lanes));
+    const double dot0_2 = alpha * __riscv_vfmv_f_s_f64m1_f64(__riscv_vfredusum_vs_f64m2_f64m1(
+                                      c0_2_0, __riscv_vfmv_v_f_f64m1(0, 1), lanes));
+    const double dot0_3 = alpha * __riscv_vfmv_f_s_f64m1_f64(__riscv_vfredusum_vs_f64m2_f64m1(
+                                      c0_3_0, __riscv_vfmv_v_f_f64m1(0, 1), lanes));
+    if (beta == 0) { /* C is not read */
+        c[0 + 0 * ldc] = dot0_0;
+        c[0 + 1 * ldc] = dot0_1;
+        c[0 + 2 * ldc] = dot0_2;
+        c[0 + 3 * ldc] = dot0_3;
+    } else {
+        c[0 + 0 * ldc] = beta * c[0 + 0 * ldc] + dot0_0;
+        c[0 + 1 * ldc] = beta * c[0 + 1 * ldc] + dot0_1;
+        c[0 + 2 * ldc] = beta * c[0 + 2 * ldc] + dot0_2;
+        c[0 + 3 * ldc] = beta * c[0 + 3 * ldc] + dot0_3;
+    }
+}
+
+/* 1 row of A by n columns of B, both contiguous along k */
+static void rvv_f64_direct_0c8c_dots_1(size_t m, size_t n, size_t k, double alpha, const double *a,
+                                       size_t lda, const double *b, size_t rsb, size_t csb, double beta,
+                                       double *c, size_t ldc) {
+    for (; n >= 4; n -= 4) {
+        rvv_f64_direct_0c8c_dot_1x4(m, k, a, lda, b, rsb, csb, alpha, beta, c, ldc);
+        b += 4 * csb;
+        c += 4 * ldc;
+    }
+    switch (n) {
+    case 1:
+        rvv_f64_direct_0c8c_dot_1x1(m, k, a, lda, b, rsb, csb, alpha, beta, c, ldc);
+        break;
+    case 2:
+        rvv_f64_direct_0c8c_dot_1x2(m, k, a, lda, b, rsb, csb, alpha, beta, c, ldc);
+        break;
+    case 3:
+        rvv_f64_direct_0c8c_dot_1x3(m, k, a, lda, b, rsb, csb, alpha, beta, c, ldc);
+        break;
+    default:
+        break;
+    }
+}
+static inline __attribute__((always_inline)) void
+rvv_f64_direct_0c8c_dot_2x1(size_t m, size_t k, const double *restrict a, size_t lda,
+                            const double *restrict b, size_t rsb, size_t csb, double alpha, double beta,
+                            double *restrict c, size_t ldc) {
+    const size_t lanes = __riscv_vsetvlmax_e64m2();
+    const size_t full = lanes;
+    (void)m, (void)full, (void)lanes, (void)rsb;
+    vfloat64m2_t c0_0_0 = __riscv_vfmv_v_f_f64m2(0, full);
+    vfloat64m2_t c1_0_0 = __riscv_vfmv_v_f_f64m2(0, full);
+    vfloat64m2_t c0_0_1 = __riscv_vfmv_v_f_f64m2(0, full);
+    vfloat64m2_t c1_0_1 = __riscv_vfmv_v_f_f64m2(0, full);
+    size_t p = 0;
+    for (; p + 2 * lanes <= k; p += 2 * lanes) {
+        {
+            const vfloat64m2_t a0 = __riscv_vle64_v_f64m2(a + 0 * lda + p + 0 * lanes, full);
+            const vfloat64m2_t a1 = __riscv_vle64_v_f64m2(a + 1 * lda + p + 0 * lanes, full);
+            const vfloat64m2_t b0 = __riscv_vle64_v_f64m2(b + 0 * csb + p + 0 * lanes, full);
+            c0_0_0 = __riscv_vfmacc_vv_f64m2(c0_0_0, a0, b0, full);
+            c1_0_0 = __riscv_vfmacc_vv_f64m2(c1_0_0, a1, b0, full);
+        }
+        {
+            const vfloat64m2_t a0 = __riscv_vle64_v_f64m2(a + 0 * lda + p + 1 * lanes, full);
+            const vfloat64m2_t a1 = __riscv_vle64_v_f64m2(a + 1 * lda + p + 1 * lanes, full);
+            const vfloat64m2_t b0 = __riscv_vle64_v_f64m2(b + 0 * csb + p + 1 * lanes, full);
+            c0_0_1 = __riscv_vfmacc_vv_f64m2(c0_0_1, a0, b0, full);
+            c1_0_1 = __riscv_vfmacc_vv_f64m2(c1_0_1, a1, b0, full);
+        }
+    }
+    for (; p + lanes <= k; p += lanes) {
+        const vfloat64m2_t a0 = __riscv_vle64_v_f64m2(a + 0 * lda + p, full);
+        const vfloat64m2_t a1 = __riscv_vle64_v_f64m2(a + 1 * lda + p, full);
+        const vfloat64m2_t b0 = __riscv_vle64_v_f64m2(b + 0 * csb + p, full);
+        c0_0_0 = __riscv_vfmacc_vv_f64m2(c0_0_0, a0, b0, full);
+        c1_0_0 = __riscv_vfmacc_vv_f64m2(c1_0_0, a1, b0, full);
+    }
+    if (p < k) {
+        const size_t tail = ((size_t)(k - p));
+        const vfloat64m2_t a0 = __riscv_vle64_v_f64m2(a + 0 * lda + p, tail);
+        const vfloat64m2_t a1 = __riscv_vle64_v_f64m2(a + 1 * lda + p, tail);
+        const vfloat64m2_t b0 = __riscv_vle64_v_f64m2(b + 0 * csb + p, tail);
+        c0_0_0 = __riscv_vfmacc_vv_f64m2_tu(c0_0_0, a0, b0, tail);
+        c1_0_0 = __riscv_vfmacc_vv_f64m2_tu(c1_0_0, a1, b0, tail);
+    }
+    c0_0_0 = __riscv_vfadd_vv_f64m2(c0_0_0, c0_0_1, full);
+    c1_0_0 = __riscv_vfadd_vv_f64m2(c1_0_0, c1_0_1, full);
+    const double dot0_0 = alpha * __riscv_vfmv_f_s_f64m1_f64(__riscv_vfredusum_vs_f64m2_f64m1(
+                                      c0_0_0, __riscv_vfmv_v_f_f64m1(0, 1), lanes));
+    const double dot1_0 = alpha * __riscv_vfmv_f_s_f64m1_f64(__riscv_vfredusum_vs_f64m2_f64m1(
+                                      c1_0_0, __riscv_vfmv_v_f_f64m1(0, 1), lanes));
+    if (beta == 0) { /* C is not read */
+        c[0 + 0 * ldc] = dot0_0;
+        c[1 + 0 * ldc] = dot1_0;
+    } else {
+        c[0 + 0 * ldc] = beta * c[0 + 0 * ldc] + dot0_0;
+        c[1 + 0 * ldc] = beta * c[1 + 0 * ldc] + dot1_0;
+    }
+}
+
+static inline __attribute__((always_inline)) void
+rvv_f64_direct_0c8c_dot_2x2(size_t m, size_t k, const double *restrict a, size_t lda,
+                            const double *restrict b, size_t rsb, size_t csb, double alpha, double beta,
+                            double *restrict c, size_t ldc) {
+    const size_t lanes = __riscv_vsetvlmax_e64m2();
+    const size_t full = lanes;
+    (void)m, (void)full, (void)lanes, (void)rsb;
+    vfloat64m2_t c0_0_0 = __riscv_vfmv_v_f_f64m2(0, full);
+    vfloat64m2_t c1_0_0 = __riscv_vfmv_v_f_f64m2(0, full);
+    vfloat64m2_t c0_1_0 = __riscv_vfmv_v_f_f64m2(0, full);
+    vfloat64m2_t c1_1_0 = __riscv_vfmv_v_f_f64m2(0, full);
+    size_t p = 0;
+    for (; p + lanes <= k; p += lanes) {
+        const vfloat64m2_t a0 = __riscv_vle64_v_f64m2(a + 0 * lda + p, full);
+        const vfloat64m2_t a1 = __riscv_vle64_v_f64m2(a + 1 * lda + p, full);
+        const vfloat64m2_t b0 = __riscv_vle64_v_f64m2(b + 0 * csb + p, full);
+        c0_0_0 = __riscv_vfmacc_vv_f64m2(c0_0_0, a0, b0, full);
+        c1_0_0 = __riscv_vfmacc_vv_f64m2(c1_0_0, a1, b0, full);
+        const vfloat64m2_t b1 = __riscv_vle64_v_f64m2(b + 1 * csb + p, full);
+        c0_1_0 = __riscv_vfmacc_vv_f64m2(c0_1_0, a0, b1, full);
+        c1_1_0 = __riscv_vfmacc_vv_f64m2(c1_1_0, a1, b1, full);
+    }
+    if (p < k) {
+        const size_t tail = ((size_t)(k - p));
+        const vfloat64m2_t a0 = __riscv_vle64_v_f64m2(a + 0 * lda + p, tail);
+        const vfloat64m2_t a1 = __riscv_vle64_v_f64m2(a + 1 * lda + p, tail);
+        const vfloat64m2_t b0 = __riscv_vle64_v_f64m2(b + 0 * csb + p, tail);
+        c0_0_0 = __riscv_vfmacc_vv_f64m2_tu(c0_0_0, a0, b0, tail);
+        c1_0_0 = __riscv_vfmacc_vv_f64m2_tu(c1_0_0, a1, b0, tail);
+        const vfloat64m2_t b1 = __riscv_vle64_v_f64m2(b + 1 * csb + p, tail);
+        c0_1_0 = __riscv_vfmacc_vv_f64m2_tu(c0_1_0, a0, b1, tail);
+        c1_1_0 = __riscv_vfmacc_vv_f64m2_tu(c1_1_0, a1, b1, tail);
+    }
+    const double dot0_0 = alpha * __riscv_vfmv_f_s_f64m1_f64(__riscv_vfredusum_vs_f64m2_f64m1(
+                                      c0_0_0, __riscv_vfmv_v_f_f64m1(0, 1), lanes));
+    const double dot1_0 = alpha * __riscv_vfmv_f_s_f64m1_f64(__riscv_vfredusum_vs_f64m2_f64m1(
+                                      c1_0_0, __riscv_vfmv_v_f_f64m1(0, 1), lanes));
+    const double dot0_1 = alpha * __riscv_vfmv_f_s_f64m1_f64(__riscv_vfredusum_vs_f64m2_f64m1(
+                                      c0_1_0, __riscv_vfmv_v_f_f64m1(0, 1), lanes));
+    const double dot1_1 = alpha * __riscv_vfmv_f_s_f64m1_f64(__riscv_vfredusum_vs_f64m2_f64m1(
+                                      c1_1_0, __riscv_vfmv_v_f_f64m1(0, 1), lanes));
+    if (beta == 0) { /* C is not read */
+        c[0 + 0 * ldc] = dot0_0;
+        c[1 + 0 * ldc] = dot1_0;
+        c[0 + 1 * ldc] = dot0_1;
+        c[1 + 1 * ldc] = dot1_1;
+    } else {
+        c[0 + 0 * ldc] = beta * c[0 + 0 * ldc] + dot0_0;
+        c[1 + 0 * ldc] = beta * c[1 + 0 * ldc] + dot1_0;
+        c[0 + 1 * ldc] = beta * c[0 + 1 * ldc] + dot0_1;
+        c[1 + 1 * ldc] = beta * c[1 + 1 * ldc] + dot1_1;
+    }
+}
+
+static inline __attribute__((always_inline)) void
+rvv_f64_direct_0c8c_dot_2x3(size_t m, size_t k, const double *restrict a, size_t lda,
+                            const double *restrict b, size_t rsb, size_t csb, double alpha, double beta,
+                            double *restrict c, size_t ldc) {
+    const size_t lanes = __riscv_vsetvlmax_e64m2();
+    const size_t full = lanes;
+    (void)m, (void)full, (void)lanes, (void)rsb;
+    vfloat64m2_t c0_0_0 = __riscv_vfmv_v_f_f64m2(0, full);
+    vfloat64m2_t c1_0_0 = __riscv_vfmv_v_f_f64m2(0, full);
+    vfloat64m2_t c0_1_0 = __riscv_vfmv_v_f_f64m2(0, full);
+    vfloat64m2_t c1_1_0 = __riscv_vfmv_v_f_f64m2(0, full);
+    vfloat64m2_t c0_2_0 = __riscv_vfmv_v_f_f64m2(0, full);
+    vfloat64m2_t c1_2_0 = __riscv_vfmv_v_f_f64m2(0, full);
+    size_t p = 0;
+    for (; p + lanes <= k; p += lanes) {
+        const vfloat64m2_t a0 = __riscv_vle64_v_f64m2(a + 0 * lda + p, full);
+        const vfloat64m2_t a1 = __riscv_vle64_v_f64m2(a + 1 * lda + p, full);
+        const vfloat64m2_t b0 = __riscv_vle64_v_f64m2(b + 0 * csb + p, full);
+        c0_0_0 = __riscv_vfmacc_vv_f64m2(c0_0_0, a0, b0, full);
+        c1_0_0 = __riscv_vfmacc_vv_f64m2(c1_0_0, a1, b0, full);
+        const vfloat64m2_t b1 = __riscv_vle64_v_f64m2(b + 1 * csb + p, full);
+        c0_1_0 = __riscv_vfmacc_vv_f64m2(c0_1_0, a0, b1, full);
+        c1_1_0 = __riscv_vfmacc_vv_f64m2(c1_1_0, a1, b1, full);
+        const vfloat64m2_t b2 = __riscv_vle64_v_f64m2(b + 2 * csb + p, full);
+        c0_2_0 = __riscv_vfmacc_vv_f64m2(c0_2_0, a0, b2, full);
+        c1_2_0 = __riscv_vfmacc_vv_f64m2(c1_2_0, a1, b2, full);
+    }
+    if (p < k) {
+        const size_t tail = ((size_t)(k - p));
+        const vfloat64m2_t a0 = __riscv_vle64_v_f64m2(a + 0 * lda + p, tail);
+        const vfloat64m2_t a1 = __riscv_vle64_v_f64m2(a + 1 * lda + p, tail);
+        const vfloat64m2_t b0 = __riscv_vle64_v_f64m2(b + 0 * csb + p, tail);
+        c0_0_0 = __riscv_vfmacc_vv_f64m2_tu(c0_0_0, a0, b0, tail);
+        c1_0_0 = __riscv_vfmacc_vv_f64m2_tu(c1_0_0, a1, b0, tail);
+        const vfloat64m2_t b1 = __riscv_vle64_v_f64m2(b + 1 * csb + p, tail);
+        c0_1_0 = __riscv_vfmacc_vv_f64m2_tu(c0_1_0, a0, b1, tail);
+        c1_1_0 = __riscv_vfmacc_vv_f64m2_tu(c1_1_0, a1, b1, tail);
+        const vfloat64m2_t b2 = __riscv_vle64_v_f64m2(b + 2 * csb + p, tail);
+        c0_2_0 = __riscv_vfmacc_vv_f64m2_tu(c0_2_0, a0, b2, tail);
+        c1_2_0 = __riscv_vfmacc_vv_f64m2_tu(c1_2_0, a1, b2, tail);
+    }
+    const double dot0_0 = alpha * __riscv_vfmv_f_s_f64m1_f64(__riscv_vfredusum_vs_f64m2_f64m1(
+                                      c0_0_0, __riscv_vfmv_v_f_f64m1(0, 1), lanes));
+    const double dot1_0 = alpha * __riscv_vfmv_f_s_f64m1_f64(__riscv_vfredusum_vs_f64m2_f64m1(
+                                      c1_0_0, __riscv_vfmv_v_f_f64m1(0, 1), lanes));
+    const double dot0_1 = alpha * __riscv_vfmv_f_s_f64m1_f64(__riscv_vfredusum_vs_f64m2_f64m1(
+                                      c0_1_0, __riscv_vfmv_v_f_f64m1(0, 1), lanes));
+    const double dot1_1 = alpha * __riscv_vfmv_f_s_f64m1_f64(__riscv_vfredusum_vs_f64m2_f64m1(
+                                      c1_1_0, __riscv_vfmv_v_f_f64m1(0, 1), lanes));
+    const double dot0_2 = alpha * __riscv_vfmv_f_s_f64m1_f64(__riscv_vfredusum_vs_f64m2_f64m1(
+                                      c0_2_0, __riscv_vfmv_v_f_f64m1(0, 1), lanes));
+    const double dot1_2 = alpha * __riscv_vfmv_f_s_f64m1_f64(__riscv_vfredusum_vs_f64m2_f64m1(
+                                      c1_2_0, __riscv_vfmv_v_f_f64m1(0, 1), lanes));
+    if (beta == 0) { /* C is not read */
+        c[0 + 0 * ldc] = dot0_0;
+        c[1 + 0 * ldc] = dot1_0;
+        c[0 + 1 * ldc] = dot0_1;
+        c[1 + 1 * ldc] = dot1_1;
+        c[0 + 2 * ldc] = dot0_2;
+        c[1 + 2 * ldc] = dot1_2;
+    } else {
+        c[0 + 0 * ldc] = beta * c[0 + 0 * ldc] + dot0_0;
+        c[1 + 0 * ldc] = beta * c[1 + 0 * ldc] + dot1_0;
+        c[0 + 1 * ldc] = beta * c[0 + 1 * ldc] + dot0_1;
+        c[1 + 1 * ldc] = beta * c[1 + 1 * ldc] + dot1_1;
+        c[0 + 2 * ldc] = beta * c[0 + 2 * ldc] + dot0_2;
+        c[1 + 2 * ldc] = beta * c[1 + 2 * ldc] + dot1_2;
+    }
+}
+
+static inline __attribute__((always_inline)) void
+rvv_f64_direct_0c8c_dot_2x4(size_t m, size_t k, const double *restrict a, size_t lda,
+                            const double *restrict b, size_t rsb, size_t csb, double alpha, double beta,
+                            double *restrict c, size_t ldc) {
+    const size_t lanes = __riscv_vsetvlmax_e64m2();
+    const size_t full = lanes;
+    (void)m, (void)full, (void)lanes, (void)rsb;
+    vfloat64m2_t c0_0_0 = __riscv_vfmv_v_f_f64m2(0, full);
+    vfloat64m2_t c1_0_0 = __riscv_vfmv_v_f_f64m2(0, full);
+    vfloat64m2_t c0_1_0 = __riscv_vfmv_v_f_f64m2(0, full);
+    vfloat64m2_t c1_1_0 = __riscv_vfmv_v_f_f64m2(0, full);
+    vfloat64m2_t c0_2_0 = __riscv_vfmv_v_f_f64m2(0, full);
+    vfloat64m2_t c1_2_0 = __riscv_vfmv_v_f_f64m2(0, full);
+    vfloat64m2_t c0_3_0 = __riscv_vfmv_v_f_f64m2(0, full);
+    vfloat64m2_t c1_3_0 = __riscv_vfmv_v_f_f64m2(0, full);
+    size_t p = 0;
+    for (; p + lanes <= k; p += lanes) {
+        const vfloat64m2_t a0 = __riscv_vle64_v_f64m2(a + 0 * lda + p, full);
+        const vfloat64m2_t a1 = __riscv_vle64_v_f64m2(a + 1 * lda + p, full);
+        const vfloat64m2_t b0 = __riscv_vle64_v_f64m2(b + 0 * csb + p, full);
+        c0_0_0 = __riscv_vfmacc_vv_f64m2(c0_0_0, a0, b0, full);
+        c1_0_0 = __riscv_vfmacc_vv_f64m2(c1_0_0, a1, b0, full);
+        const vfloat64m2_t b1 = __riscv_vle64_v_f64m2(b + 1 * csb + p, full);
+        c0_1_0 = __riscv_vfmacc_vv_f64m2(c0_1_0, a0, b1, full);
+        c1_1_0 = __riscv_vfmacc_vv_f64m2(c1_1_0, a1, b1, full);
+        const vfloat64m2_t b2 = __riscv_vle64_v_f64m2(b + 2 * csb + p, full);
+        c0_2_0 = __riscv_vfmacc_vv_f64m2(c0_2_0, a0, b2, full);
+        c1_2_0 = __riscv_vfmacc_vv_f64m2(c1_2_0, a1, b2, full);
+        const vfloat64m2_t b3 = __riscv_vle64_v_f64m2(b + 3 * csb + p, full);
+        c0_3_0 = __riscv_vfmacc_vv_f64m2(c0_3_0, a0, b3, full);
+        c1_3_0 = __riscv_vfmacc_vv_f64m2(c1_3_0, a1, b3, full);
+    }
+    if (p < k) {
+        const size_t tail = ((size_t)(k - p));
+        const vfloat64m2_t a0 = __riscv_vle64_v_f64m2(a + 0 * lda + p, tail);
+        const vfloat64m2_t a1 = __riscv_vle64_v_f64m2(a + 1 * lda + p, tail);
+        const vfloat64m2_t b0 = __riscv_vle64_v_f64m2(b + 0 * csb + p, tail);
+        c0_0_0 = __riscv_vfmacc_vv_f64m2_tu(c0_0_0, a0, b0, tail);
+        c1_0_0 = __riscv_vfmacc_vv_f64m2_tu(c1_0_0, a1, b0, tail);
+        const vfloat64m2_t b1 = __riscv_vle64_v_f64m2(b + 1 * csb + p, tail);
+        c0_1_0 = __riscv_vfmacc_vv_f64m2_tu(c0_1_0, a0, b1, tail);
+        c1_1_0 = __riscv_vfmacc_vv_f64m2_tu(c1_1_0, a1, b1, tail);
+        const vfloat64m2_t b2 = __riscv_vle64_v_f64m2(b + 2 * csb + p, tail);
+        c0_2_0 = __riscv_vfmacc_vv_f64m2_tu(c0_2_0, a0, b2, tail);
+        c1_2_0 = __riscv_vfmacc_vv_f64m2_tu(c1_2_0, a1, b2, tail);
+        const vfloat64m2_t b3 = __riscv_vle64_v_f64m2(b + 3 * csb + p, tail);
+        c0_3_0 = __riscv_vfmacc_vv_f64m2_tu(c0_3_0, a0, b3, tail);
+        c1_3_0 = __riscv_vfmacc_vv_f64m2_tu(c1_3_0, a1, b3, tail);
+    }
+    const double dot0_0 = alpha * __riscv_vfmv_f_s_f64m1_f64(__riscv_vfredusum_vs_f64m2_f64m1(
+                                      c0_0_0, __riscv_vfmv_v_f_f64m1(0, 1), lanes));
+    const double dot1_0 = alpha * __riscv_vfmv_f_s_f64m1_f64(__riscv_vfredusum_vs_f64m2_f64m1(
+                                      c1_0_0, __riscv_vfmv_v_f_f64m1(0, 1), lanes));
+    const double dot0_1 = alpha * __riscv_vfmv_f_s_f64m1_f64(__riscv_vfredusum_vs_f64m2_f64m1(
+                                      c0_1_0, __riscv_vfmv_v_f_f64m1(0, 1), lanes));
+    const double dot1_1 = alpha * __riscv_vfmv_f_s_f64m1_f64(__riscv_vfredusum_vs_f64m2_f64m1(
+                                      c1_1_0, __riscv_vfmv_v_f_f64m1(0, 1), lanes));
+    const double dot0_2 = alpha * __riscv_vfmv_f_s_f64m1_f64(__riscv_vfredusum_vs_f64m2_f64m1(
+                                      c0_2_0, __riscv_vfmv_v_f_f64m1(0, 1), lanes));
+    const double dot1_2 = alpha * __riscv_vfmv_f_s_f64m1_f64(__riscv_vfredusum_vs_f64m2_f64m1(
+                                      c1_2_0, __riscv_vfmv_v_f_f64m1(0, 1), lanes));
+    const double dot0_3 = alpha * __riscv_vfmv_f_s_f64m1_f64(__riscv_vfredusum_vs_f64m2_f64m1(
+                                      c0_3_0, __riscv_vfmv_v_f_f64m1(0, 1), lanes));
+    const double dot1_3 = alpha * __riscv_vfmv_f_s_f64m1_f64(__riscv_vfredusum_vs_f64m2_f64m1(
+                                      c1_3_0, __riscv_vfmv_v_f_f64m1(0, 1), lanes));
+    if (beta == 0) { /* C is not read */
+        c[0 + 0 * ldc] = dot0_0;
+        c[1 + 0 * ldc] = dot1_0;
+        c[0 + 1 * ldc] = dot0_1;
+        c[1 + 1 * ldc] = dot1_1;
+        c[0 + 2 * ldc] = dot0_2;
+        c[1 + 2 * ldc] = dot1_2;
+        c[0 + 3 * ldc] = dot0_3;
+        c[1 + 3 * ldc] = dot1_3;
+    } else {
+        c[0 + 0 * ldc] = beta * c[0 + 0 * ldc] + dot0_0;
+        c[1 + 0 * ldc] = beta * c[1 + 0 * ldc] + dot1_0;
+        c[0 + 1 * ldc] = beta * c[0 + 1 * ldc] + dot0_1;
+        c[1 + 1 * ldc] = beta * c[1 + 1 * ldc] + dot1_1;
+        c[0 + 2 * ldc] = beta * c[0 + 2 * ldc] + dot0_2;
+        c[1 + 2 * ldc] = beta * c[1 + 2 * ldc] + dot1_2;
+        c[0 + 3 * ldc] = beta * c[0 + 3 * ldc] + dot0_3;
+        c[1 + 3 * ldc] = beta * c[1 + 3 * ldc] + dot1_3;
+    }
+}
+
+/* 2 rows of A by n columns of B, both contiguous along k */
+static void rvv_f64_direct_0c8c_dots_2(size_t m, size_t n, size_t k, double alpha, const double *a,
+                                       size_t lda, const double *b, size_t rsb, size_t csb, double beta,
+                                       double *c, size_t ldc) {
+    for (; n >= 4; n -= 4) {
+        rvv_f64_direct_0c8c_dot_2x4(m, k, a, lda, b, rsb, csb, alpha, beta, c, ldc);
+        b += 4 * csb;
+        c += 4 * ldc;
+    }
+    switch (n) {
+    case 1:
+        rvv_f64_direct_0c8c_dot_2x1(m, k, a, lda, b, rsb, csb, alpha, beta, c, ldc);
+        break;
+    case 2:
+        rvv_f64_direct_0c8c_dot_2x2(m, k, a, lda, b, rsb, csb, alpha, beta, c, ldc);
+        break;
+    case 3:
+        rvv_f64_direct_0c8c_dot_2x3(m, k, a, lda, b, rsb, csb, alpha, beta, c, ldc);
+        break;
+    default:
+        break;
+    }
+}
+
+static __attribute__((noinline)) void rvv_f64_direct_0c8c_along_k(size_t m, size_t n, size_t k, double alpha,
+                                                                  const double *a, size_t lda,
+                                                                  const double *b, size_t rsb, size_t csb,
+                                                                  double beta, double *c, size_t ldc) {
+    for (; m >= 2; m -= 2) {
+        rvv_f64_direct_0c8c_dots_2(2, n, k, alpha, a, lda, b, rsb, csb, beta, c, ldc);
+        a += 2 * lda;
+        c += 2;
+    }
+    if (m)
+        rvv_f64_direct_0c8c_dots_1(1, n, k, alpha, a, lda, b, rsb, csb, beta, c, ldc);
+}
+
+/* C = beta * C; at beta = 0 C is not read. */
+static __attribute__((noinline)) void rvv_f64_direct_0c8c_scale(size_t m, size_t n, double beta, double *c,
+                                                                size_t ldc) {
+    for (size_t j = 0; j < n; ++j)
+        for (size_t i = 0; i < m; ++i)
+            c[i + j * ldc] = beta == 0 ? 0 : beta * c[i + j * ldc];
+}
+
+/* A column of C from one of A and a number: C = scale * A + beta * C. */
+static __attribute__((noinline)) void rvv_f64_direct_0c8c_scaled(size_t m, double scale, const double *a,
+                                                                 double beta, double *c) {
+    const size_t lanes = __riscv_vsetvlmax_e64m2();
+    const size_t full = lanes;
+    size_t i = 0;
+    (void)full;
+    if (beta == 0) { /* C is not read */
+        for (; i + lanes <= m; i += lanes)
+            __riscv_vse64_v_f64m2(
+                c + i, __riscv_vfmul_vf_f64m2(__riscv_vle64_v_f64m2(a + i, full), scale, full), full);
+        if (i < m) {
+            const size_t tail = ((size_t)(m - i));
+            __riscv_vse64_v_f64m2(
+                c + i, __riscv_vfmul_vf_f64m2(__riscv_vle64_v_f64m2(a + i, tail), scale, tail), tail);
+        }
+        return;
+    }
+    for (; i + lanes <= m; i += lanes)
+        __riscv_vse64_v_f64m2(
+            c + i,
+            __riscv_vfmacc_vf_f64m2(__riscv_vfmul_vf_f64m2(__riscv_vle64_v_f64m2(a + i, full), scale, full),
+                                    beta, __riscv_vle64_v_f64m2(c + i, full), full),
+            full);
+    if (i < m) {
+        const size_t tail = ((size_t)(m - i));
+        __riscv_vse64_v_f64m2(
+            c + i,
+            __riscv_vfmacc_vf_f64m2(__riscv_vfmul_vf_f64m2(__riscv_vle64_v_f64m2(a + i, tail), scale, tail),
+                                    beta, __riscv_vle64_v_f64m2(c + i, tail), tail),
+            tail);
+    }
+}
+
+/* C = alpha * A * B + beta * C with A m x k and B k x n by strides, of which each has one that is 1; C
+ * column-major. */
+static inline __attribute__((always_inline)) void
+rvv_f64_direct_0c8c_run(size_t m, size_t n, size_t k, double alpha, const double *a, size_t rsa, size_t csa,
+                        const double *b, size_t rsb, size_t csb, double beta, double *c, size_t ldc) {
+    if (k == 0 || alpha == 0)
+        rvv_f64_direct_0c8c_scale(m, n, beta, c, ldc);
+    else if (k == 1 && n == 1 && rsa == 1)
+        rvv_f64_direct_0c8c_scaled(m, alpha * *b, a, beta, c);
+    else if (csa == 1 && rsb == 1 &&
+             (m == 1 ||
+              (rsa != 1 && k >= 4 * n && (m <= 6 || n <= 6)))) /* a sum over a vector's lanes is dear */
+        rvv_f64_direct_0c8c_along_k(m, n, k, alpha, a, rsa, b, rsb, csb, beta, c, ldc);
+    else if (rsa == 1 || m == 1)
+        rvv_f64_direct_0c8c_by_columns(m, n, k, alpha, a, csa, b, rsb, csb, beta, c, ldc);
+    else
+        rvv_f64_direct_0c8c_turned(m, n, k, alpha, a, rsa, b, rsb, csb, beta, c, ldc);
+}
+
+/* buffer 3, given by the caller, is the workspace: a candidate allocates nothing */
+void tensorop_candidate_0(const struct tensorop_call *call) {
+    size_t m = (size_t)call->dim[0], n = (size_t)call->dim[1], k = (size_t)call->dim[2];
+    const double *a = call->buffer[0], *b = call->buffer[1];
+    size_t lda = (size_t)call->ld[0], ldb = (size_t)call->ld[1], ldc = (size_t)call->ld[2];
+    int row_major = call->flag[0] == 101, ta = (int)call->flag[1], tb = (int)call->flag[2];
+    if (row_major) { /* C^T = op(B)^T op(A)^T, and a row-major matrix is its transpose in column-major */
+        const double *x = a;
+        size_t t = m, ld = lda;
+        int trans = ta;
+        a = b, b = x;
+        m = n, n = t;
+        lda = ldb, ldb = ld;
+        ta = tb, tb = trans;
+    }
+    size_t rsa = ta ? lda : 1, csa = ta ? 1 : lda, rsb = tb ? ldb : 1, csb = tb ? 1 : ldb;
+    if (m == 1 && ldc == 1 && csb == 1) { /* one row, as a column: vectors run along it */
+        const double *left = b;
+        const size_t across = rsa, along = csa;
+        b = a, a = left;
+        m = n, n = 1;
+        rsa = 1, csa = rsb, rsb = along, csb = across;
+    }
+    rvv_f64_direct_0c8c_run(m, n, k, (double)call->scalar[0], a, rsa, csa, b, rsb, csb,
+                            (double)call->scalar[1], call->buffer[2], ldc);
+}

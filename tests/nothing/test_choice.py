@@ -1,0 +1,167 @@
+"""The choice among variants on shapes nobody measured: models of terms, distilled into a tree."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tensorop import choice, probing, problems
+from tensorop.author import offline
+from tensorop.choice import Measured, Subject
+from tensorop.errors import SpecError
+from tensorop.model.expression import parse
+from tensorop.model.point import Point
+from tensorop.model.problem import Problem
+from tensorop.model.winner import Leaf, Variant
+from tensorop.specs import operators, platforms
+from tensorop.tuner import costmodel, dispatch
+from tensorop.tuner.dispatch import Row
+from tests.support import products
+
+OPERATOR = operators.load("gemm")
+TERMS = list(OPERATOR.costs.terms)
+SPENT = {"call": 300.0, "multiply": 4.0, "load_a": 6.0, "step": 6.0, "tile": 90.0, "pack": 600.0, "turn_a": 2.0}
+SPENT |= {"copy_a": 4.0, "copy_b": 4.0, "turn_b": 2.0, "a_again": 25.0, "along_n": 3.0, "few": 5.0, "update": 6.0}
+
+
+def variants() -> tuple[Variant, ...]:
+    """Packed and in place, a wide and a narrow tile, rows by columns."""
+    two = products.winners(("f32",))[0].variants
+    drafts = {draft.name: draft for draft in offline.drafts(OPERATOR.folder, OPERATOR.name)}
+    values = {name: of_one[0] for name, of_one in drafts["dot"].tunables.items()}
+    blocks = {"lmul": 1, "mc": 64, "kc": 512, "nc": 256, "pack_a": 0, "pack_b": 0, "a_stays": 0}
+    short = replace(two[1], point=Point.of({**two[1].point, "lmul": 1, "mv": 3, "nr": 8}))
+    long = replace(two[0], point=Point.of({**two[0].point, "lmul": 4, "mv": 1, "kc": 128, "mc": 256}))
+    return (long, short, Variant(drafts["dot"], Point.of({**values, **blocks, "mv": 4, "nr": 4})))
+
+
+SUBJECT = Subject(OPERATOR, platforms.load("spacemit-k1"), "f32", variants())
+
+
+def world(found: tuple[Problem, ...], off: float = 0.05) -> list[Measured]:
+    """What problems cost where time is spent as SPENT says, and a share of `off` beside it."""
+    rng = np.random.default_rng(3)
+    spent = np.array([SPENT.get(name, 0.0) for name in TERMS])
+    columns = SUBJECT.columns(found)
+    costs = [SUBJECT.terms(variant, columns) @ spent for variant in SUBJECT.variants]
+    noise = np.exp(rng.normal(0, off, (len(found), len(costs))))
+    return [Measured(problem, tuple(row)) for problem, row in zip(found, np.stack(costs, 1) * noise, strict=True)]
+
+
+def lost(root, told: list[Measured]) -> float:
+    """Geometric mean of the chosen cost over the best, less one."""
+    seen = [(problems.features(OPERATOR, one.problem), one) for one in told]
+    return math.expm1(np.mean([math.log(one.costs[dispatch.decide(root, f)] / one.best) for f, one in seen]))
+
+
+@pytest.fixture(scope="module")
+def measured() -> list[Measured]:
+    return world(choice.drawn(OPERATOR, "f32", 25, seed=1, longest=1024))
+
+
+def test_shapes_nobody_measured_are_chosen_for_well(measured: list[Measured]) -> None:
+    """By a tree of the measured shapes alone the same choice costs several times as much."""
+    unseen = world(choice.drawn(OPERATOR, "f32", 100, seed=2, longest=1024))
+    found = choice.tree(SUBJECT, measured)
+    rows = [Row(problems.features(OPERATOR, one.problem), one.costs) for one in measured]
+    assert lost(found.root, unseen) < 0.06
+    assert lost(found.root, unseen) < lost(dispatch.grow(rows), unseen) / 2
+
+
+def test_the_regret_is_of_shapes_left_out() -> None:
+    """It is what shapes nobody measured cost, not what the measured ones do."""
+    measured = world(choice.drawn(OPERATOR, "f32", 25, seed=1, longest=1024), off=0.5)
+    unseen = world(choice.drawn(OPERATOR, "f32", 100, seed=2, longest=1024), off=0.5)
+    found = choice.tree(SUBJECT, measured)
+    assert found.regret > lost(found.root, measured)
+    assert 0.4 < found.regret / lost(found.root, unseen) < 2.5  # of 75 shapes and of 300
+
+
+def test_all_layouts_of_a_shape_are_left_out_together() -> None:
+    told = world(tuple(problems.of(OPERATOR, "f32", shape, i) for shape in ((8, 9, 10), (30, 4, 5)) for i in range(3)))
+    parts = choice.known(SUBJECT, told).parts
+    assert len(set(parts[:3])) == len(set(parts[3:])) == 1
+    assert parts[0] != parts[3]
+
+
+def test_the_same_samples_make_the_same_tree(measured: list[Measured]) -> None:
+    assert choice.tree(SUBJECT, measured) == choice.tree(SUBJECT, measured)
+
+
+def test_one_variant_is_all_there_is_to_choose(measured: list[Measured]) -> None:
+    alone = replace(SUBJECT, variants=SUBJECT.variants[:1])
+    assert choice.tree(alone, [Measured(one.problem, one.costs[:1]) for one in measured]).root == Leaf(0)
+
+
+def test_a_variant_that_was_not_tried_everywhere_has_a_model(measured: list[Measured]) -> None:
+    some = [replace(one, costs=(*one.costs[:2], None if i % 3 else one.costs[2])) for i, one in enumerate(measured)]
+    unseen = world(choice.drawn(OPERATOR, "f32", 100, seed=2, longest=1024))
+    assert lost(choice.tree(SUBJECT, some).root, unseen) < 0.1
+
+
+def test_what_no_term_says_is_learnt_from_neighbours(measured: list[Measured]) -> None:
+    """One variant is three times as slow on short products, for a reason that no term has."""
+
+    def slowed(told: list[Measured]) -> list[Measured]:
+        return [replace(o, costs=(o.costs[0] * (3 if o.problem.dims["k"] < 32 else 1), *o.costs[1:])) for o in told]
+
+    unseen = slowed(world(choice.drawn(OPERATOR, "f32", 100, seed=2, longest=1024)))
+    assert lost(choice.tree(SUBJECT, slowed(measured)).root, unseen) < 0.1
+
+
+def test_the_regret_is_of_what_all_variants_were_measured_on(measured: list[Measured]) -> None:
+    """A shape that only its contenders were measured on says nothing of the others there, but helps the models."""
+    some = [replace(one, costs=(*one.costs[:2], None)) for one in measured]
+    assert choice.tree(SUBJECT, some).regret is None
+    told = choice.tree(SUBJECT, [*measured, *some[:3]]).regret
+    assert told is not None
+
+
+def test_random_probes_are_affordable_and_in_every_layout() -> None:
+    found = choice.drawn(OPERATOR, "f32", 8, seed=5, longest=2048, most=2e6)
+    works = [float(OPERATOR.reference.work(problem)) for problem in found]
+    assert OPERATOR.direct is not None
+    assert OPERATOR.direct.most < min(works) <= max(works) <= 2e6
+    assert len({problem.options for problem in found}) == len(OPERATOR.layouts)
+    assert len({problem.dims.pairs for problem in found}) == len(found)
+
+
+def test_contenders_are_those_that_may_be_best() -> None:
+    means, spreads = np.array([[0.0, 0.1, 3.0]]), np.full((1, 3), 0.2)
+    expected, wins = probing._thrown(means, spreads)
+    assert [bool(won >= probing.CHANCE) for won in wins[0]] == [True, True, False]
+    assert 0 < expected[0] < 0.4
+
+
+def test_coefficients_are_found_again_and_are_not_negative() -> None:
+    rng = np.random.default_rng(0)
+    terms = rng.uniform(1, 1000, (40, 4)) * [1, 10, 1, 1]
+    spent = np.array([3.0, 0.5, 0.0, 20.0])
+    assert costmodel.weights(terms, terms @ spent) == pytest.approx(spent, abs=1e-6)
+    assert (costmodel.weights(terms, terms @ spent - 0.4 * terms[:, 2]) >= 0).all()
+
+
+def test_few_samples_are_drawn_to_those_of_the_pool() -> None:
+    rng = np.random.default_rng(0)
+    terms = rng.uniform(1, 1000, (2, 4))
+    spent = np.array([3.0, 0.5, 0.1, 20.0])
+    alone, pooled = costmodel.weights(terms, terms @ spent), costmodel.weights(terms, terms @ spent, spent)
+    assert np.abs(np.log(pooled / spent)).max() < 0.01
+    assert np.abs(alone - spent).max() > 0.1
+
+
+@pytest.mark.parametrize("text", ["m * n * k", "m % 32", "(k + 7) // 8 + m", "min(m, 2 * n, 64)", "m * (k <= 64)"])
+def test_columns_have_the_values_that_single_problems_have(text: str) -> None:
+    expression = parse(text, {"m": int, "n": int, "k": int})
+    sides = np.array([[1, 7, 64], [33, 2, 65], [2048, 999, 3]], dtype=np.float64)
+    columns = expression.column({"m": sides[:, 0], "n": sides[:, 1], "k": sides[:, 2]})
+    assert list(columns) == [expression.value({"m": int(m), "n": int(n), "k": int(k)}) for m, n, k in sides]
+
+
+def test_what_has_no_counterpart_in_c_is_refused() -> None:
+    assert parse("m % 8 + 1", {"m": int}).in_c() == "((m % 8u) + 1u)"
+    with pytest.raises(SpecError, match="no counterpart"):
+        parse("m > 1 and m < 3", {"m": int}).in_c()

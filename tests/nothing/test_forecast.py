@@ -1,0 +1,96 @@
+"""What a job says first: how long it will take, and that it learns from the jobs before it."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from pathlib import Path
+
+import pytest
+
+from tensorop import forecast
+from tensorop.events import Done, Event, Note, Phase
+from tensorop.model.job import Job
+from tensorop.specs import operators, platforms
+from tensorop.target import reach
+
+SHAPES = ((64, 64, 64), (256, 256, 256))
+
+
+@pytest.fixture(autouse=True)
+def fresh_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TENSOROP_CACHE", str(tmp_path))
+
+
+def plan(platform: str = "rvv", **wish: object) -> forecast.Forecast:
+    job = Job("gemm", platform=platform, shapes=SHAPES, **wish)  # type: ignore[arg-type]
+    found = forecast.forecast(job, operators.load("gemm"), reach(platforms.load(platform), None))
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("platform", ["rvv", "generic"])
+def test_every_part_is_in_the_first_line(platform: str) -> None:
+    said = str(plan(platform))
+    assert said.startswith("about ")
+    for part in ("set-up", "search", "verification", "comparison"):
+        assert part in said
+    assert "2.0 min search" in said
+
+
+def test_more_work_takes_longer() -> None:
+    usual, small = plan(), plan(dtypes=("f32",), budget_s=30.0)
+    assert small.total < usual.total
+    assert plan(budget_s=600.0).seconds["search"] == 600.0
+    # a budget is a wish: seeds are tried whatever it is
+    assert plan(budget_s=0.1).seconds["search"] > 1.0
+
+
+@pytest.mark.parametrize("platform", ["rvv", "generic"])
+def test_a_trial_of_the_smallest_problems_is_built_and_started_all_the_same(platform: str) -> None:
+    job = Job("gemm", platform=platform, shapes=((4, 4, 4),))
+    small = forecast.forecast(job, operators.load("gemm"), reach(platforms.load(platform), None))
+    assert small is not None
+    rate = forecast.SHIPPED[small.kind.split()[-1]]["blocking"]
+    assert 0.5 < rate * small.sizes["blocking"] < rate * plan(platform).sizes["blocking"]
+    # so that a job of such problems, whose trials take seconds, says nothing absurd of a job of large ones
+    assert plan(platform).sizes["blocking"] < 20 * small.sizes["blocking"]
+
+
+def test_the_direct_way_is_part_of_the_least_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    def least() -> float:
+        return plan(dtypes=("f32",), budget_s=0.1).seconds["search"]
+
+    whole = least()
+    fixed = {unit: {**sizes, "direct trial": sizes["direct trial"] + 1} for unit, sizes in forecast.FIXED.items()}
+    monkeypatch.setattr(forecast, "FIXED", fixed)
+    assert least() == pytest.approx(whole + forecast.SHIPPED["modelled-cycles"]["blocking"])
+
+
+def test_a_pretending_runner_has_none() -> None:
+    job = Job("gemm", platform="generic", shapes=SHAPES)
+    assert forecast.forecast(job, operators.load("gemm"), reach(platforms.load("generic"), "null")) is None
+
+
+def events(early: bool) -> Generator[Event, None, None]:
+    yield Phase("tools")
+    yield Phase("verification")
+    yield Note(f"{sum(x * x for x in range(300_000))}")  # processor time
+    yield Phase("comparison")
+    yield Done(Path(), None, None, early=early)
+
+
+def test_what_a_job_took_is_what_the_next_one_will_take() -> None:
+    before = plan()
+    told = list(forecast.watched(events(early=False), before, 1))
+    (phase,) = [event for event in told if isinstance(event, Phase) and event.name == "verification"]
+    assert phase.seconds == before.seconds["verification"]
+    after = plan()
+    assert 0 < after.seconds["verification"] < before.seconds["verification"]
+    assert plan(dtypes=("f32",)).seconds["verification"] == pytest.approx(after.seconds["verification"] / 2)
+    assert after.seconds["library"] == before.seconds["library"]
+
+
+def test_a_job_that_was_stopped_teaches_nothing() -> None:
+    before = plan()
+    list(forecast.watched(events(early=True), before, 1))
+    assert plan().seconds == before.seconds

@@ -1,0 +1,62 @@
+"""What a search measures for the smallest problems and beyond every cache: which stage gets which shapes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tensorop import direct, search
+from tensorop.errors import SpecError
+from tensorop.model.job import Job
+from tensorop.model.verdict import Seed
+from tensorop.problems import work
+from tensorop.provision.targets import host_arch
+from tensorop.search import Ground
+from tensorop.specs import operators, platforms
+from tensorop.store.journal import Journal
+from tensorop.target import reach
+from tests.support.operators import gemm
+
+operator = gemm()
+SIZES = ((4, 4, 4), (16, 16, 16), (64, 64, 64), (1, 1024, 1024))
+
+
+def ground(folder: Path, journal: Journal, runner: str, suite: str = "quick") -> Ground:
+    job = Job("gemm", "generic", ("f32", "i8"), SIZES, suite, out=folder)
+    return Ground(job, operator, reach(platforms.load("generic"), runner), (), journal, Seed.draw(1), folder)
+
+
+def shapes(problems: object) -> set[tuple[int, ...]]:
+    return {tuple(int(side) for side in p.dims.values()) for p in problems}  # type: ignore[attr-defined]
+
+
+def test_the_smallest_are_the_direct_way_s_and_no_blocking_s(tmp_path: Path) -> None:
+    assert operator.direct is not None
+    with Journal.open(tmp_path, {}) as journal:
+        here = ground(tmp_path, journal, "null")
+        blocked, smallest = shapes(search.problems(here, "f32")), shapes(direct.problems(here, "f32"))
+        widened = shapes(search.problems(here, "i8"))
+    assert {(64, 64, 64), (1, 1024, 1024), *operator.probes} <= blocked
+    assert all(work(operator, "f32", shape) > operator.direct.most for shape in blocked)
+    assert {*operator.suites["tiny"], (4, 4, 4), (16, 16, 16)} == smallest
+    assert (16, 16, 16) in widened  # operands are packed, so the trees serve all sizes
+    assert operator.clock_probes[0] not in blocked
+
+
+@pytest.mark.skipif(host_arch() != "x86_64", reason="the plain platform is one of x86-64")
+def test_a_clock_measures_a_matrix_beyond_every_cache(tmp_path: Path) -> None:
+    with Journal.open(tmp_path, {}) as journal:
+        with_suite = search.problems(ground(tmp_path, journal, "native"), "f64")
+        without = search.problems(ground(tmp_path, journal, "native", suite="4x4x4"), "f64")
+    assert set(operator.clock_probes) <= shapes(with_suite)
+    assert not set(operator.clock_probes) & shapes(without)
+
+
+def test_a_direct_way_names_a_suite_there_is(tmp_path: Path) -> None:
+    folder = tmp_path / "templates" / "gemm"
+    folder.mkdir(parents=True)
+    text = (operator.folder / "operator.yaml").read_text()
+    (folder / "operator.yaml").write_text(text.replace("direct: {suite: tiny", "direct: {suite: teeny"))
+    with pytest.raises(SpecError, match=r"direct\.suite.*tiny.*'teeny'"):
+        operators.load("gemm", (tmp_path,))
