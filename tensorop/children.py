@@ -32,11 +32,17 @@ _for_good = False
 
 
 def start(argv: Sequence[str], **how: Any) -> subprocess.Popen[Any]:
-    """As `subprocess.Popen`, in a session of its own. Whoever calls it calls `release` in the end."""
+    """As `subprocess.Popen`, in a session of its own, with SIGINT blocked. Whoever calls it calls `release` in the
+    end."""
     with _lock:
         if _ending:
             raise Cancelled
-        child = subprocess.Popen(list(argv), start_new_session=True, **how)
+        # a child is in our group until it has its session: Ctrl-C must not reach it there
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+        try:
+            child = subprocess.Popen(list(argv), start_new_session=True, **how)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
         _alive[child.pid] = child
     return child
 

@@ -11,6 +11,34 @@ from tensorop import children
 
 Says = str | Callable[[], str]
 
+_whole = 0  # blocks of `whole` the main thread is in
+_late = False  # whether an interrupt came meanwhile
+
+
+def interrupt() -> None:
+    """For signal handlers: raises KeyboardInterrupt, inside `whole` at its end."""
+    global _late
+    if not _whole:
+        raise KeyboardInterrupt
+    _late = True
+
+
+@contextlib.contextmanager
+def whole() -> Iterator[None]:
+    """A file and what the program knows of it change together: an interrupt that comes inside is raised at the end."""
+    global _whole, _late
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    _whole += 1
+    try:
+        yield
+    finally:
+        _whole -= 1
+        if _late and not _whole:
+            _late = False
+            raise KeyboardInterrupt
+
 
 class Stop:
     """Ctrl-C's first press: the search and what only improves or compares ends, what there is becomes the product.

@@ -20,6 +20,7 @@ from pathlib import Path
 from tensorop import errors, paths
 from tensorop.model.kernel import Artifact
 from tensorop.model.trial import Outcome
+from tensorop.store.durable import sync
 
 _LOG = "log.txt"
 _COMMAND = "command.txt"
@@ -85,7 +86,7 @@ def _publish(folder: Path, product: str, fill: Callable[[Path], Made | Outcome],
         (scratch / _LOG).write_text(made.log)
         (scratch / _DIGEST).write_text(_digest(scratch, product))
         for name in (product, _DIGEST) if lasting else ():
-            _sync(scratch / name)
+            sync(scratch / name)
         scratch.chmod(0o755)
         with contextlib.suppress(OSError):  # somebody else was first
             scratch.rename(folder)
@@ -116,14 +117,6 @@ def _digest(folder: Path, product: str) -> str:
         with (folder / name).open("rb") as file:
             total.update(hashlib.file_digest(file, "sha256").digest())
     return f"{total.hexdigest()}\n"
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _remove(folder: Path) -> None:

@@ -12,10 +12,10 @@ from collections.abc import Callable
 from typing import Any
 
 from tensorop import children
-from tensorop.stopping import Stop
+from tensorop.stopping import Stop, interrupt
 
 INTERRUPTED = 130  # exit status
-PATIENCE_S = 2.0  # for the main thread to end in good order
+PATIENCE_S = 5.0  # for the main thread to end in good order
 _HEARD = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -76,7 +76,7 @@ class CtrlC:
             self._asked = True
         elif self._stop is None or not self._stop.shielded:
             children.end(for_good=True)
-            raise KeyboardInterrupt
+            interrupt()
 
     def _last_resort(self) -> None:
         time.sleep(PATIENCE_S)

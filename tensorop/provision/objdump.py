@@ -5,15 +5,13 @@ Older ones do not know RISC-V's vectors.
 
 from __future__ import annotations
 
-import functools
 import os
 import re
 import shutil
-import subprocess
 from pathlib import Path
 
-from tensorop import errors, settings
-from tensorop.provision import cache, debian
+from tensorop import errors
+from tensorop.provision import cache, debian, process
 from tensorop.provision.qemu import host_loader
 from tensorop.provision.targets import host_arch, target
 
@@ -42,25 +40,10 @@ HINT = "apt-get install llvm (Debian 12), or without root: python -m tensorop.pr
 _NAMED = re.compile(rf"{NAME}(?:-(\d+))?")
 
 
-@functools.cache
-def _version(binary: Path, stamp: int) -> int:
-    """Of LLVM; 0 for what does not run or is something else."""
-    try:
-        done = subprocess.run(
-            [binary, "--version"], env=settings.scrubbed_environment(), capture_output=True, text=True, timeout=60
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return 0
-    found = re.search(r"LLVM version (\d+)\.", done.stdout)
-    return int(found[1]) if found else 0
-
-
 def version(binary: Path) -> int:
-    """The major version of an llvm-objdump; 0 for what is none."""
-    try:
-        return _version(binary, binary.stat().st_mtime_ns)
-    except OSError:
-        return 0
+    """The major version of an llvm-objdump; 0 for what does not run or is something else."""
+    found = re.search(r"LLVM version (\d+)\.", process.told(binary, "--version"))
+    return int(found[1]) if found else 0
 
 
 def system() -> Path | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -24,3 +25,19 @@ def run(argv: Sequence[str], *, doing: str, hint: str, cwd: Path | None = None, 
         said = "; ".join(errors_first[:3]) or f"exit status {done.returncode}"
         raise errors.MissingTool(f"{doing} failed: {said}", hint=hint)
     return done.stdout
+
+
+def told(binary: Path, option: str) -> str:
+    """What a program prints for an option that ends it at once (`--version`); "" when it does not run. Asked once."""
+    try:
+        return _told(binary, option, binary.stat().st_mtime_ns)
+    except OSError:
+        return ""
+
+
+@functools.cache
+def _told(binary: Path, option: str, stamp: int) -> str:
+    try:
+        return children.run([str(binary), option], env=settings.scrubbed_environment(), timeout=60).stdout
+    except (OSError, subprocess.TimeoutExpired):
+        return ""

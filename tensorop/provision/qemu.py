@@ -5,13 +5,11 @@ Debian 13's 10.0 is a static build without `-plugin`, so the option is asked for
 
 from __future__ import annotations
 
-import functools
 import re
 import shutil
-import subprocess
 from pathlib import Path
 
-from tensorop import errors, settings
+from tensorop import errors
 from tensorop.provision import cache, debian, process
 from tensorop.provision.targets import host_arch, target
 
@@ -38,24 +36,9 @@ GUESTS = ("qemu-riscv64", "qemu-aarch64", "qemu-x86_64")
 HINT = "apt-get install qemu-user (Debian 12), or without root: python -m tensorop.provision qemu"
 
 
-@functools.cache
-def _help(binary: Path, stamp: int) -> str:
-    try:
-        done = subprocess.run(
-            [binary, "-help"], env=settings.scrubbed_environment(), capture_output=True, text=True, timeout=60
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    return done.stdout
-
-
 def has_plugins(binary: Path) -> bool:
     """Whether it runs and takes `-plugin`."""
-    try:
-        stamp = binary.stat().st_mtime_ns
-    except OSError:
-        return False
-    return re.search(r"^-plugin\b", _help(binary, stamp), re.MULTILINE) is not None
+    return re.search(r"^-plugin\b", process.told(binary, "-help"), re.MULTILINE) is not None
 
 
 def system(arch: str) -> Path | None:

@@ -20,6 +20,8 @@ from tensorop import jsontext
 from tensorop.errors import JobError, UsageError
 from tensorop.model.kernel import Draft, KernelText
 from tensorop.model.trial import Finished, Outcome, Trial
+from tensorop.stopping import whole
+from tensorop.store.durable import sync
 from tensorop.store.history import History
 from tensorop.store.lock import FolderLock
 from tensorop.store.records import (
@@ -134,12 +136,13 @@ class Journal:
         line = json.dumps(record, allow_nan=False, separators=(",", ":")) + "\n"
         if self._broken:
             raise JobError(f"{self.path} could not be written before; the run has to stop")
-        try:
-            _write(self._descriptor, line.encode())
-        except OSError as error:
-            self._broken = True
-            raise _cannot_write(self.path, error) from error
-        self.history.add(json.loads(line))
+        with whole():
+            try:
+                _write(self._descriptor, line.encode())
+            except OSError as error:
+                self._broken = True
+                raise _cannot_write(self.path, error) from error
+            self.history.add(json.loads(line))
 
 
 def _open(folder: Path, facts: Mapping[str, Any], fresh: bool, lock: FolderLock) -> Journal:
@@ -157,7 +160,7 @@ def _open(folder: Path, facts: Mapping[str, Any], fresh: bool, lock: FolderLock)
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
         descriptor = os.open(path, flags | (os.O_TRUNC if fresh else 0), 0o644)
         os.ftruncate(descriptor, size)
-        _sync_folder(path.parent)
+        sync(path.parent)
     except OSError as error:
         raise _cannot_write(path, error) from error
     journal = Journal(path, history, descriptor, lock)
@@ -233,15 +236,6 @@ def _write(descriptor: int, data: bytes) -> None:
         with contextlib.suppress(OSError):
             os.ftruncate(descriptor, before)
         raise
-
-
-def _sync_folder(folder: Path) -> None:
-    """A new file's name survives a crash only when its folder is on the disk too."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _cannot_write(path: Path, error: OSError) -> JobError | UsageError:

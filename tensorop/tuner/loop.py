@@ -167,7 +167,7 @@ class _Run(Generic[P]):
         finally:
             pool.shutdown(wait=wait, cancel_futures=True)
             with contextlib.suppress(TensoropError):  # a journal that cannot be written has been reported
-                for trial in self.under_way:
+                for trial in filter(self._is_open, self.under_way):
                     self.what.journal.abandon(trial, Outcome(Kind.LOST, "search", "stopped from outside"))
         yield Stopped(reason, self.best, self.clock.trials, self.clock.elapsed)
 
@@ -236,20 +236,22 @@ class _Run(Generic[P]):
                 died = Outcome(Kind.CRASH, "search", f"{MAX_ATTEMPTS} runs ended during this trial; it is skipped")
                 yield self._end(trial, Measured(died))
                 continue
+            self.under_way.append(trial)  # first: an interrupt may come as soon as it is written
             attempt = self.what.journal.start(trial)
-            self.under_way.append(trial)
             begun.append(trial)
             yield Began(trial, attempt)
         for trial, measured in zip(begun, self._carry_out(begun, pool), strict=True):
-            self.under_way.remove(trial)
+            ended: Event
             if measured.outcome.kind is Kind.LOST:
                 self.losses += 1
                 self.what.journal.abandon(trial, measured.outcome)
                 self.again.append(trial)
-                yield Lost(trial, measured.outcome)
+                ended = Lost(trial, measured.outcome)
             else:
                 self.losses = 0
-                yield self._end(trial, measured)
+                ended = self._end(trial, measured)
+            self.under_way.remove(trial)
+            yield ended
 
     def _carry_out(self, trials: Sequence[Trial], pool: ThreadPoolExecutor) -> Iterator[Measured]:
         """The results in the order of the trials, whichever was ready first, so that the tuner's path is the same."""
@@ -290,6 +292,9 @@ class _Run(Generic[P]):
     def _trial(self, draft: str, point: Point) -> Trial:
         what = self.what
         return Trial(what.key_of(draft, point), what.round, what.stage, draft, what.dtype, point)
+
+    def _is_open(self, trial: Trial) -> bool:
+        return self.history.started(trial.key, trial.round) is not None
 
     def _is_ours(self, trial: Trial) -> bool:
         space = self.what.spaces.get(trial.draft)
