@@ -15,7 +15,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import nnls
 from threadpoolctl import threadpool_limits
 
 REWEIGHTED = 4  # times
@@ -110,6 +109,8 @@ def weights(terms: Matrix, costs: Matrix, prior: Matrix | None = None) -> Matrix
 
     terms: samples x terms. A term that no sample has keeps its coefficient of `prior`, or has none.
     """
+    from scipy.optimize import nnls  # a third of what any command takes to start
+
     scaled = terms / costs[:, None]
     size = np.sqrt(np.mean(scaled**2, axis=0))
     there = size > 0
