@@ -8,7 +8,6 @@ from tensorop.errors import UsageError, unknown_name
 from tensorop.model.operator import Operator
 
 LARGEST = 1 << 31
-MOST_SHAPES = 10_000
 _SIDE = re.compile(r"-?[0-9]{1,18}")
 
 

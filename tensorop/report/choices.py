@@ -7,7 +7,6 @@ from typing import Any
 
 from tensorop import problems
 from tensorop.model.operator import Operator
-from tensorop.model.point import Point
 from tensorop.model.problem import Problem
 from tensorop.model.trial import Finished, Stage
 from tensorop.store.history import History
@@ -123,9 +122,3 @@ def written_for(finished: Finished) -> int:
 
 def _words(finished: Finished) -> dict[str, str]:
     return dict(word.split("=", 1) for word in finished.trial.draft.split()[1:])
-
-
-def _is_at(finished: Finished, point: Point) -> bool:
-    micro = {name: value for name, value in _words(finished).items() if name != "vlen"}
-    whole = {**micro, **{name: str(value) for name, value in finished.trial.point.items()}}
-    return whole == {name: str(value) for name, value in point.items()}
