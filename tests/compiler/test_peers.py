@@ -25,7 +25,8 @@ QUICK = clock.Pace(rounds=9, warm_ns=1_000_000, min_ns=500_000, max_ns=200_000_0
 FUNCTION = {"cblas": "cblas_sgemm", "dnnl": "dnnl_sgemm", "xsmm": "libxsmm_sgemm"}
 FEWEST, MOST = 3, 60  # times both are measured, one after the other
 
-# loop LIB FUNCTION SIDE: after two calls that nobody times the fewest ns a call of some batches of half a millisecond.
+# loop LIB FUNCTION SIDE: after two calls that nobody times the fewest ns a call of some batches of half a millisecond,
+# and the same of a function that returns at once.
 LOOP = r"""
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -51,12 +52,10 @@ static float *matrix(int n, int number) {
     for (int i = 0; i < n * n; i++) m[i] = (float)(i * 7 % 13) - 6;
     return m;
 }
-int main(int argc, char **argv) {
-    void *lib = dlopen(argv[1], RTLD_NOW), *f = lib ? dlsym(lib, argv[2]) : 0;
-    if (argc != 4 || !f) { puts("cannot load"); return 1; }
-    int n = atoi(argv[3]), kind = strstr(argv[2], "cblas") ? 0 : strstr(argv[2], "dnnl") ? 1 : 2;
-    float *a = matrix(n, 0), *b = matrix(n, 1), *c = matrix(n, 2), one = 1, zero = 0;
-    double fewest = 1e30;
+static int nothing(void) { return 0; }
+static double fewest(void *f, int kind, int n, float *a, float *b, float *c) {
+    float one = 1, zero = 0;
+    double least = 1e30;
     for (long calls = 1, round = 0; round < 12;) {
         double begin = now();
         for (long i = 0; i < calls; i++) {
@@ -66,9 +65,17 @@ int main(int argc, char **argv) {
         }
         double took = now() - begin;
         if (round >= 2 && took < 5e5) { calls *= 2; continue; }
-        if (round++ >= 2 && took / (double)calls < fewest) fewest = took / (double)calls;
+        if (round++ >= 2 && took / (double)calls < least) least = took / (double)calls;
     }
-    printf("%.3f\n", fewest);
+    return least;
+}
+int main(int argc, char **argv) {
+    void *lib = dlopen(argv[1], RTLD_NOW), *f = lib ? dlsym(lib, argv[2]) : 0;
+    if (argc != 4 || !f) { puts("cannot load"); return 1; }
+    int n = atoi(argv[3]), kind = strstr(argv[2], "cblas") ? 0 : strstr(argv[2], "dnnl") ? 1 : 2;
+    float *a = matrix(n, 0), *b = matrix(n, 1), *c = matrix(n, 2);
+    void *volatile empty = (void *)nothing;
+    printf("%.3f %.3f\n", fewest(f, kind, n, a, b, c), fewest(empty, kind, n, a, b, c));
     return 0;
 }
 """
@@ -118,12 +125,20 @@ def test_the_harness_times_a_peer_as_a_plain_loop_does(loop, name, side):
     word = f"{library.prefix}{FUNCTION[library.api]}{library.suffix}"
     plain = ["taskset", "-c", str(guest.cpu), loop, library.path, word, str(side)]
     # What else runs here only adds to a time, to each of the two at its own moments: the least of many is the call's.
+    # From both goes what calling costs, as from the figures of short calls.
     ours, theirs = [], []
-    while len(ours) < FEWEST or (len(ours) < MOST and abs(min(ours) / min(theirs) - 1) > 0.10):
-        timed = clock.time_entries(NATIVE, program(), call, [Entry()], pace=QUICK, guest=guest, tolerate=True)
+    while len(ours) < FEWEST or (len(ours) < MOST and abs(net(ours) / net(theirs) - 1) > 0.10):
+        entries = [Entry(), Entry(empty=True)]
+        timed = clock.time_entries(NATIVE, program(), call, entries, pace=QUICK, guest=guest, tolerate=True)
         assert isinstance(timed, clock.Timed), timed
-        ours.append(min(timed.rounds[0]))
+        ours.append(tuple(map(min, timed.rounds)))
         done = subprocess.run(plain, env=dict(environment), capture_output=True, text=True)
         assert done.returncode == 0, done.stdout + done.stderr
-        theirs.append(float(done.stdout))
-    assert min(ours) == pytest.approx(min(theirs), rel=0.10), (ours, theirs)
+        theirs.append(tuple(map(float, done.stdout.split())))
+    assert net(ours) == pytest.approx(net(theirs), rel=0.10), (ours, theirs)
+
+
+def net(told):
+    """The least of a call, less the least of an empty one."""
+    calls, empty = zip(*told, strict=True)
+    return min(calls) - min(empty)
