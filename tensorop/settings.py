@@ -47,3 +47,8 @@ def read() -> Settings:
 def scrubbed_environment() -> dict[str, str]:
     """This process's environment without any variable that tunes or selects a BLAS."""
     return {k: v for k, v in os.environ.items() if not k.startswith(SCRUBBED_PREFIXES)}
+
+
+def plain_environment() -> dict[str, str]:
+    """What any program needs of this process's environment, and no more."""
+    return {name: os.environ[name] for name in ("PATH", "HOME", "TMPDIR", "LANG") if name in os.environ}

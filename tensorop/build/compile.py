@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from pathlib import Path, PurePosixPath
 
 from tensorop import paths
@@ -15,6 +16,7 @@ from tensorop.provision import zig
 
 OBJECT = "kernel.o"
 READ = "read.d"  # in the folder of a source: what the compiler read for it
+DECLARED = "declared"  # there too: the headers that are not the source's own
 # zig keeps a frame pointer at every optimisation level: a register less for the kernel.
 LEAN = ("-fomit-frame-pointer",)
 
@@ -26,13 +28,14 @@ def candidate_flags(platform: Platform) -> tuple[str, ...]:
 
 
 def read_elsewhere(folder: Path) -> str | None:
-    """The first file that was read and is neither in the source's folder nor tensorop's or the compiler's own: by what
-    the compiler lists, includes and embedded files alike. None where all are; a list that is missing names itself."""
+    """The first file that was read and is neither in the source's folder nor the compiler's own: by what the compiler
+    lists, includes and embedded files alike. None where all are. Where there is no list, as after an embedded file
+    that was not found, the answer says so."""
     try:
         text = (folder / READ).read_text(errors="replace")
     except OSError:
-        return READ
-    roots = [path.resolve() for path in (folder, paths.native_dir(), zig.zig().parent, paths.cache_dir("zig"))]
+        return "what the compiler did not list"
+    roots = [path.resolve() for path in (folder, zig.zig().parent, paths.cache_dir("zig"))]
     listed = text.replace("\\\n", " ").partition(":")[2]
     for name in (word.replace("\\ ", " ") for word in re.split(r"(?<!\\)\s+", listed.strip()) if word):
         real = (folder / name).resolve()
@@ -64,10 +67,15 @@ def compile_source(
     work: Path | None = None,
     timeout_s: float = 60.0,
     doing: str = "compiling",
+    guards: str | None = None,
 ) -> Artifact | Outcome:
-    """Compiles the first of the source's files with these flags; its other files and call.h can be included."""
-    include = str(paths.native_dir())
-    header = cache.content([paths.native_dir() / "call.h"])
+    """Compiles the first of the source's files with these flags; its other files and call.h can be included.
+
+    The compiler sees these and its own headers, and no other file of this machine, as far as `guards` (see tool.run)
+    can keep them from it.
+    """
+    call = paths.native_dir() / "call.h"
+    header = cache.content([call])
     key = cache.key_of(source.files, flags, tool.compiler_version(), header)
     main = source.files[0][0] if source.files else ""
 
@@ -78,10 +86,13 @@ def compile_source(
                 return Outcome(Kind.REFUSED, "build", f"'{name}' leads out of the folder of a source")
             (folder / path).parent.mkdir(parents=True, exist_ok=True)
             (folder / path).write_text(text)
-        argv = tool.cc(*flags, "-MD", "-MF", READ, "-I", ".", "-I", include, "-c", main, "-o", OBJECT)
-        made = tool.run(argv, folder, timeout_s=timeout_s, doing=f"{doing} {main}")
+        (folder / DECLARED).mkdir()
+        shutil.copyfile(call, folder / DECLARED / call.name)
+        argv = tool.cc(*flags, "-MD", "-MF", READ, "-I", ".", "-I", DECLARED, "-c", main, "-o", OBJECT)
+        made = tool.run(argv, folder, timeout_s=timeout_s, doing=f"{doing} {main}", guards=guards)
         elsewhere = read_elsewhere(folder) if isinstance(made, Made) else None
         (folder / READ).unlink(missing_ok=True)
+        shutil.rmtree(folder / DECLARED)
         return made if elsewhere is None else Outcome(Kind.REFUSED, "build", f"view: its C reads {elsewhere}")
 
     return cache.entry("objects", key, OBJECT, fill, root=work)

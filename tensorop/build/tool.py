@@ -11,6 +11,7 @@ from tensorop import paths
 from tensorop.build.cache import Made
 from tensorop.errors import JobError
 from tensorop.model.trial import Kind, Outcome
+from tensorop.provision import view as provision_view
 from tensorop.provision import zig as provision_zig
 from tensorop.runners import process
 
@@ -34,16 +35,19 @@ def ar(*words: str) -> tuple[str, ...]:
     return (str(provision_zig.zig()), "ar", *words)
 
 
-def run(argv: Sequence[str], folder: Path, *, timeout_s: float, doing: str) -> Made | Outcome:
+def run(argv: Sequence[str], folder: Path, *, timeout_s: float, doing: str, guards: str | None = "") -> Made | Outcome:
     """Runs a tool in `folder`; a failure is an Outcome (COMPILE or TIMEOUT) with the head of what it said.
 
+    guards: what hides all files but those of `folder` and the compiler's own (see provision.view), None for all that
+    work on this machine.
     Raises JobError when it failed on a full disk, which says nothing of what was to be built.
     """
+    which = provision_view.guards() if guards is None else guards
     # zig keeps every object for ever in its local cache: a folder of this run's own goes away with it.
     local = folder / ".zig"
     try:
         ended = process.run(
-            argv,
+            provision_view.behind(which, argv, folder) if which else argv,
             cwd=folder,
             timeout_s=timeout_s,
             environment=provision_zig.zig_environment(local=local),

@@ -17,7 +17,7 @@ from tensorop.model.call import Access, Buffer, Call
 from tensorop.model.kernel import Source
 from tensorop.model.platform import Platform
 from tensorop.model.trial import Outcome
-from tensorop.provision import check
+from tensorop.provision import check, view
 from tensorop.provision.check import Piece
 from tensorop.runners import session
 from tensorop.runners.protocol import Check
@@ -34,6 +34,10 @@ void tensorop_candidate_0(const struct tensorop_call *c) {
         y[i] = 2 * x[i];
 }
 """
+_SEES_ALL = (
+    "this kernel has neither user namespaces nor Landlock, so the compiler could read files of this machine; the gate "
+    "of C and the list of what was read are all that stands before it"
+)
 
 
 @dataclass(frozen=True)
@@ -104,9 +108,10 @@ def _self_test(platform: Platform, runner: str | None) -> list[Step]:
         if isinstance(program, Outcome):
             return [*steps, Step("compile", False, program.message)]
         size = program.path.stat().st_size
-        steps.append(
-            Step("compile", True, f"a static program of {size >> 10} KiB for {platform.compiler.static_target}")
-        )
+        hidden = view.describe(view.guards())
+        sees = f"files of this machine are hidden from the compiler by {hidden}" if hidden else _SEES_ALL
+        made_of = f"a static program of {size >> 10} KiB for {platform.compiler.static_target}"
+        steps.append(Step("compile", True, f"{made_of}; {sees}"))
         steps += _execute(target, program.path)
     except TensoropError as error:
         steps.append(Step("self-test", False, str(error).replace("\n", "; ")))

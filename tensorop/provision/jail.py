@@ -6,7 +6,7 @@ import functools
 import hashlib
 from pathlib import Path
 
-from tensorop import children, errors, paths, settings
+from tensorop import paths, settings
 from tensorop.provision import cache, zig
 from tensorop.provision.targets import host_arch, target
 
@@ -33,17 +33,10 @@ def _plugin(root: Path) -> Path:
 
     def fill(folder: Path) -> None:
         made = folder / "jail.o"
-        _run(*_FLAGS, "-target", triple, "-c", str(native / "qemu_jail.c"), "-o", str(made))
-        _run("-target", triple, "-shared", "-nostdlib", str(made), "-o", str(folder / NAME))
+        zig.build(*_FLAGS, "-target", triple, "-c", str(native / "qemu_jail.c"), "-o", str(made), what=what)
+        zig.build("-target", triple, "-shared", "-nostdlib", str(made), "-o", str(folder / NAME), what=what)
         made.unlink()
 
     # Nothing is fetched, so it is built offline too.
     folder, what = root / "plugin" / f"jail-{key}", "the plug-in that confines QEMU"
     return cache.entry(folder, fill, what=what, command="tensorop doctor", offline=False, doing="building") / NAME
-
-
-def _run(*words: str) -> None:
-    done = children.run([*zig.zig_cc(), *words], env=zig.zig_environment())
-    if done.returncode != 0:
-        said = "; ".join(done.stderr.strip().splitlines()[:2]) or f"exit status {done.returncode}"
-        raise errors.MissingTool(f"the plug-in that confines QEMU cannot be built: {said}", hint="tensorop doctor")

@@ -207,10 +207,11 @@ def test_a_format(name: str, request: pytest.FixtureRequest, monkeypatch: pytest
     assert whole
     wanted = float(request.config.getoption("--fuzz"))
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    slowest = (0.0, "")
+    slowest, tried = (0.0, ""), 0
 
     def one(text: str) -> None:
-        nonlocal slowest
+        nonlocal slowest, tried
+        tried += 1
         began = time.process_time()
         with contextlib.suppress(TensoropError):
             target(text)
@@ -227,6 +228,7 @@ def test_a_format(name: str, request: pytest.FixtureRequest, monkeypatch: pytest
         )
         rounds(seed(number)(given(changed(whole))(one)))()
         number += 1
-    assert slowest[0] < SECONDS, printable(slowest[1][:2000])
     grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) << 10
+    print(f"{name}: {tried} examples, the slowest {slowest[0]:.2f} s, {grown >> 20} MiB more")
+    assert slowest[0] < SECONDS, printable(slowest[1][:2000])
     assert grown < MEMORY, f"{name} took {grown >> 20} MiB"

@@ -1,0 +1,80 @@
+"""The launcher that shows a compiler a few folders and no other file (native/view.c), built for this machine once."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+from tensorop import children, paths, settings
+from tensorop.provision import cache, zig
+from tensorop.provision.targets import host_arch, target
+
+NAME = "view"
+_FLAGS = ("-std=gnu11", "-O2", "-g0", "-fno-builtin", "-fno-stack-protector")
+NAMESPACES, LANDLOCK = "n", "l"
+_STRONGEST_FIRST = (NAMESPACES + LANDLOCK, NAMESPACES, LANDLOCK)
+
+
+def launcher() -> Path:
+    """The program. Raises MissingTool without a compiler, JobError when the cache cannot be written."""
+    return _launcher(settings.read().cache)
+
+
+@functools.cache
+def _launcher(root: Path) -> Path:
+    triple = target(host_arch()).static_triple
+    source = paths.native_dir() / "view.c"
+    words = "\0".join((triple, zig.zig_version(), *_FLAGS)).encode()
+    key = hashlib.sha256(words + b"\0" + source.read_bytes()).hexdigest()[:16]
+
+    def fill(folder: Path) -> None:
+        made = folder / "view.o"
+        zig.build(*_FLAGS, "-target", triple, "-c", str(source), "-o", str(made), what=what)
+        zig.build("-target", triple, "-static", "-nostdlib", str(made), "-o", str(folder / NAME), what=what)
+        made.unlink()
+
+    # Nothing is fetched, so it is built offline too.
+    folder, what = root / "view" / key, "the launcher that confines the compiler"
+    return cache.entry(folder, fill, what=what, command="tensorop doctor", offline=False, doing="building") / NAME
+
+
+def guards() -> str:
+    """The guards that work on this machine, found by starting the compiler behind them; empty where none does.
+
+    Asked once a process. Raises MissingTool, JobError as `launcher`.
+    """
+    return _guards(settings.read().cache)
+
+
+@functools.cache
+def _guards(root: Path) -> str:
+    folder = paths.cache_dir("zig")
+    for tried in _STRONGEST_FIRST:
+        argv = behind(tried, [str(zig.zig()), "version"], folder)
+        with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+            if children.run(argv, env=zig.zig_environment(), cwd=folder, timeout=60).returncode == 0:
+                return tried
+    return ""
+
+
+def behind(which: str, argv: Sequence[str], folder: Path) -> tuple[str, ...]:
+    """The command as the launcher starts it in `folder`: the compiler's own folder can be read, `folder` and the
+    compiler's cache be written too, nothing else. `which`: as of `guards`; without any, the command itself.
+
+    The program's path is free of links.
+    """
+    if not which:
+        return tuple(argv)
+    own, kept = zig.zig().parent, paths.cache_dir("zig").resolve()
+    seen = dict.fromkeys((f"r:{own}", f"w:{folder.resolve()}", f"w:{kept}"))
+    return (str(launcher()), which, *seen, "--", *argv)
+
+
+def describe(which: str) -> str:
+    """What these guards are, for people."""
+    words = {NAMESPACES: "a root of its own (namespaces)", LANDLOCK: "Landlock"}
+    return " and ".join(words[guard] for guard in which)
