@@ -37,14 +37,24 @@ def require(job: Job, target: Target) -> Iterator[Event]:
     """Raises UsageError where the job may run a model's kernels and their jail is missing, unless it is `unsafe`."""
     if job.author == offline.AUTHOR or isinstance(target.runner, Null):
         return
+    said = confined(target, f"--author {job.author} runs kernels that a model wrote", job.unsafe)
+    if said:
+        yield Note(said)
+
+
+def confined(target: Target, what: str, unsafe: bool) -> str:
+    """ "" where the target confines its processes, a remark where it does not and that is wanted (`unsafe`).
+
+    what: a sentence for the UsageError that is raised where it is not wanted; raises what `missing` raises.
+    """
     lacks = missing(target)
     if not lacks:
-        return
+        return ""
     said = "; ".join(lacks)
-    if not job.unsafe:
+    if not unsafe:
         raise UsageError(
-            f"--author {job.author} runs kernels that a model wrote, and {said}",
-            hint="tune for a target that confines them (`tensorop doctor --platform NAME` says whether it does), or "
+            f"{what}, and {said}",
+            hint="take a target that confines them (`tensorop doctor --platform NAME` says whether it does), or "
             "add --unsafe to run them with all rights of the user they run as",
         )
-    yield Note(f"--unsafe: {said}; a model's kernels run with all rights of the user they run as")
+    return f"--unsafe: {said}; a stranger's kernels run with all rights of the user they run as"

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 from collections.abc import Generator
 from pathlib import Path
 
-from tensorop import barrier, instantiate, settings
+from tensorop import instantiate, judging, settings
 from tensorop.author import offline
 from tensorop.author.llm import author as llm
 from tensorop.author.llm.limits import Limits
 from tensorop.author.llm.prompt import Brief, Told
 from tensorop.author.llm.rounds import LlmAuthor
-from tensorop.errors import JobError, TensoropError
 from tensorop.events import Event, Note, Phase
 from tensorop.model.job import Job
 from tensorop.model.kernel import Draft
 from tensorop.model.operator import Operator
 from tensorop.model.point import Point
-from tensorop.model.trial import Kind, Measured, Outcome, Stage, Trial
+from tensorop.model.trial import Kind, Outcome, Stage, Trial
 from tensorop.model.verdict import Seed
 from tensorop.store.journal import Journal
 from tensorop.target import Target
@@ -72,23 +70,14 @@ def judge(
 ) -> Outcome:
     """A new draft at a few points of its space, through the very path of a trial, for the job's first dtype."""
     dtype = job.dtypes[0]
-    missing = instantiate.missing_words(target.platform, draft, dtype, job.plugins)
-    if missing:
-        return Outcome(
-            Kind.REFUSED, "author", f"it needs {', '.join(missing)}, which {target.platform.name} does not have"
-        )
-    try:
-        space = instantiate.micro_space(operator, target.platform, draft, dtype, job.plugins)
-        with contextlib.suppress(JobError):  # a tile that no blocking fits has lost
-            instantiate.blocking_space(operator, target.platform, draft, space.at(0), dtype, job.plugins)
-    except TensoropError as error:
-        return Outcome(Kind.REFUSED, "author", str(error))
+    space = judging.legal(operator, target.platform, draft, dtype, job.plugins)
+    if isinstance(space, Outcome):
+        return space
     arms = {draft.name: Candidate(draft)}
     evaluator = Evaluator(operator, target, dtype, Stage.MICRO, arms, (), seed, work, job.plugins, texts or Texts())
-    for index in sorted({space.size * i // JUDGED_POINTS for i in range(JUDGED_POINTS)}):
+    for index in judging.spread(space, JUDGED_POINTS):
         trial = Trial("judge", 0, Stage.MICRO, draft.name, dtype, space.at(index))
-        made = barrier.measured("prepare", evaluator.prepare, trial)
-        ended = made if isinstance(made, Measured) else barrier.measured("measure", evaluator.measure, trial, made)
+        ended = judging.tried(evaluator, trial)
         if not ended.outcome.ok:
             return dataclasses.replace(ended.outcome, message=f"at {trial.point}: {ended.outcome.message}")
     return Outcome(Kind.OK, "author")

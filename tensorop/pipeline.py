@@ -12,14 +12,12 @@ from pathlib import Path
 
 from tensorop import __version__, confinement, deliver, direct, drafting, finalists, forecast, forms, problems, search
 from tensorop.author import offline
-from tensorop.build import compile as building
-from tensorop.build import link
-from tensorop.errors import JobError, SpecError, Stopped
+from tensorop.errors import JobError, Stopped
 from tensorop.events import Event, Note, Phase, Trying
 from tensorop.model.job import Job
-from tensorop.model.kernel import Artifact, Draft, Source
+from tensorop.model.kernel import Draft
 from tensorop.model.operator import Operator
-from tensorop.model.trial import Finished, Outcome, Stage
+from tensorop.model.trial import Finished, Stage
 from tensorop.model.verdict import Seed
 from tensorop.model.winner import Winners
 from tensorop.package import publish
@@ -210,16 +208,8 @@ def _controls(
     """Known-bad kernels first: a judge that passes one of them has nothing to say of ours."""
     yield Phase("negative controls", "each must be refused")
 
-    def build(source: Source, flags: tuple[str, ...]) -> Artifact | Outcome:
-        made = building.compile_object(source, target.platform, extra=flags)
-        return made if isinstance(made, Outcome) else link.link_candidate(made, target.platform.arch)
-
+    build = controls.programs(target.platform)
     results = controls.run_controls(operator, target.platform, target.runner, build, seed, job.dtypes, jobs=job.jobs)
-    if not results:
-        raise SpecError(
-            f"{operator.folder / 'controls'} holds no kernels; a judge never shown a faulty one proves nothing",
-            hint="add honest.c and faulty kernels beside it, as in templates of the operators shipped",
-        )
     journal.note(
         "controls",
         [{"name": r.name, "dtype": r.dtype, "fault": r.fault, "ended": r.outcome.kind.value} for r in results],

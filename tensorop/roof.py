@@ -53,14 +53,18 @@ class Roof:
         message = f"{samples.value:.0f} {samples.unit} for a call, where peak and memory allow {least:.0f} at best"
         return Outcome(Kind.IMPOSSIBLE, "measure", f"{problem.label}: {message}")
 
+    def peak(self, dtype: str, vlen: int = 0) -> float:
+        """Flops of one core in a unit of the target's cost; 0 where it cannot be told. vlen: bits, under a model."""
+        if (key := (dtype, vlen)) not in self._peaks:
+            model = self.target.model
+            self._peaks[key] = self._measured(dtype) if model is None else _modelled(model, vlen, dtype)
+        return self._peaks[key]
+
     def _least(self, operator: Operator, problem: Problem, vlen: int, threads: int) -> float:
         """The least cost that is to be believed."""
-        key = problem.dtype, vlen
-        if key not in self._peaks:
-            model = self.target.model
-            self._peaks[key] = self._measured(problem.dtype) if model is None else _modelled(model, vlen, problem.dtype)
+        peak = self.peak(problem.dtype, vlen)
         work, traffic = float(operator.reference.work(problem)), float(operator.reference.traffic(problem))
-        by_peak = work / self._peaks[key] if self._peaks[key] else 0.0
+        by_peak = work / peak if peak else 0.0
         return max(by_peak, self._by_memory(traffic)) / threads / MARGIN
 
     def _measured(self, dtype: str, fresh: bool = False) -> float:

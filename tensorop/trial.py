@@ -67,7 +67,7 @@ class Evaluator:
     candidates: arm of the search -> draft and fixed part of its point; problems: what is measured in the blocking stage
     work: folder for candidates, which are not kept in the user's cache; texts: the job's kernels; built: what points
     that differ only in what is taken at the call share; inputs: measured calls by problem, without workspace;
-    what they must leave is in `answers`
+    what they must leave is in `answers`; call_timeout_s: for a single call that is judged
     """
 
     operator: Operator
@@ -82,6 +82,7 @@ class Evaluator:
     texts: Texts = field(default_factory=Texts)
     built: dict[tuple[str, Point], tuple[Artifact, KernelText]] = field(default_factory=dict)
     inputs: dict[str, Call] = field(default_factory=dict)
+    call_timeout_s: float = CALL_TIMEOUT_S
 
     @functools.cached_property
     def roof(self) -> Roof:
@@ -162,7 +163,7 @@ class Evaluator:
             self.target.runner,
             prepared.program,
             workspace=lambda problem, vlen: self._workspace(problem, full, vlen),
-            timeout_s=CALL_TIMEOUT_S,
+            timeout_s=self.call_timeout_s,
             more=self._more(full),
             packed=self._formats.packed,
         )

@@ -1,4 +1,4 @@
-"""`bench`, `verify`, `inspect`, `report`, `doctor`: the commands that look at a library, or at this machine."""
+"""`bench`, `judge`, `verify`, `inspect`, `report`, `doctor`: what looks at a library, a file or this machine."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from tensorop.cli.helps import (
     plugins_option,
     runner_option,
 )
+from tensorop.cli.judge_command import judge
 from tensorop.commands import bench as benching
 from tensorop.commands import compare as comparing
 from tensorop.commands import contenders, opened, scaling
@@ -28,7 +29,6 @@ from tensorop.commands import report as reporting
 from tensorop.commands import verify as verifying
 from tensorop.errors import JobError, UsageError
 from tensorop.model.bench import Bench, Row
-from tensorop.model.verdict import Seed
 from tensorop.provision import baseline
 from tensorop.specs import recorded
 from tensorop.target import reach
@@ -85,8 +85,8 @@ def _is_given(context: click.Context, name: str) -> bool:
 
 
 def add_to(group: click.Group) -> None:
-    """Adds the five commands."""
-    for command in (bench, verify, inspect, report, doctor):
+    """Adds the six commands."""
+    for command in (bench, judge, verify, inspect, report, doctor):
         group.add_command(command)
 
 
@@ -271,7 +271,7 @@ def verify(
     """Judge a library on the whole correctness grid, on its target."""
     found = opened.open_product(path, plugins)
     dtypes = options.dtypes(found.operator, dtype) if dtype else found.dtypes
-    drawn = _seed(seed)
+    drawn = options.seed(seed)
     refused = verifying.run_controls(path, dtypes, runner, seed=drawn, plugins=plugins) if controls else ()
     if controls and format_ == "table":
         tables.show_controls(refused)
@@ -292,13 +292,6 @@ def verify(
         screen.echo(json.dumps(record, indent=2, allow_nan=False))
     if not all(v.ok for v in verdicts):
         raise SystemExit(1)
-
-
-def _seed(text: str | None) -> Seed:
-    try:
-        return Seed.parse(text) if text else Seed.draw()
-    except ValueError:
-        raise UsageError(f"'{text}' is no seed", hint="give it as a verdict prints it: PUBLIC:SECRET") from None
 
 
 @click.command(

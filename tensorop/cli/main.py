@@ -57,6 +57,7 @@ def cli() -> None:
     \b
     tensorop gemm --platform rvv            make a library
     tensorop bench build/gemm-rvv           compare it with OpenBLAS
+    tensorop judge mine.c.j2 --operator gemm --platform rvv   judge a kernel of your own
     tensorop doctor --platform rvv          what is there, what is missing, how to get it
     tensorop COMMAND --help                 its options with their values, and examples
     """

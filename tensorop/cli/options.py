@@ -6,6 +6,7 @@ import re
 
 from tensorop.errors import UsageError, unknown_name
 from tensorop.model.operator import Operator
+from tensorop.model.verdict import Seed
 
 LARGEST = 1 << 31
 _SIDE = re.compile(r"-?[0-9]{1,18}")
@@ -51,3 +52,11 @@ def _shape(operator: Operator, text: str) -> tuple[int, ...]:
                 hint="empty and huge sizes are computed correctly by every library, there is nothing to tune in them",
             )
     return numbers
+
+
+def seed(text: str | None) -> Seed:
+    """A verdict's seed as it is printed; without one a new one is drawn."""
+    try:
+        return Seed.parse(text) if text else Seed.draw()
+    except ValueError:
+        raise UsageError(f"'{text}' is no seed", hint="give it as a verdict prints it: PUBLIC:SECRET") from None

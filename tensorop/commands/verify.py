@@ -9,16 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from tensorop import instantiate
-from tensorop.build import compile as building
-from tensorop.build import harness, link
+from tensorop.build import harness
 from tensorop.commands import opened
 from tensorop.commands.opened import Opened
 from tensorop.errors import UsageError
 from tensorop.model.case import Case
-from tensorop.model.kernel import Artifact, Source
 from tensorop.model.point import Point
 from tensorop.model.problem import Problem
-from tensorop.model.trial import Outcome
 from tensorop.model.verdict import ControlResult, Seed, Verdict
 from tensorop.runners.protocol import Library
 from tensorop.runners.session import Guest
@@ -80,10 +77,7 @@ def run_controls(
     found, wanted = _open(path, dtypes, plugins)
     target = reach(found.platform, runner)
 
-    def build(source: Source, flags: tuple[str, ...]) -> Artifact | Outcome:
-        made = building.compile_object(source, found.platform, extra=flags)
-        return made if isinstance(made, Outcome) else link.link_candidate(made, found.platform.arch)
-
+    build = controls.programs(found.platform)
     return controls.run_controls(found.operator, found.platform, target.runner, build, seed or Seed.draw(), wanted)
 
 

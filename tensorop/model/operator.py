@@ -46,6 +46,7 @@ class Operator:
     costs: the terms of a variant's cost model; without any, the dispatch knows only what was measured
     micro: dims of the first stage's problem, expressions over a point and the platform's facts
     blocking: the second stage's tunables, with defaults for the first
+    numbers: what drafts see as numbers beside their tunables: sizes of the tile they are rendered for
     at_call: those of them that a candidate takes with each call, after the dims; they need no new build
     suites: named lists of shapes
     probes: shapes a search for a suite measures beside it, so that the dispatch knows more than the suite's own
@@ -76,3 +77,4 @@ class Operator:
     api: str
     reference: ModuleType
     added: Mapping[str, Path] = field(default_factory=dict)
+    numbers: tuple[str, ...] = ()

@@ -64,6 +64,7 @@ class OperatorSpec(_Record):
     micro_layout: dict[str, int | str]
     defaults: dict[str, str]
     blocking: BlockingSpec
+    numbers: tuple[str, ...] = Field(default=(), strict=False)
     suites: dict[str, list[list[int]]]
     probes: list[list[int]] = Field(default_factory=list)
     clock_probes: list[list[int]] = Field(default_factory=list)
@@ -94,6 +95,7 @@ def load(name: str, plugins: tuple[Path, ...] = ()) -> Operator:
         at_call=_at_call(path, spec),
         micro_layout=spec.micro_layout,
         defaults=spec.defaults,
+        numbers=spec.numbers,
         suites={key: tuple(tuple(shape) for shape in shapes) for key, shapes in spec.suites.items()},
         probes=tuple(tuple(shape) for shape in spec.probes),
         clock_probes=tuple(tuple(shape) for shape in spec.clock_probes),

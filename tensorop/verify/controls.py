@@ -18,6 +18,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from tensorop.build import compile as building
+from tensorop.build import link
 from tensorop.errors import JobError, SpecError
 from tensorop.model.call import Left, Placement
 from tensorop.model.kernel import Artifact, Source
@@ -83,6 +85,16 @@ def _read(path: Path) -> Control:
         raise SpecError(f"{path}: a control begins with its 'fault:' and its 'expect:' ({kinds}): {e}") from e
 
 
+def programs(platform: Platform) -> Build:
+    """Builds controls as candidates are built."""
+
+    def build(source: Source, flags: tuple[str, ...]) -> Artifact | Outcome:
+        made = building.compile_object(source, platform, extra=flags)
+        return made if isinstance(made, Outcome) else link.link_candidate(made, platform.arch)
+
+    return build
+
+
 def run_controls(
     operator: Operator,
     platform: Platform,
@@ -95,10 +107,15 @@ def run_controls(
     """Every control that applies, for each dtype (the operator's by default), at the VLENs winners must pass.
 
     jobs: so many at a time; nothing may be timed meanwhile.
-    Raises JobError "the judge is broken" when one ends in another way than it must.
+    Raises JobError "the judge is broken" when one ends in another way than it must, SpecError where there is none.
     """
     known = controls(operator)
     todo = [(c, dtype) for dtype in dtypes or operator.dtypes for c in known if c.applies(platform, dtype)]
+    if not todo:
+        raise SpecError(
+            f"{operator.folder / 'controls'} holds no kernels; a judge never shown a faulty one proves nothing",
+            hint="add honest.c and faulty kernels beside it, as in templates of the operators shipped",
+        )
     results = []
     pool = ThreadPoolExecutor(max_workers=jobs, thread_name_prefix="controls")
     try:

@@ -1,0 +1,318 @@
+"""`judge`: one kernel of a file through the very path of a trial, without a search and without a product."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from tensorop import confinement, instantiate, judging, problems, starts
+from tensorop.author import c_file, offline
+from tensorop.author.parse import MAX_TEXT, parse
+from tensorop.commands.advice import FAILED, PASSED
+from tensorop.errors import JobError, SpecError, UsageError
+from tensorop.model.kernel import Draft
+from tensorop.model.operator import Operator
+from tensorop.model.platform import Platform
+from tensorop.model.point import Point
+from tensorop.model.problem import Problem
+from tensorop.model.trial import Kind, Outcome, Samples, Stage, Trial
+from tensorop.model.verdict import ControlResult, Seed
+from tensorop.runners.null import Null
+from tensorop.space import Space
+from tensorop.specs import operators, platforms
+from tensorop.specs.operators import DRAFT_SUFFIX
+from tensorop.target import at_vlen, reach
+from tensorop.trial import CALL_TIMEOUT_S, Candidate, Evaluator, micro_problem
+from tensorop.verify import controls
+
+CONFIGURATIONS = 3
+USUAL = 4e7  # flops of the largest shape that is measured where none is asked for: a second under an emulator
+_SUITE = "quick"
+_FUNCTIONS = frozenset({"min", "max", "and", "or", "not", "in"})
+
+
+@dataclass(frozen=True)
+class Figure:
+    """What one call cost. of: a problem, or the micro-kernel alone on packed operands; vlen: bits, 0 where the target
+    has one width; cost in `unit`; speed: flops a unit of cost; of_peak: None where a peak cannot be told."""
+
+    of: str
+    vlen: int
+    cost: float
+    unit: str
+    speed: float
+    of_peak: float | None
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """One that was judged: how it ended, and its figures where it passed."""
+
+    point: Point
+    outcome: Outcome
+    figures: tuple[Figure, ...] = ()
+
+
+@dataclass(frozen=True)
+class Ruling:
+    """What came of a file. outcome: the first failure; legal: configurations there are; chosen: those that were to be
+    judged, of which the ones after a failure were not; remarks: for the user to read."""
+
+    file: Path
+    draft: Draft
+    operator: str
+    platform: str
+    dtype: str
+    measured_by: str
+    seed: Seed
+    controls: tuple[ControlResult, ...]
+    outcome: Outcome
+    legal: int = 0
+    chosen: tuple[Point, ...] = ()
+    judged: tuple[Configuration, ...] = ()
+    remarks: tuple[str, ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        return self.outcome.ok
+
+    @property
+    def next_step(self) -> str:
+        """What its author does now."""
+        if not self.ok:
+            return FAILED[self.outcome.kind].format(operator=self.operator, platform=self.platform)
+        return PASSED.format(operator=self.operator, platform=self.platform, name=self.draft.name, dtype=self.dtype)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "file": str(self.file),
+            "operator": self.operator,
+            "platform": self.platform,
+            "dtype": self.dtype,
+            "ok": self.ok,
+            "outcome": _record(self.outcome),
+            "next": self.next_step,
+            "measured_by": self.measured_by,
+            "legal_configurations": self.legal,
+            "not_judged": [dict(point) for point in self.chosen[len(self.judged) :]],
+            "configurations": [
+                {
+                    "point": dict(one.point),
+                    "outcome": _record(one.outcome),
+                    "figures": [
+                        {
+                            "of": figure.of,
+                            "vlen": figure.vlen or None,
+                            "cost": figure.cost,
+                            "unit": figure.unit,
+                            "speed": figure.speed,
+                            "speed_unit": speed_unit(figure.unit),
+                            "of_peak": figure.of_peak,
+                        }
+                        for figure in one.figures
+                    ],
+                }
+                for one in self.judged
+            ],
+            "controls": [
+                {"name": c.name, "dtype": c.dtype, "fault": c.fault, "ended": c.outcome.kind.value}
+                for c in self.controls
+            ],
+            "seed": str(self.seed),
+            "remarks": list(self.remarks),
+        }
+
+
+def _record(outcome: Outcome) -> dict[str, str]:
+    return {
+        "stage": outcome.where,
+        "kind": outcome.kind.value,
+        "message": outcome.message,
+        "log": outcome.log,
+    }
+
+
+def speed_unit(unit: str) -> str:
+    """Of flops a unit of cost."""
+    return "GFLOP/s" if unit == "ns" else "flop/modelled-cycle"
+
+
+def judge(
+    file: Path,
+    operator: str,
+    platform: str,
+    dtype: str | None = None,
+    shapes: Sequence[tuple[int, ...]] = (),
+    *,
+    configurations: int = CONFIGURATIONS,
+    call_timeout_s: float = CALL_TIMEOUT_S,
+    runner: str | None = None,
+    seed: Seed | None = None,
+    plugins: tuple[Path, ...] = (),
+    jobs: int = 2,
+    unsafe: bool = False,
+    tell: Callable[[str], None] = lambda text: None,
+) -> Ruling:
+    """Judges a file's kernel at its own starts and then at points spread over its space, to the first failure.
+
+    shapes: to measure whole calls on; without any, the largest usual one. call_timeout_s: for each call that is judged.
+    tell: hears what begins. Raises SpecError and UsageError for a file, name or shape that cannot be, and where the
+    target does not confine a stranger's kernel unless it is `unsafe`; JobError when the judge is broken.
+    """
+    spec = operators.load(operator, plugins)
+    platform_ = platforms.load(platform, plugins)
+    dtype = dtype or spec.dtypes[0]
+    draft = read(file, spec, platform_, dtype, plugins)
+    measured = tuple(problems.of(spec, dtype, shape) for shape in shapes or (_usual(spec, dtype),))
+    target = reach(platform_, runner)
+    if isinstance(target.runner, Null):
+        raise UsageError("--runner null pretends: it judges nothing", hint="leave --runner out")
+    problems.require_affordable(spec, (dtype,), shapes, target.unit, len(target.vlens))
+    tell(f"jail: may a stranger's kernel run on {target.platform.name}?")
+    remark = confinement.confined(target, f"{file} is a stranger's kernel", unsafe)
+    seed = seed or Seed.draw()
+    tell("negative controls: each must be refused")
+    build = controls.programs(target.platform)
+    shown = controls.run_controls(spec, target.platform, target.runner, build, seed, (dtype,), jobs=jobs)
+    ruling = Ruling(
+        file=file,
+        draft=draft,
+        operator=operator,
+        platform=platform,
+        dtype=dtype,
+        measured_by=f"the board model {target.model.name}" if target.model else f"the clock of {target.runner.name}",
+        seed=seed,
+        controls=shown,
+        outcome=Outcome(Kind.OK, "measure"),
+        remarks=(remark,) if remark else (),
+    )
+    space = judging.legal(spec, target.platform, draft, dtype, plugins)
+    if isinstance(space, Outcome):
+        return replace(ruling, outcome=space)
+    points = chosen(draft, space, configurations)
+    ruling = replace(ruling, legal=space.size, chosen=points)
+    with tempfile.TemporaryDirectory(prefix="tensorop-judge-") as folder:
+        evaluator = Evaluator(
+            spec,
+            target,
+            dtype,
+            Stage.MICRO,
+            {draft.name: Candidate(draft)},
+            measured,
+            seed,
+            Path(folder),
+            plugins,
+            call_timeout_s=call_timeout_s,
+        )
+        for number, point in enumerate(points, 1):
+            tell(f"configuration {number} of {len(points)}: {point}")
+            ended = _one(evaluator, draft, point)
+            outcome = ruling.outcome if ended.outcome.ok else ended.outcome
+            ruling = replace(ruling, judged=(*ruling.judged, ended), outcome=outcome)
+            if not ended.outcome.ok:
+                break
+    return ruling
+
+
+def read(file: Path, operator: Operator, platform: Platform, dtype: str, plugins: tuple[Path, ...] = ()) -> Draft:
+    """The kernel of a template or of a C file. Raises UsageError and SpecError naming the file, its place and what was
+    expected."""
+    text = template(file, operator)
+    name = re.sub(r"[^a-z0-9_]", "_", file.name.removesuffix(DRAFT_SUFFIX).removesuffix(c_file.SUFFIX).lower())[:30]
+    name = name if name[:1].isalpha() else f"k_{name}"
+    try:
+        draft = parse(text, operator=operator.name, name=name, author=offline.PLUGIN)
+    except SpecError as error:
+        raise SpecError(f"{file}: {error.message}", hint=error.hint) from None
+    known = instantiate.facts(platform, dtype, {}, plugins)
+    wanted = {word for text in operator.micro.values() for word in re.findall(r"[A-Za-z_]\w*", text)} - _FUNCTIONS
+    lacking = sorted(wanted - known.keys() - operator.blocking.values.keys() - draft.tunables.keys())
+    if lacking:
+        raise SpecError(
+            f"{file}: key 'tunables': expected {' and '.join(lacking)} among them, "
+            f"got {', '.join(draft.tunables) or 'none'}",
+            hint=f"a tile of one size has one value each, e.g. {lacking[0]}: [4] (docs/templates.md)",
+        )
+    return draft
+
+
+def template(file: Path, operator: Operator) -> str:
+    """A file as a template's text, head and all. Raises UsageError and SpecError as `read` does."""
+    if not file.name.endswith((DRAFT_SUFFIX, c_file.SUFFIX)):
+        raise UsageError(
+            f"{file}: expected a kernel template (*{DRAFT_SUFFIX}) or a C file (*{c_file.SUFFIX})",
+            hint="docs/templates.md has an example of each",
+        )
+    try:
+        if not file.is_file():
+            what = "not a file" if file.exists() else "there is no such file"
+            raise UsageError(f"{file}: {what}", hint=f"give a kernel template (*{DRAFT_SUFFIX}) or a C file")
+        if (size := file.stat().st_size) > 4 * MAX_TEXT:
+            raise SpecError(f"{file}: {size} bytes; a kernel has at most {MAX_TEXT} characters")
+        text = file.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise SpecError(f"{file}: not UTF-8 text: {error.reason} at byte {error.start}") from None
+    except OSError as error:
+        raise UsageError(f"{file}: cannot be read: {error.strerror}", hint="give a file you may read") from None
+    return c_file.template(text, operator.numbers, str(file)) if file.name.endswith(c_file.SUFFIX) else text
+
+
+def chosen(draft: Draft, space: Space, count: int) -> tuple[Point, ...]:
+    """A draft's own starts, then points spread over its space, as many as `count`."""
+    own = starts.micro((), draft, space)
+    others = [space.at(index) for index in judging.spread(space, count)]
+    return tuple(dict.fromkeys([*own, *others]))[:count]
+
+
+def _usual(operator: Operator, dtype: str) -> tuple[int, ...]:
+    """The largest shape of the usual suite that any target can afford."""
+    suite = operator.suites.get(_SUITE) or next(iter(operator.suites.values()))
+    return max(problems.within(operator, dtype, suite, USUAL), key=lambda s: problems.work(operator, dtype, s))
+
+
+def _one(evaluator: Evaluator, draft: Draft, point: Point) -> Configuration:
+    """A configuration alone, then in whole calls with the blocking nearest to the defaults; the same program twice."""
+    operator, platform, dtype = evaluator.operator, evaluator.target.platform, evaluator.dtype
+    try:
+        space = instantiate.blocking_space(operator, platform, draft, point, dtype, evaluator.plugins)
+    except JobError as error:
+        return Configuration(point, Outcome(Kind.REFUSED, "author", f"no blocking fits its tile: {error.message}"))
+    usual = instantiate.defaults(operator, platform, dtype, point, evaluator.plugins)
+    nearest = starts.around({name: usual[name] for name in operator.blocking.values}, space)[0]
+    full = Point.of({**point, **nearest})
+    figures: list[Figure] = []
+    outcome = Outcome(Kind.OK, "measure")
+    for stage in (Stage.MICRO, Stage.BLOCKING):
+        at = replace(evaluator, stage=stage, inputs={})
+        ended = judging.tried(at, Trial("judge", 0, stage, draft.name, dtype, full))
+        if not ended.outcome.ok:
+            return Configuration(full, ended.outcome)
+        outcome = ended.outcome
+        figures += _figures(evaluator, stage, full, ended.score.per_problem)
+    return Configuration(full, outcome, tuple(figures))
+
+
+def _figures(evaluator: Evaluator, stage: Stage, point: Point, found: Mapping[str, Samples]) -> Iterator[Figure]:
+    target, operator = evaluator.target, evaluator.operator
+    by_label: dict[str, Problem] = {p.label: p for p in evaluator.problems}
+    for label, samples in found.items():
+        for vlen in target.vlens:
+            alone = stage is Stage.MICRO
+            problem = (
+                micro_problem(operator, target, evaluator.dtype, point, vlen, evaluator.plugins)
+                if alone
+                else by_label[label]
+            )
+            cost = at_vlen(samples, vlen)
+            speed = float(operator.reference.work(problem)) / cost
+            peak = evaluator.roof.peak(evaluator.dtype, vlen)
+            name = f"micro-kernel alone, {_shape(problem)}" if alone else _shape(problem)
+            yield Figure(name, vlen, cost, samples.unit, speed, speed / peak if peak else None)
+
+
+def _shape(problem: Problem) -> str:
+    return "x".join(str(size) for size in problem.dims.values())

@@ -1,0 +1,48 @@
+"""A new draft before the judge: is there a legal point, and does it pass where a trial would take it."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+
+from tensorop import barrier, instantiate
+from tensorop.errors import JobError, TensoropError
+from tensorop.model.kernel import Draft
+from tensorop.model.operator import Operator
+from tensorop.model.platform import Platform
+from tensorop.model.trial import Kind, Measured, Outcome, Trial
+from tensorop.space import Space
+from tensorop.trial import Evaluator
+
+
+def legal(
+    operator: Operator, platform: Platform, draft: Draft, dtype: str, plugins: tuple[Path, ...] = ()
+) -> Space | Outcome:
+    """The draft's legal points for a dtype; the refusal of one that lacks words or has no such point."""
+    return barrier.guarded("author", _legal, operator, platform, draft, dtype, plugins)
+
+
+def _legal(
+    operator: Operator, platform: Platform, draft: Draft, dtype: str, plugins: tuple[Path, ...]
+) -> Space | Outcome:
+    missing = instantiate.missing_words(platform, draft, dtype, plugins)
+    if missing:
+        return Outcome(Kind.REFUSED, "author", f"it needs {', '.join(missing)}, which {platform.name} does not have")
+    try:
+        space = instantiate.micro_space(operator, platform, draft, dtype, plugins)
+        with contextlib.suppress(JobError):  # a tile that no blocking fits has lost
+            instantiate.blocking_space(operator, platform, draft, space.at(0), dtype, plugins)
+    except TensoropError as error:
+        return Outcome(Kind.REFUSED, "author", str(error))
+    return space
+
+
+def spread(space: Space, count: int) -> list[int]:
+    """Numbers of so many points, evenly over the space; fewer where it has fewer."""
+    return sorted({space.size * i // count for i in range(count)})
+
+
+def tried(evaluator: Evaluator, trial: Trial) -> Measured:
+    """The very path of a trial, to its outcome."""
+    made = barrier.measured("prepare", evaluator.prepare, trial)
+    return made if isinstance(made, Measured) else barrier.measured("measure", evaluator.measure, trial, made)

@@ -1,0 +1,168 @@
+"""`judge` on this machine: an honest kernel passes with its figures, and every way to fail ends as an outcome."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from tensorop import confinement, instantiate, render, render_apart
+from tensorop.author.gate import Guard
+from tensorop.cli.judge_command import judge as command
+from tensorop.commands import judge as judging
+from tensorop.model.point import Point
+from tensorop.specs import operators, platforms
+from tensorop.verify import controls
+from tests.attacks.test_draft_c import ATTACKS
+from tests.support import commands
+from tests.support.commands import ROOT, tensorop
+
+GEMM = ("--operator", "gemm", "--platform", "native")
+SMALL = ("--shapes", "24x17x33", "--configurations", "2")
+PLAIN = re.search(r"```jinja\n(.*?)```", (ROOT / "docs" / "templates.md").read_text(), re.DOTALL)
+IN_C = re.search(r"```c\n(/\*---.*?)```", (ROOT / "docs" / "templates.md").read_text(), re.DOTALL)
+C_HEAD = "/*---\nstrategy: s\nreads: {a: rows, b: columns}\ntunables: {mv: [2], nr: [4]}\n---*/\n"
+
+
+def plain() -> str:
+    assert PLAIN is not None
+    return PLAIN[1]
+
+
+def in_c() -> str:
+    assert IN_C is not None
+    return IN_C[1]
+
+
+def test_an_honest_template_passes_with_its_figures(tmp_path: Path) -> None:
+    (tmp_path / "plain.c.j2").write_text(plain())
+    ended = tensorop("judge", "plain.c.j2", *GEMM, *SMALL, "--format", "json", cwd=tmp_path)
+    assert ended.status == 0, ended.stderr
+    found = ended.json()
+    assert found["ok"]
+    assert found["outcome"] == {"stage": "measure", "kind": "ok", "message": "", "log": ""}
+    assert "tensorop gemm --plugins DIR --platform native" in found["next"]
+    first, second = found["configurations"]
+    assert (first["point"]["mv"], first["point"]["nr"]) == (2, 4)  # the file's own start
+    assert second["point"] != first["point"]
+    for one in (first, second):
+        alone, whole = one["figures"]
+        assert (whole["of"], whole["unit"], whole["speed_unit"]) == ("24x17x33", "ns", "GFLOP/s")
+        for figure in (alone, whole):
+            assert figure["cost"] > 0
+            assert figure["speed"] > 0
+            assert 0 < figure["of_peak"] < 1.1
+        assert whole["speed"] == pytest.approx(2 * 24 * 17 * 33 / whole["cost"])
+    assert {c["ended"] for c in found["controls"] if c["name"] != "honest"} >= {"wrong-result", "guard-page"}
+    assert found["not_judged"] == []
+    assert list(tmp_path.iterdir()) == [tmp_path / "plain.c.j2"]
+
+
+def test_a_wrong_one_fails_at_verify_and_says_the_next_step(tmp_path: Path) -> None:
+    (tmp_path / "wrong.c.j2").write_text(plain().replace("p < k; ++p", "p + 1 < k; ++p"))
+    ended = tensorop("judge", "wrong.c.j2", *GEMM, *SMALL, cwd=tmp_path)
+    assert ended.status == 1
+    assert "wrong.c.j2 fails at stage verify: wrong-result" in ended.stdout
+    assert re.search(r"case \d+ of \d+", ended.stdout)
+    assert "next: the case in the message is the first that is wrong" in ended.stdout
+    assert "25 refused" in ended.stdout
+
+
+@pytest.fixture
+def without_controls(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are judged above; here they would only take their time again."""
+    monkeypatch.setattr(controls, "run_controls", lambda *given, **more: ())
+
+
+def ruled(file: Path, *more: str) -> tuple[int, Any]:
+    """Exit status and JSON of the command in this process."""
+    ended = CliRunner().invoke(command, [str(file), *GEMM, *SMALL, *more, "--format", "json"], catch_exceptions=False)
+    return ended.exit_code, json.loads(ended.stdout)
+
+
+@pytest.mark.usefixtures("without_controls")
+def test_the_c_file_of_the_page_passes_and_its_template_says_the_same(tmp_path: Path) -> None:
+    (tmp_path / "mine.c").write_text(in_c())
+    status, found = ruled(tmp_path / "mine.c", "--template", str(tmp_path / "mine.c.j2"), "--configurations", "1")
+    assert (status, found["ok"]) == (0, True), found["outcome"]
+    operator, platform = operators.load("gemm"), platforms.load("native")
+    texts = []
+    for name in ("mine.c", "mine.c.j2"):
+        draft = judging.read(tmp_path / name, operator, platform, "f32")
+        point = Point.of(found["configurations"][0]["point"])
+        contexts = [context for context, _ in instantiate.kernel_contexts(operator, platform, draft, point, "f32")]
+        texts.append(render.kernel_texts(operator.folder, draft.text, instantiate.KERNEL, contexts, {"full": 0}))
+    assert texts[0] == texts[1]
+
+
+ENDS = {  # body -> stage, kind, a word of the message
+    "#include <stdio.h>\n": ("author", "refused", "characters: "),
+    "system(a);\n": ("author", "refused", "calls: "),
+    "{{ '#' }} c[0] = 1;\n": ("author", "refused", ": "),
+    "float x = 1; c[0] = x[0];\n": ("build", "compile-failed", ""),
+    "for (;;) c[0] = 1;\n": ("verify", "timeout", "case 1 of"),
+    "c[0] = a[(size_t)1 << 40];\n": ("verify", "crash", "case 1 of"),
+    "c[n * ldc + 4096] = 1;\n": ("verify", "guard-page", "buffer"),
+}
+
+
+@pytest.mark.usefixtures("without_controls")
+@pytest.mark.parametrize("body", ENDS)
+def test_every_way_to_fail_is_an_outcome(body: str, tmp_path: Path) -> None:
+    (tmp_path / "k.c").write_text(f"{C_HEAD}{body}")
+    status, found = ruled(tmp_path / "k.c", "--timeout", "1s")
+    stage, kind, word = ENDS[body]
+    assert (status, found["ok"]) == (1, False)
+    outcome = found["outcome"]
+    assert (outcome["stage"], outcome["kind"]) == (stage, kind), outcome
+    assert word in outcome["message"]
+    assert found["next"]
+    if kind == "compile-failed":
+        assert "error" in outcome["log"]
+
+
+# what gemm's kernels do declare, or what asks for names that only the other test's function has
+ELSEWHERE = {"c[0] = k != 0;\n"}
+
+
+@pytest.mark.parametrize("suffix", [".c.j2", ".c"])
+@pytest.mark.usefixtures("without_controls")
+def test_drafts_that_attack_are_refused_before_anything_is_built(
+    suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(confinement, "confined", lambda *given: "")
+    monkeypatch.setattr(render_apart, "texts", render.kernel_texts)  # its limits have tests of their own
+    file = tmp_path / f"attack{suffix}"
+    # in C alone what a template would compute in a comment stays one
+    known = [body for body, _ in ATTACKS if body not in ELSEWHERE and not (suffix == ".c" and "// comment{{" in body)]
+    for body in known[:: 3 if suffix == ".c.j2" else 6]:  # a template takes its time to be compiled
+        head = C_HEAD if suffix == ".c" else C_HEAD.replace("/*---", "---").replace("---*/", "---")
+        file.write_text(head + body, newline="")
+        ruling = judging.judge(file, "gemm", "rvv", "f32", configurations=1)
+        assert (ruling.outcome.kind.value, ruling.outcome.where) == ("refused", "author"), (body, ruling.outcome)
+        assert ruling.outcome.message.partition(": ")[0] in set(Guard), (body, ruling.outcome)
+
+
+def test_without_a_jail_it_is_refused_unless_that_is_wanted(tmp_path: Path) -> None:
+    (tmp_path / "k.c").write_text(f"{C_HEAD}c[0] = 1;\n")
+    words = [sys.executable, "-m", "tests.support.without_seccomp", sys.executable, "-m", "tensorop", "judge", "k.c"]
+    told = []
+    for more in ((), ("--unsafe",)):
+        argv = [*words, *GEMM, *SMALL, *more]
+        done = subprocess.run(
+            argv, cwd=tmp_path, env=commands.environment(), capture_output=True, text=True, timeout=300
+        )
+        told.append((done.returncode, done.stdout, done.stderr))
+    assert told[0][0] == 2, told[0]
+    assert "k.c is a stranger's kernel, and" in told[0][2]
+    assert "add --unsafe" in told[0][2]
+    assert "negative controls" not in told[0][2]
+    assert told[1][0] == 1, told[1]  # it ran, and is wrong
+    assert "fails at stage verify" in told[1][1]
+    assert "all rights of the user" in told[1][1]

@@ -1,0 +1,133 @@
+"""`judge` before anything is built: files that are no kernels, and how plain C is read as a template."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from tensorop.author import c_file
+from tensorop.author.parse import parse
+from tensorop.cli.judge_command import judge as command
+from tensorop.commands import judge
+from tensorop.commands.advice import FAILED, PASSED
+from tensorop.errors import SpecError, UsageError
+from tensorop.model.kernel import Draft
+from tensorop.model.trial import Kind
+from tensorop.space import Space
+from tests.support.commands import refused
+
+HEAD = "---\nstrategy: s\nreads: {a: rows, b: columns}\ntunables: {mv: [2], nr: [4]}\n---\n"
+C_HEAD = "/*---\nstrategy: s\nreads: {a: rows, b: columns}\ntunables: {mv: [2], nr: [4]}\n---*/\n"
+BODY = "    c[0] = 0;\n"
+
+
+def body_of(text: str) -> str:
+    return c_file.template(C_HEAD + text, ("n",), "f.c").split("---\n", 2)[2]
+
+
+def test_names_of_templates_are_written_plainly() -> None:
+    assert body_of("element x = mv * n; packed y[4];\n") == "{{ element }} x = {{ mv }} * {{ n }}; {{ packed }} y[4];\n"
+    assert body_of("names = nm + b.n + 0x1n;\n") == "names = nm + b.n + 0x1n;\n"
+    assert body_of("/* n */ x = n; // mv\n") == "/* n */ x = {{ n }}; // mv\n"
+
+
+@pytest.mark.parametrize("text", ["float x[1][1] = {{0}};\n", "{%- for -%}\n", "{# hidden #}\n", "{{{n}}}\n", "{n}\n"])
+def test_nothing_in_a_c_file_is_a_templates_own_language(text: str) -> None:
+    written = body_of(text)
+    assert written.replace(" ", "").replace("{{n}}", "n", 1) == text.replace(" ", "")
+    assert "{%" not in written
+    assert "{#" not in written
+    assert "{{" not in written.replace("{{ n }}", "")
+    assert "{{{" not in written
+
+
+def test_a_c_file_keeps_its_lines_and_is_a_draft() -> None:
+    text = c_file.template(C_HEAD + "one;\n\nn;\n", ("n",), "f.c")
+    assert text.split("\n")[5:] == ["one;", "", "{{ n }};", ""]
+    assert parse(text, operator="gemm", name="f", author="plug-in").tunables == {"mv": (2,), "nr": (4,)}
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("int x;\n", "expected a head that begins with '/*---', got 'int x;'"),
+        ("", "expected a head that begins with '/*---'"),
+        ("\n/*---\nstrategy: s\n", "line 2: the head has no closing line '---*/'"),
+        ("/*---\nstrategi: s\ntunables: {}\n---*/\n", "unknown key 'strategi'; did you mean 'strategy'?"),
+    ],
+)
+def test_a_c_file_without_its_head_is_named_with_what_was_expected(text: str, told: str) -> None:
+    with pytest.raises(SpecError) as caught:
+        c_file.template(text, ("n",), "f.c")
+    assert "f.c: " in caught.value.message
+    assert told in caught.value.message
+
+
+def test_own_starts_come_first_then_points_over_the_space() -> None:
+    space = Space.of({"mv": tuple(range(1, 11)), "nr": (2, 4)}, (), {})
+    draft = Draft("gemm", "d", "plug-in", "s", "x", starts=(space.at(7), space.at(3)))
+    assert judge.chosen(draft, space, 1) == (space.at(7),)
+    assert judge.chosen(draft, space, 4) == (space.at(7), space.at(3), space.at(0), space.at(5))
+
+
+def test_every_end_has_a_next_step() -> None:
+    assert FAILED.keys() == set(Kind) - {Kind.OK}
+    for text in (PASSED, *FAILED.values()):
+        assert text.format(operator="gemm", platform="rvv", name="d", dtype="f32")
+
+
+FILES: dict[str, tuple[str | bytes, str]] = {
+    "no_head.c.j2": (BODY, "expected a head between two lines of '---'"),
+    "open.c.j2": ("---\nstrategy: s\n", "the head has no closing line"),
+    "unknown.c.j2": (HEAD.replace("reads", "raeds") + BODY, "unknown key 'raeds'; did you mean 'reads'?"),
+    "tag.c.j2": (HEAD.replace("s\n", "!!python/name:os.system x\n", 1) + BODY, "tag.c.j2"),
+    "tile.c.j2": (HEAD.replace("mv: [2], ", "") + BODY, "key 'tunables': expected mv among them, got nr"),
+    "empty.c.j2": (HEAD, "nothing follows the head"),
+    "latin.c.j2": (HEAD.encode() + b"\xff", "not UTF-8 text"),
+    "text.txt": (HEAD + BODY, "expected a kernel template (*.c.j2) or a C file (*.c)"),
+    "bare.c": ("void f(void) {}\n", "expected a head that begins with '/*---'"),
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_file_that_is_no_kernel_is_a_usage_error_with_its_place(name: str, tmp_path: Path) -> None:
+    text, told = FILES[name]
+    (tmp_path / name).write_bytes(text if isinstance(text, bytes) else text.encode())
+    with pytest.raises(UsageError) as caught:
+        judge.judge(tmp_path / name, "gemm", "generic")
+    assert str(tmp_path / name) in caught.value.message
+    assert told in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("none.c", "generic"), "none.c: there is no such file"),
+        (("folder.c", "generic"), "folder.c: not a file"),
+        (("k.c.j2", "rvw"), "unknown platform 'rvw'"),
+        (("k.c.j2", "generic", "--dtype", "f32,f64"), "one at a time"),
+        (("k.c.j2", "generic", "--runner", "null"), "it judges nothing"),
+        (("k.c.j2", "generic", "--seed", "1"), "'1' is no seed"),
+        (("k.c.j2", "generic", "--timeout", "2h"), "--timeout 2h: expected up to an hour"),
+        (("k.c.j2", "generic", "--shapes", "3x3"), "'3x3' is not a shape of gemm"),
+        (("k.c.j2", "generic", "--template", "none/k.c.j2"), "none/k.c.j2: cannot be written"),
+    ],
+)
+def test_what_cannot_be_is_a_usage_error(
+    words: tuple[str, ...], told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "k.c.j2").write_text(HEAD + BODY)
+    (tmp_path / "folder.c").mkdir()
+    monkeypatch.chdir(tmp_path)
+    file, platform, *more = words
+    ended = CliRunner().invoke(command, [file, "--operator", "gemm", "--platform", platform, *more])
+    assert isinstance(ended.exception, UsageError)
+    assert ended.exception.exit_status == 2
+    assert told in ended.exception.message
+
+
+def test_the_command_line_says_so_with_its_status(tmp_path: Path) -> None:
+    message = refused("judge", "none.c", "--operator", "gemm", "--platform", "generic", cwd=tmp_path)
+    assert "error: none.c: there is no such file" in message
