@@ -7,11 +7,12 @@ from collections.abc import Generator
 from pathlib import Path
 
 from tensorop import instantiate, judging, settings
-from tensorop.author import offline
+from tensorop.author import offline, parse
 from tensorop.author.llm import author as llm
 from tensorop.author.llm.limits import Limits
 from tensorop.author.llm.prompt import Brief, Told
 from tensorop.author.llm.rounds import LlmAuthor
+from tensorop.errors import JobError, TensoropError
 from tensorop.events import Event, Note, Phase
 from tensorop.model.job import Job
 from tensorop.model.kernel import Draft
@@ -19,7 +20,7 @@ from tensorop.model.operator import Operator
 from tensorop.model.point import Point
 from tensorop.model.trial import Kind, Outcome, Stage, Trial
 from tensorop.model.verdict import Seed
-from tensorop.store.journal import Journal
+from tensorop.store.journal import START_OVER, Journal
 from tensorop.target import Target
 from tensorop.texts import Texts
 from tensorop.trial import Candidate, Evaluator
@@ -36,6 +37,8 @@ def drafts(
     for name in sorted(offline.files(operator.folder, operator.added).keys() - {draft.name for draft in own}):
         yield Note(f"draft '{name}' says what another says: left out")
     kept = tuple(draft for draft in journal.history.drafts.values() if draft.author not in offline.AUTHORS)
+    for draft in kept:
+        _require_sound(draft, journal)
     if job.author == "offline" or kept:
         return (*own, *kept)
     yield Phase("author", f"{job.author} writes up to {DRAFTS} drafts beside the {len(own)} there are")
@@ -54,6 +57,14 @@ def drafts(
     if not accepted:
         yield Note(f"the {job.author} author brought nothing that passes; the run goes on with the shipped drafts")
     return (*own, *accepted)
+
+
+def _require_sound(draft: Draft, journal: Journal) -> None:
+    """Raises JobError for a draft of the journal that no author's answer could have been."""
+    try:
+        parse.check(draft)
+    except TensoropError as error:
+        raise JobError(f"{journal.path} was changed: {error}", hint=START_OVER) from error
 
 
 def require_author(job: Job) -> None:

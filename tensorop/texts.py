@@ -1,7 +1,8 @@
 """The C of kernels, by configuration: rendered once, read by the gate, and from then on only handed out.
 
 What a trial judged is what the product is built of. A draft that is not shipped is rendered in a limited process, never
-in this one, and never again: neither by another stage, nor by packaging, nor by a run that goes on from its journal.
+in this one, and never again: neither by another stage, nor by packaging. A run that goes on from a journal trusts no
+text in it: the draft passes gates and rendering once more, and where the journal says something else the run ends.
 """
 
 from __future__ import annotations
@@ -19,13 +20,15 @@ from tensorop.model.platform import Platform
 from tensorop.model.point import Point
 from tensorop.model.primitive import Vocabulary
 from tensorop.model.trial import Outcome
+from tensorop.store.journal import START_OVER
 
 
 class Texts:
-    """Kernel texts of one job. known: by configuration, from its journal. Safe in threads."""
+    """Kernel texts of one job. told: by configuration, what its journal says they were. Safe in threads."""
 
-    def __init__(self, known: Mapping[str, KernelText] | None = None) -> None:
-        self._known = dict(known or {})
+    def __init__(self, told: Mapping[str, KernelText] | None = None) -> None:
+        self._told = dict(told or {})
+        self._known: dict[str, KernelText] = {}
         self._lock = threading.Lock()
 
     def kernel(
@@ -37,11 +40,20 @@ class Texts:
         dtype: str,
         plugins: tuple[Path, ...] = (),
     ) -> KernelText | Outcome:
-        """A configuration's text; made where it is asked for first. Raises render.RenderError where it cannot be."""
+        """A configuration's text; made where it is asked for first. Raises render.RenderError where it cannot be,
+        JobError where the journal has another one."""
         name = instantiate.configuration(operator, platform, draft, point, dtype, plugins)
         if (text := self._known.get(name)) is not None:
             return text
         made = _admitted(operator, platform, draft, point, dtype, name, plugins)
+        told = self._told.get(name)
+        if told is not None and made != told:
+            said = f"is refused now ({made.message})" if isinstance(made, Outcome) else f"is {made.id}"
+            raise JobError(
+                f"the journal was changed: it says that draft '{draft.name}' at {point} became the text {told.id}, "
+                f"which {said}",
+                hint=START_OVER,
+            )
         if isinstance(made, Outcome):
             return made
         with self._lock:
@@ -56,10 +68,10 @@ class Texts:
         dtype: str,
         plugins: tuple[Path, ...] = (),
     ) -> KernelText:
-        """The same for a product. Raises JobError for a draft that is not shipped where no trial made its text, and
-        where the gate refuses it."""
+        """The same for a product. Raises JobError for a draft that is not shipped where no trial made its text, where
+        the gate refuses it, and where the journal has another one."""
         name = instantiate.configuration(operator, platform, draft, point, dtype, plugins)
-        if draft.author != offline.AUTHOR and name not in self._known:
+        if draft.author != offline.AUTHOR and name not in self._known and name not in self._told:
             raise JobError(
                 f"the kernel of draft '{draft.name}' at {point} was never judged, so it is not packaged",
                 hint="run the search that judges it, or leave the draft out",

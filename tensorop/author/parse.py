@@ -16,6 +16,7 @@ MAX_NUMBER = 1 << 12
 MAX_TEXT = 256 << 10  # characters of a draft with its head
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,31}")
+_LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 _WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,31}")
 # what a draft says of itself stands in a comment of the C it becomes: nothing there may end the comment, turn its
 # direction or move a cursor
@@ -36,27 +37,11 @@ def parse(text: str, *, operator: str, name: str, author: str) -> Draft:
         raise SpecError(f"{origin}: half of a character at {error.start}, which no encoding has") from None
     parts = frontmatter.draft(text, origin)
     head = parts.head
-    strategy = " ".join(head.strategy.split())
-    for prose in (strategy, *(c.reason for c in head.constraints)):
-        if not prose.isprintable() or any(mark in prose for mark in _NO_PROSE):
-            raise SpecError(f"{origin}: '{prose[:60]}' has marks that do not belong in a sentence")
-    for key, word in head.reads.items():
-        if not _NAME.fullmatch(key) or not _WORD.fullmatch(word):
-            raise SpecError(f"{origin}: key 'reads': expected names and single words, got '{key}: {word}'")
-    for tunable, values in head.tunables.items():
-        _check_tunable(origin, tunable, values)
-    for word in head.needs:
-        if not _NAME.fullmatch(word):
-            raise SpecError(f"{origin}: key 'needs': expected names of primitives, got '{word[:60]}'")
-    if not parts.body.strip():
-        raise SpecError(f"{origin}: nothing follows the head")
-    if len(parts.body) > MAX_BODY:
-        raise SpecError(f"{origin}: the body has {len(parts.body)} characters; at most {MAX_BODY} are read")
-    return Draft(
+    found = Draft(
         operator=operator,
         name=name,
         author=author,
-        strategy=strategy,
+        strategy=" ".join(head.strategy.split()),
         text=parts.body,
         reads=dict(head.reads),
         needs=head.needs,
@@ -64,6 +49,31 @@ def parse(text: str, *, operator: str, name: str, author: str) -> Draft:
         constraints=tuple(Constraint(c.must, c.reason) for c in head.constraints),
         starts=tuple(Point.of(start) for start in head.starts),
     )
+    check(found)
+    return found
+
+
+def check(draft: Draft) -> None:
+    """What holds for every draft, wherever it was read. Raises SpecError naming the draft, the key and what was
+    expected."""
+    origin = f"draft '{draft.name}'"
+    if not _LABEL.fullmatch(draft.name):
+        raise SpecError(f"draft '{draft.name[:60]}': expected a name of letters, digits, '_' and '-'")
+    for prose in (draft.strategy, *(c.reason for c in draft.constraints)):
+        if not prose.isprintable() or any(mark in prose for mark in _NO_PROSE):
+            raise SpecError(f"{origin}: '{prose[:60]}' has marks that do not belong in a sentence")
+    for key, word in draft.reads.items():
+        if not _NAME.fullmatch(key) or not _WORD.fullmatch(word):
+            raise SpecError(f"{origin}: key 'reads': expected names and single words, got '{key}: {word}'")
+    for tunable, values in draft.tunables.items():
+        _check_tunable(origin, tunable, values)
+    for word in draft.needs:
+        if not _NAME.fullmatch(word):
+            raise SpecError(f"{origin}: key 'needs': expected names of primitives, got '{word[:60]}'")
+    if not draft.text.strip():
+        raise SpecError(f"{origin}: nothing follows the head")
+    if len(draft.text) > MAX_BODY:
+        raise SpecError(f"{origin}: the body has {len(draft.text)} characters; at most {MAX_BODY} are read")
 
 
 def _check_tunable(origin: str, name: str, values: Sequence[int | str]) -> None:

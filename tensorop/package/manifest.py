@@ -15,15 +15,21 @@ from tensorop.model.platform import Platform
 from tensorop.model.winner import Leaf, Split, Tree, Winners
 
 SCHEMA = 1
+Written = tuple[str, int, int]  # dtype, number of a variant, VLEN it is written for (0: any)
 _FLOOR = re.compile(r"-gnu\.(\d+\.\d+)$")
 
 
 def provenance(
-    operator: Operator, platform: Platform, winners: Sequence[Winners], facts: Mapping[str, Any]
+    operator: Operator,
+    platform: Platform,
+    winners: Sequence[Winners],
+    facts: Mapping[str, Any],
+    texts: Mapping[Written, str],
 ) -> dict[str, Any]:
     """What the card inside a library says.
 
     facts: JSON values on how the winners were found: machine or board model, seeds, budget, baselines.
+    texts: the ids of the kernels' texts as they were judged (see sources.text_ids).
     """
     floor = _FLOOR.search(platform.compiler.shared_target)
     return {
@@ -46,7 +52,7 @@ def provenance(
             "flags": list(platform.compiler.flags),
         },
         "glibc": floor[1] if floor else None,
-        "dtypes": {w.dtype: _winners(w, operator.direct.most if operator.direct else 0) for w in winners},
+        "dtypes": {w.dtype: _winners(w, operator.direct.most if operator.direct else 0, texts) for w in winners},
         "facts": dict(facts),
     }
 
@@ -57,8 +63,14 @@ def manifest(card: Mapping[str, Any], files: Mapping[str, bytes]) -> str:
     return json.dumps({**card, "files": digests}, sort_keys=True, indent=1, allow_nan=False) + "\n"
 
 
-def _winners(winners: Winners, most: int) -> dict[str, Any]:
+def _winners(winners: Winners, most: int, texts: Mapping[Written, str]) -> dict[str, Any]:
     """most: flops of what the direct variant serves."""
+
+    def of(number: int) -> dict[str, str]:
+        """The ids of a variant's texts by VLEN, for which it is written once more."""
+        ids = {v: text for (dtype, n, v), text in texts.items() if (dtype, n) == (winners.dtype, number)}
+        return {str(vlen): ids[vlen] for vlen in sorted(ids) if vlen}
+
     return {
         "variants": [
             {
@@ -68,9 +80,10 @@ def _winners(winners: Winners, most: int) -> dict[str, Any]:
                 "strategy": v.draft.strategy,
                 "reads": dict(v.draft.reads),
                 "point": dict(v.point),
-                **({"forms": list(v.forms)} if v.forms else {}),
+                "text": texts[winners.dtype, number, 0],
+                **({"forms": list(v.forms), "form_texts": of(number)} if v.forms else {}),
             }
-            for v in winners.all
+            for number, v in enumerate(winners.all)
         ],
         **({"direct": {"variant": len(winners.variants), "most_flops": most}} if winners.direct and most else {}),
         **_dispatch(winners.trees),

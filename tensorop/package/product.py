@@ -12,7 +12,7 @@ from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
 from tensorop.model.winner import Winners
 from tensorop.package import card, carried, cmake, library, manifest, pkgconfig
-from tensorop.package.sources import Sources, sources
+from tensorop.package.sources import Sources, sources, text_ids
 from tensorop.texts import Texts
 
 SHARE = "share/tensorop"
@@ -45,7 +45,9 @@ def product(
     texts: the job's kernels, without which only shipped drafts can be packaged.
     Raises render.RenderError (a template or draft is wrong), JobError (it does not build), MissingTool (no compiler).
     """
-    origin = manifest.provenance(operator, platform, winners, facts or {})
+    texts = texts or Texts()
+    ids = text_ids(operator, platform, winners, plugins, texts)
+    origin = manifest.provenance(operator, platform, winners, facts or {}, ids)
     text = sources(operator, platform, winners, card.text(origin), measured=measured, plugins=plugins, texts=texts)
     files: dict[str, bytes] = {}
     links: dict[str, str] = {}

@@ -115,6 +115,18 @@ def sources(
     return _formatted(headers, private, libraries)
 
 
+def text_ids(
+    operator: Operator, platform: Platform, winners: Sequence[Winners], plugins: tuple[Path, ...], texts: Texts
+) -> dict[tuple[str, int, int], str]:
+    """The id of each text that is packaged, which is the one its trials were made of, by dtype, number of the variant
+    and VLEN it is written for (0: any). Raises as `sources`."""
+    return {
+        (w.dtype, number, vlen): texts.judged(operator, platform.at(vlen), v.draft, v.point, w.dtype, plugins).id
+        for w in winners
+        for number, v, vlen in _written(w)
+    }
+
+
 _Ways = dict[tuple[int, int], dict[str, Any]]  # (number of the variant, VLEN or 0) -> what templates say of it
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -18,12 +19,17 @@ def choices(operator: Operator, manifest: Mapping[str, Any], history: History) -
     """For each dtype, and each VLEN where the dispatch has a tree for each: the variants, the tree's regret on shapes
     left out (a share), and for each problem of the search the variant and draft chosen and the best cost of each draft.
 
-    vlen: None where there is one tree.
+    vlen: None where there is one tree; of a variant, text: the id of what was packaged, judged: how many trials that
+    passed were made of that very text.
     """
     shapes = [tuple(int(side) for side in str(text).split("x")) for text in history.facts.get("shapes", ())]
     out = []
     for dtype, winners in manifest["dtypes"].items():
-        variants = winners["variants"]
+        judged = Counter(f.text for f in history.replay() if isinstance(f, Finished) and f.outcome.ok)
+        variants = [
+            {**v, "text": v.get("text", ""), "judged": sum(judged[text] for text in _texts(v))}
+            for v in winners["variants"]
+        ]
         ended = [f for stage in (Stage.BLOCKING, Stage.FORM, Stage.DIRECT) for f in history.ended((stage, dtype, 0))]
         trials = [f for f in ended if f.outcome.ok]
         asked = [problems.of(operator, dtype, s, layout) for s in shapes for layout in range(len(operator.layouts))]
@@ -38,6 +44,12 @@ def choices(operator: Operator, manifest: Mapping[str, Any], history: History) -
                 {"dtype": dtype, "vlen": vlen, "regret": dispatch["regret"], "variants": variants, "problems": rows}
             )
     return out
+
+
+def _texts(variant: Mapping[str, Any]) -> set[str]:
+    """The ids of the texts a variant is made of, those of its forms included."""
+    forms = variant.get("form_texts", {})
+    return {str(text) for text in (variant.get("text"), *forms.values()) if text}
 
 
 def constants(told: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

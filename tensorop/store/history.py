@@ -53,7 +53,8 @@ class History:
             case "resumed":
                 self.sessions += 1
             case "draft":
-                self.drafts[record["digest"]] = draft_of(record["draft"])
+                draft = draft_of(record["draft"])
+                self.drafts[draft.digest] = draft  # its own, whatever is written beside it
             case "text":
                 self.texts[record["configuration"]] = text_of(record)
             case "note":

@@ -35,7 +35,7 @@ from tensorop.store.records import (
 )
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-_START_OVER = "start over with --fresh, or give another --out"
+START_OVER = "start over with --fresh, or give another --out"
 
 
 def journal_path(folder: Path) -> Path:
@@ -182,7 +182,7 @@ def _load(path: Path) -> tuple[History, int, bytes]:
     try:
         data = path.read_bytes()
     except OSError as error:
-        raise UsageError(f"{path} cannot be read: {error.strerror or error}", hint=_START_OVER) from None
+        raise UsageError(f"{path} cannot be read: {error.strerror or error}", hint=START_OVER) from None
     history = History()
     sound = 0
     lines = data.split(b"\n")[:-1]  # what follows the last newline was cut, even if all of its text made it
@@ -197,7 +197,7 @@ def _load(path: Path) -> tuple[History, int, bytes]:
             if record["schema"] != SCHEMA:
                 raise JobError(
                     f"{path} has schema {record['schema']!r} in line {number}; this version reads {SCHEMA}",
-                    hint=f"use the version of tensorop that wrote it, or {_START_OVER}",
+                    hint=f"use the version of tensorop that wrote it, or {START_OVER}",
                 )
             if (record["event"] == "run") != (number == 1):
                 raise ValueError("the first line, and it alone, tells what the run is")
@@ -209,14 +209,14 @@ def _load(path: Path) -> tuple[History, int, bytes]:
 
 
 def _damaged(path: Path, line: int, error: Exception) -> JobError:
-    return JobError(f"{path} is damaged in line {line}: {type(error).__name__}: {str(error)[:300]}", hint=_START_OVER)
+    return JobError(f"{path} is damaged in line {line}: {type(error).__name__}: {str(error)[:300]}", hint=START_OVER)
 
 
 def _same_run(folder: Path, there: Mapping[str, Any], here: Mapping[str, Any]) -> None:
     names = [name for name in dict.fromkeys([*there, *here]) if there.get(name) != here.get(name)]
     if names:
         differences = ", ".join(f"{name} was {_show(there.get(name))}, is {_show(here.get(name))}" for name in names)
-        raise UsageError(f"{folder} holds a run made with other settings: {differences}", hint=_START_OVER)
+        raise UsageError(f"{folder} holds a run made with other settings: {differences}", hint=START_OVER)
 
 
 def _show(value: Any) -> str:

@@ -16,6 +16,7 @@ packed: kernel and edge, a NUL between them, by zlib and base64; text: the id of
 from __future__ import annotations
 
 import base64
+import re
 import zlib
 from collections.abc import Mapping
 from typing import Any
@@ -26,6 +27,7 @@ from tensorop.model.trial import Finished, Kind, Outcome, Samples, Score, Stage,
 
 SCHEMA = 1
 LOG_TAIL = 4096
+_WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,31}")
 MAX_TEXT = 16 << 20  # characters of a text, unpacked
 
 Record = dict[str, Any]
@@ -196,7 +198,10 @@ def _positive(record: Mapping[str, Any], name: str) -> Any:
 
 
 def _value(value: Any, name: str) -> Any:
-    return _kind(value, int | str, name)
+    """Of a tunable: what drafts and operators may say, since it becomes part of the C."""
+    if not isinstance(_kind(value, int | str, name), int) and not _WORD.fullmatch(value):
+        raise ValueError(f"'{name}' is {value!r:.60}; expected a number or a single word")
+    return value
 
 
 def _point(record: Mapping[str, Any]) -> Point:

@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tensorop import drafting, render_apart
 from tensorop.author import offline
 from tensorop.author.gate import Guard
 from tensorop.errors import JobError
 from tensorop.instantiate import configuration
+from tensorop.model.job import Job
 from tensorop.model.kernel import Draft, KernelText
 from tensorop.model.point import Point
-from tensorop.model.trial import Kind, Outcome
+from tensorop.model.trial import Finished, Kind, Outcome, Score, Stage, Trial
+from tensorop.model.verdict import Seed
 from tensorop.model.winner import Leaf, Tree, Variant, Winners
-from tensorop.package.sources import sources
+from tensorop.package import manifest
+from tensorop.package.sources import sources, text_ids
 from tensorop.specs import operators, platforms
 from tensorop.store.journal import Journal
+from tensorop.store.records import draft_record, text_record
 from tensorop.texts import Texts
 
 operator, platform = operators.load("gemm"), platforms.load("generic")
@@ -27,7 +35,6 @@ POINT = Point.of(
     {**{name: values[0] for name, values in outer.tunables.items()}, "mv": 1, "nr": 6, "mc": 64, "kc": 128}
     | {"nc": 256, "pack_a": 1, "pack_b": 1, "a_stays": 0}
 )
-ENDLESS = "{% for a in range(99999) %}" * 4 + "x" + "{% endfor %}" * 4
 
 
 def stranger(text: str, **more: object) -> Draft:
@@ -84,17 +91,125 @@ def test_one_that_was_not_judged_is_not_packaged() -> None:
         packaged(replace(outer, author=offline.PLUGIN), Texts())
 
 
-def test_packaging_renders_nothing_of_a_stranger_again(tmp_path: Path) -> None:
-    """A template that would never end, whose text a journal knows: the product is made of that text, at once."""
-    endless = stranger(ENDLESS)
-    name = configuration(operator, platform, endless, POINT, "f32")
-    shipped = Texts().kernel(operator, platform, outer, POINT, "f32")
-    assert isinstance(shipped, KernelText)
+def test_packaging_renders_nothing_of_a_stranger_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    draft, texts = stranger(outer.text), Texts()
+    judged = texts.kernel(operator, platform, draft, POINT, "f32")
+    assert isinstance(judged, KernelText), judged.message
+    monkeypatch.setattr(render_apart, "texts", None)
+    assert tokens(judged.kernel.split("*/", 1)[1]) in tokens(packaged(draft, texts))
+
+
+def kept(draft: Draft, folder: Path) -> tuple[Path, KernelText]:
+    """A journal that knows the draft, what it became at POINT, and a trial of it that passed; and that text."""
+    text = Texts().kernel(operator, platform, draft, POINT, "f32")
+    assert isinstance(text, KernelText), text.message
+    trial = Trial("k", 0, Stage.BLOCKING, draft.name, "f32", POINT)
+    with Journal.open(folder, {}) as journal:
+        journal.draft(draft)
+        journal.start(trial)
+        journal.text(text)
+        journal.finish(Finished(trial, Outcome(Kind.OK, "measure"), Score(1.0), {}, text.id))
+    return journal.path, text
+
+
+def rewritten(path: Path, change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+    """The journal as somebody leaves it who knows its format."""
+    lines = [change(json.loads(line)) for line in path.read_text().splitlines()]
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+
+
+def known(folder: Path) -> Texts:
+    with Journal.open(folder, {}) as journal:
+        return Texts(journal.history.texts)
+
+
+def test_a_run_that_goes_on_ships_what_its_journal_says_was_judged(tmp_path: Path) -> None:
+    draft = stranger(outer.text)
+    _, text = kept(draft, tmp_path)
+    assert tokens(text.kernel.split("*/", 1)[1]) in tokens(packaged(draft, known(tmp_path)))
+
+
+SMUGGLED = {
+    "a constructor": lambda c: f"{c}\n__attribute__((constructor)) static void evil(void) {{}}\n",
+    "a call": lambda c: c.replace("{", '{ extern int system(const char *); system("id");', 1),
+    "an include": lambda c: f'#include "/etc/passwd"\n{c}',
+    "another kernel": lambda c: c.replace("+", "-", 1),
+}
+
+
+@pytest.mark.parametrize("what", SMUGGLED)
+def test_code_that_somebody_writes_into_a_journal_is_neither_tried_nor_packaged(tmp_path: Path, what: str) -> None:
+    draft = stranger(outer.text)
+    path, text = kept(draft, tmp_path)
+    evil = KernelText(text.configuration, SMUGGLED[what](text.kernel), text.edge)
+    assert evil != text
+
+    def change(line: dict[str, Any]) -> dict[str, Any]:
+        if line["event"] == "finished":
+            line["text"] = evil.id
+        return {**line, **text_record(evil)} if line["event"] == "text" else line
+
+    rewritten(path, change)
+    with pytest.raises(JobError, match=rf"the journal was changed: .* the text {evil.id}, which is {text.id}"):
+        known(tmp_path).kernel(operator, platform, draft, POINT, "f32")
+    with pytest.raises(JobError, match="the journal was changed"):
+        packaged(draft, known(tmp_path))
+    name = configuration(operator, platform, outer, POINT, "f32")  # shipped ones are no other case
+    told = Texts({name: replace(evil, configuration=name)})
+    with pytest.raises(JobError, match="the journal was changed"):
+        told.judged(operator, platform, outer, POINT, "f32")
+
+
+def test_a_draft_that_somebody_writes_into_a_journal_passes_the_gates_too(tmp_path: Path) -> None:
+    """All of it is consistent: draft, digest, text and the trial's id."""
+    path, _ = kept(stranger(outer.text), tmp_path)
+    draft = stranger(f"system(1);\n{outer.text}")
+    evil = KernelText(configuration(operator, platform, draft, POINT, "f32"), "int x;")
+
+    def change(line: dict[str, Any]) -> dict[str, Any]:
+        if line["event"] == "draft":
+            return {**line, "digest": draft.digest, "draft": draft_record(draft)}
+        return {**line, **text_record(evil)} if line["event"] == "text" else line
+
+    rewritten(path, change)
+    with pytest.raises(JobError, match=r"refused now .*calls:"):
+        packaged(draft, known(tmp_path))
+
+
+def test_a_draft_under_anothers_digest_was_never_judged(tmp_path: Path) -> None:
+    path, _ = kept(stranger(outer.text), tmp_path)
+    other = stranger(f"{outer.text} ")
+    rewritten(path, lambda line: {**line, "draft": draft_record(other)} if line["event"] == "draft" else line)
+    with pytest.raises(JobError, match="was never judged"):
+        packaged(other, known(tmp_path))
+
+
+@pytest.mark.parametrize("field", ["name", "strategy", "needs", "reads"])
+def test_what_a_journal_says_of_a_draft_does_not_leave_its_comment(tmp_path: Path, field: str) -> None:
+    evil = "x */ int evil; /*"
+    value = {"needs": (evil,), "reads": {"a": evil}}.get(field, evil)
     with Journal.open(tmp_path, {}) as journal:
-        journal.text(KernelText(name, shipped.kernel, shipped.edge))
-    with Journal.open(tmp_path, {}) as journal:
-        texts = Texts(journal.history.texts)
-    assert tokens(shipped.kernel.split("*/", 1)[1]) in tokens(packaged(endless, texts))
+        journal.draft(replace(stranger(outer.text), **{field: value}))
+        told = drafting.drafts(Job("gemm", "generic", out=tmp_path), operator, None, journal, Seed.draw(1), tmp_path)
+        with pytest.raises(JobError, match="was changed"):
+            list(told)
+
+
+def test_a_tunable_of_a_journal_is_a_number_or_a_word(tmp_path: Path) -> None:
+    path, _ = kept(stranger(outer.text), tmp_path)
+    rewritten(path, lambda line: {**line, "point": {"mv": "1; evil()"}} if line["event"] == "started" else line)
+    with pytest.raises(JobError, match="expected a number or a single word"):
+        known(tmp_path)
+
+
+def test_a_product_names_the_texts_it_is_made_of() -> None:
+    texts = Texts()
+    judged = texts.kernel(operator, platform, outer, POINT, "f32")
+    assert isinstance(judged, KernelText)
+    winners = [Winners("f32", (Variant(outer, POINT),), (Tree(Leaf(0)),))]
+    ids = text_ids(operator, platform, winners, (), texts)
+    told = manifest.provenance(operator, platform, winners, {}, ids)
+    assert told["dtypes"]["f32"]["variants"][0]["text"] == judged.id
 
 
 def test_a_journal_whose_text_was_changed_is_refused(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import replace
 from pathlib import Path
 
@@ -89,7 +90,9 @@ def test_a_combined_figure_keeps_each_vlens() -> None:
 
 
 def card(found: list[Winners]) -> dict[str, object]:
-    told: dict[str, object] = manifest.provenance(operators.load("gemm"), platforms.load("rvv"), found, {})["dtypes"]
+    ids = defaultdict(lambda: "0a1b")
+    card = manifest.provenance(operators.load("gemm"), platforms.load("rvv"), found, {}, ids)
+    told: dict[str, object] = card["dtypes"]
     return told
 
 
@@ -104,7 +107,7 @@ def test_the_manifest_has_the_trees_by_vlen() -> None:
     ]
     lines = card_lines({"dtypes": {"f32": told}})
     assert lines[0] == "f32: 2 variants"
-    assert lines[1].endswith(", also written for VLEN 256")
+    assert lines[1].endswith(", also written for VLEN 256, text 0a1b")
     assert lines[lines.index("    VLEN 128, dispatch regret on shapes left out 1.00%") + 1].strip() == "variant 0"
 
 
