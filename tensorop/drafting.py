@@ -24,6 +24,7 @@ from tensorop.store.journal import START_OVER, Journal
 from tensorop.target import Target
 from tensorop.texts import Texts
 from tensorop.trial import Candidate, Evaluator
+from tensorop.tuner.limits import FIRST_S, Limit
 
 DRAFTS = 4  # asked of a model in one job
 JUDGED_POINTS = 3  # of a new draft's space, spread over it, before it may compete
@@ -88,7 +89,7 @@ def judge(
     evaluator = Evaluator(operator, target, dtype, Stage.MICRO, arms, (), seed, work, job.plugins, texts or Texts())
     for index in judging.spread(space, JUDGED_POINTS):
         trial = Trial("judge", 0, Stage.MICRO, draft.name, dtype, space.at(index))
-        ended = judging.tried(evaluator, trial)
+        ended = judging.tried(evaluator, trial, Limit(FIRST_S, "before it may compete"))
         if not ended.outcome.ok:
             return dataclasses.replace(ended.outcome, message=f"at {trial.point}: {ended.outcome.message}")
     return Outcome(Kind.OK, "author")

@@ -12,7 +12,10 @@ from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
 from tensorop.model.trial import Kind, Measured, Outcome, Trial
 from tensorop.space import Space
-from tensorop.trial import Evaluator
+from tensorop.trial import Evaluator, Prepared
+from tensorop.tuner.limits import Limit, in_time
+
+PATIENT = Limit(3600.0, "an hour")
 
 
 def legal(
@@ -42,7 +45,9 @@ def spread(space: Space, count: int) -> list[int]:
     return sorted({space.size * i // count for i in range(count)})
 
 
-def tried(evaluator: Evaluator, trial: Trial) -> Measured:
+def tried(evaluator: Evaluator, trial: Trial, limit: Limit = PATIENT) -> Measured:
     """The very path of a trial, to its outcome."""
-    made = barrier.measured("prepare", evaluator.prepare, trial)
-    return made if isinstance(made, Measured) else barrier.measured("measure", evaluator.measure, trial, made)
+    made = in_time("prepare", limit, 0.0, evaluator.prepare, trial)
+    if isinstance(made, Prepared):
+        made = in_time("measure", limit, sum(made.seconds.values()), evaluator.measure, trial, made)
+    return Measured(made) if isinstance(made, Outcome) else made

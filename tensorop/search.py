@@ -25,6 +25,7 @@ from tensorop.model.verdict import Seed
 from tensorop.model.winner import Variant
 from tensorop.problems import for_search, large, of, stand_in, work
 from tensorop.runners.null import Null
+from tensorop.runners.ssh import Ssh
 from tensorop.space import Space
 from tensorop.specs import catalog
 from tensorop.stopping import Stop
@@ -35,6 +36,7 @@ from tensorop.texts import Texts
 from tensorop.trial import Candidate, Evaluator, Prepared
 from tensorop.tuner import loop, strategy
 from tensorop.tuner.budget import Budget
+from tensorop.tuner.limits import FIRST_S
 from tensorop.tuner.seeded import Nothing, Seeded
 from tensorop.tuner.select import choose
 
@@ -270,6 +272,7 @@ def finalists(
         budget,
         lambda wanted: [point for arm, point in chosen if arm == wanted],
         then=lambda space, seed: Nothing(),
+        first_s=max(FIRST_S, share.seconds or 0.0),  # each is meant to take a tenth of it
     )
 
 
@@ -334,14 +337,16 @@ def conduct(
     least: Callable[[str], int] = lambda arm: 0,
     then: Callable[[Space, int], strategy.Strategy] | None = None,
     targets: Mapping[str, Target] | None = None,
+    first_s: float = FIRST_S,
 ) -> Iterator[loop.Event]:
     """`first` points of each arm, then what the job's tuner asks for, or another strategy in its place.
 
     budget: a wish; what stages before this one took beyond theirs is missing here
     least: of an arm's `first` points, how many are tried however long they take
-    targets: of all arms, where they do not stand on the ground's.
+    targets: of all arms, where they do not stand on the ground's
+    first_s: what a trial may take while none has passed, in seconds; a board of its own pace has more
     """
-    job = ground.job
+    job, runner = ground.job, ground.target.runner
     make_inner = then or strategy.load(job.tuner, job.plugins).make
     own = Evaluator(
         ground.operator,
@@ -394,6 +399,8 @@ def conduct(
             shared_clock=not ground.target.side_by_side,
             floor={arm: count for arm in spaces if (count := len(first(arm)))},  # without starts: the usual
             least={arm: least(arm) for arm in spaces},
+            template_of={arm: candidate.draft.name for arm, candidate in arms.items()},
+            first_s=first_s * (runner.patience if isinstance(runner, Ssh) else 1.0),
             stopped=lambda: ground.stop.asked,
         )
     )

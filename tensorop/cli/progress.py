@@ -15,7 +15,8 @@ from tensorop.cli.ctrl_c import CtrlC
 from tensorop.events import Done, Event, Note, Phase, Trying
 from tensorop.model.job import Job
 from tensorop.stopping import Stop
-from tensorop.tuner.loop import Began, Ended, Exhausted, Lost, Stopped
+from tensorop.tuner.limits import STRIKES
+from tensorop.tuner.loop import Began, Ended, Exhausted, GivenUp, Lost, Stopped
 
 LINE_EVERY_S = 10.0  # without a terminal: one line in this many seconds
 
@@ -63,6 +64,8 @@ class _View:
         elif isinstance(event, Trying):
             self.count(event)
             self.trying(event)
+            if isinstance(event.event, GivenUp):
+                self.say(f"  {event.stage} {event.dtype}: {_given_up(event.event)}")
             if isinstance(event.event, Stopped):
                 self.say(f"  {event.stage} {event.dtype}: {self.summary(event)}")
                 self.failures.clear()
@@ -111,6 +114,13 @@ class _View:
             self.first = self.first or inner.finished.score.cost
             if not inner.finished.outcome.ok:
                 self.failures[inner.finished.outcome.kind.value] += 1
+
+
+def _given_up(event: GivenUp) -> str:
+    return (
+        f"template '{event.template}' is given up: {STRIKES} trials ran into their limit, at last "
+        f"{event.limit.seconds:.3g} s, {event.limit.why}"
+    )
 
 
 def clock(seconds: float) -> str:

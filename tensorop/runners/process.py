@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tensorop import children, errors
+from tensorop import children, deadline, errors
 
 _CHUNK = 1 << 18
 PROCESSORS = os.cpu_count() or 1
@@ -70,7 +70,8 @@ def run(
     """Runs a command to its end; everything it started is killed with it.
 
     consume: takes stdout as it comes and returns True to give the process another `timeout_s`; it may raise, which
-    ends the process. environment: all of it, None for this process's own. Safe to call from several threads.
+    ends the process. A deadline of this thread's (`deadline.within`) ends it too.
+    environment: all of it, None for this process's own. Safe to call from several threads.
     Raises MissingTool when the program cannot be started, Cancelled when it was ended from outside.
     """
     begin = time.monotonic()
@@ -122,7 +123,8 @@ def _talk(
     out, err = bytearray(), _Capped()
     chunks = iter(stdin)
     pending = memoryview(b"")
-    deadline = time.monotonic() + timeout_s
+    until = time.monotonic() + timeout_s
+    common = deadline.current()
     exited = os.pidfd_open(child.pid)
     with selectors.DefaultSelector() as selector:
         try:
@@ -134,15 +136,17 @@ def _talk(
             selector.register(exited, selectors.EVENT_READ)
             running = True
             while running:
-                left = deadline - time.monotonic()
+                left = (until if common is None else min(until, common.at)) - time.monotonic()
                 if left <= 0:
+                    if common is not None and common.at <= until:
+                        common.struck = True
                     return out, err, True
                 ready = [key.fileobj for key, _ in selector.select(left)]
                 # What it wrote before it ended is in the pipes still: they are read once more, then it is over.
                 running = exited not in ready
                 if child.stdin in ready:
                     pending, open_ = _feed(child.stdin.fileno(), chunks, pending)
-                    deadline = max(deadline, time.monotonic() + timeout_s)  # operands over a slow way
+                    until = max(until, time.monotonic() + timeout_s)  # operands over a slow way
                     if not open_:
                         selector.unregister(child.stdin)
                         child.stdin.close()
@@ -153,7 +157,7 @@ def _talk(
                         break
                     if consume is not None:
                         if consume(data):
-                            deadline = time.monotonic() + timeout_s
+                            until = time.monotonic() + timeout_s
                     elif len(out) < stdout_cap:
                         out += data
                     if running:

@@ -8,6 +8,7 @@ cycles), trials may run side by side as a whole.
 from __future__ import annotations
 
 import contextlib
+import time
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -15,7 +16,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Generic, Protocol, TypeVar
 
-from tensorop import barrier, children
+from tensorop import children
 from tensorop.errors import TensoropError
 from tensorop.model.point import Point
 from tensorop.model.trial import Finished, Kind, Measured, Outcome, Stage, Trial
@@ -23,6 +24,7 @@ from tensorop.space import Space
 from tensorop.store.journal import Journal
 from tensorop.tuner.bandit import Bandit
 from tensorop.tuner.budget import Budget, Clock
+from tensorop.tuner.limits import FIRST_S, Limit, Limits, in_time
 from tensorop.tuner.strategy import Strategy
 
 MAX_ATTEMPTS = 2  # an unfinished trial is tried once more, then skipped for good
@@ -88,6 +90,14 @@ class Exhausted:
 
 
 @dataclass(frozen=True)
+class GivenUp:
+    """Trials of a template ran into their time limit too often: it gets no further ones in this search."""
+
+    template: str
+    limit: Limit
+
+
+@dataclass(frozen=True)
 class Stopped:
     """The last event of every search. trials, seconds: of the whole search, earlier processes included."""
 
@@ -97,7 +107,7 @@ class Stopped:
     seconds: float
 
 
-Event = Began | Ended | Lost | Exhausted | Stopped
+Event = Began | Ended | Lost | Exhausted | GivenUp | Stopped
 
 
 @dataclass(frozen=True)
@@ -106,6 +116,8 @@ class Search(Generic[P]):
 
     floor: by draft, trials it gets before better ones are preferred
     least: by draft, trials it gets however long they take: seconds are a wish, a number of trials is not
+    template_of: by arm, the template it is of, where several arms share one
+    first_s: what a trial may take, in seconds, while none has passed
     stopped: whether somebody wants the search to end now
     shared_clock: False where trials can be measured side by side without touching each other's figures.
     """
@@ -124,6 +136,8 @@ class Search(Generic[P]):
     shared_clock: bool = True
     floor: Mapping[str, int] = field(default_factory=dict)
     least: Mapping[str, int] = field(default_factory=dict)
+    template_of: Mapping[str, str] = field(default_factory=dict)
+    first_s: float = FIRST_S
     stopped: Callable[[], bool] = lambda: False
 
 
@@ -149,6 +163,8 @@ class _Run(Generic[P]):
         }
         self.bandit = Bandit(what.spaces, what.floor, what.least)
         self.clock = Clock(what.budget, self.history.spent(self.group))
+        self.limits = Limits(what.template_of, what.first_s)
+        self.given_up: set[str] = set()
         self.best: Finished | None = None
         self.under_way: list[Trial] = []
         self.again: list[Trial] = []  # before anything new is asked
@@ -176,7 +192,9 @@ class _Run(Generic[P]):
         for finished in self.history.ended(self.group):
             if self._is_ours(finished.trial):
                 yield self._learn(finished, replayed=True)
-        self.again = [begun.trial for begun in self.history.unfinished(self.group) if self._is_ours(begun.trial)]
+                yield from self._heed_time(finished)
+        unfinished = (begun.trial for begun in self.history.unfinished(self.group))
+        self.again = [trial for trial in unfinished if self._is_ours(trial) and not self._is_given_up(trial)]
 
     def _trials(self, pool: ThreadPoolExecutor) -> Generator[Event, None, Stop]:
         while self._goes_on():
@@ -241,7 +259,7 @@ class _Run(Generic[P]):
             begun.append(trial)
             yield Began(trial, attempt)
         for trial, measured in zip(begun, self._carry_out(begun, pool), strict=True):
-            ended: Event
+            ended: Ended | Lost
             if measured.outcome.kind is Kind.LOST:
                 self.losses += 1
                 self.what.journal.abandon(trial, measured.outcome)
@@ -252,18 +270,44 @@ class _Run(Generic[P]):
                 ended = self._end(trial, measured)
             self.under_way.remove(trial)
             yield ended
+            if isinstance(ended, Ended):
+                yield from self._heed_time(ended.finished)
 
     def _carry_out(self, trials: Sequence[Trial], pool: ThreadPoolExecutor) -> Iterator[Measured]:
         """The results in the order of the trials, whichever was ready first, so that the tuner's path is the same."""
-        evaluate = self.what.evaluate
+        evaluate, limit = self.what.evaluate, self.limits.now
         if not self.what.shared_clock:
-            whole = [pool.submit(_whole, evaluate, trial) for trial in trials]
+            whole = [pool.submit(_whole, evaluate, trial, limit) for trial in trials]
             yield from (future.result() for future in whole)
             return
-        builds = [pool.submit(_prepare, evaluate, trial) for trial in trials]
+        builds = [pool.submit(_prepare, evaluate, trial, limit) for trial in trials]
         prepared = [future.result() for future in builds]
-        for trial, made in zip(trials, prepared, strict=True):
-            yield _measure(evaluate, trial, made)
+        for trial, (made, used) in zip(trials, prepared, strict=True):
+            yield _measure(evaluate, trial, made, limit, used)
+
+    def _heed_time(self, finished: Finished) -> Iterator[Event]:
+        """Gives a template up with the trial that ran into its limit once too often."""
+        limit = self.limits.now
+        if not self.limits.tell(finished):
+            return
+        template = self.limits.template(finished.trial.draft)
+        self.given_up.add(template)
+        for arm in self.what.spaces:
+            if self.limits.template(arm) == template:
+                self.bandit.exhaust(arm)
+        self.again = [trial for trial in self.again if not self._is_given_up(trial)]
+        data = {
+            "template": template,
+            "stage": self.what.stage.value,
+            "dtype": self.what.dtype,
+            "round": self.what.round,
+        }
+        if ("given up", data) not in self.history.notes:
+            self.what.journal.note("given up", data)
+        yield GivenUp(template, limit)
+
+    def _is_given_up(self, trial: Trial) -> bool:
+        return self.limits.template(trial.draft) in self.given_up
 
     def _end(self, trial: Trial, measured: Measured) -> Ended:
         text = measured.text if measured.outcome.ok else None
@@ -301,17 +345,27 @@ class _Run(Generic[P]):
         return space is not None and trial.point in space and self.what.key_of(trial.draft, trial.point) == trial.key
 
 
-def _whole(evaluate: Evaluator[P], trial: Trial) -> Measured:
-    prepared = _prepare(evaluate, trial)
-    return _measure(evaluate, trial, prepared)
+def _whole(evaluate: Evaluator[P], trial: Trial, limit: Limit) -> Measured:
+    made = _prepare(evaluate, trial, limit)
+    return _measure(evaluate, trial, made[0], limit, made[1])
 
 
-def _prepare(evaluate: Evaluator[P], trial: Trial) -> P | Measured:
-    found = barrier.guarded("prepare", evaluate.prepare, trial)
-    return Measured(found) if isinstance(found, Outcome) else found
+def _prepare(evaluate: Evaluator[P], trial: Trial, limit: Limit) -> tuple[P | Measured, float]:
+    """What there is to measure, and the seconds that took."""
+    began = time.monotonic()
+    found = in_time("prepare", limit, 0.0, evaluate.prepare, trial)
+    used = time.monotonic() - began
+    return (_failed(found, {"build": used}) if isinstance(found, Outcome) else found), used
 
 
-def _measure(evaluate: Evaluator[P], trial: Trial, prepared: P | Measured) -> Measured:
+def _measure(evaluate: Evaluator[P], trial: Trial, prepared: P | Measured, limit: Limit, used: float) -> Measured:
     if isinstance(prepared, Measured):
         return prepared
-    return barrier.measured("measure", evaluate.measure, trial, prepared)
+    began = time.monotonic()
+    found = in_time("measure", limit, used, evaluate.measure, trial, prepared)
+    seconds = {"build": used, "measure": time.monotonic() - began}
+    return _failed(found, seconds) if isinstance(found, Outcome) else found
+
+
+def _failed(outcome: Outcome, seconds: Mapping[str, float]) -> Measured:
+    return Measured(outcome, seconds={stage: round(took, 4) for stage, took in seconds.items()})

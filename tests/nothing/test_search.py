@@ -12,13 +12,17 @@ from pathlib import Path
 
 import pytest
 
-from tensorop.model.trial import Kind, Measured, Outcome, Score, Stage
+from tensorop import deadline
+from tensorop.errors import JobError
+from tensorop.model.point import Point
+from tensorop.model.trial import Finished, Kind, Measured, Outcome, Score, Stage, Trial
+from tensorop.runners import process
 from tensorop.space import Space
 from tensorop.store import journal as store
 from tensorop.store.journal import Journal, journal_path
-from tensorop.tuner import strategy
+from tensorop.tuner import limits, strategy
 from tensorop.tuner.budget import Budget
-from tensorop.tuner.loop import Began, Ended, Exhausted, Lost, Search, Stop, Stopped, search
+from tensorop.tuner.loop import Began, Ended, Exhausted, GivenUp, Lost, Search, Stop, Stopped, search
 
 SPACES = {
     "rows": Space.of({"a": (1, 2, 3, 4, 5), "b": (0, 1, 2, 3)}),
@@ -291,3 +295,118 @@ def test_results_of_another_build_are_not_ours(tmp_path):
     with Journal.open(tmp_path, {}) as journal:
         events = list(search(a_search(journal)))
     assert sum(isinstance(e, Began) for e in events) == 18
+
+
+class Slow(Formula):
+    """Points of `columns` wait for a process that does not end; the others say how long they took."""
+
+    def __init__(self, took=0.01):
+        super().__init__()
+        self.took = took
+
+    def measure(self, trial, prepared):
+        if trial.draft == "columns":
+            ended = process.run(["sleep", "600"], timeout_s=500)
+            assert ended.timed_out
+            return Measured(Outcome(Kind.TIMEOUT, "verify", "did not return within 500 s"))
+        return Measured(Outcome(Kind.OK), Score(prepared), {"measure": self.took})
+
+
+@pytest.fixture
+def short(monkeypatch):
+    """Limits that a test can wait for."""
+    monkeypatch.setattr(limits, "LEAST_S", 0.2)
+
+
+@pytest.mark.usefixtures("short")
+@pytest.mark.parametrize("shared_clock", [True, False])
+def test_a_template_that_runs_into_the_limit_twice_gets_no_further_trials(tmp_path, shared_clock):
+    told = []
+    for _ in range(2):  # and again from its journal
+        with Journal.open(tmp_path, {}) as journal:
+            what = a_search(journal, Slow(), first_s=0.5, shared_clock=shared_clock)
+            events = list(search(what))
+            assert journal.history.notes == [
+                ("given up", {"template": "columns", "stage": "micro", "dtype": "f32", "round": 0})
+            ]
+        told.append([e.template for e in events if isinstance(e, GivenUp)])
+        late = [e.finished.outcome for e in events if isinstance(e, Ended) and e.finished.trial.draft == "columns"]
+        stopped = [outcome for outcome in late if outcome.kind is Kind.TIMEOUT]
+        assert len(stopped) == 2
+        assert all("the trial took longer than its limit of" in outcome.message for outcome in stopped)
+        assert sum(isinstance(e, Ended) for e in events) == 18
+    assert told == [["columns"], ["columns"]]
+
+
+@pytest.mark.usefixtures("short")
+def test_a_template_is_given_up_with_all_its_arms(tmp_path):
+    with Journal.open(tmp_path, {}) as journal:
+        one = dict.fromkeys(SPACES, "the one")
+        events = list(search(a_search(journal, Slow(), first_s=0.3, template_of=one)))
+    assert [e.template for e in events if isinstance(e, GivenUp)] == ["the one"]
+    assert events[-1].reason is Stop.EXHAUSTED
+    assert sum(isinstance(e, Ended) for e in events) < 18
+
+
+@pytest.mark.usefixtures("short")
+def test_however_slow_a_small_budget_gets_its_first_trials_and_no_more(tmp_path):
+    with Journal.open(tmp_path, {}) as journal:
+        least = dict.fromkeys(SPACES, 1)
+        events = list(search(a_search(journal, Slow(), Budget(seconds=1e-3), first_s=0.3, least=least)))
+    assert sorted(e.trial.draft for e in events if isinstance(e, Began)) == ["columns", "rows"]
+    assert events[-1].seconds < 60
+
+
+def test_limits_follow_from_what_passed():
+    spec = limits.Limits({"a 1": "a"}, first_s=60.0)
+    trial = Trial("k", 0, Stage.MICRO, "a 1", "f32", Point(()))
+
+    def ended(kind, seconds):
+        return spec.tell(Finished(trial, Outcome(kind), Score(None), {"build": seconds / 2, "measure": seconds / 2}))
+
+    assert spec.now.seconds == 60
+    assert not ended(Kind.WRONG, 5)
+    assert spec.now.seconds == 60
+    assert not ended(Kind.TIMEOUT, 60)
+    assert spec.now.seconds == 120  # the machine may be slow
+    for seconds in (2, 3, 40):
+        assert not ended(Kind.OK, seconds)
+    assert spec.now.seconds == 30
+    assert ended(Kind.TIMEOUT, 30)
+    assert not ended(Kind.TIMEOUT, 30)  # that is said once
+    for _ in range(4):
+        ended(Kind.OK, 0.1)
+    assert spec.now.seconds == limits.LEAST_S
+
+
+def test_what_fails_in_time_or_passes_is_left_as_it_is():
+    limit = limits.Limit(0.2, "for a test")
+
+    def late(outcome):
+        process.run(["sleep", "60"], timeout_s=50)
+        return Measured(outcome)
+
+    for kind in (Kind.OK, Kind.LOST):
+        assert limits.in_time("measure", limit, 0.0, late, Outcome(kind)).outcome.kind is kind
+    assert limits.in_time("measure", limit, 0.0, late, Outcome(Kind.CRASH, "verify")).kind is Kind.TIMEOUT
+    wrong = limits.in_time("measure", limit, 0.0, lambda: Measured(Outcome(Kind.WRONG)))
+    assert wrong.outcome.kind is Kind.WRONG
+
+    def raises(error):
+        process.run(["sleep", "60"], timeout_s=50)
+        raise error
+
+    stopped = limits.in_time("prepare", limit, 0.0, raises, JobError("the tool was ended"))
+    assert (stopped.kind, stopped.where) == (Kind.TIMEOUT, "prepare")
+    with pytest.raises(JobError):
+        limits.in_time("prepare", limits.Limit(60.0, ""), 0.0, lambda: (_ for _ in ()).throw(JobError("no compiler")))
+
+
+def test_what_serves_others_has_no_deadline():
+    with deadline.within(0.0) as end, deadline.none():
+        assert not process.run(["true"], timeout_s=50).timed_out
+    assert not end.struck
+    with deadline.within(0.0) as end:
+        assert process.run(["sleep", "60"], timeout_s=50).timed_out
+    assert end.struck
+    assert deadline.current() is None

@@ -1,0 +1,51 @@
+"""How long all that a thread waits for may take together: processes that run into it end, as at their own limit."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+
+@dataclass
+class Deadline:
+    """at: on the monotonic clock; struck: whether a process was ended by it."""
+
+    at: float
+    struck: bool = False
+
+
+_local = threading.local()
+
+
+def current() -> Deadline | None:
+    """This thread's deadline."""
+    found: Deadline | None = getattr(_local, "deadline", None)
+    return found
+
+
+@contextlib.contextmanager
+def within(seconds: float) -> Iterator[Deadline]:
+    """A deadline for what this thread does in the block; it takes an outer one's place."""
+    with _as(Deadline(time.monotonic() + seconds)) as deadline:
+        assert deadline is not None
+        yield deadline
+
+
+@contextlib.contextmanager
+def none() -> Iterator[None]:
+    """No deadline in the block: for what is done once and serves others too."""
+    with _as(None):
+        yield
+
+
+@contextlib.contextmanager
+def _as(deadline: Deadline | None) -> Iterator[Deadline | None]:
+    before = current()
+    _local.deadline = deadline
+    try:
+        yield deadline
+    finally:
+        _local.deadline = before

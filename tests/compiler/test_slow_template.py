@@ -1,0 +1,61 @@
+"""A template that is honest and far too slow: it costs a limit of a trial, and the search goes on without it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tensorop import search
+from tensorop.author.parse import parse
+from tensorop.model.job import Job
+from tensorop.model.verdict import Seed
+from tensorop.search import Ground
+from tensorop.specs import platforms
+from tensorop.store.journal import Journal
+from tensorop.target import reach
+from tensorop.tuner import limits
+from tensorop.tuner.loop import Ended, GivenUp, Stopped
+from tests.support import drafts
+from tests.support.commands import ROOT
+
+WASTE = """\
+    unsigned long long waste = k;
+    for (size_t w = 0; w < 2000000000; ++w)
+        waste = waste * 6364136223846793005u + w;
+    if (waste == 1)
+        alpha = 0;
+"""
+
+
+def test_an_honest_and_slow_template_does_not_hold_up_a_small_budget(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "FACTOR", 2.0)
+    monkeypatch.setattr(limits, "LEAST_S", 2.0)
+    text = re.search(r"```jinja\n(.*?)```", (ROOT / "docs" / "templates.md").read_text(), re.DOTALL)
+    assert text is not None
+    head, body = text[1].split("---\n{%", 1)
+    slow = parse(f"{head}---\n{WASTE}{{%{body}", operator="gemm", name="wasteful", author="plug-in")
+    job = Job("gemm", "native", ("f32",), shapes=((24, 17, 33),), suite="24x17x33", budget_s=1.0, jobs=1)
+    with Journal.open(tmp_path, {}) as journal:
+        ground = Ground(
+            job,
+            drafts.operator,
+            reach(platforms.load("native"), None),
+            (drafts.drafts["outer"], slow),
+            journal,
+            Seed.draw(1),
+            tmp_path / "work",
+        )
+        events = list(search.micro(ground, "f32"))
+    ended = [(e.finished.trial.draft, e.finished.outcome) for e in events if isinstance(e, Ended)]
+    assert [draft for draft, _ in ended] == ["outer", "wasteful"]  # beyond the budget each has its first
+    assert ended[0][1].ok
+    outcome = ended[1][1]
+    assert (outcome.kind.value, outcome.where) == ("timeout", "verify")
+    assert "the trial took longer than its limit of" in outcome.message
+    assert not any(isinstance(e, GivenUp) for e in events)
+    assert isinstance(events[-1], Stopped)
+    assert events[-1].seconds < 60
