@@ -313,8 +313,9 @@ class _Bench:
             if not mine:
                 return {}
             problems = [wanted[place].problem for place in mine]
-            calls = [self._call(problem) for problem in problems]
-            works = [float(self.ground.operator.reference.work(problem)) for problem in problems]
+            reference, seed = self.ground.operator.reference, self.ground.seed
+            calls = [reference.counted(problem, self._call(problem), seed.stream(4)) for problem in problems]
+            works = [float(reference.work(problem)) for problem in problems]
             counted = modelled.count_calls(
                 target.runner,
                 self.program,

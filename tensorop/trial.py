@@ -240,8 +240,10 @@ class Evaluator:
         call = self.inputs.get(problem.label)
         if call is None:  # the numbers are the same for all candidates, and making them takes as long as measuring
             call = measured_call(self.operator, problem, self.seed, 0)
-            if self.target.model is None:  # a model counts single calls, each on an output without a result
+            if self.target.model is None:
                 call = self.operator.reference.alternated(problem, call, self.seed.stream(4))
+            elif self.stage is not Stage.MICRO:  # whose product is none of these operands
+                call = self.operator.reference.counted(problem, call, self.seed.stream(4))
             if self.stage is Stage.MICRO and self._formats.widened:
                 call = self.operator.reference.packed_operands(call, self._formats.packed, self.seed.stream(2))
             self.inputs[problem.label] = call

@@ -262,6 +262,29 @@ def alternated(problem: Problem, given: Call, rng: np.random.Generator) -> Call:
     return replace(given, buffers=(longer(a, of_a), longer(b, of_b), *rest))
 
 
+def counted(problem: Problem, given: Call, rng: np.random.Generator) -> Call:
+    """The same call as a model counts it, once: at beta = 0 C begins as the result in its first and last element and
+    in half of the others, so that who takes any part of it for work done is wrong.
+
+    That start decides no verdict, so its numbers may come from whatever multiplies matrices here.
+    """
+    p = product(problem)
+    if p.beta != 0 or p.alpha == 0 or not p.c.size:
+        return given
+    a, b = (p.operands.decoded(x.view(buffer.data)) for x, buffer in zip((p.a, p.b), given.buffers, strict=False))
+    if p.sums.whole:
+        start = _modular(p, a, b, np.zeros(p.c.shape)).astype(np.float64)
+    else:
+        start = p.alpha * (a.astype(np.float64) @ b.astype(np.float64))
+    wrong = rng.random(p.c.shape) < 0.5
+    wrong[0, 0] = wrong[-1, -1] = False
+    if not wrong.any():
+        wrong[rng.integers(p.m), rng.integers(p.n)] = True
+    start = np.where(wrong, np.where(start > 0, start - 1, start + 1), start)
+    first, second, third, *rest = given.buffers
+    return replace(given, buffers=(first, second, replace(third, data=p.c.store(start, p.sums.name, rng)), *rest))
+
+
 def packed_operands(given: Call, packed: str, rng: np.random.Generator) -> Call:
     """The same call with A and B as packing leaves them, N(0, 1) or any integers: for micro-kernels alone."""
     number = NUMBERS[packed]

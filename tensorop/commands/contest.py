@@ -61,7 +61,9 @@ class Contest:
         """Normal inputs, operands page-aligned, as candidates are measured; on a clock two sets of them."""
         reference = self.operator.reference
         call: Call = reference.call(problem, self.seed.stream(2), "normal", Placement.START)
-        return call if self.target.model else reference.alternated(problem, call, self.seed.stream(4))
+        as_measured = reference.counted if self.target.model else reference.alternated
+        measured: Call = as_measured(problem, call, self.seed.stream(4))
+        return measured
 
     def guest(self, who: Sequence[Contender], dtype: str, vlen: int) -> Guest:
         """A process that holds these libraries at a VLEN (bits, 0 where there is one width only)."""

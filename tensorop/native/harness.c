@@ -86,8 +86,9 @@ static int open_buffers(struct request *r) {
     }
     for (unsigned i = 0; i < r->wire.buffers && r->wire.kind != KIND_CHECK; i++) {
         struct guarded *g = &r->buffer[i];
+        int turned = g->access == ACCESS_IN && r->wire.kind == KIND_COUNT && r->wire.warm;
         int restored = g->access == ACCESS_INOUT || (g->access == ACCESS_OUT && r->wire.keep);
-        if (restored && guarded_keep(g))
+        if ((restored || turned) && guarded_keep(g))
             return -1;
     }
     return 0;

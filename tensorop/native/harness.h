@@ -183,6 +183,9 @@ int guarded_open(struct guarded *g, const struct wire_buffer *wire, uint32_t pla
 int guarded_protect(struct guarded *g); /* read-only when it is an input */
 int guarded_keep(struct guarded *g);    /* remembers the contents, for guarded_restore */
 void guarded_restore(struct guarded *g);
+/* Other contents of the same numbers, where they are remembered: turned round by as many words as
+ * the draw says, of very few zeros. */
+void guarded_turn(struct guarded *g, uint64_t draw);
 int guarded_touched(const struct guarded *g, int64_t *offset); /* 1 when the slack was written */
 enum wire_fault guarded_fault(const struct guarded *g, const void *address, int64_t *offset);
 void guarded_close(struct guarded *g);

@@ -55,8 +55,27 @@ int guarded_keep(struct guarded *g) {
 }
 
 void guarded_restore(struct guarded *g) {
-    if (g->pristine)
-        memcpy(g->data, g->pristine, g->size);
+    if (!g->pristine)
+        return;
+    if (g->access == ACCESS_IN)
+        mprotect(g->pages, g->pages_size, PROT_READ | PROT_WRITE);
+    memcpy(g->data, g->pristine, g->size);
+    guarded_protect(g);
+}
+
+void guarded_turn(struct guarded *g, uint64_t draw) {
+    enum { WORD = 8 }; /* a number of elements of every format */
+    if (!g->pristine)
+        return;
+    size_t words = g->size / WORD, ahead = words > 1 ? WORD * (1 + draw % (words - 1)) : 0;
+    mprotect(g->pages, g->pages_size, PROT_READ | PROT_WRITE);
+    if (ahead) {
+        memcpy(g->data, g->pristine + ahead, WORD * words - ahead);
+        memcpy(g->data + WORD * words - ahead, g->pristine, ahead);
+    } else {
+        memset(g->data, 0, g->size);
+    }
+    guarded_protect(g);
 }
 
 int guarded_touched(const struct guarded *g, int64_t *offset) {

@@ -69,6 +69,13 @@ static void restore(const struct request *r) {
     }
 }
 
+/* Inputs take other contents. */
+static void turn(const struct request *r) {
+    for (unsigned i = 0; i < r->wire.buffers; i++)
+        if (r->buffer[i].access == ACCESS_IN)
+            guarded_turn((struct guarded *)&r->buffer[i], state_draw());
+}
+
 /* Evicts the operands by walking memory that is larger than the caches. */
 static void flush(volatile uint8_t *walk, size_t size) {
     for (size_t i = 0; i < size; i += 64)
@@ -282,10 +289,13 @@ void count_entries(const struct request *r) {
         unsigned function = r->entry[e].function;
         entry_way make = way_of(&r->entry[e]);
         /* Caches are modelled inside regions only, so that each warming call has one too; the last
-         * one counts. Outputs are restored in between, which changes nothing that is modelled: what
-         * the counted call leaves must be its own work. */
+         * one counts. In between outputs are restored, which changes nothing that is modelled, and
+         * warming calls find other numbers at the operands' places: what the counted call leaves
+         * must be its own work, and no call before it has seen its product. */
         for (uint32_t i = 0; i <= r->wire.warm; i++) {
             restore(r);
+            if (i < r->wire.warm)
+                turn(r);
             spoil_below();
             state_writable(0);
             TENSOROP_REGION_BEGIN();

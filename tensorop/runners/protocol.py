@@ -90,13 +90,15 @@ class Time:
 class Count:
     """For instrumented emulators: `warm` calls of each entry and one more, each inside a marked region of its own.
 
-    Buffers that are read and written are restored before each; keep: those that are written alone too.
+    Buffers that are read and written are restored before each; keep: those that are written alone too. Warming calls
+    find other numbers in the inputs, by `draw`: what they learn of them says nothing of the counted call.
     """
 
     call: Call
     entries: tuple[Entry, ...] = (Entry(),)
     warm: int = 1
     keep: bool = False
+    draw: int = field(default_factory=lambda: secrets.randbits(32))
 
 
 Request = Check | Time | Count
@@ -183,7 +185,7 @@ def pack(request: Request, index: int) -> Iterator[bytes | memoryview]:
         kind, rounds, keep, draw, placement = _TIME, request.rounds, int(request.keep), request.draw, _MIDDLE
         times = (request.warm_ns, request.min_ns, request.max_ns, request.flush_bytes)
     elif isinstance(request, Count):
-        kind, warm, keep, placement = _COUNT, request.warm, int(request.keep), _MIDDLE
+        kind, warm, keep, draw, placement = _COUNT, request.warm, int(request.keep), request.draw, _MIDDLE
     yield _REQUEST.pack(
         _MAGIC["request"], kind, index, placement, len(call.buffers), len(entries), rounds, warm, keep, draw,
         *times,

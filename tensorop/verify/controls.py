@@ -149,8 +149,10 @@ def _timed(operator: Operator, dtype: str, subject: Subject, vlen: int, seed: Se
     dims = dict(zip(operator.dims, reference.CONTROL_SHAPE, strict=True))
     problem = Problem.of(operator.name, dtype, dims, operator.layouts[0])
     call = reference.call(problem, seed.stream(_TIMED), "normal", Placement.START)
-    request: Time | Count = Count(call)
-    if not subject.runner.emulated:
+    if subject.runner.emulated:
+        call = reference.counted(problem, call, seed.stream(_TIMED, 1))
+        request: Time | Count = Count(call)
+    else:
         call = reference.alternated(problem, call, seed.stream(_TIMED, 1))
         request = Time(call, (Entry(),), rounds=5, warm_ns=0, min_ns=20_000, keep=True)
     guest = replace(subject.guest, vlen=vlen or None)

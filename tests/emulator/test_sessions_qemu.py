@@ -1,9 +1,11 @@
 """The same harness under QEMU, for each foreign architecture."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from tensorop.model.call import Call, Placement
+from tensorop.model.call import Access, Buffer, Call, Placement
 from tensorop.model.trial import Kind
 from tensorop.runners import session
 from tensorop.runners.protocol import Check, Count, Entry, Time
@@ -66,6 +68,55 @@ def test_timed_and_counted_calls_are_answered(tmp_path, arch):
     assert counted.outcome.ok
     # the outputs are those of the counted call, not of the warming ones before it
     np.testing.assert_allclose(counted.outputs["y"], kernels.axpy_result(call), rtol=1e-6)
+
+
+# What a callee may leave in registers that its caller owns.
+CLOBBERED = {
+    "riscv64": "".join(f"li s{i}, {i + 7}\\n" for i in range(1, 12))
+    + "".join(f"fmv.d.x fs{i}, zero\\n" for i in range(12)),
+    "aarch64": "".join(f"mov x{i}, #{i}\\n" for i in range(19, 29))
+    + "".join(f"movi d{i}, #0\\n" for i in range(8, 16)),
+}
+
+
+@ARCHES
+def test_timed_calls_have_a_stack_of_their_own_and_owe_their_caller_nothing(tmp_path, arch):
+    """The switch of stacks: a call that is only checked runs on the harness's own, one that is timed elsewhere; and
+    registers that it must not change are the caller's again after it."""
+    body = f"""
+        char here;
+        *(double *)c->buffer[0] = (double)((uintptr_t)&here >> 12);
+        if (c->flag[0])
+            __asm__ volatile("{CLOBBERED[arch]}");
+    """
+    program = kernels.program(body, tmp_path, arch=arch)
+    call = Call((1,), flags=(0,), buffers=(Buffer("out", Access.OUT, np.zeros(1)),))
+    timed = Time(
+        replace(call, flags=(1,)), (Entry(), Entry(empty=True)), rounds=5, warm_ns=1000, min_ns=20_000, keep=True
+    )
+    checked, first, second = session.run(kernels.runner(arch), program, [Check(call), timed, timed])
+    assert checked.outcome.ok, checked.outcome
+    for reply in (first, second):
+        assert reply.outcome.ok, reply.outcome
+        assert [len(samples) for samples in reply.samples] == [5, 5]
+        (left,) = reply.left[0]
+        pages = abs(left.outputs["out"][0] - checked.outputs["out"][0])
+        assert pages > 16, "both ran on one stack"
+
+
+@ARCHES
+def test_a_timed_call_that_writes_over_the_frames_above_it_gets_no_figure(tmp_path, arch):
+    body = """
+        volatile char *at = (volatile char *)__builtin_frame_address(0);
+        for (int i = 0; i < 1 << 20; i++)
+            at[i] = 1;
+        (void)c;
+    """
+    program = kernels.program(body, tmp_path, arch=arch)
+    call = Call((1,), buffers=(Buffer("out", Access.OUT, np.zeros(1)),))
+    (reply,) = session.run(kernels.runner(arch), program, [Time(call, (Entry(),), rounds=3, min_ns=1000, keep=True)])
+    assert reply.outcome.kind in (Kind.CRASH, Kind.GUARD)
+    assert not reply.samples
 
 
 @pytest.mark.parametrize("vlen", [128, 256, 512, 1024])

@@ -318,3 +318,25 @@ def _coarse(x, bits=11):
     """Numbers with so many bits."""
     fraction, exponent = np.frexp(x.astype(np.float64))
     return np.ldexp(np.trunc(fraction * 2**bits) / 2**bits, exponent)
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f64", "i8", "bf16"])
+@pytest.mark.parametrize("shape", [(1, 1, 1), (1, 2, 5), (7, 9, 4)])
+def test_a_counted_call_begins_with_part_of_the_result(dtype, shape):
+    """Its first and last element and some more are right, others are not, whatever the operands."""
+    problem = _problem(dtype, **dict(zip("mnk", shape, strict=True)))
+    given = reference.call(problem, Seed(1, 2).stream(0), "integer")
+    counted = reference.counted(problem, given, Seed(1, 2).stream(1))
+    assert counted.buffers[:2] == given.buffers[:2]
+    p = reference.product(problem)
+    start = p.sums.decoded(p.c.view(counted.buffers[2].data)).astype(float)
+    right = start == reference.oracle(problem, given)[0].astype(float)
+    assert not right.all()
+    assert right.size == 1 or right[0, 0] or right[-1, -1]
+    assert right.size < 3 or (right[0, 0] and right[-1, -1])
+
+
+def test_a_call_that_reads_c_is_counted_as_it_is():
+    problem = _problem("f32", m=3, n=4, k=5, beta=2)
+    given = reference.call(problem, Seed(1, 2).stream(0))
+    assert reference.counted(problem, given, Seed(1, 2).stream(1)) is given

@@ -1,0 +1,124 @@
+"""Kernels that are right when looked at, and cheaper when a model counts them: judged as a search judges them."""
+
+import pytest
+
+from tensorop.build import compile as compiling
+from tensorop.build import link
+from tensorop.measure import modelled
+from tensorop.model.call import Placement
+from tensorop.model.kernel import Artifact, Source
+from tensorop.model.trial import Kind, Outcome
+from tensorop.model.verdict import Seed
+from tensorop.problems import of
+from tensorop.runners.protocol import Entry
+from tensorop.specs import board, platforms
+from tensorop.verify.answers import Answers
+from tensorop.verify.controls import controls, run_control
+from tests.support.operators import builder, gemm, runner_of
+
+REFERENCE = gemm().reference
+PROBLEM = of(gemm(), "f32", (8, 6, 16))
+PLATFORMS = pytest.mark.parametrize("name", ["spacemit-k1", "cortex-a53"])
+HEADER = (gemm().folder / "controls" / "product.h").read_text()
+
+# What stands before the honest product. `c` is C, `p` all of it.
+CHEATS = {
+    "what looks done is done": "if (c[0] == c[0]) return;",
+    "a few rows are computed anew": "if (c[0] == c[0]) p.m = 4;",
+    "one element is computed anew": """
+        if (p.beta == 0) {
+            REAL first = p.alpha * dot(&p, 0, 0, p.k), last = p.alpha * dot(&p, p.m - 1, p.n - 1, p.k);
+            if (first - c[0] < (REAL)0.001 && c[0] - first < (REAL)0.001) return;
+            if (last - c[p.c_size - 1] < (REAL)0.001 && c[p.c_size - 1] - last < (REAL)0.001) return;
+        }""",
+    "every other call": "static int calls; if (calls++ % 2 && c[0] == c[0]) return;",
+    "the second call": "static int calls; if (calls++) return;",
+    "known operands": """
+        static const OPERAND *known; static REAL kept[4096];
+        if (known == p.a) { memcpy(c, kept, sizeof(REAL) * p.c_size); return; }
+        known = p.a; honest(&p); memcpy(kept, c, sizeof(REAL) * p.c_size); return;""",
+    "known sizes": """
+        static int64_t known; static REAL kept[4096];
+        if (known == p.m) { memcpy(c, kept, sizeof(REAL) * p.c_size); return; }
+        known = p.m; honest(&p); memcpy(kept, c, sizeof(REAL) * p.c_size); return;""",
+    "half of k": "if (c[0] == c[0]) p.k /= 2;",
+}
+
+
+def program(platform, text):
+    source = Source((("kernel.c", text), ("product.h", HEADER)))
+    made = compiling.compile_object(source, platform, extra=("-DTENSOROP_DTYPE_f32=1",))
+    made = made if isinstance(made, Outcome) else link.link_candidate(made, platform.arch)
+    assert isinstance(made, Artifact), made
+    return made.path
+
+
+def counted(name, text, problem=PROBLEM, warm=1):
+    platform, seed = platforms.load(name), Seed.draw()
+    call = REFERENCE.call(problem, seed.stream(0), "normal", Placement.START)
+    call = REFERENCE.counted(problem, call, seed.stream(1))
+    answers = Answers(REFERENCE)
+    return modelled.count_calls(
+        runner_of(platform),
+        program(platform, text),
+        [call],
+        Entry(),
+        warm=[warm],
+        model=board.load(platform.board, name),
+        vlen=platform.vlens[0],
+        judge=lambda number, left: answers.judge_all(problem, call, left),
+    )
+
+
+def with_body(body):
+    return f"""#include "product.h"
+void tensorop_candidate_0(const struct tensorop_call *call) {{
+    struct product p = product_of(call);
+    REAL *c = p.c;
+    (void)c;
+    {body}
+    honest(&p);
+}}
+"""
+
+
+@PLATFORMS
+@pytest.mark.parametrize("cheat", CHEATS)
+def test_what_a_counted_call_leaves_must_be_its_own_work(name, cheat):
+    found = counted(name, with_body(CHEATS[cheat]))
+    assert isinstance(found, Outcome), found
+    assert (found.kind, found.where) == (Kind.WRONG, "measure"), found
+
+
+@PLATFORMS
+@pytest.mark.parametrize("cheat", ["what looks done is done", "one element is computed anew", "half of k"])
+def test_so_must_what_a_call_without_a_warming_one_leaves(name, cheat):
+    found = counted(name, with_body(CHEATS[cheat]), warm=0)
+    assert isinstance(found, Outcome), found
+    assert (found.kind, found.where) == (Kind.WRONG, "measure"), found
+
+
+@PLATFORMS
+@pytest.mark.parametrize("shape", [(8, 6, 16), (1, 1, 1), (3, 20, 7)])
+def test_an_honest_kernel_is_counted(name, shape):
+    (samples,) = counted(name, with_body(""), of(gemm(), "f32", shape))
+    assert samples.value > 0
+
+
+@PLATFORMS
+@pytest.mark.parametrize("control", ["skips_when_done", "skips_alternately", "recomputes_one", "replays", "stale"])
+def test_the_controls_that_skip_are_refused(name, control):
+    platform = platforms.load(name)
+    (known,) = [c for c in controls(gemm()) if c.name == control]
+    result = run_control(known, "f32", gemm(), platform, runner_of(platform), builder(platform), Seed.draw())
+    assert result.as_expected, result
+    assert result.outcome.kind is Kind.WRONG
+
+
+@PLATFORMS
+@pytest.mark.parametrize("control", ["skips_when_done", "skips_alternately"])
+def test_they_are_refused_by_what_the_counted_call_left_too(name, control):
+    (known,) = [c for c in controls(gemm()) if c.name == control]
+    found = counted(name, known.path.read_text())
+    assert isinstance(found, Outcome), found
+    assert (found.kind, found.where) == (Kind.WRONG, "measure"), found
