@@ -30,7 +30,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from tensorop import paths, problems
+from tensorop import choice, paths, problems
 from tensorop.author import offline
 from tensorop.build import harness
 from tensorop.commands import bench, opened
@@ -147,10 +147,10 @@ class Judge:
         return number, [(v.draft.digest, v.point) for v in self.all[case.problem.dtype]].index(wanted)
 
     def _forced(self, case: Case) -> range:
-        """The variants that may be forced on a case: the direct one, the last, serves only the smallest."""
+        """The variants that may be forced on a case: the direct one, the last, serves only small ones."""
         dtype = case.problem.dtype
         direct = self.manifest["dtypes"][dtype].get("direct")
-        small = direct is None or case.work <= direct["most_flops"]
+        small = direct is None or choice.served_directly(self.found.operator, case.problem)
         return range(len(self.all[dtype]) - (not small))
 
     def _guest(self, *libraries: Path, dtype: str) -> Guest:
@@ -278,7 +278,7 @@ def finalists(operator: Operator, history: History, manifest: Mapping[str, Any],
                 found.append(Variant(by_name[name], Point.of({**_point(words), **finished.trial.point})))
             if ended:
                 break
-    known = {(variant.draft.digest, variant.point): variant for variant in reversed(found)}
+    known = {(variant.draft.digest, variant.point): variant for variant in reversed(found) if variant not in direct}
     return [*reversed(known.values()), *direct]
 
 

@@ -60,7 +60,10 @@ class Also:
 
 @dataclass(frozen=True)
 class Subject:
-    """Whose choice is made: an operator's variants of one dtype on a platform, at a VLEN (bits; 0: the first)."""
+    """Whose choice is made: an operator's variants of one dtype on a platform, at a VLEN (bits; 0: the first).
+
+    direct: the number of the direct one among them
+    """
 
     operator: Operator
     platform: Platform
@@ -68,6 +71,14 @@ class Subject:
     variants: tuple[Variant, ...]
     vlen: int = 0
     plugins: tuple[Path, ...] = ()
+    direct: int | None = None
+
+    def barred(self, problems: Sequence[Problem]) -> NDArray[np.bool_]:
+        """Problems x variants: what is never chosen there, the direct one beyond what it may serve."""
+        found = np.zeros((len(problems), len(self.variants)), dtype=bool)
+        if self.direct is not None:
+            found[:, self.direct] = [not served_directly(self.operator, problem) for problem in problems]
+        return found
 
     def terms(self, variant: Variant, columns: Mapping[str, NDArray[Any]]) -> Matrix:
         """Problems x terms. columns: the problems' features."""
@@ -98,6 +109,7 @@ class Known:
     subject: Subject
     measured: tuple[Measured, ...]
     terms: tuple[Matrix, ...]  # by variant: of each measured problem
+    barred: NDArray[np.bool_]
     places: Matrix
     also: tuple[tuple[Samples, Pool, tuple[int, ...]], ...]  # with the part of each problem
     parts: tuple[int, ...]  # of each measured problem, for leaving out
@@ -127,11 +139,14 @@ class Field:
     terms: tuple[Matrix, ...]
     places: Matrix
     columns: Mapping[str, NDArray[Any]]
+    barred: NDArray[np.bool_]
 
     def predicted(self, models: Sequence[Fitted]) -> tuple[Matrix, Matrix]:
         """Problems x variants: natural logarithms of costs, and their standard deviations."""
         found = [model.predict(terms, self.places) for model, terms in zip(models, self.terms, strict=True)]
-        return np.stack([one for one, _ in found], axis=1), np.stack([spread for _, spread in found], axis=1)
+        means = np.stack([one for one, _ in found], axis=1)
+        spreads = np.stack([spread for _, spread in found], axis=1)
+        return _dear(means, self.barred), np.where(self.barred, 0.0, spreads)
 
 
 def known(subject: Subject, measured: Sequence[Measured], also: Sequence[Also] = ()) -> Known:
@@ -148,6 +163,7 @@ def known(subject: Subject, measured: Sequence[Measured], also: Sequence[Also] =
         subject,
         tuple(measured),
         tuple(subject.terms(variant, columns) for variant in subject.variants),
+        subject.barred(problems),
         subject.places(columns),
         tuple(others),
         tuple(part[p.dims.pairs] for p in problems),
@@ -166,7 +182,7 @@ def field(subject: Subject, count: int, seed: int = SEED, longest: int = LONGEST
     problems = drawn(subject.operator, subject.dtype, count, seed, longest)
     columns = subject.columns(problems)
     terms = tuple(subject.terms(variant, columns) for variant in subject.variants)
-    return Field(problems, terms, subject.places(columns), columns)
+    return Field(problems, terms, subject.places(columns), columns, subject.barred(problems))
 
 
 def drawn(
@@ -188,7 +204,12 @@ def drawn(
 
 def chosen_for(operator: Operator, problem: Problem) -> bool:
     """Whether a choice is made for a problem: the direct way serves the smallest."""
-    return operator.direct is None or float(operator.reference.work(problem)) > operator.direct.most
+    return operator.direct is None or float(operator.reference.work(problem)) > operator.direct.always
+
+
+def served_directly(operator: Operator, problem: Problem) -> bool:
+    """Whether the direct way may serve a problem."""
+    return operator.direct is not None and float(operator.reference.work(problem)) <= operator.direct.most
 
 
 def tree(subject: Subject, measured: Sequence[Measured], also: Sequence[Also] = (), judged: bool = True) -> Tree:
@@ -228,8 +249,13 @@ def _left_out(
     """The regret, in geometric mean, of trees grown without a part of the shapes, on those of that part that all
     variants were measured on; None where there are none."""
     losses: list[float] = []
+    barred = subject.barred([one.problem for one in measured])
+    whole = [
+        all(cost is not None or no for cost, no in zip(one.costs, of_one, strict=True))
+        for one, of_one in zip(measured, barred, strict=True)
+    ]
     for part in range(PARTS):
-        out = [row for row, of_row in enumerate(parts) if of_row == part and None not in measured[row].costs]
+        out = [row for row, of_row in enumerate(parts) if of_row == part and whole[row]]
         if out and any(of_row != part for of_row in parts):
             root = grown(part)
             losses += [_loss(subject, root, measured[row]) for row in out]
@@ -255,11 +281,18 @@ def _grown(samples: Known, over: Field, without: int | None) -> Leaf | Split:
         for number, cost in enumerate(samples.measured[row].costs):
             if cost is not None:
                 told[place, number] = math.log(cost)
+    told = _dear(told, samples.barred[rows])
     losses.append(WEIGHT * _over_best(told))
     for name, column in samples.subject.columns([samples.measured[row].problem for row in rows]).items():
         columns[name].append(column)
     joined = {name: np.concatenate(parts) for name, parts in columns.items()}
     return dispatch.distil(np.concatenate(losses), joined, gain=GAIN)
+
+
+def _dear(logs: Matrix, barred: NDArray[np.bool_]) -> Matrix:
+    """Logarithms of costs in which what is barred costs more than all else."""
+    found: Matrix = np.where(barred, logs.max(axis=1, keepdims=True) + math.log(UNTRIED), logs)
+    return found
 
 
 def _over_best(logs: Matrix) -> Matrix:
@@ -277,21 +310,30 @@ def winners(
     also: Mapping[int, Sequence[Also]] | None = None,
     plugins: tuple[Path, ...] = (),
     judged: bool = True,
+    direct: Variant | None = None,
 ) -> Winners:
-    """The variants with a tree for each VLEN of `measured`; with one VLEN, its tree has no name."""
+    """The variants with a tree for each VLEN of `measured`; with one VLEN, its tree has no name.
+
+    measured, also: with a cost for the direct one too, as the last, where there is one.
+    """
     trees = []
     for vlen, rows in sorted(measured.items()):
-        subject = Subject(operator, platform, dtype, variants, vlen, plugins)
+        if direct is not None and any(row.costs[-1] is not None for row in rows):
+            subject = Subject(operator, platform, dtype, (*variants, direct), vlen, plugins, len(variants))
+        else:  # nothing is known of the direct one
+            subject = Subject(operator, platform, dtype, variants, vlen, plugins)
+            rows = [replace(row, costs=row.costs[: len(variants)]) for row in rows]
         found = tree(subject, rows, (also or {}).get(vlen, ()), judged)
         trees.append(replace(found, vlen=vlen if len(measured) > 1 else 0))
-    return Winners(dtype, variants, tuple(trees))
+    return Winners(dtype, variants, tuple(trees), direct)
 
 
 def carried(given: Winners) -> Winners:
     """Without the variants that no problem is sent to at any VLEN, and without their forms for a VLEN where none is."""
-    used_at = {tree.vlen: _used(tree.root) for tree in given.trees}
+    direct = len(given.variants)  # stays, after the others
+    used_at = {tree.vlen: _used(tree.root) - {direct} for tree in given.trees}
     used = sorted(set().union(*used_at.values()))
-    place = {number: new for new, number in enumerate(used)}
+    place = {number: new for new, number in enumerate([*used, direct])}
     variants = []
     for number in used:
         forms = given.variants[number].forms

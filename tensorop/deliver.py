@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Generator, Iterator
-from dataclasses import replace
 from pathlib import Path
 
 from tensorop import choice, probing, rechoice, search, steadiness
@@ -72,7 +71,7 @@ def _proven(ground: Ground, found: list[Winners]) -> Generator[Event, None, tupl
             if not ground.stop.asked:
                 better = yield from _better(ground, staged, found)
             if ground.stop.asked:  # nothing more is measured; what is known is judged all the same
-                better = [replace(probing.settled(ground, staged.library, w, True), direct=w.direct) for w in found]
+                better = [probing.settled(ground, staged.library, w, True) for w in found]
             yield from (Note(_choosing(winners)) for winners in better)
             carried = [choice.carried(winners) for winners in better]
             publish.discard(staged)
@@ -124,10 +123,10 @@ def _better(ground: Ground, staged: Staged, found: list[Winners]) -> Generator[E
             for winners in found:
                 probing.compare(ground, staged.library, winners)
         yield Phase("probes", "the variants on random shapes, and where it is open which is best")
-        better = [replace(probing.settled(ground, staged.library, w), direct=w.direct) for w in found]
+        better = [probing.settled(ground, staged.library, w) for w in found]
         if target.model is not None:
             yield Phase("constants", "close variants over the ranges of the model's assumed constants")
-            better = [replace(steadiness.steadied(ground, staged.library, w), direct=w.direct) for w in better]
+            better = [steadiness.steadied(ground, staged.library, w) for w in better]
             yield from (Note(steadiness.summary(ground, winners.dtype)) for winners in better)
     return better
 

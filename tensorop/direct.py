@@ -45,7 +45,7 @@ def problems(ground: Ground, dtype: str) -> tuple[Problem, ...]:
     if operator.direct is None:
         return ()
     shapes = dict.fromkeys((*operator.suites[operator.direct.suite], *ground.job.shapes))
-    small = tuple(shape for shape in shapes if work(operator, dtype, shape) <= operator.direct.most)
+    small = tuple(shape for shape in shapes if work(operator, dtype, shape) <= operator.direct.always)
     return for_search(operator, dtype, small, ground.target.unit)
 
 

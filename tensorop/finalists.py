@@ -52,9 +52,10 @@ def chosen(
     variants: tuple[Variant, ...],
     known: Mapping[int, Sequence[tuple[Problem, Row]]],
     judged: bool = False,
+    direct: Variant | None = None,
 ) -> Winners:
-    """All of these variants, with a tree for each VLEN of `known`: what they cost there on some problems, infinite
-    where one was not tried. judged: with the regret on shapes left out, which takes some seconds."""
+    """All of these variants, with a tree for each VLEN of `known`: what they cost there on some problems, the direct
+    one last, infinite where one was not tried. judged: with the regret on shapes left out, which takes some seconds."""
     measured = {
         vlen: [
             Measured(problem, tuple(cost if math.isfinite(cost) else None for cost in row.costs))
@@ -64,7 +65,7 @@ def chosen(
     }
     also = {vlen: others(ground, dtype, variants, vlen) for vlen in known} if judged else {}
     return choice.winners(
-        ground.operator, ground.target.platform, dtype, variants, measured, also, ground.job.plugins, judged
+        ground.operator, ground.target.platform, dtype, variants, measured, also, ground.job.plugins, judged, direct
     )
 
 

@@ -13,7 +13,7 @@ import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -68,7 +68,7 @@ class Probe:
 
 def compare(ground: Ground, library: Path, given: Winners) -> None:
     """All variants side by side on every problem of the search, for targets that say little of it one by one."""
-    if len(given.variants) > 1 and not list(_notes(ground, given)):
+    if len(given.all) > 1 and not list(_notes(ground, given)):
         of_search = [Probe(problem) for problem in search.problems(ground, given.dtype)]
         _write(ground, given, _Bench(ground, library, given).rows(of_search), 0.0, done=False)
 
@@ -78,13 +78,13 @@ def settled(ground: Ground, library: Path, given: Winners, interrupted: bool = F
 
     library: the staged one, which holds exactly these variants; interrupted: measure nothing more.
     """
-    if len(given.variants) < 2:
+    if len(given.all) < 2:
         return given
     if not interrupted:
         _probe(ground, library, given)
     # under a model the choice is made once more, by its whole ranges (`steadiness`)
     judged = interrupted or ground.target.model is None
-    return finalists.chosen(ground, given.dtype, given.variants, known(ground, given), judged)
+    return finalists.chosen(ground, given.dtype, given.variants, known(ground, given), judged, given.direct)
 
 
 def known(ground: Ground, given: Winners) -> Known:
@@ -106,12 +106,15 @@ def _of_trials(ground: Ground, given: Winners, vlen: int) -> list[tuple[Problem,
         forms.trial(ground, given.dtype, variant, vlen) if vlen in variant.forms else None for variant in given.variants
     ]
     problems = (*search.problems(ground, given.dtype), *search.large_problems(ground, given.dtype))
-    return finalists.known_rows(ground, problems, finalists.over(trials, written), vlen)
+    rows = finalists.known_rows(ground, problems, finalists.over(trials, written), vlen)
+    if given.direct is None:
+        return rows
+    return [(problem, replace(row, costs=(*row.costs, math.inf))) for problem, row in rows]
 
 
 def identity(given: Winners) -> list[str]:
     """What a note is of."""
-    return [f"{v.draft.digest} {v.point} {' '.join(map(str, v.forms))}".strip() for v in given.variants]
+    return [f"{v.draft.digest} {v.point} {' '.join(map(str, v.forms))}".strip() for v in given.all]
 
 
 def _notes(ground: Ground, given: Winners) -> Iterator[Mapping[str, Any]]:
@@ -171,7 +174,7 @@ def _size(ground: Ground, given: Winners, budget: Budget) -> int:
     if budget.seconds is None:
         return most
     side_by_side = ground.job.jobs if ground.target.side_by_side else 1
-    each = RANDOM_S[ground.target.unit] * len(given.variants) * len(ground.target.vlens) / side_by_side
+    each = RANDOM_S[ground.target.unit] * len(given.all) * len(ground.target.vlens) / side_by_side
     return min(most, max(RANDOM, int(budget.seconds / each)))
 
 
@@ -196,9 +199,7 @@ def _telling(ground: Ground, given: Winners, number: int, count: int) -> list[Pr
     wins: Matrix | None = None
     candidates: choice.Field | None = None
     for vlen, pairs in known(ground, given).items():
-        subject = Subject(
-            ground.operator, ground.target.platform, given.dtype, given.variants, vlen, ground.job.plugins
-        )
+        subject = _subject(ground, given, vlen)
         measured = [Measured(p, tuple(c if math.isfinite(c) else None for c in row.costs)) for p, row in pairs]
         if not measured or not ground.operator.costs.terms:
             continue
@@ -239,6 +240,11 @@ def _thrown(means: Matrix, spreads: Matrix) -> tuple[Matrix, Matrix]:
     return total / THROWN, wins
 
 
+def _subject(ground: Ground, given: Winners, vlen: int = 0) -> Subject:
+    direct = None if given.direct is None else len(given.variants)
+    return Subject(ground.operator, ground.target.platform, given.dtype, given.all, vlen, ground.job.plugins, direct)
+
+
 class _Bench:
     """Measures variants inside the library."""
 
@@ -251,7 +257,7 @@ class _Bench:
         self.roof = Roof(target)
         self.answers = Answers(ground.operator.reference)
         slot = int(ground.operator.reference.VARIANT_FLAG)
-        self.entries = [Entry(0, (slot, number)) for number in range(len(given.variants))]
+        self.entries = [Entry(0, (slot, number)) for number in range(len(given.all))]
 
     def rows(self, wanted: Sequence[Probe]) -> list[dict[str, Any]]:
         """One a probe and VLEN, with a cost a variant, None for one that was not measured; none for a problem that
@@ -265,7 +271,9 @@ class _Bench:
         ]
 
     def _of(self, probe: Probe) -> tuple[int, ...]:
-        return probe.variants or tuple(range(len(self.entries)))
+        barred = _subject(self.ground, self.given).barred([probe.problem])[0]
+        numbers = probe.variants or range(len(self.entries))
+        return tuple(number for number in numbers if not barred[number])
 
     def _call(self, problem: Problem) -> Call:
         return measured_call(self.ground.operator, problem, self.ground.seed, 0)

@@ -26,7 +26,7 @@ def _serving(ground: Ground, winners: Winners, verdict: Verdict) -> int:
     forced = int(problem.options.get("variant", -1))
     if forced >= 0:
         return forced
-    if winners.direct is not None and direct is not None and reference.work(problem) <= direct.most:
+    if winners.direct is not None and direct is not None and reference.work(problem) <= direct.always:
         return len(winners.variants)
     known = [tree for tree in winners.trees if tree.vlen <= verdict.vlen] or list(winners.trees[:1])
     return dispatch.decide(known[-1].root, problems.features(ground.operator, problem))
@@ -45,13 +45,14 @@ def without(
             again.append(winners)
             continue
         name = winners.all[refused.number].draft.name
+        direct = winners.direct
         if refused.number >= len(winners.variants):
-            again.append(replace(winners, direct=None))
-            continue
-        before.setdefault(winners.dtype, set()).add(name)
-        chosen = _chosen(ground, winners.dtype, before[winners.dtype])
+            direct = None
+        else:
+            before.setdefault(winners.dtype, set()).add(name)
+        chosen = _chosen(ground, winners.dtype, before.get(winners.dtype, set()))
         if chosen is not None:
-            again.append(replace(chosen, direct=winners.direct))
+            again.append(replace(chosen, direct=direct))
     return (again, name) if again else None
 
 

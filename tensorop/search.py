@@ -229,8 +229,8 @@ def problems(ground: Ground, dtype: str) -> tuple[Problem, ...]:
     on_a_clock = operator.clock_probes if suite and ground.target.unit == CLOCK else ()
     shapes = tuple(dict.fromkeys((*job.shapes, *probes)))
     if operator.direct and direct_draft(ground, dtype) is not None:  # the smallest are not the dispatch's
-        most = operator.direct.most
-        shapes = tuple(shape for shape in shapes if work(operator, dtype, shape) > most) or shapes
+        always = operator.direct.always
+        shapes = tuple(shape for shape in shapes if work(operator, dtype, shape) > always) or shapes
     beyond_caches = tuple(of(operator, dtype, shape) for shape in on_a_clock)  # large, so in one layout
     found = for_search(operator, dtype, shapes, ground.target.unit)
     return (*found, *(problem for problem in beyond_caches if problem not in found))

@@ -63,7 +63,7 @@ def steadied(ground: Ground, library: Path, given: Winners) -> Winners:
 
     library: the staged one, which holds exactly these variants.
     """
-    if len(given.variants) < 2:
+    if len(given.all) < 2:
         return given
     known = probing.known(ground, given)
     noted = _noted(ground, given)
@@ -94,7 +94,7 @@ def steadied(ground: Ground, library: Path, given: Winners) -> Winners:
         vlen: [(problem, _weighed(row, by_place.get((vlen, problem.label)))) for problem, row in pairs]
         for vlen, pairs in known.items()
     }
-    return finalists.chosen(ground, given.dtype, given.variants, weighed, judged=True)
+    return finalists.chosen(ground, given.dtype, given.variants, weighed, judged=True, direct=given.direct)
 
 
 def summary(ground: Ground, dtype: str) -> str:

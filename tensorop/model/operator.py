@@ -21,9 +21,11 @@ class Tunables:
 
 @dataclass(frozen=True)
 class Direct:
-    """What is served without choice: problems of at most `most` flops; the way is searched on the suite's shapes."""
+    """What the draft `direct` serves: problems of at most `always` flops without a choice, of at most `most` where it
+    is chosen; it is searched on the suite's shapes."""
 
     suite: str
+    always: int
     most: int
 
 

@@ -57,7 +57,7 @@ class Winners:
 
     trees: one, or one a measured VLEN in rising order; another VLEN is served by the tree of the longest that is
     shorter, one shorter than all by the first
-    direct: serves the smallest problems, which no tree is asked about
+    direct: serves the smallest problems, which no tree is asked about; trees know it by the number after the variants
     """
 
     dtype: str

@@ -52,7 +52,7 @@ def provenance(
             "flags": list(platform.compiler.flags),
         },
         "glibc": floor[1] if floor else None,
-        "dtypes": {w.dtype: _winners(w, operator.direct.most if operator.direct else 0, texts) for w in winners},
+        "dtypes": {w.dtype: _winners(w, operator.direct.always if operator.direct else 0, texts) for w in winners},
         "facts": dict(facts),
     }
 
@@ -64,7 +64,7 @@ def manifest(card: Mapping[str, Any], files: Mapping[str, bytes]) -> str:
 
 
 def _winners(winners: Winners, most: int, texts: Mapping[Written, str]) -> dict[str, Any]:
-    """most: flops of what the direct variant serves."""
+    """most: flops of what the direct variant serves without a choice."""
 
     def of(number: int) -> dict[str, str]:
         """The ids of a variant's texts by VLEN, for which it is written once more."""

@@ -228,7 +228,7 @@ def _direct(operator: Operator, winners: Winners) -> dict[str, int] | None:
     """For the dispatch's template: the number of the direct variant and the most flops of what it serves."""
     if winners.direct is None or operator.direct is None:
         return None
-    return {"variant": len(winners.variants), "most": operator.direct.most}
+    return {"variant": len(winners.variants), "most": operator.direct.always}
 
 
 def _trees(operator: Operator, winners: Winners, measured: str) -> list[dict[str, Any]]:

@@ -40,7 +40,8 @@ class BlockingSpec(TunablesSpec):
 
 class DirectSpec(_Record):
     suite: str
-    most: int = Field(gt=0, le=1 << 20)
+    always: int = Field(gt=0, le=1 << 20)
+    most: int = Field(gt=0, le=1 << 30)
 
 
 class CostsSpec(_Record):
@@ -131,7 +132,11 @@ def _direct(path: Path, spec: OperatorSpec) -> Direct | None:
     if spec.direct.suite not in spec.suites:
         known = ", ".join(spec.suites)
         raise SpecError(f"{path}: key 'direct.suite': expected one of {known}, got '{spec.direct.suite}'")
-    return Direct(spec.direct.suite, spec.direct.most)
+    if spec.direct.most < spec.direct.always:
+        raise SpecError(
+            f"{path}: key 'direct.most': expected {spec.direct.always} ('always') or more, got {spec.direct.most}"
+        )
+    return Direct(spec.direct.suite, spec.direct.always, spec.direct.most)
 
 
 def binding(operator: Operator) -> ModuleType:

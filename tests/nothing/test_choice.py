@@ -124,7 +124,7 @@ def test_random_probes_are_affordable_and_in_every_layout() -> None:
     found = choice.drawn(OPERATOR, "f32", 8, seed=5, longest=2048, most=2e6)
     works = [float(OPERATOR.reference.work(problem)) for problem in found]
     assert OPERATOR.direct is not None
-    assert OPERATOR.direct.most < min(works) <= max(works) <= 2e6
+    assert OPERATOR.direct.always < min(works) <= max(works) <= 2e6
     assert len({problem.options for problem in found}) == len(OPERATOR.layouts)
     assert len({problem.dims.pairs for problem in found}) == len(found)
 
