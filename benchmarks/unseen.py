@@ -80,7 +80,8 @@ class Case:
 class Found:
     """One case at a VLEN (bits; 0 where a clock measured).
 
-    variant, best: numbers among all variants; regret: a share; choosing: the share of the cost that forcing saves
+    variant, best: numbers among all variants; regret: a share; choosing: the share of the cost that forcing saves;
+    costs: of all variants, under a model
     """
 
     seed: int
@@ -92,6 +93,7 @@ class Found:
     best: int
     regret: float
     choosing: float
+    costs: tuple[float, ...] = ()
     ratio: float | None = None
 
 
@@ -167,7 +169,7 @@ class Judge:
         costs = count(self.whole, self._forced(case))
         free, forced = count(self.found.library, (-1, number))
         best = min(range(len(costs)), key=costs.__getitem__)
-        return self._found(case, vlen, among, best, costs[among] / costs[best] - 1, 1 - forced / free)
+        return self._found(case, vlen, among, best, costs[among] / costs[best] - 1, 1 - forced / free, costs)
 
     def _count(self, library: Path, case: Case, call: Call, vlen: int, variant: int) -> float:
         """Modelled cycles, remembered by everything that goes into them."""
@@ -222,10 +224,19 @@ class Judge:
         free, forced = time(self.found.library, (-1, number))
         return self._found(case, 0, among, best, regret, 1 - 1 / statistics.ratio(forced, free).median)
 
-    def _found(self, case: Case, vlen: int, variant: int, best: int, regret: float, choosing: float) -> Found:
+    def _found(
+        self,
+        case: Case,
+        vlen: int,
+        variant: int,
+        best: int,
+        regret: float,
+        choosing: float,
+        costs: Sequence[float] = (),
+    ) -> Found:
         madds = float(math.prod(case.shape))
         label, dtype = case.problem.label, case.problem.dtype
-        return Found(case.seed, label, dtype, vlen, madds, variant, best, regret, choosing)
+        return Found(case.seed, label, dtype, vlen, madds, variant, best, regret, choosing, tuple(costs))
 
     def ratios(self, cases: Sequence[Case], against: str, jobs: int) -> dict[tuple[str, int], float]:
         """Baseline's cost over ours, by problem and VLEN; what could not be compared is absent, and said so."""

@@ -27,13 +27,13 @@ from tensorop.tuner.costmodel import Fitted, Matrix, Pool, Samples
 from tensorop.tuner.dispatch import Row
 
 LONGEST = 4096  # a side of the problems that the tree is grown on
-DRAWN, QUICK = 2000, 700  # of them in each layout, and so many while shapes are left out,
+DRAWN, QUICK = 4000, 1500  # of them in each layout, and so many while shapes are left out,
 FOR_EACH = 40  # but no more than so many for each that was measured
 SEED = 20240229
 PARTS = 5  # shapes are left out in so many parts
 WEIGHT = 3.0  # of a measured problem, against one that a model predicts
 APART = 3.0  # octaves between problems whose yes-or-no features differ
-GAIN = 0.2  # a split must save this much, summed over its problems, in natural logarithm of cost
+GAIN = 8e-5  # a split must save this much over all problems, in their mean, in natural logarithm of cost
 UNTRIED = 4.0  # times the worst cost known: what a variant is taken to cost where nobody tried it
 
 
@@ -286,7 +286,8 @@ def _grown(samples: Known, over: Field, without: int | None) -> Leaf | Split:
     for name, column in samples.subject.columns([samples.measured[row].problem for row in rows]).items():
         columns[name].append(column)
     joined = {name: np.concatenate(parts) for name, parts in columns.items()}
-    return dispatch.distil(np.concatenate(losses), joined, gain=GAIN)
+    together = np.concatenate(losses)
+    return dispatch.distil(together, joined, gain=GAIN * len(together))
 
 
 def _dear(logs: Matrix, barred: NDArray[np.bool_]) -> Matrix:
