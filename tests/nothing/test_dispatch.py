@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from dataclasses import replace
-import math
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-
 import pytest
+from numpy.typing import NDArray
 
 from tensorop import choice, finalists
 from tensorop.cli.tables import card_lines
