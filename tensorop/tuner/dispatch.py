@@ -6,7 +6,7 @@ itself, the few best are each followed to the end of their greedy trees, and the
 tells two problems apart is often seen only two splits down. Of thousands of problems, whose costs a model knows, one
 split is followed: the one that is best when to the loss is added how much the variants' losses still differ from row to
 row on either side, as in a regression tree of several outputs. The loss alone is blind where no single split changes
-which variant is best: on SpacemiT K1's models it gave away 10 % where this gives away 1 %.
+which variant is best: on one board's models it gave away 10 % where this gives away 1 %.
 """
 
 from __future__ import annotations
