@@ -45,12 +45,14 @@ def run(argv: Sequence[str], folder: Path, *, timeout_s: float, doing: str, guar
     which = provision_view.guards() if guards is None else guards
     # zig keeps every object for ever in its local cache: a folder of this run's own goes away with it.
     local = folder / ".zig"
+    local.mkdir(exist_ok=True)
     try:
         ended = process.run(
             provision_view.behind(which, argv, folder) if which else argv,
             cwd=folder,
             timeout_s=timeout_s,
-            environment=provision_zig.zig_environment(local=local),
+            # what a compiler leaves that crashed goes away too
+            environment={**provision_zig.zig_environment(local=local), "TMPDIR": str(local.absolute())},
             limits=LIMITS,
         )
     finally:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from tensorop import confinement, instantiate, judging, problems, starts
+from tensorop import confinement, instantiate, judging, problems, scratch, starts
 from tensorop.author import c_file, offline
 from tensorop.author.parse import MAX_TEXT, parse
 from tensorop.commands.advice import FAILED, PASSED
@@ -195,7 +194,7 @@ def judge(
         return replace(ruling, outcome=space)
     points = chosen(draft, space, configurations)
     ruling = replace(ruling, legal=space.size, chosen=points)
-    with tempfile.TemporaryDirectory(prefix="tensorop-judge-") as folder:
+    with scratch.folder("judge") as folder:
         evaluator = Evaluator(
             spec,
             target,
@@ -204,7 +203,7 @@ def judge(
             {draft.name: Candidate(draft)},
             measured,
             seed,
-            Path(folder),
+            folder,
             plugins,
             call_timeout_s=call_timeout_s,
         )

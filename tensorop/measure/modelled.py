@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from tensorop import errors, paths
+from tensorop import errors, paths, scratch
 from tensorop.measure import board
 from tensorop.model.call import Call, Left, Outputs
 from tensorop.model.trial import Kind, Outcome, Samples
@@ -54,10 +54,8 @@ def count_entries(
     guest = replace(guest or Guest(), vlen=vlen, cpu=-1)
     out = []
     for entry in entries:
-        with tempfile.TemporaryDirectory(prefix="tensorop-board-") as folder:
-            run = board.prepare(
-                model, vlen, Path(folder), scenarios=scenarios, alternatives=alternatives, cold=warm == 0
-            )
+        with scratch.folder("board") as folder:
+            run = board.prepare(model, vlen, folder, scenarios=scenarios, alternatives=alternatives, cold=warm == 0)
             counted = _count(runner, program, call, entry, model, run, guest, warm, timeout_s)
         if isinstance(counted, Outcome):
             return counted
@@ -98,8 +96,8 @@ def count_judged(
     goes into them. For baselines, whose programs never change.
     """
     guest = replace(guest or Guest(), vlen=vlen, cpu=-1)
-    with tempfile.TemporaryDirectory(prefix="tensorop-board-") as folder:
-        run = board.prepare(model, vlen, Path(folder), scenarios=scenarios, alternatives=alternatives, cold=warm == 0)
+    with scratch.folder("board") as folder:
+        run = board.prepare(model, vlen, folder, scenarios=scenarios, alternatives=alternatives, cold=warm == 0)
         kept = None
         if judged_by:
             counted_by = ("4", run.alternatives, run.plugin.name, run.config.read_text(), _emulator(runner.arch))
@@ -148,8 +146,8 @@ def count_calls(
     it is counted; without, it finds the caches as the call before it left them. judge: of a call, by its number,
     what it left. Returns the first failure's outcome.
     """
-    with tempfile.TemporaryDirectory(prefix="tensorop-board-") as folder:
-        run = board.prepare(model, vlen, Path(folder), scenarios="best")
+    with scratch.folder("board") as folder:
+        run = board.prepare(model, vlen, folder, scenarios="best")
         guest = replace(guest or Guest(), vlen=vlen, cpu=-1, plugin_args=run.arguments)
         requests = [Count(call, (entry,), times) for call, times in zip(calls, warm, strict=True)]
         replies = session.run(

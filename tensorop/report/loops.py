@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from elftools.common.exceptions import ELFError
 
+from tensorop import scratch
 from tensorop.build.inspect import Loop, inner_loops
 
 _MAGIC = b"!<arch>\n"
@@ -36,11 +36,11 @@ def of_product(folder: Path) -> list[dict[str, Any]]:
 def _hottest(data: bytes) -> list[Loop]:
     """By the function's name without its last word, the tile."""
     found: dict[str, Loop] = {}
-    with tempfile.NamedTemporaryFile(suffix=".o") as file:
-        file.write(data)
-        file.flush()
+    with scratch.folder("report") as folder:
+        file = folder / "kernel.o"
+        file.write_bytes(data)
         try:
-            loops = inner_loops(Path(file.name))
+            loops = inner_loops(file)
         except (ELFError, OSError):
             return []
     for loop in loops:
