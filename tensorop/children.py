@@ -16,6 +16,8 @@ from typing import Any
 
 import psutil
 
+from tensorop import settings
+
 
 class Cancelled(KeyboardInterrupt):
     """Raised where somebody waits for a process that `end` ended, or wants to start one meanwhile.
@@ -33,7 +35,9 @@ _for_good = False
 
 def start(argv: Sequence[str], **how: Any) -> subprocess.Popen[Any]:
     """As `subprocess.Popen`, in a session of its own, with SIGINT blocked. Whoever calls it calls `release` in the
-    end."""
+    end. Without `env` the child has this process's environment, scrubbed (`settings.scrubbed_environment`)."""
+    if how.get("env") is None:
+        how["env"] = settings.scrubbed_environment()
     with _lock:
         if _ending:
             raise Cancelled

@@ -117,6 +117,7 @@ def _better(ground: Ground, staged: Staged, found: list[Winners]) -> Generator[E
     """The same variants with trees grown on exacter figures; as they were where the user does not wait for these."""
     stop, target = ground.stop, ground.target
     better = found
+    known = len(ground.journal.history.notes)
     with stop.may_end(f"stopping: what has passed is packaged, {first(stop)}. {AGAIN}"):
         if not target.side_by_side:
             yield Phase("dispatch", "every variant against every other, inside the library")
@@ -128,7 +129,18 @@ def _better(ground: Ground, staged: Staged, found: list[Winners]) -> Generator[E
             yield Phase("constants", "close variants over the ranges of the model's assumed constants")
             better = [steadiness.steadied(ground, staged.library, w) for w in better]
             yield from (Note(steadiness.summary(ground, winners.dtype)) for winners in better)
+    yield from (Note(remark) for remark in _unmeasured(ground, known))
     return better
+
+
+def _unmeasured(ground: Ground, known: int) -> Iterator[str]:
+    """What has no figure in the library although nothing is wrong with it, by the journal's notes from `known` on."""
+    for name, data in ground.journal.history.notes[known:]:
+        if name == probing.UNMEASURED:
+            yield (
+                f"{data['dtype']}: template '{data['draft']}' (variant {data['variant']}) has no figure for some "
+                f"shapes, which are left to the others: {data['kind']}: {data['message']}"
+            )
 
 
 def _stage(ground: Ground, found: list[Winners]) -> Staged:

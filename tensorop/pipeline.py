@@ -68,6 +68,7 @@ def _run(
         yield Phase(f"{job.operator} for {platform.name}", str(plan))
     yield Phase("platform", f"{platform.name} ({' < '.join(platform.lineage)}): {platform.description}")
     yield from (Note(remark) for remark in leftovers.remarks(job.plugins))
+    yield from confinement.require(job, target)  # a job that is refused leaves nothing
     with Journal.open(job.out, _facts(job, operator, target), fresh=job.fresh) as journal:
         yield from (Note(remark) for remark in journal.remarks)
         seed = Seed.draw(job.seed)
@@ -78,7 +79,6 @@ def _run(
             if not isinstance(target.runner, Null):
                 yield Phase("tools", "compiler, emulator, C library")
                 _warm(target, job.offline or None)
-                yield from confinement.require(job, target)
                 yield from _controls(job, operator, target, journal, seed, work)
             drafts = yield from drafting.drafts(job, operator, target, journal, seed, work, texts)
         if not drafts:

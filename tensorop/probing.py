@@ -26,7 +26,7 @@ from tensorop.finalists import FAULTS, Refused
 from tensorop.measure import modelled
 from tensorop.model.call import Call
 from tensorop.model.problem import Problem
-from tensorop.model.trial import Outcome, Samples
+from tensorop.model.trial import Kind, Outcome, Samples
 from tensorop.model.winner import Winners
 from tensorop.problems import features
 from tensorop.roof import Roof
@@ -54,6 +54,10 @@ THROWN = 32  # times the models' errors are drawn to see what a choice may cost
 CHANCE = 2  # of these a variant must be the best in to be measured
 
 SECONDS_PER_FLOP = 1 / 2e6  # of the slowest emulated call, for deadlines
+
+FAILS = FAULTS | {Kind.TIMEOUT}  # twice, for a machine can be busy
+UNMEASURED = "unmeasured"  # the journal's notes of variants that have no figure
+MESSAGE = 300
 
 Known = dict[int, list[tuple[Problem, Row]]]  # by VLEN
 
@@ -258,17 +262,32 @@ class _Bench:
         self.answers = Answers(ground.operator.reference)
         slot = int(ground.operator.reference.VARIANT_FLAG)
         self.entries = [Entry(0, (slot, number)) for number in range(len(given.all))]
+        self.failed: list[tuple[int, Outcome]] = []  # variants without a figure, and why
 
     def rows(self, wanted: Sequence[Probe]) -> list[dict[str, Any]]:
         """One a probe and VLEN, with a cost a variant, None for one that was not measured; none for a problem that
-        could not be measured."""
+        could not be measured. What has no figure although nothing is wrong with it is noted in the journal, once for
+        each variant and kind; raises Refused for a variant that fails."""
+        self.failed = []
         self.answers = Answers(self.ground.operator.reference)  # another batch has other problems
-        found = self._counted(wanted) if self.ground.target.model is not None else self._timed(wanted)
+        found = list(self._counted(wanted) if self.ground.target.model is not None else self._timed(wanted))
+        for number, outcome in {(number, outcome.kind): (number, outcome) for number, outcome in self.failed}.values():
+            self.ground.journal.note(UNMEASURED, self._failure(number, outcome))
         return [
             {"vlen": vlen, "dims": dict(problem.dims), "options": dict(problem.options), "costs": list(costs)}
             for vlen, problem, costs in found
             if any(cost is not None for cost in costs)
         ]
+
+    def _failure(self, number: int, outcome: Outcome) -> dict[str, Any]:
+        variant = self.given.all[number]
+        return {
+            "dtype": self.given.dtype,
+            "draft": variant.draft.name,
+            "variant": number,
+            "kind": outcome.kind.value,
+            "message": outcome.message[:MESSAGE],
+        }
 
     def _of(self, probe: Probe) -> tuple[int, ...]:
         barred = _subject(self.ground, self.given).barred([probe.problem])[0]
@@ -286,14 +305,20 @@ class _Bench:
     def _timed(self, wanted: Sequence[Probe]) -> Iterator[tuple[int, Problem, tuple[float | None, ...]]]:
         for probe in wanted:
             cost = self._side_by_side(probe.problem, self._of(probe))
-            for number in self._of(probe) if isinstance(cost, Outcome) and cost.kind in FAULTS else ():
-                alone = self._side_by_side(probe.problem, (number,))
-                if isinstance(alone, Outcome) and alone.kind in FAULTS:
-                    raise Refused(self.given.dtype, number, alone)
-            if not isinstance(cost, Outcome):
+            if isinstance(cost, Outcome):
+                self._blame(probe, cost)
+            else:
                 for vlen in self.ground.target.vlens:
                     told = {n: merit(by_vlen[vlen], vlen) for n, by_vlen in zip(self._of(probe), cost, strict=True)}
                     yield vlen, probe.problem, tuple(map(told.get, range(len(self.entries))))
+
+    def _blame(self, probe: Probe, together: Outcome) -> None:
+        """Which of a probe's variants fails alone as well; raises Refused for it."""
+        for number in self._of(probe):
+            alone = self._side_by_side(probe.problem, (number,)) if together.kind in FAILS else together
+            if isinstance(alone, Outcome) and alone.kind in FAILS:
+                raise Refused(self.given.dtype, number, alone)
+            self.failed.append((number, alone if isinstance(alone, Outcome) else together))
 
     def _side_by_side(self, problem: Problem, numbers: Sequence[int]) -> tuple[dict[int, Samples], ...] | Outcome:
         reference, target = self.ground.operator.reference, self.ground.target
@@ -314,35 +339,18 @@ class _Bench:
     def _counted(self, wanted: Sequence[Probe]) -> Iterator[tuple[int, Problem, tuple[float | None, ...]]]:
         def count(vlen: int, number: int) -> dict[int, float]:
             """By the place of a probe that the variant has a part in, its cost."""
-            target = self.ground.target
-            assert isinstance(target.runner, Qemu)
-            assert target.model is not None
             mine = [place for place, probe in enumerate(wanted) if number in self._of(probe)]
             if not mine:
                 return {}
             problems = [wanted[place].problem for place in mine]
-            reference, seed = self.ground.operator.reference, self.ground.seed
-            calls = [reference.counted(problem, self._call(problem), seed.stream(4)) for problem in problems]
-            works = [float(reference.work(problem)) for problem in problems]
-            counted = modelled.count_calls(
-                target.runner,
-                self.program,
-                calls,
-                self.entries[number],
-                warm=[int(work <= WARMED) for work in works],
-                model=target.model,
-                vlen=vlen,
-                guest=self.guest,
-                timeout_s=120 + sum(works) * SECONDS_PER_FLOP,
-                judge=lambda i, left: self.answers.judge_all(problems[i], calls[i], left),
-            )
-            if not isinstance(counted, Outcome):
-                told = (self._impossible(p, {vlen: s}) for p, s in zip(problems, counted, strict=True))
-                counted = next((outcome for outcome in told if outcome), None) or counted
+            counted = self._count(vlen, number, problems)
+            if isinstance(counted, Outcome) and counted.kind is Kind.TIMEOUT:  # the machine may have been busy
+                counted = self._count(vlen, number, problems)
             if not isinstance(counted, Outcome):
                 return {place: merit(samples, vlen) for place, samples in zip(mine, counted, strict=True)}
-            if counted.kind in FAULTS:
+            if counted.kind in FAILS:
                 raise Refused(self.given.dtype, number, counted)
+            self.failed.append((number, counted))
             return {}
 
         with ThreadPoolExecutor(max(1, self.ground.job.jobs)) as pool:
@@ -350,3 +358,28 @@ class _Bench:
                 columns = list(pool.map(count, [vlen] * len(self.entries), range(len(self.entries))))
                 for place, probe in enumerate(wanted):
                     yield vlen, probe.problem, tuple(column.get(place) for column in columns)
+
+    def _count(self, vlen: int, number: int, problems: Sequence[Problem]) -> Sequence[Samples] | Outcome:
+        """A variant's cost of each problem, or how one of them failed."""
+        target = self.ground.target
+        assert isinstance(target.runner, Qemu)
+        assert target.model is not None
+        reference, seed = self.ground.operator.reference, self.ground.seed
+        calls = [reference.counted(problem, self._call(problem), seed.stream(4)) for problem in problems]
+        works = [float(reference.work(problem)) for problem in problems]
+        counted = modelled.count_calls(
+            target.runner,
+            self.program,
+            calls,
+            self.entries[number],
+            warm=[int(work <= WARMED) for work in works],
+            model=target.model,
+            vlen=vlen,
+            guest=self.guest,
+            timeout_s=120 + sum(works) * SECONDS_PER_FLOP,
+            judge=lambda i, left: self.answers.judge_all(problems[i], calls[i], left),
+        )
+        if isinstance(counted, Outcome):
+            return counted
+        told = (self._impossible(p, {vlen: s}) for p, s in zip(problems, counted, strict=True))
+        return next((outcome for outcome in told if outcome), None) or counted

@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +17,11 @@ import platformdirs
 
 # Variables through which a shell or a distribution bends a BLAS: none may reach a baseline.
 SCRUBBED_PREFIXES = ("OPENBLAS_", "OMP_", "GOMP_", "KMP_", "MKL_", "BLIS_", "DNNL_", "ONEDNN_", "VECLIB_", "GOTO_")
+
+# Names under which people keep what opens something: no program that is started here needs one.
+_SECRET = re.compile(
+    r"(^|_)(API_?KEY|ACCESS_?KEY|SECRET_?KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS)$", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True)
@@ -45,8 +51,8 @@ def read() -> Settings:
 
 
 def scrubbed_environment() -> dict[str, str]:
-    """This process's environment without any variable that tunes or selects a BLAS."""
-    return {k: v for k, v in os.environ.items() if not k.startswith(SCRUBBED_PREFIXES)}
+    """This process's environment without any variable that tunes or selects a BLAS, and without keys and tokens."""
+    return {k: v for k, v in os.environ.items() if not k.startswith(SCRUBBED_PREFIXES) and not _SECRET.search(k)}
 
 
 def plain_environment() -> dict[str, str]:

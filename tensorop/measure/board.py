@@ -12,7 +12,6 @@ import json
 import os
 import platform
 import shutil
-import subprocess
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,6 +19,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TypeVar
 
+from tensorop import children
 from tensorop.errors import JobError, MissingTool
 from tensorop.measure.board_config import write_config
 from tensorop.paths import cache_dir, native_dir
@@ -147,7 +147,7 @@ def _key(compiler: str, lanes: int, sources: tuple[Path, ...]) -> str:
 
 @lru_cache(maxsize=8)
 def _version(compiler: str) -> str:
-    return subprocess.run([compiler, "--version"], capture_output=True, text=True, check=False).stdout
+    return children.run([compiler, "--version"]).stdout
 
 
 @lru_cache(maxsize=1)
@@ -166,7 +166,7 @@ def _build(compiler: str, lanes: int, sources: list[Path], path: Path) -> None:
     log = ""
     for tuned in (("-march=native",), ()):
         command = [compiler, *_FLAGS, *tuned, f"-DLANES={lanes}", "-o", str(part), *map(str, sources)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        done = children.run(command)
         if done.returncode == 0:
             part.replace(path)
             return

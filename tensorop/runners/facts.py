@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-import subprocess
 import time
 from collections.abc import Mapping
 from pathlib import Path
 
+from tensorop import children
 from tensorop.errors import BoardError, JobError
 from tensorop.model.core import Core
 from tensorop.runners import confined
@@ -72,8 +72,7 @@ def parse(said: str, told: Mapping[str, str], link: float = 0.0) -> Core:
 
 
 def _here() -> str:
-    ended = subprocess.run(["sh", "-s"], input=_SCRIPT.read_text(), capture_output=True, text=True, check=False)
-    return ended.stdout
+    return children.run(["sh", "-s"], input=_SCRIPT.read_text()).stdout
 
 
 def _link(runner: Ssh) -> float:

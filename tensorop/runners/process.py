@@ -71,7 +71,7 @@ def run(
 
     consume: takes stdout as it comes and returns True to give the process another `timeout_s`; it may raise, which
     ends the process. A deadline of this thread's (`deadline.within`) ends it too.
-    environment: all of it, None for this process's own. Safe to call from several threads.
+    environment: all of it, None for this process's own, scrubbed. Safe to call from several threads.
     Raises MissingTool when the program cannot be started, Cancelled when it was ended from outside.
     """
     begin = time.monotonic()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -27,3 +28,30 @@ assert statuses == {0}, statuses
 
 def test_none_hears_it_however_young() -> None:
     subprocess.run([sys.executable, "-c", _MANY], env=dict(os.environ), check=True, timeout=120, start_new_session=True)
+
+
+_TOLD = """
+import json, sys
+from tensorop import children
+from tensorop.runners import process
+ask = [sys.executable, "-c", "import json, os; print(json.dumps(dict(os.environ)))"]
+print(json.dumps([json.loads(children.run(ask).stdout), json.loads(process.run(ask, timeout_s=60).stdout)]))
+"""
+_SECRETS = (
+    "OPENAI_API_KEY",
+    "SOME_API_KEY",
+    "HF_TOKEN",
+    "github_token",
+    "CLIENT_SECRET",
+    "AWS_SECRET_ACCESS_KEY",
+    "TOKEN",
+)
+
+
+def test_none_is_told_a_key() -> None:
+    mine = {**os.environ, **dict.fromkeys(_SECRETS, "sk-0123456789"), "TOKENS": "seen", "KEYBOARD": "seen"}
+    done = subprocess.run([sys.executable, "-c", _TOLD], env=mine, check=True, timeout=120, capture_output=True)
+    for told in json.loads(done.stdout):
+        assert "sk-0123456789" not in told.values()
+        assert (told["TOKENS"], told["KEYBOARD"]) == ("seen", "seen")
+        assert told["PATH"] == mine["PATH"]

@@ -4,15 +4,16 @@ from pathlib import Path
 
 import pytest
 
-from tensorop import finalists, rechoice, search
+from tensorop import deliver, finalists, probing, rechoice, search
 from tensorop.author import offline
 from tensorop.finalists import Refused
 from tensorop.model.case import Case
 from tensorop.model.job import Job
-from tensorop.model.trial import Kind, Outcome
+from tensorop.model.trial import Kind, Outcome, Samples
 from tensorop.model.verdict import Seed, Verdict
 from tensorop.problems import of
 from tensorop.runners.null import Null
+from tensorop.runners.protocol import Entry
 from tensorop.search import Ground
 from tensorop.specs import platforms
 from tensorop.store.journal import Journal
@@ -65,3 +66,45 @@ def test_whose_case_failed(found):
     assert free is not None
     assert 0 <= free.number < len(winners.variants)
     assert rechoice.of_verdict(ground, [winners], Verdict(WRONG, 0, 1, "", dtype="f32")) is None
+
+
+class Together(probing._Bench):
+    """Outcomes of variants side by side, by their numbers."""
+
+    def __init__(self, ground, given, outcomes):
+        self.ground, self.given, self.outcomes = ground, given, outcomes
+        self.entries = [Entry(0, (0, number)) for number in range(len(given.variants))]
+        self.failed = []
+        self.asked = []
+
+    def _side_by_side(self, problem, numbers):
+        self.asked.append(tuple(numbers))
+        failing = [self.outcomes[number] for number in numbers if number in self.outcomes]
+        return failing[0] if failing else tuple({v: Samples("ns", 1.0, 1.0, 1.0)} for v in self.ground.target.vlens)
+
+
+@pytest.mark.parametrize("kind", [Kind.WRONG, Kind.CRASH, Kind.TIMEOUT])
+def test_a_variant_that_fails_beside_the_others_is_refused_by_its_number(found, kind):
+    ground, winners = found
+    outcome = Outcome(kind, "measure", "so it ended")
+    probe = probing.Probe(of(ground.operator, "f32", (64, 64, 64)))
+    with pytest.raises(Refused) as caught:
+        Together(ground, winners, {1: outcome}).rows([probe])
+    assert (caught.value.number, caught.value.outcome) == (1, outcome)
+
+
+def test_a_variant_without_a_figure_is_noted_and_said(found):
+    ground, winners = found
+    before = len(ground.journal.history.notes)
+    probe = probing.Probe(of(ground.operator, "f32", (64, 64, 64)), (0, 1))
+    unsteady = Outcome(Kind.NOISY, "measure", "the clock drifts")
+    assert Together(ground, winners, {1: unsteady}).rows([probe, probe]) == []
+    told = ground.journal.history.notes[before:]
+    assert {name for name, _ in told} == {"unmeasured"}
+    assert [(data["variant"], data["kind"]) for _, data in told] == [(0, "noisy"), (1, "noisy")]
+    said = list(deliver._unmeasured(ground, before))
+    draft = winners.variants[1].draft.name
+    assert said[1] == (
+        f"f32: template '{draft}' (variant 1) has no figure for some shapes, which are left to the others: "
+        "noisy: the clock drifts"
+    )

@@ -33,6 +33,7 @@ MAX_BODY = 8 << 20  # bytes
 MAX_REPLY = 256 << 10  # characters of the answer itself
 MAX_SAID = 300  # characters of what an endpoint says of an error, or of itself
 _MOST_TOKENS = 10**9
+_ADDRESS = re.compile(r"https?://[^\s/?#]+[^\s?#]*")
 _NO_KEY = "none"  # a local server wants no key, the client wants one
 
 
@@ -55,6 +56,8 @@ def endpoint(settings: Settings) -> Endpoint:
         raise UsageError(
             "the llm author has no endpoint", hint="set OPENAI_API_KEY, or OPENAI_BASE_URL for a server of your own"
         )
+    if settings.llm_base_url and not _ADDRESS.fullmatch(settings.llm_base_url):  # not shown: it may hold a password
+        raise UsageError("OPENAI_BASE_URL is no address", hint="write it as http://localhost:8000/v1")
     if settings.llm_api_key:
         secret.require_key(settings.llm_api_key)
     return Endpoint(settings.llm_model, settings.llm_api_key or _NO_KEY, settings.llm_base_url)

@@ -1,0 +1,31 @@
+"""A job whose author cannot be had, or may not run here, ends before its folder is made."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support import commands
+
+REFUSED = {  # environment -> a word of what is said, and whether the process is jailed
+    "no model": ({"TENSOROP_LLM_MODEL": ""}, "no model is named", True),
+    "no address": ({"OPENAI_BASE_URL": "somewhere"}, "OPENAI_BASE_URL is no address", True),
+    "no jail": ({}, "runs kernels that a model wrote, and", False),
+}
+
+
+@pytest.mark.parametrize("why", REFUSED)
+def test_a_job_whose_author_is_refused_leaves_nothing(why: str, tmp_path: Path) -> None:
+    changed, told, jailed = REFUSED[why]
+    env = {"TENSOROP_LLM_MODEL": "m", "OPENAI_BASE_URL": "http://localhost:1/v1", "OPENAI_API_KEY": "k", **changed}
+    words = [] if jailed else [sys.executable, "-m", "tests.support.without_seccomp"]
+    words += [sys.executable, "-m", "tensorop", "gemm", "--author", "llm", "--platform", "native", "--out", "out"]
+    done = subprocess.run(
+        words, cwd=tmp_path, env=commands.environment(env), capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 2, done.stderr
+    assert told in done.stderr
+    assert list(tmp_path.iterdir()) == []
