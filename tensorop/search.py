@@ -36,7 +36,7 @@ from tensorop.texts import Texts
 from tensorop.trial import Candidate, Evaluator, Prepared
 from tensorop.tuner import loop, strategy
 from tensorop.tuner.budget import Budget
-from tensorop.tuner.limits import FIRST_S
+from tensorop.tuner.limits import FACTOR, FIRST_S
 from tensorop.tuner.seeded import Nothing, Seeded
 from tensorop.tuner.select import choose
 
@@ -261,6 +261,7 @@ def finalists(
     }
     arms = {arm: candidates[arm] for arm in spaces}
     share = ground.budget(LARGE_SHARE)
+    slowest = max((sum(f.seconds.values()) for f in passed(ground, dtype, Stage.BLOCKING, candidates)), default=0.0)
     budget = Budget(share.seconds, min(len(chosen), share.trials or len(chosen)))
     return conduct(
         ground,
@@ -272,7 +273,7 @@ def finalists(
         budget,
         lambda wanted: [point for arm, point in chosen if arm == wanted],
         then=lambda space, seed: Nothing(),
-        first_s=max(FIRST_S, share.seconds or 0.0),  # each is meant to take a tenth of it
+        first_s=max(FIRST_S, share.seconds or 0.0, FACTOR * slowest),  # each is meant to take a tenth of the share
     )
 
 
