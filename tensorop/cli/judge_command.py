@@ -125,12 +125,9 @@ def _show(ruling: Ruling) -> None:
     out = tables.console()
     for remark in ruling.remarks:
         out.print(Text(remark, "yellow"), soft_wrap=True)
-    out.print(
-        Text(
-            f"{ruling.legal} legal configurations, {len(ruling.judged)} of {len(ruling.chosen)} chosen ones judged, "
-            f"seed {ruling.seed}"
-        )
-    )
+    several = "" if ruling.legal == 1 else "s"
+    judged = f"{len(ruling.judged)} of {len(ruling.chosen)} chosen ones judged"
+    out.print(Text(f"{ruling.legal} legal configuration{several}, {judged}, seed {ruling.seed}"))
     for one in ruling.judged:
         out.print(Text(f"{one.outcome.kind.value}: {one.point}", "" if one.outcome.ok else "red"), soft_wrap=True)
         if not one.figures:

@@ -11,7 +11,7 @@ from typing import NoReturn
 
 import click
 
-from tensorop import __version__, children
+from tensorop import __version__, children, scratch
 from tensorop.cli import catalog_commands, library_commands, screen
 from tensorop.cli.ctrl_c import INTERRUPTED, CtrlC
 from tensorop.cli.operator_command import operator_command
@@ -108,6 +108,7 @@ def _interrupted(interrupt: BaseException | None) -> NoReturn:
     screen.echo(str(interrupt or "") or "interrupted", err=True)
     if children.ending_for_good():  # threads may still be counting; nothing of theirs is wanted
         sys.stdout.flush()
+        scratch.clear()
         os._exit(INTERRUPTED)
     sys.exit(INTERRUPTED)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import subprocess
@@ -16,10 +17,12 @@ from tensorop import confinement, instantiate, render, render_apart
 from tensorop.author.gate import Guard
 from tensorop.cli.judge_command import judge as command
 from tensorop.commands import judge as judging
+from tensorop.errors import UsageError
 from tensorop.model.point import Point
 from tensorop.specs import operators, platforms
 from tensorop.verify import controls
 from tests.attacks.test_draft_c import ATTACKS
+from tests.attacks.test_replies import DRAFTS
 from tests.support import commands
 from tests.support.commands import ROOT, tensorop
 
@@ -147,6 +150,21 @@ def test_drafts_that_attack_are_refused_before_anything_is_built(
         ruling = judging.judge(file, "gemm", "rvv", "f32", configurations=1)
         assert (ruling.outcome.kind.value, ruling.outcome.where) == ("refused", "author"), (body, ruling.outcome)
         assert ruling.outcome.message.partition(": ")[0] in set(Guard), (body, ruling.outcome)
+
+
+@pytest.mark.usefixtures("without_controls")
+def test_what_breaks_readers_is_an_outcome_or_a_usage_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(confinement, "confined", lambda *given: "")
+    file = tmp_path / "reply.c.j2"
+    ends = set()
+    for text in list(DRAFTS.values())[::5]:  # each takes its time; all of them go through the author's path elsewhere
+        file.write_bytes(text.encode("utf-8", "surrogatepass"))
+        with contextlib.suppress(UsageError):
+            ruling = judging.judge(file, "gemm", "generic", "f32", ((24, 24, 24),), configurations=1)
+            assert not ruling.ok
+            assert ruling.to_json()["next"]
+            ends.add(ruling.outcome.where)
+    assert "author" in ends
 
 
 def test_without_a_jail_it_is_refused_unless_that_is_wanted(tmp_path: Path) -> None:

@@ -49,3 +49,11 @@ def test_what_a_killed_process_left_goes_and_a_living_ones_stays(tmp_path: Path)
         living.kill()
     assert strange.is_symlink()
     assert (tmp_path / f"tensorop-{os.getuid()}-young").is_dir()
+
+
+def test_an_end_that_runs_nothing_else_can_clear_it(tmp_path: Path) -> None:
+    made = MADE.split("    time")[0] + "    scratch.clear()\n    import os; os._exit(0)\n"
+    argv = [sys.executable, "-c", made]
+    done = subprocess.run(argv, env=environment({"TMPDIR": str(tmp_path)}), capture_output=True, text=True, check=True)
+    assert done.stdout.strip()
+    assert list(tmp_path.iterdir()) == []
