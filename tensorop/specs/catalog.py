@@ -9,6 +9,7 @@ from tensorop.paths import plugin_dirs
 
 _SUFFIX = {"platforms": ".yaml", "primitives": ".yaml", "templates": "", "tuners": ".py"}
 _NOT_ONE = ("_", "calibration-")  # what may lie beside plug-ins
+_LONGEST = 200  # bytes of a name, which with its suffix is still a file's
 _SINGULAR = {"platforms": "platform", "primitives": "primitive set", "templates": "operator", "tuners": "tuner"}
 
 
@@ -25,7 +26,7 @@ def names(kind: str, plugins: tuple[Path, ...] = ()) -> tuple[str, ...]:
 
 def find(kind: str, name: str, plugins: tuple[Path, ...] = ()) -> Path:
     """The file (or, for an operator, the folder) behind a name; raises UsageError with the nearest names."""
-    if "/" not in name and name not in ("", ".", ".."):
+    if "/" not in name and name not in ("", ".", "..") and name.isprintable() and len(name.encode()) <= _LONGEST:
         for folder in plugin_dirs(kind, plugins):
             path = folder / f"{name}{_SUFFIX[kind]}"
             if path.is_file() or (kind == "templates" and (path / "operator.yaml").is_file()):

@@ -123,6 +123,12 @@ def test_a_damaged_card(said: bytes, tmp_path: Path) -> None:
         api.load(path)
 
 
+@pytest.mark.parametrize("name", ["[" * 4000, "x" * 201, "\ud800", "a\0b", "\u202e", "..", "a/b", ""])
+def test_a_name_that_no_file_can_have_is_unknown(name: str) -> None:
+    with pytest.raises(UsageError, match="unknown operator"):
+        operators.load(name)
+
+
 def test_a_whole_library() -> None:
     shared = Path(_ctypes.__file__)
     elf.require_whole(shared)
