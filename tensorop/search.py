@@ -70,9 +70,11 @@ class Ground:
     texts: Texts = field(default_factory=Texts)
 
     def budget(self, share: float) -> Budget:
-        """A stage's share of one dtype's part of the budget, less what is for single VLENs and for probes."""
-        left = 1.0 - (FORM_SHARE if single_vlens(self.target) else 0.0) - (PROBE_SHARE if probed(self.target) else 0.0)
-        return self.share(share * left)
+        """A stage's share of one dtype's part of the budget, less what is for single VLENs and, in seconds, for probes,
+        which are no trials."""
+        left = 1.0 - (FORM_SHARE if single_vlens(self.target) else 0.0)
+        in_seconds = left - (PROBE_SHARE if probed(self.target) else 0.0)
+        return replace(self.share(share * left), seconds=self.share(share * in_seconds).seconds)
 
     def share(self, share: float) -> Budget:
         """A share of one dtype's part of the budget."""

@@ -67,7 +67,7 @@ def test_the_same_wish_gives_the_same_bits(on_rvv: tuple[str, ...], uninterrupte
 def test_close_choices_are_counted_over_the_models_ranges(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In this process, so that every variant counts as close however few were tried."""
     monkeypatch.setattr(steadiness, "CLOSE", 10.0)
-    job = (*JOB[:-2], "--platform", "spacemit-k1", "--trials", "24", "--out", str(tmp_path / "out"))
+    job = (*JOB[:-2], "--platform", "spacemit-k1", "--trials", "12", "--out", str(tmp_path / "out"))
     ended = CliRunner().invoke(cli, job, catch_exceptions=False)
     assert ended.exit_code == 0, ended.output
     assert "no assumed constant changes" in ended.output
@@ -91,7 +91,8 @@ def test_close_choices_are_counted_over_the_models_ranges(tmp_path: Path, monkey
     rows = [row for data in probed for row in data["rows"]]
     assert rows
     assert not any(list(row["dims"].values()) in ([16, 16, 16], [5, 40, 9]) for row in rows)  # shapes of its own
-    assert all(None not in row["costs"] and len(row["costs"]) == len(probed[0]["variants"]) for row in rows)
+    # the direct one, the last, serves no large ones
+    assert all(None not in row["costs"][:-1] and len(row["costs"]) == len(probed[0]["variants"]) for row in rows)
     assert "on shapes left out, choosing costs" in ended.output
     assert "what the model's unknowns change" in (tmp_path / "out/share/tensorop/report.html").read_text()
 
