@@ -39,6 +39,7 @@ LAYOUTS = {"row": 101, "col": 102}
 MUCH = 2e7  # multiplications above which f64 is summed by blocks
 DEPTH = 32  # of such a block
 DISTRIBUTIONS = ("integer", "exact", "normal", "wide", "special")
+LARGEST_SQUARE = 215  # 20 Mflop: a tile may be thousands of rows high, and an emulator is slow
 STARTS = ("poison", "zeros", "numbers", "result")  # what C holds at beta = 0
 
 assert np.finfo(np.longdouble).nmant >= 63, "the f64 oracle needs a long double with 64 bits of significand"
@@ -760,12 +761,13 @@ def _anywhere(dtype: str, m: int, n: int, k: int, rng: np.random.Generator) -> C
 
 
 def _squares(dtype: str, size: int, layouts: Sequence[str], rng: np.random.Generator) -> list[Case]:
-    """m = n = k, all transposes: a transpose taken for the other stays inside its buffers here.
+    """m = n = k, at most LARGEST_SQUARE, all transposes: a transpose taken for the other stays inside its buffers here.
 
     Whole numbers, then once all special values, for which `size` must leave room (4 rows, 4 columns).
     """
     options = _layouts()
-    fixed: dict[str, Value] = {"m": max(size, 5), "n": max(size, 5), "k": max(size, 5), "alpha": "1", "beta": "0"}
+    side = min(max(size, 5), LARGEST_SQUARE)
+    fixed: dict[str, Value] = {"m": side, "n": side, "k": side, "alpha": "1", "beta": "0"}
     kinds = [(ta, tb, "integer") for ta in (0, 1) for tb in (0, 1)]
     kinds.append((int(rng.integers(2)), int(rng.integers(2)), "special"))
     return [
