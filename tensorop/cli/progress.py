@@ -186,6 +186,7 @@ class _Bar(_View):
     def under_way(self, name: str, left: float | None) -> None:
         self.name, self.left, self.text = name, left, ""
         self.began = self.told = time.monotonic()
+        self.live.refresh()  # also of what is over before the next moment it would be drawn
 
     def phase(self, event: Phase) -> None:
         super().phase(event)
