@@ -37,15 +37,7 @@ CHEATS = {
 
 
 def program(body, folder):
-    text = f"""#include "product.h"
-void tensorop_candidate_0(const struct tensorop_call *call) {{
-    struct product p = product_of(call);
-    REAL *c = p.c;
-    (void)c;
-    {body}
-    honest(&p);
-}}
-"""
+    text = kernels.before_honest(body)
     header = (gemm().folder / "controls" / "product.h").read_text()
     made = builder(kernels.platform())(Source((("kernel.c", text), ("product.h", header))), ("-DTENSOROP_DTYPE_f32=1",))
     assert not isinstance(made, Outcome), made

@@ -14,6 +14,7 @@ from tensorop.runners.protocol import Entry
 from tensorop.specs import board, platforms
 from tensorop.verify.answers import Answers
 from tensorop.verify.controls import controls, run_control
+from tests.support.kernels import before_honest
 from tests.support.operators import builder, gemm, runner_of
 
 REFERENCE = gemm().reference
@@ -70,22 +71,10 @@ def counted(name, text, problem=PROBLEM, warm=1):
     )
 
 
-def with_body(body):
-    return f"""#include "product.h"
-void tensorop_candidate_0(const struct tensorop_call *call) {{
-    struct product p = product_of(call);
-    REAL *c = p.c;
-    (void)c;
-    {body}
-    honest(&p);
-}}
-"""
-
-
 @PLATFORMS
 @pytest.mark.parametrize("cheat", CHEATS)
 def test_what_a_counted_call_leaves_must_be_its_own_work(name, cheat):
-    found = counted(name, with_body(CHEATS[cheat]))
+    found = counted(name, before_honest(CHEATS[cheat]))
     assert isinstance(found, Outcome), found
     assert (found.kind, found.where) == (Kind.WRONG, "measure"), found
 
@@ -93,7 +82,7 @@ def test_what_a_counted_call_leaves_must_be_its_own_work(name, cheat):
 @PLATFORMS
 @pytest.mark.parametrize("cheat", ["what looks done is done", "one element is computed anew", "half of k"])
 def test_so_must_what_a_call_without_a_warming_one_leaves(name, cheat):
-    found = counted(name, with_body(CHEATS[cheat]), warm=0)
+    found = counted(name, before_honest(CHEATS[cheat]), warm=0)
     assert isinstance(found, Outcome), found
     assert (found.kind, found.where) == (Kind.WRONG, "measure"), found
 
@@ -101,7 +90,7 @@ def test_so_must_what_a_call_without_a_warming_one_leaves(name, cheat):
 @PLATFORMS
 @pytest.mark.parametrize("shape", [(8, 6, 16), (1, 1, 1), (3, 20, 7)])
 def test_an_honest_kernel_is_counted(name, shape):
-    (samples,) = counted(name, with_body(""), of(gemm(), "f32", shape))
+    (samples,) = counted(name, before_honest(""), of(gemm(), "f32", shape))
     assert samples.value > 0
 
 

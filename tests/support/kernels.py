@@ -26,6 +26,20 @@ AXPY = """
 """
 
 
+def before_honest(body: str) -> str:
+    """A gemm candidate in which this C stands before an honest product: `c` is C, `p` all of it (product.h of the
+    operator's controls)."""
+    return f"""#include "product.h"
+void tensorop_candidate_0(const struct tensorop_call *call) {{
+    struct product p = product_of(call);
+    REAL *c = p.c;
+    (void)c;
+    {body}
+    honest(&p);
+}}
+"""
+
+
 def platform(arch: str = "x86_64", *flags: str) -> Platform:
     """A plain platform of an architecture, with further compiler flags."""
     target = targets.target(arch)
