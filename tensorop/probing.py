@@ -202,8 +202,11 @@ def _telling(ground: Ground, given: Winners, number: int, count: int) -> list[Pr
     scores: Matrix | None = None
     wins: Matrix | None = None
     candidates: choice.Field | None = None
+    direct = None if given.direct is None else len(given.variants)
     for vlen, pairs in known(ground, given).items():
-        subject = _subject(ground, given, vlen)
+        subject = Subject(
+            ground.operator, ground.target.platform, given.dtype, given.all, vlen, ground.job.plugins, direct
+        )
         measured = [Measured(p, tuple(c if math.isfinite(c) else None for c in row.costs)) for p, row in pairs]
         if not measured or not ground.operator.costs.terms:
             continue
@@ -242,11 +245,6 @@ def _thrown(means: Matrix, spreads: Matrix) -> tuple[Matrix, Matrix]:
         total += drawn[rows, chosen] - drawn.min(axis=1)
         wins[rows, drawn.argmin(axis=1)] += 1
     return total / THROWN, wins
-
-
-def _subject(ground: Ground, given: Winners, vlen: int = 0) -> Subject:
-    direct = None if given.direct is None else len(given.variants)
-    return Subject(ground.operator, ground.target.platform, given.dtype, given.all, vlen, ground.job.plugins, direct)
 
 
 class _Bench:
@@ -290,9 +288,9 @@ class _Bench:
         }
 
     def _of(self, probe: Probe) -> tuple[int, ...]:
-        barred = _subject(self.ground, self.given).barred([probe.problem])[0]
-        numbers = probe.variants or range(len(self.entries))
-        return tuple(number for number in numbers if not barred[number])
+        """The variants that are measured on a probe: the direct one, the last, only where it may serve."""
+        small = self.given.direct is None or choice.served_directly(self.ground.operator, probe.problem)
+        return probe.variants or tuple(range(len(self.entries) - (not small)))
 
     def _call(self, problem: Problem) -> Call:
         return measured_call(self.ground.operator, problem, self.ground.seed, 0)

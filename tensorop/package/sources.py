@@ -225,10 +225,10 @@ def _serving(winners: Winners, ways: _Ways) -> dict[str, Any]:
 
 
 def _direct(operator: Operator, winners: Winners) -> dict[str, int] | None:
-    """For the dispatch's template: the number of the direct variant and the most flops of what it serves."""
+    """For the dispatch's template: the number of the direct variant and the most flops of what it serves unasked."""
     if winners.direct is None or operator.direct is None:
         return None
-    return {"variant": len(winners.variants), "most": operator.direct.always}
+    return {"variant": len(winners.variants), "always": operator.direct.always}
 
 
 def _trees(operator: Operator, winners: Winners, measured: str) -> list[dict[str, Any]]:

@@ -38,6 +38,6 @@ def told(binary: Path, option: str) -> str:
 @functools.cache
 def _told(binary: Path, option: str, stamp: int) -> str:
     try:
-        return children.run([str(binary), option], env=settings.scrubbed_environment(), timeout=60).stdout
+        return children.run([str(binary), option], timeout=60).stdout
     except (OSError, subprocess.TimeoutExpired):
         return ""
