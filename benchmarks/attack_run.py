@@ -40,6 +40,8 @@ sys.path.insert(0, str(ROOT))
 
 from tensorop import settings  # noqa: E402
 from tensorop.author.gate import Guard  # noqa: E402
+from tensorop.provision import prewarm  # noqa: E402
+from tensorop.specs import platforms  # noqa: E402
 from tests.support import hostile  # noqa: E402
 
 INSIDE = "TENSOROP_ATTACK_RUN_INSIDE"
@@ -55,6 +57,13 @@ drafting.DRAFTS = {drafts}
 drafting.Limits = lambda **more: Limits(calls={drafts}, tokens=10**9, **more)
 main()
 """
+
+
+def fetch(names: Sequence[str]) -> None:
+    """What the jobs need, into this user's cache: they have no network, and only their own environment."""
+    for platform in map(platforms.load, names):
+        for future in prewarm.prewarm(platform.arch, shared=platform.compiler.shared_target).values():
+            future.result()
 
 
 def enter_namespaces() -> None:
@@ -197,6 +206,8 @@ def main() -> int:
     )
     parser.add_argument("--but", nargs="*", type=Path, default=[], help="folders others write in meanwhile")
     given = parser.parse_args()
+    if not os.environ.get(INSIDE):
+        fetch(given.platform)
     enter_namespaces()
     if os.environ.get(INSIDE):
         switch_loopback_on()
