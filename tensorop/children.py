@@ -68,6 +68,12 @@ def release(child: subprocess.Popen[Any]) -> int:
     return status
 
 
+def was_ended(child: subprocess.Popen[Any]) -> bool:
+    """Whether `end` killed a child that nobody has released yet."""
+    with _lock:
+        return child.pid in _ended
+
+
 def run(
     argv: Sequence[str],
     *,

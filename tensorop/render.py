@@ -103,6 +103,13 @@ def _with_draft(folder: Path, draft: str) -> jinja2.Environment:
     return environment(folder, {"draft": draft})
 
 
+def read_ahead(folder: Path, draft: str, template: str) -> None:
+    """Reads what `kernel_texts` will need. Raises what Jinja2 does."""
+    env = _with_draft(folder, draft)
+    for name in (template, "draft"):
+        env.get_template(name)
+
+
 class Call:
     """A primitive in a template: called with argument texts, it gives the C text of a call of its name."""
 

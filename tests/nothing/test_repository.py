@@ -96,9 +96,9 @@ def test_only_settings_read_the_environment() -> None:
 
 
 def test_only_commands_print() -> None:
-    """Beside cli: `python -m tensorop.provision`, and the process that renders apart, whose pipe stdout is."""
+    """Beside cli: `python -m tensorop.provision`."""
     found = {name(path) for path in CORE if "print" in _mentions(path) and path.parent.name != "cli"}
-    assert found <= {"tensorop/provision/__main__.py", "tensorop/render_apart.py"}
+    assert found <= {"tensorop/provision/__main__.py"}
 
 
 def _calls(path: Path) -> set[str]:
@@ -118,7 +118,6 @@ def test_one_function_starts_processes_with_a_strangers_code() -> None:
     assert [path for path, found in calls.items() if "runner.command" in found] == ["tensorop/runners/confined.py"]
     starters = {path for path, found in calls.items() if "runners.process" in found}
     assert {path for path in starters if not path.startswith("tensorop/build/")} == {
-        "tensorop/render_apart.py",  # a template in Jinja's sandbox, no C
         "tensorop/runners/confined.py",
         "tensorop/runners/session.py",  # its types
         "tensorop/runners/ssh.py",  # the board's own shell
