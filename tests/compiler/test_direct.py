@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import subprocess
 import sys
@@ -106,3 +107,29 @@ def test_words_about_it_are_heard(tmp_path: Path) -> None:
     card = tensorop.load(prefix).card["dtypes"]["f64"]
     assert card["direct"] == {"variant": 2, "most_flops": operator.direct.always}
     assert card["variants"][2]["draft"] == "direct"
+
+
+RIGHT = {1: 101, 2: 111, 3: 112, 4: 3, 5: 4, 6: 5, 9: 5, 11: 5, 14: 4}  # by the argument's number: 3x4x5, B transposed
+WRONG = [(1, 103), (1, 100), (2, 110), (2, 114), (3, 0), (4, -1), (5, -1), (6, -1), (9, 4), (9, 0), (9, -(2**63))]
+WRONG += [(11, 4), (11, -(2**63)), (14, 3), (14, 0), (14, -1)]
+
+
+def test_its_own_entry_names_the_first_wrong_argument(tmp_path: Path) -> None:
+    """Once a product of this size was computed, calls go to the kernel's own entry, which checks them."""
+    prefix = products.install("generic", tmp_path / "out", found=products.with_direct())
+    function = ctypes.CDLL(str(prefix / "lib/libtensorop_gemm.so")).tensorop_dgemm
+    a, b, c = ((ctypes.c_double * 32)(*[1.0] * 32) for _ in range(3))
+
+    def call(given: dict[int, int]) -> int:
+        words = [ctypes.c_int(given[i]) for i in (1, 2, 3)] + [ctypes.c_int64(given[i]) for i in (4, 5, 6)]
+        x, y, z = (ctypes.c_int64(given[i]) for i in (9, 11, 14))
+        return int(function(*words, ctypes.c_double(2.0), a, x, b, y, ctypes.c_double(0.0), c, z))
+
+    assert call(RIGHT) == 0
+    assert list(c) == [10.0] * 12 + [1.0] * 20
+    for number, value in WRONG:
+        assert call({**RIGHT, number: value}) == number
+        assert call({**RIGHT, 14: -5, number: value}) == number
+    assert list(c) == [10.0] * 12 + [1.0] * 20
+    assert call({**RIGHT, 4: 0}) == call({**RIGHT, 6: 0}) == 0
+    assert list(c) == [0.0] * 12 + [1.0] * 20
