@@ -673,7 +673,8 @@ def edge_grid(dtype: str, tile: Mapping[str, int], rng: np.random.Generator) -> 
 def smallest_grid(dtype: str, rng: np.random.Generator, count: int) -> tuple[Case, ...]:
     """`count` products of little work, the library's own choice for each: sides up to 20, and long and narrow ones; all
     layouts, transposes and gaps in turn."""
-    long = ((2, 2, 150), (1, 17, 40), (20, 1, 33), (3, 64, 5), (900, 2, 3), (1, 1, 300), (5, 3, 90), (1, 300, 1))
+    long = ((2, 2, 150), (2, 2, 1100), (4, 3, 300), (1, 17, 40), (20, 1, 33), (3, 64, 5), (900, 2, 3), (1, 3, 700))
+    long += ((1, 1, 300), (5, 3, 90), (1, 300, 1))
     layouts = _layouts()
     cases = []
     for number in range(count):

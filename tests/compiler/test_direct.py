@@ -25,7 +25,10 @@ from tests.support.drafts import operator, verdicts
 
 pytestmark = pytest.mark.skipif(host_arch() != "x86_64", reason="the plain platform is one of x86-64")
 
-POINTS = [{"mv": 2, "nr": 4, "sums": 8, "ahead": 0}, {"mv": 1, "nr": 6, "sums": 1, "ahead": 1}]
+POINTS = [
+    {"mv": 2, "nr": 4, "sums": 8, "ahead": 0, "narrow": 1},
+    {"mv": 1, "nr": 6, "sums": 1, "ahead": 1, "narrow": 0},
+]
 
 
 def _lacks(platform: str) -> bool:

@@ -31,11 +31,11 @@ CASES = [
     ("cortex-a53", "dot", "f32", {**DOT, "mv": 3, "nr": 4, "lead": 2}),
     ("cortex-a53", "dot", "f64", {**DOT_AHEAD, "mv": 3, "nr": 4}),
     ("neon", "stream", "f64", {"mv": 64, "nr": 2, "ku": 4, "wide": 1, "fetch": 0, "pack_a": 0, "pack_b": 0}),
-    ("rvv", "direct", "f32", {"lmul": 2, "mv": 2, "nr": 4, "sums": 8, "ahead": 1}),
-    ("rvv", "direct", "f64", {"lmul": 1, "mv": 1, "nr": 6, "sums": 1, "ahead": 0}),
-    ("spacemit-k1", "direct", "f64", {"lmul": 4, "mv": 1, "nr": 4, "sums": 4, "ahead": 1}),
-    ("neon", "direct", "f32", {"mv": 2, "nr": 4, "sums": 8, "ahead": 1}),
-    ("cortex-a53", "direct", "f64", {"mv": 3, "nr": 4, "sums": 4, "ahead": 0}),
+    ("rvv", "direct", "f32", {"lmul": 2, "mv": 2, "nr": 4, "sums": 8, "ahead": 1, "narrow": 0}),
+    ("rvv", "direct", "f64", {"lmul": 1, "mv": 1, "nr": 6, "sums": 1, "ahead": 0, "narrow": 1}),
+    ("spacemit-k1", "direct", "f64", {"lmul": 4, "mv": 1, "nr": 4, "sums": 4, "ahead": 1, "narrow": 1}),
+    ("neon", "direct", "f32", {"mv": 2, "nr": 4, "sums": 8, "ahead": 1, "narrow": 1}),
+    ("cortex-a53", "direct", "f64", {"mv": 3, "nr": 4, "sums": 4, "ahead": 0, "narrow": 0}),
 ]
 
 

@@ -36,7 +36,7 @@ def with_direct(dtypes: tuple[str, ...] = ("f32", "f64"), **chosen: int) -> list
     operator = operators.load("gemm")
     draft = offline.direct(operator.folder, operator.name)
     assert draft is not None
-    direct = _variant(draft, **{"mv": 2, "nr": 4, "sums": 8, **chosen})
+    direct = _variant(draft, **{"mv": 2, "nr": 4, "sums": 8, "narrow": 1, **chosen})
     return [replace(found, direct=direct) for found in winners(dtypes)]
 
 
