@@ -27,13 +27,14 @@ from tensorop.tuner.costmodel import Fitted, Matrix, Pool, Samples
 from tensorop.tuner.dispatch import Row
 
 LONGEST = 4096  # a side of the problems that the tree is grown on
-DRAWN, QUICK = 4000, 1500  # of them in each layout, and so many while shapes are left out,
-FOR_EACH = 40  # but no more than so many for each that was measured
+DRAWN, QUICK = 7000, 1500  # of them in each layout, and so many while shapes are left out,
+FOR_EACH = 60  # but no more than so many for each that was measured
 SEED = 20240229
 PARTS = 5  # shapes are left out in so many parts
 WEIGHT = 3.0  # of a measured problem, against one that a model predicts
 APART = 3.0  # octaves between problems whose yes-or-no features differ
-GAIN = 8e-5  # a split must save this much over all problems, in their mean, in natural logarithm of cost
+GAIN = 4e-5  # a split must save this much over all problems, in their mean, in natural logarithm of cost
+SMALL, HARDLY = 200, 0.03  # problems in each layout, and the logarithm: what a choice costs small products anyhow
 UNTRIED = 4.0  # times the worst cost known: what a variant is taken to cost where nobody tried it
 
 
@@ -179,16 +180,20 @@ def _parts(problems: Sequence[Problem]) -> dict[Any, int]:
 
 def field(subject: Subject, count: int, seed: int = SEED, longest: int = LONGEST) -> Field:
     """Problems with log-uniform sides, `count` in each of the operator's layouts; the same for the same seed."""
-    problems = drawn(subject.operator, subject.dtype, count, seed, longest)
+    return _field(subject, drawn(subject.operator, subject.dtype, count, seed, longest))
+
+
+def _field(subject: Subject, problems: tuple[Problem, ...]) -> Field:
     columns = subject.columns(problems)
     terms = tuple(subject.terms(variant, columns) for variant in subject.variants)
     return Field(problems, terms, subject.places(columns), columns, subject.barred(problems))
 
 
 def drawn(
-    operator: Operator, dtype: str, count: int, seed: int, longest: int, most: float = math.inf
+    operator: Operator, dtype: str, count: int, seed: int, longest: int, most: float = math.inf, least: float = 0.0
 ) -> tuple[Problem, ...]:
-    """`count` log-uniform shapes in each layout, none that is served without choice or has more flops than `most`."""
+    """`count` log-uniform shapes in each layout, none that is always served without a choice or has more flops than
+    `most` or no more than `least`."""
     rng = np.random.default_rng(seed)
     found: list[Problem] = []
     for layout in range(len(operator.layouts)):
@@ -196,7 +201,7 @@ def drawn(
         while len(of_layout) < count:
             sides = np.exp(rng.uniform(0, math.log(longest), len(operator.dims)))
             problem = of(operator, dtype, tuple(int(side) for side in np.maximum(np.rint(sides), 1)), layout)
-            if chosen_for(operator, problem) and float(operator.reference.work(problem)) <= most:
+            if chosen_for(operator, problem) and least < float(operator.reference.work(problem)) <= most:
                 of_layout.append(problem)
         found += of_layout
     return tuple(found)
@@ -317,16 +322,39 @@ def winners(
 
     measured, also: with a cost for the direct one too, as the last, where there is one.
     """
-    trees = []
+    trees, unasked = [], 0
+    if direct is not None and operator.direct is not None:
+        unasked = operator.direct.unasked
     for vlen, rows in sorted(measured.items()):
         if direct is not None and any(row.costs[-1] is not None for row in rows):
             subject = Subject(operator, platform, dtype, (*variants, direct), vlen, plugins, len(variants))
+            if judged:
+                unasked = min(unasked, _unasked(subject, rows, (also or {}).get(vlen, ())))
         else:  # nothing is known of the direct one
             subject = Subject(operator, platform, dtype, variants, vlen, plugins)
             rows = [replace(row, costs=row.costs[: len(variants)]) for row in rows]
         found = tree(subject, rows, (also or {}).get(vlen, ()), judged)
         trees.append(replace(found, vlen=vlen if len(measured) > 1 else 0))
-    return Winners(dtype, variants, tuple(trees), direct)
+    return Winners(dtype, variants, tuple(trees), direct, unasked)
+
+
+def _unasked(subject: Subject, measured: Sequence[Measured], also: Sequence[Also]) -> int:
+    """Flops up to which the direct variant may serve without a choice: it is hardly worse than the best, by the models,
+    on problems of half of them to all of them, and so below."""
+    direct, operator = subject.operator.direct, subject.operator
+    assert direct is not None
+    assert subject.direct is not None
+    rows = [one for one in measured if chosen_for(operator, one.problem)]
+    if not rows or not operator.costs.terms:
+        return direct.always
+    found, models = direct.always, known(subject, rows, also).fitted()
+    while found < direct.unasked:
+        problems = drawn(operator, subject.dtype, SMALL, SEED, direct.unasked, min(2 * found, direct.unasked), found)
+        over = _field(subject, problems).predicted(models)[0]
+        if float(_over_best(over)[:, subject.direct].mean()) > HARDLY:
+            break
+        found = min(2 * found, direct.unasked)
+    return found
 
 
 def carried(given: Winners) -> Winners:

@@ -58,18 +58,33 @@ def constants(
     plugins: tuple[Path, ...] = (),
 ) -> dict[str, Value]:
     """What terms may name of a variant: its point, the platform's facts, `reads_*`, `masked`, `lanes` and
-    `short_lanes` (elements of the chosen and of the shortest vectors)."""
+    `short_lanes` (elements of the chosen and of the shortest vectors), `whole_l1`, `whole_l2`, `whole_l3` (bytes)
+    of the caches that a thread alone may fill."""
     facts = instantiate.facts(platform, dtype, variant.point, plugins)
     short = instantiate.narrow(platform, variant.draft, variant.point, dtype, plugins)
     lanes = instantiate.lanes(platform, variant.point, dtype, vlen, plugins)
     return {
         **facts,
+        **_whole(platform),
         **instantiate.defaults(operator, platform, dtype, variant.point, plugins),
         **{f"reads_{name}": how for name, how in variant.draft.reads.items()},
         "masked": int(instantiate.vocabulary(platform, dtype, variant.point, plugins).masked),
         "lanes": lanes,
         "short_lanes": lanes if short is None else instantiate.lanes(platform, short, dtype, vlen, plugins),
     }
+
+
+def _whole(platform: Platform) -> dict[str, int]:
+    """`whole_l1`, `whole_l2`, `whole_l3`: bytes of each level that one thread alone may fill; of a board model those it
+    has. Where there is no such level, of the one before it."""
+    memory = platform.board["memory"] if platform.board else {}
+    share = float(memory["share"]["value"]) if memory.get("share") else 1.0
+    found, last = {}, 32 << 10
+    for level in ("l1", "l2", "l3"):
+        if level not in platform.unmodelled_caches and (cache := platform.caches.get(level)):
+            last = max(round(cache.size * (share if level == "l2" else 1.0)), last)
+        found[f"whole_{level}"] = last
+    return found
 
 
 @lru_cache(maxsize=256)

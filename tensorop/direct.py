@@ -44,8 +44,9 @@ def problems(ground: Ground, dtype: str) -> tuple[Problem, ...]:
     operator = ground.operator
     if operator.direct is None:
         return ()
-    shapes = dict.fromkeys((*operator.suites[operator.direct.suite], *ground.job.shapes))
-    small = tuple(shape for shape in shapes if work(operator, dtype, shape) <= operator.direct.always)
+    own = operator.suites[operator.direct.suite]
+    most = max(work(operator, dtype, shape) for shape in own)
+    small = tuple(shape for shape in dict.fromkeys((*own, *ground.job.shapes)) if work(operator, dtype, shape) <= most)
     return for_search(operator, dtype, small, ground.target.unit)
 
 

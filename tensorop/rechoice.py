@@ -22,11 +22,11 @@ def of_verdict(ground: Ground, found: list[Winners], verdict: Verdict) -> Refuse
 
 def _serving(ground: Ground, winners: Winners, verdict: Verdict) -> int:
     assert verdict.case is not None
-    problem, direct, reference = verdict.case.problem, ground.operator.direct, ground.operator.reference
+    problem, reference = verdict.case.problem, ground.operator.reference
     forced = int(problem.options.get("variant", -1))
     if forced >= 0:
         return forced
-    if winners.direct is not None and direct is not None and reference.work(problem) <= direct.always:
+    if winners.direct is not None and reference.work(problem) <= winners.unasked:
         return len(winners.variants)
     known = [tree for tree in winners.trees if tree.vlen <= verdict.vlen] or list(winners.trees[:1])
     return dispatch.decide(known[-1].root, problems.features(ground.operator, problem))

@@ -21,11 +21,12 @@ class Tunables:
 
 @dataclass(frozen=True)
 class Direct:
-    """What the draft `direct` serves: problems of at most `always` flops without a choice, of at most `most` where it
-    is chosen; it is searched on the suite's shapes."""
+    """What the draft `direct` serves: problems of at most `always` flops without a choice, up to `unasked` flops where
+    it is hardly ever worse than another, of at most `most` where it is chosen; it is searched on the suite's shapes."""
 
     suite: str
     always: int
+    unasked: int
     most: int
 
 

@@ -58,12 +58,14 @@ class Winners:
     trees: one, or one a measured VLEN in rising order; another VLEN is served by the tree of the longest that is
     shorter, one shorter than all by the first
     direct: serves the smallest problems, which no tree is asked about; trees know it by the number after the variants
+    unasked: flops of the largest of these
     """
 
     dtype: str
     variants: tuple[Variant, ...]
     trees: tuple[Tree, ...]
     direct: Variant | None = None
+    unasked: int = 0
 
     @property
     def all(self) -> tuple[Variant, ...]:

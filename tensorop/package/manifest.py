@@ -52,7 +52,7 @@ def provenance(
             "flags": list(platform.compiler.flags),
         },
         "glibc": floor[1] if floor else None,
-        "dtypes": {w.dtype: _winners(w, operator.direct.always if operator.direct else 0, texts) for w in winners},
+        "dtypes": {w.dtype: _winners(w, texts) for w in winners},
         "facts": dict(facts),
     }
 
@@ -63,8 +63,8 @@ def manifest(card: Mapping[str, Any], files: Mapping[str, bytes]) -> str:
     return json.dumps({**card, "files": digests}, sort_keys=True, indent=1, allow_nan=False) + "\n"
 
 
-def _winners(winners: Winners, most: int, texts: Mapping[Written, str]) -> dict[str, Any]:
-    """most: flops of what the direct variant serves without a choice."""
+def _winners(winners: Winners, texts: Mapping[Written, str]) -> dict[str, Any]:
+    number, most = len(winners.variants), winners.unasked
 
     def of(number: int) -> dict[str, str]:
         """The ids of a variant's texts by VLEN, for which it is written once more."""
@@ -85,7 +85,7 @@ def _winners(winners: Winners, most: int, texts: Mapping[Written, str]) -> dict[
             }
             for number, v in enumerate(winners.all)
         ],
-        **({"direct": {"variant": len(winners.variants), "most_flops": most}} if winners.direct and most else {}),
+        **({"direct": {"variant": number, "most_flops": most}} if winners.direct and most else {}),
         **_dispatch(winners.trees),
     }
 

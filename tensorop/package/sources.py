@@ -102,7 +102,7 @@ def sources(
         units += kernels
         work.private += drivers
         names = {**shared, "dtype": w.dtype, **_serving(w, ways[w.dtype]), "trees": _trees(operator, w, measured)}
-        names["direct"] = _direct(operator, w)
+        names["direct"] = _direct(w)
         units += [Unit(f"{Path(n).stem}_{w.dtype}.c", work.product(n, names)) for n in spec.dtype]
     libraries = []
     for i, (name, library) in enumerate(spec.libraries.items()):
@@ -224,11 +224,11 @@ def _serving(winners: Winners, ways: _Ways) -> dict[str, Any]:
     }
 
 
-def _direct(operator: Operator, winners: Winners) -> dict[str, int] | None:
+def _direct(winners: Winners) -> dict[str, int] | None:
     """For the dispatch's template: the number of the direct variant and the most flops of what it serves unasked."""
-    if winners.direct is None or operator.direct is None:
+    if winners.direct is None or not winners.unasked:
         return None
-    return {"variant": len(winners.variants), "always": operator.direct.always}
+    return {"variant": len(winners.variants), "unasked": winners.unasked}
 
 
 def _trees(operator: Operator, winners: Winners, measured: str) -> list[dict[str, Any]]:

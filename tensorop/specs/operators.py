@@ -41,6 +41,7 @@ class BlockingSpec(TunablesSpec):
 class DirectSpec(_Record):
     suite: str
     always: int = Field(gt=0, le=1 << 20)
+    unasked: int | None = Field(default=None, gt=0, le=1 << 20)  # as much as `always`
     most: int = Field(gt=0, le=1 << 30)
 
 
@@ -132,11 +133,16 @@ def _direct(path: Path, spec: OperatorSpec) -> Direct | None:
     if spec.direct.suite not in spec.suites:
         known = ", ".join(spec.suites)
         raise SpecError(f"{path}: key 'direct.suite': expected one of {known}, got '{spec.direct.suite}'")
-    if spec.direct.most < spec.direct.always:
+    unasked = spec.direct.unasked or spec.direct.always
+    if unasked < spec.direct.always:
         raise SpecError(
-            f"{path}: key 'direct.most': expected {spec.direct.always} ('always') or more, got {spec.direct.most}"
+            f"{path}: key 'direct.unasked': expected {spec.direct.always} ('always') or more, got {unasked}"
         )
-    return Direct(spec.direct.suite, spec.direct.always, spec.direct.most)
+    if spec.direct.most < unasked:
+        raise SpecError(
+            f"{path}: key 'direct.most': expected {unasked} ('always', 'unasked') or more, got {spec.direct.most}"
+        )
+    return Direct(spec.direct.suite, spec.direct.always, unasked, spec.direct.most)
 
 
 def binding(operator: Operator) -> ModuleType:

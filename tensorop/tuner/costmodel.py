@@ -3,8 +3,9 @@
 A variant's cost is a sum of terms with coefficients that are not negative (Lawson and Hanson's NNLS), fitted to the
 logarithm of measured costs by reweighting. Coefficients are drawn towards those of all variants of one micro-kernel
 together, and theirs towards those of its family, so that few samples suffice. How far to trust the sum says a Gaussian
-process over the problems' coordinates (Rasmussen and Williams 2006, eq. 2.25 and 2.26, Matern kernel with nu = 3/2),
-conditioned on what the sum leaves unexplained.
+process (Rasmussen and Williams 2006, eq. 2.25 and 2.26), conditioned on what the sum leaves unexplained. Two problems
+are alike where their coordinates are near (Matern kernel with nu = 3/2) and where the same terms make up their cost:
+a coefficient that is off by a share is off in both (their section 2.7, with the shares as basis functions).
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from threadpoolctl import threadpool_limits
 REWEIGHTED = 4  # times
 TOWARDS = 1.0  # how strongly coefficients are drawn to those of the pool, against one sample's weight of 1
 FAR = 5.0  # octaves over which a deviation from the terms carries
+ALIKE = 4.0  # variance of a coefficient's deviation over that of neighbours' own
 NOISE = 0.2  # share of the deviations' variance that neighbours do not share
 LEAST_SPREAD = 0.03  # natural logarithm: what the model is never surer than
 
@@ -45,10 +47,14 @@ class Pool:
 
 @dataclass(frozen=True)
 class Fitted:
-    """A variant's model: coefficients by term, and the process over what they leave."""
+    """A variant's model: coefficients by term, and the process over what they leave.
+
+    places, shares: of the samples, their coordinates and what each term makes up of their cost
+    """
 
     weights: Matrix
     places: Matrix
+    shares: Matrix
     solved: Matrix
     inverse: Matrix
     spread: float
@@ -59,13 +65,15 @@ class Fitted:
         return found
 
     def predict(self, terms: Matrix, places: Matrix) -> tuple[Matrix, Matrix]:
-        """(natural logarithm of the cost, its standard deviation) of each problem, with what its neighbours are off."""
+        """(natural logarithm of the cost, its standard deviation) of each problem, with what those alike are off."""
         mean = self.mean(terms)
         if not len(self.places):
             return mean, np.full(len(mean), 1.0)
-        near = _kernel(places, self.places)
+        shares = _shares(terms, self.weights)
+        near = _kernel(places, self.places) + ALIKE * (shares @ self.shares.T)
         known = np.sum((near @ self.inverse) * near, axis=1)
-        return mean + near @ self.solved, self.spread * np.sqrt(np.maximum(1.0 + NOISE - known, NOISE))
+        unknown = 1.0 + ALIKE * np.sum(shares**2, axis=1) + NOISE - known
+        return mean + near @ self.solved, self.spread * np.sqrt(np.maximum(unknown, NOISE))
 
 
 def fit(samples: Sequence[Samples], pools: Sequence[Pool], more: Sequence[tuple[Samples, Pool]] = ()) -> list[Fitted]:
@@ -94,14 +102,16 @@ def _pooled(samples: Sequence[tuple[Samples, Hashable]], priors: Mapping[Hashabl
 def _fitted(samples: Samples, prior: Matrix | None) -> Fitted:
     count = samples.terms.shape[1]
     if not len(samples.costs):
-        none = np.zeros((0, samples.places.shape[1]))
-        return Fitted(np.zeros(count) if prior is None else prior, none, np.zeros(0), np.zeros((0, 0)), 1.0)
+        places, shares = np.zeros((0, samples.places.shape[1])), np.zeros((0, count))
+        weighed = np.zeros(count) if prior is None else prior
+        return Fitted(weighed, places, shares, np.zeros(0), np.zeros((0, 0)), 1.0)
     found = weights(samples.terms, samples.costs, prior)
     left = np.log(samples.costs) - np.log(np.maximum(samples.terms @ found, 1.0))
-    noisy = _kernel(samples.places, samples.places) + NOISE * np.eye(len(left))
+    shares = _shares(samples.terms, found)
+    noisy = _kernel(samples.places, samples.places) + ALIKE * (shares @ shares.T) + NOISE * np.eye(len(left))
     inverse = np.asarray(np.linalg.inv(noisy), dtype=np.float64)
     spread = math.sqrt(max(float(left @ inverse @ left) / len(left), LEAST_SPREAD**2))
-    return Fitted(found, samples.places, inverse @ left, inverse, spread)
+    return Fitted(found, samples.places, shares, inverse @ left, inverse, spread)
 
 
 def weights(terms: Matrix, costs: Matrix, prior: Matrix | None = None) -> Matrix:
@@ -131,6 +141,13 @@ def weights(terms: Matrix, costs: Matrix, prior: Matrix | None = None) -> Matrix
     out = np.zeros(terms.shape[1]) if prior is None else prior.copy()
     out[there] = found / size[there]
     return out
+
+
+def _shares(terms: Matrix, coefficients: Matrix) -> Matrix:
+    """Problems x terms: the share of each term in the sum."""
+    parts = terms * coefficients
+    found: Matrix = parts / np.maximum(parts.sum(axis=1, keepdims=True), 1.0)
+    return found
 
 
 def _kernel(one: Matrix, other: Matrix) -> Matrix:

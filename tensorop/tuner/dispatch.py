@@ -23,7 +23,7 @@ from tensorop.model.winner import Leaf, Split
 
 DEPTH = 6
 GAIN = 0.01  # a split must save this much, summed over its problems, in natural logarithm of cost
-DEEP = 14  # of a tree that many problems tell apart
+DEEP = 16  # of a tree that many problems tell apart
 MOST_LOST = 0.7  # natural logarithm: by how much a variant is too dear does not matter beyond
 FOLLOWED = 6  # splits of a node that are followed to the end
 SAME = 1e-9  # losses nearer than this are equal

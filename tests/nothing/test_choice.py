@@ -165,3 +165,37 @@ def test_what_has_no_counterpart_in_c_is_refused() -> None:
     assert parse("m % 8 + 1", {"m": int}).in_c() == "((m % 8u) + 1u)"
     with pytest.raises(SpecError, match="no counterpart"):
         parse("m > 1 and m < 3", {"m": int}).in_c()
+
+
+def test_a_coefficient_that_is_off_is_off_wherever_it_counts() -> None:
+    """Few samples under a strong prior: what they show of a term is believed far from them too, and only there."""
+    terms = np.array([[1e5, 1e4], [2e5, 1e4], [1e5, 5e4], [4e4, 4e4]])
+    places = np.array([[0.0], [1.0], [2.0], [3.0]])
+    spent = np.array([3.0, 1.0])  # the pool says 1 and 1
+    pool = costmodel.Samples(terms.repeat(30, 0), places.repeat(30, 0), (terms @ np.ones(2)).repeat(30))
+    own = costmodel.Samples(terms, places, terms @ spent)
+    (model,) = costmodel.fit([own], [costmodel.Pool("own", "family")], [(pool, costmodel.Pool("other", "family"))])
+    far = np.array([[40.0], [40.0]])
+    told, spreads = model.predict(np.array([[4e5, 1e3], [1e3, 4e5]]), far)
+    assert told[0] == pytest.approx(math.log(4e5 * 3), abs=0.15)
+    assert told[1] == pytest.approx(math.log(4e5), abs=0.5)  # hardly seen
+    assert spreads[1] > 1.15 * spreads[0]
+
+
+def small_world(over: float) -> tuple[Subject, list[Measured]]:
+    """Small problems, where the last variant, the direct one, costs `over` times the best of the others."""
+    draft = offline.direct(OPERATOR.folder, OPERATOR.name)
+    assert draft is not None
+    direct = Variant(draft, Point.of({"lmul": 1, "mv": 2, "nr": 4, "sums": 1, "ahead": 0}))
+    subject = replace(SUBJECT, variants=(*variants(), direct), direct=3)
+    told = world(choice.drawn(OPERATOR, "f32", 20, seed=4, longest=512, most=2e4))
+    return subject, [replace(one, costs=(*one.costs, one.best * over)) for one in told]
+
+
+@pytest.mark.parametrize(("over", "wanted"), [(0.8, "unasked"), (1.5, "always")])
+def test_the_direct_way_is_unasked_where_it_is_hardly_worse(over: float, wanted: str) -> None:
+    subject, told = small_world(over)
+    *others, direct = subject.variants
+    found = choice.winners(OPERATOR, subject.platform, "f32", tuple(others), {0: told}, direct=direct)
+    assert OPERATOR.direct is not None
+    assert found.unasked == getattr(OPERATOR.direct, wanted)

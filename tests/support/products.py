@@ -36,8 +36,10 @@ def with_direct(dtypes: tuple[str, ...] = ("f32", "f64"), **chosen: int) -> list
     operator = operators.load("gemm")
     draft = offline.direct(operator.folder, operator.name)
     assert draft is not None
+    assert operator.direct is not None
+    unasked = operator.direct.always
     direct = _variant(draft, **{"mv": 2, "nr": 4, "sums": 8, "narrow": 1, **chosen})
-    return [replace(found, direct=direct) for found in winners(dtypes)]
+    return [replace(found, direct=direct, unasked=unasked) for found in winners(dtypes)]
 
 
 def by_vlen(found: Winners) -> Winners:
