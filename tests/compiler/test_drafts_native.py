@@ -12,6 +12,7 @@ POINTS = [
     ("outer", {**OUTER, "mv": 3, "nr": 4}),
     ("outer", {**PIPELINED, "mv": 2, "nr": 4, "pack_a": 0, "pack_b": 0}),
     ("dot", {**DOT, "mv": 3, "nr": 3, "ku": 2, "lead": 2}),
+    ("dot", {**DOT, "mv": 4, "nr": 3, "straight": 1}),
     ("dot", {**DOT_AHEAD, "mv": 3, "nr": 2}),
     ("stream", {"mv": 64, "nr": 2, "ku": 4, "wide": 2, "fetch": 4, "pack_a": 0, "pack_b": 0}),
 ]

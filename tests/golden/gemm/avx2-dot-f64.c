@@ -3,7 +3,8 @@
  * one element of C and is summed at the end; nothing is broadcast and no lane idles however few rows or
  * columns there are; B is loaded `lead` columns before its use, or (`ahead`) A and B one step of k before
  * theirs, between the FMAs and into registers whose last reader is `late` FMAs back; rows and columns are
- * prefetched `fetch` cache lines ahead */
+ * prefetched `fetch` cache lines ahead; `straight` ones read a matrix from end to end that meets a few lines
+ * only */
 static inline __attribute__((always_inline)) void
 avx2_f64_dot_0d80_tile_1x1(size_t m, size_t k, const double *restrict a, size_t lda, const double *restrict b,
                            size_t rsb, size_t csb, double alpha, double beta, double *restrict c,

@@ -3,7 +3,8 @@
  * accumulator gathers one element of C and is summed at the end; nothing is broadcast and no lane idles
  * however few rows or columns there are; B is loaded `lead` columns before its use, or (`ahead`) A and B one
  * step of k before theirs, between the FMAs and into registers whose last reader is `late` FMAs back; rows
- * and columns are prefetched `fetch` cache lines ahead */
+ * and columns are prefetched `fetch` cache lines ahead; `straight` ones read a matrix from end to end that
+ * meets a few lines only */
 static inline __attribute__((always_inline)) void
 rvv_f32_dot_b691_vlen256_tile_1x1(size_t m, size_t k, const float *restrict a, size_t lda,
                                   const float *restrict b, size_t rsb, size_t csb, float alpha, float beta,
