@@ -158,6 +158,11 @@ def bench_notes(bench: Bench) -> list[str]:
             + (f"; FMA peak of one core: {peaks}" if peaks else "")
             + "; intervals are quartiles of paired rounds"
         )
+        if bench.threads > 1 and machine["load"] > machine["cores"] + 0.5:  # the measured threads are part of it
+            lines.append(
+                f"busy: {machine['load']:.1f} processes competed for {machine['cores']} cores, who got them is part of "
+                f"what {bench.threads} threads took; measure on a quiet machine"
+            )
     if any(row.noisy for row in bench.rows):
         lines.append(
             "noisy: the baseline drifted by more than 10 % in each of three windows; measure on a quiet machine"

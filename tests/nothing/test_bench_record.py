@@ -200,3 +200,10 @@ def test_unknown_baselines_name_the_known_ones():
     assert "did you mean openblas" in str(caught.value)
     with pytest.raises(UsageError, match=r"0\.1"):
         contenders.check_names(["openblas@0.1"])
+
+
+@pytest.mark.parametrize(("threads", "load", "said"), [(2, 4.0, True), (2, 2.1, False), (1, 4.0, False)])
+def test_several_threads_on_a_busy_machine_are_said(threads: int, load: float, said: bool) -> None:
+    machine = {"cpu": "a core", "cores": 2, "load": load}
+    notes = tables.bench_notes(replace(bench(row(16, "f32", 2.0), machine=machine), threads=threads))
+    assert any("busy: 4.0 processes competed for 2 cores" in note for note in notes) == said
