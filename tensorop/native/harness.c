@@ -108,7 +108,7 @@ static void run(struct request *r, struct wire_reply *reply) {
     struct tensorop_call call = r->wire.call;
     switch (r->wire.kind) {
     case KIND_TIME:
-        reply->status = open_samples(r) ? NO_MEMORY : time_entries(r, &reply->rounds, &reply->span);
+        reply->status = open_samples(r) ? NO_MEMORY : time_entries(r, reply);
         reply->entries = r->wire.entries;
         break;
     case KIND_COUNT:

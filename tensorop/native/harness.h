@@ -2,7 +2,8 @@
  * what they did.
  *
  * Stream on stdin: struct wire_start, its libraries, then requests; on stdout: struct wire_hello,
- * then a reply to each request in order. Little-endian, as every supported architecture;
+ * then a reply to each request in order. While it times, it reports what batches took, and is told
+ * how many calls the next one has. Little-endian, as every supported architecture;
  * tensorop/runners/protocol.py is the other end. Nothing here judges: the process that started this
  * one compares the outputs. */
 #ifndef TENSOROP_HARNESS_H
@@ -14,11 +15,13 @@
 #include <stdint.h>
 
 enum {
-    WIRE_VERSION = 5,
+    WIRE_VERSION = 6,
     MAGIC_START = 0x53504f54,
     MAGIC_HELLO = 0x48504f54,
     MAGIC_REQUEST = 0x52504f54,
     MAGIC_REPLY = 0x41504f54,
+    MAGIC_REPORT = 0x43504f54,
+    MAGIC_COUNT = 0x4e504f54,
 };
 
 enum wire_state { STATE_JAILED = 1, STATE_PINNED = 2 };
@@ -91,7 +94,24 @@ struct wire_reply {
     int64_t offset; /* SLACK_WRITTEN and guard faults: bytes from the buffer's first byte; SIGSYS:
                        the system call */
     uint32_t outputs, entries, rounds, reserved;
-    uint64_t span; /* ns from a timing's first batch to the end of its last */
+    uint64_t span;  /* ns from a timing's first batch to the end of its last */
+    uint64_t spent; /* ns that passed within its batches, timed or not */
+    uint64_t apart; /* of these, ns of calls that nobody is told of */
+};
+
+/* While timing: a batch of an entry that the parent judges; no calls: the entry's first batch is to
+ * begin. Entry `entries`: all is done, and no answer is expected. */
+struct wire_report {
+    uint32_t magic, index;
+    uint64_t nonce;
+    uint32_t entry, reserved;
+    uint64_t calls, ns;
+};
+
+/* The answer: how many calls the next batch has; settled: it is one whose time counts. */
+struct wire_count {
+    uint32_t magic, settled;
+    uint64_t calls;
 };
 
 /* which: twice the entry, and 1 where the shifted operands were the last ones. */
@@ -143,7 +163,7 @@ struct left {
 struct state {
     void *stack; /* the harness's own, while a callee has another; first, for the assembly */
     void *top;   /* of the callee's */
-    uint64_t nonce, drawn;
+    uint64_t nonce, drawn, spent, apart;
     int in_fd, out_fd;
     struct clocks begin, late; /* of a batch; how much later the second reading may be */
     struct tensorop_call call[2];
@@ -215,7 +235,7 @@ void left_forget(void);
 
 /* harness_time.c: fills the state's samples, entry by entry, and its `left` where outputs are kept;
  * returns a status and the rounds done. */
-enum wire_status time_entries(const struct request *request, uint32_t *rounds, uint64_t *span);
+enum wire_status time_entries(const struct request *request, struct wire_reply *reply);
 void count_entries(const struct request *request);
 
 #endif

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 static uint64_t read_clock(clockid_t clock) {
     struct timespec t;
@@ -122,6 +123,7 @@ static __attribute__((noinline)) void spend(const struct request *r, unsigned e,
     state_writable(1);
     struct clocks spent = passed(&end, &late);
     made->ns += elapsed(&spent);
+    s->spent += spent.wall;
     made->calls += calls;
     made->tampered |= counted != calls;
 }
@@ -171,23 +173,43 @@ static struct batch batch(const struct request *r, unsigned e, uint64_t calls, u
     return made;
 }
 
+/* A single call that nobody is told of. */
+static struct batch single(const struct request *r, unsigned e) {
+    uint64_t before = state()->spent;
+    struct batch made = batch(r, e, 1, NULL);
+    state()->apart += state()->spent - before;
+    return made;
+}
+
 /* A single call on the second operands, for what the batches that end on them are held against. */
 static struct batch second(const struct request *r, unsigned e) {
     struct batch made = {0};
     restore(r);
     apart_spoil();
+    uint64_t before = state()->spent;
     spend(r, e, 1, 1, &made);
+    state()->apart += state()->spent - before;
     if (r->wire.keep && !r->entry[e].empty)
         made.no_memory = left_add(r, e, 1);
     return made;
 }
 
-/* Calls that last min_ns and a tenth, by the time that a batch of `calls` took; more than `calls`.
- */
-static uint64_t more_calls(const struct request *r, uint64_t calls, const struct batch *made) {
-    double each = (double)made->ns / (double)made->calls;
-    double wanted = made->ns ? 1.1 * (double)r->wire.min_ns / each : 10.0 * (double)calls;
-    return wanted < 10.0 * (double)calls ? (uint64_t)wanted + 1 : 10 * calls;
+/* Tells the parent of a batch; how many calls it wants next, and whether these are to be timed. */
+static int told(const struct request *r, uint32_t e, const struct batch *made, uint64_t *calls) {
+    struct wire_report report = {.magic = MAGIC_REPORT,
+                                 .index = r->wire.index,
+                                 .nonce = state()->nonce,
+                                 .entry = e,
+                                 .calls = made->calls,
+                                 .ns = made->ns};
+    struct wire_count count;
+    wire_write(&report, sizeof report);
+    if (e == r->wire.entries)
+        return 0;
+    if (wire_read(&count, sizeof count) || count.magic != MAGIC_COUNT || !count.calls)
+        _exit(3);
+    *calls = count.calls;
+    return count.settled != 0;
 }
 
 static int went_wrong(const struct batch *made) { return made->tampered || made->no_memory; }
@@ -197,25 +219,15 @@ static int fills(const struct request *r, uint64_t calls, const struct batch *ma
     return (double)made->ns / (double)made->calls * (double)calls >= (double)r->wire.min_ns;
 }
 
-/* Calls a batch so that it lasts min_ns, found while warming up: for warm_ns, and on until a batch
- * is no faster than the one before, but not for much longer. The first call may load or generate
- * code and says nothing of those after it: nobody looks at how long it takes. */
-static struct batch calibrate(const struct request *r, unsigned e, uint64_t *calls) {
-    enum { PATIENCE = 8 };
-    uint64_t spent = 0;
-    double before = 0;
-    *calls = 1;
-    struct batch made = batch(r, e, 1, NULL);
-    while (!went_wrong(&made)) {
+/* How many calls fill a batch: the parent says, of the times it is told while warming up. The first
+ * call may load or generate code and says nothing of those after it: nobody looks at how long it
+ * takes. */
+static struct batch calibrate(const struct request *r, uint32_t e, uint64_t *calls) {
+    struct batch made = single(r, e);
+    int settled = 0;
+    while (!went_wrong(&made) && !settled) {
         made = batch(r, e, *calls, NULL);
-        double each = (double)made.ns / (double)made.calls;
-        spent += made.ns;
-        if (!fills(r, *calls, &made))
-            *calls = more_calls(r, *calls, &made);
-        else if (spent >= PATIENCE * r->wire.warm_ns ||
-                 (spent >= r->wire.warm_ns && before > 0 && each > 0.9 * before))
-            break;
-        before = each;
+        settled = went_wrong(&made) || told(r, e, &made, calls);
     }
     return went_wrong(&made) || *calls == 1 || !has_shift(r) ? made : second(r, e);
 }
@@ -230,22 +242,25 @@ static struct batch glance(const struct request *r, unsigned e, uint64_t calls) 
 }
 
 /* A batch that lasts min_ns. Where one is shorter, since later calls are faster than those it was
- * calibrated by, it is made again with as many as fill it. */
+ * calibrated by, it is made again with as many as the parent says fill it. */
 static struct batch filled(const struct request *r, unsigned e, uint64_t *calls) {
     struct batch made = batch(r, e, *calls, NULL);
     while (!went_wrong(&made) && !fills(r, *calls, &made)) {
-        *calls = more_calls(r, *calls, &made);
+        told(r, e, &made, calls);
         made = batch(r, e, *calls, NULL);
     }
     return made;
 }
 
-static enum wire_status time_rounds(const struct request *r, uint8_t *walk, uint32_t *rounds) {
+static enum wire_status time_rounds(const struct request *r, uint8_t *walk,
+                                    struct wire_reply *reply) {
     uint32_t entries = r->wire.entries;
-    uint64_t calls[ENTRY_LIMIT];
+    uint64_t calls[ENTRY_LIMIT], first = 0;
     for (uint32_t e = 0; e < entries; e++) {
-        calls[e] = 1;
-        struct batch made = walk ? batch(r, e, 1, NULL) : calibrate(r, e, &calls[e]);
+        struct batch made = {0};
+        told(r, e, &made, &calls[e]);
+        first = first ? first : now();
+        made = walk ? single(r, e) : calibrate(r, e, &calls[e]);
         if (went_wrong(&made))
             return made.tampered ? TAMPERED : NO_MEMORY;
     }
@@ -264,20 +279,23 @@ static enum wire_status time_rounds(const struct request *r, uint8_t *walk, uint
             state()->sample[(size_t)e * r->wire.rounds + round] =
                 (struct wire_sample){(double)made.calls, (double)made.ns};
         }
-        *rounds = round + 1;
+        reply->rounds = round + 1;
+        reply->span = now() - first;
     }
     return DONE;
 }
 
-enum wire_status time_entries(const struct request *r, uint32_t *rounds, uint64_t *span) {
+enum wire_status time_entries(const struct request *r, struct wire_reply *reply) {
     uint8_t *walk = r->wire.flush_bytes ? calloc(1, r->wire.flush_bytes) : NULL;
     if (r->wire.flush_bytes && !walk)
         return NO_MEMORY;
     state()->drawn = r->wire.draw;
+    state()->spent = state()->apart = 0;
     find_late();
-    uint64_t begin = now();
-    enum wire_status status = time_rounds(r, walk, rounds);
-    *span = now() - begin;
+    enum wire_status status = time_rounds(r, walk, reply);
+    reply->spent = state()->spent;
+    reply->apart = state()->apart;
+    told(r, r->wire.entries, &(struct batch){0}, NULL);
     free(walk);
     return status;
 }

@@ -30,6 +30,7 @@ def run(
     calls: int = 1,
     stdin: Iterable[bytes | memoryview] = (),
     consume: Callable[[bytes], bool] | None = None,
+    started: Callable[[int], object] | None = None,
     cwd: Path | None = None,
     stdout_cap: int = 1 << 20,
 ) -> Ended:
@@ -46,6 +47,7 @@ def run(
         timeout_s=timeout_s,
         stdin=stdin,
         consume=consume,
+        started=started,
         environment=runner.environment(wanted),
         cwd=cwd,
         limits=Limits(memory=memory, cpu_s=cpu_s),

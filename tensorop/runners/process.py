@@ -10,6 +10,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from pathlib import Path
 
 from tensorop import children, deadline, errors
@@ -62,6 +63,7 @@ def run(
     timeout_s: float,
     stdin: Iterable[bytes | memoryview] = (),
     consume: Callable[[bytes], bool] | None = None,
+    started: Callable[[int], object] | None = None,
     environment: Mapping[str, str] | None = None,
     cwd: Path | None = None,
     limits: Limits | None = None,
@@ -69,8 +71,10 @@ def run(
 ) -> Ended:
     """Runs a command to its end; everything it started is killed with it.
 
+    stdin: an empty piece means that nothing follows before more of stdout was consumed.
     consume: takes stdout as it comes and returns True to give the process another `timeout_s`; it may raise, which
     ends the process. A deadline of this thread's (`deadline.within`) ends it too.
+    started: is told the process's number.
     environment: all of it, None for this process's own, scrubbed. Safe to call from several threads.
     Raises MissingTool when the program cannot be started, Cancelled when it was ended from outside.
     """
@@ -89,6 +93,8 @@ def run(
     try:
         if limits is not None:
             _limit(child.pid, limits)
+        if started is not None:
+            started(child.pid)
         out, err, timed_out = _talk(child, stdin, consume, timeout_s, stdout_cap)
     finally:
         status = children.release(child)
@@ -134,7 +140,7 @@ def _talk(
             selector.register(child.stdout, selectors.EVENT_READ)
             selector.register(child.stderr, selectors.EVENT_READ)
             selector.register(exited, selectors.EVENT_READ)
-            running = True
+            running, waits = True, False
             while running:
                 left = (until if common is None else min(until, common.at)) - time.monotonic()
                 if left <= 0:
@@ -145,11 +151,14 @@ def _talk(
                 # What it wrote before it ended is in the pipes still: they are read once more, then it is over.
                 running = exited not in ready
                 if child.stdin in ready:
-                    pending, open_ = _feed(child.stdin.fileno(), chunks, pending)
-                    until = max(until, time.monotonic() + timeout_s)  # operands over a slow way
-                    if not open_:
+                    pending, fed = _feed(child.stdin.fileno(), chunks, pending)
+                    if fed is not _Fed.SOME:
                         selector.unregister(child.stdin)
+                    if fed is _Fed.END:
                         child.stdin.close()
+                    waits = fed is _Fed.ALL
+                    if not waits:
+                        until = max(until, time.monotonic() + timeout_s)  # operands over a slow way
                 while (child.stdout in ready or not running) and (data := _read(child.stdout.fileno())) is not None:
                     if not data:
                         with contextlib.suppress(KeyError):
@@ -158,6 +167,9 @@ def _talk(
                     if consume is not None:
                         if consume(data):
                             until = time.monotonic() + timeout_s
+                        if waits and running:
+                            selector.register(child.stdin, selectors.EVENT_WRITE)
+                            waits = False
                     elif len(out) < stdout_cap:
                         out += data
                     if running:
@@ -175,21 +187,28 @@ def _talk(
     return out, err, False
 
 
-def _feed(fd: int, chunks: Iterable[bytes | memoryview], pending: memoryview) -> tuple[memoryview, bool]:
+class _Fed(Enum):
+    SOME = 0  # the pipe is full
+    ALL = 1  # that there is for now
+    END = 2
+
+
+def _feed(fd: int, chunks: Iterable[bytes | memoryview], pending: memoryview) -> tuple[memoryview, _Fed]:
     """Writes what the pipe takes; what is left, and whether more may follow."""
     try:
         while True:
             if not pending:
                 chunk = next(iter(chunks), None)
                 if chunk is None:
-                    return pending, False
+                    return pending, _Fed.END
                 pending = memoryview(chunk).cast("B")
-                continue
+                if not pending:
+                    return pending, _Fed.ALL
             pending = pending[os.write(fd, pending[:_CHUNK]) :]
     except BlockingIOError:
-        return pending, True
+        return pending, _Fed.SOME
     except BrokenPipeError:
-        return pending, False
+        return pending, _Fed.END
 
 
 def _read(fd: int) -> bytes | None:

@@ -14,17 +14,21 @@ from numpy.typing import NDArray
 
 from tensorop.model.call import Access, Call, Placement
 from tensorop.runners.base import Need
+from tensorop.runners.counts import Clocks, Counts, Refused, clocks
 
-VERSION = 5
+VERSION = 6
 _START = struct.Struct("<IIQiIII")
 _HELLO = struct.Struct("<IIQII256s")
 _REQUEST = struct.Struct("<10I4Q8q8q4d8q64x")
 _ENTRY = struct.Struct("<IiqI4x")
 _BUFFER = struct.Struct("<IIQ")
-_REPLY = struct.Struct("<IIQIiiiqIIIIQ")
+_REPLY = struct.Struct("<IIQIiiiqIIIIQQQ")
+_REPORT = struct.Struct("<IIQIIQQ")
+_ANSWER = struct.Struct("<IIQ")
 _OUTPUT = struct.Struct("<IIQ")
 _MAGIC = {name: int.from_bytes(word, "little") for name, word in (
     ("start", b"TOPS"), ("hello", b"TOPH"), ("request", b"TOPR"), ("reply", b"TOPA"),
+    ("report", b"TOPC"), ("count", b"TOPN"),
 )}  # fmt: skip
 _ACCESS = {Access.IN: 0, Access.OUT: 1, Access.INOUT: 2, Access.SCRATCH: 3}
 _LEFT = 128  # more different results than batches of an entry, those of warming up included
@@ -136,8 +140,10 @@ class Raw:
     """A reply as it came. offset: bytes from the buffer's first, or the number of a forbidden system call.
 
     outputs: (buffer, twice the entry + 1 after its shifted operands, bytes) in the buffers' order, result by result.
-    samples: ns a call, by entry and round; calls: of those batches; span: ns from the first batch to the last's end.
-    window: seconds that this process's own clock leaves for it, those of the replies before taken off.
+    samples: ns a call, by entry and round; calls: of those batches; span: ns from the first batch to the last's end;
+    spent: ns of all batches, apart: of calls among them that nobody was told of; told: ns that reports said.
+    window: seconds that passed here meanwhile; busy: seconds that the process ran, as this system's kernel says;
+    words: how often it reported.
     """
 
     status: Status
@@ -149,7 +155,12 @@ class Raw:
     samples: tuple[tuple[float, ...], ...] = ()
     calls: tuple[tuple[float, ...], ...] = ()
     span: int = 0
+    spent: int = 0
+    apart: int = 0
+    told: int = 0
     window: float = math.inf
+    busy: float | None = None
+    words: int = 0
 
     @property
     def timed(self) -> float:
@@ -210,34 +221,52 @@ def _slots(values: Sequence[float], count: int) -> tuple[float, ...]:
 
 
 class Parser:
-    """Takes stdout in pieces; `hello` and `replies` grow as they become whole."""
+    """Takes stdout in pieces; `hello` and `replies` grow as they become whole, and `answers` are to be sent.
 
-    def __init__(self, nonce: int, requests: Sequence[Request]) -> None:
+    refused: why what came is no reply.
+    """
+
+    def __init__(self, nonce: int, requests: Sequence[Request], clocks: Clocks = clocks) -> None:
         self._nonce = nonce
         self._requests = requests
+        self._clocks = clocks
         self._data = bytearray()
         self.hello: Hello | None = None
         self.replies: list[Raw] = []
+        self.refused = ""
+        self._counts: Counts | None = None
+        self._answers = bytearray()
 
     def feed(self, data: bytes) -> bool:
-        """Whether a hello or a reply became whole. Raises ProtocolError."""
+        """Whether a hello, a report or a reply became whole. Raises ProtocolError."""
         self._data += data
         progress = False
-        while self._step():
-            progress = True
+        try:
+            while self._step():
+                progress = True
+        except Refused as e:
+            raise ProtocolError(str(e)) from None
         return progress
+
+    def answers(self) -> bytes:
+        """What the harness waits for, taken away; nothing where it waits for nothing."""
+        said = bytes(self._answers)
+        self._answers.clear()
+        return said
 
     def _step(self) -> bool:
         if self.hello is None:
             return self._take_hello()
+        if int.from_bytes(self._data[:4], "little") == _MAGIC["report"]:
+            return self._take_report()
         if len(self._data) < _REPLY.size:
             return False
         found = _REPLY.unpack_from(self._data)
-        magic, index, nonce, status, signal, fault, buffer, offset, outputs, entries, rounds, _, span = found
+        magic, index, nonce, status, signal, fault, buffer, offset, outputs, entries, rounds, _, *ns = found
         at = len(self.replies)
         if magic != _MAGIC["reply"] or nonce != self._nonce or index != at or at >= len(self._requests):
             raise ProtocolError("bytes that are no reply of the harness")
-        raw = Raw(Status(status), signal, Fault(fault), buffer, offset, span=span)
+        raw = Raw(Status(status), signal, Fault(fault), buffer, offset, span=ns[0], spent=ns[1], apart=ns[2])
         if raw.status is Status.DONE:
             size = self._expected(at, outputs, entries, rounds)
             if len(self._data) < size:
@@ -246,7 +275,33 @@ class Parser:
         else:
             size = _REPLY.size
         del self._data[:size]
+        if self._counts is not None:
+            c = self._counts
+            raw = replace(raw, told=c.told, window=c.window, busy=c.busy, words=c.words)
         self.replies.append(raw)
+        self._counts = None
+        return True
+
+    def _take_report(self) -> bool:
+        if len(self._data) < _REPORT.size:
+            return False
+        _, index, nonce, entry, _, calls, ns = _REPORT.unpack_from(self._data)
+        request = self._requests[index] if index == len(self.replies) < len(self._requests) else None
+        if nonce != self._nonce or not isinstance(request, Time):
+            raise ProtocolError("a report of a timing that was not asked for")
+        del self._data[: _REPORT.size]
+        if self._counts is None:
+            self._counts = Counts(
+                len(request.entries),
+                request.rounds,
+                request.warm_ns,
+                request.min_ns,
+                request.flush_bytes > 0,
+                self._clocks,
+            )
+        answer = self._counts.answer(entry, calls, ns)
+        if answer is not None:
+            self._answers += _ANSWER.pack(_MAGIC["count"], answer[1], answer[0])
         return True
 
     def _take_hello(self) -> bool:
@@ -291,6 +346,11 @@ class Parser:
         made = flat.reshape(entries, rounds, 2)
         if not (np.isfinite(flat).all() and (made[..., 0] >= 1).all() and (made[..., 1] >= 0).all()):
             raise ProtocolError("samples that are no times of calls")
+        for entry, batches in enumerate(made.tolist()):
+            for calls, ns in batches:
+                if self._counts is None:
+                    raise ProtocolError("a timing without a report")
+                self._counts.check(entry, calls, ns)
         each = made[..., 1] / made[..., 0]
         return replace(
             raw,

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import secrets
 import signal as signals
-import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -15,12 +14,16 @@ from numpy.typing import NDArray
 from tensorop import errors
 from tensorop.model.call import Left, Reply
 from tensorop.model.trial import Kind, Outcome
-from tensorop.runners import confined, process, protocol
+from tensorop.runners import confined, counts, process, protocol
 from tensorop.runners.base import Need, Runner
+from tensorop.runners.native import Native
 from tensorop.runners.protocol import Fault, Hello, Library, Parser, Raw, Request, Status, Time
 from tensorop.runners.ssh import Ssh
 
 _LOG = 4096
+_DOUBTS = 3  # how often a timing is made again that the clock here does not bear out
+_SLACK_NS, _BATCH_NS, _BYTE_NS = 5e6, 2e5, 10.0  # of a timing, of a batch, of a byte that it restores
+_NEAR_NS, _FAR_NS = 5e7, 4e8  # of a word to and fro
 _OURS = "tensorop"  # the calling interface of products, whose code opens no file
 _FAULTS = {
     Fault.BEFORE: "touched memory before the start of buffer",
@@ -69,12 +72,13 @@ def run(
     timeout_s: for the start and for each single call. A call that ends its process says so in its reply, and those
     after it run in a fresh one, until `give_up_after` processes have died: the rest are then not run and share the last
     outcome's kind. where: the stage written into outcomes. Deadlines stretch with a board's `patience`.
+    A timing that the clock here does not bear out is made again, three times together.
     A board that goes away is waited for; the calls it has not answered run again, and one that ends so twice while the
     board is there is to blame itself.
     Raises JobError when a library cannot be bound, MissingTool as the runner does, BoardError when a board stays away.
     """
     replies: list[Reply] = []
-    deaths = 0
+    deaths = doubts = 0
     given_up_at = -1
     if isinstance(runner, Ssh):
         timeout_s *= runner.patience
@@ -87,7 +91,13 @@ def run(
                 raise
             given_up_at = len(replies)
             continue
-        replies += [_reply(raw, request, where) for raw, request in zip(parser.replies, left, strict=False)]
+        made = [_reply(raw, request, where, runner) for raw, request in zip(parser.replies, left, strict=False)]
+        doubtful = next((i for i, reply in enumerate(made) if reply.outcome.kind is Kind.NOISY), None)
+        if doubtful is not None and doubts < _DOUBTS:
+            doubts += 1
+            replies += made[:doubtful]
+            continue
+        replies += made
         death = None
         if isinstance(runner, Ssh) and len(parser.replies) < len(left):
             why = None if ended.timed_out else runner.lost(ended.status, ended.stderr)
@@ -101,6 +111,8 @@ def run(
                 death = Outcome(Kind.CRASH, where, "ended twice without a word", ended.stderr[-_LOG:])
         if len(parser.replies) == len(left):
             break
+        if parser.refused and not ended.timed_out:
+            death = Outcome(Kind.GUARD, where, f"its process said what no harness says: {parser.refused}")
         if not parser.replies or parser.replies[-1].status is not Status.SIGNALLED:
             replies.append(Reply(death or _death(runner, ended, where, timeout_s)))
         deaths += 1
@@ -133,27 +145,25 @@ def _once(
     runner: Runner, program: Path, requests: Sequence[Request], timeout_s: float, guest: Guest
 ) -> tuple[Parser, process.Ended]:
     nonce = secrets.randbits(64)
-    parser = Parser(nonce, requests)
-    broken: list[str] = []
-    begin = time.monotonic()
+    started: list[int] = []
+    # Under an emulator and behind ssh the process here is not the one that is timed.
+    here_too = isinstance(runner, Native) and guest.needs is Need.NOTHING
+    parser = Parser(nonce, requests, lambda: counts.clocks(started[0] if here_too else None))
 
     def stream() -> Iterator[bytes | memoryview]:
         yield protocol.pack_start(nonce, cpu=guest.cpu, needs=guest.needs, libraries=guest.libraries)
         for index, request in enumerate(requests):
             yield from protocol.pack(request, index)
+            while isinstance(request, Time) and len(parser.replies) <= index and not parser.refused:
+                yield parser.answers()
 
     def consume(data: bytes) -> bool:
-        if broken:
+        if parser.refused:
             return False
-        known = len(parser.replies)
         try:
-            progress = parser.feed(data)
-            for i, raw in enumerate(parser.replies[known:], known):
-                before = sum(reply.span for reply in parser.replies[:i]) / 1e9
-                parser.replies[i] = replace(raw, window=time.monotonic() - begin - before)
-            return progress
+            return parser.feed(data)
         except (protocol.ProtocolError, ValueError) as e:
-            broken.append(str(e))
+            parser.refused = str(e) or "bytes that are no reply of the harness"
             return False
 
     environment: Mapping[str, str] = dict(guest.environment)
@@ -176,6 +186,7 @@ def _once(
         calls=len(requests),
         stdin=stream(),
         consume=consume,
+        started=started.append,
         timeout_s=timeout_s,
         cwd=here.parent,
     )
@@ -190,7 +201,20 @@ def _once(
     return parser, ended
 
 
-def _reply(raw: Raw, request: Request, where: str) -> Reply:
+def _lacks(raw: Raw, request: Time, runner: Runner) -> bool:
+    """Whether a timing says much less than passed here, or than its process ran, beside what lies between its batches:
+    operands restored, results kept, caches flushed, words to and fro."""
+    samples = sum(map(len, raw.samples))
+    moved = sum(request.call.buffers[slot].data.nbytes for slot in protocol.returned(request))
+    batches = 3 * samples + 2 * raw.words
+    beside = _SLACK_NS + batches * (_BATCH_NS + _BYTE_NS * moved) + samples * request.flush_bytes
+    if raw.busy is not None:  # other programs do not count
+        return 1e9 * raw.busy > 1.25 * (raw.timed + raw.told) + raw.apart + beside
+    beside = 10 * beside + (_FAR_NS * runner.patience if isinstance(runner, Ssh) else _NEAR_NS) * raw.words
+    return 1e9 * raw.window > 3 * raw.spent + beside
+
+
+def _reply(raw: Raw, request: Request, where: str, runner: Runner) -> Reply:
     if raw.status is not Status.DONE:
         return Reply(_refusal(raw, request, where))
     buffers = request.call.buffers
@@ -200,9 +224,12 @@ def _reply(raw: Raw, request: Request, where: str) -> Reply:
         if not results or name in results[-1][1]:  # the next result begins
             results.append((which, {}))
         results[-1][1][name] = np.frombuffer(data, dtype=buffers[slot].data.dtype)
-    if isinstance(request, Time) and not raw.timed / 1.01 - 1e6 <= raw.span <= 1e9 * raw.window * 1.01 + 1e6:
+    if isinstance(request, Time):
         said = f"its calls say {raw.timed / 1e9:.3f} s in {raw.span / 1e9:.3f} s, here {raw.window:.3f} s passed"
-        return Reply(Outcome(Kind.IMPOSSIBLE, where, said))
+        if not raw.timed / 1.01 - 1e6 <= raw.spent <= raw.span * 1.01 + 1e6 <= 1e9 * raw.window * 1.02 + 3e6:
+            return Reply(Outcome(Kind.IMPOSSIBLE, where, said))
+        if _lacks(raw, request, runner):
+            return Reply(Outcome(Kind.NOISY, where, f"{said}: more than what lies between calls takes"))
     if not isinstance(request, Time):
         return Reply(Outcome(Kind.OK, where), results[0][1] if results else {})
     entries = range(len(request.entries)) if request.keep else ()

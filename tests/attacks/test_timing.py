@@ -1,15 +1,19 @@
 """Kernels that are right when they are looked at, and cheaper when they are timed: judged as a search judges them."""
 
+import shutil
+
 import pytest
 
+from tensorop import paths
 from tensorop.measure import clock
 from tensorop.model.call import Placement
 from tensorop.model.kernel import Source
 from tensorop.model.trial import Kind, Outcome
 from tensorop.model.verdict import Seed
 from tensorop.problems import of
+from tensorop.runners import session
 from tensorop.runners.native import Native
-from tensorop.runners.protocol import Entry
+from tensorop.runners.protocol import Entry, Time
 from tensorop.verify.answers import Answers
 from tests.support import kernels
 from tests.support.operators import builder, gemm
@@ -70,3 +74,55 @@ def test_what_a_timed_call_leaves_is_judged(tmp_path, cheat):
 def test_an_honest_kernel_is_timed(tmp_path, shape):
     (samples,) = timed("", tmp_path, of(gemm(), "f32", shape))
     assert samples.value > 0
+
+
+# What a harness says in whose memory a kernel wrote, all gates and guards notwithstanding: text of harness_time.c and
+# what stands in its place. A request says by its draw which it is.
+LIES = {
+    "a slow clock": ("return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;", """
+        uint64_t ns = (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+        return LIE == 1 ? ns / 4 : LIE == 2 ? ns * 4 : ns;"""),
+    "a fast clock": ("", ""),
+    "batches were short": ("made->ns += elapsed(&spent);", """
+        made->ns += LIE == 3 ? elapsed(&spent) / 4 : LIE == 4 ? 4 * elapsed(&spent) : elapsed(&spent);"""),
+    "batches were long": ("", ""),
+    "more calls than were asked for": ("made->calls += calls;", """
+        made->calls += LIE == 5 ? 4 * calls : LIE == 6 ? (calls + 3) / 4 : calls;"""),
+    "fewer calls than were asked for": ("", ""),
+    "what does not fill a batch": ("while (!went_wrong(&made) && !fills(", "while (LIE != 7 && !fills("),
+}  # fmt: skip
+SLOW_AT_FIRST = "static int calls; if (calls++ < 64) for (volatile int i = 0; i < 200000; i++) {}"
+
+
+@pytest.fixture(scope="module")
+def lying(tmp_path_factory):
+    native = shutil.copytree(paths.native_dir(), tmp_path_factory.mktemp("lying") / "native")
+    text = (native / "harness_time.c").read_text()
+    for honest, other in LIES.values():
+        assert honest in text
+        text = text.replace(honest, other) if honest else text
+    (native / "harness_time.c").write_text(
+        text.replace(
+            "static uint64_t read_clock", "#define LIE (state()->request.wire.draw)\nstatic uint64_t read_clock"
+        )
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(paths, "native_dir", lambda: native)
+        yield kernels.program(SLOW_AT_FIRST + kernels.AXPY, tmp_path_factory.mktemp("program"))
+
+
+def said(program, lie, **how):
+    request = Time(kernels.axpy_call(100), (Entry(),), warm_ns=50_000, min_ns=2_000_000, draw=lie, **how)
+    return session.run(NATIVE, program, [request])[0].outcome
+
+
+@pytest.mark.parametrize("lie", LIES)
+def test_what_a_harness_says_is_held_against_what_was_asked_and_what_passed_here(lying, lie):
+    found = said(lying, 1 + list(LIES).index(lie), keep=True)
+    assert found.kind in (Kind.IMPOSSIBLE, Kind.NOISY, Kind.GUARD), found
+
+
+def test_the_same_harness_is_believed_where_it_does_not_lie(lying):
+    assert said(lying, 0).ok
+    assert said(lying, 8, keep=True).ok
+    assert said(lying, 0, flush_bytes=1 << 16).ok

@@ -2,6 +2,7 @@
 
 import shlex
 import struct
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from tensorop import errors
 from tensorop.model.call import Access, Buffer, Call
 from tensorop.model.point import Point
 from tensorop.runners import protocol
+from tensorop.runners.counts import Counts, Refused
 from tensorop.runners.null import Null
 from tensorop.runners.protocol import Check, Entry, Parser, ProtocolError, Time
 from tensorop.runners.ssh import Ssh
@@ -24,9 +26,13 @@ def hello(nonce: int = NONCE) -> bytes:
 
 
 def reply(index: int = 0, *, nonce: int = NONCE, outputs: int = 1, status: int = 0, size: int = 12) -> bytes:
-    head = (int.from_bytes(b"TOPA", "little"), index, nonce, status, 0, 0, -1, 0, outputs, 0, 0, 0)
+    head = (int.from_bytes(b"TOPA", "little"), index, nonce, status, 0, 0, -1, 0, outputs, 0, 0, 0, 0, 0)
     body = struct.pack("<IIQ", 1, 0, size) + DATA.tobytes() if outputs else b""
-    return struct.pack("<IIQIiiiqIIIIQ", *head, 0) + body
+    return struct.pack("<IIQIiiiqIIIIQQQ", *head, 0) + body
+
+
+def report(entry: int, calls: int = 0, ns: int = 0) -> bytes:
+    return struct.pack("<IIQIIQQ", int.from_bytes(b"TOPC", "little"), 0, NONCE, entry, 0, calls, ns)
 
 
 NO_STATUS = reply(status=9)
@@ -62,28 +68,91 @@ def test_bytes_that_are_no_reply_to_the_question_are_refused(bad):
 
 
 def test_what_timed_calls_left_comes_entry_by_entry():
-    request = Time(CALL, (Entry(), Entry(1)), rounds=1, keep=True)
+    request = Time(CALL, (Entry(), Entry(1)), rounds=1, keep=True, min_ns=2)
 
-    def stream(*which: int, samples: tuple[float, ...] = (2.0, 10.0, 3.0, 18.0)) -> bytes:
-        head = (int.from_bytes(b"TOPA", "little"), 0, NONCE, 0, 0, 0, -1, 0, len(which), 2, 1, 0, 40)
+    def stream(*which: int, samples: tuple[float, ...] = (1.0, 5.0, 1.0, 6.0), told: int = 3) -> bytes:
+        head = (int.from_bytes(b"TOPA", "little"), 0, NONCE, 0, 0, 0, -1, 0, len(which), 2, 1, 0, 40, 35, 1)
         left = [struct.pack("<IIQ", 1, w, 12) + (DATA + i).tobytes() for i, w in enumerate(which)]
-        return hello() + struct.pack("<IIQIiiiqIIIIQ", *head) + b"".join(left) + struct.pack("<4d", *samples)
+        reports = b"".join(report(entry) for entry in range(told))
+        return (
+            hello() + reports + struct.pack("<IIQIiiiqIIIIQQQ", *head) + b"".join(left) + struct.pack("<4d", *samples)
+        )
 
     parser = Parser(NONCE, [request])
     parser.feed(stream(0, 3, 1))
     (raw,) = parser.replies
     assert [(which, np.frombuffer(data, np.float32)[0]) for _, which, data in raw.outputs] == [(0, 0), (3, 1), (1, 2)]
     assert raw.samples == ((5.0,), (6.0,))
-    assert raw.calls == ((2.0,), (3.0,))
-    assert (raw.timed, raw.span) == (28, 40)
+    assert raw.calls == ((1.0,), (1.0,))
+    assert (raw.timed, raw.span, raw.spent, raw.apart, raw.words) == (11, 40, 35, 1, 3)
+    assert parser.answers() == 2 * struct.pack("<IIQ", int.from_bytes(b"TOPN", "little"), 0, 1)
+    assert parser.answers() == b""
     for bad in (
         stream(0),
         stream(0, 4),
         stream(0, 2, samples=(0.0, 1.0, 1.0, 1.0)),
-        stream(0, 2, samples=(2, -1, 1, 1)),
+        stream(0, 2, samples=(1, -1, 1, 5)),
+        stream(0, 2, samples=(2, 5, 1, 6)),
+        stream(0, 2, samples=(1, 1, 1, 6)),
+        stream(0, 2, told=0),
+        stream(0, 2, told=1),
+        stream(0, 2, told=4),
     ):
-        with pytest.raises(ProtocolError):  # the outputs of one entry alone, or no times
+        with pytest.raises(ProtocolError):  # the outputs of one entry alone, no times, other calls than were asked for
             Parser(NONCE, [request]).feed(bad)
+
+
+def settled(each: Callable[[int], float], **how: float) -> tuple[Counts, list[int]]:
+    """The calls that are named until they fill a batch; each: ns a call, by how many there were before."""
+    asked = {"warm_ns": 5e6, "min_ns": 2e6, **how}
+    counts = Counts(1, 5, asked["warm_ns"], asked["min_ns"], False)
+    named, made, done = [1], 1, False
+    assert counts.answer(0, 0, 0) == (1, False)
+    while not done:
+        now = named[-1] - named[-1] // 9
+        answer = counts.answer(0, now, int(sum(map(each, range(made, made + now)))))
+        made += now
+        assert answer is not None
+        named.append(answer[0])
+        done = answer[1]
+    return counts, named
+
+
+@pytest.mark.parametrize("ns", [3, 400, 90_000, 7e6])
+def test_calls_are_as_many_as_fill_a_batch_with_warming_up(ns: float) -> None:
+    counts, named = settled(lambda _: ns)
+    assert named[-1] * ns >= 2e6
+    assert named[-1] == 1 or named[-1] * ns <= 2.5e6
+    assert len(named) < 14
+    assert counts.told >= 5e6
+    counts.check(0, named[-1], named[-1] * ns)
+
+
+def test_calls_that_get_faster_are_waited_for_but_not_for_ever() -> None:
+    counts, named = settled(lambda made: 50_000 if made < 60 else 500)
+    assert named[-1] * 500 >= 2e6
+    assert counts.answer(0, named[-1], 100 * named[-1]) == (int(2.2e6 / 100) + 1, True)
+    counts, _ = settled(lambda made: 2.1e6 + 2e7 * 0.8**made)
+    assert 5e6 < counts.told <= 8 * 5e6 + 2.21e7
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        [(1, 0, 0), (0, 1, 5)],
+        [(2, 0, 0)],
+        [(0, 2, 5)],
+        [(0, 1, 0), (0, 5, 5)],
+        [(0, 10**n, 0) for n in range(13)],
+        [(0, 1, 10**7)] * 100,
+    ],
+    ids=["after its last word", "an entry", "two calls", "five calls", "calls without time", "without end"],
+)
+def test_reports_that_no_honest_process_makes(words: list[tuple[int, int, int]]) -> None:
+    counts = Counts(1, 5, 1e15, 2e6, False)
+    counts.answer(0, 0, 0)
+    with pytest.raises(Refused):
+        [counts.answer(*word) for word in words]
 
 
 def test_another_hello_is_refused():
