@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from enum import StrEnum
+from functools import lru_cache
 
 import jinja2
 from jinja2 import nodes
@@ -68,8 +69,14 @@ def check_template(draft: Draft, vocabulary: Vocabulary, reserved: frozenset[str
     taken = sorted(draft.tunables.keys() & reserved)
     if taken:
         return refused(Guard.TUNABLES, f"its tunable '{taken[0]}' has a name that templates around it use")
+    return _template(draft.text)
+
+
+@lru_cache(maxsize=64)
+def _template(text: str) -> Outcome | None:
+    """A text's own fault; every trial of a draft asks for it."""
     try:
-        tree = jinja2.Environment(autoescape=False).parse(draft.text)
+        tree = jinja2.Environment(autoescape=False).parse(text)
         return next((refused(Guard.TEMPLATE, complaint) for complaint in _template_complaints(tree)), None)
     except jinja2.TemplateSyntaxError as error:
         return refused(Guard.TEMPLATE, f"line {error.lineno}: {error.message}")
