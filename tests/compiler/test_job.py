@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import stat
@@ -104,8 +105,37 @@ def busy() -> Iterator[None]:
         os.setpriority(os.PRIO_PROCESS, 0, before)
 
 
-@pytest.mark.usefixtures("busy")
-def test_a_budget_that_no_trial_fits_into_still_gives_a_product_on_a_busy_machine(tmp_path: Path) -> None:
+@pytest.fixture
+def rationed(tmp_path: Path) -> Iterator[None]:
+    """Half a processor for this process and all it starts: a control group with a quota, of version 1 or 2."""
+    first = Path("/sys/fs/cgroup/cpu")
+    root = first if first.is_dir() else Path("/sys/fs/cgroup")
+    mine = {line.split(":")[1]: line.split(":")[2] for line in Path("/proc/self/cgroup").read_text().splitlines()}
+    before = root / mine.get("cpu" if first.is_dir() else "", "/").lstrip("/") / "cgroup.procs"
+    place = root / f"tensorop-{os.getpid()}"
+    try:
+        place.mkdir()
+        if first.is_dir():
+            (place / "cpu.cfs_quota_us").write_text("50000")
+        else:
+            (place / "cpu.max").write_text("50000 100000")
+        (place / "cgroup.procs").write_text(str(os.getpid()))
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            place.rmdir()
+        pytest.skip(f"no control group with a quota: {error}")
+    yield
+    before.write_text(str(os.getpid()))
+    place.rmdir()
+
+
+@pytest.fixture(params=["busy", "rationed"])
+def slow(request: pytest.FixtureRequest) -> None:
+    request.getfixturevalue(request.param)
+
+
+@pytest.mark.usefixtures("slow")
+def test_a_budget_that_no_trial_fits_into_still_gives_a_product_on_a_slow_machine(tmp_path: Path) -> None:
     words = ["f32,f64" if word == "f32" else word for word in SMALL]
     ended = tensorop(*words, "--budget", "50ms", "--out", "out", cwd=tmp_path)
     assert ended.status == 0, ended.stderr
