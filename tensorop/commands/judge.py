@@ -31,6 +31,7 @@ from tensorop.verify import controls
 CONFIGURATIONS = 3
 USUAL = 4e7  # flops of the largest shape that is measured where none is asked for: a second under an emulator
 _SUITE = "quick"
+_DIRECT = "direct"  # what such a template says it reads
 _FUNCTIONS = frozenset({"min", "max", "and", "or", "not", "in"})
 
 
@@ -166,7 +167,8 @@ def judge(
     platform_ = platforms.load(platform, plugins)
     dtype = dtype or spec.dtypes[0]
     draft = read(file, spec, platform_, dtype, plugins)
-    measured = tuple(problems.of(spec, dtype, shape) for shape in shapes or (_usual(spec, dtype),))
+    usual = _usual(spec, dtype, _DIRECT in draft.reads.values())
+    measured = tuple(problems.of(spec, dtype, shape) for shape in shapes or (usual,))
     target = reach(platform_, runner)
     if isinstance(target.runner, Null):
         raise UsageError("--runner null pretends: it judges nothing", hint="leave --runner out")
@@ -267,9 +269,10 @@ def chosen(draft: Draft, space: Space, count: int) -> tuple[Point, ...]:
     return tuple(dict.fromkeys([*own, *others]))[:count]
 
 
-def _usual(operator: Operator, dtype: str) -> tuple[int, ...]:
-    """The largest shape of the usual suite that any target can afford."""
-    suite = operator.suites.get(_SUITE) or next(iter(operator.suites.values()))
+def _usual(operator: Operator, dtype: str, direct: bool) -> tuple[int, ...]:
+    """The largest shape of the usual suite, or of the direct way's, that any target can afford."""
+    name = operator.direct.suite if direct and operator.direct else _SUITE
+    suite = operator.suites.get(name) or next(iter(operator.suites.values()))
     return max(problems.within(operator, dtype, suite, USUAL), key=lambda s: problems.work(operator, dtype, s))
 
 
@@ -285,7 +288,8 @@ def _one(evaluator: Evaluator, draft: Draft, point: Point) -> Configuration:
     full = Point.of({**point, **nearest})
     figures: list[Figure] = []
     outcome = Outcome(Kind.OK, "measure")
-    for stage in (Stage.MICRO, Stage.BLOCKING):
+    # a kernel that reads both operands where they lie is whole calls alone
+    for stage in (Stage.DIRECT,) if _DIRECT in draft.reads.values() else (Stage.MICRO, Stage.BLOCKING):
         at = replace(evaluator, stage=stage, inputs={})
         ended = judging.tried(at, Trial("judge", 0, stage, draft.name, dtype, full))
         if not ended.outcome.ok:

@@ -43,6 +43,14 @@ def in_c() -> str:
     return IN_C[1]
 
 
+def test_the_direct_way_is_judged_on_whole_calls_alone(tmp_path: Path) -> None:
+    file = operators.load("gemm").folder / "direct.c.j2"
+    ended = tensorop("judge", str(file), *GEMM, "--configurations", "1", "--format", "json", cwd=tmp_path)
+    assert ended.status == 0, ended.stderr
+    (one,) = ended.json()["configurations"]
+    assert [figure["of"] for figure in one["figures"]] == ["128x10x4"]
+
+
 def test_an_honest_template_passes_with_its_figures(tmp_path: Path) -> None:
     (tmp_path / "plain.c.j2").write_text(plain())
     ended = tensorop("judge", "plain.c.j2", *GEMM, *SMALL, "--format", "json", cwd=tmp_path)
