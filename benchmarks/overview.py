@@ -1,10 +1,11 @@
 """The README's first plot and table, out of what `tensorop bench --format json` printed.
 
     tensorop bench build/gemm-rvv --format json > rvv.json
-    python benchmarks/overview.py rvv.json spacemit-k1.json --plot docs/images/overview.svg
+    python benchmarks/overview.py rvv.json spacemit-k1.json tiny=k1-tiny.json --plot docs/images/overview.svg
 
-A line of the table, and of the plot, is a platform, dtype and VLEN: the geometric mean of the ratios to the first
-baseline (above 1: tensorop is faster) and the lowest ratio of all shapes, which is never left out.
+A line of the table, and of the plot, is a platform, dtype and VLEN, and a suite where one is named: the geometric mean
+of the ratios to the first baseline (above 1: tensorop is faster) and the lowest of all shapes, which is never left
+out.
 """
 
 from __future__ import annotations
@@ -36,10 +37,12 @@ class Line:
     baseline: str
     ratios: Mapping[str, float]
     absent: int
+    suite: str = ""
 
     @property
     def label(self) -> str:
-        return f"{self.platform}{f', VLEN {self.vlen}' if self.vlen else ''}, {self.dtype}"
+        vlen, suite = f", VLEN {self.vlen}" if self.vlen else "", f", {self.suite}" if self.suite else ""
+        return f"{self.platform}{vlen}{suite}, {self.dtype}"
 
     @property
     def geomean(self) -> float:
@@ -50,7 +53,7 @@ class Line:
         return min((ratio, shape) for shape, ratio in self.ratios.items())
 
 
-def lines(bench: Mapping[str, Any]) -> Iterator[Line]:
+def lines(bench: Mapping[str, Any], suite: str = "") -> Iterator[Line]:
     """One for each dtype and VLEN that has a ratio."""
     name, about = next(iter(bench["baselines"].items()))
     for dtype in dict.fromkeys(row["dtype"] for row in bench["results"]):
@@ -61,9 +64,8 @@ def lines(bench: Mapping[str, Any]) -> Iterator[Line]:
             known = {shape: ratio for shape, ratio in at.items() if ratio is not None}
             if known:
                 baseline = f"{name} {about['version']}"
-                yield Line(
-                    bench["platform"], dtype, vlen, bench["model"] is not None, baseline, known, len(at) - len(known)
-                )
+                modelled, absent = bench["model"] is not None, len(at) - len(known)
+                yield Line(bench["platform"], dtype, vlen, modelled, baseline, known, absent, suite)
 
 
 def _shape(row: Mapping[str, Any]) -> str:
@@ -110,10 +112,14 @@ def plot(found: Sequence[Line], path: Path) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("files", nargs="+", type=Path, help="what `tensorop bench --format json` printed")
+    told = "what `tensorop bench --format json` printed; with the name of its suite: NAME=FILE"
+    parser.add_argument("files", nargs="+", help=told)
     parser.add_argument("--plot", type=Path, help="SVG to write")
     wanted = parser.parse_args()
-    found = [line for file in wanted.files for line in lines(json.loads(file.read_text(encoding="utf-8")))]
+    found: list[Line] = []
+    for text in wanted.files:
+        suite, _, file = text.rpartition("=")
+        found += lines(json.loads(Path(file).read_text(encoding="utf-8")), suite)
     print(table(found))
     if wanted.plot:
         plot(found, wanted.plot)
