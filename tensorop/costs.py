@@ -64,6 +64,7 @@ def constants(
     short = instantiate.narrow(platform, variant.draft, variant.point, dtype, plugins)
     lanes = instantiate.lanes(platform, variant.point, dtype, vlen, plugins)
     return {
+        **operator.costs.absent,
         **facts,
         **_whole(platform),
         **instantiate.defaults(operator, platform, dtype, variant.point, plugins),

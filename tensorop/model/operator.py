@@ -34,11 +34,12 @@ class Direct:
 class Costs:
     """What a variant's time is made of: expressions over features, its numbers and the platform's facts.
 
-    where: names for the terms, each of which may use those before it
+    where: names for the terms, each of which may use those before it; absent: the values of tunables that a draft lacks
     """
 
     where: Mapping[str, str]
     terms: Mapping[str, str]
+    absent: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -46,6 +46,7 @@ class DirectSpec(_Record):
 
 
 class CostsSpec(_Record):
+    absent: dict[str, int] = Field(default_factory=dict)
     where: dict[str, str] = Field(default_factory=dict)
     terms: dict[str, str] = Field(default_factory=dict)
 
@@ -88,7 +89,7 @@ def load(name: str, plugins: tuple[Path, ...] = ()) -> Operator:
         dtypes=spec.dtypes,
         layouts=tuple(dict(layout) for layout in spec.layouts),
         features=spec.features,
-        costs=Costs(spec.costs.where, spec.costs.terms),
+        costs=Costs(spec.costs.where, spec.costs.terms, spec.costs.absent),
         micro={key: str(value) for key, value in spec.micro.items()},
         blocking=Tunables(
             {key: tuple(values) for key, values in spec.blocking.tunables.items()},
