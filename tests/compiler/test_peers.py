@@ -119,7 +119,6 @@ def test_the_harness_times_a_peer_as_a_plain_loop_does(loop, name, side):
         assert name == "libxsmm"
         assert side == 512
         return
-    call = operator.reference.call(problem, Seed.draw().stream(2), "normal", Placement.START)
     library, environment = found.library(NATIVE, "f32"), found.environment(NATIVE, platform().vlens[0], "f32")
     guest = Guest(libraries=(library,), environment=environment, cpu=clock.quiet_cpu())
     word = f"{library.prefix}{FUNCTION[library.api]}{library.suffix}"
@@ -128,6 +127,7 @@ def test_the_harness_times_a_peer_as_a_plain_loop_does(loop, name, side):
     # From both goes what calling costs, as from the figures of short calls.
     ours, theirs = [], []
     while len(ours) < FEWEST or (len(ours) < MOST and abs(net(ours) / net(theirs) - 1) > 0.10):
+        call = operator.reference.call(problem, Seed.draw().stream(2), "normal", Placement.START)
         entries = [Entry(), Entry(empty=True)]
         timed = clock.time_entries(NATIVE, program(), call, entries, pace=QUICK, guest=guest, tolerate=True)
         assert isinstance(timed, clock.Timed), timed

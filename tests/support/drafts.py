@@ -25,7 +25,7 @@ drafts = {draft.name: draft for draft in (*offline.drafts(operator.folder, opera
 
 OUTER = {"ku": 2, "ahead": 0, "late": 0, "lead": 0, "fetch": 0, "c_ahead": 0}
 PIPELINED = {"ku": 4, "ahead": 1, "late": 2, "lead": 4, "fetch": 6, "c_ahead": 1}
-DOT = {"ku": 1, "ahead": 0, "late": 0, "lead": 0, "fetch": 4}
+DOT = {"ku": 1, "ahead": 0, "late": 0, "lead": 0, "fetch": 4, "straight": 0}
 DOT_AHEAD = {**DOT, "ahead": 1, "late": 4}
 SMALL_BLOCKS = {"mc": 32, "kc": 128, "nc": 256}
 
