@@ -1,0 +1,233 @@
+"""Holds a finished product against the one this checkout makes of the same winners: a rebuild of the tool changes no
+figure.
+
+    python benchmarks/rebuild.py DIR... [--dtype f32,f64] [--jobs 2] [--text-only] [--limit FLOPS]
+
+The winners (drafts, points, trees) are read from the manifest and rendered, built and staged by this checkout. Then
+
+- every C file is compared, without comments and the provenance card;
+- under a board model both libraries are counted again on each shape of the product's comparison, at each VLEN. Modelled
+  cycles and instructions must be the same, and those that the comparison printed;
+- on a clock both libraries are timed in one process, round by round. The geometric mean of the old one's time over the
+  new one's must be within 0.99 and 1.01.
+
+Prints a line a dtype and a Markdown table at the end; the exit status is 1 where something differs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import re
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tensorop import problems
+from tensorop.author import offline
+from tensorop.build import harness
+from tensorop.commands import bench, bench_timed, contenders, opened
+from tensorop.commands.contest import Contest
+from tensorop.errors import TensoropError
+from tensorop.measure import statistics
+from tensorop.model.bench import Row
+from tensorop.model.point import Point
+from tensorop.model.winner import Leaf, Split, Tree, Variant, Winners
+from tensorop.package import card, product, publish
+from tensorop.target import Target, reach
+
+LOW, HIGH = 0.99, 1.01  # the geometric mean on a clock
+_COMMENT = re.compile(r'/\*.*?\*/|//[^\n]*|("(?:\\.|[^"\\])*")', re.DOTALL)
+_LITERALS = re.compile(r'(?:"(?:\\.|[^"\\])*"\s*)+')
+_CARD = card.MARKER[1:].rstrip("\n")
+
+
+@dataclass(frozen=True)
+class Result:
+    """One dtype: C files that differ of all, shapes (at a VLEN) that differ of all; ratio: on a clock, old over new."""
+
+    platform: str
+    dtype: str
+    variants: int
+    files: tuple[int, int]
+    shapes: tuple[int, int] = (0, 0)
+    ratio: statistics.Ratio | None = None
+
+    @property
+    def same(self) -> bool:
+        return not self.files[0] and not self.shapes[0] and (self.ratio is None or LOW <= self.ratio.median <= HIGH)
+
+
+def compare(folder: Path, dtypes: Sequence[str], jobs: int, limit: float, text_only: bool) -> Iterator[Result]:
+    """A result for each dtype that the product holds."""
+    found = opened.open_product(folder)
+    held = [dtype for dtype in found.dtypes if not dtypes or dtype in dtypes]
+    manifest = json.loads((folder / opened.SHARE / "manifest.json").read_text(encoding="utf-8"))
+    given = [winners(found, dtype, of_dtype) for dtype, of_dtype in manifest["dtypes"].items()]
+    made = product.product(found.operator, found.platform, given, facts=manifest["facts"], jobs=jobs)
+    differing = texts(folder, made)
+    with tempfile.TemporaryDirectory(prefix="tensorop-rebuild-") as place:
+        # names of one length: where a library lies moves a guest's stack
+        old, new = Path(place, "old", "lib"), Path(place, "new", "lib")
+        staged = publish.stage(made, Path(place, "product"))
+        shutil.copytree(folder / "lib", old, symlinks=True)
+        shutil.copytree(staged.folder / "lib", new, symlinks=True)
+        target = reach(found.platform, None)
+        told = json.loads((folder / opened.SHARE / "bench.json").read_text(encoding="utf-8"))["results"]
+        for dtype in held:
+            count = len(manifest["dtypes"][dtype]["variants"])
+            sources = sum(name.endswith((".c", ".h")) for name in made.files)
+            result = Result(found.platform.name, dtype, count, (len(differing), sources))
+            rows = [row for row in told if row["dtype"] == dtype and _flops(found, row) <= limit]
+            if text_only:
+                yield result
+            elif target.model is None:
+                yield dataclasses.replace(result, ratio=timed(found, target, old, new, rows))
+            else:
+                off = [name for name, same in counted(found, target, old, new, rows, jobs) if not same]
+                print(*(f"{dtype} differs: {name}" for name in off), sep="\n", end="\n" if off else "")
+                every = len(rows) * len(target.vlens)
+                yield dataclasses.replace(result, shapes=(len(off), every))
+
+
+def winners(found: opened.Opened, dtype: str, told: Mapping[str, Any]) -> Winners:
+    """What a manifest says of a dtype. Raises SystemExit for a draft that this checkout does not ship."""
+    folder, added = found.operator.folder, found.operator.added
+    shipped = {draft.name: draft for draft in offline.drafts(folder, found.operator.name, added)}
+    if (direct := offline.direct(folder, found.operator.name)) is not None:
+        shipped[direct.name] = direct
+    variants = []
+    for variant in told["variants"]:
+        if variant["draft"] not in shipped:
+            raise SystemExit(f"draft '{variant['draft']}' is not shipped here")
+        draft = shipped[variant["draft"]]
+        variants.append(Variant(draft, Point.of(variant["point"]), tuple(variant.get("forms", ()))))
+    by_vlen = told.get("by_vlen", {"0": told})
+    trees = tuple(Tree(_node(of["tree"]), of["regret"], int(vlen)) for vlen, of in by_vlen.items())
+    if "direct" not in told:
+        return Winners(dtype, tuple(variants), trees)
+    return Winners(dtype, tuple(variants[:-1]), trees, variants[-1], told["direct"]["most_flops"])
+
+
+def _node(told: Mapping[str, Any]) -> Leaf | Split:
+    if "variant" in told:
+        return Leaf(told["variant"])
+    return Split(told["feature"], told["threshold"], _node(told["low"]), _node(told["high"]))
+
+
+def texts(folder: Path, made: product.Product) -> list[str]:
+    """The C files that differ, or that one side alone has; prints their names."""
+    old = {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*.[ch]")}
+    new = {name: data for name, data in made.files.items() if name.endswith((".c", ".h"))}
+    off = [n for n in sorted(old.keys() | new.keys()) if n not in old or n not in new or bare(old[n]) != bare(new[n])]
+    print(*(f"differs: {name}" for name in off), sep="\n", end="\n" if off else "")
+    return off
+
+
+def bare(data: bytes) -> list[str]:
+    """The words of a C text without comments and without the card."""
+    text = _COMMENT.sub(lambda match: match[1] or " ", data.decode())
+    return (_LITERALS.sub('""', text) if _CARD in text else text).split()
+
+
+def counted(
+    found: opened.Opened, target: Target, old: Path, new: Path, told: Sequence[Mapping[str, Any]], jobs: int
+) -> Iterator[tuple[str, bool]]:
+    """Each shape at each VLEN, and whether cycles and instructions are those of the old library and of its record."""
+    for layout, rows in _by_layout(found, told):
+        shapes = [_shape(found, row) for row in rows]
+        both = [
+            bench.compare(
+                found.operator,
+                target,
+                folder / found.library.name,
+                dtypes=[rows[0]["dtype"]],
+                shapes=shapes,
+                against=(),
+                layout=layout,
+                final=False,
+                jobs=jobs,
+            )
+            for folder in (old, new)
+        ]
+        for record, before, after in zip(rows, both[0].rows, both[1].rows, strict=True):
+            written = {int(v): at["per_kflop"]["ours"] for v, at in record.get("by_vlen", {}).items()}
+            written = written or {0: record["per_kflop"]["ours"]}
+            for vlen, figures in _figures(after).items():
+                yield f"{after.shape} VLEN {vlen}", figures == _figures(before)[vlen] == _pair(written[vlen])
+
+
+def _figures(row: Row) -> dict[int, tuple[float, float]]:
+    return {vlen: _pair(at.counters) for vlen, at in row.measured.items()}
+
+
+def _pair(per_kflop: Mapping[str, float]) -> tuple[float, float]:
+    return per_kflop["cycles"], per_kflop["instructions"]
+
+
+def timed(
+    found: opened.Opened, target: Target, old: Path, new: Path, told: Sequence[Mapping[str, Any]]
+) -> statistics.Ratio:
+    """The old library's time over the new one's: geometric means over the shapes of medians and of quartiles."""
+    both = [contenders.Contender(path.parent.name, path / found.library.name, "tensorop") for path in (new, old)]
+    program = harness.dynamic_program(target.platform.arch, found.operator.folder / "adapter.c").path
+    contest = Contest(found.operator, target, program, both[0], (both[1],), 1, True)
+    ratios = []
+    for layout, rows in _by_layout(found, told):
+        contest.open(rows[0]["dtype"])
+        for record in rows:
+            problem = problems.of(found.operator, record["dtype"], _shape(found, record), layout)
+            ratio = bench_timed.row(contest, problem).ratios["old"]
+            print(f"  {problem.label}: {ratio.value:.3f} ({ratio.low:.3f} to {ratio.high:.3f})", file=sys.stderr)
+            ratios.append(ratio)
+    return statistics.Ratio(*(statistics.geomean(getattr(r, of) for r in ratios) for of in ("value", "low", "high")))
+
+
+def _by_layout(
+    found: opened.Opened, told: Sequence[Mapping[str, Any]]
+) -> Iterator[tuple[int, list[Mapping[str, Any]]]]:
+    names = [",".join(str(v) if k == "layout" else f"{k}={v}" for k, v in of.items()) for of in found.operator.layouts]
+    for name in dict.fromkeys(row["layout"] for row in told):
+        yield names.index(name), [row for row in told if row["layout"] == name]
+
+
+def _shape(found: opened.Opened, row: Mapping[str, Any]) -> tuple[int, ...]:
+    return tuple(row[dim] for dim in found.operator.dims)
+
+
+def _flops(found: opened.Opened, row: Mapping[str, Any]) -> float:
+    return problems.work(found.operator, row["dtype"], _shape(found, row))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("products", nargs="+", type=Path, metavar="DIR")
+    parser.add_argument("--dtype", default="", metavar="NAME,...")
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--limit", type=float, default=float("inf"), metavar="FLOPS", help="of the largest shape")
+    parser.add_argument("--text-only", action="store_true", help="build, and compare the C alone")
+    given = parser.parse_args()
+    wanted = [name for name in given.dtype.split(",") if name]
+    results = []
+    try:
+        for folder in given.products:
+            results += compare(folder, wanted, given.jobs, given.limit, given.text_only)
+    except TensoropError as error:
+        raise SystemExit(str(error)) from None
+    print("| platform | dtype | variants | C files | shapes | old over new |\n|---|---|---|---|---|---|")
+    for of in results:
+        files = f"{of.files[1]} the same" if not of.files[0] else f"{of.files[0]} of {of.files[1]} differ"
+        shapes = f"{of.shapes[1]} the same" if not of.shapes[0] else f"{of.shapes[0]} of {of.shapes[1]} differ"
+        clock = f"{of.ratio.median:.3f} ({of.ratio.low:.3f} to {of.ratio.high:.3f})" if of.ratio else ""
+        modelled = "" if of.ratio or not of.shapes[1] else shapes
+        print(f"| {of.platform} | {of.dtype} | {of.variants} | {files} | {modelled} | {clock} |")
+    return 0 if all(result.same for result in results) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
