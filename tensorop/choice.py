@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -71,7 +70,6 @@ class Subject:
     dtype: str
     variants: tuple[Variant, ...]
     vlen: int = 0
-    plugins: tuple[Path, ...] = ()
     direct: int | None = None
 
     def barred(self, problems: Sequence[Problem]) -> NDArray[np.bool_]:
@@ -83,7 +81,7 @@ class Subject:
 
     def terms(self, variant: Variant, columns: Mapping[str, NDArray[Any]]) -> Matrix:
         """Problems x terms. columns: the problems' features."""
-        return costs.terms(self.operator, self.platform, self.dtype, variant, columns, self.vlen, self.plugins)
+        return costs.terms(self.operator, self.platform, self.dtype, variant, columns, self.vlen)
 
     def columns(self, problems: Sequence[Problem]) -> dict[str, NDArray[Any]]:
         """By feature, its value of each problem; integers of any size."""
@@ -314,7 +312,6 @@ def winners(
     variants: tuple[Variant, ...],
     measured: Mapping[int, Sequence[Measured]],
     also: Mapping[int, Sequence[Also]] | None = None,
-    plugins: tuple[Path, ...] = (),
     judged: bool = True,
     direct: Variant | None = None,
 ) -> Winners:
@@ -327,11 +324,11 @@ def winners(
         unasked = operator.direct.unasked
     for vlen, rows in sorted(measured.items()):
         if direct is not None and any(row.costs[-1] is not None for row in rows):
-            subject = Subject(operator, platform, dtype, (*variants, direct), vlen, plugins, len(variants))
+            subject = Subject(operator, platform, dtype, (*variants, direct), vlen, len(variants))
             if judged:
                 unasked = min(unasked, _unasked(subject, rows, (also or {}).get(vlen, ())))
         else:  # nothing is known of the direct one
-            subject = Subject(operator, platform, dtype, variants, vlen, plugins)
+            subject = Subject(operator, platform, dtype, variants, vlen)
             rows = [replace(row, costs=row.costs[: len(variants)]) for row in rows]
         found = tree(subject, rows, (also or {}).get(vlen, ()), judged)
         trees.append(replace(found, vlen=vlen if len(measured) > 1 else 0))

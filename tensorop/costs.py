@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,14 +25,13 @@ def terms(
     variant: Variant,
     features: Mapping[str, NDArray[Any]],
     vlen: int = 0,
-    plugins: tuple[Path, ...] = (),
 ) -> NDArray[np.float64]:
     """Problems x terms, not negative. features: by name, of each problem, of which
     terms see those that are no expressions of others; vlen: bits, 0 for the platform's first.
 
     Raises SpecError where an expression of operator.yaml cannot be read or evaluated.
     """
-    numbers = constants(operator, platform, dtype, variant, vlen, plugins)
+    numbers = constants(operator, platform, dtype, variant, vlen)
     own = [name for name, text in operator.features.items() if text == name]
     columns = {name: np.asarray(features[name], dtype=np.float64) for name in own}
     count = len(next(iter(columns.values())))
@@ -55,23 +53,22 @@ def constants(
     dtype: str,
     variant: Variant,
     vlen: int = 0,
-    plugins: tuple[Path, ...] = (),
 ) -> dict[str, Value]:
     """What terms may name of a variant: its point, the platform's facts, `reads_*`, `masked`, `lanes` and
     `short_lanes` (elements of the chosen and of the shortest vectors), `whole_l1`, `whole_l2`, `whole_l3` (bytes)
     of the caches that a thread alone may fill."""
-    facts = instantiate.facts(platform, dtype, variant.point, plugins)
-    short = instantiate.narrow(platform, variant.draft, variant.point, dtype, plugins)
-    lanes = instantiate.lanes(platform, variant.point, dtype, vlen, plugins)
+    facts = instantiate.facts(platform, dtype, variant.point)
+    short = instantiate.narrow(platform, variant.draft, variant.point, dtype)
+    lanes = platform.lanes(dtype, variant.point, vlen)
     return {
         **operator.costs.absent,
         **facts,
         **_whole(platform),
-        **instantiate.defaults(operator, platform, dtype, variant.point, plugins),
+        **instantiate.defaults(operator, platform, dtype, variant.point),
         **{f"reads_{name}": how for name, how in variant.draft.reads.items()},
-        "masked": int(instantiate.vocabulary(platform, dtype, variant.point, plugins).masked),
+        "masked": int(platform.vocabulary(dtype, variant.point).masked),
         "lanes": lanes,
-        "short_lanes": lanes if short is None else instantiate.lanes(platform, short, dtype, vlen, plugins),
+        "short_lanes": lanes if short is None else platform.lanes(dtype, short, vlen),
     }
 
 

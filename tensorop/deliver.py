@@ -158,7 +158,6 @@ def _stage(ground: Ground, found: list[Winners]) -> Staged:
         found,
         facts=facts,
         measured=measured,
-        plugins=job.plugins,
         jobs=job.jobs,
         texts=ground.texts,
     )

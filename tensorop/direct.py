@@ -21,7 +21,7 @@ def search(ground: Ground, dtype: str) -> Iterator[loop.Event]:
     draft = searching.direct_draft(ground, dtype)
     if draft is None:
         return iter(())
-    space = instantiate.micro_space(ground.operator, ground.target.platform, draft, dtype, ground.job.plugins)
+    space = instantiate.micro_space(ground.operator, ground.target.platform, draft, dtype)
 
     def first(arm: str) -> Sequence[Point]:
         return starts.micro(searching.known_starts(ground, dtype), draft, space)

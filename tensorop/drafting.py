@@ -17,7 +17,6 @@ from tensorop.events import Event, Note, Phase
 from tensorop.model.job import Job
 from tensorop.model.kernel import Draft
 from tensorop.model.operator import Operator
-from tensorop.model.point import Point
 from tensorop.model.trial import Kind, Outcome, Stage, Trial
 from tensorop.model.verdict import Seed
 from tensorop.store.journal import START_OVER, Journal
@@ -82,11 +81,11 @@ def judge(
 ) -> Outcome:
     """A new draft at a few points of its space, through the very path of a trial, for the job's first dtype."""
     dtype = job.dtypes[0]
-    space = judging.legal(operator, target.platform, draft, dtype, job.plugins)
+    space = judging.legal(operator, target.platform, draft, dtype)
     if isinstance(space, Outcome):
         return space
     arms = {draft.name: Candidate(draft)}
-    evaluator = Evaluator(operator, target, dtype, Stage.MICRO, arms, (), seed, work, job.plugins, texts or Texts())
+    evaluator = Evaluator(operator, target, dtype, Stage.MICRO, arms, (), seed, work, texts or Texts())
     for index in judging.spread(space, JUDGED_POINTS):
         trial = Trial("judge", 0, Stage.MICRO, draft.name, dtype, space.at(index))
         ended = judging.tried(evaluator, trial, Limit(FIRST_S, "before it may compete"))
@@ -102,8 +101,8 @@ def _writer(job: Job, operator: Operator, target: Target, example: Draft, work: 
         description=operator.description,
         folder=operator.folder,
         platform=platform,
-        vocabulary=instantiate.vocabulary(platform, dtype, Point(()), job.plugins),
-        facts=instantiate.facts(platform, dtype, {}, job.plugins),
+        vocabulary=platform.vocabulary(dtype),
+        facts=instantiate.facts(platform, dtype, {}),
         example=offline.text(operator.folder, example.name, operator.added),
     )
     told = Told()

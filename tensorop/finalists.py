@@ -64,9 +64,7 @@ def chosen(
         for vlen, pairs in known.items()
     }
     also = {vlen: others(ground, dtype, variants, vlen) for vlen in known} if judged else {}
-    return choice.winners(
-        ground.operator, ground.target.platform, dtype, variants, measured, also, ground.job.plugins, judged, direct
-    )
+    return choice.winners(ground.operator, ground.target.platform, dtype, variants, measured, also, judged, direct)
 
 
 def others(ground: Ground, dtype: str, variants: tuple[Variant, ...], vlen: int) -> list[Also]:

@@ -36,9 +36,7 @@ def search(ground: Ground, dtype: str, given: Winners, problems: tuple[Problem, 
             platform = ground.target.platform
             arms[arm] = Candidate(variant.draft, micro)
             targets[arm] = replace(ground.target, platform=platform.at(vlen))
-            spaces[arm] = instantiate.blocking_space(
-                ground.operator, platform, variant.draft, micro, dtype, ground.job.plugins
-            )
+            spaces[arm] = instantiate.blocking_space(ground.operator, platform, variant.draft, micro, dtype)
     share = ground.share(FORM_SHARE)
     return searching.conduct(
         ground,

@@ -7,7 +7,6 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from tensorop import __version__, render
@@ -19,7 +18,6 @@ from tensorop.model.platform import Platform
 from tensorop.model.point import Point
 from tensorop.model.primitive import Vocabulary, Word
 from tensorop.space import Space
-from tensorop.specs import primitives
 
 KERNEL = "kernel.c.j2"  # of an operator: the tiles of one micro-kernel
 LANES = "lanes"  # as a call, in a kernel's text: elements in a vector
@@ -35,7 +33,7 @@ _GIVEN = frozenset(_GIVEN_TEXT.split())
 _NUMERIC = re.compile(r"[0-9 +*/()-]+")
 
 
-def facts(platform: Platform, dtype: str, chosen: Mapping[str, Any], plugins: tuple[Path, ...] = ()) -> dict[str, int]:
+def facts(platform: Platform, dtype: str, chosen: Mapping[str, Any]) -> dict[str, int]:
     """What constraints may name beside tunables: registers, lanes (smallest VLEN), size, stored_size, sum_size,
     widened, l1, l2, l3 (and further levels a platform has), streams, settings.
 
@@ -43,10 +41,8 @@ def facts(platform: Platform, dtype: str, chosen: Mapping[str, Any], plugins: tu
     widened: 1 where packing changes the operands' number format. Cache sizes are one core's share in bytes; a level
     that is absent repeats the one below.
     """
-    formats = primitives.formats(platform, dtype, plugins)
-    settings = {
-        key: int(chosen.get(key, options[0])) for key, options in primitives.settings(platform, plugins).items()
-    }
+    formats = platform.formats(dtype)
+    settings = {key: int(chosen.get(key, options[0])) for key, options in platform.settings.items()}
     levels: dict[str, int] = {}
     last = 32 << 10
     for level in dict.fromkeys(("l1", "l2", "l3", *platform.caches)):
@@ -63,39 +59,29 @@ def facts(platform: Platform, dtype: str, chosen: Mapping[str, Any], plugins: tu
         "stored_size": NUMBERS[formats.stored].size,
         "sum_size": NUMBERS[formats.sums].size,
         "widened": int(formats.widened),
-        "lanes": primitives.lanes_at(platform, dtype, settings, platform.vlens[0], plugins),
+        "lanes": platform.leading(dtype).lanes(dtype, settings, platform.vlens[0]),
     }
 
 
-def defaults(operator: Operator, platform: Platform, dtype: str, point: Point, plugins: tuple[Path, ...] = ()) -> Point:
+def defaults(operator: Operator, platform: Platform, dtype: str, point: Point) -> Point:
     """The point with the blocking's defaults for what it leaves open."""
-    values = {**facts(platform, dtype, point, plugins), **point}
+    values = {**facts(platform, dtype, point), **point}
     filled = {name: evaluate(text, values) for name, text in operator.defaults.items() if name not in point}
     return Point.of({**filled, **point})
 
 
-def vocabulary(platform: Platform, dtype: str, point: Point, plugins: tuple[Path, ...] = ()) -> Vocabulary:
-    """The platform's words at the settings a point chose."""
-    known = primitives.settings(platform, plugins)
-    return primitives.vocabulary(platform, dtype, {k: int(point[k]) for k in known if k in point}, plugins)
-
-
-def context(
-    operator: Operator, platform: Platform, draft: Draft, point: Point, dtype: str, plugins: tuple[Path, ...] = ()
-) -> dict[str, Any]:
+def context(operator: Operator, platform: Platform, draft: Draft, point: Point, dtype: str) -> dict[str, Any]:
     """The names that the operator's own templates see around a kernel, the primitives as functions among them."""
-    words = vocabulary(platform, dtype, point, plugins)
-    return {**plain(operator, platform, draft, point, dtype, plugins), **render.words(words)}
+    words = platform.vocabulary(dtype, point)
+    return {**plain(operator, platform, draft, point, dtype), **render.words(words)}
 
 
-def plain(
-    operator: Operator, platform: Platform, draft: Draft, point: Point, dtype: str, plugins: tuple[Path, ...] = ()
-) -> dict[str, Any]:
+def plain(operator: Operator, platform: Platform, draft: Draft, point: Point, dtype: str) -> dict[str, Any]:
     """The same without the primitives: data alone."""
-    words = vocabulary(platform, dtype, point, plugins)
-    full = defaults(operator, platform, dtype, point, plugins)
+    words = platform.vocabulary(dtype, point)
+    full = defaults(operator, platform, dtype, point)
     return {
-        **{key: value for key, value in facts(platform, dtype, point, plugins).items() if key != "lanes"},
+        **{key: value for key, value in facts(platform, dtype, point).items() if key != "lanes"},
         **dict(full),
         "ident": ident(operator, platform, draft, point, words),
         "is_edge": False,
@@ -137,7 +123,7 @@ def ident(operator: Operator, platform: Platform, draft: Draft, point: Point, wo
 
 
 def kernel_contexts(
-    operator: Operator, platform: Platform, draft: Draft, point: Point, dtype: str, plugins: tuple[Path, ...] = ()
+    operator: Operator, platform: Platform, draft: Draft, point: Point, dtype: str
 ) -> tuple[tuple[dict[str, Any], Vocabulary], ...]:
     """What the texts of a kernel may depend on, with the primitives it is expanded by: the kernel's, and the edge
     kernel's where it has one.
@@ -145,30 +131,30 @@ def kernel_contexts(
     Plain data. Nothing in it tells a trial from a product, or one call's blocking from another's; no C is in it but
     the names of types, and `lanes` is a call where it is no number.
     """
-    mine = kernel_context(operator, platform, draft, point, dtype, plugins)
-    found = narrow(platform, draft, point, dtype, plugins)
+    mine = kernel_context(operator, platform, draft, point, dtype)
+    found = narrow(platform, draft, point, dtype)
     if found is None:
         return (mine,)
-    edge, words = kernel_context(operator, platform, draft, found, dtype, plugins)
+    edge, words = kernel_context(operator, platform, draft, found, dtype)
     return mine, ({**edge, "ident": f"{mine[0]['ident']}_edge", "is_edge": True}, words)
 
 
 def kernel_context(
-    operator: Operator, platform: Platform, draft: Draft, point: Point, dtype: str, plugins: tuple[Path, ...] = ()
+    operator: Operator, platform: Platform, draft: Draft, point: Point, dtype: str
 ) -> tuple[dict[str, Any], Vocabulary]:
     """One of them."""
-    names = plain(operator, platform, draft, point, dtype, plugins)
+    names = plain(operator, platform, draft, point, dtype)
     for name in (*operator.at_call, "headers", "support"):
         names.pop(name, None)
     lanes = names["lanes"] if _NUMERIC.fullmatch(names["lanes"]) else f"{LANES}()"
     names |= {"point": str(own_point(operator, point)), "lanes": lanes}
     names["draft"] = {**names["draft"], "strategy": _PROSE.sub("?", draft.strategy)}
-    return names, vocabulary(platform, dtype, point, plugins)
+    return names, platform.vocabulary(dtype, point)
 
 
-def reserved(operator: Operator, platform: Platform, dtype: str, plugins: tuple[Path, ...] = ()) -> frozenset[str]:
+def reserved(operator: Operator, platform: Platform, dtype: str) -> frozenset[str]:
     """What no tunable of a draft may be called: whoever reads the name in a template means something else."""
-    return _GIVEN | facts(platform, dtype, {}, plugins).keys() | operator.blocking.values.keys()
+    return _GIVEN | facts(platform, dtype, {}).keys() | operator.blocking.values.keys()
 
 
 def speech(words: Vocabulary) -> dict[str, Word]:
@@ -176,16 +162,16 @@ def speech(words: Vocabulary) -> dict[str, Word]:
     return {**words.spoken, LANES: Word(LANES, words.lanes, (), "elem", "lanes")}
 
 
-def narrow(platform: Platform, draft: Draft, point: Point, dtype: str, plugins: tuple[Path, ...] = ()) -> Point | None:
+def narrow(platform: Platform, draft: Draft, point: Point, dtype: str) -> Point | None:
     """The same kernel on the shortest vectors that the settings give, for edges that a long one would half fill.
 
     None where the point has them already, or where the draft forbids it.
     """
-    least = {name: options[0] for name, options in primitives.settings(platform, plugins).items() if name in point}
+    least = {name: options[0] for name, options in platform.settings.items() if name in point}
     found = Point.of({**point, **least})
     if found == point:
         return None
-    known = {**facts(platform, dtype, found, plugins), **found}
+    known = {**facts(platform, dtype, found), **found}
     return found if all(evaluate(c.must, known) for c in draft.constraints) else None
 
 
@@ -196,12 +182,11 @@ def candidate(
     point: Point,
     dtype: str,
     text: KernelText,
-    plugins: tuple[Path, ...] = (),
 ) -> Source:
     """The C of a candidate behind the harness, around a kernel's text: entry 0 the operator, entry 1 its micro-kernel
     alone. Raises render.RenderError when the operator's template is wrong at this point.
     """
-    names = around(operator, platform, draft, point, dtype, text, plugins)
+    names = around(operator, platform, draft, point, dtype, text)
     made = render.text(render.environment(operator.folder), "candidate.c.j2", names)
     return Source((("candidate.c", made),))
 
@@ -213,57 +198,50 @@ def around(
     point: Point,
     dtype: str,
     text: KernelText,
-    plugins: tuple[Path, ...] = (),
 ) -> dict[str, Any]:
     """The names that templates see around a kernel's text: `kernel`, its C, and `edge`, the edge kernel's `ident`,
     `lanes`, `support` and C, or None."""
-    names = context(operator, platform, draft, point, dtype, plugins)
-    found = narrow(platform, draft, point, dtype, plugins) if text.edge else None
+    names = context(operator, platform, draft, point, dtype)
+    found = narrow(platform, draft, point, dtype) if text.edge else None
     edge = None
     if found is not None:
-        words = vocabulary(platform, dtype, found, plugins)
+        words = platform.vocabulary(dtype, found)
         edge = {"ident": f"{names['ident']}_edge", "lanes": words.lanes, "support": words.support, "kernel": text.edge}
     return {**names, "kernel": text.kernel, "edge": edge}
 
 
-def configuration(
-    operator: Operator, platform: Platform, draft: Draft, point: Point, dtype: str, plugins: tuple[Path, ...] = ()
-) -> str:
+def configuration(operator: Operator, platform: Platform, draft: Draft, point: Point, dtype: str) -> str:
     """A name for what a kernel's text depends on within a job: draft, tunables without those that are taken at the
     call, dtype, and the VLEN it is written for."""
-    full = defaults(operator, platform, dtype, point, plugins)
+    full = defaults(operator, platform, dtype, point)
     fixed = {name: value for name, value in full.items() if name not in operator.at_call}
     parts = [operator.name, platform.name, platform.fixed_vlen, dtype, draft.name, draft.digest, draft.strategy, fixed]
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def missing_words(platform: Platform, draft: Draft, dtype: str, plugins: tuple[Path, ...] = ()) -> tuple[str, ...]:
+def missing_words(platform: Platform, draft: Draft, dtype: str) -> tuple[str, ...]:
     """Words the draft needs and the platform does not have for this dtype."""
-    words = vocabulary(platform, dtype, Point(()), plugins).spoken
+    words = platform.vocabulary(dtype).spoken
     return tuple(name for name in draft.needs if name not in words)
 
 
-def micro_space(
-    operator: Operator, platform: Platform, draft: Draft, dtype: str, plugins: tuple[Path, ...] = ()
-) -> Space:
+def micro_space(operator: Operator, platform: Platform, draft: Draft, dtype: str) -> Space:
     """Legal points of a draft's own tunables and the primitive set's settings.
 
     A platform's `tunables` narrow or widen a draft's. Raises JobError where no point is legal, with the reasons.
     """
-    settings = primitives.settings(platform, plugins)
+    settings = platform.settings
     dimensions: dict[str, tuple[Any, ...]] = {**settings, **draft.tunables}
     dimensions.update({name: values for name, values in platform.tunables.items() if name in dimensions})
-    known = facts(platform, dtype, {}, plugins)
+    known = facts(platform, dtype, {})
     given = {name: value for name, value in known.items() if name not in dimensions and name != "lanes"}
     # how many lanes there are depends on the settings, so a constraint gets the expression in the name's place
-    lanes = f"({primitives.lanes_expression(platform, dtype, platform.fixed_vlen or platform.vlens[0], plugins)})"
+    lanes = f"({platform.leading(dtype).lanes_expression(dtype, platform.fixed_vlen or platform.vlens[0])})"
     constraints = tuple(replace(c, must=re.sub(r"\blanes\b", lanes, c.must)) for c in draft.constraints)
     return Space.of(dimensions, constraints, given)
 
 
-def blocking_space(
-    operator: Operator, platform: Platform, draft: Draft, point: Point, dtype: str, plugins: tuple[Path, ...] = ()
-) -> Space:
+def blocking_space(operator: Operator, platform: Platform, draft: Draft, point: Point, dtype: str) -> Space:
     """Legal blockings for a draft at a point; constraints may name how it reads, e.g. `reads_a`.
 
     Raises JobError where there is none, with the reasons.
@@ -271,7 +249,7 @@ def blocking_space(
     values = dict(operator.blocking.values)
     values.update({name: v for name, v in platform.tunables.items() if name in values})
     reads = {f"reads_{name}": how for name, how in draft.reads.items()}
-    known = {**facts(platform, dtype, point, plugins), **reads, **point}
+    known = {**facts(platform, dtype, point), **reads, **point}
     return Space.of(values, operator.blocking.constraints, known)
 
 
@@ -282,14 +260,7 @@ def tile(
     point: Point,
     dtype: str,
     vlen: int,
-    plugins: tuple[Path, ...] = (),
 ) -> dict[str, int]:
     """The micro-tile in elements at a VLEN (bits), as the operator names its sides."""
-    sizes: dict[str, int] = operator.reference.tile(point, lanes(platform, point, dtype, vlen, plugins), draft.reads)
+    sizes: dict[str, int] = operator.reference.tile(point, platform.lanes(dtype, point, vlen), draft.reads)
     return sizes
-
-
-def lanes(platform: Platform, point: Point, dtype: str, vlen: int, plugins: tuple[Path, ...] = ()) -> int:
-    """Elements in a vector at a VLEN (bits) and the settings a point chose; a fixed VLEN holds on longer ones too."""
-    settings = {key: int(point[key]) for key in primitives.settings(platform, plugins) if key in point}
-    return primitives.lanes_at(platform, dtype, settings, platform.fixed_vlen or vlen or platform.vlens[0], plugins)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-from pathlib import Path
 
 from tensorop import barrier, instantiate
 from tensorop.errors import JobError, TensoropError
@@ -18,23 +17,19 @@ from tensorop.tuner.limits import Limit, in_time
 PATIENT = Limit(3600.0, "an hour")
 
 
-def legal(
-    operator: Operator, platform: Platform, draft: Draft, dtype: str, plugins: tuple[Path, ...] = ()
-) -> Space | Outcome:
+def legal(operator: Operator, platform: Platform, draft: Draft, dtype: str) -> Space | Outcome:
     """The draft's legal points for a dtype; the refusal of one that lacks words or has no such point."""
-    return barrier.guarded("author", _legal, operator, platform, draft, dtype, plugins)
+    return barrier.guarded("author", _legal, operator, platform, draft, dtype)
 
 
-def _legal(
-    operator: Operator, platform: Platform, draft: Draft, dtype: str, plugins: tuple[Path, ...]
-) -> Space | Outcome:
-    missing = instantiate.missing_words(platform, draft, dtype, plugins)
+def _legal(operator: Operator, platform: Platform, draft: Draft, dtype: str) -> Space | Outcome:
+    missing = instantiate.missing_words(platform, draft, dtype)
     if missing:
         return Outcome(Kind.REFUSED, "author", f"it needs {', '.join(missing)}, which {platform.name} does not have")
     try:
-        space = instantiate.micro_space(operator, platform, draft, dtype, plugins)
+        space = instantiate.micro_space(operator, platform, draft, dtype)
         with contextlib.suppress(JobError):  # a tile that no blocking fits has lost
-            instantiate.blocking_space(operator, platform, draft, space.at(0), dtype, plugins)
+            instantiate.blocking_space(operator, platform, draft, space.at(0), dtype)
     except TensoropError as error:
         return Outcome(Kind.REFUSED, "author", str(error))
     return space

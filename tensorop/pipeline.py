@@ -184,7 +184,7 @@ def _facts(job: Job, operator: Operator, target: Target) -> dict[str, object]:
         "tensorop": __version__,
         "operator": job.operator,
         "platform": target.platform.name,
-        "templates and platform": search.digest(operator, target, job.plugins),
+        "templates and platform": search.digest(operator, target),
         "runner": target.runner.name,
         "board": [target.core.label, target.core.vlen] if target.core else [],
         "dtypes": list(job.dtypes),

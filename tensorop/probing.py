@@ -204,9 +204,7 @@ def _telling(ground: Ground, given: Winners, number: int, count: int) -> list[Pr
     candidates: choice.Field | None = None
     direct = None if given.direct is None else len(given.variants)
     for vlen, pairs in known(ground, given).items():
-        subject = Subject(
-            ground.operator, ground.target.platform, given.dtype, given.all, vlen, ground.job.plugins, direct
-        )
+        subject = Subject(ground.operator, ground.target.platform, given.dtype, given.all, vlen, direct)
         measured = [Measured(p, tuple(c if math.isfinite(c) else None for c in row.costs)) for p, row in pairs]
         if not measured or not ground.operator.costs.terms:
             continue

@@ -27,7 +27,6 @@ from tensorop.problems import for_search, large, of, stand_in, work
 from tensorop.runners.null import Null
 from tensorop.runners.ssh import Ssh
 from tensorop.space import Space
-from tensorop.specs import catalog
 from tensorop.stopping import Stop
 from tensorop.store.journal import Journal
 from tensorop.store.key import trial_key
@@ -106,16 +105,12 @@ def single_vlens(target: Target) -> bool:
 
 def micro(ground: Ground, dtype: str) -> Iterator[loop.Event]:
     """Every draft that this platform can speak, alone on packed operands."""
-    job, platform = ground.job, ground.target.platform
-    drafts = {
-        draft.name: draft
-        for draft in ground.drafts
-        if not instantiate.missing_words(platform, draft, dtype, job.plugins)
-    }
+    platform = ground.target.platform
+    drafts = {draft.name: draft for draft in ground.drafts if not instantiate.missing_words(platform, draft, dtype)}
     spaces: dict[str, Space] = {}
     for name, draft in drafts.items():
         try:
-            spaces[name] = instantiate.micro_space(ground.operator, platform, draft, dtype, job.plugins)
+            spaces[name] = instantiate.micro_space(ground.operator, platform, draft, dtype)
         except TensoropError:
             if draft.author == offline.AUTHOR:
                 raise  # a model's was judged for the first dtype, and may have no legal point for another
@@ -177,7 +172,7 @@ def _in_turn(ended: Sequence[Finished], vlens: Sequence[int], cost: Callable[[Fi
 
 def _shape(ground: Ground, dtype: str, draft: Draft, point: Point) -> tuple[int, ...]:
     vlen = ground.target.vlens[0]
-    sizes = instantiate.tile(ground.operator, ground.target.platform, draft, point, dtype, vlen, ground.job.plugins)
+    sizes = instantiate.tile(ground.operator, ground.target.platform, draft, point, dtype, vlen)
     return sizes["mr"], sizes["nr"]
 
 
@@ -186,12 +181,12 @@ def blocking(
 ) -> Iterator[loop.Event]:
     """Block sizes and packing for each of these kernels, on whole problems; first those that the platform's file names
     with a kernel, or the neighbours of the defaults."""
-    job, platform = ground.job, ground.target.platform
+    platform = ground.target.platform
     spaces: dict[str, Space] = {}
     for name, candidate in candidates.items():
         with contextlib.suppress(JobError):  # a tile that no blocking fits has lost
             spaces[name] = instantiate.blocking_space(
-                ground.operator, platform, candidate.draft, candidate.point, dtype, job.plugins
+                ground.operator, platform, candidate.draft, candidate.point, dtype
             )
 
     def named(arm: str) -> list[Point]:
@@ -200,7 +195,7 @@ def blocking(
 
     def first(arm: str) -> Sequence[Point]:
         point = candidates[arm].point
-        full = instantiate.defaults(ground.operator, platform, dtype, point, job.plugins)
+        full = instantiate.defaults(ground.operator, platform, dtype, point)
         return named(arm) or starts.around({name: full[name] for name in ground.operator.blocking.values}, spaces[arm])
 
     wait = large_problems(ground, dtype)
@@ -219,7 +214,7 @@ def blocking(
 def direct_draft(ground: Ground, dtype: str) -> Draft | None:
     """The draft that serves the smallest problems; None where the operator has none, or the platform lacks a word."""
     draft = offline.direct(ground.operator.folder, ground.operator.name) if ground.operator.direct else None
-    missing = draft and instantiate.missing_words(ground.target.platform, draft, dtype, ground.job.plugins)
+    missing = draft and instantiate.missing_words(ground.target.platform, draft, dtype)
     return None if missing else draft
 
 
@@ -251,12 +246,7 @@ def finalists(
     chosen = _for_large(ground, dtype, candidates)
     spaces = {
         arm: instantiate.blocking_space(
-            ground.operator,
-            ground.target.platform,
-            candidates[arm].draft,
-            candidates[arm].point,
-            dtype,
-            ground.job.plugins,
+            ground.operator, ground.target.platform, candidates[arm].draft, candidates[arm].point, dtype
         )
         for arm, candidate in candidates.items()
         if any(arm == wanted for wanted, _ in chosen)
@@ -360,7 +350,6 @@ def conduct(
         problems,
         ground.seed,
         ground.work,
-        job.plugins,
         ground.texts,
     )
     elsewhere = {arm: replace(own, target=target, built={}) for arm, target in (targets or {}).items()}
@@ -371,7 +360,7 @@ def conduct(
 
     compiler = (tool.compiler_version(), *candidate_flags(ground.target.platform))
     stands_on = {arm: targets[arm] if targets else ground.target for arm in arms}
-    digests = {arm: digest(ground.operator, target, job.plugins) for arm, target in stands_on.items()}
+    digests = {arm: digest(ground.operator, target) for arm, target in stands_on.items()}
 
     def key_of(arm: str, point: Point) -> str:
         candidate = arms[arm]
@@ -422,10 +411,9 @@ class _Split:
         return self.by_arm[trial.draft].measure(trial, prepared)
 
 
-def digest(operator: Operator, target: Target, plugins: tuple[Path, ...] = ()) -> str:
+def digest(operator: Operator, target: Target) -> str:
     """Of everything that is not a draft's or a point's and yet makes a trial what it is: platform, words, templates."""
     parts = [json.dumps([asdict(target.platform), target.runner.name], sort_keys=True, default=str).encode()]
     files = [path for path in sorted(operator.folder.iterdir()) if path.is_file()]
-    files += [catalog.find("primitives", name, plugins) for name in target.platform.primitives]
     parts += [path.read_bytes() for path in files]
     return sha256(b"\0".join(parts)).hexdigest()[:16]

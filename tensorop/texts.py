@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
-from pathlib import Path
 
 from tensorop import instantiate, render, render_apart
 from tensorop.author import c_gate, gate, offline
@@ -38,14 +37,13 @@ class Texts:
         draft: Draft,
         point: Point,
         dtype: str,
-        plugins: tuple[Path, ...] = (),
     ) -> KernelText | Outcome:
         """A configuration's text; made where it is asked for first. Raises render.RenderError where it cannot be,
         JobError where the journal has another one."""
-        name = instantiate.configuration(operator, platform, draft, point, dtype, plugins)
+        name = instantiate.configuration(operator, platform, draft, point, dtype)
         if (text := self._known.get(name)) is not None:
             return text
-        made = _admitted(operator, platform, draft, point, dtype, name, plugins)
+        made = _admitted(operator, platform, draft, point, dtype, name)
         told = self._told.get(name)
         if told is not None and made != told:
             said = f"is refused now ({made.message})" if isinstance(made, Outcome) else f"is {made.id}"
@@ -66,17 +64,16 @@ class Texts:
         draft: Draft,
         point: Point,
         dtype: str,
-        plugins: tuple[Path, ...] = (),
     ) -> KernelText:
         """The same for a product. Raises JobError for a draft that is not shipped where no trial made its text, where
         the gate refuses it, and where the journal has another one."""
-        name = instantiate.configuration(operator, platform, draft, point, dtype, plugins)
+        name = instantiate.configuration(operator, platform, draft, point, dtype)
         if draft.author != offline.AUTHOR and name not in self._known and name not in self._told:
             raise JobError(
                 f"the kernel of draft '{draft.name}' at {point} was never judged, so it is not packaged",
                 hint="run the search that judges it, or leave the draft out",
             )
-        text = self.kernel(operator, platform, draft, point, dtype, plugins)
+        text = self.kernel(operator, platform, draft, point, dtype)
         if isinstance(text, Outcome):
             raise JobError(f"draft '{draft.name}' at {point} is refused: {text.message}")
         return text
@@ -89,12 +86,11 @@ def _admitted(
     point: Point,
     dtype: str,
     name: str,
-    plugins: tuple[Path, ...],
 ) -> KernelText | Outcome:
     """Template, rendering, gate, and only then the primitives' C."""
-    contexts = instantiate.kernel_contexts(operator, platform, draft, point, dtype, plugins)
+    contexts = instantiate.kernel_contexts(operator, platform, draft, point, dtype)
     words = contexts[0][1]
-    outcome = gate.check_template(draft, words, instantiate.reserved(operator, platform, dtype, plugins))
+    outcome = gate.check_template(draft, words, instantiate.reserved(operator, platform, dtype))
     if outcome is not None:
         return outcome
     rendering = render.kernel_texts if draft.author == offline.AUTHOR else render_apart.texts

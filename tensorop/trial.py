@@ -28,7 +28,6 @@ from tensorop.render import RenderError
 from tensorop.roof import Roof
 from tensorop.runners.null import Null
 from tensorop.runners.protocol import Entry
-from tensorop.specs import primitives
 from tensorop.target import Target, combine
 from tensorop.texts import Texts
 from tensorop.verify import grid
@@ -78,7 +77,6 @@ class Evaluator:
     problems: tuple[Problem, ...]
     seed: Seed
     work: Path
-    plugins: tuple[Path, ...] = ()
     texts: Texts = field(default_factory=Texts)
     built: dict[tuple[str, Point], tuple[Artifact, KernelText]] = field(default_factory=dict)
     inputs: dict[str, Call] = field(default_factory=dict)
@@ -126,23 +124,20 @@ class Evaluator:
 
     def _beyond(self, draft: Draft, point: Point) -> Outcome | None:
         """The refusal of a point that asks too much of renderer and judge."""
-        found = bounds.check(self.operator, self.target, draft, point, self.dtype, self.plugins)
+        found = bounds.check(self.operator, self.target, draft, point, self.dtype)
         if found is None and self.stage is Stage.MICRO:
-            full = instantiate.defaults(self.operator, self.target.platform, self.dtype, point, self.plugins)
-            problems = (
-                micro_problem(self.operator, self.target, self.dtype, full, vlen, self.plugins)
-                for vlen in self.target.vlens
-            )
+            full = instantiate.defaults(self.operator, self.target.platform, self.dtype, point)
+            problems = (micro_problem(self.operator, self.target, self.dtype, full, vlen) for vlen in self.target.vlens)
             found = next((no for p in problems if (no := bounds.affordable(self.operator, p)) is not None), None)
         return found
 
     def _source(self, draft: Draft, point: Point) -> tuple[Source, KernelText] | Outcome:
         """The C of a candidate around its kernel's text, once the gate has read that; raises RenderError."""
         platform = self.target.platform
-        text = self.texts.kernel(self.operator, platform, draft, point, self.dtype, self.plugins)
+        text = self.texts.kernel(self.operator, platform, draft, point, self.dtype)
         if isinstance(text, Outcome):
             return text
-        return instantiate.candidate(self.operator, platform, draft, point, self.dtype, text, self.plugins), text
+        return instantiate.candidate(self.operator, platform, draft, point, self.dtype, text), text
 
     def measure(self, trial: Trial, prepared: Prepared) -> Measured:
         """Verifies on the quick grid, then measures. A kernel that is wrong is never measured.
@@ -156,7 +151,7 @@ class Evaluator:
             return Measured(Outcome(Kind.LOST, "measure", error.message), seconds=clock.lap("measure"))
 
     def _measure(self, trial: Trial, prepared: Prepared, clock: _Clock) -> Measured:
-        full = instantiate.defaults(self.operator, self.target.platform, self.dtype, prepared.point, self.plugins)
+        full = instantiate.defaults(self.operator, self.target.platform, self.dtype, prepared.point)
         if isinstance(self.target.runner, Null):
             return self._pretend(self.target.runner, full, clock)
         subject = Subject(
@@ -216,7 +211,7 @@ class Evaluator:
         for problem, by_vlen in zip(problems, measured, strict=True):
             for vlen, samples in by_vlen.items():
                 if self.stage is Stage.MICRO:  # it grows as the vectors do
-                    problem = micro_problem(self.operator, self.target, self.dtype, full, vlen, self.plugins)
+                    problem = micro_problem(self.operator, self.target, self.dtype, full, vlen)
                 told = self.roof.impossible(self.operator, problem, samples, vlen)
                 if told is not None:
                     return told
@@ -232,11 +227,11 @@ class Evaluator:
         """The blocking stage's problems, or the one the operator gives its micro-kernel at this point."""
         if self.stage is not Stage.MICRO:
             return self.problems
-        return (micro_problem(self.operator, self.target, self.dtype, full, 0, self.plugins),)
+        return (micro_problem(self.operator, self.target, self.dtype, full, 0),)
 
     def _call(self, problem: Problem, full: Point, vlen: int) -> Call:
         if self.stage is Stage.MICRO:
-            problem = micro_problem(self.operator, self.target, self.dtype, full, vlen, self.plugins)
+            problem = micro_problem(self.operator, self.target, self.dtype, full, vlen)
         call = self.inputs.get(problem.label)
         if call is None:  # the numbers are the same for all candidates, and making them takes as long as measuring
             call = measured_call(self.operator, problem, self.seed, 0)
@@ -254,26 +249,24 @@ class Evaluator:
 
     @property
     def _formats(self) -> Formats:
-        return primitives.formats(self.target.platform, self.dtype, self.plugins)
+        return self.target.platform.formats(self.dtype)
 
     def _more(self, full: Point) -> tuple[int, ...]:
         """What a candidate takes with each call."""
         return tuple(int(full[name]) for name in self.operator.at_call)
 
     def _workspace(self, problem: Problem, full: Point, vlen: int) -> int:
-        lanes = instantiate.lanes(self.target.platform, full, self.dtype, vlen, self.plugins)
+        lanes = self.target.platform.lanes(self.dtype, full, vlen)
         return int(self.operator.reference.workspace(problem, full, lanes, self._formats.group))
 
     def _tile(self, draft: Draft, full: Point, vlen: int) -> dict[str, int]:
-        return instantiate.tile(self.operator, self.target.platform, draft, full, self.dtype, vlen, self.plugins)
+        return instantiate.tile(self.operator, self.target.platform, draft, full, self.dtype, vlen)
 
 
-def micro_problem(
-    operator: Operator, target: Target, dtype: str, point: Point, vlen: int, plugins: tuple[Path, ...] = ()
-) -> Problem:
+def micro_problem(operator: Operator, target: Target, dtype: str, point: Point, vlen: int) -> Problem:
     """The first stage's problem at a point and a VLEN (bits; 0: the platform's first)."""
-    lanes = instantiate.lanes(target.platform, point, dtype, vlen, plugins)
-    names = {**instantiate.facts(target.platform, dtype, point, plugins), **point, "lanes": lanes}
+    lanes = target.platform.lanes(dtype, point, vlen)
+    names = {**instantiate.facts(target.platform, dtype, point), **point, "lanes": lanes}
     dims = {name: evaluate(text, names) for name, text in operator.micro.items()}
     return Problem.of(operator.name, dtype, {name: dims[name] for name in operator.dims}, operator.micro_layout)
 

@@ -112,7 +112,9 @@ def _describe(folder: str, name: str, plugins: tuple[Path, ...]) -> str:
 def _platform(name: str, plugins: tuple[Path, ...]) -> Any:
     platform = platforms.load(name, plugins)
     levels = {"modelled_caches": platform.modelled_caches, "not_modelled_caches": platform.unmodelled_caches}
-    return json.loads(json.dumps({**dataclasses.asdict(platform), **levels}, default=dict))
+    said = {**dataclasses.asdict(platform), **levels, "primitives": [one.name for one in platform.primitives]}
+    said.pop("whole")
+    return json.loads(json.dumps(said, default=dict))
 
 
 def _show_platform(name: str, plugins: tuple[Path, ...]) -> Iterator[str]:
@@ -195,12 +197,12 @@ def _check_operator(name: str, plugins: tuple[Path, ...], runner: str | None) ->
         platform = platforms.load(platform_name, plugins)
         for draft in offline.drafts(operator.folder, operator.name, operator.added):
             for dtype in operator.dtypes:
-                missing = instantiate.missing_words(platform, draft, dtype, plugins)
+                missing = instantiate.missing_words(platform, draft, dtype)
                 if missing:
                     lacks = ", ".join(missing)
                     yield f"{platform_name} {dtype} {draft.name}: not for this platform (lacks {lacks})"
                     continue
-                space: Space = instantiate.micro_space(operator, platform, draft, dtype, plugins)
+                space: Space = instantiate.micro_space(operator, platform, draft, dtype)
                 yield f"{platform_name} {dtype} {draft.name}: {space.size} legal points of {space.product}"
 
 

@@ -34,7 +34,7 @@ from tensorop.runners.qemu import Qemu
 from tensorop.runners.session import Guest
 from tensorop.runners.ssh import Ssh
 from tensorop.specs import board as board_spec
-from tensorop.specs import calibration, primitives
+from tensorop.specs import calibration
 from tensorop.specs import microbench as microbench_spec
 from tensorop.specs.board import BoardModel
 from tensorop.specs.board_alternative import switched
@@ -83,7 +83,9 @@ def check(
     yield Line(
         True,
         "words",
-        ", ".join(f"{name} ({len(primitives.load(name, plugins).words)})" for name in platform.primitives),
+        ", ".join(
+            f"{one.name} ({len({w for of in one.types.values() for w in of.words})})" for one in platform.primitives
+        ),
     )
     try:
         candidate = _candidate(platform)

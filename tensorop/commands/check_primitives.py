@@ -74,25 +74,26 @@ def check(
     """
     spec = primitives.load(name, plugins)
     where = platforms.load(platform, plugins) if platform else home(name, plugins)
-    where = replace(where, primitives=(name,))
+    where = replace(where, primitives=(primitives.resolved(name, plugins),))
     if where.runner == "native" and (missing := native.missing_flags(where)):
         yield Result(False, name, where.name, f"not run: this machine lacks {', '.join(missing)}")
         return
     for dtype in dtypes or tuple(spec.types):
         for chosen in combinations(spec.settings):
-            words = primitives.vocabulary(where, dtype, chosen, plugins)
+            words = where.vocabulary(dtype, chosen)
             at = " ".join([dtype, *(f"{k}={v}" for k, v in chosen.items())])
             if lacking := [w for w in primitive_program.NEEDED if w not in words.words]:
                 yield Result(False, name, at, f"lacks {', '.join(lacking)}, through which the other words are seen")
                 continue
-            yield from _check_built(name, where, words, at, tuple(vlens or where.verify_vlens), plugins)
+            yield from _check_built(name, where, words, at, tuple(vlens or where.verify_vlens))
 
 
 def home(name: str, plugins: tuple[Path, ...] = ()) -> Platform:
     """The most general platform that prefers a set, or else has it. Raises SpecError when none does."""
     known = [n for n in catalog.names("platforms", plugins) if not platforms.is_probed(n, plugins)]
     loaded = [platforms.load(n, plugins) for n in known]
-    users = [p for p in loaded if p.primitives[0] == name] or [p for p in loaded if name in p.primitives]
+    users = [p for p in loaded if p.primitives[0].name == name]
+    users = users or [p for p in loaded if name in (one.name for one in p.primitives)]
     if not users:
         raise SpecError(f"no platform has the primitive set '{name}', so it is unknown what to compile it for")
     return min(users, key=lambda p: (len(p.lineage), p.name))
@@ -103,16 +104,14 @@ def combinations(settings: Mapping[str, Sequence[int]]) -> list[dict[str, int]]:
     return [dict(zip(settings, values, strict=True)) for values in itertools.product(*settings.values())]
 
 
-def _check_built(
-    name: str, platform: Platform, words: Vocabulary, at: str, vlens: Sequence[int], plugins: tuple[Path, ...]
-) -> Iterator[Result]:
-    table, program = build(platform, words, min(vlens), plugins)
+def _check_built(name: str, platform: Platform, words: Vocabulary, at: str, vlens: Sequence[int]) -> Iterator[Result]:
+    table, program = build(platform, words, min(vlens))
     if isinstance(program, Outcome):
         yield Result(False, name, at, f"{program.message}\n{program.log}".rstrip())
         return
     for vlen in vlens:
         place = f"{at} VLEN {vlen}" if len(vlens) > 1 else at
-        run = execute(platform, words, table, program, vlen, plugins)
+        run = execute(platform, words, table, program, vlen)
         failed = list(complaints(run))
         for word, message in failed:
             yield Result(False, name, place, message, word)
@@ -120,11 +119,9 @@ def _check_built(
         yield Result(not failed, name, place, f"{good} of {len(words.words)} words in {len(run.answers)} cases")
 
 
-def build(
-    platform: Platform, words: Vocabulary, vlen: int, plugins: tuple[Path, ...] = ()
-) -> tuple[tuple[Entry, ...], Artifact | Outcome]:
+def build(platform: Platform, words: Vocabulary, vlen: int) -> tuple[tuple[Entry, ...], Artifact | Outcome]:
     """The checking program, static; `vlen` is the smallest it will run at."""
-    table = entries(words, _lanes(platform, words, vlen, plugins))
+    table = entries(words, platform.lanes(words.dtype, words.settings, vlen))
     made = compile.compile_source(primitive_program.source(words, table), compile.candidate_flags(platform))
     if isinstance(made, Outcome):
         return table, made
@@ -145,10 +142,9 @@ def execute(
     table: Sequence[Entry],
     program: Artifact,
     vlen: int,
-    plugins: tuple[Path, ...] = (),
 ) -> Run:
     """Runs all cases at one VLEN (bits)."""
-    lanes = _lanes(platform, words, vlen, plugins)
+    lanes = platform.lanes(words.dtype, words.settings, vlen)
     todo = tuple(cases(table, words.formats, lanes))
     runner = Qemu(platform.arch, platform.qemu_cpu) if platform.runner == "qemu" else Native()
     kinds = [NUMBERS[words.formats.answer(case.entry.word)] for case in todo]
@@ -329,8 +325,3 @@ def _shown(case: Case) -> str:
         named.append(f"{argument}=[{', '.join(repr(float(x)) for x in elements[start : start + 4])}{more}]")
     rules = f"; requires {', '.join(case.entry.word.preconditions)}" if case.entry.word.preconditions else ""
     return ", ".join(named) + rules
-
-
-def _lanes(platform: Platform, words: Vocabulary, vlen: int, plugins: tuple[Path, ...]) -> int:
-    """Kernels for a fixed VLEN use no more of a longer one."""
-    return primitives.lanes_at(platform, words.dtype, words.settings, platform.fixed_vlen or vlen, plugins)

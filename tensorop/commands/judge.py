@@ -166,7 +166,7 @@ def judge(
     spec = operators.load(operator, plugins)
     platform_ = platforms.load(platform, plugins)
     dtype = dtype or spec.dtypes[0]
-    draft = read(file, spec, platform_, dtype, plugins)
+    draft = read(file, spec, platform_, dtype)
     usual = _usual(spec, dtype, _DIRECT in draft.reads.values())
     measured = tuple(problems.of(spec, dtype, shape) for shape in shapes or (usual,))
     target = reach(platform_, runner)
@@ -191,7 +191,7 @@ def judge(
         outcome=Outcome(Kind.OK, "measure"),
         remarks=(remark,) if remark else (),
     )
-    space = judging.legal(spec, target.platform, draft, dtype, plugins)
+    space = judging.legal(spec, target.platform, draft, dtype)
     if isinstance(space, Outcome):
         return replace(ruling, outcome=space)
     points = chosen(draft, space, configurations)
@@ -206,7 +206,6 @@ def judge(
             measured,
             seed,
             folder,
-            plugins,
             call_timeout_s=call_timeout_s,
         )
         for number, point in enumerate(points, 1):
@@ -219,7 +218,7 @@ def judge(
     return ruling
 
 
-def read(file: Path, operator: Operator, platform: Platform, dtype: str, plugins: tuple[Path, ...] = ()) -> Draft:
+def read(file: Path, operator: Operator, platform: Platform, dtype: str) -> Draft:
     """The kernel of a template or of a C file. Raises UsageError and SpecError naming the file, its place and what was
     expected."""
     text = template(file, operator)
@@ -229,7 +228,7 @@ def read(file: Path, operator: Operator, platform: Platform, dtype: str, plugins
         draft = parse(text, operator=operator.name, name=name, author=offline.PLUGIN)
     except SpecError as error:
         raise SpecError(f"{file}: {error.message}", hint=error.hint) from None
-    known = instantiate.facts(platform, dtype, {}, plugins)
+    known = instantiate.facts(platform, dtype, {})
     wanted = {word for text in operator.micro.values() for word in re.findall(r"[A-Za-z_]\w*", text)} - _FUNCTIONS
     lacking = sorted(wanted - known.keys() - operator.blocking.values.keys() - draft.tunables.keys())
     if lacking:
@@ -280,10 +279,10 @@ def _one(evaluator: Evaluator, draft: Draft, point: Point) -> Configuration:
     """A configuration alone, then in whole calls with the blocking nearest to the defaults; the same program twice."""
     operator, platform, dtype = evaluator.operator, evaluator.target.platform, evaluator.dtype
     try:
-        space = instantiate.blocking_space(operator, platform, draft, point, dtype, evaluator.plugins)
+        space = instantiate.blocking_space(operator, platform, draft, point, dtype)
     except JobError as error:
         return Configuration(point, Outcome(Kind.REFUSED, "author", f"no blocking fits its tile: {error.message}"))
-    usual = instantiate.defaults(operator, platform, dtype, point, evaluator.plugins)
+    usual = instantiate.defaults(operator, platform, dtype, point)
     nearest = starts.around({name: usual[name] for name in operator.blocking.values}, space)[0]
     full = Point.of({**point, **nearest})
     figures: list[Figure] = []
@@ -305,11 +304,7 @@ def _figures(evaluator: Evaluator, stage: Stage, point: Point, found: Mapping[st
     for label, samples in found.items():
         for vlen in target.vlens:
             alone = stage is Stage.MICRO
-            problem = (
-                micro_problem(operator, target, evaluator.dtype, point, vlen, evaluator.plugins)
-                if alone
-                else by_label[label]
-            )
+            problem = micro_problem(operator, target, evaluator.dtype, point, vlen) if alone else by_label[label]
             cost = at_vlen(samples, vlen)
             speed = float(operator.reference.work(problem)) / cost
             peak = evaluator.roof.peak(evaluator.dtype, vlen)

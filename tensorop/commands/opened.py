@@ -22,10 +22,7 @@ _MAKE = "make one with `tensorop <operator> --out DIR`"
 
 @dataclass(frozen=True)
 class Opened:
-    """root: the product's folder, None for a library that lies elsewhere; card: the provenance in the library.
-
-    plugins: folders its platform and words come from: the user's, and one with what the manifest carries.
-    """
+    """root: the product's folder, None for a library that lies elsewhere; card: the provenance in the library."""
 
     root: Path | None
     library: Path
@@ -33,7 +30,6 @@ class Opened:
     operator: Operator
     platform: Platform
     dtypes: tuple[str, ...]
-    plugins: tuple[Path, ...] = ()
 
 
 def library_of(path: Path) -> tuple[Path | None, Path]:
@@ -79,7 +75,7 @@ def open_product(path: Path, plugins: tuple[Path, ...] = ()) -> Opened:
             f"{library} is a library for {machine}, its card says platform {platform.name} ({platform.arch})",
             hint="give the library as it was made",
         )
-    return Opened(root, library, card, operator, platform, dtypes, plugins)
+    return Opened(root, library, card, operator, platform, dtypes)
 
 
 def _name(value: Any) -> str:

@@ -49,7 +49,7 @@ def verify(
     found, wanted = _open(path, dtypes, plugins)
     target = reach(found.platform, runner)
     seed = seed or Seed.draw()
-    judge = _Judge(found, target, seed, found.plugins)
+    judge = _Judge(found, target, seed)
     tasks: list[Callable[[], list[Verdict]]] = []
     for dtype in wanted:
         tasks += [lambda d=dtype, v=vlen: [judge.whole(d, v, timed)] for vlen in target.verify_vlens]  # type: ignore[misc]
@@ -98,7 +98,6 @@ class _Judge:
     opened: Opened
     target: Target
     seed: Seed
-    plugins: tuple[Path, ...]
 
     def whole(self, dtype: str, vlen: int, timed: Sequence[Problem] = ()) -> Verdict:
         """The full grid around the first variant's tile, past every variant's blocks; each variant's quick grid and the
@@ -147,10 +146,10 @@ class _Judge:
         winners = self.opened.card["dtypes"][dtype]
         blocked = [v for i, v in enumerate(winners["variants"]) if i != winners.get("direct", {}).get("variant")]
         points = [Point.of(variant["point"]) for variant in blocked]
-        return [instantiate.defaults(operator, platform, dtype, point, self.plugins) for point in points]
+        return [instantiate.defaults(operator, platform, dtype, point) for point in points]
 
     def _tile(self, variant: Mapping[str, Any], dtype: str, vlen: int) -> dict[str, int]:
         point = Point.of(variant["point"])
-        lanes = instantiate.lanes(self.opened.platform, point, dtype, vlen, self.plugins)
+        lanes = self.opened.platform.lanes(dtype, point, vlen)
         sizes: dict[str, int] = self.opened.operator.reference.tile(point, lanes, variant.get("reads", {}))
         return sizes

@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from tensorop.errors import SpecError
 from tensorop.model.point import Point
+from tensorop.model.primitive import Formats, PrimitiveSet, Vocabulary
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,7 @@ class Platform:
     lineage: tuple[str, ...]
     description: str
     arch: str  # x86_64 | riscv64 | aarch64
-    primitives: tuple[str, ...]  # sets in order of preference
+    primitives: tuple[PrimitiveSet, ...]  # in order of preference
     registers: int  # architectural vector registers
     vlens: tuple[int, ...]  # VLENs (bits) it is tuned and reported at; one entry for fixed-width ISAs
     verify_vlens: tuple[int, ...]  # VLENs its winners must pass
@@ -84,6 +86,32 @@ class Platform:
         None  # the `model:` section with the caches it has, validated by tensorop.specs.board
     )
     identity: Mapping[str, str] = field(default_factory=dict)  # line of /proc/cpuinfo -> text it holds on this core
+    whole: str = ""  # all of it as one file where a part of it does not ship, for it travels with products then
+
+    @property
+    def settings(self) -> Mapping[str, tuple[int, ...]]:
+        """Those of the set it prefers, e.g. {"lmul": (1, 2, 4)}."""
+        return self.primitives[0].settings
+
+    def leading(self, dtype: str) -> PrimitiveSet:
+        """The first set that knows a dtype: vectors of two sets do not mix. Raises SpecError where none does."""
+        found = next((one for one in self.primitives if dtype in one.types), None)
+        if found is None:
+            raise SpecError(f"platform '{self.name}' has no primitives for dtype '{dtype}'")
+        return found
+
+    def vocabulary(self, dtype: str, chosen: Mapping[str, Any] | None = None) -> Vocabulary:
+        """The words for a dtype at the settings that a point chose. Raises SpecError as the set does."""
+        return self.leading(dtype).vocabulary(dtype, chosen or {}, self.fixed_vlen)
+
+    def formats(self, dtype: str) -> Formats:
+        """The number formats of a dtype's operands and sums."""
+        return self.leading(dtype).types[dtype].formats
+
+    def lanes(self, dtype: str, chosen: Mapping[str, Any], vlen: int = 0) -> int:
+        """Elements in a vector at a VLEN (bits; 0: the first) and the settings that a point chose; a fixed VLEN holds
+        on longer ones too."""
+        return self.leading(dtype).lanes(dtype, chosen, self.fixed_vlen or vlen or self.vlens[0])
 
     @property
     def modelled_caches(self) -> tuple[str, ...]:

@@ -4,8 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from string import Template
+from typing import Any
 
+from tensorop.errors import SpecError
+from tensorop.model.expression import evaluate
 from tensorop.model.number import NUMBERS
+
+MAX_LANES = 1 << 12  # elements in a vector; what is tried on a set grows with their square
 
 # What an argument of a word is, by its name. A matrix is a pointer whose leading dimension (in elements) follows it.
 # Elements are C's unless said otherwise: packed ones are A's and B's as kernels read them, stored ones as callers give
@@ -144,3 +150,95 @@ class Vocabulary:
                 name: replace(said[of], name=name) for name, of in names.items() if of in said and name not in said
             }
         return said if self.formats.widened else {**said, "widen": _WIDEN}
+
+
+@dataclass(frozen=True)
+class ElementType:
+    """A dtype in a set. The C texts name the set's settings, `vars` (by a setting's value where they depend on one) and
+    `vlen` with `$`; lanes is an expression for vectors of any length, fixed_lanes for those of `$vlen` bits."""
+
+    element: str
+    vector: str
+    predicate: str
+    lanes: str
+    fixed_lanes: str
+    formats: Formats
+    packed_vector: str
+    stored_vector: str
+    support: str
+    vars: Mapping[str, str | Mapping[str, Mapping[int, str]]]
+    words: Mapping[str, Word]
+
+
+@dataclass(frozen=True)
+class PrimitiveSet:
+    """The words of an instruction set. whole: its file where it does not ship, for it travels with products then."""
+
+    name: str
+    headers: tuple[str, ...]
+    settings: Mapping[str, tuple[int, ...]]
+    masked: bool
+    types: Mapping[str, ElementType]
+    whole: str = ""
+
+    def vocabulary(self, dtype: str, chosen: Mapping[str, Any], fixed_vlen: int | None) -> Vocabulary:
+        """The words for a dtype at what `chosen` says of the settings, else the first value of each. fixed_vlen: bits.
+
+        Raises SpecError for a value that a setting has not.
+        """
+        kind, values = self.types[dtype], self._values(chosen)
+        for key, value in values.items():
+            if value not in self.settings[key]:
+                known = "; ".join(f"{k}: {', '.join(map(str, v))}" for k, v in self.settings.items())
+                raise SpecError(f"primitive set '{self.name}' has no setting {key}={value}; it has {known}")
+        variables = {**self._filled(kind, values), **({"vlen": str(fixed_vlen)} if fixed_vlen else {})}
+
+        def fill(text: str) -> str:
+            return Template(text).safe_substitute(variables)
+
+        words = {name: replace(word, c=fill(word.c)) for name, word in kind.words.items()}
+        return Vocabulary(
+            dtype=dtype,
+            element=kind.element,
+            vector=fill(kind.vector),
+            predicate=kind.predicate,
+            lanes=fill(kind.fixed_lanes if fixed_vlen else kind.lanes),
+            headers=self.headers,
+            support=fill(kind.support),
+            words=words,
+            settings=values,
+            masked=self.masked,
+            sources=dict.fromkeys(words, self.name),
+            formats=kind.formats,
+            packed_vector=fill(kind.packed_vector),
+            stored_vector=fill(kind.stored_vector),
+        )
+
+    def lanes(self, dtype: str, chosen: Mapping[str, Any], vlen: int) -> int:
+        """Elements in a vector on a machine with this VLEN (bits). Raises SpecError for more than MAX_LANES."""
+        kind = self.types[dtype]
+        names = {**self._filled(kind, self._values(chosen)), "vlen": str(vlen)}
+        found = evaluate(Template(kind.fixed_lanes).safe_substitute(names).replace("/", "//"), {})
+        if found > MAX_LANES:
+            raise SpecError(
+                f"primitive set '{self.name}': types.{dtype}.lanes gives {found} lanes at VLEN {vlen}; "
+                f"at most {MAX_LANES} are tried"
+            )
+        return max(found, 1)
+
+    def lanes_expression(self, dtype: str, vlen: int) -> str:
+        """The same as an expression over the settings."""
+        kind = self.types[dtype]
+        names = {key: text for key, text in kind.vars.items() if isinstance(text, str)}
+        names |= {**{key: key for key in self.settings}, "vlen": str(vlen)}
+        return Template(kind.fixed_lanes).safe_substitute(names).replace("/", "//")
+
+    def _values(self, chosen: Mapping[str, Any]) -> dict[str, int]:
+        return {key: int(chosen.get(key, options[0])) for key, options in self.settings.items()}
+
+    def _filled(self, kind: ElementType, values: Mapping[str, int]) -> dict[str, str]:
+        filled = {
+            name: text if isinstance(text, str) else next(by[values[setting]] for setting, by in text.items())
+            for name, text in kind.vars.items()
+        }
+        return {**filled, **{key: str(value) for key, value in values.items()}}

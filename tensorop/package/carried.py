@@ -14,23 +14,18 @@ from typing import Any
 from tensorop import jsontext, paths
 from tensorop.errors import SpecError
 from tensorop.model.platform import Platform
-from tensorop.specs import catalog, platforms, primitives
+from tensorop.specs import platforms, primitives
 
 KEY = "plugins"
 _FILE = re.compile(r"(platforms|primitives)/([A-Za-z0-9][A-Za-z0-9_.+-]*)\.yaml")
 
 
-def collect(platform: Platform, plugins: tuple[Path, ...]) -> dict[str, dict[str, str]]:
+def collect(platform: Platform) -> dict[str, dict[str, str]]:
     """What the manifest gains: the platform as one whole file, and primitive sets that are not ours; by file name."""
-    files: dict[str, str] = {}
-    whole = platforms.foreign(platform.name, plugins)
-    if whole is not None:
-        files[f"platforms/{platform.name}.yaml"] = whole
-    for name in platform.primitives:
-        path = catalog.find("primitives", name, plugins)
-        if not paths.shipped(path):
-            files[f"primitives/{name}.yaml"] = path.read_text(encoding="utf-8")
-    return {KEY: files} if files else {}
+    files = {f"platforms/{platform.name}.yaml": platform.whole}
+    files |= {f"primitives/{one.name}.yaml": one.whole for one in platform.primitives}
+    told = {name: whole for name, whole in files.items() if whole}
+    return {KEY: told} if told else {}
 
 
 def reopened(manifest: Path, plugins: tuple[Path, ...]) -> tuple[Path, ...]:

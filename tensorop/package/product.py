@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from tensorop import __version__, instantiate, paths
+from tensorop import __version__, paths
 from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
 from tensorop.model.winner import Winners
@@ -35,7 +34,6 @@ def product(
     *,
     facts: Mapping[str, Any] | None = None,
     measured: str = "",
-    plugins: tuple[Path, ...] = (),
     jobs: int = 2,
     texts: Texts | None = None,
 ) -> Product:
@@ -46,9 +44,9 @@ def product(
     Raises render.RenderError (a template or draft is wrong), JobError (it does not build), MissingTool (no compiler).
     """
     texts = texts or Texts()
-    ids = text_ids(operator, platform, winners, plugins, texts)
+    ids = text_ids(operator, platform, winners, texts)
     origin = manifest.provenance(operator, platform, winners, facts or {}, ids)
-    text = sources(operator, platform, winners, card.text(origin), measured=measured, plugins=plugins, texts=texts)
+    text = sources(operator, platform, winners, card.text(origin), measured=measured, texts=texts)
     files: dict[str, bytes] = {}
     links: dict[str, str] = {}
     for built in library.libraries(text, platform, jobs=jobs):
@@ -64,18 +62,13 @@ def product(
     files |= {f"{cmake.FOLDER}/{name}": data.encode() for name, data in package.items()}
     files |= {f"{pkgconfig.FOLDER}/{name}": data.encode() for name, data in pc.items()}
     headers = sorted(
-        {
-            header
-            for w in winners
-            for v in w.variants
-            for header in instantiate.vocabulary(platform, w.dtype, v.point, plugins).headers
-        }
+        {header for w in winners for v in w.variants for header in platform.vocabulary(w.dtype, v.point).headers}
     )
     project = cmake.project(text, platform, headers, list(pc))
     own = {**package, **pc, "LICENSE": licence, "CMakeLists.txt": project, **_source_files(text)}
     files |= {f"{SHARE}/src/{name}": data.encode() for name, data in own.items()}
     files[f"{SHARE}/LICENSE"] = licence.encode()
-    files[MANIFEST] = manifest.manifest({**origin, **carried.collect(platform, plugins)}, files).encode()
+    files[MANIFEST] = manifest.manifest({**origin, **carried.collect(platform)}, files).encode()
     return Product(dict(sorted(files.items())), links, f"lib/lib{text.libraries[0].name}.so")
 
 

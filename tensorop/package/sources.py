@@ -72,7 +72,6 @@ def sources(
     provenance: str,
     *,
     measured: str = "",
-    plugins: tuple[Path, ...] = (),
     texts: Texts | None = None,
 ) -> Sources:
     """The C of a library that holds the winners of each dtype.
@@ -82,7 +81,7 @@ def sources(
     Raises render.RenderError when a template is wrong, JobError for a kernel that was not judged.
     """
     spec = products.load(operator)
-    work = _Work(operator, platform, spec, plugins, texts or Texts())
+    work = _Work(operator, platform, spec, texts or Texts())
     ways = {w.dtype: _ways(operator, w) for w in winners}
     shared: dict[str, Any] = {
         "dtypes": [w.dtype for w in winners],
@@ -116,12 +115,12 @@ def sources(
 
 
 def text_ids(
-    operator: Operator, platform: Platform, winners: Sequence[Winners], plugins: tuple[Path, ...], texts: Texts
+    operator: Operator, platform: Platform, winners: Sequence[Winners], texts: Texts
 ) -> dict[tuple[str, int, int], str]:
     """The id of each text that is packaged, which is the one its trials were made of, by dtype, number of the variant
     and VLEN it is written for (0: any). Raises as `sources`."""
     return {
-        (w.dtype, number, vlen): texts.judged(operator, platform.at(vlen), v.draft, v.point, w.dtype, plugins).id
+        (w.dtype, number, vlen): texts.judged(operator, platform.at(vlen), v.draft, v.point, w.dtype).id
         for w in winners
         for number, v, vlen in _written(w)
     }
@@ -138,10 +137,9 @@ class _Work:
         operator: Operator,
         platform: Platform,
         spec: products.ProductSpec,
-        plugins: tuple[Path, ...],
         texts: Texts,
     ) -> None:
-        self.operator, self.platform, self.spec, self.plugins = operator, platform, spec, plugins
+        self.operator, self.platform, self.spec = operator, platform, spec
         self.texts = texts
         self.private: list[tuple[str, str]] = []
         self._env = render.environment(operator.folder)
@@ -151,7 +149,7 @@ class _Work:
 
     def packed(self, winners: Winners) -> str:
         """The C type of packed operands, which all variants of a dtype share."""
-        return instantiate.vocabulary(self.platform, winners.dtype, winners.variants[0].point, self.plugins).packed
+        return self.platform.vocabulary(winners.dtype, winners.variants[0].point).packed
 
     def kernels(
         self, winners: Winners, ways: _Ways, shared: dict[str, Any]
@@ -179,8 +177,8 @@ class _Work:
     def _names(self, dtype: str, variant: Variant, vlen: int) -> dict[str, Any]:
         """What templates see around the variant's kernel."""
         platform, draft, point = self.platform.at(vlen), variant.draft, variant.point
-        text = self.texts.judged(self.operator, platform, draft, point, dtype, self.plugins)
-        names = instantiate.around(self.operator, platform, draft, point, dtype, text, self.plugins)
+        text = self.texts.judged(self.operator, platform, draft, point, dtype)
+        names = instantiate.around(self.operator, platform, draft, point, dtype, text)
         return {**names, "written_for": vlen}
 
     def _group(self, winners: Winners) -> list[_Kernel]:

@@ -71,7 +71,7 @@ def gather(folder: Path, plugins: tuple[Path, ...] = ()) -> dict[str, Any]:
     }
     if loaded is not None:
         operator, platform = loaded
-        record["refusals"] = part("refusals", lambda: refusals.of_run(history, operator, platform, plugins), [])
+        record["refusals"] = part("refusals", lambda: refusals.of_run(history, operator, platform), [])
         if manifest:
             record["maps"] = part("maps", lambda: dispatch_map.maps(operator, manifest), [])
             record["choices"] = part("choices", lambda: choices.choices(operator, manifest, history), [])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from tensorop import instantiate
@@ -12,21 +11,19 @@ from tensorop.model.platform import Platform
 from tensorop.store.history import History
 
 
-def of_run(
-    history: History, operator: Operator, platform: Platform, plugins: tuple[Path, ...] = ()
-) -> list[dict[str, Any]]:
+def of_run(history: History, operator: Operator, platform: Platform) -> list[dict[str, Any]]:
     """For each dtype and draft of the run: the product of its tunables, the legal points, and what each reason took."""
     out = []
     for dtype in history.facts.get("dtypes", ()):
         for draft in history.drafts.values():
-            missing = instantiate.missing_words(platform, draft, dtype, plugins)
+            missing = instantiate.missing_words(platform, draft, dtype)
             entry: dict[str, Any] = {"dtype": dtype, "draft": draft.name, "product": None, "legal": 0, "reasons": []}
             out.append(entry)
             if missing:
                 entry["reasons"] = [{"reason": f"the platform lacks {', '.join(missing)}", "points": None}]
                 continue
             try:
-                space = instantiate.micro_space(operator, platform, draft, dtype, plugins)
+                space = instantiate.micro_space(operator, platform, draft, dtype)
             except JobError as error:
                 entry["reasons"] = [{"reason": error.message, "points": None}]
                 continue

@@ -10,7 +10,7 @@ from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
 from tensorop.model.problem import Problem
 from tensorop.roof import modelled_peak
-from tensorop.specs import board, primitives
+from tensorop.specs import board
 
 
 def rooflines(operator: Operator, platform: Platform, bench: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -26,7 +26,7 @@ def rooflines(operator: Operator, platform: Platform, bench: Mapping[str, Any]) 
                 bandwidth = bench.get("machine", {}).get("bandwidth")
                 out.append(_roof(operator, dtype, None, bench, rows, peak * bench["threads"], bandwidth))
             continue
-        sums = NUMBERS[primitives.formats(platform, dtype).sums]
+        sums = NUMBERS[platform.formats(dtype).sums]
         if not platform.board or sums.whole:  # what the model says of multiply-adds is said of floating-point ones
             continue
         model = board.load(platform.board, f"platform '{platform.name}'")

@@ -13,7 +13,8 @@ from tensorop import paths
 from tensorop.errors import SpecError, UsageError
 from tensorop.model.platform import BaselineChoice, Cache, Compiler, Platform, Start
 from tensorop.model.point import Point
-from tensorop.specs import admitted, caches, catalog, inherit, native, yamlfile, yamltext
+from tensorop.model.primitive import PrimitiveSet
+from tensorop.specs import admitted, caches, catalog, inherit, native, primitives, yamlfile, yamltext
 from tensorop.specs.caches import CacheSpec
 
 MAX_VLEN = 1 << 16  # the longest that an instruction set in use allows
@@ -124,21 +125,20 @@ def load(name: str, plugins: tuple[Path, ...] = ()) -> Platform:
     spec = yamlfile.validate(PlatformSpec, merged, str(origin))
     for wanted in spec.primitives:
         _find("primitives", wanted, plugins, origin, "primitives")
+    sets = tuple(primitives.resolved(wanted, plugins) for wanted in spec.primitives)
     board = inherit.resolve(files[::-1])
     if spec.calibration is not None and board is None:
         raise SpecError(f"{origin}: key 'calibration': expected a platform with a board model")
-    return _resolve(spec, board, tuple(file.name for file in files))
+    return _resolve(spec, sets, board, files)
 
 
-def foreign(name: str, plugins: tuple[Path, ...] = ()) -> str | None:
-    """A platform as one whole file that needs no other, where one of its files is a plug-in; None where all ship."""
-    files = _files(name, plugins)
+def _whole(files: list[inherit.File], board: dict[str, Any] | None) -> str:
+    """A platform as one file that needs no other, where one of its files is a plug-in; "" where all ship."""
     if all(paths.shipped(file.path) for file in files):
-        return None
+        return ""
     whole = {key: value for key, value in _merged(files).items() if key not in ("parent", "calibration", "model")}
-    board = inherit.resolve(files[::-1])
     model = {} if board is None else {"model": inherit.without_sizes(board)}
-    return yamlfile.dump({"schema": 1, "name": name, **whole, **model})
+    return yamlfile.dump({"schema": 1, "name": files[0].name, **whole, **model})
 
 
 def check_whole(text: str, name: str, origin: str) -> None:
@@ -230,13 +230,15 @@ def _start(given: StartSpec) -> Start:
     return Start(str(given.root["draft"]), Point.of(chosen))
 
 
-def _resolve(spec: PlatformSpec, board: dict[str, Any] | None, line: tuple[str, ...]) -> Platform:
+def _resolve(
+    spec: PlatformSpec, sets: tuple[PrimitiveSet, ...], board: dict[str, Any] | None, files: list[inherit.File]
+) -> Platform:
     return Platform(
         name=spec.name,
-        lineage=line,
+        lineage=tuple(file.name for file in files),
         description=spec.description,
         arch=spec.arch,
-        primitives=spec.primitives,
+        primitives=sets,
         registers=spec.registers,
         vlens=spec.vlens,
         verify_vlens=spec.verify_vlens or spec.vlens,
@@ -258,4 +260,5 @@ def _resolve(spec: PlatformSpec, board: dict[str, Any] | None, line: tuple[str, 
         },
         board=board,
         identity=spec.identity,
+        whole=_whole(files, board),
     )

@@ -56,10 +56,10 @@ class Control:
 
     def applies(self, platform: Platform, dtype: str) -> bool:
         """Whether this platform and dtype can show the fault."""
-        several = len(platform.verify_vlens) > 1
+        several, sets = len(platform.verify_vlens) > 1, {one.name for one in platform.primitives}
         if self.dtypes and dtype not in self.dtypes:
             return False
-        return all(several if need == "vlens" else need in platform.primitives for need in self.needs)
+        return all(several if need == "vlens" else need in sets for need in self.needs)
 
     def source(self) -> Source:
         """The control with the headers beside it."""

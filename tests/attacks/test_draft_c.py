@@ -13,7 +13,7 @@ from tensorop.author.gate import Guard
 from tensorop.model.kernel import Draft
 from tensorop.model.primitive import Vocabulary
 from tensorop.model.trial import Kind, Outcome
-from tensorop.specs import platforms, primitives
+from tensorop.specs import platforms
 
 AROUND = """\
 #include <stddef.h>
@@ -26,7 +26,7 @@ static void k(size_t n, const float *restrict a, float *restrict c, const float 
 {% include "draft" %}
 }
 """
-rvv = primitives.vocabulary(platforms.load("rvv"), "f32")
+rvv = platforms.load("rvv").vocabulary("f32")
 
 
 def judged(body: str, words: Vocabulary = rvv) -> Outcome | str:

@@ -47,7 +47,7 @@ SECONDS = 10.0  # for one example
 MEMORY = 1 << 30  # bytes
 
 OPERATOR, PLATFORM = operator_specs.load("gemm"), platform_specs.load("generic")
-WORDS = instantiate.vocabulary(PLATFORM, "f32", Point(()))
+WORDS = PLATFORM.vocabulary("f32")
 RUN = ROOT / "tests" / "data" / "run" / "share" / "tensorop"
 
 PIECES = [
@@ -116,7 +116,7 @@ def _c(text: str) -> None:
     draft = replace(parse(HEAD + "x", operator="gemm", name="d", author=offline.AUTHOR), text=text)
     point = Point.of({"mv": 2, "nr": 3})
     with contextlib.suppress(render.RenderError):
-        barrier.guarded("gate", texts.Texts().kernel, OPERATOR, PLATFORM, draft, point, "f32", ())
+        barrier.guarded("gate", texts.Texts().kernel, OPERATOR, PLATFORM, draft, point, "f32")
 
 
 def _schema(schema: type) -> Callable[[str], None]:

@@ -215,7 +215,7 @@ def test_a_set_with_endless_lanes(tmp_path: Path) -> None:
     (tmp_path / "platforms").mkdir()
     (tmp_path / "platforms" / "mine.yaml").write_text(PLATFORM + "primitives: [mine]\n")
     with pytest.raises(SpecError, match="gives 59049 lanes"):
-        primitives.lanes_at(platforms.load("mine", (tmp_path,)), "f32", {}, 128, (tmp_path,))
+        platforms.load("mine", (tmp_path,)).lanes("f32", {}, 128)
 
 
 @pytest.mark.parametrize(
@@ -238,7 +238,7 @@ def test_a_platform_that_travels_is_held_against_the_same(
     (folder / "platforms" / "mine.yaml").write_text(PLATFORM)
     from tensorop.specs import yamlfile, yamltext
 
-    whole = yamltext.parse(platforms.foreign("mine", (folder,)) or "", "whole")
+    whole = yamltext.parse(platforms.load("mine", (folder,)).whole, "whole")
     for key, value in change.items():
         whole[key] = {**whole[key], **value} if isinstance(value, dict) and isinstance(whole.get(key), dict) else value
     manifest = tmp_path / "manifest.json"

@@ -15,7 +15,6 @@ from tensorop.author.llm.prompt import Brief
 from tensorop.author.llm.rounds import LlmAuthor
 from tensorop.model.job import Job
 from tensorop.model.kernel import Draft
-from tensorop.model.point import Point
 from tensorop.model.trial import Kind, Outcome
 from tensorop.model.verdict import Seed
 from tensorop.specs import operators, platforms
@@ -144,7 +143,7 @@ class Says:
 
 @pytest.fixture(scope="module")
 def brief() -> Brief:
-    words = instantiate.vocabulary(PLATFORM, "f32", Point(()))
+    words = PLATFORM.vocabulary("f32")
     return Brief(
         "gemm", OPERATOR.description, OPERATOR.folder, PLATFORM, words, instantiate.facts(PLATFORM, "f32", {}), "x"
     )

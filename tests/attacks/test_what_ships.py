@@ -207,7 +207,7 @@ def test_a_product_names_the_texts_it_is_made_of() -> None:
     judged = texts.kernel(operator, platform, outer, POINT, "f32")
     assert isinstance(judged, KernelText)
     winners = [Winners("f32", (Variant(outer, POINT),), (Tree(Leaf(0)),))]
-    ids = text_ids(operator, platform, winners, (), texts)
+    ids = text_ids(operator, platform, winners, texts)
     told = manifest.provenance(operator, platform, winners, {}, ids)
     assert told["dtypes"]["f32"]["variants"][0]["text"] == judged.id
 

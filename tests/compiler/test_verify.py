@@ -151,7 +151,7 @@ def test_a_shipped_draft_passes_with_no_more_memory_than_it_asks_for() -> None:
     made = builder(plain)(candidate(plain, draft, point, "f32"), ())
     assert isinstance(made, Artifact), made.log
     vlen = plain.vlens[0]
-    lanes = instantiate.lanes(plain, point, "f32", vlen)
+    lanes = plain.lanes("f32", point, vlen)
     tile = instantiate.tile(operator, plain, draft, point, "f32", vlen)
     quick = grid.quick(operator, "f32", {vlen: tile})
 

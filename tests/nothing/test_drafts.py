@@ -11,7 +11,7 @@ from tensorop.author.parse import parse
 from tensorop.errors import SpecError
 from tensorop.model.kernel import Draft, KernelText
 from tensorop.model.trial import Kind
-from tensorop.specs import catalog, operators, platforms, primitives
+from tensorop.specs import catalog, operators, platforms
 from tensorop.texts import Texts
 
 HEAD = """---
@@ -85,7 +85,7 @@ def operator(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def vocabulary():
-    return primitives.vocabulary(platforms.load("rvv"), "f32")
+    return platforms.load("rvv").vocabulary("f32")
 
 
 def draft_of(body, **more):

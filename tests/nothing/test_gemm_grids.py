@@ -14,6 +14,7 @@ from tensorop.model.call import Placement
 from tensorop.model.case import Case, cover
 from tensorop.model.trial import Kind
 from tensorop.model.verdict import Seed
+from tensorop.specs import primitives
 from tensorop.specs.platforms import load as load_platform
 from tensorop.verify.controls import controls
 from tests.support.operators import gemm
@@ -145,5 +146,5 @@ def test_the_controls_hold_the_faults_that_are_relied_on() -> None:
     rvv = load_platform("rvv")
     assert found["one_vlen"].applies(rvv, "f32")
     assert not found["one_vlen"].applies(replace(rvv, verify_vlens=(256,)), "f32")
-    assert not found["one_vlen"].applies(replace(rvv, primitives=("scalar",)), "f32")
+    assert not found["one_vlen"].applies(replace(rvv, primitives=(primitives.resolved("scalar"),)), "f32")
     assert found["honest"].applies(replace(rvv, verify_vlens=(256,), primitives=()), "f32")

@@ -34,7 +34,7 @@ def with_body(line):
 
 @pytest.fixture(scope="module")
 def brief():
-    words = instantiate.vocabulary(PLATFORM, "f32", instantiate.Point(()))
+    words = PLATFORM.vocabulary("f32")
     facts = instantiate.facts(PLATFORM, "f32", {})
     return Brief("gemm", OPERATOR.description, OPERATOR.folder, PLATFORM, words, facts, EXAMPLE)
 

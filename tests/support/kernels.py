@@ -15,6 +15,7 @@ from tensorop.provision import targets
 from tensorop.runners.base import Runner
 from tensorop.runners.native import Native
 from tensorop.runners.qemu import Qemu
+from tensorop.specs import primitives
 
 RVV_CPU = "rv64,v=true,vext_spec=v1.0,vlen={vlen},elen=64"
 
@@ -49,7 +50,7 @@ def platform(arch: str = "x86_64", *flags: str) -> Platform:
         lineage=(f"test-{arch}",),
         description="for tests",
         arch=arch,
-        primitives=("scalar",),
+        primitives=(primitives.resolved("scalar"),),
         registers=16,
         vlens=(256,) if arch == "riscv64" else (128,),
         verify_vlens=(256,) if arch == "riscv64" else (128,),

@@ -8,13 +8,12 @@ from tensorop.commands import check_primitives
 from tensorop.model.kernel import Artifact
 from tensorop.model.number import NUMBERS
 from tensorop.model.platform import Platform
-from tensorop.specs import primitives
 from tests.support.mutants import mutants
 
 
 def executed(platform: Platform, dtype: str, chosen: Mapping[str, int], vlen: int) -> check_primitives.Run:
     """All words of the platform's first set at one VLEN."""
-    words = primitives.vocabulary(platform, dtype, chosen)
+    words = platform.vocabulary(dtype, chosen)
     table, program = check_primitives.build(platform, words, vlen)
     assert isinstance(program, Artifact), program
     return check_primitives.execute(platform, words, table, program, vlen)
