@@ -38,6 +38,7 @@ VARIANT_FLAG = 3  # the call record's flag that forces a variant (adapter.c)
 LAYOUTS = {"row": 101, "col": 102}
 MUCH = 2e7  # multiplications above which f64 is summed by blocks
 DEPTH = 32  # of such a block
+TURNED = 2048  # elements of C that driver.c.j2 computes at a time where it turns a product of few rows round
 DISTRIBUTIONS = ("integer", "exact", "normal", "wide", "special")
 LARGEST_SQUARE = 215  # 20 Mflop: a tile may be thousands of rows high, and an emulator is slow
 STARTS = ("poison", "zeros", "numbers", "result")  # what C holds at beta = 0
@@ -128,10 +129,15 @@ def workspace(problem: Problem, point: Mapping[str, Value], lanes: int, group: i
     m, n, _, _ = computed(p)
     depth = p.k if p.k <= kc + kc // 4 else -(-p.k // -(-p.k // kc))
     depth = -(-depth // group)
-    vectors = min(-(-m // lanes), max(mc // lanes, 1))
-    # kernels that read A by rows pack mc rows, whole vectors or not
-    a, b = max(vectors * lanes, min(m, mc)) * depth, min(n, nc) * depth
-    return -(-a // 64) * 64 + -(-b // 64) * 64 + 64
+
+    def panels(rows: int, columns: int) -> int:
+        vectors = min(-(-rows // lanes), max(mc // lanes, 1))
+        # kernels that read A by rows pack mc rows, whole vectors or not
+        a, b = max(vectors * lanes, min(rows, mc)) * depth, min(columns, nc) * depth
+        return -(-a // 64) * 64 + -(-b // 64) * 64 + 64
+
+    turned = 0 < m < lanes and n >= 2 * m and m * lanes <= TURNED
+    return max(panels(m, n), panels(min(n, TURNED // m // lanes * lanes), m) if turned else 0)
 
 
 def computed(p: Product) -> tuple[int, int, bool, bool]:
@@ -560,6 +566,7 @@ def quick_grid(dtype: str, tile: Mapping[str, int], rng: np.random.Generator) ->
         *again,
         *_nearly_done(dtype, tile, rng, 4),
         *_large(dtype, tile, rng, 2, 2.4e6),
+        *_few_rows(dtype, tile, rng, 2),
         *(_anywhere(dtype, 3 * mr, 3 * nr, 40, rng) for _ in range(3)),
         *_squares(dtype, nr + 1, ("col" if rng.integers(2) else "row",), rng),
         *_empty(dtype, nothing, rng),
@@ -607,6 +614,7 @@ def full_grid(
             cases.append(_case(dtype, {**values, "m": m, "n": n, "k": k, "variant": variant}))
     cases += _large(dtype, tile, rng, 8, 2e7)
     cases += smallest_grid(dtype, rng, 128)
+    cases += _few_rows(dtype, tile, rng, 24, variants)
     cases += [_anywhere(dtype, 3 * mr, 3 * nr, 64, rng) for _ in range(40)]
     cases += _squares(dtype, nr + 1, ("col", "row"), rng) + _squares(dtype, mr + 1, ("col", "row"), rng)
     empty: list[dict[str, Value]] = [
@@ -635,6 +643,26 @@ def _large(dtype: str, tile: Mapping[str, int], rng: np.random.Generator, count:
         }
         values |= {"m": m, "n": n, "k": k, "alpha": "1", "beta": "0", "variant": -1}
         values |= {"distribution": ("normal", "exact")[number % 2]}
+        cases.append(_case(dtype, values))
+    return cases
+
+
+def _few_rows(
+    dtype: str, tile: Mapping[str, int], rng: np.random.Generator, count: int, variants: Sequence[Value] = (-1,)
+) -> list[Case]:
+    """Column-major products of fewer rows than a tile has, or row-major ones of as few columns, many times as long
+    across: a library may compute them as their transpose, a piece at a time."""
+    mr, nr, ku = _tile(tile)
+    cases = []
+    for number in range(count):
+        few = int(rng.integers(1, max(min(mr, 65), 3)))
+        long = TURNED // few if number % 2 == 0 else 2 * max(few, nr)
+        values = {name: options[int(rng.integers(len(options)))] for name, options in _layouts().items()}
+        row = values["layout"] == "row"
+        values["ta" if row else "tb"] = int(number % 3 != 2)  # the long one contiguous, mostly
+        values |= {"alpha": COEFFICIENTS[1 + number % 3], "beta": COEFFICIENTS[(number + 1) % 4]}
+        values |= {"n" if row else "m": few, "m" if row else "n": long + int(rng.integers(1, 80))}
+        values |= {"k": ku + int(rng.integers(1, 40)), "variant": variants[number % len(variants)]}
         cases.append(_case(dtype, values))
     return cases
 

@@ -6,7 +6,7 @@ import pytest
 
 from tensorop.provision.targets import host_arch
 from tensorop.specs import platforms
-from tests.support.drafts import DOT, DOT_AHEAD, OUTER, PIPELINED, verdicts
+from tests.support.drafts import DOT, DOT_AHEAD, FEW_ROWS, OUTER, PIPELINED, verdicts
 
 POINTS = [
     ("outer", {**OUTER, "mv": 3, "nr": 4}),
@@ -43,6 +43,18 @@ def test_operands_widened_by_packing_are_right(platform: str, dtype: str, point:
     if missing:
         pytest.skip(f"this CPU lacks {', '.join(sorted(missing))}")
     for verdict in verdicts(platform, "outer", dtype, point):
+        assert verdict.ok, verdict.outcome
+
+
+@pytest.mark.skipif(host_arch() != "x86_64", reason="the plain platform is one of x86-64")
+@pytest.mark.parametrize(("mv", "packs"), [(1, 0), (2, 0), (3, 1)])
+@pytest.mark.parametrize("platform", ["generic", "avx2", "avx512"])
+def test_products_of_few_rows_are_right(platform: str, mv: int, packs: int) -> None:
+    missing = set(platforms.load(platform).requires) - _flags()
+    if missing:
+        pytest.skip(f"this CPU lacks {', '.join(sorted(missing))}")
+    point = {**OUTER, "mv": mv, "nr": 4, "pack_a": packs, "pack_b": packs}
+    for verdict in verdicts(platform, "outer", "f32", point, FEW_ROWS):
         assert verdict.ok, verdict.outcome
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.drafts import DOT, DOT_AHEAD, OUTER, PIPELINED, verdicts
+from tests.support.drafts import DOT, DOT_AHEAD, FEW_ROWS, OUTER, PIPELINED, verdicts
 
 CASES = [
     ("rvv", "outer", "f32", {**PIPELINED, "lmul": 2, "mv": 1, "nr": 14}),
@@ -42,4 +42,11 @@ CASES = [
 @pytest.mark.parametrize(("platform", "draft", "dtype", "point"), CASES, ids=lambda v: v if isinstance(v, str) else "")
 def test_a_draft_is_right(platform: str, draft: str, dtype: str, point: dict[str, int]) -> None:
     for verdict in verdicts(platform, draft, dtype, point):
+        assert verdict.ok, (verdict.vlen, verdict.outcome)
+
+
+@pytest.mark.parametrize("lmul", [1, 4])
+def test_products_of_few_rows_are_right(lmul: int) -> None:
+    point = {**OUTER, "lmul": lmul, "mv": 2 if lmul == 1 else 1, "nr": 4, "pack_a": 0, "pack_b": 0}
+    for verdict in verdicts("rvv", "outer", "f32", point, FEW_ROWS):
         assert verdict.ok, (verdict.vlen, verdict.outcome)

@@ -30,6 +30,18 @@ DOT_AHEAD = {**DOT, "ahead": 1, "late": 4}
 SMALL_BLOCKS = {"mc": 32, "kc": 128, "nc": 256}
 
 
+# Few rows by many columns that B has side by side: several pieces, several blocks of k, all that beta can be.
+FEW_ROWS = [
+    Problem.of(
+        "gemm", "f32", {"m": m, "n": n, "k": k}, {"layout": "col", "ta": ta, "tb": 1, "beta": beta, "ldc_pad": gap}
+    )
+    for m, n, k, ta, beta, gap in (
+        (1, 300, 40, 0, "0", 2), (2, 1111, 9, 1, "1", 0), (3, 23, 500, 0, "0.5", 1), (3, 2100, 17, 1, "0", 0),
+        (4, 9, 3, 0, "-1", 3), (5, 410, 33, 0, "0", 0), (6, 700, 300, 1, "1", 1), (12, 400, 40, 0, "2", 0),
+    )
+]  # fmt: skip
+
+
 def candidate(platform: Platform, draft: Draft, point: Point, dtype: str) -> Source:
     """The C of a candidate, as a trial builds it."""
     text = Texts().kernel(operator, platform, draft, point, dtype)
@@ -37,18 +49,28 @@ def candidate(platform: Platform, draft: Draft, point: Point, dtype: str) -> Sou
     return instantiate.candidate(operator, platform, draft, point, dtype, text)
 
 
-def verdicts(platform_name: str, draft: str, dtype: str, chosen: Mapping[str, int]) -> list[Verdict]:
-    """What the judge says of a draft at a point on the quick grid, at every VLEN its winners must pass."""
+def verdicts(
+    platform_name: str, draft: str, dtype: str, chosen: Mapping[str, int], problems: Sequence[Problem] = ()
+) -> list[Verdict]:
+    """What the judge says of a draft at a point on the quick grid, or on these problems, at every VLEN its winners must
+    pass. The workspace of given problems is as small as a trial's."""
     platform = platforms.load(platform_name)
     point = instantiate.defaults(operator, platform, dtype, Point.of({**SMALL_BLOCKS, **chosen}))
     built = builder(platform)(candidate(platform, drafts[draft], point, dtype), ())
     assert isinstance(built, Artifact), built.log
     vlens = platform.verify_vlens or platform.vlens
     tile = {"mr": 16, "nr": int(point["nr"]), "ku": int(point.get("ku", 1))}
-    subject = Subject(runner_of(platform), built.path, workspace=_room)
+
+    def least(problem: Problem, vlen: int) -> int:
+        lanes = instantiate.lanes(platform, point, dtype, vlen)
+        return int(operator.reference.workspace(problem, point, lanes))
+
+    subject = Subject(runner_of(platform), built.path, workspace=least if problems else _room)
     quick = grid.quick(operator, dtype, dict.fromkeys(vlens, tile))
 
     def cases(vlen: int, seed: Seed) -> Sequence[Case]:
+        if problems:
+            return [Case(problem) for problem in problems]
         small = operator.reference.smallest_grid(dtype, seed.stream(5, vlen), 112) if draft == "direct" else ()
         return [*quick(vlen, seed), *small]
 
