@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tensorop import problems
+from tensorop import instantiate, problems
 from tensorop.author import offline
 from tensorop.build import harness
 from tensorop.commands import bench, bench_timed, contenders, opened
@@ -36,11 +36,11 @@ from tensorop.commands.contest import Contest
 from tensorop.errors import TensoropError
 from tensorop.measure import statistics
 from tensorop.model.bench import Row
-from tensorop.model.point import Point
-from tensorop.model.winner import Leaf, Split, Tree, Variant, Winners
+from tensorop.model.winner import Leaf, Split, Tree, Winners
 from tensorop.package import card, product, publish
 from tensorop.target import Target, reach
 
+PARTS = ("include", "share/tensorop/src")  # of a product, where its C is
 LOW, HIGH = 0.99, 1.01  # the geometric mean on a clock
 _COMMENT = re.compile(r'/\*.*?\*/|//[^\n]*|("(?:\\.|[^"\\])*")', re.DOTALL)
 _LITERALS = re.compile(r'(?:"(?:\\.|[^"\\])*"\s*)+')
@@ -105,8 +105,8 @@ def winners(found: opened.Opened, dtype: str, told: Mapping[str, Any]) -> Winner
     for variant in told["variants"]:
         if variant["draft"] not in shipped:
             raise SystemExit(f"draft '{variant['draft']}' is not shipped here")
-        draft = shipped[variant["draft"]]
-        variants.append(Variant(draft, Point.of(variant["point"]), tuple(variant.get("forms", ()))))
+        made = instantiate.variant(found.operator, shipped[variant["draft"]], dtype, variant["point"])
+        variants.append(dataclasses.replace(made, forms=tuple(variant.get("forms", ()))))
     by_vlen = told.get("by_vlen", {"0": told})
     trees = tuple(Tree(_node(of["tree"]), of["regret"], int(vlen)) for vlen, of in by_vlen.items())
     if "direct" not in told:
@@ -122,7 +122,7 @@ def _node(told: Mapping[str, Any]) -> Leaf | Split:
 
 def texts(folder: Path, made: product.Product) -> list[str]:
     """The C files that differ, or that one side alone has; prints their names."""
-    old = {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*.[ch]")}
+    old = {str(p.relative_to(folder)): p.read_bytes() for of in PARTS for p in (folder / of).rglob("*.[ch]")}
     new = {name: data for name, data in made.files.items() if name.endswith((".c", ".h"))}
     off = [n for n in sorted(old.keys() | new.keys()) if n not in old or n not in new or bare(old[n]) != bare(new[n])]
     print(*(f"differs: {name}" for name in off), sep="\n", end="\n" if off else "")

@@ -24,25 +24,25 @@ import random
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from tensorop import choice, paths, problems
+from tensorop import choice, instantiate, paths, problems
 from tensorop.author import offline
 from tensorop.build import harness
 from tensorop.commands import bench, opened
 from tensorop.errors import TensoropError
 from tensorop.measure import board, clock, modelled, statistics
 from tensorop.model.call import Call
+from tensorop.model.kernel import Variant
 from tensorop.model.operator import Operator
-from tensorop.model.point import Point, Value
 from tensorop.model.problem import Problem
-from tensorop.model.trial import Outcome, Stage
+from tensorop.model.trial import Finished, Outcome, Stage
 from tensorop.model.verdict import Seed
-from tensorop.model.winner import Leaf, Tree, Variant, Winners
+from tensorop.model.winner import Leaf, Tree, Winners
 from tensorop.package import product, publish
 from tensorop.report import choices
 from tensorop.runners.protocol import Entry, Library
@@ -145,8 +145,7 @@ class Judge:
         tree = [tree for at, tree in trees if at is None or at <= vlen][-1] if len(trees) > 1 else trees[0][1]
         number = choices.way(self.found.operator, case.problem, tree, winners.get("direct"))
         carried = winners["variants"][number]
-        wanted = (carried["digest"], Point.of(carried["point"]))
-        return number, [(v.draft.digest, v.point) for v in self.all[case.problem.dtype]].index(wanted)
+        return number, [variant.id for variant in self.all[case.problem.dtype]].index(carried["id"])
 
     def _forced(self, case: Case) -> range:
         """The variants that may be forced on a case: the direct one, the last, serves only small ones."""
@@ -273,37 +272,28 @@ def finalists(operator: Operator, history: History, manifest: Mapping[str, Any],
     drafts = dict(history.drafts)
     if (past_choice := offline.direct(operator.folder, operator.name)) is not None:
         drafts[past_choice.digest] = past_choice
-    by_name = {draft.name: draft for draft in drafts.values()}
     winners = manifest["dtypes"][dtype]
-    found = [Variant(drafts[v["digest"]], Point.of(v["point"]), tuple(v.get("forms", ()))) for v in winners["variants"]]
+    found = []
+    for v in winners["variants"]:
+        variant = instantiate.variant(operator, drafts[v["digest"]], dtype, v["point"])
+        found.append(replace(variant, forms=tuple(v.get("forms", ()))))
     direct = [found.pop(winners["direct"]["variant"])] if "direct" in winners else []
+    tried = {f.trial.variant.id: f.trial for f in history.replay() if isinstance(f, Finished) and f.outcome.ok}
     notes = [data for name, data in history.notes if name == NOTE and data["dtype"] == dtype]
-    for identity in notes[-1]["variants"] if notes else ():
-        digest, *words = str(identity).split(" ")
-        found.append(Variant(drafts[digest], _point(word for word in words if "=" in word)))
+    found += [tried[noted["id"]].variant for noted in notes[-1]["variants"]] if notes else []
     if not notes:  # a library whose last stage were trials
         for stage in (Stage.FINAL, Stage.BLOCKING):
-            ended = [f for f in history.ended((stage, dtype, 0)) if f.outcome.ok]
-            for finished in ended:
-                name, *words = finished.trial.draft.split(" ")
-                found.append(Variant(by_name[name], Point.of({**_point(words), **finished.trial.point})))
-            if ended:
+            of_stage = [t.variant for t in tried.values() if (t.stage, t.dtype) == (stage, dtype)]
+            found += of_stage
+            if of_stage:
                 break
-    known = {(variant.draft.digest, variant.point): variant for variant in reversed(found) if variant not in direct}
+    known = {variant.id: variant for variant in reversed(found) if variant.id not in {v.id for v in direct}}
     return [*reversed(known.values()), *direct]
 
 
 @functools.lru_cache(maxsize=8)
 def _digest(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
-
-
-def _point(words: Iterator[str] | Sequence[str]) -> Point:
-    pairs: dict[str, Value] = {}
-    for word in words:
-        name, _, value = word.partition("=")
-        pairs[name] = int(value) if value.lstrip("-").isdigit() else value
-    return Point.of(pairs)
 
 
 def bars(platform: str, found: Sequence[Found]) -> list[tuple[str, bool]]:

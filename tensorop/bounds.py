@@ -8,9 +8,8 @@ from __future__ import annotations
 import math
 
 from tensorop import instantiate
-from tensorop.model.kernel import Draft
+from tensorop.model.kernel import Variant
 from tensorop.model.operator import Operator
-from tensorop.model.point import Point
 from tensorop.model.problem import Problem
 from tensorop.model.trial import Kind, Outcome
 from tensorop.target import Target
@@ -19,15 +18,14 @@ MAX_TILE = 1 << 20  # the product of its sides; twice that of the largest in use
 MAX_WORK = 4e9  # arithmetic operations of the problem that a micro-kernel is measured on: seconds of the oracle's time
 
 
-def check(operator: Operator, target: Target, draft: Draft, point: Point, dtype: str) -> Outcome | None:
-    """The refusal of a point whose micro-tile is empty or too large, at any VLEN; None for all others.
+def check(operator: Operator, target: Target, variant: Variant) -> Outcome | None:
+    """The refusal of a variant whose micro-tile is empty or too large, at any VLEN; None for all others.
 
     Raises what the operator's own `tile` raises for tunables that it does not know.
     """
-    platform = target.platform
-    full = instantiate.defaults(operator, platform, dtype, point)
+    point = variant.point
     for vlen in dict.fromkeys((*target.vlens, *target.verify_vlens)):
-        sides = instantiate.tile(operator, platform, draft, full, dtype, vlen)
+        sides = instantiate.tile(operator, target.platform, variant.kernel, vlen)
         shown = "x".join(f"{name}={size}" for name, size in sides.items())
         if min(sides.values()) < 1:
             return Outcome(Kind.REFUSED, "bounds", f"its tile at {point} has no elements: {shown}")

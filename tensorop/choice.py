@@ -16,10 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tensorop import costs
+from tensorop.model.kernel import Variant
 from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
 from tensorop.model.problem import Problem
-from tensorop.model.winner import Leaf, Split, Tree, Variant, Winners
+from tensorop.model.winner import Leaf, Split, Tree, Winners
 from tensorop.problems import features, of
 from tensorop.tuner import costmodel, dispatch
 from tensorop.tuner.costmodel import Fitted, Matrix, Pool, Samples
@@ -96,9 +97,7 @@ class Subject:
         return np.stack([*made, *flags], axis=1)
 
     def pool(self, variant: Variant) -> Pool:
-        blocking = self.operator.blocking.values
-        micro = tuple((name, value) for name, value in variant.point.items() if name not in blocking)
-        return Pool((variant.draft.digest, micro), variant.draft.digest)
+        return Pool(variant.kernel.id, variant.draft.digest)
 
 
 @dataclass(frozen=True)

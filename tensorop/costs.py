@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from tensorop import instantiate
 from tensorop.errors import SpecError
 from tensorop.model.expression import Expression, parse
+from tensorop.model.kernel import Variant
 from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
 from tensorop.model.point import Value
-from tensorop.model.winner import Variant
 
 
 def terms(
@@ -58,7 +58,7 @@ def constants(
     `short_lanes` (elements of the chosen and of the shortest vectors), `whole_l1`, `whole_l2`, `whole_l3` (bytes)
     of the caches that a thread alone may fill."""
     facts = instantiate.facts(platform, dtype, variant.point)
-    short = instantiate.narrow(platform, variant.draft, variant.point, dtype)
+    short = instantiate.narrow(platform, variant.kernel)
     lanes = platform.lanes(dtype, variant.point, vlen)
     return {
         **operator.costs.absent,
@@ -68,7 +68,7 @@ def constants(
         **{f"reads_{name}": how for name, how in variant.draft.reads.items()},
         "masked": int(platform.vocabulary(dtype, variant.point).masked),
         "lanes": lanes,
-        "short_lanes": lanes if short is None else platform.lanes(dtype, short, vlen),
+        "short_lanes": lanes if short is None else platform.lanes(dtype, short.configuration, vlen),
     }
 
 

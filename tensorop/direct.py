@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from tensorop import instantiate, starts
 from tensorop import search as searching
-from tensorop.model.point import Point
+from tensorop.model.kernel import Kernel, Variant
 from tensorop.model.problem import Problem
 from tensorop.model.trial import Stage
-from tensorop.model.winner import Variant
 from tensorop.problems import for_search, work
 from tensorop.search import Ground
-from tensorop.trial import Candidate
 from tensorop.tuner import loop
+from tensorop.tuner.loop import Arm
 
 
 def search(ground: Ground, dtype: str) -> Iterator[loop.Event]:
@@ -21,22 +20,11 @@ def search(ground: Ground, dtype: str) -> Iterator[loop.Event]:
     draft = searching.direct_draft(ground, dtype)
     if draft is None:
         return iter(())
-    space = instantiate.micro_space(ground.operator, ground.target.platform, draft, dtype)
-
-    def first(arm: str) -> Sequence[Point]:
-        return starts.micro(searching.known_starts(ground, dtype), draft, space)
-
-    return searching.conduct(
-        ground,
-        dtype,
-        Stage.DIRECT,
-        {draft.name: Candidate(draft)},
-        {draft.name: space},
-        problems(ground, dtype),
-        ground.budget(searching.DIRECT_SHARE),
-        first,
-        lambda arm: 1,
-    )
+    space = instantiate.micro_space(ground.target.platform, draft, dtype)
+    first = starts.micro(searching.known_starts(ground, dtype), draft, space)
+    arms = [Arm(Kernel(draft, dtype), space, first, 1)]
+    budget = ground.budget(searching.DIRECT_SHARE)
+    return searching.conduct(ground, dtype, Stage.DIRECT, arms, problems(ground, dtype), budget)
 
 
 def problems(ground: Ground, dtype: str) -> tuple[Problem, ...]:
@@ -55,6 +43,6 @@ def winner(ground: Ground, dtype: str) -> Variant | None:
     draft = searching.direct_draft(ground, dtype)
     if draft is None:
         return None
-    ended = searching.passed(ground, dtype, Stage.DIRECT, {draft.name: draft})
+    ended = searching.passed(ground, dtype, Stage.DIRECT, [Kernel(draft, dtype).id])
     best = min((f for f in ended if f.score.cost is not None), key=lambda f: f.score.cost or 0.0, default=None)
-    return None if best is None else Variant(draft, best.trial.point)
+    return None if best is None else best.trial.variant

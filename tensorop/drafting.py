@@ -15,14 +15,14 @@ from tensorop.author.llm.rounds import LlmAuthor
 from tensorop.errors import JobError, TensoropError
 from tensorop.events import Event, Note, Phase
 from tensorop.model.job import Job
-from tensorop.model.kernel import Draft
+from tensorop.model.kernel import Draft, Kernel, Variant
 from tensorop.model.operator import Operator
 from tensorop.model.trial import Kind, Outcome, Stage, Trial
 from tensorop.model.verdict import Seed
 from tensorop.store.journal import START_OVER, Journal
 from tensorop.target import Target
 from tensorop.texts import Texts
-from tensorop.trial import Candidate, Evaluator
+from tensorop.trial import Evaluator
 from tensorop.tuner.limits import FIRST_S, Limit
 
 DRAFTS = 4  # asked of a model in one job
@@ -84,10 +84,9 @@ def judge(
     space = judging.legal(operator, target.platform, draft, dtype)
     if isinstance(space, Outcome):
         return space
-    arms = {draft.name: Candidate(draft)}
-    evaluator = Evaluator(operator, target, dtype, Stage.MICRO, arms, (), seed, work, texts or Texts())
+    evaluator = Evaluator(operator, target, dtype, Stage.MICRO, (), seed, work, texts or Texts())
     for index in judging.spread(space, JUDGED_POINTS):
-        trial = Trial("judge", 0, Stage.MICRO, draft.name, dtype, space.at(index))
+        trial = Trial("judge", 0, Stage.MICRO, Variant(Kernel(draft, dtype, space.at(index))))
         ended = judging.tried(evaluator, trial, Limit(FIRST_S, "before it may compete"))
         if not ended.outcome.ok:
             return dataclasses.replace(ended.outcome, message=f"at {trial.point}: {ended.outcome.message}")

@@ -9,13 +9,13 @@ from dataclasses import dataclass, replace
 from tensorop import choice, forms, search
 from tensorop.choice import UNTRIED, Also, Measured
 from tensorop.measure import statistics
+from tensorop.model.kernel import Kernel, Variant
 from tensorop.model.problem import Problem
 from tensorop.model.trial import Finished, Kind, Outcome
-from tensorop.model.winner import Leaf, Tree, Variant, Winners
+from tensorop.model.winner import Leaf, Tree, Winners
 from tensorop.problems import features
 from tensorop.search import Ground, variants
 from tensorop.target import merit
-from tensorop.trial import Candidate
 from tensorop.tuner import dispatch
 from tensorop.tuner.dispatch import Row
 
@@ -32,18 +32,16 @@ class Refused(Exception):
     outcome: Outcome
 
 
-def winners(ground: Ground, dtype: str, kernels: Mapping[str, Candidate], problems: tuple[Problem, ...]) -> Winners:
+def winners(ground: Ground, dtype: str, kernels: Mapping[str, Kernel], problems: tuple[Problem, ...]) -> Winners:
     """One dtype's variants, with a tree for each VLEN by the trials of the search.
 
     Where the search was stopped before any blocking was tried, the best micro-kernel with the platform's defaults.
     """
-    found = variants(ground, dtype, kernels)
-    if not found:
-        first = next(iter(kernels.values()))
-        return Winners(dtype, (Variant(first.draft, first.point),), (Tree(Leaf(0)),))
-    trials = [finished for _, finished in found]
+    trials = list(variants(ground, dtype, kernels))
+    if not trials:
+        return Winners(dtype, (Variant(next(iter(kernels.values()))),), (Tree(Leaf(0)),))
     known = {vlen: known_rows(ground, problems, trials, vlen) for vlen in ground.target.vlens}
-    return chosen(ground, dtype, tuple(variant for variant, _ in found), known)
+    return chosen(ground, dtype, tuple(finished.trial.variant for finished in trials), known)
 
 
 def chosen(
@@ -69,35 +67,34 @@ def chosen(
 
 def others(ground: Ground, dtype: str, variants: tuple[Variant, ...], vlen: int) -> list[Also]:
     """All other blockings that the search tried, with what they cost."""
-    mine = {(variant.draft.digest, variant.point) for variant in variants}
+    mine = {variant.id for variant in variants}
     by_label = {p.label: p for p in (*search.problems(ground, dtype), *search.large_problems(ground, dtype))}
     found = []
-    for variant, finished in search.tried(ground, dtype, search.kernels(ground, dtype)):
+    for finished in search.tried(ground, dtype, search.kernels(ground, dtype)):
+        variant = finished.trial.variant
         told = {by_label[p]: merit(s, vlen) for p, s in finished.score.per_problem.items() if p in by_label}
-        if told and (variant.draft.digest, variant.point) not in mine:
+        if told and variant.id not in mine:
             found.append(Also(variant, tuple(told), tuple(told.values())))
     return found
 
 
-def with_forms(
-    ground: Ground, given: Winners, kernels: Mapping[str, Candidate], problems: tuple[Problem, ...]
-) -> Winners:
+def with_forms(ground: Ground, given: Winners, kernels: Mapping[str, Kernel], problems: tuple[Problem, ...]) -> Winners:
     """The same variants with those of their forms for single VLENs (the trials of `forms.search`) that win."""
-    found = [pair for pair in variants(ground, given.dtype, kernels) if pair[0] in given.variants]
-    if not found:  # stopped before any blocking was tried
+    mine = {variant.id for variant in given.variants}
+    trials = [finished for finished in variants(ground, given.dtype, kernels) if finished.trial.variant.id in mine]
+    if not trials:  # stopped before any blocking was tried
         return given
-    trials = [finished for _, finished in found]
     rows: dict[int, list[tuple[Problem, Row]]] = {}
     kept: dict[int, list[int]] = {}
     for vlen in ground.target.vlens:
-        tried = [forms.trial(ground, given.dtype, variant, vlen) for variant, _ in found]
+        tried = [forms.trial(ground, given.dtype, finished.trial.variant, vlen) for finished in trials]
         for_any = _rows(ground, problems, trials, vlen)
         kept[vlen] = gaining(for_any, _rows(ground, problems, over(trials, tried), vlen))
         taken = [form if number in kept[vlen] else None for number, form in enumerate(tried)]
         rows[vlen] = known_rows(ground, problems, over(trials, taken), vlen)
     written = [
-        replace(variant, forms=tuple(vlen for vlen in kept if number in kept[vlen]))
-        for number, (variant, _) in enumerate(found)
+        replace(finished.trial.variant, forms=tuple(vlen for vlen in kept if number in kept[vlen]))
+        for number, finished in enumerate(trials)
     ]
     return chosen(ground, given.dtype, tuple(written), rows)
 

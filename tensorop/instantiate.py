@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import replace
@@ -11,11 +10,11 @@ from typing import Any
 
 from tensorop import __version__, render
 from tensorop.model.expression import evaluate
-from tensorop.model.kernel import Draft, KernelText, Source
+from tensorop.model.kernel import Draft, Kernel, KernelText, Source, Variant
 from tensorop.model.number import NUMBERS
 from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
-from tensorop.model.point import Point
+from tensorop.model.point import Point, Value, identity
 from tensorop.model.primitive import Vocabulary, Word
 from tensorop.space import Space
 
@@ -70,20 +69,28 @@ def defaults(operator: Operator, platform: Platform, dtype: str, point: Point) -
     return Point.of({**filled, **point})
 
 
-def context(operator: Operator, platform: Platform, draft: Draft, point: Point, dtype: str) -> dict[str, Any]:
+def variant(operator: Operator, draft: Draft, dtype: str, point: Mapping[str, Value]) -> Variant:
+    """A draft at a point of its own and the blocking's tunables."""
+    blocking = {name: value for name, value in point.items() if name in operator.blocking.values}
+    own = {name: value for name, value in point.items() if name not in blocking}
+    return Variant(Kernel(draft, dtype, Point.of(own)), Point.of(blocking))
+
+
+def context(operator: Operator, platform: Platform, variant: Variant) -> dict[str, Any]:
     """The names that the operator's own templates see around a kernel, the primitives as functions among them."""
-    words = platform.vocabulary(dtype, point)
-    return {**plain(operator, platform, draft, point, dtype), **render.words(words)}
+    words = platform.at(variant.kernel.vlen).vocabulary(variant.kernel.dtype, variant.point)
+    return {**plain(operator, platform, variant), **render.words(words)}
 
 
-def plain(operator: Operator, platform: Platform, draft: Draft, point: Point, dtype: str) -> dict[str, Any]:
+def plain(operator: Operator, platform: Platform, variant: Variant) -> dict[str, Any]:
     """The same without the primitives: data alone."""
-    words = platform.vocabulary(dtype, point)
-    full = defaults(operator, platform, dtype, point)
+    platform, draft, dtype = platform.at(variant.kernel.vlen), variant.draft, variant.kernel.dtype
+    words = platform.vocabulary(dtype, variant.point)
+    full = defaults(operator, platform, dtype, variant.point)
     return {
-        **{key: value for key, value in facts(platform, dtype, point).items() if key != "lanes"},
+        **{key: value for key, value in facts(platform, dtype, variant.point).items() if key != "lanes"},
         **dict(full),
-        "ident": ident(operator, platform, draft, point, words),
+        "ident": ident(platform, variant.kernel),
         "is_edge": False,
         "prefix": dtype,
         "element": words.element,
@@ -108,22 +115,17 @@ def plain(operator: Operator, platform: Platform, draft: Draft, point: Point, dt
     }
 
 
-def own_point(operator: Operator, point: Point) -> Point:
-    """A point without the blocking's tunables."""
-    return Point.of({name: value for name, value in point.items() if name not in operator.blocking.values})
-
-
-def ident(operator: Operator, platform: Platform, draft: Draft, point: Point, words: Vocabulary) -> str:
+def ident(platform: Platform, kernel: Kernel) -> str:
     """What the functions of a kernel are called, in trials and in products alike: set, dtype, draft, four digits of
     where its tunables stand, and the VLEN where it is written for one."""
-    mark = hashlib.sha256(str(own_point(operator, point)).encode()).hexdigest()[:4]
-    at = f"_vlen{platform.fixed_vlen}" if platform.fixed_vlen else ""
-    leading = min(words.sources.values(), default="c")
-    return re.sub(r"\W", "_", f"{leading}_{words.dtype}_{draft.name}_{mark}{at}")
+    mark = hashlib.sha256(str(kernel.configuration).encode()).hexdigest()[:4]
+    fixed = platform.at(kernel.vlen).fixed_vlen
+    at = f"_vlen{fixed}" if fixed else ""
+    return re.sub(r"\W", "_", f"{platform.leading(kernel.dtype).name}_{kernel.dtype}_{kernel.draft.name}_{mark}{at}")
 
 
 def kernel_contexts(
-    operator: Operator, platform: Platform, draft: Draft, point: Point, dtype: str
+    operator: Operator, platform: Platform, variant: Variant
 ) -> tuple[tuple[dict[str, Any], Vocabulary], ...]:
     """What the texts of a kernel may depend on, with the primitives it is expanded by: the kernel's, and the edge
     kernel's where it has one.
@@ -131,25 +133,24 @@ def kernel_contexts(
     Plain data. Nothing in it tells a trial from a product, or one call's blocking from another's; no C is in it but
     the names of types, and `lanes` is a call where it is no number.
     """
-    mine = kernel_context(operator, platform, draft, point, dtype)
-    found = narrow(platform, draft, point, dtype)
+    mine = kernel_context(operator, platform, variant)
+    found = narrow(platform, variant.kernel)
     if found is None:
         return (mine,)
-    edge, words = kernel_context(operator, platform, draft, found, dtype)
+    edge, words = kernel_context(operator, platform, replace(variant, kernel=found))
     return mine, ({**edge, "ident": f"{mine[0]['ident']}_edge", "is_edge": True}, words)
 
 
-def kernel_context(
-    operator: Operator, platform: Platform, draft: Draft, point: Point, dtype: str
-) -> tuple[dict[str, Any], Vocabulary]:
+def kernel_context(operator: Operator, platform: Platform, variant: Variant) -> tuple[dict[str, Any], Vocabulary]:
     """One of them."""
-    names = plain(operator, platform, draft, point, dtype)
+    kernel = variant.kernel
+    names = plain(operator, platform, variant)
     for name in (*operator.at_call, "headers", "support"):
         names.pop(name, None)
     lanes = names["lanes"] if _NUMERIC.fullmatch(names["lanes"]) else f"{LANES}()"
-    names |= {"point": str(own_point(operator, point)), "lanes": lanes}
-    names["draft"] = {**names["draft"], "strategy": _PROSE.sub("?", draft.strategy)}
-    return names, platform.vocabulary(dtype, point)
+    names |= {"point": str(kernel.configuration), "lanes": lanes}
+    names["draft"] = {**names["draft"], "strategy": _PROSE.sub("?", kernel.draft.strategy)}
+    return names, platform.at(kernel.vlen).vocabulary(kernel.dtype, kernel.configuration)
 
 
 def reserved(operator: Operator, platform: Platform, dtype: str) -> frozenset[str]:
@@ -162,61 +163,48 @@ def speech(words: Vocabulary) -> dict[str, Word]:
     return {**words.spoken, LANES: Word(LANES, words.lanes, (), "elem", "lanes")}
 
 
-def narrow(platform: Platform, draft: Draft, point: Point, dtype: str) -> Point | None:
+def narrow(platform: Platform, kernel: Kernel) -> Kernel | None:
     """The same kernel on the shortest vectors that the settings give, for edges that a long one would half fill.
 
-    None where the point has them already, or where the draft forbids it.
+    None where it has them already, or where the draft forbids it.
     """
-    least = {name: options[0] for name, options in platform.settings.items() if name in point}
-    found = Point.of({**point, **least})
-    if found == point:
+    platform, own = platform.at(kernel.vlen), kernel.configuration
+    found = Point.of({**own, **{name: options[0] for name, options in platform.settings.items() if name in own}})
+    known = {**facts(platform, kernel.dtype, found), **found}
+    if found == own or not all(evaluate(c.must, known) for c in kernel.draft.constraints):
         return None
-    known = {**facts(platform, dtype, found), **found}
-    return found if all(evaluate(c.must, known) for c in draft.constraints) else None
+    return replace(kernel, configuration=found)
 
 
-def candidate(
-    operator: Operator,
-    platform: Platform,
-    draft: Draft,
-    point: Point,
-    dtype: str,
-    text: KernelText,
-) -> Source:
+def candidate(operator: Operator, platform: Platform, variant: Variant, text: KernelText) -> Source:
     """The C of a candidate behind the harness, around a kernel's text: entry 0 the operator, entry 1 its micro-kernel
     alone. Raises render.RenderError when the operator's template is wrong at this point.
     """
-    names = around(operator, platform, draft, point, dtype, text)
+    names = around(operator, platform, variant, text)
     made = render.text(render.environment(operator.folder), "candidate.c.j2", names)
     return Source((("candidate.c", made),))
 
 
-def around(
-    operator: Operator,
-    platform: Platform,
-    draft: Draft,
-    point: Point,
-    dtype: str,
-    text: KernelText,
-) -> dict[str, Any]:
+def around(operator: Operator, platform: Platform, variant: Variant, text: KernelText) -> dict[str, Any]:
     """The names that templates see around a kernel's text: `kernel`, its C, and `edge`, the edge kernel's `ident`,
     `lanes`, `support` and C, or None."""
-    names = context(operator, platform, draft, point, dtype)
-    found = narrow(platform, draft, point, dtype) if text.edge else None
+    names = context(operator, platform, variant)
+    found = narrow(platform, variant.kernel) if text.edge else None
     edge = None
     if found is not None:
-        words = platform.vocabulary(dtype, found)
+        words = platform.at(found.vlen).vocabulary(found.dtype, found.configuration)
         edge = {"ident": f"{names['ident']}_edge", "lanes": words.lanes, "support": words.support, "kernel": text.edge}
     return {**names, "kernel": text.kernel, "edge": edge}
 
 
-def configuration(operator: Operator, platform: Platform, draft: Draft, point: Point, dtype: str) -> str:
-    """A name for what a kernel's text depends on within a job: draft, tunables without those that are taken at the
-    call, dtype, and the VLEN it is written for."""
-    full = defaults(operator, platform, dtype, point)
+def text_key(operator: Operator, platform: Platform, variant: Variant) -> str:
+    """An id of what a kernel's text depends on within a job: draft, tunables without those that are taken at the call,
+    dtype, and the VLEN it is written for."""
+    platform, draft, dtype = platform.at(variant.kernel.vlen), variant.draft, variant.kernel.dtype
+    full = defaults(operator, platform, dtype, variant.point)
     fixed = {name: value for name, value in full.items() if name not in operator.at_call}
-    parts = [operator.name, platform.name, platform.fixed_vlen, dtype, draft.name, draft.digest, draft.strategy, fixed]
-    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
+    parts = [operator.name, platform.name, platform.fixed_vlen, dtype, draft.name, draft.digest, draft.strategy]
+    return identity([*parts, fixed])
 
 
 def missing_words(platform: Platform, draft: Draft, dtype: str) -> tuple[str, ...]:
@@ -225,7 +213,7 @@ def missing_words(platform: Platform, draft: Draft, dtype: str) -> tuple[str, ..
     return tuple(name for name in draft.needs if name not in words)
 
 
-def micro_space(operator: Operator, platform: Platform, draft: Draft, dtype: str) -> Space:
+def micro_space(platform: Platform, draft: Draft, dtype: str) -> Space:
     """Legal points of a draft's own tunables and the primitive set's settings.
 
     A platform's `tunables` narrow or widen a draft's. Raises JobError where no point is legal, with the reasons.
@@ -241,26 +229,20 @@ def micro_space(operator: Operator, platform: Platform, draft: Draft, dtype: str
     return Space.of(dimensions, constraints, given)
 
 
-def blocking_space(operator: Operator, platform: Platform, draft: Draft, point: Point, dtype: str) -> Space:
-    """Legal blockings for a draft at a point; constraints may name how it reads, e.g. `reads_a`.
+def blocking_space(operator: Operator, platform: Platform, kernel: Kernel) -> Space:
+    """Legal blockings for a kernel; constraints may name how it reads, e.g. `reads_a`.
 
     Raises JobError where there is none, with the reasons.
     """
     values = dict(operator.blocking.values)
     values.update({name: v for name, v in platform.tunables.items() if name in values})
-    reads = {f"reads_{name}": how for name, how in draft.reads.items()}
-    known = {**facts(platform, dtype, point), **reads, **point}
+    reads = {f"reads_{name}": how for name, how in kernel.draft.reads.items()}
+    known = {**facts(platform, kernel.dtype, kernel.configuration), **reads, **kernel.configuration}
     return Space.of(values, operator.blocking.constraints, known)
 
 
-def tile(
-    operator: Operator,
-    platform: Platform,
-    draft: Draft,
-    point: Point,
-    dtype: str,
-    vlen: int,
-) -> dict[str, int]:
+def tile(operator: Operator, platform: Platform, kernel: Kernel, vlen: int) -> dict[str, int]:
     """The micro-tile in elements at a VLEN (bits), as the operator names its sides."""
-    sizes: dict[str, int] = operator.reference.tile(point, platform.lanes(dtype, point, vlen), draft.reads)
+    lanes = platform.at(kernel.vlen).lanes(kernel.dtype, kernel.configuration, vlen)
+    sizes: dict[str, int] = operator.reference.tile(kernel.configuration, lanes, kernel.draft.reads)
     return sizes

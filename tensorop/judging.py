@@ -6,7 +6,7 @@ import contextlib
 
 from tensorop import barrier, instantiate
 from tensorop.errors import JobError, TensoropError
-from tensorop.model.kernel import Draft
+from tensorop.model.kernel import Draft, Kernel
 from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
 from tensorop.model.trial import Kind, Measured, Outcome, Trial
@@ -27,9 +27,9 @@ def _legal(operator: Operator, platform: Platform, draft: Draft, dtype: str) -> 
     if missing:
         return Outcome(Kind.REFUSED, "author", f"it needs {', '.join(missing)}, which {platform.name} does not have")
     try:
-        space = instantiate.micro_space(operator, platform, draft, dtype)
+        space = instantiate.micro_space(platform, draft, dtype)
         with contextlib.suppress(JobError):  # a tile that no blocking fits has lost
-            instantiate.blocking_space(operator, platform, draft, space.at(0), dtype)
+            instantiate.blocking_space(operator, platform, Kernel(draft, dtype, space.at(0)))
     except TensoropError as error:
         return Outcome(Kind.REFUSED, "author", str(error))
     return space

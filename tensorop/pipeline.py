@@ -85,6 +85,7 @@ def _run(
             raise _nothing()
         for draft in drafts:
             journal.draft(draft)
+        journal.history.trust([*drafts, *filter(None, [offline.direct(operator.folder, operator.name)])])
         ground = Ground(job, operator, target, drafts, journal, seed, work, stop, texts)
         found = yield from _search(ground)
         yield from deliver.deliver(ground, found.winners, found.interrupted)

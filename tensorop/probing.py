@@ -102,10 +102,10 @@ def known(ground: Ground, given: Winners) -> Known:
 
 def _of_trials(ground: Ground, given: Winners, vlen: int) -> list[tuple[Problem, Row]]:
     kernels = search.kernels(ground, given.dtype)
-    plain = {(v.draft.digest, v.point): finished for v, finished in search.tried(ground, given.dtype, kernels)}
-    if any((variant.draft.digest, variant.point) not in plain for variant in given.variants):
+    plain = {finished.trial.variant.id: finished for finished in search.tried(ground, given.dtype, kernels)}
+    if any(variant.id not in plain for variant in given.variants):
         return []
-    trials = [plain[variant.draft.digest, variant.point] for variant in given.variants]
+    trials = [plain[variant.id] for variant in given.variants]
     written = [
         forms.trial(ground, given.dtype, variant, vlen) if vlen in variant.forms else None for variant in given.variants
     ]
@@ -116,9 +116,9 @@ def _of_trials(ground: Ground, given: Winners, vlen: int) -> list[tuple[Problem,
     return [(problem, replace(row, costs=(*row.costs, math.inf))) for problem, row in rows]
 
 
-def identity(given: Winners) -> list[str]:
+def identity(given: Winners) -> list[dict[str, Any]]:
     """What a note is of."""
-    return [f"{v.draft.digest} {v.point} {' '.join(map(str, v.forms))}".strip() for v in given.all]
+    return [{"id": variant.id, "forms": list(variant.forms)} for variant in given.all]
 
 
 def _notes(ground: Ground, given: Winners) -> Iterator[Mapping[str, Any]]:

@@ -57,7 +57,7 @@ def without(
 
 
 def _chosen(ground: Ground, dtype: str, refused: set[str]) -> Winners | None:
-    kernels = {arm: c for arm, c in search.kernels(ground, dtype).items() if c.draft.name not in refused}
+    kernels = {name: k for name, k in search.kernels(ground, dtype).items() if k.draft.name not in refused}
     if not kernels:
         return None
     tried = (*search.problems(ground, dtype), *search.large_problems(ground, dtype))

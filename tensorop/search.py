@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
@@ -15,14 +14,12 @@ from tensorop.build import tool
 from tensorop.build.compile import candidate_flags
 from tensorop.errors import JobError, TensoropError
 from tensorop.model.job import Job
-from tensorop.model.kernel import Draft
+from tensorop.model.kernel import Draft, Kernel, Variant
 from tensorop.model.operator import Operator
 from tensorop.model.platform import Start
-from tensorop.model.point import Point
 from tensorop.model.problem import Problem
-from tensorop.model.trial import Finished, Measured, Stage, Trial
+from tensorop.model.trial import Finished, Stage
 from tensorop.model.verdict import Seed
-from tensorop.model.winner import Variant
 from tensorop.problems import for_search, large, of, stand_in, work
 from tensorop.runners.null import Null
 from tensorop.runners.ssh import Ssh
@@ -30,13 +27,14 @@ from tensorop.space import Space
 from tensorop.stopping import Stop
 from tensorop.store.journal import Journal
 from tensorop.store.key import trial_key
-from tensorop.target import Target, at_vlen, merit
+from tensorop.target import Target, merit
 from tensorop.texts import Texts
-from tensorop.trial import Candidate, Evaluator, Prepared
+from tensorop.trial import Evaluator
 from tensorop.tuner import loop, strategy
 from tensorop.tuner.budget import Budget
 from tensorop.tuner.limits import FACTOR, FIRST_S
-from tensorop.tuner.seeded import Nothing, Seeded
+from tensorop.tuner.loop import Arm
+from tensorop.tuner.seeded import Nothing
 from tensorop.tuner.select import choose
 
 KERNELS = 6  # micro-kernels that go on to the second stage, and OTHERS beside those the platform's file names
@@ -105,24 +103,20 @@ def single_vlens(target: Target) -> bool:
 
 def micro(ground: Ground, dtype: str) -> Iterator[loop.Event]:
     """Every draft that this platform can speak, alone on packed operands."""
-    platform = ground.target.platform
-    drafts = {draft.name: draft for draft in ground.drafts if not instantiate.missing_words(platform, draft, dtype)}
-    spaces: dict[str, Space] = {}
-    for name, draft in drafts.items():
+    platform, known = ground.target.platform, known_starts(ground, dtype)
+    arms: list[Arm] = []
+    for draft in ground.drafts:
+        if instantiate.missing_words(platform, draft, dtype):
+            continue
         try:
-            spaces[name] = instantiate.micro_space(ground.operator, platform, draft, dtype)
+            space = instantiate.micro_space(platform, draft, dtype)
         except TensoropError:
             if draft.author == offline.AUTHOR:
-                raise  # a model's was judged for the first dtype, and may have no legal point for another
-    arms = {name: Candidate(drafts[name]) for name in spaces}
-
-    def first(arm: str) -> Sequence[Point]:
-        return starts.micro(known_starts(ground, dtype), drafts[arm], spaces[arm])
-
-    def least(arm: str) -> int:
-        return max(1, len(starts.named(known_starts(ground, dtype), drafts[arm], spaces[arm])))
-
-    return conduct(ground, dtype, Stage.MICRO, arms, spaces, (), ground.budget(MICRO_SHARE), first, least)
+                raise
+            continue  # a model's was judged for the first dtype, and may have no legal point for another
+        least = max(1, len(starts.named(known, draft, space)))
+        arms.append(Arm(Kernel(draft, dtype), space, starts.micro(known, draft, space), least))
+    return conduct(ground, dtype, Stage.MICRO, arms, (), ground.budget(MICRO_SHARE))
 
 
 def known_starts(ground: Ground, dtype: str) -> tuple[Start, ...]:
@@ -130,74 +124,70 @@ def known_starts(ground: Ground, dtype: str) -> tuple[Start, ...]:
     return ground.target.platform.starts.get(ground.operator.name, {}).get(dtype, ())
 
 
-def kernels(ground: Ground, dtype: str) -> dict[str, Candidate]:
-    """The micro-kernels that go on: those the platform's file names; each draft's best and its first start that passed,
-    since what a draft is for may not show in this stage; then other tiles, the best of each VLEN in turn."""
-    drafts = {draft.name: draft for draft in ground.drafts}
-    ended = [f for f in passed(ground, dtype, Stage.MICRO, drafts) if f.score.cost is not None]
-    ranked = [f.trial for f in sorted(ended, key=lambda f: f.score.cost or 0.0)]
+def kernels(ground: Ground, dtype: str) -> dict[str, Kernel]:
+    """By id, the micro-kernels that go on: those the platform's file names; each draft's best and its first start that
+    passed, since what a draft is for may not show in this stage; then other tiles, the best of each VLEN in turn."""
+    arms = {Kernel(draft, dtype).id for draft in ground.drafts}
+    ended = [f for f in passed(ground, dtype, Stage.MICRO, arms) if f.score.cost is not None]
+    ranked = [f.trial.variant.kernel for f in sorted(ended, key=lambda f: f.score.cost or 0.0)]
     others = _in_turn(ended, ground.target.vlens, _micro_cost)
-    best_of = {name: next(t for t in ranked if t.draft == name) for name in dict.fromkeys(t.draft for t in ranked)}
-    own = [t for t in ranked if starts.is_own(drafts[t.draft], t.point)]
-    named = [next((t for t in own if t.draft == name), best) for name, best in best_of.items()]
+    best_of: dict[str, Kernel] = {}
+    for kernel in ranked:
+        best_of.setdefault(kernel.draft.name, kernel)
+    own = [k for k in ranked if starts.is_own(k.draft, k.configuration)]
+    named = [next((k for k in own if k.draft.name == name), best) for name, best in best_of.items()]
     known = [
-        next((t for t in ranked if starts.agrees(start, t.draft, t.point)), None)
+        next((k for k in ranked if starts.agrees(start, k.draft.name, k.configuration)), None)
         for start in known_starts(ground, dtype)
     ]
-    chosen = list(dict.fromkeys((trial.draft, trial.point) for trial in known if trial is not None))
+    chosen = {kernel.id: kernel for kernel in known if kernel is not None}
     most = max(KERNELS, len(chosen) + OTHERS)
-    shapes = {(name, *_shape(ground, dtype, drafts[name], point)) for name, point in chosen}
-    for trial in [*best_of.values(), *named, *others]:
-        shape = (trial.draft, *_shape(ground, dtype, drafts[trial.draft], trial.point))
+    shapes = {_shape(ground, kernel) for kernel in chosen.values()}
+    for kernel in [*best_of.values(), *named, *others]:
+        shape = _shape(ground, kernel)
         if shape not in shapes and len(chosen) < most:
             shapes.add(shape)
-            chosen.append((trial.draft, trial.point))
-    return {f"{name} {point}": Candidate(drafts[name], point) for name, point in chosen}
+            chosen[kernel.id] = kernel
+    return chosen
 
 
 def _micro_cost(finished: Finished, vlen: int) -> float:
     """A first-stage trial's cost at one VLEN, up to a factor all share: the problem grows as the vectors do."""
     (samples,) = finished.score.per_problem.values()
-    return (finished.score.cost or 0.0) * at_vlen(samples, vlen) / samples.value
+    return (finished.score.cost or 0.0) * samples.at(vlen) / samples.value
 
 
-def _in_turn(ended: Sequence[Finished], vlens: Sequence[int], cost: Callable[[Finished, int], float]) -> list[Trial]:
-    """Each trial once: the best at each VLEN, then the second best at each, and so on."""
+def _in_turn(ended: Sequence[Finished], vlens: Sequence[int], cost: Callable[[Finished, int], float]) -> list[Kernel]:
+    """Each kernel once: the best at each VLEN, then the second best at each, and so on."""
 
     def ranked(vlen: int) -> list[Finished]:
         return sorted(ended, key=lambda finished: cost(finished, vlen))
 
-    return list(dict.fromkeys(f.trial for at_once in zip(*map(ranked, vlens), strict=True) for f in at_once))
+    found = [f.trial.variant.kernel for at_once in zip(*map(ranked, vlens), strict=True) for f in at_once]
+    return list({kernel.id: kernel for kernel in found}.values())
 
 
-def _shape(ground: Ground, dtype: str, draft: Draft, point: Point) -> tuple[int, ...]:
-    vlen = ground.target.vlens[0]
-    sizes = instantiate.tile(ground.operator, ground.target.platform, draft, point, dtype, vlen)
-    return sizes["mr"], sizes["nr"]
+def _shape(ground: Ground, kernel: Kernel) -> tuple[str, int, int]:
+    sizes = instantiate.tile(ground.operator, ground.target.platform, kernel, ground.target.vlens[0])
+    return kernel.draft.name, sizes["mr"], sizes["nr"]
 
 
 def blocking(
-    ground: Ground, dtype: str, candidates: Mapping[str, Candidate], problems: tuple[Problem, ...]
+    ground: Ground, dtype: str, kernels: Mapping[str, Kernel], problems: tuple[Problem, ...]
 ) -> Iterator[loop.Event]:
     """Block sizes and packing for each of these kernels, on whole problems; first those that the platform's file names
     with a kernel, or the neighbours of the defaults."""
-    platform = ground.target.platform
-    spaces: dict[str, Space] = {}
-    for name, candidate in candidates.items():
-        with contextlib.suppress(JobError):  # a tile that no blocking fits has lost
-            spaces[name] = instantiate.blocking_space(
-                ground.operator, platform, candidate.draft, candidate.point, dtype
-            )
-
-    def named(arm: str) -> list[Point]:
-        draft, point = candidates[arm].draft, candidates[arm].point
-        return starts.blockings(known_starts(ground, dtype), draft, point, spaces[arm])
-
-    def first(arm: str) -> Sequence[Point]:
-        point = candidates[arm].point
-        full = instantiate.defaults(ground.operator, platform, dtype, point)
-        return named(arm) or starts.around({name: full[name] for name in ground.operator.blocking.values}, spaces[arm])
-
+    platform, known = ground.target.platform, known_starts(ground, dtype)
+    arms: list[Arm] = []
+    for kernel in kernels.values():
+        try:
+            space = instantiate.blocking_space(ground.operator, platform, kernel)
+        except JobError:  # a tile that no blocking fits has lost
+            continue
+        named = starts.blockings(known, kernel.draft, kernel.configuration, space)
+        full = instantiate.defaults(ground.operator, platform, dtype, kernel.configuration)
+        usual = {name: full[name] for name in ground.operator.blocking.values}
+        arms.append(Arm(kernel, space, named or starts.around(usual, space), max(1, len(named))))
     wait = large_problems(ground, dtype)
     budget = ground.budget(BLOCKING_SHARE if wait else BLOCKING_SHARE + LARGE_SHARE)
     if (
@@ -206,9 +196,7 @@ def blocking(
         others = [MICRO_SHARE, DIRECT_SHARE, *([LARGE_SHARE] if wait else [])]
         rest = (ground.budget(1.0).trials or 1) - sum(ground.budget(share).trials or 0 for share in others)
         budget = replace(budget, trials=max(1, min(budget.trials, rest)))
-    return conduct(
-        ground, dtype, Stage.BLOCKING, candidates, spaces, problems, budget, first, lambda arm: max(1, len(named(arm)))
-    )
+    return conduct(ground, dtype, Stage.BLOCKING, arms, problems, budget)
 
 
 def direct_draft(ground: Ground, dtype: str) -> Draft | None:
@@ -240,60 +228,48 @@ def large_problems(ground: Ground, dtype: str) -> tuple[Problem, ...]:
 
 
 def finalists(
-    ground: Ground, dtype: str, candidates: Mapping[str, Candidate], problems: tuple[Problem, ...]
+    ground: Ground, dtype: str, kernels: Mapping[str, Kernel], problems: tuple[Problem, ...]
 ) -> Iterator[loop.Event]:
     """The blockings that did best on the larger problems of the search, on some that were too large for it."""
-    chosen = _for_large(ground, dtype, candidates)
-    spaces = {
-        arm: instantiate.blocking_space(
-            ground.operator, ground.target.platform, candidates[arm].draft, candidates[arm].point, dtype
-        )
-        for arm, candidate in candidates.items()
-        if any(arm == wanted for wanted, _ in chosen)
-    }
-    arms = {arm: candidates[arm] for arm in spaces}
+    chosen = _for_large(ground, dtype, kernels)
+    arms = []
+    for kernel in kernels.values():
+        if first := [variant.blocking for variant in chosen if variant.kernel.id == kernel.id]:
+            space = instantiate.blocking_space(ground.operator, ground.target.platform, kernel)
+            arms.append(Arm(kernel, space, first))
     share = ground.budget(LARGE_SHARE)
-    slowest = max((sum(f.seconds.values()) for f in passed(ground, dtype, Stage.BLOCKING, candidates)), default=0.0)
+    slowest = max((sum(f.seconds.values()) for f in passed(ground, dtype, Stage.BLOCKING, kernels)), default=0.0)
     budget = Budget(share.seconds, min(len(chosen), share.trials or len(chosen)))
-    return conduct(
-        ground,
-        dtype,
-        Stage.FINAL,
-        arms,
-        spaces,
-        problems,
-        budget,
-        lambda wanted: [point for arm, point in chosen if arm == wanted],
-        then=lambda space, seed: Nothing(),
-        first_s=max(FIRST_S, share.seconds or 0.0, FACTOR * slowest),  # each is meant to take a tenth of the share
-    )
+    first_s = max(FIRST_S, share.seconds or 0.0, FACTOR * slowest)  # each is meant to take a tenth of the share
+    return conduct(ground, dtype, Stage.FINAL, arms, problems, budget, only_first=True, first_s=first_s)
 
 
-def _for_large(ground: Ground, dtype: str, candidates: Mapping[str, Candidate]) -> list[tuple[str, Point]]:
-    """Arms and points that do best together on the larger problems of the search; none serves all of them."""
+def _for_large(ground: Ground, dtype: str, kernels: Mapping[str, Kernel]) -> list[Variant]:
+    """Those that do best together on the larger problems of the search; none serves all of them."""
     telling = {p.label for p in problems(ground, dtype) if ground.operator.reference.work(p) >= SAYS_LITTLE}
     vlens = ground.target.vlens
-    tried = {f"{f.trial.draft} {f.trial.point}": f for f in passed(ground, dtype, Stage.BLOCKING, candidates)}
+    tried = {f.trial.variant.id: f for f in passed(ground, dtype, Stage.BLOCKING, kernels)}
     costs = {
-        name: {(p, vlen): at_vlen(s, vlen) for p, s in f.score.per_problem.items() if p in telling for vlen in vlens}
+        name: {(p, vlen): s.at(vlen) for p, s in f.score.per_problem.items() if p in telling for vlen in vlens}
         for name, f in tried.items()
     }
     chosen = choose({name: of_one for name, of_one in costs.items() if of_one}, least=LARGE, most=LARGE)
-    return [(tried[name].trial.draft, tried[name].trial.point) for name in chosen]
+    return [tried[name].trial.variant for name in chosen]
 
 
-def passed(ground: Ground, dtype: str, stage: Stage, candidates: Mapping[str, object]) -> list[Finished]:
+def passed(ground: Ground, dtype: str, stage: Stage, arms: Container[str] | None = None) -> list[Finished]:
+    """Trials of a stage that passed, of these arms where they are named."""
     ended = ground.journal.history.ended((stage, dtype, 0))
-    return [f for f in ended if f.outcome.ok and f.trial.draft in candidates]
+    return [f for f in ended if f.outcome.ok and (arms is None or f.trial.arm in arms)]
 
 
-def variants(ground: Ground, dtype: str, candidates: Mapping[str, Candidate]) -> tuple[tuple[Variant, Finished], ...]:
-    """The few blockings that the library may carry, with the trial that measured each."""
-    ended = {f"{f.trial.draft} {f.trial.point}": (v, f) for v, f in tried(ground, dtype, candidates)}
+def variants(ground: Ground, dtype: str, kernels: Mapping[str, Kernel]) -> tuple[Finished, ...]:
+    """The trials of the few variants that the library may carry."""
+    ended = {finished.trial.variant.id: finished for finished in tried(ground, dtype, kernels)}
     vlens = ground.target.vlens
     costs = {
         name: {(p, vlen): merit(s, vlen) for p, s in f.score.per_problem.items() for vlen in vlens}
-        for name, (_, f) in ended.items()
+        for name, f in ended.items()
     }
     shapes = ground.job.shapes + tuple(
         stand_in(ground.operator, dtype, shape, ground.target.unit) for shape in ground.job.shapes
@@ -303,75 +279,45 @@ def variants(ground: Ground, dtype: str, candidates: Mapping[str, Candidate]) ->
     return tuple(ended[name] for name in choose(costs, weights))
 
 
-def tried(ground: Ground, dtype: str, candidates: Mapping[str, Candidate]) -> list[tuple[Variant, Finished]]:
-    """Every blocking that passed, with its trial; what the finalists' trial adds is among its figures."""
-    ended = {f"{f.trial.draft} {f.trial.point}": f for f in passed(ground, dtype, Stage.BLOCKING, candidates)}
-    for again in passed(ground, dtype, Stage.FINAL, candidates):
-        name = f"{again.trial.draft} {again.trial.point}"
-        both = {**ended[name].score.per_problem, **again.score.per_problem}
-        ended[name] = replace(ended[name], score=replace(ended[name].score, per_problem=both))
-    found = []
-    for finished in ended.values():
-        candidate = candidates[finished.trial.draft]
-        point = Point.of({**candidate.point, **finished.trial.point})
-        found.append((Variant(candidate.draft, point), finished))
-    return found
+def tried(ground: Ground, dtype: str, kernels: Mapping[str, Kernel]) -> list[Finished]:
+    """The trial of every blocking that passed; what the finalists' trial adds is among its figures."""
+    ended = {f.trial.variant.id: f for f in passed(ground, dtype, Stage.BLOCKING, kernels)}
+    for again in passed(ground, dtype, Stage.FINAL, kernels):
+        before = ended[again.trial.variant.id]
+        both = {**before.score.per_problem, **again.score.per_problem}
+        ended[again.trial.variant.id] = replace(before, score=replace(before.score, per_problem=both))
+    return list(ended.values())
 
 
 def conduct(
     ground: Ground,
     dtype: str,
     stage: Stage,
-    arms: Mapping[str, Candidate],
-    spaces: Mapping[str, Space],
+    arms: Sequence[Arm],
     problems: tuple[Problem, ...],
     budget: Budget,
-    first: Callable[[str], Sequence[Point]],
-    least: Callable[[str], int] = lambda arm: 0,
-    then: Callable[[Space, int], strategy.Strategy] | None = None,
-    targets: Mapping[str, Target] | None = None,
+    *,
+    only_first: bool = False,
     first_s: float = FIRST_S,
 ) -> Iterator[loop.Event]:
-    """`first` points of each arm, then what the job's tuner asks for, or another strategy in its place.
+    """The first points of each arm, then what the job's tuner asks for, unless they are all there is to try.
 
     budget: a wish; what stages before this one took beyond theirs is missing here
-    least: of an arm's `first` points, how many are tried however long they take
-    targets: of all arms, where they do not stand on the ground's
     first_s: what a trial may take while none has passed, in seconds; a board of its own pace has more
     """
-    job, runner = ground.job, ground.target.runner
-    make_inner = then or strategy.load(job.tuner, job.plugins).make
-    own = Evaluator(
-        ground.operator,
-        ground.target,
-        dtype,
-        stage,
-        arms,
-        problems,
-        ground.seed,
-        ground.work,
-        ground.texts,
-    )
-    elsewhere = {arm: replace(own, target=target, built={}) for arm, target in (targets or {}).items()}
-    names = {id(space): name for name, space in spaces.items()}
+    job, target, runner = ground.job, ground.target, ground.target.runner
+    nothing: Callable[[Space, int], strategy.Strategy] = lambda space, seed: Nothing()  # noqa: E731
+    compiler = (tool.compiler_version(), *candidate_flags(target.platform))
+    digests = {v: digest(ground.operator, target.at(v)) for v in {arm.kernel.vlen for arm in arms}}
 
-    def make(space: Space, seed: int) -> strategy.Strategy:
-        return Seeded(make_inner(space, seed), space, first(names[id(space)]))
-
-    compiler = (tool.compiler_version(), *candidate_flags(ground.target.platform))
-    stands_on = {arm: targets[arm] if targets else ground.target for arm in arms}
-    digests = {arm: digest(ground.operator, target) for arm, target in stands_on.items()}
-
-    def key_of(arm: str, point: Point) -> str:
-        candidate = arms[arm]
+    def key_of(variant: Variant) -> str:
+        vlen = variant.kernel.vlen
         return trial_key(
-            draft=candidate.draft.digest,
-            point=Point.of({**candidate.point, **point}),
+            variant,
             stage=stage,
             problems=problems,
-            dtype=dtype,
-            platform=digests[arm],
-            vlens=stands_on[arm].vlens,
+            platform=digests[vlen],
+            vlens=target.at(vlen).vlens,
             compiler=compiler,
             tool=__version__,
         )
@@ -380,35 +326,19 @@ def conduct(
         loop.Search(
             stage=stage,
             dtype=dtype,
-            spaces=spaces,
-            make_tuner=make,
-            evaluate=_Split(elsewhere) if targets else own,
+            arms=arms,
+            make_tuner=nothing if only_first else strategy.load(job.tuner, job.plugins).make,
+            evaluate=Evaluator(ground.operator, target, dtype, stage, problems, ground.seed, ground.work, ground.texts),
             key_of=key_of,
             journal=ground.journal,
             budget=ground.what_is_left(budget, dtype, stage),
             seed=job.seed,
             jobs=job.jobs,
-            shared_clock=not ground.target.side_by_side,
-            floor={arm: count for arm in spaces if (count := len(first(arm)))},  # without starts: the usual
-            least={arm: least(arm) for arm in spaces},
-            template_of={arm: candidate.draft.name for arm, candidate in arms.items()},
+            shared_clock=not target.side_by_side,
             first_s=first_s * (runner.patience if isinstance(runner, Ssh) else 1.0),
             stopped=lambda: ground.stop.asked,
         )
     )
-
-
-@dataclass(frozen=True)
-class _Split:
-    """Trials, each by its arm's evaluator."""
-
-    by_arm: Mapping[str, Evaluator]
-
-    def prepare(self, trial: Trial) -> Prepared | Measured:
-        return self.by_arm[trial.draft].prepare(trial)
-
-    def measure(self, trial: Trial, prepared: Prepared) -> Measured:
-        return self.by_arm[trial.draft].measure(trial, prepared)
 
 
 def digest(operator: Operator, target: Target) -> str:

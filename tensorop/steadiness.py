@@ -202,7 +202,4 @@ def _cycles(
     )
     if isinstance(counted, Outcome):
         return None
-    choices = [name for name in counted[0].counters if name.startswith("scenario.")]
-    ordered = sorted(choices, key=lambda name: int(name.split(".")[1]))
-    cycles = tuple(counted[0].counters[name] for name in ordered) or (counted[0].value,)
-    return cycles, tuple(modelled.alternative_cycles(counted[0]).values())
+    return counted[0].choices or (counted[0].value,), tuple(counted[0].under.values())

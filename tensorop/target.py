@@ -43,6 +43,10 @@ class Target:
     model: board.BoardModel | None
     core: Core | None = None
 
+    def at(self, vlen: int) -> Target:
+        """The target where vectors are known to have this many bits; itself at 0."""
+        return dataclasses.replace(self, platform=self.platform.at(vlen)) if vlen else self
+
     @property
     def unit(self) -> str:
         if isinstance(self.runner, Null):
@@ -165,23 +169,17 @@ def _judged(timed: clock.Timed, judge: Callable[[tuple[Left, ...]], Outcome] | N
 
 
 def combine(by_vlen: Mapping[int, Samples]) -> Samples:
-    """One figure of several VLENs: the geometric mean of costs; counters of the first, costs of all beside them."""
+    """One figure of several VLENs: the geometric mean of costs; counters of the first, `by_vlen` of all."""
     several = list(by_vlen.values())
     if len(several) == 1:
         return several[0]
-    counters = {**several[0].counters, **{f"cost.{vlen}": s.value for vlen, s in by_vlen.items()}}
     return dataclasses.replace(
         several[0],
         value=statistics.geomean(s.value for s in several),
         low=statistics.geomean(s.low for s in several),
         high=statistics.geomean(s.high for s in several),
-        counters=counters,
+        by_vlen={vlen: s.value for vlen, s in by_vlen.items()},
     )
-
-
-def at_vlen(samples: Samples, vlen: int) -> float:
-    """One VLEN's cost of what `combine` made; the figure itself where there was one VLEN."""
-    return samples.counters.get(f"cost.{vlen}", samples.value)
 
 
 def merit(samples: Samples, vlen: int) -> float:
@@ -190,7 +188,7 @@ def merit(samples: Samples, vlen: int) -> float:
     A tenth more instructions weigh like a hundredth more cycles: no constant of the model bends their number, so they
     decide where modelled cycles hardly differ.
     """
-    return at_vlen(samples, vlen) * float(samples.counters.get("instructions", 1.0) ** INSTRUCTIONS)
+    return samples.at(vlen) * float(samples.counters.get("instructions", 1.0) ** INSTRUCTIONS)
 
 
 def reach(platform: Platform, wanted: str | None) -> Target:

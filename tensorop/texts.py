@@ -13,10 +13,9 @@ from collections.abc import Mapping
 from tensorop import instantiate, render, render_apart
 from tensorop.author import c_gate, gate, offline
 from tensorop.errors import JobError
-from tensorop.model.kernel import Draft, KernelText
+from tensorop.model.kernel import Draft, KernelText, Variant
 from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
-from tensorop.model.point import Point
 from tensorop.model.primitive import Vocabulary
 from tensorop.model.trial import Outcome
 from tensorop.store.journal import START_OVER
@@ -30,26 +29,19 @@ class Texts:
         self._known: dict[str, KernelText] = {}
         self._lock = threading.Lock()
 
-    def kernel(
-        self,
-        operator: Operator,
-        platform: Platform,
-        draft: Draft,
-        point: Point,
-        dtype: str,
-    ) -> KernelText | Outcome:
-        """A configuration's text; made where it is asked for first. Raises render.RenderError where it cannot be,
-        JobError where the journal has another one."""
-        name = instantiate.configuration(operator, platform, draft, point, dtype)
+    def kernel(self, operator: Operator, platform: Platform, variant: Variant) -> KernelText | Outcome:
+        """The text of a variant's kernel; made where it is asked for first. Raises render.RenderError where it cannot
+        be, JobError where the journal has another one."""
+        name = instantiate.text_key(operator, platform, variant)
         if (text := self._known.get(name)) is not None:
             return text
-        made = _admitted(operator, platform, draft, point, dtype, name)
+        made = _admitted(operator, platform, variant, name)
         told = self._told.get(name)
         if told is not None and made != told:
             said = f"is refused now ({made.message})" if isinstance(made, Outcome) else f"is {made.id}"
             raise JobError(
-                f"the journal was changed: it says that draft '{draft.name}' at {point} became the text {told.id}, "
-                f"which {said}",
+                f"the journal was changed: it says that draft '{variant.draft.name}' at {variant.point} became the "
+                f"text {told.id}, which {said}",
                 hint=START_OVER,
             )
         if isinstance(made, Outcome):
@@ -57,40 +49,27 @@ class Texts:
         with self._lock:
             return self._known.setdefault(name, made)
 
-    def judged(
-        self,
-        operator: Operator,
-        platform: Platform,
-        draft: Draft,
-        point: Point,
-        dtype: str,
-    ) -> KernelText:
+    def judged(self, operator: Operator, platform: Platform, variant: Variant) -> KernelText:
         """The same for a product. Raises JobError for a draft that is not shipped where no trial made its text, where
         the gate refuses it, and where the journal has another one."""
-        name = instantiate.configuration(operator, platform, draft, point, dtype)
+        name, draft = instantiate.text_key(operator, platform, variant), variant.draft
         if draft.author != offline.AUTHOR and name not in self._known and name not in self._told:
             raise JobError(
-                f"the kernel of draft '{draft.name}' at {point} was never judged, so it is not packaged",
+                f"the kernel of draft '{draft.name}' at {variant.point} was never judged, so it is not packaged",
                 hint="run the search that judges it, or leave the draft out",
             )
-        text = self.kernel(operator, platform, draft, point, dtype)
+        text = self.kernel(operator, platform, variant)
         if isinstance(text, Outcome):
-            raise JobError(f"draft '{draft.name}' at {point} is refused: {text.message}")
+            raise JobError(f"draft '{draft.name}' at {variant.point} is refused: {text.message}")
         return text
 
 
-def _admitted(
-    operator: Operator,
-    platform: Platform,
-    draft: Draft,
-    point: Point,
-    dtype: str,
-    name: str,
-) -> KernelText | Outcome:
+def _admitted(operator: Operator, platform: Platform, variant: Variant, name: str) -> KernelText | Outcome:
     """Template, rendering, gate, and only then the primitives' C."""
-    contexts = instantiate.kernel_contexts(operator, platform, draft, point, dtype)
+    draft = variant.draft
+    contexts = instantiate.kernel_contexts(operator, platform, variant)
     words = contexts[0][1]
-    outcome = gate.check_template(draft, words, instantiate.reserved(operator, platform, dtype))
+    outcome = gate.check_template(draft, words, instantiate.reserved(operator, platform, variant.kernel.dtype))
     if outcome is not None:
         return outcome
     rendering = render.kernel_texts if draft.author == offline.AUTHOR else render_apart.texts

@@ -16,7 +16,7 @@ from tensorop.errors import BoardError
 from tensorop.measure import statistics
 from tensorop.model.call import Access, Buffer, Call, Left, Placement
 from tensorop.model.expression import evaluate
-from tensorop.model.kernel import Artifact, Draft, KernelText, Source
+from tensorop.model.kernel import Artifact, KernelText, Source, Variant
 from tensorop.model.number import NUMBERS
 from tensorop.model.operator import Operator
 from tensorop.model.point import Point
@@ -41,19 +41,9 @@ WARMED = 1e7  # flops up to which a modelled call is preceded by another; larger
 
 
 @dataclass(frozen=True)
-class Candidate:
-    """A micro-kernel to try: a draft and where its own tunables stand (empty while they are searched)."""
-
-    draft: Draft
-    point: Point = Point(())
-
-
-@dataclass(frozen=True)
 class Prepared:
     """A built candidate, ready to be judged."""
 
-    draft: Draft
-    point: Point
     program: Path
     seconds: Mapping[str, float]
     text: KernelText | None = None
@@ -63,24 +53,25 @@ class Prepared:
 class Evaluator:
     """Carries out trials of one dtype and stage.
 
-    candidates: arm of the search -> draft and fixed part of its point; problems: what is measured in the blocking stage
-    work: folder for candidates, which are not kept in the user's cache; texts: the job's kernels; built: what points
+    problems: what is measured but in the first stage
+    work: folder for candidates, which are not kept in the user's cache; texts: the job's kernels; built: what variants
     that differ only in what is taken at the call share; inputs: measured calls by problem, without workspace;
     what they must leave is in `answers`; call_timeout_s: for a single call that is judged
+    specialised: by VLEN, the same for kernels that are written for it
     """
 
     operator: Operator
     target: Target
     dtype: str
     stage: Stage
-    candidates: Mapping[str, Candidate]
     problems: tuple[Problem, ...]
     seed: Seed
     work: Path
     texts: Texts = field(default_factory=Texts)
-    built: dict[tuple[str, Point], tuple[Artifact, KernelText]] = field(default_factory=dict)
+    built: dict[str, tuple[Artifact, KernelText]] = field(default_factory=dict)
     inputs: dict[str, Call] = field(default_factory=dict)
     call_timeout_s: float = CALL_TIMEOUT_S
+    specialised: dict[int, Evaluator] = field(default_factory=dict)
 
     @functools.cached_property
     def roof(self) -> Roof:
@@ -90,54 +81,59 @@ class Evaluator:
     def answers(self) -> Answers:
         return Answers(self.operator.reference)
 
+    def _for(self, trial: Trial) -> Evaluator:
+        vlen = trial.variant.kernel.vlen
+        return self.specialised.setdefault(vlen, replace(self, target=self.target.at(vlen))) if vlen else self
+
     def prepare(self, trial: Trial) -> Prepared | Measured:
         """Renders, gates and builds."""
+        return self._for(trial)._prepare(trial.variant)
+
+    def _prepare(self, variant: Variant) -> Prepared | Measured:
         clock = _Clock()
-        candidate = self.candidates[trial.draft]
-        point = Point.of({**candidate.point, **trial.point})
-        platform = self.target.platform
         if isinstance(self.target.runner, Null):
-            return Prepared(candidate.draft, point, Path(), clock.seconds)
-        beyond = self._beyond(candidate.draft, point)
+            return Prepared(Path(), clock.seconds)
+        beyond = self._beyond(variant)
         if beyond is not None:
             return Measured(beyond, seconds=clock.lap("render"))
-        fixed = Point.of({name: value for name, value in point.items() if name not in self.operator.at_call})
-        known = self.built.get((candidate.draft.digest, fixed))
+        fixed = {name: value for name, value in variant.blocking.items() if name not in self.operator.at_call}
+        variant = replace(variant, blocking=Point.of(fixed))
+        known = self.built.get(variant.id)
         if known is not None:
             program, text = known
-            return Prepared(candidate.draft, point, program.path, clock.lap("build"), text)
+            return Prepared(program.path, clock.lap("build"), text)
         try:
-            made = self._source(candidate.draft, fixed)
+            made = self._source(variant)
         except RenderError as error:
             return Measured(Outcome(Kind.RENDER, "render", error.message), seconds=clock.lap("render"))
         if isinstance(made, Outcome):
             return Measured(made, seconds=clock.lap("render"))
         source, text = made
         clock.lap("render")
+        platform = self.target.platform
         built = building.compile_object(source, platform, work=self.work, timeout_s=COMPILE_TIMEOUT_S)
         if isinstance(built, Artifact):
             built = object_gate.check_object(built.path) or link.link_candidate(built, platform.arch, work=self.work)
         if isinstance(built, Outcome):
             return Measured(built, seconds=clock.lap("build"))
-        self.built[candidate.draft.digest, fixed] = built, text
-        return Prepared(candidate.draft, point, built.path, clock.lap("build"), text)
+        self.built[variant.id] = built, text
+        return Prepared(built.path, clock.lap("build"), text)
 
-    def _beyond(self, draft: Draft, point: Point) -> Outcome | None:
-        """The refusal of a point that asks too much of renderer and judge."""
-        found = bounds.check(self.operator, self.target, draft, point, self.dtype)
+    def _beyond(self, variant: Variant) -> Outcome | None:
+        """The refusal of a variant that asks too much of renderer and judge."""
+        found = bounds.check(self.operator, self.target, variant)
         if found is None and self.stage is Stage.MICRO:
-            full = instantiate.defaults(self.operator, self.target.platform, self.dtype, point)
-            problems = (micro_problem(self.operator, self.target, self.dtype, full, vlen) for vlen in self.target.vlens)
+            problems = (micro_problem(self.operator, self.target, variant, vlen) for vlen in self.target.vlens)
             found = next((no for p in problems if (no := bounds.affordable(self.operator, p)) is not None), None)
         return found
 
-    def _source(self, draft: Draft, point: Point) -> tuple[Source, KernelText] | Outcome:
+    def _source(self, variant: Variant) -> tuple[Source, KernelText] | Outcome:
         """The C of a candidate around its kernel's text, once the gate has read that; raises RenderError."""
         platform = self.target.platform
-        text = self.texts.kernel(self.operator, platform, draft, point, self.dtype)
+        text = self.texts.kernel(self.operator, platform, variant)
         if isinstance(text, Outcome):
             return text
-        return instantiate.candidate(self.operator, platform, draft, point, self.dtype, text), text
+        return instantiate.candidate(self.operator, platform, variant, text), text
 
     def measure(self, trial: Trial, prepared: Prepared) -> Measured:
         """Verifies on the quick grid, then measures. A kernel that is wrong is never measured.
@@ -146,14 +142,14 @@ class Evaluator:
         """
         clock = _Clock(prepared.seconds)
         try:
-            return replace(self._measure(trial, prepared, clock), text=prepared.text)
+            return replace(self._for(trial)._measure(trial.variant, prepared, clock), text=prepared.text)
         except BoardError as error:
             return Measured(Outcome(Kind.LOST, "measure", error.message), seconds=clock.lap("measure"))
 
-    def _measure(self, trial: Trial, prepared: Prepared, clock: _Clock) -> Measured:
-        full = instantiate.defaults(self.operator, self.target.platform, self.dtype, prepared.point)
+    def _measure(self, variant: Variant, prepared: Prepared, clock: _Clock) -> Measured:
+        full = instantiate.defaults(self.operator, self.target.platform, self.dtype, variant.point)
         if isinstance(self.target.runner, Null):
-            return self._pretend(self.target.runner, full, clock)
+            return self._pretend(self.target.runner, variant, full, clock)
         subject = Subject(
             self.target.runner,
             prepared.program,
@@ -163,41 +159,42 @@ class Evaluator:
             packed=self._formats.packed,
         )
         vlens = self.target.verify_vlens if self.stage is Stage.MICRO else self.target.vlens
-        tiles = {vlen: self._tile(prepared.draft, full, vlen) for vlen in vlens}
+        platform = self.target.platform
+        tiles = {vlen: instantiate.tile(self.operator, platform, variant.kernel, vlen) for vlen in vlens}
         judged = grid.outcome(
             grid.verify(self.operator, subject, grid.quick(self.operator, self.dtype, tiles), vlens, self.seed)
         )
         clock.lap("verify")
         if not judged.ok:
             return Measured(judged, seconds=clock.seconds)
-        return self._score(trial, prepared, full, clock)
+        return self._score(variant, prepared, full, clock)
 
-    def _pretend(self, runner: Null, full: Point, clock: _Clock) -> Measured:
+    def _pretend(self, runner: Null, variant: Variant, full: Point, clock: _Clock) -> Measured:
         found: dict[str, Samples] = {}
-        for problem in self._problems(full):
+        for problem in self._problems(variant):
             outcome, samples = runner.pretend(full, problem.label, float(self.operator.reference.work(problem)))
             if samples is None:
                 return Measured(outcome, seconds=clock.lap("measure"))
             found[problem.label] = samples
         costs = [
             1e3 * s.value / self.operator.reference.work(p)
-            for p, s in zip(self._problems(full), found.values(), strict=True)
+            for p, s in zip(self._problems(variant), found.values(), strict=True)
         ]
         return Measured(Outcome(Kind.OK, "measure"), Score(statistics.geomean(costs), found), clock.lap("measure"))
 
-    def _score(self, trial: Trial, prepared: Prepared, full: Point, clock: _Clock) -> Measured:
-        problems = self._problems(full)
+    def _score(self, variant: Variant, prepared: Prepared, full: Point, clock: _Clock) -> Measured:
+        problems = self._problems(variant)
         entry = MICRO_KERNEL if self.stage is Stage.MICRO else OPERATOR
         measured = self.target.search_costs(
             prepared.program,
-            lambda vlen: [self._call(problem, full, vlen) for problem in problems],
+            lambda vlen: [self._call(problem, variant, full, vlen) for problem in problems],
             entry,
             [int(self.operator.reference.work(problem) <= WARMED) for problem in problems],
-            lambda vlen, number, left: self._judge(problems[number], full, vlen, left),
+            lambda vlen, number, left: self._judge(problems[number], variant, full, vlen, left),
         )
         if isinstance(measured, Outcome):
             return Measured(replace(measured, where=measured.where or "measure"), seconds=clock.lap("measure"))
-        told = self._impossible(problems, full, measured)
+        told = self._impossible(problems, variant, measured)
         if told is not None:
             return Measured(told, seconds=clock.lap("measure"))
         found = {p.label: combine(by_vlen) for p, by_vlen in zip(problems, measured, strict=True)}
@@ -205,33 +202,33 @@ class Evaluator:
         return Measured(Outcome(Kind.OK, "measure"), Score(statistics.geomean(costs), found), clock.lap("measure"))
 
     def _impossible(
-        self, problems: Sequence[Problem], full: Point, measured: Sequence[Mapping[int, Samples]]
+        self, problems: Sequence[Problem], variant: Variant, measured: Sequence[Mapping[int, Samples]]
     ) -> Outcome | None:
         """The first figure that cannot be."""
         for problem, by_vlen in zip(problems, measured, strict=True):
             for vlen, samples in by_vlen.items():
                 if self.stage is Stage.MICRO:  # it grows as the vectors do
-                    problem = micro_problem(self.operator, self.target, self.dtype, full, vlen)
+                    problem = micro_problem(self.operator, self.target, variant, vlen)
                 told = self.roof.impossible(self.operator, problem, samples, vlen)
                 if told is not None:
                     return told
         return None
 
-    def _judge(self, problem: Problem, full: Point, vlen: int, left: tuple[Left, ...]) -> Outcome:
+    def _judge(self, problem: Problem, variant: Variant, full: Point, vlen: int, left: tuple[Left, ...]) -> Outcome:
         """Of what timed calls left. A micro-kernel reads operands as packing leaves them, which no oracle does."""
         if self.stage is Stage.MICRO:
             return consistent(left)
-        return self.answers.judge_all(problem, self._call(problem, full, vlen), left)
+        return self.answers.judge_all(problem, self._call(problem, variant, full, vlen), left)
 
-    def _problems(self, full: Point) -> tuple[Problem, ...]:
+    def _problems(self, variant: Variant) -> tuple[Problem, ...]:
         """The blocking stage's problems, or the one the operator gives its micro-kernel at this point."""
         if self.stage is not Stage.MICRO:
             return self.problems
-        return (micro_problem(self.operator, self.target, self.dtype, full, 0),)
+        return (micro_problem(self.operator, self.target, variant, 0),)
 
-    def _call(self, problem: Problem, full: Point, vlen: int) -> Call:
+    def _call(self, problem: Problem, variant: Variant, full: Point, vlen: int) -> Call:
         if self.stage is Stage.MICRO:
-            problem = micro_problem(self.operator, self.target, self.dtype, full, vlen)
+            problem = micro_problem(self.operator, self.target, variant, vlen)
         call = self.inputs.get(problem.label)
         if call is None:  # the numbers are the same for all candidates, and making them takes as long as measuring
             call = measured_call(self.operator, problem, self.seed, 0)
@@ -259,14 +256,12 @@ class Evaluator:
         lanes = self.target.platform.lanes(self.dtype, full, vlen)
         return int(self.operator.reference.workspace(problem, full, lanes, self._formats.group))
 
-    def _tile(self, draft: Draft, full: Point, vlen: int) -> dict[str, int]:
-        return instantiate.tile(self.operator, self.target.platform, draft, full, self.dtype, vlen)
 
-
-def micro_problem(operator: Operator, target: Target, dtype: str, point: Point, vlen: int) -> Problem:
-    """The first stage's problem at a point and a VLEN (bits; 0: the platform's first)."""
-    lanes = target.platform.lanes(dtype, point, vlen)
-    names = {**instantiate.facts(target.platform, dtype, point), **point, "lanes": lanes}
+def micro_problem(operator: Operator, target: Target, variant: Variant, vlen: int) -> Problem:
+    """The first stage's problem of a variant at a VLEN (bits; 0: the platform's first)."""
+    platform, dtype = target.platform, variant.kernel.dtype
+    full = instantiate.defaults(operator, platform, dtype, variant.point)
+    names = {**instantiate.facts(platform, dtype, full), **full, "lanes": platform.lanes(dtype, full, vlen)}
     dims = {name: evaluate(text, names) for name, text in operator.micro.items()}
     return Problem.of(operator.name, dtype, {name: dims[name] for name in operator.dims}, operator.micro_layout)
 

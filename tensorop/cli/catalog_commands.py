@@ -202,7 +202,7 @@ def _check_operator(name: str, plugins: tuple[Path, ...], runner: str | None) ->
                     lacks = ", ".join(missing)
                     yield f"{platform_name} {dtype} {draft.name}: not for this platform (lacks {lacks})"
                     continue
-                space: Space = instantiate.micro_space(operator, platform, draft, dtype)
+                space: Space = instantiate.micro_space(platform, draft, dtype)
                 yield f"{platform_name} {dtype} {draft.name}: {space.size} legal points of {space.product}"
 
 

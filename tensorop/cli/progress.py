@@ -96,7 +96,7 @@ class _View:
             parts.append(f"{clock(inner.left)} left")
         best = ""
         if inner.best is not None and inner.best.score.cost is not None:
-            best = f"; {inner.best.score.cost:.4g} {event.unit} by {inner.best.trial.draft} {inner.best.trial.point}"
+            best = f"; {inner.best.score.cost:.4g} {event.unit} by {inner.best.trial.variant}"
         return ", ".join(part for part in parts if part) + best
 
     def ratio(self, event: Trying) -> str:
@@ -148,11 +148,11 @@ class _Lines(_View):
 def _remark(event: object) -> str:
     """What a reader of plain lines is told of single trials: only what is out of the ordinary."""
     if isinstance(event, Lost):
-        return f"{event.trial.draft} {event.trial.point}: {event.outcome.message}; it is tried again"
+        return f"{event.trial.variant}: {event.outcome.message}; it is tried again"
     if isinstance(event, Exhausted):
-        return f"{event.draft}: every point has been tried"
+        return f"{event.arm}: every point has been tried"
     if isinstance(event, Began) and event.attempt > 1:
-        return f"{event.trial.draft} {event.trial.point}: begun again, an earlier run ended during it"
+        return f"{event.trial.variant}: begun again, an earlier run ended during it"
     return ""
 
 
@@ -203,5 +203,5 @@ class _Bar(_View):
             if failed := sum(self.failures.values()):
                 words.append(f"{failed} failed")
             if inner.best is not None:
-                words.append(f"{inner.best.trial.draft} {inner.best.trial.point}")
+                words.append(str(inner.best.trial.variant))
             self.text = "  ".join(word for word in words if word)

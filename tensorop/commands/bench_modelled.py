@@ -144,15 +144,11 @@ def _span(ours: Sequence[Samples], theirs: Sequence[Samples]) -> Ratio:
     """
     value = statistics.geomean(b.value / a.value for a, b in zip(ours, theirs, strict=True))
     choices = [
-        statistics.geomean(b.counters[name] / a.counters[name] for a, b in zip(ours, theirs, strict=True))
-        for name in ours[0].counters
-        if name.startswith("scenario.") and all(name in s.counters for s in (*ours, *theirs))
+        statistics.geomean(b.choices[i] / a.choices[i] for a, b in zip(ours, theirs, strict=True))
+        for i in range(min(len(s.choices) for s in (*ours, *theirs)))
     ]
-    beside = [modelled.alternative_cycles(s) for s in (*theirs, *ours)]
     under = {
-        name: statistics.geomean(
-            b[name] / a[name] for b, a in zip(beside[: len(ours)], beside[len(ours) :], strict=True)
-        )
-        for name in beside[0]
+        name: statistics.geomean(b.under[name] / a.under[name] for a, b in zip(ours, theirs, strict=True))
+        for name in theirs[0].under
     }
     return Ratio(value, min(choices, default=value), max(choices, default=value), under)

@@ -13,7 +13,7 @@ from tensorop.author import c_file, offline
 from tensorop.author.parse import MAX_TEXT, parse
 from tensorop.commands.advice import FAILED, PASSED
 from tensorop.errors import JobError, SpecError, UsageError
-from tensorop.model.kernel import Draft
+from tensorop.model.kernel import Draft, Kernel, Variant
 from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
 from tensorop.model.point import Point
@@ -24,8 +24,8 @@ from tensorop.runners.null import Null
 from tensorop.space import Space
 from tensorop.specs import operators, platforms
 from tensorop.specs.operators import DRAFT_SUFFIX
-from tensorop.target import at_vlen, reach
-from tensorop.trial import CALL_TIMEOUT_S, Candidate, Evaluator, micro_problem
+from tensorop.target import reach
+from tensorop.trial import CALL_TIMEOUT_S, Evaluator, micro_problem
 from tensorop.verify import controls
 
 CONFIGURATIONS = 3
@@ -202,7 +202,6 @@ def judge(
             target,
             dtype,
             Stage.MICRO,
-            {draft.name: Candidate(draft)},
             measured,
             seed,
             folder,
@@ -279,33 +278,33 @@ def _one(evaluator: Evaluator, draft: Draft, point: Point) -> Configuration:
     """A configuration alone, then in whole calls with the blocking nearest to the defaults; the same program twice."""
     operator, platform, dtype = evaluator.operator, evaluator.target.platform, evaluator.dtype
     try:
-        space = instantiate.blocking_space(operator, platform, draft, point, dtype)
+        space = instantiate.blocking_space(operator, platform, Kernel(draft, dtype, point))
     except JobError as error:
         return Configuration(point, Outcome(Kind.REFUSED, "author", f"no blocking fits its tile: {error.message}"))
     usual = instantiate.defaults(operator, platform, dtype, point)
     nearest = starts.around({name: usual[name] for name in operator.blocking.values}, space)[0]
-    full = Point.of({**point, **nearest})
+    variant = Variant(Kernel(draft, dtype, point), nearest)
     figures: list[Figure] = []
     outcome = Outcome(Kind.OK, "measure")
     # a kernel that reads both operands where they lie is whole calls alone
     for stage in (Stage.DIRECT,) if _DIRECT in draft.reads.values() else (Stage.MICRO, Stage.BLOCKING):
         at = replace(evaluator, stage=stage, inputs={})
-        ended = judging.tried(at, Trial("judge", 0, stage, draft.name, dtype, full))
+        ended = judging.tried(at, Trial("judge", 0, stage, variant))
         if not ended.outcome.ok:
-            return Configuration(full, ended.outcome)
+            return Configuration(variant.point, ended.outcome)
         outcome = ended.outcome
-        figures += _figures(evaluator, stage, full, ended.score.per_problem)
-    return Configuration(full, outcome, tuple(figures))
+        figures += _figures(evaluator, stage, variant, ended.score.per_problem)
+    return Configuration(variant.point, outcome, tuple(figures))
 
 
-def _figures(evaluator: Evaluator, stage: Stage, point: Point, found: Mapping[str, Samples]) -> Iterator[Figure]:
+def _figures(evaluator: Evaluator, stage: Stage, variant: Variant, found: Mapping[str, Samples]) -> Iterator[Figure]:
     target, operator = evaluator.target, evaluator.operator
     by_label: dict[str, Problem] = {p.label: p for p in evaluator.problems}
     for label, samples in found.items():
         for vlen in target.vlens:
             alone = stage is Stage.MICRO
-            problem = micro_problem(operator, target, evaluator.dtype, point, vlen) if alone else by_label[label]
-            cost = at_vlen(samples, vlen)
+            problem = micro_problem(operator, target, variant, vlen) if alone else by_label[label]
+            cost = samples.at(vlen)
             speed = float(operator.reference.work(problem)) / cost
             peak = evaluator.roof.peak(evaluator.dtype, vlen)
             name = f"micro-kernel alone, {_shape(problem)}" if alone else _shape(problem)

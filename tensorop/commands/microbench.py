@@ -109,9 +109,7 @@ def _count(
     )
     if isinstance(found, Outcome):
         raise JobError(f"the micro-benchmark {bench.benchmark.name} cannot be counted: {found.message}")
-    counters = found[0].counters
-    choices = [counters[f"scenario.{i}"] for i in range(len(counters)) if f"scenario.{i}" in counters]
-    return tuple(cycles / bench.units for cycles in choices or [found[0].value])
+    return tuple(cycles / bench.units for cycles in found[0].choices or (found[0].value,))
 
 
 def interval(bench: Bench, cycles: Sequence[float]) -> Modelled:

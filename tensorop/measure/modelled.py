@@ -25,7 +25,6 @@ from tensorop.runners.session import Guest
 from tensorop.specs.board import BoardModel
 
 UNIT = "modelled-cycles"
-_ALTERNATIVE = "alternative."
 
 
 def count_entries(
@@ -46,9 +45,8 @@ def count_entries(
 
     Each entry has a process of its own, so that its figure does not depend on its neighbours. vlen: bits.
     scenarios: over which low and high range (see board.prepare). alternatives: count under each of the model's
-    alternatives too (see `alternative_cycles`).
-    Counters: instructions by class and in all, lines and misses of each level, LMUL; scenario.N: cycles of each choice
-    of the assumed constants, the best fit first.
+    alternatives too.
+    Counters: instructions by class and in all, lines and misses of each level, LMUL.
     Returns an outcome when a call failed or the model knows too few of its instructions.
     """
     guest = replace(guest or Guest(), vlen=vlen, cpu=-1)
@@ -100,7 +98,7 @@ def count_judged(
         run = board.prepare(model, vlen, folder, scenarios=scenarios, alternatives=alternatives, cold=warm == 0)
         kept = None
         if judged_by:
-            counted_by = ("4", run.alternatives, run.plugin.name, run.config.read_text(), _emulator(runner.arch))
+            counted_by = ("5", run.alternatives, run.plugin.name, run.config.read_text(), _emulator(runner.arch))
             made_of = (*counted_by, runner.cpu, warm, judged_by, *(("empty",) if empty else ()))
             key = _key(*made_of, _digest(program), _libraries(guest), guest.environment, vlen, _shape(call))
             kept = paths.cache_dir("baselines") / f"{key}.json"
@@ -124,7 +122,8 @@ def count_judged(
 def _remembered(record: Mapping[str, Any]) -> Counted:
     """Raises KeyError, TypeError or ValueError for a record without a verdict."""
     verdict = dict(record["verdict"])
-    return Counted(Samples(**record["samples"]), Judgement(Kind(verdict.pop("kind")), **verdict), record.get("empty"))
+    samples = Samples(**{**record["samples"], "choices": tuple(record["samples"]["choices"])})
+    return Counted(samples, Judgement(Kind(verdict.pop("kind")), **verdict), record.get("empty"))
 
 
 def count_calls(
@@ -205,10 +204,12 @@ def less(samples: Samples, empty: Samples) -> Samples | None:
     """Samples without an empty call's, choice by choice of the assumed constants; None where nothing is left."""
     counters = {name: value - empty.counters.get(name, 0.0) for name, value in samples.counters.items()}
     value = samples.value - empty.value
-    choices = [cycles for name, cycles in counters.items() if name.startswith("scenario.")] or [value]
-    if min(value, *choices, *(c for name, c in counters.items() if name.startswith(_ALTERNATIVE))) <= 0:
+    choices = tuple(cycles - nothing for cycles, nothing in zip(samples.choices, empty.choices, strict=True))
+    under = {name: cycles - empty.under[name] for name, cycles in samples.under.items()}
+    low, high = min(choices, default=value), max(choices, default=value)
+    if min(value, low, *under.values()) <= 0:
         return None
-    return replace(samples, value=value, low=min(choices), high=max(choices), counters=counters)
+    return replace(samples, value=value, low=low, high=high, counters=counters, choices=choices, under=under)
 
 
 def _samples(regions: Sequence[board.RegionCounts], wanted: int, model: str) -> Samples | Outcome:
@@ -221,20 +222,15 @@ def _samples(regions: Sequence[board.RegionCounts], wanted: int, model: str) -> 
             Kind.NOISY, "measure", f"the board model knows {share:.1f} % of its vector instructions not: {words}"
         )
     low, high = region.interval
-    # The same choice of assumed constants stands at the same place for every entry, so that ratios can be made of each.
-    scenarios = {f"scenario.{i}": cycles for i, cycles in enumerate(region.cycles)} if len(region.cycles) > 1 else {}
     counters = {"instructions": float(region.total), "lines": float(region.lines)}
     counters |= {f"instructions.{name}": float(n) for name, n in region.instructions.items()}
     counters |= {f"lmul.{name}": float(n) for name, n in region.lmul.items()}
     counters |= {f"misses.{name}": float(n) for name, n in region.misses.items()}
     counters |= {f"stalls.{name}": float(n) for name, n in region.stalls.items()}
-    counters |= {f"{_ALTERNATIVE}{name}": cycles for name, cycles in region.alternatives.items()}
-    return Samples(UNIT, region.cycles[0], low, high, 1, counters | scenarios)
-
-
-def alternative_cycles(samples: Samples) -> dict[str, float]:
-    """Cycles of one call under each alternative that was counted, by its name."""
-    return {n.removeprefix(_ALTERNATIVE): x for n, x in samples.counters.items() if n.startswith(_ALTERNATIVE)}
+    # the same choice of assumed constants has the same place for every entry, so that ratios can be made of each
+    choices = tuple(region.cycles) if len(region.cycles) > 1 else ()
+    under = dict(region.alternatives)
+    return Samples(UNIT, region.cycles[0], low, high, 1, counters, choices=choices, under=under)
 
 
 def _key(*parts: object) -> str:

@@ -1,13 +1,14 @@
-"""What is written, rendered and built: draft, source, artifact."""
+"""What is written, chosen, rendered and built: draft, kernel, variant, source, artifact."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 
-from tensorop.model.point import Point, Value
+from tensorop.model.point import Point, Value, identity
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ class Draft:
     constraints: tuple[Constraint, ...] = ()
     starts: tuple[Point, ...] = ()
 
-    @property
+    @cached_property
     def digest(self) -> str:
         parts = (
             self.text,
@@ -48,6 +49,64 @@ class Draft:
             repr(sorted(self.reads.items())),
         )
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A draft with what its text is made for.
+
+    configuration: where the draft's tunables and the primitive set's settings are; empty while that is searched
+    vlen: bits of the vectors it is specialised for; 0: it asks for them
+    """
+
+    draft: Draft
+    dtype: str
+    configuration: Point = Point(())
+    vlen: int = 0
+
+    @cached_property
+    def id(self) -> str:
+        return identity(self.draft.digest, self.dtype, self.configuration.pairs, self.vlen)
+
+    def at(self, vlen: int) -> Kernel:
+        """The same, specialised for vectors of this many bits."""
+        return replace(self, vlen=vlen)
+
+    def __str__(self) -> str:
+        return str(Variant(self))
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One way through the operator: a kernel with its blocking, which says nothing where the defaults hold.
+
+    forms: VLENs (bits) for whose vectors its kernel is also written, specialised; they are no part of its identity
+    """
+
+    kernel: Kernel
+    blocking: Point = Point(())
+    forms: tuple[int, ...] = ()
+
+    @cached_property
+    def id(self) -> str:
+        return identity(self.kernel.id, self.blocking.pairs)
+
+    @property
+    def draft(self) -> Draft:
+        return self.kernel.draft
+
+    @property
+    def point(self) -> Point:
+        """Configuration and blocking."""
+        return Point.of({**self.kernel.configuration, **self.blocking})
+
+    def at(self, vlen: int) -> Variant:
+        """The same with its kernel specialised for vectors of this many bits."""
+        return Variant(self.kernel.at(vlen), self.blocking)
+
+    def __str__(self) -> str:
+        specialised = f"for VLEN {self.kernel.vlen}" if self.kernel.vlen else ""
+        return " ".join(part for part in (self.draft.name, str(self.point), specialised) if part)
 
 
 @dataclass(frozen=True)

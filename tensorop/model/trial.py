@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from tensorop.model.kernel import KernelText
+from tensorop.model.kernel import KernelText, Variant
 from tensorop.model.point import Point
 
 
@@ -18,6 +18,11 @@ class Stage(StrEnum):
     FINAL = "final"
     FORM = "form"  # a variant written for one VLEN
     DIRECT = "direct"  # what serves the smallest problems
+
+    @property
+    def of_kernels(self) -> bool:
+        """Whether configurations of kernels are searched; else blockings of kernels are."""
+        return self in (Stage.MICRO, Stage.DIRECT)
 
 
 class Kind(StrEnum):
@@ -58,6 +63,9 @@ class Samples:
 
     unit: "ns" (a clock on the target) or "modelled-cycles" (a board model); one call of the operator.
     low, high: quartiles of a clock's samples, or the model's range over its assumed constants.
+    counters: instructions, misses and so on of that call; by_vlen: where several VLENs (bits) have one figure, each
+    one's value. Of a model: choices: the value under each choice of its assumed constants, the best fit first, where
+    several were counted; under: the value under each of its alternatives, by name, where they were counted.
     """
 
     unit: str
@@ -66,6 +74,13 @@ class Samples:
     high: float
     count: int = 1
     counters: Mapping[str, float] = field(default_factory=dict)
+    by_vlen: Mapping[int, float] = field(default_factory=dict)
+    choices: tuple[float, ...] = ()
+    under: Mapping[str, float] = field(default_factory=dict)
+
+    def at(self, vlen: int) -> float:
+        """The value at one of several VLENs; the figure itself where there was one."""
+        return self.by_vlen.get(vlen, self.value)
 
 
 @dataclass(frozen=True)
@@ -78,14 +93,27 @@ class Score:
 
 @dataclass(frozen=True)
 class Trial:
-    """One candidate: a draft at a point, in a stage."""
+    """One candidate in a stage."""
 
     key: str
     round: int
     stage: Stage
-    draft: str
-    dtype: str
-    point: Point
+    variant: Variant
+
+    @property
+    def dtype(self) -> str:
+        return self.variant.kernel.dtype
+
+    @property
+    def point(self) -> Point:
+        """What its stage searches of it."""
+        return self.variant.kernel.configuration if self.stage.of_kernels else self.variant.blocking
+
+    @property
+    def arm(self) -> str:
+        """The id of the kernel that has all but that."""
+        kernel = self.variant.kernel
+        return (replace(kernel, configuration=Point(())) if self.stage.of_kernels else kernel).id
 
 
 @dataclass(frozen=True)

@@ -4,20 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tensorop.model.kernel import Draft
-from tensorop.model.point import Point
-
-
-@dataclass(frozen=True)
-class Variant:
-    """One way through the operator: a draft at a point that binds its tunables and the blocking's.
-
-    forms: VLENs (bits) for whose vectors it is also written, with constant lanes; at other VLENs it asks for them
-    """
-
-    draft: Draft
-    point: Point
-    forms: tuple[int, ...] = ()
+from tensorop.model.kernel import Variant
 
 
 @dataclass(frozen=True)

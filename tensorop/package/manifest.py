@@ -74,6 +74,8 @@ def _winners(winners: Winners, texts: Mapping[Written, str]) -> dict[str, Any]:
     return {
         "variants": [
             {
+                "id": v.id,
+                "kernel": v.kernel.id,
                 "draft": v.draft.name,
                 "digest": v.draft.digest,
                 "author": v.draft.author,

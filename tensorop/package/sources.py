@@ -11,10 +11,10 @@ from typing import Any
 from tensorop import __version__, instantiate, render
 from tensorop.author import offline
 from tensorop.model.expression import parse
-from tensorop.model.kernel import Draft
+from tensorop.model.kernel import Draft, Variant
 from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
-from tensorop.model.winner import Leaf, Split, Tree, Variant, Winners
+from tensorop.model.winner import Leaf, Split, Tree, Winners
 from tensorop.package import card
 from tensorop.specs import products
 from tensorop.texts import Texts
@@ -120,7 +120,7 @@ def text_ids(
     """The id of each text that is packaged, which is the one its trials were made of, by dtype, number of the variant
     and VLEN it is written for (0: any). Raises as `sources`."""
     return {
-        (w.dtype, number, vlen): texts.judged(operator, platform.at(vlen), v.draft, v.point, w.dtype).id
+        (w.dtype, number, vlen): texts.judged(operator, platform, v.at(vlen)).id
         for w in winners
         for number, v, vlen in _written(w)
     }
@@ -159,7 +159,7 @@ class _Work:
         drivers: dict[str, str] = {}
         for kernel in self._group(winners):
             draft, dtype, first = kernel.draft, winners.dtype, kernel.uses[0][1]
-            names = self._names(dtype, first, kernel.vlen)
+            names = self._names(first, kernel.vlen)
             isa = str(names["primitive_sets"]).split(", ")[0]
             stem = f"{isa}_{dtype}_{draft.name}_{self.spec.tile.format(**names)}".replace("-", "_")
             stem += f"_vlen{kernel.vlen}" if kernel.vlen else ""
@@ -169,23 +169,23 @@ class _Work:
             file = drivers.get(driver, f"driver_{dtype}{f'_{len(drivers) + 1}' if drivers else ''}.h")
             if draft.name != offline.DIRECT:
                 drivers[driver] = file
-            uses = [{**self._names(dtype, v, kernel.vlen), **ways[number, kernel.vlen]} for number, v in kernel.uses]
+            uses = [{**self._names(v, kernel.vlen), **ways[number, kernel.vlen]} for number, v in kernel.uses]
             text = self.product(self.spec.kernel, {**shared, **names, "driver_file": file, "uses": uses})
             units.append(Unit(f"{name}.c", text, tuned=True, entries=tuple(str(use["symbol"]) for use in uses)))
         return units, [(name, text) for text, name in drivers.items()]
 
-    def _names(self, dtype: str, variant: Variant, vlen: int) -> dict[str, Any]:
+    def _names(self, variant: Variant, vlen: int) -> dict[str, Any]:
         """What templates see around the variant's kernel."""
-        platform, draft, point = self.platform.at(vlen), variant.draft, variant.point
-        text = self.texts.judged(self.operator, platform, draft, point, dtype)
-        names = instantiate.around(self.operator, platform, draft, point, dtype, text)
+        variant = variant.at(vlen)
+        text = self.texts.judged(self.operator, self.platform, variant)
+        names = instantiate.around(self.operator, self.platform, variant, text)
         return {**names, "written_for": vlen}
 
     def _group(self, winners: Winners) -> list[_Kernel]:
         """Variants whose kernels read the same share one: a blocking tunable may or may not change the kernel."""
         groups: dict[tuple[int, str], _Kernel] = {}
         for number, variant, vlen in _written(winners):
-            names = self._names(winners.dtype, variant, vlen)
+            names = self._names(variant, vlen)
             same = vlen, f"{names['ident']}\0{names['kernel']}\0{names['edge']}"
             uses = groups[same].uses if same in groups else ()
             groups[same] = _Kernel(variant.draft, vlen, (*uses, (number, variant)))
@@ -207,7 +207,7 @@ def _way(operator: Operator, dtype: str, number: int, variant: Variant, vlen: in
     return {
         "dtype": dtype,
         "number": number,
-        "label": f"{variant.draft.name} {variant.point}{f' for VLEN {vlen}' if vlen else ''}",
+        "label": str(variant.at(vlen)),
         "symbol": f"tensorop_{operator.name}_{dtype}_way_{number}{f'_vlen{vlen}' if vlen else ''}",
     }
 

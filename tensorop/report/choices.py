@@ -11,7 +11,6 @@ from tensorop.model.operator import Operator
 from tensorop.model.problem import Problem
 from tensorop.model.trial import Finished, Stage
 from tensorop.store.history import History
-from tensorop.target import at_vlen
 from tensorop.tuner import robust
 
 
@@ -107,9 +106,9 @@ def _row(
     by_draft: dict[str, float] = {}
     for finished in trials:
         samples = finished.score.per_problem.get(problem.label)
-        if samples is None or written_for(finished) not in (0, vlen):
+        if samples is None or finished.trial.variant.kernel.vlen not in (0, vlen):
             continue
-        draft, cost = draft_of(finished), at_vlen(samples, vlen)
+        draft, cost = finished.trial.variant.draft.name, samples.at(vlen)
         by_draft[draft] = min(cost, by_draft.get(draft, cost))
     if not by_draft:
         return None
@@ -120,17 +119,3 @@ def _row(
         "cost_by_draft": by_draft,
         "best_draft": min(by_draft, key=by_draft.__getitem__),
     }
-
-
-def draft_of(finished: Finished) -> str:
-    """A second-stage trial's arm is `draft name=value ...`: a draft at the point its micro-kernel was chosen at."""
-    return finished.trial.draft.partition(" ")[0]
-
-
-def written_for(finished: Finished) -> int:
-    """The VLEN a trial's kernel was written for, 0 for any: `vlen=256` in its arm."""
-    return int(_words(finished).get("vlen", 0))
-
-
-def _words(finished: Finished) -> dict[str, str]:
-    return dict(word.split("=", 1) for word in finished.trial.draft.split()[1:])

@@ -12,9 +12,10 @@ from typing import Any
 
 from tensorop import jsontext
 from tensorop.errors import TensoropError, UsageError
+from tensorop.model.kernel import Variant
 from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
-from tensorop.model.trial import Finished
+from tensorop.model.trial import Finished, Stage
 from tensorop.report import choices, dispatch_map, importance, loops, refusals, roofline, threads
 from tensorop.specs import operators, platforms
 from tensorop.store import journal
@@ -147,8 +148,7 @@ def _search(history: History, group: Any) -> dict[str, Any]:
             best = finished
         trials.append(
             {
-                "draft": finished.trial.draft,
-                "point": dict(finished.trial.point),
+                **_named(finished.trial.variant),
                 "kind": finished.outcome.kind.value,
                 "cost": cost,
                 "best": None if best is None else best.score.cost,
@@ -163,11 +163,15 @@ def _search(history: History, group: Any) -> dict[str, Any]:
         "unit": ", ".join(_COST_UNITS.get(unit, unit) for unit in sorted(units)),
         "seconds": round(history.spent(group), 1),
         "kinds": dict(Counter(str(t["kind"]) for t in trials)),
-        "best": None
-        if best is None
-        else {"draft": best.trial.draft, "point": dict(best.trial.point), "cost": best.score.cost},
+        "best": None if best is None else {**_named(best.trial.variant), "cost": best.score.cost},
         "trials": trials,
     }
+
+
+def _named(variant: Variant) -> dict[str, Any]:
+    vlen = {"vlen": variant.kernel.vlen} if variant.kernel.vlen else {}
+    ids = {"id": variant.id, "kernel": variant.kernel.id}
+    return {**ids, "draft": variant.draft.name, "point": dict(variant.point), **vlen}
 
 
 def _failures(ended: Sequence[Finished]) -> list[dict[str, Any]]:
@@ -185,8 +189,7 @@ def _failures(ended: Sequence[Finished]) -> list[dict[str, Any]]:
                 "count": 0,
                 "example": {
                     "dtype": trial.dtype,
-                    "draft": trial.draft,
-                    "point": dict(trial.point),
+                    **_named(trial.variant),
                     "message": outcome.message,
                 },
             },
@@ -199,7 +202,7 @@ def _drafts(history: History, ended: Sequence[Finished]) -> list[dict[str, Any]]
     """Each draft with its first-stage trials and best cost by dtype."""
     out = []
     for draft in history.drafts.values():
-        mine = [f for f in ended if f.trial.draft == draft.name]
+        mine = [f for f in ended if f.trial.stage is Stage.MICRO and f.trial.variant.draft.digest == draft.digest]
         costs: dict[str, list[float]] = {}
         for finished in mine:
             if finished.outcome.ok and finished.score.cost is not None:

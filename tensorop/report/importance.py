@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tensorop.model.trial import Finished
+from tensorop.model.trial import Finished, Trial
 from tensorop.store.history import group_of
 
 _FEWEST = 12  # trials below which a fit says nothing
@@ -39,7 +39,7 @@ def _fit(ended: Sequence[Finished]) -> tuple[float, dict[str, float]]:
     from sklearn.ensemble import ExtraTreesRegressor
     from sklearn.inspection import permutation_importance
 
-    rows = [{_ARM: f.trial.draft, **f.trial.point} for f in ended]
+    rows = [{_ARM: _arm(f.trial), **f.trial.point} for f in ended]
     names = sorted({name for row in rows for name in row}, key=lambda n: (n != _ARM, n))
     columns = {name: _numbers([row.get(name) for row in rows]) for name in names}
     varied = [name for name in names if len(set(columns[name])) > 1]
@@ -53,6 +53,11 @@ def _fit(ended: Sequence[Finished]) -> tuple[float, dict[str, float]]:
     total = float(found.sum()) or 1.0
     shares = {name: float(value) / total for name, value in zip(varied, found, strict=True)}
     return float(forest.oob_score_), dict(sorted(shares.items(), key=lambda item: -item[1]))
+
+
+def _arm(trial: Trial) -> str:
+    kernel = trial.variant.kernel
+    return kernel.draft.name if trial.stage.of_kernels else str(kernel)
 
 
 def _numbers(values: Sequence[Any]) -> list[float]:

@@ -42,7 +42,7 @@ def page(record: Mapping[str, Any]) -> str:
 
 def colours(record: Mapping[str, Any]) -> dict[str, str]:
     """Every template's own colour, the same in all plots."""
-    tried = [str(t["draft"]).partition(" ")[0] for search in record["searches"] for t in search["trials"]]
+    tried = [str(t["draft"]) for search in record["searches"] for t in search["trials"]]
     names = sorted({*tried, *(draft for plane in record["maps"] for draft in plane["drafts"])})
     return dict(zip(names, itertools.cycle(drawing.SERIES), strict=False))
 

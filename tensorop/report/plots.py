@@ -76,11 +76,9 @@ def convergence(searches: Sequence[Mapping[str, Any]], colours: Mapping[str, str
 
 def _one_search(axes: Axes, search: Mapping[str, Any], colours: Mapping[str, str]) -> None:
     trials = search["trials"]
-    drafts = list(dict.fromkeys(str(t["draft"]).partition(" ")[0] for t in trials))
+    drafts = list(dict.fromkeys(str(t["draft"]) for t in trials))
     for draft in drafts:
-        mine = [
-            (i, t["cost"]) for i, t in enumerate(trials, 1) if t["cost"] and str(t["draft"]).partition(" ")[0] == draft
-        ]
+        mine = [(i, t["cost"]) for i, t in enumerate(trials, 1) if t["cost"] and t["draft"] == draft]
         if mine:
             x, y = zip(*mine, strict=True)
             axes.plot(

@@ -23,7 +23,7 @@ def of_run(history: History, operator: Operator, platform: Platform) -> list[dic
                 entry["reasons"] = [{"reason": f"the platform lacks {', '.join(missing)}", "points": None}]
                 continue
             try:
-                space = instantiate.micro_space(operator, platform, draft, dtype)
+                space = instantiate.micro_space(platform, draft, dtype)
             except JobError as error:
                 entry["reasons"] = [{"reason": error.message, "points": None}]
                 continue

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tensorop.model.kernel import Draft, KernelText
@@ -35,6 +35,7 @@ class History:
     notes: list[tuple[str, Any]] = field(default_factory=list)
     sessions: int = 0
     seconds: float = 0.0
+    _own: dict[str, Draft] = field(default_factory=dict)
     _finished: dict[tuple[str, int], Finished] = field(default_factory=dict)
     _open: dict[tuple[str, int], Started] = field(default_factory=dict)
     _spent: dict[Group, float] = field(default_factory=dict)
@@ -60,7 +61,7 @@ class History:
             case "note":
                 self.notes.append((record["name"], record["data"]))
             case "started":
-                trial = trial_of(record)
+                trial = trial_of(record, {**self.drafts, **self._own})
                 before = self._open.get((trial.key, trial.round))
                 self._open[trial.key, trial.round] = Started(trial, 1 + (before.attempts if before else 0))
                 self._count(trial, since)
@@ -79,6 +80,19 @@ class History:
                     del self._open[end]
             case _:
                 raise ValueError(f"unknown event {event!r}")
+
+    def trust(self, drafts: Iterable[Draft]) -> None:
+        """From here on trials are of these drafts, the process's own, whatever name and author the journal gives to one
+        of the same digest."""
+        self._own |= {draft.digest: draft for draft in drafts}
+
+        def ours(trial: Trial) -> Trial:
+            kernel = trial.variant.kernel
+            kernel = replace(kernel, draft=self._own.get(kernel.draft.digest, kernel.draft))
+            return replace(trial, variant=replace(trial.variant, kernel=kernel))
+
+        self._finished = {end: replace(done, trial=ours(done.trial)) for end, done in self._finished.items()}
+        self._open = {end: replace(begun, trial=ours(begun.trial)) for end, begun in self._open.items()}
 
     def replay(self) -> list[Finished | Started]:
         """Ended trials in the order they ended, then the open ones in the order they began."""

@@ -80,9 +80,11 @@ class Journal:
             raise
 
     def start(self, trial: Trial) -> int:
-        """Before a trial. Returns how often it was started by now without an end."""
+        """Before a trial, with its draft where that was not told of. Returns how often it was started by now without
+        an end."""
         if self.history.finished(trial.key, trial.round) is not None:
             raise ValueError(f"trial {trial.key} of round {trial.round} has ended before")
+        self.draft(trial.variant.draft)
         self._append("started", trial_record(trial))
         begun = self.history.started(trial.key, trial.round)
         assert begun is not None

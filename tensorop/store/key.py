@@ -2,41 +2,27 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Sequence
 
-from tensorop.model.point import Point
+from tensorop.model.kernel import Variant
+from tensorop.model.point import identity
 from tensorop.model.problem import Problem
 from tensorop.model.trial import Stage
 
 
 def trial_key(
+    variant: Variant,
     *,
-    draft: str,
-    point: Point,
     stage: Stage,
     problems: Sequence[Problem],
-    dtype: str,
     platform: str,
     vlens: Sequence[int],
     compiler: Sequence[str],
     tool: str,
 ) -> str:
-    """16 hexadecimal digits over everything a trial's result depends on.
+    """An id of everything a trial's result depends on.
 
-    draft, platform: digests of what they hold, not their names; compiler: its version and every flag; tool: our
-    version.
+    platform: digest of what it holds, not its name; compiler: its version and every flag; tool: our version.
     """
-    parts = [
-        draft,
-        dict(point),
-        stage.value,
-        [[p.operator, p.dtype, p.dims.pairs, p.options.pairs] for p in problems],
-        dtype,
-        platform,
-        list(vlens),
-        list(compiler),
-        tool,
-    ]
-    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
+    asked = [[p.operator, p.dtype, p.dims.pairs, p.options.pairs] for p in problems]
+    return identity(variant.id, stage.value, asked, platform, list(vlens), list(compiler), tool)

@@ -1,15 +1,17 @@
 """Trials and their ends as JSON objects and back: the journal's vocabulary.
 
-    {"schema": 1, "event": "run",       "t", "facts": {...}}                                first line: what the run is
-    {"schema": 1, "event": "resumed",   "t"}                                                a later process went on
-    {"schema": 1, "event": "draft",     "t", "digest", "draft": {...}}                      a draft in full
-    {"schema": 1, "event": "started",   "t", "key", "round", "stage", "draft", "dtype", "point"}
-    {"schema": 1, "event": "text",      "t", "configuration", "id", "packed"}               a kernel's C, once
-    {"schema": 1, "event": "finished",  "t", "key", "round", "outcome", "score", "seconds", "text"}
-    {"schema": 1, "event": "abandoned", "t", "key", "round", "outcome"}                     stopped from outside
-    {"schema": 1, "event": "note",      "t", "name", "data"}                                any other fact worth keeping
+    {"schema": 2, "event": "run",       "t", "facts": {...}}                                first line: what the run is
+    {"schema": 2, "event": "resumed",   "t"}                                                a later process went on
+    {"schema": 2, "event": "draft",     "t", "digest", "draft": {...}}                      a draft in full
+    {"schema": 2, "event": "started",   "t", "key", "round", "stage", "dtype", "draft",
+        "configuration", "vlen", "blocking", "kernel", "variant"}
+    {"schema": 2, "event": "text",      "t", "configuration", "id", "packed"}               a kernel's C, once
+    {"schema": 2, "event": "finished",  "t", "key", "round", "outcome", "score", "seconds", "text"}
+    {"schema": 2, "event": "abandoned", "t", "key", "round", "outcome"}                     stopped from outside
+    {"schema": 2, "event": "note",      "t", "name", "data"}                                any other fact worth keeping
 
 t: seconds the run has taken so far, all its processes together.
+draft: the digest of one that was told of before; kernel, variant: ids of what the four before them make.
 packed: kernel and edge, a NUL between them, by zlib and base64; text: the id of what a trial that passed was made of.
 """
 
@@ -21,11 +23,11 @@ import zlib
 from collections.abc import Mapping
 from typing import Any
 
-from tensorop.model.kernel import Constraint, Draft, KernelText
+from tensorop.model.kernel import Constraint, Draft, Kernel, KernelText, Variant
 from tensorop.model.point import Point
 from tensorop.model.trial import Finished, Kind, Outcome, Samples, Score, Stage, Trial
 
-SCHEMA = 1
+SCHEMA = 2
 LOG_TAIL = 4096
 _WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,31}")
 MAX_TEXT = 16 << 20  # characters of a text, unpacked
@@ -38,21 +40,25 @@ def trial_record(trial: Trial) -> Record:
         "key": trial.key,
         "round": trial.round,
         "stage": trial.stage.value,
-        "draft": trial.draft,
         "dtype": trial.dtype,
-        "point": dict(trial.point),
+        "draft": trial.variant.draft.digest,
+        "configuration": dict(trial.variant.kernel.configuration),
+        "vlen": trial.variant.kernel.vlen,
+        "blocking": dict(trial.variant.blocking),
+        "kernel": trial.variant.kernel.id,
+        "variant": trial.variant.id,
     }
 
 
-def trial_of(record: Mapping[str, Any]) -> Trial:
-    return Trial(
-        key=_text(record, "key"),
-        round=_whole(record, "round"),
-        stage=Stage(record["stage"]),
-        draft=_text(record, "draft"),
-        dtype=_text(record, "dtype"),
-        point=_point(record["point"]),
-    )
+def trial_of(record: Mapping[str, Any], drafts: Mapping[str, Draft]) -> Trial:
+    """drafts: by digest, those that the journal has told of. Raises ValueError where the parts have another id."""
+    if (digest := _text(record, "draft")) not in drafts:
+        raise ValueError(f"no draft {digest:.60} was told of before")
+    kernel = Kernel(drafts[digest], _text(record, "dtype"), _point(record["configuration"]), _whole(record, "vlen"))
+    variant = Variant(kernel, _point(record["blocking"]))
+    if (kernel.id, variant.id) != (record["kernel"], record["variant"]):
+        raise ValueError(f"the variant {record['variant']!r:.60} is another one: {variant.id}")
+    return Trial(_text(record, "key"), _whole(record, "round"), Stage(record["stage"]), variant)
 
 
 def outcome_record(outcome: Outcome) -> Record:
@@ -95,7 +101,7 @@ def finished_of(record: Mapping[str, Any], trial: Trial) -> Finished:
             None if score["cost"] is None else _positive(score, "cost"),
             {str(name): _samples_of(s) for name, s in score["per_problem"].items()},
         ),
-        seconds={str(name): _number(record["seconds"], name) for name in record["seconds"]},
+        seconds=_numbers(record["seconds"]),
         text=_text(record, "text") if "text" in record else "",
     )
 
@@ -157,6 +163,9 @@ def _samples_record(samples: Samples) -> Record:
         "high": samples.high,
         "count": samples.count,
         "counters": dict(samples.counters),
+        **({"by_vlen": {str(vlen): value for vlen, value in samples.by_vlen.items()}} if samples.by_vlen else {}),
+        **({"choices": list(samples.choices)} if samples.choices else {}),
+        **({"under": dict(samples.under)} if samples.under else {}),
     }
 
 
@@ -167,7 +176,10 @@ def _samples_of(record: Mapping[str, Any]) -> Samples:
         low=_number(record, "low"),
         high=_number(record, "high"),
         count=_whole(record, "count"),
-        counters={name: _number(record["counters"], name) for name in record["counters"]},
+        counters=_numbers(record["counters"]),
+        by_vlen={int(vlen): value for vlen, value in _numbers(record.get("by_vlen", {})).items()},
+        choices=tuple(_kind(value, int | float, "choices") for value in record.get("choices", ())),
+        under=_numbers(record.get("under", {})),
     )
 
 
@@ -188,6 +200,10 @@ def _whole(record: Mapping[str, Any], name: str) -> int:
 def _number(record: Mapping[str, Any], name: str) -> Any:
     """Finite, for the reader of JSON knows no other; as it was written, so that what is written again is the same."""
     return _kind(record[name], int | float, name)
+
+
+def _numbers(record: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: _number(record, name) for name in record}
 
 
 def _positive(record: Mapping[str, Any], name: str) -> Any:

@@ -7,7 +7,7 @@ never stopped.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import median
 from typing import ParamSpec, TypeVar
@@ -34,11 +34,9 @@ class Limit:
 
 
 class Limits:
-    """The limits of one search. template_of: by arm, whose name templates have elsewhere; the arm's own where it is not
-    there. first_s: the limit while no trial has passed, in seconds."""
+    """The limits of one search. first_s: the limit while no trial has passed, in seconds."""
 
-    def __init__(self, template_of: Mapping[str, str], first_s: float = FIRST_S) -> None:
-        self._template_of = template_of
+    def __init__(self, first_s: float = FIRST_S) -> None:
         self._first_s = first_s
         self._passed: list[float] = []
         self._late = 0  # before any has passed
@@ -53,9 +51,6 @@ class Limits:
         said = f"{FACTOR:g} times the median of those of its stage that passed"
         return Limit(many, said) if many >= LEAST_S else Limit(LEAST_S, f"more than {said}")
 
-    def template(self, arm: str) -> str:
-        return self._template_of.get(arm, arm)
-
     def tell(self, finished: Finished) -> bool:
         """A trial ended; whether its template is given up with it."""
         if finished.outcome.ok:
@@ -63,7 +58,7 @@ class Limits:
         if finished.outcome.kind is not Kind.TIMEOUT:
             return False
         self._late += not self._passed
-        template = self.template(finished.trial.draft)
+        template = finished.trial.variant.draft.digest
         self._struck[template] += 1
         return self._struck[template] == STRIKES
 

@@ -12,12 +12,13 @@ import time
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Generic, Protocol, TypeVar
 
 from tensorop import children
 from tensorop.errors import TensoropError
+from tensorop.model.kernel import Kernel, Variant
 from tensorop.model.point import Point
 from tensorop.model.trial import Finished, Kind, Measured, Outcome, Stage, Trial
 from tensorop.space import Space
@@ -25,6 +26,7 @@ from tensorop.store.journal import Journal
 from tensorop.tuner.bandit import Bandit
 from tensorop.tuner.budget import Budget, Clock
 from tensorop.tuner.limits import FIRST_S, Limit, Limits, in_time
+from tensorop.tuner.seeded import Seeded
 from tensorop.tuner.strategy import Strategy
 
 MAX_ATTEMPTS = 2  # an unfinished trial is tried once more, then skipped for good
@@ -84,9 +86,9 @@ class Lost:
 
 @dataclass(frozen=True)
 class Exhausted:
-    """A draft has no legal point left."""
+    """An arm has no legal point left."""
 
-    draft: str
+    arm: Kernel
 
 
 @dataclass(frozen=True)
@@ -111,12 +113,24 @@ Event = Began | Ended | Lost | Exhausted | GivenUp | Stopped
 
 
 @dataclass(frozen=True)
-class Search(Generic[P]):
-    """What to search. spaces: legal points by draft; key_of: the trial key of a draft at a point.
+class Arm:
+    """Variants that one tuner searches, of the budget all of a stage share.
 
-    floor: by draft, trials it gets before better ones are preferred
-    least: by draft, trials it gets however long they take: seconds are a wish, a number of trials is not
-    template_of: by arm, the template it is of, where several arms share one
+    kernel: whose blockings they are; without a configuration, where these are searched (`Stage.of_kernels`)
+    space: legal points of what is searched; first: those to try before the tuner's own, and before better arms are
+    preferred; least: trials it gets however long they take: seconds are a wish, a number of trials is not
+    """
+
+    kernel: Kernel
+    space: Space
+    first: Sequence[Point] = ()
+    least: int = 0
+
+
+@dataclass(frozen=True)
+class Search(Generic[P]):
+    """What to search. key_of: the trial key of a variant.
+
     first_s: what a trial may take, in seconds, while none has passed
     stopped: whether somebody wants the search to end now
     shared_clock: False where trials can be measured side by side without touching each other's figures.
@@ -124,19 +138,16 @@ class Search(Generic[P]):
 
     stage: Stage
     dtype: str
-    spaces: Mapping[str, Space]
+    arms: Sequence[Arm]
     make_tuner: Callable[[Space, int], Strategy]
     evaluate: Evaluator[P]
-    key_of: Callable[[str, Point], str]
+    key_of: Callable[[Variant], str]
     journal: Journal
     budget: Budget
     seed: int = 0
     jobs: int = 1
     round: int = 0
     shared_clock: bool = True
-    floor: Mapping[str, int] = field(default_factory=dict)
-    least: Mapping[str, int] = field(default_factory=dict)
-    template_of: Mapping[str, str] = field(default_factory=dict)
     first_s: float = FIRST_S
     stopped: Callable[[], bool] = lambda: False
 
@@ -145,7 +156,7 @@ def search(what: Search[P]) -> Iterator[Event]:
     """Yields what happens, `Stopped` last.
 
     Ctrl-C ends it in good order: trials under way are set back as if they had not begun. However little time there
-    is, one trial is made, and as many as `least` says. Raises whatever journal and evaluator raise.
+    is, one trial is made, and as many as each arm has at least. Raises whatever journal and evaluator raise.
     """
     return _Run(what).events()
 
@@ -157,13 +168,15 @@ class _Run(Generic[P]):
         self.what = what
         self.history = what.journal.history
         self.group = (what.stage, what.dtype, what.round)
+        self.arms = {arm.kernel.id: arm for arm in what.arms}
         self.tuners = {
-            draft: what.make_tuner(space, what.seed + number)
-            for number, (draft, space) in enumerate(what.spaces.items())
+            name: Seeded(what.make_tuner(arm.space, what.seed + number), arm.space, arm.first)
+            for number, (name, arm) in enumerate(self.arms.items())
         }
-        self.bandit = Bandit(what.spaces, what.floor, what.least)
+        floor = {name: len(arm.first) for name, arm in self.arms.items() if arm.first}  # without any: the usual
+        self.bandit = Bandit(self.arms, floor, {name: arm.least for name, arm in self.arms.items()})
         self.clock = Clock(what.budget, self.history.spent(self.group))
-        self.limits = Limits(what.template_of, what.first_s)
+        self.limits = Limits(what.first_s)
         self.given_up: set[str] = set()
         self.best: Finished | None = None
         self.under_way: list[Trial] = []
@@ -219,31 +232,31 @@ class _Run(Generic[P]):
         return not self.clock.out_of_time or begun == 0 or self.bandit.owed(asked) > 0
 
     def _ask(self, wanted: int) -> Generator[Event, None, list[Trial]]:
-        """New trials of the draft whose turn it is, and of the next where it has too few; [] when all are exhausted."""
+        """New trials of the arm whose turn it is, and of the next where it has too few; [] when all are exhausted."""
         fresh: list[Trial] = []
         asked: Counter[str] = Counter()
         dry: set[str] = set()
         while len(fresh) < wanted and self._goes_on(asked):
-            draft = self.bandit.choose(asked, dry)
-            if draft is None:
+            arm = self.bandit.choose(asked, dry)
+            if arm is None:
                 break
-            points = self.tuners[draft].ask(1)
-            if not points and asked[draft]:  # what it was asked for may tell it more
-                dry.add(draft)
+            points = self.tuners[arm].ask(1)
+            if not points and asked[arm]:  # what it was asked for may tell it more
+                dry.add(arm)
                 continue
             if not points:
-                self.bandit.exhaust(draft)
-                yield Exhausted(draft)
+                self.bandit.exhaust(arm)
+                yield Exhausted(self.arms[arm].kernel)
                 continue
             for point in points:
-                trial = self._trial(draft, point)
+                trial = self._trial(self.arms[arm].kernel, point)
                 known = self.history.finished(trial.key, trial.round)
                 if known is None:
                     fresh.append(trial)
-                    asked[draft] += 1
-                else:  # another name of a draft that was tried
-                    self.tuners[draft].tell(point, known.score.cost)
-                    self.bandit.tell(draft, known.score.cost)
+                    asked[arm] += 1
+                else:  # asked for twice
+                    self.tuners[arm].tell(point, known.score.cost)
+                    self.bandit.tell(arm, known.score.cost)
         return fresh
 
     def _try(self, batch: Sequence[Trial], pool: ThreadPoolExecutor) -> Iterator[Event]:
@@ -290,24 +303,24 @@ class _Run(Generic[P]):
         limit = self.limits.now
         if not self.limits.tell(finished):
             return
-        template = self.limits.template(finished.trial.draft)
-        self.given_up.add(template)
-        for arm in self.what.spaces:
-            if self.limits.template(arm) == template:
-                self.bandit.exhaust(arm)
+        draft = finished.trial.variant.draft
+        self.given_up.add(draft.digest)
+        for name, arm in self.arms.items():
+            if arm.kernel.draft.digest == draft.digest:
+                self.bandit.exhaust(name)
         self.again = [trial for trial in self.again if not self._is_given_up(trial)]
         data = {
-            "template": template,
+            "template": draft.name,
             "stage": self.what.stage.value,
             "dtype": self.what.dtype,
             "round": self.what.round,
         }
         if ("given up", data) not in self.history.notes:
             self.what.journal.note("given up", data)
-        yield GivenUp(template, limit)
+        yield GivenUp(draft.name, limit)
 
     def _is_given_up(self, trial: Trial) -> bool:
-        return self.limits.template(trial.draft) in self.given_up
+        return trial.variant.draft.digest in self.given_up
 
     def _end(self, trial: Trial, measured: Measured) -> Ended:
         text = measured.text if measured.outcome.ok else None
@@ -320,8 +333,8 @@ class _Run(Generic[P]):
     def _learn(self, finished: Finished, replayed: bool) -> Ended:
         trial = finished.trial
         cost = finished.score.cost if finished.outcome.ok else None
-        self.tuners[trial.draft].tell(trial.point, cost)
-        self.bandit.tell(trial.draft, cost)
+        self.tuners[trial.arm].tell(trial.point, cost)
+        self.bandit.tell(trial.arm, cost)
         self.clock.count()
         if cost is not None and (self.best is None or self.best.score.cost is None or cost < self.best.score.cost):
             self.best = finished
@@ -333,16 +346,18 @@ class _Run(Generic[P]):
         owed = self.bandit.owed() if by_trials is None else min(self.bandit.owed(), by_trials)
         return by_clock if by_clock is None else max(by_clock, owed * self.clock.elapsed / self.clock.trials)
 
-    def _trial(self, draft: str, point: Point) -> Trial:
+    def _trial(self, kernel: Kernel, point: Point) -> Trial:
         what = self.what
-        return Trial(what.key_of(draft, point), what.round, what.stage, draft, what.dtype, point)
+        of_kernels = what.stage.of_kernels
+        variant = Variant(replace(kernel, configuration=point)) if of_kernels else Variant(kernel, point)
+        return Trial(what.key_of(variant), what.round, what.stage, variant)
 
     def _is_open(self, trial: Trial) -> bool:
         return self.history.started(trial.key, trial.round) is not None
 
     def _is_ours(self, trial: Trial) -> bool:
-        space = self.what.spaces.get(trial.draft)
-        return space is not None and trial.point in space and self.what.key_of(trial.draft, trial.point) == trial.key
+        arm = self.arms.get(trial.arm)
+        return arm is not None and trial.point in arm.space and self.what.key_of(trial.variant) == trial.key
 
 
 def _whole(evaluate: Evaluator[P], trial: Trial, limit: Limit) -> Measured:

@@ -102,7 +102,7 @@ def _body_of_a_completion(text: str) -> None:
 
 def _head(text: str) -> None:
     draft = parse(text, operator="gemm", name="d", author="llm")
-    instantiate.micro_space(OPERATOR, PLATFORM, draft, "f32")
+    instantiate.micro_space(PLATFORM, draft, "f32")
 
 
 def _template(text: str) -> None:
@@ -116,7 +116,9 @@ def _c(text: str) -> None:
     draft = replace(parse(HEAD + "x", operator="gemm", name="d", author=offline.AUTHOR), text=text)
     point = Point.of({"mv": 2, "nr": 3})
     with contextlib.suppress(render.RenderError):
-        barrier.guarded("gate", texts.Texts().kernel, OPERATOR, PLATFORM, draft, point, "f32")
+        barrier.guarded(
+            "gate", texts.Texts().kernel, OPERATOR, PLATFORM, instantiate.variant(OPERATOR, draft, "f32", point)
+        )
 
 
 def _schema(schema: type) -> Callable[[str], None]:

@@ -15,18 +15,18 @@ from tensorop import drafting, render_apart
 from tensorop.author import offline
 from tensorop.author.gate import Guard
 from tensorop.errors import JobError
-from tensorop.instantiate import configuration
+from tensorop.instantiate import text_key, variant
 from tensorop.model.job import Job
-from tensorop.model.kernel import Draft, KernelText
+from tensorop.model.kernel import Draft, KernelText, Variant
 from tensorop.model.point import Point
 from tensorop.model.trial import Finished, Kind, Outcome, Score, Stage, Trial
 from tensorop.model.verdict import Seed
-from tensorop.model.winner import Leaf, Tree, Variant, Winners
+from tensorop.model.winner import Leaf, Tree, Winners
 from tensorop.package import manifest
 from tensorop.package.sources import sources, text_ids
 from tensorop.specs import operators, platforms
 from tensorop.store.journal import Journal
-from tensorop.store.records import draft_record, text_record
+from tensorop.store.records import draft_record, text_record, trial_record
 from tensorop.texts import Texts
 
 operator, platform = operators.load("gemm"), platforms.load("generic")
@@ -41,9 +41,13 @@ def stranger(text: str, **more: object) -> Draft:
     return replace(outer, name="llm-1", author="llm", text=text, **more)  # type: ignore[arg-type]
 
 
+def at(draft: Draft, point: Point = POINT) -> Variant:
+    return variant(operator, draft, "f32", point)
+
+
 def packaged(draft: Draft, texts: Texts) -> str:
     """The C of the one tuned unit of a library of this draft."""
-    winners = [Winners("f32", (Variant(draft, POINT),), (Tree(Leaf(0)),))]
+    winners = [Winners("f32", (at(draft),), (Tree(Leaf(0)),))]
     made = sources(operator, platform, winners, "{}", texts=texts)
     (unit,) = [unit for library in made.libraries for unit in library.units if unit.tuned]
     return unit.text
@@ -78,7 +82,7 @@ def test_a_template_cannot_tell_a_product_from_a_trial() -> None:
     told = "".join(f"{{% if {tell} %}}(void)666{number:02};{{% endif %}}\n" for number, tell in enumerate(TELLS))
     draft = stranger(told + outer.text)
     texts = Texts()
-    judged = texts.kernel(operator, platform, draft, POINT, "f32")
+    judged = texts.kernel(operator, platform, at(draft))
     assert isinstance(judged, KernelText), judged.message
     assert [TELLS[int(number)] for number in re.findall(r"666(\d\d)", judged.kernel)] == []
     assert tokens(judged.kernel) in tokens(packaged(draft, texts))
@@ -93,7 +97,7 @@ def test_one_that_was_not_judged_is_not_packaged() -> None:
 
 def test_packaging_renders_nothing_of_a_stranger_again(monkeypatch: pytest.MonkeyPatch) -> None:
     draft, texts = stranger(outer.text), Texts()
-    judged = texts.kernel(operator, platform, draft, POINT, "f32")
+    judged = texts.kernel(operator, platform, at(draft))
     assert isinstance(judged, KernelText), judged.message
     monkeypatch.setattr(render_apart, "texts", None)
     assert tokens(judged.kernel.split("*/", 1)[1]) in tokens(packaged(draft, texts))
@@ -101,9 +105,9 @@ def test_packaging_renders_nothing_of_a_stranger_again(monkeypatch: pytest.Monke
 
 def kept(draft: Draft, folder: Path) -> tuple[Path, KernelText]:
     """A journal that knows the draft, what it became at POINT, and a trial of it that passed; and that text."""
-    text = Texts().kernel(operator, platform, draft, POINT, "f32")
+    text = Texts().kernel(operator, platform, at(draft))
     assert isinstance(text, KernelText), text.message
-    trial = Trial("k", 0, Stage.BLOCKING, draft.name, "f32", POINT)
+    trial = Trial("k", 0, Stage.BLOCKING, at(draft))
     with Journal.open(folder, {}) as journal:
         journal.draft(draft)
         journal.start(trial)
@@ -151,24 +155,26 @@ def test_code_that_somebody_writes_into_a_journal_is_neither_tried_nor_packaged(
 
     rewritten(path, change)
     with pytest.raises(JobError, match=rf"the journal was changed: .* the text {evil.id}, which is {text.id}"):
-        known(tmp_path).kernel(operator, platform, draft, POINT, "f32")
+        known(tmp_path).kernel(operator, platform, at(draft))
     with pytest.raises(JobError, match="the journal was changed"):
         packaged(draft, known(tmp_path))
-    name = configuration(operator, platform, outer, POINT, "f32")  # shipped ones are no other case
+    name = text_key(operator, platform, at(outer))  # shipped ones are no other case
     told = Texts({name: replace(evil, configuration=name)})
     with pytest.raises(JobError, match="the journal was changed"):
-        told.judged(operator, platform, outer, POINT, "f32")
+        told.judged(operator, platform, at(outer))
 
 
 def test_a_draft_that_somebody_writes_into_a_journal_passes_the_gates_too(tmp_path: Path) -> None:
     """All of it is consistent: draft, digest, text and the trial's id."""
     path, _ = kept(stranger(outer.text), tmp_path)
     draft = stranger(f"system(1);\n{outer.text}")
-    evil = KernelText(configuration(operator, platform, draft, POINT, "f32"), "int x;")
+    evil = KernelText(text_key(operator, platform, at(draft)), "int x;")
 
     def change(line: dict[str, Any]) -> dict[str, Any]:
         if line["event"] == "draft":
             return {**line, "digest": draft.digest, "draft": draft_record(draft)}
+        if line["event"] == "started":
+            return {**line, **trial_record(Trial("k", 0, Stage.BLOCKING, at(draft)))}
         return {**line, **text_record(evil)} if line["event"] == "text" else line
 
     rewritten(path, change)
@@ -176,12 +182,31 @@ def test_a_draft_that_somebody_writes_into_a_journal_passes_the_gates_too(tmp_pa
         packaged(draft, known(tmp_path))
 
 
-def test_a_draft_under_anothers_digest_was_never_judged(tmp_path: Path) -> None:
+def test_a_draft_under_anothers_digest_has_no_trials(tmp_path: Path) -> None:
     path, _ = kept(stranger(outer.text), tmp_path)
     other = stranger(f"{outer.text} ")
     rewritten(path, lambda line: {**line, "draft": draft_record(other)} if line["event"] == "draft" else line)
-    with pytest.raises(JobError, match="was never judged"):
-        packaged(other, known(tmp_path))
+    with pytest.raises(JobError, match=r"damaged in line 3: .*no draft [0-9a-f]{16} was told of before"):
+        known(tmp_path)
+
+
+def test_a_trial_of_a_variant_that_has_another_id_is_refused(tmp_path: Path) -> None:
+    path, _ = kept(stranger(outer.text), tmp_path)
+    rewritten(path, lambda line: {**line, "blocking": {"mc": 32}} if line["event"] == "started" else line)
+    with pytest.raises(JobError, match=r"damaged in line 3: .*the variant '[0-9a-f]{16}' is another one"):
+        known(tmp_path)
+
+
+def test_whose_a_draft_is_no_journal_says(tmp_path: Path) -> None:
+    """One that calls itself shipped would be rendered in the process itself."""
+    kept(stranger(outer.text), tmp_path)
+    with Journal.open(tmp_path, {}) as journal:
+        (before,) = journal.history.replay()
+        assert before.trial.variant.draft.author == "llm"
+        journal.history.trust([outer])
+        (after,) = journal.history.replay()
+    assert after.trial.variant.draft == outer
+    assert after.trial.variant.id == before.trial.variant.id
 
 
 @pytest.mark.parametrize("field", ["name", "strategy", "needs", "reads"])
@@ -197,16 +222,16 @@ def test_what_a_journal_says_of_a_draft_does_not_leave_its_comment(tmp_path: Pat
 
 def test_a_tunable_of_a_journal_is_a_number_or_a_word(tmp_path: Path) -> None:
     path, _ = kept(stranger(outer.text), tmp_path)
-    rewritten(path, lambda line: {**line, "point": {"mv": "1; evil()"}} if line["event"] == "started" else line)
+    rewritten(path, lambda line: {**line, "configuration": {"mv": "1; evil()"}} if line["event"] == "started" else line)
     with pytest.raises(JobError, match="expected a number or a single word"):
         known(tmp_path)
 
 
 def test_a_product_names_the_texts_it_is_made_of() -> None:
     texts = Texts()
-    judged = texts.kernel(operator, platform, outer, POINT, "f32")
+    judged = texts.kernel(operator, platform, at(outer))
     assert isinstance(judged, KernelText)
-    winners = [Winners("f32", (Variant(outer, POINT),), (Tree(Leaf(0)),))]
+    winners = [Winners("f32", (at(outer),), (Tree(Leaf(0)),))]
     ids = text_ids(operator, platform, winners, texts)
     told = manifest.provenance(operator, platform, winners, {}, ids)
     assert told["dtypes"]["f32"]["variants"][0]["text"] == judged.id
@@ -226,7 +251,7 @@ def test_a_journal_whose_text_was_changed_is_refused(tmp_path: Path) -> None:
 )
 def test_a_tunable_does_not_take_a_name_of_the_templates_around(name: str) -> None:
     draft = stranger(outer.text, tunables={**outer.tunables, name: ("evil",)})
-    outcome = Texts().kernel(operator, platform, draft, Point.of({**POINT, name: "evil"}), "f32")
+    outcome = Texts().kernel(operator, platform, at(draft, Point.of({**POINT, name: "evil"})))
     assert isinstance(outcome, Outcome)
     assert (outcome.kind, outcome.message.partition(":")[0]) == (Kind.REFUSED, Guard.TUNABLES.value)
 
@@ -235,7 +260,7 @@ def test_prose_of_a_draft_does_not_leave_its_comment() -> None:
     draft = stranger(
         outer.text, strategy="an idea */ __attribute__((constructor)) void f(void) {} /* \\\n\u202e?\u003f/"
     )
-    text = Texts().kernel(operator, platform, draft, POINT, "f32")
+    text = Texts().kernel(operator, platform, at(draft))
     assert isinstance(text, KernelText), text.message
     assert "constructor" not in tokens(text.kernel)
     assert text.kernel.isascii()

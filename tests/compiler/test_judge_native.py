@@ -107,7 +107,8 @@ def test_the_c_file_of_the_page_passes_and_its_template_says_the_same(tmp_path: 
     for name in ("mine.c", "mine.c.j2"):
         draft = judging.read(tmp_path / name, operator, platform, "f32")
         point = Point.of(found["configurations"][0]["point"])
-        contexts = [context for context, _ in instantiate.kernel_contexts(operator, platform, draft, point, "f32")]
+        variant = instantiate.variant(operator, draft, "f32", point)
+        contexts = [context for context, _ in instantiate.kernel_contexts(operator, platform, variant)]
         texts.append(render.kernel_texts(operator.folder, draft.text, instantiate.KERNEL, contexts, {"full": 0}))
     assert texts[0] == texts[1]
 

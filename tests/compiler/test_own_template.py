@@ -30,7 +30,8 @@ def test_the_documented_template_joins_the_search_and_passes(own: Path, tmp_path
     words = ("gemm", "--plugins", own, "--platform", "native", "--dtype", "f32", "--shapes", "24x17x33")
     ended = tensorop(*words, "--trials", "12", "--seed", "1", "--out", "out", cwd=tmp_path)
     assert ended.status == 0, ended.stderr
-    begun = {record["key"]: record["draft"] for record in events(tmp_path / "out", "started")}
+    names = {record["digest"]: record["draft"]["name"] for record in events(tmp_path / "out", "draft")}
+    begun = {record["key"]: names[record["draft"]] for record in events(tmp_path / "out", "started")}
     outcomes = [e["outcome"]["kind"] for e in events(tmp_path / "out", "finished") if begun[e["key"]] == "plain"]
     assert outcomes
     assert set(outcomes) == {"ok"}

@@ -50,7 +50,7 @@ def test_an_honest_and_slow_template_does_not_hold_up_a_small_budget(
             tmp_path / "work",
         )
         events = list(search.micro(ground, "f32"))
-    ended = [(e.finished.trial.draft, e.finished.outcome) for e in events if isinstance(e, Ended)]
+    ended = [(e.finished.trial.variant.draft.name, e.finished.outcome) for e in events if isinstance(e, Ended)]
     assert [draft for draft, _ in ended] == ["outer", "wasteful"]  # beyond the budget each has its first
     assert ended[0][1].ok
     outcome = ended[1][1]

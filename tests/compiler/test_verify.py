@@ -11,7 +11,7 @@ import pytest
 from tensorop import instantiate
 from tensorop.author import offline
 from tensorop.errors import JobError, SpecError
-from tensorop.model.kernel import Artifact, Source
+from tensorop.model.kernel import Artifact, Kernel, Source
 from tensorop.model.operator import Operator
 from tensorop.model.point import Point
 from tensorop.model.problem import Problem
@@ -145,14 +145,14 @@ def test_a_shipped_draft_passes_with_no_more_memory_than_it_asks_for() -> None:
     """And one vector less is found: a packed block that grows past its end cannot hide."""
     plain = load("generic")
     draft = offline.drafts(operator.folder, operator.name)[0]
-    space = instantiate.micro_space(operator, plain, draft, "f32")
+    space = instantiate.micro_space(plain, draft, "f32")
     blocks = {"mc": 8, "kc": 8, "nc": 8, "pack_a": 1, "pack_b": 1}
     point = instantiate.defaults(operator, plain, "f32", Point.of({**space.at(0), **blocks}))
     made = builder(plain)(candidate(plain, draft, point, "f32"), ())
     assert isinstance(made, Artifact), made.log
     vlen = plain.vlens[0]
     lanes = plain.lanes("f32", point, vlen)
-    tile = instantiate.tile(operator, plain, draft, point, "f32", vlen)
+    tile = instantiate.tile(operator, plain, Kernel(draft, "f32", point), vlen)
     quick = grid.quick(operator, "f32", {vlen: tile})
 
     def verdict(less: int) -> Verdict:

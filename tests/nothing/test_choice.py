@@ -8,14 +8,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tensorop import choice, probing, problems
+from tensorop import choice, instantiate, probing, problems
 from tensorop.author import offline
 from tensorop.choice import Measured, Subject
 from tensorop.errors import SpecError
 from tensorop.model.expression import parse
-from tensorop.model.point import Point
+from tensorop.model.kernel import Variant
 from tensorop.model.problem import Problem
-from tensorop.model.winner import Leaf, Variant
+from tensorop.model.winner import Leaf
 from tensorop.specs import operators, platforms
 from tensorop.tuner import costmodel, dispatch
 from tensorop.tuner.dispatch import Row
@@ -33,9 +33,11 @@ def variants() -> tuple[Variant, ...]:
     drafts = {draft.name: draft for draft in offline.drafts(OPERATOR.folder, OPERATOR.name)}
     values = {name: of_one[0] for name, of_one in drafts["dot"].tunables.items()}
     blocks = {"lmul": 1, "mc": 64, "kc": 512, "nc": 256, "pack_a": 0, "pack_b": 0, "a_stays": 0}
-    short = replace(two[1], point=Point.of({**two[1].point, "lmul": 1, "mv": 3, "nr": 8}))
-    long = replace(two[0], point=Point.of({**two[0].point, "lmul": 4, "mv": 1, "kc": 128, "mc": 256}))
-    return (long, short, Variant(drafts["dot"], Point.of({**values, **blocks, "mv": 4, "nr": 4})))
+    short = instantiate.variant(OPERATOR, two[1].draft, "f32", {**two[1].point, "lmul": 1, "mv": 3, "nr": 8})
+    long = instantiate.variant(
+        OPERATOR, two[0].draft, "f32", {**two[0].point, "lmul": 4, "mv": 1, "kc": 128, "mc": 256}
+    )
+    return (long, short, instantiate.variant(OPERATOR, drafts["dot"], "f32", {**values, **blocks, "mv": 4, "nr": 4}))
 
 
 SUBJECT = Subject(OPERATOR, platforms.load("spacemit-k1"), "f32", variants())
@@ -186,7 +188,7 @@ def small_world(over: float) -> tuple[Subject, list[Measured]]:
     """Small problems, where the last variant, the direct one, costs `over` times the best of the others."""
     draft = offline.direct(OPERATOR.folder, OPERATOR.name)
     assert draft is not None
-    direct = Variant(draft, Point.of({"lmul": 1, "mv": 2, "nr": 4, "sums": 1, "ahead": 0}))
+    direct = instantiate.variant(OPERATOR, draft, "f32", {"lmul": 1, "mv": 2, "nr": 4, "sums": 1, "ahead": 0})
     subject = replace(SUBJECT, variants=(*variants(), direct), direct=3)
     told = world(choice.drawn(OPERATOR, "f32", 20, seed=4, longest=512, most=2e4))
     return subject, [replace(one, costs=(*one.costs, one.best * over)) for one in told]

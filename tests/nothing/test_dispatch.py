@@ -14,12 +14,13 @@ from numpy.typing import NDArray
 
 from tensorop import choice, finalists
 from tensorop.cli.tables import card_lines
+from tensorop.model.kernel import Variant
 from tensorop.model.trial import Samples
-from tensorop.model.winner import Leaf, Split, Tree, Variant, Winners
+from tensorop.model.winner import Leaf, Split, Tree, Winners
 from tensorop.package import manifest
 from tensorop.report import choices
 from tensorop.specs import operators, platforms
-from tensorop.target import at_vlen, combine
+from tensorop.target import combine
 from tensorop.tuner.dispatch import Row, decide, distil, grow
 from tests.support import products
 
@@ -88,8 +89,8 @@ def test_what_gains_too_little_is_one_leaf() -> None:
 def test_a_combined_figure_keeps_each_vlens() -> None:
     both = combine({128: Samples("x", 4.0, 4.0, 4.0), 256: Samples("x", 1.0, 1.0, 1.0)})
     assert both.value == pytest.approx(2.0)
-    assert [at_vlen(both, vlen) for vlen in (128, 256)] == [4.0, 1.0]
-    assert at_vlen(combine({256: Samples("x", 3.0, 3.0, 3.0)}), 256) == 3.0
+    assert [both.at(vlen) for vlen in (128, 256)] == [4.0, 1.0]
+    assert combine({256: Samples("x", 3.0, 3.0, 3.0)}).at(256) == 3.0
 
 
 def card(found: list[Winners]) -> dict[str, object]:

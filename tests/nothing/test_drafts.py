@@ -189,8 +189,8 @@ def test_context_that_travels_is_plain(vocabulary):
     """What a stranger's template sees goes to its process as JSON and comes out the same."""
     op, platform = operators.load("gemm"), platforms.load("rvv")
     draft = offline.drafts(op.folder, op.name)[0]
-    point = instantiate.micro_space(op, platform, draft, "f32").at(0)
-    for context, _ in instantiate.kernel_contexts(op, platform, draft, point, "f32"):
+    point = instantiate.micro_space(platform, draft, "f32").at(0)
+    for context, _ in instantiate.kernel_contexts(op, platform, instantiate.variant(op, draft, "f32", point)):
         assert json.loads(json.dumps(context)) == context
         own = context.keys() - draft.tunables.keys()
         assert own <= instantiate.reserved(op, platform, "f32")
@@ -205,8 +205,8 @@ def test_shipped_drafts_pass_the_same_gate(platform_name):
         for draft in offline.drafts(op.folder, op.name):
             if instantiate.missing_words(platform, draft, "f32"):
                 continue
-            for point in instantiate.micro_space(op, platform, draft, "f32").sample(random.Random(0), 2):
-                text = Texts().kernel(op, platform, draft, point, "f32")
+            for point in instantiate.micro_space(platform, draft, "f32").sample(random.Random(0), 2):
+                text = Texts().kernel(op, platform, instantiate.variant(op, draft, "f32", point))
                 assert isinstance(text, KernelText), (draft.name, str(point), text.message)
                 admitted += 1
     assert admitted

@@ -5,13 +5,14 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tensorop.errors import JobError, UsageError
-from tensorop.model.kernel import Constraint, Draft
+from tensorop.model.kernel import Constraint, Draft, Kernel, Variant
 from tensorop.model.point import Point
 from tensorop.model.problem import Problem
 from tensorop.model.trial import Finished, Kind, Outcome, Samples, Score, Stage, Trial
@@ -21,26 +22,28 @@ from tensorop.store.journal import Journal, journal_path
 from tensorop.store.key import trial_key
 from tensorop.store.records import finished_of, finished_record
 
+DRAFT = Draft("op", "d", "llm", "an idea", "x = {{ mr }};\n", {"a": "packed"}, ("fma",), {"mr": (1, 2)},
+              (Constraint("mr < 3", "room"),))  # fmt: skip
 FACTS = {"tool": "0.1.0", "operator": "op", "platform": "here", "settings": {"seed": 0}}
 
 
 def trial(number, round_=0):
-    return Trial(f"key{number}", round_, Stage.MICRO, "draft", "f32", Point.of(mr=number, order="ab"))
+    return Trial(f"key{number}", round_, Stage.MICRO, Variant(Kernel(DRAFT, "f32", Point.of(mr=number, order="ab"))))
 
 
 def end(number, cost=1.5):
-    samples = Samples("ns", 12.25, 12.0, 13.0, 7, {"instructions": 1e9 / 3})
+    samples = Samples(
+        "ns", 12.25, 12.0, 13.0, 7, {"instructions": 1e9 / 3}, {128: 12.0, 256: 12.5}, (12.25, 11.5), {"other": 13.5}
+    )
     score = Score(cost, {"16x16x16": samples} if cost else {})
     outcome = Outcome(Kind.OK) if cost else Outcome(Kind.WRONG, "verify", "at [0, 1]", "got 1, want 2")
     return Finished(trial(number), outcome, score, {"build": 0.5, "measure": 0.25})
 
 
 def test_what_is_written_is_read(tmp_path):
-    draft = Draft("op", "d", "llm", "an idea", "x = {{ mr }};\n", {"a": "packed"}, ("fma",), {"mr": (1, 2)},
-                  (Constraint("mr < 3", "room"),))  # fmt: skip
     with Journal.open(tmp_path, FACTS) as journal:
-        journal.draft(draft)
-        journal.draft(draft)
+        journal.draft(DRAFT)
+        journal.draft(DRAFT)
         journal.note("baseline", {"version": "1.2"})
         for number in (1, 2):
             assert journal.start(trial(number)) == 1
@@ -48,11 +51,11 @@ def test_what_is_written_is_read(tmp_path):
         journal.start(trial(3))
     history = store.read(tmp_path)
     assert history.facts == FACTS
-    assert history.drafts == {draft.digest: draft}
+    assert history.drafts == {DRAFT.digest: DRAFT}
     assert history.notes == [("baseline", {"version": "1.2"})]
     assert history.replay() == [end(1), end(2, None), Started(trial(3), 1)]
     lines = [json.loads(line) for line in journal_path(tmp_path).read_text().splitlines()]
-    assert {line["schema"] for line in lines} == {1}
+    assert {line["schema"] for line in lines} == {2}
     assert [line["event"] for line in lines] == [
         "run", "draft", "note", "started", "finished", "started", "finished", "started"]  # fmt: skip
 
@@ -108,7 +111,8 @@ def test_time_adds_up_over_processes(tmp_path):
         journal.start(trial(1))
         journal.finish(end(1))
     lines = [json.loads(line) for line in path.read_text().splitlines()]
-    lines[0]["t"], lines[1]["t"], lines[2]["t"] = 5.0, 7.0, 100.0
+    for line, t in zip(lines, (5.0, 5.0, 7.0, 100.0), strict=True):
+        line["t"] = t
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
     with Journal.open(tmp_path, FACTS) as journal:
         assert journal.history.seconds == pytest.approx(100.0, abs=5)
@@ -146,7 +150,7 @@ def test_a_block_of_zeros_at_the_end_is_torn_too(tmp_path):
 def test_a_torn_first_line_is_a_new_run(tmp_path):
     path = journal_path(tmp_path)
     path.parent.mkdir(parents=True)
-    path.write_bytes(b'{"schema":1,"ev')
+    path.write_bytes(b'{"schema":2,"ev')
     with Journal.open(tmp_path, FACTS) as journal:
         assert journal.history.sessions == 1
     assert store.read(tmp_path).facts == FACTS
@@ -156,19 +160,19 @@ def test_a_torn_first_line_is_a_new_run(tmp_path):
     ("line", "complaint"),
     [
         ("rubbish", "damaged in line 2: JSONDecodeError"),
-        ('{"schema":1,"event":"paused","t":0}', "damaged in line 2: ValueError: unknown event 'paused'"),
-        ('{"schema":1,"event":"finished","t":0,"key":"k","round":0}', "damaged in line 2: KeyError"),
-        ('{"schema":1,"event":"run","t":0,"facts":{}}', "damaged in line 2: ValueError: the first line"),
+        ('{"schema":2,"event":"paused","t":0}', "damaged in line 2: ValueError: unknown event 'paused'"),
+        ('{"schema":2,"event":"finished","t":0,"key":"k","round":0}', "damaged in line 2: KeyError"),
+        ('{"schema":2,"event":"run","t":0,"facts":{}}', "damaged in line 2: ValueError: the first line"),
         ("[]", "damaged in line 2: TypeError"),
-        ('{"schema":2,"event":"run","t":0}', "has schema 2 in line 2; this version reads 1"),
+        ('{"schema":1,"event":"run","t":0}', "has schema 1 in line 2; this version reads 2"),
     ],
 )
 def test_damage_is_refused_with_its_line(tmp_path, line, complaint):
     with Journal.open(tmp_path, FACTS) as journal:
         journal.start(trial(1))
     path = journal_path(tmp_path)
-    first, second = path.read_text().splitlines()
-    path.write_text(f"{first}\n{line}\n{second}\n")
+    first, *others = path.read_text().splitlines()
+    path.write_text("\n".join([first, line, *others, ""]))
     before = path.read_bytes()
     with pytest.raises(JobError, match=complaint) as caught:
         Journal.open(tmp_path, FACTS)
@@ -263,13 +267,18 @@ def test_no_run_to_read(tmp_path):
 
 def test_keys_change_with_everything_a_result_depends_on():
     base = {
-        "draft": "d", "point": Point.of(mr=1), "stage": Stage.MICRO,
-        "problems": [Problem.of("op", "f32", {"m": 16})], "dtype": "f32", "platform": "p", "vlens": (128,),
+        "variant": Variant(Kernel(DRAFT, "f32", Point.of(mr=1))), "stage": Stage.MICRO,
+        "problems": [Problem.of("op", "f32", {"m": 16})], "platform": "p", "vlens": (128,),
         "compiler": ("cc 1", "-O3"), "tool": "0.1"}  # fmt: skip
     other = {
-        "draft": "e", "point": Point.of(mr=2), "stage": Stage.FINAL,
-        "problems": [Problem.of("op", "f32", {"m": 16}, {"beta": 0})], "dtype": "f64", "platform": "q",
+        "stage": Stage.FINAL, "problems": [Problem.of("op", "f32", {"m": 16}, {"beta": 0})], "platform": "q",
         "vlens": (256,), "compiler": ("cc 1", "-O2"), "tool": "0.2"}  # fmt: skip
+    kernel = base["variant"].kernel
+    kernels = [
+        replace(kernel, draft=replace(DRAFT, text="y")), replace(kernel, dtype="f64"),
+        replace(kernel, configuration=Point.of(mr=2)), kernel.at(128)]  # fmt: skip
+    variants = [Variant(kernel, Point.of(mc=2)), *map(Variant, kernels)]
     keys = {trial_key(**base)} | {trial_key(**{**base, name: value}) for name, value in other.items()}
-    assert len(keys) == 1 + len(other)
+    keys |= {trial_key(**{**base, "variant": variant}) for variant in variants}
+    assert len(keys) == 1 + len(other) + len(variants)
     assert trial_key(**base) == trial_key(**base)

@@ -76,8 +76,8 @@ def model(module_server, monkeypatch):
 def judge(draft):
     """The gate, in front of every point as in a trial; here at the first."""
     try:
-        point = instantiate.micro_space(OPERATOR, PLATFORM, draft, "f32").at(0)
-        source = Texts().kernel(OPERATOR, PLATFORM, draft, point, "f32")
+        point = instantiate.micro_space(PLATFORM, draft, "f32").at(0)
+        source = Texts().kernel(OPERATOR, PLATFORM, instantiate.variant(OPERATOR, draft, "f32", point))
     except render.RenderError as error:
         return Outcome(Kind.RENDER, "render", error.message)
     return source if isinstance(source, Outcome) else Outcome(Kind.OK)

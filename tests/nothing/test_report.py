@@ -13,9 +13,14 @@ import pytest
 from tensorop import problems
 from tensorop.commands import report
 from tensorop.errors import UsageError
+from tensorop.model.kernel import Kernel, Variant
+from tensorop.model.point import Point
+from tensorop.model.trial import Stage, Trial
 from tensorop.report import curves, drawing, labels, loops, page, plots
 from tensorop.report.choices import decide
 from tensorop.specs import operators
+from tensorop.store import journal as store
+from tensorop.store.records import trial_record
 
 RECORDED = Path(__file__).parents[1] / "data" / "run"
 HOSTILE = '<script>alert("x")</script>'
@@ -39,12 +44,14 @@ def _copy(tmp_path):
     shutil.copytree(RECORDED, folder)
     journal = folder / "share/tensorop/journal.jsonl"
     trial = {"key": "0123456789abcdef", "round": 0}
-    begun = {"stage": "micro", "draft": "outer", "dtype": "f32", "point": {"mv": 9}}
+    draft = next(d for d in store.read(folder).drafts.values() if d.name == "outer")
+    variant = Variant(Kernel(draft, "f32", Point.of(mv=9)))
+    begun = trial_record(Trial(trial["key"], 0, Stage.MICRO, variant))
     outcome = {"kind": "wrong-result", "where": "verify", "message": HOSTILE}
     ended = {"outcome": outcome, "score": {"cost": None, "per_problem": {}}, "seconds": {"build": 1.0}}
     with journal.open("a") as file:
         for event, more in (("started", begun), ("finished", ended)):
-            file.write(json.dumps({"schema": 1, "event": event, "t": 900.0, **trial, **more}) + "\n")
+            file.write(json.dumps({"schema": 2, "event": event, "t": 900.0, **trial, **more}) + "\n")
     return folder
 
 
@@ -59,9 +66,11 @@ def test_the_record_tells_the_run(run):
     assert best == sorted(best, reverse=True)
     assert micro["best"]["cost"] == min(t["cost"] for t in micro["trials"] if t["cost"])
     assert micro["kinds"]["wrong-result"] == 1
-    assert record["failures"] == [
-        {"kind": "wrong-result", "where": "verify", "count": 1,
-         "example": {"dtype": "f32", "draft": "outer", "point": {"mv": 9}, "message": HOSTILE}}]  # fmt: skip
+    (failure,) = record["failures"]
+    assert (failure["kind"], failure["where"], failure["count"]) == ("wrong-result", "verify", 1)
+    example = failure["example"]
+    assert (example["dtype"], example["draft"], example["point"]) == ("f32", "outer", {"mv": 9})
+    assert example["message"] == HOSTILE
     assert record["bench"]["results"]
     assert any(c["name"] == "m_mod_4" for c in record["controls"])
     assert {v["vlen"] for v in record["verification"]} == {128, 256, 512, 1024}
@@ -100,7 +109,7 @@ def test_the_map_is_the_dispatch_of_every_problem(told):
 
 def test_each_template_has_a_colour_of_its_own():
     drafts = [f"draft{i}" for i in range(8)]
-    trials = [{"draft": f"{d} mv=1", "cost": 1.0 + i, "best": 1.0, "kind": "ok"} for i, d in enumerate(drafts)]
+    trials = [{"draft": d, "cost": 1.0 + i, "best": 1.0, "kind": "ok"} for i, d in enumerate(drafts)]
     search = {"stage": "micro", "dtype": "f32", "unit": "ns", "trials": trials}
     colours = page.colours({"searches": [search], "maps": []})
     assert len(set(colours.values())) == 8

@@ -43,7 +43,7 @@ def steps(folder, jobs=1):
 def ended(folder):
     history = store.read(folder)
     return [
-        (stage, end.trial.draft, str(end.trial.point), end.score.cost)
+        (stage, str(end.trial.variant), end.score.cost)
         for stage in (Stage.MICRO, Stage.BLOCKING, Stage.FORM, Stage.DIRECT)
         for end in history.ended((stage, "f32", 0))
     ]

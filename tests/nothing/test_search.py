@@ -14,6 +14,7 @@ import pytest
 
 from tensorop import deadline
 from tensorop.errors import JobError
+from tensorop.model.kernel import Draft, Kernel, Variant
 from tensorop.model.point import Point
 from tensorop.model.trial import Finished, Kind, Measured, Outcome, Score, Stage, Trial
 from tensorop.runners import process
@@ -22,12 +23,23 @@ from tensorop.store import journal as store
 from tensorop.store.journal import Journal, journal_path
 from tensorop.tuner import limits, strategy
 from tensorop.tuner.budget import Budget
-from tensorop.tuner.loop import Began, Ended, Exhausted, GivenUp, Lost, Search, Stop, Stopped, search
+from tensorop.tuner.loop import Arm, Began, Ended, Exhausted, GivenUp, Lost, Search, Stop, Stopped, search
 
 SPACES = {
     "rows": Space.of({"a": (1, 2, 3, 4, 5), "b": (0, 1, 2, 3)}),
     "columns": Space.of({"a": (1, 2, 3), "w": ("x", "y")}),
 }
+
+
+KERNELS = {name: Kernel(Draft("op", name, "offline", "", name), "f32") for name in SPACES}
+
+
+def arms(least=None):
+    return [Arm(KERNELS[name], space, least=(least or {}).get(name, 0)) for name, space in SPACES.items()]
+
+
+def name_of(trial):
+    return trial.variant.draft.name
 
 
 class Formula:
@@ -37,7 +49,7 @@ class Formula:
         self.pause = pause
 
     def prepare(self, trial):
-        digest = hashlib.sha256(f"{trial.draft} {trial.point}".encode()).digest()
+        digest = hashlib.sha256(f"{name_of(trial)} {trial.point}".encode()).digest()
         if digest[0] % 5 == 0:
             return Measured(Outcome(Kind.COMPILE, "build", "no"), seconds={"build": 0.0})
         return digest[1] / 100 + trial.point["a"]
@@ -47,23 +59,21 @@ class Formula:
         return Measured(Outcome(Kind.OK), Score(prepared), {"measure": 0.0})
 
 
-def a_search(journal, evaluate=None, budget=None, tuner="bayes", **more):
+def a_search(journal, evaluate=None, budget=None, tuner="bayes", least=None, **more):
     return Search(
-        stage=Stage.MICRO,
+        **{"stage": Stage.MICRO, "arms": arms(least), **more},
         dtype="f32",
-        spaces=SPACES,
         make_tuner=strategy.load(tuner).make,
         evaluate=evaluate or Formula(),
-        key_of=lambda draft, point: f"{draft} {point}",
+        key_of=lambda variant: variant.id,
         journal=journal,
         budget=budget or Budget(trials=18),
-        **more,
     )
 
 
 def ends(history):
     group = ("micro", "f32", 0)
-    return [(e.trial.draft, str(e.trial.point), e.outcome.kind, e.score.cost) for e in history.ended(group)]
+    return [(name_of(e.trial), str(e.trial.point), e.outcome.kind, e.score.cost) for e in history.ended(group)]
 
 
 @pytest.fixture(scope="module")
@@ -80,7 +90,7 @@ def test_events_tell_the_whole_story(uninterrupted):
     ended = [e for e in events if isinstance(e, Ended)]
     assert [e.finished.trial for e in ended] == began
     assert len(began) == len(trials) == 18
-    assert {trial.draft for trial in began} == set(SPACES)
+    assert {name_of(trial) for trial in began} == set(SPACES)
     assert isinstance(events[-1], Stopped)
     assert events[-1].reason is Stop.BUDGET
     assert events[-1].best.score.cost == min(cost for *_, cost in trials if cost is not None)
@@ -101,9 +111,9 @@ def test_the_same_search_again_is_a_replay(tmp_path, uninterrupted):
 def test_an_exhausted_space_ends_the_search(tmp_path):
     with Journal.open(tmp_path, {}) as journal:
         events = list(search(a_search(journal, budget=Budget(trials=1000))))
-    assert {e.draft for e in events if isinstance(e, Exhausted)} == set(SPACES)
+    assert {e.arm.draft.name for e in events if isinstance(e, Exhausted)} == set(SPACES)
     assert events[-1].reason is Stop.EXHAUSTED
-    points = [(e.finished.trial.draft, e.finished.trial.point) for e in events if isinstance(e, Ended)]
+    points = [(name_of(e.finished.trial), e.finished.trial.point) for e in events if isinstance(e, Ended)]
     assert len(points) == len(set(points)) == sum(space.size for space in SPACES.values())
 
 
@@ -263,7 +273,7 @@ def test_however_little_time_there_is_each_draft_has_its_least(tmp_path, jobs):
     least = {"rows": 3, "columns": 2}
     with Journal.open(tmp_path, {}) as journal:
         events = list(search(a_search(journal, slow, Budget(seconds=0.001), jobs=jobs, least=least)))
-    drafts = [e.finished.trial.draft for e in events if isinstance(e, Ended)]
+    drafts = [name_of(e.finished.trial) for e in events if isinstance(e, Ended)]
     assert {name: drafts.count(name) for name in SPACES} == least
     assert events[-1].reason is Stop.BUDGET
     assert min(e.left for e in events[:-2] if isinstance(e, Ended)) > 0
@@ -290,11 +300,16 @@ def test_results_of_another_build_are_not_ours(tmp_path):
     lines = journal_path(tmp_path).read_text().splitlines()
     stale = [json.loads(line) for line in lines]
     for record in stale[1:]:
-        record["key"] = "made by another compiler: " + record["key"]
+        if "key" in record:
+            record["key"] = "made by another compiler: " + record["key"]
     journal_path(tmp_path).write_text("".join(json.dumps(record) + "\n" for record in stale))
     with Journal.open(tmp_path, {}) as journal:
         events = list(search(a_search(journal)))
     assert sum(isinstance(e, Began) for e in events) == 18
+
+
+ONE = {name: Kernel(KERNELS["rows"].draft, "f32", Point.of(of=name)) for name in SPACES}
+SLOW = (KERNELS["columns"].id, ONE["columns"].id)
 
 
 class Slow(Formula):
@@ -305,7 +320,7 @@ class Slow(Formula):
         self.took = took
 
     def measure(self, trial, prepared):
-        if trial.draft == "columns":
+        if trial.arm in SLOW:
             ended = process.run(["sleep", "600"], timeout_s=500)
             assert ended.timed_out
             return Measured(Outcome(Kind.TIMEOUT, "verify", "did not return within 500 s"))
@@ -330,7 +345,7 @@ def test_a_template_that_runs_into_the_limit_twice_gets_no_further_trials(tmp_pa
                 ("given up", {"template": "columns", "stage": "micro", "dtype": "f32", "round": 0})
             ]
         told.append([e.template for e in events if isinstance(e, GivenUp)])
-        late = [e.finished.outcome for e in events if isinstance(e, Ended) and e.finished.trial.draft == "columns"]
+        late = [e.finished.outcome for e in events if isinstance(e, Ended) and name_of(e.finished.trial) == "columns"]
         stopped = [outcome for outcome in late if outcome.kind is Kind.TIMEOUT]
         assert len(stopped) == 2
         assert all("the trial took longer than its limit of" in outcome.message for outcome in stopped)
@@ -341,9 +356,9 @@ def test_a_template_that_runs_into_the_limit_twice_gets_no_further_trials(tmp_pa
 @pytest.mark.usefixtures("short")
 def test_a_template_is_given_up_with_all_its_arms(tmp_path):
     with Journal.open(tmp_path, {}) as journal:
-        one = dict.fromkeys(SPACES, "the one")
-        events = list(search(a_search(journal, Slow(), first_s=0.3, template_of=one)))
-    assert [e.template for e in events if isinstance(e, GivenUp)] == ["the one"]
+        one = [Arm(ONE[name], space) for name, space in SPACES.items()]
+        events = list(search(a_search(journal, Slow(), first_s=0.3, stage=Stage.BLOCKING, arms=one)))
+    assert [e.template for e in events if isinstance(e, GivenUp)] == ["rows"]
     assert events[-1].reason is Stop.EXHAUSTED
     assert sum(isinstance(e, Ended) for e in events) < 18
 
@@ -353,13 +368,13 @@ def test_however_slow_a_small_budget_gets_its_first_trials_and_no_more(tmp_path)
     with Journal.open(tmp_path, {}) as journal:
         least = dict.fromkeys(SPACES, 1)
         events = list(search(a_search(journal, Slow(), Budget(seconds=1e-3), first_s=0.3, least=least)))
-    assert sorted(e.trial.draft for e in events if isinstance(e, Began)) == ["columns", "rows"]
+    assert sorted(name_of(e.trial) for e in events if isinstance(e, Began)) == ["columns", "rows"]
     assert events[-1].seconds < 60
 
 
 def test_limits_follow_from_what_passed():
-    spec = limits.Limits({"a 1": "a"}, first_s=60.0)
-    trial = Trial("k", 0, Stage.MICRO, "a 1", "f32", Point(()))
+    spec = limits.Limits(first_s=60.0)
+    trial = Trial("k", 0, Stage.MICRO, Variant(KERNELS["rows"]))
 
     def ended(kind, seconds):
         return spec.tell(Finished(trial, Outcome(kind), Score(None), {"build": seconds / 2, "measure": seconds / 2}))

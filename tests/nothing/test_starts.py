@@ -7,7 +7,7 @@ import pytest
 
 from tensorop import instantiate, starts
 from tensorop.author import offline
-from tensorop.model.kernel import Draft
+from tensorop.model.kernel import Draft, Kernel
 from tensorop.model.platform import Platform, Start
 from tensorop.model.point import Point
 from tensorop.space import Space
@@ -27,7 +27,7 @@ CASES = [
 
 def spaces(platform: Platform, draft: Draft, dtype: str, start: Start) -> tuple[Space, list[Point]]:
     """The draft's space, and the start's kernel in it."""
-    space = instantiate.micro_space(operator, platform, draft, dtype)
+    space = instantiate.micro_space(platform, draft, dtype)
     return space, starts.micro((start,), draft, space)[:1]
 
 
@@ -36,7 +36,7 @@ def test_a_start_is_one_whole_legal_variant(name: str, dtype: str, number: int) 
     platform = platforms.load(name)
     start = platform.starts["gemm"][dtype][number]
     space, (kernel,) = spaces(platform, drafts[start.draft], dtype, start)
-    blocking = instantiate.blocking_space(operator, platform, drafts[start.draft], kernel, dtype)
+    blocking = instantiate.blocking_space(operator, platform, Kernel(drafts[start.draft], dtype, kernel))
     (blocks,) = starts.blockings((start,), drafts[start.draft], kernel, blocking)
     assert {**kernel, **blocks} == dict(start.point)
     assert kernel in space
@@ -45,7 +45,7 @@ def test_a_start_is_one_whole_legal_variant(name: str, dtype: str, number: int) 
 def test_a_start_that_is_not_legal_here_is_left_out() -> None:
     platform = platforms.load("spacemit-k1")
     outer = drafts["outer"]
-    space = instantiate.micro_space(operator, platform, outer, "f32")
+    space = instantiate.micro_space(platform, outer, "f32")
     too_large = Start("outer", Point.of(lmul=8, mv=8, nr=15))
     of_others = Start("dot", Point.of(mv=8))
     assert starts.micro((too_large, of_others), outer, space) == starts.micro((), outer, space)

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from tensorop import stopping
+from tensorop.model.kernel import Draft, Kernel, Variant
+from tensorop.model.point import Point
 from tensorop.model.trial import Stage, Trial
 from tensorop.store import journal as journals
 from tensorop.store.journal import Journal
@@ -40,8 +42,9 @@ def test_what_the_journal_wrote_it_knows(tmp_path: Path, monkeypatch: pytest.Mon
         write(descriptor, data)
         stopping.interrupt()
 
-    trial = Trial("k", 0, Stage.MICRO, "outer", "f32", {"mr": 4})
+    trial = Trial("k", 0, Stage.MICRO, Variant(Kernel(Draft("op", "outer", "offline", "", ""), "f32", Point.of(mr=4))))
     with Journal.open(tmp_path, {}) as journal:
+        journal.draft(trial.variant.draft)
         monkeypatch.setattr(journals, "_write", interrupted)
         with pytest.raises(KeyboardInterrupt):
             journal.start(trial)

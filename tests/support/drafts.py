@@ -44,9 +44,10 @@ FEW_ROWS = [
 
 def candidate(platform: Platform, draft: Draft, point: Point, dtype: str) -> Source:
     """The C of a candidate, as a trial builds it."""
-    text = Texts().kernel(operator, platform, draft, point, dtype)
+    variant = instantiate.variant(operator, draft, dtype, point)
+    text = Texts().kernel(operator, platform, variant)
     assert isinstance(text, KernelText), text.message
-    return instantiate.candidate(operator, platform, draft, point, dtype, text)
+    return instantiate.candidate(operator, platform, variant, text)
 
 
 def verdicts(

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from tensorop import instantiate
 from tensorop.author import offline
-from tensorop.model.kernel import Draft
-from tensorop.model.point import Point
-from tensorop.model.winner import Leaf, Split, Tree, Variant, Winners
+from tensorop.model.kernel import Draft, Variant
+from tensorop.model.winner import Leaf, Split, Tree, Winners
 from tensorop.package import product as making
 from tensorop.package import publish
 from tensorop.package.product import Product
@@ -22,13 +22,15 @@ def winners(dtypes: tuple[str, ...] = ("f32", "f64")) -> list[Winners]:
     """One variant that packs both operands, one that reads them in place; small blocks, so that all loops turn."""
     operator = operators.load("gemm")
     draft = next(d for d in offline.drafts(operator.folder, operator.name) if d.name == "outer")
-    packed = _variant(draft, mv=2, nr=4, mc=32, kc=64, nc=48, pack_a=1, pack_b=1)
     blocks = {"mv": 1, "nr": 6, "mc": 64, "kc": 128, "nc": 256}
-    in_place = _variant(draft, **blocks, pack_a=0, pack_b=0)
-    other = _variant(draft, **blocks, pack_a=1, pack_b=1)  # of dtypes whose operands packing widens
     tree = Split("size", 32768, Leaf(1), Split("a_in_place", 0, Leaf(0), Split("k", 100, Leaf(1), Leaf(0))))
-    second = {dtype: in_place if dtype in ("f32", "f64") else other for dtype in dtypes}
-    return [Winners(dtype, (packed, second[dtype]), (Tree(tree, 0.0125),)) for dtype in dtypes]
+    found = []
+    for dtype in dtypes:
+        packs = int(dtype not in ("f32", "f64"))  # operands of the others are widened by packing
+        packed = _variant(draft, dtype, mv=2, nr=4, mc=32, kc=64, nc=48, pack_a=1, pack_b=1)
+        second = _variant(draft, dtype, **blocks, pack_a=packs, pack_b=packs)
+        found.append(Winners(dtype, (packed, second), (Tree(tree, 0.0125),)))
+    return found
 
 
 def with_direct(dtypes: tuple[str, ...] = ("f32", "f64"), **chosen: int) -> list[Winners]:
@@ -38,8 +40,8 @@ def with_direct(dtypes: tuple[str, ...] = ("f32", "f64"), **chosen: int) -> list
     assert draft is not None
     assert operator.direct is not None
     unasked = operator.direct.always
-    direct = _variant(draft, **{"mv": 2, "nr": 4, "sums": 8, "narrow": 1, **chosen})
-    return [replace(found, direct=direct, unasked=unasked) for found in winners(dtypes)]
+    point = {"mv": 2, "nr": 4, "sums": 8, "narrow": 1, **chosen}
+    return [replace(found, direct=_variant(draft, found.dtype, **point), unasked=unasked) for found in winners(dtypes)]
 
 
 def by_vlen(found: Winners) -> Winners:
@@ -50,8 +52,9 @@ def by_vlen(found: Winners) -> Winners:
     return replace(found, trees=trees, variants=(replace(zero, forms=(256,)), replace(one, forms=(512,))))
 
 
-def _variant(draft: Draft, **chosen: int) -> Variant:
-    return Variant(draft, Point.of({**{name: values[0] for name, values in draft.tunables.items()}, **chosen}))
+def _variant(draft: Draft, dtype: str, **chosen: int) -> Variant:
+    point = {**{name: values[0] for name, values in draft.tunables.items()}, **chosen}
+    return instantiate.variant(operators.load("gemm"), draft, dtype, point)
 
 
 def product(platform: str, dtypes: tuple[str, ...] = ("f32", "f64"), found: Sequence[Winners] | None = None) -> Product:
