@@ -138,7 +138,8 @@ def bare(data: bytes) -> list[str]:
 def counted(
     found: opened.Opened, target: Target, old: Path, new: Path, told: Sequence[Mapping[str, Any]], jobs: int
 ) -> Iterator[tuple[str, bool]]:
-    """Each shape at each VLEN, and whether cycles and instructions are those of the old library and of its record."""
+    """Each shape at each VLEN, with cycles and instructions per 1000 flop of the old library's record, the old and the
+    new library; and whether they are the same."""
     for layout, rows in _by_layout(found, told):
         shapes = [_shape(found, row) for row in rows]
         both = [
@@ -159,7 +160,9 @@ def counted(
             written = {int(v): at["per_kflop"]["ours"] for v, at in record.get("by_vlen", {}).items()}
             written = written or {0: record["per_kflop"]["ours"]}
             for vlen, figures in _figures(after).items():
-                yield f"{after.shape} VLEN {vlen}", figures == _figures(before)[vlen] == _pair(written[vlen])
+                three = (_pair(written[vlen]), _figures(before)[vlen], figures)
+                shown = ", ".join(f"{cycles:.4f} {instructions:.4f}" for cycles, instructions in three)
+                yield f"{after.shape} VLEN {vlen}, cycles and instructions: {shown}", len(set(three)) == 1
 
 
 def _figures(row: Row) -> dict[int, tuple[float, float]]:

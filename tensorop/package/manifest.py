@@ -57,10 +57,17 @@ def provenance(
     }
 
 
-def manifest(card: Mapping[str, Any], files: Mapping[str, bytes]) -> str:
-    """The card with the digest of each file of the product."""
+def manifest(card: Mapping[str, Any], winners: Sequence[Winners], files: Mapping[str, bytes]) -> str:
+    """The card with the ids of variants and their kernels, which are no bytes of a library, and the digest of each file
+    of the product."""
+    dtypes = {w.dtype: {**card["dtypes"][w.dtype], "variants": _with_ids(card, w)} for w in winners}
     digests = {name: f"sha256:{hashlib.sha256(data).hexdigest()}" for name, data in files.items()}
-    return json.dumps({**card, "files": digests}, sort_keys=True, indent=1, allow_nan=False) + "\n"
+    return json.dumps({**card, "dtypes": dtypes, "files": digests}, sort_keys=True, indent=1, allow_nan=False) + "\n"
+
+
+def _with_ids(card: Mapping[str, Any], winners: Winners) -> list[dict[str, Any]]:
+    told = card["dtypes"][winners.dtype]["variants"]
+    return [{"id": v.id, "kernel": v.kernel.id, **of_one} for v, of_one in zip(winners.all, told, strict=True)]
 
 
 def _winners(winners: Winners, texts: Mapping[Written, str]) -> dict[str, Any]:
@@ -74,8 +81,6 @@ def _winners(winners: Winners, texts: Mapping[Written, str]) -> dict[str, Any]:
     return {
         "variants": [
             {
-                "id": v.id,
-                "kernel": v.kernel.id,
                 "draft": v.draft.name,
                 "digest": v.draft.digest,
                 "author": v.draft.author,

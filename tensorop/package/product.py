@@ -68,7 +68,7 @@ def product(
     own = {**package, **pc, "LICENSE": licence, "CMakeLists.txt": project, **_source_files(text)}
     files |= {f"{SHARE}/src/{name}": data.encode() for name, data in own.items()}
     files[f"{SHARE}/LICENSE"] = licence.encode()
-    files[MANIFEST] = manifest.manifest({**origin, **carried.collect(platform)}, files).encode()
+    files[MANIFEST] = manifest.manifest({**origin, **carried.collect(platform)}, winners, files).encode()
     return Product(dict(sorted(files.items())), links, f"lib/lib{text.libraries[0].name}.so")
 
 
