@@ -49,13 +49,15 @@ _CARD = card.MARKER[1:].rstrip("\n")
 
 @dataclass(frozen=True)
 class Result:
-    """One dtype: C files that differ of all, shapes (at a VLEN) that differ of all; ratio: on a clock, old over new."""
+    """One dtype: C files that differ of all, shapes (at a VLEN) that differ of all; ratio: on a clock, old over new;
+    bits: whether the libraries are the same to the bit, which they need not be."""
 
     platform: str
     dtype: str
     variants: int
     files: tuple[int, int]
     shapes: tuple[int, int] = (0, 0)
+    bits: bool = False
     ratio: statistics.Ratio | None = None
 
     @property
@@ -71,6 +73,8 @@ def compare(folder: Path, dtypes: Sequence[str], jobs: int, limit: float, text_o
     given = [winners(found, dtype, of_dtype) for dtype, of_dtype in manifest["dtypes"].items()]
     made = product.product(found.operator, found.platform, given, facts=manifest["facts"], jobs=jobs)
     differing = texts(folder, made)
+    built = {name: data for name, data in made.files.items() if name.startswith("lib/lib")}
+    bits = all((folder / name).is_file() and (folder / name).read_bytes() == data for name, data in built.items())
     with tempfile.TemporaryDirectory(prefix="tensorop-rebuild-") as place:
         # names of one length: where a library lies moves a guest's stack
         old, new = Path(place, "old", "lib"), Path(place, "new", "lib")
@@ -82,7 +86,7 @@ def compare(folder: Path, dtypes: Sequence[str], jobs: int, limit: float, text_o
         for dtype in held:
             count = len(manifest["dtypes"][dtype]["variants"])
             sources = sum(name.endswith((".c", ".h")) for name in made.files)
-            result = Result(found.platform.name, dtype, count, (len(differing), sources))
+            result = Result(found.platform.name, dtype, count, (len(differing), sources), bits=bits)
             rows = [row for row in told if row["dtype"] == dtype and _flops(found, row) <= limit]
             if text_only:
                 yield result
@@ -222,13 +226,16 @@ def main() -> int:
             results += compare(folder, wanted, given.jobs, given.limit, given.text_only)
     except TensoropError as error:
         raise SystemExit(str(error)) from None
-    print("| platform | dtype | variants | C files | shapes | old over new |\n|---|---|---|---|---|---|")
+    print(
+        "| platform | dtype | variants | C files | libraries | shapes | old over new |\n|---|---|---|---|---|---|---|"
+    )
     for of in results:
         files = f"{of.files[1]} the same" if not of.files[0] else f"{of.files[0]} of {of.files[1]} differ"
         shapes = f"{of.shapes[1]} the same" if not of.shapes[0] else f"{of.shapes[0]} of {of.shapes[1]} differ"
         clock = f"{of.ratio.median:.3f} ({of.ratio.low:.3f} to {of.ratio.high:.3f})" if of.ratio else ""
         modelled = "" if of.ratio or not of.shapes[1] else shapes
-        print(f"| {of.platform} | {of.dtype} | {of.variants} | {files} | {modelled} | {clock} |")
+        bits = "the same bits" if of.bits else "differ"
+        print(f"| {of.platform} | {of.dtype} | {of.variants} | {files} | {bits} | {modelled} | {clock} |")
     return 0 if all(result.same for result in results) else 1
 
 

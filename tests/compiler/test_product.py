@@ -248,6 +248,9 @@ def test_what_runs_unconfined_says_what_it_is(prefix: Path, tmp_path: Path) -> N
 def test_card_and_manifest_agree(prefix: Path) -> None:
     manifest = json.loads((prefix / "share/tensorop/manifest.json").read_text())
     files = manifest.pop("files")
+    variants = [variant for of_dtype in manifest["dtypes"].values() for variant in of_dtype["variants"]]
+    ids = [(variant.pop("id"), variant.pop("kernel")) for variant in variants]
+    assert len(set(ids)) == len(ids)
     for name in ("lib/libtensorop_gemm.so", "lib/libtensorop_gemm.a"):
         assert read_card(prefix / name) == manifest
     assert tensorop.load(prefix).card == manifest
