@@ -5,13 +5,14 @@ Each fails unless the loader's own log shows that our symbols served.
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import re
 import subprocess
+from importlib import metadata
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 from tensorop import settings
 from tensorop.errors import MissingTool
@@ -109,12 +110,16 @@ def test_netlib_testers(
 
 
 def _pytest_alone(folder: Path) -> str:
-    """This interpreter's pytest for another one, without this one's NumPy beside it."""
+    """This interpreter's pytest for another one, with all that it needs and without this one's NumPy beside it."""
     folder.mkdir()
-    for name in ("pytest", "_pytest", "iniconfig", "pluggy", "packaging", "pygments"):
-        found = importlib.util.find_spec(name)
-        if found is not None and found.origin is not None:
-            (folder / name).symlink_to(Path(found.origin).parent)
+    names, linked = ["pytest"], set()
+    for name in names:
+        found = metadata.distribution(name)
+        wanted = [Requirement(text) for text in found.requires or ()]
+        names += [r.name for r in wanted if r.name not in names and (not r.marker or r.marker.evaluate({"extra": ""}))]
+        linked |= {Path(str(found.locate_file(path.parts[0]))) for path in found.files or () if path.parts[0] != ".."}
+    for path in linked:
+        (folder / path.name).symlink_to(path)
     return str(folder)
 
 
@@ -127,7 +132,7 @@ def test_linear_algebra_of_debians_numpy(library: Path, tmp_path: Path) -> None:
     seen = os.pathsep.join([_pytest_alone(tmp_path / "pytest"), *filter(None, [numpy.environment.get("PYTHONPATH")])])
     environment = {**_environment(numpy, library, tmp_path), "PYTHONPATH": seen, "PYTHONDONTWRITEBYTECODE": "1"}
     without = {name: value for name, value in environment.items() if name not in ("LD_PRELOAD", "LD_DEBUG")}
-    asking = [python, "-c", "import pytest, numpy; print(numpy.__file__)"]
+    asking = [python, "-c", "import numpy; print(numpy.__file__)"]
     there = subprocess.run(asking, env=without, capture_output=True, text=True)
     if there.returncode != 0 or not Path(there.stdout.strip()).is_relative_to(numpy.path):
         pytest.skip(
