@@ -1,12 +1,15 @@
-"""How long a job takes, part by part: by what earlier jobs took on this machine, else by what is shipped.
+"""How long a job takes, part by part: by what earlier jobs took on this machine, else by what is shipped for another
+core and how fast this one is beside it.
 
 A part's time is taken as proportional to its size: trials, problems, dtypes, VLENs, floating-point operations. What is
 done once however little there is to compute (a trial's build, an emulator's start) has a size too, so that a job of
-small problems says something of one of large ones.
+small problems says something of one of large ones. A search takes its budget, or as long as the trials that it makes
+whatever the budget is: each stage's, and each template's and named start's.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import resource
@@ -17,22 +20,32 @@ from pathlib import Path
 from statistics import median
 
 from tensorop import paths
+from tensorop.author import offline
 from tensorop.events import Done, Event, Phase, Trying
 from tensorop.model.job import Job
 from tensorop.model.operator import Operator
 from tensorop.model.problem import Problem
-from tensorop.problems import MOST_BENCH, for_search, within, work
+from tensorop.problems import MOST_BENCH, for_search, large, within, work
 from tensorop.provision import libc, openblas, sysroot
 from tensorop.provision.targets import host_arch
-from tensorop.search import KERNELS, OTHERS, SEEDS
+from tensorop.search import (
+    BLOCKING_SHARE,
+    DIRECT_SHARE,
+    FORM_SHARE,
+    KERNELS,
+    LARGE_SHARE,
+    MICRO_SHARE,
+    OTHERS,
+    PROBE_SHARE,
+    single_vlens,
+)
 from tensorop.target import Target
 from tensorop.tuner.loop import Stop, Stopped
 
 KEPT = 5  # jobs that are remembered of each part
 PER = 1e8  # flops that a board model's sizes are in
 FETCH_S = 15.0  # for each piece that is not in the cache
-REPORT_S = 3.0
-SEARCH = "search"  # its stages, and the probes, share the budget
+SEARCH = "search"  # its stages and the probes share the budget
 PARTS = {
     "tools": "set-up",
     "negative controls": "set-up",
@@ -42,31 +55,50 @@ PARTS = {
     "constants": "library",
     "verification": "verification",
     "comparison": "comparison",
+    "publication": "report",
 }
-STAGES = {"micro-kernel": "micro", "blocking": "blocking", "smallest": "direct"}  # as the display names them
-# What a trial of blockings, one of the direct way, a problem of them and one compared are, in what `blocking` and
-# `comparison` are measured in: by a clock problems, under a board model 1e8 flop at one VLEN.
+STAGES = {  # as the display names them
+    "micro-kernel": "micro",
+    "blocking": "blocking",
+    "large shapes": "large",
+    "forms for one VLEN": "forms",
+    "smallest": "direct",
+}
+# Of a search's seconds, by stage; probes have theirs beside.
+SHARES = {"micro": MICRO_SHARE, "blocking": BLOCKING_SHARE, "large": LARGE_SHARE, "direct": DIRECT_SHARE}
+# What a trial and one problem of it, and a problem compared are, in what their stage is measured in: by a clock
+# problems, under a board model 1e8 flop at one VLEN.
 FIXED: Mapping[str, Mapping[str, float]] = {
-    "ns": {"trial": 35.0, "direct trial": 45.0, "problem": 1.0, "compared": 1.0},
-    "modelled-cycles": {"trial": 1.25, "direct trial": 1.5, "problem": 0.02, "compared": 0.03},
+    "ns": {"trial": 35.0, "problem": 1.0, "compared": 1.0},
+    "modelled-cycles": {"trial": 1.25, "problem": 0.02, "compared": 0.03},
 }
-# Seconds for a unit of each part's size on two cores of 3 GHz, by what measures.
+# Seconds for a unit of each part's size, by what measures, and for the work of `slower`: on two cores of an AMD EPYC
+# (Zen 3, 2.45 GHz).
+BZIP2_S = 0.0095
+CORES = 2
 SHIPPED: Mapping[str, Mapping[str, float]] = {
     "ns": {
-        "set-up": 1.8,
-        "micro": 1.2,
-        "blocking": 0.027,
-        "library": 3.0,
-        "verification": 2.0,
-        "comparison": 0.7,
+        "set-up": 6.0,
+        "micro": 2.0,
+        "blocking": 0.055,
+        "large": 0.055,
+        "direct": 0.03,
+        "library": 15.0,
+        "verification": 4.7,
+        "comparison": 0.4,
+        "report": 3.0,
     },
     "modelled-cycles": {
-        "set-up": 0.9,
-        "micro": 1.4,
-        "blocking": 0.8,
-        "library": 4.0,
-        "verification": 6.0,
-        "comparison": 1.5,
+        "set-up": 1.4,
+        "micro": 1.8,
+        "blocking": 1.45,
+        "large": 0.65,
+        "forms": 1.2,
+        "direct": 0.55,
+        "library": 14.5,
+        "verification": 9.8,
+        "comparison": 2.2,
+        "report": 6.0,
     },
 }
 
@@ -95,51 +127,96 @@ def forecast(job: Job, operator: Operator, target: Target) -> Forecast | None:
     if target.unit not in SHIPPED:
         return None
     kind = f"{target.runner.name.partition(':')[0]} {target.platform.arch} {target.unit}"
-    rates = {**SHIPPED[target.unit], **{name: median(seen) for name, seen in _remembered(kind).items() if seen}}
+    pace = slower() * (CORES / side_by_side(job.jobs) if target.side_by_side else 1.0)
+    shipped = {name: rate * pace for name, rate in SHIPPED[target.unit].items()}
+    rates = {**shipped, **{name: median(seen) for name, seen in _remembered(kind).items() if seen}}
     sizes = _sizes(job, operator, target)
     missing = 0 if job.offline else sum(not path.exists() for path in _pieces(target.platform.arch))
     seconds = {part: rates[part] * sizes[part] for part in dict.fromkeys(PARTS.values()) if part != SEARCH}
-    trial = {"micro": rates["micro"], **{name: sizes[name] * rates["blocking"] for name in ("blocking", "direct")}}
-    if job.trials is not None:
-        search = job.trials * (trial["micro"] + trial["blocking"]) / 2
-    else:
-        search = max(job.budget_s or 0.0, sum(sizes[f"{name} trials"] * trial[name] for name in trial))
     ordered = {
         "set-up": seconds["set-up"] + missing * FETCH_S,
-        "search": search,
+        "search": len(job.dtypes)
+        * _search(job, target, {name: rates[name] * sizes[name] for name in rates if name in sizes}, sizes),
         **{part: seconds[part] for part in ("library", "verification")},
-        "comparison and report": seconds["comparison"] + REPORT_S,
+        "comparison and report": seconds["comparison"] + seconds["report"],
     }
     return Forecast(kind, ordered, sizes, missing == 0)
 
 
+def _search(job: Job, target: Target, trial: Mapping[str, float], sizes: Mapping[str, float]) -> float:
+    """Seconds of one dtype's search. trial: seconds of one, by stage."""
+    least = {name: sizes[f"{name} trials"] * trial[name] for name in STAGES.values() if sizes.get(f"{name} trials")}
+    if job.budget_s is None or job.trials is not None:
+        return (job.trials or 0) / len(job.dtypes) * (trial["micro"] + trial["blocking"]) / 2
+    budget = job.budget_s / len(job.dtypes)
+    alone = FORM_SHARE if "forms" in least else 0.0
+    shares = SHARES if "large" in least else {**SHARES, "blocking": BLOCKING_SHARE + LARGE_SHARE}
+    spent = 0.0
+    for name, seconds in least.items():
+        share = alone if name == "forms" else shares[name] * (1.0 - alone - PROBE_SHARE)
+        spent += max(seconds, min(share * budget, budget - spent))
+    return spent + PROBE_SHARE * budget
+
+
+def side_by_side(jobs: int) -> int:
+    """Processes that really run at once."""
+    return min(jobs, os.cpu_count() or 1)
+
+
+def slower() -> float:
+    """How many times the seconds of `SHIPPED` a core of this machine takes for such work: by bzip2, which is branches
+    and integers as a compiler and an emulator are, and the same C everywhere. 1 where this Python has none."""
+    try:
+        import bz2
+    except ImportError:
+        return 1.0
+    text = b"".join(hashlib.sha256(bytes([i % 256, i // 256])).hexdigest().encode() for i in range(2000))
+
+    def once() -> float:
+        begun = time.thread_time()
+        bz2.compress(text)
+        return time.thread_time() - begun
+
+    return min(once() for _ in range(7)) / BZIP2_S
+
+
 def _sizes(job: Job, operator: Operator, target: Target) -> dict[str, float]:
+    """Of parts, of one trial of each stage, and how many trials of it a dtype gets whatever its budget."""
     dtypes, vlens, checked = len(job.dtypes), max(1, len(target.vlens)), max(1, len(target.verify_vlens))
     known = target.platform.starts.get(operator.name, {})
-    named = sum(len(known.get(dtype, ())) for dtype in job.dtypes)
+    named = max(len(known.get(dtype, ())) for dtype in job.dtypes)
+    drafts = len(offline.files(operator.folder, operator.added))
     probes = operator.probes if job.suite in operator.suites else ()
     fixed, modelled, first = FIXED[target.unit], target.model is not None, job.dtypes[0]
     searched = for_search(operator, first, (*job.shapes, *probes), target.unit)
+    share = LARGE_SHARE * (job.budget_s or 0.0) / dtypes
+    beyond = large(operator, first, job.shapes, target.unit, share)
     smallest = operator.suites[operator.direct.suite] if operator.direct else ()
     direct = for_search(operator, first, smallest, target.unit)
     compared = within(operator, first, job.shapes, MOST_BENCH[target.unit])
+    batch = float(side_by_side(job.jobs)) if target.side_by_side else 1.0  # trials that are begun together
 
-    def measured(problems: Sequence[Problem]) -> float:
+    def measured(problems: Sequence[Problem], vlens: int = vlens) -> float:
         flops = sum(float(operator.reference.work(problem)) for problem in problems)
-        return vlens * (len(problems) * fixed["problem"] + (flops / PER if modelled else 0.0))
+        return fixed["trial"] + vlens * (len(problems) * fixed["problem"] + (flops / PER if modelled else 0.0))
 
     heavy = sum(work(operator, first, shape) for shape in compared)
     return {
         "set-up": dtypes * checked,
         "library": dtypes * (1 + vlens),
         "verification": dtypes * (checked + 0.5),
+        "report": dtypes,
         "comparison": dtypes * vlens * (len(compared) * fixed["compared"] + (heavy / PER if modelled else 0.0)),
         "micro": 1.0,
-        "blocking": fixed["trial"] + measured(searched),
-        "direct": fixed["direct trial"] + measured(direct),
-        "micro trials": float(max(named, SEEDS * dtypes)),
-        "blocking trials": float(max(named, min(KERNELS, SEEDS + OTHERS) * dtypes)),
-        "direct trials": float(dtypes if smallest else 0),
+        "blocking": measured(searched),
+        "large": measured(beyond),
+        "forms": measured(searched, 1),
+        "direct": measured(direct),
+        "micro trials": float(max(named, drafts)),
+        "blocking trials": float(max(named, min(KERNELS, drafts + OTHERS))),
+        "large trials": batch if beyond else 0.0,
+        "forms trials": batch if single_vlens(target) else 0.0,
+        "direct trials": batch if smallest else 0.0,
     }
 
 
@@ -179,7 +256,7 @@ class _Watch:
 
     def __init__(self, plan: Forecast, jobs: int) -> None:
         self.plan = plan
-        self.side_by_side = min(jobs, os.cpu_count() or 1) * 0.85 if "modelled" in plan.kind else 1.0
+        self.side_by_side = side_by_side(jobs) * 0.85 if "modelled" in plan.kind else 1.0
         self.part = ""
         self.began = (time.monotonic(), _processor_time())
         self.took: dict[str, float] = {}
@@ -205,8 +282,7 @@ class _Watch:
         if name and ended.trials and ended.reason is not Stop.INTERRUPTED:
             wall, processor = time.monotonic() - self.began[0], _processor_time() - self.began[1]
             quiet = min(1.0, processor / self.side_by_side / max(wall, 1e-9))
-            rate = "micro" if name == "micro" else "blocking"
-            self.stages.setdefault(rate, []).append(quiet * ended.seconds / ended.trials / self.plan.sizes[name])
+            self.stages.setdefault(name, []).append(quiet * ended.seconds / ended.trials / self.plan.sizes[name])
 
     def _close(self) -> None:
         now = (time.monotonic(), _processor_time())

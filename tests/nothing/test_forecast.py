@@ -13,16 +13,18 @@ from tensorop.model.job import Job
 from tensorop.specs import operators, platforms
 from tensorop.target import reach
 
+MEASURED = forecast.slower
 SHAPES = ((64, 64, 64), (256, 256, 256))
 
 
 @pytest.fixture(autouse=True)
 def fresh_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TENSOROP_CACHE", str(tmp_path))
+    monkeypatch.setattr(forecast, "slower", lambda: 1.0)
 
 
 def plan(platform: str = "rvv", **wish: object) -> forecast.Forecast:
-    job = Job("gemm", platform=platform, shapes=SHAPES, **wish)  # type: ignore[arg-type]
+    job = Job("gemm", platform=platform, **{"shapes": SHAPES, **wish})  # type: ignore[arg-type]
     found = forecast.forecast(job, operators.load("gemm"), reach(platforms.load(platform), None))
     assert found is not None
     return found
@@ -34,13 +36,13 @@ def test_every_part_is_in_the_first_line(platform: str) -> None:
     assert said.startswith("about ")
     for part in ("set-up", "search", "verification", "comparison"):
         assert part in said
-    assert "2.0 min search" in said
+    assert platform == "rvv" or "2.0 min search" in said
 
 
 def test_more_work_takes_longer() -> None:
     usual, small = plan(), plan(dtypes=("f32",), budget_s=30.0)
     assert small.total < usual.total
-    assert plan(budget_s=600.0).seconds["search"] == 600.0
+    assert plan("generic", budget_s=600.0).seconds["search"] == pytest.approx(600.0)
     # a budget is a wish: seeds are tried whatever it is
     assert plan(budget_s=0.1).seconds["search"] > 1.0
 
@@ -51,7 +53,7 @@ def test_a_trial_of_the_smallest_problems_is_built_and_started_all_the_same(plat
     small = forecast.forecast(job, operators.load("gemm"), reach(platforms.load(platform), None))
     assert small is not None
     rate = forecast.SHIPPED[small.kind.split()[-1]]["blocking"]
-    assert 0.5 < rate * small.sizes["blocking"] < rate * plan(platform).sizes["blocking"]
+    assert 0.3 < rate * small.sizes["blocking"] < rate * plan(platform).sizes["blocking"]
     # so that a job of such problems, whose trials take seconds, says nothing absurd of a job of large ones
     assert plan(platform).sizes["blocking"] < 20 * small.sizes["blocking"]
 
@@ -61,9 +63,43 @@ def test_the_direct_way_is_part_of_the_least_search(monkeypatch: pytest.MonkeyPa
         return plan(dtypes=("f32",), budget_s=0.1).seconds["search"]
 
     whole = least()
-    fixed = {unit: {**sizes, "direct trial": sizes["direct trial"] + 1} for unit, sizes in forecast.FIXED.items()}
-    monkeypatch.setattr(forecast, "FIXED", fixed)
-    assert least() == pytest.approx(whole + forecast.SHIPPED["modelled-cycles"]["blocking"])
+    shipped = {unit: {**rates, "direct": 2 * rates["direct"]} for unit, rates in forecast.SHIPPED.items()}
+    once = shipped["modelled-cycles"]["direct"] / 2 * plan().sizes["direct"]
+    monkeypatch.setattr(forecast, "SHIPPED", shipped)
+    assert least() == pytest.approx(whole + plan().sizes["direct trials"] * once)
+
+
+SUITE = tuple(map(tuple, operators.load("gemm").suites["quick"]))
+
+
+def test_a_search_takes_what_every_stage_does_whatever_the_budget() -> None:
+    """Its first trials on the suite alone outlast two minutes, and what each stage makes at least is in the sum."""
+    found = plan(shapes=SUITE)
+    one_of_each = {
+        name: rate * found.sizes[name] * found.sizes[f"{name} trials"]
+        for name, rate in forecast.SHIPPED["modelled-cycles"].items()
+        if name in forecast.STAGES.values()
+    }
+    assert one_of_each.keys() == set(forecast.STAGES.values())
+    assert all(seconds > 0 for seconds in one_of_each.values())
+    assert found.seconds["search"] > 2 * sum(one_of_each.values()) > 120
+    less = plan(shapes=SUITE, budget_s=60.0)
+    assert less.seconds["search"] > 0.6 * found.seconds["search"]
+
+
+def test_a_slower_core_takes_longer_and_more_of_them_less(monkeypatch: pytest.MonkeyPatch) -> None:
+    usual = plan(shapes=SUITE)
+    monkeypatch.setattr(forecast, "slower", lambda: 2.0)
+    assert plan(shapes=SUITE).seconds["verification"] == pytest.approx(2 * usual.seconds["verification"])
+    assert plan(shapes=SUITE).seconds["search"] > 1.4 * usual.seconds["search"]
+    monkeypatch.setattr("os.cpu_count", lambda: 16)
+    assert plan(shapes=SUITE, jobs=8).seconds["verification"] == pytest.approx(usual.seconds["verification"] / 2)
+    # one process at a time is on the clock, however many may be
+    assert plan("generic", jobs=8).seconds["comparison and report"] == plan("generic").seconds["comparison and report"]
+
+
+def test_how_fast_this_core_is_is_measured() -> None:
+    assert 0.1 < MEASURED() < 20
 
 
 def test_a_pretending_runner_has_none() -> None:
