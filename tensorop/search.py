@@ -114,8 +114,10 @@ def micro(ground: Ground, dtype: str) -> Iterator[loop.Event]:
             if draft.author == offline.AUTHOR:
                 raise
             continue  # a model's was judged for the first dtype, and may have no legal point for another
-        least = max(1, len(starts.named(known, draft, space)))
-        arms.append(Arm(Kernel(draft, dtype), space, starts.micro(known, draft, space), least))
+        # however little time there is: what the platform's file names, else each choice that this stage cannot make
+        due = starts.named(known, draft, space) or starts.unlike(known, draft, space)
+        first = list(dict.fromkeys([*due, *starts.micro(known, draft, space)]))
+        arms.append(Arm(Kernel(draft, dtype), space, first, max(1, len(due))))
     return conduct(ground, dtype, Stage.MICRO, arms, (), ground.budget(MICRO_SHARE))
 
 
@@ -126,25 +128,34 @@ def known_starts(ground: Ground, dtype: str) -> tuple[Start, ...]:
 
 def kernels(ground: Ground, dtype: str) -> dict[str, Kernel]:
     """By id, the micro-kernels that go on: those the platform's file names; each draft's best and its first start that
-    passed, since what a draft is for may not show in this stage; then other tiles, the best of each VLEN in turn."""
+    passed, since what a draft is for may not show in this stage, for each choice of its unseen tunables; then other
+    tiles, the best of each VLEN in turn."""
     arms = {Kernel(draft, dtype).id for draft in ground.drafts}
     ended = [f for f in passed(ground, dtype, Stage.MICRO, arms) if f.score.cost is not None]
     ranked = [f.trial.variant.kernel for f in sorted(ended, key=lambda f: f.score.cost or 0.0)]
     others = _in_turn(ended, ground.target.vlens, _micro_cost)
-    best_of: dict[str, Kernel] = {}
+    of_file = {start.draft for start in known_starts(ground, dtype)}  # whose choices it has made
+
+    def kind(kernel: Kernel) -> tuple[int | str, ...]:
+        name = kernel.draft.name
+        return (name, *(() if name in of_file else starts.unseen(kernel.draft, kernel.configuration)))
+
+    best_of: dict[tuple[int | str, ...], Kernel] = {}
+    own: dict[tuple[int | str, ...], Kernel] = {}
     for kernel in ranked:
-        best_of.setdefault(kernel.draft.name, kernel)
-    own = [k for k in ranked if starts.is_own(k.draft, k.configuration)]
-    named = [next((k for k in own if k.draft.name == name), best) for name, best in best_of.items()]
+        best_of.setdefault(kind(kernel), kernel)
+        if starts.is_own(kernel.draft, kernel.configuration):
+            own.setdefault(kind(kernel), kernel)
+    named = [own.get(of_kind, best) for of_kind, best in best_of.items()]
     known = [
         next((k for k in ranked if starts.agrees(start, k.draft.name, k.configuration)), None)
         for start in known_starts(ground, dtype)
     ]
     chosen = {kernel.id: kernel for kernel in known if kernel is not None}
     most = max(KERNELS, len(chosen) + OTHERS)
-    shapes = {_shape(ground, kernel) for kernel in chosen.values()}
+    shapes = {(*kind(kernel), *_shape(ground, kernel)) for kernel in chosen.values()}
     for kernel in [*best_of.values(), *named, *others]:
-        shape = _shape(ground, kernel)
+        shape = (*kind(kernel), *_shape(ground, kernel))
         if shape not in shapes and len(chosen) < most:
             shapes.add(shape)
             chosen[kernel.id] = kernel

@@ -16,6 +16,19 @@ def micro(known: Sequence[Start], draft: Draft, space: Space) -> list[Point]:
     return list(dict.fromkeys([*named(known, draft, space), *_completed(space, draft.starts)]))
 
 
+def unlike(known: Sequence[Start], draft: Draft, space: Space) -> list[Point]:
+    """The first of `micro`'s points for each choice of the tunables that only whole problems show."""
+    first: dict[tuple[int | str, ...], Point] = {}
+    for point in micro(known, draft, space):
+        first.setdefault(unseen(draft, point), point)
+    return list(first.values())
+
+
+def unseen(draft: Draft, point: Point) -> tuple[int | str, ...]:
+    """A kernel's values of the tunables that only whole problems show."""
+    return tuple(point[name] for name in draft.unseen)
+
+
 def named(known: Sequence[Start], draft: Draft, space: Space) -> list[Point]:
     """Those of the platform's starts alone."""
     return _completed(space, [_part(start.point, space) for start in known if start.draft == draft.name])

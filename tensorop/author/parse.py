@@ -47,6 +47,7 @@ def parse(text: str, *, operator: str, name: str, author: str) -> Draft:
         needs=head.needs,
         tunables={tunable: tuple(values) for tunable, values in head.tunables.items()},
         constraints=tuple(Constraint(c.must, c.reason) for c in head.constraints),
+        unseen=head.unseen,
         starts=tuple(Point.of(start) for start in head.starts),
     )
     check(found)
@@ -70,6 +71,9 @@ def check(draft: Draft) -> None:
     for word in draft.needs:
         if not _NAME.fullmatch(word):
             raise SpecError(f"{origin}: key 'needs': expected names of primitives, got '{word[:60]}'")
+    for tunable in draft.unseen:
+        if tunable not in draft.tunables:
+            raise SpecError(f"{origin}: key 'unseen': expected names of its tunables, got '{tunable[:60]}'")
     if not draft.text.strip():
         raise SpecError(f"{origin}: nothing follows the head")
     if len(draft.text) > MAX_BODY:

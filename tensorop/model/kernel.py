@@ -25,6 +25,7 @@ class Draft:
 
     operator, name: what it computes and what it is called; author: offline (shipped) | plug-in | llm | replay
     strategy: the idea in words; reads: how it walks its operands, keys and values defined by the operator
+    unseen: tunables whose worth only whole problems show; a kernel for each of their values in `starts` is tried there
     starts: points (or parts of points) to try first, where they are legal; they change no result
     needs: primitive words used; tunables: name -> values; text: the Jinja2 body
     """
@@ -38,6 +39,7 @@ class Draft:
     needs: tuple[str, ...] = ()
     tunables: Mapping[str, tuple[Value, ...]] = field(default_factory=dict)
     constraints: tuple[Constraint, ...] = ()
+    unseen: tuple[str, ...] = ()
     starts: tuple[Point, ...] = ()
 
     @cached_property

@@ -34,6 +34,7 @@ class DraftHead(_Record):
     needs: tuple[str, ...] = Field(default=(), strict=False)
     tunables: dict[str, list[int | str]] = Field(max_length=12)
     constraints: tuple[ConstraintHead, ...] = Field(default=(), strict=False, max_length=32)
+    unseen: tuple[str, ...] = Field(default=(), strict=False, max_length=4)
     starts: tuple[dict[str, int | str], ...] = Field(default=(), strict=False, max_length=16)
 
 

@@ -136,6 +136,7 @@ def draft_record(draft: Draft) -> Record:
         "needs": list(draft.needs),
         "tunables": {name: list(values) for name, values in draft.tunables.items()},
         "constraints": [{"must": c.must, "reason": c.reason} for c in draft.constraints],
+        "unseen": list(draft.unseen),
         "starts": [dict(start) for start in draft.starts],
     }
 
@@ -151,6 +152,7 @@ def draft_of(record: Mapping[str, Any]) -> Draft:
         needs=tuple(_kind(word, str, "needs") for word in record["needs"]),
         tunables={name: tuple(_value(v, name) for v in values) for name, values in record["tunables"].items()},
         constraints=tuple(Constraint(_text(c, "must"), _text(c, "reason")) for c in record["constraints"]),
+        unseen=tuple(record.get("unseen", ())),
         starts=tuple(_point(start) for start in record.get("starts", ())),
     )
 

@@ -1,0 +1,52 @@
+"""Tunables that the kernel alone says nothing of: whichever value it ranks first, each goes on to whole problems."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tensorop import search
+from tensorop.author import offline
+from tensorop.errors import SpecError
+from tensorop.model.job import Job
+from tensorop.model.verdict import Seed
+from tensorop.runners.null import Null
+from tensorop.search import Ground
+from tensorop.specs import platforms
+from tensorop.store.journal import Journal
+from tensorop.target import Target
+from tests.support.operators import gemm
+
+operator = gemm()
+drafts = tuple(offline.drafts(operator.folder, operator.name))
+SHAPES = ((64, 64, 64), (1, 512, 512))
+
+
+@pytest.mark.parametrize("platform", ["avx2", "avx512"])
+@pytest.mark.parametrize("seed", range(4))
+def test_a_matrix_read_once_gets_its_kernel_however_the_kernel_alone_ranks(
+    platform: str, seed: int, tmp_path: Path
+) -> None:
+    """Little time: each draft's first trials alone. What a kernel costs is the seed's."""
+    job = Job("gemm", platform=platform, dtypes=("f32",), shapes=SHAPES, budget_s=0.01, jobs=1, out=tmp_path)
+    target = Target(platforms.load(platform), Null(seed=seed, failing=0.0), None)
+    with Journal.open(tmp_path, {}, fresh=True) as journal:
+        for draft in drafts:
+            journal.draft(draft)
+        ground = Ground(job, operator, target, drafts, journal, Seed.draw(0), tmp_path / "work")
+        list(search.micro(ground, "f32"))
+        kernels = search.kernels(ground, "f32")
+        found = {k.configuration["straight"] for k in kernels.values() if k.draft.name == "dot"}
+        assert found == {0, 1}
+        tried = list(search.blocking(ground, "f32", kernels, search.problems(ground, "f32")))
+    assert tried
+    assert len(kernels) <= search.KERNELS
+
+
+def test_an_unseen_tunable_is_one_of_its_own() -> None:
+    text = (operator.folder / "drafts/dot.c.j2").read_text()
+    wrong = text.replace("unseen: [straight]", "unseen: [crooked]")
+    assert wrong != text
+    with pytest.raises(SpecError, match="'unseen': expected names of its tunables, got 'crooked'"):
+        offline.parse(wrong, operator="gemm", name="dot", author="offline")
