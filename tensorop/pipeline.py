@@ -197,10 +197,9 @@ def _facts(job: Job, operator: Operator, target: Target) -> dict[str, object]:
 
 
 def _warm(target: Target, offline: bool | None) -> None:
-    """Fetches and builds what the job needs, side by side; raises the first thing that is missing."""
+    """Fetches and builds what the job needs, side by side; raises the first thing that turns out to be missing."""
     shared = target.platform.compiler.shared_target
-    for future in prewarm.prewarm(target.platform.arch, shared=shared, offline=offline).values():
-        future.result()
+    prewarm.bring(target.platform.arch, shared=shared, offline=offline)
 
 
 def _controls(

@@ -68,9 +68,14 @@ def entry(
         command = tuple(shlex.split((folder / _COMMAND).read_text()))
         return Artifact(folder / product, key, command, (folder / _LOG).read_text())
     except OSError as e:
+        way = (
+            "give another --out or TMPDIR"
+            if root is not None
+            else "point TENSOROP_CACHE at a folder that can be written"
+        )
         raise errors.JobError(
             f"cannot write what was built below {e.filename or root or 'the cache'}: {e.strerror or e}",
-            hint="free some space, or point TENSOROP_CACHE at a folder that can be written",
+            hint=f"free some space, or {way}",
         ) from e
 
 

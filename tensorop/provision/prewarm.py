@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 
+from tensorop import children
 from tensorop.provision import libc, objdump, openblas, qemu, sysroot
 from tensorop.provision.targets import host_arch
+
+LETTING_GO_S = 5.0  # for those that wait for a killed child; a download ends by itself
 
 
 def jobs(arch: str, *, shared: str | None = None, offline: bool | None = None) -> dict[str, Callable[[], object]]:
@@ -35,3 +38,19 @@ def prewarm(arch: str, *, shared: str | None = None, offline: bool | None = None
     futures = {name: pool.submit(job) for name, job in todo.items()}
     pool.shutdown(wait=False)
     return futures
+
+
+def bring(arch: str, *, shared: str | None = None, offline: bool | None = None) -> None:
+    """All of `jobs`. The first that fails ends what the others have started, and is raised at once: without a compiler
+    or a baseline nobody needs a C library built."""
+    futures = prewarm(arch, shared=shared, offline=offline).values()
+    ended, under_way = wait(futures, return_when=FIRST_EXCEPTION)
+    failed = next((error for error in (future.exception() for future in ended) if error is not None), None)
+    if failed is None:
+        return
+    children.end()
+    try:
+        wait(under_way, timeout=LETTING_GO_S)
+    finally:
+        children.allow()
+    raise failed

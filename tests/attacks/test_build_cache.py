@@ -10,6 +10,7 @@ import pytest
 
 from tensorop.build import cache
 from tensorop.build.cache import Made
+from tensorop.errors import JobError
 from tensorop.model.kernel import Artifact
 
 
@@ -78,3 +79,15 @@ def test_an_entry_of_somebody_else_is_made_again(tmp_path: Path) -> None:
     os.chown(folder, 12345, 12345)
     assert entry(tmp_path).path.read_text() == "right"
     assert folder.stat().st_uid == 0
+
+
+def test_who_has_no_room_hears_of_the_folder_that_lacks_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    full = tmp_path / "full"
+    full.write_text("no folder")
+    with pytest.raises(JobError, match="cannot write what was built") as caught:
+        entry(full)
+    assert caught.value.hint == "free some space, or give another --out or TMPDIR"
+    monkeypatch.setenv("TENSOROP_CACHE", str(full))
+    with pytest.raises(JobError) as caught:
+        cache.entry("programs", cache.key_of("x"), "program", fill)
+    assert "TENSOROP_CACHE" in (caught.value.hint or "")
