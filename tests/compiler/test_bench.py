@@ -143,6 +143,9 @@ def test_several_numbers_of_threads(product):
     assert set(one) - set(found) == set()
     assert {count: each["threads"] for count, each in found["by_threads"].items()} == {"1": 1, "2": 2}
     assert found["results"] == found["by_threads"]["1"]["results"]
+    rows = [row for each in found["by_threads"].values() for row in each["results"]]
+    assert len(rows) == 4
+    assert all(row["verdict"] == {"ours": "ok", "openblas": "ok"} for row in rows)
     assert "OPENBLAS_NUM_THREADS=2" in found["by_threads"]["2"]["baselines"]["openblas"]["config"]
     assert json.loads((product / threads.KEPT).read_text()) == found
     assert str(product / threads.KEPT) in ended.stderr
@@ -161,6 +164,16 @@ def test_a_library_outside_of_a_product(tmp_path):
     assert found.rows[0].verdicts == {"ours": "ok", "openblas": "ok"}
     with pytest.raises(JobError, match="has no figure, since its result is wrong"):
         bench.compare(gemm(), target, naive(tmp_path, "k - 1"), **given)
+
+
+def test_a_library_that_is_wrong_with_two_threads_alone_has_no_figure_there(tmp_path):
+    target = reach(platforms.load("generic"), "native")
+    given = {"dtypes": ["f32"], "shapes": SHAPES[:1], "final": False}
+    with_two = """(getenv("TENSOROP_NUM_THREADS")[0] == '2' ? k - 1 : k)"""
+    library = naive(tmp_path, with_two, "#include <stdlib.h>\n")
+    assert bench.compare(gemm(), target, library, **given).rows[0].verdicts["ours"] == "ok"
+    with pytest.raises(JobError, match="has no figure, since its result is wrong"):
+        bench.compare(gemm(), target, library, **given, threads=2)
 
 
 @pytest.mark.parametrize("against", [("openblas",), ()])
