@@ -21,16 +21,16 @@ GOLDEN = Path(__file__).parents[1] / "golden" / "gemm"
 OUTER = {"mv": 1, "nr": 2, "ku": 2, "ahead": 1, "late": 0, "lead": 2, "fetch": 6, "c_ahead": 0}
 OUTER |= {"pack_a": 1, "pack_b": 1}
 DOT = {"mv": 2, "nr": 1, "ku": 2, "ahead": 0, "late": 0, "lead": 0, "fetch": 4}
-LANES = {"mv": 2, "nr": 2, "ku": 2, "halves": 1, "fetch": 16, "pack_a": 1, "pack_b": 0}
+LANES = {"mv": 1, "nr": 4, "ku": 2, "halves": 1, "fetch": 16, "pack_a": 1, "pack_b": 1}
 STREAM = {"mv": 64, "nr": 1, "ku": 2, "wide": 2, "fetch": 4, "pack_a": 0, "pack_b": 0}
-DIRECT = {"mv": 1, "nr": 2, "sums": 4, "ahead": 1, "narrow": 0}
+DIRECT = {"mv": 1, "nr": 1, "sums": 4, "ahead": 1, "narrow": 0}
 CASES = [
     ("generic", "outer", "f64", OUTER),
     ("avx512", "outer", "f32", {**OUTER, "ahead": 0, "lead": 0, "fetch": 0, "pack_a": 0, "pack_b": 0}),
     ("avx2", "dot", "f64", DOT),
     ("neon", "outer", "f32", OUTER),
     ("neon", "lanes", "f32", LANES),
-    ("rvv", "outer", "f64", {**OUTER, "lmul": 2, "mv": 2, "nr": 3, "c_ahead": 1}),
+    ("rvv", "outer", "f64", {**OUTER, "lmul": 2, "c_ahead": 1}),
     ("rvv", "outer", "i8", {**OUTER, "lmul": 2}),
     ("rvv", "stream", "f32", {**STREAM, "lmul": 2}),
     ("spacemit-k1", "dot", "f32", {**DOT, "lmul": 1, "ku": 1, "ahead": 1, "late": 4}),

@@ -1,10 +1,10 @@
-/* rvv_f64_direct_dbce: micro-kernel 'direct' at ahead=1 lmul=2 mv=1 narrow=0 nr=2 sums=4 (rvv, f64)
+/* rvv_f64_direct_5071: micro-kernel 'direct' at ahead=1 lmul=2 mv=1 narrow=0 nr=1 sums=4 (rvv, f64)
  * the smallest products, read where they lie: a tile of mv vectors by nr columns in registers, k straight
  * through, no packing and no blocks; tiles of few accumulators have several sums each, of every second or
  * fourth step of k, so that an FMA's latency does not stand in their way; where both operands run along k,
  * vectors do too, and with narrow = 1 few rows of much depth are turned round for that */
 static inline __attribute__((always_inline)) void
-rvv_f64_direct_dbce_tile_1x1_tail(size_t m, size_t k, const double *restrict a, size_t lda,
+rvv_f64_direct_5071_tile_1x1_tail(size_t m, size_t k, const double *restrict a, size_t lda,
                                   const double *restrict b, size_t rsb, size_t csb, double alpha, double beta,
                                   double *restrict c, size_t ldc) {
     const size_t lanes = __riscv_vsetvlmax_e64m2();
@@ -62,78 +62,16 @@ rvv_f64_direct_dbce_tile_1x1_tail(size_t m, size_t k, const double *restrict a, 
     }
 }
 
-static inline __attribute__((always_inline)) void
-rvv_f64_direct_dbce_tile_1x2_tail(size_t m, size_t k, const double *restrict a, size_t lda,
-                                  const double *restrict b, size_t rsb, size_t csb, double alpha, double beta,
-                                  double *restrict c, size_t ldc) {
-    const size_t lanes = __riscv_vsetvlmax_e64m2();
-    const size_t full = lanes;
-    const size_t tail = ((size_t)(m - 0 * lanes));
-    (void)m, (void)full, (void)lanes, (void)rsb;
-    vfloat64m2_t c0_0_0 = __riscv_vfmv_v_f_f64m2(0, tail);
-    vfloat64m2_t c0_1_0 = __riscv_vfmv_v_f_f64m2(0, tail);
-    vfloat64m2_t c0_0_1 = __riscv_vfmv_v_f_f64m2(0, tail);
-    vfloat64m2_t c0_1_1 = __riscv_vfmv_v_f_f64m2(0, tail);
-    for (; k >= 2; k -= 2) {
-        const vfloat64m2_t a0_0 = __riscv_vle64_v_f64m2(a + 0 * lda + 0 * lanes, tail);
-        const double b0_0 = b[0 * rsb + 0 * csb];
-        const double b0_1 = b[0 * rsb + 1 * csb];
-
-        const vfloat64m2_t a1_0 = __riscv_vle64_v_f64m2(a + 1 * lda + 0 * lanes, tail);
-        const double b1_0 = b[1 * rsb + 0 * csb];
-        const double b1_1 = b[1 * rsb + 1 * csb];
-
-        c0_0_0 = __riscv_vfmacc_vf_f64m2(c0_0_0, b0_0, a0_0, tail);
-        c0_1_0 = __riscv_vfmacc_vf_f64m2(c0_1_0, b0_1, a0_0, tail);
-
-        c0_0_1 = __riscv_vfmacc_vf_f64m2(c0_0_1, b1_0, a1_0, tail);
-        c0_1_1 = __riscv_vfmacc_vf_f64m2(c0_1_1, b1_1, a1_0, tail);
-
-        a += 2 * lda;
-        b += 2 * rsb;
-    }
-    for (; k; --k) {
-        const vfloat64m2_t a0 = __riscv_vle64_v_f64m2(a + 0 * lda + 0 * lanes, tail);
-        const double b0 = b[0 * rsb + 0 * csb];
-        const double b1 = b[0 * rsb + 1 * csb];
-
-        c0_0_0 = __riscv_vfmacc_vf_f64m2(c0_0_0, b0, a0, tail);
-        c0_1_0 = __riscv_vfmacc_vf_f64m2(c0_1_0, b1, a0, tail);
-
-        a += lda;
-        b += rsb;
-    }
-    c0_0_0 = __riscv_vfadd_vv_f64m2(c0_0_0, c0_0_1, tail);
-    c0_1_0 = __riscv_vfadd_vv_f64m2(c0_1_0, c0_1_1, tail);
-    /* C = alpha * tile + beta * C; at beta = 0 C is not read */
-    if (beta == 0) {
-        __riscv_vse64_v_f64m2(c + 0 * ldc + 0 * lanes, __riscv_vfmul_vf_f64m2(c0_0_0, alpha, tail), tail);
-        __riscv_vse64_v_f64m2(c + 1 * ldc + 0 * lanes, __riscv_vfmul_vf_f64m2(c0_1_0, alpha, tail), tail);
-    } else {
-        const vfloat64m2_t old0_0 = __riscv_vle64_v_f64m2(c + 0 * ldc + 0 * lanes, tail);
-        __riscv_vse64_v_f64m2(
-            c + 0 * ldc + 0 * lanes,
-            __riscv_vfmacc_vf_f64m2(__riscv_vfmul_vf_f64m2(c0_0_0, alpha, tail), beta, old0_0, tail), tail);
-        const vfloat64m2_t old0_1 = __riscv_vle64_v_f64m2(c + 1 * ldc + 0 * lanes, tail);
-        __riscv_vse64_v_f64m2(
-            c + 1 * ldc + 0 * lanes,
-            __riscv_vfmacc_vf_f64m2(__riscv_vfmul_vf_f64m2(c0_1_0, alpha, tail), beta, old0_1, tail), tail);
-    }
-}
-
 /* 1 vector of rows, the last as long as m leaves it by n columns */
-static void rvv_f64_direct_dbce_rows_1_tail(size_t m, size_t n, size_t k, double alpha, const double *a,
+static void rvv_f64_direct_5071_rows_1_tail(size_t m, size_t n, size_t k, double alpha, const double *a,
                                             size_t lda, const double *b, size_t rsb, size_t csb, double beta,
                                             double *c, size_t ldc) {
-    for (; n >= 2; n -= 2) {
-        rvv_f64_direct_dbce_tile_1x2_tail(m, k, a, lda, b, rsb, csb, alpha, beta, c, ldc);
-        b += 2 * csb;
-        c += 2 * ldc;
+    for (; n >= 1; n -= 1) {
+        rvv_f64_direct_5071_tile_1x1_tail(m, k, a, lda, b, rsb, csb, alpha, beta, c, ldc);
+        b += 1 * csb;
+        c += 1 * ldc;
     }
     switch (n) {
-    case 1:
-        rvv_f64_direct_dbce_tile_1x1_tail(m, k, a, lda, b, rsb, csb, alpha, beta, c, ldc);
-        break;
     default:
         break;
     }
@@ -141,20 +79,20 @@ static void rvv_f64_direct_dbce_rows_1_tail(size_t m, size_t n, size_t k, double
 
 /* A's columns are contiguous, lda apart. */
 static inline __attribute__((always_inline)) void
-rvv_f64_direct_dbce_by_columns(size_t m, size_t n, size_t k, double alpha, const double *a, size_t lda,
+rvv_f64_direct_5071_by_columns(size_t m, size_t n, size_t k, double alpha, const double *a, size_t lda,
                                const double *b, size_t rsb, size_t csb, double beta, double *c, size_t ldc) {
     const size_t lanes = __riscv_vsetvlmax_e64m2();
     for (; m > 1 * lanes; m -= 1 * lanes) {
-        rvv_f64_direct_dbce_rows_1_tail(1 * lanes, n, k, alpha, a, lda, b, rsb, csb, beta, c, ldc);
+        rvv_f64_direct_5071_rows_1_tail(1 * lanes, n, k, alpha, a, lda, b, rsb, csb, beta, c, ldc);
         a += 1 * lanes;
         c += 1 * lanes;
     }
-    rvv_f64_direct_dbce_rows_1_tail(m, n, k, alpha, a, lda, b, rsb, csb, beta, c, ldc);
+    rvv_f64_direct_5071_rows_1_tail(m, n, k, alpha, a, lda, b, rsb, csb, beta, c, ldc);
 }
 
 /* to[q * ldt + i] = from[i * lda + q]; functions of their own, so that they are spared the callers' many
  * values. */
-static __attribute__((noinline)) void rvv_f64_direct_dbce_turn_some(const double *from, size_t lda,
+static __attribute__((noinline)) void rvv_f64_direct_5071_turn_some(const double *from, size_t lda,
                                                                     double *to, size_t ldt, size_t rows,
                                                                     size_t steps) {
     const size_t lanes = __riscv_vsetvlmax_e64m2();
@@ -168,7 +106,7 @@ static __attribute__((noinline)) void rvv_f64_direct_dbce_turn_some(const double
 
 /* A's rows are contiguous, lda apart: as many of them at a time are turned round, as many steps of k, as the
  * stack has room for. */
-static __attribute__((noinline)) void rvv_f64_direct_dbce_turned(size_t m, size_t n, size_t k, double alpha,
+static __attribute__((noinline)) void rvv_f64_direct_5071_turned(size_t m, size_t n, size_t k, double alpha,
                                                                  const double *a, size_t lda, const double *b,
                                                                  size_t rsb, size_t csb, double beta,
                                                                  double *c, size_t ldc) {
@@ -181,16 +119,16 @@ static __attribute__((noinline)) void rvv_f64_direct_dbce_turned(size_t m, size_
             const size_t depth = k - p < most ? k - p : most;
             size_t x = 0;
             for (; x < height; x += lanes)
-                rvv_f64_direct_dbce_turn_some(a + (i + x) * lda + p, lda, panel + x, height,
+                rvv_f64_direct_5071_turn_some(a + (i + x) * lda + p, lda, panel + x, height,
                                               height - x < lanes ? height - x : lanes, depth);
-            rvv_f64_direct_dbce_by_columns(height, n, depth, alpha, panel, height, b + p * rsb, rsb, csb,
+            rvv_f64_direct_5071_by_columns(height, n, depth, alpha, panel, height, b + p * rsb, rsb, csb,
                                            p ? 1 : beta, c + i, ldc);
         }
     }
 }
 
 static inline __attribute__((always_inline)) void
-rvv_f64_direct_dbce_dot_1x1(size_t m, size_t k, const double *restrict a, size_t lda,
+rvv_f64_direct_5071_dot_1x1(size_t m, size_t k, const double *restrict a, size_t lda,
                             const double *restrict b, size_t rsb, size_t csb, double alpha, double beta,
                             double *restrict c, size_t ldc) {
     const size_t lanes = __riscv_vsetvlmax_e64m2();
@@ -247,7 +185,7 @@ rvv_f64_direct_dbce_dot_1x1(size_t m, size_t k, const double *restrict a, size_t
 }
 
 static inline __attribute__((always_inline)) void
-rvv_f64_direct_dbce_dot_1x2(size_t m, size_t k, const double *restrict a, size_t lda,
+rvv_f64_direct_5071_dot_1x2(size_t m, size_t k, const double *restrict a, size_t lda,
                             const double *restrict b, size_t rsb, size_t csb, double alpha, double beta,
                             double *restrict c, size_t ldc) {
     const size_t lanes = __riscv_vsetvlmax_e64m2();
@@ -305,7 +243,7 @@ rvv_f64_direct_dbce_dot_1x2(size_t m, size_t k, const double *restrict a, size_t
 }
 
 static inline __attribute__((always_inline)) void
-rvv_f64_direct_dbce_dot_1x3(size_t m, size_t k, const double *restrict a, size_t lda,
+rvv_f64_direct_5071_dot_1x3(size_t m, size_t k, const double *restrict a, size_t lda,
                             const double *restrict b, size_t rsb, size_t csb, double alpha, double beta,
                             double *restrict c, size_t ldc) {
     const size_t lanes = __riscv_vsetvlmax_e64m2();
@@ -352,7 +290,7 @@ rvv_f64_direct_dbce_dot_1x3(size_t m, size_t k, const double *restrict a, size_t
 }
 
 static inline __attribute__((always_inline)) void
-rvv_f64_direct_dbce_dot_1x4(size_t m, size_t k, const double *restrict a, size_t lda,
+rvv_f64_direct_5071_dot_1x4(size_t m, size_t k, const double *restrict a, size_t lda,
                             const double *restrict b, size_t rsb, size_t csb, double alpha, double beta,
                             double *restrict c, size_t ldc) {
     const size_t lanes = __riscv_vsetvlmax_e64m2();
@@ -408,30 +346,30 @@ rvv_f64_direct_dbce_dot_1x4(size_t m, size_t k, const double *restrict a, size_t
 }
 
 /* 1 row of A by n columns of B, both contiguous along k */
-static void rvv_f64_direct_dbce_dots_1(size_t m, size_t n, size_t k, double alpha, const double *a,
+static void rvv_f64_direct_5071_dots_1(size_t m, size_t n, size_t k, double alpha, const double *a,
                                        size_t lda, const double *b, size_t rsb, size_t csb, double beta,
                                        double *c, size_t ldc) {
     for (; n >= 4; n -= 4) {
-        rvv_f64_direct_dbce_dot_1x4(m, k, a, lda, b, rsb, csb, alpha, beta, c, ldc);
+        rvv_f64_direct_5071_dot_1x4(m, k, a, lda, b, rsb, csb, alpha, beta, c, ldc);
         b += 4 * csb;
         c += 4 * ldc;
     }
     switch (n) {
     case 1:
-        rvv_f64_direct_dbce_dot_1x1(m, k, a, lda, b, rsb, csb, alpha, beta, c, ldc);
+        rvv_f64_direct_5071_dot_1x1(m, k, a, lda, b, rsb, csb, alpha, beta, c, ldc);
         break;
     case 2:
-        rvv_f64_direct_dbce_dot_1x2(m, k, a, lda, b, rsb, csb, alpha, beta, c, ldc);
+        rvv_f64_direct_5071_dot_1x2(m, k, a, lda, b, rsb, csb, alpha, beta, c, ldc);
         break;
     case 3:
-        rvv_f64_direct_dbce_dot_1x3(m, k, a, lda, b, rsb, csb, alpha, beta, c, ldc);
+        rvv_f64_direct_5071_dot_1x3(m, k, a, lda, b, rsb, csb, alpha, beta, c, ldc);
         break;
     default:
         break;
     }
 }
 static inline __attribute__((always_inline)) void
-rvv_f64_direct_dbce_dot_2x1(size_t m, size_t k, const double *restrict a, size_t lda,
+rvv_f64_direct_5071_dot_2x1(size_t m, size_t k, const double *restrict a, size_t lda,
                             const double *restrict b, size_t rsb, size_t csb, double alpha, double beta,
                             double *restrict c, size_t ldc) {
     const size_t lanes = __riscv_vsetvlmax_e64m2();
@@ -489,7 +427,7 @@ rvv_f64_direct_dbce_dot_2x1(size_t m, size_t k, const double *restrict a, size_t
 }
 
 static inline __attribute__((always_inline)) void
-rvv_f64_direct_dbce_dot_2x2(size_t m, size_t k, const double *restrict a, size_t lda,
+rvv_f64_direct_5071_dot_2x2(size_t m, size_t k, const double *restrict a, size_t lda,
                             const double *restrict b, size_t rsb, size_t csb, double alpha, double beta,
                             double *restrict c, size_t ldc) {
     const size_t lanes = __riscv_vsetvlmax_e64m2();
@@ -543,7 +481,7 @@ rvv_f64_direct_dbce_dot_2x2(size_t m, size_t k, const double *restrict a, size_t
 }
 
 static inline __attribute__((always_inline)) void
-rvv_f64_direct_dbce_dot_2x3(size_t m, size_t k, const double *restrict a, size_t lda,
+rvv_f64_direct_5071_dot_2x3(size_t m, size_t k, const double *restrict a, size_t lda,
                             const double *restrict b, size_t rsb, size_t csb, double alpha, double beta,
                             double *restrict c, size_t ldc) {
     const size_t lanes = __riscv_vsetvlmax_e64m2();
@@ -613,7 +551,7 @@ rvv_f64_direct_dbce_dot_2x3(size_t m, size_t k, const double *restrict a, size_t
 }
 
 static inline __attribute__((always_inline)) void
-rvv_f64_direct_dbce_dot_2x4(size_t m, size_t k, const double *restrict a, size_t lda,
+rvv_f64_direct_5071_dot_2x4(size_t m, size_t k, const double *restrict a, size_t lda,
                             const double *restrict b, size_t rsb, size_t csb, double alpha, double beta,
                             double *restrict c, size_t ldc) {
     const size_t lanes = __riscv_vsetvlmax_e64m2();
@@ -699,44 +637,44 @@ rvv_f64_direct_dbce_dot_2x4(size_t m, size_t k, const double *restrict a, size_t
 }
 
 /* 2 rows of A by n columns of B, both contiguous along k */
-static void rvv_f64_direct_dbce_dots_2(size_t m, size_t n, size_t k, double alpha, const double *a,
+static void rvv_f64_direct_5071_dots_2(size_t m, size_t n, size_t k, double alpha, const double *a,
                                        size_t lda, const double *b, size_t rsb, size_t csb, double beta,
                                        double *c, size_t ldc) {
     for (; n >= 4; n -= 4) {
-        rvv_f64_direct_dbce_dot_2x4(m, k, a, lda, b, rsb, csb, alpha, beta, c, ldc);
+        rvv_f64_direct_5071_dot_2x4(m, k, a, lda, b, rsb, csb, alpha, beta, c, ldc);
         b += 4 * csb;
         c += 4 * ldc;
     }
     switch (n) {
     case 1:
-        rvv_f64_direct_dbce_dot_2x1(m, k, a, lda, b, rsb, csb, alpha, beta, c, ldc);
+        rvv_f64_direct_5071_dot_2x1(m, k, a, lda, b, rsb, csb, alpha, beta, c, ldc);
         break;
     case 2:
-        rvv_f64_direct_dbce_dot_2x2(m, k, a, lda, b, rsb, csb, alpha, beta, c, ldc);
+        rvv_f64_direct_5071_dot_2x2(m, k, a, lda, b, rsb, csb, alpha, beta, c, ldc);
         break;
     case 3:
-        rvv_f64_direct_dbce_dot_2x3(m, k, a, lda, b, rsb, csb, alpha, beta, c, ldc);
+        rvv_f64_direct_5071_dot_2x3(m, k, a, lda, b, rsb, csb, alpha, beta, c, ldc);
         break;
     default:
         break;
     }
 }
 
-static __attribute__((noinline)) void rvv_f64_direct_dbce_along_k(size_t m, size_t n, size_t k, double alpha,
+static __attribute__((noinline)) void rvv_f64_direct_5071_along_k(size_t m, size_t n, size_t k, double alpha,
                                                                   const double *a, size_t lda,
                                                                   const double *b, size_t rsb, size_t csb,
                                                                   double beta, double *c, size_t ldc) {
     for (; m >= 2; m -= 2) {
-        rvv_f64_direct_dbce_dots_2(2, n, k, alpha, a, lda, b, rsb, csb, beta, c, ldc);
+        rvv_f64_direct_5071_dots_2(2, n, k, alpha, a, lda, b, rsb, csb, beta, c, ldc);
         a += 2 * lda;
         c += 2;
     }
     if (m)
-        rvv_f64_direct_dbce_dots_1(1, n, k, alpha, a, lda, b, rsb, csb, beta, c, ldc);
+        rvv_f64_direct_5071_dots_1(1, n, k, alpha, a, lda, b, rsb, csb, beta, c, ldc);
 }
 
 /* C = beta * C; at beta = 0 C is not read. */
-static __attribute__((noinline)) void rvv_f64_direct_dbce_scale(size_t m, size_t n, double beta, double *c,
+static __attribute__((noinline)) void rvv_f64_direct_5071_scale(size_t m, size_t n, double beta, double *c,
                                                                 size_t ldc) {
     for (size_t j = 0; j < n; ++j)
         for (size_t i = 0; i < m; ++i)
@@ -744,7 +682,7 @@ static __attribute__((noinline)) void rvv_f64_direct_dbce_scale(size_t m, size_t
 }
 
 /* A column of C from one of A and a number: C = scale * A + beta * C. */
-static __attribute__((noinline)) void rvv_f64_direct_dbce_scaled(size_t m, double scale, const double *a,
+static __attribute__((noinline)) void rvv_f64_direct_5071_scaled(size_t m, double scale, const double *a,
                                                                  double beta, double *c) {
     const size_t lanes = __riscv_vsetvlmax_e64m2();
     const size_t full = lanes;
@@ -780,20 +718,20 @@ static __attribute__((noinline)) void rvv_f64_direct_dbce_scaled(size_t m, doubl
 /* C = alpha * A * B + beta * C with A m x k and B k x n by strides, of which each has one that is 1; C
  * column-major. */
 static inline __attribute__((always_inline)) void
-rvv_f64_direct_dbce_run(size_t m, size_t n, size_t k, double alpha, const double *a, size_t rsa, size_t csa,
+rvv_f64_direct_5071_run(size_t m, size_t n, size_t k, double alpha, const double *a, size_t rsa, size_t csa,
                         const double *b, size_t rsb, size_t csb, double beta, double *c, size_t ldc) {
     if (k == 0 || alpha == 0)
-        rvv_f64_direct_dbce_scale(m, n, beta, c, ldc);
+        rvv_f64_direct_5071_scale(m, n, beta, c, ldc);
     else if (k == 1 && n == 1 && rsa == 1)
-        rvv_f64_direct_dbce_scaled(m, alpha * *b, a, beta, c);
+        rvv_f64_direct_5071_scaled(m, alpha * *b, a, beta, c);
     else if (csa == 1 && rsb == 1 &&
              (m == 1 ||
               (rsa != 1 && k >= 4 * n && (m <= 6 || n <= 6)))) /* a sum over a vector's lanes is dear */
-        rvv_f64_direct_dbce_along_k(m, n, k, alpha, a, rsa, b, rsb, csb, beta, c, ldc);
+        rvv_f64_direct_5071_along_k(m, n, k, alpha, a, rsa, b, rsb, csb, beta, c, ldc);
     else if (rsa == 1 || m == 1)
-        rvv_f64_direct_dbce_by_columns(m, n, k, alpha, a, csa, b, rsb, csb, beta, c, ldc);
+        rvv_f64_direct_5071_by_columns(m, n, k, alpha, a, csa, b, rsb, csb, beta, c, ldc);
     else
-        rvv_f64_direct_dbce_turned(m, n, k, alpha, a, rsa, b, rsb, csb, beta, c, ldc);
+        rvv_f64_direct_5071_turned(m, n, k, alpha, a, rsa, b, rsb, csb, beta, c, ldc);
 }
 
 /* buffer 3, given by the caller, is the workspace: a candidate allocates nothing */
@@ -819,6 +757,6 @@ void tensorop_candidate_0(const struct tensorop_call *call) {
         m = n, n = 1;
         rsa = 1, csa = rsb, rsb = along, csb = across;
     }
-    rvv_f64_direct_dbce_run(m, n, k, (double)call->scalar[0], a, rsa, csa, b, rsb, csb,
+    rvv_f64_direct_5071_run(m, n, k, (double)call->scalar[0], a, rsa, csa, b, rsb, csb,
                             (double)call->scalar[1], call->buffer[2], ldc);
 }
