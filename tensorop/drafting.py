@@ -42,7 +42,7 @@ def drafts(
     if job.author == "offline" or kept:
         return (*own, *kept)
     yield Phase("author", f"{job.author} writes up to {DRAFTS} drafts beside the {len(own)} there are")
-    writer = _writer(job, operator, target, own[0], work)
+    writer = _writer(job, operator, target, work)
     accepted: list[Draft] = []
     for answer in writer.rounds(DRAFTS, lambda draft: judge(job, operator, target, draft, seed, work, texts)):
         name = answer.draft.name if answer.draft else f"answer {answer.number}"
@@ -93,7 +93,7 @@ def judge(
     return Outcome(Kind.OK, "author")
 
 
-def _writer(job: Job, operator: Operator, target: Target, example: Draft, work: Path) -> LlmAuthor:
+def _writer(job: Job, operator: Operator, target: Target, work: Path) -> LlmAuthor:
     dtype, platform = job.dtypes[0], target.platform
     brief = Brief(
         operator=operator.name,
@@ -102,7 +102,7 @@ def _writer(job: Job, operator: Operator, target: Target, example: Draft, work: 
         platform=platform,
         vocabulary=platform.vocabulary(dtype),
         facts=instantiate.facts(platform, dtype, {}),
-        example=offline.text(operator.folder, example.name, operator.added),
+        example=offline.example(operator.folder),
     )
     told = Told()
     if job.author == "replay":

@@ -58,9 +58,9 @@ def direct(folder: Path, operator: str) -> Draft | None:
     return _parsed(file, operator, DIRECT)
 
 
-def text(folder: Path, name: str, added: Mapping[str, Path] = _NONE) -> str:
-    """A draft as it was written, front matter and all: the example an author is shown."""
-    return _read(files(folder, added)[name])
+def example(folder: Path) -> str:
+    """The draft an author is shown, front matter and all. Raises SpecError for an operator without one."""
+    return _read(folder / "prompts" / f"example{DRAFT_SUFFIX}")
 
 
 def _parsed(file: Path, operator: str, name: str) -> Draft:

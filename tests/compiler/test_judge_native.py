@@ -113,6 +113,13 @@ def test_the_c_file_of_the_page_passes_and_its_template_says_the_same(tmp_path: 
     assert texts[0] == texts[1]
 
 
+@pytest.mark.usefixtures("without_controls")
+def test_the_example_that_authors_are_shown_passes() -> None:
+    file = operators.load("gemm").folder / "prompts" / "example.c.j2"
+    status, found = ruled(file, "--configurations", "3")
+    assert (status, found["ok"]) == (0, True), found["outcome"]
+
+
 ENDS = {  # body -> stage, kind, a word of the message
     "#include <stdio.h>\n": ("author", "refused", "characters: "),
     "system(a);\n": ("author", "refused", "calls: "),

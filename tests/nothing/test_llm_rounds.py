@@ -1,13 +1,15 @@
 """The llm author over a real HTTP server that plays the model, judged by the real gate."""
 
+import dataclasses
 import json
+import re
 
 import pytest
 from pytest_httpserver import HTTPServer
 from werkzeug import Response
 
 from tensorop import instantiate, render
-from tensorop.author import offline
+from tensorop.author import gate, offline, parse
 from tensorop.author.llm import author, prompt, reply
 from tensorop.author.llm.limits import Limits
 from tensorop.author.llm.prompt import Brief, Told
@@ -37,6 +39,17 @@ def brief():
     words = PLATFORM.vocabulary("f32")
     facts = instantiate.facts(PLATFORM, "f32", {})
     return Brief("gemm", OPERATOR.description, OPERATOR.folder, PLATFORM, words, facts, EXAMPLE)
+
+
+def test_the_prompts_example_obeys_the_prompts_rules(brief):
+    shown = offline.example(OPERATOR.folder)
+    (told, asked) = prompt.opening(dataclasses.replace(brief, example=shown), Told())
+    assert shown.rstrip() in asked.text
+    draft = parse.parse(shown, operator="gemm", name="example", author="llm")
+    wanted = re.search(r"`reads: \{(.*?)\}`", told.text)
+    assert wanted
+    assert dict(draft.reads) == dict(pair.split(": ") for pair in wanted[1].split(", "))
+    assert gate.check_template(draft, brief.vocabulary) is None
 
 
 @pytest.fixture(scope="module")
