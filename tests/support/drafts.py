@@ -63,7 +63,7 @@ def verdicts(
     tile = {"mr": 16, "nr": int(point["nr"]), "ku": int(point.get("ku", 1))}
 
     def least(problem: Problem, vlen: int) -> int:
-        lanes = instantiate.lanes(platform, point, dtype, vlen)
+        lanes = platform.lanes(dtype, point, vlen)
         return int(operator.reference.workspace(problem, point, lanes))
 
     subject = Subject(runner_of(platform), built.path, workspace=least if problems else _room)
