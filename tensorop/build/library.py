@@ -88,6 +88,7 @@ def shared_library(
             shutil.copyfile(library.path, folder / library.path.name)
         argv = tool.cc(
             "-target", target, "-O3", "-g0", "-shared", f"-Wl,-soname,{soname}", "-Wl,--version-script=exports.map",
+            "-Wl,--strip-debug",  # the C library's own objects name folders of this machine
             "-Wl,-z,defs", "-Wl,-z,nodelete",  # its threads and their memory outlive a dlclose
             *(["-Wl,-rpath,$ORIGIN"] if over else []), *objects, *(a.path.name for a in over),
             "-lpthread", "-lm", "-o", file,

@@ -1,9 +1,11 @@
 """The product's libraries, built for each architecture."""
 
 import subprocess
+import sys
 
 import pytest
 
+from tensorop import paths
 from tensorop.build import library
 from tensorop.build.library import Member
 from tensorop.model.kernel import Artifact, Source
@@ -14,7 +16,7 @@ from tests.support import kernels
 API = """#include "tensorop/api.h"
 #include <pthread.h>
 static void *nothing(void *p) { return p; }
-int hidden(void) { pthread_t t; return pthread_create(&t, 0, nothing, 0); }
+int hidden(void) { pthread_t t; return pthread_atfork(0, 0, 0) || pthread_create(&t, 0, nothing, 0); }
 __attribute__((visibility("default"))) int tensorop_answer(void) { return hidden() == 0 ? 42 : 0; }
 __attribute__((visibility("default"))) int not_public(void) { return 1; }
 """
@@ -50,6 +52,13 @@ def test_only_public_names_are_visible_and_the_glibc_floor_holds(tmp_path, arch)
     assert seen.exports == {"tensorop_answer"}
     assert seen.soname == "libanswer.so.0"
     assert tuple(map(int, seen.glibc.split("."))) <= (2, 31)
+
+
+@ARCHES
+def test_a_library_names_no_folder_of_the_machine_that_made_it(tmp_path, arch):
+    made = shared(arch, tmp_path).path.read_bytes()
+    for place in (tmp_path, paths.cache_dir(), sys.prefix):
+        assert str(place).encode() not in made
 
 
 @ARCHES
