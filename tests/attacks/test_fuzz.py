@@ -187,7 +187,7 @@ TARGETS: dict[str, tuple[Callable[[str], None], tuple[str, ...]]] = {
     "template": (_template, BODIES),
     "c": (_c, KERNELS),
     "platform": (_schema(platform_specs.PlatformSpec), read("platforms/generic.yaml", "platforms/rvv.yaml")),
-    "primitives": (_schema(primitive_specs.PrimitiveSet), read("primitives/scalar.yaml", "primitives/avx2.yaml")),
+    "primitives": (_schema(primitive_specs.SetSpec), read("primitives/scalar.yaml", "primitives/avx2.yaml")),
     "operator": (_schema(operator_specs.OperatorSpec), read("templates/gemm/operator.yaml")),
     "product": (_schema(products.ProductSpec), read("templates/gemm/product/product.yaml")),
     "model": (_model, read("platforms/cortex-a72.yaml")),
