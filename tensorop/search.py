@@ -178,9 +178,9 @@ def _in_turn(ended: Sequence[Finished], vlens: Sequence[int], cost: Callable[[Fi
     return list({kernel.id: kernel for kernel in found}.values())
 
 
-def _shape(ground: Ground, kernel: Kernel) -> tuple[str, int, int]:
+def _shape(ground: Ground, kernel: Kernel) -> tuple[int, int]:
     sizes = instantiate.tile(ground.operator, ground.target.platform, kernel, ground.target.vlens[0])
-    return kernel.draft.name, sizes["mr"], sizes["nr"]
+    return sizes["mr"], sizes["nr"]
 
 
 def blocking(

@@ -38,7 +38,7 @@ VARIANT_FLAG = 3  # the call record's flag that forces a variant (adapter.c)
 LAYOUTS = {"row": 101, "col": 102}
 MUCH = 2e7  # multiplications above which f64 is summed by blocks
 DEPTH = 32  # of such a block
-TURNED = 2048  # elements of C that driver.c.j2 computes at a time where it turns a product of few rows round
+TURNED = 2048  # elements of C that few_rows.c.j2 computes at a time
 DISTRIBUTIONS = ("integer", "exact", "normal", "wide", "special")
 LARGEST_SQUARE = 215  # 20 Mflop: a tile may be thousands of rows high, and an emulator is slow
 STARTS = ("poison", "zeros", "numbers", "result")  # what C holds at beta = 0
