@@ -156,7 +156,7 @@ def known(subject: Subject, measured: Sequence[Measured], also: Sequence[Also] =
     for other in also:
         seen = subject.columns(other.problems)
         told = Samples(subject.terms(other.variant, seen), subject.places(seen), np.array(other.costs))
-        others.append((told, subject.pool(other.variant), tuple(part[p.dims.pairs] for p in other.problems)))
+        others.append((told, subject.pool(other.variant), tuple(part[p.pairs] for p in other.problems)))
     return Known(
         subject,
         tuple(measured),
@@ -164,13 +164,13 @@ def known(subject: Subject, measured: Sequence[Measured], also: Sequence[Also] =
         subject.barred(problems),
         subject.places(columns),
         tuple(others),
-        tuple(part[p.dims.pairs] for p in problems),
+        tuple(part[p.pairs] for p in problems),
     )
 
 
 def _parts(problems: Sequence[Problem]) -> dict[Any, int]:
     """A shape's layouts are left out together."""
-    shapes = sorted({problem.dims.pairs for problem in problems})
+    shapes = sorted({problem.pairs for problem in problems})
     order = np.random.default_rng(SEED).permutation(len(shapes))
     return {shape: int(place) % PARTS for shape, place in zip(shapes, order, strict=True)}
 
@@ -197,7 +197,10 @@ def drawn(
         of_layout: list[Problem] = []
         while len(of_layout) < count:
             sides = np.exp(rng.uniform(0, math.log(longest), len(operator.dims)))
-            problem = of(operator, dtype, tuple(int(side) for side in np.maximum(np.rint(sides), 1)), layout)
+            shape = operator.shapes.drawn_from([int(side) for side in np.maximum(np.rint(sides), 1)], rng)
+            if operator.shapes.wrong(shape):
+                continue
+            problem = of(operator, dtype, shape, layout)
             if chosen_for(operator, problem) and least < float(operator.reference.work(problem)) <= most:
                 of_layout.append(problem)
         found += of_layout
@@ -241,7 +244,7 @@ def _of_measured(subject: Subject, measured: Sequence[Measured], judged: bool) -
         return dispatch.grow(rows)
 
     of_shape = _parts([one.problem for one in measured])
-    parts = tuple(of_shape[one.problem.dims.pairs] for one in measured)
+    parts = tuple(of_shape[one.problem.pairs] for one in measured)
     return Tree(grown(None), _left_out(subject, measured, parts, grown) if judged else None)
 
 

@@ -244,5 +244,4 @@ def blocking_space(operator: Operator, platform: Platform, kernel: Kernel) -> Sp
 def tile(operator: Operator, platform: Platform, kernel: Kernel, vlen: int) -> dict[str, int]:
     """The micro-tile in elements at a VLEN (bits), as the operator names its sides."""
     lanes = platform.at(kernel.vlen).lanes(kernel.dtype, kernel.configuration, vlen)
-    sizes: dict[str, int] = operator.reference.tile(kernel.configuration, lanes, kernel.draft.reads)
-    return sizes
+    return operator.reference.tile(kernel.configuration, lanes, kernel.draft.reads)

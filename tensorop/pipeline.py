@@ -189,7 +189,7 @@ def _facts(job: Job, operator: Operator, target: Target) -> dict[str, object]:
         "runner": target.runner.name,
         "board": [target.core.label, target.core.vlen] if target.core else [],
         "dtypes": list(job.dtypes),
-        "shapes": ["x".join(map(str, shape)) for shape in job.shapes],
+        "shapes": [operator.shapes.text(shape) for shape in job.shapes],
         "tuner": job.tuner,
         "author": job.author,
         "seed": job.seed,

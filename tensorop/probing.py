@@ -131,7 +131,7 @@ def _noted(ground: Ground, given: Winners) -> Known:
     found: Known = {vlen: [] for vlen in ground.target.vlens}
     for data in _notes(ground, given):
         for row in data["rows"]:
-            problem = Problem.of(ground.operator.name, given.dtype, row["dims"], row["options"])
+            problem = ground.operator.reference.problem(given.dtype, row["dims"], row["options"])
             costs = tuple(math.inf if cost is None else float(cost) for cost in row["costs"])
             found[row["vlen"]].append((problem, Row(features(ground.operator, problem), costs)))
     return found
@@ -270,7 +270,7 @@ class _Bench:
         for number, outcome in {(number, outcome.kind): (number, outcome) for number, outcome in self.failed}.values():
             self.ground.journal.note(UNMEASURED, self._failure(number, outcome))
         return [
-            {"vlen": vlen, "dims": dict(problem.dims), "options": dict(problem.options), "costs": list(costs)}
+            {"vlen": vlen, "dims": problem.sizes, "options": dict(problem.options), "costs": list(costs)}
             for vlen, problem, costs in found
             if any(cost is not None for cost in costs)
         ]

@@ -32,7 +32,7 @@ EVERY_LAYOUT = {"ns": 3e8, "modelled-cycles": 2e6, "pretended": 5e7}
 
 def of(operator: Operator, dtype: str, shape: tuple[int, ...], layout: int = 0) -> Problem:
     """A shape in one of the operator's layouts."""
-    return Problem.of(operator.name, dtype, dict(zip(operator.dims, shape, strict=True)), operator.layouts[layout])
+    return operator.reference.problem(dtype, operator.shapes.named(shape), operator.layouts[layout])
 
 
 def work(operator: Operator, dtype: str, shape: tuple[int, ...]) -> float:
@@ -51,19 +51,17 @@ def require_affordable(
     free = psutil.virtual_memory().available
     for shape in shapes:
         for dtype in dtypes:
-            problem = of(operator, dtype, shape)
-            traffic = getattr(operator.reference, "traffic", None)
-            size = traffic(problem) if traffic else 0.0
+            size = operator.reference.traffic(of(operator, dtype, shape))
             if size > free / 2:
                 raise UsageError(
-                    f"shape {'x'.join(map(str, shape))}: its {dtype} operands take {size / 2**30:.3g} GiB, more than "
+                    f"shape {operator.shapes.text(shape)}: its {dtype} operands take {size / 2**30:.3g} GiB, more than "
                     f"half of the {free / 2**30:.3g} GiB that are free",
                     hint="give a smaller one; the library computes any size where there is room for it",
                 )
             seconds = vlens * work(operator, dtype, shape) / FLOPS_A_SECOND[unit] if FLOPS_A_SECOND.get(unit) else 0.0
             if seconds > LONGEST_S:
                 raise UsageError(
-                    f"shape {'x'.join(map(str, shape))}: its run in {dtype} under the emulator would take some "
+                    f"shape {operator.shapes.text(shape)}: its run in {dtype} under the emulator would take some "
                     f"{seconds / 3600:.3g} hours; at most {LONGEST_S / 3600:g} is waited for",
                     hint="give a smaller one of its form, or run it on a board with --runner ssh://HOST",
                 )
@@ -71,7 +69,7 @@ def require_affordable(
 
 def features(operator: Operator, problem: Problem) -> dict[str, int]:
     """What the library's dispatch sees of a problem: the reference's own features, and expressions over them."""
-    own: dict[str, int] = dict(operator.reference.features(problem))
+    own = dict(operator.reference.features(problem))
     for name, text in operator.features.items():
         if name not in own:
             own[name] = int(_feature(text, tuple(sorted(own))).value(own))
@@ -92,11 +90,12 @@ def within(
 
 
 def stand_in(operator: Operator, dtype: str, shape: tuple[int, ...], unit: str) -> tuple[int, ...]:
-    """The shape, or where a search cannot afford it a smaller one of its form: the longest side is halved, but no
-    further than needed, since what overflows a cache should go on doing so."""
-    while work(operator, dtype, shape) > MOST_WORK[unit] and max(shape) > 1:
-        longest = shape.index(max(shape))
-        shape = (*shape[:longest], shape[longest] // 2, *shape[longest + 1 :])
+    """The shape, or where a search cannot afford it a smaller one of its form, as the operator has it."""
+    while work(operator, dtype, shape) > MOST_WORK[unit]:
+        smaller = operator.reference.stand_in(operator.shapes.named(shape))
+        if smaller is None:
+            break
+        shape = operator.shapes.of(smaller)
     return shape
 
 
@@ -136,7 +135,8 @@ def spread(
 
 def apart(one: tuple[int, ...], other: tuple[int, ...]) -> float:
     """The distance of two shapes on logarithmic axes."""
-    return math.dist(list(map(math.log2, one)), list(map(math.log2, other)))
+    octaves = [[math.log2(max(side, 0.5)) for side in shape] for shape in (one, other)]  # an attribute may be 0
+    return math.dist(*octaves)
 
 
 def for_search(operator: Operator, dtype: str, shapes: tuple[tuple[int, ...], ...], unit: str) -> tuple[Problem, ...]:

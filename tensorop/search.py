@@ -178,9 +178,9 @@ def _in_turn(ended: Sequence[Finished], vlens: Sequence[int], cost: Callable[[Fi
     return list({kernel.id: kernel for kernel in found}.values())
 
 
-def _shape(ground: Ground, kernel: Kernel) -> tuple[int, int]:
+def _shape(ground: Ground, kernel: Kernel) -> tuple[int, ...]:
     sizes = instantiate.tile(ground.operator, ground.target.platform, kernel, ground.target.vlens[0])
-    return sizes["mr"], sizes["nr"]
+    return ground.operator.reference.same(sizes)
 
 
 def blocking(

@@ -254,7 +254,7 @@ class Evaluator:
 
     def _workspace(self, problem: Problem, full: Point, vlen: int) -> int:
         lanes = self.target.platform.lanes(self.dtype, full, vlen)
-        return int(self.operator.reference.workspace(problem, full, lanes, self._formats.group))
+        return self.operator.reference.workspace(problem, full, lanes, self._formats.group)
 
 
 def micro_problem(operator: Operator, target: Target, variant: Variant, vlen: int) -> Problem:
@@ -263,13 +263,12 @@ def micro_problem(operator: Operator, target: Target, variant: Variant, vlen: in
     full = instantiate.defaults(operator, platform, dtype, variant.point)
     names = {**instantiate.facts(platform, dtype, full), **full, "lanes": platform.lanes(dtype, full, vlen)}
     dims = {name: evaluate(text, names) for name, text in operator.micro.items()}
-    return Problem.of(operator.name, dtype, {name: dims[name] for name in operator.dims}, operator.micro_layout)
+    return operator.reference.problem(dtype, dims, operator.micro_layout)
 
 
 def measured_call(operator: Operator, problem: Problem, seed: Seed, workspace: int) -> Call:
     """The call that is measured: normal inputs, operands page-aligned at their start."""
-    call: Call = operator.reference.call(problem, seed.stream(2), "normal", Placement.START, workspace)
-    return call
+    return operator.reference.call(problem, seed.stream(2), "normal", Placement.START, workspace)
 
 
 class _Clock:

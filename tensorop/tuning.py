@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from tensorop import pipeline
@@ -18,7 +18,7 @@ def tune(
     *,
     platform: str = Job.platform,
     dtypes: Sequence[str] = Job.dtypes,
-    shapes: str | Sequence[Sequence[int]] = Job.suite,
+    shapes: str | Sequence[str | Sequence[int] | Mapping[str, int]] = Job.suite,
     budget: str | float | None = None,
     trials: int | None = None,
     tuner: str = Job.tuner,
@@ -36,7 +36,7 @@ def tune(
 ) -> Done:
     """Makes a library of tuned kernels; the same as `tensorop OPERATOR` on the command line, and resumes likewise.
 
-    shapes: the name of a suite, or dims in the operator's order (for gemm m, n, k: elements)
+    shapes: the name of a suite, or shapes: text as on the command line, sizes in the operator's order, or by name
     budget: seconds of search, or a text such as "3m"; two minutes unless `trials` is given
     threads: threads the comparison uses on a clock; out: the product's folder, `build/<operator>-<platform>` by default
     unsafe: let a model's kernels run where nothing confines them; the product says so
@@ -62,10 +62,10 @@ def tune(
             raise unknown_name(f"suite of {operator}", shapes, found.suites)
         sizes = found.suites[shapes]
     else:
-        sizes = tuple(tuple(int(side) for side in shape) for shape in shapes)
-    for size in sizes:
-        if len(size) != len(found.dims) or min(size) < 1:
-            raise UsageError(f"{size} is not a shape of {operator}", hint=f"give {', '.join(found.dims)}, all positive")
+        try:
+            sizes = tuple(map(found.shapes.of, shapes))
+        except ValueError as error:
+            raise UsageError(f"not a shape of {operator}: {error}", hint=f"e.g. {found.example}") from None
     seconds = parse_seconds(budget) if isinstance(budget, str) else budget
     job = Job(
         operator=operator,

@@ -18,13 +18,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tensorop.model.call import Access, Buffer, Call, Placement
 from tensorop.model.case import Case, cover
+from tensorop.model.contract import Contract, compared
 from tensorop.model.matrix import Array, Matrix
 from tensorop.model.number import NUMBERS, Number
 from tensorop.model.point import Value
@@ -34,7 +35,6 @@ from tensorop.model.verdict import Judgement
 
 SUMS = {"i8": "i32", "bf16": "f32", "f16": "f32"}  # dtypes whose C is of another format than A and B
 WIDER: dict[str, type[np.floating[Any]]] = {"f32": np.float64, "f64": np.longdouble}
-VARIANT_FLAG = 3  # the call record's flag that forces a variant (adapter.c)
 LAYOUTS = {"row": 101, "col": 102}
 MUCH = 2e7  # multiplications above which f64 is summed by blocks
 DEPTH = 32  # of such a block
@@ -105,39 +105,9 @@ def product(problem: Problem) -> Product:
     )  # fmt: skip
 
 
-def work(problem: Problem) -> float:
-    """Arithmetic operations: 2 m n k."""
+def _flops(problem: Problem) -> float:
     m, n, k = (int(problem.dims[name]) for name in ("m", "n", "k"))
     return 2.0 * m * n * k
-
-
-def traffic(problem: Problem) -> float:
-    """The least bytes that must move: A and B read once, C written once, and read once unless beta is 0."""
-    p = product(problem)
-    of_c = p.m * p.n * (1 if p.beta == 0 else 2)
-    return float((p.m * p.k + p.k * p.n) * p.operands.size + of_c * p.sums.size)
-
-
-def workspace(problem: Problem, point: Mapping[str, Value], lanes: int, group: int = 1) -> int:
-    """Packed elements a candidate packs into: `<prefix>_work` of driver.c.j2, of which this is the mirror.
-
-    point: binds mc, kc and nc; lanes: elements of a vector; group: steps of k in a packed element. As little as that,
-    so that what is written past a packed block meets the guard page.
-    """
-    p = product(problem)
-    mc, kc, nc = (int(point[name]) for name in ("mc", "kc", "nc"))
-    m, n, _, _ = computed(p)
-    depth = p.k if p.k <= kc + kc // 4 else -(-p.k // -(-p.k // kc))
-    depth = -(-depth // group)
-
-    def panels(rows: int, columns: int) -> int:
-        vectors = min(-(-rows // lanes), max(mc // lanes, 1))
-        # kernels that read A by rows pack mc rows, whole vectors or not
-        a, b = max(vectors * lanes, min(rows, mc)) * depth, min(columns, nc) * depth
-        return -(-a // 64) * 64 + -(-b // 64) * 64 + 64
-
-    turned = 0 < m < lanes and n >= 2 * m and m * lanes <= TURNED
-    return max(panels(m, n), panels(min(n, TURNED // m // lanes * lanes), m) if turned else 0)
 
 
 def computed(p: Product) -> tuple[int, int, bool, bool]:
@@ -157,56 +127,6 @@ def problems(
 ) -> tuple[Problem, ...]:
     """One problem a shape (m, n, k)."""
     return tuple(Problem.of("gemm", dtype, {"m": int(m), "n": int(n), "k": int(k)}, options) for m, n, k in shapes)
-
-
-def call(
-    problem: Problem,
-    rng: np.random.Generator,
-    distribution: str = "normal",
-    placement: Placement = Placement.END,
-    workspace: int = 0,
-    packed: str = "",
-    start: str = "poison",
-) -> Call:
-    """A call with random inputs.
-
-    integer  whole numbers in [-4, 4]: every order of summation gives the same bits
-    exact    so does this, with one operand of wide numbers and a sparse one of -1, 0 and 1: nothing may be rounded on
-             the way, however large k is
-    normal   N(0, 1)
-    wide     rows, columns and steps of k scaled by powers of two, the second half of k cancelling the first
-    special  N(0, 1) with NaN, both infinities, -0 and a row of denormals
-
-    Of integer dtypes, `normal` is any A and B, `wide` the two extremes with any C, whose sums wrap, and `special` any
-    with rows and columns of one extreme.
-
-    What BLAS says is not read holds NaN: C when beta is 0 and `start` is poison (otherwise zeros, numbers, or the very
-    result but for one element: what is there must not be taken for work done), A and B when alpha is 0, the gaps of
-    leading dimensions
-    (NaN with random payloads, so that a gap rewritten shows too), and so does the workspace, of so many elements of
-    the format `packed` (by default the dtype). Integers have no NaN: random bits stand there.
-    """
-    p = product(problem)
-    a, b, c = _matrices(p, rng, distribution)
-    if p.alpha == 0:
-        a, b = _poison(p.operands, a, rng), _poison(p.operands, b, rng)
-    if p.beta == 0:
-        c = _start(problem, p, a, b, c, start, rng)
-    buffers: tuple[Buffer, ...] = (
-        Buffer("A", Access.IN, p.a.store(a, p.dtype, rng)),
-        Buffer("B", Access.IN, p.b.store(b, p.dtype, rng)),
-        Buffer("C", Access.INOUT, p.c.store(c, p.sums.name, rng)),
-    )
-    if workspace:
-        buffers += (Buffer("workspace", Access.SCRATCH, NUMBERS[packed or p.dtype].poison(workspace, rng)),)
-    return Call(
-        dims=(p.m, p.n, p.k),
-        lds=(p.a.ld, p.b.ld, p.c.ld),
-        scalars=(p.alpha, p.beta),
-        flags=(LAYOUTS[p.layout], int(p.ta), int(p.tb), p.variant),
-        buffers=buffers,
-        placement=placement,
-    )
 
 
 def _start(problem: Problem, p: Product, a: Array, b: Array, c: Array, start: str, rng: np.random.Generator) -> Array:
@@ -232,77 +152,6 @@ def _start(problem: Problem, p: Product, a: Array, b: Array, c: Array, start: st
 
 LINE = 64  # bytes; second operands begin that far on, or a multiple, where they can: as aligned as the first
 SMALL = 4096  # bytes of an operand up to which the second is other numbers altogether
-
-
-def alternated(problem: Problem, given: Call, rng: np.random.Generator) -> Call:
-    """The same call with second operands for every other call of a batch: a little longer A and B, read from further
-    on. Their product has nothing to do with the first, since A is moved along k and B along n.
-
-    A call whose result depends on what C held, or that has gaps between lines, stays as it is.
-    """
-    p = product(problem)
-    a, b, *rest = given.buffers
-    if p.beta != 0 or p.alpha == 0 or not (p.a.size and p.b.size) or (p.a.ld, p.b.ld) != (p.a.inner, p.b.inner):
-        return given
-    line = max(1, LINE // p.operands.size)
-
-    def up(count: int) -> int:
-        return -(-count // line) * line
-
-    # steps of k in a line or lines of k: A must be moved by another number of them than B
-    if (p.layout == "col") != p.ta:
-        of_a = up(p.a.ld)
-        moved = of_a // p.a.ld
-    else:
-        of_a = moved = line if p.a.ld > line else 1
-    if (p.layout == "col") != p.tb:
-        of_b = next(up(n * p.b.ld) for n in (2, 3, 5, 7) if up(n * p.b.ld) % p.b.ld != moved)
-    else:
-        of_b = line if p.b.ld > line else 1
-
-    def longer(buffer: Buffer, shift: int) -> Buffer:
-        if buffer.data.nbytes <= SMALL:
-            shift = up(buffer.data.size)
-        more = p.operands.encoded(rng.integers(-128, 128, shift) if p.operands.whole else rng.standard_normal(shift))
-        return replace(buffer, data=np.concatenate([buffer.data, more]), shift=shift)
-
-    return replace(given, buffers=(longer(a, of_a), longer(b, of_b), *rest))
-
-
-def counted(problem: Problem, given: Call, rng: np.random.Generator) -> Call:
-    """The same call as a model counts it, once: at beta = 0 C begins as the result in its first and last element and
-    in half of the others, so that who takes any part of it for work done is wrong.
-
-    That start decides no verdict, so its numbers may come from whatever multiplies matrices here.
-    """
-    p = product(problem)
-    if p.beta != 0 or p.alpha == 0 or not p.c.size:
-        return given
-    a, b = (p.operands.decoded(x.view(buffer.data)) for x, buffer in zip((p.a, p.b), given.buffers, strict=False))
-    if p.sums.whole:
-        start = _modular(p, a, b, np.zeros(p.c.shape)).astype(np.float64)
-    else:
-        start = p.alpha * (a.astype(np.float64) @ b.astype(np.float64))
-    wrong = rng.random(p.c.shape) < 0.5
-    wrong[0, 0] = wrong[-1, -1] = False
-    if not wrong.any():
-        wrong[rng.integers(p.m), rng.integers(p.n)] = True
-    start = np.where(wrong, np.where(start > 0, start - 1, start + 1), start)
-    first, second, third, *rest = given.buffers
-    return replace(given, buffers=(first, second, replace(third, data=p.c.store(start, p.sums.name, rng)), *rest))
-
-
-def packed_operands(given: Call, packed: str, rng: np.random.Generator) -> Call:
-    """The same call with A and B as packing leaves them, N(0, 1) or any integers: for micro-kernels alone."""
-    number = NUMBERS[packed]
-
-    def like(buffer: Buffer) -> Buffer:
-        size = buffer.data.size
-        values = rng.integers(-128, 128, size) if number.whole else rng.standard_normal(size)
-        return replace(buffer, data=number.encoded(values))
-
-    a, b, *rest = given.buffers
-    return replace(given, buffers=(like(a), like(b), *rest))
 
 
 def _poison(number: Number, like: Array, rng: np.random.Generator) -> Array:
@@ -457,75 +306,6 @@ def _whole(x: Array) -> bool:
     return bool(np.all(x == np.rint(x)) and np.all(np.isfinite(x)))
 
 
-def limits(problem: Problem, given: Call) -> tuple[Array, Array] | None:
-    """The least and the largest C that `oracle` admits, in C's own format, for those who judge many results of one
-    call; None where it is not finite throughout."""
-    p = product(problem)
-    want, bound = oracle(problem, given)
-    if p.sums.whole:
-        exact = want.astype(p.sums.storage)
-        return exact, exact
-    if not np.isfinite(want).all():
-        return None
-    low, high = want - bound, want + bound
-    with np.errstate(over="ignore"):
-        least, most = low.astype(p.sums.storage), high.astype(p.sums.storage)
-    infinity = p.sums.storage(np.inf)  # type: ignore[arg-type]
-    least = np.where(least < low, np.nextafter(least, infinity), least)
-    return least, np.where(most > high, np.nextafter(most, -infinity), most)
-
-
-def judge(
-    problem: Problem,
-    given: Call,
-    outputs: Mapping[str, NDArray[np.generic]],
-    expected: tuple[Array, Array] | None = None,
-    within: tuple[Array, Array] | None = None,
-) -> Judgement:
-    """Compares C, element by element, with the oracle, and its gaps, bit by bit, with what they held before.
-
-    Where the oracle has NaN or an infinity, C must have the same; the sign of a zero is free. expected: what `oracle`
-    says of this problem and call, for those who judge several outputs; within: what `limits` says of it, which is
-    enough for a result that is right, whose `worst` is then not worked out.
-    """
-    p = product(problem)
-    before = given.buffers[2].data
-    after = outputs.get("C")
-    if after is None or after.size != before.size or after.dtype != before.dtype:
-        return Judgement(Kind.WRONG, "verify", f"{problem.label}: C did not come back whole", worst=np.inf)
-    if not p.c.size:
-        return Judgement(Kind.OK, "verify")
-    touched = p.c.touched(before, after) if p.c.ld != p.c.inner else np.zeros(0)
-    if touched.size:
-        line, column = divmod(int(touched[0]), p.c.ld)
-        where = f"{column - p.c.inner + 1} past the end of line {line} of C ({touched.size} gap elements in all)"
-        return Judgement(
-            Kind.WRONG, "verify", f"{problem.label}: the gap of ldc={p.c.ld} was written, {where}", worst=np.inf
-        )
-    got = p.c.view(after)
-    if within is not None and bool(np.all((got >= within[0]) & (got <= within[1]))):
-        return Judgement(Kind.OK, "verify")
-    want, bound = oracle(problem, given) if expected is None else expected
-    with np.errstate(all="ignore"):
-        error = np.abs(got.astype(want.dtype) - want).astype(np.float64)
-        ratio = np.where(error == 0, 0.0, error / bound)
-        finite = np.isfinite(want)
-        same = (np.isnan(want) & np.isnan(got)) | (want == got)
-        ratio = np.where(finite, np.where(np.isnan(ratio), np.inf, ratio), np.where(same, 0.0, np.inf))
-    worst = float(ratio.max())
-    if worst <= 1:
-        return Judgement(Kind.OK, "verify", worst=worst)
-    wrong = np.argwhere(ratio > 1)
-    i, j = (int(x) for x in wrong[0])
-    allowed = f"{bound[i, j]:.3g} allowed" if finite[i, j] and bound[i, j] else "must be exact"
-    message = (
-        f"{problem.label}: C[{i},{j}] is {float(got[i, j])!r}, should be {float(want[i, j])!r} "
-        f"(error {error[i, j]:.3g}, {allowed}; "
-        f"{len(wrong)} of {want.size} elements wrong, {len(wrong) / want.size:.1%})"
-    )
-    return Judgement(Kind.WRONG, "verify", message, worst=worst)
-
-
 # --- the grids ----------------------------------------------------------------------------------------------------
 
 # A coefficient's classes; the fourth is any other number, whole where the inputs are, so that the result stays exact.
@@ -533,97 +313,6 @@ OTHER = {"integer": {"alpha": "3", "beta": "-2"}, "exact": {"alpha": "3", "beta"
 OTHER_DEFAULT = {"alpha": "0.7", "beta": "-1.3"}
 OTHER_WHOLE = {"alpha": "1000003", "beta": "-70001"}  # products that wrap
 COEFFICIENTS = ("0", "1", "-1", "other")
-
-# The tile the negative controls are given: small, since they are plain loops.
-CONTROL_TILE = {"mr": 8, "nr": 4, "ku": 4}
-CONTROL_SHAPE = (12, 10, 24)  # and this is what they are timed on
-
-
-def quick_grid(dtype: str, tile: Mapping[str, int], rng: np.random.Generator) -> tuple[Case, ...]:
-    """About 45 small calls for every candidate: sizes around the tile and all else in pairs, squares, empty sizes.
-
-    tile: mr, nr and, where the k loop is unrolled, ku; all in elements at the VLEN in question.
-    """
-    mr, nr, ku = _tile(tile)
-    factors: dict[str, Sequence[Value]] = {
-        "m": _distinct(1, mr - 1, mr, mr + 2, 2 * mr + 3),
-        "n": _distinct(1, nr - 1, nr, nr + 2, 2 * nr + 3),
-        "k": _distinct(1, ku + 1, 2 * ku + 3, 17),
-        **_layouts(),
-        "alpha": COEFFICIENTS[1:],  # alpha = 0 computes nothing, so it must not use up a pair
-        "beta": COEFFICIENTS,
-    }
-    # plain numbers before special ones and small before large: the first failure is the one that is told
-    covered = sorted((_case(dtype, point) for point in cover(factors, rng)), key=_plainness)
-    # the same problems with other numbers: a result kept from the first call is found out
-    again = [case for case in covered if case.distribution == "normal"][-2:]
-    shape: dict[str, Value] = {"m": mr + 1, "n": nr + 1, "k": ku + 1}
-    nothing = [{**shape, "alpha": "0", "beta": beta} for beta in COEFFICIENTS]
-    nothing += [{**shape, "k": 0, "beta": beta} for beta in ("0", "other")]
-    nothing += [{**shape, "m": 0, "beta": "0"}, {**shape, "n": 0, "beta": "1"}]
-    return (
-        *covered,
-        *again,
-        *_nearly_done(dtype, tile, rng, 4),
-        *_large(dtype, tile, rng, 2, 2.4e6),
-        *_few_rows(dtype, tile, rng, 2),
-        *(_anywhere(dtype, 3 * mr, 3 * nr, 40, rng) for _ in range(3)),
-        *_squares(dtype, nr + 1, ("col" if rng.integers(2) else "row",), rng),
-        *_empty(dtype, nothing, rng),
-    )
-
-
-def full_grid(
-    dtype: str, tile: Mapping[str, int], blocking: Mapping[str, int], rng: np.random.Generator
-) -> tuple[Case, ...]:
-    """Everything, for the winner.
-
-    All transposes x layouts x alpha x beta at three random sizes each; all pairs of sizes from 1 to past the third tile
-    (primes included); one past mc, kc and nc, alone and by twos with the third dimension small, in both layouts, and
-    again for each variant of the dispatch table; squares (which hide a transpose from every other check); random and
-    empty sizes; small ones, which a library may serve in a way of their own. tile: as in quick_grid; blocking: mc, kc,
-    nc and variants (how many can be forced).
-    """
-    mr, nr, ku = _tile(tile)
-    ms = _distinct(1, 2, 3, mr - 1, mr, mr + 1, mr + 2, mr + 3, 2 * mr - 1, 2 * mr + 1, 3 * mr + 2, 13, 31)
-    ns = _distinct(1, 2, 3, nr - 1, nr, nr + 1, nr + 2, nr + 3, 2 * nr - 1, 2 * nr + 1, 3 * nr + 2, 13, 31)
-    ks = _distinct(1, 2, 3, 4, 5, 7, 8, ku - 1, ku, ku + 1, 2 * ku + 1, 16, 17, 31, 64)
-    layouts = _layouts()
-    variants: tuple[Value, ...] = (-1, *range(blocking.get("variants", 0)))
-
-    def pick(values: Sequence[Value]) -> Value:
-        return values[int(rng.integers(len(values)))]
-
-    cases = []
-    for layout in layouts["layout"]:
-        for ta in (0, 1):
-            for tb in (0, 1):
-                for alpha in COEFFICIENTS:
-                    for beta in COEFFICIENTS:
-                        for _ in range(1 if alpha == "0" else 3):
-                            values = {name: pick(options) for name, options in layouts.items()}
-                            values |= {"m": pick(ms), "n": pick(ns), "k": pick(ks), "variant": pick(variants)}
-                            values |= {"layout": layout, "ta": ta, "tb": tb, "alpha": alpha, "beta": beta}
-                            cases.append(_case(dtype, values))
-    pairs = {"m": ms, "n": ns, "k": ks, **layouts, "alpha": COEFFICIENTS[1:], "beta": COEFFICIENTS, "variant": variants}
-    cases += [_case(dtype, point) for point in cover(pairs, rng)]
-    for variant in variants:
-        for m, n, k, layout in _beyond_blocks(tile, blocking, thorough=variant == -1):
-            values = {name: pick(options) for name, options in layouts.items()}
-            values |= {"layout": layout, "alpha": pick(COEFFICIENTS[1:]), "beta": pick(COEFFICIENTS)}
-            cases.append(_case(dtype, {**values, "m": m, "n": n, "k": k, "variant": variant}))
-    cases += _large(dtype, tile, rng, 8, 2e7)
-    cases += smallest_grid(dtype, rng, 128)
-    cases += _few_rows(dtype, tile, rng, 24, variants)
-    cases += [_anywhere(dtype, 3 * mr, 3 * nr, 64, rng) for _ in range(40)]
-    cases += _squares(dtype, nr + 1, ("col", "row"), rng) + _squares(dtype, mr + 1, ("col", "row"), rng)
-    empty: list[dict[str, Value]] = [
-        {"m": m, "n": n, "k": k, "alpha": alpha, "beta": beta}
-        for m, n, k in ((0, nr, ku), (mr, 0, ku), (mr + 1, nr + 1, 0), (0, 0, 0))
-        for alpha in COEFFICIENTS
-        for beta in COEFFICIENTS
-    ]
-    return (*cases, *_empty(dtype, empty, rng))
 
 
 def _large(dtype: str, tile: Mapping[str, int], rng: np.random.Generator, count: int, most: float) -> list[Case]:
@@ -682,22 +371,6 @@ def _nearly_done(dtype: str, tile: Mapping[str, int], rng: np.random.Generator, 
     return cases
 
 
-def edge_grid(dtype: str, tile: Mapping[str, int], rng: np.random.Generator) -> list[Case]:
-    """Every number of columns that may be left after whole tiles, once, with numbers of rows in turn. tile: as in
-    quick_grid."""
-    mr, nr, ku = _tile(tile)
-    rows = rng.permutation(np.arange(1, mr + 1))
-    cases = []
-    for number in range(max(nr, 1)):
-        m, n = mr * (number % 2) + int(rows[number % len(rows)]), nr * (number // 2 % 2) + number + 1
-        values: dict[str, Value] = {
-            name: options[int(rng.integers(len(options)))] for name, options in _layouts().items()
-        }
-        values |= {"layout": "col", "m": m, "n": n, "k": ku + 1, "alpha": "1", "beta": ("0", "1")[number % 2]}
-        cases.append(_case(dtype, values))
-    return cases
-
-
 def smallest_grid(dtype: str, rng: np.random.Generator, count: int) -> tuple[Case, ...]:
     """`count` products of little work, the library's own choice for each: sides up to 20, and long and narrow ones; all
     layouts, transposes and gaps in turn."""
@@ -716,19 +389,7 @@ def smallest_grid(dtype: str, rng: np.random.Generator, count: int) -> tuple[Cas
 
 
 def _plainness(case: Case) -> tuple[int, float]:
-    return DISTRIBUTIONS.index(case.distribution), work(case.problem)
-
-
-def thread_grid(dtype: str, tile: Mapping[str, int]) -> tuple[Case, ...]:
-    """Products large enough to be shared out among threads; about 60 Mflop together. tile: as in quick_grid."""
-    mr, nr, _ = _tile(tile)
-    shapes = [(8 * mr + 1, 24 * nr + 1, 64), (3 * mr + 2, 128 * nr + 3, 31), (257, 129, 65), (2 * mr, 40 * nr, 0)]
-    return tuple(
-        Case(problem, distribution)
-        for layout in LAYOUTS
-        for (shape, distribution) in zip(shapes, ("normal", "integer", "wide", "normal"), strict=True)
-        for problem in problems([shape], dtype, {"layout": layout, "alpha": "-1", "beta": "1", "ldc_pad": 1})
-    )
+    return DISTRIBUTIONS.index(case.distribution), _flops(case.problem)
 
 
 def _tile(tile: Mapping[str, int]) -> tuple[int, int, int]:
@@ -848,14 +509,350 @@ def _case(dtype: str, values: Mapping[str, Value]) -> Case:
     return Case(problem, distribution, Placement(str(values["placement"])), start)
 
 
-def tile(point: Mapping[str, Value], lanes: int, reads: Mapping[str, str]) -> dict[str, int]:
-    """The micro-tile in elements, for the grids: mr, nr, ku. lanes: elements in a vector at the VLEN in question."""
-    along = 1 if reads.get("a") == "rows" else lanes
-    return {"mr": int(point["mv"]) * along, "nr": int(point["nr"]), "ku": int(point.get("ku", 1))}
+class Gemm(Contract):
+    """The contract; what is above are its parts."""
 
+    CONTROL_TILE: ClassVar[Mapping[str, int]] = {"mr": 8, "nr": 4, "ku": 4}  # small, since controls are plain loops
+    CONTROL_SHAPE = (12, 10, 24)
+    VARIANT_FLAG = 3  # of adapter.c
+    DISTRIBUTIONS = DISTRIBUTIONS
+    product, problems = staticmethod(product), staticmethod(problems)
+    oracle, smallest_grid = staticmethod(oracle), staticmethod(smallest_grid)
 
-def features(problem: Problem) -> dict[str, int]:
-    """What the library's dispatch sees: the column-major product it computes, and what it can read in place."""
-    p = product(problem)
-    m, n, a, b = computed(p)
-    return {"m": m, "n": n, "k": p.k, "a_in_place": int(a), "b_in_place": int(b)}
+    def work(self, problem: Problem) -> float:
+        """Arithmetic operations: 2 m n k."""
+        return _flops(problem)
+
+    def traffic(self, problem: Problem) -> float:
+        """The least bytes that must move: A and B read once, C written once, and read once unless beta is 0."""
+        p = product(problem)
+        of_c = p.m * p.n * (1 if p.beta == 0 else 2)
+        return float((p.m * p.k + p.k * p.n) * p.operands.size + of_c * p.sums.size)
+
+    def features(self, problem: Problem) -> dict[str, int]:
+        """What the library's dispatch sees: the column-major product it computes, and what it can read in place."""
+        p = product(problem)
+        m, n, a, b = computed(p)
+        return {"m": m, "n": n, "k": p.k, "a_in_place": int(a), "b_in_place": int(b)}
+
+    def tile(self, point: Mapping[str, Value], lanes: int, reads: Mapping[str, str]) -> dict[str, int]:
+        """The micro-tile in elements, for the grids: mr, nr, ku. lanes: elements of a vector."""
+        along = 1 if reads.get("a") == "rows" else lanes
+        return {"mr": int(point["mv"]) * along, "nr": int(point["nr"]), "ku": int(point.get("ku", 1))}
+
+    def same(self, tile: Mapping[str, int]) -> tuple[int, ...]:
+        return tile["mr"], tile["nr"]
+
+    def workspace(self, problem: Problem, point: Mapping[str, Value], lanes: int, group: int = 1) -> int:
+        """Packed elements a candidate packs into: `<prefix>_work` of driver.c.j2, of which this is the mirror.
+
+        point: binds mc, kc and nc; lanes: elements of a vector; group: steps of k in a packed element. As little as
+        that, so that what is written past a packed block meets the guard page.
+        """
+        p = product(problem)
+        mc, kc, nc = (int(point[name]) for name in ("mc", "kc", "nc"))
+        m, n, _, _ = computed(p)
+        depth = p.k if p.k <= kc + kc // 4 else -(-p.k // -(-p.k // kc))
+        depth = -(-depth // group)
+
+        def panels(rows: int, columns: int) -> int:
+            vectors = min(-(-rows // lanes), max(mc // lanes, 1))
+            # kernels that read A by rows pack mc rows, whole vectors or not
+            a, b = max(vectors * lanes, min(rows, mc)) * depth, min(columns, nc) * depth
+            return -(-a // 64) * 64 + -(-b // 64) * 64 + 64
+
+        turned = 0 < m < lanes and n >= 2 * m and m * lanes <= TURNED
+        return max(panels(m, n), panels(min(n, TURNED // m // lanes * lanes), m) if turned else 0)
+
+    def call(
+        self,
+        problem: Problem,
+        rng: np.random.Generator,
+        distribution: str = "normal",
+        placement: Placement = Placement.END,
+        workspace: int = 0,
+        packed: str = "",
+        start: str = "poison",
+    ) -> Call:
+        """A call with random inputs.
+
+        integer  whole numbers in [-4, 4]: every order of summation gives the same bits
+        exact    so does this, with one operand of wide numbers and a sparse one of -1, 0 and 1: nothing may be rounded
+                 on the way, however large k is
+        normal   N(0, 1)
+        wide     rows, columns and steps of k scaled by powers of two, the second half of k cancelling the first
+        special  N(0, 1) with NaN, both infinities, -0 and a row of denormals
+
+        Of integer dtypes, `normal` is any A and B, `wide` the two extremes with any C, whose sums wrap, and `special`
+        any with rows and columns of one extreme.
+
+        What BLAS says is not read holds NaN: C when beta is 0 and `start` is poison (otherwise zeros, numbers, or the
+        very result but for one element: what is there must not be taken for work done), A and B when alpha is 0, the
+        gaps of leading dimensions
+        (NaN with random payloads, so that a gap rewritten shows too), and so does the workspace, of so many elements of
+        the format `packed` (by default the dtype). Integers have no NaN: random bits stand there.
+        """
+        p = product(problem)
+        a, b, c = _matrices(p, rng, distribution)
+        if p.alpha == 0:
+            a, b = _poison(p.operands, a, rng), _poison(p.operands, b, rng)
+        if p.beta == 0:
+            c = _start(problem, p, a, b, c, start, rng)
+        buffers: tuple[Buffer, ...] = (
+            Buffer("A", Access.IN, p.a.store(a, p.dtype, rng)),
+            Buffer("B", Access.IN, p.b.store(b, p.dtype, rng)),
+            Buffer("C", Access.INOUT, p.c.store(c, p.sums.name, rng)),
+        )
+        if workspace:
+            buffers += (Buffer("workspace", Access.SCRATCH, NUMBERS[packed or p.dtype].poison(workspace, rng)),)
+        return Call(
+            dims=(p.m, p.n, p.k),
+            lds=(p.a.ld, p.b.ld, p.c.ld),
+            scalars=(p.alpha, p.beta),
+            flags=(LAYOUTS[p.layout], int(p.ta), int(p.tb), p.variant),
+            buffers=buffers,
+            placement=placement,
+        )
+
+    def alternated(self, problem: Problem, given: Call, rng: np.random.Generator) -> Call:
+        """The same call with second operands for every other call of a batch: a little longer A and B, read from
+        further on. Their product has nothing to do with the first, since A is moved along k and B along n.
+
+        A call whose result depends on what C held, or that has gaps between lines, stays as it is.
+        """
+        p = product(problem)
+        a, b, *rest = given.buffers
+        if p.beta != 0 or p.alpha == 0 or not (p.a.size and p.b.size) or (p.a.ld, p.b.ld) != (p.a.inner, p.b.inner):
+            return given
+        line = max(1, LINE // p.operands.size)
+
+        def up(count: int) -> int:
+            return -(-count // line) * line
+
+        # steps of k in a line or lines of k: A must be moved by another number of them than B
+        if (p.layout == "col") != p.ta:
+            of_a = up(p.a.ld)
+            moved = of_a // p.a.ld
+        else:
+            of_a = moved = line if p.a.ld > line else 1
+        if (p.layout == "col") != p.tb:
+            of_b = next(up(n * p.b.ld) for n in (2, 3, 5, 7) if up(n * p.b.ld) % p.b.ld != moved)
+        else:
+            of_b = line if p.b.ld > line else 1
+
+        def longer(buffer: Buffer, shift: int) -> Buffer:
+            if buffer.data.nbytes <= SMALL:
+                shift = up(buffer.data.size)
+            more = p.operands.encoded(
+                rng.integers(-128, 128, shift) if p.operands.whole else rng.standard_normal(shift)
+            )
+            return replace(buffer, data=np.concatenate([buffer.data, more]), shift=shift)
+
+        return replace(given, buffers=(longer(a, of_a), longer(b, of_b), *rest))
+
+    def counted(self, problem: Problem, given: Call, rng: np.random.Generator) -> Call:
+        """The same call as a model counts it, once: at beta = 0 C begins as the result in its first and last element
+        and in half of the others, so that who takes any part of it for work done is wrong.
+
+        That start decides no verdict, so its numbers may come from whatever multiplies matrices here.
+        """
+        p = product(problem)
+        if p.beta != 0 or p.alpha == 0 or not p.c.size:
+            return given
+        a, b = (p.operands.decoded(x.view(buffer.data)) for x, buffer in zip((p.a, p.b), given.buffers, strict=False))
+        if p.sums.whole:
+            start = _modular(p, a, b, np.zeros(p.c.shape)).astype(np.float64)
+        else:
+            start = p.alpha * (a.astype(np.float64) @ b.astype(np.float64))
+        wrong = rng.random(p.c.shape) < 0.5
+        wrong[0, 0] = wrong[-1, -1] = False
+        if not wrong.any():
+            wrong[rng.integers(p.m), rng.integers(p.n)] = True
+        start = np.where(wrong, np.where(start > 0, start - 1, start + 1), start)
+        first, second, third, *rest = given.buffers
+        return replace(given, buffers=(first, second, replace(third, data=p.c.store(start, p.sums.name, rng)), *rest))
+
+    def packed_operands(self, given: Call, packed: str, rng: np.random.Generator) -> Call:
+        """The same call with A and B as packing leaves them, N(0, 1) or any integers: for micro-kernels alone."""
+        number = NUMBERS[packed]
+
+        def like(buffer: Buffer) -> Buffer:
+            size = buffer.data.size
+            values = rng.integers(-128, 128, size) if number.whole else rng.standard_normal(size)
+            return replace(buffer, data=number.encoded(values))
+
+        a, b, *rest = given.buffers
+        return replace(given, buffers=(like(a), like(b), *rest))
+
+    def expected(self, problem: Problem, given: Call) -> Mapping[str, tuple[Array, Array]]:
+        return {"C": oracle(problem, given)}
+
+    def limits(self, problem: Problem, given: Call) -> tuple[Array, Array] | None:
+        """The least and the largest C that `oracle` admits, in C's own format, for those who judge many results of one
+        call; None where it is not finite throughout."""
+        p = product(problem)
+        want, bound = oracle(problem, given)
+        if p.sums.whole:
+            exact = want.astype(p.sums.storage)
+            return exact, exact
+        if not np.isfinite(want).all():
+            return None
+        low, high = want - bound, want + bound
+        with np.errstate(over="ignore"):
+            least, most = low.astype(p.sums.storage), high.astype(p.sums.storage)
+        infinity = p.sums.storage(np.inf)  # type: ignore[arg-type]
+        least = np.where(least < low, np.nextafter(least, infinity), least)
+        return least, np.where(most > high, np.nextafter(most, -infinity), most)
+
+    def judge(
+        self,
+        problem: Problem,
+        given: Call,
+        outputs: Mapping[str, NDArray[np.generic]],
+        expected: tuple[Array, Array] | None = None,
+        within: tuple[Array, Array] | None = None,
+    ) -> Judgement:
+        """Compares C, element by element, with the oracle, and its gaps, bit by bit, with what they held before.
+
+        Where the oracle has NaN or an infinity, C must have the same; the sign of a zero is free. expected: what
+        `oracle` says of this problem and call, for those who judge several outputs; within: what `limits` says of it,
+        which is enough for a result that is right, whose `worst` is then not worked out.
+        """
+        p = product(problem)
+        before = given.buffers[2].data
+        after = outputs.get("C")
+        if after is None or after.size != before.size or after.dtype != before.dtype:
+            return Judgement(Kind.WRONG, "verify", f"{problem.label}: C did not come back whole", worst=np.inf)
+        if not p.c.size:
+            return Judgement(Kind.OK, "verify")
+        touched = p.c.touched(before, after) if p.c.ld != p.c.inner else np.zeros(0)
+        if touched.size:
+            line, column = divmod(int(touched[0]), p.c.ld)
+            where = f"{column - p.c.inner + 1} past the end of line {line} of C ({touched.size} gap elements in all)"
+            return Judgement(
+                Kind.WRONG, "verify", f"{problem.label}: the gap of ldc={p.c.ld} was written, {where}", worst=np.inf
+            )
+        got = p.c.view(after)
+        if within is not None and bool(np.all((got >= within[0]) & (got <= within[1]))):
+            return Judgement(Kind.OK, "verify")
+        want, bound = oracle(problem, given) if expected is None else expected
+        return compared(f"{problem.label}: C", got, want, bound)
+
+    def quick_grid(self, dtype: str, tile: Mapping[str, int], rng: np.random.Generator) -> tuple[Case, ...]:
+        """About 45 small calls for every candidate: sizes around the tile and all else in pairs, squares, empty sizes.
+
+        tile: mr, nr and, where the k loop is unrolled, ku; all in elements at the VLEN in question.
+        """
+        mr, nr, ku = _tile(tile)
+        factors: dict[str, Sequence[Value]] = {
+            "m": _distinct(1, mr - 1, mr, mr + 2, 2 * mr + 3),
+            "n": _distinct(1, nr - 1, nr, nr + 2, 2 * nr + 3),
+            "k": _distinct(1, ku + 1, 2 * ku + 3, 17),
+            **_layouts(),
+            "alpha": COEFFICIENTS[1:],  # alpha = 0 computes nothing, so it must not use up a pair
+            "beta": COEFFICIENTS,
+        }
+        # plain numbers before special ones and small before large: the first failure is the one that is told
+        covered = sorted((_case(dtype, point) for point in cover(factors, rng)), key=_plainness)
+        # the same problems with other numbers: a result kept from the first call is found out
+        again = [case for case in covered if case.distribution == "normal"][-2:]
+        shape: dict[str, Value] = {"m": mr + 1, "n": nr + 1, "k": ku + 1}
+        nothing = [{**shape, "alpha": "0", "beta": beta} for beta in COEFFICIENTS]
+        nothing += [{**shape, "k": 0, "beta": beta} for beta in ("0", "other")]
+        nothing += [{**shape, "m": 0, "beta": "0"}, {**shape, "n": 0, "beta": "1"}]
+        return (
+            *covered,
+            *again,
+            *_nearly_done(dtype, tile, rng, 4),
+            *_large(dtype, tile, rng, 2, 2.4e6),
+            *_few_rows(dtype, tile, rng, 2),
+            *(_anywhere(dtype, 3 * mr, 3 * nr, 40, rng) for _ in range(3)),
+            *_squares(dtype, nr + 1, ("col" if rng.integers(2) else "row",), rng),
+            *_empty(dtype, nothing, rng),
+        )
+
+    def full_grid(
+        self, dtype: str, tile: Mapping[str, int], blocking: Mapping[str, int], rng: np.random.Generator
+    ) -> tuple[Case, ...]:
+        """Everything, for the winner.
+
+        All transposes x layouts x alpha x beta at three random sizes each; all pairs of sizes from 1 to past the third
+        tile (primes included); one past mc, kc and nc, alone and by twos with the third dimension small, in both
+        layouts, and again for each variant of the dispatch table; squares (which hide a transpose from every other
+        check); random and empty sizes; small ones, which a library may serve in a way of their own. tile: as in
+        quick_grid; blocking: mc, kc, nc and variants (how many can be forced).
+        """
+        mr, nr, ku = _tile(tile)
+        ms = _distinct(1, 2, 3, mr - 1, mr, mr + 1, mr + 2, mr + 3, 2 * mr - 1, 2 * mr + 1, 3 * mr + 2, 13, 31)
+        ns = _distinct(1, 2, 3, nr - 1, nr, nr + 1, nr + 2, nr + 3, 2 * nr - 1, 2 * nr + 1, 3 * nr + 2, 13, 31)
+        ks = _distinct(1, 2, 3, 4, 5, 7, 8, ku - 1, ku, ku + 1, 2 * ku + 1, 16, 17, 31, 64)
+        layouts = _layouts()
+        variants: tuple[Value, ...] = (-1, *range(blocking.get("variants", 0)))
+
+        def pick(values: Sequence[Value]) -> Value:
+            return values[int(rng.integers(len(values)))]
+
+        cases = []
+        for layout in layouts["layout"]:
+            for ta in (0, 1):
+                for tb in (0, 1):
+                    for alpha in COEFFICIENTS:
+                        for beta in COEFFICIENTS:
+                            for _ in range(1 if alpha == "0" else 3):
+                                values = {name: pick(options) for name, options in layouts.items()}
+                                values |= {"m": pick(ms), "n": pick(ns), "k": pick(ks), "variant": pick(variants)}
+                                values |= {"layout": layout, "ta": ta, "tb": tb, "alpha": alpha, "beta": beta}
+                                cases.append(_case(dtype, values))
+        pairs = {
+            "m": ms,
+            "n": ns,
+            "k": ks,
+            **layouts,
+            "alpha": COEFFICIENTS[1:],
+            "beta": COEFFICIENTS,
+            "variant": variants,
+        }
+        cases += [_case(dtype, point) for point in cover(pairs, rng)]
+        for variant in variants:
+            for m, n, k, layout in _beyond_blocks(tile, blocking, thorough=variant == -1):
+                values = {name: pick(options) for name, options in layouts.items()}
+                values |= {"layout": layout, "alpha": pick(COEFFICIENTS[1:]), "beta": pick(COEFFICIENTS)}
+                cases.append(_case(dtype, {**values, "m": m, "n": n, "k": k, "variant": variant}))
+        cases += _large(dtype, tile, rng, 8, 2e7)
+        cases += smallest_grid(dtype, rng, 128)
+        cases += _few_rows(dtype, tile, rng, 24, variants)
+        cases += [_anywhere(dtype, 3 * mr, 3 * nr, 64, rng) for _ in range(40)]
+        cases += _squares(dtype, nr + 1, ("col", "row"), rng) + _squares(dtype, mr + 1, ("col", "row"), rng)
+        empty: list[dict[str, Value]] = [
+            {"m": m, "n": n, "k": k, "alpha": alpha, "beta": beta}
+            for m, n, k in ((0, nr, ku), (mr, 0, ku), (mr + 1, nr + 1, 0), (0, 0, 0))
+            for alpha in COEFFICIENTS
+            for beta in COEFFICIENTS
+        ]
+        return (*cases, *_empty(dtype, empty, rng))
+
+    def edge_grid(self, dtype: str, tile: Mapping[str, int], rng: np.random.Generator) -> list[Case]:
+        """Every number of columns that may be left after whole tiles, once, with numbers of rows in turn. tile: as in
+        quick_grid."""
+        mr, nr, ku = _tile(tile)
+        rows = rng.permutation(np.arange(1, mr + 1))
+        cases = []
+        for number in range(max(nr, 1)):
+            m, n = mr * (number % 2) + int(rows[number % len(rows)]), nr * (number // 2 % 2) + number + 1
+            values: dict[str, Value] = {
+                name: options[int(rng.integers(len(options)))] for name, options in _layouts().items()
+            }
+            values |= {"layout": "col", "m": m, "n": n, "k": ku + 1, "alpha": "1", "beta": ("0", "1")[number % 2]}
+            cases.append(_case(dtype, values))
+        return cases
+
+    def thread_grid(self, dtype: str, tile: Mapping[str, int]) -> tuple[Case, ...]:
+        """Products large enough to be shared out among threads; about 60 Mflop together. tile: as in quick_grid."""
+        mr, nr, _ = _tile(tile)
+        shapes = [(8 * mr + 1, 24 * nr + 1, 64), (3 * mr + 2, 128 * nr + 3, 31), (257, 129, 65), (2 * mr, 40 * nr, 0)]
+        return tuple(
+            Case(problem, distribution)
+            for layout in LAYOUTS
+            for (shape, distribution) in zip(shapes, ("normal", "integer", "wide", "normal"), strict=True)
+            for problem in problems([shape], dtype, {"layout": layout, "alpha": "-1", "beta": "1", "ldc_pad": 1})
+        )

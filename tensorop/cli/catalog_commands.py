@@ -145,8 +145,9 @@ def _operator(name: str, plugins: tuple[Path, ...]) -> Any:
         "name": operator.name,
         "description": operator.description,
         "dims": operator.dims,
+        "attributes": dict(operator.shapes.attributes),
         "dtypes": operator.dtypes,
-        "suites": {suite: ["x".join(map(str, shape)) for shape in shapes] for suite, shapes in operator.suites.items()},
+        "suites": {suite: [*map(operator.shapes.text, shapes)] for suite, shapes in operator.suites.items()},
         "drafts": [
             {"name": draft.name, "strategy": draft.strategy.strip(), "tunables": dict(draft.tunables)}
             for draft in offline.drafts(operator.folder, operator.name, operator.added)
@@ -157,7 +158,9 @@ def _operator(name: str, plugins: tuple[Path, ...]) -> Any:
 def _show_operator(name: str, plugins: tuple[Path, ...]) -> Iterator[str]:
     operator = operators.load(name, plugins)
     yield f"{operator.name}: {operator.description}"
-    yield f"dims {', '.join(operator.dims)}; dtypes {', '.join(operator.dtypes)}"
+    usual = [f"{name} (usually {value})" for name, value in operator.shapes.attributes.items()]
+    attributes = f"; attributes {', '.join(usual)}" if usual else ""
+    yield f"dims {', '.join(operator.dims)}{attributes}; dtypes {', '.join(operator.dtypes)}"
     for draft in offline.drafts(operator.folder, operator.name, operator.added):
         yield f"\ndraft {draft.name}: {draft.strategy.strip()}"
         for tunable, values in draft.tunables.items():
@@ -165,7 +168,7 @@ def _show_operator(name: str, plugins: tuple[Path, ...]) -> Iterator[str]:
         for constraint in draft.constraints:
             yield f"    {constraint.must}: {constraint.reason}"
     for suite, shapes in operator.suites.items():
-        yield f"\nsuite {suite}: {' '.join('x'.join(map(str, shape)) for shape in shapes)}"
+        yield f"\nsuite {suite}: {' '.join(map(operator.shapes.text, shapes))}"
 
 
 def _tuner(name: str, plugins: tuple[Path, ...]) -> Any:

@@ -25,7 +25,7 @@ def operator_command(name: str, plugins: tuple[Path, ...] = ()) -> click.Command
     """The command of one operator. plugins: known before the command line is parsed."""
 
     operator = operators.load(name, plugins)
-    example = "x".join(["64"] * len(operator.dims))
+    example = operator.example
     text = (
         f"Tune {name} for a platform and make a C library of it: {operator.description}\n\n"
         "Ctrl-C once ends the search, verifies what has passed and packages it; twice ends the job without a product. "
@@ -53,7 +53,7 @@ def operator_command(name: str, plugins: tuple[Path, ...] = ()) -> click.Command
         metavar="SUITE|SHAPE,...",
         default=Job.suite,
         show_default=True,
-        help=f"Suites: {', '.join(operator.suites)}; shapes are {'x'.join(operator.dims)}, e.g. {example}.",
+        help=f"Suites: {', '.join(operator.suites)}; shapes are {operator.shapes.help}, e.g. {example}.",
     )
     @click.option(
         "--budget",

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import re
-
 from tensorop.errors import UsageError, unknown_name
 from tensorop.model.operator import Operator
 from tensorop.model.verdict import Seed
-
-LARGEST = 1 << 31
-_SIDE = re.compile(r"-?[0-9]{1,18}")
 
 
 def dtypes(operator: Operator, text: str) -> tuple[str, ...]:
@@ -29,29 +24,27 @@ def shapes(operator: Operator, text: str) -> tuple[tuple[int, ...], ...]:
     for part in (p.strip() for p in text.split(",")):
         if part in operator.suites:
             found += operator.suites[part]
-        elif part and set(part) <= set("0123456789x-"):
+        elif operator.shapes.may_be(part):
             found.append(_shape(operator, part))
         else:
+            usual = f"write shapes as {operator.shapes.help}, e.g. {operator.example}"
             raise UsageError(
-                f"'{part}' is neither a suite nor a shape",
-                hint=f"suites: {', '.join(operator.suites)}; write shapes as {'x'.join(operator.dims)}, e.g. 64x64x64",
+                f"'{part}' is neither a suite nor a shape", hint=f"suites: {', '.join(operator.suites)}; {usual}"
             )
     return tuple(dict.fromkeys(found))
 
 
 def _shape(operator: Operator, text: str) -> tuple[int, ...]:
-    written = "x".join(operator.dims)
-    sides = text.split("x")
-    if len(sides) != len(operator.dims) or not all(_SIDE.fullmatch(side) for side in sides):
-        raise UsageError(f"'{text}' is not a shape of {operator.name}", hint=f"write {written}, e.g. 64x64x64")
-    numbers = tuple(int(side) for side in sides)
-    for name, number in zip(operator.dims, numbers, strict=True):
-        if not 1 <= number < LARGEST:
-            raise UsageError(
-                f"shape {text}: {name} is {number}; sides to tune for are between 1 and {LARGEST - 1}",
-                hint="empty and huge sizes are computed correctly by every library, there is nothing to tune in them",
-            )
-    return numbers
+    shape = operator.shapes.read(text)
+    if shape is None:
+        hint = f"write {operator.shapes.help}, e.g. {operator.example}"
+        raise UsageError(f"'{text}' is not a shape of {operator.name}", hint=hint)
+    if wrong := operator.shapes.wrong(shape):
+        raise UsageError(
+            f"shape {text}: {wrong}",
+            hint="empty and huge sizes are computed correctly by every library, there is nothing to tune in them",
+        )
+    return shape
 
 
 def seed(text: str | None) -> Seed:

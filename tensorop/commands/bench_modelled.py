@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from tensorop.commands.contenders import Contender
-from tensorop.commands.contest import SHORT, Contest, dims, layout, unmeasured
+from tensorop.commands.contest import SHORT, Contest, layout, unmeasured
 from tensorop.measure import modelled, statistics
 from tensorop.model.bench import OURS, AtVlen, Ratio, Row, verdict
 from tensorop.model.call import Call, Left, Outputs
@@ -64,7 +64,8 @@ def row(contest: Contest, problem: Problem) -> Row:
     return Row(
         op=contest.operator.name,
         dtype=problem.dtype,
-        dims=dims(problem),
+        dims=problem.sizes,
+        written=problem.shape,
         layout=layout(problem),
         ours=flops / mean,
         ratios={name: _span(list(own.values()), list(s.values())) for name, s in everywhere.items()},

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Sequence
 
 from tensorop.commands.contenders import Contender
-from tensorop.commands.contest import SHORT, Contest, dims, layout, unmeasured
+from tensorop.commands.contest import SHORT, Contest, layout, unmeasured
 from tensorop.measure import clock
 from tensorop.model.bench import OURS, Ratio, Row, verdict
 from tensorop.model.call import Call
@@ -59,7 +59,8 @@ def row(contest: Contest, problem: Problem) -> Row:
     return Row(
         op=contest.operator.name,
         dtype=problem.dtype,
-        dims=dims(problem),
+        dims=problem.sizes,
+        written=problem.shape,
         layout=layout(problem),
         ours=gflops,
         ratios=ratios,

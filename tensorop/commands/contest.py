@@ -60,10 +60,9 @@ class Contest:
     def call(self, problem: Problem) -> Call:
         """Normal inputs, operands page-aligned, as candidates are measured; on a clock two sets of them."""
         reference = self.operator.reference
-        call: Call = reference.call(problem, self.seed.stream(2), "normal", Placement.START)
+        call = reference.call(problem, self.seed.stream(2), "normal", Placement.START)
         as_measured = reference.counted if self.target.model else reference.alternated
-        measured: Call = as_measured(problem, call, self.seed.stream(4))
-        return measured
+        return as_measured(problem, call, self.seed.stream(4))
 
     def guest(self, who: Sequence[Contender], dtype: str, vlen: int) -> Guest:
         """A process that holds these libraries at a VLEN (bits, 0 where there is one width only)."""
@@ -141,10 +140,6 @@ class Contest:
         """Names a baseline that has no ratio at a problem, at one VLEN of several or everywhere."""
         width = f" VLEN {vlen}" if vlen and len(self.target.vlens) > 1 else ""
         self.absent[f"{baseline.name} {problem.label}{width}"] = f"{why.kind.value}: {why.message}"
-
-
-def dims(problem: Problem) -> dict[str, int]:
-    return {name: int(value) for name, value in problem.dims.items()}
 
 
 def layout(problem: Problem) -> str:

@@ -307,9 +307,5 @@ def _figures(evaluator: Evaluator, stage: Stage, variant: Variant, found: Mappin
             cost = samples.at(vlen)
             speed = float(operator.reference.work(problem)) / cost
             peak = evaluator.roof.peak(evaluator.dtype, vlen)
-            name = f"micro-kernel alone, {_shape(problem)}" if alone else _shape(problem)
+            name = f"micro-kernel alone, {problem.shape}" if alone else problem.shape
             yield Figure(name, vlen, cost, samples.unit, speed, speed / peak if peak else None)
-
-
-def _shape(problem: Problem) -> str:
-    return "x".join(str(size) for size in problem.dims.values())

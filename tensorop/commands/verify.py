@@ -151,5 +151,4 @@ class _Judge:
     def _tile(self, variant: Mapping[str, Any], dtype: str, vlen: int) -> dict[str, int]:
         point = Point.of(variant["point"])
         lanes = self.opened.platform.lanes(dtype, point, vlen)
-        sizes: dict[str, int] = self.opened.operator.reference.tile(point, lanes, variant.get("reads", {}))
-        return sizes
+        return self.opened.operator.reference.tile(point, lanes, variant.get("reads", {}))

@@ -77,7 +77,8 @@ class AtVlen:
 
 @dataclass(frozen=True)
 class Row:
-    """One problem. `ours` in the report's unit; spread: (high - low) / value of our own samples.
+    """One problem. dims: all its sizes by name, attributes among them; written: the shape as its operator writes it.
+    `ours` in the report's unit; spread: (high - low) / value of our own samples.
 
     With several VLENs, `ours` and the ratios are geometric means over them, and `by_vlen` has each one's; a baseline
     that is wrong at one of them has a ratio at the others alone.
@@ -103,6 +104,7 @@ class Row:
     peak_share: float | None = None
     empty_ns: Mapping[str, float] = field(default_factory=dict)
     empty_cycles: Mapping[str, float] = field(default_factory=dict)
+    written: str = ""
 
     @property
     def measured(self) -> Mapping[int, AtVlen | Row]:
@@ -111,7 +113,7 @@ class Row:
 
     @property
     def shape(self) -> str:
-        return "x".join(map(str, self.dims.values()))
+        return self.written or "x".join(map(str, self.dims.values()))
 
     def under(self, name: str) -> Row:
         """The row's ratios as they are under an alternative of the model."""
@@ -123,7 +125,9 @@ class Row:
         record: dict[str, Any] = {
             "op": self.op,
             "dtype": self.dtype,
-            **self.dims,
+            "shape": self.shape,
+            "dims": dict(self.dims),
+            **self.dims,  # for readers of an operator whose names they know
             "layout": self.layout,
             "ours": self.ours,
             "ratio": {name: ratio.value for name, ratio in self.ratios.items()},

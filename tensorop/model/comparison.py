@@ -19,13 +19,14 @@ class Place:
     dims: tuple[tuple[str, int], ...]
     layout: str
     vlen: int = 0
+    written: str = field(default="", compare=False)
 
     def at(self, vlen: int) -> Place:
         return replace(self, vlen=vlen)
 
     @property
     def shape(self) -> str:
-        return "x".join(str(side) for _, side in self.dims)
+        return self.written or "x".join(str(side) for _, side in self.dims)
 
     def __str__(self) -> str:
         """`OPERATOR f32 16x16x16 row`."""

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import ModuleType
 
+from tensorop.model.contract import Contract
 from tensorop.model.kernel import Constraint
 from tensorop.model.point import Value
+from tensorop.model.shape import Shape, Shapes
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,8 @@ class Costs:
 class Operator:
     """operator.yaml with its reference.py loaded.
 
-    dims: names in order; features: expressions over dims and layout that dispatch may split on
+    shapes: dimensions, attributes, how they are written
+    features: what dispatch may split on: names of `Contract.features`, and expressions over them
     costs: the terms of a variant's cost model; without any, the dispatch knows only what was measured
     micro: dims of the first stage's problem, expressions over a point and the platform's facts
     blocking: the second stage's tunables, with defaults for the first
@@ -58,13 +60,13 @@ class Operator:
     direct: which problems the draft `direct` serves, where the folder has it
     api: calling interface of baselines in adapter.c
     added: drafts of plug-in folders, by name, beside those of its own folder; one of the same name stands before it
-    reference: the module of templates/<op>/reference.py (oracle, grids, work)
+    reference: the operator's own code
     """
 
     name: str
     description: str
     folder: Path
-    dims: tuple[str, ...]
+    shapes: Shapes
     dtypes: tuple[str, ...]
     layouts: tuple[Mapping[str, Value], ...]
     features: Mapping[str, str]
@@ -74,11 +76,21 @@ class Operator:
     blocking: Tunables
     at_call: tuple[str, ...]
     defaults: Mapping[str, str]
-    suites: Mapping[str, tuple[tuple[int, ...], ...]]
-    probes: tuple[tuple[int, ...], ...]
-    clock_probes: tuple[tuple[int, ...], ...]
+    suites: Mapping[str, tuple[Shape, ...]]
+    probes: tuple[Shape, ...]
+    clock_probes: tuple[Shape, ...]
     direct: Direct | None
     api: str
-    reference: ModuleType
+    reference: Contract
     added: Mapping[str, Path] = field(default_factory=dict)
     numbers: tuple[str, ...] = ()
+
+    @property
+    def dims(self) -> tuple[str, ...]:
+        return self.shapes.dims
+
+    @property
+    def example(self) -> str:
+        """A shape as it is written."""
+        plain = not self.shapes.attributes and not self.shapes.rules
+        return self.shapes.text((64,) * len(self.dims) if plain else next(iter(self.suites.values()))[0])

@@ -1,34 +1,58 @@
-"""One problem of an operator: its dimensions and how its operands lie."""
+"""One problem of an operator: its dimensions, its attributes, and how its operands lie."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from tensorop.model.point import Point, Value
 
 
 @dataclass(frozen=True)
 class Problem:
-    """Dimensions (e.g. m, n, k), dtype, and options (layout, transposes, extra leading dimension, alpha, beta).
+    """dims: how large it is; attributes: what else is computed by (a stride, a padding; 0 is a value like others), both
+    whole numbers in the operator's order; options: layout, transposes, run-time parameters, a forced variant.
 
-    `dims` and `options` are ordered mappings kept as `Point` so that a problem is hashable and prints well.
+    written: the shape as the operator writes it.
     """
 
     operator: str
     dtype: str
     dims: Point
     options: Point = Point(())
+    attributes: Point = Point(())
+    written: str = field(default="", compare=False)
+
+    @property
+    def pairs(self) -> tuple[tuple[str, Value], ...]:
+        """Dimensions, then attributes."""
+        return (*self.dims.pairs, *self.attributes.pairs)
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        return {name: int(value) for name, value in self.pairs}
 
     def with_options(self, **more: Value) -> Problem:
-        return Problem(self.operator, self.dtype, self.dims, Point.of({**self.options, **more}))
+        return replace(self, options=Point.of({**self.options, **more}))
+
+    @property
+    def shape(self) -> str:
+        usual = "x".join(str(v) for v in self.dims.values())
+        return self.written or f"{usual} {self.attributes}".strip()
 
     @property
     def label(self) -> str:
-        shape = "x".join(str(v) for v in self.dims.values())
-        return f"{shape} {self.dtype}" + (f" {self.options}" if len(self.options) else "")
+        return f"{self.shape} {self.dtype}" + (f" {self.options}" if len(self.options) else "")
 
     @staticmethod
-    def of(operator: str, dtype: str, dims: Mapping[str, Value], options: Mapping[str, Value] | None = None) -> Problem:
-        # dimensions keep the operator's own order (m, n, k), so no sorting here
-        return Problem(operator, dtype, Point(tuple(dims.items())), Point.of(options or {}))
+    def of(
+        operator: str,
+        dtype: str,
+        dims: Mapping[str, Value],
+        options: Mapping[str, Value] | None = None,
+        attributes: Mapping[str, Value] | None = None,
+        written: str = "",
+    ) -> Problem:
+        # dimensions and attributes keep the operator's own order, so no sorting here
+        own = Point(tuple(dims.items())), Point.of(options or {}), Point(tuple((attributes or {}).items()))
+        return Problem(operator, dtype, *own, written)

@@ -21,7 +21,7 @@ def choices(operator: Operator, manifest: Mapping[str, Any], history: History) -
     vlen: None where there is one tree; of a variant, text: the id of what was packaged, judged: how many trials that
     passed were made of that very text.
     """
-    shapes = [tuple(int(side) for side in str(text).split("x")) for text in history.facts.get("shapes", ())]
+    shapes = [operator.shapes.of(str(text)) for text in history.facts.get("shapes", ())]
     out = []
     for dtype, winners in manifest["dtypes"].items():
         judged = Counter(f.text for f in history.replay() if isinstance(f, Finished) and f.outcome.ok)

@@ -20,22 +20,28 @@ def maps(operator: Operator, manifest: Mapping[str, Any]) -> list[dict[str, Any]
     axes: names of the two dims; sides: their values; chosen[j][i]: at sides[i] of the first, sides[j] of the second.
     vlen: None where there is one choice for all. A library of one variant has no map.
     """
+    if len(operator.dims) < 2:
+        return []
     across, up, *others = operator.dims
+    usual, drawn = operator.shapes.attributes.values(), operator.shapes.drawn
     out = []
     for dtype, winners in manifest["dtypes"].items():
         if len(winners["variants"]) < 2:
             continue
         for vlen, dispatch in choices.trees(winners):
             for size in _FIXED if others else (0,):
-                rest = (size,) * len(others)
-                asked = [[problems.of(operator, dtype, (x, y, *rest), 0) for x in _SIDES] for y in _SIDES]
+                rest = tuple(drawn.get(name, (size,))[0] for name in others)
+                shapes = [[(x, y, *rest, *usual) for x in _SIDES] for y in _SIDES]
+                if any(operator.shapes.wrong(shape) for line in shapes for shape in line):
+                    continue
+                asked = [[problems.of(operator, dtype, shape, 0) for shape in line] for line in shapes]
                 direct = winners.get("direct")
                 out.append(
                     {
                         "dtype": dtype,
                         "vlen": vlen,
                         "axes": [across, up],
-                        "fixed": dict.fromkeys(others, size),
+                        "fixed": dict(zip(others, rest, strict=True)),
                         "sides": list(_SIDES),
                         "chosen": [[choices.way(operator, p, dispatch, direct) for p in line] for line in asked],
                         "drafts": [variant["draft"] for variant in winners["variants"]],

@@ -8,7 +8,6 @@ from typing import Any
 from tensorop.model.number import NUMBERS
 from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
-from tensorop.model.problem import Problem
 from tensorop.roof import modelled_peak
 from tensorop.specs import board
 
@@ -48,12 +47,10 @@ def _roof(
 ) -> dict[str, Any]:
     points = []
     for row in rows:
-        problem = Problem.of(operator.name, dtype, {name: row[name] for name in operator.dims}, operator.layouts[0])
+        problem = operator.reference.problem(dtype, row.get("dims", row), operator.layouts[0])
         at = row.get("by_vlen", {}).get(str(vlen), row)
         intensity = operator.reference.work(problem) / operator.reference.traffic(problem)
-        points.append(
-            {"shape": "x".join(str(row[n]) for n in operator.dims), "intensity": intensity, "ours": at["ours"]}
-        )
+        points.append({"shape": problem.shape, "intensity": intensity, "ours": at["ours"]})
     return {
         "dtype": dtype,
         "vlen": vlen,

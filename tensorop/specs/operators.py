@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import importlib.util
+import inspect
 import sys
-from functools import lru_cache
+from collections.abc import Callable, Iterable
+from functools import lru_cache, partial
 from pathlib import Path
 from types import ModuleType
-from typing import Literal
+from typing import Any, Literal
 
+import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
 from tensorop import paths
 from tensorop.errors import SpecError
+from tensorop.model.call import Access
+from tensorop.model.contract import Contract, Operand
+from tensorop.model.expression import parse
 from tensorop.model.kernel import Constraint
 from tensorop.model.operator import Costs, Direct, Operator, Tunables
+from tensorop.model.shape import Shape, Shapes
 from tensorop.specs import catalog, yamlfile
 
 DRAFTS, DRAFT_SUFFIX = "drafts", ".c.j2"  # of an operator's folder; their file names
@@ -51,6 +58,12 @@ class CostsSpec(_Record):
     terms: dict[str, str] = Field(default_factory=dict)
 
 
+class OperandSpec(_Record):
+    role: Literal["in", "out", "inout"]
+    shape: tuple[str, ...] = Field(strict=False)
+    formats: dict[str, str] = Field(default_factory=dict)
+
+
 class OperatorSpec(_Record):
     """A whole file."""
 
@@ -58,6 +71,12 @@ class OperatorSpec(_Record):
     name: str
     description: str
     dims: tuple[str, ...] = Field(min_length=1, strict=False)
+    attributes: dict[str, int] = Field(default_factory=dict)
+    shape: str = ""
+    drawn: dict[str, list[int]] = Field(default_factory=dict)
+    rules: tuple[ConstraintSpec, ...] = Field(default=(), strict=False)
+    operands: dict[str, OperandSpec] = Field(min_length=1)
+    parameters: dict[str, float] = Field(default_factory=dict, strict=False)
     dtypes: tuple[str, ...] = Field(min_length=1, strict=False)
     api: str
     layouts: tuple[dict[str, int | str], ...] = Field(min_length=1, strict=False)
@@ -68,9 +87,9 @@ class OperatorSpec(_Record):
     defaults: dict[str, str]
     blocking: BlockingSpec
     numbers: tuple[str, ...] = Field(default=(), strict=False)
-    suites: dict[str, list[list[int]]]
-    probes: list[list[int]] = Field(default_factory=list)
-    clock_probes: list[list[int]] = Field(default_factory=list)
+    suites: dict[str, list[Any]] = Field(min_length=1)
+    probes: list[Any] = Field(default_factory=list)
+    clock_probes: list[Any] = Field(default_factory=list)
     direct: DirectSpec | None = None
 
 
@@ -81,11 +100,13 @@ def load(name: str, plugins: tuple[Path, ...] = ()) -> Operator:
     spec = yamlfile.validate(OperatorSpec, yamlfile.read(path), str(path))
     if spec.name != name:
         raise SpecError(f"{path}: key 'name': expected '{name}' as the folder is called, got '{spec.name}'")
-    return Operator(
+    shapes = _shapes(path, spec)
+    operands = {n: Operand(Access(o.role), o.shape, o.formats) for n, o in spec.operands.items()}
+    operator = Operator(
         name=spec.name,
         description=spec.description,
         folder=folder,
-        dims=spec.dims,
+        shapes=shapes,
         dtypes=spec.dtypes,
         layouts=tuple(dict(layout) for layout in spec.layouts),
         features=spec.features,
@@ -93,20 +114,116 @@ def load(name: str, plugins: tuple[Path, ...] = ()) -> Operator:
         micro={key: str(value) for key, value in spec.micro.items()},
         blocking=Tunables(
             {key: tuple(values) for key, values in spec.blocking.tunables.items()},
-            tuple(Constraint(c.must, c.reason) for c in spec.blocking.constraints),
+            _constraints(spec.blocking.constraints),
         ),
         at_call=_at_call(path, spec),
         micro_layout=spec.micro_layout,
         defaults=spec.defaults,
         numbers=spec.numbers,
-        suites={key: tuple(tuple(shape) for shape in shapes) for key, shapes in spec.suites.items()},
-        probes=tuple(tuple(shape) for shape in spec.probes),
-        clock_probes=tuple(tuple(shape) for shape in spec.clock_probes),
+        suites={key: _read(path, f"suites.{key}", shapes, given) for key, given in spec.suites.items()},
+        probes=_read(path, "probes", shapes, spec.probes),
+        clock_probes=_read(path, "clock_probes", shapes, spec.clock_probes),
         direct=_direct(path, spec),
         api=spec.api,
-        reference=_module(folder / "reference.py"),
+        reference=_contract(folder / "reference.py")(name, shapes, operands, spec.parameters),
         added=_added(name, plugins),
     )
+    _agree(operator)
+    return operator
+
+
+def _constraints(given: Iterable[ConstraintSpec]) -> tuple[Constraint, ...]:
+    return tuple(Constraint(c.must, c.reason) for c in given)
+
+
+def _shapes(path: Path, spec: OperatorSpec) -> Shapes:
+    drawn = {name: tuple(values) for name, values in spec.drawn.items()}
+    shapes = Shapes(spec.dims, spec.attributes, spec.shape, drawn, _constraints(spec.rules))
+    known = dict.fromkeys(shapes.names, int)
+    expressions = [(f"operands.{name}.shape", text) for name, one in spec.operands.items() for text in one.shape]
+    expressions += [(f"rules.{i}.must", rule.must) for i, rule in enumerate(spec.rules)]
+    for key, text in expressions:
+        _expression(path, key, text, known)
+    for key, names in (("drawn", set(spec.drawn)), ("micro", set(spec.micro))):
+        if more := names - known.keys() or (key == "micro" and names and known.keys() - spec.attributes.keys() - names):
+            raise SpecError(f"{path}: key '{key}': expected {', '.join(known)}, got {', '.join(names)}: {more}")
+    shown = [name for name in known if shapes.written.count(f"{{{name}}}") != 1]
+    if shown or len(known) != len(spec.dims) + len(spec.attributes):
+        raise SpecError(f"{path}: key 'shape': expected each of {', '.join(known)} once, got '{spec.shape}'")
+    return shapes
+
+
+def _expression(path: Path, key: str, text: str, known: Iterable[str]) -> None:
+    try:
+        parse(text, dict.fromkeys(known, int))
+    except SpecError as error:
+        raise SpecError(f"{path}: key '{key}': expected an expression over {', '.join(known)}: {error}") from None
+
+
+def _read(path: Path, key: str, shapes: Shapes, given: Iterable[object]) -> tuple[Shape, ...]:
+    try:
+        return tuple(shapes.of(shape) for shape in given)
+    except ValueError as error:
+        raise SpecError(f"{path}: key '{key}': {error}") from None
+
+
+def _contract(path: Path) -> type[Contract]:
+    """The class of a reference.py, once it has what a contract asks for."""
+    own = [
+        kind
+        for kind in vars(_module(path)).values()
+        if isinstance(kind, type) and issubclass(kind, Contract) and kind is not Contract
+    ]
+    if len(own) != 1:
+        raise SpecError(f"{path}: expected one class derived from tensorop.model.contract.Contract, got {len(own)}")
+    for name in ("CONTROL_TILE", "CONTROL_SHAPE"):
+        if not hasattr(own[0], name):
+            raise SpecError(f"{path}: class '{own[0].__name__}': expected {name}, got none")
+    for name, wanted in inspect.getmembers(Contract, inspect.isfunction):
+        found = getattr(own[0], name)
+        if name.startswith("_") or (found is wanted and name not in own[0].__abstractmethods__):
+            continue
+        asked, got = inspect.signature(wanted), inspect.signature(found) if callable(found) else repr(found)
+        if found is wanted or not callable(found) or not _takes(found, asked):
+            said = "no such method" if found is wanted else got
+            raise SpecError(f"{path}: class '{own[0].__name__}': expected the method {name}{asked}, got {said}")
+    return own[0]
+
+
+def _takes(found: Any, asked: inspect.Signature) -> bool:
+    """Whether a method can be called as it is asked to be."""
+    own = inspect.signature(found).parameters
+    shared = [name for name in own if name in asked.parameters]
+    more = [one for name, one in own.items() if name not in asked.parameters and one.default is one.empty]
+    return shared == list(asked.parameters) and not more
+
+
+def _agree(operator: Operator) -> None:
+    """Holds the contract's answers on one problem against operator.yaml."""
+    reference, path = operator.reference, operator.folder / "reference.py"
+    shape = next(iter(operator.suites.values()))[0]
+    problem = reference.problem(operator.dtypes[0], operator.shapes.named(shape), operator.layouts[0])
+    for name in ("work", "traffic"):
+        value = _answer(path, name, partial(getattr(reference, name), problem))
+        if not isinstance(value, float | int) or not value > 0:
+            raise SpecError(f"{path}: method '{name}': expected a number over 0 of {problem.label}, got {value!r:.80}")
+    seen = _answer(path, "features", lambda: reference.features(problem))
+    if not isinstance(seen, dict) or not all(type(v) is int and v >= 0 for v in seen.values()):
+        raise SpecError(f"{path}: method 'features': expected names with numbers from 0, got {seen!r:.80}")
+    for name, text in operator.features.items():
+        _expression(operator.folder / "operator.yaml", f"features.{name}", text, seen)
+    call = _answer(path, "call", lambda: reference.call(problem, np.random.default_rng(0)))
+    got = [(buffer.name, buffer.access) for buffer in call.buffers]
+    if got != [(name, one.access) for name, one in reference.operands.items()]:
+        declared = ", ".join(f"{name} ({one.access})" for name, one in reference.operands.items())
+        raise SpecError(f"{path}: method 'call': expected the buffers {declared} of operator.yaml, got {got!r:.200}")
+
+
+def _answer(path: Path, method: str, ask: Callable[[], Any]) -> Any:
+    try:
+        return ask()
+    except Exception as error:
+        raise SpecError(f"{path}: method '{method}': {type(error).__name__}: {error}") from error
 
 
 def _added(name: str, plugins: tuple[Path, ...]) -> dict[str, Path]:

@@ -21,12 +21,14 @@ class _At(BaseModel):
 
 
 class _Row(_At):
-    """Beside the named keys a row has its operator's dims, each an integer."""
+    """An older row has no `dims`, but each of them as a key of its own, an integer."""
 
     model_config = ConfigDict(strict=True, extra="allow")
     op: str
     dtype: str
     layout: str
+    shape: str = ""
+    dims: dict[str, int] = {}
     spread: float = Field(ge=0, allow_inf_nan=False)
     ratio: dict[str, float] = {}
     interval: dict[str, list[float]] = {}
@@ -79,8 +81,8 @@ def parse(data: Any, origin: str) -> Recorded:
         raise UsageError(error.message, hint=_HINT) from None
     figures: dict[Place, Figure] = {}
     for row in found.results:
-        dims = {k: v for k, v in (row.model_extra or {}).items() if isinstance(v, int) and not isinstance(v, bool)}
-        place = Place(row.op, row.dtype, tuple(dims.items()), row.layout)
+        dims = row.dims or {k: v for k, v in (row.model_extra or {}).items() if type(v) is int}
+        place = Place(row.op, row.dtype, tuple(dims.items()), row.layout, written=row.shape)
         if row.by_vlen:
             figures |= {place.at(int(vlen)): Figure(at.ours, at.ours, at.ours) for vlen, at in row.by_vlen.items()}
         elif found.model:

@@ -24,5 +24,5 @@ def trial_key(
 
     platform: digest of what it holds, not its name; compiler: its version and every flag; tool: our version.
     """
-    asked = [[p.operator, p.dtype, p.dims.pairs, p.options.pairs] for p in problems]
+    asked = [[p.operator, p.dtype, p.pairs, p.options.pairs] for p in problems]
     return identity(variant.id, stage.value, asked, platform, list(vlens), list(compiler), tool)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 
 from tensorop.model.call import Call, Left, Outputs
+from tensorop.model.contract import Contract
 from tensorop.model.problem import Problem
 from tensorop.model.trial import Kind, Outcome
 from tensorop.model.verdict import Judgement
@@ -20,7 +20,7 @@ from tensorop.model.verdict import Judgement
 class Answers:
     """reference: the operator's oracle. For calls of one seed, whose operands are known by their problem."""
 
-    reference: ModuleType
+    reference: Contract
     _limits: dict[tuple[str, bool], Any] = field(default_factory=dict, compare=False, repr=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, compare=False, repr=False)
 
@@ -31,7 +31,7 @@ class Answers:
         with self._lock:
             if key not in self._limits:
                 self._limits[key] = self.reference.limits(problem, given)
-        found: Judgement = self.reference.judge(problem, given, left.outputs, within=self._limits[key])
+        found = self.reference.judge(problem, given, left.outputs, within=self._limits[key])
         return found if found.ok else replace(found, where="measure", message=f"{found.message}, in a timed call")
 
     def judge_all(self, problem: Problem, call: Call, left: Sequence[Left]) -> Judgement:

@@ -25,7 +25,6 @@ from tensorop.model.call import Left, Placement
 from tensorop.model.kernel import Artifact, Source
 from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
-from tensorop.model.problem import Problem
 from tensorop.model.trial import Kind, Outcome
 from tensorop.model.verdict import ControlResult, Seed
 from tensorop.runners import session
@@ -146,8 +145,8 @@ def run_control(
 def _timed(operator: Operator, dtype: str, subject: Subject, vlen: int, seed: Seed) -> Outcome:
     """What calls leave that are timed, or counted as under a model; their figures are nobody's."""
     reference = operator.reference
-    dims = dict(zip(operator.dims, reference.CONTROL_SHAPE, strict=True))
-    problem = Problem.of(operator.name, dtype, dims, operator.layouts[0])
+    shape = operator.shapes.of(reference.CONTROL_SHAPE)
+    problem = reference.problem(dtype, operator.shapes.named(shape), operator.layouts[0])
     call = reference.call(problem, seed.stream(_TIMED), "normal", Placement.START)
     if subject.runner.emulated:
         call = reference.counted(problem, call, seed.stream(_TIMED, 1))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from types import ModuleType
 
 from tensorop.model.case import Case
+from tensorop.model.contract import Contract
 from tensorop.model.operator import Operator
 from tensorop.model.trial import Kind, Outcome
-from tensorop.model.verdict import Judgement, Seed, Verdict
+from tensorop.model.verdict import Seed, Verdict
 from tensorop.verify.subject import Subject
 
 BATCH = 96  # calls a process: few enough to stop early, enough to make its start cheap
@@ -49,7 +49,7 @@ def outcome(verdicts: Sequence[Verdict]) -> Outcome:
 
 
 def check(
-    reference: ModuleType, subject: Subject, cases: Sequence[Case], vlen: int, seed: Seed, threads: int = 1
+    reference: Contract, subject: Subject, cases: Sequence[Case], vlen: int, seed: Seed, threads: int = 1
 ) -> Verdict:
     """Calls and judges each case with inputs of its own; the message names case, VLEN and seed of the first failure."""
     worst = 0.0
@@ -71,7 +71,7 @@ def check(
         for i, (case, given, reply) in enumerate(zip(batch, calls, replies, strict=True)):
             found: Outcome = reply.outcome
             if found.ok:
-                judged: Judgement = reference.judge(case.problem, given, reply.outputs)
+                judged = reference.judge(case.problem, given, reply.outputs)
                 worst, found = max(worst, judged.worst), judged
             if not found.ok:
                 place = f"case {start + i + 1} of {len(cases)}, {case.label}"

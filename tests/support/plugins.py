@@ -48,6 +48,10 @@ description: y = alpha * x + y
 dims: [n]
 dtypes: [f32, f64]
 api: cblas
+operands:
+  x: {role: in, shape: [n]}
+  y: {role: inout, shape: [n]}
+parameters: {alpha: 1}
 layouts:
   - {inc: 1}
   - {inc: 2}
@@ -66,17 +70,25 @@ suites:
 REFERENCE = '''\
 """axpy: two flops an element."""
 
-
-def work(problem):
-    return 2.0 * problem.dims["n"]
+from tensorop.model.contract import Contract
 
 
-def tile(point, lanes, reads):
-    return {"mr": point["unroll"] * lanes, "nr": 1}
+class Axpy(Contract):
+    CONTROL_TILE = {"elements": 4}
+    CONTROL_SHAPE = (64,)
 
+    def work(self, problem):
+        return 2.0 * problem.dims["n"]
 
-def features(problem):
-    return {"n": problem.dims["n"]}
+    def expected(self, problem, given):
+        x, y = (buffer.data.astype("f8") for buffer in given.buffers)
+        return {"y": (given.scalars[0] * x + y, 1e-6 * (abs(given.scalars[0] * x) + abs(y)))}
+
+    def tile(self, point, lanes, reads):
+        return {"elements": point["unroll"] * lanes}
+
+    def quick_grid(self, dtype, tile, rng):
+        return []
 '''
 
 DRAFT = """\

@@ -1,0 +1,222 @@
+"""What an operator is to the rest: the methods of the class in its folder's reference.py."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tensorop.model.call import Access, Buffer, Call, Outputs, Placement
+from tensorop.model.case import Case
+from tensorop.model.expression import evaluate
+from tensorop.model.number import NUMBERS, Number
+from tensorop.model.point import Value
+from tensorop.model.problem import Problem
+from tensorop.model.shape import Shapes
+from tensorop.model.trial import Kind
+from tensorop.model.verdict import Judgement
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Operand:
+    """A named operand. shape: its sides in elements, expressions over dimensions and attributes; formats: by dtype of
+    the operator, its number format where that is another."""
+
+    access: Access
+    shape: tuple[str, ...]
+    formats: Mapping[str, str] = field(default_factory=dict)
+
+    def number(self, dtype: str) -> Number:
+        return NUMBERS[self.formats.get(dtype, dtype)]
+
+    def sides(self, problem: Problem) -> tuple[int, ...]:
+        return tuple(evaluate(text, problem.sizes) for text in self.shape)
+
+
+@dataclass(frozen=True)
+class Contract(ABC):
+    """An operator's code. A folder's reference.py has one class derived from this, made with what operator.yaml says.
+
+    operands: in the order of a call's buffers; parameters: run-time numbers by name, with the usual value, in the order
+    of a call's scalars; a problem's option of that name is another value.
+    A `tile` is sizes in elements, named as the operator likes. No method raises but for a problem that is none.
+    """
+
+    name: str
+    shapes: Shapes
+    operands: Mapping[str, Operand]
+    parameters: Mapping[str, float]
+
+    CONTROL_TILE: ClassVar[Mapping[str, int]]  # the tile that negative controls are judged around
+    CONTROL_SHAPE: ClassVar[tuple[int, ...]]  # what they are timed on
+    VARIANT_FLAG: ClassVar[int] = 0  # the flag of a call that forces a variant of the library; -1: it chooses itself
+    DISTRIBUTIONS: ClassVar[tuple[str, ...]] = ("integer", "normal")  # kinds of inputs that `call` knows
+
+    @abstractmethod
+    def work(self, problem: Problem) -> float:
+        """Arithmetic operations; 0 of an empty problem."""
+
+    @abstractmethod
+    def expected(self, problem: Problem, given: Call) -> Mapping[str, tuple[Array, Array]]:
+        """By output: what it must hold, in a wider type, and how far from it each element may be (0: exact)."""
+
+    @abstractmethod
+    def tile(self, point: Mapping[str, Value], lanes: int, reads: Mapping[str, str]) -> dict[str, int]:
+        """A kernel's tile. point: its tunables; lanes: elements of a vector; reads: how its draft reads operands."""
+
+    @abstractmethod
+    def quick_grid(self, dtype: str, tile: Mapping[str, int], rng: np.random.Generator) -> Sequence[Case]:
+        """Some 50 small cases for every candidate, sizes around its tile."""
+
+    def full_grid(
+        self, dtype: str, tile: Mapping[str, int], blocking: Mapping[str, int], rng: np.random.Generator
+    ) -> Sequence[Case]:
+        """Everything, for a finished library. blocking: its largest blocks, and `variants`: how many can be forced."""
+        return self.quick_grid(dtype, tile, rng)
+
+    def edge_grid(self, dtype: str, tile: Mapping[str, int], rng: np.random.Generator) -> Sequence[Case]:
+        """What may be left after whole tiles, for each variant of a library."""
+        return ()
+
+    def thread_grid(self, dtype: str, tile: Mapping[str, int]) -> Sequence[Case]:
+        """Problems large enough for several threads."""
+        return ()
+
+    def traffic(self, problem: Problem) -> float:
+        """The least bytes that must move: each operand once, twice where it is read and written."""
+        return float(
+            sum(
+                math.prod(o.sides(problem)) * o.number(problem.dtype).size * (1 + (o.access is Access.INOUT))
+                for o in self.operands.values()
+            )
+        )
+
+    def workspace(self, problem: Problem, point: Mapping[str, Value], lanes: int, group: int = 1) -> int:
+        """Packed elements of the workspace that a candidate takes as its last buffer. point: kernel and blocking;
+        group: steps in a packed element."""
+        return 0
+
+    def features(self, problem: Problem) -> dict[str, int]:
+        """What the dispatch inside the library sees: names that expressions under `features:` may use, not negative."""
+        return problem.sizes
+
+    def same(self, tile: Mapping[str, int]) -> tuple[int, ...]:
+        """Kernels of one draft for which this is equal are one to the second stage of a search."""
+        return tuple(tile.values())
+
+    def stand_in(self, sizes: Mapping[str, int]) -> Mapping[str, int] | None:
+        """A little smaller shape of the same form, for a search that cannot afford this one; None: there is none.
+
+        The longest dimension is halved: no further than needed, since what overflows a cache should go on doing so.
+        """
+        longest = max(self.shapes.dims, key=lambda name: sizes[name])
+        return {**sizes, longest: sizes[longest] // 2} if sizes[longest] > 1 else None
+
+    def call(
+        self,
+        problem: Problem,
+        rng: np.random.Generator,
+        distribution: str = "normal",
+        placement: Placement = Placement.END,
+        workspace: int = 0,
+        packed: str = "",
+        start: str = "poison",
+    ) -> Call:
+        """A call with random inputs: dimensions and attributes, parameters, the forced variant, dense operands.
+
+        workspace: elements of number format `packed` (empty: the dtype); start: what lies in an output that is not read
+        """
+        buffers = [
+            Buffer(name, one.access, self._values(one, problem, rng, distribution))
+            for name, one in self.operands.items()
+        ]
+        if workspace:
+            scratch = NUMBERS[packed or problem.dtype].poison(workspace, rng)
+            buffers.append(Buffer("workspace", Access.SCRATCH, scratch))
+        return Call(
+            dims=tuple(problem.sizes.values()),
+            scalars=tuple(float(problem.options.get(name, usual)) for name, usual in self.parameters.items()),
+            flags=(int(problem.options.get("variant", -1)),),
+            buffers=tuple(buffers),
+            placement=placement,
+        )
+
+    def _values(self, one: Operand, problem: Problem, rng: np.random.Generator, distribution: str) -> Array:
+        if distribution not in self.DISTRIBUTIONS:
+            raise ValueError(f"{self.name}: inputs are one of {', '.join(self.DISTRIBUTIONS)}, not '{distribution}'")
+        size, number = math.prod(one.sides(problem)), one.number(problem.dtype)
+        if one.access is Access.OUT:
+            return number.poison(size, rng)
+        whole = number.whole or distribution == "integer"
+        return number.encoded(rng.integers(-4, 5, size) if whole else rng.standard_normal(size))
+
+    def alternated(self, problem: Problem, given: Call, rng: np.random.Generator) -> Call:
+        """The call with second operands for every other call of a batch (`Buffer.shift`), where that can be."""
+        return given
+
+    def counted(self, problem: Problem, given: Call, rng: np.random.Generator) -> Call:
+        """The call as a model counts it, once: where outputs may begin as most of the result, so that work left out
+        shows."""
+        return given
+
+    def packed_operands(self, given: Call, packed: str, rng: np.random.Generator) -> Call:
+        """The call with operands as packing leaves them, for a micro-kernel alone. packed: their number format."""
+        return given
+
+    def limits(self, problem: Problem, given: Call) -> Any:
+        """What tells `judge` fast, as `within`, that one of many results of a call is right; None: nothing does."""
+        return None
+
+    def judge(self, problem: Problem, given: Call, outputs: Outputs, *, within: Any = None) -> Judgement:
+        """Compares every output, element by element, with `expected`."""
+        worst = 0.0
+        held = {buffer.name: buffer.data for buffer in given.buffers}
+        for name, (want, bound) in self.expected(problem, given).items():
+            got = outputs.get(name)
+            if got is None or got.size != held[name].size or got.dtype != held[name].dtype:
+                return Judgement(Kind.WRONG, "verify", f"{problem.label}: {name} did not come back whole", worst=np.inf)
+            values = self.operands[name].number(problem.dtype).decoded(got).reshape(want.shape)
+            judged = compared(f"{problem.label}: {name}", values, want, bound)
+            if not judged.ok:
+                return judged
+            worst = max(worst, judged.worst)
+        return Judgement(Kind.OK, "verify", worst=worst)
+
+    def problem(self, dtype: str, sizes: Mapping[str, Value], options: Mapping[str, Value] | None = None) -> Problem:
+        """One of this operator; attributes that are not named have their usual values, other names are options."""
+        given = {name: int(sizes.get(name, self.shapes.attributes.get(name, 0))) for name in self.shapes.names}
+        more = {name: value for name, value in sizes.items() if name not in given}
+        dims, attributes = ({n: given[n] for n in names} for names in (self.shapes.dims, self.shapes.attributes))
+        written = self.shapes.text(tuple(given.values()))
+        return Problem.of(self.name, dtype, dims, {**more, **(options or {})}, attributes, written)
+
+
+def compared(what: str, got: Array, want: Array, bound: Array) -> Judgement:
+    """Every element: where NaN or an infinity is wanted, it must be that one; the sign of a zero is free."""
+    if not want.size:
+        return Judgement(Kind.OK, "verify")
+    with np.errstate(all="ignore"):
+        error = np.abs(got.astype(want.dtype) - want).astype(np.float64)
+        ratio = np.where(error == 0, 0.0, error / bound)
+        finite = np.isfinite(want)
+        same = (np.isnan(want) & np.isnan(got)) | (want == got)
+        ratio = np.where(finite, np.where(np.isnan(ratio), np.inf, ratio), np.where(same, 0.0, np.inf))
+    worst = float(ratio.max())
+    if worst <= 1:
+        return Judgement(Kind.OK, "verify", worst=worst)
+    wrong = np.argwhere(ratio > 1)
+    at = tuple(int(x) for x in wrong[0])
+    allowed = f"{bound[at]:.3g} allowed" if finite[at] and bound[at] else "must be exact"
+    message = (
+        f"{what}[{','.join(map(str, at))}] is {float(got[at])!r}, should be {float(want[at])!r} "
+        f"(error {error[at]:.3g}, {allowed}; "
+        f"{len(wrong)} of {want.size} elements wrong, {len(wrong) / want.size:.1%})"
+    )
+    return Judgement(Kind.WRONG, "verify", message, worst=worst)

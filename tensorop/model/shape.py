@@ -1,0 +1,113 @@
+"""An operator's shapes: named dimensions and attributes, and how they are written."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from tensorop.model.expression import parse
+from tensorop.model.kernel import Constraint
+
+Shape = tuple[int, ...]  # the dimensions in their order, then the attributes
+LARGEST = 1 << 31
+_NAME = re.compile(r"\\{(\w+)\\}")
+
+
+@dataclass(frozen=True)
+class Shapes:
+    """What an operator's shapes are.
+
+    dims: names in order, each 1 or more; attributes: names, each 0 or more, with the value of one that is left out
+    form: how a shape is written, e.g. `{m}x{n}x{k}`; a part in brackets is left out where its attributes have those
+    values, e.g. `n{n}c{c}[u{u}]`; by default the dimensions with `x` between them, then `[name{name}]` each attribute
+    drawn: values to draw from where shapes are made up, of names that are not just any size
+    rules: what a shape must satisfy
+    """
+
+    dims: tuple[str, ...]
+    attributes: Mapping[str, int] = field(default_factory=dict)
+    form: str = ""
+    drawn: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    rules: tuple[Constraint, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (*self.dims, *self.attributes)
+
+    @cached_property
+    def written(self) -> str:
+        """The form, given or usual."""
+        usual = "x".join(f"{{{name}}}" for name in self.dims) + "".join(f"[{a}{{{a}}}]" for a in self.attributes)
+        return self.form or usual
+
+    @property
+    def help(self) -> str:
+        """The form for people: `mxnxk`, `n#c#[u#]`."""
+        plain = self.written == "x".join(f"{{{name}}}" for name in self.dims)
+        return re.sub(r"\{(\w+)\}", r"\1" if plain else "#", self.written)
+
+    @cached_property
+    def _pattern(self) -> re.Pattern[str]:
+        text = re.escape(self.written).replace(r"\[", "(?:").replace(r"\]", ")?")
+        return re.compile(_NAME.sub(r"(?P<\1>-?[0-9]{1,18})", text))
+
+    def text(self, shape: Sequence[int]) -> str:
+        """A shape as it is written."""
+        named = self.named(shape)
+
+        def part(match: re.Match[str]) -> str:
+            inside = re.findall(r"\{(\w+)\}", match[0])
+            return "" if all(named[name] == self.attributes[name] for name in inside) else match[0][1:-1]
+
+        return re.sub(r"\[[^]]*\]", part, self.written).format(**named)
+
+    def read(self, text: str) -> Shape | None:
+        """A shape from its text, whatever its values; None where it is none."""
+        found = self._pattern.fullmatch(text)
+        values = {name: int(value) for name, value in found.groupdict().items() if value} if found else {}
+        return tuple({**self.attributes, **values}[name] for name in self.names) if found else None
+
+    def may_be(self, text: str) -> bool:
+        """Whether somebody who wrote this text meant a shape: it has the form's characters and digits alone."""
+        return bool(text) and set(text) <= set(re.sub(r"\{\w+\}", "", self.written)) - set("[]") | set("0123456789-")
+
+    def of(self, given: object) -> Shape:
+        """A shape given as text, as numbers in order (attributes may be left out), or by names. Raises ValueError."""
+        shape: Shape | None = None
+        if isinstance(given, str):
+            shape = self.read(given)
+        elif isinstance(given, Mapping):
+            values = {**self.attributes, **given}
+            shape = tuple(values[name] for name in self.names) if values.keys() == set(self.names) else None
+        elif isinstance(given, Sequence) and len(self.dims) <= len(given) <= len(self.names):
+            shape = (*given, *list(self.attributes.values())[len(given) - len(self.dims) :])
+        if shape is None or not all(type(value) is int for value in shape):
+            raise ValueError(f"expected a shape as {self.help}, got {given!r:.80}")
+        if wrong := self.wrong(shape):
+            raise ValueError(f"{given!r:.80}: {wrong}")
+        return shape
+
+    def wrong(self, shape: Sequence[int]) -> str:
+        """Why a shape is none of the operator's; empty where it is one."""
+        named = self.named(shape)
+        for name, value in named.items():
+            least = 1 if name in self.dims else 0
+            if not least <= value < LARGEST:
+                return f"{name} is {value}; sides to tune for are between {least} and {LARGEST - 1}"
+        return next((rule.reason for rule in self.rules if not self._rule(rule.must, named)), "")
+
+    def _rule(self, must: str, named: Mapping[str, int]) -> bool:
+        return bool(parse(must, dict.fromkeys(self.names, int)).value(named))
+
+    def named(self, shape: Sequence[int]) -> dict[str, int]:
+        """The values by name."""
+        return dict(zip(self.names, shape, strict=True))
+
+    def drawn_from(self, sides: Sequence[int], rng: np.random.Generator) -> Shape:
+        """A shape of these dimensions, but for names with values to draw from; it may break a rule."""
+        values = dict(zip(self.dims, sides, strict=True)) | dict(self.attributes)
+        return tuple(int(rng.choice(self.drawn[k])) if k in self.drawn else v for k, v in values.items())

@@ -1,0 +1,159 @@
+"""An operator's folder is held against its contract: what breaks it is refused with file, key and what was expected."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tensorop.errors import SpecError
+from tensorop.model.kernel import Constraint
+from tensorop.model.shape import Shapes
+from tensorop.specs import operators
+from tests.support import plugins
+from tests.support.commands import ROOT
+
+CONV = Shapes(
+    ("n", "c", "h", "w", "k", "r", "s"),
+    {"u": 1, "p": 0, "d": 1, "g": 1},
+    "n{n}c{c}h{h}w{w}k{k}r{r}s{s}[u{u}][p{p}][d{d}][g{g}]",
+    rules=(Constraint("h + 2 * p >= r", "the window fits"),),
+)
+GEMM = Shapes(("m", "n", "k"), form="{m}x{n}x{k}")
+WORK = "    def work("
+FEATURES = "    def features(self, problem):\n        return {'n': 1.5}\n\n"
+CALL = """\
+    def call(self, problem, rng, distribution="", placement=0, workspace=0, packed="", start=""):
+        return __import__("tensorop.model.call").model.call.Call((1,))
+
+"""
+USUAL = Shapes(("b", "l"), {"u": 1, "p": 0})
+
+
+@pytest.mark.parametrize("shapes", [CONV, GEMM, USUAL], ids=["conv", "gemm", "usual"])
+@settings(max_examples=60, deadline=None)
+@given(data=st.data())
+def test_what_is_written_is_read_again(shapes: Shapes, data: st.DataObject) -> None:
+    dims = [data.draw(st.integers(1, 5000)) for _ in shapes.dims]
+    attributes = [data.draw(st.integers(0, 3)) for _ in shapes.attributes]
+    shape = (*dims, *attributes)
+    assert shapes.read(shapes.text(shape)) == shape
+    if not shapes.wrong(shape):
+        assert shapes.of(shapes.text(shape)) == shapes.of(shapes.named(shape)) == shapes.of(shape) == shape
+
+
+def test_a_shape_is_written_with_its_names_and_what_is_unusual() -> None:
+    shape = CONV.of("n1c64h56w56k64r3s3u2p3")
+    assert shape == (1, 64, 56, 56, 64, 3, 3, 2, 3, 1, 1)
+    assert CONV.text(shape) == "n1c64h56w56k64r3s3u2p3"
+    assert CONV.text(CONV.of([1, 64, 56, 56, 64, 3, 3])) == "n1c64h56w56k64r3s3"
+    assert CONV.of({"n": 1, "c": 2, "h": 9, "w": 9, "k": 4, "r": 3, "s": 3, "u": 0})[7:] == (0, 0, 1, 1)
+    assert GEMM.text((4, 5, 6)) == "4x5x6"
+    assert (GEMM.help, CONV.help) == ("mxnxk", "n#c#h#w#k#r#s#[u#][p#][d#][g#]")
+
+
+@pytest.mark.parametrize(
+    ("shapes", "given", "told"),
+    [
+        (GEMM, "4x5", "expected a shape as mxnxk, got '4x5'"),
+        (GEMM, [4, 5, 6, 7], "expected a shape"),
+        (GEMM, [4, 5, "6"], "expected a shape"),
+        (GEMM, {"m": 1, "n": 2}, "expected a shape"),
+        (GEMM, "4x5x0", "k is 0; sides to tune for are between 1"),
+        (CONV, "n1c1h2w2k1r3s3", "the window fits"),
+        (CONV, {"n": 1, "c": 1, "h": 9, "w": 9, "k": 1, "r": 1, "s": 1, "p": -1}, "p is -1; sides"),
+        (GEMM, None, "expected a shape"),
+    ],
+)
+def test_what_is_no_shape(shapes: Shapes, given: object, told: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(told)):
+        shapes.of(given)
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "told"),
+    [
+        (
+            "operator.yaml",
+            "features: {n: n}",
+            "features: {n: n, past: q % 8}",
+            "key 'features.past': expected an expression over n: ",
+        ),
+        (
+            "operator.yaml",
+            "quick: [[1000]",
+            "quick: [[1000, 2]",
+            "key 'suites.quick': expected a shape as n, got [1000, 2]",
+        ),
+        ("operator.yaml", "quick: [[1000]", "quick: [0", "key 'suites.quick': expected a shape"),
+        ("operator.yaml", "dims: [n]", "dims: n", "key 'dims': "),
+        ("operator.yaml", "dims: [n]", "dims: [n]\nattributes: {n: 1}", "key 'shape': expected each of n once"),
+        ("operator.yaml", "dims: [n]", "dims: [n]\nshape: '{m}'", "key 'shape': expected each of n once, got '{m}'"),
+        (
+            "operator.yaml",
+            "dims: [n]",
+            "dims: [n]\nrules: [{must: n > q, reason: r}]",
+            "key 'rules.0.must': expected an expression over n",
+        ),
+        (
+            "operator.yaml",
+            "shape: [n]}\n  y",
+            "shape: [2 * q]}\n  y",
+            "key 'operands.x.shape': expected an expression over n",
+        ),
+        ("operator.yaml", "role: inout", "role: both", "key 'operands.y.role': "),
+        ("operator.yaml", "parameters: {alpha: 1}", "parameters: [alpha]", "key 'parameters': "),
+        ("operator.yaml", "micro: {n: 1024 * lanes}", "micro: {l: 3}", "key 'micro': expected n, got l"),
+        ("reference.py", "def work(self, problem)", "def works(self, problem)", "-> 'float', got no such method"),
+        (
+            "reference.py",
+            "def tile(self, point, lanes, reads)",
+            "def tile(self, point)",
+            "expected the method tile(self, point",
+        ),
+        (
+            "reference.py",
+            "def expected(self, problem, given):",
+            "expected = 3\n\n    def other(self, problem, given):",
+            "expected the method expected(self, problem",
+        ),
+        (
+            "reference.py",
+            '2.0 * problem.dims["n"]',
+            '"much"',
+            "method 'work': expected a number over 0 of 1000 f32 inc=1, got 'much'",
+        ),
+        ("reference.py", '2.0 * problem.dims["n"]', 'problem.dims["q"]', "method 'work': KeyError: 'q'"),
+        (
+            "reference.py",
+            "class Axpy(Contract)",
+            "class Axpy",
+            "expected one class derived from tensorop.model.contract.Contract",
+        ),
+        ("reference.py", "    CONTROL_SHAPE = (64,)\n", "", "class 'Axpy': expected CONTROL_SHAPE, got none"),
+        (
+            "reference.py",
+            WORK,
+            f"{FEATURES}{WORK}",
+            "method 'features': expected names with numbers from 0, got {'n': 1.5}",
+        ),
+        (
+            "reference.py",
+            WORK,
+            f"{CALL}{WORK}",
+            "method 'call': expected the buffers x (in), y (inout) of operator.yaml, got []",
+        ),
+    ],
+)
+def test_a_folder_that_breaks_the_contract(file: str, old: str, new: str, told: str, tmp_path: Path) -> None:
+    folder = plugins.write(tmp_path, ROOT) / "templates" / "axpy"
+    text = (folder / file).read_text()
+    assert text.count(old) == 1
+    (folder / file).write_text(text.replace(old, new))
+    with pytest.raises(SpecError) as refused:
+        operators.load("axpy", (tmp_path,))
+    assert str(folder / file) in refused.value.message
+    assert told in refused.value.message
