@@ -46,7 +46,7 @@ class Buffer:
 class Call:
     """The harness's call record; the meaning of each slot is the operator's (see its adapter.c and reference.py).
 
-    dims, lds, flags: up to 8 integers; scalars: up to 4 doubles; buffers: up to 8.
+    dims, lds, flags: integers; scalars: doubles; any number of each.
     """
 
     dims: tuple[int, ...]

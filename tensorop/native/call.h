@@ -9,20 +9,13 @@
 
 #include <stdint.h>
 
-enum {
-    TENSOROP_DIMS = 8,
-    TENSOROP_LDS = 8,
-    TENSOROP_SCALARS = 4,
-    TENSOROP_FLAGS = 8,
-    TENSOROP_BUFFERS = 8
-};
-
+/* As many of each as the operator has; the first eight that it has not are 0. */
 struct tensorop_call {
-    int64_t dim[TENSOROP_DIMS];
-    int64_t ld[TENSOROP_LDS];
-    double scalar[TENSOROP_SCALARS];
-    int64_t flag[TENSOROP_FLAGS];
-    void *buffer[TENSOROP_BUFFERS];
+    const int64_t *dim;
+    const int64_t *ld;
+    const double *scalar;
+    const int64_t *flag;
+    void *const *buffer;
 };
 
 typedef void (*tensorop_entry)(const struct tensorop_call *call);

@@ -14,7 +14,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-enum { TEXTS = 5, TEXT_LIMIT = 4096, ROUND_LIMIT = 100000 };
+enum { TEXTS = 5, TEXT_LIMIT = 4096, ROUND_LIMIT = 100000, VALUE_LIMIT = 1 << 24 };
 
 static _Noreturn void refuse(const char *what) {
     fprintf(stderr, "harness: %s\n", what);
@@ -73,12 +73,11 @@ static void start(void) {
 }
 
 static int open_buffers(struct request *r) {
-    struct wire_buffer described[TENSOROP_BUFFERS];
-    read_whole(described, r->wire.buffers * sizeof *described);
     for (unsigned i = 0; i < r->wire.buffers; i++) {
         struct guarded *g = &r->buffer[i];
-        if (described[i].shift > described[i].size ||
-            guarded_open(g, &described[i], r->wire.placement, i))
+        struct wire_buffer described;
+        read_whole(&described, sizeof described);
+        if (described.shift > described.size || guarded_open(g, &described, r->wire.placement, i))
             return -1;
         read_whole(g->data, g->size);
         if (guarded_protect(g))
@@ -105,7 +104,7 @@ static int open_samples(const struct request *r) {
 }
 
 static void run(struct request *r, struct wire_reply *reply) {
-    struct tensorop_call call = r->wire.call;
+    struct tensorop_call call;
     switch (r->wire.kind) {
     case KIND_TIME:
         reply->status = open_samples(r) ? NO_MEMORY : time_entries(r, reply);
@@ -115,10 +114,7 @@ static void run(struct request *r, struct wire_reply *reply) {
         count_entries(r);
         break;
     default:
-        for (unsigned i = 0; i < TENSOROP_BUFFERS; i++)
-            call.buffer[i] = i < r->wire.buffers ? r->buffer[i].data : NULL;
-        if (r->entry[0].slot >= 0 && r->entry[0].slot < TENSOROP_FLAGS)
-            call.flag[r->entry[0].slot] = r->entry[0].value;
+        call = call_of(r, 0, 0);
         state_writable(0);
         entry_call(r->entry[0].function, &call);
         state_writable(1);
@@ -175,6 +171,7 @@ static void forget(struct request *r) {
     s->sample = NULL;
     for (unsigned i = 0; i < r->wire.buffers; i++)
         guarded_close(&r->buffer[i]);
+    call_close(r);
 }
 
 static int serve(void) {
@@ -182,13 +179,14 @@ static int serve(void) {
     memset(r, 0, sizeof *r);
     if (wire_read(&r->wire, sizeof r->wire))
         return -1;
-    if (r->wire.magic != MAGIC_REQUEST || r->wire.buffers > TENSOROP_BUFFERS ||
+    uint32_t values = r->wire.dims | r->wire.lds | r->wire.scalars | r->wire.flags;
+    if (r->wire.magic != MAGIC_REQUEST || (values | r->wire.buffers) >= VALUE_LIMIT ||
         r->wire.entries < 1 || r->wire.entries > ENTRY_LIMIT || r->wire.rounds > ROUND_LIMIT)
         refuse("a request is malformed");
     read_whole(r->entry, r->wire.entries * sizeof *r->entry);
     struct wire_reply reply = {
         .magic = MAGIC_REPLY, .index = r->wire.index, .nonce = state()->nonce, .buffer = -1};
-    if (open_buffers(r)) {
+    if (call_open(r) || open_buffers(r)) {
         /* The rest of the request is still in the pipe: this process ends with its reply. */
         reply.status = NO_MEMORY;
         wire_write(&reply, sizeof reply);

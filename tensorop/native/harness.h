@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 enum {
-    WIRE_VERSION = 6,
+    WIRE_VERSION = 7,
     MAGIC_START = 0x53504f54,
     MAGIC_HELLO = 0x48504f54,
     MAGIC_REQUEST = 0x52504f54,
@@ -67,8 +67,8 @@ struct wire_request {
     uint32_t buffers, entries, rounds, warm; /* warm: regions before the counted one */
     uint32_t keep; /* outputs are restored before each batch, and what it left comes back */
     uint32_t draw; /* the parent's: which operands a batch ends with, and how many calls it has */
+    uint32_t dims, lds, scalars, flags; /* values that follow the entries, eight bytes each */
     uint64_t warm_ns, min_ns, max_ns, flush_bytes;
-    struct tensorop_call call; /* its buffer pointers are ignored */
 };
 
 /* What to call: a candidate or library by number, with one flag slot replaced (-1: none). empty:
@@ -142,7 +142,12 @@ enum { ENTRY_LIMIT = 64, LIBRARY_LIMIT = 16, STATE_ALIGN = 65536 };
 struct request {
     struct wire_request wire;
     struct wire_entry entry[ENTRY_LIMIT];
-    struct guarded buffer[TENSOROP_BUFFERS];
+    struct guarded *buffer; /* what follows lies in the book */
+    int64_t *dim, *ld, *flag, *own_flag;
+    double *scalar;
+    void **pointer;
+    void *book;
+    size_t book_size;
 };
 
 /* The clocks a batch is timed by, in ns. */
@@ -191,6 +196,11 @@ void spoil(void *at, size_t size);
 void spoil_below(void);
 int apart_open(void); /* the callee's stack: 0, or -1 without memory */
 void apart_spoil(void);
+
+/* harness_call.c: reads a request's values, with room for its buffers; 0, or -1 without memory. */
+int call_open(struct request *request);
+struct tensorop_call call_of(const struct request *request, unsigned entry, int shifted);
+void call_close(struct request *request);
 
 /* harness_wire.c: the private ends of the pipes; both end the process when the parent is gone. */
 void wire_open(void);

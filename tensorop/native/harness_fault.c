@@ -35,7 +35,9 @@ static void on_signal(int number, siginfo_t *info, void *context) {
                 reply.buffer = (int32_t)i;
         }
         const uint8_t *at = info->si_addr, *own = (const uint8_t *)state();
-        if (at >= own && at < own + sizeof(struct state))
+        const uint8_t *book = request->book;
+        if ((at >= own && at < own + sizeof(struct state)) ||
+            (at >= book && at < book + request->book_size))
             reply.fault = FAULT_HARNESS;
     }
     wire_write(&reply, sizeof reply);

@@ -22,6 +22,8 @@ void state_writable(int writable) {
     int access = writable ? PROT_READ | PROT_WRITE : PROT_READ;
     if (s->sample)
         mprotect(s->sample, s->sample_size, access);
+    if (s->request.book)
+        mprotect(s->request.book, s->request.book_size, access);
     mprotect(s, state_size(), access);
 }
 

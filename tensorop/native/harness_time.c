@@ -43,17 +43,6 @@ static uint64_t elapsed(const struct clocks *spent) {
     return others > thread / 64 + 5000 || thread > spent->wall ? spent->wall : thread;
 }
 
-static struct tensorop_call call_of(const struct request *r, unsigned e, int shifted) {
-    struct tensorop_call call = r->wire.call;
-    for (unsigned i = 0; i < TENSOROP_BUFFERS; i++) {
-        const struct guarded *g = &r->buffer[i];
-        call.buffer[i] = i < r->wire.buffers ? g->data + (shifted ? g->shift : 0) : NULL;
-    }
-    if (r->entry[e].slot >= 0 && r->entry[e].slot < TENSOROP_FLAGS)
-        call.flag[r->entry[e].slot] = r->entry[e].value;
-    return call;
-}
-
 static int has_shift(const struct request *r) {
     for (unsigned i = 0; i < r->wire.buffers; i++)
         if (r->buffer[i].shift)

@@ -16,10 +16,11 @@ from tensorop.model.call import Access, Call, Placement
 from tensorop.runners.base import Need
 from tensorop.runners.counts import Clocks, Counts, Refused, clocks
 
-VERSION = 6
+VERSION = 7
 _START = struct.Struct("<IIQiIII")
 _HELLO = struct.Struct("<IIQII256s")
-_REQUEST = struct.Struct("<10I4Q8q8q4d8q64x")
+_REQUEST = struct.Struct("<14I4Q")
+_LEAST = 8  # values of each kind: those that an operator lacks are 0
 _ENTRY = struct.Struct("<IiqI4x")
 _BUFFER = struct.Struct("<IIQ")
 _REPLY = struct.Struct("<IIQIiiiqIIIIQQQ")
@@ -197,14 +198,15 @@ def pack(request: Request, index: int) -> Iterator[bytes | memoryview]:
         times = (request.warm_ns, request.min_ns, request.max_ns, request.flush_bytes)
     elif isinstance(request, Count):
         kind, warm, keep, draw, placement = _COUNT, request.warm, int(request.keep), request.draw, _MIDDLE
+    values = [_padded(each) for each in (call.dims, call.lds, call.scalars, call.flags)]
     yield _REQUEST.pack(
         _MAGIC["request"], kind, index, placement, len(call.buffers), len(entries), rounds, warm, keep, draw,
-        *times,
-        *_slots(call.dims, 8), *_slots(call.lds, 8), *_slots(call.scalars, 4), *_slots(call.flags, 8),
+        *map(len, values), *times,
     ) + b"".join(_pack_entry(e) for e in entries) + b"".join(
-        _BUFFER.pack(_ACCESS[b.access], b.shift * b.data.itemsize, b.data.nbytes) for b in call.buffers
+        struct.pack(f"<{len(each)}{'d' if each is values[2] else 'q'}", *each) for each in values
     )  # fmt: skip
     for buffer in call.buffers:
+        yield _BUFFER.pack(_ACCESS[buffer.access], buffer.shift * buffer.data.itemsize, buffer.data.nbytes)
         if buffer.data.nbytes:
             yield np.ascontiguousarray(buffer.data).reshape(-1).view(np.uint8).data
 
@@ -214,10 +216,8 @@ def _pack_entry(entry: Entry) -> bytes:
     return _ENTRY.pack(entry.function, slot, value, entry.empty)
 
 
-def _slots(values: Sequence[float], count: int) -> tuple[float, ...]:
-    if len(values) > count:
-        raise ValueError(f"a call has {count} slots here, {len(values)} values were given")
-    return (*values, *(0,) * (count - len(values)))
+def _padded(values: Sequence[float]) -> tuple[float, ...]:
+    return (*values, *(0,) * (_LEAST - len(values)))
 
 
 class Parser:

@@ -35,6 +35,36 @@ def test_a_good_kernel_returns_its_outputs(tmp_path, placement):
         np.testing.assert_allclose(reply.outputs["y"], kernels.axpy_result(call), rtol=1e-6)
 
 
+def test_a_call_has_as_many_values_and_buffers_as_its_operator(tmp_path):
+    inputs = [Buffer(f"x{i}", Access.IN, np.full(3, 10.0 + i)) for i in range(19)]
+    out = Buffer("out", Access.OUT, np.full(5, np.nan))
+    call = Call(tuple(range(40)), (7,) * 11, (0.5,) * 13, tuple(range(100, 133)), (*inputs, out))
+    body = """
+    double *out = c->buffer[19];
+    out[0] = (double)c->dim[39], out[1] = (double)c->ld[10], out[2] = c->scalar[12], out[3] = (double)c->flag[32];
+    out[4] = ((const double *)c->buffer[18])[2];
+    """
+    program = kernels.program(body, tmp_path)
+    requests = [Check(call), Check(call, Entry(0, (32, -5))), Time(call, (Entry(0, (32, 6)),), rounds=3, keep=True)]
+    plain, forced, timed = session.run(NATIVE, program, requests, timeout_s=5.0)
+    assert plain.outputs["out"].tolist() == [39, 7, 0.5, 132, 28]
+    assert forced.outputs["out"].tolist() == [39, 7, 0.5, -5, 28]
+    assert [left.outputs["out"].tolist() for left in timed.left[0]] == [[39, 7, 0.5, 6, 28]]
+
+
+def test_what_a_call_lacks_is_0(tmp_path):
+    out = Buffer("out", Access.OUT, np.full(1, np.nan))
+    body = "*(double *)c->buffer[0] = c->dim[7] + c->ld[7] + c->scalar[7] + c->flag[7] + (c->buffer[7] != 0);"
+    (reply,) = run(body, tmp_path, Call((3,), buffers=(out,)))
+    assert reply.outputs["out"].tolist() == [0]
+
+
+def test_the_values_of_a_call_cannot_be_written(tmp_path):
+    (reply,) = run("*(int64_t *)c->dim = 1;", tmp_path, kernels.axpy_call())
+    assert reply.outcome.kind is Kind.GUARD
+    assert "the harness's own memory" in reply.outcome.message
+
+
 def test_outputs_start_as_they_were_sent(tmp_path):
     poison = np.full(9, np.nan)
     call = Call((9,), buffers=(Buffer("out", Access.OUT, poison),))

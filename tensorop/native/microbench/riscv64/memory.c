@@ -62,7 +62,8 @@ static void chase(const struct tensorop_call *call) {
 /* A line a page, each in another set of level 1, so that the TLBs alone miss. */
 static void chase_pages(const struct tensorop_call *call) {
     struct tensorop_call other = *call;
-    other.dim[1] = call->dim[1] / 4096 * 64;
+    int64_t dim[] = {call->dim[0], call->dim[1] / 4096 * 64};
+    other.dim = dim;
     chase(&other);
 }
 
