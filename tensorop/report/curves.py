@@ -13,6 +13,7 @@ from matplotlib.ticker import MaxNLocator
 
 from tensorop.report import drawing, threads
 from tensorop.report.drawing import COLOUR, SERIES
+from tensorop.report.labels import sizes
 
 
 def speeds(bench: Mapping[str, Any], dtype: str) -> str:
@@ -203,8 +204,7 @@ def scaling(record: Mapping[str, Any]) -> str:
 
 
 def _size(row: Mapping[str, Any]) -> float:
-    keys = list(row)
-    sides = [row[key] for key in keys[keys.index("dtype") + 1 : keys.index("layout")]]
+    sides = [side for side in sizes(row).values() if side > 0]
     return math.exp(sum(math.log(side) for side in sides) / len(sides))
 
 

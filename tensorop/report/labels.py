@@ -56,3 +56,10 @@ def _rows(x: float, width: float) -> list[tuple[str, float, float]]:
 
 def _meet(one: Box, other: Box) -> bool:
     return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
+
+
+def sizes(row: Mapping[str, Any]) -> dict[str, int]:
+    """The named sizes of a comparison's row; of an older one those between its dtype and its layout."""
+    keys = list(row)
+    between = keys[keys.index("dtype") + 1 : keys.index("layout")]
+    return dict(row["dims"]) if "dims" in row else {key: row[key] for key in between}

@@ -180,9 +180,8 @@ def importance(found: Sequence[Mapping[str, Any]]) -> str:
 
 
 def shape(row: Mapping[str, Any]) -> str:
-    """`64x64x64`: the dimensions of a result's row, which stand between dtype and layout."""
-    keys = list(row)
-    return row.get("shape") or "x".join(str(row[key]) for key in keys[keys.index("dtype") + 1 : keys.index("layout")])
+    """`64x64x64`: the problem of a result's row."""
+    return row.get("shape") or "x".join(map(str, labels.sizes(row).values()))
 
 
 def _time(roof: Mapping[str, Any]) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tensorop.model.bench import geomean
+from tensorop.report.labels import sizes
 
 KEPT = Path("share") / "tensorop" / "threads.json"
 
@@ -34,8 +35,7 @@ def mean_gains(by_threads: Mapping[str, Mapping[str, Any]], dtype: str, who: str
 
 
 def _place(row: Mapping[str, Any]) -> tuple[str, ...]:
-    keys = list(row)
-    return row["dtype"], row["layout"], *(str(row[key]) for key in keys[keys.index("dtype") + 1 : keys.index("layout")])
+    return row["dtype"], row["layout"], *map(str, sizes(row).values())
 
 
 def _speed(row: Mapping[str, Any], who: str) -> float | None:

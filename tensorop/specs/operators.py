@@ -95,7 +95,7 @@ class OperatorSpec(_Record):
 
 def load(name: str, plugins: tuple[Path, ...] = ()) -> Operator:
     """An operator by name; raises UsageError for an unknown one, SpecError for a broken folder."""
-    folder = catalog.find("templates", name, plugins)
+    folder = catalog.find("templates", name, plugins).absolute()  # tools are run elsewhere
     path = folder / "operator.yaml"
     spec = yamlfile.validate(OperatorSpec, yamlfile.read(path), str(path))
     if spec.name != name:

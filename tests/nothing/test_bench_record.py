@@ -13,6 +13,7 @@ from tensorop.cli import tables
 from tensorop.commands import contenders
 from tensorop.errors import UsageError
 from tensorop.model.bench import AtVlen, BaselineInfo, Bench, Ratio, Row
+from tensorop.report import curves, labels, plots
 
 
 def row(side, dtype, ratio, **more):
@@ -207,3 +208,14 @@ def test_several_threads_on_a_busy_machine_are_said(threads: int, load: float, s
     machine = {"cpu": "a core", "cores": 2, "load": load}
     notes = tables.bench_notes(replace(bench(row(16, "f32", 2.0), machine=machine), threads=threads))
     assert any("busy: 4.0 processes competed for 2 cores" in note for note in notes) == said
+
+
+def test_a_row_names_its_sizes_for_the_report() -> None:
+    sizes = {"c": 64, "h": 9, "u": 2, "p": 0}
+    row = Row("conv", "f32", sizes, "row", 1.0, {}, 0.0, written="c64h9u2").to_json()
+    assert labels.sizes(row) == sizes == row["dims"]
+    assert (row["c"], plots.shape(row)) == (64, "c64h9u2")
+    assert "<svg" in curves.speeds({"results": [row, row], "baselines": {}, "unit": "GFLOP/s"}, "f32")
+    older = {key: value for key, value in row.items() if key not in ("dims", "shape")}
+    assert labels.sizes(older) == sizes
+    assert plots.shape(older) == "64x9x2x0"

@@ -1,0 +1,11 @@
+/* fault: zeros at the beginning are taken for none
+ * expect: wrong-result
+ */
+#include "conv1d.h"
+
+void tensorop_candidate_0(const struct tensorop_call *call) {
+    CONV1D(call)
+    p = 0;
+    conv1d(b, c, h, taps, width, u, p, n, x, w, y);
+    (void)stray;
+}

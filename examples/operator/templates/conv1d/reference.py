@@ -1,0 +1,49 @@
+"""conv1d: its work, what it must leave, and what it is judged on."""
+
+from typing import ClassVar
+
+import numpy as np
+
+from tensorop.model.call import Placement
+from tensorop.model.case import Case
+from tensorop.model.contract import Contract
+
+WIDER = {"f32": np.float64, "f64": np.longdouble}
+
+
+class Conv1d(Contract):
+    CONTROL_TILE: ClassVar = {"outputs": 8}
+    CONTROL_SHAPE = (2, 3, 40, 5, 2, 1)
+
+    def work(self, problem):
+        """A multiplication and an addition for each tap of each output."""
+        b, c, h, t, u, p = problem.sizes.values()
+        return 2.0 * b * c * t * ((h + 2 * p - t) // u + 1)
+
+    def expected(self, problem, given):
+        """Sums of t terms in the next wider type, within gamma_t of the terms' sizes (Higham, section 3.1)."""
+        b, c, h, t, u, p = problem.sizes.values()
+        wider, number = WIDER[problem.dtype], self.operands["y"].number(problem.dtype)
+        x, w = (buffer.data.astype(wider) for buffer in given.buffers[:2])
+        padded = np.pad(x.reshape(b, c, h), ((0, 0), (0, 0), (p, p)))
+        windows = np.lib.stride_tricks.sliding_window_view(padded, t, axis=2)[:, :, ::u]
+        taps = w.reshape(c, t)
+        sizes = np.einsum("bcit,ct->bci", np.abs(windows), np.abs(taps)).astype(np.float64)
+        bound = (t + 1) * number.unit / (1 - (t + 1) * number.unit) * sizes + t * number.tiny
+        return {"y": (np.einsum("bcit,ct->bci", windows, taps), bound)}
+
+    def tile(self, point, lanes, reads):
+        return {"outputs": int(point["wide"]) * lanes}
+
+    def quick_grid(self, dtype, tile, rng):
+        """Lengths around the tile, every stride and padding, both ends against a guard page."""
+        cases = []
+        for number in range(48):
+            t, u = int(rng.integers(1, 8)), int(rng.integers(1, 4))
+            p = int(rng.integers(0, t))
+            h = max(1, t - 2 * p) + int(rng.integers(0, 3 * tile["outputs"] * u))
+            sizes = {"b": int(rng.integers(1, 3)), "c": int(rng.integers(1, 4)), "h": h, "t": t, "u": u, "p": p}
+            problem = self.problem(dtype, sizes, {"layout": "bch"})
+            placement = list(Placement)[number % 2]
+            cases.append(Case(problem, self.DISTRIBUTIONS[number // 2 % 2], placement))
+        return cases
