@@ -20,7 +20,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from tensorop import errors, problems
+from tensorop.backends import qemu, reach
 from tensorop.build import harness
+from tensorop.clocked import FINAL_PACE
 from tensorop.commands import contenders
 from tensorop.commands.contenders import Contender
 from tensorop.commands.contest import Contest
@@ -31,9 +33,7 @@ from tensorop.model.problem import Problem
 from tensorop.model.trial import Outcome
 from tensorop.runners import session
 from tensorop.runners.protocol import Check, Entry
-from tensorop.runners.qemu import Qemu
 from tensorop.specs import operators, platforms
-from tensorop.target import FINAL_PACE, reach
 
 VARIABLE = "OPENBLAS_CORETYPE"
 # By architecture, as driver/others/dynamic*.c of OpenBLAS 0.3.34 names them; what a build lacks is left out.
@@ -125,9 +125,9 @@ def cost(contest: Contest, who: Contender, problem: Problem, vlen: int) -> float
     """Modelled cycles or ns of one call, judged; or why there is none."""
     call = contest.call(problem)
     guest = contest.guest((who,), problem.dtype, vlen)
-    runner, model = contest.target.runner, contest.target.model
-    if model is None:
-        guest = dataclasses.replace(guest, cpu=clock.processor(runner) if contest.threads == 1 else -1)
+    target, runner = contest.target, contest.target.runner
+    if not isinstance(target, qemu.Backend):
+        guest = dataclasses.replace(guest, cpu=runner.processor if contest.threads == 1 else -1)
         timed = clock.time_entries(
             runner, contest.program, call, [Entry()], pace=FINAL_PACE, guest=guest, tolerate=True, keep=True
         )
@@ -135,13 +135,12 @@ def cost(contest: Contest, who: Contender, problem: Problem, vlen: int) -> float
             return timed.message
         judged = contest.judge(problem, call)(timed.left[0])
         return timed.samples[0].value if judged.ok else judged.message
-    assert isinstance(runner, Qemu)
     counted = modelled.count_judged(
-        runner,
+        target.runner,
         contest.program,
         call,
         lambda outputs: contest.judge(problem, call)((Left(outputs),)),
-        model=model,
+        model=target.model,
         vlen=vlen,
         guest=guest,
         timeout_s=600,
@@ -212,7 +211,7 @@ def contest_of(name: str, plugins: tuple[Path, ...], dtypes: Sequence[str], thre
     platform = platforms.load(name, plugins)
     target = reach(platform, None)
     operator = operators.load("gemm", plugins)
-    contender = contenders.bring("openblas", target.platform, target.vlens, dtypes, threads)
+    contender = contenders.bring("openblas", target.platform, target.configurations, dtypes, threads)
     program = harness.dynamic_program(target.platform.arch, operator.folder / "adapter.c").path
     return Contest(operator, target, program, contender, (), threads, False), contender
 
@@ -237,7 +236,7 @@ def main() -> None:
             (p, contest.operator.reference.oracle(p, contest.call(p)))
             for p in cases(contest, dtype, given.judged * 1e6)
         ]
-        for core, vlen in itertools.product(cores, contest.target.vlens):
+        for core, vlen in itertools.product(cores, contest.target.configurations):
             found = judge(contest, as_core(contender, contest, core), core, vlen, asked)
             print(f"{core} VLEN {vlen} {dtype}: {found.wrong} of {found.judged} wrong {found.why[:110]}", flush=True)
             results.append(found)

@@ -30,6 +30,7 @@ from typing import Any
 
 from tensorop import instantiate, problems
 from tensorop.author import offline
+from tensorop.backends import reach
 from tensorop.build import harness
 from tensorop.commands import bench, bench_timed, contenders, opened
 from tensorop.commands.contest import Contest
@@ -38,7 +39,7 @@ from tensorop.measure import statistics
 from tensorop.model.bench import Row
 from tensorop.model.winner import Leaf, Split, Tree, Winners
 from tensorop.package import card, product, publish
-from tensorop.target import Target, reach
+from tensorop.target import Target
 
 PARTS = ("include", "share/tensorop/src")  # of a product, where its C is
 LOW, HIGH = 0.99, 1.01  # the geometric mean on a clock
@@ -90,12 +91,12 @@ def compare(folder: Path, dtypes: Sequence[str], jobs: int, limit: float, text_o
             rows = [row for row in told if row["dtype"] == dtype and _flops(found, row) <= limit]
             if text_only:
                 yield result
-            elif target.model is None:
+            elif not target.counts:
                 yield dataclasses.replace(result, ratio=timed(found, target, old, new, rows))
             else:
                 off = [name for name, same in counted(found, target, old, new, rows, jobs) if not same]
                 print(*(f"{dtype} differs: {name}" for name in off), sep="\n", end="\n" if off else "")
-                every = len(rows) * len(target.vlens)
+                every = len(rows) * len(target.configurations)
                 yield dataclasses.replace(result, shapes=(len(off), every))
 
 

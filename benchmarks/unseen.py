@@ -32,10 +32,12 @@ from typing import Any
 
 from tensorop import choice, instantiate, paths, problems
 from tensorop.author import offline
+from tensorop.backends import qemu, reach
 from tensorop.build import harness
+from tensorop.clocked import FINAL_PACE
 from tensorop.commands import bench, opened
 from tensorop.errors import TensoropError
-from tensorop.measure import board, clock, modelled, statistics
+from tensorop.measure import board, clock, statistics
 from tensorop.model.call import Call
 from tensorop.model.kernel import Variant
 from tensorop.model.operator import Operator
@@ -46,11 +48,10 @@ from tensorop.model.winner import Leaf, Tree, Winners
 from tensorop.package import product, publish
 from tensorop.report import choices
 from tensorop.runners.protocol import Entry, Library
-from tensorop.runners.qemu import Qemu
 from tensorop.runners.session import Guest
 from tensorop.store import journal
 from tensorop.store.history import History
-from tensorop.target import FINAL_PACE, reach
+from tensorop.target import Run
 from tensorop.trial import measured_call
 
 SHAPES, LONGEST = 60, 2048
@@ -132,11 +133,15 @@ class Judge:
 
     def _trees(self) -> tuple[Tree, ...]:
         """One a VLEN, so that variants keep their forms; nobody asks them."""
-        vlens = self.target.vlens
+        vlens = self.target.configurations
         return tuple(Tree(Leaf(0), 0.0, vlen) for vlen in vlens) if len(vlens) > 1 else (Tree(Leaf(0)),)
 
     def judge(self, case: Case) -> list[Found]:
-        return [self._modelled(case, vlen) for vlen in self.target.vlens] if self.target.model else [self._timed(case)]
+        return (
+            [self._modelled(case, vlen) for vlen in self.target.configurations]
+            if self.target.counts
+            else [self._timed(case)]
+        )
 
     def _chosen(self, case: Case, vlen: int) -> tuple[int, int]:
         """Which variant the product chooses: its number there, and among all."""
@@ -172,22 +177,13 @@ class Judge:
 
     def _count(self, library: Path, case: Case, call: Call, vlen: int, variant: int) -> float:
         """Modelled cycles, remembered by everything that goes into them."""
-        assert isinstance(self.target.runner, Qemu)
-        assert self.target.model is not None
         made_of = (self._model(vlen), _digest(library), _digest(self.program), vlen, case.problem.label, variant)
         kept = paths.cache_dir("unseen") / f"{hashlib.sha256(repr(made_of).encode()).hexdigest()[:24]}.json"
         with contextlib.suppress(OSError, ValueError):
             return float(json.loads(kept.read_text(encoding="utf-8")))
-        samples = modelled.count_entries(
-            self.target.runner,
-            self.program,
-            call,
-            [Entry(0, (self.slot, variant))],
-            model=self.target.model,
-            vlen=vlen,
-            guest=self._guest(library, dtype=case.problem.dtype),
-            timeout_s=120 + case.work * SECONDS_PER_FLOP,
-        )
+        guest = self._guest(library, dtype=case.problem.dtype)
+        run = Run(self.program, vlen, guest, 120 + case.work * SECONDS_PER_FLOP)
+        samples = self.target.together(run, call, [Entry(0, (self.slot, variant))])
         if isinstance(samples, Outcome):
             raise SystemExit(f"{case.problem.label}: {samples.message}")
         part = kept.with_suffix(f".{os.getpid()}-{threading.get_ident()}")
@@ -197,13 +193,13 @@ class Judge:
 
     def _model(self, vlen: int) -> tuple[str, str]:
         """The plug-in as it was built, and what it is told."""
-        assert self.target.model is not None
+        assert isinstance(self.target, qemu.Backend)
         with tempfile.TemporaryDirectory(prefix="tensorop-unseen-") as folder:
             run = board.prepare(self.target.model, vlen, Path(folder), scenarios="best")
             return run.plugin.name, run.config.read_text(encoding="utf-8")
 
     def _timed(self, case: Case) -> Found:
-        number, among = self._chosen(case, self.target.vlens[0])
+        number, among = self._chosen(case, self.target.configurations[0])
         call = measured_call(self.found.operator, case.problem, self.seed, 0)
 
         def time(library: Path, variants: Sequence[int]) -> list[Sequence[float]]:
@@ -251,7 +247,7 @@ class Judge:
                 shapes=shapes,
                 against=(against,),
                 layout=layout,
-                final=self.target.model is None,
+                final=not self.target.counts,
                 jobs=jobs,
             )
             for name, why in told.absent.items():
@@ -264,7 +260,7 @@ class Judge:
 
     @property
     def _only_vlen(self) -> int:
-        return self.target.vlens[0] if self.target.model else 0
+        return self.target.configurations[0] if self.target.counts else 0
 
 
 def finalists(operator: Operator, history: History, manifest: Mapping[str, Any], dtype: str) -> list[Variant]:

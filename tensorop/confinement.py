@@ -13,7 +13,6 @@ from tensorop.model.job import Job
 from tensorop.model.kernel import Source
 from tensorop.model.trial import Outcome
 from tensorop.runners import session
-from tensorop.runners.null import Null
 from tensorop.runners.session import Guest
 from tensorop.target import Target
 
@@ -29,13 +28,13 @@ def missing(target: Target) -> tuple[str, ...]:
     program = made if isinstance(made, Outcome) else link.link_candidate(made, target.platform.arch)
     if isinstance(program, Outcome):
         raise JobError(f"an empty kernel cannot be built: {program.message}", hint="tensorop doctor tests the parts")
-    greeting = session.hello(target.runner, program.path, guest=Guest(vlen=target.vlens[0] or None))
-    return session.weaknesses(target.runner, greeting)
+    greeting = session.hello(target.runner, program.path, guest=Guest(vlen=target.configurations[0] or None))
+    return target.weaknesses(greeting)
 
 
 def require(job: Job, target: Target) -> Iterator[Event]:
     """Raises UsageError where the job may run a model's kernels and their jail is missing, unless it is `unsafe`."""
-    if job.author == offline.AUTHOR or isinstance(target.runner, Null):
+    if job.author == offline.AUTHOR or target.pretends:
         return
     said = confined(target, f"--author {job.author} runs kernels that a model wrote", job.unsafe)
     if said:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Generator, Iterator
-from pathlib import Path
 
 from tensorop import choice, probing, rechoice, search, steadiness
 from tensorop.commands import bench, report, verify
@@ -18,8 +17,7 @@ from tensorop.model.winner import Winners
 from tensorop.package import publish
 from tensorop.package.product import product
 from tensorop.package.publish import Staged
-from tensorop.problems import MOST_BENCH, within
-from tensorop.runners.null import Null
+from tensorop.problems import within
 from tensorop.search import Ground
 from tensorop.stopping import Stop
 
@@ -31,8 +29,8 @@ def deliver(ground: Ground, found: list[Winners], interrupted: bool) -> Iterator
     """Yields what happens, `Done` last. Raises JobError when the finished library does not verify; then the folder
     keeps what it held."""
     job, target, stop = ground.job, ground.target, ground.stop
-    if isinstance(target.runner, Null):
-        told = ("the null runner pretends: there is nothing to build",)
+    if target.pretends:
+        told = (f"the {target.name} runner pretends: there is nothing to build",)
         yield Done(job.out, None, None, told, early=interrupted)
         return
     stop.goes_on(f"stopping: what has passed is packaged, {first(stop)}. {AGAIN}")
@@ -54,7 +52,7 @@ def deliver(ground: Ground, found: list[Winners], interrupted: bool) -> Iterator
             results = {"verification": [_verdict(verdict) for verdict in verdicts]}
             ground.journal.note("verification", [_verdict(v) | {"cases": v.cases} for v in verdicts])
             publish.publish(staged, job.out, extra=extra, results=results)
-            yield from _report(job.out)
+            yield Note(f"report: {report.write(job.out, plugins=job.plugins)}")
     finally:
         publish.discard(staged)
     notes = ("stopped early: this is the best so far; the same command goes on",) if early else ()
@@ -125,7 +123,7 @@ def _better(ground: Ground, staged: Staged, found: list[Winners]) -> Generator[E
                 probing.compare(ground, staged.library, winners)
         yield Phase("probes", "the variants on random shapes, and where it is open which is best")
         better = [probing.settled(ground, staged.library, w) for w in found]
-        if target.model is not None:
+        if target.assumed is not None:
             yield Phase("constants", "close variants over the ranges of the model's assumed constants")
             better = [steadiness.steadied(ground, staged.library, w) for w in better]
             yield from (Note(steadiness.summary(ground, winners.dtype)) for winners in better)
@@ -145,7 +143,7 @@ def _unmeasured(ground: Ground, known: int) -> Iterator[str]:
 
 def _stage(ground: Ground, found: list[Winners]) -> Staged:
     job, target = ground.job, ground.target
-    model = None if target.model is None else {"name": target.model.name, "version": target.model.version}
+    model = None if (of := target.assumed) is None else {"name": of.name, "version": of.version}
     facts = {"tuner": job.tuner, "author": job.author, "seed": job.seed, "unit": target.unit, "model": model}
     facts |= {"unsafe": True} if job.unsafe else {}
     shapes = (
@@ -194,8 +192,8 @@ def _verify(ground: Ground, staged: Staged) -> Generator[Event, None, list[Verdi
 
 
 def _compare(ground: Ground, staged: Staged) -> Generator[Event, None, Bench]:
-    job, unit = ground.job, ground.target.unit
-    shapes = within(ground.operator, job.dtypes[0], job.shapes, MOST_BENCH[unit])
+    job = ground.job
+    shapes = within(ground.operator, job.dtypes[0], job.shapes, ground.target.means.compared)
     yield Phase("comparison", f"{len(shapes)} of {len(job.shapes)} shapes")
     return bench.bench(
         staged.folder,
@@ -203,7 +201,7 @@ def _compare(ground: Ground, staged: Staged) -> Generator[Event, None, Bench]:
         threads=job.threads,
         runner=job.runner,
         plugins=job.plugins,
-        final=ground.target.model is not None,  # a model's interval costs no more than its best fit again
+        final=ground.target.counts,  # a model's interval costs no more than its best fit again
         jobs=job.jobs,
     )
 
@@ -216,8 +214,3 @@ def _verdict(verdict: Verdict) -> dict[str, object]:
         "threads": verdict.threads,
         "outcome": verdict.outcome.kind.value,
     }
-
-
-def _report(folder: Path) -> Iterator[Event]:
-    written = report.write(folder)
-    yield Note(f"report: {written}")

@@ -35,7 +35,7 @@ def problems(ground: Ground, dtype: str) -> tuple[Problem, ...]:
     own = operator.suites[operator.direct.suite]
     most = max(work(operator, dtype, shape) for shape in own)
     small = tuple(shape for shape in dict.fromkeys((*own, *ground.job.shapes)) if work(operator, dtype, shape) <= most)
-    return for_search(operator, dtype, small, ground.target.unit)
+    return for_search(operator, dtype, small, ground.target.means)
 
 
 def winner(ground: Ground, dtype: str) -> Variant | None:

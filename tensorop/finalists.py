@@ -40,7 +40,7 @@ def winners(ground: Ground, dtype: str, kernels: Mapping[str, Kernel], problems:
     trials = list(variants(ground, dtype, kernels))
     if not trials:
         return Winners(dtype, (Variant(next(iter(kernels.values()))),), (Tree(Leaf(0)),))
-    known = {vlen: known_rows(ground, problems, trials, vlen) for vlen in ground.target.vlens}
+    known = {vlen: known_rows(ground, problems, trials, vlen) for vlen in ground.target.configurations}
     return chosen(ground, dtype, tuple(finished.trial.variant for finished in trials), known)
 
 
@@ -86,7 +86,7 @@ def with_forms(ground: Ground, given: Winners, kernels: Mapping[str, Kernel], pr
         return given
     rows: dict[int, list[tuple[Problem, Row]]] = {}
     kept: dict[int, list[int]] = {}
-    for vlen in ground.target.vlens:
+    for vlen in ground.target.configurations:
         tried = [forms.trial(ground, given.dtype, finished.trial.variant, vlen) for finished in trials]
         for_any = _rows(ground, problems, trials, vlen)
         kept[vlen] = gaining(for_any, _rows(ground, problems, over(trials, tried), vlen))

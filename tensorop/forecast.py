@@ -25,7 +25,7 @@ from tensorop.events import Done, Event, Phase, Trying
 from tensorop.model.job import Job
 from tensorop.model.operator import Operator
 from tensorop.model.problem import Problem
-from tensorop.problems import MOST_BENCH, for_search, large, within, work
+from tensorop.problems import for_search, large, within, work
 from tensorop.provision import libc, openblas, sysroot
 from tensorop.provision.targets import host_arch
 from tensorop.search import (
@@ -43,7 +43,6 @@ from tensorop.target import Target
 from tensorop.tuner.loop import Stop, Stopped
 
 KEPT = 5  # jobs that are remembered of each part
-PER = 1e8  # flops that a board model's sizes are in
 FETCH_S = 15.0  # for each piece that is not in the cache
 SEARCH = "search"  # its stages and the probes share the budget
 PARTS = {
@@ -66,41 +65,9 @@ STAGES = {  # as the display names them
 }
 # Of a search's seconds, by stage; probes have theirs beside.
 SHARES = {"micro": MICRO_SHARE, "blocking": BLOCKING_SHARE, "large": LARGE_SHARE, "direct": DIRECT_SHARE}
-# What a trial and one problem of it, and a problem compared are, in what their stage is measured in: by a clock
-# problems, under a board model 1e8 flop at one VLEN.
-FIXED: Mapping[str, Mapping[str, float]] = {
-    "ns": {"trial": 35.0, "problem": 1.0, "compared": 1.0},
-    "modelled-cycles": {"trial": 1.25, "problem": 0.02, "compared": 0.03},
-}
-# Seconds for a unit of each part's size, by what measures, and for the work of `slower`: on two cores of an AMD EPYC
-# (Zen 3, 2.45 GHz).
+# Of the work that `Means.rates` are seconds of: on two cores of an AMD EPYC (Zen 3, 2.45 GHz).
 BZIP2_S = 0.0095
 CORES = 2
-SHIPPED: Mapping[str, Mapping[str, float]] = {
-    "ns": {
-        "set-up": 6.0,
-        "micro": 2.0,
-        "blocking": 0.055,
-        "large": 0.055,
-        "direct": 0.03,
-        "library": 15.0,
-        "verification": 4.7,
-        "comparison": 0.4,
-        "report": 3.0,
-    },
-    "modelled-cycles": {
-        "set-up": 1.4,
-        "micro": 1.8,
-        "blocking": 1.45,
-        "large": 0.65,
-        "forms": 1.2,
-        "direct": 0.55,
-        "library": 14.5,
-        "verification": 9.8,
-        "comparison": 2.2,
-        "report": 6.0,
-    },
-}
 
 
 @dataclass(frozen=True)
@@ -124,11 +91,11 @@ class Forecast:
 
 def forecast(job: Job, operator: Operator, target: Target) -> Forecast | None:
     """None where nobody knows: a runner that pretends."""
-    if target.unit not in SHIPPED:
+    if not target.means.rates:
         return None
-    kind = f"{target.runner.name.partition(':')[0]} {target.platform.arch} {target.unit}"
+    kind = f"{target.name} {target.platform.arch} {target.unit}"
     pace = slower() * (CORES / side_by_side(job.jobs) if target.side_by_side else 1.0)
-    shipped = {name: rate * pace for name, rate in SHIPPED[target.unit].items()}
+    shipped = {name: rate * pace for name, rate in target.means.rates.items()}
     rates = {**shipped, **{name: median(seen) for name, seen in _remembered(kind).items() if seen}}
     sizes = _sizes(job, operator, target)
     missing = 0 if job.offline else sum(not path.exists() for path in _pieces(target.platform.arch))
@@ -164,8 +131,8 @@ def side_by_side(jobs: int) -> int:
 
 
 def slower() -> float:
-    """How many times the seconds of `SHIPPED` a core of this machine takes for such work: by bzip2, which is branches
-    and integers as a compiler and an emulator are, and the same C everywhere. 1 where this Python has none."""
+    """How many times the seconds of `Means.rates` a core of this machine takes for such work: by bzip2, which is
+    branches and integers as a compiler and an emulator are, and the same C everywhere. 1 where this Python has none."""
     try:
         import bz2
     except ImportError:
@@ -182,23 +149,23 @@ def slower() -> float:
 
 def _sizes(job: Job, operator: Operator, target: Target) -> dict[str, float]:
     """Of parts, of one trial of each stage, and how many trials of it a dtype gets whatever its budget."""
-    dtypes, vlens, checked = len(job.dtypes), max(1, len(target.vlens)), max(1, len(target.verify_vlens))
+    dtypes, vlens, checked = len(job.dtypes), len(target.configurations), len(target.checked)
     known = target.platform.starts.get(operator.name, {})
     named = max(len(known.get(dtype, ())) for dtype in job.dtypes)
     drafts = len(offline.files(operator.folder, operator.added))
     probes = operator.probes if job.suite in operator.suites else ()
-    fixed, modelled, first = FIXED[target.unit], target.model is not None, job.dtypes[0]
-    searched = for_search(operator, first, (*job.shapes, *probes), target.unit)
+    means, fixed, first = target.means, target.means.fixed, job.dtypes[0]
+    searched = for_search(operator, first, (*job.shapes, *probes), means)
     share = LARGE_SHARE * (job.budget_s or 0.0) / dtypes
-    beyond = large(operator, first, job.shapes, target.unit, share)
+    beyond = large(operator, first, job.shapes, means, share)
     smallest = operator.suites[operator.direct.suite] if operator.direct else ()
-    direct = for_search(operator, first, smallest, target.unit)
-    compared = within(operator, first, job.shapes, MOST_BENCH[target.unit])
+    direct = for_search(operator, first, smallest, means)
+    compared = within(operator, first, job.shapes, means.compared)
     batch = float(side_by_side(job.jobs)) if target.side_by_side else 1.0  # trials that are begun together
 
     def measured(problems: Sequence[Problem], vlens: int = vlens) -> float:
         flops = sum(float(operator.reference.work(problem)) for problem in problems)
-        return fixed["trial"] + vlens * (len(problems) * fixed["problem"] + (flops / PER if modelled else 0.0))
+        return fixed["trial"] + vlens * (len(problems) * fixed["problem"] + flops / means.per)
 
     heavy = sum(work(operator, first, shape) for shape in compared)
     return {
@@ -206,7 +173,7 @@ def _sizes(job: Job, operator: Operator, target: Target) -> dict[str, float]:
         "library": dtypes * (1 + vlens),
         "verification": dtypes * (checked + 0.5),
         "report": dtypes,
-        "comparison": dtypes * vlens * (len(compared) * fixed["compared"] + (heavy / PER if modelled else 0.0)),
+        "comparison": dtypes * vlens * (len(compared) * fixed["compared"] + heavy / means.per),
         "micro": 1.0,
         "blocking": measured(searched),
         "large": measured(beyond),

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tensorop import settings
 
-PLUGIN_KINDS = ("platforms", "primitives", "templates", "tuners")
+PLUGIN_KINDS = ("platforms", "primitives", "templates", "tuners", "backends")
 
 _PACKAGE = Path(__file__).resolve().parent
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from tensorop import __version__, confinement, deliver, direct, drafting, finalists, forecast, forms, problems, search
 from tensorop.author import offline
+from tensorop.backends import reach
 from tensorop.errors import JobError, Stopped
 from tensorop.events import Event, Note, Phase, Trying
 from tensorop.model.job import Job
@@ -21,19 +22,15 @@ from tensorop.model.trial import Finished, Stage
 from tensorop.model.verdict import Seed
 from tensorop.model.winner import Winners
 from tensorop.package import publish
-from tensorop.provision import prewarm
-from tensorop.runners.null import Null
 from tensorop.search import Ground
 from tensorop.specs import leftovers, operators, platforms
 from tensorop.stopping import Stop
 from tensorop.store import journal as store
 from tensorop.store.journal import Journal
-from tensorop.target import Target, reach
+from tensorop.target import Target
 from tensorop.texts import Texts
 from tensorop.tuner import loop, strategy
 from tensorop.verify import controls
-
-SHORT = {"ns": "ns/kflop", "modelled-cycles": "modelled cycles/kflop"}
 
 
 def run(job: Job, stop: Stop | None = None) -> Generator[Event, None, None]:
@@ -43,7 +40,7 @@ def run(job: Job, stop: Stop | None = None) -> Generator[Event, None, None]:
     """
     stop = stop or Stop()
     operator = operators.load(job.operator, job.plugins)
-    target = reach(platforms.load(job.platform, job.plugins), job.runner)
+    target = reach(platforms.load(job.platform, job.plugins), job.runner, job.plugins)
     plan = forecast.forecast(job, operator, target)
     if plan is not None:
         stop.grid_s = plan.seconds["library"] / 2 + plan.seconds["verification"]  # without what improves the dispatch
@@ -59,9 +56,9 @@ def _run(
     offline.drafts(operator.folder, operator.name, operator.added)  # so is a broken one
     publish.check_place(job.out)
     # each operand must lie in memory once; of shapes that an emulator takes long for, the search has stand-ins
-    problems.require_affordable(operator, job.dtypes, job.shapes, "")
+    problems.require_affordable(operator, job.dtypes, job.shapes, 0.0)
     least = [min(job.shapes, key=lambda s: problems.work(operator, job.dtypes[0], s))] if job.shapes else []
-    problems.require_affordable(operator, job.dtypes, least, target.unit, len(target.vlens))
+    problems.require_affordable(operator, job.dtypes, least, target.means.a_second, len(target.configurations))
     if job.fresh or not store.journal_path(job.out).exists():  # a run that goes on may have its drafts already
         drafting.require_author(job)
     if plan is not None:
@@ -76,9 +73,9 @@ def _run(
         texts = Texts(journal.history.texts)
         drafts: tuple[Draft, ...] = ()
         with _before_search(journal, stop):
-            if not isinstance(target.runner, Null):
+            if not target.pretends:
                 yield Phase("tools", "compiler, emulator, C library")
-                _warm(target, job.offline or None)
+                target.bring(job.offline or None)
                 yield from _controls(job, operator, target, journal, seed, work)
             drafts = yield from drafting.drafts(job, operator, target, journal, seed, work, texts)
         if not drafts:
@@ -171,7 +168,7 @@ def _show(ground: Ground, stage: str, dtype: str, events: Iterator[loop.Event]) 
         f"stopping the search; what has passed is packaged, {deliver.first(ground.stop)}. {deliver.AGAIN}"
     ):
         for event in events:
-            yield Trying(stage, dtype, SHORT.get(ground.target.unit, ground.target.unit), event)
+            yield Trying(stage, dtype, ground.target.shown, event)
             if isinstance(event, loop.Stopped):
                 reason = event.reason
     if reason is None:  # a stage that has nothing to do says nothing
@@ -186,20 +183,14 @@ def _facts(job: Job, operator: Operator, target: Target) -> dict[str, object]:
         "operator": job.operator,
         "platform": target.platform.name,
         "templates and platform": search.digest(operator, target),
-        "runner": target.runner.name,
-        "board": [target.core.label, target.core.vlen] if target.core else [],
+        "runner": target.name,
+        "board": target.identity,
         "dtypes": list(job.dtypes),
         "shapes": [operator.shapes.text(shape) for shape in job.shapes],
         "tuner": job.tuner,
         "author": job.author,
         "seed": job.seed,
     }
-
-
-def _warm(target: Target, offline: bool | None) -> None:
-    """Fetches and builds what the job needs, side by side; raises the first thing that turns out to be missing."""
-    shared = target.platform.compiler.shared_target
-    prewarm.bring(target.platform.arch, shared=shared, offline=offline)
 
 
 def _controls(

@@ -23,7 +23,6 @@ from tensorop import choice, finalists, forms, search
 from tensorop.build import harness
 from tensorop.choice import Measured, Subject
 from tensorop.finalists import FAULTS, Refused
-from tensorop.measure import modelled
 from tensorop.model.call import Call
 from tensorop.model.problem import Problem
 from tensorop.model.trial import Kind, Outcome, Samples
@@ -31,10 +30,9 @@ from tensorop.model.winner import Winners
 from tensorop.problems import features
 from tensorop.roof import Roof
 from tensorop.runners.protocol import Entry, Library
-from tensorop.runners.qemu import Qemu
 from tensorop.runners.session import Guest
 from tensorop.search import PROBE_SHARE, Ground
-from tensorop.target import merit
+from tensorop.target import Run, merit
 from tensorop.trial import WARMED, measured_call
 from tensorop.tuner.budget import Budget
 from tensorop.tuner.costmodel import Matrix
@@ -45,9 +43,6 @@ NOTE = "dispatch"  # in the journal: the variants' costs inside the library
 BATCH = 24  # shapes between two fits
 RANDOM = 6  # of them random, but for the first batch, where all are
 DRAWN, LONGEST = 150, 2048  # shapes in each layout, of which the most telling are measured; their longest side
-MOST_WORK = {"modelled-cycles": 1e7, "ns": 1e9}  # flops of one of them
-MOST_RANDOM = {"modelled-cycles": 2e6, "ns": 1e9}  # and of a random one, which all variants are measured on
-RANDOM_S = {"modelled-cycles": 0.07, "ns": 0.02}  # seconds that one variant takes on a random one, on one core
 CHEAP = 0.05  # of that work: what a shape costs anyhow
 APART = 0.7  # octaves between the shapes of a batch
 THROWN = 32  # times the models' errors are drawn to see what a choice may cost
@@ -87,7 +82,7 @@ def settled(ground: Ground, library: Path, given: Winners, interrupted: bool = F
     if not interrupted:
         _probe(ground, library, given)
     # under a model the choice is made once more, by its whole ranges (`steadiness`)
-    judged = interrupted or ground.target.model is None
+    judged = interrupted or ground.target.assumed is None
     return finalists.chosen(ground, given.dtype, given.variants, known(ground, given), judged, given.direct)
 
 
@@ -97,7 +92,7 @@ def known(ground: Ground, given: Winners) -> Known:
     noted = _noted(ground, given)
     if not ground.target.side_by_side and any(noted.values()):
         return noted
-    return {vlen: [*_of_trials(ground, given, vlen), *noted.get(vlen, ())] for vlen in ground.target.vlens}
+    return {vlen: [*_of_trials(ground, given, vlen), *noted.get(vlen, ())] for vlen in ground.target.configurations}
 
 
 def _of_trials(ground: Ground, given: Winners, vlen: int) -> list[tuple[Problem, Row]]:
@@ -128,7 +123,7 @@ def _notes(ground: Ground, given: Winners) -> Iterator[Mapping[str, Any]]:
 
 
 def _noted(ground: Ground, given: Winners) -> Known:
-    found: Known = {vlen: [] for vlen in ground.target.vlens}
+    found: Known = {vlen: [] for vlen in ground.target.configurations}
     for data in _notes(ground, given):
         for row in data["rows"]:
             problem = ground.operator.reference.problem(given.dtype, row["dims"], row["options"])
@@ -178,7 +173,7 @@ def _size(ground: Ground, given: Winners, budget: Budget) -> int:
     if budget.seconds is None:
         return most
     side_by_side = ground.job.jobs if ground.target.side_by_side else 1
-    each = RANDOM_S[ground.target.unit] * len(given.all) * len(ground.target.vlens) / side_by_side
+    each = ground.target.means.random_s * len(given.all) * len(ground.target.configurations) / side_by_side
     return min(most, max(RANDOM, int(budget.seconds / each)))
 
 
@@ -191,7 +186,7 @@ def _wanted(ground: Ground, given: Winners, number: int, count: int) -> list[Pro
 
 def _random(ground: Ground, dtype: str, number: int, count: int) -> list[Probe]:
     """Log-uniform shapes that can be afforded, in layouts by turns."""
-    operator, most = ground.operator, MOST_RANDOM[ground.target.unit]
+    operator, most = ground.operator, ground.target.means.random
     each = choice.drawn(operator, dtype, count, number + 1, LONGEST, most)
     by_layout = [each[i * count : (i + 1) * count] for i in range(len(operator.layouts))]
     return [Probe(by_layout[i % len(by_layout)][i]) for i in range(count)]
@@ -218,7 +213,7 @@ def _telling(ground: Ground, given: Winners, number: int, count: int) -> list[Pr
         return []
     works = np.array([float(ground.operator.reference.work(p)) for p in candidates.problems])
     contenders = wins >= CHANCE
-    most = MOST_WORK[ground.target.unit]
+    most = ground.target.means.probe
     paid = works / most * contenders.sum(axis=1) / contenders.shape[1]
     worth = np.where(works <= most, scores / (CHEAP + paid), -1.0)
     chosen: list[int] = []
@@ -266,7 +261,7 @@ class _Bench:
         each variant and kind; raises Refused for a variant that fails."""
         self.failed = []
         self.answers = Answers(self.ground.operator.reference)  # another batch has other problems
-        found = list(self._counted(wanted) if self.ground.target.model is not None else self._timed(wanted))
+        found = list(self._counted(wanted) if self.ground.target.counts else self._timed(wanted))
         for number, outcome in {(number, outcome.kind): (number, outcome) for number, outcome in self.failed}.values():
             self.ground.journal.note(UNMEASURED, self._failure(number, outcome))
         return [
@@ -304,7 +299,7 @@ class _Bench:
             if isinstance(cost, Outcome):
                 self._blame(probe, cost)
             else:
-                for vlen in self.ground.target.vlens:
+                for vlen in self.ground.target.configurations:
                     told = {n: merit(by_vlen[vlen], vlen) for n, by_vlen in zip(self._of(probe), cost, strict=True)}
                     yield vlen, probe.problem, tuple(map(told.get, range(len(self.entries))))
 
@@ -319,14 +314,9 @@ class _Bench:
     def _side_by_side(self, problem: Problem, numbers: Sequence[int]) -> tuple[dict[int, Samples], ...] | Outcome:
         reference, target = self.ground.operator.reference, self.ground.target
         call = reference.alternated(problem, self._call(problem), self.ground.seed.stream(4))
-        cost = target.cost(
-            self.program,
-            dict.fromkeys(target.vlens, call).__getitem__,
-            [self.entries[number] for number in numbers],
-            guest=lambda vlen: self.guest,
-            tolerate=True,
-            judge=functools.partial(self.answers.judge_all, problem, call),
-        )
+        entries = [self.entries[number] for number in numbers]
+        judge = functools.partial(self.answers.judge_all, problem, call)
+        cost = target.cost(Run(self.program, 0, self.guest), call, entries, judge)
         if isinstance(cost, Outcome):
             return cost
         told = (self._impossible(problem, by_vlen) for by_vlen in cost)
@@ -350,30 +340,22 @@ class _Bench:
             return {}
 
         with ThreadPoolExecutor(max(1, self.ground.job.jobs)) as pool:
-            for vlen in self.ground.target.vlens:
+            for vlen in self.ground.target.configurations:
                 columns = list(pool.map(count, [vlen] * len(self.entries), range(len(self.entries))))
                 for place, probe in enumerate(wanted):
                     yield vlen, probe.problem, tuple(column.get(place) for column in columns)
 
     def _count(self, vlen: int, number: int, problems: Sequence[Problem]) -> Sequence[Samples] | Outcome:
         """A variant's cost of each problem, or how one of them failed."""
-        target = self.ground.target
-        assert isinstance(target.runner, Qemu)
-        assert target.model is not None
         reference, seed = self.ground.operator.reference, self.ground.seed
         calls = [reference.counted(problem, self._call(problem), seed.stream(4)) for problem in problems]
         works = [float(reference.work(problem)) for problem in problems]
-        counted = modelled.count_calls(
-            target.runner,
-            self.program,
+        counted = self.ground.target.costs(
+            Run(self.program, vlen, self.guest, 120 + sum(works) * SECONDS_PER_FLOP),
             calls,
             self.entries[number],
-            warm=[int(work <= WARMED) for work in works],
-            model=target.model,
-            vlen=vlen,
-            guest=self.guest,
-            timeout_s=120 + sum(works) * SECONDS_PER_FLOP,
-            judge=lambda i, left: self.answers.judge_all(problems[i], calls[i], left),
+            [int(work <= WARMED) for work in works],
+            lambda i, left: self.answers.judge_all(problems[i], calls[i], left),
         )
         if isinstance(counted, Outcome):
             return counted

@@ -10,24 +10,13 @@ import psutil
 
 from tensorop.errors import UsageError
 from tensorop.model.expression import Expression, parse
+from tensorop.model.means import Means
 from tensorop.model.operator import Operator
 from tensorop.model.problem import Problem
 
-# Flops of one problem that a search can afford: on a clock tens of milliseconds, under an emulator about a second.
-MOST_WORK = {"ns": 3e9, "modelled-cycles": 4e7, "pretended": 3e9}
-# And of all of them together, in one layout; a clock's search measures them one after the other in less.
-MOST_TOGETHER = {"modelled-cycles": 4e8}
 LONGEST_S = 3600.0  # of a problem that is run whole
 CHEAP = 40  # what costs no more than this part of all is never left out
-# And of all that the finalists of a search are tried on.
-MOST_LARGE = {"modelled-cycles": 4e8, "ns": 6e10}
-# More where there is time for it: flops that each of some ten finalists gets through in a second of them all together.
-FINALISTS = 10
-FLOPS_A_SECOND = {"modelled-cycles": 1.2e7, "ns": 0.0}
-# And of one problem that the closing comparison can afford; `tensorop bench` has no such limit.
-MOST_BENCH = {"ns": 3e10, "modelled-cycles": 3e8}
-# Only cheap problems are tuned in every layout; a layout changes packing, which large problems hide.
-EVERY_LAYOUT = {"ns": 3e8, "modelled-cycles": 2e6, "pretended": 5e7}
+FINALISTS = 10  # of a search, that large problems are tried on
 
 
 def of(operator: Operator, dtype: str, shape: tuple[int, ...], layout: int = 0) -> Problem:
@@ -41,12 +30,16 @@ def work(operator: Operator, dtype: str, shape: tuple[int, ...]) -> float:
 
 
 def require_affordable(
-    operator: Operator, dtypes: Sequence[str], shapes: Sequence[tuple[int, ...]], unit: str, vlens: int = 1
+    operator: Operator,
+    dtypes: Sequence[str],
+    shapes: Sequence[tuple[int, ...]],
+    a_second: float,
+    configurations: int = 1,
 ) -> None:
     """Raises UsageError for a shape that cannot be run whole here: its operands take more than half of the free memory,
     or its run under a board model more than an hour.
 
-    vlens: how many of them each shape is run at.
+    a_second: flops, 0 where time is no matter; configurations: how many each shape is run at.
     """
     free = psutil.virtual_memory().available
     for shape in shapes:
@@ -58,7 +51,7 @@ def require_affordable(
                     f"half of the {free / 2**30:.3g} GiB that are free",
                     hint="give a smaller one; the library computes any size where there is room for it",
                 )
-            seconds = vlens * work(operator, dtype, shape) / FLOPS_A_SECOND[unit] if FLOPS_A_SECOND.get(unit) else 0.0
+            seconds = configurations * work(operator, dtype, shape) / a_second if a_second else 0.0
             if seconds > LONGEST_S:
                 raise UsageError(
                     f"shape {operator.shapes.text(shape)}: its run in {dtype} under the emulator would take some "
@@ -89,9 +82,9 @@ def within(
     return found or (min(shapes, key=lambda s: work(operator, dtype, s)),)
 
 
-def stand_in(operator: Operator, dtype: str, shape: tuple[int, ...], unit: str) -> tuple[int, ...]:
+def stand_in(operator: Operator, dtype: str, shape: tuple[int, ...], means: Means) -> tuple[int, ...]:
     """The shape, or where a search cannot afford it a smaller one of its form, as the operator has it."""
-    while work(operator, dtype, shape) > MOST_WORK[unit]:
+    while work(operator, dtype, shape) > means.search:
         smaller = operator.reference.stand_in(operator.shapes.named(shape))
         if smaller is None:
             break
@@ -139,34 +132,36 @@ def apart(one: tuple[int, ...], other: tuple[int, ...]) -> float:
     return math.dist(*octaves)
 
 
-def for_search(operator: Operator, dtype: str, shapes: tuple[tuple[int, ...], ...], unit: str) -> tuple[Problem, ...]:
+def for_search(
+    operator: Operator, dtype: str, shapes: tuple[tuple[int, ...], ...], means: Means
+) -> tuple[Problem, ...]:
     """The problems of the blocking search, the first layout of all shapes first.
 
     Shapes beyond the target's means have a `stand_in`, and `large` takes some of them up.
     """
-    wanted = tuple(stand_in(operator, dtype, shape, unit) for shape in shapes)
-    most = MOST_TOGETHER.get(unit, math.inf)
+    wanted = tuple(stand_in(operator, dtype, shape, means) for shape in shapes)
+    most = means.together
     affordable = spread(wanted, lambda shape: work(operator, dtype, shape), most, most / CHEAP)
-    cheap = [s for s in affordable if work(operator, dtype, s) <= EVERY_LAYOUT[unit]]
+    cheap = [s for s in affordable if work(operator, dtype, s) <= means.every_layout]
     main = [of(operator, dtype, shape) for shape in affordable]
     others = [of(operator, dtype, s, i) for i in range(1, len(operator.layouts)) for s in cheap]
     return (*main, *others)
 
 
 def large(
-    operator: Operator, dtype: str, shapes: tuple[tuple[int, ...], ...], unit: str, seconds: float | None = None
+    operator: Operator, dtype: str, shapes: tuple[tuple[int, ...], ...], means: Means, seconds: float | None = None
 ) -> tuple[Problem, ...]:
     """Shapes that are too large for the search and that its finalists can afford, the most telling of all such.
 
     seconds: that the finalists have; None where only trials are counted.
     """
-    if unit not in MOST_BENCH:
+    if not means.large:
         return ()
-    most = max(MOST_LARGE[unit], FLOPS_A_SECOND[unit] * (seconds or 0.0))
-    if seconds is not None and FLOPS_A_SECOND[unit]:
-        most = min(most, FINALISTS * FLOPS_A_SECOND[unit] * seconds)  # what one of them gets through in all of it
-    one = max(MOST_BENCH[unit], most / 2)
-    found = tuple(s for s in shapes if MOST_WORK[unit] < work(operator, dtype, s) <= one)
+    most = max(means.large, means.a_second * (seconds or 0.0))
+    if seconds is not None and means.a_second:
+        most = min(most, FINALISTS * means.a_second * seconds)  # what one of them gets through in all of it
+    one = max(means.compared, most / 2)
+    found = tuple(s for s in shapes if means.search < work(operator, dtype, s) <= one)
     if not found:
         return ()
     # the largest are the ones that the search's own shapes say least of

@@ -21,8 +21,6 @@ from tensorop.model.problem import Problem
 from tensorop.model.trial import Finished, Stage
 from tensorop.model.verdict import Seed
 from tensorop.problems import for_search, large, of, stand_in, work
-from tensorop.runners.null import Null
-from tensorop.runners.ssh import Ssh
 from tensorop.space import Space
 from tensorop.stopping import Stop
 from tensorop.store.journal import Journal
@@ -42,7 +40,6 @@ OTHERS = 2
 SEEDS = 3  # drafts that most platforms speak, each with a first start
 MICRO_SHARE, BLOCKING_SHARE, LARGE_SHARE = 0.33, 0.42, 0.2  # of the budget; blocking has both where nothing is large
 DIRECT_SHARE = 0.05  # of it for what serves the smallest problems
-CLOCK = "ns"  # the unit of a real clock
 LITTLE = 1e-3  # seconds: a stage that others left no time has its first trials alone
 PROBE_SHARE = 0.35  # of it for the shapes on which the variants' models disagree, where something measures them
 FORM_SHARE = 0.15  # of it where variants are also written for single VLENs; the stages before share the rest
@@ -92,13 +89,13 @@ class Ground:
 
 
 def probed(target: Target) -> bool:
-    """Whether variants are measured on further shapes inside the library; the null runner builds none."""
-    return not isinstance(target.runner, Null)
+    """Whether variants are measured on further shapes inside the library; what pretends builds none."""
+    return not target.pretends
 
 
 def single_vlens(target: Target) -> bool:
     """Whether there are several VLENs, and kernels that ask for theirs could be told it."""
-    return len(target.vlens) > 1 and target.platform.fixed_vlen is None
+    return len(target.configurations) > 1 and target.platform.fixed_vlen is None
 
 
 def micro(ground: Ground, dtype: str) -> Iterator[loop.Event]:
@@ -133,7 +130,7 @@ def kernels(ground: Ground, dtype: str) -> dict[str, Kernel]:
     arms = {Kernel(draft, dtype).id for draft in ground.drafts}
     ended = [f for f in passed(ground, dtype, Stage.MICRO, arms) if f.score.cost is not None]
     ranked = [f.trial.variant.kernel for f in sorted(ended, key=lambda f: f.score.cost or 0.0)]
-    others = _in_turn(ended, ground.target.vlens, _micro_cost)
+    others = _in_turn(ended, ground.target.configurations, _micro_cost)
     of_file = {start.draft for start in known_starts(ground, dtype)}  # whose choices it has made
 
     def kind(kernel: Kernel) -> tuple[int | str, ...]:
@@ -179,7 +176,7 @@ def _in_turn(ended: Sequence[Finished], vlens: Sequence[int], cost: Callable[[Fi
 
 
 def _shape(ground: Ground, kernel: Kernel) -> tuple[int, ...]:
-    sizes = instantiate.tile(ground.operator, ground.target.platform, kernel, ground.target.vlens[0])
+    sizes = instantiate.tile(ground.operator, ground.target.platform, kernel, ground.target.configurations[0])
     return ground.operator.reference.same(sizes)
 
 
@@ -222,20 +219,20 @@ def problems(ground: Ground, dtype: str) -> tuple[Problem, ...]:
     job, operator = ground.job, ground.operator
     suite = job.suite in operator.suites
     probes = operator.probes if suite else ()
-    on_a_clock = operator.clock_probes if suite and ground.target.unit == CLOCK else ()
+    on_a_clock = operator.clock_probes if suite and ground.target.means.by_clock else ()
     shapes = tuple(dict.fromkeys((*job.shapes, *probes)))
     if operator.direct and direct_draft(ground, dtype) is not None:  # the smallest are not the dispatch's
         always = operator.direct.always
         shapes = tuple(shape for shape in shapes if work(operator, dtype, shape) > always) or shapes
     beyond_caches = tuple(of(operator, dtype, shape) for shape in on_a_clock)  # large, so in one layout
-    found = for_search(operator, dtype, shapes, ground.target.unit)
+    found = for_search(operator, dtype, shapes, ground.target.means)
     return (*found, *(problem for problem in beyond_caches if problem not in found))
 
 
 def large_problems(ground: Ground, dtype: str) -> tuple[Problem, ...]:
     """What the finalists are tried on: the more, the longer they have."""
     share = ground.budget(LARGE_SHARE).seconds
-    return large(ground.operator, dtype, ground.job.shapes, ground.target.unit, share)
+    return large(ground.operator, dtype, ground.job.shapes, ground.target.means, share)
 
 
 def finalists(
@@ -258,7 +255,7 @@ def finalists(
 def _for_large(ground: Ground, dtype: str, kernels: Mapping[str, Kernel]) -> list[Variant]:
     """Those that do best together on the larger problems of the search; none serves all of them."""
     telling = {p.label for p in problems(ground, dtype) if ground.operator.reference.work(p) >= SAYS_LITTLE}
-    vlens = ground.target.vlens
+    vlens = ground.target.configurations
     tried = {f.trial.variant.id: f for f in passed(ground, dtype, Stage.BLOCKING, kernels)}
     costs = {
         name: {(p, vlen): s.at(vlen) for p, s in f.score.per_problem.items() if p in telling for vlen in vlens}
@@ -277,13 +274,13 @@ def passed(ground: Ground, dtype: str, stage: Stage, arms: Container[str] | None
 def variants(ground: Ground, dtype: str, kernels: Mapping[str, Kernel]) -> tuple[Finished, ...]:
     """The trials of the few variants that the library may carry."""
     ended = {finished.trial.variant.id: finished for finished in tried(ground, dtype, kernels)}
-    vlens = ground.target.vlens
+    vlens = ground.target.configurations
     costs = {
         name: {(p, vlen): merit(s, vlen) for p, s in f.score.per_problem.items() for vlen in vlens}
         for name, f in ended.items()
     }
     shapes = ground.job.shapes + tuple(
-        stand_in(ground.operator, dtype, shape, ground.target.unit) for shape in ground.job.shapes
+        stand_in(ground.operator, dtype, shape, ground.target.means) for shape in ground.job.shapes
     )
     first = [of(ground.operator, dtype, shape).label for shape in shapes]
     weights = {(label, vlen): FIRST_LAYOUT for label in first for vlen in vlens}
@@ -316,7 +313,7 @@ def conduct(
     budget: a wish; what stages before this one took beyond theirs is missing here
     first_s: what a trial may take while none has passed, in seconds; a board of its own pace has more
     """
-    job, target, runner = ground.job, ground.target, ground.target.runner
+    job, target = ground.job, ground.target
     nothing: Callable[[Space, int], strategy.Strategy] = lambda space, seed: Nothing()  # noqa: E731
     compiler = (tool.compiler_version(), *candidate_flags(target.platform))
     digests = {v: digest(ground.operator, target.at(v)) for v in {arm.kernel.vlen for arm in arms}}
@@ -328,7 +325,7 @@ def conduct(
             stage=stage,
             problems=problems,
             platform=digests[vlen],
-            vlens=target.at(vlen).vlens,
+            vlens=target.at(vlen).configurations,
             compiler=compiler,
             tool=__version__,
         )
@@ -346,7 +343,7 @@ def conduct(
             seed=job.seed,
             jobs=job.jobs,
             shared_clock=not target.side_by_side,
-            first_s=first_s * (runner.patience if isinstance(runner, Ssh) else 1.0),
+            first_s=first_s * target.runner.patience,
             stopped=lambda: ground.stop.asked,
         )
     )
@@ -354,7 +351,7 @@ def conduct(
 
 def digest(operator: Operator, target: Target) -> str:
     """Of everything that is not a draft's or a point's and yet makes a trial what it is: platform, words, templates."""
-    parts = [json.dumps([asdict(target.platform), target.runner.name], sort_keys=True, default=str).encode()]
+    parts = [json.dumps([asdict(target.platform), target.name], sort_keys=True, default=str).encode()]
     files = [path for path in sorted(operator.folder.iterdir()) if path.is_file()]
     parts += [path.read_bytes() for path in files]
     return sha256(b"\0".join(parts)).hexdigest()[:16]

@@ -7,7 +7,7 @@ worst alternative is best; constants that alone would change its choice are note
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,14 +15,13 @@ from typing import Any
 
 from tensorop import finalists, probing, search
 from tensorop.build import harness
-from tensorop.measure import modelled
 from tensorop.model.problem import Problem
 from tensorop.model.trial import Outcome
 from tensorop.model.winner import Winners
 from tensorop.runners.protocol import Entry, Library
-from tensorop.runners.qemu import Qemu
 from tensorop.runners.session import Guest
 from tensorop.search import Ground
+from tensorop.target import Assumed, Run
 from tensorop.trial import WARMED, measured_call
 from tensorop.tuner.dispatch import Row
 from tensorop.tuner.robust import overturned, standing
@@ -85,7 +84,7 @@ def steadied(ground: Ground, library: Path, given: Winners) -> Winners:
             }
             for c in noted
         ]
-        names, others = list(_model_unknowns(ground)), _alternatives(ground)
+        names, others = _assumed(ground).constants, _assumed(ground).alternatives
         told = {"dtype": given.dtype, "variants": probing.identity(given), "constants": names, "contests": data}
         told["alternatives"] = others
         ground.journal.note(NOTE, told)
@@ -113,14 +112,9 @@ def summary(ground: Ground, dtype: str) -> str:
     return f"{said}; in {len(dearer)} the one taken, whose worst alternative is best, {more}"
 
 
-def _model_unknowns(ground: Ground) -> Mapping[str, Sequence[str]]:
-    assert ground.target.model is not None
-    return ground.target.model.unknowns()
-
-
-def _alternatives(ground: Ground) -> list[str]:
-    assert ground.target.model is not None
-    return list(ground.target.model.alternatives)
+def _assumed(ground: Ground) -> Assumed:
+    assert ground.target.assumed is not None
+    return ground.target.assumed
 
 
 def _weighed(row: Row, contest: Contest | None) -> Row:
@@ -137,7 +131,9 @@ def _weighed(row: Row, contest: Contest | None) -> Row:
 def _noted(ground: Ground, given: Winners) -> list[Contest] | None:
     """What an earlier process counted of the same variants: the same journal must rebuild the same library."""
     for name, data in reversed(ground.journal.history.notes):
-        same = name == NOTE and data["dtype"] == given.dtype and data.get("alternatives") == _alternatives(ground)
+        same = (
+            name == NOTE and data["dtype"] == given.dtype and data.get("alternatives") == _assumed(ground).alternatives
+        )
         if same and data["variants"] == probing.identity(given):
             return [_contest(found) for found in data["contests"]]
     return None
@@ -186,20 +182,12 @@ def _cycles(
     ground: Ground, program: Path, guest: Guest, problem: Problem, vlen: int, number: int
 ) -> tuple[tuple[float, ...], tuple[float, ...]] | None:
     """One variant's cycles at the best fit and with each constant at either end, and under each alternative."""
-    assert isinstance(ground.target.runner, Qemu)
-    assert ground.target.model is not None
-    counted = modelled.count_entries(
-        ground.target.runner,
-        program,
+    counted = ground.target.ranges(
+        Run(program, vlen, guest),
         measured_call(ground.operator, problem, ground.seed, 0),
-        [Entry(0, (int(ground.operator.reference.VARIANT_FLAG), number))],
-        model=ground.target.model,
-        vlen=vlen,
-        scenarios="sensitivity",
-        alternatives=True,
-        guest=guest,
-        warm=int(float(ground.operator.reference.work(problem)) <= WARMED),
+        Entry(0, (int(ground.operator.reference.VARIANT_FLAG), number)),
+        int(float(ground.operator.reference.work(problem)) <= WARMED),
     )
-    if isinstance(counted, Outcome):
-        return None
-    return counted[0].choices or (counted[0].value,), tuple(counted[0].under.values())
+    return (
+        None if isinstance(counted, Outcome) else (counted.choices or (counted.value,), tuple(counted.under.values()))
+    )

@@ -1,134 +1,241 @@
-"""A platform made reachable: how programs start on it, and what one call of an entry costs there."""
+"""What a target is: a platform within reach by one kind of backend, which alone knows how anything is done there.
+
+A backend is a module backends/NAME.py, shipped or of a plug-in folder, with `class Backend(Target)`. The core asks the
+methods below; it never asks which backend answers.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import functools
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import ClassVar, Self
 
-from tensorop import boards
-from tensorop.errors import JobError, UsageError
-from tensorop.measure import clock, modelled, statistics
-from tensorop.model.call import Call, Left
+from tensorop.build import compile as building
+from tensorop.build import gate as object_gate
+from tensorop.build import link
+from tensorop.errors import UsageError
+from tensorop.measure import statistics
+from tensorop.measure.clock import Timed
+from tensorop.measure.modelled import Counted
+from tensorop.model.call import Call, Left, Outputs
 from tensorop.model.core import Core
+from tensorop.model.kernel import Artifact, Source
+from tensorop.model.means import Means
 from tensorop.model.platform import Platform
+from tensorop.model.point import Point
 from tensorop.model.trial import Outcome, Samples
-from tensorop.runners import choose, null
-from tensorop.runners.base import Runner
-from tensorop.runners.native import Native
-from tensorop.runners.null import Null
-from tensorop.runners.protocol import Entry
-from tensorop.runners.qemu import Qemu
+from tensorop.model.verdict import Judgement
+from tensorop.provision import baseline, prewarm
+from tensorop.runners import session
+from tensorop.runners.base import Machine, Runner
+from tensorop.runners.protocol import Entry, Hello
 from tensorop.runners.session import Guest
-from tensorop.runners.ssh import Ssh
-from tensorop.specs import board, native
 
-# A search needs many figures more than it needs exact ones: finalists are measured again.
-SEARCH_PACE = clock.Pace(rounds=9, warm_ns=1_000_000, min_ns=400_000, max_ns=150_000_000)
 INSTRUCTIONS = 0.1  # the power of them in a variant's merit
-FINAL_PACE = clock.Pace(rounds=21, warm_ns=5_000_000, min_ns=2_000_000, max_ns=2_000_000_000)
+
+Answer = tuple[Samples, ...] | Outcome
+Judge = Callable[[tuple[Left, ...]], Outcome]
+JudgeEach = Callable[[int, tuple[Left, ...]], Outcome]
+Verdict = Callable[[Outputs], Judgement]
 
 
 @dataclass(frozen=True)
-class Target:
-    """model: the board model under an emulator; None where a clock on the target measures.
+class Run:
+    """A program at a configuration. guest: how its process is started; timeout_s: for each call."""
 
-    core: what a board reached by ssh turned out to be.
+    program: Path
+    at: int
+    guest: Guest | None = None
+    timeout_s: float = 120.0
+
+
+@dataclass(frozen=True)
+class Assumed:
+    """What figures rest on that no clock took: a model by name and version, the names of its constants and of its
+    alternatives; said: what else goes beside the figures."""
+
+    name: str
+    version: int
+    constants: Sequence[str] = ()
+    alternatives: Sequence[str] = ()
+    said: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Target(ABC):
+    """A platform within reach. runner: how its processes start; core: what a machine that was asked turned out to be.
+
+    configurations: what a platform is tuned at, each by itself: VLENs (bits) where vectors have several lengths, else
+    one number. Figures of one are told from another's.
+
+    Of the class:
+    name: as its file and `--runner`; address: what follows in `--runner NAME://...`, where something does
+    unit: of costs; speed: of flops a unit of cost; shown: of costs for 1000 flops, in progress
+    means: what can be afforded; side_by_side: whether measurements may overlap
+    counts: whether one call alone is counted, the same each time; else batches of calls are timed
+    here: whether programs run on this machine's own processor, which then must have what the platform requires
+    jail: whether every process on the target is confined (docs/security.md), which is then tried before it is relied on
+    pretends: whether nothing is built, and costs are made up (`pretend`)
     """
 
     platform: Platform
     runner: Runner
-    model: board.BoardModel | None
     core: Core | None = None
 
-    def at(self, vlen: int) -> Target:
-        """The target where vectors are known to have this many bits; itself at 0."""
-        return dataclasses.replace(self, platform=self.platform.at(vlen)) if vlen else self
+    name: ClassVar[str]
+    description: ClassVar[str]
+    unit: ClassVar[str]
+    speed: ClassVar[str]
+    shown: ClassVar[str]
+    means: ClassVar[Means]
+    address: ClassVar[str] = ""
+    side_by_side: ClassVar[bool] = False
+    counts: ClassVar[bool] = False
+    here: ClassVar[bool] = False
+    jail: ClassVar[bool] = False
+    pretends: ClassVar[bool] = False
+
+    @classmethod
+    def machine(cls, address: str) -> Machine:
+        """What can be asked what it is, before a platform is known. Raises UsageError where nothing can."""
+        raise UsageError(f"'{cls.name}' names no machine that says what it is", hint="expected native or ssh://host")
+
+    @classmethod
+    @abstractmethod
+    def start(cls, platform: Platform, address: str) -> Runner:
+        """How processes start for a platform, with nothing asked of the target yet. Raises UsageError."""
+
+    @classmethod
+    def meet(cls, platform: Platform, address: str) -> tuple[Platform, Runner, Core | None]:
+        """The platform as it is there, how processes start, and what the machine is where it was asked.
+
+        Raises BoardError when it does not answer or is not what the platform declares.
+        """
+        return platform, cls.start(platform, address), None
+
+    @classmethod
+    def reach(cls, platform: Platform, address: str) -> Self:
+        """A target to measure on. Raises as `meet`, and JobError where nothing can be measured."""
+        return cls(*cls.meet(platform, address))
+
+    def at(self, configuration: int) -> Self:
+        """The target where it is known to be this configuration; itself at 0."""
+        return dataclasses.replace(self, platform=self.platform.at(configuration)) if configuration else self
 
     @property
-    def unit(self) -> str:
-        if isinstance(self.runner, Null):
-            return null.UNIT
-        return "ns" if self.model is None else modelled.UNIT
+    def configurations(self) -> tuple[int, ...]:
+        """Those that scores are made at."""
+        return self.platform.vlens
 
     @property
-    def side_by_side(self) -> bool:
-        """Whether measurements may overlap: a model counts the same whatever else the machine does."""
-        return self.model is not None or isinstance(self.runner, Null)
+    def checked(self) -> tuple[int, ...]:
+        """Those that winners must be right at."""
+        return self.platform.verify_vlens
 
     @property
     def cpu(self) -> int:
         """The processor a measurement stays on; -1 where that is not ours to say."""
-        return clock.processor(self.runner)
+        return self.runner.processor
 
     @property
+    def identity(self) -> list[object]:
+        """What a run that goes on must find again of the machine."""
+        return []
+
+    @property
+    def assumed(self) -> Assumed | None:
+        """What figures rest on where no clock on the target takes them."""
+        return None
+
+    @property
+    def measured_by(self) -> str:
+        return f"the clock of {self.name}"
+
+    def weaknesses(self, greeting: Hello | None) -> tuple[str, ...]:
+        """What a process lacks of its jail, by what a harness said of itself; empty where nothing is."""
+        no = (f"the backend '{self.name}' declares no jail",)
+        return session.weaknesses(self.runner, greeting) if self.jail else no
+
     def described(self) -> Mapping[str, object]:
-        """What goes beside a board's figures; empty for others."""
-        if self.core is None or not isinstance(self.runner, Ssh):
-            return {}
-        return {"host": self.runner.host, **self.core.short}
+        """What goes beside the figures of a comparison: the machine and its state; cpu, cores and load if anything."""
+        return {}
+
+    def widest(self) -> Target:
+        """The same machine with all it has: baselines may use more of it than the platform asks."""
+        return self
+
+    def peak(self, dtype: str, configuration: int, fresh: bool = False) -> float:
+        """Flops of one core's multiply-adds in a unit of cost (fresh: measured anew); 0 where it cannot be told."""
+        return 0.0
+
+    def last_cache(self) -> int:
+        """Bytes of the last cache; 0 where what memory delivers beyond it (`bandwidth`) cannot be told."""
+        return 0
+
+    def bandwidth(self) -> float:
+        """Bytes that one core reads from memory in a unit of cost."""
+        raise NotImplementedError
 
     @property
-    def vlens(self) -> tuple[int, ...]:
-        """VLENs (bits) scores are made at; a real board has one, its own."""
-        return self.platform.vlens if self.runner.emulated else self.platform.vlens[:1]
+    def baselines(self) -> tuple[str, ...]:
+        """Names of the libraries that a product can be compared with there."""
+        return baseline.names(self.platform.arch)
 
-    @property
-    def verify_vlens(self) -> tuple[int, ...]:
-        return self.platform.verify_vlens if self.runner.emulated else self.platform.verify_vlens[:1]
+    def bring(self, offline: bool | None) -> None:
+        """Fetches and builds what jobs and products need; raises the first thing that turns out to be missing."""
+        prewarm.bring(self.platform.arch, shared=self.platform.compiler.shared_target, offline=offline)
+
+    def build(self, source: Source, work: Path, timeout_s: float) -> Artifact | Outcome:
+        """A candidate's program, once its machine code was read."""
+        built = building.compile_object(source, self.platform, work=work, timeout_s=timeout_s)
+        if isinstance(built, Artifact):
+            built = object_gate.check_object(built.path) or link.link_candidate(built, self.platform.arch, work=work)
+        return built
+
+    def costs(self, run: Run, calls: Sequence[Call], entry: Entry, warm: Sequence[int], judge: JudgeEach) -> Answer:
+        """The cost of each call in one process, the quick way, or the first failure.
+
+        warm: by call, how often it is made before it is counted (a clock warms by time); judge: of a call, by its
+        number, what it left.
+        """
+        raise NotImplementedError
+
+    def together(self, run: Run, call: Call, entries: Sequence[Entry], judge: Judge | None = None) -> Answer:
+        """The cost of one call of each entry, interleaved on a clock and however unsteady that is.
+
+        judge: of what an entry's timed calls left, on a clock.
+        """
+        raise NotImplementedError
+
+    def timed(self, run: Run, call: Call, entries: Sequence[Entry], final: bool, empty: bool) -> Timed | Outcome:
+        """For comparisons by a clock: entries in one process, round by round, the last one the reference; what each
+        left. final: the slow, exact way; empty: what a call costs before and after its function is taken off."""
+        raise NotImplementedError
+
+    def counted(
+        self, run: Run, call: Call, judge: Verdict, final: bool, warm: int, empty: bool, judged_by: str
+    ) -> Counted | Outcome:
+        """For comparisons where calls are counted: one call, judged. judged_by: as measure.modelled has it."""
+        raise NotImplementedError
+
+    def ranges(self, run: Run, call: Call, entry: Entry, warm: int) -> Samples | Outcome:
+        """The cost of a call, with each assumed constant at either end (`choices`) and under each alternative
+        (`under`), for targets that assume something."""
+        raise NotImplementedError
+
+    def pretend(self, point: Point, problem: str, work: float) -> tuple[Outcome, Samples | None]:
+        """What a trial of this point on a problem ends with, for targets that pretend."""
+        raise NotImplementedError
 
     def cost(
-        self,
-        program: Path,
-        calls: Callable[[int], Call],
-        entries: Sequence[Entry],
-        *,
-        guest: Callable[[int], Guest | None] = lambda vlen: None,
-        final: bool = False,
-        tolerate: bool = False,
-        judge: Callable[[tuple[Left, ...]], Outcome] | None = None,
+        self, run: Run, call: Call, entries: Sequence[Entry], judge: Judge
     ) -> tuple[dict[int, Samples], ...] | Outcome:
-        """For each entry, VLEN -> cost of one call, the entries' interleaved on a clock.
-
-        calls, guest: the call and its surroundings at a VLEN; final: the slow, exact way (more rounds; the model's
-        whole interval); tolerate: an unsteady clock is no failure, for the entries share its rounds;
-        judge: of what an entry's timed calls left, on a clock. Returns the first failure's outcome.
-        """
-        found: list[dict[int, Samples]] = [{} for _ in entries]
-        for vlen in self.vlens:
-            measured: Sequence[Samples] | Outcome
-            if self.model is not None:
-                assert isinstance(self.runner, Qemu)
-                measured = modelled.count_entries(
-                    self.runner,
-                    program,
-                    calls(vlen),
-                    entries,
-                    model=self.model,
-                    vlen=vlen,
-                    scenarios="interval" if final else "best",
-                    guest=guest(vlen),
-                )
-            else:
-                pace = FINAL_PACE if final else SEARCH_PACE
-                timed = clock.time_entries(
-                    self.runner,
-                    program,
-                    calls(vlen),
-                    entries,
-                    pace=pace,
-                    guest=guest(vlen),
-                    tolerate=tolerate,
-                    keep=judge is not None,
-                )
-                measured = timed if isinstance(timed, Outcome) else _judged(timed, judge)
-            if isinstance(measured, Outcome):
-                return measured
-            for into, samples in zip(found, measured, strict=True):
-                into[vlen] = samples
-        return tuple(found)
+        """For each entry, configuration -> cost of one call, as `together`."""
+        return self._each(lambda at: self.together(dataclasses.replace(run, at=at), call, entries, judge))
 
     def search_costs(
         self,
@@ -138,34 +245,19 @@ class Target:
         warm: Sequence[int],
         judge: Callable[[int, int, tuple[Left, ...]], Outcome],
     ) -> tuple[dict[int, Samples], ...] | Outcome:
-        """For each call, VLEN -> cost, of a candidate in its own static program: the quick way, for searches.
+        """For each call, configuration -> cost, as `costs`; judge is told the configuration too."""
+        return self._each(lambda at: self.costs(Run(program, at), calls(at), entry, warm, functools.partial(judge, at)))
 
-        warm: by call, how often it is made before it is counted; a clock warms by time. judge: at a VLEN, of a call by
-        its number, what it left.
-        """
+    def _each(self, measure: Callable[[int], Answer]) -> tuple[dict[int, Samples], ...] | Outcome:
         found: list[dict[int, Samples]] = []
-        for vlen in self.vlens:
-            given = calls(vlen)
-            found = found or [{} for _ in given]
-            measured: Sequence[Samples] | Outcome
-            of_vlen = functools.partial(judge, vlen)
-            if self.model is not None:
-                assert isinstance(self.runner, Qemu)
-                measured = modelled.count_calls(
-                    self.runner, program, given, entry, warm=warm, model=self.model, vlen=vlen, judge=of_vlen
-                )
-            else:
-                measured = clock.time_calls(self.runner, program, given, entry, pace=SEARCH_PACE, judge=of_vlen)
+        for at in self.configurations:
+            measured = measure(at)
             if isinstance(measured, Outcome):
                 return measured
+            found = found or [{} for _ in measured]
             for into, samples in zip(found, measured, strict=True):
-                into[vlen] = samples
+                into[at] = samples
         return tuple(found)
-
-
-def _judged(timed: clock.Timed, judge: Callable[[tuple[Left, ...]], Outcome] | None) -> tuple[Samples, ...] | Outcome:
-    wrong = (found for left in timed.left if judge and not (found := judge(left)).ok)
-    return next(wrong, None) or timed.samples
 
 
 def combine(by_vlen: Mapping[int, Samples]) -> Samples:
@@ -189,40 +281,3 @@ def merit(samples: Samples, vlen: int) -> float:
     decide where modelled cycles hardly differ.
     """
     return samples.at(vlen) * float(samples.counters.get("instructions", 1.0) ** INSTRUCTIONS)
-
-
-def reach(platform: Platform, wanted: str | None) -> Target:
-    """The target of a job. wanted: native, qemu, null or ssh://host; None for the platform's own.
-
-    Raises UsageError for a runner nobody knows, JobError when this machine's CPU cannot run the platform's code or
-    when nothing can be measured there, BoardError when a board does not answer or is not the declared core.
-    """
-    runner = choose.runner_for(platform, wanted)
-    if isinstance(runner, Ssh):
-        platform, runner, core = boards.meet(platform, runner)
-        return Target(platform, runner, None, core)
-    if isinstance(runner, Native):
-        _require_cpu(platform)
-        platform = boards.here(platform)
-    if not isinstance(runner, Qemu):
-        return Target(platform, runner, None)
-    if not platform.qemu_cpu:
-        raise UsageError(
-            f"platform '{platform.name}' has no emulated core to run on",
-            hint="leave --runner out, or use --runner native",
-        )
-    if not platform.board:
-        raise JobError(
-            f"platform '{platform.name}' has no board model, and an emulator's clock says nothing of it",
-            hint="add a `model:` section (docs/board-model.md), or measure on a board with --runner ssh://host",
-        )
-    return Target(platform, runner, board.load(platform.board, f"platform '{platform.name}'"))
-
-
-def _require_cpu(platform: Platform) -> None:
-    missing = [flag for flag in platform.requires if flag not in native.cpu_flags()]
-    if missing:
-        raise JobError(
-            f"this machine's CPU lacks {', '.join(missing)}, which platform '{platform.name}' needs",
-            hint="tensorop platforms list; `--platform native` takes the best one for this machine",
-        )

@@ -9,9 +9,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tensorop import bounds, instantiate
-from tensorop.build import compile as building
-from tensorop.build import gate as object_gate
-from tensorop.build import link
 from tensorop.errors import BoardError
 from tensorop.measure import statistics
 from tensorop.model.call import Access, Buffer, Call, Left, Placement
@@ -26,7 +23,6 @@ from tensorop.model.trial import Kind, Measured, Outcome, Samples, Score, Stage,
 from tensorop.model.verdict import Seed
 from tensorop.render import RenderError
 from tensorop.roof import Roof
-from tensorop.runners.null import Null
 from tensorop.runners.protocol import Entry
 from tensorop.target import Target, combine
 from tensorop.texts import Texts
@@ -91,7 +87,7 @@ class Evaluator:
 
     def _prepare(self, variant: Variant) -> Prepared | Measured:
         clock = _Clock()
-        if isinstance(self.target.runner, Null):
+        if self.target.pretends:
             return Prepared(Path(), clock.seconds)
         beyond = self._beyond(variant)
         if beyond is not None:
@@ -110,10 +106,7 @@ class Evaluator:
             return Measured(made, seconds=clock.lap("render"))
         source, text = made
         clock.lap("render")
-        platform = self.target.platform
-        built = building.compile_object(source, platform, work=self.work, timeout_s=COMPILE_TIMEOUT_S)
-        if isinstance(built, Artifact):
-            built = object_gate.check_object(built.path) or link.link_candidate(built, platform.arch, work=self.work)
+        built = self.target.build(source, self.work, COMPILE_TIMEOUT_S)
         if isinstance(built, Outcome):
             return Measured(built, seconds=clock.lap("build"))
         self.built[variant.id] = built, text
@@ -123,7 +116,7 @@ class Evaluator:
         """The refusal of a variant that asks too much of renderer and judge."""
         found = bounds.check(self.operator, self.target, variant)
         if found is None and self.stage is Stage.MICRO:
-            problems = (micro_problem(self.operator, self.target, variant, vlen) for vlen in self.target.vlens)
+            problems = (micro_problem(self.operator, self.target, variant, vlen) for vlen in self.target.configurations)
             found = next((no for p in problems if (no := bounds.affordable(self.operator, p)) is not None), None)
         return found
 
@@ -148,8 +141,8 @@ class Evaluator:
 
     def _measure(self, variant: Variant, prepared: Prepared, clock: _Clock) -> Measured:
         full = instantiate.defaults(self.operator, self.target.platform, self.dtype, variant.point)
-        if isinstance(self.target.runner, Null):
-            return self._pretend(self.target.runner, variant, full, clock)
+        if self.target.pretends:
+            return self._pretend(variant, full, clock)
         subject = Subject(
             self.target.runner,
             prepared.program,
@@ -158,7 +151,7 @@ class Evaluator:
             more=self._more(full),
             packed=self._formats.packed,
         )
-        vlens = self.target.verify_vlens if self.stage is Stage.MICRO else self.target.vlens
+        vlens = self.target.checked if self.stage is Stage.MICRO else self.target.configurations
         platform = self.target.platform
         tiles = {vlen: instantiate.tile(self.operator, platform, variant.kernel, vlen) for vlen in vlens}
         judged = grid.outcome(
@@ -169,10 +162,10 @@ class Evaluator:
             return Measured(judged, seconds=clock.seconds)
         return self._score(variant, prepared, full, clock)
 
-    def _pretend(self, runner: Null, variant: Variant, full: Point, clock: _Clock) -> Measured:
+    def _pretend(self, variant: Variant, full: Point, clock: _Clock) -> Measured:
         found: dict[str, Samples] = {}
         for problem in self._problems(variant):
-            outcome, samples = runner.pretend(full, problem.label, float(self.operator.reference.work(problem)))
+            outcome, samples = self.target.pretend(full, problem.label, float(self.operator.reference.work(problem)))
             if samples is None:
                 return Measured(outcome, seconds=clock.lap("measure"))
             found[problem.label] = samples
@@ -232,7 +225,7 @@ class Evaluator:
         call = self.inputs.get(problem.label)
         if call is None:  # the numbers are the same for all candidates, and making them takes as long as measuring
             call = measured_call(self.operator, problem, self.seed, 0)
-            if self.target.model is None:
+            if not self.target.counts:
                 call = self.operator.reference.alternated(problem, call, self.seed.stream(4))
             elif self.stage is not Stage.MICRO:  # whose product is none of these operands
                 call = self.operator.reference.counted(problem, call, self.seed.stream(4))

@@ -28,6 +28,7 @@ from tensorop.measure import board
 from tensorop.model.platform import Platform
 from tensorop.paths import native_dir
 from tensorop.provision import openblas
+from tensorop.runners.base import Launch
 from tensorop.runners.qemu import Qemu
 from tensorop.specs import board as spec
 from tensorop.specs import platforms
@@ -113,7 +114,7 @@ def measure(
         beside = mode == "sensitivity"
         run = board.prepare(model, platform.vlens[0], Path(scratch), scenarios=choices, alternatives=beside)
         command = Qemu(platform.arch, platform.qemu_cpu).command(
-            [str(program), *arguments], vlen=platform.vlens[0], dynamic=True, plugin_args=run.arguments
+            Launch([str(program), *arguments], platform.vlens[0], dynamic=True, plugin_args=run.arguments)
         )
         subprocess.run(command, check=True, env=environment)
         (counts,) = board.parse(run.out, run.alternatives)

@@ -22,13 +22,13 @@ plugins_option = click.option(
     "--plugins",
     multiple=True,
     type=click.Path(path_type=Path, exists=True, file_okay=False),
-    help="Folder with platforms/, primitives/, templates/ or tuners/ of your own; may be given several times.",
+    help="Folder with platforms/, primitives/, templates/, tuners/, backends/ of your own; may be given several times.",
 )
 runner_option = click.option(
     "--runner",
     metavar="native|qemu|ssh://HOST",
     default=None,
-    help="Where programs run; by default the platform says.",
+    help="Where programs run, or a backend of your own; by default the platform says.",
 )
 offline_option = click.option("--offline", is_flag=True, help="Download nothing: use what is in the cache.")
 jobs_option = click.option(

@@ -133,7 +133,7 @@ def _show(ruling: Ruling) -> None:
         if not one.figures:
             continue
         table = Table(box=None, pad_edge=False)
-        for name in ("", "VLEN", one.figures[0].unit, judging.speed_unit(one.figures[0].unit), "of peak"):
+        for name in ("", "VLEN", one.figures[0].unit, one.figures[0].speed_unit, "of peak"):
             table.add_column(name, justify="left" if not name else "right")
         for figure in one.figures:
             share = "-" if figure.of_peak is None else f"{figure.of_peak:.0%}"

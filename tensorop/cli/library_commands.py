@@ -10,6 +10,7 @@ import click
 from rich.text import Text
 
 from tensorop import problems
+from tensorop.backends import reach
 from tensorop.cli import compare_output, options, screen, tables
 from tensorop.cli.helps import (
     examples,
@@ -31,7 +32,6 @@ from tensorop.errors import JobError, UsageError
 from tensorop.model.bench import Bench, Row
 from tensorop.provision import baseline
 from tensorop.specs import recorded
-from tensorop.target import reach
 
 _MOST_THREADS = 1024
 _library = click.argument("path", metavar="DIR|LIB", type=click.Path(path_type=Path))
@@ -172,14 +172,14 @@ def bench(
     for name, why in contenders.check_names(names, found.platform.arch).items():
         screen.echo(f"{name} is left out: it {why}", err=True)
     wanted = options.shapes(found.operator, shapes)
-    target = reach(found.platform, runner)
+    target = reach(found.platform, runner, plugins)
     if shapes in found.operator.suites:
         wanted = benching.suite_of(found.operator, shapes, target)
-    problems.require_affordable(found.operator, found.dtypes, wanted, target.unit, len(target.vlens))
+    problems.require_affordable(found.operator, found.dtypes, wanted, target.means.a_second, len(target.configurations))
     if old is not None:
         threads = threads if "threads" in given else (old.threads,)
-        version = (target.model.name, target.model.version) if target.model else None
-        comparing.check(old, found.platform.name, benching.unit_of(target), version, threads[0])
+        version = (target.assumed.name, target.assumed.version) if target.assumed else None
+        comparing.check(old, found.platform.name, target.speed, version, threads[0])
         wanted = wanted if "shapes" in given else compare_output.shapes(old)
         layout = layout if "layout" in given else compare_output.layout(old, found.operator)
         held = [name for name in dict.fromkeys(place.dtype for place in old.figures) if name in found.dtypes]

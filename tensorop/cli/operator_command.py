@@ -100,7 +100,7 @@ def operator_command(name: str, plugins: tuple[Path, ...] = ()) -> click.Command
         "--runner",
         metavar="native|qemu|null|ssh://HOST",
         default=None,
-        help="Where programs run; by default the platform says. null pretends.",
+        help="Where programs run, or a backend of your own; by default the platform says. null pretends.",
     )
     @plugins_option
     @offline_option

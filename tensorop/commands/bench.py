@@ -8,16 +8,16 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from tensorop import problems
+from tensorop.backends import reach
 from tensorop.build import harness
 from tensorop.commands import bench_modelled, bench_timed, contenders, opened
 from tensorop.commands.contenders import Contender
 from tensorop.commands.contest import Contest
 from tensorop.errors import BoardError, JobError, Unmeasured, UsageError
-from tensorop.measure import bandwidth, machine
 from tensorop.model.bench import BaselineInfo, Bench, Row
 from tensorop.model.operator import Operator
 from tensorop.model.problem import Problem
-from tensorop.target import Target, reach
+from tensorop.target import Assumed, Target
 
 DEFAULT_AGAINST = ("openblas",)
 
@@ -48,7 +48,7 @@ def bench(
     could be measured; a target that cannot be reached).
     """
     found = opened.open_product(path, plugins)
-    target = reach(found.platform, runner)
+    target = reach(found.platform, runner, plugins)
     wanted = tuple(tuple(s) for s in shapes) if shapes is not None else suite_of(found.operator, suite, target)
     missing = [dtype for dtype in dtypes or () if dtype not in found.dtypes]
     result = compare(
@@ -69,14 +69,9 @@ def bench(
     return dataclasses.replace(result, absent={**lacking, **result.absent})
 
 
-def unit_of(target: Target) -> str:
-    """What figures of a target are in."""
-    return "GFLOP/s" if target.model is None else "flop/modelled-cycle"
-
-
 def suite_of(operator: Operator, suite: str, target: Target) -> tuple[tuple[int, ...], ...]:
     """A suite's shapes on a target: those that only a clock can afford are in `<suite>-clock`."""
-    more = operator.suites.get(f"{suite}-clock", ()) if target.model is None else ()
+    more = operator.suites.get(f"{suite}-clock", ()) if target.means.by_clock else ()
     return (*operator.suites[suite], *more)
 
 
@@ -103,13 +98,13 @@ def compare(
     platform = target.platform
     program = harness.dynamic_program(platform.arch, operator.folder / "adapter.c").path
     absent: dict[str, str] = {}
-    if target.model is not None and threads > 1:
+    if target.counts and threads > 1:
         absent[f"{threads} threads"] = "a board model is of one core; `tensorop verify` checks several for correctness"
         threads = 1
     found: dict[str, tuple[Contender, BaselineInfo]] = {}
     for name in dict.fromkeys(against):
         try:
-            contender = contenders.bring(name, platform, target.vlens, dtypes, threads, offline)
+            contender = contenders.bring(name, platform, target.configurations, dtypes, threads, offline)
             found[name] = contender, contenders.describe(contender, target.runner, platform.arch)
         except BoardError:
             raise
@@ -129,7 +124,7 @@ def compare(
     unsteady: dict[str, str] = {}
     for dtype in dtypes:
         contest.open(dtype)
-        if target.model is None:
+        if not target.counts:
             contest.find_peak(dtype)
         for row in _rows(contest, [problems.of(operator, dtype, shape, layout) for shape in shapes], jobs, unsteady):
             rows.append(row)
@@ -143,42 +138,24 @@ def compare(
     return Bench(
         platform=platform.name,
         threads=threads,
-        unit=unit_of(target),
-        model=None if target.model is None else _model(target, final),
+        unit=target.speed,
+        model=_model(target.assumed, final) if target.assumed else None,
         baselines={name: info for name, (_, info) in found.items()},
         absent=absent,
         rows=tuple(rows),
-        machine=_machine() if target.runner.name == "native" else target.described,
+        machine=target.described(),
         peak=contest.peak,
     )
 
 
-def _machine() -> Mapping[str, object]:
-    """State of this machine; bytes a nanosecond: bandwidth to and from memory, read_bandwidth from it alone."""
-    found = {"bandwidth": bandwidth.copy_bandwidth(), "read_bandwidth": bandwidth.read_bandwidth()}
-    return {**dataclasses.asdict(machine.record()), **found}
-
-
-def _model(target: Target, interval: bool) -> Mapping[str, object]:
-    """interval: whether ranges over the assumed constants were computed, or the best fit alone; indicative: dtype ->
-    why its figures only indicate; alternatives: name -> what the core then does."""
-    model = target.model
-    assert model is not None
-    return {
-        "name": model.name,
-        "version": model.version,
-        "calibrated": model.calibrated,
-        "interval": interval,
-        "caches": list(target.platform.modelled_caches),
-        "not_modelled": list(target.platform.unmodelled_caches),
-        "indicative": dict(model.indicative),
-        "alternatives": {name: alternative.meaning for name, alternative in model.alternatives.items()},
-    }
+def _model(assumed: Assumed, interval: bool) -> Mapping[str, object]:
+    """interval: whether ranges over the assumed constants were computed, or the best fit alone."""
+    return {"name": assumed.name, "version": assumed.version, "interval": interval, **assumed.said}
 
 
 def _rows(contest: Contest, wanted: Sequence[Problem], jobs: int, unsteady: dict[str, str]) -> Iterator[Row]:
-    """In the order asked; side by side where no clock is shared. unsteady: gets problems a clock had no figure for."""
-    if not contest.target.side_by_side:
+    """In the order asked; side by side where calls are counted. unsteady: gets problems a clock had no figure for."""
+    if not contest.target.counts:
         for problem in wanted:
             try:
                 yield bench_timed.row(contest, problem)

@@ -6,13 +6,14 @@ from collections.abc import Callable, Mapping, Sequence
 
 from tensorop.commands.contenders import Contender
 from tensorop.commands.contest import SHORT, Contest, layout, unmeasured
-from tensorop.measure import modelled, statistics
+from tensorop.measure import statistics
+from tensorop.measure.modelled import Counted
 from tensorop.model.bench import OURS, AtVlen, Ratio, Row, verdict
 from tensorop.model.call import Call, Left, Outputs
 from tensorop.model.problem import Problem
 from tensorop.model.trial import Outcome, Samples
 from tensorop.model.verdict import Judgement
-from tensorop.runners.qemu import Qemu
+from tensorop.target import Run
 
 # Above this a call under the plug-in lasts longer than it takes to fill the caches: no warming call before it.
 _WARMED = 2e8
@@ -35,7 +36,7 @@ def row(contest: Contest, problem: Problem) -> Row:
     theirs: dict[str, dict[int, Samples]] = {}
     verdicts: dict[str, dict[int, str]] = {OURS: {}}
     empty: dict[str, dict[int, float]] = {}
-    for vlen in contest.target.vlens:
+    for vlen in contest.target.configurations:
         mine = _count(contest, contest.ours, problem, call, judge, vlen)
         if isinstance(mine, Outcome):
             raise unmeasured(mine, f"{problem.label} cannot be measured at VLEN {vlen}")
@@ -45,7 +46,7 @@ def row(contest: Contest, problem: Problem) -> Row:
             empty.setdefault(OURS, {})[vlen] = mine.empty
     for baseline in contest.taking_part(problem):
         theirs[baseline.name], verdicts[baseline.name] = {}, {}
-        for vlen in contest.target.vlens:
+        for vlen in contest.target.configurations:
             other = _count(contest, baseline, problem, call, judge, vlen, contest.judged_by)
             if isinstance(other, Outcome):
                 contest.leave_out(baseline, problem, other, vlen)
@@ -58,7 +59,7 @@ def row(contest: Contest, problem: Problem) -> Row:
             else:
                 contest.leave_out(baseline, problem, other.verdict, vlen)
     at = {vlen: _at(vlen, mine, theirs, verdicts, empty, flops) for vlen, mine in own.items()}
-    first = at[contest.target.vlens[0]]
+    first = at[contest.target.configurations[0]]
     mean = statistics.geomean(s.value for s in own.values())
     everywhere = {name: samples for name, samples in theirs.items() if len(samples) == len(own)}
     return Row(
@@ -110,25 +111,11 @@ def _count(
     judge: Callable[[Outputs], Judgement],
     vlen: int,
     judged_by: str = "",
-) -> modelled.Counted | Outcome:
-    assert isinstance(contest.target.runner, Qemu)
-    assert contest.target.model is not None
+) -> Counted | Outcome:
     flops = contest.flops(problem)
-    return modelled.count_judged(
-        contest.target.runner,
-        contest.program,
-        call,
-        judge,
-        model=contest.target.model,
-        vlen=vlen,
-        scenarios="interval" if contest.final else "best",
-        alternatives=True,
-        guest=contest.guest((who,), problem.dtype, vlen),
-        warm=1 if flops <= _WARMED else 0,
-        timeout_s=120 + flops * _SECONDS_PER_FLOP,
-        empty=flops <= SHORT,
-        judged_by=judged_by,
-    )
+    guest = contest.guest((who,), problem.dtype, vlen)
+    run = Run(contest.program, vlen, guest, 120 + flops * _SECONDS_PER_FLOP)
+    return contest.target.counted(run, call, judge, contest.final, int(flops <= _WARMED), flops <= SHORT, judged_by)
 
 
 def counters_per_kflop(samples: Samples, flops: float) -> dict[str, float]:

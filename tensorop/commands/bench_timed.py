@@ -7,21 +7,21 @@ from collections.abc import Sequence
 
 from tensorop.commands.contenders import Contender
 from tensorop.commands.contest import SHORT, Contest, layout, unmeasured
-from tensorop.measure import clock
+from tensorop.measure.clock import Timed
 from tensorop.model.bench import OURS, Ratio, Row, verdict
 from tensorop.model.call import Call
 from tensorop.model.problem import Problem
 from tensorop.model.trial import Outcome
 from tensorop.runners.protocol import Entry
-from tensorop.target import FINAL_PACE, SEARCH_PACE
+from tensorop.target import Run
 
 
 def row(contest: Contest, problem: Problem) -> Row:
     """Each baseline in a process with ours, round by round, so that what slows one slows both."""
     call = contest.call(problem)
     judge = contest.judge(problem, call)
-    vlen = contest.target.vlens[0]
-    ours: clock.Timed | None = None
+    vlen = contest.target.configurations[0]
+    ours: Timed | None = None
     ratios: dict[str, Ratio] = {}
     empty: dict[str, float] = {}
     verdicts: dict[str, str] = {}
@@ -72,18 +72,8 @@ def row(contest: Contest, problem: Problem) -> Row:
     )
 
 
-def _time(contest: Contest, who: Sequence[Contender], problem: Problem, call: Call) -> clock.Timed | Outcome:
-    guest = contest.guest(who, problem.dtype, contest.target.vlens[0])
-    guest = dataclasses.replace(guest, cpu=clock.processor(contest.target.runner) if contest.threads == 1 else -1)
-    return clock.time_entries(
-        contest.target.runner,
-        contest.program,
-        call,
-        [Entry(i) for i in range(len(who))],
-        pace=FINAL_PACE if contest.final else SEARCH_PACE,
-        guest=guest,
-        reference=len(who) - 1,
-        tolerate=True,
-        empty=contest.flops(problem) <= SHORT,
-        keep=True,
-    )
+def _time(contest: Contest, who: Sequence[Contender], problem: Problem, call: Call) -> Timed | Outcome:
+    guest = contest.guest(who, problem.dtype, contest.target.configurations[0])
+    guest = dataclasses.replace(guest, cpu=contest.target.cpu if contest.threads == 1 else -1)
+    run, entries = Run(contest.program, 0, guest), [Entry(i) for i in range(len(who))]
+    return contest.target.timed(run, call, entries, contest.final, contest.flops(problem) <= SHORT)

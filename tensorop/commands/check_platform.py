@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tensorop import boards
+from tensorop import backends
 from tensorop.build import link
 from tensorop.build.compile import compile_object
 from tensorop.build.identify import identify_program
@@ -27,12 +27,11 @@ from tensorop.model.kernel import Artifact, Source
 from tensorop.model.microbench import Clocked, Modelled, Point, Question
 from tensorop.model.platform import Platform
 from tensorop.model.trial import Outcome
-from tensorop.runners import choose, facts, session
-from tensorop.runners.base import Runner
+from tensorop.runners import facts, session
+from tensorop.runners.base import Launch, Runner
 from tensorop.runners.protocol import Check
 from tensorop.runners.qemu import Qemu
 from tensorop.runners.session import Guest
-from tensorop.runners.ssh import Ssh
 from tensorop.specs import board as board_spec
 from tensorop.specs import calibration
 from tensorop.specs import microbench as microbench_spec
@@ -93,10 +92,9 @@ def check(
         yield Line(False, "compiler", str(error))
         return
     yield Line(True, "compiler", " ".join((*platform.compiler.arch_flags, *platform.compiler.flags)))
-    target: Runner = choose.runner_for(platform, runner)
-    core: Core | None = None
-    if isinstance(target, Ssh):
-        platform, target, core = boards.meet(platform, target)
+    found, address = backends.chosen(runner or platform.runner, plugins)
+    platform, target, core = found.meet(platform, address)
+    if core is not None:
         yield Line(True, "board", f"{core.label}, kernel {core.kernel}, {core.cores} cores, {core.clock_mhz:.0f} MHz")
     yield from _runs(platform, target, candidate)
     if platform.board is None:
@@ -105,7 +103,7 @@ def check(
     try:
         model = board_spec.load(platform.board, f"platform '{platform.name}'")
         emulator = Qemu(platform.arch, platform.qemu_cpu)
-        board.require_plugins(emulator.command([], vlen=platform.vlens[0])[0])
+        board.require_plugins(emulator.command(Launch([], platform.vlens[0]))[0])
     except TensoropError as error:
         yield Line(False, "board model", str(error))
         return

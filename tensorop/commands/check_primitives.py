@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from tensorop import backends
 from tensorop.build import cache, compile, tool
 from tensorop.commands import primitive_program
 from tensorop.commands.exact_number import Exact, Group
@@ -24,8 +25,7 @@ from tensorop.model.primitive import Formats, Vocabulary, shape_of
 from tensorop.model.trial import Outcome
 from tensorop.provision import libc
 from tensorop.runners import confined
-from tensorop.runners.native import Native
-from tensorop.runners.qemu import Qemu
+from tensorop.runners.base import Launch
 from tensorop.specs import catalog, native, platforms, primitives
 
 _TIMEOUT_S = 120.0
@@ -75,7 +75,7 @@ def check(
     spec = primitives.load(name, plugins)
     where = platforms.load(platform, plugins) if platform else home(name, plugins)
     where = replace(where, primitives=(primitives.resolved(name, plugins),))
-    if where.runner == "native" and (missing := native.missing_flags(where)):
+    if backends.load(where.runner, plugins).here and (missing := native.missing_flags(where)):
         yield Result(False, name, where.name, f"not run: this machine lacks {', '.join(missing)}")
         return
     for dtype in dtypes or tuple(spec.types):
@@ -85,7 +85,7 @@ def check(
             if lacking := [w for w in primitive_program.NEEDED if w not in words.words]:
                 yield Result(False, name, at, f"lacks {', '.join(lacking)}, through which the other words are seen")
                 continue
-            yield from _check_built(name, where, words, at, tuple(vlens or where.verify_vlens))
+            yield from _check_built(name, where, words, at, tuple(vlens or where.verify_vlens), plugins)
 
 
 def home(name: str, plugins: tuple[Path, ...] = ()) -> Platform:
@@ -104,14 +104,16 @@ def combinations(settings: Mapping[str, Sequence[int]]) -> list[dict[str, int]]:
     return [dict(zip(settings, values, strict=True)) for values in itertools.product(*settings.values())]
 
 
-def _check_built(name: str, platform: Platform, words: Vocabulary, at: str, vlens: Sequence[int]) -> Iterator[Result]:
+def _check_built(
+    name: str, platform: Platform, words: Vocabulary, at: str, vlens: Sequence[int], plugins: tuple[Path, ...]
+) -> Iterator[Result]:
     table, program = build(platform, words, min(vlens))
     if isinstance(program, Outcome):
         yield Result(False, name, at, f"{program.message}\n{program.log}".rstrip())
         return
     for vlen in vlens:
         place = f"{at} VLEN {vlen}" if len(vlens) > 1 else at
-        run = execute(platform, words, table, program, vlen)
+        run = execute(platform, words, table, program, vlen, plugins)
         failed = list(complaints(run))
         for word, message in failed:
             yield Result(False, name, place, message, word)
@@ -142,17 +144,17 @@ def execute(
     table: Sequence[Entry],
     program: Artifact,
     vlen: int,
+    plugins: tuple[Path, ...] = (),
 ) -> Run:
     """Runs all cases at one VLEN (bits)."""
     lanes = platform.lanes(words.dtype, words.settings, vlen)
     todo = tuple(cases(table, words.formats, lanes))
-    runner = Qemu(platform.arch, platform.qemu_cpu) if platform.runner == "qemu" else Native()
+    runner = backends.start(platform, None, plugins)
     kinds = [NUMBERS[words.formats.answer(case.entry.word)] for case in todo]
     sizes = [case.result_size() for case in todo]
     ended = confined.run(
         runner,
-        [runner.place(program.path)],
-        vlen=vlen,
+        Launch([runner.place(program.path)], vlen),
         timeout_s=_TIMEOUT_S,
         stdin=(case.packed() for case in todo),
         stdout_cap=8 + sum(size * kind.size for size, kind in zip(sizes, kinds, strict=True)),

@@ -14,7 +14,7 @@ from tensorop.model.operator import Operator
 from tensorop.model.platform import BaselineChoice, Platform
 from tensorop.provision import baseline, openblas
 from tensorop.runners import confined
-from tensorop.runners.base import Need, Runner
+from tensorop.runners.base import Launch, Need, Runner
 from tensorop.runners.protocol import Library
 from tensorop.specs import products
 
@@ -199,9 +199,7 @@ def _ask(contender: Contender, runner: Runner, program: Path, vlen: int, dtype: 
     environment = dict(contender.environment(runner, vlen, dtype))
     words = [runner.place(program), runner.place(contender.path), contender.prefix, contender.suffix]
     needs = Need.THREADS | Need.READS  # as the harness beside baselines
-    ended = confined.run(
-        runner, words, vlen=vlen or None, dynamic=True, environment=environment, needs=needs, timeout_s=60
-    )
+    ended = confined.run(runner, Launch(words, vlen or None, True, environment, needs=needs), timeout_s=60)
     if ended.status != 0:
         if (why := runner.lost(ended.status, ended.stderr)) is not None:
             raise errors.BoardError(why, hint="run the same command again when it is back")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import hashlib
 from collections.abc import Callable, Sequence
@@ -20,9 +19,7 @@ from tensorop.model.trial import Kind, Outcome, Samples
 from tensorop.model.verdict import Judgement, Seed
 from tensorop.roof import Roof
 from tensorop.runners import session
-from tensorop.runners.native import Native
 from tensorop.runners.session import Guest
-from tensorop.specs import platforms
 from tensorop.target import Target
 from tensorop.verify.answers import Answers
 
@@ -61,7 +58,7 @@ class Contest:
         """Normal inputs, operands page-aligned, as candidates are measured; on a clock two sets of them."""
         reference = self.operator.reference
         call = reference.call(problem, self.seed.stream(2), "normal", Placement.START)
-        as_measured = reference.counted if self.target.model else reference.alternated
+        as_measured = reference.counted if self.target.counts else reference.alternated
         return as_measured(problem, call, self.seed.stream(4))
 
     def guest(self, who: Sequence[Contender], dtype: str, vlen: int) -> Guest:
@@ -79,7 +76,7 @@ class Contest:
 
         Raises JobError where our own library does not load.
         """
-        vlen = self.target.vlens[0]
+        vlen = self.target.configurations[0]
         for who in (self.ours, *self.baselines):
             try:
                 session.hello(self.target.runner, self.program, guest=self.guest((who,), dtype, vlen))
@@ -110,10 +107,8 @@ class Contest:
 
     @functools.cached_property
     def roof(self) -> Roof:
-        """On this machine its own: a baseline may find kernels for more than the platform asks of a core."""
-        if isinstance(self.target.runner, Native) and self.target.model is None:
-            return Roof(dataclasses.replace(self.target, platform=platforms.load("native")))
-        return Roof(self.target)
+        """Of all that the machine has: a baseline may find kernels for more than the platform asks of a core."""
+        return Roof(self.target.widest())
 
     def believed(self, problem: Problem, samples: Samples, judged: Judgement, vlen: int = 0) -> Outcome:
         """What was judged of a call's result, or that its figure cannot be."""
@@ -129,7 +124,7 @@ class Contest:
         """Raises JobError where our own library was wrong, or faster than anything can be."""
         if judged.ok:
             return
-        width = f" at VLEN {vlen}" if vlen and len(self.target.vlens) > 1 else ""
+        width = f" at VLEN {vlen}" if vlen and len(self.target.configurations) > 1 else ""
         fault = "speed is impossible" if judged.kind is Kind.IMPOSSIBLE else "result is wrong"
         raise JobError(
             f"{self.ours.path} has no figure, since its {fault}{width}: {judged.message or judged.kind.value}",
@@ -138,7 +133,7 @@ class Contest:
 
     def leave_out(self, baseline: Contender, problem: Problem, why: Outcome, vlen: int = 0) -> None:
         """Names a baseline that has no ratio at a problem, at one VLEN of several or everywhere."""
-        width = f" VLEN {vlen}" if vlen and len(self.target.vlens) > 1 else ""
+        width = f" VLEN {vlen}" if vlen and len(self.target.configurations) > 1 else ""
         self.absent[f"{baseline.name} {problem.label}{width}"] = f"{why.kind.value}: {why.message}"
 
 

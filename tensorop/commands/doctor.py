@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from tensorop import backends
 from tensorop.build import compile as building
 from tensorop.build import link
 from tensorop.errors import TensoropError
-from tensorop.measure import machine, modelled
+from tensorop.measure import machine
 from tensorop.model.call import Access, Buffer, Call
 from tensorop.model.kernel import Source
 from tensorop.model.platform import Platform
@@ -20,11 +21,10 @@ from tensorop.model.trial import Outcome
 from tensorop.provision import check, view
 from tensorop.provision.check import Piece
 from tensorop.runners import session
-from tensorop.runners.protocol import Check
-from tensorop.runners.qemu import Qemu
+from tensorop.runners.protocol import Check, Entry
 from tensorop.runners.session import Guest
 from tensorop.specs import leftovers, platforms
-from tensorop.target import Target, reach
+from tensorop.target import Run, Target
 
 _SUM = """#include "call.h"
 void tensorop_candidate_0(const struct tensorop_call *c) {
@@ -83,7 +83,8 @@ def doctor(platform: str | None = None, runner: str | None = None, *, plugins: t
     """
     resolved = platforms.load(platform or "native", plugins)
     wanted = [resolved.arch] if platform else []
-    features = {resolved.name: resolved.requires} if resolved.requires and resolved.runner == "native" else None
+    here = backends.load(resolved.runner, plugins).here
+    features = {resolved.name: resolved.requires} if resolved.requires and here else None
     found = tuple(check.pieces(wanted, features=features))
     # The self-test would fetch what is missing; a doctor only looks.
     lacking = [p.name for p in found if p.status != "ok" and not p.optional and p.purpose != check.PYTHON_PACKAGE]
@@ -92,17 +93,17 @@ def doctor(platform: str | None = None, runner: str | None = None, *, plugins: t
     return Health(
         platform=resolved.name if platform else "",
         pieces=found,
-        steps=steps or tuple(_self_test(resolved, runner)),
+        steps=steps or tuple(_self_test(resolved, runner, plugins)),
         complaints=machine.complaints(machine.record()),
         plugins=leftovers.remarks(plugins),
     )
 
 
-def _self_test(platform: Platform, runner: str | None) -> list[Step]:
+def _self_test(platform: Platform, runner: str | None, plugins: tuple[Path, ...]) -> list[Step]:
     steps: list[Step] = []
     try:
-        target = reach(platform, runner)
-        steps.append(Step("reach", True, f"{target.platform.name} by {target.runner.name}"))
+        target = backends.reach(platform, runner, plugins)
+        steps.append(Step("reach", True, f"{target.platform.name} by {target.name}"))
         made = building.compile_object(Source((("kernel.c", _SUM),)), platform)
         program = made if isinstance(made, Outcome) else link.link_candidate(made, platform.arch)
         if isinstance(program, Outcome):
@@ -122,20 +123,20 @@ def _execute(target: Target, program: Path) -> list[Step]:
     x = np.arange(64, dtype=np.float32)
     call = Call((64,), buffers=(Buffer("x", Access.IN, x), Buffer("y", Access.OUT, np.zeros_like(x))))
     steps = []
-    for vlen in target.vlens:
+    for vlen in target.configurations:
         guest = Guest(vlen=vlen)
         hello = session.hello(target.runner, program, guest=guest)
-        at = f" at VLEN {vlen}" if len(target.vlens) > 1 else ""
+        at = f" at VLEN {vlen}" if len(target.configurations) > 1 else ""
         (reply,) = session.run(target.runner, program, [Check(call)], guest=guest)
         right = reply.outcome.ok and bool(np.array_equal(reply.outputs["y"], 2 * x))
-        jail = "; ".join(session.weaknesses(target.runner, hello)) or "in a closed jail"
+        jail = "; ".join(target.weaknesses(hello)) or "in a closed jail"
         steps.append(Step(f"run{at}", right, jail if right else reply.outcome.message or "wrong result"))
-        if target.model is not None and isinstance(target.runner, Qemu):
-            counted = modelled.count_entries(target.runner, program, call, model=target.model, vlen=vlen)
+        if target.assumed is not None:
+            counted = target.together(Run(program, vlen), call, [Entry()])
             if isinstance(counted, Outcome):
                 steps.append(Step(f"count{at}", False, counted.message))
             else:
                 instructions, cycles = counted[0].counters["instructions"], counted[0].value
-                detail = f"{instructions:.0f} instructions, {cycles:.0f} modelled cycles by {target.model.name}"
+                detail = f"{instructions:.0f} instructions, {cycles:.0f} modelled cycles by {target.assumed.name}"
                 steps.append(Step(f"count{at}", instructions > 0, detail))
     return steps

@@ -11,6 +11,7 @@ from typing import Any
 from tensorop import confinement, instantiate, judging, problems, scratch, starts
 from tensorop.author import c_file, offline
 from tensorop.author.parse import MAX_TEXT, parse
+from tensorop.backends import reach
 from tensorop.commands.advice import FAILED, PASSED
 from tensorop.errors import JobError, SpecError, UsageError
 from tensorop.model.kernel import Draft, Kernel, Variant
@@ -20,11 +21,9 @@ from tensorop.model.point import Point
 from tensorop.model.problem import Problem
 from tensorop.model.trial import Kind, Outcome, Samples, Stage, Trial
 from tensorop.model.verdict import ControlResult, Seed
-from tensorop.runners.null import Null
 from tensorop.space import Space
 from tensorop.specs import operators, platforms
 from tensorop.specs.operators import DRAFT_SUFFIX
-from tensorop.target import reach
 from tensorop.trial import CALL_TIMEOUT_S, Evaluator, micro_problem
 from tensorop.verify import controls
 
@@ -45,6 +44,7 @@ class Figure:
     cost: float
     unit: str
     speed: float
+    speed_unit: str
     of_peak: float | None
 
 
@@ -110,7 +110,7 @@ class Ruling:
                             "cost": figure.cost,
                             "unit": figure.unit,
                             "speed": figure.speed,
-                            "speed_unit": speed_unit(figure.unit),
+                            "speed_unit": figure.speed_unit,
                             "of_peak": figure.of_peak,
                         }
                         for figure in one.figures
@@ -134,11 +134,6 @@ def _record(outcome: Outcome) -> dict[str, str]:
         "message": outcome.message,
         "log": outcome.log,
     }
-
-
-def speed_unit(unit: str) -> str:
-    """Of flops a unit of cost."""
-    return "GFLOP/s" if unit == "ns" else "flop/modelled-cycle"
 
 
 def judge(
@@ -169,10 +164,10 @@ def judge(
     draft = read(file, spec, platform_, dtype)
     usual = _usual(spec, dtype, _DIRECT in draft.reads.values())
     measured = tuple(problems.of(spec, dtype, shape) for shape in shapes or (usual,))
-    target = reach(platform_, runner)
-    if isinstance(target.runner, Null):
-        raise UsageError("--runner null pretends: it judges nothing", hint="leave --runner out")
-    problems.require_affordable(spec, (dtype,), shapes, target.unit, len(target.vlens))
+    target = reach(platform_, runner, plugins)
+    if target.pretends:
+        raise UsageError(f"--runner {target.name} pretends: it judges nothing", hint="leave --runner out")
+    problems.require_affordable(spec, (dtype,), shapes, target.means.a_second, len(target.configurations))
     tell(f"jail: may a stranger's kernel run on {target.platform.name}?")
     remark = confinement.confined(target, f"{file} is a stranger's kernel", unsafe)
     seed = seed or Seed.draw()
@@ -185,7 +180,7 @@ def judge(
         operator=operator,
         platform=platform,
         dtype=dtype,
-        measured_by=f"the board model {target.model.name}" if target.model else f"the clock of {target.runner.name}",
+        measured_by=target.measured_by,
         seed=seed,
         controls=shown,
         outcome=Outcome(Kind.OK, "measure"),
@@ -301,11 +296,11 @@ def _figures(evaluator: Evaluator, stage: Stage, variant: Variant, found: Mappin
     target, operator = evaluator.target, evaluator.operator
     by_label: dict[str, Problem] = {p.label: p for p in evaluator.problems}
     for label, samples in found.items():
-        for vlen in target.vlens:
+        for vlen in target.configurations:
             alone = stage is Stage.MICRO
             problem = micro_problem(operator, target, variant, vlen) if alone else by_label[label]
             cost = samples.at(vlen)
             speed = float(operator.reference.work(problem)) / cost
             peak = evaluator.roof.peak(evaluator.dtype, vlen)
             name = f"micro-kernel alone, {problem.shape}" if alone else problem.shape
-            yield Figure(name, vlen, cost, samples.unit, speed, speed / peak if peak else None)
+            yield Figure(name, vlen, cost, samples.unit, speed, target.speed, speed / peak if peak else None)

@@ -129,7 +129,7 @@ def time(benches: Sequence[Bench], runner: Runner) -> Iterator[Clocked | Outcome
             bench.call,
             (Entry(_CLOCK), Entry(_BENCH)),
             pace=_PACE,
-            guest=Guest(cpu=clock.processor(runner)),
+            guest=Guest(cpu=runner.processor),
             tolerate=True,
         )
         if isinstance(timed, Outcome):

@@ -7,30 +7,30 @@ import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from tensorop import backends
 from tensorop.build.identify import identify_program
 from tensorop.errors import UsageError
 from tensorop.model.core import Core
 from tensorop.model.platform import Platform
-from tensorop.runners import choose, facts
-from tensorop.runners.base import Runner
-from tensorop.runners.native import Native
+from tensorop.runners import facts
 from tensorop.specs import catalog, platforms
 
 _IDENTITY = ("uarch", "mvendorid", "CPU implementer", "CPU part")
 
 
 def probe(target: str, name: str | None, plugins: tuple[Path, ...] = ()) -> str:
-    """A platform file, as text, of this machine (`native`) or of ssh://host.
+    """A platform file, as text, of this machine (`native`) or of another, as ssh://host.
 
     Raises UsageError for another word or when no platform file is near enough to be its parent, BoardError when the
     board does not answer, MissingTool without a compiler.
     """
-    runner: Runner = Native() if target == "native" else choose.board(target)
+    found, address = backends.chosen(target, plugins)
+    runner = found.machine(address)
     arch = facts.read(runner).arch
     core = facts.read(runner, identify_program(arch).path)
     known = [platforms.load(n, plugins) for n in catalog.names("platforms", plugins) if not _probed(n, plugins)]
     parent = parent_of(core, known)
-    return "\n".join(_lines(core, parent, name or slug(core), native=target == "native")) + "\n"
+    return "\n".join(_lines(core, parent, name or slug(core), native=found.here)) + "\n"
 
 
 def parent_of(core: Core, known: Iterable[Platform]) -> Platform:

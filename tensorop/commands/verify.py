@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tensorop import instantiate
+from tensorop.backends import reach
 from tensorop.build import harness
 from tensorop.commands import opened
 from tensorop.commands.opened import Opened
@@ -19,7 +20,7 @@ from tensorop.model.problem import Problem
 from tensorop.model.verdict import ControlResult, Seed, Verdict
 from tensorop.runners.protocol import Library
 from tensorop.runners.session import Guest
-from tensorop.target import Target, reach
+from tensorop.target import Target
 from tensorop.verify import controls, grid
 from tensorop.verify.subject import Subject
 from tensorop.verify.threads import verify_threads
@@ -47,12 +48,12 @@ def verify(
     cannot be reached).
     """
     found, wanted = _open(path, dtypes, plugins)
-    target = reach(found.platform, runner)
+    target = reach(found.platform, runner, plugins)
     seed = seed or Seed.draw()
     judge = _Judge(found, target, seed)
     tasks: list[Callable[[], list[Verdict]]] = []
     for dtype in wanted:
-        tasks += [lambda d=dtype, v=vlen: [judge.whole(d, v, timed)] for vlen in target.verify_vlens]  # type: ignore[misc]
+        tasks += [lambda d=dtype, v=vlen: [judge.whole(d, v, timed)] for vlen in target.checked]  # type: ignore[misc]
         tasks.append(lambda d=dtype: judge.threads(d, threads))  # type: ignore[misc]
     with ThreadPoolExecutor(max(1, jobs)) as pool:
         futures = [pool.submit(task) for task in tasks]
@@ -75,7 +76,7 @@ def run_controls(
     """The negative controls of a product's operator on its target. Raises JobError when the judge is broken, and what
     `verify` raises."""
     found, wanted = _open(path, dtypes, plugins)
-    target = reach(found.platform, runner)
+    target = reach(found.platform, runner, plugins)
 
     build = controls.programs(found.platform)
     return controls.run_controls(found.operator, found.platform, target.runner, build, seed or Seed.draw(), wanted)
@@ -113,14 +114,14 @@ class _Judge:
             rng = self.seed.stream(3, vlen, number)
             for case in (*reference.quick_grid(dtype, tile, rng), *reference.edge_grid(dtype, tile, rng)):
                 cases.append(dataclasses.replace(case, problem=case.problem.with_options(variant=number)))
-        if vlen in self.target.vlens:
+        if vlen in self.target.configurations:
             cases += [Case(problem) for problem in timed if problem.dtype == dtype]
         verdict = grid.check(reference, self._subject(dtype, 1), cases, vlen, self.seed)
         return dataclasses.replace(verdict, dtype=dtype)
 
     def threads(self, dtype: str, counts: Sequence[int]) -> list[Verdict]:
         """Large products with several threads, at the first VLEN."""
-        vlen = self.target.verify_vlens[0]
+        vlen = self.target.checked[0]
         tile = self._tile(self._variants(dtype)[0], dtype, vlen)
         cases = self.opened.operator.reference.thread_grid(dtype, tile)
         verdicts = verify_threads(

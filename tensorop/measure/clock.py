@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,10 +16,8 @@ from tensorop.model.platform import Cache
 from tensorop.model.trial import Kind, Outcome, Samples
 from tensorop.runners import session
 from tensorop.runners.base import Runner
-from tensorop.runners.native import Native
 from tensorop.runners.protocol import Entry, Time
 from tensorop.runners.session import Guest
-from tensorop.runners.ssh import Ssh
 
 DRIFT = 0.10
 REPEATS = 2
@@ -61,18 +58,6 @@ class Timed:
         return statistics.ratio(self.rounds[ours], self.rounds[baseline])
 
 
-def quiet_cpu() -> int:
-    """The processor to measure on: the last one this process may use, since the first serves most interrupts."""
-    return max(os.sched_getaffinity(0))
-
-
-def processor(runner: Runner) -> int:
-    """The processor to measure on behind a runner; -1 where that is not ours to say."""
-    if isinstance(runner, Ssh):
-        return runner.processor
-    return quiet_cpu() if isinstance(runner, Native) else -1
-
-
 @contextlib.contextmanager
 def alone() -> Iterator[None]:
     """One measurement at a time on this machine, over all of its processes of this user."""
@@ -104,7 +89,7 @@ def time_entries(
 
     reference: the entry (a baseline, or a kernel timed before) whose figure must not move by more than 10 % within the
     window, nor away from `expected` (ns, from an earlier window): else the window is measured again, at most twice.
-    guest: by default pinned to `processor` with the sandbox on.
+    guest: by default pinned to the runner's processor with the sandbox on.
     tolerate: where no window was steady, the one that moved least is returned in place of an outcome, for paired
     ratios, which bear it better than single figures.
     empty: measures beside each entry what a call costs before and after its function, and takes it off.
@@ -113,7 +98,7 @@ def time_entries(
     Raises as `session.run`.
     """
     if guest is None:
-        guest = Guest(cpu=processor(runner))
+        guest = Guest(cpu=runner.processor)
     every = (*entries, *(replace(entry, empty=True) for entry in entries)) if empty else tuple(entries)
     request = Time(
         call, every, pace.rounds, pace.warm_ns, pace.min_ns, pace.max_ns, pace.flush_bytes, keep
@@ -167,7 +152,7 @@ def time_calls(
     """Times of one entry on several calls, in a single process, without a reference: for searches, whose finalists are
     measured again. judge: of a call, by its number, what its batches left. Returns the first failure's outcome."""
     if guest is None:
-        guest = Guest(cpu=processor(runner))
+        guest = Guest(cpu=runner.processor)
     requests = [
         Time(call, (entry,), pace.rounds, pace.warm_ns, pace.min_ns, pace.max_ns, pace.flush_bytes, keep=True)
         for call in calls

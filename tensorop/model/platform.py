@@ -65,7 +65,7 @@ class Platform:
     name: str
     lineage: tuple[str, ...]
     description: str
-    arch: str  # x86_64 | riscv64 | aarch64
+    arch: str  # as provision.targets knows it
     primitives: tuple[PrimitiveSet, ...]  # in order of preference
     registers: int  # architectural vector registers
     vlens: tuple[int, ...]  # VLENs (bits) it is tuned and reported at; one entry for fixed-width ISAs
@@ -73,7 +73,7 @@ class Platform:
     fixed_vlen: int | None  # kernels may rely on this VLEN at least; None: they ask at run time
     requires: tuple[str, ...]  # CPU flags as in /proc/cpuinfo, for native runs
     compiler: Compiler
-    runner: str  # native | qemu
+    runner: str  # the name of a backend
     qemu_cpu: str  # with {vlen} where it has one; "" for native
     caches: Mapping[str, Cache]  # l1, l2 and so on, outwards
     baselines: Mapping[str, tuple[BaselineChoice, ...]]  # by name, ascending in vlen_min; see baseline_choice

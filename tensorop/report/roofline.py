@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from tensorop.measure.model_peak import modelled_peak
 from tensorop.model.number import NUMBERS
 from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
-from tensorop.roof import modelled_peak
 from tensorop.specs import board
 
 

@@ -6,11 +6,11 @@ it) or QEMU's plug-in closes around it, and the limits below, which the parent s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from tensorop.runners import process
-from tensorop.runners.base import Need, Runner
+from tensorop.runners.base import Launch, Need, Runner
 from tensorop.runners.process import Ended, Limits
 
 _SPARE_S = 60  # processor time beside what the deadline allows: start-up, unpacking operands
@@ -18,14 +18,9 @@ _SPARE_S = 60  # processor time beside what the deadline allows: start-up, unpac
 
 def run(
     runner: Runner,
-    argv: Sequence[str],
+    launch: Launch,
     *,
     timeout_s: float,
-    vlen: int | None = None,
-    dynamic: bool = False,
-    environment: Mapping[str, str] | None = None,
-    plugin_args: Sequence[str] = (),
-    needs: Need = Need.NOTHING,
     memory: int | None = Limits.memory,
     calls: int = 1,
     stdin: Iterable[bytes | memoryview] = (),
@@ -34,21 +29,19 @@ def run(
     cwd: Path | None = None,
     stdout_cap: int = 1 << 20,
 ) -> Ended:
-    """Runs `argv`, whose first word is a path on the target, to its end; as `process.run` and `Runner.command`.
+    """Runs a program on the target to its end; as `process.run`.
 
     memory: address space in bytes; calls: how often `timeout_s` may pass, for the limit on processor time.
     """
-    wanted = dict(environment or {})
-    command = runner.command(argv, vlen=vlen, dynamic=dynamic, environment=wanted, plugin_args=plugin_args, needs=needs)
-    threads = process.PROCESSORS if Need.THREADS in needs else 1
+    threads = process.PROCESSORS if Need.THREADS in launch.needs else 1
     cpu_s = int(threads * timeout_s * (1 + calls)) + _SPARE_S
     return process.run(
-        command,
+        runner.command(launch),
         timeout_s=timeout_s,
         stdin=stdin,
         consume=consume,
         started=started,
-        environment=runner.environment(wanted),
+        environment=runner.environment(launch.environment),
         cwd=cwd,
         limits=Limits(memory=memory, cpu_s=cpu_s),
         stdout_cap=stdout_cap,

@@ -3,42 +3,38 @@
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from tensorop import children
 from tensorop.errors import BoardError, JobError
 from tensorop.model.core import Core
 from tensorop.runners import confined
-from tensorop.runners.base import Runner
-from tensorop.runners.ssh import Ssh
+from tensorop.runners.base import Launch, Machine, Runner
 
 _SCRIPT = Path(__file__).with_name("facts.sh")
 _ARCH = {"amd64": "x86_64", "arm64": "aarch64"}
-_PROBE_BYTES = 1 << 20
 
 
-def read(runner: Runner, program: Path | None = None) -> Core:
+def read(runner: Machine, program: Path | None = None) -> Core:
     """What the machine behind a runner is.
 
     program: native/identify.c built for it (see tensorop.build.identify); without one, nothing is executed and VLEN,
     clock and identity registers stay unknown. Raises BoardError when a board does not answer, JobError when the
     program does not run.
     """
-    said = runner.shell(_SCRIPT.read_text()) if isinstance(runner, Ssh) else _here()
+    said = runner.shell(_SCRIPT.read_text())
     told = execute(runner, program) if program is not None else {}
-    return parse(said, told, _link(runner) if isinstance(runner, Ssh) else 0.0)
+    return parse(said, told, runner.link())
 
 
 def execute(runner: Runner, program: Path, vlen: int | None = None) -> dict[str, str]:
     """What identify.c says on a target, key -> text. vlen: bits, where an emulator's can be chosen."""
-    ended = confined.run(runner, [runner.place(program)], vlen=vlen, timeout_s=90)
+    ended = confined.run(runner, Launch([runner.place(program)], vlen), timeout_s=90)
     if ended.status != 0:
         why = runner.lost(ended.status, ended.stderr)
         said = ended.stderr.strip().splitlines()[-1:] or [f"status {ended.status}"]
-        if why is not None and isinstance(runner, Ssh):
-            raise BoardError(f"{why}: {said[0]}", hint=f"check that `ssh {runner.host} true` works")
+        if why is not None and runner.far:
+            raise BoardError(f"{why}: {said[0]}", hint=runner.hint)
         raise JobError(f"a small static program does not run on the target ({runner.name}): {said[0]}")
     return dict(line.split(" ", 1) for line in ended.stdout.decode(errors="replace").splitlines() if " " in line)
 
@@ -69,20 +65,6 @@ def parse(said: str, told: Mapping[str, str], link: float = 0.0) -> Core:
         governor=next(iter(parts.get("governor", [])), ""),
         load=float((parts.get("load") or ["0"])[0].split()[0]),
     )
-
-
-def _here() -> str:
-    return children.run(["sh", "-s"], input=_SCRIPT.read_text()).stdout
-
-
-def _link(runner: Ssh) -> float:
-    """Bytes a second to a board, its log-in left out."""
-    begin = time.monotonic()
-    runner.shell("", b"")
-    login = time.monotonic() - begin
-    begin = time.monotonic()
-    runner.shell("cat > /dev/null", bytes(_PROBE_BYTES))
-    return _PROBE_BYTES / max(time.monotonic() - begin - login, 1e-3)
 
 
 def _parts(said: str) -> dict[str, list[str]]:

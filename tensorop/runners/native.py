@@ -2,35 +2,36 @@
 
 from __future__ import annotations
 
+import os
 import signal
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tensorop.runners.base import Need
+from tensorop import children
+from tensorop.runners.base import Launch, Machine
 
 
 @dataclass(frozen=True)
-class Native:
+class Native(Machine):
     """Runs programs here, with the environment they are given and no other."""
 
     name: str = "native"
-    emulated: bool = False
+    here = True
+
+    @property
+    def processor(self) -> int:
+        """The last one this process may use, since the first serves most interrupts."""
+        return max(os.sched_getaffinity(0))
+
+    def shell(self, script: str) -> str:
+        return children.run(["sh", "-s"], input=script).stdout
 
     def place(self, program: Path) -> str:
         return str(program.absolute())
 
-    def command(
-        self,
-        argv: Sequence[str],
-        *,
-        vlen: int | None = None,
-        dynamic: bool = False,
-        environment: Mapping[str, str] | None = None,
-        plugin_args: Sequence[str] = (),
-        needs: Need = Need.NOTHING,
-    ) -> list[str]:
-        return list(argv)
+    def command(self, launch: Launch) -> list[str]:
+        return list(launch.argv)
 
     def environment(self, wanted: Mapping[str, str]) -> dict[str, str]:
         return dict(wanted)

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from tensorop import errors
 from tensorop.model.point import Point
 from tensorop.model.trial import Kind, Outcome, Samples
-from tensorop.runners.base import Need
+from tensorop.runners.base import Launch, Runner
 
 UNIT = "pretended"
 
@@ -26,13 +26,13 @@ def _unit(*words: object) -> float:
 
 
 @dataclass(frozen=True)
-class Null:
+class Null(Runner):
     """seed: another landscape; failing: the share of points that end as a crash or a wrong result."""
 
     seed: int = 0
     failing: float = 0.03
     name: str = "null"
-    emulated: bool = True
+    emulated = True
 
     def pretend(self, point: Point, problem: str, work: float = 1.0) -> tuple[Outcome, Samples | None]:
         """What a trial of this point on a problem ends with.
@@ -56,22 +56,10 @@ class Null:
     def place(self, program: Path) -> str:
         return str(program)
 
-    def command(
-        self,
-        argv: Sequence[str],
-        *,
-        vlen: int | None = None,
-        dynamic: bool = False,
-        environment: Mapping[str, str] | None = None,
-        plugin_args: Sequence[str] = (),
-        needs: Need = Need.NOTHING,
-    ) -> list[str]:
+    def command(self, launch: Launch) -> list[str]:
         raise errors.JobError(
             "the null runner starts no program", hint="choose --runner native or qemu for real figures"
         )
 
     def environment(self, wanted: Mapping[str, str]) -> dict[str, str] | None:
         return {}
-
-    def lost(self, status: int, log: str) -> str | None:
-        return None

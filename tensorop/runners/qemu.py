@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from tensorop.provision import jail as provision_jail
 from tensorop.provision import qemu as provision_qemu
 from tensorop.provision import sysroot as provision_sysroot
-from tensorop.runners.base import Need
+from tensorop.runners.base import Launch, Runner
 
 
 @dataclass(frozen=True)
-class Qemu:
+class Qemu(Runner):
     """Runs programs of `arch` on an emulated core.
 
     cpu: QEMU's -cpu string, with {vlen} (bits) where the core has one; vlen: the one used when none is asked for.
@@ -24,30 +24,23 @@ class Qemu:
     cpu: str = ""
     vlen: int | None = None
     name: str = "qemu"
-    emulated: bool = True
+    emulated = True
 
     def place(self, program: Path) -> str:
         return str(program.absolute())
 
-    def command(
-        self,
-        argv: Sequence[str],
-        *,
-        vlen: int | None = None,
-        dynamic: bool = False,
-        environment: Mapping[str, str] | None = None,
-        plugin_args: Sequence[str] = (),
-        needs: Need = Need.NOTHING,
-    ) -> list[str]:
+    def command(self, launch: Launch) -> list[str]:
         out = [str(provision_qemu.qemu(self.arch))]
         if self.cpu:
-            out += ["-cpu", self.cpu.format(vlen=vlen or self.vlen)]
-        if dynamic:
+            out += ["-cpu", self.cpu.format(vlen=launch.vlen or self.vlen)]
+        if launch.dynamic:
             out += ["-L", str(provision_sysroot.sysroot(self.arch))]
-        for key, value in (environment or {}).items():
+        for key, value in launch.environment.items():
             out += ["-E", f"{key}={value}"]
-        jail = ",".join((str(provision_jail.plugin()), *(f"{need.name.lower()}=on" for need in needs if need.name)))
-        return [*out, "-plugin", jail, *plugin_args, *argv]
+        jail = ",".join(
+            (str(provision_jail.plugin()), *(f"{need.name.lower()}=on" for need in launch.needs if need.name))
+        )
+        return [*out, "-plugin", jail, *launch.plugin_args, *launch.argv]
 
     def environment(self, wanted: Mapping[str, str]) -> dict[str, str]:
         # The guest inherits QEMU's own; what it shall find goes through -E.

@@ -15,10 +15,8 @@ from tensorop import errors
 from tensorop.model.call import Left, Reply
 from tensorop.model.trial import Kind, Outcome
 from tensorop.runners import confined, counts, process, protocol
-from tensorop.runners.base import Need, Runner
-from tensorop.runners.native import Native
+from tensorop.runners.base import Launch, Need, Runner
 from tensorop.runners.protocol import Fault, Hello, Library, Parser, Raw, Request, Status, Time
-from tensorop.runners.ssh import Ssh
 
 _LOG = 4096
 _DOUBTS = 3  # how often a timing is made again that the clock here does not bear out
@@ -71,7 +69,7 @@ def run(
 
     timeout_s: for the start and for each single call. A call that ends its process says so in its reply, and those
     after it run in a fresh one, until `give_up_after` processes have died: the rest are then not run and share the last
-    outcome's kind. where: the stage written into outcomes. Deadlines stretch with a board's `patience`.
+    outcome's kind. where: the stage written into outcomes. Deadlines stretch with the target's `patience`.
     A timing that the clock here does not bear out is made again, three times together.
     A board that goes away is waited for; the calls it has not answered run again, and one that ends so twice while the
     board is there is to blame itself.
@@ -80,14 +78,13 @@ def run(
     replies: list[Reply] = []
     deaths = doubts = 0
     given_up_at = -1
-    if isinstance(runner, Ssh):
-        timeout_s *= runner.patience
+    timeout_s *= runner.patience
     while len(replies) < len(requests):
         left = requests[len(replies) :]
         try:
             parser, ended = _once(runner, program, left, timeout_s, guest)
         except errors.BoardError:
-            if given_up_at == len(replies) or not isinstance(runner, Ssh) or not runner.back():
+            if given_up_at == len(replies) or not runner.far or not runner.back():
                 raise
             given_up_at = len(replies)
             continue
@@ -99,7 +96,7 @@ def run(
             continue
         replies += made
         death = None
-        if isinstance(runner, Ssh) and len(parser.replies) < len(left):
+        if runner.far and len(parser.replies) < len(left):
             why = None if ended.timed_out else runner.lost(ended.status, ended.stderr)
             if why is not None:
                 if not runner.back():
@@ -147,7 +144,7 @@ def _once(
     nonce = secrets.randbits(64)
     started: list[int] = []
     # Under an emulator and behind ssh the process here is not the one that is timed.
-    here_too = isinstance(runner, Native) and guest.needs is Need.NOTHING
+    here_too = runner.here and guest.needs is Need.NOTHING
     parser = Parser(nonce, requests, lambda: counts.clocks(started[0] if here_too else None))
 
     def stream() -> Iterator[bytes | memoryview]:
@@ -176,12 +173,7 @@ def _once(
     placed = f"./{here.name}" if placed == str(here) else placed
     ended = confined.run(
         runner,
-        [placed],
-        vlen=guest.vlen,
-        dynamic=bool(guest.libraries),
-        environment=environment,
-        plugin_args=guest.plugin_args,
-        needs=guest.needs,
+        Launch([placed], guest.vlen, bool(guest.libraries), environment, guest.plugin_args, guest.needs),
         memory=guest.memory,
         calls=len(requests),
         stdin=stream(),
@@ -210,7 +202,7 @@ def _lacks(raw: Raw, request: Time, runner: Runner) -> bool:
     beside = _SLACK_NS + batches * (_BATCH_NS + _BYTE_NS * moved) + samples * request.flush_bytes
     if raw.busy is not None:  # other programs do not count
         return 1e9 * raw.busy > 1.25 * (raw.timed + raw.told) + raw.apart + beside
-    beside = 10 * beside + (_FAR_NS * runner.patience if isinstance(runner, Ssh) else _NEAR_NS) * raw.words
+    beside = 10 * beside + (_FAR_NS * runner.patience if runner.far else _NEAR_NS) * raw.words
     return 1e9 * raw.window > 3 * raw.spent + beside
 
 

@@ -8,13 +8,13 @@ import shlex
 import shutil
 import tarfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from tensorop import errors
 from tensorop.runners import process
-from tensorop.runners.base import Need
+from tensorop.runners.base import Launch, Machine
 
 # No connection is shared: a program that never returns dies with its own (see harness.c), not with a master's.
 _OPTIONS = tuple(
@@ -30,7 +30,7 @@ _OPTIONS = tuple(
 )
 _LIMITED = 'ulimit -c 0; ulimit -v 8388608 2>/dev/null; exec "$0" "$@"'
 _BACK_S = 45.0  # how long a board that went away is waited for
-_ASK_BYTES = 1 << 20
+_ASK_BYTES = _PROBE_BYTES = 1 << 20
 _LOGIN = (
     ("Permission denied", "it does not take this user's key; `ssh-copy-id HOST` brings yours there"),
     ("Host key verification failed", "its host key is unknown or has changed; run `ssh HOST` once by hand"),
@@ -44,21 +44,33 @@ _LOGIN = (
 
 
 @dataclass(frozen=True)
-class Ssh:
+class Ssh(Machine):
     """Runs programs on `host` (as ssh spells it: user@host); options: further words for ssh, such as -p 2222.
 
     processor: the one to measure on, -1 for any; patience: by how much slower than a desk machine the board and the
-    way to it are, so that deadlines hold. Both are found by asking the board (see tensorop.target.reach).
+    way to it are, so that deadlines hold. Both are found by asking the board (see tensorop.boards.meet).
     """
 
     host: str
     options: tuple[str, ...] = ()
     folder: str = ".cache/tensorop"  # on the board, below the user's home
     name: str = "ssh"
-    emulated: bool = False
+    far = True
     processor: int = -1
     patience: float = 1.0
     _placed: dict[tuple[Path, int], str] = field(default_factory=dict, compare=False, repr=False)
+
+    @property
+    def hint(self) -> str:
+        return f"check that `ssh {self.host} true` works"
+
+    def link(self) -> float:
+        begin = time.monotonic()
+        self.shell("", b"")
+        login = time.monotonic() - begin
+        begin = time.monotonic()
+        self.shell("cat > /dev/null", bytes(_PROBE_BYTES))
+        return _PROBE_BYTES / max(time.monotonic() - begin - login, 1e-3)
 
     def _ssh(self, command: str) -> list[str]:
         if shutil.which("ssh") is None:
@@ -82,7 +94,7 @@ class Ssh:
         hint = next((h for sign, h in _LOGIN if sign.lower() in ended.stderr.lower()), "")
         raise errors.BoardError(
             f"{doing} {self.host} failed: {word}",
-            hint=hint.replace("HOST", self.host) or f"check that `ssh {self.host} true` works",
+            hint=hint.replace("HOST", self.host) or self.hint,
         )
 
     def place(self, path: Path) -> str:
@@ -136,18 +148,9 @@ class Ssh:
                     return False
                 time.sleep(2.0)
 
-    def command(
-        self,
-        argv: Sequence[str],
-        *,
-        vlen: int | None = None,
-        dynamic: bool = False,
-        environment: Mapping[str, str] | None = None,
-        plugin_args: Sequence[str] = (),
-        needs: Need = Need.NOTHING,
-    ) -> list[str]:
+    def command(self, launch: Launch) -> list[str]:
         # The program closes its own jail; these limits hold on kernels that have none.
-        words = ["env", "-i", *(f"{k}={v}" for k, v in (environment or {}).items()), *argv]
+        words = ["env", "-i", *(f"{k}={v}" for k, v in launch.environment.items()), *launch.argv]
         return self._ssh("exec " + shlex.join(["sh", "-c", _LIMITED, *words]))
 
     def environment(self, wanted: Mapping[str, str]) -> dict[str, str] | None:
@@ -156,6 +159,15 @@ class Ssh:
     def lost(self, status: int, log: str) -> str | None:
         # ssh's own failures end with 255, and so do programs that a signal ends: the harness catches those it can.
         return f"the connection to {self.host} was lost" if status == 255 else None
+
+
+def board(address: str) -> Ssh:
+    """The board behind [user@]host[:port]. Raises UsageError for other words."""
+    host, _, port = address.rstrip("/").partition(":")
+    # A host that begins with a dash would be read by ssh as an option.
+    if not host or host.startswith("-") or (port and not port.isdigit()):
+        raise errors.UsageError(f"'ssh://{address}' names no board", hint="expected ssh://[user@]host[:port]")
+    return Ssh(host, ("-p", port) if port else ())
 
 
 def _there(name: str) -> str:

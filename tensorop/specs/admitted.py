@@ -36,7 +36,7 @@ _LLVM = re.compile(
     r"|-(?:misched-topdown|misched-bottomup|misched-regpressure|misched-cluster|aarch64-enable-[a-z-]+|x86-[a-z-]+)"
     r"=(?:true|false)"
 )
-_TARGET = re.compile(r"(x86_64|riscv64|aarch64)-linux-(?:musl|gnu(?:\.[0-9]{1,2}\.[0-9]{1,3})?)")
+_TARGET = re.compile(r"([a-z][a-z0-9_]*)-linux-(?:musl|gnu(?:\.[0-9]{1,2}\.[0-9]{1,3})?)")
 _CPU = re.compile(_WORD)
 # e.g. rv64,v=true,vlen={vlen}: what QEMU's -cpu takes has no file names
 _QEMU_CPU = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.,={}+-]*")

@@ -7,10 +7,16 @@ from pathlib import Path
 from tensorop.errors import unknown_name
 from tensorop.paths import plugin_dirs
 
-_SUFFIX = {"platforms": ".yaml", "primitives": ".yaml", "templates": "", "tuners": ".py"}
+_SUFFIX = {"platforms": ".yaml", "primitives": ".yaml", "templates": "", "tuners": ".py", "backends": ".py"}
 _NOT_ONE = ("_", "calibration-")  # what may lie beside plug-ins
 _LONGEST = 200  # bytes of a name, which with its suffix is still a file's
-_SINGULAR = {"platforms": "platform", "primitives": "primitive set", "templates": "operator", "tuners": "tuner"}
+_SINGULAR = {
+    "platforms": "platform",
+    "primitives": "primitive set",
+    "templates": "operator",
+    "tuners": "tuner",
+    "backends": "backend",
+}
 
 
 def names(kind: str, plugins: tuple[Path, ...] = ()) -> tuple[str, ...]:

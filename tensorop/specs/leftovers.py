@@ -11,7 +11,7 @@ from tensorop.specs import catalog
 from tensorop.specs.operators import DRAFT_SUFFIX, DRAFTS
 
 MOST = 12  # remarks; further ones are counted
-_SUFFIX = {"platforms": ".yaml", "primitives": ".yaml", "tuners": ".py"}
+_SUFFIX = {"platforms": ".yaml", "primitives": ".yaml", "tuners": ".py", "backends": ".py"}
 _BESIDE = {"platforms": ("published",)}  # folders that belong there
 _PAPERS = (".md", ".txt", ".rst")
 

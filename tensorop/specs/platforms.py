@@ -64,7 +64,7 @@ class PlatformSpec(_Record):
     name: str
     parent: str | None = None
     description: str
-    arch: Literal["x86_64", "riscv64", "aarch64"]
+    arch: str = Field(pattern=r"^[a-z][a-z0-9_]{0,31}$")
     primitives: tuple[str, ...] = Field(min_length=1, strict=False)
     registers: int = Field(gt=0, le=1 << 10)
     streams: int = Field(default=32, gt=0, le=1 << 10)
@@ -74,7 +74,7 @@ class PlatformSpec(_Record):
     requires: tuple[str, ...] = Field(default=(), strict=False)
     identity: dict[str, str] = Field(default_factory=dict)
     compiler: CompilerSpec
-    runner: Literal["native", "qemu"]
+    runner: str
     qemu_cpu: str = ""
     caches: tuple[CacheSpec, ...] = Field(min_length=1, strict=False)
     baselines: dict[
@@ -89,8 +89,6 @@ class PlatformSpec(_Record):
     def _check(self) -> PlatformSpec:
         if self.fixed_vlen and min((*self.vlens, *self.verify_vlens)) < self.fixed_vlen:
             raise ValueError(f"rule: vlens and verify_vlens are at least fixed_vlen ({self.fixed_vlen})")
-        if self.runner == "qemu" and not self.qemu_cpu:
-            raise ValueError("rule: runner qemu needs qemu_cpu")
         if complaint := next(self._complaints(), None):
             raise ValueError(f"rule: {complaint}")
         return self
@@ -123,6 +121,7 @@ def load(name: str, plugins: tuple[Path, ...] = ()) -> Platform:
     files = _files(name, plugins)
     merged, origin = _merged(files), files[0].path
     spec = yamlfile.validate(PlatformSpec, merged, str(origin))
+    _find("backends", spec.runner, plugins, origin, "runner")
     for wanted in spec.primitives:
         _find("primitives", wanted, plugins, origin, "primitives")
     sets = tuple(primitives.resolved(wanted, plugins) for wanted in spec.primitives)

@@ -13,16 +13,15 @@ history alone, so that a search resumes by telling it the journal.
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from tensorop import paths
-from tensorop.errors import SpecError, UsageError, unknown_name
+from tensorop.errors import SpecError, unknown_name
 from tensorop.model.point import Point
 from tensorop.space import Space
+from tensorop.specs import catalog, pymodule
 
 Option = int | float | str
 
@@ -56,33 +55,15 @@ class Tuner:
         return strategy
 
 
-def names(extra: tuple[Path, ...] = ()) -> list[str]:
+def names(extra: tuple[Path, ...] = ()) -> tuple[str, ...]:
     """The tuners there are, the user's folders included."""
-    return sorted({f.stem for d in paths.plugin_dirs("tuners", extra) for f in d.glob("*.py") if f.stem[0] != "_"})
+    return catalog.names("tuners", extra)
 
 
 def load(name: str, extra: tuple[Path, ...] = ()) -> Tuner:
     """The tuner of that name. Raises UsageError when there is none, SpecError when its file breaks the contract."""
-    for folder in paths.plugin_dirs("tuners", extra):
-        path = folder / f"{name}.py"
-        if name in names(extra) and path.is_file():
-            return _read(name, path)
-    raise unknown_name("tuner", name, names(extra))
-
-
-def _read(name: str, path: Path) -> Tuner:
-    spec = importlib.util.spec_from_file_location(f"tensorop_tuner_{name}", path)
-    if spec is None or spec.loader is None:
-        raise SpecError(f"{path} cannot be loaded as Python")
-    module = importlib.util.module_from_spec(spec)
-    try:
-        spec.loader.exec_module(module)
-    except ImportError as error:
-        raise UsageError(
-            f"{path}: {error}", hint="install what the tuner imports, or choose another --tuner"
-        ) from error
-    except Exception as error:
-        raise SpecError(f"{path} fails while it is loaded: {type(error).__name__}: {error}") from error
+    path = catalog.find("tuners", name, extra)
+    module = pymodule.load(path, f"tensorop_tuner_{name}")
     description = getattr(module, "DESCRIPTION", None)
     options = getattr(module, "OPTIONS", None)
     factory = getattr(module, "Tuner", None)

@@ -7,6 +7,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
+from tensorop.backends import reach
 from tensorop.build import library as building
 from tensorop.cli import library_commands
 from tensorop.commands import bench, contenders, doctor, verify
@@ -16,7 +17,6 @@ from tensorop.provision import targets
 from tensorop.report import threads
 from tensorop.runners.native import Native
 from tensorop.specs import platforms
-from tensorop.target import reach
 from tests.support import products
 from tests.support.operators import gemm
 

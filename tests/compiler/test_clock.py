@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from tensorop import errors, roof
+from tensorop.backends import reach
 from tensorop.build import harness
 from tensorop.build import peak as building
 from tensorop.measure import clock, machine, peak, statistics
@@ -14,7 +15,6 @@ from tensorop.runners import session
 from tensorop.runners.native import Native
 from tensorop.runners.protocol import Check, Entry, Library, Time
 from tensorop.specs import platforms
-from tensorop.target import reach
 from tests.support import kernels
 from tests.support.operators import gemm
 
@@ -199,7 +199,7 @@ def test_a_time_below_what_peak_and_memory_allow_is_impossible(tmp_path, monkeyp
 
 def test_what_protects_the_target_is_told(tmp_path):
     greeting = session.hello(
-        NATIVE, kernels.program(kernels.AXPY, tmp_path), guest=session.Guest(cpu=clock.quiet_cpu())
+        NATIVE, kernels.program(kernels.AXPY, tmp_path), guest=session.Guest(cpu=Native().processor)
     )
     assert greeting is not None
     assert greeting.pinned

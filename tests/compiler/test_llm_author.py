@@ -13,13 +13,13 @@ from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
 
 from tensorop import drafting, trial
+from tensorop.backends import reach
 from tensorop.model.job import Job
 from tensorop.model.kernel import Draft
 from tensorop.model.trial import Kind
 from tensorop.model.verdict import Seed
 from tensorop.specs import operators, platforms
 from tensorop.store.journal import Journal
-from tensorop.target import reach
 
 HEAD = """---
 strategy: rank-1 updates in the order they come ({what})

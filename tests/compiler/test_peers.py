@@ -120,7 +120,7 @@ def test_the_harness_times_a_peer_as_a_plain_loop_does(loop, name, side):
         assert side == 512
         return
     library, environment = found.library(NATIVE, "f32"), found.environment(NATIVE, platform().vlens[0], "f32")
-    guest = Guest(libraries=(library,), environment=environment, cpu=clock.quiet_cpu())
+    guest = Guest(libraries=(library,), environment=environment, cpu=Native().processor)
     word = f"{library.prefix}{FUNCTION[library.api]}{library.suffix}"
     plain = ["taskset", "-c", str(guest.cpu), loop, library.path, word, str(side)]
     # What else runs here only adds to a time, to each of the two at its own moments: the least of many is the call's.

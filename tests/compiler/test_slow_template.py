@@ -9,12 +9,12 @@ import pytest
 
 from tensorop import search
 from tensorop.author.parse import parse
+from tensorop.backends import reach
 from tensorop.model.job import Job
 from tensorop.model.verdict import Seed
 from tensorop.search import Ground
 from tensorop.specs import platforms
 from tensorop.store.journal import Journal
-from tensorop.target import reach
 from tensorop.tuner import limits
 from tensorop.tuner.loop import Ended, GivenUp, Stopped
 from tests.support import drafts

@@ -2,9 +2,9 @@
 
 import pytest
 
+from tensorop.backends import start
 from tensorop.commands import microbench, settle
 from tensorop.measure import modelled
-from tensorop.runners import choose
 from tensorop.runners.protocol import Entry
 from tensorop.specs import board, platforms
 from tensorop.specs.board_alternative import switched
@@ -16,7 +16,7 @@ FIGURES = ("touch_l2", "walk_l2", "walk_vector_l2")
 def test_a_verdict_flips_when_the_alternative_is_switched_on(name):
     platform = platforms.load(name)
     model = board.load(platform.board, name)
-    runner, vlen = choose.runner_for(platform), platform.vlens[0]
+    runner, vlen = start(platform), platform.vlens[0]
     benches = microbench.prepare(platform, vlen, FIGURES)
     asked = settle.questions(benches, runner, model, vlen)
 
@@ -41,7 +41,7 @@ def test_alternatives_stand_beside_the_interval_and_change_no_figure():
 
     def count(alternatives):
         (found,) = modelled.count_entries(
-            choose.runner_for(platform),
+            start(platform),
             bench.program,
             bench.call,
             (Entry(1),),

@@ -4,10 +4,10 @@ import json
 
 import pytest
 
+from tensorop.backends import reach
 from tensorop.commands import bench, doctor
 from tensorop.model.bench import geomean
 from tensorop.specs import platforms
-from tensorop.target import reach
 from tests.support import products
 from tests.support.operators import gemm
 

@@ -5,9 +5,9 @@ import dataclasses
 import numpy as np
 import pytest
 
+from tensorop.backends import start
 from tensorop.commands import calibrate, check_platform, microbench, probe_platform
 from tensorop.errors import BoardError
-from tensorop.runners import choose
 from tensorop.specs import board, platforms
 from tensorop.specs import microbench as specs
 from tests.support import board as boards_here
@@ -61,7 +61,7 @@ def test_every_benchmark_names_what_exists():
 
 def test_hidden_constants_are_found_again():
     model = board.load(K1.board, "test")
-    runner = choose.runner_for(K1)
+    runner = start(K1)
     benches = microbench.prepare(K1, 256, FEW)
     rng = np.random.default_rng(3)
     hidden = {}

@@ -16,7 +16,7 @@ from tensorop.build.compile import compile_source
 from tensorop.model.kernel import Artifact, Source
 from tensorop.provision import qemu, targets
 from tensorop.runners import confined, session
-from tensorop.runners.base import Need
+from tensorop.runners.base import Launch, Need
 from tests.support import attacks, commands, kernels
 
 ARCHES = pytest.mark.parametrize("arch", ["riscv64", "aarch64"])
@@ -65,12 +65,12 @@ def test_a_store_into_the_emulators_own_code_gets_nothing_of_the_host(tmp_path: 
         assert (place / "made").exists() is (number < 2), name
         (place / "made").unlink(missing_ok=True)
         for needs in (Need.NOTHING, Need.THREADS | Need.READS):
-            closed = confined.run(runner, [str(program), str(number), "close"], timeout_s=20, needs=needs)
+            closed = confined.run(runner, Launch([str(program), str(number), "close"], needs=needs), timeout_s=20)
             # beside libraries that read, opening a file is refused by an error, as libraries bear it
             assert closed.status == (255 if number == 0 and Need.READS in needs else -signal.SIGSYS), (name, closed)
             assert not (place / "made").exists(), name
         # Before it closes, while libraries are loaded, a call is refused and the process lives on.
-        opened = confined.run(runner, [str(program), str(number)], timeout_s=20)
+        opened = confined.run(runner, Launch([str(program), str(number)]), timeout_s=20)
         assert opened.status == 255, (name, opened)
         assert [p.name for p in place.iterdir()] == ["there"], name
 
@@ -81,7 +81,7 @@ from dataclasses import replace
 from tensorop import confinement, errors
 from tensorop.model.job import Job
 from tensorop.specs import platforms
-from tensorop.target import reach
+from tensorop.backends import reach
 for platform in ("native", "rvv"):
     job, target = Job("gemm", platform, author="llm"), reach(platforms.load(platform), None)
     print(*confinement.missing(target))

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from tensorop.backends import reach
+from tensorop.backends.qemu import Backend
 from tensorop.measure import modelled
 from tensorop.model.trial import Samples
 from tensorop.specs import platforms
-from tensorop.target import reach
 from tests.support import kernels
 
 PAGE = Path(__file__).parents[2] / "docs" / "platforms.md"
@@ -34,7 +35,7 @@ def test_the_documented_board_is_modelled_with_its_own_caches(plugins: tuple[Pat
     for name in ("my-board", "rvv"):
         platform = platforms.load(name, plugins)
         target = reach(platform, None)
-        assert target.model is not None
+        assert isinstance(target, Backend)
         (counted,) = modelled.count_entries(target.runner, program, call, model=target.model, vlen=512)
         assert isinstance(counted, Samples), counted
         misses[target.model.name] = counted.counters["misses.l1"]

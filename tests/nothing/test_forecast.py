@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Generator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tensorop import forecast
+from tensorop.backends import qemu, reach
 from tensorop.events import Done, Event, Note, Phase
 from tensorop.model.job import Job
 from tensorop.specs import operators, platforms
-from tensorop.target import reach
 
 MEASURED = forecast.slower
 SHAPES = ((64, 64, 64), (256, 256, 256))
@@ -52,7 +53,7 @@ def test_a_trial_of_the_smallest_problems_is_built_and_started_all_the_same(plat
     job = Job("gemm", platform=platform, shapes=((4, 4, 4),))
     small = forecast.forecast(job, operators.load("gemm"), reach(platforms.load(platform), None))
     assert small is not None
-    rate = forecast.SHIPPED[small.kind.split()[-1]]["blocking"]
+    rate = reach(platforms.load(platform)).means.rates["blocking"]
     assert 0.3 < rate * small.sizes["blocking"] < rate * plan(platform).sizes["blocking"]
     # so that a job of such problems, whose trials take seconds, says nothing absurd of a job of large ones
     assert plan(platform).sizes["blocking"] < 20 * small.sizes["blocking"]
@@ -63,9 +64,10 @@ def test_the_direct_way_is_part_of_the_least_search(monkeypatch: pytest.MonkeyPa
         return plan(dtypes=("f32",), budget_s=0.1).seconds["search"]
 
     whole = least()
-    shipped = {unit: {**rates, "direct": 2 * rates["direct"]} for unit, rates in forecast.SHIPPED.items()}
-    once = shipped["modelled-cycles"]["direct"] / 2 * plan().sizes["direct"]
-    monkeypatch.setattr(forecast, "SHIPPED", shipped)
+    means = qemu.Backend.means
+    once = means.rates["direct"] * plan().sizes["direct"]
+    twice = {**means.rates, "direct": 2 * means.rates["direct"]}
+    monkeypatch.setattr(qemu.Backend, "means", replace(means, rates=twice))
     assert least() == pytest.approx(whole + plan().sizes["direct trials"] * once)
 
 
@@ -77,7 +79,7 @@ def test_a_search_takes_what_every_stage_does_whatever_the_budget() -> None:
     found = plan(shapes=SUITE)
     one_of_each = {
         name: rate * found.sizes[name] * found.sizes[f"{name} trials"]
-        for name, rate in forecast.SHIPPED["modelled-cycles"].items()
+        for name, rate in qemu.Backend.means.rates.items()
         if name in forecast.STAGES.values()
     }
     assert one_of_each.keys() == set(forecast.STAGES.values())

@@ -8,8 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tensorop import problems
+from tensorop.backends.qemu import Backend
 from tests.support.operators import gemm
 
+MEANS = Backend.means
 SHAPES = st.lists(st.tuples(*[st.integers(1, 4096)] * 3), min_size=1, max_size=30, unique=True).map(tuple)
 
 
@@ -31,9 +33,8 @@ def test_far_shapes_go_before_near_ones() -> None:
 def test_the_quick_suite_is_searched_whole_but_for_what_is_too_large() -> None:
     operator = gemm()
     quick = operator.suites["quick"]
-    searched = problems.for_search(operator, "f32", quick, "modelled-cycles")
-    unit = "modelled-cycles"
-    asked = list(dict.fromkeys(problems.stand_in(operator, "f32", shape, unit) for shape in quick))
+    searched = problems.for_search(operator, "f32", quick, MEANS)
+    asked = list(dict.fromkeys(problems.stand_in(operator, "f32", shape, MEANS) for shape in quick))
     assert [tuple(p.dims.values()) for p in searched[: len(asked)]] == asked
     assert asked[:4] == list(quick[:4])
 
@@ -41,21 +42,21 @@ def test_the_quick_suite_is_searched_whole_but_for_what_is_too_large() -> None:
 def test_finalists_are_tried_on_large_shapes_that_lie_apart() -> None:
     operator = gemm()
     full = operator.suites["full"]
-    large = [tuple(p.dims.values()) for p in problems.large(operator, "f32", full, "modelled-cycles")]
+    large = [tuple(p.dims.values()) for p in problems.large(operator, "f32", full, MEANS)]
     flops = [problems.work(operator, "f32", shape) for shape in large]
     assert len(large) >= 3
-    assert sum(flops) <= problems.MOST_LARGE["modelled-cycles"]
-    assert all(problems.MOST_WORK["modelled-cycles"] < f <= problems.MOST_BENCH["modelled-cycles"] for f in flops)
-    assert not problems.large(operator, "f32", ((8, 8, 8),), "modelled-cycles")
+    assert sum(flops) <= MEANS.large
+    assert all(MEANS.search < f <= MEANS.compared for f in flops)
+    assert not problems.large(operator, "f32", ((8, 8, 8),), MEANS)
 
 
 @given(st.tuples(*[st.integers(1, 8192)] * 3))
 def test_a_stand_in_is_affordable_and_of_the_same_form(shape: tuple[int, ...]) -> None:
     operator = gemm()
-    small = problems.stand_in(operator, "f32", shape, "modelled-cycles")
-    assert problems.work(operator, "f32", small) <= problems.MOST_WORK["modelled-cycles"]
-    if problems.work(operator, "f32", shape) <= problems.MOST_WORK["modelled-cycles"]:
+    small = problems.stand_in(operator, "f32", shape, MEANS)
+    assert problems.work(operator, "f32", small) <= MEANS.search
+    if problems.work(operator, "f32", shape) <= MEANS.search:
         assert small == shape
     else:
-        assert 3 * problems.work(operator, "f32", small) > problems.MOST_WORK["modelled-cycles"] or max(small) < 64
+        assert 3 * problems.work(operator, "f32", small) > MEANS.search or max(small) < 64
         assert all(less <= side for less, side in zip(small, shape, strict=True))

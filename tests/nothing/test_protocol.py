@@ -11,6 +11,7 @@ from tensorop import errors
 from tensorop.model.call import Access, Buffer, Call
 from tensorop.model.point import Point
 from tensorop.runners import protocol
+from tensorop.runners.base import Launch
 from tensorop.runners.counts import Counts, Refused
 from tensorop.runners.null import Null
 from tensorop.runners.protocol import Check, Entry, Parser, ProtocolError, Time
@@ -180,11 +181,11 @@ def test_the_null_runner_answers_the_same_for_a_point_and_differs_between_points
     assert len(costs) > 20
     assert 0 < sum(not o.ok for o, _ in answers) < len(points)
     with pytest.raises(errors.JobError, match="starts no program"):
-        runner.command(["x"])
+        runner.command(Launch(["x"]))
 
 
 def test_ssh_quotes_what_it_sends():
-    argv = Ssh("board", ("-p", "2222")).command(["/home/me/a b"], environment={"A": "$(x)"})
+    argv = Ssh("board", ("-p", "2222")).command(Launch(["/home/me/a b"], environment={"A": "$(x)"}))
     assert argv[-3:-1] == ["2222", "board"]
     words = shlex.split(argv[-1])
     assert words[:3] == ["exec", "sh", "-c"]

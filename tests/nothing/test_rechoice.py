@@ -6,6 +6,7 @@ import pytest
 
 from tensorop import deliver, finalists, probing, rechoice, search
 from tensorop.author import offline
+from tensorop.backends.null import Backend
 from tensorop.finalists import Refused
 from tensorop.model.case import Case
 from tensorop.model.job import Job
@@ -17,7 +18,6 @@ from tensorop.runners.protocol import Entry
 from tensorop.search import Ground
 from tensorop.specs import platforms
 from tensorop.store.journal import Journal
-from tensorop.target import Target
 from tests.support.operators import gemm
 
 WRONG = Outcome(Kind.WRONG, "verify", "wrong")
@@ -30,7 +30,7 @@ def found(tmp_path_factory: pytest.TempPathFactory):
     job = Job("gemm", "avx2", ("f32",), ((64, 64, 64), (8, 300, 70)), trials=24, out=folder)
     drafts = offline.drafts(operator.folder, operator.name, operator.added)
     with Journal.open(folder, {}) as journal:
-        ground = Ground(job, operator, Target(platform, Null(), None), drafts, journal, Seed.draw(0), Path(folder))
+        ground = Ground(job, operator, Backend(platform, Null()), drafts, journal, Seed.draw(0), Path(folder))
         list(search.micro(ground, "f32"))
         kernels, problems = search.kernels(ground, "f32"), search.problems(ground, "f32")
         list(search.blocking(ground, "f32", kernels, problems))
@@ -80,7 +80,11 @@ class Together(probing._Bench):
     def _side_by_side(self, problem, numbers):
         self.asked.append(tuple(numbers))
         failing = [self.outcomes[number] for number in numbers if number in self.outcomes]
-        return failing[0] if failing else tuple({v: Samples("ns", 1.0, 1.0, 1.0)} for v in self.ground.target.vlens)
+        return (
+            failing[0]
+            if failing
+            else tuple({v: Samples("ns", 1.0, 1.0, 1.0)} for v in self.ground.target.configurations)
+        )
 
 
 @pytest.mark.parametrize("kind", [Kind.WRONG, Kind.CRASH, Kind.TIMEOUT])

@@ -10,6 +10,7 @@ import pytest
 
 from tensorop import direct, finalists, forms, search
 from tensorop.author import offline
+from tensorop.backends import reach
 from tensorop.model.job import Job
 from tensorop.model.trial import Stage
 from tensorop.model.verdict import Seed
@@ -18,7 +19,6 @@ from tensorop.search import Ground
 from tensorop.specs import operators, platforms
 from tensorop.store import journal as store
 from tensorop.store.journal import Journal
-from tensorop.target import reach
 
 SHAPES = ((16, 16, 16), (64, 64, 64), (127, 129, 131))
 

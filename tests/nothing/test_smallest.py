@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tensorop import direct, search
+from tensorop.backends import reach
 from tensorop.errors import SpecError
 from tensorop.model.job import Job
 from tensorop.model.verdict import Seed
@@ -15,7 +16,6 @@ from tensorop.provision.targets import host_arch
 from tensorop.search import Ground
 from tensorop.specs import operators, platforms
 from tensorop.store.journal import Journal
-from tensorop.target import reach
 from tests.support.operators import gemm
 
 operator = gemm()

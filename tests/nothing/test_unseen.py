@@ -8,6 +8,7 @@ import pytest
 
 from tensorop import search
 from tensorop.author import offline
+from tensorop.backends.null import Backend
 from tensorop.errors import SpecError
 from tensorop.model.job import Job
 from tensorop.model.verdict import Seed
@@ -15,7 +16,6 @@ from tensorop.runners.null import Null
 from tensorop.search import Ground
 from tensorop.specs import platforms
 from tensorop.store.journal import Journal
-from tensorop.target import Target
 from tests.support.operators import gemm
 
 operator = gemm()
@@ -30,7 +30,7 @@ def test_a_matrix_read_once_gets_its_kernel_however_the_kernel_alone_ranks(
 ) -> None:
     """Little time: each draft's first trials alone. What a kernel costs is the seed's."""
     job = Job("gemm", platform=platform, dtypes=("f32",), shapes=SHAPES, budget_s=0.01, jobs=1, out=tmp_path)
-    target = Target(platforms.load(platform), Null(seed=seed, failing=0.0), None)
+    target = Backend(platforms.load(platform), Null(seed=seed, failing=0.0))
     with Journal.open(tmp_path, {}, fresh=True) as journal:
         for draft in drafts:
             journal.draft(draft)

@@ -1,0 +1,90 @@
+"""Backends found by name: `--runner NAME` or `NAME://ADDRESS`, a platform's `runner:` where nobody says."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from functools import lru_cache
+from pathlib import Path
+
+from tensorop import paths
+from tensorop.errors import SpecError, UsageError, unknown_name
+from tensorop.model.means import Means
+from tensorop.model.platform import Platform
+from tensorop.runners.base import Runner
+from tensorop.specs import catalog, pymodule
+from tensorop.target import Target
+
+_WORDS = ("name", "description", "unit", "speed", "shown")
+_SWITCHES = ("side_by_side", "counts", "here", "jail", "pretends")
+
+
+def words(plugins: tuple[Path, ...] = ()) -> tuple[str, ...]:
+    """What --runner takes."""
+    known = (load(name, plugins) for name in catalog.names("backends", plugins))
+    return tuple(f"{one.name}://{one.address}" if one.address else one.name for one in known)
+
+
+def load(name: str, plugins: tuple[Path, ...] = ()) -> type[Target]:
+    """The backend of a name. Raises UsageError when there is none, SpecError when its file breaks the contract."""
+    return _read(catalog.find("backends", name, plugins))
+
+
+def chosen(word: str, plugins: tuple[Path, ...] = ()) -> tuple[type[Target], str]:
+    """The backend that a user's word names, and the address in it. Raises UsageError for a word that names none."""
+    name, slashes, address = word.partition("://")
+    if name not in catalog.names("backends", plugins):
+        raise unknown_name("runner", word, words(plugins))
+    found = load(name, plugins)
+    if bool(slashes) != bool(found.address):
+        hint = f"expected {name}://{found.address}" if found.address else f"expected {name}"
+        raise UsageError(f"'{word}' names no target", hint=hint)
+    return found, address
+
+
+def start(platform: Platform, word: str | None = None, plugins: tuple[Path, ...] = ()) -> Runner:
+    """How processes start for a platform, by a user's word (None: the platform's own). Raises as `Target.start`."""
+    found, address = chosen(word or platform.runner, plugins)
+    return found.start(platform, address)
+
+
+def reach(platform: Platform, word: str | None = None, plugins: tuple[Path, ...] = ()) -> Target:
+    """The target of a job, by a user's word (None: the platform's own). Raises as `Target.reach`."""
+    found, address = chosen(word or platform.runner, plugins)
+    return found.reach(platform, address)
+
+
+@lru_cache(maxsize=32)
+def _read(path: Path) -> type[Target]:
+    if paths.shipped(path):
+        module = importlib.import_module(f"tensorop.backends.{path.stem}")
+    else:
+        module = pymodule.load(path, f"_tensorop_backend_{path.stem}")
+    found = getattr(module, "Backend", None)
+    if not (isinstance(found, type) and issubclass(found, Target)):
+        raise SpecError(f"{path}: 'Backend' is {found!r}; expected a class that extends tensorop.target.Target")
+    kinds = {**dict.fromkeys(_WORDS, str), **dict.fromkeys(_SWITCHES, bool), "address": str, "means": Means}
+    for part, kind in kinds.items():
+        if type(value := getattr(found, part, None)) is not kind:
+            raise SpecError(f"{path}: 'Backend.{part}' is {value!r:.80}; expected a {kind.__name__}")
+    if found.name != path.stem:
+        raise SpecError(f"{path}: 'Backend.name' is '{found.name}'; expected '{path.stem}', as the file is called")
+    for part in _required(found):
+        if inspect.getattr_static(found, part) is inspect.getattr_static(Target, part):
+            raise SpecError(f"{path}: 'Backend.{part}' is missing; expected a method as tensorop.target.Target has it")
+    for part in vars(Target):
+        wanted, own = getattr(Target, part), getattr(found, part)
+        if inspect.isroutine(wanted) and not part.startswith("_"):
+            if not callable(own):
+                raise SpecError(f"{path}: 'Backend.{part}' is {own!r:.80}; expected a method")
+            given, expected = (tuple(inspect.signature(one).parameters) for one in (own, wanted))
+            if given != expected:
+                takes = ", ".join(given)
+                raise SpecError(f"{path}: 'Backend.{part}' takes {takes}; expected {', '.join(expected)}")
+    return found
+
+
+def _required(found: type[Target]) -> tuple[str, ...]:
+    if found.pretends:
+        return ("start", "pretend")
+    return ("start", "costs", "together", "counted" if found.counts else "timed")

@@ -1,0 +1,68 @@
+"""This machine, by its clock."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Self
+
+from tensorop import boards
+from tensorop.clocked import Clocked
+from tensorop.errors import JobError, UsageError
+from tensorop.measure import bandwidth, machine
+from tensorop.model.platform import Platform
+from tensorop.runners.base import Runner
+from tensorop.runners.native import Native
+from tensorop.specs import native, platforms
+
+_SIZES = Path("/sys/devices/system/cpu/cpu0/cache")
+
+
+class Backend(Clocked):
+    name = "native"
+    description = "this machine, by its clock"
+    here = True
+    jail = True
+
+    @classmethod
+    def machine(cls, address: str) -> Native:
+        return Native()
+
+    @classmethod
+    def start(cls, platform: Platform, address: str) -> Runner:
+        if platform.arch != native.host_arch():
+            raise UsageError(
+                f"platform {platform.name} is {platform.arch} and cannot run natively on {native.host_arch()}",
+                hint="use --runner qemu, or --runner ssh://HOST with such a machine",
+            )
+        return Native()
+
+    @classmethod
+    def reach(cls, platform: Platform, address: str) -> Self:
+        runner = cls.start(platform, address)
+        if missing := native.missing_flags(platform):
+            raise JobError(
+                f"this machine's CPU lacks {', '.join(missing)}, which platform '{platform.name}' needs",
+                hint="tensorop platforms list; `--platform native` takes the best one for this machine",
+            )
+        return cls(boards.here(platform), runner)
+
+    def described(self) -> Mapping[str, object]:
+        """bandwidth, read_bandwidth: bytes a nanosecond, to and from memory and from it alone."""
+        found = {"bandwidth": bandwidth.copy_bandwidth(), "read_bandwidth": bandwidth.read_bandwidth()}
+        return {**dataclasses.asdict(machine.record()), **found}
+
+    def widest(self) -> Self:
+        return dataclasses.replace(self, platform=platforms.load("native"))
+
+    def last_cache(self) -> int:
+        sizes = [level.size for level in self.platform.caches.values()]
+        for file in _SIZES.glob("index*/size"):
+            text = file.read_text().strip()
+            if text.endswith("K") and text[:-1].isdigit():
+                sizes.append(1024 * int(text[:-1]))
+        return max(sizes)
+
+    def bandwidth(self) -> float:
+        return bandwidth.read_bandwidth()

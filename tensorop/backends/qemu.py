@@ -1,0 +1,143 @@
+"""A core that is emulated: a board model counts its cycles, the same each time and however busy this machine is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Self, TypedDict
+
+from tensorop.errors import JobError, UsageError
+from tensorop.measure import model_peak, modelled
+from tensorop.measure.modelled import Counted
+from tensorop.model.call import Call
+from tensorop.model.means import Means
+from tensorop.model.platform import Platform
+from tensorop.model.trial import Outcome, Samples
+from tensorop.runners.protocol import Entry
+from tensorop.runners.qemu import Qemu
+from tensorop.runners.session import Guest
+from tensorop.specs import board
+from tensorop.target import Answer, Assumed, Judge, JudgeEach, Run, Target, Verdict
+
+
+class _How(TypedDict):
+    model: board.BoardModel
+    vlen: int
+    guest: Guest | None
+    timeout_s: float
+
+
+@dataclass(frozen=True)
+class Backend(Target):
+    """model: of the board, whose cycles are counted."""
+
+    runner: Qemu
+    model: board.BoardModel = field(kw_only=True)
+
+    name = "qemu"
+    description = "an emulated core, whose cycles a board model counts"
+    unit = modelled.UNIT
+    speed = "flop/modelled-cycle"
+    shown = "modelled cycles/kflop"
+    # A problem of a search takes about a second.
+    means = Means(
+        search=4e7,
+        every_layout=2e6,
+        together=4e8,
+        large=4e8,
+        a_second=1.2e7,
+        compared=3e8,
+        probe=1e7,
+        random=2e6,
+        random_s=0.07,
+        rates={
+            "set-up": 1.4,
+            "micro": 1.8,
+            "blocking": 1.45,
+            "large": 0.65,
+            "forms": 1.2,
+            "direct": 0.55,
+            "library": 14.5,
+            "verification": 9.8,
+            "comparison": 2.2,
+            "report": 6.0,
+        },
+        fixed={"trial": 1.25, "problem": 0.02, "compared": 0.03},
+        per=1e8,
+    )
+    side_by_side = True
+    counts = True
+    jail = True
+
+    @classmethod
+    def start(cls, platform: Platform, address: str) -> Qemu:
+        vlen = platform.vlens[0] if "{vlen}" in platform.qemu_cpu else None
+        return Qemu(platform.arch, platform.qemu_cpu, vlen)
+
+    @classmethod
+    def reach(cls, platform: Platform, address: str) -> Self:
+        if not platform.qemu_cpu:
+            raise UsageError(
+                f"platform '{platform.name}' has no emulated core to run on",
+                hint="name one under `qemu_cpu:`, leave --runner out, or use --runner native",
+            )
+        if not platform.board:
+            raise JobError(
+                f"platform '{platform.name}' has no board model, and an emulator's clock says nothing of it",
+                hint="add a `model:` section (docs/board-model.md), or measure on a board with --runner ssh://host",
+            )
+        model = board.load(platform.board, f"platform '{platform.name}'")
+        return cls(platform, cls.start(platform, address), model=model)
+
+    @property
+    def assumed(self) -> Assumed:
+        """said: caches are levels; indicative: dtype -> why its figures only indicate; alternatives: by name, what the
+        core then does."""
+        model, platform = self.model, self.platform
+        said = {
+            "calibrated": model.calibrated,
+            "caches": list(platform.modelled_caches),
+            "not_modelled": list(platform.unmodelled_caches),
+            "indicative": dict(model.indicative),
+            "alternatives": {name: alternative.meaning for name, alternative in model.alternatives.items()},
+        }
+        return Assumed(model.name, model.version, list(model.unknowns()), list(model.alternatives), said)
+
+    @property
+    def measured_by(self) -> str:
+        return f"the board model {self.model.name}"
+
+    def peak(self, dtype: str, configuration: int, fresh: bool = False) -> float:
+        return model_peak.best(self.model, configuration, dtype)
+
+    def costs(self, run: Run, calls: Sequence[Call], entry: Entry, warm: Sequence[int], judge: JudgeEach) -> Answer:
+        return modelled.count_calls(self.runner, run.program, calls, entry, warm=warm, judge=judge, **self._how(run))
+
+    def together(self, run: Run, call: Call, entries: Sequence[Entry], judge: Judge | None = None) -> Answer:
+        return modelled.count_entries(self.runner, run.program, call, entries, **self._how(run))
+
+    def counted(
+        self, run: Run, call: Call, judge: Verdict, final: bool, warm: int, empty: bool, judged_by: str
+    ) -> Counted | Outcome:
+        return modelled.count_judged(
+            self.runner,
+            run.program,
+            call,
+            judge,
+            scenarios="interval" if final else "best",
+            alternatives=True,
+            warm=warm,
+            empty=empty,
+            judged_by=judged_by,
+            **self._how(run),
+        )
+
+    def ranges(self, run: Run, call: Call, entry: Entry, warm: int) -> Samples | Outcome:
+        how = self._how(run)
+        found = modelled.count_entries(
+            self.runner, run.program, call, [entry], scenarios="sensitivity", alternatives=True, warm=warm, **how
+        )
+        return found if isinstance(found, Outcome) else found[0]
+
+    def _how(self, run: Run) -> _How:
+        return {"model": self.model, "vlen": run.at, "guest": run.guest, "timeout_s": run.timeout_s}

@@ -1,0 +1,34 @@
+"""The peak of a board model's core: multiply-adds alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tensorop.model.number import NUMBERS
+from tensorop.specs import board
+from tensorop.specs.board import BoardModel, Cycles
+
+_FMA = "vfma"
+_LMULS: Mapping[str, int] = {"m1": 1, "m2": 2, "m4": 4, "m8": 8}
+
+
+def best(model: BoardModel, vlen: int, number: str) -> float:
+    """Flops a cycle at the LMUL that has most."""
+    return max(modelled_peak(model, vlen, number, lmul) for lmul in _LMULS)
+
+
+def modelled_peak(model: BoardModel, vlen: int, number: str, lmul: str = "m1") -> float:
+    """Flops a cycle of a model's core whose vector units do nothing but multiply-adds of a format at an LMUL."""
+    bits = 8 * NUMBERS[number].size
+    cost = model.cost(_FMA)
+    eew = board.EEWS.index(bits)
+    lanes = _LMULS[lmul] * vlen / bits
+    units = model.units[cost.unit] if cost.unit else 1
+    assert cost.cycles is not None
+    if isinstance(cost.cycles, Cycles):
+        busy = cost.cycles.at(board.LMULS.index(lmul), eew) * (vlen / model.dlen(vlen)) / units
+    else:
+        busy = cost.cycles.eew.get(bits, cost.cycles.value) / units
+        lanes = vlen / bits
+    issue = 1 / model.core.issue_width.value
+    return 2 * lanes / max(busy, issue)

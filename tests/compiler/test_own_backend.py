@@ -1,0 +1,68 @@
+"""A backend of a user's own folder: examples/backend, through a whole job; and what is refused of one."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tensorop.provision import targets
+from tests.support.commands import ROOT, refused, tensorop
+
+pytestmark = pytest.mark.skipif(targets.host_arch() != "x86_64", reason="its platform is for x86-64")
+EXAMPLE = ROOT / "examples" / "backend"
+
+
+def without_a_jail(folder: Path) -> Path:
+    text = (EXAMPLE / "backends" / "nice.py").read_text()
+    assert "    jail = True" in text
+    (folder / "backends").mkdir(parents=True)
+    (folder / "backends" / "bare.py").write_text(text.replace("    jail = True", "").replace('"nice"  #', '"bare"  #'))
+    return folder
+
+
+def test_a_whole_job_on_a_backend_of_ones_own(tmp_path: Path) -> None:
+    own = ("--plugins", EXAMPLE)
+    words = ("gemm", *own, "--platform", "nice-generic", "--dtype", "f32", "--shapes", "24x17x33")
+    ended = tensorop(*words, "--jobs", "1", "--trials", "4", "--out", "out", cwd=tmp_path)
+    assert ended.status == 0, ended.stderr
+    manifest = json.loads((tmp_path / "out/share/tensorop/manifest.json").read_text())
+    assert manifest["platform"]["name"] == "nice-generic"
+    assert manifest["facts"]["unit"] == "ns"
+    journal = (tmp_path / "out/share/tensorop/journal.jsonl").read_text()
+    assert '"runner":"nice"' in journal
+    verified = tensorop("verify", "out", *own, cwd=tmp_path)
+    assert verified.status == 0, verified.stdout + verified.stderr
+    compared = tensorop("bench", "out", *own, "--shapes", "24x17x33", "--fast", "--format", "json", cwd=tmp_path)
+    assert compared.status == 0, compared.stderr
+    assert compared.json()["unit"] == "GFLOP/s"
+
+
+def test_a_backend_without_a_jail_runs_no_strangers_kernel(tmp_path: Path) -> None:
+    own = ("--plugins", without_a_jail(tmp_path / "own"), "--platform", "generic", "--runner", "bare")
+    said = "the backend 'bare' declares no jail"
+    env = {"TENSOROP_LLM_MODEL": "m", "OPENAI_BASE_URL": "http://localhost:1/v1", "OPENAI_API_KEY": "k"}
+    ended = tensorop("gemm", *own, "--author", "llm", "--trials", "4", "--out", "out", cwd=tmp_path, env=env)
+    assert ended.status == 2
+    assert said in ended.stderr
+    assert "--unsafe" in ended.stderr
+    assert not (tmp_path / "out").exists()
+    draft = ROOT / "templates/gemm/drafts/outer.c.j2"
+    judged = (
+        "judge",
+        draft,
+        "--operator",
+        "gemm",
+        *own,
+        "--dtype",
+        "f32",
+        "--shapes",
+        "8x8x8",
+        "--configurations",
+        "1",
+    )
+    assert said in refused(*judged, cwd=tmp_path)
+    unsafe = tensorop(*judged, "--unsafe", cwd=tmp_path)
+    assert unsafe.status == 0, unsafe.stdout + unsafe.stderr
+    assert said in " ".join((unsafe.stdout + unsafe.stderr).split())

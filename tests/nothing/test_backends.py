@@ -1,0 +1,77 @@
+"""Backends by name: what each has, what is refused of a user's own, and that the core asks none which it is."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tensorop import backends
+from tensorop.errors import SpecError, UsageError
+from tensorop.specs import catalog, platforms
+from tests.support.commands import ROOT
+
+EXAMPLE = (ROOT / "examples" / "backend" / "backends" / "nice.py").read_text()
+
+
+def test_the_shipped_ones_keep_the_contract() -> None:
+    assert backends.words() == ("native", "null", "qemu", "ssh://host")
+    assert [backends.load(name).unit for name in catalog.names("backends")] == [
+        "ns",
+        "pretended",
+        "modelled-cycles",
+        "ns",
+    ]
+    assert not [name for name in catalog.names("backends") if not backends.load(name).description]
+
+
+def test_a_users_own_is_found_by_its_files_name() -> None:
+    own = (ROOT / "examples" / "backend",)
+    assert "nice" in backends.words(own)
+    target = backends.reach(platforms.load("nice-generic", own), None, own)
+    assert (target.name, target.unit, target.runner.name) == ("nice", "ns", "nice")
+    assert target.runner.here
+    with pytest.raises(UsageError, match="unknown runner 'nice'"):
+        backends.reach(platforms.load("generic"), "nice")
+
+
+@pytest.mark.parametrize(
+    ("part", "instead", "says"),
+    [
+        ("class Backend(Clocked):", "class Other(Clocked):", r"'Backend' is None; expected a class that extends"),
+        ("class Backend(Clocked):", "class Backend:", r"'Backend' is <class .*; expected a class that extends"),
+        ('name = "nice"', 'name = "nicer"', r"'Backend.name' is 'nicer'; expected 'nice', as the file is called"),
+        ('name = "nice"', 'title = "nice"', r"'Backend.name' is None; expected a str"),
+        ("here = True", "here = 'yes'", r"'Backend.here' is 'yes'; expected a bool"),
+        ("jail = True", "means = 3", r"'Backend.means' is 3; expected a Means"),
+        ("here = True", "counts = True", r"'Backend.counted' is missing; expected a method"),
+        ("def start(cls,", "def begin(cls,", r"'Backend.start' is missing; expected a method"),
+        ("jail = True", "peak = 4.0", r"'Backend.peak' is 4.0; expected a method"),
+        (
+            "platform: Platform, address: str)",
+            "platform: Platform)",
+            r"'Backend.start' takes platform; expected platform",
+        ),
+        ("class Nice(Native)", "1 / 0\n\n\nclass Nice(Native)", "fails while it is loaded: ZeroDivisionError"),
+    ],
+)
+def test_a_malformed_one_is_refused_with_file_part_and_what_was_expected(
+    tmp_path: Path, part: str, instead: str, says: str
+) -> None:
+    file = tmp_path / "backends" / "nice.py"
+    file.parent.mkdir()
+    assert part in EXAMPLE
+    file.write_text(EXAMPLE.replace(part, instead))
+    with pytest.raises(SpecError, match=says) as caught:
+        backends.load("nice", (tmp_path,))
+    assert str(file) in str(caught.value)
+
+
+def test_the_core_asks_no_backend_which_it_is() -> None:
+    asks = re.compile(r"isinstance\([^)]*(runner|target|backend)\b", re.IGNORECASE)
+    named = re.compile(r"(runner|target)(\.name)? == ")
+    for file in (ROOT / "tensorop").rglob("*.py"):
+        if file.parent.name != "backends":
+            found = [line for line in file.read_text().splitlines() if asks.search(line) or named.search(line)]
+            assert not found, (file, found)
