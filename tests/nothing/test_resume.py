@@ -34,7 +34,7 @@ def steps(folder, jobs=1):
     with Journal.open(folder, {}) as journal:
         ground = Ground(job, operator, target, drafts, journal, Seed.draw(0), folder / "work")
         yield from search.micro(ground, "f32")
-        kernels, problems = search.kernels(ground, "f32"), for_search(operator, "f32", SHAPES, target.unit)
+        kernels, problems = search.kernels(ground, "f32"), for_search(operator, "f32", SHAPES, target.means)
         yield from search.blocking(ground, "f32", kernels, problems)
         yield from forms.search(ground, "f32", finalists.winners(ground, "f32", kernels, problems), problems)
         yield from direct.search(ground, "f32")
