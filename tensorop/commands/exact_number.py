@@ -66,6 +66,9 @@ class Exact:
     def __rsub__(self, other: object) -> Exact:
         return Exact.of(other) + -self
 
+    def __gt__(self, other: object) -> bool:
+        return (self - other)._stand_in() > 0  # NaN, and the difference of equal infinities, is no number over 0
+
     __radd__ = __add__
     __rmul__ = __mul__
 

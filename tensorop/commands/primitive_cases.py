@@ -90,7 +90,8 @@ def _choices(entry: Entry, lanes: int, rng: np.random.Generator) -> Iterator[dic
             yield base | {"rows": rows, "cols": cols, "ldd": ldd, "lds": lds}
     elif kinds & {"predicate", "count"}:
         for vl in range(lanes + 1):
-            yield base | {"vl": vl, "count": vl, "ldd": 0, "lds": 0}
+            apart = int(rng.integers(1, 5)) if "leading dimension" in kinds else 0
+            yield base | {"vl": vl, "count": vl, "ldd": 0, "lds": apart}
     else:
         yield base | {"ldd": 0, "lds": 0}
         if entry.word.returns == "none":
@@ -132,7 +133,8 @@ def _arrays(
             extent = (rows - 1) * numbers["lds"] + cols if rows and cols else 0
             out[argument] = (values(number, extent, rng, flavour), 0)
         else:
-            count = {"vector": lanes, "half": lanes // 2, "element": 1, "pointer": vl}[kind]
+            reach = (vl - 1) * max(numbers["lds"], 1) + 1 if vl else 0
+            count = {"vector": lanes, "half": lanes // 2, "element": 1, "pointer": reach}[kind]
             out[argument] = (values(number, count, rng, flavour), 0)
     return out
 

@@ -1,6 +1,6 @@
 """What a primitive means: an expression over arrays, read by a small grammar and evaluated by walking it.
 
-Names, integers, None; `+ - * // %`, a minus before; `a[i]`, `a[i:j]`, `a[i:j, k:l]`, `a.T`; `np.` with one of
+Names, integers, None; `+ - * // % >`, a minus before; `a[i]`, `a[i:j]`, `a[i:j, k:l]`, `a.T`; `np.` with one of
 FUNCTIONS, called with positions alone; `[a, b]` as such an argument. A meaning may come with a stranger's file: nothing
 else is read, no Python is run, and no array or integer grows beyond a bound.
 """
@@ -29,15 +29,17 @@ FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "ones": np.ones,
     "roll": np.roll,
     "sum": np.sum,
+    "where": np.where,
     "zeros": np.zeros,
 }
 _SIZED = ("full", "ones", "zeros")  # their first argument is how many elements there are
-_OPERATIONS: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = {
+_OPERATIONS: Mapping[type[ast.operator | ast.cmpop], Callable[[Any, Any], Any]] = {
     ast.Add: lambda a, b: a + b,
     ast.Sub: lambda a, b: a - b,
     ast.Mult: lambda a, b: a * b,
     ast.FloorDiv: lambda a, b: a // b,
     ast.Mod: lambda a, b: a % b,
+    ast.Gt: lambda a, b: a > b,
 }
 
 
@@ -74,7 +76,7 @@ def parse(text: str) -> Meaning:
     if unknown is not None:
         raise SpecError(
             f"the meaning {text!r} has '{unknown}', which is not known there",
-            hint=f"known: names, integers, None, + - * // %, a[i:j], a.T, np. with {', '.join(FUNCTIONS)}",
+            hint=f"known: names, integers, None, + - * // % >, a[i:j], a.T, np. with {', '.join(FUNCTIONS)}",
         )
     names = frozenset(node.id for node in ast.walk(tree) if isinstance(node, ast.Name)) - {"np"}
     return Meaning(text, names, tree)
@@ -91,7 +93,9 @@ def _strange(node: ast.expr, inside: bool = False) -> Iterator[str]:
             return
         case ast.UnaryOp(op=ast.USub(), operand=operand):
             yield from _strange(operand)
-        case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATIONS:
+        case ast.BinOp(left=left, op=op, right=right) | ast.Compare(left=left, ops=[op], comparators=[right]) if (
+            type(op) in _OPERATIONS
+        ):
             yield from _strange(left)
             yield from _strange(right)
         case ast.Attribute(value=value, attr="T"):
@@ -127,7 +131,7 @@ def _value(node: ast.expr, names: Mapping[str, Any]) -> Any:
             return names[name]
         case ast.UnaryOp(operand=operand):
             return -_value(operand, names)
-        case ast.BinOp(left=left, op=op, right=right):
+        case ast.BinOp(left=left, op=op, right=right) | ast.Compare(left=left, ops=[op], comparators=[right]):
             one, other = _value(left, names), _value(right, names)
             _bounded(np.broadcast_shapes(np.shape(one), np.shape(other)))
             return _small(_OPERATIONS[type(op)](one, other))
