@@ -102,8 +102,8 @@ def add_to(group: click.Group) -> None:
 @click.option(
     "--against",
     metavar="NAME,...",
-    default="openblas",
-    show_default=True,
+    default=None,
+    show_default="the operator's, openblas",
     help=f"Libraries to compare with: {', '.join(baseline.names('x86_64'))}; for other architectures openblas.",
 )
 @click.option(
@@ -142,7 +142,7 @@ def add_to(group: click.Group) -> None:
 def bench(
     context: click.Context,
     path: Path,
-    against: str,
+    against: str | None,
     shapes: str,
     dtype: str | None,
     threads: tuple[int, ...],
@@ -166,10 +166,11 @@ def bench(
     old = recorded.read(older) if older else None
     found = opened.open_product(path, plugins)
     given = {name for name in ("shapes", "dtype", "layout", "threads") if _is_given(context, name)}
-    names = [name.strip() for name in against.split(",") if name.strip()]
+    usual = ",".join(found.operator.against)
+    names = [name.strip() for name in (usual if against is None else against).split(",") if name.strip()]
     if not names:
         raise UsageError("--against names no baseline", hint="e.g. --against openblas")
-    for name, why in contenders.check_names(names, found.platform.arch).items():
+    for name, why in contenders.check_names(names, found.platform.arch, found.operator.baselines).items():
         screen.echo(f"{name} is left out: it {why}", err=True)
     wanted = options.shapes(found.operator, shapes)
     target = reach(found.platform, runner, plugins)

@@ -19,14 +19,12 @@ from tensorop.model.operator import Operator
 from tensorop.model.problem import Problem
 from tensorop.target import Assumed, Target
 
-DEFAULT_AGAINST = ("openblas",)
-
 Tell = Callable[[Row], None]
 
 
 def bench(
     path: Path,
-    against: Sequence[str] = DEFAULT_AGAINST,
+    against: Sequence[str] = (),
     shapes: Sequence[Sequence[int]] | None = None,
     dtypes: Sequence[str] | None = None,
     threads: int = 1,
@@ -82,7 +80,7 @@ def compare(
     *,
     dtypes: Sequence[str],
     shapes: Sequence[tuple[int, ...]],
-    against: Sequence[str] = DEFAULT_AGAINST,
+    against: Sequence[str] = (),
     threads: int = 1,
     layout: int = 0,
     final: bool = True,
@@ -93,8 +91,9 @@ def compare(
     """The comparison itself, for a library that need not lie in a product. Parameters and errors as `bench`."""
     if not 0 <= layout < len(operator.layouts):
         raise UsageError(f"layout {layout} does not exist: {operator.name} has {len(operator.layouts)}")
+    against = against or operator.against
     for name in against:
-        contenders.check_known(name)
+        contenders.check_known(name, own=operator.baselines)
     platform = target.platform
     program = harness.dynamic_program(platform.arch, operator.folder / "adapter.c").path
     absent: dict[str, str] = {}
@@ -104,7 +103,9 @@ def compare(
     found: dict[str, tuple[Contender, BaselineInfo]] = {}
     for name in dict.fromkeys(against):
         try:
-            contender = contenders.bring(name, platform, target.configurations, dtypes, threads, offline)
+            contender = contenders.bring(
+                name, platform, target.configurations, dtypes, threads, offline, operator.baselines
+            )
             found[name] = contender, contenders.describe(contender, target.runner, platform.arch)
         except BoardError:
             raise

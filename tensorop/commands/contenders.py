@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import MappingProxyType
 
 from tensorop import errors
 from tensorop.build import library as building
@@ -25,6 +26,7 @@ _THREADS = {
     "blis": ("BLIS_NUM_THREADS", "OMP_NUM_THREADS"),
     "onednn": (),  # TBB goes by the processors it may use
 }
+_NONE: Mapping[str, str] = MappingProxyType({})
 _KNOWN = (*baseline.names("x86_64"), "cublas", "cudnn")
 
 
@@ -85,15 +87,22 @@ def _standard(operator: Operator, library: Path) -> dict[str, tuple[Path, str]]:
     return found
 
 
-def check_known(name: str, arch: str = "x86_64") -> None:
+def below(name: str, own: Mapping[str, str]) -> str:
+    """The library under an operator's own baseline `WAY+LIBRARY`; of any other, itself. own: Operator.baselines."""
+    way, _, library = name.partition("+")
+    return library if way in own else name
+
+
+def check_known(name: str, arch: str = "x86_64", own: Mapping[str, str] = _NONE) -> None:
     """Raises UsageError for a name or version that is no baseline on any architecture."""
+    given, name = name, below(name, own)
     if name.startswith("openblas@"):
         openblas.source(arch, name.partition("@")[2])
     elif name not in _KNOWN:
-        raise errors.unknown_name("baseline", name, _KNOWN)
+        raise errors.unknown_name("baseline", given, (*_KNOWN, *(f"{way}+openblas" for way in own)))
 
 
-def check_names(names: Sequence[str], arch: str = "x86_64") -> dict[str, str]:
+def check_names(names: Sequence[str], arch: str = "x86_64", own: Mapping[str, str] = _NONE) -> dict[str, str]:
     """The names that an architecture has not, each with what to read of it.
 
     Raises UsageError for a name or version that is no baseline on any architecture, and where none is left.
@@ -101,8 +110,8 @@ def check_names(names: Sequence[str], arch: str = "x86_64") -> dict[str, str]:
     lacking = {}
     there = baseline.names(arch)
     for name in names:
-        check_known(name, arch)
-        if name not in there:
+        check_known(name, arch, own)
+        if below(name, own) not in there:
             lacking[name] = f"does not exist for {arch}; there is {', '.join(there)}"
     if names and len(lacking) == len(set(names)):
         raise errors.UsageError(
@@ -118,35 +127,41 @@ def bring(
     dtypes: Sequence[str],
     threads: int,
     offline: bool | None = None,
+    own: Mapping[str, str] = _NONE,
 ) -> Contender:
-    """A baseline, fetched when absent.
+    """A baseline, fetched when absent. own: the operator's ways over libraries.
 
     Raises UsageError for a name nobody knows, JobError (MissingTool among them) where it cannot be had: for this
     architecture, or now.
     """
-    check_known(name)
+    check_known(name, own=own)
+    if (library := below(name, own)) != name:
+        found, way = bring(library, platform, vlens, dtypes, threads, offline), name.partition("+")[0]
+        if found.api != own[way]:
+            raise errors.JobError(f"{name} does not exist: {way} goes over {own[way]}, which {library} has not")
+        return replace(found, name=name, api=way)
     if name not in baseline.names(platform.arch):
         there = ", ".join(baseline.names(platform.arch))
         raise errors.JobError(f"{name} does not exist for {platform.arch}", hint=f"there is {there}")
-    found = baseline.baseline(name, platform.arch, threads, offline=offline)
+    brought = baseline.baseline(name, platform.arch, threads, offline=offline)
     base = name.partition("@")[0]
     variables = {
-        **found.environment,
+        **brought.environment,
         **{variable: str(threads) for variable in _THREADS.get(base, ("OMP_NUM_THREADS",))},
     }
     choices = {(v, dtype): platform.baseline_choice(name, v, dtype) for v in vlens for dtype in dtypes}
     return Contender(
         name,
-        found.path,
-        found.kind,
-        found.version,
-        found.prefix,
-        found.suffix,
-        found.library_path,
+        brought.path,
+        brought.kind,
+        brought.version,
+        brought.prefix,
+        brought.suffix,
+        brought.library_path,
         variables,
         choices,
-        build=found.build,
-        most_flops=found.most_flops,
+        build=brought.build,
+        most_flops=brought.most_flops,
     )
 
 

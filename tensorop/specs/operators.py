@@ -78,7 +78,8 @@ class OperatorSpec(_Record):
     operands: dict[str, OperandSpec] = Field(min_length=1)
     parameters: dict[str, float] = Field(default_factory=dict, strict=False)
     dtypes: tuple[str, ...] = Field(min_length=1, strict=False)
-    api: str
+    against: tuple[str, ...] = Field(default=("openblas",), min_length=1, strict=False)
+    baselines: dict[str, str] = Field(default_factory=dict)
     layouts: tuple[dict[str, int | str], ...] = Field(min_length=1, strict=False)
     features: dict[str, str]
     costs: CostsSpec = Field(default_factory=CostsSpec)
@@ -124,7 +125,8 @@ def load(name: str, plugins: tuple[Path, ...] = ()) -> Operator:
         probes=_read(path, "probes", shapes, spec.probes),
         clock_probes=_read(path, "clock_probes", shapes, spec.clock_probes),
         direct=_direct(path, spec),
-        api=spec.api,
+        against=spec.against,
+        baselines=spec.baselines,
         reference=_contract(folder / "reference.py")(name, shapes, operands, spec.parameters),
         added=_added(name, plugins),
     )

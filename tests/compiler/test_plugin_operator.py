@@ -46,6 +46,9 @@ def test_it_is_verified_and_compared(product: Path) -> None:
     rows = compared.json()["results"]
     assert [row["shape"] for row in rows] == SHAPES.split(",")
     assert rows[1]["dims"] == {"b": 1, "c": 4, "h": 64, "t": 7, "u": 2, "p": 0}
+    assert compared.json()["baselines"].keys() == {"taps+openblas"}
+    assert all(row["ratio"]["taps+openblas"] > 0 for row in rows)
+    assert all(row["verdict"]["taps+openblas"] == "ok" for row in rows)
     old = product.parent / "old.json"
     old.write_text(compared.stdout)
     words = ("--fast", "--compare", old, "--threshold", "99%", "--format", "json")
@@ -98,3 +101,14 @@ def test_what_is_no_shape_of_it(shape: str, told: str) -> None:
 def test_shapes_from_python_go_by_name_too() -> None:
     with pytest.raises(UsageError, match=r"not a shape of conv1d: .*the t taps are no longer than x"):
         tuning.tune("conv1d", shapes=[{"b": 1, "c": 1, "h": 2, "t": 9}], plugins=(OWN,), runner="null")
+
+
+def test_what_is_no_baseline_of_it(product: Path) -> None:
+    words = ("bench", product, "--plugins", OWN, "--shapes", "b1c1h9t3", "--fast")
+    unknown = tensorop(*words, "--against", "tap+openblas", cwd=ROOT)
+    assert unknown.status == 2
+    assert "unknown baseline 'tap+openblas'" in unknown.stderr
+    assert "did you mean taps+openblas" in unknown.stderr
+    lacking = tensorop(*words, "--against", "taps+openblas,openblas", "--format", "json", cwd=ROOT).json()
+    assert "openblas f32" in lacking["absent"]
+    assert lacking["baselines"].keys() == {"taps+openblas", "openblas"}

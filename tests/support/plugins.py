@@ -47,7 +47,6 @@ name: axpy
 description: y = alpha * x + y
 dims: [n]
 dtypes: [f32, f64]
-api: cblas
 operands:
   x: {role: in, shape: [n]}
   y: {role: inout, shape: [n]}
