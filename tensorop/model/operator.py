@@ -58,7 +58,7 @@ class Operator:
     probes: shapes a search for a suite measures beside it, so that the dispatch knows more than the suite's own
     clock_probes: more of them on a real clock
     direct: which problems the draft `direct` serves, where the folder has it
-    against: its usual baselines; baselines: ways of its own over a library, by name, with the interface each wants of it
+    against: its usual baselines; baselines: by name ways of its own over a library, with the interface each wants of it
     added: drafts of plug-in folders, by name, beside those of its own folder; one of the same name stands before it
     reference: the operator's own code
     """
