@@ -29,11 +29,14 @@ MAX_OUTPUT = 4 << 20  # characters; a template that loops is stopped by a limit 
 MAX_KERNEL = 1 << 20  # of a draft's C
 
 
+Folders = Path | tuple[Path, ...]  # of templates; one that stands in several is the first folder's
+
+
 class RenderError(TensoropError):
     """A template is wrong at this point; `message` names template, line and cause."""
 
 
-def environment(folder: Path, texts: Mapping[str, str] | None = None, *, html: bool = False) -> jinja2.Environment:
+def environment(folder: Folders, texts: Mapping[str, str] | None = None, *, html: bool = False) -> jinja2.Environment:
     """Templates of a folder, plus texts by name (e.g. `draft`). html: what is filled in is escaped."""
     loader = jinja2.ChoiceLoader([jinja2.DictLoader(dict(texts or {})), jinja2.FileSystemLoader(folder)])
     env = ImmutableSandboxedEnvironment(
@@ -98,12 +101,12 @@ def text(env: jinja2.Environment, template: str, context: Mapping[str, Any], mos
 
 
 @lru_cache(maxsize=16)
-def _with_draft(folder: Path, draft: str) -> jinja2.Environment:
+def _with_draft(folder: Folders, draft: str) -> jinja2.Environment:
     """Reading a template takes longer than rendering it."""
     return environment(folder, {"draft": draft})
 
 
-def read_ahead(folder: Path, draft: str, template: str) -> None:
+def read_ahead(folder: Folders, draft: str, template: str) -> None:
     """Reads what `kernel_texts` will need. Raises what Jinja2 does."""
     env = _with_draft(folder, draft)
     for name in (template, "draft"):
@@ -130,7 +133,7 @@ class Call:
 
 
 def kernel_texts(
-    folder: Path, draft: str, template: str, contexts: Sequence[Mapping[str, Any]], arities: Mapping[str, int]
+    folder: Folders, draft: str, template: str, contexts: Sequence[Mapping[str, Any]], arities: Mapping[str, int]
 ) -> list[str]:
     """A folder's template with a draft among its texts, in each of these contexts of plain data; primitives, by name
     and number of arguments, stay calls. Raises RenderError."""

@@ -86,7 +86,7 @@ _resident: _Resident | None = None
 
 
 def texts(
-    folder: Path,
+    folder: render.Folders,
     draft: str,
     template: str,
     contexts: Sequence[Mapping[str, Any]],
@@ -94,7 +94,8 @@ def texts(
     seconds: float = SECONDS,
 ) -> list[str]:
     """As `render.kernel_texts`. Safe in threads. Raises render.RenderError, also when time or memory ran out."""
-    wish = json.dumps([str(folder), draft, template]).encode()
+    folders = [str(one) for one in ((folder,) if isinstance(folder, Path) else folder)]
+    wish = json.dumps([folders, draft, template]).encode()
     job = json.dumps([[dict(context) for context in contexts], dict(arities)]).encode()
     said = _answer(wish, job, 2 * len(contexts) * render.MAX_OUTPUT, time.monotonic() + seconds)
     if said is None:

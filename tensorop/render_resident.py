@@ -123,17 +123,16 @@ def _become(work: Work, *sent: int) -> NoReturn:
 def _draft(way: int, wish: int) -> None:
     """Reads a draft's templates, and serves renderings of it."""
     resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, resource.getrlimit(resource.RLIMIT_CPU)[1]))
-    folder, draft, template = json.loads(_whole(wish))
+    told, draft, template = json.loads(_whole(wish))
+    folder = tuple(map(Path, told))
     with contextlib.suppress(Exception):  # each rendering meets it again, and says it
-        render.read_ahead(Path(folder), draft, template)
+        render.read_ahead(folder, draft, template)
     resource.setrlimit(resource.RLIMIT_CPU, (resource.getrlimit(resource.RLIMIT_CPU)[1],) * 2)
     gc.freeze()
-    _serve(
-        socket.socket(fileno=way), lambda answer, contexts: _rendering(Path(folder), draft, template, answer, contexts)
-    )
+    _serve(socket.socket(fileno=way), lambda answer, contexts: _rendering(folder, draft, template, answer, contexts))
 
 
-def _rendering(folder: Path, draft: str, template: str, answer: int, wish: int) -> None:
+def _rendering(folder: render.Folders, draft: str, template: str, answer: int, wish: int) -> None:
     os.setsid()
     _limit(resource.RLIMIT_CPU, SECONDS)
     _limit(resource.RLIMIT_NPROC, 0)

@@ -352,6 +352,6 @@ def conduct(
 def digest(operator: Operator, target: Target) -> str:
     """Of everything that is not a draft's or a point's and yet makes a trial what it is: platform, words, templates."""
     parts = [json.dumps([asdict(target.platform), target.name], sort_keys=True, default=str).encode()]
-    files = [path for path in sorted(operator.folder.iterdir()) if path.is_file()]
+    files = [path for folder in operator.templates for path in sorted(folder.iterdir()) if path.is_file()]
     parts += [path.read_bytes() for path in files]
     return sha256(b"\0".join(parts)).hexdigest()[:16]

@@ -75,7 +75,7 @@ def _admitted(operator: Operator, platform: Platform, variant: Variant, name: st
     rendering = render.kernel_texts if draft.author == offline.AUTHOR else render_apart.texts
     arities = {word: len(spec.args) for word, spec in words.spoken.items()}
     plain = [context for context, _ in contexts]
-    rendered = rendering(operator.folder, c_gate.marked(draft.text), instantiate.KERNEL, plain, arities)
+    rendered = rendering(operator.templates, c_gate.marked(draft.text), instantiate.KERNEL, plain, arities)
     texts = []
     for source, (_, vocabulary) in zip(rendered, contexts, strict=True):
         if not source.strip():

@@ -60,7 +60,7 @@ class Operator:
     direct: which problems the draft `direct` serves, where the folder has it
     against: its usual baselines; baselines: by name ways of its own over a library, with the interface each wants of it
     added: drafts of plug-in folders, by name, beside those of its own folder; one of the same name stands before it
-    reference: the operator's own code
+    reference: the operator's own code; uses: folders of operators whose templates serve where it has none of the name
     """
 
     name: str
@@ -83,8 +83,14 @@ class Operator:
     against: tuple[str, ...]
     baselines: Mapping[str, str]
     reference: Contract
+    uses: tuple[Path, ...] = ()
     added: Mapping[str, Path] = field(default_factory=dict)
     numbers: tuple[str, ...] = ()
+
+    @property
+    def templates(self) -> tuple[Path, ...]:
+        """Where its templates are, its own folder first."""
+        return self.folder, *self.uses
 
     @property
     def dims(self) -> tuple[str, ...]:

@@ -142,7 +142,7 @@ class _Work:
         self.operator, self.platform, self.spec = operator, platform, spec
         self.texts = texts
         self.private: list[tuple[str, str]] = []
-        self._env = render.environment(operator.folder)
+        self._env = render.environment(operator.templates)
 
     def product(self, name: str, names: dict[str, Any]) -> str:
         return render.text(self._env, f"{products.FOLDER}/{name}.j2", names)

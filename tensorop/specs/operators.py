@@ -78,6 +78,8 @@ class OperatorSpec(_Record):
     operands: dict[str, OperandSpec] = Field(min_length=1)
     parameters: dict[str, float] = Field(default_factory=dict, strict=False)
     dtypes: tuple[str, ...] = Field(min_length=1, strict=False)
+    uses: str | None = None
+    drafts: tuple[str, ...] = Field(default=(), strict=False)
     against: tuple[str, ...] = Field(default=("openblas",), min_length=1, strict=False)
     baselines: dict[str, str] = Field(default_factory=dict)
     layouts: tuple[dict[str, int | str], ...] = Field(min_length=1, strict=False)
@@ -102,6 +104,7 @@ def load(name: str, plugins: tuple[Path, ...] = ()) -> Operator:
     if spec.name != name:
         raise SpecError(f"{path}: key 'name': expected '{name}' as the folder is called, got '{spec.name}'")
     shapes = _shapes(path, spec)
+    used = (catalog.find("templates", spec.uses, plugins).absolute(),) if spec.uses else ()
     operands = {n: Operand(Access(o.role), o.shape, o.formats) for n, o in spec.operands.items()}
     operator = Operator(
         name=spec.name,
@@ -128,7 +131,8 @@ def load(name: str, plugins: tuple[Path, ...] = ()) -> Operator:
         against=spec.against,
         baselines=spec.baselines,
         reference=_contract(folder / "reference.py")(name, shapes, operands, spec.parameters),
-        added=_added(name, plugins),
+        added={**_shared(path, spec, used), **_added(name, plugins)},
+        uses=used,
     )
     _agree(operator)
     return operator
@@ -226,6 +230,15 @@ def _answer(path: Path, method: str, ask: Callable[[], Any]) -> Any:
         return ask()
     except Exception as error:
         raise SpecError(f"{path}: method '{method}': {type(error).__name__}: {error}") from error
+
+
+def _shared(path: Path, spec: OperatorSpec, used: tuple[Path, ...]) -> dict[str, Path]:
+    """The drafts of the operator it uses that it takes."""
+    there = {file.name.removesuffix(DRAFT_SUFFIX): file for one in used for file in (one / DRAFTS).iterdir()}
+    if strange := [name for name in spec.drafts if name not in there]:
+        known = ", ".join(sorted(there)) or "none, without 'uses'"
+        raise SpecError(f"{path}: key 'drafts': expected some of {known}, got '{strange[0]}'")
+    return {name: there[name] for name in spec.drafts}
 
 
 def _added(name: str, plugins: tuple[Path, ...]) -> dict[str, Path]:

@@ -1,0 +1,75 @@
+"""An operator that builds on another's templates: `uses:` and `drafts:` of operator.yaml."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tensorop import instantiate
+from tensorop.author import offline
+from tensorop.errors import SpecError, UsageError
+from tensorop.model.kernel import KernelText
+from tensorop.model.operator import Operator
+from tensorop.specs import operators, platforms
+from tensorop.texts import Texts
+from tests.support.commands import ROOT
+from tests.support.operators import gemm
+
+BLOCKING = {"mc": 64, "kc": 256, "nc": 256, "pack_a": 1, "pack_b": 1, "a_stays": 0}
+
+
+def folder(root: Path, uses: str = "uses: gemm\ndrafts: [dot, outer]\n") -> Path:
+    """`product`: gemm's contract under another name, and none of its templates."""
+    own = root / "templates" / "product"
+    own.mkdir(parents=True)
+    text = (ROOT / "templates" / "gemm" / "operator.yaml").read_text().replace("name: gemm\n", f"name: product\n{uses}")
+    lines = [line for line in text.splitlines() if not line.startswith("direct:")]
+    (own / "operator.yaml").write_text("\n".join(lines) + "\n")
+    (own / "reference.py").write_text((ROOT / "templates" / "gemm" / "reference.py").read_text())
+    return own
+
+
+def candidate(operator: Operator) -> str:
+    platform = platforms.load("generic")
+    drafts = {draft.name: draft for draft in offline.drafts(operator.folder, operator.name, operator.added)}
+    point = next(iter(instantiate.micro_space(platform, drafts["outer"], "f32").points()))
+    variant = instantiate.variant(operator, drafts["outer"], "f32", {**point, **BLOCKING})
+    text = Texts().kernel(operator, platform, variant)
+    assert isinstance(text, KernelText), text
+    return instantiate.candidate(operator, platform, variant, text).files[0][1]
+
+
+def test_templates_and_drafts_of_another_operator_serve(tmp_path: Path) -> None:
+    folder(tmp_path)
+    operator = operators.load("product", (tmp_path,))
+    found = offline.drafts(operator.folder, operator.name, operator.added)
+    assert [(draft.name, draft.operator, draft.author) for draft in found] == [
+        ("dot", "product", offline.AUTHOR),
+        ("outer", "product", offline.AUTHOR),
+    ]
+    assert candidate(operator) == candidate(gemm())
+
+
+def test_its_own_template_of_a_name_comes_first(tmp_path: Path) -> None:
+    own = folder(tmp_path)
+    (own / "candidate.c.j2").write_text('/* mine */\n{{ kernel }}\n{% include "driver.c.j2" %}\n')
+    text = candidate(operators.load("product", (tmp_path,)))
+    assert text.startswith("/* mine */")
+    assert "f32_run(" in text  # the driver is gemm's
+
+
+@pytest.mark.parametrize(
+    ("uses", "error", "told"),
+    [
+        ("uses: gemm\ndrafts: [inner]\n", SpecError, "expected some of dot, lanes, outer, stream, got 'inner'"),
+        ("drafts: [outer]\n", SpecError, "key 'drafts': expected some of none, without 'uses', got 'outer'"),
+        ("uses: gem\n", UsageError, "unknown operator 'gem'"),
+        ("uses: [gemm]\n", SpecError, "key 'uses'"),
+    ],
+)
+def test_what_is_not_there_to_use(uses: str, error: type[Exception], told: str, tmp_path: Path) -> None:
+    folder(tmp_path, uses)
+    with pytest.raises(error) as refused:
+        operators.load("product", (tmp_path,))
+    assert told in str(refused.value)
