@@ -211,7 +211,7 @@ def contest_of(name: str, plugins: tuple[Path, ...], dtypes: Sequence[str], thre
     platform = platforms.load(name, plugins)
     target = reach(platform, None)
     operator = operators.load("gemm", plugins)
-    contender = contenders.bring("openblas", target.platform, target.configurations, dtypes, threads)
+    contender = contenders.bring("openblas", target, dtypes, threads)
     program = harness.dynamic_program(target.platform.arch, operator.folder / "adapter.c").path
     return Contest(operator, target, program, contender, (), threads, False), contender
 

@@ -63,7 +63,6 @@ FASTER = {"spacemit-k1": 1.9, "avx512": 1.1, "cortex-a53": 1.1}  # than OpenBLAS
 BELOW, BELOW_SHARE, LOWEST = 0.9, 0.02, 0.75  # of OpenBLAS, above SMALL
 TINY, TINY_LOWEST = 0.9, 0.7
 CHOOSING = 0.02  # of the time: what forcing the variant that was chosen may save, above SMALL
-SECONDS_PER_FLOP = 1 / 2e6  # of the slowest emulated call, for deadlines
 
 
 @dataclass(frozen=True)
@@ -182,7 +181,7 @@ class Judge:
         with contextlib.suppress(OSError, ValueError):
             return float(json.loads(kept.read_text(encoding="utf-8")))
         guest = self._guest(library, dtype=case.problem.dtype)
-        run = Run(self.program, vlen, guest, 120 + case.work * SECONDS_PER_FLOP)
+        run = Run(self.program, vlen, guest, self.target.means.deadline(case.work))
         samples = self.target.together(run, call, [Entry(0, (self.slot, variant))])
         if isinstance(samples, Outcome):
             raise SystemExit(f"{case.problem.label}: {samples.message}")

@@ -5,18 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tensorop.author import offline
-from tensorop.build import compile as building
-from tensorop.build import link
+from tensorop.build import sample
 from tensorop.errors import JobError, UsageError
 from tensorop.events import Event, Note
 from tensorop.model.job import Job
-from tensorop.model.kernel import Source
 from tensorop.model.trial import Outcome
 from tensorop.runners import session
 from tensorop.runners.session import Guest
 from tensorop.target import Target
-
-_NOTHING = '#include "call.h"\nvoid tensorop_candidate_0(const struct tensorop_call *call) { (void)call; }\n'
 
 
 def missing(target: Target) -> tuple[str, ...]:
@@ -24,10 +20,9 @@ def missing(target: Target) -> tuple[str, ...]:
 
     Raises JobError, MissingTool and BoardError when none can be built or started.
     """
-    made = building.compile_object(Source((("nothing.c", _NOTHING),)), target.platform)
-    program = made if isinstance(made, Outcome) else link.link_candidate(made, target.platform.arch)
+    program = sample.build(target.platform)
     if isinstance(program, Outcome):
-        raise JobError(f"an empty kernel cannot be built: {program.message}", hint="tensorop doctor tests the parts")
+        raise JobError(f"no kernel can be built: {program.message}", hint="tensorop doctor tests the parts")
     greeting = session.hello(target.runner, program.path, guest=Guest(vlen=target.configurations[0] or None))
     return target.weaknesses(greeting)
 

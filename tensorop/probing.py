@@ -48,8 +48,6 @@ APART = 0.7  # octaves between the shapes of a batch
 THROWN = 32  # times the models' errors are drawn to see what a choice may cost
 CHANCE = 2  # of these a variant must be the best in to be measured
 
-SECONDS_PER_FLOP = 1 / 2e6  # of the slowest emulated call, for deadlines
-
 FAILS = FAULTS | {Kind.TIMEOUT}  # twice, for a machine can be busy
 UNMEASURED = "unmeasured"  # the journal's notes of variants that have no figure
 MESSAGE = 300
@@ -351,7 +349,7 @@ class _Bench:
         calls = [reference.counted(problem, self._call(problem), seed.stream(4)) for problem in problems]
         works = [float(reference.work(problem)) for problem in problems]
         counted = self.ground.target.costs(
-            Run(self.program, vlen, self.guest, 120 + sum(works) * SECONDS_PER_FLOP),
+            Run(self.program, vlen, self.guest, self.ground.target.means.deadline(sum(works))),
             calls,
             self.entries[number],
             [int(work <= WARMED) for work in works],

@@ -37,7 +37,6 @@ from tensorop.tuner.select import choose
 
 KERNELS = 6  # micro-kernels that go on to the second stage, and OTHERS beside those the platform's file names
 OTHERS = 2
-SEEDS = 3  # drafts that most platforms speak, each with a first start
 MICRO_SHARE, BLOCKING_SHARE, LARGE_SHARE = 0.33, 0.42, 0.2  # of the budget; blocking has both where nothing is large
 DIRECT_SHARE = 0.05  # of it for what serves the smallest problems
 LITTLE = 1e-3  # seconds: a stage that others left no time has its first trials alone
@@ -67,7 +66,7 @@ class Ground:
         """A stage's share of one dtype's part of the budget, less what is for single VLENs and, in seconds, for probes,
         which are no trials."""
         left = 1.0 - (FORM_SHARE if single_vlens(self.target) else 0.0)
-        in_seconds = left - (PROBE_SHARE if probed(self.target) else 0.0)
+        in_seconds = left - (0.0 if self.target.pretends else PROBE_SHARE)
         return replace(self.share(share * left), seconds=self.share(share * in_seconds).seconds)
 
     def share(self, share: float) -> Budget:
@@ -86,11 +85,6 @@ class Ground:
         usual = self.job.budget_s / len(dtypes)
         part = min(usual, (self.job.budget_s - before) / (len(dtypes) - here))
         return replace(budget, seconds=max(LITTLE, min(budget.seconds * part / usual, part - beside)))
-
-
-def probed(target: Target) -> bool:
-    """Whether variants are measured on further shapes inside the library; what pretends builds none."""
-    return not target.pretends
 
 
 def single_vlens(target: Target) -> bool:

@@ -87,7 +87,6 @@ class Target(ABC):
     core: Core | None = None
 
     name: ClassVar[str]
-    description: ClassVar[str]
     unit: ClassVar[str]
     speed: ClassVar[str]
     shown: ClassVar[str]
@@ -135,6 +134,11 @@ class Target(ABC):
     def checked(self) -> tuple[int, ...]:
         """Those that winners must be right at."""
         return self.platform.verify_vlens
+
+    @staticmethod
+    def label(configuration: int) -> str:
+        """What a configuration is called; "" for the only one of a target that has no name for it."""
+        return f"VLEN {configuration}" if configuration else ""
 
     @property
     def cpu(self) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import inspect
 from functools import lru_cache
 from pathlib import Path
 
@@ -15,7 +14,7 @@ from tensorop.runners.base import Runner
 from tensorop.specs import catalog, pymodule
 from tensorop.target import Target
 
-_WORDS = ("name", "description", "unit", "speed", "shown")
+_WORDS = ("name", "unit", "speed", "shown", "address")
 _SWITCHES = ("side_by_side", "counts", "here", "jail", "pretends")
 
 
@@ -60,31 +59,15 @@ def _read(path: Path) -> type[Target]:
         module = importlib.import_module(f"tensorop.backends.{path.stem}")
     else:
         module = pymodule.load(path, f"_tensorop_backend_{path.stem}")
-    found = getattr(module, "Backend", None)
-    if not (isinstance(found, type) and issubclass(found, Target)):
-        raise SpecError(f"{path}: 'Backend' is {found!r}; expected a class that extends tensorop.target.Target")
-    kinds = {**dict.fromkeys(_WORDS, str), **dict.fromkeys(_SWITCHES, bool), "address": str, "means": Means}
+    found: type[Target] = pymodule.derived(path, module, Target)
+    kinds = {**dict.fromkeys(_WORDS, str), **dict.fromkeys(_SWITCHES, bool), "means": Means}
     for part, kind in kinds.items():
         if type(value := getattr(found, part, None)) is not kind:
-            raise SpecError(f"{path}: 'Backend.{part}' is {value!r:.80}; expected a {kind.__name__}")
+            raise SpecError(
+                f"{path}: class '{found.__name__}': expected {part} to be a {kind.__name__}, got {value!r:.80}"
+            )
     if found.name != path.stem:
-        raise SpecError(f"{path}: 'Backend.name' is '{found.name}'; expected '{path.stem}', as the file is called")
-    for part in _required(found):
-        if inspect.getattr_static(found, part) is inspect.getattr_static(Target, part):
-            raise SpecError(f"{path}: 'Backend.{part}' is missing; expected a method as tensorop.target.Target has it")
-    for part in vars(Target):
-        wanted, own = getattr(Target, part), getattr(found, part)
-        if inspect.isroutine(wanted) and not part.startswith("_"):
-            if not callable(own):
-                raise SpecError(f"{path}: 'Backend.{part}' is {own!r:.80}; expected a method")
-            given, expected = (tuple(inspect.signature(one).parameters) for one in (own, wanted))
-            if given != expected:
-                takes = ", ".join(given)
-                raise SpecError(f"{path}: 'Backend.{part}' takes {takes}; expected {', '.join(expected)}")
+        raise SpecError(f"{path}: key 'name': expected '{path.stem}', as the file is called, got '{found.name}'")
+    measures = ("pretend",) if found.pretends else ("costs", "together", "counted" if found.counts else "timed")
+    pymodule.check_methods(path, found, Target, ("start", *measures))
     return found
-
-
-def _required(found: type[Target]) -> tuple[str, ...]:
-    if found.pretends:
-        return ("start", "pretend")
-    return ("start", "costs", "together", "counted" if found.counts else "timed")

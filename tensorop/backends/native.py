@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Self
 
 from tensorop import boards
@@ -16,12 +15,9 @@ from tensorop.runners.base import Runner
 from tensorop.runners.native import Native
 from tensorop.specs import native, platforms
 
-_SIZES = Path("/sys/devices/system/cpu/cpu0/cache")
-
 
 class Backend(Clocked):
     name = "native"
-    description = "this machine, by its clock"
     here = True
     jail = True
 
@@ -57,12 +53,8 @@ class Backend(Clocked):
         return dataclasses.replace(self, platform=platforms.load("native"))
 
     def last_cache(self) -> int:
-        sizes = [level.size for level in self.platform.caches.values()]
-        for file in _SIZES.glob("index*/size"):
-            text = file.read_text().strip()
-            if text.endswith("K") and text[:-1].isdigit():
-                sizes.append(1024 * int(text[:-1]))
-        return max(sizes)
+        here = (int(level["size"]) for level in native.caches().values())
+        return max(*here, *(level.size for level in self.platform.caches.values()))
 
     def bandwidth(self) -> float:
         return bandwidth.read_bandwidth()

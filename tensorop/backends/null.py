@@ -17,7 +17,6 @@ class Backend(Target):
     runner: null.Null
 
     name = "null"
-    description = "nowhere: costs are made up, for searches without a target"
     unit = shown = null.UNIT
     speed = f"flop/{null.UNIT}"
     means = Means(search=3e9, every_layout=5e7)

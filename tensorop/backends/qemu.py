@@ -35,7 +35,6 @@ class Backend(Target):
     model: board.BoardModel = field(kw_only=True)
 
     name = "qemu"
-    description = "an emulated core, whose cycles a board model counts"
     unit = modelled.UNIT
     speed = "flop/modelled-cycle"
     shown = "modelled cycles/kflop"

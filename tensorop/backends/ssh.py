@@ -17,7 +17,6 @@ class Backend(Clocked):
     runner: ssh.Ssh
 
     name = "ssh"
-    description = "a board reached by ssh, by its own clock"
     address = "host"
     jail = True
 

@@ -44,19 +44,6 @@ class Loop:
         """The shortest distance, in multiply-adds; None when no loaded vector is multiplied."""
         return min(self.distances, default=None)
 
-    def steps_ahead(self, fmas_per_step: int) -> float | None:
-        """The mean distance in steps of the k loop of `fmas_per_step` vector multiply-adds each.
-
-        1 is a load a whole step before its use, below 1 the loads and uses of one step stand together.
-        """
-        return sum(self.distances) / len(self.distances) / fmas_per_step if self.distances else None
-
-
-def inner_loop(path: Path, function: str | None = None) -> Loop | None:
-    """The loop with the most multiply-adds, of one function or of all; None when there is none, see `inner_loops`."""
-    loops = (loop for loop in inner_loops(path) if function in (None, loop.function))
-    return max(loops, key=lambda loop: (loop.fmas, -loop.at), default=None)
-
 
 def inner_loops(path: Path) -> tuple[Loop, ...]:
     """Every innermost loop of an object or library that has multiply-adds, in order.

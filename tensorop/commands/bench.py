@@ -103,9 +103,7 @@ def compare(
     found: dict[str, tuple[Contender, BaselineInfo]] = {}
     for name in dict.fromkeys(against):
         try:
-            contender = contenders.bring(
-                name, platform, target.configurations, dtypes, threads, offline, operator.baselines
-            )
+            contender = contenders.bring(name, target, dtypes, threads, offline, operator.baselines)
             found[name] = contender, contenders.describe(contender, target.runner, platform.arch)
         except BoardError:
             raise

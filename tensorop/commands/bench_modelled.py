@@ -17,7 +17,6 @@ from tensorop.target import Run
 
 # Above this a call under the plug-in lasts longer than it takes to fill the caches: no warming call before it.
 _WARMED = 2e8
-_SECONDS_PER_FLOP = 1 / 2e6  # of the slowest emulated call, for deadlines
 
 
 def row(contest: Contest, problem: Problem) -> Row:
@@ -39,7 +38,7 @@ def row(contest: Contest, problem: Problem) -> Row:
     for vlen in contest.target.configurations:
         mine = _count(contest, contest.ours, problem, call, judge, vlen)
         if isinstance(mine, Outcome):
-            raise unmeasured(mine, f"{problem.label} cannot be measured at VLEN {vlen}")
+            raise unmeasured(mine, f"{problem.label} cannot be measured at {contest.target.label(vlen)}")
         contest.require(problem, contest.believed(problem, mine.samples, mine.verdict, vlen), vlen)
         own[vlen], verdicts[OURS][vlen] = mine.samples, verdict(mine.verdict)
         if mine.empty is not None:
@@ -114,7 +113,7 @@ def _count(
 ) -> Counted | Outcome:
     flops = contest.flops(problem)
     guest = contest.guest((who,), problem.dtype, vlen)
-    run = Run(contest.program, vlen, guest, 120 + flops * _SECONDS_PER_FLOP)
+    run = Run(contest.program, vlen, guest, contest.target.means.deadline(flops))
     return contest.target.counted(run, call, judge, contest.final, int(flops <= _WARMED), flops <= SHORT, judged_by)
 
 

@@ -11,25 +11,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
 from tensorop import backends
-from tensorop.build import link
-from tensorop.build.compile import compile_object
+from tensorop.build import sample
 from tensorop.build.identify import identify_program
 from tensorop.commands import calibrate, microbench, settle
 from tensorop.commands.microbench import Bench
 from tensorop.errors import JobError, TensoropError
 from tensorop.measure import board
-from tensorop.model.call import Access, Buffer, Call
 from tensorop.model.core import Core
-from tensorop.model.kernel import Artifact, Source
+from tensorop.model.kernel import Artifact
 from tensorop.model.microbench import Clocked, Modelled, Point, Question
 from tensorop.model.platform import Platform
 from tensorop.model.trial import Outcome
-from tensorop.runners import facts, session
+from tensorop.runners import facts
 from tensorop.runners.base import Launch, Runner
-from tensorop.runners.protocol import Check
 from tensorop.runners.qemu import Qemu
 from tensorop.runners.session import Guest
 from tensorop.specs import board as board_spec
@@ -41,15 +36,6 @@ from tensorop.specs.board_alternative import switched
 # Loop ends and the mark of a region cost a little in a model, and so did the published loops.
 _TOLERANCE = 0.03
 _CLOCK_OFF = 0.1
-
-_TRIAL = """#include "call.h"
-void tensorop_candidate_0(const struct tensorop_call *c) {
-    const float *x = c->buffer[0];
-    float *y = c->buffer[1];
-    for (int64_t i = 0; i < c->dim[0]; i++)
-        y[i] = 2 * x[i];
-}
-"""
 
 
 @dataclass(frozen=True)
@@ -121,8 +107,7 @@ def check(
 
 
 def _candidate(platform: Platform) -> Artifact:
-    built = compile_object(Source((("candidate.c", _TRIAL),)), platform)
-    made = built if isinstance(built, Outcome) else link.link_candidate(built, platform.arch)
+    made = sample.build(platform)
     if isinstance(made, Outcome):
         raise JobError(f"{made.message}\n{made.log}".rstrip())
     return made
@@ -141,15 +126,13 @@ def _runs(platform: Platform, target: Runner, candidate: Artifact) -> Iterator[L
     for vlen in sorted({*platform.vlens, *platform.verify_vlens}):
         about = f"VLEN {vlen}"
         try:
-            x = np.arange(100, dtype=np.float32)
-            call = Call((100,), buffers=(Buffer("x", Access.IN, x), Buffer("y", Access.OUT, np.zeros_like(x))))
-            (reply,) = session.run(target, candidate.path, [Check(call)], guest=Guest(vlen=vlen))
+            wrong = sample.wrong(target, candidate.path, Guest(vlen=vlen))
             found = facts.execute(target, told.path, vlen).get("vlen", str(vlen))
         except TensoropError as error:
             yield Line(False, about, str(error))
             return
-        if not reply.outcome.ok or not np.array_equal(reply.outputs["y"], 2 * x):
-            yield Line(False, about, f"a candidate fails there: {reply.outcome.message or 'wrong result'}")
+        if wrong:
+            yield Line(False, about, f"a candidate fails there: {wrong}")
         elif int(found) != vlen:
             yield Line(False, about, f"the core has {found} bits")
         else:

@@ -12,12 +12,13 @@ from tensorop.build import library as building
 from tensorop.build.describe import describe_program
 from tensorop.model.bench import BaselineInfo
 from tensorop.model.operator import Operator
-from tensorop.model.platform import BaselineChoice, Platform
+from tensorop.model.platform import BaselineChoice
 from tensorop.provision import baseline, openblas
 from tensorop.runners import confined
 from tensorop.runners.base import Launch, Need, Runner
 from tensorop.runners.protocol import Library
 from tensorop.specs import products
+from tensorop.target import Target
 
 # How each baseline is told its number of threads; OpenMP's variable reaches those that are built on it.
 _THREADS = {
@@ -122,8 +123,7 @@ def check_names(names: Sequence[str], arch: str = "x86_64", own: Mapping[str, st
 
 def bring(
     name: str,
-    platform: Platform,
-    vlens: Sequence[int],
+    target: Target,
     dtypes: Sequence[str],
     threads: int,
     offline: bool | None = None,
@@ -135,13 +135,14 @@ def bring(
     architecture, or now.
     """
     check_known(name, own=own)
+    platform = target.platform
     if (library := below(name, own)) != name:
-        found, way = bring(library, platform, vlens, dtypes, threads, offline), name.partition("+")[0]
+        found, way = bring(library, target, dtypes, threads, offline), name.partition("+")[0]
         if found.api != own[way]:
             raise errors.JobError(f"{name} does not exist: {way} goes over {own[way]}, which {library} has not")
         return replace(found, name=name, api=way)
-    if name not in baseline.names(platform.arch):
-        there = ", ".join(baseline.names(platform.arch))
+    if name not in target.baselines:
+        there = ", ".join(target.baselines)
         raise errors.JobError(f"{name} does not exist for {platform.arch}", hint=f"there is {there}")
     brought = baseline.baseline(name, platform.arch, threads, offline=offline)
     base = name.partition("@")[0]
@@ -149,7 +150,7 @@ def bring(
         **brought.environment,
         **{variable: str(threads) for variable in _THREADS.get(base, ("OMP_NUM_THREADS",))},
     }
-    choices = {(v, dtype): platform.baseline_choice(name, v, dtype) for v in vlens for dtype in dtypes}
+    choices = {(v, dtype): platform.baseline_choice(name, v, dtype) for v in target.configurations for dtype in dtypes}
     return Contender(
         name,
         brought.path,

@@ -124,7 +124,7 @@ class Contest:
         """Raises JobError where our own library was wrong, or faster than anything can be."""
         if judged.ok:
             return
-        width = f" at VLEN {vlen}" if vlen and len(self.target.configurations) > 1 else ""
+        width = f" at {self.target.label(vlen)}" if vlen and len(self.target.configurations) > 1 else ""
         fault = "speed is impossible" if judged.kind is Kind.IMPOSSIBLE else "result is wrong"
         raise JobError(
             f"{self.ours.path} has no figure, since its {fault}{width}: {judged.message or judged.kind.value}",
@@ -133,7 +133,7 @@ class Contest:
 
     def leave_out(self, baseline: Contender, problem: Problem, why: Outcome, vlen: int = 0) -> None:
         """Names a baseline that has no ratio at a problem, at one VLEN of several or everywhere."""
-        width = f" VLEN {vlen}" if vlen and len(self.target.configurations) > 1 else ""
+        width = f" {self.target.label(vlen)}" if vlen and len(self.target.configurations) > 1 else ""
         self.absent[f"{baseline.name} {problem.label}{width}"] = f"{why.kind.value}: {why.message}"
 
 

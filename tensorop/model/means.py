@@ -20,7 +20,7 @@ class Means:
     by_clock: whether shapes are tuned and compared too that an operator has for clocks alone
     rates: seconds for a unit of each part's size, for the work of `forecast.slower`; empty where nobody knows
     fixed: what a trial and one problem of it, and a problem compared are, in what their stage is measured in; per: the
-    flops of a problem that count as much as 1 of it
+    flops of a problem that count as much as 1 of it; slowest: flops a second of the slowest call
     """
 
     search: float
@@ -36,6 +36,11 @@ class Means:
     rates: Mapping[str, float] = field(default_factory=dict)
     fixed: Mapping[str, float] = field(default_factory=dict)
     per: float = math.inf
+    slowest: float = 2e6
+
+    def deadline(self, flops: float) -> float:
+        """Seconds that calls of so much work may take."""
+        return 120 + flops / self.slowest
 
 
 # On a clock, tens of milliseconds a problem; seconds on two cores of an AMD EPYC (Zen 3, 2.45 GHz).

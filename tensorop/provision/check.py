@@ -17,6 +17,7 @@ from packaging.requirements import Requirement
 from tensorop import errors
 from tensorop.provision import baseline, cache, debian, libc, objdump, openblas, process, qemu, sysroot, zig
 from tensorop.provision.targets import host_arch, target
+from tensorop.specs import native
 
 Status = Literal["ok", "missing", "old"]
 DISTRIBUTION = "tensorop-tuner"  # of this project on an index, as pyproject.toml has it
@@ -165,22 +166,9 @@ def _openblas(arch: str) -> Piece:
     )
 
 
-def cpu_flags() -> frozenset[str]:
-    """The feature flags of this machine's first core, as /proc/cpuinfo spells them (x86 "flags", Arm "Features")."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return frozenset()
-    for line in lines:
-        key, _, value = line.partition(":")
-        if key.strip() in ("flags", "Features"):
-            return frozenset(value.split())
-    return frozenset()
-
-
 def cpu_features(name: str, flags: Iterable[str]) -> Piece:
     """Whether this machine's CPU has every flag of a group; nothing can bring what it lacks."""
-    lacking = sorted(set(flags) - cpu_flags())
+    lacking = sorted(set(flags) - native.cpu_flags())
     purpose = f"native runs of {name}" + (f" (this CPU lacks {', '.join(lacking)})" if lacking else "")
     return Piece(f"CPU for {name}", purpose, "missing" if lacking else "ok", path="/proc/cpuinfo", optional=True)
 

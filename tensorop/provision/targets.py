@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import platform
 from dataclasses import dataclass
 
 from tensorop import errors
+from tensorop.specs.native import host_arch as host_arch
 
 
 @dataclass(frozen=True)
@@ -46,9 +46,3 @@ def target(arch: str) -> Target:
     if arch not in TARGETS:
         raise errors.unknown_name("architecture", arch, TARGETS)
     return TARGETS[arch]
-
-
-def host_arch() -> str:
-    """The architecture of this machine, in our spelling."""
-    machine = platform.machine().lower()
-    return {"amd64": "x86_64", "arm64": "aarch64"}.get(machine, machine)

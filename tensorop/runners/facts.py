@@ -10,6 +10,7 @@ from tensorop.errors import BoardError, JobError
 from tensorop.model.core import Core
 from tensorop.runners import confined
 from tensorop.runners.base import Launch, Machine, Runner
+from tensorop.specs import native
 
 _SCRIPT = Path(__file__).with_name("facts.sh")
 _ARCH = {"amd64": "x86_64", "arm64": "aarch64"}
@@ -110,24 +111,12 @@ def _sysfs(lines: list[str]) -> dict[str, dict[str, int]]:
     for line in lines:
         index, key, value = (*line.split(" ", 2), "", "")[:3]
         indices.setdefault(index, {})[key] = value
-    out = {}
-    for fields in indices.values():
-        if fields.get("type") == "Instruction" or not fields.get("level", "").isdigit():
-            continue
-        size, line_ = _bytes(fields.get("size", "")), _bytes(fields.get("coherency_line_size", ""))
-        if size and line_:
-            ways = _bytes(fields.get("ways_of_associativity", "")) or size // line_  # 0: fully associative
-            shared = _count(fields.get("shared_cpu_list", ""))
-            size -= size % (ways * line_)  # a virtual machine may tell half a set
-            if not size:
-                continue
-            out[f"l{fields['level']}"] = {"size": size, "ways": ways, "line": line_, "shared_by": shared}
-    return out
+    return native.levels(indices.values())
 
 
 def _getconf(lines: list[str]) -> dict[str, dict[str, int]]:
     """glibc's words; 0 and nothing mean that it does not know, and it never says who shares."""
-    values = {words[0]: _bytes(words[1]) for words in map(str.split, lines) if len(words) == 2}
+    values = {words[0]: native.size_of(words[1]) for words in map(str.split, lines) if len(words) == 2}
     out = {}
     for level, stem in (("l1", "LEVEL1_DCACHE"), ("l2", "LEVEL2_CACHE"), ("l3", "LEVEL3_CACHE")):
         size, ways, line = (values.get(f"{stem}_{what}", 0) for what in ("SIZE", "ASSOC", "LINESIZE"))
@@ -146,15 +135,3 @@ def _tree(lines: list[str]) -> dict[str, dict[str, int]]:
         if size and sets and size % (sets * line) == 0:
             out[level] = {"size": size, "ways": size // (sets * line), "line": line}
     return out
-
-
-def _bytes(text: str) -> int:
-    """'48K' in bytes; 0 for no number."""
-    number = text.rstrip("KMG")
-    return int(number) * {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}.get(text[-1:], 1) if number.isdigit() else 0
-
-
-def _count(cpus: str) -> int:
-    """How many CPUs '0-1,4' names."""
-    found = re.findall(r"(\d+)(?:-(\d+))?", cpus)
-    return max(1, sum(int(last or first) - int(first) + 1 for first, last in found))

@@ -7,7 +7,7 @@ from pathlib import Path
 from tensorop.errors import unknown_name
 from tensorop.paths import plugin_dirs
 
-_SUFFIX = {"platforms": ".yaml", "primitives": ".yaml", "templates": "", "tuners": ".py", "backends": ".py"}
+SUFFIX = {"platforms": ".yaml", "primitives": ".yaml", "templates": "", "tuners": ".py", "backends": ".py"}
 _NOT_ONE = ("_", "calibration-")  # what may lie beside plug-ins
 _LONGEST = 200  # bytes of a name, which with its suffix is still a file's
 _SINGULAR = {
@@ -26,7 +26,7 @@ def names(kind: str, plugins: tuple[Path, ...] = ()) -> tuple[str, ...]:
         if kind == "templates":
             found |= {p.name for p in folder.iterdir() if (p / "operator.yaml").is_file()}
         else:
-            found |= {p.stem for p in folder.glob(f"*{_SUFFIX[kind]}") if not p.name.startswith(_NOT_ONE)}
+            found |= {p.stem for p in folder.glob(f"*{SUFFIX[kind]}") if not p.name.startswith(_NOT_ONE)}
     return tuple(sorted(found))
 
 
@@ -34,7 +34,7 @@ def find(kind: str, name: str, plugins: tuple[Path, ...] = ()) -> Path:
     """The file (or, for an operator, the folder) behind a name; raises UsageError with the nearest names."""
     if "/" not in name and name not in ("", ".", "..") and name.isprintable() and len(name.encode()) <= _LONGEST:
         for folder in plugin_dirs(kind, plugins):
-            path = folder / f"{name}{_SUFFIX[kind]}"
+            path = folder / f"{name}{SUFFIX[kind]}"
             if path.is_file() or (kind == "templates" and (path / "operator.yaml").is_file()):
                 return path
     raise unknown_name(_SINGULAR[kind], name, names(kind, plugins))

@@ -11,7 +11,7 @@ from tensorop.specs import catalog
 from tensorop.specs.operators import DRAFT_SUFFIX, DRAFTS
 
 MOST = 12  # remarks; further ones are counted
-_SUFFIX = {"platforms": ".yaml", "primitives": ".yaml", "tuners": ".py", "backends": ".py"}
+FILES = {kind: suffix for kind, suffix in catalog.SUFFIX.items() if suffix}
 _BESIDE = {"platforms": ("published",)}  # folders that belong there
 _PAPERS = (".md", ".txt", ".rst")
 
@@ -32,9 +32,9 @@ def _of(root: Path, before: tuple[Path, ...]) -> Iterator[str]:
         near = difflib.get_close_matches(path.name, paths.PLUGIN_KINDS, n=1, cutoff=0.8)
         if path.is_dir() and near and path.name not in paths.PLUGIN_KINDS:
             yield f"{path}: not used; did you mean {near[0]}/?"
-        elif path.is_file() and path.name.endswith((*_SUFFIX.values(), DRAFT_SUFFIX)):
+        elif path.is_file() and path.name.endswith((*FILES.values(), DRAFT_SUFFIX)):
             yield f"{path}: not used; plug-ins lie in the folders {', '.join(paths.PLUGIN_KINDS)}"
-    for kind, suffix in _SUFFIX.items():
+    for kind, suffix in FILES.items():
         for path in _entries(root / kind):
             if path.is_dir() and path.name in _BESIDE.get(kind, ()):
                 continue

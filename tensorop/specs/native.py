@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import platform as _python_platform
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
-from typing import Any
 
 from tensorop.errors import UsageError
 from tensorop.model.platform import Platform
@@ -56,37 +55,41 @@ def best(platforms: Iterable[Platform], arch: str, flags: Collection[str]) -> Pl
     return min(fitting, key=lambda p: (-len(p.requires), len(p.lineage), p.name))
 
 
-def caches(root: Path = _SYSFS) -> dict[str, dict[str, Any]]:
+def caches(root: Path = _SYSFS) -> dict[str, dict[str, int]]:
     """The first core's data caches from sysfs, level (l1) -> as in a platform file; empty where it does not tell."""
-    out: dict[str, dict[str, Any]] = {}
-    for index in sorted(root.glob("index*")):
-        try:
-            fields = {p.name: p.read_text().strip() for p in index.iterdir() if p.is_file()}
-            level = f"l{int(fields['level'])}"
-            if fields["type"] == "Instruction":
-                continue
-            line = int(fields["coherency_line_size"])
-            size = _bytes(fields["size"])
-            ways = int(fields["ways_of_associativity"]) or size // line  # 0: fully associative
-        except (KeyError, ValueError, OSError):
+    return levels(_fields(index) for index in sorted(root.glob("index*")))
+
+
+def _fields(index: Path) -> dict[str, str]:
+    try:
+        return {p.name: p.read_text().strip() for p in index.iterdir() if p.is_file()}
+    except OSError:
+        return {}
+
+
+def levels(indices: Iterable[Mapping[str, str]]) -> dict[str, dict[str, int]]:
+    """Data caches by level, of what sysfs says of each."""
+    out = {}
+    for fields in indices:
+        if fields.get("type") == "Instruction" or not fields.get("level", "").isdigit():
             continue
-        shared = _count(fields.get("shared_cpu_list", "0"))
-        size -= size % (ways * line) if ways * line else 0  # a virtual machine may tell half a set
-        if size > 0:
-            out[level] = {"size": size, "ways": ways, "line": line, "shared_by": shared}
+        size, line = size_of(fields.get("size", "")), size_of(fields.get("coherency_line_size", ""))
+        if size and line:
+            ways = size_of(fields.get("ways_of_associativity", "")) or size // line  # 0: fully associative
+            shared = _count(fields.get("shared_cpu_list", ""))
+            size -= size % (ways * line)  # a virtual machine may tell half a set
+            if size:
+                out[f"l{fields['level']}"] = {"size": size, "ways": ways, "line": line, "shared_by": shared}
     return out
 
 
-def _bytes(text: str) -> int:
-    """'48K' in bytes."""
-    unit = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}.get(text[-1:], 1)
-    return int(text.rstrip("KMG")) * unit
+def size_of(text: str) -> int:
+    """'48K' in bytes; 0 for no number."""
+    number = text.rstrip("KMG")
+    return int(number) * {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}.get(text[-1:], 1) if number.isdigit() else 0
 
 
 def _count(cpus: str) -> int:
     """How many CPUs '0-1,4' names."""
-    total = 0
-    for part in cpus.split(","):
-        first, _, last = part.partition("-")
-        total += int(last or first) - int(first) + 1
-    return max(total, 1)
+    found = re.findall(r"(\d+)(?:-(\d+))?", cpus)
+    return max(1, sum(int(last or first) - int(first) + 1 for first, last in found))

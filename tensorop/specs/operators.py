@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
-import inspect
-import sys
 from collections.abc import Callable, Iterable
 from functools import lru_cache, partial
 from pathlib import Path
@@ -22,7 +19,7 @@ from tensorop.model.expression import parse
 from tensorop.model.kernel import Constraint
 from tensorop.model.operator import Costs, Direct, Operator, Tunables
 from tensorop.model.shape import Shape, Shapes
-from tensorop.specs import catalog, yamlfile
+from tensorop.specs import catalog, pymodule, yamlfile
 
 DRAFTS, DRAFT_SUFFIX = "drafts", ".c.j2"  # of an operator's folder; their file names
 
@@ -175,33 +172,12 @@ def _read(path: Path, key: str, shapes: Shapes, given: Iterable[object]) -> tupl
 
 def _contract(path: Path) -> type[Contract]:
     """The class of a reference.py, once it has what a contract asks for."""
-    own = [
-        kind
-        for kind in vars(_module(path)).values()
-        if isinstance(kind, type) and issubclass(kind, Contract) and kind is not Contract
-    ]
-    if len(own) != 1:
-        raise SpecError(f"{path}: expected one class derived from tensorop.model.contract.Contract, got {len(own)}")
+    own: type[Contract] = pymodule.derived(path, _module(path), Contract)
     for name in ("CONTROL_TILE", "CONTROL_SHAPE"):
-        if not hasattr(own[0], name):
-            raise SpecError(f"{path}: class '{own[0].__name__}': expected {name}, got none")
-    for name, wanted in inspect.getmembers(Contract, inspect.isfunction):
-        found = getattr(own[0], name)
-        if name.startswith("_") or (found is wanted and name not in own[0].__abstractmethods__):
-            continue
-        asked, got = inspect.signature(wanted), inspect.signature(found) if callable(found) else repr(found)
-        if found is wanted or not callable(found) or not _takes(found, asked):
-            said = "no such method" if found is wanted else got
-            raise SpecError(f"{path}: class '{own[0].__name__}': expected the method {name}{asked}, got {said}")
-    return own[0]
-
-
-def _takes(found: Any, asked: inspect.Signature) -> bool:
-    """Whether a method can be called as it is asked to be."""
-    own = inspect.signature(found).parameters
-    shared = [name for name in own if name in asked.parameters]
-    more = [one for name, one in own.items() if name not in asked.parameters and one.default is one.empty]
-    return shared == list(asked.parameters) and not more
+        if not hasattr(own, name):
+            raise SpecError(f"{path}: class '{own.__name__}': expected {name}, got none")
+    pymodule.check_methods(path, own, Contract, Contract.__abstractmethods__)
+    return own
 
 
 def _agree(operator: Operator) -> None:
@@ -285,10 +261,6 @@ def binding(operator: Operator) -> ModuleType:
 
 @lru_cache(maxsize=32)
 def _module(path: Path) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(f"_tensorop_operator_{path.parent.name}_{path.stem}", path)
-    if spec is None or spec.loader is None or not path.is_file():
+    if not path.is_file():
         raise SpecError(f"{path}: missing; an operator needs it")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # dataclasses look their module up there
-    spec.loader.exec_module(module)
-    return module
+    return pymodule.load(path, f"_tensorop_operator_{path.parent.name}_{path.stem}")

@@ -1,11 +1,14 @@
-"""Python of plug-in folders, loaded by its path."""
+"""Python of plug-in folders: loaded by its path, and held against the contract that its class is derived from."""
 
 from __future__ import annotations
 
 import importlib.util
+import inspect
 import sys
+from collections.abc import Collection
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from tensorop.errors import SpecError, UsageError
 
@@ -24,3 +27,33 @@ def load(path: Path, name: str) -> ModuleType:
     except Exception as error:
         raise SpecError(f"{path} fails while it is loaded: {type(error).__name__}: {error}") from error
     return module
+
+
+def derived(path: Path, module: ModuleType, base: Any) -> Any:
+    """The one class of a module that is derived from a contract. Raises SpecError."""
+    kinds = [kind for kind in vars(module).values() if isinstance(kind, type) and kind.__module__ == module.__name__]
+    own = [kind for kind in kinds if issubclass(kind, base)]
+    if len(own) != 1:
+        raise SpecError(f"{path}: expected one class derived from {base.__module__}.{base.__name__}, got {len(own)}")
+    return own[0]
+
+
+def check_methods(path: Path, kind: Any, base: Any, required: Collection[str]) -> None:
+    """Raises SpecError where a method cannot be called as the contract's. required: those it must have of its own."""
+    for name, wanted in inspect.getmembers(base, inspect.isroutine):
+        inherited = inspect.getattr_static(kind, name) is inspect.getattr_static(base, name)
+        if name.startswith("_") or (inherited and name not in required):
+            continue
+        found, asked = getattr(kind, name), inspect.signature(wanted)
+        got = inspect.signature(found) if callable(found) else repr(found)
+        if inherited or not callable(found) or not _takes(found, asked):
+            said = "no such method" if inherited else got
+            raise SpecError(f"{path}: class '{kind.__name__}': expected the method {name}{asked}, got {said}")
+
+
+def _takes(found: Any, asked: inspect.Signature) -> bool:
+    """Whether a method can be called as it is asked to be."""
+    own = inspect.signature(found).parameters
+    shared = [name for name in own if name in asked.parameters]
+    more = [one for name, one in own.items() if name not in asked.parameters and one.default is one.empty]
+    return shared == list(asked.parameters) and not more

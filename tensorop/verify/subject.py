@@ -10,7 +10,7 @@ from tensorop.model.call import Call, Reply
 from tensorop.model.problem import Problem
 from tensorop.runners import session
 from tensorop.runners.base import Runner
-from tensorop.runners.protocol import Check, Entry, Library
+from tensorop.runners.protocol import Check, Entry
 from tensorop.runners.session import Guest
 
 
@@ -36,15 +36,6 @@ class Subject:
     timeout_s: float = 20.0
     more: tuple[int, ...] = ()
     packed: str = ""
-
-    def with_library(self, library: Library) -> Subject:
-        """The same, for a library in place of a linked candidate."""
-        return replace(self, guest=replace(self.guest, libraries=(library,)))
-
-    def with_environment(self, **variables: str) -> Subject:
-        """The same, with these variables in the target's environment."""
-        merged = {**dict(self.guest.environment), **variables}
-        return replace(self, guest=replace(self.guest, environment=tuple(merged.items())))
 
     def execute(self, calls: Sequence[Call], vlen: int) -> list[Reply]:
         """One process for all calls, a fresh one after each that died; replies in order.

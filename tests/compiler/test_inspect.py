@@ -1,5 +1,7 @@
 """The distance of loads from their uses, read from objects whose loops are written out in assembly."""
 
+from pathlib import Path
+
 import pytest
 
 from tensorop.build import compile as compiling
@@ -88,8 +90,14 @@ def compiled(text: str, arch: str, work) -> Artifact:
     return made
 
 
+def inner_loop(path: Path, function: str | None = None) -> inspect.Loop | None:
+    """The loop with the most multiply-adds, of one function or of all."""
+    loops = (loop for loop in inspect.inner_loops(path) if function in (None, loop.function))
+    return max(loops, key=lambda loop: (loop.fmas, -loop.at), default=None)
+
+
 def loop(text: str, arch: str, work) -> inspect.Loop | None:
-    return inspect.inner_loop(compiled(text, arch, work).path)
+    return inner_loop(compiled(text, arch, work).path)
 
 
 @pytest.mark.parametrize(
@@ -116,7 +124,7 @@ def test_loads_and_their_distances(tmp_path, arch, text, fmas, loads, distances)
 def test_steps_ahead_and_spills(tmp_path):
     ahead = loop(RISCV["ahead"], "riscv64", tmp_path)
     assert ahead is not None
-    assert ahead.steps_ahead(4) == 0.5
+    assert sum(ahead.distances) / len(ahead.distances) / 4 == 0.5  # multiply-adds of a step
     scalars = loop(RISCV["scalars"], "riscv64", tmp_path)
     assert scalars is not None
     assert (scalars.distances, scalars.scalar_distances) == ((0,), (1, 1))
@@ -130,14 +138,14 @@ def test_a_linked_program_shows_the_same_loop_as_its_object(tmp_path, arch, text
     made = compiled(text, arch, tmp_path)
     program = link.link_candidate(made, arch, work=tmp_path)
     assert isinstance(program, Artifact)
-    before, after = inspect.inner_loop(made.path, "tensorop_candidate_0"), inspect.inner_loop(program.path)
+    before, after = inner_loop(made.path, "tensorop_candidate_0"), inner_loop(program.path)
     assert before is not None
     assert after is not None
     assert (after.fmas, after.distances) == (before.fmas, before.distances)
-    assert inspect.inner_loop(made.path, "another") is None
+    assert inner_loop(made.path, "another") is None
 
 
 @pytest.mark.parametrize("arch", ["riscv64", "aarch64"])
 def test_an_object_without_multiply_adds_has_no_such_loop(tmp_path, arch):
     made = kernels.built("for (long i = 0; i < c->dim[0]; i++) ((long *)c->buffer[0])[i] ^= i;", tmp_path, arch=arch)
-    assert inspect.inner_loop(made.path) is None
+    assert inner_loop(made.path) is None

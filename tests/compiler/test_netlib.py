@@ -16,8 +16,8 @@ from packaging.requirements import Requirement
 
 from tensorop import settings
 from tensorop.errors import MissingTool
-from tensorop.provision import targets, testers
-from tests.support import products
+from tensorop.provision import targets
+from tests.support import products, testers
 
 pytestmark = pytest.mark.skipif(targets.host_arch() != "x86_64", reason="preloads a product for x86-64")
 

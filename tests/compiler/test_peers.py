@@ -6,6 +6,7 @@ import subprocess
 import pytest
 
 from tensorop import problems
+from tensorop.backends import reach
 from tensorop.build import harness
 from tensorop.commands import contenders
 from tensorop.errors import JobError
@@ -97,7 +98,7 @@ def platform():
 @functools.cache
 def peer(name):
     try:
-        return contenders.bring(name, platform(), platform().vlens, ["f32"], 1)
+        return contenders.bring(name, reach(platform()), ["f32"], 1)
     except JobError as error:
         return str(error).replace("\n", "; ")
 

@@ -10,6 +10,7 @@ from tensorop.model.trial import Kind
 from tensorop.model.verdict import Seed
 from tensorop.provision import openblas
 from tensorop.runners.protocol import Library
+from tensorop.runners.session import Guest
 from tensorop.specs.platforms import load
 from tensorop.verify import grid
 from tensorop.verify.controls import controls, run_controls
@@ -58,21 +59,22 @@ def test_a_library_nobody_here_wrote_passes(dtype: str) -> None:
     library = openblas.openblas(platform.arch)
     program = harness.dynamic_program(platform.arch, operator.folder / "adapter.c").path
     bound = Library(str(library.path), library.kind, dtype, library.prefix, library.suffix)
-    subject = Subject(runner_of(platform), program).with_library(bound)
-    subject = subject.with_environment(
-        LD_LIBRARY_PATH=":".join(map(str, library.library_path)),
-        OPENBLAS_CORETYPE="RISCV64_ZVL128B",
-        OPENBLAS_NUM_THREADS="1",
-    )
+
+    def with_threads(count: int) -> Subject:
+        found = (
+            ("LD_LIBRARY_PATH", ":".join(map(str, library.library_path))),
+            ("OPENBLAS_CORETYPE", "RISCV64_ZVL128B"),
+            ("OPENBLAS_NUM_THREADS", str(count)),
+        )
+        return Subject(runner_of(platform), program, Guest(libraries=(bound,), environment=found))
+
+    subject = with_threads(1)
     vlens, tile = (128, 256), {"mr": 8, "nr": 8, "ku": 4}
     blocking = {"mc": 128, "kc": 240, "nc": 512}
     whole = grid.full(operator, dtype, dict.fromkeys(vlens, tile), blocking)
     verdicts = grid.verify(operator, subject, whole, vlens, Seed.draw())
     assert grid.outcome(verdicts).ok, grid.outcome(verdicts)
     assert [v.vlen for v in verdicts] == [128, 256]
-
-    def with_threads(count: int) -> Subject:
-        return subject.with_environment(OPENBLAS_NUM_THREADS=str(count))
 
     cases = operator.reference.thread_grid(dtype, tile)
     threaded = list(verify_threads(operator, with_threads, cases, (2,), 128, Seed.draw()))

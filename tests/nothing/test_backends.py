@@ -23,7 +23,6 @@ def test_the_shipped_ones_keep_the_contract() -> None:
         "modelled-cycles",
         "ns",
     ]
-    assert not [name for name in catalog.names("backends") if not backends.load(name).description]
 
 
 def test_a_users_own_is_found_by_its_files_name() -> None:
@@ -39,20 +38,15 @@ def test_a_users_own_is_found_by_its_files_name() -> None:
 @pytest.mark.parametrize(
     ("part", "instead", "says"),
     [
-        ("class Backend(Clocked):", "class Other(Clocked):", r"'Backend' is None; expected a class that extends"),
-        ("class Backend(Clocked):", "class Backend:", r"'Backend' is <class .*; expected a class that extends"),
-        ('name = "nice"', 'name = "nicer"', r"'Backend.name' is 'nicer'; expected 'nice', as the file is called"),
-        ('name = "nice"', 'title = "nice"', r"'Backend.name' is None; expected a str"),
-        ("here = True", "here = 'yes'", r"'Backend.here' is 'yes'; expected a bool"),
-        ("jail = True", "means = 3", r"'Backend.means' is 3; expected a Means"),
-        ("here = True", "counts = True", r"'Backend.counted' is missing; expected a method"),
-        ("def start(cls,", "def begin(cls,", r"'Backend.start' is missing; expected a method"),
-        ("jail = True", "peak = 4.0", r"'Backend.peak' is 4.0; expected a method"),
-        (
-            "platform: Platform, address: str)",
-            "platform: Platform)",
-            r"'Backend.start' takes platform; expected platform",
-        ),
+        ("class Backend(Clocked):", "class Backend:", r"expected one class derived from tensorop.target.Target, got 0"),
+        ('name = "nice"', 'name = "nicer"', r"key 'name': expected 'nice', as the file is called, got 'nicer'"),
+        ('name = "nice"', 'title = "nice"', r"class 'Backend': expected name to be a str, got None"),
+        ("here = True", "here = 'yes'", r"expected here to be a bool, got 'yes'"),
+        ("jail = True", "means = 3", r"expected means to be a Means, got 3"),
+        ("here = True", "counts = True", r"expected the method counted\(.*, got no such method"),
+        ("def start(cls,", "def begin(cls,", r"expected the method start\(.*, got no such method"),
+        ("jail = True", "peak = 4.0", r"expected the method peak\(.*, got 4.0"),
+        (", address: str)", ")", r"expected the method start\(platform: .*, address: .*, got \(platform"),
         ("class Nice(Native)", "1 / 0\n\n\nclass Nice(Native)", "fails while it is loaded: ZeroDivisionError"),
     ],
 )

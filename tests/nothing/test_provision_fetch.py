@@ -10,6 +10,7 @@ import pytest
 from tensorop import errors
 from tensorop.provision import baseline, cache, check, openblas, process, pypi, qemu
 from tensorop.provision.targets import TARGETS, host_arch
+from tensorop.specs import native
 
 
 @pytest.fixture
@@ -120,7 +121,7 @@ def test_a_qemu_without_plugins_is_too_old(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_cpu_features() -> None:
-    flags = check.cpu_flags()
+    flags = native.cpu_flags()
     assert check.cpu_features("this machine", flags).status == "ok"
     lacking = check.cpu_features("another", [*flags, "no_such_flag"])
     assert lacking.status == "missing"

@@ -19,7 +19,6 @@ class Backend(Clocked):
     """A clock measures here, so that `Clocked` brings the unit, the budgets and the way to measure."""
 
     name = "nice"  # as the file; `--runner nice`
-    description = "this machine at the lowest priority, by its clock"
     here = True  # its own processor, which must have what the platform requires
     jail = True  # the harness closes its own; without this line `--author llm` and `judge` are refused
 

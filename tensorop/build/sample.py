@@ -1,0 +1,42 @@
+"""The smallest candidate, which doubles numbers: whether anything is built for a target and runs there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from tensorop.build import compile as building
+from tensorop.build import link
+from tensorop.model.call import Access, Buffer, Call
+from tensorop.model.kernel import Artifact, Source
+from tensorop.model.platform import Platform
+from tensorop.model.trial import Outcome
+from tensorop.runners import session
+from tensorop.runners.base import Runner
+from tensorop.runners.protocol import Check
+from tensorop.runners.session import Guest
+
+_X = np.arange(64, dtype=np.float32)
+CALL = Call((64,), buffers=(Buffer("x", Access.IN, _X), Buffer("y", Access.OUT, np.zeros_like(_X))))
+_TEXT = """#include "call.h"
+void tensorop_candidate_0(const struct tensorop_call *c) {
+    const float *x = c->buffer[0];
+    float *y = c->buffer[1];
+    for (int64_t i = 0; i < c->dim[0]; i++)
+        y[i] = 2 * x[i];
+}
+"""
+
+
+def build(platform: Platform) -> Artifact | Outcome:
+    """Its program, static. Raises as compiler and linker do."""
+    made = building.compile_object(Source((("sample.c", _TEXT),)), platform)
+    return made if isinstance(made, Outcome) else link.link_candidate(made, platform.arch)
+
+
+def wrong(runner: Runner, program: Path, guest: Guest) -> str:
+    """What is wrong with its call on a target; "" where nothing is. Raises as `session.run` does."""
+    (reply,) = session.run(runner, program, [Check(CALL)], guest=guest)
+    right = reply.outcome.ok and np.array_equal(reply.outputs["y"], 2 * _X)
+    return "" if right else reply.outcome.message or "wrong result"
