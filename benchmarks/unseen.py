@@ -160,7 +160,7 @@ class Judge:
 
     def _guest(self, *libraries: Path, dtype: str) -> Guest:
         placed = tuple(Library(self.target.runner.place(path), "tensorop", dtype) for path in libraries)
-        return Guest(libraries=placed, cpu=self.target.cpu)
+        return Guest(libraries=placed, cpu=self.target.runner.processor)
 
     def _modelled(self, case: Case, vlen: int) -> Found:
         number, among = self._chosen(case, vlen)

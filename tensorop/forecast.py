@@ -73,12 +73,13 @@ CORES = 2
 @dataclass(frozen=True)
 class Forecast:
     """seconds: by part, in their order. sizes: of parts, and of the first stages' trials. kind: what is remembered
-    together; fetched: whether everything a job needs was there."""
+    together; fetched: whether everything a job needs was there; side_by_side: processes that really run at once."""
 
     kind: str
     seconds: Mapping[str, float]
     sizes: Mapping[str, float]
     fetched: bool
+    side_by_side: float
 
     @property
     def total(self) -> float:
@@ -107,7 +108,7 @@ def forecast(job: Job, operator: Operator, target: Target) -> Forecast | None:
         **{part: seconds[part] for part in ("library", "verification")},
         "comparison and report": seconds["comparison"] + seconds["report"],
     }
-    return Forecast(kind, ordered, sizes, missing == 0)
+    return Forecast(kind, ordered, sizes, missing == 0, side_by_side(job.jobs) * 0.85 if target.side_by_side else 1.0)
 
 
 def _search(job: Job, target: Target, trial: Mapping[str, float], sizes: Mapping[str, float]) -> float:
@@ -208,9 +209,9 @@ def _remembered(kind: str) -> dict[str, list[float]]:
     return _all_remembered().get(kind, {})
 
 
-def watched(events: Generator[Event, None, None], plan: Forecast, jobs: int) -> Generator[Event, None, None]:
+def watched(events: Generator[Event, None, None], plan: Forecast) -> Generator[Event, None, None]:
     """The same events, the phases with the seconds they will take; what each part took is remembered in the end."""
-    watch = _Watch(plan, jobs)
+    watch = _Watch(plan)
     try:
         for event in events:
             yield watch.see(event)
@@ -221,9 +222,8 @@ def watched(events: Generator[Event, None, None], plan: Forecast, jobs: int) -> 
 class _Watch:
     """Seconds by part as they would be on a quiet machine: never more than the processors' own time says."""
 
-    def __init__(self, plan: Forecast, jobs: int) -> None:
+    def __init__(self, plan: Forecast) -> None:
         self.plan = plan
-        self.side_by_side = side_by_side(jobs) * 0.85 if "modelled" in plan.kind else 1.0
         self.part = ""
         self.began = (time.monotonic(), _processor_time())
         self.took: dict[str, float] = {}
@@ -248,13 +248,13 @@ class _Watch:
         name = STAGES.get(stage)
         if name and ended.trials and ended.reason is not Stop.INTERRUPTED:
             wall, processor = time.monotonic() - self.began[0], _processor_time() - self.began[1]
-            quiet = min(1.0, processor / self.side_by_side / max(wall, 1e-9))
+            quiet = min(1.0, processor / self.plan.side_by_side / max(wall, 1e-9))
             self.stages.setdefault(name, []).append(quiet * ended.seconds / ended.trials / self.plan.sizes[name])
 
     def _close(self) -> None:
         now = (time.monotonic(), _processor_time())
         if self.part:
-            seconds = min(now[0] - self.began[0], (now[1] - self.began[1]) / self.side_by_side)
+            seconds = min(now[0] - self.began[0], (now[1] - self.began[1]) / self.plan.side_by_side)
             self.took[self.part] = self.took.get(self.part, 0.0) + seconds
         self.began = now
 

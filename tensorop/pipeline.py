@@ -45,7 +45,7 @@ def run(job: Job, stop: Stop | None = None) -> Generator[Event, None, None]:
     if plan is not None:
         stop.grid_s = plan.seconds["library"] / 2 + plan.seconds["verification"]  # without what improves the dispatch
     events = _run(job, operator, target, stop, plan)
-    yield from (events if plan is None else forecast.watched(events, plan, job.jobs))
+    yield from (events if plan is None else forecast.watched(events, plan))
 
 
 def _run(

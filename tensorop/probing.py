@@ -246,7 +246,7 @@ class _Bench:
         target = ground.target
         self.program = harness.dynamic_program(target.platform.arch, ground.operator.folder / "adapter.c").path
         placed = Library(target.runner.place(library), "tensorop", given.dtype)
-        self.guest = Guest(libraries=(placed,), cpu=target.cpu)
+        self.guest = Guest(libraries=(placed,), cpu=target.runner.processor)
         self.roof = Roof(target)
         self.answers = Answers(ground.operator.reference)
         slot = int(ground.operator.reference.VARIANT_FLAG)

@@ -152,7 +152,7 @@ def _counted(
     until = None if limit is None else time.monotonic() + limit
     program = harness.dynamic_program(ground.target.platform.arch, ground.operator.folder / "adapter.c").path
     place = Library(ground.target.runner.place(library), "tensorop", given.dtype)
-    guest = Guest(libraries=(place,), cpu=ground.target.cpu)
+    guest = Guest(libraries=(place,), cpu=ground.target.runner.processor)
     wanted: list[tuple[float, int, int, Problem, list[int]]] = []
     for vlen, pairs in known.items():
         for problem, row in pairs:

@@ -141,11 +141,6 @@ class Target(ABC):
         return f"VLEN {configuration}" if configuration else ""
 
     @property
-    def cpu(self) -> int:
-        """The processor a measurement stays on; -1 where that is not ours to say."""
-        return self.runner.processor
-
-    @property
     def identity(self) -> list[object]:
         """What a run that goes on must find again of the machine."""
         return []
@@ -157,7 +152,8 @@ class Target(ABC):
 
     @property
     def measured_by(self) -> str:
-        return f"the clock of {self.name}"
+        """A few words on what takes the figures."""
+        return f"the board model {self.assumed.name}" if self.assumed else f"the clock of {self.name}"
 
     def weaknesses(self, greeting: Hello | None) -> tuple[str, ...]:
         """What a process lacks of its jail, by what a harness said of itself; empty where nothing is."""

@@ -1,31 +1,72 @@
-"""Nowhere: costs are made of the point alone, for searches without a compiler or a target."""
+"""Nowhere: each point has a cost and sometimes a failure, made of the point alone.
+
+For searches, journals and reports without a compiler or a target; what it returns is never shown as a measurement.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import math
 from dataclasses import dataclass
+from pathlib import Path
+from typing import NoReturn
 
+from tensorop.errors import JobError
 from tensorop.model.means import Means
 from tensorop.model.platform import Platform
 from tensorop.model.point import Point
-from tensorop.model.trial import Outcome, Samples
-from tensorop.runners import null
+from tensorop.model.trial import Kind, Outcome, Samples
+from tensorop.runners.base import Launch, Runner
 from tensorop.target import Target
+
+
+def _unit(*words: object) -> float:
+    """A number in [0, 1) made of the words."""
+    digest = hashlib.sha256("\0".join(map(str, words)).encode()).digest()
+    return int.from_bytes(digest[:8], "big") / 2**64
+
+
+class Nowhere(Runner):
+    name = "null"
+    emulated = True
+
+    def place(self, program: Path) -> str:
+        return str(program)
+
+    def command(self, launch: Launch) -> NoReturn:
+        raise JobError("the null runner starts no program", hint="choose --runner native or qemu for real figures")
 
 
 @dataclass(frozen=True)
 class Backend(Target):
-    runner: null.Null
+    """seed: another landscape; failing: the share of points that end as a crash or a wrong result."""
+
+    seed: int = 0
+    failing: float = 0.03
 
     name = "null"
-    unit = shown = null.UNIT
-    speed = f"flop/{null.UNIT}"
+    unit = shown = "pretended"
+    speed = "flop/pretended"
     means = Means(search=3e9, every_layout=5e7)
     side_by_side = True
     pretends = True
 
     @classmethod
-    def start(cls, platform: Platform, address: str) -> null.Null:
-        return null.Null()
+    def start(cls, platform: Platform, address: str) -> Nowhere:
+        return Nowhere()
 
-    def pretend(self, point: Point, problem: str, work: float) -> tuple[Outcome, Samples | None]:
-        return self.runner.pretend(point, problem, work)
+    def pretend(self, point: Point, problem: str, work: float = 1.0) -> tuple[Outcome, Samples | None]:
+        """The cost is a bowl in the logarithm of each numeric tunable around an optimum of its own, times `work`; a
+        tunable of words has a fixed price for each."""
+        if _unit(self.seed, "fails", point.to_json()) < self.failing:
+            kind = Kind.CRASH if _unit(self.seed, "how", point.to_json()) < 0.5 else Kind.WRONG
+            return Outcome(kind, "verify", "pretended"), None
+        cost = 1.0
+        for name, value in point.items():
+            if isinstance(value, int):
+                best = 1 + 4 * _unit(self.seed, name, "best")
+                cost += 0.2 * (math.log2(abs(value) + 1) - best) ** 2
+            else:
+                cost += 0.5 * _unit(self.seed, name, value)
+        cost *= work * (1 + 0.1 * _unit(self.seed, problem))
+        return Outcome(Kind.OK, "measure"), Samples(self.unit, cost, cost * 0.99, cost * 1.01)

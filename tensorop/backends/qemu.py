@@ -102,10 +102,6 @@ class Backend(Target):
         }
         return Assumed(model.name, model.version, list(model.unknowns()), list(model.alternatives), said)
 
-    @property
-    def measured_by(self) -> str:
-        return f"the board model {self.model.name}"
-
     def peak(self, dtype: str, configuration: int, fresh: bool = False) -> float:
         return model_peak.best(self.model, configuration, dtype)
 

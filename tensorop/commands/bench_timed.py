@@ -74,6 +74,6 @@ def row(contest: Contest, problem: Problem) -> Row:
 
 def _time(contest: Contest, who: Sequence[Contender], problem: Problem, call: Call) -> Timed | Outcome:
     guest = contest.guest(who, problem.dtype, contest.target.configurations[0])
-    guest = dataclasses.replace(guest, cpu=contest.target.cpu if contest.threads == 1 else -1)
+    guest = dataclasses.replace(guest, cpu=contest.target.runner.processor if contest.threads == 1 else -1)
     run, entries = Run(contest.program, 0, guest), [Entry(i) for i in range(len(who))]
     return contest.target.timed(run, call, entries, contest.final, contest.flops(problem) <= SHORT)

@@ -65,12 +65,12 @@ class Runner(ABC):
     def command(self, launch: Launch) -> list[str]:
         """The host's argv that runs `launch.argv` there. `confined.run` alone starts it."""
 
-    @abstractmethod
     def environment(self, wanted: Mapping[str, str]) -> dict[str, str] | None:
         """The environment in which the host starts `command`'s argv, when the program shall find `wanted`.
 
         None: this process's own, because the tool in between needs it and the program never sees it.
         """
+        return {}
 
     def lost(self, status: int, log: str) -> str | None:
         """Why the target, and not the program, ended with this status; None when it was the program."""

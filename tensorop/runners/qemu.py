@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -36,15 +35,11 @@ class Qemu(Runner):
         if launch.dynamic:
             out += ["-L", str(provision_sysroot.sysroot(self.arch))]
         for key, value in launch.environment.items():
-            out += ["-E", f"{key}={value}"]
+            out += ["-E", f"{key}={value}"]  # beside QEMU's own environment, which the guest inherits and is empty
         jail = ",".join(
             (str(provision_jail.plugin()), *(f"{need.name.lower()}=on" for need in launch.needs if need.name))
         )
         return [*out, "-plugin", jail, *launch.plugin_args, *launch.argv]
-
-    def environment(self, wanted: Mapping[str, str]) -> dict[str, str]:
-        # The guest inherits QEMU's own; what it shall find goes through -E.
-        return {}
 
     def lost(self, status: int, log: str) -> str | None:
         if status == -signal.SIGKILL:

@@ -10,13 +10,7 @@ from tensorop.paths import plugin_dirs
 SUFFIX = {"platforms": ".yaml", "primitives": ".yaml", "templates": "", "tuners": ".py", "backends": ".py"}
 _NOT_ONE = ("_", "calibration-")  # what may lie beside plug-ins
 _LONGEST = 200  # bytes of a name, which with its suffix is still a file's
-_SINGULAR = {
-    "platforms": "platform",
-    "primitives": "primitive set",
-    "templates": "operator",
-    "tuners": "tuner",
-    "backends": "backend",
-}
+_CALLED = {"primitives": "primitive set", "templates": "operator"}
 
 
 def names(kind: str, plugins: tuple[Path, ...] = ()) -> tuple[str, ...]:
@@ -37,4 +31,4 @@ def find(kind: str, name: str, plugins: tuple[Path, ...] = ()) -> Path:
             path = folder / f"{name}{SUFFIX[kind]}"
             if path.is_file() or (kind == "templates" and (path / "operator.yaml").is_file()):
                 return path
-    raise unknown_name(_SINGULAR[kind], name, names(kind, plugins))
+    raise unknown_name(_CALLED.get(kind, kind[:-1]), name, names(kind, plugins))

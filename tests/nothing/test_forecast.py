@@ -119,7 +119,7 @@ def events(early: bool) -> Generator[Event, None, None]:
 
 def test_what_a_job_took_is_what_the_next_one_will_take() -> None:
     before = plan()
-    told = list(forecast.watched(events(early=False), before, 1))
+    told = list(forecast.watched(events(early=False), before))
     (phase,) = [event for event in told if isinstance(event, Phase) and event.name == "verification"]
     assert phase.seconds == before.seconds["verification"]
     after = plan()
@@ -130,5 +130,5 @@ def test_what_a_job_took_is_what_the_next_one_will_take() -> None:
 
 def test_a_job_that_was_stopped_teaches_nothing() -> None:
     before = plan()
-    list(forecast.watched(events(early=True), before, 1))
+    list(forecast.watched(events(early=True), before))
     assert plan().seconds == before.seconds

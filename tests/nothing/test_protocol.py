@@ -8,14 +8,15 @@ import numpy as np
 import pytest
 
 from tensorop import errors
+from tensorop.backends.null import Backend, Nowhere
 from tensorop.model.call import Access, Buffer, Call
 from tensorop.model.point import Point
 from tensorop.runners import protocol
 from tensorop.runners.base import Launch
 from tensorop.runners.counts import Counts, Refused
-from tensorop.runners.null import Null
 from tensorop.runners.protocol import Check, Entry, Parser, ProtocolError, Time
 from tensorop.runners.ssh import Ssh
+from tensorop.specs import platforms
 
 NONCE = 0x1122334455667788
 DATA = np.arange(3, dtype=np.float32)
@@ -173,15 +174,15 @@ def test_a_request_carries_its_call_and_operands():
 
 
 def test_the_null_runner_answers_the_same_for_a_point_and_differs_between_points():
-    runner = Null(failing=0.2)
+    target = Backend(platforms.load("generic"), Nowhere(), failing=0.2)
     points = [Point.of(mr=i, order=word) for i in range(1, 30) for word in ("ijk", "ikj")]
-    answers = [runner.pretend(p, "64x64x64 f32") for p in points]
-    assert answers == [runner.pretend(p, "64x64x64 f32") for p in points]
+    answers = [target.pretend(p, "64x64x64 f32") for p in points]
+    assert answers == [target.pretend(p, "64x64x64 f32") for p in points]
     costs = {s.value for o, s in answers if s is not None}
     assert len(costs) > 20
     assert 0 < sum(not o.ok for o, _ in answers) < len(points)
     with pytest.raises(errors.JobError, match="starts no program"):
-        runner.command(Launch(["x"]))
+        target.runner.command(Launch(["x"]))
 
 
 def test_ssh_quotes_what_it_sends():

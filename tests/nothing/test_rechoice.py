@@ -6,14 +6,13 @@ import pytest
 
 from tensorop import deliver, finalists, probing, rechoice, search
 from tensorop.author import offline
-from tensorop.backends.null import Backend
+from tensorop.backends.null import Backend, Nowhere
 from tensorop.finalists import Refused
 from tensorop.model.case import Case
 from tensorop.model.job import Job
 from tensorop.model.trial import Kind, Outcome, Samples
 from tensorop.model.verdict import Seed, Verdict
 from tensorop.problems import of
-from tensorop.runners.null import Null
 from tensorop.runners.protocol import Entry
 from tensorop.search import Ground
 from tensorop.specs import platforms
@@ -30,7 +29,7 @@ def found(tmp_path_factory: pytest.TempPathFactory):
     job = Job("gemm", "avx2", ("f32",), ((64, 64, 64), (8, 300, 70)), trials=24, out=folder)
     drafts = offline.drafts(operator.folder, operator.name, operator.added)
     with Journal.open(folder, {}) as journal:
-        ground = Ground(job, operator, Backend(platform, Null()), drafts, journal, Seed.draw(0), Path(folder))
+        ground = Ground(job, operator, Backend(platform, Nowhere()), drafts, journal, Seed.draw(0), Path(folder))
         list(search.micro(ground, "f32"))
         kernels, problems = search.kernels(ground, "f32"), search.problems(ground, "f32")
         list(search.blocking(ground, "f32", kernels, problems))

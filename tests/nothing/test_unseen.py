@@ -8,11 +8,10 @@ import pytest
 
 from tensorop import search
 from tensorop.author import offline
-from tensorop.backends.null import Backend
+from tensorop.backends.null import Backend, Nowhere
 from tensorop.errors import SpecError
 from tensorop.model.job import Job
 from tensorop.model.verdict import Seed
-from tensorop.runners.null import Null
 from tensorop.search import Ground
 from tensorop.specs import platforms
 from tensorop.store.journal import Journal
@@ -30,7 +29,7 @@ def test_a_matrix_read_once_gets_its_kernel_however_the_kernel_alone_ranks(
 ) -> None:
     """Little time: each draft's first trials alone. What a kernel costs is the seed's."""
     job = Job("gemm", platform=platform, dtypes=("f32",), shapes=SHAPES, budget_s=0.01, jobs=1, out=tmp_path)
-    target = Backend(platforms.load(platform), Null(seed=seed, failing=0.0))
+    target = Backend(platforms.load(platform), Nowhere(), seed=seed, failing=0.0)
     with Journal.open(tmp_path, {}, fresh=True) as journal:
         for draft in drafts:
             journal.draft(draft)
