@@ -26,7 +26,7 @@ from tensorop.model.trial import Outcome
 from tensorop.provision import libc
 from tensorop.runners import confined
 from tensorop.runners.base import Launch
-from tensorop.specs import catalog, native, platforms, primitives
+from tensorop.specs import native, platforms, primitives
 
 _TIMEOUT_S = 120.0
 _PROGRAM = "primitives"
@@ -90,8 +90,7 @@ def check(
 
 def home(name: str, plugins: tuple[Path, ...] = ()) -> Platform:
     """The most general platform that prefers a set, or else has it. Raises SpecError when none does."""
-    known = [n for n in catalog.names("platforms", plugins) if not platforms.is_probed(n, plugins)]
-    loaded = [platforms.load(n, plugins) for n in known]
+    loaded = platforms.whole(plugins)
     users = [p for p in loaded if p.primitives[0].name == name]
     users = users or [p for p in loaded if name in (one.name for one in p.primitives)]
     if not users:

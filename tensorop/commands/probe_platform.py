@@ -13,7 +13,7 @@ from tensorop.errors import UsageError
 from tensorop.model.core import Core
 from tensorop.model.platform import Platform
 from tensorop.runners import facts
-from tensorop.specs import catalog, platforms
+from tensorop.specs import platforms
 
 _IDENTITY = ("uarch", "mvendorid", "CPU implementer", "CPU part")
 
@@ -28,8 +28,7 @@ def probe(target: str, name: str | None, plugins: tuple[Path, ...] = ()) -> str:
     runner = found.machine(address)
     arch = facts.read(runner).arch
     core = facts.read(runner, identify_program(arch).path)
-    known = [platforms.load(n, plugins) for n in catalog.names("platforms", plugins) if not _probed(n, plugins)]
-    parent = parent_of(core, known)
+    parent = parent_of(core, platforms.whole(plugins))
     return "\n".join(_lines(core, parent, name or slug(core), native=found.here)) + "\n"
 
 
@@ -44,10 +43,6 @@ def parent_of(core: Core, known: Iterable[Platform]) -> Platform:
 def slug(core: Core) -> str:
     """A file name made of a core's own."""
     return re.sub(r"[^a-z0-9]+", "-", core.label.lower()).strip("-") or core.arch
-
-
-def _probed(name: str, plugins: tuple[Path, ...]) -> bool:
-    return platforms.is_probed(name, plugins)
 
 
 def _fits(platform: Platform, core: Core) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 import numpy as np
 
@@ -18,13 +19,7 @@ def copy_bandwidth() -> float:
     As STREAM's copy counts them (McCalpin 1995): two bytes moved for each byte copied.
     """
     source, copy = np.ones(_BYTES, dtype=np.uint8), np.zeros(_BYTES, dtype=np.uint8)
-    best = 0.0
-    with clock.alone():
-        for _ in range(_ROUNDS):
-            begin = time.perf_counter_ns()
-            np.copyto(copy, source)
-            best = max(best, 2 * _BYTES / (time.perf_counter_ns() - begin))
-    return best
+    return 2 * _best(lambda: np.copyto(copy, source))
 
 
 def read_bandwidth() -> float:
@@ -32,11 +27,14 @@ def read_bandwidth() -> float:
 
     It is vectorized and writes nothing: the roof of a product that reads a large matrix once.
     """
-    source = np.ones(_BYTES // 4, dtype=np.float32)
+    return _best(np.ones(_BYTES // 4, dtype=np.float32).max)
+
+
+def _best(walk: Callable[[], object]) -> float:
     best = 0.0
     with clock.alone():
         for _ in range(_ROUNDS):
             begin = time.perf_counter_ns()
-            source.max()
+            walk()
             best = max(best, _BYTES / (time.perf_counter_ns() - begin))
     return best

@@ -127,43 +127,26 @@ def _emulation(arch: str) -> list[Piece]:
     else:
         emulator = Piece(name, purpose, "missing", command=qemu.HINT)
     root = sysroot.path(arch)
-    there = cache.is_whole(root)
-    glibc = Piece(
-        f"sysroot {arch}",
-        f"glibc for {arch} programs under QEMU",
-        "ok" if there else "missing",
-        debian.version(root, "libc6"),
-        str(root) if there else "",
-        sysroot.command(arch),
-    )
-    return [emulator, glibc]
+    version, purpose = debian.version(root, "libc6"), f"glibc for {arch} programs under QEMU"
+    return [emulator, _kept(f"sysroot {arch}", purpose, root, version, sysroot.command(arch))]
+
+
+def _kept(name: str, purpose: str, root: Path, version: str, command: str, optional: bool = False) -> Piece:
+    """A piece of the cache."""
+    if not cache.is_whole(root):
+        return Piece(name, purpose, "missing", command=command, optional=optional)
+    return Piece(name, purpose, "ok", version, str(root), command, optional)
 
 
 def _libc(arch: str) -> Piece:
     root = libc.path(arch)
-    there = cache.is_whole(root)
-    return Piece(
-        f"musl {arch}",
-        "static C library of the candidates' harness (zig's own serves, half a minute slower at first)",
-        "ok" if there else "missing",
-        debian.version(root, "musl-dev"),
-        str(root) if there else "",
-        libc.command(arch),
-        optional=True,
-    )
+    purpose = "static C library of the candidates' harness (zig's own serves, half a minute slower at first)"
+    return _kept(f"musl {arch}", purpose, root, debian.version(root, "musl-dev"), libc.command(arch), True)
 
 
 def _openblas(arch: str) -> Piece:
     source = openblas.source(arch)
-    there = cache.is_whole(source.folder())
-    return Piece(
-        f"openblas {arch}",
-        "the baseline",
-        "ok" if there else "missing",
-        source.version if there else "",
-        str(source.folder()) if there else "",
-        source.command(),
-    )
+    return _kept(f"openblas {arch}", "the baseline", source.folder(), source.version, source.command())
 
 
 def cpu_features(name: str, flags: Iterable[str]) -> Piece:
@@ -194,18 +177,8 @@ def _extras(arches: Iterable[str]) -> list[Piece]:
             if name.partition("@")[0] == "openblas":
                 continue
             source = baseline.source(name, arch)
-            there = cache.is_whole(source.folder())
-            found.append(
-                Piece(
-                    f"{name} {arch}",
-                    "a further baseline",
-                    "ok" if there else "missing",
-                    source.version if there else "",
-                    str(source.folder()) if there else "",
-                    source.command(),
-                    True,
-                )
-            )
+            what = f"{name} {arch}", "a further baseline"
+            found.append(_kept(*what, source.folder(), source.version, source.command(), True))
     return found
 
 

@@ -188,11 +188,15 @@ def is_probed(name: str, plugins: tuple[Path, ...] = ()) -> bool:
     return "probe" in yamlfile.read(catalog.find("platforms", name, plugins))
 
 
+def whole(plugins: tuple[Path, ...] = ()) -> list[Platform]:
+    """All platforms whose files ask no machine."""
+    return [load(n, plugins) for n in catalog.names("platforms", plugins) if not is_probed(n, plugins)]
+
+
 def _probed(data: dict[str, Any], path: Path, plugins: tuple[Path, ...]) -> dict[str, Any]:
     """A probing file as a child of the platform that suits this machine best."""
     yamlfile.validate(ProbeSpec, data, str(path))
-    others = [load(n, plugins) for n in catalog.names("platforms", plugins) if not is_probed(n, plugins)]
-    best = native.best(others, native.host_arch(), native.cpu_flags())
+    best = native.best(whole(plugins), native.host_arch(), native.cpu_flags())
     said = {key: value for key, value in data.items() if key != "probe"}
     # the parent's board model is not this machine, which has a clock
     return {"parent": best.name, "runner": "native", "model": None, "caches": _seen(best), **said}
