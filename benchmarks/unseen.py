@@ -81,7 +81,7 @@ class Found:
     """One case at a VLEN (bits; 0 where a clock measured).
 
     variant, best: numbers among all variants; regret: a share; choosing: the share of the cost that forcing saves;
-    costs: of all variants, under a model
+    costs: of all variants, on a clock the medians
     """
 
     seed: int
@@ -216,7 +216,8 @@ class Judge:
         best = min(range(len(picking)), key=picking.__getitem__)
         regret = statistics.ratio(rounds[best][1::2], rounds[among][1::2]).median - 1
         free, forced = time(self.found.library, (-1, number))
-        return self._found(case, 0, among, best, regret, 1 - 1 / statistics.ratio(forced, free).median)
+        costs = [statistics.quartiles(of_one)[1] for of_one in rounds]
+        return self._found(case, 0, among, best, regret, 1 - 1 / statistics.ratio(forced, free).median, costs)
 
     def _found(
         self,
@@ -226,7 +227,7 @@ class Judge:
         best: int,
         regret: float,
         choosing: float,
-        costs: Sequence[float] = (),
+        costs: Sequence[float],
     ) -> Found:
         madds = float(math.prod(case.shape))
         label, dtype = case.problem.label, case.problem.dtype
