@@ -197,20 +197,20 @@ static __attribute__((noinline)) void avx2_f32_direct_6af1_turned(size_t m, size
                                                                   const float *a, size_t lda, const float *b,
                                                                   size_t rsb, size_t csb, float beta,
                                                                   float *c, size_t ldc) {
-    float panel[2048];
+    _Alignas(64) float panel[2048];
     const size_t lanes = 8, tile = 1 * lanes, most = 2048 / tile;
     const size_t high = m > tile && k < most ? 2048 / k / tile * tile : tile;
     for (size_t i = 0; i < m; i += high) {
-        const size_t height = m - i < high ? m - i : high;
+        const size_t height = m - i < high ? m - i : high, apart = (height + lanes - 1) / lanes * lanes;
         for (size_t p = 0; p < k; p += most) {
             const size_t depth = k - p < most ? k - p : most;
             size_t x = 0;
             for (; x + lanes <= height; x += lanes)
-                avx2_f32_direct_6af1_turn(a + (i + x) * lda + p, lda, panel + x, height, depth);
+                avx2_f32_direct_6af1_turn(a + (i + x) * lda + p, lda, panel + x, apart, depth);
             if (x < height)
-                avx2_f32_direct_6af1_turn_some(a + (i + x) * lda + p, lda, panel + x, height, height - x,
+                avx2_f32_direct_6af1_turn_some(a + (i + x) * lda + p, lda, panel + x, apart, height - x,
                                                depth);
-            avx2_f32_direct_6af1_by_columns(height, n, depth, alpha, panel, height, b + p * rsb, rsb, csb,
+            avx2_f32_direct_6af1_by_columns(height, n, depth, alpha, panel, apart, b + p * rsb, rsb, csb,
                                             p ? 1 : beta, c + i, ldc);
         }
     }
@@ -761,7 +761,7 @@ static __attribute__((noinline)) void avx2_f32_direct_6af1_narrow(size_t m, size
                                                                   const float *a, size_t rsa, size_t csa,
                                                                   const float *b, size_t rsb, size_t csb,
                                                                   float beta, float *c, size_t ldc) {
-    float panel[2048];
+    _Alignas(64) float panel[2048];
     const size_t lanes = 8, rows = csa == 1 ? 0 : m, columns = rsb == 1 ? 0 : n;
     const size_t most = 2048 / (rows + columns) / lanes * lanes;
     for (size_t p = 0; p < k; p += most) {

@@ -110,18 +110,18 @@ static __attribute__((noinline)) void rvv_f64_direct_5071_turned(size_t m, size_
                                                                  const double *a, size_t lda, const double *b,
                                                                  size_t rsb, size_t csb, double beta,
                                                                  double *c, size_t ldc) {
-    double panel[2048];
+    _Alignas(64) double panel[2048];
     const size_t lanes = __riscv_vsetvlmax_e64m2(), tile = 1 * lanes, most = 2048 / tile;
     const size_t high = m > tile && k < most ? 2048 / k / tile * tile : tile;
     for (size_t i = 0; i < m; i += high) {
-        const size_t height = m - i < high ? m - i : high;
+        const size_t height = m - i < high ? m - i : high, apart = (height + lanes - 1) / lanes * lanes;
         for (size_t p = 0; p < k; p += most) {
             const size_t depth = k - p < most ? k - p : most;
             size_t x = 0;
             for (; x < height; x += lanes)
-                rvv_f64_direct_5071_turn_some(a + (i + x) * lda + p, lda, panel + x, height,
+                rvv_f64_direct_5071_turn_some(a + (i + x) * lda + p, lda, panel + x, apart,
                                               height - x < lanes ? height - x : lanes, depth);
-            rvv_f64_direct_5071_by_columns(height, n, depth, alpha, panel, height, b + p * rsb, rsb, csb,
+            rvv_f64_direct_5071_by_columns(height, n, depth, alpha, panel, apart, b + p * rsb, rsb, csb,
                                            p ? 1 : beta, c + i, ldc);
         }
     }
