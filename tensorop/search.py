@@ -189,7 +189,9 @@ def blocking(
         named = starts.blockings(known, kernel.draft, kernel.configuration, space)
         full = instantiate.defaults(ground.operator, platform, dtype, kernel.configuration)
         usual = {name: full[name] for name in ground.operator.blocking.values}
-        arms.append(Arm(kernel, space, named or starts.around(usual, space), max(1, len(named))))
+        second = sum(arm.kernel.draft == kernel.draft for arm in arms) % 2 == 1
+        first = named or starts.around(usual, space, nothing_first=second)
+        arms.append(Arm(kernel, space, first, max(1, len(named))))
     wait = large_problems(ground, dtype)
     budget = ground.budget(BLOCKING_SHARE if wait else BLOCKING_SHARE + LARGE_SHARE)
     if (

@@ -49,8 +49,10 @@ def is_own(draft: Draft, point: Point) -> bool:
     return any(set(start.items()) <= set(point.items()) for start in draft.starts)
 
 
-def around(default: Mapping[str, int | str], space: Space) -> list[Point]:
-    """The legal points nearest to the default, one for each combination of the two-valued tunables."""
+def around(default: Mapping[str, int | str], space: Space, nothing_first: bool = False) -> list[Point]:
+    """The legal points nearest to the default, one for each combination of the two-valued tunables: everything packed
+    first, then nothing, or the other way round, then the mixed ones. Of a template's kernels every other one begins
+    with the other end, so that however few trials there are show both."""
     switches = [name for name, values in space.dimensions if len(values) == 2]
     numbers = [name for name, values in space.dimensions if name not in switches]
     points = list(space.points())
@@ -62,12 +64,11 @@ def around(default: Mapping[str, int | str], space: Space) -> list[Point]:
 
     found = []
     choices = [tuple(int(v) for v in dict(space.dimensions)[name]) for name in switches]
-    # everything packed, nothing packed, then the mixed ways: few trials must show both ends
     for combination in sorted(itertools.product(*choices), key=lambda c: (len(set(c)) > 1, [-int(v) for v in c])):
         fitting = [p for p in points if all(p[n] == v for n, v in zip(switches, combination, strict=True))]
         if fitting:
             found.append(min(fitting, key=far))
-    return found
+    return [*found[1::-1], *found[2:]] if nothing_first else found
 
 
 def _part(point: Point, space: Space) -> Point:

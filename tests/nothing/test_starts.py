@@ -56,3 +56,17 @@ def test_what_a_start_leaves_open_agrees_with_anything() -> None:
     assert starts.agrees(start, "outer", Point.of(mv=2, nr=8))
     assert not starts.agrees(start, "outer", Point.of(mv=3, nr=8))
     assert not starts.agrees(start, "dot", Point.of(mv=2, nr=8))
+
+
+def test_few_blockings_show_both_ends_of_packing() -> None:
+    outer, platform = drafts["outer"], platforms.load("avx512")
+    kernel = Kernel(outer, "f64", Point.of(mv=2, nr=12, ku=4, ahead=0, late=0, lead=0, fetch=0, c_ahead=0))
+    space = instantiate.blocking_space(operator, platform, kernel)
+    full = instantiate.defaults(operator, platform, "f64", kernel.configuration)
+    usual = {name: full[name] for name in operator.blocking.values}
+    packed, plain = starts.around(usual, space), starts.around(usual, space, nothing_first=True)
+    ends = [(point["pack_a"], point["pack_b"]) for point in packed[:2]]
+    assert ends == [(1, 1), (0, 0)]
+    assert plain[:2] == packed[1::-1]
+    assert plain[2:] == packed[2:]
+    assert set(packed) <= set(space.points())
