@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import math
+import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -252,6 +253,8 @@ class _Bench:
         slot = int(ground.operator.reference.VARIANT_FLAG)
         self.entries = [Entry(0, (slot, number)) for number in range(len(given.all))]
         self.failed: list[tuple[int, Outcome]] = []  # variants without a figure, and why
+        self.calls: dict[str, Call] = {}  # by problem: making one takes as long as counting it
+        self.lock = threading.Lock()
 
     def rows(self, wanted: Sequence[Probe]) -> list[dict[str, Any]]:
         """One a probe and VLEN, with a cost a variant, None for one that was not measured; none for a problem that
@@ -259,6 +262,7 @@ class _Bench:
         each variant and kind; raises Refused for a variant that fails."""
         self.failed = []
         self.answers = Answers(self.ground.operator.reference)  # another batch has other problems
+        self.calls = {}
         found = list(self._counted(wanted) if self.ground.target.counts else self._timed(wanted))
         for number, outcome in {(number, outcome.kind): (number, outcome) for number, outcome in self.failed}.values():
             self.ground.journal.note(UNMEASURED, self._failure(number, outcome))
@@ -285,6 +289,14 @@ class _Bench:
 
     def _call(self, problem: Problem) -> Call:
         return measured_call(self.ground.operator, problem, self.ground.seed, 0)
+
+    def _counted_call(self, problem: Problem) -> Call:
+        """The call that every variant is counted with, made once a batch."""
+        with self.lock:
+            if problem.label not in self.calls:
+                made = self.ground.operator.reference.counted(problem, self._call(problem), self.ground.seed.stream(4))
+                self.calls[problem.label] = made
+            return self.calls[problem.label]
 
     def _impossible(self, problem: Problem, by_vlen: Mapping[int, Samples]) -> Outcome | None:
         """The first figure that is beyond peak or memory."""
@@ -321,8 +333,9 @@ class _Bench:
         return next((outcome for outcome in told if outcome), None) or cost
 
     def _counted(self, wanted: Sequence[Probe]) -> Iterator[tuple[int, Problem, tuple[float | None, ...]]]:
-        def count(vlen: int, number: int) -> dict[int, float]:
-            """By the place of a probe that the variant has a part in, its cost."""
+        def count(at: tuple[int, int]) -> dict[int, float]:
+            """Of a VLEN and a variant: by the place of a probe that it has a part in, its cost."""
+            vlen, number = at
             mine = [place for place, probe in enumerate(wanted) if number in self._of(probe)]
             if not mine:
                 return {}
@@ -337,16 +350,20 @@ class _Bench:
             self.failed.append((number, counted))
             return {}
 
+        work = self.ground.operator.reference.work
+        most = {n: sum(float(work(p.problem)) for p in wanted if n in self._of(p)) for n in range(len(self.entries))}
+        order = sorted(most, key=lambda number: -most[number])  # the longest first, so that all end together
+        jobs = [(vlen, number) for number in order for vlen in self.ground.target.configurations]
         with ThreadPoolExecutor(max(1, self.ground.job.jobs)) as pool:
-            for vlen in self.ground.target.configurations:
-                columns = list(pool.map(count, [vlen] * len(self.entries), range(len(self.entries))))
-                for place, probe in enumerate(wanted):
-                    yield vlen, probe.problem, tuple(column.get(place) for column in columns)
+            counted = dict(zip(jobs, pool.map(count, jobs), strict=True))
+        for vlen in self.ground.target.configurations:
+            for place, probe in enumerate(wanted):
+                yield vlen, probe.problem, tuple(counted[vlen, number].get(place) for number in range(len(order)))
 
     def _count(self, vlen: int, number: int, problems: Sequence[Problem]) -> Sequence[Samples] | Outcome:
         """A variant's cost of each problem, or how one of them failed."""
-        reference, seed = self.ground.operator.reference, self.ground.seed
-        calls = [reference.counted(problem, self._call(problem), seed.stream(4)) for problem in problems]
+        reference = self.ground.operator.reference
+        calls = [self._counted_call(problem) for problem in problems]
         works = [float(reference.work(problem)) for problem in problems]
         counted = self.ground.target.costs(
             Run(self.program, vlen, self.guest, self.ground.target.means.deadline(sum(works))),
