@@ -36,6 +36,9 @@ APART = 3.0  # octaves between problems whose yes-or-no features differ
 GAIN = 4e-5  # a split must save this much over all problems, in their mean, in natural logarithm of cost
 SMALL, HARDLY = 200, 0.03  # problems in each layout, and the logarithm: what a choice costs small products anyhow
 UNTRIED = 4.0  # times the worst cost known: what a variant is taken to cost where nobody tried it
+WARY = (
+    0.3  # standard deviations that are added to what a model predicts: of two variants that look alike, the known one
+)
 
 
 @dataclass(frozen=True)
@@ -277,11 +280,13 @@ def _loss(subject: Subject, root: Leaf | Split, measured: Measured) -> float:
 def _grown(samples: Known, over: Field, without: int | None) -> Leaf | Split:
     """The tree of what the models predict and, with more weight, of what was measured, but for a part."""
     models = samples.fitted(without)
-    losses = [_over_best(over.predicted(models)[0])]
+    means, spreads = over.predicted(models)
+    losses = [_over_best(means + WARY * spreads)]
     columns = {name: [column] for name, column in over.columns.items()}
     rows = [row for row, part in enumerate(samples.parts) if part != without]
     places = samples.places[rows]
-    told = np.stack([m.predict(t[rows], places)[0] for m, t in zip(models, samples.terms, strict=True)], axis=1)
+    guessed = [model.predict(terms[rows], places) for model, terms in zip(models, samples.terms, strict=True)]
+    told = np.stack([mean + WARY * spread for mean, spread in guessed], axis=1)
     for place, row in enumerate(rows):
         for number, cost in enumerate(samples.measured[row].costs):
             if cost is not None:

@@ -6,9 +6,11 @@ import math
 from collections.abc import Mapping
 from typing import TypeVar
 
-LEAST = 6
+LEAST = 4
 MOST = 12
-WORTH = 0.0003  # a further variant must take this share off the geometric mean
+# a further variant must take this share off the geometric mean: each is measured on every probe, and one that hardly
+# differs from another is chosen by error
+WORTH = 0.003
 
 P = TypeVar("P", str, tuple[str, int])  # a problem, or one at a VLEN (bits)
 
