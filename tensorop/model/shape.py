@@ -9,7 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
-from tensorop.model.expression import parse
+from tensorop.model.expression import evaluate
 from tensorop.model.kernel import Constraint
 
 Shape = tuple[int, ...]  # the dimensions in their order, then the attributes
@@ -85,11 +85,11 @@ class Shapes:
             shape = tuple(values[name] for name in self.names) if values.keys() == set(self.names) else None
         elif isinstance(given, Sequence) and len(self.dims) <= len(given) <= len(self.names):
             shape = (*given, *list(self.attributes.values())[len(given) - len(self.dims) :])
-        if shape is None or not all(type(value) is int for value in shape):
+        if shape is None or not all(isinstance(value, int | np.integer) for value in shape):
             raise ValueError(f"expected a shape as {self.help}, got {given!r:.80}")
         if wrong := self.wrong(shape):
             raise ValueError(f"{given!r:.80}: {wrong}")
-        return shape
+        return tuple(map(int, shape))
 
     def wrong(self, shape: Sequence[int]) -> str:
         """Why a shape is none of the operator's; empty where it is one."""
@@ -98,10 +98,7 @@ class Shapes:
             least = 1 if name in self.dims else 0
             if not least <= value < LARGEST:
                 return f"{name} is {value}; sides to tune for are between {least} and {LARGEST - 1}"
-        return next((rule.reason for rule in self.rules if not self._rule(rule.must, named)), "")
-
-    def _rule(self, must: str, named: Mapping[str, int]) -> bool:
-        return bool(parse(must, dict.fromkeys(self.names, int)).value(named))
+        return next((rule.reason for rule in self.rules if not evaluate(rule.must, named)), "")
 
     def named(self, shape: Sequence[int]) -> dict[str, int]:
         """The values by name."""

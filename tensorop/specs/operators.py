@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from functools import lru_cache, partial
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
@@ -87,7 +87,7 @@ class OperatorSpec(_Record):
     defaults: dict[str, str]
     blocking: BlockingSpec
     numbers: tuple[str, ...] = Field(default=(), strict=False)
-    suites: dict[str, list[Any]] = Field(min_length=1)
+    suites: dict[str, Annotated[list[Any], Field(min_length=1)]] = Field(min_length=1)
     probes: list[Any] = Field(default_factory=list)
     clock_probes: list[Any] = Field(default_factory=list)
     direct: DirectSpec | None = None
@@ -183,6 +183,7 @@ def _contract(path: Path) -> type[Contract]:
 def _agree(operator: Operator) -> None:
     """Holds the contract's answers on one problem against operator.yaml."""
     reference, path = operator.reference, operator.folder / "reference.py"
+    _read(path, "CONTROL_SHAPE", operator.shapes, [reference.CONTROL_SHAPE])
     shape = next(iter(operator.suites.values()))[0]
     problem = reference.problem(operator.dtypes[0], operator.shapes.named(shape), operator.layouts[0])
     for name in ("work", "traffic"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -52,6 +53,11 @@ def test_a_shape_is_written_with_its_names_and_what_is_unusual() -> None:
     assert CONV.text(CONV.of([1, 64, 56, 56, 64, 3, 3])) == "n1c64h56w56k64r3s3"
     assert CONV.of({"n": 1, "c": 2, "h": 9, "w": 9, "k": 4, "r": 3, "s": 3, "u": 0})[7:] == (0, 0, 1, 1)
     assert GEMM.text((4, 5, 6)) == "4x5x6"
+    assert (
+        [type(side) for side in GEMM.of(np.array([4, 5, 6]).tolist())]
+        == [int] * 3
+        == [type(side) for side in GEMM.of(tuple(np.array([4, 5, 6])))]
+    )
     assert (GEMM.help, CONV.help) == ("mxnxk", "n#c#h#w#k#r#s#[u#][p#][d#][g#]")
 
 
@@ -89,6 +95,13 @@ def test_what_is_no_shape(shapes: Shapes, given: object, told: str) -> None:
             "key 'suites.quick': expected a shape as n, got [1000, 2]",
         ),
         ("operator.yaml", "quick: [[1000]", "quick: [0", "key 'suites.quick': expected a shape"),
+        ("operator.yaml", "quick: [[1000], [4096], [100000]]", "quick: []", "key 'suites.quick': "),
+        (
+            "reference.py",
+            "CONTROL_SHAPE = (64,)",
+            "CONTROL_SHAPE = (64, 2)",
+            "key 'CONTROL_SHAPE': expected a shape as n",
+        ),
         ("operator.yaml", "dims: [n]", "dims: n", "key 'dims': "),
         ("operator.yaml", "dims: [n]", "dims: [n]\nattributes: {n: 1}", "key 'shape': expected each of n once"),
         ("operator.yaml", "dims: [n]", "dims: [n]\nshape: '{m}'", "key 'shape': expected each of n once, got '{m}'"),
