@@ -1,9 +1,12 @@
 /* A request's call: its values and operands, as many as it says, in pages of their own that a
- * callee can only read. */
+ * callee can only read; at their end, for operands begin where pages do, and a cache has few ways
+ * for what lies at one distance from there. */
 #include "harness.h"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
+enum { LINE = 64 };
 enum { LEAST_BUFFERS = 8 }; /* a callee finds NULL in the first ones that it is not given */
 
 static size_t pointers(const struct request *r) {
@@ -13,14 +16,16 @@ static size_t pointers(const struct request *r) {
 int call_open(struct request *r) {
     const struct wire_request *w = &r->wire;
     size_t words = (size_t)w->dims + w->lds + w->scalars + 2 * (size_t)w->flags;
-    r->book_size =
+    size_t size =
         w->buffers * sizeof *r->buffer + words * sizeof(int64_t) + 2 * pointers(r) * sizeof(void *);
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    r->book_size = (size + page - 1) / page * page;
     void *map =
         mmap(NULL, r->book_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (map == MAP_FAILED)
         return -1;
     r->book = map;
-    r->buffer = map;
+    r->buffer = (struct guarded *)((char *)map + (r->book_size - size) / LINE * LINE);
     r->dim = (int64_t *)(r->buffer + w->buffers);
     r->ld = r->dim + w->dims;
     r->scalar = (double *)(r->ld + w->lds);
