@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
 from tensorop import instantiate, starts
 from tensorop import search as searching
@@ -13,6 +13,8 @@ from tensorop.problems import for_search, work
 from tensorop.search import Ground
 from tensorop.tuner import loop
 from tensorop.tuner.loop import Arm
+
+CLOSE = 1.05  # times the least cost: trials of a few ms on a clock tell no less apart
 
 
 def search(ground: Ground, dtype: str) -> Iterator[loop.Event]:
@@ -39,10 +41,21 @@ def problems(ground: Ground, dtype: str) -> tuple[Problem, ...]:
 
 
 def winner(ground: Ground, dtype: str) -> Variant | None:
-    """The best of that search; None where it had nothing to try or nothing passed."""
+    """Of those of that search that are hardly dearer than the cheapest the one that is least bad on any of the
+    problems, against the best there; None where there was nothing to try or nothing passed."""
     draft = searching.direct_draft(ground, dtype)
     if draft is None:
         return None
-    ended = searching.passed(ground, dtype, Stage.DIRECT, [Kernel(draft, dtype).id])
-    best = min((f for f in ended if f.score.cost is not None), key=lambda f: f.score.cost or 0.0, default=None)
-    return None if best is None else best.trial.variant
+    passed = searching.passed(ground, dtype, Stage.DIRECT, [Kernel(draft, dtype).id])
+    costs = [{p: s.value for p, s in f.score.per_problem.items()} for f in passed]
+    whole = [(f.score.cost, number) for number, f in enumerate(passed) if f.score.cost is not None]
+    if not whole:
+        return None
+    close = [(worst(costs, number), cost, number) for cost, number in whole if cost <= CLOSE * min(whole)[0]]
+    return passed[min(close)[2]].trial.variant
+
+
+def worst(costs: Sequence[Mapping[str, float]], number: int) -> float:
+    """How many times the least cost of all one of them takes where it does worst. costs: each one's, by problem."""
+    own = costs[number]
+    return max((cost / min(other.get(p, cost) for other in costs) for p, cost in own.items()), default=1.0)
