@@ -11,10 +11,7 @@
  * Interfaces: "tensorop" is the product's tensorop_gemm_<dtype>_variant; "cblas" any cblas_?gemm;
  * "dnnl" oneDNN's dnnl_sgemm, which is row-major; "xsmm" libxsmm_?gemm, which is column-major as in
  * Fortran. */
-#include "call.h"
-
-#include <stdio.h>
-#include <string.h>
+#include "bind.h"
 
 typedef int (*ours_f32)(int, int, int, int64_t, int64_t, int64_t, float, const float *, int64_t,
                         const float *, int64_t, float, float *, int64_t, int);
@@ -141,10 +138,7 @@ static void call_xsmm_f64(const struct tensorop_bound *self, const struct tensor
 
 /* How each interface is called for a dtype, and its function's name. A baseline that lacks a dtype
  * has no row. */
-static const struct {
-    const char *api, *dtype, *function;
-    void (*call)(const struct tensorop_bound *self, const struct tensorop_call *call);
-} interfaces[] = {
+static const struct tensorop_interface interfaces[] = {
     {"tensorop", "f32", "tensorop_gemm_f32_variant", call_ours_f32},
     {"tensorop", "f64", "tensorop_gemm_f64_variant", call_ours_f64},
     {"tensorop", "i8", "tensorop_gemm_i8_variant", call_ours_i8},
@@ -161,14 +155,6 @@ static const struct {
 int tensorop_bind(struct tensorop_bound *out, const char *api, const char *dtype,
                   const char *prefix, const char *suffix,
                   void *(*lookup)(void *handle, const char *symbol), void *handle) {
-    for (size_t i = 0; i < sizeof interfaces / sizeof *interfaces; i++) {
-        char symbol[128];
-        if (strcmp(interfaces[i].api, api) != 0 || strcmp(interfaces[i].dtype, dtype) != 0)
-            continue;
-        snprintf(symbol, sizeof symbol, "%s%s%s", prefix, interfaces[i].function, suffix);
-        out->call = interfaces[i].call;
-        out->function = lookup(handle, symbol);
-        return out->function ? 0 : -1;
-    }
-    return -1;
+    return tensorop_bind_among(interfaces, sizeof interfaces / sizeof *interfaces, out, api, dtype,
+                               prefix, suffix, lookup, handle);
 }

@@ -28,7 +28,7 @@ def jail() -> list[Path]:
 
 def _key(*more: object) -> str:
     native = paths.native_dir()
-    headers = [native / "call.h", native / "harness.h", *jail()]
+    headers = [native / "call.h", native / "bind.h", native / "harness.h", *jail()]
     return cache.key_of(cache.content([*sources(), *headers]), tool.compiler_version(), _FLAGS, *more)
 
 

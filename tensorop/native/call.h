@@ -9,7 +9,8 @@
 
 #include <stdint.h>
 
-/* As many of each as the operator has; the first eight that it has not are 0. */
+/* As many of each as the operator has; of the first eight buffers those that it has not are NULL.
+ */
 struct tensorop_call {
     const int64_t *dim;
     const int64_t *ld;

@@ -3,10 +3,7 @@
  *
  * "tensorop" is the product's tensorop_conv1d_<dtype>_variant; "taps" is a loop over taps of a
  * BLAS's cblas_?axpy. */
-#include "call.h"
-
-#include <stdio.h>
-#include <string.h>
+#include "bind.h"
 
 typedef int (*ours)(int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, const void *,
                     const void *, void *, int);
@@ -40,10 +37,7 @@ static void call_ours(const struct tensorop_bound *self, const struct tensorop_c
 TAPS(f32, float)
 TAPS(f64, double)
 
-static const struct {
-    const char *api, *dtype, *function;
-    void (*call)(const struct tensorop_bound *self, const struct tensorop_call *call);
-} interfaces[] = {
+static const struct tensorop_interface interfaces[] = {
     {"tensorop", "f32", "tensorop_conv1d_f32_variant", call_ours},
     {"tensorop", "f64", "tensorop_conv1d_f64_variant", call_ours},
     {"taps", "f32", "cblas_saxpy", call_taps_f32},
@@ -53,14 +47,6 @@ static const struct {
 int tensorop_bind(struct tensorop_bound *out, const char *api, const char *dtype,
                   const char *prefix, const char *suffix,
                   void *(*lookup)(void *handle, const char *symbol), void *handle) {
-    for (size_t i = 0; i < sizeof interfaces / sizeof *interfaces; i++) {
-        char symbol[128];
-        if (strcmp(interfaces[i].api, api) != 0 || strcmp(interfaces[i].dtype, dtype) != 0)
-            continue;
-        snprintf(symbol, sizeof symbol, "%s%s%s", prefix, interfaces[i].function, suffix);
-        out->call = interfaces[i].call;
-        out->function = lookup(handle, symbol);
-        return out->function ? 0 : -1;
-    }
-    return -1;
+    return tensorop_bind_among(interfaces, sizeof interfaces / sizeof *interfaces, out, api, dtype,
+                               prefix, suffix, lookup, handle);
 }

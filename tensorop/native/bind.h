@@ -1,0 +1,36 @@
+/* How an operator's adapter.c finds what it calls in a library: a table, of which one entry is
+ * asked for. */
+#ifndef TENSOROP_BIND_H
+#define TENSOROP_BIND_H
+
+#include "call.h"
+
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+/* function: its name between the library's prefix and suffix; call: how it is called. */
+struct tensorop_interface {
+    const char *api, *dtype, *function;
+    void (*call)(const struct tensorop_bound *self, const struct tensorop_call *call);
+};
+
+/* tensorop_bind (call.h) by a table of so many entries. */
+static inline int tensorop_bind_among(const struct tensorop_interface *known, size_t count,
+                                      struct tensorop_bound *out, const char *api,
+                                      const char *dtype, const char *prefix, const char *suffix,
+                                      void *(*lookup)(void *handle, const char *symbol),
+                                      void *handle) {
+    for (size_t i = 0; i < count; i++) {
+        char symbol[128];
+        if (strcmp(known[i].api, api) != 0 || strcmp(known[i].dtype, dtype) != 0)
+            continue;
+        snprintf(symbol, sizeof symbol, "%s%s%s", prefix, known[i].function, suffix);
+        out->call = known[i].call;
+        out->function = lookup(handle, symbol);
+        return out->function ? 0 : -1;
+    }
+    return -1;
+}
+
+#endif
