@@ -53,8 +53,8 @@ class Backend(Clocked):
         return dataclasses.replace(self, platform=platforms.load("native"))
 
     def last_cache(self) -> int:
-        here = (int(level["size"]) for level in native.caches().values())
-        return max(*here, *(level.size for level in self.platform.caches.values()))
+        here = (level["size"] for level in native.caches().values())
+        return max([*here, *(level.size for level in self.platform.caches.values())], default=0)
 
     def bandwidth(self) -> float:
         return bandwidth.read_bandwidth()

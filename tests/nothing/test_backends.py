@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from pathlib import Path
 
@@ -9,7 +10,9 @@ import pytest
 
 from tensorop import backends
 from tensorop.errors import SpecError, UsageError
-from tensorop.specs import catalog, platforms
+from tensorop.model.platform import Cache
+from tensorop.runners.native import Native
+from tensorop.specs import catalog, native, platforms
 from tests.support.commands import ROOT
 
 EXAMPLE = (ROOT / "examples" / "backend" / "backends" / "nice.py").read_text()
@@ -69,3 +72,14 @@ def test_the_core_asks_no_backend_which_it_is() -> None:
         if file.parent.name != "backends":
             found = [line for line in file.read_text().splitlines() if asks.search(line) or named.search(line)]
             assert not found, (file, found)
+
+
+@pytest.mark.parametrize(("told", "declared", "largest"), [({}, {}, 0), ({}, {"l1": 32}, 32), ({"l2": 64}, {}, 64)])
+def test_the_last_cache_where_hardly_any_is_known(
+    monkeypatch: pytest.MonkeyPatch, told: dict[str, int], declared: dict[str, int], largest: int
+) -> None:
+    """A container may tell of none, a platform may declare none."""
+    monkeypatch.setattr(native, "caches", lambda: {name: {"size": size} for name, size in told.items()})
+    caches = {name: Cache(size, 1, 1) for name, size in declared.items()}
+    platform = dataclasses.replace(platforms.load("generic"), caches=caches)
+    assert backends.load("native")(platform, Native()).last_cache() == largest
