@@ -19,7 +19,8 @@ class Roof:
 
     target: Target
     _peaks: dict[tuple[str, int], float] = field(default_factory=dict)
-    _memory: tuple[float, float] | None = None
+    _cache: int | None = None  # bytes of the last one
+    _memory: float | None = None  # bytes that are read from memory in a unit of cost
 
     def impossible(
         self, operator: Operator, problem: Problem, samples: Samples, vlen: int = 0, threads: int = 1
@@ -58,9 +59,10 @@ class Roof:
 
     def _by_memory(self, traffic: float) -> float:
         """The cost of reading what does not fit in the last cache."""
-        cache = self.target.last_cache()
-        if not cache or traffic <= 2 * cache:
+        if self._cache is None:
+            self._cache = self.target.last_cache()
+        if not self._cache or traffic <= 2 * self._cache:
             return 0.0
         if self._memory is None:
-            self._memory = float(cache), self.target.bandwidth()
-        return (traffic - self._memory[0]) / self._memory[1]
+            self._memory = self.target.bandwidth()
+        return (traffic - self._cache) / self._memory
