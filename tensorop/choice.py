@@ -36,9 +36,7 @@ APART = 3.0  # octaves between problems whose yes-or-no features differ
 GAIN = 4e-5  # a split must save this much over all problems, in their mean, in natural logarithm of cost
 SMALL, HARDLY = 200, 0.03  # problems in each layout, and the logarithm: what a choice costs small products anyhow
 UNTRIED = 4.0  # times the worst cost known: what a variant is taken to cost where nobody tried it
-WARY = (
-    0.3  # standard deviations that are added to what a model predicts: of two variants that look alike, the known one
-)
+WARY = 0.3  # standard deviations that are added to a prediction: of two variants that look alike, the known one
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import reduce
+from functools import lru_cache, reduce
 from types import CodeType
 from typing import Any
 
@@ -80,9 +80,14 @@ def parse(text: str, kinds: Mapping[str, type]) -> Expression:
 def evaluate(text: str, values: Mapping[str, Value]) -> int:
     """The value of an expression over these names; raises SpecError as `parse` does, and for a division by zero."""
     try:
-        return int(parse(text, {name: type(value) for name, value in values.items()}).value(values))
+        return int(_parsed(text, tuple((name, type(value)) for name, value in values.items())).value(values))
     except ZeroDivisionError:
         raise SpecError(f"'{text}' divides by zero") from None
+
+
+@lru_cache(maxsize=1024)
+def _parsed(text: str, kinds: tuple[tuple[str, type], ...]) -> Expression:
+    return parse(text, dict(kinds))
 
 
 _C_SIGNS: dict[type[ast.AST], str] = {

@@ -9,6 +9,7 @@ from tensorop.measure.model_peak import modelled_peak
 from tensorop.model.number import NUMBERS
 from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
+from tensorop.report.labels import sizes
 from tensorop.specs import board
 
 
@@ -47,7 +48,7 @@ def _roof(
 ) -> dict[str, Any]:
     points = []
     for row in rows:
-        problem = operator.reference.problem(dtype, row.get("dims", row), operator.layouts[0])
+        problem = operator.reference.problem(dtype, sizes(row), operator.layouts[0])
         at = row.get("by_vlen", {}).get(str(vlen), row)
         intensity = operator.reference.work(problem) / operator.reference.traffic(problem)
         points.append({"shape": problem.shape, "intensity": intensity, "ours": at["ours"]})
