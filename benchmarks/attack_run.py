@@ -40,6 +40,7 @@ sys.path.insert(0, str(ROOT))
 
 from tensorop import settings  # noqa: E402
 from tensorop.author.gate import Guard  # noqa: E402
+from tensorop.model.winner import by_operator  # noqa: E402
 from tensorop.provision import prewarm  # noqa: E402
 from tensorop.specs import platforms  # noqa: E402
 from tests.support import hostile  # noqa: E402
@@ -177,7 +178,7 @@ def judged(
         found["not recorded"] = [f"{len(told)} outcomes of {len(endpoint.asked)} answers; {answers} attacks"]
     found["accepted"] = [str(note["name"]) for note in told if note["kind"] == "ok"]
     manifest = json.loads((run / "share/tensorop/manifest.json").read_text())
-    variants = [v for winners in manifest["dtypes"].values() for v in winners["variants"]]
+    variants = [v for winners in by_operator(manifest)["gemm"]["dtypes"].values() for v in winners["variants"]]
     found["published"] = [f"{v['draft']} by {v['author']}" for v in variants if v["author"] != "offline"]
     found["asked for"] = sorted({path for path in endpoint.asked if path != "/v1/chat/completions"})
     return found

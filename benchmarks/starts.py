@@ -11,6 +11,8 @@ import argparse
 import json
 from pathlib import Path
 
+from tensorop.model.winner import by_operator
+
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -18,12 +20,13 @@ def main() -> None:
     found: dict[str, dict[str, dict[str, None]]] = {}
     for folder in parser.parse_args().folders:
         manifest = json.loads((folder / "share" / "tensorop" / "manifest.json").read_text(encoding="utf-8"))
-        by_dtype = found.setdefault(manifest["operator"], {})
-        for dtype, winners in manifest["dtypes"].items():
-            lines = by_dtype.setdefault(dtype, {})
-            for variant in winners["variants"]:
-                chosen = {"draft": variant["draft"], **variant["point"]}
-                lines["{" + ", ".join(f"{name}: {value}" for name, value in chosen.items()) + "}"] = None
+        for operator, held in by_operator(manifest).items():
+            by_dtype = found.setdefault(operator, {})
+            for dtype, winners in held["dtypes"].items():
+                lines = by_dtype.setdefault(dtype, {})
+                for variant in winners["variants"]:
+                    chosen = {"draft": variant["draft"], **variant["point"]}
+                    lines["{" + ", ".join(f"{name}: {value}" for name, value in chosen.items()) + "}"] = None
     print("starts:")
     for operator, by_dtype in found.items():
         print(f"  {operator}:")

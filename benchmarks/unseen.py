@@ -44,8 +44,9 @@ from tensorop.model.operator import Operator
 from tensorop.model.problem import Problem
 from tensorop.model.trial import Finished, Outcome, Stage
 from tensorop.model.verdict import Seed
-from tensorop.model.winner import Leaf, Tree, Winners
+from tensorop.model.winner import Leaf, Tree, Winners, by_operator
 from tensorop.package import product, publish
+from tensorop.package.sources import Part
 from tensorop.report import choices
 from tensorop.runners.protocol import Entry, Library
 from tensorop.runners.session import Guest
@@ -115,11 +116,12 @@ class Judge:
 
     def __init__(self, found: opened.Opened, folder: Path, place: Path) -> None:
         self.found, self.target = found, reach(found.platform, None)
-        self.manifest = json.loads((folder / opened.SHARE / "manifest.json").read_text(encoding="utf-8"))
+        manifest = json.loads((folder / opened.SHARE / "manifest.json").read_text(encoding="utf-8"))
+        self.manifest = by_operator(manifest)[found.operator.name]
         history = journal.read(folder)
         self.all = {dtype: finalists(found.operator, history, self.manifest, dtype) for dtype in found.dtypes}
         winners = [self._winners(dtype, variants) for dtype, variants in self.all.items()]
-        made = product.product(found.operator, found.platform, winners)
+        made = product.product(found.platform, [Part(found.operator, winners)])
         self.whole = publish.publish(publish.stage(made, place), place) / made.library
         self.program = harness.dynamic_program(found.platform.arch, found.operator.folder / "adapter.c").path
         self.slot = int(found.operator.reference.VARIANT_FLAG)

@@ -14,6 +14,7 @@ import cffi
 from tensorop import jsontext
 from tensorop.author.offline import AUTHOR, PLUGIN
 from tensorop.errors import JobError, UsageError
+from tensorop.model.winner import by_operator
 from tensorop.package import elf
 from tensorop.package.card import read_card
 from tensorop.package.product import MANIFEST
@@ -21,18 +22,11 @@ from tensorop.provision.targets import host_arch
 from tensorop.specs import operators
 
 
-class Library:
-    """A loaded product of one operator, which is called by its name: `library.<operator>(...)`.
+class Loaded:
+    """One operator's library, as its binding calls it: `lib` through cffi's `ffi`, with the dtypes it holds."""
 
-    How it is called, with shapes, dtypes and errors, is written in the operator's binding (`help(library.<operator>)`).
-    Safe to call from several threads: the interpreter lock is released during a call.
-    """
-
-    def __init__(self, folder: Path, manifest: dict[str, Any], binding: ModuleType, library: Path) -> None:
-        self.folder = folder
-        self.manifest = manifest
-        self.operator: str = manifest["operator"]
-        self.dtypes: tuple[str, ...] = tuple(sorted(manifest["dtypes"]))
+    def __init__(self, card: Mapping[str, Any], library: Path, binding: ModuleType) -> None:
+        self.dtypes: tuple[str, ...] = tuple(sorted(card["dtypes"]))
         elf.require_whole(library)
         self.ffi = cffi.FFI()
         self.ffi.cdef(_COMMON + binding.declarations(self.dtypes))
@@ -42,27 +36,48 @@ class Library:
             raise JobError(
                 f"{library} cannot be loaded: {error}", hint="tensorop doctor says what is missing"
             ) from None
-        setattr(self, self.operator, binding.bind(self))  # past __getattr__: no step on every call
-
-    def __getattr__(self, name: str) -> Callable[..., Any]:
-        raise AttributeError(f"this library computes {self.__dict__.get('operator')}, there is no '{name}'")
-
-    def __repr__(self) -> str:
-        return f"<tensorop.Library {self.operator} {', '.join(self.dtypes)} at {self.folder}>"
-
-    @property
-    def threads(self) -> int:
-        """Threads a call may use."""
-        return int(self.lib.tensorop_get_num_threads())
-
-    @threads.setter
-    def threads(self, count: int) -> None:
-        self.lib.tensorop_set_num_threads(count)
 
     @property
     def card(self) -> dict[str, Any]:
         """The provenance card inside the library."""
         return dict(jsontext.loads(self.ffi.string(self.lib.tensorop_card())))
+
+
+class Library:
+    """A loaded product, whose operators are called by their names: `library.<operator>(...)`.
+
+    How one is called, with shapes, dtypes and errors, is written in its binding (`help(library.<operator>)`).
+    Safe to call from several threads: the interpreter lock is released during a call.
+    """
+
+    def __init__(self, folder: Path, operators: Mapping[str, Loaded], bindings: Mapping[str, ModuleType]) -> None:
+        self.folder = folder
+        self.operators = dict(operators)
+        self.dtypes: tuple[str, ...] = tuple(sorted({dtype for one in operators.values() for dtype in one.dtypes}))
+        for name, loaded in operators.items():
+            setattr(self, name, bindings[name].bind(loaded))  # past __getattr__: no step on every call
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        raise AttributeError(f"this library computes {', '.join(self.__dict__['operators'])}, there is no '{name}'")
+
+    def __repr__(self) -> str:
+        return f"<tensorop.Library {', '.join(self.operators)} {', '.join(self.dtypes)} at {self.folder}>"
+
+    @property
+    def threads(self) -> int:
+        """Threads a call may use."""
+        return int(next(iter(self.operators.values())).lib.tensorop_get_num_threads())
+
+    @threads.setter
+    def threads(self, count: int) -> None:
+        for one in self.operators.values():
+            one.lib.tensorop_set_num_threads(count)
+
+    @property
+    def card(self) -> dict[str, Any]:
+        """The provenance card inside the library; of several operators each one's, by its name."""
+        cards = {name: one.card for name, one in self.operators.items()}
+        return cards if len(cards) > 1 else next(iter(cards.values()))
 
 
 _COMMON = """
@@ -73,7 +88,8 @@ const char *tensorop_card(void);
 
 
 def load(path: str | Path, plugins: tuple[Path, ...] = ()) -> Library:
-    """Opens a product: the folder that `tensorop <operator> --out` made, or its shared library, wherever that lies.
+    """Opens a product: the folder that `tensorop <operator> --out` made, or one of its shared libraries, wherever that
+    lies.
 
     Its code runs in this process, confined by nothing: a UserWarning says so where a model wrote its kernels, or where
     nothing beside it says that it was verified.
@@ -81,26 +97,32 @@ def load(path: str | Path, plugins: tuple[Path, ...] = ()) -> Library:
     refuses it.
     """
     path = Path(path).absolute()
-    card, library = (read_card(path), path) if path.is_file() else (_manifest(path), None)
-    where = path if library is None else path.parent
+    cards, where = (_of_library(path), path.parent) if path.is_file() else (_of_folder(path), path)
     try:
-        arch, operator = card["platform"]["arch"], card["operator"]
-        tuple(card["dtypes"])
-        file = library or path / "lib" / f"libtensorop_{operator}.so"
-        doubts = list(_doubts(card, file))
+        arch = {card["platform"]["arch"] for card, _ in cards.values()}
+        doubts = [f"{file} {doubt}" for card, file in cards.values() for doubt in _doubts(card, file)]
+        [tuple(card["dtypes"]) for card, _ in cards.values()]
     except (AttributeError, KeyError, TypeError) as error:
         raise JobError(f"{path} is damaged: {type(error).__name__}: {error}", hint="make the product again") from None
-    if arch != host_arch():
+    if arch != {host_arch()}:
         raise UsageError(
-            f"the product in {path} is for {arch}, this machine is {host_arch()}",
+            f"the product in {path} is for {', '.join(map(str, arch))}, this machine is {host_arch()}",
             hint="Python loads products of its own machine; `tensorop verify` and `bench` run others in an emulator",
         )
-    if library is not None and library.suffix == ".a":
+    if path.suffix == ".a":
         raise UsageError(f"{path} is an archive", hint=f"give the shared library: {path.with_suffix('.so')}")
-    binding = operators.binding(operators.load(operator, plugins))
+    bindings = {name: operators.binding(operators.load(name, plugins)) for name in cards}
     for doubt in doubts:
-        warnings.warn(f"{file} {doubt}; its code runs in this process, confined by nothing", stacklevel=2)
-    return Library(where, card, binding, file)
+        warnings.warn(f"{doubt}; its code runs in this process, confined by nothing", stacklevel=2)
+    return Library(where, {name: Loaded(card, file, bindings[name]) for name, (card, file) in cards.items()}, bindings)
+
+
+_Cards = dict[str, tuple[Mapping[str, Any], Path]]  # by operator what is said of it, and its library
+
+
+def _of_library(path: Path) -> _Cards:
+    card = read_card(path)
+    return {str(card.get("operator")): (card, path)}
 
 
 def _doubts(card: Mapping[str, Any], library: Path) -> Iterator[str]:
@@ -121,14 +143,18 @@ def _doubts(card: Mapping[str, Any], library: Path) -> Iterator[str]:
         yield "is not verified: no manifest beside it says so of this file (`tensorop verify` would)"
 
 
-def _manifest(folder: Path) -> dict[str, Any]:
+def _of_folder(folder: Path) -> _Cards:
     path = folder / MANIFEST
     try:
-        return dict(jsontext.loads(path.read_text(encoding="utf-8")))
+        manifest = dict(jsontext.loads(path.read_text(encoding="utf-8")))
+        held = by_operator(manifest)
+        return {
+            name: ({**manifest, **of_one}, folder / "lib" / f"libtensorop_{name}.so") for name, of_one in held.items()
+        }
     except OSError as error:
         raise UsageError(
             f"{folder} holds no product: {path} cannot be read ({error.strerror})",
             hint="make one with `tensorop <operator> --out DIR`; give that folder or a lib/libtensorop_<operator>.so",
         ) from None
-    except (ValueError, TypeError) as error:
+    except (KeyError, ValueError, TypeError) as error:
         raise JobError(f"{path} is damaged: {type(error).__name__}: {error}", hint="make the product again") from None

@@ -92,7 +92,7 @@ class Subject:
 
     def places(self, columns: Mapping[str, NDArray[Any]]) -> Matrix:
         """Coordinates in octaves, of the features that are no expressions of others."""
-        own = [name for name, text in self.operator.features.items() if text == name]
+        own = self.operator.seen
         made = [np.log2(np.maximum(columns[name].astype(np.float64), 1.0)) for name in own]
         flags = [APART * (columns[name] == 0).astype(np.float64) for name in own]
         return np.stack([*made, *flags], axis=1)

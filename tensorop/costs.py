@@ -32,8 +32,7 @@ def terms(
     Raises SpecError where an expression of operator.yaml cannot be read or evaluated.
     """
     numbers = constants(operator, platform, dtype, variant, vlen)
-    own = [name for name, text in operator.features.items() if text == name]
-    columns = {name: np.asarray(features[name], dtype=np.float64) for name in own}
+    columns = {name: np.asarray(features[name], dtype=np.float64) for name in operator.seen}
     count = len(next(iter(columns.values())))
     values: dict[str, Value | NDArray[np.float64]] = {**numbers, **columns}
     kinds = (*((name, type(value)) for name, value in numbers.items()), *((name, int) for name in columns))

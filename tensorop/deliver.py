@@ -17,6 +17,7 @@ from tensorop.model.winner import Winners
 from tensorop.package import publish
 from tensorop.package.product import product
 from tensorop.package.publish import Staged
+from tensorop.package.sources import Part
 from tensorop.problems import within
 from tensorop.search import Ground
 from tensorop.stopping import Stop
@@ -150,15 +151,8 @@ def _stage(ground: Ground, found: list[Winners]) -> Staged:
         f"{len(job.shapes)} shapes of {job.suite}" if job.suite in ground.operator.suites else "the shapes asked for"
     )
     measured = f"Grown on {target.unit} of {shapes} on {target.platform.name}"
-    made = product(
-        ground.operator,
-        target.platform,
-        found,
-        facts=facts,
-        measured=measured,
-        jobs=job.jobs,
-        texts=ground.texts,
-    )
+    part = Part(ground.operator, found, facts, measured, ground.texts)
+    made = product(target.platform, [part], jobs=job.jobs)
     return publish.stage(made, job.out)
 
 

@@ -62,11 +62,9 @@ def require_affordable(
 
 def features(operator: Operator, problem: Problem) -> dict[str, int]:
     """What the library's dispatch sees of a problem: the reference's own features, and expressions over them."""
-    own = dict(operator.reference.features(problem))
-    for name, text in operator.features.items():
-        if name not in own:
-            own[name] = int(_feature(text, tuple(sorted(own))).value(own))
-    return {name: own[name] for name in operator.features}
+    seen = operator.reference.features(problem)
+    derived = {n: int(_feature(text, tuple(sorted(seen))).value(seen)) for n, text in operator.derived.items()}
+    return {**seen, **derived}
 
 
 @lru_cache(maxsize=64)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
+from typing import Any
 
 import click
 from rich.text import Text
@@ -28,8 +29,9 @@ from tensorop.commands import doctor as doctoring
 from tensorop.commands import inspect as inspecting
 from tensorop.commands import report as reporting
 from tensorop.commands import verify as verifying
+from tensorop.commands.opened import Opened
 from tensorop.errors import JobError, UsageError
-from tensorop.model.bench import Bench, Row
+from tensorop.model.bench import Bench, Row, joined
 from tensorop.provision import baseline
 from tensorop.specs import recorded
 
@@ -164,27 +166,10 @@ def bench(
     if junit and not older:
         raise UsageError("--junit writes what --compare finds", hint="give --compare OLD.json too")
     old = recorded.read(older) if older else None
-    found = opened.open_product(path, plugins)
+    each = opened.open_each(path, plugins)
+    if old is not None and len(each) > 1:
+        raise UsageError("--compare is of one operator", hint=f"give {each[0].library} in place of {path}")
     given = {name for name in ("shapes", "dtype", "layout", "threads") if _is_given(context, name)}
-    usual = ",".join(found.operator.against)
-    names = [name.strip() for name in (usual if against is None else against).split(",") if name.strip()]
-    if not names:
-        raise UsageError("--against names no baseline", hint="e.g. --against openblas")
-    for name, why in contenders.check_names(names, found.platform.arch, found.operator.baselines).items():
-        screen.echo(f"{name} is left out: it {why}", err=True)
-    wanted = options.shapes(found.operator, shapes)
-    target = reach(found.platform, runner, plugins)
-    if shapes in found.operator.suites:
-        wanted = benching.suite_of(found.operator, shapes, target)
-    problems.require_affordable(found.operator, found.dtypes, wanted, target.means.a_second, len(target.configurations))
-    if old is not None:
-        threads = threads if "threads" in given else (old.threads,)
-        version = (target.assumed.name, target.assumed.version) if target.assumed else None
-        comparing.check(old, found.platform.name, target.speed, version, threads[0])
-        wanted = wanted if "shapes" in given else compare_output.shapes(old)
-        layout = layout if "layout" in given else compare_output.layout(old, found.operator)
-        held = [name for name in dict.fromkeys(place.dtype for place in old.figures) if name in found.dtypes]
-        dtype = dtype or ",".join(held) or None
     progress = tables.console(stderr=True)
 
     def tell(row: Row) -> None:
@@ -195,25 +180,50 @@ def bench(
         ratios = "  ".join(f"{' '.join(found)} times {name}" for name, found in told.items())
         progress.print(Text(f"  {row.shape} {row.dtype}: {ratios or tables.figure(row.ours)}"))
 
-    def at(count: int) -> Bench:
-        if len(threads) > 1:
-            progress.print(Text(f"{count} thread{'s' if count > 1 else ''}:"))
-        return benching.bench(
-            path,
-            against=names,
-            shapes=wanted,
-            dtypes=options.dtypes(found.operator, dtype) if dtype else None,
-            threads=count,
-            runner=runner,
-            layout=layout,
-            final=not fast,
-            plugins=plugins,
-            offline=offline or None,
-            jobs=jobs,
-            tell=tell,
-        )
+    def measured(found: Opened) -> tuple[Bench, ...]:
+        usual = ",".join(found.operator.against)
+        names = [name.strip() for name in (usual if against is None else against).split(",") if name.strip()]
+        if not names:
+            raise UsageError("--against names no baseline", hint="e.g. --against openblas")
+        for name, why in contenders.check_names(names, found.platform.arch, found.operator.baselines).items():
+            screen.echo(f"{name} is left out: it {why}", err=True)
+        wanted = options.shapes(found.operator, shapes)
+        target = reach(found.platform, runner, plugins)
+        if shapes in found.operator.suites:
+            wanted = benching.suite_of(found.operator, shapes, target)
+        means = target.means.a_second, len(target.configurations)
+        problems.require_affordable(found.operator, found.dtypes, wanted, *means)
+        counts, place, asked = threads, layout, dtype
+        if old is not None:
+            counts = threads if "threads" in given else (old.threads,)
+            version = (target.assumed.name, target.assumed.version) if target.assumed else None
+            comparing.check(old, found.platform.name, target.speed, version, counts[0])
+            wanted = wanted if "shapes" in given else compare_output.shapes(old)
+            place = layout if "layout" in given else compare_output.layout(old, found.operator)
+            held = [name for name in dict.fromkeys(figure.dtype for figure in old.figures) if name in found.dtypes]
+            asked = dtype or ",".join(held) or None
 
-    results = scaling.bench_each(threads, at)
+        def at(count: int) -> Bench:
+            if len(counts) > 1:
+                progress.print(Text(f"{count} thread{'s' if count > 1 else ''}:"))
+            return benching.bench(
+                found.library,
+                against=names,
+                shapes=wanted,
+                dtypes=options.dtypes(found.operator, asked) if asked else None,
+                threads=count,
+                runner=runner,
+                layout=place,
+                final=not fast,
+                plugins=plugins,
+                offline=offline or None,
+                jobs=jobs,
+                tell=tell,
+            )
+
+        return scaling.bench_each(counts, at)
+
+    results = tuple(joined(of_count) for of_count in zip(*map(measured, each), strict=False))
     result = results[0]
     if (kept := scaling.keep(path, results)) is not None:
         progress.print(Text(f"kept in {kept}; tensorop report {path} plots it"))
@@ -270,28 +280,30 @@ def verify(
     format_: str,
 ) -> None:
     """Judge a library on the whole correctness grid, on its target."""
-    found = opened.open_product(path, plugins)
-    dtypes = options.dtypes(found.operator, dtype) if dtype else found.dtypes
+    each = opened.open_each(path, plugins)
     drawn = options.seed(seed)
-    refused = verifying.run_controls(path, dtypes, runner, seed=drawn, plugins=plugins) if controls else ()
-    if controls and format_ == "table":
-        tables.show_controls(refused)
-    verdicts = []
-    for verdict in verifying.verify(path, dtypes, runner, seed=drawn, plugins=plugins, jobs=jobs):
-        verdicts.append(verdict)
-        if format_ == "table":
-            tables.show_verdict(verdict)
+    record: dict[str, Any] = {"platform": each[0].platform.name, "ok": True, "controls": [], "verdicts": []}
+    for found in each:
+        name, library = found.operator.name, found.library
+        dtypes = options.dtypes(found.operator, dtype) if dtype else found.dtypes
+        if len(each) > 1 and format_ == "table":
+            screen.echo(f"{name}:")
+        if controls:
+            refused = verifying.run_controls(library, dtypes, runner, seed=drawn, plugins=plugins)
+            record["controls"] += [
+                {"op": name, "name": c.name, "dtype": c.dtype, "fault": c.fault, "ended": c.outcome.kind.value}
+                for c in refused
+            ]
+            if format_ == "table":
+                tables.show_controls(refused)
+        for verdict in verifying.verify(library, dtypes, runner, seed=drawn, plugins=plugins, jobs=jobs):
+            record["ok"] &= verdict.ok
+            record["verdicts"].append({"op": name, **tables.verdict_record(verdict)})
+            if format_ == "table":
+                tables.show_verdict(verdict)
     if format_ == "json":
-        record = {
-            "platform": found.platform.name,
-            "ok": all(v.ok for v in verdicts),
-            "controls": [
-                {"name": c.name, "dtype": c.dtype, "fault": c.fault, "ended": c.outcome.kind.value} for c in refused
-            ],
-            "verdicts": [tables.verdict_record(v) for v in verdicts],
-        }
         screen.echo(json.dumps(record, indent=2, allow_nan=False))
-    if not all(v.ok for v in verdicts):
+    if not record["ok"]:
         raise SystemExit(1)
 
 
@@ -301,13 +313,14 @@ def verify(
 @_library
 @format_option
 def inspect(path: Path, format_: str) -> None:
-    """Show the provenance card inside a library."""
-    card = inspecting.inspect(path)
+    """Show the provenance card inside a library, or of each library in a product."""
+    cards = inspecting.inspect(path)
     if format_ == "json":
-        screen.echo(json.dumps(card, indent=2))
+        screen.echo(json.dumps(cards if len(cards) > 1 else next(iter(cards.values())), indent=2))
     else:
         try:
-            tables.show_card(card)
+            for card in cards.values():
+                tables.show_card(card)
         except (AttributeError, IndexError, KeyError, TypeError, ValueError, RecursionError) as error:
             raise JobError(
                 f"the provenance card of {path} is damaged: {type(error).__name__}: {error!s:.200}",

@@ -1,4 +1,4 @@
-"""`inspect`: the provenance card of a library."""
+"""`inspect`: the provenance cards of libraries."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from tensorop.commands import opened
 from tensorop.package.card import read_card
 
 
-def inspect(path: Path) -> dict[str, Any]:
-    """The card of a library, or of the library in a product's folder, as it was written.
+def inspect(path: Path) -> dict[str, dict[str, Any]]:
+    """By file name the card of a library, or of each operator's library in a product's folder, as it was written.
 
     Raises UsageError when there is no library or it holds no card, JobError when the card is damaged.
     """
-    return read_card(opened.library_of(path)[1])
+    return {library.name: read_card(library) for library in opened.libraries_of(path)[1]}

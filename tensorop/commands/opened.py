@@ -1,4 +1,4 @@
-"""A product opened again: which library, of which operator, for which platform."""
+"""A product opened again: which libraries, of which operators, for which platform."""
 
 from __future__ import annotations
 
@@ -32,8 +32,9 @@ class Opened:
     dtypes: tuple[str, ...]
 
 
-def library_of(path: Path) -> tuple[Path | None, Path]:
-    """(folder of the product, its library), from either. Raises UsageError where there is none."""
+def libraries_of(path: Path) -> tuple[Path | None, list[Path]]:
+    """(folder of the product, its operators' libraries), from the folder or one library. Raises UsageError where there
+    is none."""
     try:
         there = path.exists()
     except (OSError, ValueError) as error:  # a name that no file can have
@@ -46,21 +47,35 @@ def library_of(path: Path) -> tuple[Path | None, Path]:
             unfinished = (path / SHARE / "journal.jsonl").is_file()
             hint = _RESUME if unfinished else _MAKE
             raise UsageError(f"{path} holds no product: lib/libtensorop_<operator>.so is absent", hint=hint)
-        return path, found[0]
+        return path, found
     root = path.resolve().parent.parent
-    return (root if (root / SHARE / "manifest.json").is_file() else None), path
+    return (root if (root / SHARE / "manifest.json").is_file() else None), [path]
 
 
 def open_product(path: Path, plugins: tuple[Path, ...] = ()) -> Opened:
-    """Reads the card of a product's folder or library and loads what it names, also from what its manifest carries.
+    """`open_each` of a product of one operator, or of one library. Raises UsageError for a folder of several."""
+    found = open_each(path, plugins)
+    if len(found) > 1:
+        names = ", ".join(one.library.name for one in found)
+        raise UsageError(f"{path} holds several operators", hint=f"give one of {path / 'lib'}: {names}")
+    return found[0]
+
+
+def open_each(path: Path, plugins: tuple[Path, ...] = ()) -> tuple[Opened, ...]:
+    """Reads the cards of a product's folder or of a library and loads what they name, also from what the manifest
+    carries.
 
     Raises UsageError when there is no library or no card, or it names an operator or platform nobody knows (see
     --plugins), or when the file is no library of the platform's architecture; JobError when the card is damaged.
     """
-    root, library = library_of(path)
-    card = read_card(library)
+    root, libraries = libraries_of(path)
+    cards = [(library, read_card(library)) for library in libraries]
     if root is not None:
         plugins = carried.reopened(root / MANIFEST, plugins)
+    return tuple(_opened(root, library, card, plugins) for library, card in cards)
+
+
+def _opened(root: Path | None, library: Path, card: Mapping[str, Any], plugins: tuple[Path, ...]) -> Opened:
     try:
         operator = operators.load(_name(card["operator"]), plugins)
         platform = platforms.load(_name(card["platform"]), plugins)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -273,6 +273,15 @@ class Bench:
             "machine": dict(self.machine),
             "peak": dict(self.peak),
         }
+
+
+def joined(found: Sequence[Bench]) -> Bench:
+    """The comparisons of several operators' libraries on one target as one."""
+    baselines = {name: info for one in found for name, info in one.baselines.items()}
+    absent = {name: why for one in found for name, why in one.absent.items()}
+    peak = {dtype: speed for one in found for dtype, speed in one.peak.items()}
+    rows = tuple(row for one in found for row in one.rows)
+    return replace(found[0], baselines=baselines, absent=absent, rows=rows, peak=peak)
 
 
 def _under(ratios: Mapping[str, Ratio], name: str) -> dict[str, Ratio]:

@@ -48,7 +48,8 @@ class Operator:
     """operator.yaml with its reference.py loaded.
 
     shapes: dimensions, attributes, how they are written
-    features: what dispatch may split on: names of `Contract.features`, and expressions over them
+    seen: names of `Contract.features`, in its order, which the library's own C computes too
+    derived: further features that dispatch may split on: expressions over those, read in Python and in C alike
     costs: the terms of a variant's cost model; without any, the dispatch knows only what was measured
     micro: dims of the first stage's problem, expressions over a point and the platform's facts
     blocking: the second stage's tunables, with defaults for the first
@@ -69,7 +70,8 @@ class Operator:
     shapes: Shapes
     dtypes: tuple[str, ...]
     layouts: tuple[Mapping[str, Value], ...]
-    features: Mapping[str, str]
+    seen: tuple[str, ...]
+    derived: Mapping[str, str]
     costs: Costs
     micro: Mapping[str, str]
     micro_layout: Mapping[str, Value]
@@ -91,6 +93,11 @@ class Operator:
     def templates(self) -> tuple[Path, ...]:
         """Where its templates are, its own folder first."""
         return self.folder, *self.uses
+
+    @property
+    def features(self) -> dict[str, str]:
+        """All of them, each with its expression over those that are seen."""
+        return {**{name: name for name in self.seen}, **self.derived}
 
     @property
     def dims(self) -> tuple[str, ...]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from tensorop.model.kernel import Variant
 
@@ -58,3 +60,9 @@ class Winners:
     def all(self) -> tuple[Variant, ...]:
         """By number: those that a tree chooses among, then the direct one."""
         return self.variants if self.direct is None else (*self.variants, self.direct)
+
+
+def by_operator(manifest: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """What a manifest says of each operator: `facts` and `dtypes`. One of schema 1 is of one operator and says it
+    itself. Raises KeyError, TypeError or ValueError for what is no manifest."""
+    return dict(manifest["operators"]) if "operators" in manifest else {manifest["operator"]: manifest}

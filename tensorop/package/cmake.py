@@ -57,6 +57,7 @@ def project(sources: Sources, platform: Platform, headers: Sequence[str], pkgcon
             "TUNED": " ".join(unit.name for unit in units if unit.tuned),
             "LIBRARIES": libraries,
             "PC": " ".join(pkgconfig),
+            "FOLDERS": " ".join(dict.fromkeys(unit.name.split("/")[0] for unit in units if "/" in unit.name)),
         },
     )
 
@@ -87,15 +88,15 @@ def _gnu(arch: str, cpu: str) -> str:
 
 
 def _values(sources: Sources, platform: Platform) -> dict[str, str]:
-    names = [component(library.name) for library in sources.libraries]
+    libraries = {component(one.name): [component(name) for name in one.over] for one in sources.libraries}
     return {
         "VERSION": __version__,
         "SOVERSION": str(SONAME_MAJOR),
         "PLATFORM": platform.name,
         "ARCH": platform.arch,
         "PROCESSORS": _PROCESSORS[platform.arch],
-        "NAMES": " ".join(names),
-        "FIRST": names[0],
+        "NAMES": " ".join(libraries),
+        "OVER": "\n".join(f"set(_over_{name} {' '.join(over)})" for name, over in libraries.items()),
     }
 
 
@@ -104,7 +105,7 @@ def _library(sources: Sources, index: int) -> dict[str, str]:
     return {
         "name": library.name,
         "files": "\n  ".join(unit.name for unit in library.units),
-        "links": f"PRIVATE {library.over}" if library.over else "PRIVATE Threads::Threads",
+        "links": f"PRIVATE {' '.join(library.over)}" if library.over else "PRIVATE Threads::Threads",
         "version": __version__,
         "major": str(SONAME_MAJOR),
     }

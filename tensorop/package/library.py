@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TypeVar
 
 from tensorop import __version__, errors
 from tensorop.build import gate
 from tensorop.build import library as building
 from tensorop.build.library import Member
-from tensorop.model.kernel import Artifact, Source
+from tensorop.model.kernel import Artifact
 from tensorop.model.platform import Platform
 from tensorop.model.trial import Outcome
 from tensorop.package.sources import Library, Sources, Unit
@@ -43,7 +42,7 @@ def libraries(sources: Sources, platform: Platform, *, jobs: int = 2) -> tuple[B
     with ThreadPoolExecutor(max(jobs, 1)) as pool:
         for library in sources.libraries:
             members = list(pool.map(lambda unit: _compile(unit, sources, platform), library.units))
-            over = [built[library.over].shared] if library.over else []
+            over = [built[name].shared for name in library.over]
             built[library.name] = _link(library, members, platform, over)
     return tuple(built.values())
 
@@ -55,9 +54,9 @@ def soname(name: str) -> str:
 
 def _compile(unit: Unit, sources: Sources, platform: Platform) -> Member:
     member = building.compile_member(
-        Source(((unit.name, unit.text), *sources.includes)),
+        sources.seen_by(unit),
         platform,
-        f"{Path(unit.name).stem}.o",
+        f"{unit.name.removesuffix('.c').replace('/', '_')}.o",
         arch_flags=None if unit.tuned else (),
     )
     built = _whole(member, unit.name)

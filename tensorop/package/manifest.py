@@ -10,33 +10,29 @@ from typing import Any
 
 from tensorop import __version__
 from tensorop.build import tool
-from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
 from tensorop.model.winner import Leaf, Split, Tree, Winners
+from tensorop.package.sources import Part
 
-SCHEMA = 1
+CARD_SCHEMA, SCHEMA = 1, 2
+OF_OPERATOR = ("operator", "dtypes", "facts")  # what a card has of its own
+Told = tuple[Part, Mapping[str, Any]]  # an operator, and what its card says
 Written = tuple[str, int, int]  # dtype, number of a variant, VLEN it is written for (0: any)
 _FLOOR = re.compile(r"-gnu\.(\d+\.\d+)$")
 
 
-def provenance(
-    operator: Operator,
-    platform: Platform,
-    winners: Sequence[Winners],
-    facts: Mapping[str, Any],
-    texts: Mapping[Written, str],
-) -> dict[str, Any]:
-    """What the card inside a library says.
+def provenance(part: Part, platform: Platform, texts: Mapping[Written, str]) -> dict[str, Any]:
+    """What the card inside an operator's library says. Its facts are JSON values on how the winners were found: machine
+    or board model, seeds, budget, baselines.
 
-    facts: JSON values on how the winners were found: machine or board model, seeds, budget, baselines.
     texts: the ids of the kernels' texts as they were judged (see sources.text_ids).
     """
     floor = _FLOOR.search(platform.compiler.shared_target)
     return {
-        "schema": SCHEMA,
+        "schema": CARD_SCHEMA,
         "tool": {"name": "tensorop", "version": __version__},
         "license": "MIT",
-        "operator": operator.name,
+        "operator": part.operator.name,
         "platform": {
             "name": platform.name,
             "lineage": list(platform.lineage),
@@ -52,17 +48,25 @@ def provenance(
             "flags": list(platform.compiler.flags),
         },
         "glibc": floor[1] if floor else None,
-        "dtypes": {w.dtype: _winners(w, texts) for w in winners},
-        "facts": dict(facts),
+        "dtypes": {w.dtype: _winners(w, texts) for w in part.winners},
+        "facts": dict(part.facts),
     }
 
 
-def manifest(card: Mapping[str, Any], winners: Sequence[Winners], files: Mapping[str, bytes]) -> str:
-    """The card with the ids of variants and their kernels, which are no bytes of a library, and the digest of each file
-    of the product."""
-    dtypes = {w.dtype: {**card["dtypes"][w.dtype], "variants": _with_ids(card, w)} for w in winners}
+def manifest(cards: Sequence[Told], more: Mapping[str, Any], files: Mapping[str, bytes]) -> str:
+    """What the cards say alike, and by operator the rest of each, with the ids of variants and their kernels, which are
+    no bytes of a library; the digest of each file of the product. more: further keys."""
+    operators = {
+        part.operator.name: {
+            "facts": card["facts"],
+            "dtypes": {w.dtype: {**card["dtypes"][w.dtype], "variants": _with_ids(card, w)} for w in part.winners},
+        }
+        for part, card in cards
+    }
+    common = {name: value for name, value in cards[0][1].items() if name not in OF_OPERATOR}
     digests = {name: f"sha256:{hashlib.sha256(data).hexdigest()}" for name, data in files.items()}
-    return json.dumps({**card, "dtypes": dtypes, "files": digests}, sort_keys=True, indent=1, allow_nan=False) + "\n"
+    whole = {**common, "schema": SCHEMA, "operators": operators, **more, "files": digests}
+    return json.dumps(whole, sort_keys=True, indent=1, allow_nan=False) + "\n"
 
 
 def _with_ids(card: Mapping[str, Any], winners: Winners) -> list[dict[str, Any]]:

@@ -20,7 +20,7 @@ def files(sources: Sources, platform: Platform) -> dict[str, str]:
                 "DESCRIPTION": library.description,
                 "PLATFORM": platform.name,
                 "VERSION": __version__,
-                "REQUIRES": library.over or "",
+                "REQUIRES": " ".join(library.over),
             },
         )
         for library in sources.libraries

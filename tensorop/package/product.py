@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from tensorop import __version__, paths
-from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
-from tensorop.model.winner import Winners
 from tensorop.package import card, carried, cmake, library, manifest, pkgconfig
-from tensorop.package.sources import Sources, sources, text_ids
-from tensorop.texts import Texts
+from tensorop.package.sources import Part, Sources, sources, text_ids, together
 
 SHARE = "share/tensorop"
 MANIFEST = f"{SHARE}/manifest.json"
@@ -24,29 +20,17 @@ class Product:
 
     files: Mapping[str, bytes]
     links: Mapping[str, str]
-    library: str  # the operator's shared library, without version numbers
+    library: str  # the first operator's shared library, without version numbers
 
 
-def product(
-    operator: Operator,
-    platform: Platform,
-    winners: Sequence[Winners],
-    *,
-    facts: Mapping[str, Any] | None = None,
-    measured: str = "",
-    jobs: int = 2,
-    texts: Texts | None = None,
-) -> Product:
-    """The library of these winners with all that belongs to it; the same arguments give the same bits.
+def product(platform: Platform, parts: Sequence[Part], *, jobs: int = 2) -> Product:
+    """One or several operators' libraries with all that belongs to them; the same arguments give the same bits.
 
-    facts: see manifest.provenance; measured: one line on what the dispatch was grown from, for its comment in C;
-    texts: the job's kernels, without which only shipped drafts can be packaged.
-    Raises render.RenderError (a template or draft is wrong), JobError (it does not build), MissingTool (no compiler).
+    Raises render.RenderError (a template or draft is wrong), JobError (it does not build, two operators bring the same
+    name), MissingTool (no compiler).
     """
-    texts = texts or Texts()
-    ids = text_ids(operator, platform, winners, texts)
-    origin = manifest.provenance(operator, platform, winners, facts or {}, ids)
-    text = sources(operator, platform, winners, card.text(origin), measured=measured, texts=texts)
+    cards = [(part, manifest.provenance(part, platform, text_ids(part, platform))) for part in parts]
+    text = together({part.operator.name: sources(part, platform, card.text(origin)) for part, origin in cards})
     files: dict[str, bytes] = {}
     links: dict[str, str] = {}
     for built in library.libraries(text, platform, jobs=jobs):
@@ -61,14 +45,13 @@ def product(
     licence = _licence()
     files |= {f"{cmake.FOLDER}/{name}": data.encode() for name, data in package.items()}
     files |= {f"{pkgconfig.FOLDER}/{name}": data.encode() for name, data in pc.items()}
-    headers = sorted(
-        {header for w in winners for v in w.variants for header in platform.vocabulary(w.dtype, v.point).headers}
-    )
+    variants = [(w.dtype, v) for part in parts for w in part.winners for v in w.variants]
+    headers = sorted({header for dtype, v in variants for header in platform.vocabulary(dtype, v.point).headers})
     project = cmake.project(text, platform, headers, list(pc))
     own = {**package, **pc, "LICENSE": licence, "CMakeLists.txt": project, **_source_files(text)}
     files |= {f"{SHARE}/src/{name}": data.encode() for name, data in own.items()}
     files[f"{SHARE}/LICENSE"] = licence.encode()
-    files[MANIFEST] = manifest.manifest({**origin, **carried.collect(platform)}, winners, files).encode()
+    files[MANIFEST] = manifest.manifest(cards, carried.collect(platform), files).encode()
     return Product(dict(sorted(files.items())), links, f"lib/lib{text.libraries[0].name}.so")
 
 

@@ -2,22 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from tensorop import __version__, instantiate, render
+from tensorop import __version__, instantiate, paths, render
 from tensorop.author import offline
+from tensorop.errors import JobError
 from tensorop.model.expression import parse
-from tensorop.model.kernel import Draft, Variant
+from tensorop.model.kernel import Draft, Source, Variant
 from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
 from tensorop.model.winner import Leaf, Split, Tree, Winners
 from tensorop.package import card
 from tensorop.specs import products
 from tensorop.texts import Texts
+
+
+@dataclass(frozen=True)
+class Part:
+    """What a product holds of one operator. facts: see manifest.provenance; measured: one line for the dispatch's
+    comment, on what the trees were grown from; texts: the job's kernels; a draft that is not shipped is packaged from
+    them alone."""
+
+    operator: Operator
+    winners: Sequence[Winners]
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    measured: str = ""
+    texts: Texts = field(default_factory=Texts)
 
 
 @dataclass(frozen=True)
@@ -33,27 +47,29 @@ class Unit:
 
 @dataclass(frozen=True)
 class Library:
-    """What is linked together; `exports` are its public symbols, `over` names the library it needs."""
+    """What is linked together; `exports` are its public symbols, `over` names the libraries it needs."""
 
     name: str
     description: str
     units: tuple[Unit, ...]
     exports: tuple[str, ...]
-    over: str | None = None
+    over: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Sources:
-    """All C of a product. `headers` are public and lie in a folder `tensorop`, `private` beside the units."""
+    """All C of a product. `headers` are public and lie in a folder `tensorop`, `private` beside the units. Of several
+    operators each has a folder with its units and private headers."""
 
     headers: tuple[tuple[str, str], ...]
     private: tuple[tuple[str, str], ...]
     libraries: tuple[Library, ...]
 
-    @property
-    def includes(self) -> tuple[tuple[str, str], ...]:
-        """Every file a unit may include, by the path it includes it with."""
-        return (*((f"tensorop/{name}", text) for name, text in self.headers), *self.private)
+    def seen_by(self, unit: Unit) -> Source:
+        """A unit with every file it may include."""
+        folder = Path(unit.name).parent
+        private = ((name, text) for name, text in self.private if Path(name).parent == folder)
+        return Source(((unit.name, unit.text), *((f"tensorop/{name}", text) for name, text in self.headers), *private))
 
 
 @dataclass(frozen=True)
@@ -65,25 +81,45 @@ class _Kernel:
     uses: tuple[tuple[int, Variant], ...]
 
 
-def sources(
-    operator: Operator,
-    platform: Platform,
-    winners: Sequence[Winners],
-    provenance: str,
-    *,
-    measured: str = "",
-    texts: Texts | None = None,
-) -> Sources:
-    """The C of a library that holds the winners of each dtype.
+def together(parts: Mapping[str, Sources]) -> Sources:
+    """One product's C of that of its operators, by name. A library that several of them bring (the standard names over
+    each) is one. Raises JobError where two have a public header of one name with another text."""
+    if len(parts) == 1:
+        return next(iter(parts.values()))
+    headers: dict[str, str] = {}
+    private: list[tuple[str, str]] = []
+    libraries: dict[str, Library] = {}
+    for folder, part in parts.items():
+        for name, text in part.headers:
+            if headers.setdefault(name, text) != text:
+                raise JobError(f"two operators of a product bring {name}", hint="one of them needs another name for it")
+        private += [(f"{folder}/{name}", text) for name, text in part.private]
+        for library in part.libraries:
+            units = tuple(replace(unit, name=f"{folder}/{unit.name}") for unit in library.units)
+            before = libraries.get(library.name, replace(library, units=(), exports=(), over=()))
+            libraries[library.name] = replace(
+                before,
+                units=(*before.units, *units),
+                exports=tuple(dict.fromkeys((*before.exports, *library.exports))),
+                over=(*before.over, *library.over),
+            )
+    # those that need others come last, which is the order they are linked in
+    ordered = sorted(libraries.values(), key=lambda library: bool(library.over))
+    return Sources(tuple(headers.items()), tuple(private), tuple(ordered))
 
-    provenance: the card's JSON; measured: one line for the dispatch's comment, on what the tree was grown from.
-    texts: the job's kernels; a draft that is not shipped is packaged from them alone.
+
+def sources(part: Part, platform: Platform, provenance: str) -> Sources:
+    """The C of a library that holds the winners of each dtype. provenance: the card's JSON.
+
     Raises render.RenderError when a template is wrong, JobError for a kernel that was not judged.
     """
+    operator, winners = part.operator, part.winners
     spec = products.load(operator)
-    work = _Work(operator, platform, spec, texts or Texts())
+    work = _Work(operator, platform, spec, part.texts)
     ways = {w.dtype: _ways(operator, w) for w in winners}
     shared: dict[str, Any] = {
+        "operator": operator.name,
+        "seen": operator.seen,
         "dtypes": [w.dtype for w in winners],
         "types": {w.dtype: {**spec.types.get(w.dtype, {}), "packed": work.packed(w)} for w in winners},
         "platform_name": platform.name,
@@ -100,28 +136,34 @@ def sources(
         kernels, drivers = work.kernels(w, ways[w.dtype], shared)
         units += kernels
         work.private += drivers
-        names = {**shared, "dtype": w.dtype, **_serving(w, ways[w.dtype]), "trees": _trees(operator, w, measured)}
+        names = {**shared, "dtype": w.dtype, **_serving(w, ways[w.dtype]), "trees": _trees(operator, w, part.measured)}
         names["direct"] = _direct(w)
         units += [Unit(f"{Path(n).stem}_{w.dtype}.c", work.product(n, names)) for n in spec.dtype]
-    libraries = []
-    for i, (name, library) in enumerate(spec.libraries.items()):
-        own = [Unit(file, work.product(file, shared)) for file in library.sources]
+    libraries: list[Library] = []
+    for name, library in spec.libraries.items():
+        first = not libraries
+        own = [Unit(f, work.product(f, shared)) for f in (*library.sources, *(products.SOURCES if first else ()))]
         exports = [symbol for kind in ("all", *shared["dtypes"]) for symbol in library.names.get(kind, ())]
-        over = next(iter(spec.libraries)) if i else None
-        libraries.append(Library(name, library.description, tuple(own if i else [*units, *own]), tuple(exports), over))
-    headers = [(name, work.product(name, shared)) for name in spec.headers]
-    private = [*((name, work.product(name, shared)) for name in spec.private), *work.private]
+        libraries.append(
+            Library(
+                name,
+                library.description,
+                tuple([*units, *own] if first else own),
+                tuple([*exports, *products.NAMES] if first else exports),
+                () if first else (libraries[0].name,),
+            )
+        )
+    headers = [(name, work.product(name, shared)) for name in (products.HEADER, *spec.headers)]
+    private = [*((n, work.product(n, shared)) for n in (*products.PRIVATE, *spec.private)), *work.private]
     return _formatted(headers, private, libraries)
 
 
-def text_ids(
-    operator: Operator, platform: Platform, winners: Sequence[Winners], texts: Texts
-) -> dict[tuple[str, int, int], str]:
+def text_ids(part: Part, platform: Platform) -> dict[tuple[str, int, int], str]:
     """The id of each text that is packaged, which is the one its trials were made of, by dtype, number of the variant
     and VLEN it is written for (0: any). Raises as `sources`."""
     return {
-        (w.dtype, number, vlen): texts.judged(operator, platform, v.at(vlen)).id
-        for w in winners
+        (w.dtype, number, vlen): part.texts.judged(part.operator, platform, v.at(vlen)).id
+        for w in part.winners
         for number, v, vlen in _written(w)
     }
 
@@ -142,7 +184,7 @@ class _Work:
         self.operator, self.platform, self.spec = operator, platform, spec
         self.texts = texts
         self.private: list[tuple[str, str]] = []
-        self._env = render.environment(operator.templates)
+        self._env = render.environment((*operator.templates, paths.native_dir()))
 
     def product(self, name: str, names: dict[str, Any]) -> str:
         return render.text(self._env, f"{products.FOLDER}/{name}.j2", names)
@@ -238,9 +280,9 @@ def _tree(operator: Operator, tree: Tree, measured: str) -> dict[str, Any]:
     used: set[str] = set()
     text = "\n".join(_branch(tree.root, used))
     features = {
-        name: parse(text, dict.fromkeys(operator.features, int)).in_c()
-        for name, text in operator.features.items()
-        if name in used and text != name
+        name: parse(text, dict.fromkeys(operator.seen, int)).in_c()
+        for name, text in operator.derived.items()
+        if name in used
     }
     where = f"{measured}{f' at VLEN {tree.vlen}' if tree.vlen else ''}" if measured else ""
     regret = (

@@ -14,16 +14,16 @@ from tensorop.store.history import History
 from tensorop.tuner import robust
 
 
-def choices(operator: Operator, manifest: Mapping[str, Any], history: History) -> list[dict[str, Any]]:
+def choices(operator: Operator, held: Mapping[str, Any], history: History) -> list[dict[str, Any]]:
     """For each dtype, and each VLEN where the dispatch has a tree for each: the variants, the tree's regret on shapes
     left out (a share), and for each problem of the search the variant and draft chosen and the best cost of each draft.
 
-    vlen: None where there is one tree; of a variant, text: the id of what was packaged, judged: how many trials that
-    passed were made of that very text.
+    held: what the manifest says of the operator; vlen: None where there is one tree; of a variant, text: the id of what
+    was packaged, judged: how many trials that passed were made of that very text.
     """
     shapes = [operator.shapes.of(str(text)) for text in history.facts.get("shapes", ())]
     out = []
-    for dtype, winners in manifest["dtypes"].items():
+    for dtype, winners in held["dtypes"].items():
         judged = Counter(f.text for f in history.replay() if isinstance(f, Finished) and f.outcome.ok)
         variants = [
             {**v, "text": v.get("text", ""), "judged": sum(judged[text] for text in _texts(v))}

@@ -13,19 +13,20 @@ _SIDES = tuple(dict.fromkeys(round(2 ** (i / 3)) for i in range(34)))  # 1 to 20
 _FIXED = (16, 256, 2048)
 
 
-def maps(operator: Operator, manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
+def maps(operator: Operator, held: Mapping[str, Any]) -> list[dict[str, Any]]:
     """For each dtype, each VLEN with a choice of its own, and each size of the dims beyond the first two: the number of
     the variant for each pair of sides, in the operator's first layout.
 
-    axes: names of the two dims; sides: their values; chosen[j][i]: at sides[i] of the first, sides[j] of the second.
-    vlen: None where there is one choice for all. A library of one variant has no map.
+    held: what the manifest says of the operator; axes: names of the two dims; sides: their values; chosen[j][i]: at
+    sides[i] of the first, sides[j] of the second; vlen: None where there is one choice for all. A
+    library of one variant has no map.
     """
     if len(operator.dims) < 2:
         return []
     across, up, *others = operator.dims
     usual, drawn = operator.shapes.attributes.values(), operator.shapes.drawn
     out = []
-    for dtype, winners in manifest["dtypes"].items():
+    for dtype, winners in held["dtypes"].items():
         if len(winners["variants"]) < 2:
             continue
         for vlen, dispatch in choices.trees(winners):
@@ -38,6 +39,7 @@ def maps(operator: Operator, manifest: Mapping[str, Any]) -> list[dict[str, Any]
                 direct = winners.get("direct")
                 out.append(
                     {
+                        "operator": operator.name,
                         "dtype": dtype,
                         "vlen": vlen,
                         "axes": [across, up],

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from tensorop.model.kernel import Variant
 from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
 from tensorop.model.trial import Finished, Stage
+from tensorop.model.winner import by_operator
 from tensorop.report import choices, dispatch_map, importance, loops, refusals, roofline, threads
 from tensorop.specs import operators, platforms
 from tensorop.store import journal
@@ -33,12 +35,6 @@ def gather(folder: Path, plugins: tuple[Path, ...] = ()) -> dict[str, Any]:
     refusals, roofline, loops, controls, verification, notes, absent. Raises UsageError when the folder holds no run,
     JobError when its journal is damaged.
     """
-    history = journal.read(folder)
-    manifest = _json(folder / _SHARE / "manifest.json")
-    bench = _json(folder / _SHARE / "bench.json")
-    scaling = _json(folder / threads.KEPT)
-    notes = _notes(history)
-    ended = [item for item in history.replay() if isinstance(item, Finished)]
     absent: dict[str, str] = {}
 
     def part(name: str, make: Callable[[], Any], default: Any) -> Any:
@@ -48,7 +44,14 @@ def gather(folder: Path, plugins: tuple[Path, ...] = ()) -> dict[str, Any]:
             absent[name] = f"{type(error).__name__}: {error}" if not isinstance(error, TensoropError) else str(error)
             return default
 
-    loaded = part("operator and platform", lambda: _load(history, plugins), None)
+    manifest = _json(folder / _SHARE / "manifest.json")
+    held = part("product", lambda: by_operator(manifest), {}) if manifest else {}
+    history = _history(folder, manifest, held)
+    bench = _json(folder / _SHARE / "bench.json")
+    scaling = _json(folder / threads.KEPT)
+    notes = _notes(history)
+    ended = [item for item in history.replay() if isinstance(item, Finished)]
+    loaded = part("operator and platform", lambda: _load(history, list(held), plugins), None)
     record: dict[str, Any] = {
         "schema": SCHEMA,
         "run": _run(history, ended),
@@ -71,13 +74,14 @@ def gather(folder: Path, plugins: tuple[Path, ...] = ()) -> dict[str, Any]:
         "absent": absent,
     }
     if loaded is not None:
-        operator, platform = loaded
-        record["refusals"] = part("refusals", lambda: refusals.of_run(history, operator, platform), [])
-        if manifest:
-            record["maps"] = part("maps", lambda: dispatch_map.maps(operator, manifest), [])
-            record["choices"] = part("choices", lambda: choices.choices(operator, manifest, history), [])
+        found, platform = loaded
+        record["refusals"] = part("refusals", lambda: refusals.of_run(history, found[0], platform), [])
+        for one in found if manifest else ():
+            of = _mapping(held.get(one.name))
+            record["maps"] += part("maps", partial(dispatch_map.maps, one, of), [])
+            record["choices"] += part("choices", partial(choices.choices, one, of, history), [])
         if bench:
-            record["roofline"] = part("roofline", lambda: roofline.rooflines(operator, platform, bench), [])
+            record["roofline"] = part("roofline", lambda: roofline.rooflines(found[0], platform, bench), [])
     if loaded is None and not manifest:  # a product carries its platform, a run does not
         absent["operator and platform"] += "; where they come from a plug-in, give --plugins DIR as the run was given"
     if not manifest:
@@ -104,9 +108,16 @@ def _json(path: Path) -> dict[str, Any] | None:
     return found if isinstance(found, dict) else None
 
 
-def _load(history: History, plugins: tuple[Path, ...]) -> tuple[Operator, Platform]:
-    facts = history.facts
-    return operators.load(str(facts["operator"]), plugins), platforms.load(str(facts["platform"]), plugins)
+def _history(folder: Path, manifest: Mapping[str, Any] | None, held: Mapping[str, Any]) -> History:
+    """The run's; of a product of several operators, which no run made, there is none."""
+    if manifest is None or len(held) < 2 or journal.journal_path(folder).exists():
+        return journal.read(folder)
+    return History(facts={"operator": ", ".join(held), "platform": _mapping(manifest["platform"])["name"]})
+
+
+def _load(history: History, names: Sequence[str], plugins: tuple[Path, ...]) -> tuple[list[Operator], Platform]:
+    found = [operators.load(name, plugins) for name in names or [str(history.facts["operator"])]]
+    return found, platforms.load(str(history.facts["platform"]), plugins)
 
 
 def _notes(history: History) -> dict[str, Any]:

@@ -48,8 +48,12 @@ def colours(record: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _together(maps: Sequence[Mapping[str, Any]]) -> list[list[Mapping[str, Any]]]:
-    """Those of one dtype and VLEN, which differ in what is fixed."""
-    return [list(group) for _, group in itertools.groupby(maps, key=lambda plane: (plane["dtype"], plane["vlen"]))]
+    """Those of one operator, dtype and VLEN, which differ in what is fixed."""
+
+    def of(plane: Mapping[str, Any]) -> tuple[Any, ...]:
+        return plane["operator"], plane["dtype"], plane["vlen"]
+
+    return [list(group) for _, group in itertools.groupby(maps, key=of)]
 
 
 def significant(value: float | None, digits: int = 3) -> str:

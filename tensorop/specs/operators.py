@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache, partial
 from pathlib import Path
 from types import ModuleType
@@ -18,6 +18,7 @@ from tensorop.model.contract import Contract, Operand
 from tensorop.model.expression import parse
 from tensorop.model.kernel import Constraint
 from tensorop.model.operator import Costs, Direct, Operator, Tunables
+from tensorop.model.problem import Problem
 from tensorop.model.shape import Shape, Shapes
 from tensorop.specs import catalog, pymodule, yamlfile
 
@@ -80,7 +81,7 @@ class OperatorSpec(_Record):
     against: tuple[str, ...] = Field(default=("openblas",), min_length=1, strict=False)
     baselines: dict[str, str] = Field(default_factory=dict)
     layouts: tuple[dict[str, int | str], ...] = Field(min_length=1, strict=False)
-    features: dict[str, str]
+    features: dict[str, str] = Field(default_factory=dict)
     costs: CostsSpec = Field(default_factory=CostsSpec)
     micro: dict[str, str | int]
     micro_layout: dict[str, int | str]
@@ -103,14 +104,19 @@ def load(name: str, plugins: tuple[Path, ...] = ()) -> Operator:
     shapes = _shapes(path, spec)
     used = (catalog.find("templates", spec.uses, plugins).absolute(),) if spec.uses else ()
     operands = {n: Operand(Access(o.role), o.shape, o.formats) for n, o in spec.operands.items()}
-    operator = Operator(
+    reference = _contract(folder / "reference.py")(name, shapes, operands, spec.parameters)
+    suites = {key: _read(path, f"suites.{key}", shapes, given) for key, given in spec.suites.items()}
+    layouts = tuple(dict(layout) for layout in spec.layouts)
+    example = reference.problem(spec.dtypes[0], shapes.named(next(iter(suites.values()))[0]), layouts[0])
+    return Operator(
         name=spec.name,
         description=spec.description,
         folder=folder,
         shapes=shapes,
         dtypes=spec.dtypes,
-        layouts=tuple(dict(layout) for layout in spec.layouts),
-        features=spec.features,
+        layouts=layouts,
+        seen=_agreed(folder, reference, shapes, example, spec.features),
+        derived=spec.features,
         costs=Costs(spec.costs.where, spec.costs.terms, spec.costs.absent),
         micro={key: str(value) for key, value in spec.micro.items()},
         blocking=Tunables(
@@ -121,18 +127,16 @@ def load(name: str, plugins: tuple[Path, ...] = ()) -> Operator:
         micro_layout=spec.micro_layout,
         defaults=spec.defaults,
         numbers=spec.numbers,
-        suites={key: _read(path, f"suites.{key}", shapes, given) for key, given in spec.suites.items()},
+        suites=suites,
         probes=_read(path, "probes", shapes, spec.probes),
         clock_probes=_read(path, "clock_probes", shapes, spec.clock_probes),
         direct=_direct(path, spec),
         against=spec.against,
         baselines=spec.baselines,
-        reference=_contract(folder / "reference.py")(name, shapes, operands, spec.parameters),
+        reference=reference,
         added={**_shared(path, spec, used), **_added(name, plugins)},
         uses=used,
     )
-    _agree(operator)
-    return operator
 
 
 def _constraints(given: Iterable[ConstraintSpec]) -> tuple[Constraint, ...]:
@@ -180,12 +184,12 @@ def _contract(path: Path) -> type[Contract]:
     return own
 
 
-def _agree(operator: Operator) -> None:
-    """Holds the contract's answers on one problem against operator.yaml."""
-    reference, path = operator.reference, operator.folder / "reference.py"
-    _read(path, "CONTROL_SHAPE", operator.shapes, [reference.CONTROL_SHAPE])
-    shape = next(iter(operator.suites.values()))[0]
-    problem = reference.problem(operator.dtypes[0], operator.shapes.named(shape), operator.layouts[0])
+def _agreed(
+    folder: Path, reference: Contract, shapes: Shapes, problem: Problem, derived: Mapping[str, str]
+) -> tuple[str, ...]:
+    """The names of the contract's features, once its answers on one problem agree with operator.yaml."""
+    path, declared = folder / "reference.py", folder / "operator.yaml"
+    _read(path, "CONTROL_SHAPE", shapes, [reference.CONTROL_SHAPE])
     for name in ("work", "traffic"):
         value = _answer(path, name, partial(getattr(reference, name), problem))
         if not isinstance(value, float | int) or not value > 0:
@@ -193,13 +197,16 @@ def _agree(operator: Operator) -> None:
     seen = _answer(path, "features", lambda: reference.features(problem))
     if not isinstance(seen, dict) or not all(type(v) is int and v >= 0 for v in seen.values()):
         raise SpecError(f"{path}: method 'features': expected names with numbers from 0, got {seen!r:.80}")
-    for name, text in operator.features.items():
-        _expression(operator.folder / "operator.yaml", f"features.{name}", text, seen)
+    for name, text in derived.items():
+        if name in seen:
+            raise SpecError(f"{declared}: key 'features.{name}': expected another name, this one is the contract's")
+        _expression(declared, f"features.{name}", text, seen)
     call = _answer(path, "call", lambda: reference.call(problem, np.random.default_rng(0)))
     got = [(buffer.name, buffer.access) for buffer in call.buffers]
     if got != [(name, one.access) for name, one in reference.operands.items()]:
-        declared = ", ".join(f"{name} ({one.access})" for name, one in reference.operands.items())
-        raise SpecError(f"{path}: method 'call': expected the buffers {declared} of operator.yaml, got {got!r:.200}")
+        operands = ", ".join(f"{name} ({one.access})" for name, one in reference.operands.items())
+        raise SpecError(f"{path}: method 'call': expected the buffers {operands} of operator.yaml, got {got!r:.200}")
+    return tuple(seen)
 
 
 def _answer(path: Path, method: str, ask: Callable[[], Any]) -> Any:

@@ -1,4 +1,4 @@
-"""The schema of templates/<op>/product/product.yaml: what a library of the operator is made of."""
+"""The schema of templates/<op>/product/product.yaml: what the operator's library has beside the core's part."""
 
 from __future__ import annotations
 
@@ -11,6 +11,10 @@ from tensorop.model.operator import Operator
 from tensorop.specs import yamlfile
 
 FOLDER = "product"
+# the core's part of every operator's library, in paths.native_dir() / FOLDER
+HEADER, PRIVATE = "common.h", ("isa.h", "internal.h")
+SOURCES = ("api.c", "cpu.c", "threads.c", "workspace.c", "card.c")
+NAMES = ("tensorop_set_num_threads", "tensorop_get_num_threads", "tensorop_card")
 
 
 class _Record(BaseModel):
@@ -19,22 +23,23 @@ class _Record(BaseModel):
 
 class LibrarySpec(_Record):
     """One library; those after the first are linked to the first. names: dtype or `all` -> public symbols.
+    The first one has the core's files and names (`native/product/`) too.
 
     api: the interface of adapter.c that it has for the dtypes named, by which it is compared with other libraries.
     """
 
     description: str
-    sources: tuple[str, ...] = Field(min_length=1, strict=False)
+    sources: tuple[str, ...] = Field(default=(), strict=False)
     names: dict[str, list[str]]
     api: str = ""
 
 
 class ProductSpec(_Record):
-    """A whole file. File names are those of the product; the template is NAME.j2 in the same folder."""
+    """A whole file. File names are those of the product; the template is NAME.j2 in the same folder, or the core's."""
 
     schema_: Literal[1] = Field(alias="schema")
     headers: tuple[str, ...] = Field(min_length=1, strict=False)
-    private: tuple[str, ...] = Field(strict=False)
+    private: tuple[str, ...] = Field(default=(), strict=False)
     driver: str
     kernel: str
     tile: str

@@ -23,7 +23,7 @@ from tensorop.model.trial import Finished, Kind, Outcome, Score, Stage, Trial
 from tensorop.model.verdict import Seed
 from tensorop.model.winner import Leaf, Tree, Winners
 from tensorop.package import manifest
-from tensorop.package.sources import sources, text_ids
+from tensorop.package.sources import Part, sources, text_ids
 from tensorop.specs import operators, platforms
 from tensorop.store.journal import Journal
 from tensorop.store.records import draft_record, text_record, trial_record
@@ -48,7 +48,7 @@ def at(draft: Draft, point: Point = POINT) -> Variant:
 def packaged(draft: Draft, texts: Texts) -> str:
     """The C of the one tuned unit of a library of this draft."""
     winners = [Winners("f32", (at(draft),), (Tree(Leaf(0)),))]
-    made = sources(operator, platform, winners, "{}", texts=texts)
+    made = sources(Part(operator, winners, texts=texts), platform, "{}")
     (unit,) = [unit for library in made.libraries for unit in library.units if unit.tuned]
     return unit.text
 
@@ -232,8 +232,8 @@ def test_a_product_names_the_texts_it_is_made_of() -> None:
     judged = texts.kernel(operator, platform, at(outer))
     assert isinstance(judged, KernelText)
     winners = [Winners("f32", (at(outer),), (Tree(Leaf(0)),))]
-    ids = text_ids(operator, platform, winners, texts)
-    told = manifest.provenance(operator, platform, winners, {}, ids)
+    part = Part(operator, winners, texts=texts)
+    told = manifest.provenance(part, platform, text_ids(part, platform))
     assert told["dtypes"]["f32"]["variants"][0]["text"] == judged.id
 
 

@@ -15,7 +15,7 @@ from tensorop.specs import operators
 from tensorop.tuner import dispatch
 
 OPERATOR = operators.load("gemm")
-OWN = [name for name, text in OPERATOR.features.items() if text == name]
+OWN = OPERATOR.seen
 
 
 def over_all_features() -> Split:

@@ -19,7 +19,7 @@ def test_a_whole_job_with_plugins_of_ones_own(tmp_path: Path) -> None:
     assert ended.status == 0, ended.stderr
     manifest = json.loads((tmp_path / "out/share/tensorop/manifest.json").read_text())
     assert manifest["platform"]["name"] == "my-board"
-    assert manifest["facts"]["tuner"] == "backwards"
+    assert manifest["operators"]["gemm"]["facts"]["tuner"] == "backwards"
     a, b = np.ones((5, 7), np.float32), np.full((7, 3), 2, np.float32)
     assert np.array_equal(package.load(tmp_path / "out").gemm(a, b), np.full((5, 3), 14, np.float32))
 

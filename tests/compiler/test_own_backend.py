@@ -29,7 +29,7 @@ def test_a_whole_job_on_a_backend_of_ones_own(tmp_path: Path) -> None:
     assert ended.status == 0, ended.stderr
     manifest = json.loads((tmp_path / "out/share/tensorop/manifest.json").read_text())
     assert manifest["platform"]["name"] == "nice-generic"
-    assert manifest["facts"]["unit"] == "ns"
+    assert manifest["operators"]["gemm"]["facts"]["unit"] == "ns"
     journal = (tmp_path / "out/share/tensorop/journal.jsonl").read_text()
     assert '"runner":"nice"' in journal
     verified = tensorop("verify", "out", *own, cwd=tmp_path)

@@ -50,7 +50,7 @@ def test_a_template_of_a_shipped_name_stands_in_its_place(own: Path, tmp_path: P
     assert "draft 'plain' says what another says: left out" in ended.stderr
     assert f"{drafts}/outer.c.j2: stands before the shipped draft of this name" in ended.stderr.replace("\n", "")
     manifest = json.loads((tmp_path / "out/share/tensorop/manifest.json").read_text())
-    held = manifest["dtypes"]["f32"]
+    held = manifest["operators"]["gemm"]["dtypes"]["f32"]
     chosen = [variant for number, variant in enumerate(held["variants"]) if number != held["direct"]["variant"]]
     assert {variant["strategy"] for variant in chosen} == {
         "an mv x nr register tile, one step of k at a time, nothing loaded ahead"

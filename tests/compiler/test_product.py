@@ -235,7 +235,7 @@ def test_what_runs_unconfined_says_what_it_is(prefix: Path, tmp_path: Path) -> N
         warnings.simplefilter("error")
         tensorop.load(tmp_path / "copy")
         tensorop.load(tmp_path / "copy/lib/libtensorop_gemm.so")
-    manifest["dtypes"]["f64"]["variants"][0]["author"] = "m-1"
+    manifest["operators"]["gemm"]["dtypes"]["f64"]["variants"][0]["author"] = "m-1"
     path.write_text(json.dumps(manifest | {"results": {"verification": [{"outcome": "ok"}]}}))
     with pytest.warns(UserWarning, match=r"holds kernels that a model wrote \(m-1\)"):
         tensorop.load(tmp_path / "copy")
@@ -248,14 +248,16 @@ def test_what_runs_unconfined_says_what_it_is(prefix: Path, tmp_path: Path) -> N
 def test_card_and_manifest_agree(prefix: Path) -> None:
     manifest = json.loads((prefix / "share/tensorop/manifest.json").read_text())
     files = manifest.pop("files")
-    variants = [variant for of_dtype in manifest["dtypes"].values() for variant in of_dtype["variants"]]
+    held = manifest.pop("operators")
+    assert list(held) == ["gemm"]
+    variants = [variant for of_dtype in held["gemm"]["dtypes"].values() for variant in of_dtype["variants"]]
     ids = [(variant.pop("id"), variant.pop("kernel")) for variant in variants]
     assert len(set(ids)) == len(ids)
     for name in ("lib/libtensorop_gemm.so", "lib/libtensorop_gemm.a"):
-        assert read_card(prefix / name) == manifest
-    assert tensorop.load(prefix).card == manifest
-    assert manifest["facts"] == products.FACTS
-    assert [v["point"]["nr"] for v in manifest["dtypes"]["f64"]["variants"]] == [4, 6]
+        assert read_card(prefix / name) == {**manifest, **held["gemm"], "operator": "gemm", "schema": 1}
+    assert tensorop.load(prefix).card == read_card(prefix / "lib/libtensorop_gemm.so")
+    assert held["gemm"]["facts"] == products.FACTS
+    assert [v["point"]["nr"] for v in held["gemm"]["dtypes"]["f64"]["variants"]] == [4, 6]
     assert "lib/libtensorop_gemm.so.0.1.0" in files
     assert str(prefix.parent) not in json.dumps(manifest)
 

@@ -84,10 +84,11 @@ def test_what_is_no_shape(shapes: Shapes, given: object, told: str) -> None:
     [
         (
             "operator.yaml",
-            "features: {n: n}",
-            "features: {n: n, past: q % 8}",
+            "dims: [n]",
+            "dims: [n]\nfeatures: {past: q % 8}",
             "key 'features.past': expected an expression over n: ",
         ),
+        ("operator.yaml", "dims: [n]", "dims: [n]\nfeatures: {n: 2 * n}", "key 'features.n': expected another name"),
         (
             "operator.yaml",
             "quick: [[1000]",

@@ -54,7 +54,6 @@ parameters: {alpha: 1}
 layouts:
   - {inc: 1}
   - {inc: 2}
-features: {n: n}
 micro: {n: 1024 * lanes}
 micro_layout: {inc: 1}
 defaults: {chunk: "4096"}

@@ -13,6 +13,7 @@ from tensorop.model.winner import Leaf, Split, Tree, Winners
 from tensorop.package import product as making
 from tensorop.package import publish
 from tensorop.package.product import Product
+from tensorop.package.sources import Part
 from tensorop.specs import operators, platforms
 
 FACTS = {"seed": 7, "machine": "none: fixed winners of a test"}
@@ -59,13 +60,8 @@ def _variant(draft: Draft, dtype: str, **chosen: int) -> Variant:
 
 def product(platform: str, dtypes: tuple[str, ...] = ("f32", "f64"), found: Sequence[Winners] | None = None) -> Product:
     """found: other winners than the fixed ones of `dtypes`."""
-    return making.product(
-        operators.load("gemm"),
-        platforms.load(platform),
-        winners(dtypes) if found is None else found,
-        facts=FACTS,
-        measured="Fixed by a test",
-    )
+    part = Part(operators.load("gemm"), winners(dtypes) if found is None else found, FACTS, "Fixed by a test")
+    return making.product(platforms.load(platform), [part])
 
 
 def install(
