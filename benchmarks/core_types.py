@@ -212,7 +212,7 @@ def contest_of(name: str, plugins: tuple[Path, ...], dtypes: Sequence[str], thre
     target = reach(platform, None)
     operator = operators.load("gemm", plugins)
     contender = contenders.bring("openblas", target, dtypes, threads)
-    program = harness.dynamic_program(target.platform.arch, operator.folder / "adapter.c").path
+    program = harness.of_operator(target.platform, operator).path
     return Contest(operator, target, program, contender, (), threads, False), contender
 
 

@@ -185,7 +185,7 @@ def timed(
 ) -> statistics.Ratio:
     """The old library's time over the new one's: geometric means over the shapes of medians and of quartiles."""
     both = [contenders.Contender(path.parent.name, path / found.library.name, "tensorop") for path in (new, old)]
-    program = harness.dynamic_program(target.platform.arch, found.operator.folder / "adapter.c").path
+    program = harness.of_operator(target.platform, found.operator).path
     contest = Contest(found.operator, target, program, both[0], (both[1],), 1, True)
     ratios = []
     for layout, rows in _by_layout(found, told):

@@ -123,8 +123,8 @@ class Judge:
         winners = [self._winners(dtype, variants) for dtype, variants in self.all.items()]
         made = product.product(found.platform, [Part(found.operator, winners)])
         self.whole = publish.publish(publish.stage(made, place), place) / made.library
-        self.program = harness.dynamic_program(found.platform.arch, found.operator.folder / "adapter.c").path
-        self.slot = int(found.operator.reference.VARIANT_FLAG)
+        self.program = harness.of_operator(found.platform, found.operator).path
+        self.slot = found.operator.reference.variant_flag
         self.seed = Seed.draw(0)
 
     def _winners(self, dtype: str, variants: Sequence[Variant]) -> Winners:

@@ -182,7 +182,7 @@ def candidate(operator: Operator, platform: Platform, variant: Variant, text: Ke
     """
     names = around(operator, platform, variant, text)
     made = render.text(render.environment(operator.templates), "candidate.c.j2", names)
-    return Source((("candidate.c", made),))
+    return Source((("candidate.c", made), *operator.slots.files))
 
 
 def around(operator: Operator, platform: Platform, variant: Variant, text: KernelText) -> dict[str, Any]:

@@ -245,12 +245,12 @@ class _Bench:
     def __init__(self, ground: Ground, library: Path, given: Winners) -> None:
         self.ground, self.given = ground, given
         target = ground.target
-        self.program = harness.dynamic_program(target.platform.arch, ground.operator.folder / "adapter.c").path
+        self.program = harness.of_operator(target.platform, ground.operator).path
         placed = Library(target.runner.place(library), "tensorop", given.dtype)
         self.guest = Guest(libraries=(placed,), cpu=target.runner.processor)
         self.roof = Roof(target)
         self.answers = Answers(ground.operator.reference)
-        slot = int(ground.operator.reference.VARIANT_FLAG)
+        slot = ground.operator.reference.variant_flag
         self.entries = [Entry(0, (slot, number)) for number in range(len(given.all))]
         self.failed: list[tuple[int, Outcome]] = []  # variants without a figure, and why
         self.calls: dict[str, Call] = {}  # by problem: making one takes as long as counting it

@@ -150,7 +150,7 @@ def _counted(
     """The closest contests first, while the budget's share lasts; a contender that cannot be counted is left out."""
     limit = ground.share(SHARE).seconds
     until = None if limit is None else time.monotonic() + limit
-    program = harness.dynamic_program(ground.target.platform.arch, ground.operator.folder / "adapter.c").path
+    program = harness.of_operator(ground.target.platform, ground.operator).path
     place = Library(ground.target.runner.place(library), "tensorop", given.dtype)
     guest = Guest(libraries=(place,), cpu=ground.target.runner.processor)
     wanted: list[tuple[float, int, int, Problem, list[int]]] = []
@@ -185,7 +185,7 @@ def _cycles(
     counted = ground.target.ranges(
         Run(program, vlen, guest),
         measured_call(ground.operator, problem, ground.seed, 0),
-        Entry(0, (int(ground.operator.reference.VARIANT_FLAG), number)),
+        Entry(0, (ground.operator.reference.variant_flag, number)),
         int(float(ground.operator.reference.work(problem)) <= WARMED),
     )
     return (

@@ -1,17 +1,10 @@
-/* gemm behind the harness's calling convention.
- *
- *   dim     m, n, k
- *   ld      lda, ldb, ldc
- *   scalar  alpha, beta
- *   flag    0 layout (101 row-major, 102 column-major, as in CBLAS),
- *           1 op(A) transposed, 2 op(B) transposed,
- *           3 variant of the dispatch table to force, -1 lets the library choose
- *   buffer  A, B, C
+/* gemm behind the harness's calling convention, whose slots operator.yaml names.
  *
  * Interfaces: "tensorop" is the product's tensorop_gemm_<dtype>_variant; "cblas" any cblas_?gemm;
  * "dnnl" oneDNN's dnnl_sgemm, which is row-major; "xsmm" libxsmm_?gemm, which is column-major as in
  * Fortran. */
 #include "bind.h"
+#include "slots.h"
 
 typedef int (*ours_f32)(int, int, int, int64_t, int64_t, int64_t, float, const float *, int64_t,
                         const float *, int64_t, float, float *, int64_t, int);
@@ -29,46 +22,55 @@ typedef void (*cblas_f64)(int, int, int, int, int, int, double, const double *, 
 #define CBLAS_TRANS(flag) ((flag) ? 112 : 111)
 
 static void call_ours_f32(const struct tensorop_bound *self, const struct tensorop_call *c) {
-    ((ours_f32)self->function)((int)c->flag[0], CBLAS_TRANS(c->flag[1]), CBLAS_TRANS(c->flag[2]),
-                               c->dim[0], c->dim[1], c->dim[2], (float)c->scalar[0], c->buffer[0],
-                               c->ld[0], c->buffer[1], c->ld[1], (float)c->scalar[1], c->buffer[2],
-                               c->ld[2], (int)c->flag[3]);
+    ((ours_f32)self->function)((int)c->flag[FLAG_layout], CBLAS_TRANS(c->flag[FLAG_ta]),
+                               CBLAS_TRANS(c->flag[FLAG_tb]), c->dim[DIM_m], c->dim[DIM_n],
+                               c->dim[DIM_k], (float)c->scalar[SCALAR_alpha], c->buffer[BUFFER_A],
+                               c->ld[LD_A], c->buffer[BUFFER_B], c->ld[LD_B],
+                               (float)c->scalar[SCALAR_beta], c->buffer[BUFFER_C], c->ld[LD_C],
+                               (int)c->flag[FLAG_variant]);
 }
 
 static void call_ours_f64(const struct tensorop_bound *self, const struct tensorop_call *c) {
-    ((ours_f64)self->function)((int)c->flag[0], CBLAS_TRANS(c->flag[1]), CBLAS_TRANS(c->flag[2]),
-                               c->dim[0], c->dim[1], c->dim[2], c->scalar[0], c->buffer[0],
-                               c->ld[0], c->buffer[1], c->ld[1], c->scalar[1], c->buffer[2],
-                               c->ld[2], (int)c->flag[3]);
+    ((ours_f64)self->function)(
+        (int)c->flag[FLAG_layout], CBLAS_TRANS(c->flag[FLAG_ta]), CBLAS_TRANS(c->flag[FLAG_tb]),
+        c->dim[DIM_m], c->dim[DIM_n], c->dim[DIM_k], c->scalar[SCALAR_alpha], c->buffer[BUFFER_A],
+        c->ld[LD_A], c->buffer[BUFFER_B], c->ld[LD_B], c->scalar[SCALAR_beta], c->buffer[BUFFER_C],
+        c->ld[LD_C], (int)c->flag[FLAG_variant]);
 }
 
 static void call_ours_i8(const struct tensorop_bound *self, const struct tensorop_call *c) {
-    ((ours_i8)self->function)((int)c->flag[0], CBLAS_TRANS(c->flag[1]), CBLAS_TRANS(c->flag[2]),
-                              c->dim[0], c->dim[1], c->dim[2], (int32_t)c->scalar[0], c->buffer[0],
-                              c->ld[0], c->buffer[1], c->ld[1], (int32_t)c->scalar[1], c->buffer[2],
-                              c->ld[2], (int)c->flag[3]);
+    ((ours_i8)self->function)((int)c->flag[FLAG_layout], CBLAS_TRANS(c->flag[FLAG_ta]),
+                              CBLAS_TRANS(c->flag[FLAG_tb]), c->dim[DIM_m], c->dim[DIM_n],
+                              c->dim[DIM_k], (int32_t)c->scalar[SCALAR_alpha], c->buffer[BUFFER_A],
+                              c->ld[LD_A], c->buffer[BUFFER_B], c->ld[LD_B],
+                              (int32_t)c->scalar[SCALAR_beta], c->buffer[BUFFER_C], c->ld[LD_C],
+                              (int)c->flag[FLAG_variant]);
 }
 
 /* A and B as the bits of bf16 or f16, C in f32 */
 static void call_ours_16(const struct tensorop_bound *self, const struct tensorop_call *c) {
-    ((ours_16)self->function)((int)c->flag[0], CBLAS_TRANS(c->flag[1]), CBLAS_TRANS(c->flag[2]),
-                              c->dim[0], c->dim[1], c->dim[2], (float)c->scalar[0], c->buffer[0],
-                              c->ld[0], c->buffer[1], c->ld[1], (float)c->scalar[1], c->buffer[2],
-                              c->ld[2], (int)c->flag[3]);
+    ((ours_16)self->function)((int)c->flag[FLAG_layout], CBLAS_TRANS(c->flag[FLAG_ta]),
+                              CBLAS_TRANS(c->flag[FLAG_tb]), c->dim[DIM_m], c->dim[DIM_n],
+                              c->dim[DIM_k], (float)c->scalar[SCALAR_alpha], c->buffer[BUFFER_A],
+                              c->ld[LD_A], c->buffer[BUFFER_B], c->ld[LD_B],
+                              (float)c->scalar[SCALAR_beta], c->buffer[BUFFER_C], c->ld[LD_C],
+                              (int)c->flag[FLAG_variant]);
 }
 
 static void call_cblas_f32(const struct tensorop_bound *self, const struct tensorop_call *c) {
-    ((cblas_f32)self->function)((int)c->flag[0], CBLAS_TRANS(c->flag[1]), CBLAS_TRANS(c->flag[2]),
-                                (int)c->dim[0], (int)c->dim[1], (int)c->dim[2], (float)c->scalar[0],
-                                c->buffer[0], (int)c->ld[0], c->buffer[1], (int)c->ld[1],
-                                (float)c->scalar[1], c->buffer[2], (int)c->ld[2]);
+    ((cblas_f32)self->function)(
+        (int)c->flag[FLAG_layout], CBLAS_TRANS(c->flag[FLAG_ta]), CBLAS_TRANS(c->flag[FLAG_tb]),
+        (int)c->dim[DIM_m], (int)c->dim[DIM_n], (int)c->dim[DIM_k], (float)c->scalar[SCALAR_alpha],
+        c->buffer[BUFFER_A], (int)c->ld[LD_A], c->buffer[BUFFER_B], (int)c->ld[LD_B],
+        (float)c->scalar[SCALAR_beta], c->buffer[BUFFER_C], (int)c->ld[LD_C]);
 }
 
 static void call_cblas_f64(const struct tensorop_bound *self, const struct tensorop_call *c) {
-    ((cblas_f64)self->function)((int)c->flag[0], CBLAS_TRANS(c->flag[1]), CBLAS_TRANS(c->flag[2]),
-                                (int)c->dim[0], (int)c->dim[1], (int)c->dim[2], c->scalar[0],
-                                c->buffer[0], (int)c->ld[0], c->buffer[1], (int)c->ld[1],
-                                c->scalar[1], c->buffer[2], (int)c->ld[2]);
+    ((cblas_f64)self->function)(
+        (int)c->flag[FLAG_layout], CBLAS_TRANS(c->flag[FLAG_ta]), CBLAS_TRANS(c->flag[FLAG_tb]),
+        (int)c->dim[DIM_m], (int)c->dim[DIM_n], (int)c->dim[DIM_k], c->scalar[SCALAR_alpha],
+        c->buffer[BUFFER_A], (int)c->ld[LD_A], c->buffer[BUFFER_B], (int)c->ld[LD_B],
+        c->scalar[SCALAR_beta], c->buffer[BUFFER_C], (int)c->ld[LD_C]);
 }
 
 /* The transposed product of swapped operands is the same numbers in the other layout. */
@@ -79,15 +81,15 @@ struct plain {
 };
 
 static struct plain plain_call(const struct tensorop_call *c, int64_t layout) {
-    struct plain p = {c->flag[1] ? 'T' : 'N',
-                      c->flag[2] ? 'T' : 'N',
-                      c->dim[0],
-                      c->dim[1],
-                      c->ld[0],
-                      c->ld[1],
-                      c->buffer[0],
-                      c->buffer[1]};
-    if (c->flag[0] == layout)
+    struct plain p = {c->flag[FLAG_ta] ? 'T' : 'N',
+                      c->flag[FLAG_tb] ? 'T' : 'N',
+                      c->dim[DIM_m],
+                      c->dim[DIM_n],
+                      c->ld[LD_A],
+                      c->ld[LD_B],
+                      c->buffer[BUFFER_A],
+                      c->buffer[BUFFER_B]};
+    if (c->flag[FLAG_layout] == layout)
         return p;
     return (struct plain){p.tb, p.ta, p.n, p.m, p.ldb, p.lda, p.b, p.a};
 }
@@ -96,9 +98,10 @@ typedef int (*dnnl_f32)(char, char, int64_t, int64_t, int64_t, float, const floa
                         const float *, int64_t, float, float *, int64_t);
 
 static void call_dnnl_f32(const struct tensorop_bound *self, const struct tensorop_call *c) {
-    struct plain p = plain_call(c, 101);
-    ((dnnl_f32)self->function)(p.ta, p.tb, p.m, p.n, c->dim[2], (float)c->scalar[0], p.a, p.lda,
-                               p.b, p.ldb, (float)c->scalar[1], c->buffer[2], c->ld[2]);
+    struct plain p = plain_call(c, LAYOUT_row);
+    ((dnnl_f32)self->function)(p.ta, p.tb, p.m, p.n, c->dim[DIM_k], (float)c->scalar[SCALAR_alpha],
+                               p.a, p.lda, p.b, p.ldb, (float)c->scalar[SCALAR_beta],
+                               c->buffer[BUFFER_C], c->ld[LD_C]);
 }
 
 typedef int (*dnnl_i8)(char, char, char, int64_t, int64_t, int64_t, float, const int8_t *, int64_t,
@@ -108,10 +111,10 @@ typedef int (*dnnl_i8)(char, char, char, int64_t, int64_t, int64_t, float, const
 /* dnnl_gemm_s8s8s32: with offsets, all zero here, and coefficients in float */
 static void call_dnnl_i8(const struct tensorop_bound *self, const struct tensorop_call *c) {
     static const int32_t no_offset = 0;
-    struct plain p = plain_call(c, 101);
-    ((dnnl_i8)self->function)(p.ta, p.tb, 'F', p.m, p.n, c->dim[2], (float)c->scalar[0], p.a, p.lda,
-                              0, p.b, p.ldb, 0, (float)c->scalar[1], c->buffer[2], c->ld[2],
-                              &no_offset);
+    struct plain p = plain_call(c, LAYOUT_row);
+    ((dnnl_i8)self->function)(
+        p.ta, p.tb, 'F', p.m, p.n, c->dim[DIM_k], (float)c->scalar[SCALAR_alpha], p.a, p.lda, 0,
+        p.b, p.ldb, 0, (float)c->scalar[SCALAR_beta], c->buffer[BUFFER_C], c->ld[LD_C], &no_offset);
 }
 
 typedef void (*xsmm_any)(const char *, const char *, const int *, const int *, const int *,
@@ -120,20 +123,20 @@ typedef void (*xsmm_any)(const char *, const char *, const int *, const int *, c
 
 static void call_xsmm(const struct tensorop_bound *self, const struct tensorop_call *c,
                       const void *alpha, const void *beta) {
-    struct plain p = plain_call(c, 102);
-    int m = (int)p.m, n = (int)p.n, k = (int)c->dim[2], lda = (int)p.lda, ldb = (int)p.ldb,
-        ldc = (int)c->ld[2];
+    struct plain p = plain_call(c, LAYOUT_col);
+    int m = (int)p.m, n = (int)p.n, k = (int)c->dim[DIM_k], lda = (int)p.lda, ldb = (int)p.ldb,
+        ldc = (int)c->ld[LD_C];
     ((xsmm_any)self->function)(&p.ta, &p.tb, &m, &n, &k, alpha, p.a, &lda, p.b, &ldb, beta,
-                               c->buffer[2], &ldc);
+                               c->buffer[BUFFER_C], &ldc);
 }
 
 static void call_xsmm_f32(const struct tensorop_bound *self, const struct tensorop_call *c) {
-    float alpha = (float)c->scalar[0], beta = (float)c->scalar[1];
+    float alpha = (float)c->scalar[SCALAR_alpha], beta = (float)c->scalar[SCALAR_beta];
     call_xsmm(self, c, &alpha, &beta);
 }
 
 static void call_xsmm_f64(const struct tensorop_bound *self, const struct tensorop_call *c) {
-    call_xsmm(self, c, &c->scalar[0], &c->scalar[1]);
+    call_xsmm(self, c, &c->scalar[SCALAR_alpha], &c->scalar[SCALAR_beta]);
 }
 
 /* How each interface is called for a dtype, and its function's name. A baseline that lacks a dtype

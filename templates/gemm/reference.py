@@ -35,7 +35,7 @@ from tensorop.model.verdict import Judgement
 
 SUMS = {"i8": "i32", "bf16": "f32", "f16": "f32"}  # dtypes whose C is of another format than A and B
 WIDER: dict[str, type[np.floating[Any]]] = {"f32": np.float64, "f64": np.longdouble}
-LAYOUTS = {"row": 101, "col": 102}
+LAYOUTS = ("row", "col")
 MUCH = 2e7  # multiplications above which f64 is summed by blocks
 DEPTH = 32  # of such a block
 TURNED = 2048  # elements of C that few_rows.c.j2 computes at a time
@@ -59,7 +59,6 @@ class Product:
     tb: bool
     alpha: float
     beta: float
-    variant: int
     a: Matrix
     b: Matrix
     c: Matrix
@@ -98,7 +97,6 @@ def product(problem: Problem) -> Product:
         m, n, k, problem.dtype, layout, ta, tb,
         alpha=float(kind(options.get("alpha", 1))),
         beta=float(kind(options.get("beta", 0))),
-        variant=int(options.get("variant", -1)),
         a=Matrix.of(m, k, layout, ta, int(options.get("lda_pad", 0))),
         b=Matrix.of(k, n, layout, tb, int(options.get("ldb_pad", 0))),
         c=Matrix.of(m, n, layout, False, int(options.get("ldc_pad", 0))),
@@ -514,7 +512,6 @@ class Gemm(Contract):
 
     CONTROL_TILE: ClassVar[Mapping[str, int]] = {"mr": 8, "nr": 4, "ku": 4}  # small, since controls are plain loops
     CONTROL_SHAPE = (12, 10, 24)
-    VARIANT_FLAG = 3  # of adapter.c
     DISTRIBUTIONS = DISTRIBUTIONS
     product, problems = staticmethod(product), staticmethod(problems)
     oracle, smallest_grid = staticmethod(oracle), staticmethod(smallest_grid)
@@ -609,7 +606,7 @@ class Gemm(Contract):
             dims=(p.m, p.n, p.k),
             lds=(p.a.ld, p.b.ld, p.c.ld),
             scalars=(p.alpha, p.beta),
-            flags=(LAYOUTS[p.layout], int(p.ta), int(p.tb), p.variant),
+            flags=self.told(problem),
             buffers=buffers,
             placement=placement,
         )

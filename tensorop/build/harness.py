@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from tensorop import errors, paths
 from tensorop.build import cache, tool
 from tensorop.build.cache import Made
 from tensorop.model.kernel import Artifact
+from tensorop.model.operator import Operator
+from tensorop.model.platform import Platform
 from tensorop.model.trial import Outcome
 from tensorop.provision import targets
 
 PROGRAM = "harness"
 GLIBC_FLOOR = "2.31"
-_FLAGS = ("-std=gnu11", "-O3", "-g0", "-Wall", "-Wextra")
+FLAGS = ("-std=gnu11", "-O3", "-g0", "-Wall", "-Wextra")
 
 
 def sources() -> list[Path]:
@@ -29,13 +32,13 @@ def jail() -> list[Path]:
 def _key(*more: object) -> str:
     native = paths.native_dir()
     headers = [native / "call.h", native / "bind.h", native / "harness.h", *jail()]
-    return cache.key_of(cache.content([*sources(), *headers]), tool.compiler_version(), _FLAGS, *more)
+    return cache.key_of(cache.content([*sources(), *headers]), tool.compiler_version(), FLAGS, *more)
 
 
 def static_object(arch: str) -> Artifact:
     """The harness as one relocatable object that lacks only tensorop_candidate_*. Raises JobError, MissingTool."""
     target = targets.target(arch)
-    flags = ("-target", target.static_triple, f"-mcpu={target.static_cpu}", *_FLAGS)
+    flags = ("-target", target.static_triple, f"-mcpu={target.static_cpu}", *FLAGS)
 
     def fill(folder: Path) -> Made | Outcome:
         objects = []
@@ -55,18 +58,50 @@ def static_object(arch: str) -> Artifact:
     return _whole(cache.entry("harness", _key("static", flags), f"{PROGRAM}.o", fill), arch)
 
 
-def dynamic_program(arch: str, adapter: Path) -> Artifact:
-    """The harness for shared libraries, against glibc, with an operator's adapter.c. Raises JobError, MissingTool."""
+def of_operator(platform: Platform, operator: Operator) -> Artifact:
+    """The harness for shared libraries with an operator's adapter.c and, where it has one, its ways.c, which is
+    compiled for the platform's instructions. Raises JobError, MissingTool."""
+    ways = operator.folder / "ways.c"
+    return dynamic_program(
+        platform.arch,
+        operator.folder / "adapter.c",
+        operator.slots.files,
+        (ways, platform.compiler.arch_flags) if ways.is_file() else None,
+    )
+
+
+def dynamic_program(
+    arch: str,
+    adapter: Path,
+    headers: Sequence[tuple[str, str]] = (),
+    ways: tuple[Path, Sequence[str]] | None = None,
+) -> Artifact:
+    """The harness for shared libraries, against glibc, with an adapter.c. Raises JobError, MissingTool.
+
+    headers: texts that it may include, by name; ways: a C file beside it, with flags of its own
+    """
     target = targets.target(arch)
     triple = f"{target.multiarch}.{GLIBC_FLOOR}"
-    flags = ("-target", triple, f"-mcpu={target.static_cpu}", *_FLAGS, "-DTENSOROP_DLOPEN")
+    flags = ("-target", triple, f"-mcpu={target.static_cpu}", *FLAGS, "-DTENSOROP_DLOPEN")
+    include = ("-I", str(paths.native_dir()), "-I", ".")
+    beside = sorted(adapter.parent.glob("*.h"))
 
     def fill(folder: Path) -> Made | Outcome:
         files = [str(file) for file in (*sources(), adapter)]
-        argv = tool.cc(*flags, "-I", str(paths.native_dir()), *files, "-ldl", "-o", PROGRAM)
+        for name, text in headers:
+            (folder / name).write_text(text, encoding="utf-8")
+        if ways is not None:
+            words = ("-target", triple, *ways[1], *FLAGS, *include, "-I", str(adapter.parent), "-c", str(ways[0]))
+            made = tool.run(tool.cc(*words, "-o", "ways.o"), folder, timeout_s=120, doing=f"compiling {ways[0]}")
+            if isinstance(made, Outcome):
+                return made
+            files.append("ways.o")
+        argv = tool.cc(*flags, *include, *files, "-ldl", *(["-lm"] if ways else []), "-o", PROGRAM)
         return tool.run(argv, folder, timeout_s=300, doing="building the harness for libraries")
 
-    return _whole(cache.entry("harness", _key("dynamic", flags, cache.content([adapter])), PROGRAM, fill), arch)
+    content = cache.content([adapter, *beside, *([ways[0]] if ways else [])])
+    key = _key("dynamic", flags, content, tuple(headers), tuple(ways[1]) if ways else ())
+    return _whole(cache.entry("harness", key, PROGRAM, fill), arch)
 
 
 def _whole(built: Artifact | Outcome, arch: str) -> Artifact:

@@ -95,7 +95,7 @@ def compare(
     for name in against:
         contenders.check_known(name, own=operator.baselines)
     platform = target.platform
-    program = harness.dynamic_program(platform.arch, operator.folder / "adapter.c").path
+    program = harness.of_operator(platform, operator).path
     absent: dict[str, str] = {}
     if target.counts and threads > 1:
         absent[f"{threads} threads"] = "a board model is of one core; `tensorop verify` checks several for correctness"

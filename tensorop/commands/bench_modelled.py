@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from tensorop.commands.contenders import Contender
-from tensorop.commands.contest import SHORT, Contest, layout, unmeasured
+from tensorop.commands.contest import Contest, layout, unmeasured
 from tensorop.measure import statistics
 from tensorop.measure.modelled import Counted
 from tensorop.model.bench import OURS, AtVlen, Ratio, Row, verdict
@@ -114,7 +114,9 @@ def _count(
     flops = contest.flops(problem)
     guest = contest.guest((who,), problem.dtype, vlen)
     run = Run(contest.program, vlen, guest, contest.target.means.deadline(flops))
-    return contest.target.counted(run, call, judge, contest.final, int(flops <= _WARMED), flops <= SHORT, judged_by)
+    return contest.target.counted(
+        run, call, judge, contest.final, int(flops <= _WARMED), contest.short(problem), judged_by
+    )
 
 
 def counters_per_kflop(samples: Samples, flops: float) -> dict[str, float]:

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Sequence
 
 from tensorop.commands.contenders import Contender
-from tensorop.commands.contest import SHORT, Contest, layout, unmeasured
+from tensorop.commands.contest import Contest, layout, unmeasured
 from tensorop.measure.clock import Timed
 from tensorop.model.bench import OURS, Ratio, Row, verdict
 from tensorop.model.call import Call
@@ -76,4 +76,4 @@ def _time(contest: Contest, who: Sequence[Contender], problem: Problem, call: Ca
     guest = contest.guest(who, problem.dtype, contest.target.configurations[0])
     guest = dataclasses.replace(guest, cpu=contest.target.runner.processor if contest.threads == 1 else -1)
     run, entries = Run(contest.program, 0, guest), [Entry(i) for i in range(len(who))]
-    return contest.target.timed(run, call, entries, contest.final, contest.flops(problem) <= SHORT)
+    return contest.target.timed(run, call, entries, contest.final, contest.short(problem))

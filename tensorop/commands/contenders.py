@@ -8,6 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from tensorop import errors
+from tensorop.build import harness, tool
 from tensorop.build import library as building
 from tensorop.build.describe import describe_program
 from tensorop.model.bench import BaselineInfo
@@ -28,6 +29,7 @@ _THREADS = {
     "onednn": (),  # TBB goes by the processors it may use
 }
 _NONE: Mapping[str, str] = MappingProxyType({})
+ALONE = "none"  # what a way of an operator's own is over that needs no library
 _KNOWN = (*baseline.names("x86_64"), "cublas", "cudnn")
 
 
@@ -57,6 +59,8 @@ class Contender:
         if dtype in self.standard:
             over, api = self.standard[dtype]
             return Library(f"{runner.place(over.parent)}/{over.name}", api, dtype)
+        if not self.path.name:
+            return Library("", self.api, dtype)
         return Library(runner.place(self.path), self.api, dtype, self.prefix, self.suffix)
 
     def environment(self, runner: Runner, vlen: int, dtype: str) -> tuple[tuple[str, str], ...]:
@@ -91,7 +95,7 @@ def _standard(operator: Operator, library: Path) -> dict[str, tuple[Path, str]]:
 def below(name: str, own: Mapping[str, str]) -> str:
     """The library under an operator's own baseline `WAY+LIBRARY`; of any other, itself. own: Operator.baselines."""
     way, _, library = name.partition("+")
-    return library if way in own else name
+    return library if own.get(way, ALONE) != ALONE else name
 
 
 def check_known(name: str, arch: str = "x86_64", own: Mapping[str, str] = _NONE) -> None:
@@ -99,8 +103,9 @@ def check_known(name: str, arch: str = "x86_64", own: Mapping[str, str] = _NONE)
     given, name = name, below(name, own)
     if name.startswith("openblas@"):
         openblas.source(arch, name.partition("@")[2])
-    elif name not in _KNOWN:
-        raise errors.unknown_name("baseline", given, (*_KNOWN, *(f"{way}+openblas" for way in own)))
+    elif name not in _KNOWN and own.get(name) != ALONE:
+        more = (way if over == ALONE else f"{way}+openblas" for way, over in own.items())
+        raise errors.unknown_name("baseline", given, (*_KNOWN, *more))
 
 
 def check_names(names: Sequence[str], arch: str = "x86_64", own: Mapping[str, str] = _NONE) -> dict[str, str]:
@@ -112,7 +117,7 @@ def check_names(names: Sequence[str], arch: str = "x86_64", own: Mapping[str, st
     there = baseline.names(arch)
     for name in names:
         check_known(name, arch, own)
-        if below(name, own) not in there:
+        if below(name, own) not in there and own.get(name) != ALONE:
             lacking[name] = f"does not exist for {arch}; there is {', '.join(there)}"
     if names and len(lacking) == len(set(names)):
         raise errors.UsageError(
@@ -136,6 +141,9 @@ def bring(
     """
     check_known(name, own=own)
     platform = target.platform
+    if own.get(name) == ALONE:
+        flags = " ".join((*harness.FLAGS, *platform.compiler.arch_flags))
+        return Contender(name, Path(), name, tool.compiler_version(), build=f"the operator's own C, {flags}")
     if (library := below(name, own)) != name:
         found, way = bring(library, target, dtypes, threads, offline), name.partition("+")[0]
         if found.api != own[way]:
@@ -172,6 +180,8 @@ def describe(contender: Contender, runner: Runner, arch: str) -> BaselineInfo:
 
     Raises JobError when it cannot be loaded there.
     """
+    if not contender.path.name:
+        return BaselineInfo(contender.version, contender.build)
     program = describe_program(arch).path
     asked: dict[tuple[tuple[str, str], ...], dict[str, str]] = {}
     cores: dict[tuple[int, str], str] = {}

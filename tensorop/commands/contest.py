@@ -54,6 +54,12 @@ class Contest:
     def flops(self, problem: Problem) -> float:
         return float(self.operator.reference.work(problem))
 
+    def short(self, problem: Problem) -> bool:
+        """Whether what a call costs around the library's function is taken off. Of a way of the operator's own over a
+        library that is its work."""
+        own = any(baseline.api in self.operator.baselines for baseline in self.baselines)
+        return self.flops(problem) <= SHORT and not own
+
     def call(self, problem: Problem) -> Call:
         """Normal inputs, operands page-aligned, as candidates are measured; on a clock two sets of them."""
         reference = self.operator.reference

@@ -130,8 +130,7 @@ class _Judge:
         return [dataclasses.replace(verdict, dtype=dtype) for verdict in verdicts]
 
     def _subject(self, dtype: str, threads: int) -> Subject:
-        arch = self.opened.platform.arch
-        program = harness.dynamic_program(arch, self.opened.operator.folder / "adapter.c").path
+        program = harness.of_operator(self.opened.platform, self.opened.operator).path
         library = Library(self.target.runner.place(self.opened.library), "tensorop", dtype)
         guest = Guest(libraries=(library,), threads=threads)
         return Subject(self.target.runner, program, guest, timeout_s=CALL_TIMEOUT_S)

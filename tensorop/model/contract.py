@@ -36,8 +36,8 @@ class Operand:
     def number(self, dtype: str) -> Number:
         return NUMBERS[self.formats.get(dtype, dtype)]
 
-    def sides(self, problem: Problem) -> tuple[int, ...]:
-        return tuple(evaluate(text, problem.sizes) for text in self.shape)
+    def sides(self, sizes: Mapping[str, int]) -> tuple[int, ...]:
+        return tuple(evaluate(text, sizes) for text in self.shape)
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,9 @@ class Contract(ABC):
     """An operator's code. A folder's reference.py has one class derived from this, made with what operator.yaml says.
 
     operands: in the order of a call's buffers; parameters: run-time numbers by name, with the usual value, in the order
-    of a call's scalars; a problem's option of that name is another value.
+    of a call's scalars; flags: what else a call is told, by name the numbers of its values, of which the first is the
+    usual one, in the order of a call's flags, after which comes the variant that is asked for; a problem's option of
+    one of these names is another value. leading: operands that have a leading dimension, in the order of a call's.
     A `tile` is sizes in elements, named as the operator likes. No method raises but for a problem that is none.
     """
 
@@ -53,10 +55,11 @@ class Contract(ABC):
     shapes: Shapes
     operands: Mapping[str, Operand]
     parameters: Mapping[str, float]
+    flags: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    leading: tuple[str, ...] = ()
 
     CONTROL_TILE: ClassVar[Mapping[str, int]]  # the tile that negative controls are judged around
     CONTROL_SHAPE: ClassVar[tuple[int, ...]]  # what they are timed on
-    VARIANT_FLAG: ClassVar[int] = 0  # the flag of a call that forces a variant of the library; -1: it chooses itself
     DISTRIBUTIONS: ClassVar[tuple[str, ...]] = ("integer", "normal")  # kinds of inputs that `call` knows
 
     @abstractmethod
@@ -89,12 +92,50 @@ class Contract(ABC):
         """Problems large enough for several threads."""
         return ()
 
+    @property
+    def variant_flag(self) -> int:
+        """The flag of a call that forces a variant of the library; -1 there: it chooses itself."""
+        return len(self.flags)
+
+    def told(self, problem: Problem) -> tuple[int, ...]:
+        """A call's flags."""
+        own = (self.known(problem)[name] for name in self.flags)
+        return (*own, int(problem.options.get("variant", -1)))
+
+    def known(self, problem: Problem) -> dict[str, int]:
+        """What operands' shapes may name: dimensions, attributes and flags."""
+        found = dict(problem.sizes)
+        for name, values in self.flags.items():
+            given = problem.options.get(name, next(iter(values)))
+            found[name] = values[str(given)] if str(given) in values else int(given)
+        return found
+
+    def slots(self, more: Sequence[str] = ()) -> str:
+        """A header for adapter.c, candidates and controls: the names of a call's slots and of flags' values.
+
+        more: what a candidate takes with each call, behind dimensions and attributes
+        """
+        kinds: dict[str, Sequence[str]] = {
+            "DIM": (*self.shapes.names, *more),
+            "LD": self.leading,
+            "SCALAR": tuple(self.parameters),
+            "FLAG": (*self.flags, "variant"),
+            "BUFFER": (*self.operands, "workspace"),
+        }
+        enums = [[f"{kind}_{name}" for name in names] for kind, names in kinds.items()]
+        for name, values in self.flags.items():
+            enums.append([f"{name.upper()}_{word} = {of}" for word, of in values.items() if not word.isdigit()])
+        lines = [f"enum {{ {', '.join(names)} }};\n" for names in enums if names]
+        return f"/* The slots of a call, as operator.yaml has them. */\n{''.join(lines)}"
+
     def traffic(self, problem: Problem) -> float:
         """The least bytes that must move: each operand once, twice where it is read and written."""
+        known = self.known(problem)
         return float(
             sum(
-                math.prod(o.sides(problem)) * o.number(problem.dtype).size * (1 + (o.access is Access.INOUT))
+                math.prod(o.sides(known)) * o.number(problem.dtype).size * (1 + (o.access is Access.INOUT))
                 for o in self.operands.values()
+                if o.access is not Access.SCRATCH
             )
         )
 
@@ -143,7 +184,7 @@ class Contract(ABC):
         return Call(
             dims=tuple(problem.sizes.values()),
             scalars=tuple(float(problem.options.get(name, usual)) for name, usual in self.parameters.items()),
-            flags=(int(problem.options.get("variant", -1)),),
+            flags=self.told(problem),
             buffers=tuple(buffers),
             placement=placement,
         )
@@ -151,8 +192,8 @@ class Contract(ABC):
     def _values(self, one: Operand, problem: Problem, rng: np.random.Generator, distribution: str) -> Array:
         if distribution not in self.DISTRIBUTIONS:
             raise ValueError(f"{self.name}: inputs are one of {', '.join(self.DISTRIBUTIONS)}, not '{distribution}'")
-        size, number = math.prod(one.sides(problem)), one.number(problem.dtype)
-        if one.access is Access.OUT:
+        size, number = math.prod(one.sides(self.known(problem))), one.number(problem.dtype)
+        if one.access in (Access.OUT, Access.SCRATCH):
             return number.poison(size, rng)
         whole = number.whole or distribution == "integer"
         return number.encoded(rng.integers(-4, 5, size) if whole else rng.standard_normal(size))
@@ -191,7 +232,7 @@ class Contract(ABC):
 
     def problem(self, dtype: str, sizes: Mapping[str, Value], options: Mapping[str, Value] | None = None) -> Problem:
         """One of this operator; attributes that are not named have their usual values, other names are options."""
-        given = {name: int(sizes.get(name, self.shapes.attributes.get(name, 0))) for name in self.shapes.names}
+        given = self.shapes.filled({name: int(sizes[name]) for name in self.shapes.names if name in sizes})
         more = {name: value for name, value in sizes.items() if name not in given}
         dims, attributes = ({n: given[n] for n in names} for names in (self.shapes.dims, self.shapes.attributes))
         written = self.shapes.text(tuple(given.values()))

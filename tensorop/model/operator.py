@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tensorop.model.contract import Contract
-from tensorop.model.kernel import Constraint
+from tensorop.model.kernel import Constraint, Source
 from tensorop.model.point import Value
 from tensorop.model.shape import Shape, Shapes
 
@@ -88,6 +88,11 @@ class Operator:
     uses: tuple[Path, ...] = ()
     added: Mapping[str, Path] = field(default_factory=dict)
     numbers: tuple[str, ...] = ()
+
+    @property
+    def slots(self) -> Source:
+        """The header that names a call's slots, beside what is compiled of this operator."""
+        return Source((("slots.h", self.reference.slots(self.at_call)),))
 
     @property
     def templates(self) -> tuple[Path, ...]:

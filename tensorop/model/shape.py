@@ -21,7 +21,8 @@ _NAME = re.compile(r"\\{(\w+)\\}")
 class Shapes:
     """What an operator's shapes are.
 
-    dims: names in order, each 1 or more; attributes: names, each 0 or more, with the value of one that is left out
+    dims: names in order, each 1 or more; attributes: names, each 0 or more, with the value of one that is left out, or
+    the name of an earlier dimension or attribute that it is then as large as
     form: how a shape is written, e.g. `{m}x{n}x{k}`; a part in brackets is left out where its attributes have those
     values, e.g. `n{n}c{c}[u{u}]`; by default the dimensions with `x` between them, then `[name{name}]` each attribute
     drawn: values to draw from where shapes are made up, of names that are not just any size
@@ -29,7 +30,7 @@ class Shapes:
     """
 
     dims: tuple[str, ...]
-    attributes: Mapping[str, int] = field(default_factory=dict)
+    attributes: Mapping[str, int | str] = field(default_factory=dict)
     form: str = ""
     drawn: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     rules: tuple[Constraint, ...] = ()
@@ -61,7 +62,9 @@ class Shapes:
 
         def part(match: re.Match[str]) -> str:
             inside = re.findall(r"\{(\w+)\}", match[0])
-            return "" if all(named[name] == self.attributes[name] for name in inside) else match[0][1:-1]
+            usual = (self.attributes[name] for name in inside)
+            same = (named[u] if isinstance(u, str) else u for u in usual)
+            return "" if all(named[name] == value for name, value in zip(inside, same, strict=True)) else match[0][1:-1]
 
         return re.sub(r"\[[^]]*\]", part, self.written).format(**named)
 
@@ -69,7 +72,15 @@ class Shapes:
         """A shape from its text, whatever its values; None where it is none."""
         found = self._pattern.fullmatch(text)
         values = {name: int(value) for name, value in found.groupdict().items() if value} if found else {}
-        return tuple({**self.attributes, **values}[name] for name in self.names) if found else None
+        return tuple(self.filled(values).values()) if found else None
+
+    def filled(self, given: Mapping[str, int]) -> dict[str, int]:
+        """All values by name, in order; attributes that are not given have their usual values, dimensions 0."""
+        values: dict[str, int] = {}
+        for name in self.names:
+            usual = self.attributes.get(name, 0)
+            values[name] = given.get(name, values[usual] if isinstance(usual, str) else usual)
+        return values
 
     def may_be(self, text: str) -> bool:
         """Whether somebody who wrote this text meant a shape: it has the form's characters and digits alone."""
@@ -81,10 +92,10 @@ class Shapes:
         if isinstance(given, str):
             shape = self.read(given)
         elif isinstance(given, Mapping):
-            values = {**self.attributes, **given}
-            shape = tuple(values[name] for name in self.names) if values.keys() == set(self.names) else None
+            if set(self.dims) <= given.keys() <= set(self.names):
+                shape = tuple({**self.filled(given), **given}.values())
         elif isinstance(given, Sequence) and len(self.dims) <= len(given) <= len(self.names):
-            shape = (*given, *list(self.attributes.values())[len(given) - len(self.dims) :])
+            shape = (*given, *list(self.filled(dict(zip(self.names, given, strict=False))).values())[len(given) :])
         if shape is None or not all(isinstance(value, int | np.integer) for value in shape):
             raise ValueError(f"expected a shape as {self.help}, got {given!r:.80}")
         if wrong := self.wrong(shape):
@@ -106,5 +117,5 @@ class Shapes:
 
     def drawn_from(self, sides: Sequence[int], rng: np.random.Generator) -> Shape:
         """A shape of these dimensions, but for names with values to draw from; it may break a rule."""
-        values = dict(zip(self.dims, sides, strict=True)) | dict(self.attributes)
-        return tuple(int(rng.choice(self.drawn[k])) if k in self.drawn else v for k, v in values.items())
+        drawn = {name: int(rng.choice(values)) for name, values in self.drawn.items()}
+        return tuple(self.filled({**dict(zip(self.dims, sides, strict=True)), **drawn}).values())

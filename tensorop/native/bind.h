@@ -9,7 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* function: its name between the library's prefix and suffix; call: how it is called. */
+/* function: its name between the library's prefix and suffix, or NULL of a way that needs no
+ * library; call: how it is called. */
 struct tensorop_interface {
     const char *api, *dtype, *function;
     void (*call)(const struct tensorop_bound *self, const struct tensorop_call *call);
@@ -25,8 +26,11 @@ static inline int tensorop_bind_among(const struct tensorop_interface *known, si
         char symbol[128];
         if (strcmp(known[i].api, api) != 0 || strcmp(known[i].dtype, dtype) != 0)
             continue;
-        snprintf(symbol, sizeof symbol, "%s%s%s", prefix, known[i].function, suffix);
         out->call = known[i].call;
+        out->function = NULL;
+        if (!known[i].function)
+            return 0;
+        snprintf(symbol, sizeof symbol, "%s%s%s", prefix, known[i].function, suffix);
         out->function = lookup(handle, symbol);
         return out->function ? 0 : -1;
     }

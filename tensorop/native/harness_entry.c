@@ -16,7 +16,7 @@ int entry_bind(unsigned number, const char *const text[5], char *error, size_t e
         snprintf(error, error_size, "more than %d libraries", LIBRARY_LIMIT);
         return -1;
     }
-    void *handle = dlopen(text[0], RTLD_NOW | RTLD_LOCAL);
+    void *handle = dlopen(*text[0] ? text[0] : NULL, RTLD_NOW | RTLD_LOCAL);
     if (!handle) {
         snprintf(error, error_size, "%s", dlerror());
         return -1;

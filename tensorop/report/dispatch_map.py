@@ -24,7 +24,7 @@ def maps(operator: Operator, held: Mapping[str, Any]) -> list[dict[str, Any]]:
     if len(operator.dims) < 2:
         return []
     across, up, *others = operator.dims
-    usual, drawn = operator.shapes.attributes.values(), operator.shapes.drawn
+    drawn = operator.shapes.drawn
     out = []
     for dtype, winners in held["dtypes"].items():
         if len(winners["variants"]) < 2:
@@ -32,7 +32,11 @@ def maps(operator: Operator, held: Mapping[str, Any]) -> list[dict[str, Any]]:
         for vlen, dispatch in choices.trees(winners):
             for size in _FIXED if others else (0,):
                 rest = tuple(drawn.get(name, (size,))[0] for name in others)
-                shapes = [[(x, y, *rest, *usual) for x in _SIDES] for y in _SIDES]
+                lines = [
+                    [operator.shapes.filled(dict(zip(operator.dims, (x, y, *rest), strict=True))) for x in _SIDES]
+                    for y in _SIDES
+                ]
+                shapes = [[tuple(shape.values()) for shape in line] for line in lines]
                 if any(operator.shapes.wrong(shape) for line in shapes for shape in line):
                     continue
                 asked = [[problems.of(operator, dtype, shape, 0) for shape in line] for line in shapes]

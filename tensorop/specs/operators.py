@@ -57,8 +57,9 @@ class CostsSpec(_Record):
 
 
 class OperandSpec(_Record):
-    role: Literal["in", "out", "inout"]
-    shape: tuple[str, ...] = Field(strict=False)
+    role: Literal["in", "out", "inout", "scratch"]
+    leading: bool = False
+    shape: tuple[str | int, ...] = Field(strict=False)
     formats: dict[str, str] = Field(default_factory=dict)
 
 
@@ -69,12 +70,13 @@ class OperatorSpec(_Record):
     name: str
     description: str
     dims: tuple[str, ...] = Field(min_length=1, strict=False)
-    attributes: dict[str, int] = Field(default_factory=dict)
+    attributes: dict[str, int | str] = Field(default_factory=dict)
     shape: str = ""
     drawn: dict[str, list[int]] = Field(default_factory=dict)
     rules: tuple[ConstraintSpec, ...] = Field(default=(), strict=False)
     operands: dict[str, OperandSpec] = Field(min_length=1)
     parameters: dict[str, float] = Field(default_factory=dict, strict=False)
+    flags: dict[str, int | dict[str, int]] = Field(default_factory=dict)
     dtypes: tuple[str, ...] = Field(min_length=1, strict=False)
     uses: str | None = None
     drafts: tuple[str, ...] = Field(default=(), strict=False)
@@ -103,8 +105,10 @@ def load(name: str, plugins: tuple[Path, ...] = ()) -> Operator:
         raise SpecError(f"{path}: key 'name': expected '{name}' as the folder is called, got '{spec.name}'")
     shapes = _shapes(path, spec)
     used = (catalog.find("templates", spec.uses, plugins).absolute(),) if spec.uses else ()
-    operands = {n: Operand(Access(o.role), o.shape, o.formats) for n, o in spec.operands.items()}
-    reference = _contract(folder / "reference.py")(name, shapes, operands, spec.parameters)
+    operands = {n: Operand(Access(o.role), tuple(map(str, o.shape)), o.formats) for n, o in spec.operands.items()}
+    flags = {key: {str(of): of} if isinstance(of, int) else of for key, of in spec.flags.items()}
+    leading = tuple(key for key, one in spec.operands.items() if one.leading)
+    reference = _contract(folder / "reference.py")(name, shapes, operands, spec.parameters, flags, leading)
     suites = {key: _read(path, f"suites.{key}", shapes, given) for key, given in spec.suites.items()}
     layouts = tuple(dict(layout) for layout in spec.layouts)
     example = reference.problem(spec.dtypes[0], shapes.named(next(iter(suites.values()))[0]), layouts[0])
@@ -147,10 +151,20 @@ def _shapes(path: Path, spec: OperatorSpec) -> Shapes:
     drawn = {name: tuple(values) for name, values in spec.drawn.items()}
     shapes = Shapes(spec.dims, spec.attributes, spec.shape, drawn, _constraints(spec.rules))
     known = dict.fromkeys(shapes.names, int)
-    expressions = [(f"operands.{name}.shape", text) for name, one in spec.operands.items() for text in one.shape]
-    expressions += [(f"rules.{i}.must", rule.must) for i, rule in enumerate(spec.rules)]
-    for key, text in expressions:
-        _expression(path, key, text, known)
+    before = list(spec.dims)
+    for name, usual in spec.attributes.items():
+        if isinstance(usual, str) and usual not in before:
+            raise SpecError(
+                f"{path}: key 'attributes.{name}': expected a number or one of {', '.join(before)}, got '{usual}'"
+            )
+        before.append(name)
+    for name, one in spec.operands.items():
+        for text in one.shape:
+            _expression(path, f"operands.{name}.shape", str(text), (*known, *spec.flags))
+    for i, rule in enumerate(spec.rules):
+        _expression(path, f"rules.{i}.must", rule.must, known)
+    if twice := [name for name in spec.flags if name in known or name in spec.parameters or name == "variant"]:
+        raise SpecError(f"{path}: key 'flags.{twice[0]}': expected another name, this one is a call's already")
     for key, names in (("drawn", set(spec.drawn)), ("micro", set(spec.micro))):
         if more := names - known.keys() or (key == "micro" and names and known.keys() - spec.attributes.keys() - names):
             raise SpecError(f"{path}: key '{key}': expected {', '.join(known)}, got {', '.join(names)}: {more}")

@@ -60,10 +60,10 @@ class Control:
             return False
         return all(several if need == "vlens" else need in sets for need in self.needs)
 
-    def source(self) -> Source:
-        """The control with the headers beside it."""
+    def source(self, operator: Operator) -> Source:
+        """The control with the headers beside it and that of the operator's slots."""
         files = [self.path, *sorted(self.path.parent.glob("*.h"))]
-        return Source(tuple((file.name, file.read_text()) for file in files))
+        return Source((*((file.name, file.read_text()) for file in files), *operator.slots.files))
 
 
 def controls(operator: Operator) -> tuple[Control, ...]:
@@ -131,7 +131,7 @@ def run_control(
     control: Control, dtype: str, operator: Operator, platform: Platform, runner: Runner, build: Build, seed: Seed
 ) -> ControlResult:
     """One control through the very path of a candidate."""
-    built = build(control.source(), (f"-DTENSOROP_DTYPE_{dtype}=1",))
+    built = build(control.source(operator), (f"-DTENSOROP_DTYPE_{dtype}=1",))
     if isinstance(built, Outcome):
         found = built
     else:

@@ -7,7 +7,6 @@ import pytest
 from tensorop import paths
 from tensorop.measure import clock
 from tensorop.model.call import Placement
-from tensorop.model.kernel import Source
 from tensorop.model.trial import Kind, Outcome
 from tensorop.model.verdict import Seed
 from tensorop.problems import of
@@ -16,7 +15,7 @@ from tensorop.runners.native import Native
 from tensorop.runners.protocol import Entry, Time
 from tensorop.verify.answers import Answers
 from tests.support import kernels
-from tests.support.operators import builder, gemm
+from tests.support.operators import beside_controls, builder, gemm
 
 NATIVE = Native()
 REFERENCE = gemm().reference
@@ -42,8 +41,7 @@ CHEATS = {
 
 def program(body, folder):
     text = kernels.before_honest(body)
-    header = (gemm().folder / "controls" / "product.h").read_text()
-    made = builder(kernels.platform())(Source((("kernel.c", text), ("product.h", header))), ("-DTENSOROP_DTYPE_f32=1",))
+    made = builder(kernels.platform())(beside_controls("kernel.c", text), ("-DTENSOROP_DTYPE_f32=1",))
     assert not isinstance(made, Outcome), made
     return made.path
 

@@ -51,7 +51,7 @@ def judged(library: Path, dtype: str) -> Verdict:
     """Small shapes by the library's own choice."""
     seed = Seed.draw()
     guest = Guest(libraries=(Library(str(library), "tensorop", dtype),))
-    program = harness.dynamic_program("x86_64", operator.folder / "adapter.c").path
+    program = harness.of_operator(platforms.load("generic"), operator).path
     cases = operator.reference.smallest_grid(dtype, seed.stream(0), 300)
     return grid.check(operator.reference, Subject(Native(), program, guest), cases, 0, seed)
 

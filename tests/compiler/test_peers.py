@@ -105,7 +105,7 @@ def peer(name):
 
 @functools.cache
 def program():
-    return harness.dynamic_program(platform().arch, gemm().folder / "adapter.c").path
+    return harness.of_operator(platform(), gemm()).path
 
 
 # LIBXSMM hands 512 cubed on to another library: bench leaves it out there.

@@ -41,14 +41,17 @@ def test_its_problems_go_by_name_through_the_journal(product: Path) -> None:
 def test_it_is_verified_and_compared(product: Path) -> None:
     verified = tensorop("verify", product, "--plugins", OWN, "--format", "json", cwd=ROOT)
     assert verified.status == 0, verified.stderr
-    compared = tensorop("bench", product, "--plugins", OWN, "--shapes", SHAPES, "--fast", "--format", "json", cwd=ROOT)
+    against = ("--against", "taps+openblas,loops", "--shapes", SHAPES, "--fast", "--format", "json")
+    compared = tensorop("bench", product, "--plugins", OWN, *against, cwd=ROOT)
     assert compared.status == 0, compared.stderr
     rows = compared.json()["results"]
     assert [row["shape"] for row in rows] == SHAPES.split(",")
     assert rows[1]["dims"] == {"b": 1, "c": 4, "h": 64, "t": 7, "u": 2, "p": 0}
-    assert compared.json()["baselines"].keys() == {"taps+openblas"}
-    assert all(row["ratio"]["taps+openblas"] > 0 for row in rows)
-    assert all(row["verdict"]["taps+openblas"] == "ok" for row in rows)
+    assert compared.json()["baselines"].keys() == {"taps+openblas", "loops"}
+    assert "the operator's own C, -std=gnu11 -O3" in compared.json()["baselines"]["loops"]["config"]
+    assert all(row["ratio"][name] > 0 for row in rows for name in ("taps+openblas", "loops"))
+    assert all(row["verdict"][name] == "ok" for row in rows for name in ("taps+openblas", "loops"))
+    assert not any(row.get("empty_ns") for row in rows)  # what a way does around its library is its work
     old = product.parent / "old.json"
     old.write_text(compared.stdout)
     words = ("--fast", "--compare", old, "--threshold", "99%", "--format", "json")

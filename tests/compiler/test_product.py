@@ -26,6 +26,7 @@ from tensorop.runners import session
 from tensorop.runners.native import Native
 from tensorop.runners.protocol import Check, Entry, Library, Time
 from tensorop.runners.session import Guest
+from tensorop.specs import platforms
 from tests.support import docs, products
 from tests.support.operators import gemm
 
@@ -217,7 +218,7 @@ def test_a_library_of_one_dtype_has_no_names_of_the_other(tmp_path: Path) -> Non
 def test_a_jailed_library_takes_the_threads_that_are_checked(prefix: Path, threads: int) -> None:
     """As finalists, sensitivity and verification open it: nothing of what it does at its first call is refused."""
     operator = gemm()
-    program = harness.dynamic_program("x86_64", operator.folder / "adapter.c").path
+    program = harness.of_operator(platforms.load("generic"), operator).path
     call = operator.reference.call(problems.of(operator, "f64", (300,) * 3), np.random.default_rng(0), "normal")
     guest = Guest(libraries=(Library(str(prefix / "lib/libtensorop_gemm.so"), "tensorop", "f64"),), threads=threads)
     timed, checked = session.run(Native(), program, [Time(call, (Entry(),), rounds=3), Check(call)], guest=guest)

@@ -11,7 +11,7 @@ import pytest
 from tensorop import instantiate
 from tensorop.author import offline
 from tensorop.errors import JobError, SpecError
-from tensorop.model.kernel import Artifact, Kernel, Source
+from tensorop.model.kernel import Artifact, Kernel
 from tensorop.model.operator import Operator
 from tensorop.model.point import Point
 from tensorop.model.problem import Problem
@@ -25,7 +25,7 @@ from tensorop.verify.subject import Subject
 from tensorop.verify.threads import verify_threads
 from tests.support.drafts import candidate
 from tests.support.kernels import platform
-from tests.support.operators import builder, gemm, runner_of
+from tests.support.operators import beside_controls, builder, gemm, runner_of
 
 operator = gemm()
 here = platform(host_arch())
@@ -37,8 +37,7 @@ blocking = {"mc": 16, "kc": 32, "nc": 24, "variants": 2}
 
 def program(control: str | Path, dtype: str = "f32") -> Path:
     path = control if isinstance(control, Path) else operator.folder / "controls" / f"{control}.c"
-    files = [path, operator.folder / "controls" / "product.h"]
-    built = build(Source(tuple((f.name, f.read_text()) for f in files)), (f"-DTENSOROP_DTYPE_{dtype}=1",))
+    built = build(beside_controls(path.name, path.read_text()), (f"-DTENSOROP_DTYPE_{dtype}=1",))
     assert isinstance(built, Artifact), built.log
     return built.path
 

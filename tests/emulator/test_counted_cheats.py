@@ -6,7 +6,7 @@ from tensorop.build import compile as compiling
 from tensorop.build import link
 from tensorop.measure import modelled
 from tensorop.model.call import Placement
-from tensorop.model.kernel import Artifact, Source
+from tensorop.model.kernel import Artifact
 from tensorop.model.trial import Kind, Outcome
 from tensorop.model.verdict import Seed
 from tensorop.problems import of
@@ -15,12 +15,11 @@ from tensorop.specs import board, platforms
 from tensorop.verify.answers import Answers
 from tensorop.verify.controls import controls, run_control
 from tests.support.kernels import before_honest
-from tests.support.operators import builder, gemm, runner_of
+from tests.support.operators import beside_controls, builder, gemm, runner_of
 
 REFERENCE = gemm().reference
 PROBLEM = of(gemm(), "f32", (8, 6, 16))
 PLATFORMS = pytest.mark.parametrize("name", ["spacemit-k1", "cortex-a53"])
-HEADER = (gemm().folder / "controls" / "product.h").read_text()
 
 # What stands before the honest product. `c` is C, `p` all of it.
 CHEATS = {
@@ -47,8 +46,7 @@ CHEATS = {
 
 
 def program(platform, text):
-    source = Source((("kernel.c", text), ("product.h", HEADER)))
-    made = compiling.compile_object(source, platform, extra=("-DTENSOROP_DTYPE_f32=1",))
+    made = compiling.compile_object(beside_controls("kernel.c", text), platform, extra=("-DTENSOROP_DTYPE_f32=1",))
     made = made if isinstance(made, Outcome) else link.link_candidate(made, platform.arch)
     assert isinstance(made, Artifact), made
     return made.path

@@ -40,7 +40,7 @@ def test_one_vlen_is_not_enough(dtype: str) -> None:
     """The control passes where it is right and is found at the next VLEN, which the message names."""
     platform = load("rvv")
     (control,) = (c for c in controls(operator) if c.name == "one_vlen")
-    built = builder(platform)(control.source(), (f"-DTENSOROP_DTYPE_{dtype}=1",))
+    built = builder(platform)(control.source(operator), (f"-DTENSOROP_DTYPE_{dtype}=1",))
     assert isinstance(built, Artifact)
     tiles = dict.fromkeys(platform.verify_vlens, operator.reference.CONTROL_TILE)
     quick = grid.quick(operator, dtype, tiles)
@@ -57,7 +57,7 @@ def test_a_library_nobody_here_wrote_passes(dtype: str) -> None:
     """OpenBLAS on the whole grid, and with two threads: the judge asks for what BLAS promises, and no more."""
     platform = load("rvv")
     library = openblas.openblas(platform.arch)
-    program = harness.dynamic_program(platform.arch, operator.folder / "adapter.c").path
+    program = harness.of_operator(platform, operator).path
     bound = Library(str(library.path), library.kind, dtype, library.prefix, library.suffix)
 
     def with_threads(count: int) -> Subject:

@@ -171,3 +171,65 @@ def test_a_folder_that_breaks_the_contract(file: str, old: str, new: str, told: 
         operators.load("axpy", (tmp_path,))
     assert str(folder / file) in refused.value.message
     assert told in refused.value.message
+
+
+def changed(folder: Path, *pairs: tuple[str, str]) -> None:
+    text = (folder / "operator.yaml").read_text()
+    for old, new in pairs:
+        assert text.count(old) == 1
+        text = text.replace(old, new)
+    (folder / "operator.yaml").write_text(text)
+
+
+def test_flags_and_slots_are_declared_once(tmp_path: Path) -> None:
+    """An operand that a flag leaves out has no elements; a scratch operand is no traffic."""
+    changed(
+        plugins.write(tmp_path, ROOT) / "templates" / "axpy",
+        (
+            "  y: {role: inout, shape: [n]}",
+            "  y: {role: inout, shape: [n], leading: true}\n  z: {role: in, shape: [n * neg]}",
+        ),
+        (
+            "parameters: {alpha: 1}",
+            "  t: {role: scratch, shape: [7]}\nparameters: {alpha: 1}\nflags: {mode: {plain: 3, wild: 5}, neg: 0}",
+        ),
+        ("  constraints:", "  at_call: [chunk]\n  constraints:"),
+    )
+    operator = operators.load("axpy", (tmp_path,))
+    assert operator.slots.files[0][1].splitlines()[1:] == [
+        "enum { DIM_n, DIM_chunk };",
+        "enum { LD_y };",
+        "enum { SCALAR_alpha };",
+        "enum { FLAG_mode, FLAG_neg, FLAG_variant };",
+        "enum { BUFFER_x, BUFFER_y, BUFFER_z, BUFFER_t, BUFFER_workspace };",
+        "enum { MODE_plain = 3, MODE_wild = 5 };",
+    ]
+    assert operator.reference.variant_flag == 2
+    usual = operator.reference.problem("f32", {"n": 10})
+    other = usual.with_options(neg=1, mode="wild", variant=4)
+    calls = [operator.reference.call(problem, np.random.default_rng(0)) for problem in (usual, other)]
+    assert [call.flags for call in calls] == [(3, 0, -1), (5, 1, 4)]
+    assert [[buffer.data.size for buffer in call.buffers] for call in calls] == [[10, 10, 0, 7], [10, 10, 10, 7]]
+    assert [operator.reference.traffic(problem) for problem in (usual, other)] == [120, 160]
+
+
+@pytest.mark.parametrize("name", ["n", "alpha", "variant"])
+def test_a_flag_has_a_name_of_its_own(name: str, tmp_path: Path) -> None:
+    changed(
+        plugins.write(tmp_path, ROOT) / "templates" / "axpy",
+        ("parameters: {alpha: 1}", f"parameters: {{alpha: 1}}\nflags: {{{name}: 0}}"),
+    )
+    with pytest.raises(SpecError, match=f"key 'flags.{name}': expected another name"):
+        operators.load("axpy", (tmp_path,))
+
+
+def test_what_an_attribute_is_left_out_for() -> None:
+    shapes = Shapes(("h",), {"u": 1, "v": "u", "p": 0, "b": "p"}, "h{h}[u{u}][v{v}][p{p}][b{b}]")
+    assert shapes.of("h9u2p3") == shapes.of({"h": 9, "u": 2, "p": 3}) == shapes.of([9, 2, 2, 3]) == (9, 2, 2, 3, 3)
+    assert [shapes.text(shape) for shape in ((9, 2, 2, 3, 3), (9, 2, 1, 3, 0))] == ["h9u2p3", "h9u2v1p3b0"]
+
+
+def test_an_attribute_is_as_an_earlier_one(tmp_path: Path) -> None:
+    changed(plugins.write(tmp_path, ROOT) / "templates" / "axpy", ("dims: [n]", "dims: [n]\nattributes: {u: v, v: 1}"))
+    with pytest.raises(SpecError, match=r"key 'attributes.u': expected a number or one of n, got 'v'"):
+        operators.load("axpy", (tmp_path,))

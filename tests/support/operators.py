@@ -20,6 +20,12 @@ def gemm() -> Operator:
     return operators.load("gemm")
 
 
+def beside_controls(name: str, text: str) -> Source:
+    """A kernel in C with what gemm's controls may include."""
+    header = gemm().folder / "controls" / "product.h"
+    return Source(((name, text), (header.name, header.read_text()), *gemm().slots.files))
+
+
 def runner_of(platform: Platform) -> Runner:
     """Where this platform's programs run by default."""
     return Qemu(platform.arch, platform.qemu_cpu, platform.vlens[0]) if platform.runner == "qemu" else Native()

@@ -8,6 +8,7 @@
 #define TENSOROP_CONTROL_PRODUCT_H
 
 #include "call.h"
+#include "slots.h"
 
 #include <string.h>
 
@@ -74,18 +75,21 @@ static inline int64_t strides(int64_t rows, int64_t columns, int64_t ld, int by_
 }
 
 static inline struct product product_of(const struct tensorop_call *call) {
-    struct product p = {.m = call->dim[0], .n = call->dim[1], .k = call->dim[2]};
-    int by_column = call->flag[0] == 102;
-    p.lda = call->ld[0], p.ldb = call->ld[1], p.ldc = call->ld[2];
-    p.a_size = strides(p.m, p.k, p.lda, by_column != (call->flag[1] != 0), &p.a_row, &p.a_col);
-    p.b_size = strides(p.k, p.n, p.ldb, by_column != (call->flag[2] != 0), &p.b_row, &p.b_col);
+    struct product p = {.m = call->dim[DIM_m], .n = call->dim[DIM_n], .k = call->dim[DIM_k]};
+    int by_column = call->flag[FLAG_layout] == LAYOUT_col;
+    p.lda = call->ld[LD_A], p.ldb = call->ld[LD_B], p.ldc = call->ld[LD_C];
+    p.a_size =
+        strides(p.m, p.k, p.lda, by_column != (call->flag[FLAG_ta] != 0), &p.a_row, &p.a_col);
+    p.b_size =
+        strides(p.k, p.n, p.ldb, by_column != (call->flag[FLAG_tb] != 0), &p.b_row, &p.b_col);
     p.c_size = strides(p.m, p.n, p.ldc, by_column, &p.c_row, &p.c_col);
 #if defined TENSOROP_DTYPE_i8
-    p.alpha = (REAL)(int64_t)call->scalar[0], p.beta = (REAL)(int64_t)call->scalar[1];
+    p.alpha = (REAL)(int64_t)call->scalar[SCALAR_alpha],
+    p.beta = (REAL)(int64_t)call->scalar[SCALAR_beta];
 #else
-    p.alpha = (REAL)call->scalar[0], p.beta = (REAL)call->scalar[1];
+    p.alpha = (REAL)call->scalar[SCALAR_alpha], p.beta = (REAL)call->scalar[SCALAR_beta];
 #endif
-    p.a = call->buffer[0], p.b = call->buffer[1], p.c = call->buffer[2];
+    p.a = call->buffer[BUFFER_A], p.b = call->buffer[BUFFER_B], p.c = call->buffer[BUFFER_C];
     return p;
 }
 

@@ -734,12 +734,13 @@ rvv_f64_direct_5071_run(size_t m, size_t n, size_t k, double alpha, const double
         rvv_f64_direct_5071_turned(m, n, k, alpha, a, rsa, b, rsb, csb, beta, c, ldc);
 }
 
-/* buffer 3, given by the caller, is the workspace: a candidate allocates nothing */
+/* the workspace is given by the caller: a candidate allocates nothing */
 void tensorop_candidate_0(const struct tensorop_call *call) {
-    size_t m = (size_t)call->dim[0], n = (size_t)call->dim[1], k = (size_t)call->dim[2];
-    const double *a = call->buffer[0], *b = call->buffer[1];
-    size_t lda = (size_t)call->ld[0], ldb = (size_t)call->ld[1], ldc = (size_t)call->ld[2];
-    int row_major = call->flag[0] == 101, ta = (int)call->flag[1], tb = (int)call->flag[2];
+    size_t m = (size_t)call->dim[DIM_m], n = (size_t)call->dim[DIM_n], k = (size_t)call->dim[DIM_k];
+    const double *a = call->buffer[BUFFER_A], *b = call->buffer[BUFFER_B];
+    size_t lda = (size_t)call->ld[LD_A], ldb = (size_t)call->ld[LD_B], ldc = (size_t)call->ld[LD_C];
+    int row_major = call->flag[FLAG_layout] == LAYOUT_row, ta = (int)call->flag[FLAG_ta],
+        tb = (int)call->flag[FLAG_tb];
     if (row_major) { /* C^T = op(B)^T op(A)^T, and a row-major matrix is its transpose in column-major */
         const double *x = a;
         size_t t = m, ld = lda;
@@ -757,6 +758,6 @@ void tensorop_candidate_0(const struct tensorop_call *call) {
         m = n, n = 1;
         rsa = 1, csa = rsb, rsb = along, csb = across;
     }
-    rvv_f64_direct_5071_run(m, n, k, (double)call->scalar[0], a, rsa, csa, b, rsb, csb,
-                            (double)call->scalar[1], call->buffer[2], ldc);
+    rvv_f64_direct_5071_run(m, n, k, (double)call->scalar[SCALAR_alpha], a, rsa, csa, b, rsb, csb,
+                            (double)call->scalar[SCALAR_beta], call->buffer[BUFFER_C], ldc);
 }

@@ -2,28 +2,32 @@
  * force; buffer x, w, y.
  *
  * "tensorop" is the product's tensorop_conv1d_<dtype>_variant; "taps" is a loop over taps of a
- * BLAS's cblas_?axpy. */
+ * BLAS's cblas_?axpy, "loops" plain C of ways.c. */
 #include "bind.h"
+#include "slots.h"
+#include "ways.h"
 
 typedef int (*ours)(int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, const void *,
                     const void *, void *, int);
 
 static void call_ours(const struct tensorop_bound *self, const struct tensorop_call *c) {
     const int64_t *d = c->dim;
-    ((ours)self->function)(d[0], d[1], d[2], d[3], d[4], d[5], c->buffer[0], c->buffer[1],
-                           c->buffer[2], (int)c->flag[0]);
+    ((ours)self->function)(d[DIM_b], d[DIM_c], d[DIM_h], d[DIM_t], d[DIM_u], d[DIM_p],
+                           c->buffer[BUFFER_x], c->buffer[BUFFER_w], c->buffer[BUFFER_y],
+                           (int)c->flag[FLAG_variant]);
 }
 
 #define TAPS(name, real)                                                                           \
     typedef void (*axpy_##name)(int, real, const real *, int, real *, int);                        \
     static void call_taps_##name(const struct tensorop_bound *self,                                \
                                  const struct tensorop_call *call) {                               \
-        int64_t b = call->dim[0], c = call->dim[1], h = call->dim[2], taps = call->dim[3];         \
-        int64_t u = call->dim[4], p = call->dim[5], n = (h + 2 * p - taps) / u + 1;                \
+        int64_t b = call->dim[DIM_b], c = call->dim[DIM_c], h = call->dim[DIM_h],                  \
+                taps = call->dim[DIM_t];                                                           \
+        int64_t u = call->dim[DIM_u], p = call->dim[DIM_p], n = (h + 2 * p - taps) / u + 1;        \
         for (int64_t row = 0; row < b * c; row++) {                                                \
-            const real *x = (const real *)call->buffer[0] + row * h;                               \
-            const real *w = (const real *)call->buffer[1] + row % c * taps;                        \
-            real *y = (real *)call->buffer[2] + row * n;                                           \
+            const real *x = (const real *)call->buffer[BUFFER_x] + row * h;                        \
+            const real *w = (const real *)call->buffer[BUFFER_w] + row % c * taps;                 \
+            real *y = (real *)call->buffer[BUFFER_y] + row * n;                                    \
             memset(y, 0, (size_t)n * sizeof *y);                                                   \
             for (int64_t t = 0; t < taps; t++) {                                                   \
                 int64_t first = t < p ? (p - t + u - 1) / u : 0, last = (h - 1 + p - t) / u;       \
@@ -42,6 +46,8 @@ static const struct tensorop_interface interfaces[] = {
     {"tensorop", "f64", "tensorop_conv1d_f64_variant", call_ours},
     {"taps", "f32", "cblas_saxpy", call_taps_f32},
     {"taps", "f64", "cblas_daxpy", call_taps_f64},
+    {"loops", "f32", NULL, loops_f32},
+    {"loops", "f64", NULL, loops_f64},
 };
 
 int tensorop_bind(struct tensorop_bound *out, const char *api, const char *dtype,

@@ -1,5 +1,6 @@
 /* What the controls share: the convolution as plain loops. */
 #include "call.h"
+#include "slots.h"
 
 #if defined TENSOROP_DTYPE_f64
 #define REAL double
@@ -9,10 +10,12 @@
 
 /* Names for what a call says. */
 #define CONV1D(call)                                                                               \
-    int64_t b = call->dim[0], c = call->dim[1], h = call->dim[2], taps = call->dim[3];             \
-    int64_t width = taps, u = call->dim[4], p = call->dim[5], n = (h + 2 * p - taps) / u + 1;      \
-    const REAL *x = call->buffer[0], *w = call->buffer[1];                                         \
-    REAL *y = call->buffer[2];                                                                     \
+    int64_t b = call->dim[DIM_b], c = call->dim[DIM_c], h = call->dim[DIM_h],                      \
+            taps = call->dim[DIM_t];                                                               \
+    int64_t width = taps, u = call->dim[DIM_u], p = call->dim[DIM_p],                              \
+            n = (h + 2 * p - taps) / u + 1;                                                        \
+    const REAL *x = call->buffer[BUFFER_x], *w = call->buffer[BUFFER_w];                           \
+    REAL *y = call->buffer[BUFFER_y];                                                              \
     volatile REAL stray = 0;
 
 static inline void conv1d(int64_t b, int64_t c, int64_t h, int64_t taps, int64_t width, int64_t u,
