@@ -14,7 +14,7 @@ from tensorop.model.kernel import Draft, Kernel, KernelText, Source, Variant
 from tensorop.model.number import NUMBERS
 from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
-from tensorop.model.point import Point, Value, identity
+from tensorop.model.point import Point, Value
 from tensorop.model.primitive import Vocabulary, Word
 from tensorop.space import Space
 
@@ -197,14 +197,12 @@ def around(operator: Operator, platform: Platform, variant: Variant, text: Kerne
     return {**names, "kernel": text.kernel, "edge": edge}
 
 
-def text_key(operator: Operator, platform: Platform, variant: Variant) -> str:
-    """An id of what a kernel's text depends on within a job: draft, tunables without those that are taken at the call,
-    dtype, and the VLEN it is written for."""
-    platform, draft, dtype = platform.at(variant.kernel.vlen), variant.draft, variant.kernel.dtype
-    full = defaults(operator, platform, dtype, variant.point)
-    fixed = {name: value for name, value in full.items() if name not in operator.at_call}
-    parts = [operator.name, platform.name, platform.fixed_vlen, dtype, draft.name, draft.digest, draft.strategy]
-    return identity([*parts, fixed])
+def as_built(operator: Operator, platform: Platform, variant: Variant) -> Variant:
+    """A variant without what a call brings it, and with the defaults of the rest of its blocking: what its kernel's
+    text and a candidate depend on. All that are alike in this share both, under its id."""
+    full = defaults(operator, platform, variant.kernel.dtype, variant.point)
+    fixed = (name for name in operator.blocking.values if name in full and name not in operator.at_call)
+    return replace(variant, blocking=Point.of({name: full[name] for name in fixed}))
 
 
 def missing_words(platform: Platform, draft: Draft, dtype: str) -> tuple[str, ...]:

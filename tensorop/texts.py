@@ -1,4 +1,4 @@
-"""The C of kernels, by configuration: rendered once, read by the gate, and from then on only handed out.
+"""The C of kernels, by the id of a variant as it is built: rendered once, read by the gate, then only handed out.
 
 What a trial judged is what the product is built of. A draft that is not shipped is rendered in a limited process, never
 in this one, and never again: neither by another stage, nor by packaging. A run that goes on from a journal trusts no
@@ -22,7 +22,7 @@ from tensorop.store.journal import START_OVER
 
 
 class Texts:
-    """Kernel texts of one job. told: by configuration, what its journal says they were. Safe in threads."""
+    """The kernels' texts of one job. told: by the same ids, what its journal says they were. Safe in threads."""
 
     def __init__(self, told: Mapping[str, KernelText] | None = None) -> None:
         self._told = dict(told or {})
@@ -32,11 +32,11 @@ class Texts:
     def kernel(self, operator: Operator, platform: Platform, variant: Variant) -> KernelText | Outcome:
         """The text of a variant's kernel; made where it is asked for first. Raises render.RenderError where it cannot
         be, JobError where the journal has another one."""
-        name = instantiate.text_key(operator, platform, variant)
-        if (text := self._known.get(name)) is not None:
+        variant = instantiate.as_built(operator, platform, variant)
+        if (text := self._known.get(variant.id)) is not None:
             return text
-        made = _admitted(operator, platform, variant, name)
-        told = self._told.get(name)
+        made = _admitted(operator, platform, variant)
+        told = self._told.get(variant.id)
         if told is not None and made != told:
             said = f"is refused now ({made.message})" if isinstance(made, Outcome) else f"is {made.id}"
             raise JobError(
@@ -47,12 +47,12 @@ class Texts:
         if isinstance(made, Outcome):
             return made
         with self._lock:
-            return self._known.setdefault(name, made)
+            return self._known.setdefault(variant.id, made)
 
     def judged(self, operator: Operator, platform: Platform, variant: Variant) -> KernelText:
         """The same for a product. Raises JobError for a draft that is not shipped where no trial made its text, where
         the gate refuses it, and where the journal has another one."""
-        name, draft = instantiate.text_key(operator, platform, variant), variant.draft
+        name, draft = instantiate.as_built(operator, platform, variant).id, variant.draft
         if draft.author != offline.AUTHOR and name not in self._known and name not in self._told:
             raise JobError(
                 f"the kernel of draft '{draft.name}' at {variant.point} was never judged, so it is not packaged",
@@ -64,7 +64,7 @@ class Texts:
         return text
 
 
-def _admitted(operator: Operator, platform: Platform, variant: Variant, name: str) -> KernelText | Outcome:
+def _admitted(operator: Operator, platform: Platform, variant: Variant) -> KernelText | Outcome:
     """Template, rendering, gate, and only then the primitives' C."""
     draft = variant.draft
     contexts = instantiate.kernel_contexts(operator, platform, variant)
@@ -85,7 +85,7 @@ def _admitted(operator: Operator, platform: Platform, variant: Variant, name: st
         if isinstance(read, Outcome):
             return read
         texts.append(read)
-    return KernelText(name, texts[0], texts[1] if len(texts) > 1 else "")
+    return KernelText(variant.id, texts[0], texts[1] if len(texts) > 1 else "")
 
 
 def _expanded(source: str, draft: Draft, words: Vocabulary) -> str | Outcome:

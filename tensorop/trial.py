@@ -50,8 +50,8 @@ class Evaluator:
     """Carries out trials of one dtype and stage.
 
     problems: what is measured but in the first stage
-    work: folder for candidates, which are not kept in the user's cache; texts: the job's kernels; built: what variants
-    that differ only in what is taken at the call share; inputs: measured calls by problem, without workspace;
+    work: folder for candidates, which are not kept in the user's cache; texts: the job's kernels; built: by the id of
+    a variant as it is built; inputs: measured calls by problem, without workspace;
     what they must leave is in `answers`; call_timeout_s: for a single call that is judged
     specialised: by VLEN, the same for kernels that are written for it
     """
@@ -92,8 +92,7 @@ class Evaluator:
         beyond = self._beyond(variant)
         if beyond is not None:
             return Measured(beyond, seconds=clock.lap("render"))
-        fixed = {name: value for name, value in variant.blocking.items() if name not in self.operator.at_call}
-        variant = replace(variant, blocking=Point.of(fixed))
+        variant = instantiate.as_built(self.operator, self.target.platform, variant)
         known = self.built.get(variant.id)
         if known is not None:
             program, text = known

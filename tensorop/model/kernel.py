@@ -115,11 +115,11 @@ class Variant:
 class KernelText:
     """The C of one kernel as the gate admitted it: trials, journal and product share it, and nobody renders it again.
 
-    configuration: names what it was rendered from; kernel: its tiles; edge: the same on the shortest vectors, "" where
-    there is none
+    variant: the id of the variant it belongs to, as it is built (instantiate.as_built); kernel: its tiles; edge: the
+    same on the shortest vectors, "" where there is none
     """
 
-    configuration: str
+    variant: str
     kernel: str
     edge: str = ""
 

@@ -227,8 +227,7 @@ class _Work:
         """Variants whose kernels read the same share one: a blocking tunable may or may not change the kernel."""
         groups: dict[tuple[int, str], _Kernel] = {}
         for number, variant, vlen in _written(winners):
-            names = self._names(variant, vlen)
-            same = vlen, f"{names['ident']}\0{names['kernel']}\0{names['edge']}"
+            same = vlen, self.texts.judged(self.operator, self.platform, variant.at(vlen)).id
             uses = groups[same].uses if same in groups else ()
             groups[same] = _Kernel(variant.draft, vlen, (*uses, (number, variant)))
         return list(groups.values())

@@ -31,7 +31,7 @@ class History:
 
     facts: Mapping[str, Any] = field(default_factory=dict)
     drafts: dict[str, Draft] = field(default_factory=dict)
-    texts: dict[str, KernelText] = field(default_factory=dict)  # by configuration
+    texts: dict[str, KernelText] = field(default_factory=dict)  # by variant as it is built
     notes: list[tuple[str, Any]] = field(default_factory=list)
     sessions: int = 0
     seconds: float = 0.0
@@ -57,7 +57,7 @@ class History:
                 draft = draft_of(record["draft"])
                 self.drafts[draft.digest] = draft  # its own, whatever is written beside it
             case "text":
-                self.texts[record["configuration"]] = text_of(record)
+                self.texts[record["variant"]] = text_of(record)
             case "note":
                 self.notes.append((record["name"], record["data"]))
             case "started":

@@ -108,9 +108,9 @@ class Journal:
             self._append("draft", {"digest": draft.digest, "draft": draft_record(draft)})
 
     def text(self, text: KernelText) -> None:
-        """The C that a configuration became, once: what a resumed run tries and packages is this, not a rendering of
+        """The C of a variant's kernel, once: what a resumed run tries and packages is this, not a rendering of
         its own."""
-        if text.configuration not in self.history.texts:
+        if text.variant not in self.history.texts:
             self._append("text", text_record(text))
 
     def note(self, name: str, data: Any) -> None:

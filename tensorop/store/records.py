@@ -1,17 +1,18 @@
 """Trials and their ends as JSON objects and back: the journal's vocabulary.
 
-    {"schema": 2, "event": "run",       "t", "facts": {...}}                                first line: what the run is
-    {"schema": 2, "event": "resumed",   "t"}                                                a later process went on
-    {"schema": 2, "event": "draft",     "t", "digest", "draft": {...}}                      a draft in full
-    {"schema": 2, "event": "started",   "t", "key", "round", "stage", "dtype", "draft",
+    {"schema": 3, "event": "run",       "t", "facts": {...}}                                first line: what the run is
+    {"schema": 3, "event": "resumed",   "t"}                                                a later process went on
+    {"schema": 3, "event": "draft",     "t", "digest", "draft": {...}}                      a draft in full
+    {"schema": 3, "event": "started",   "t", "key", "round", "stage", "dtype", "draft",
         "configuration", "vlen", "blocking", "kernel", "variant"}
-    {"schema": 2, "event": "text",      "t", "configuration", "id", "packed"}               a kernel's C, once
-    {"schema": 2, "event": "finished",  "t", "key", "round", "outcome", "score", "seconds", "text"}
-    {"schema": 2, "event": "abandoned", "t", "key", "round", "outcome"}                     stopped from outside
-    {"schema": 2, "event": "note",      "t", "name", "data"}                                any other fact worth keeping
+    {"schema": 3, "event": "text",      "t", "variant", "id", "packed"}                     a kernel's C, once
+    {"schema": 3, "event": "finished",  "t", "key", "round", "outcome", "score", "seconds", "text"}
+    {"schema": 3, "event": "abandoned", "t", "key", "round", "outcome"}                     stopped from outside
+    {"schema": 3, "event": "note",      "t", "name", "data"}                                any other fact worth keeping
 
 t: seconds the run has taken so far, all its processes together.
 draft: the digest of one that was told of before; kernel, variant: ids of what the four before them make.
+variant of a text: the id of the one it belongs to, as it is built (instantiate.as_built)
 packed: kernel and edge, a NUL between them, by zlib and base64; text: the id of what a trial that passed was made of.
 """
 
@@ -27,7 +28,7 @@ from tensorop.model.kernel import Constraint, Draft, Kernel, KernelText, Variant
 from tensorop.model.point import Point
 from tensorop.model.trial import Finished, Kind, Outcome, Samples, Score, Stage, Trial
 
-SCHEMA = 2
+SCHEMA = 3
 LOG_TAIL = 4096
 _WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,31}")
 MAX_TEXT = 16 << 20  # characters of a text, unpacked
@@ -108,7 +109,7 @@ def finished_of(record: Mapping[str, Any], trial: Trial) -> Finished:
 
 def text_record(text: KernelText) -> Record:
     packed = zlib.compress(f"{text.kernel}\0{text.edge}".encode(), 9)
-    return {"configuration": text.configuration, "id": text.id, "packed": base64.b64encode(packed).decode()}
+    return {"variant": text.variant, "id": text.id, "packed": base64.b64encode(packed).decode()}
 
 
 def text_of(record: Mapping[str, Any]) -> KernelText:
@@ -119,7 +120,7 @@ def text_of(record: Mapping[str, Any]) -> KernelText:
     except zlib.error as error:
         raise ValueError(f"a text that cannot be unpacked: {error}") from error
     kernel, _, edge = data.decode().partition("\0")
-    text = KernelText(str(record["configuration"]), kernel, edge)
+    text = KernelText(str(record["variant"]), kernel, edge)
     if text.id != record["id"]:
         raise ValueError(f"the text {record['id']} is another one: {text.id}")
     return text

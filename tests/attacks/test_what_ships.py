@@ -15,7 +15,7 @@ from tensorop import drafting, render_apart
 from tensorop.author import offline
 from tensorop.author.gate import Guard
 from tensorop.errors import JobError
-from tensorop.instantiate import text_key, variant
+from tensorop.instantiate import as_built, variant
 from tensorop.model.job import Job
 from tensorop.model.kernel import Draft, KernelText, Variant
 from tensorop.model.point import Point
@@ -145,7 +145,7 @@ SMUGGLED = {
 def test_code_that_somebody_writes_into_a_journal_is_neither_tried_nor_packaged(tmp_path: Path, what: str) -> None:
     draft = stranger(outer.text)
     path, text = kept(draft, tmp_path)
-    evil = KernelText(text.configuration, SMUGGLED[what](text.kernel), text.edge)
+    evil = KernelText(text.variant, SMUGGLED[what](text.kernel), text.edge)
     assert evil != text
 
     def change(line: dict[str, Any]) -> dict[str, Any]:
@@ -158,8 +158,8 @@ def test_code_that_somebody_writes_into_a_journal_is_neither_tried_nor_packaged(
         known(tmp_path).kernel(operator, platform, at(draft))
     with pytest.raises(JobError, match="the journal was changed"):
         packaged(draft, known(tmp_path))
-    name = text_key(operator, platform, at(outer))  # shipped ones are no other case
-    told = Texts({name: replace(evil, configuration=name)})
+    name = as_built(operator, platform, at(outer)).id  # shipped ones are no other case
+    told = Texts({name: replace(evil, variant=name)})
     with pytest.raises(JobError, match="the journal was changed"):
         told.judged(operator, platform, at(outer))
 
@@ -168,7 +168,7 @@ def test_a_draft_that_somebody_writes_into_a_journal_passes_the_gates_too(tmp_pa
     """All of it is consistent: draft, digest, text and the trial's id."""
     path, _ = kept(stranger(outer.text), tmp_path)
     draft = stranger(f"system(1);\n{outer.text}")
-    evil = KernelText(text_key(operator, platform, at(draft)), "int x;")
+    evil = KernelText(as_built(operator, platform, at(draft)).id, "int x;")
 
     def change(line: dict[str, Any]) -> dict[str, Any]:
         if line["event"] == "draft":
@@ -264,3 +264,16 @@ def test_prose_of_a_draft_does_not_leave_its_comment() -> None:
     assert isinstance(text, KernelText), text.message
     assert "constructor" not in tokens(text.kernel)
     assert text.kernel.isascii()
+
+
+def test_a_text_belongs_to_a_variant_as_it_is_built() -> None:
+    """What a call brings makes no text of its own; packing, which the kernel reads, does; and so does the VLEN."""
+    texts = Texts()
+    first = texts.kernel(operator, platform, at(outer))
+    assert isinstance(first, KernelText)
+    assert first.variant == as_built(operator, platform, at(outer)).id
+    assert texts.kernel(operator, platform, at(outer, Point.of({**POINT, "mc": 128, "a_stays": 1}))) is first
+    alone = Point.of({name: value for name, value in POINT.items() if name not in operator.blocking.values})
+    assert texts.kernel(operator, platform, at(outer, alone)) is first  # the first stage's: the defaults pack both
+    others = [at(outer, Point.of({**POINT, "pack_b": 0})), at(outer).at(128)]
+    assert len({first.variant, *(as_built(operator, platform, other).id for other in others)}) == 3

@@ -55,7 +55,7 @@ def test_what_is_written_is_read(tmp_path):
     assert history.notes == [("baseline", {"version": "1.2"})]
     assert history.replay() == [end(1), end(2, None), Started(trial(3), 1)]
     lines = [json.loads(line) for line in journal_path(tmp_path).read_text().splitlines()]
-    assert {line["schema"] for line in lines} == {2}
+    assert {line["schema"] for line in lines} == {3}
     assert [line["event"] for line in lines] == [
         "run", "draft", "note", "started", "finished", "started", "finished", "started"]  # fmt: skip
 
@@ -150,7 +150,7 @@ def test_a_block_of_zeros_at_the_end_is_torn_too(tmp_path):
 def test_a_torn_first_line_is_a_new_run(tmp_path):
     path = journal_path(tmp_path)
     path.parent.mkdir(parents=True)
-    path.write_bytes(b'{"schema":2,"ev')
+    path.write_bytes(b'{"schema":3,"ev')
     with Journal.open(tmp_path, FACTS) as journal:
         assert journal.history.sessions == 1
     assert store.read(tmp_path).facts == FACTS
@@ -160,11 +160,11 @@ def test_a_torn_first_line_is_a_new_run(tmp_path):
     ("line", "complaint"),
     [
         ("rubbish", "damaged in line 2: JSONDecodeError"),
-        ('{"schema":2,"event":"paused","t":0}', "damaged in line 2: ValueError: unknown event 'paused'"),
-        ('{"schema":2,"event":"finished","t":0,"key":"k","round":0}', "damaged in line 2: KeyError"),
-        ('{"schema":2,"event":"run","t":0,"facts":{}}', "damaged in line 2: ValueError: the first line"),
+        ('{"schema":3,"event":"paused","t":0}', "damaged in line 2: ValueError: unknown event 'paused'"),
+        ('{"schema":3,"event":"finished","t":0,"key":"k","round":0}', "damaged in line 2: KeyError"),
+        ('{"schema":3,"event":"run","t":0,"facts":{}}', "damaged in line 2: ValueError: the first line"),
         ("[]", "damaged in line 2: TypeError"),
-        ('{"schema":1,"event":"run","t":0}', "has schema 1 in line 2; this version reads 2"),
+        ('{"schema":1,"event":"run","t":0}', "has schema 1 in line 2; this version reads 3"),
     ],
 )
 def test_damage_is_refused_with_its_line(tmp_path, line, complaint):

@@ -51,7 +51,7 @@ def _copy(tmp_path):
     ended = {"outcome": outcome, "score": {"cost": None, "per_problem": {}}, "seconds": {"build": 1.0}}
     with journal.open("a") as file:
         for event, more in (("started", begun), ("finished", ended)):
-            file.write(json.dumps({"schema": 2, "event": event, "t": 900.0, **trial, **more}) + "\n")
+            file.write(json.dumps({"schema": 3, "event": event, "t": 900.0, **trial, **more}) + "\n")
     return folder
 
 
