@@ -410,6 +410,20 @@ def test_what_a_vector_load_waits_longer_than_a_scalar_one_adds_to_its_misses(co
     assert long.cycles[0] - short.cycles[0] == pytest.approx(40 * 4, abs=4)
 
 
+def test_streams_a_power_of_two_apart_are_waited_for(compute):
+    """Three streams out of DRAM in step: how far apart they begin changes no line's way, so hardly a cycle."""
+
+    def streams(apart):
+        loads = "\n".join(f"lw t{4 + i}, 0(a{i})\naddi a{i}, a{i}, 64\nadd t3, t3, t{4 + i}" for i in range(3))
+        bases = "\n".join(f"la a{i}, buffer + {apart * i}" for i in range(3))
+        return f"li t3, 0\n{bases}\nli t1, 1000\n1:\n{loads}\naddi t1, t1, -1\nbnez t1, 1b"
+
+    step, other = compute("riscv64", [streams(1 << 18), streams((1 << 18) + 17 * 64)], "spacemit-k1", cold=True)
+    assert step.misses == other.misses
+    assert step.cycles[0] == pytest.approx(other.cycles[0], rel=0.02)
+    assert step.cycles[0] > 3 * 1000 * 19  # the bus gives a line in 19 cycles
+
+
 def test_a_run_of_stores_is_not_read_first(compute):
     def write(step):
         return f"la t2, buffer\nli t1, 2000\n1:\nsd x0, 0(t2)\naddi t2, t2, {step}\naddi t1, t1, -1\nbnez t1, 1b"

@@ -5,7 +5,9 @@
 #include "cache.h"
 #include "prefetcher.h"
 
-enum { FLIGHTS = 64 };
+/* Lines under way to a level, found by line. A set holds more of them than any prefetcher and all
+ * misses together have under way; what gives way in it arrived long ago. */
+enum { FLIGHT_BITS = 7, FLIGHT_SETS = 1 << FLIGHT_BITS, FLIGHT_WAYS = 4 };
 
 struct flight {
     uint64_t line;
@@ -16,7 +18,7 @@ struct flight {
 struct hierarchy {
     struct cache cache[2];
     struct prefetcher prefetcher[2];
-    struct flight flight[2][FLIGHTS];
+    struct flight flight[2][FLIGHT_SETS][FLIGHT_WAYS];
     vec slot[RING]; /* when the line of each of the last misses arrived */
     unsigned next_slot;
     uint64_t stored; /* line of the last store that missed */
@@ -72,8 +74,9 @@ void memory_restart(void) {
         struct hierarchy *h = &hierarchies[v];
         for (int level = 0; level < 2; level++) {
             h->cache[level].written_back = 0;
-            for (int i = 0; i < FLIGHTS; i++)
-                h->flight[level][i] = (struct flight){.line = NO_LINE};
+            for (int i = 0; i < FLIGHT_SETS; i++)
+                for (int way = 0; way < FLIGHT_WAYS; way++)
+                    h->flight[level][i][way] = (struct flight){NO_LINE, false, vset(LONG_AGO)};
         }
         for (int i = 0; i < RING; i++)
             h->slot[i] = vset(0);
@@ -90,8 +93,11 @@ void memory_rebase(const vec *by) {
     for (unsigned v = 0; v < config->variants; v++) {
         struct hierarchy *h = &hierarchies[v];
         for (int level = 0; level < 2; level++)
-            for (int i = 0; i < FLIGHTS; i++)
-                h->flight[level][i].ready = vsub(h->flight[level][i].ready, *by);
+            for (int i = 0; i < FLIGHT_SETS; i++)
+                for (int way = 0; way < FLIGHT_WAYS; way++) {
+                    vec *ready = &h->flight[level][i][way].ready;
+                    *ready = vsub(*ready, *by);
+                }
         for (int i = 0; i < RING; i++)
             h->slot[i] = vsub(h->slot[i], *by);
         for (int i = 0; i < LEVELS; i++)
@@ -100,13 +106,29 @@ void memory_rebase(const vec *by) {
     }
 }
 
+/* Neighbouring lines, and lines a power of two apart, fall into different sets. */
+static struct flight *flights_beside(struct hierarchy *h, int level, uint64_t line) {
+    return h->flight[level][line * UINT64_C(0x9e3779b97f4a7c15) >> (64 - FLIGHT_BITS)];
+}
+
 static struct flight *flight_of(struct hierarchy *h, int level, uint64_t line) {
-    struct flight *flight = &h->flight[level][line % FLIGHTS];
-    return flight->line == line ? flight : NULL;
+    struct flight *set = flights_beside(h, level, line);
+    for (int way = 0; way < FLIGHT_WAYS; way++)
+        if (set[way].line == line)
+            return &set[way];
+    return NULL;
 }
 
 static void launch(struct hierarchy *h, int level, uint64_t line, vec ready, bool prefetched) {
-    h->flight[level][line % FLIGHTS] = (struct flight){line, prefetched, ready};
+    struct flight *flight = flight_of(h, level, line);
+    if (!flight) {
+        struct flight *set = flights_beside(h, level, line);
+        flight = set;
+        for (int way = 1; way < FLIGHT_WAYS; way++)
+            if (first(set[way].ready) < first(flight->ready))
+                flight = &set[way];
+    }
+    *flight = (struct flight){line, prefetched, ready};
 }
 
 static vec from_bus(struct hierarchy *h, int level, vec start) {
