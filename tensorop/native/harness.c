@@ -70,6 +70,7 @@ static void start(void) {
         hello.state |= STATE_JAILED;
     wire_write(&hello, sizeof hello);
     state()->nonce = wire.nonce;
+    state()->threads = wire.threads;
 }
 
 static int open_buffers(struct request *r) {

@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 enum {
-    WIRE_VERSION = 7,
+    WIRE_VERSION = 8,
     MAGIC_START = 0x53504f54,
     MAGIC_HELLO = 0x48504f54,
     MAGIC_REQUEST = 0x52504f54,
@@ -51,8 +51,8 @@ enum wire_fault {
 struct wire_start {
     uint32_t magic, version;
     uint64_t nonce;
-    int32_t cpu;                         /* to pin to, -1: none */
-    uint32_t needs, libraries, reserved; /* needs: enum jail_need */
+    int32_t cpu;                        /* to pin to, -1: none */
+    uint32_t needs, libraries, threads; /* needs: enum jail_need; threads: that a call may use */
 };
 
 struct wire_hello {
@@ -93,10 +93,11 @@ struct wire_reply {
     int32_t signal, fault, buffer;
     int64_t offset; /* SLACK_WRITTEN and guard faults: bytes from the buffer's first byte; SIGSYS:
                        the system call */
-    uint32_t outputs, entries, rounds, reserved;
-    uint64_t span;  /* ns from a timing's first batch to the end of its last */
-    uint64_t spent; /* ns that passed within its batches, timed or not */
-    uint64_t apart; /* of these, ns of calls that nobody is told of */
+    uint32_t outputs, entries, rounds;
+    uint32_t rested; /* us spent before batches until other threads rested */
+    uint64_t span;   /* ns from a timing's first batch to the end of its last */
+    uint64_t spent;  /* ns that passed within its batches, timed or not */
+    uint64_t apart;  /* of these, ns of calls that nobody is told of */
 };
 
 /* While timing: a batch of an entry that the parent judges; no calls: the entry's first batch is to
@@ -168,7 +169,8 @@ struct left {
 struct state {
     void *stack; /* the harness's own, while a callee has another; first, for the assembly */
     void *top;   /* of the callee's */
-    uint64_t nonce, drawn, spent, apart;
+    uint64_t nonce, drawn, spent, apart, rested;
+    unsigned threads; /* that a call may use */
     int in_fd, out_fd;
     struct clocks begin, late; /* of a batch; how much later the second reading may be */
     struct tensorop_call call[2];

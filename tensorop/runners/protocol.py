@@ -16,7 +16,7 @@ from tensorop.model.call import Access, Call, Placement
 from tensorop.runners.base import Need
 from tensorop.runners.counts import Clocks, Counts, Refused, clocks
 
-VERSION = 7
+VERSION = 8
 _START = struct.Struct("<IIQiIII")
 _HELLO = struct.Struct("<IIQII256s")
 _REQUEST = struct.Struct("<14I4Q")
@@ -142,7 +142,8 @@ class Raw:
 
     outputs: (buffer, twice the entry + 1 after its shifted operands, bytes) in the buffers' order, result by result.
     samples: ns a call, by entry and round; calls: of those batches; span: ns from the first batch to the last's end;
-    spent: ns of all batches, apart: of calls among them that nobody was told of; told: ns that reports said.
+    spent: ns of all batches, apart: of calls among them that nobody was told of; told: ns that reports said;
+    rested: ns between batches until threads of earlier calls rested.
     window: seconds that passed here meanwhile; busy: seconds that the process ran, as this system's kernel says;
     words: how often it reported.
     """
@@ -158,6 +159,7 @@ class Raw:
     span: int = 0
     spent: int = 0
     apart: int = 0
+    rested: float = 0.0
     told: int = 0
     window: float = math.inf
     busy: float | None = None
@@ -174,9 +176,12 @@ class ProtocolError(Exception):
     """The bytes are no reply to what was asked: something else wrote into the pipe."""
 
 
-def pack_start(nonce: int, *, cpu: int = -1, needs: Need = Need.NOTHING, libraries: Sequence[Library] = ()) -> bytes:
-    """The head of the stream. cpu: the processor to stay on, -1 for any; needs: what the jail leaves."""
-    out = [_START.pack(_MAGIC["start"], VERSION, nonce, cpu, needs, len(libraries), 0)]
+def pack_start(
+    nonce: int, *, cpu: int = -1, needs: Need = Need.NOTHING, libraries: Sequence[Library] = (), threads: int = 1
+) -> bytes:
+    """The head of the stream. cpu: the processor to stay on, -1 for any; needs: what the jail leaves; threads: how many
+    a call may use."""
+    out = [_START.pack(_MAGIC["start"], VERSION, nonce, cpu, needs, len(libraries), threads)]
     for library in libraries:
         for text in (library.path, library.api, library.dtype, library.prefix, library.suffix):
             word = text.encode()
@@ -262,11 +267,12 @@ class Parser:
         if len(self._data) < _REPLY.size:
             return False
         found = _REPLY.unpack_from(self._data)
-        magic, index, nonce, status, signal, fault, buffer, offset, outputs, entries, rounds, _, *ns = found
+        magic, index, nonce, status, signal, fault, buffer, offset, outputs, entries, rounds, rested, *ns = found
         at = len(self.replies)
         if magic != _MAGIC["reply"] or nonce != self._nonce or index != at or at >= len(self._requests):
             raise ProtocolError("bytes that are no reply of the harness")
-        raw = Raw(Status(status), signal, Fault(fault), buffer, offset, span=ns[0], spent=ns[1], apart=ns[2])
+        times = {"span": ns[0], "spent": ns[1], "apart": ns[2], "rested": 1e3 * rested}
+        raw = Raw(Status(status), signal, Fault(fault), buffer, offset, **times)
         if raw.status is Status.DONE:
             size = self._expected(at, outputs, entries, rounds)
             if len(self._data) < size:

@@ -148,7 +148,9 @@ def _once(
     parser = Parser(nonce, requests, lambda: counts.clocks(started[0] if here_too else None))
 
     def stream() -> Iterator[bytes | memoryview]:
-        yield protocol.pack_start(nonce, cpu=guest.cpu, needs=guest.needs, libraries=guest.libraries)
+        yield protocol.pack_start(
+            nonce, cpu=guest.cpu, needs=guest.needs, libraries=guest.libraries, threads=guest.threads
+        )
         for index, request in enumerate(requests):
             yield from protocol.pack(request, index)
             while isinstance(request, Time) and len(parser.replies) <= index and not parser.refused:
@@ -195,7 +197,7 @@ def _once(
 
 def _lacks(raw: Raw, request: Time, runner: Runner) -> bool:
     """Whether a timing says much less than passed here, or than its process ran, beside what lies between its batches:
-    operands restored, results kept, caches flushed, words to and fro."""
+    operands restored, results kept, caches flushed, words to and fro, and the wait for other threads."""
     samples = sum(map(len, raw.samples))
     moved = sum(request.call.buffers[slot].data.nbytes for slot in protocol.returned(request))
     batches = 3 * samples + 2 * raw.words
@@ -203,7 +205,7 @@ def _lacks(raw: Raw, request: Time, runner: Runner) -> bool:
     if raw.busy is not None:  # other programs do not count
         return 1e9 * raw.busy > 1.25 * (raw.timed + raw.told) + raw.apart + beside
     beside = 10 * beside + (_FAR_NS * runner.patience if runner.far else _NEAR_NS) * raw.words
-    return 1e9 * raw.window > 3 * raw.spent + beside
+    return 1e9 * raw.window > 3 * raw.spent + raw.rested + beside
 
 
 def _reply(raw: Raw, request: Request, where: str, runner: Runner) -> Reply:

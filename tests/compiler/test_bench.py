@@ -15,6 +15,7 @@ from tensorop.errors import JobError, UsageError
 from tensorop.model.verdict import Seed
 from tensorop.provision import targets
 from tensorop.report import threads
+from tensorop.runners import session
 from tensorop.runners.native import Native
 from tensorop.specs import platforms
 from tests.support import products
@@ -174,6 +175,56 @@ def test_a_library_that_is_wrong_with_two_threads_alone_has_no_figure_there(tmp_
     assert bench.compare(gemm(), target, library, **given).rows[0].verdicts["ours"] == "ok"
     with pytest.raises(JobError, match="has no figure, since its result is wrong"):
         bench.compare(gemm(), target, library, **given, threads=2)
+
+
+LOOKS = """
+#include <pthread.h>
+#include <stdatomic.h>
+#include <time.h>
+static atomic_long until;
+static long ms(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+static void *worker(void *unused) {
+    for (;;)
+        if (ms() > until)
+            nanosleep(&(struct timespec){.tv_nsec = 1000000}, 0);
+    return unused;
+}
+static int look(void) {
+    static pthread_t thread;
+    if (!thread)
+        pthread_create(&thread, 0, worker, 0);
+    until = ms() + 60;
+    return 0;
+}
+"""
+
+
+def test_threads_that_go_on_looking_for_work_are_waited_for(tmp_path, monkeypatch):
+    """OpenBLAS's do for up to a tenth of a second, on cores that the next entry's threads need."""
+    rested = []
+    reply = session._reply
+
+    def watch(raw, *more):
+        rested.append(raw.rested / sum(len(rounds) + 1 for rounds in raw.samples))
+        return reply(raw, *more)
+
+    monkeypatch.setattr(session, "_reply", watch)
+    target = reach(platforms.load("generic"), "native")
+    given = {"dtypes": ["f32"], "shapes": SHAPES[:1], "final": False, "against": ("cudnn",)}
+
+    def wait(folder, *how, threads=2):
+        rested.clear()
+        folder.mkdir()
+        bench.compare(gemm(), target, naive(folder, *how), **given, threads=threads)
+        return sum(rested) / len(rested)
+
+    assert wait(tmp_path / "one", threads=1) == 0
+    calm = wait(tmp_path / "calm")
+    assert wait(tmp_path / "looking", "(look(), k)", LOOKS) > 1.5 * calm > 0
 
 
 @pytest.mark.parametrize("against", [("openblas",), ()])
