@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from tensorop import choice, finalists, forms, search
+from tensorop import direct as smallest
 from tensorop.build import harness
 from tensorop.choice import Measured, Subject
 from tensorop.finalists import FAULTS, Refused
@@ -65,10 +66,13 @@ class Probe:
 
 
 def compare(ground: Ground, library: Path, given: Winners) -> None:
-    """All variants side by side on every problem of the search, for targets that say little of it one by one."""
+    """All variants side by side on every problem of the search and on the small ones that are left to the choice, for
+    targets that say little of it one by one."""
     if len(given.all) > 1 and not list(_notes(ground, given)):
-        of_search = [Probe(problem) for problem in search.problems(ground, given.dtype)]
-        _write(ground, given, _Bench(ground, library, given).rows(of_search), 0.0, done=False)
+        small = [p for p in smallest.problems(ground, given.dtype) if choice.chosen_for(ground.operator, p)]
+        tried = dict.fromkeys([*search.problems(ground, given.dtype), *small])
+        rows = _Bench(ground, library, given).rows([Probe(problem) for problem in tried])
+        _write(ground, given, rows, 0.0, done=False)
 
 
 def settled(ground: Ground, library: Path, given: Winners, interrupted: bool = False) -> Winners:

@@ -82,7 +82,7 @@ class Together(probing._Bench):
         return (
             failing[0]
             if failing
-            else tuple({v: Samples("ns", 1.0, 1.0, 1.0)} for v in self.ground.target.configurations)
+            else tuple({v: Samples("ns", 1.0, 1.0, 1.0) for v in self.ground.target.configurations} for _ in numbers)
         )
 
 
@@ -111,3 +111,14 @@ def test_a_variant_without_a_figure_is_noted_and_said(found):
         f"f32: template '{draft}' (variant 1) has no figure for some shapes, which are left to the others: "
         "noisy: the clock drifts"
     )
+
+
+def test_small_problems_that_are_left_to_the_choice_are_compared_too(found, monkeypatch):
+    ground, winners = found
+    monkeypatch.setattr(probing, "_Bench", lambda ground, _, given: Together(ground, given, {}))
+    probing.compare(ground, Path("nowhere"), winners)
+    name, data = ground.journal.history.notes[-1]
+    compared = {tuple(row["dims"].values()) for row in data["rows"]}
+    assert name == "dispatch"
+    assert {(64, 64, 64), (8, 300, 70), (1, 64, 64), (128, 10, 4), (2, 2, 1000)} <= compared
+    assert (4, 4, 4) not in compared  # the direct kernel serves it, whatever the choice
