@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from tensorop.build.identify import identify_program
+from tensorop.build.programs import identify_program
 from tensorop.errors import BoardError
 from tensorop.model.core import Core
 from tensorop.model.platform import Platform

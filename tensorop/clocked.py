@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tensorop import deadline
-from tensorop.build import peak as building
+from tensorop.build import programs
 from tensorop.errors import TensoropError
 from tensorop.measure import clock
 from tensorop.measure import peak as measuring
@@ -40,7 +40,7 @@ class Clocked(Target):
     def peak(self, dtype: str, configuration: int, fresh: bool = False) -> float:
         try:
             with deadline.none():  # it serves all trials
-                program = building.peak_program(self.platform, dtype)
+                program = programs.peak_program(self.platform, dtype)
                 return measuring.fma_peak(program, self.runner, dtype, fresh=fresh)
         except TensoropError:
             return 0.0

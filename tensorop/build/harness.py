@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from tensorop import errors, paths
+from tensorop import paths
 from tensorop.build import cache, tool
 from tensorop.build.cache import Made
 from tensorop.model.kernel import Artifact
@@ -44,18 +44,15 @@ def static_object(arch: str) -> Artifact:
         objects = []
         for file in sources():
             objects.append(f"{file.stem}.o")
-            made = tool.run(
-                tool.cc(*flags, "-c", str(file), "-o", objects[-1]),
-                folder,
-                timeout_s=120,
-                doing=f"compiling {file.name}",
-            )
+            argv = tool.cc(*flags, "-c", str(file), "-o", objects[-1])
+            made = tool.run(argv, folder, timeout_s=120, doing=f"compiling {file.name}")
             if isinstance(made, Outcome):
                 return made
         joined = tool.cc(*flags[:3], "-r", "-nostdlib", *objects, "-o", f"{PROGRAM}.o")
         return tool.run(joined, folder, timeout_s=120, doing="joining the harness")
 
-    return _whole(cache.entry("harness", _key("static", flags), f"{PROGRAM}.o", fill), arch)
+    made = cache.entry("harness", _key("static", flags), f"{PROGRAM}.o", fill)
+    return tool.required(made, f"the harness for {arch}")
 
 
 def of_operator(platform: Platform, operator: Operator) -> Artifact:
@@ -101,13 +98,5 @@ def dynamic_program(
 
     content = cache.content([adapter, *beside, *([ways[0]] if ways else [])])
     key = _key("dynamic", flags, content, tuple(headers), tuple(ways[1]) if ways else ())
-    return _whole(cache.entry("harness", key, PROGRAM, fill), arch)
-
-
-def _whole(built: Artifact | Outcome, arch: str) -> Artifact:
-    if isinstance(built, Outcome):
-        raise errors.JobError(
-            f"cannot build the harness for {arch}: {built.message}\n{built.log}",
-            hint="tensorop doctor tests the compiler",
-        )
-    return built
+    made = cache.entry("harness", key, PROGRAM, fill)
+    return tool.required(made, f"the harness for libraries of {arch}")

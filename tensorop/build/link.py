@@ -1,24 +1,26 @@
-"""Object to program: the candidate linked into the static harness."""
+"""Objects to static programs: candidates within the harness, and programs of their own."""
 
 from __future__ import annotations
 
-import functools
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
 from tensorop.build import cache, harness, tool
 from tensorop.build.cache import Made
-from tensorop.model.kernel import Artifact
+from tensorop.build.compile import compile_source
+from tensorop.model.kernel import Artifact, Source
+from tensorop.model.platform import Platform
 from tensorop.model.trial import Outcome
 from tensorop.provision import libc
 
 PROGRAM = "candidate"
 
 
-@functools.cache
-def _static_link(arch: str) -> libc.StaticLink:
-    return libc.static_link(arch)
+def candidate(source: Source, platform: Platform, flags: tuple[str, ...]) -> Artifact | Outcome:
+    """A source compiled with these flags and linked into the harness. Outcome and errors as of both."""
+    made = compile_source(source, flags)
+    return made if isinstance(made, Outcome) else link_candidate(made, platform.arch)
 
 
 def link_candidate(
@@ -28,34 +30,32 @@ def link_candidate(
 
     Outcome: COMPILE when the linker refuses (a missing symbol, two with one name). Raises MissingTool, JobError.
     """
-    given = (objects,) if isinstance(objects, Artifact) else tuple(objects)
-    host = harness.static_object(arch)
-    static = _static_link(arch)
-    key = cache.key_of(host.key, [a.key for a in given], static.origin, static.before, static.after)
-
-    def fill(folder: Path) -> Made | Outcome:
-        argv = static.argv((str(host.path), *(str(a.path) for a in given)), PROGRAM)
-        made = tool.run(argv, folder, timeout_s=timeout_s, doing="linking the candidate")
-        if isinstance(made, Made):
-            (folder / PROGRAM).chmod(0o755)
-        return made
-
-    return cache.entry("programs", key, PROGRAM, fill, root=work)
+    return _linked((harness.static_object(arch), *_several(objects)), arch, PROGRAM, work, timeout_s)
 
 
-def link_program(objects: Artifact | Sequence[Artifact], *, arch: str, name: str = PROGRAM) -> Artifact | Outcome:
+def link_program(objects: Artifact | Sequence[Artifact], *, arch: str, name: str) -> Artifact | Outcome:
     """A static program of these objects alone, one of which has a main. Outcome and errors as `link_candidate`."""
-    given = (objects,) if isinstance(objects, Artifact) else tuple(objects)
-    static = _static_link(arch)
-    key = cache.key_of("program", [a.key for a in given], static.origin, static.before, static.after)
+    return _linked(_several(objects), arch, name)
+
+
+def _several(objects: Artifact | Sequence[Artifact]) -> tuple[Artifact, ...]:
+    return (objects,) if isinstance(objects, Artifact) else tuple(objects)
+
+
+def _linked(
+    objects: tuple[Artifact, ...], arch: str, name: str, work: Path | None = None, timeout_s: float = 120.0
+) -> Artifact | Outcome:
+    static = libc.static_link(arch)
 
     def fill(folder: Path) -> Made | Outcome:
-        made = tool.run(static.argv(tuple(str(a.path) for a in given), name), folder, timeout_s=120.0, doing="linking")
+        argv = static.argv(tuple(str(a.path) for a in objects), name)
+        made = tool.run(argv, folder, timeout_s=timeout_s, doing=f"linking the {name}")
         if isinstance(made, Made):
             (folder / name).chmod(0o755)
         return made
 
-    return cache.entry("programs", key, name, fill)
+    key = cache.key_of(name, [a.key for a in objects], static.origin, static.before, static.after)
+    return cache.entry("programs", key, name, fill, root=work)
 
 
 def forget(program: Artifact) -> None:

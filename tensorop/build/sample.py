@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from tensorop.build import compile as building
 from tensorop.build import link
+from tensorop.build.compile import candidate_flags
 from tensorop.model.call import Access, Buffer, Call
 from tensorop.model.kernel import Artifact, Source
 from tensorop.model.platform import Platform
@@ -31,8 +31,7 @@ void tensorop_candidate_0(const struct tensorop_call *c) {
 
 def build(platform: Platform) -> Artifact | Outcome:
     """Its program, static. Raises as compiler and linker do."""
-    made = building.compile_object(Source((("sample.c", _TEXT),)), platform)
-    return made if isinstance(made, Outcome) else link.link_candidate(made, platform.arch)
+    return link.candidate(Source((("sample.c", _TEXT),)), platform, candidate_flags(platform))
 
 
 def wrong(runner: Runner, program: Path, guest: Guest) -> str:

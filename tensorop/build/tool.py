@@ -10,6 +10,7 @@ from pathlib import Path
 from tensorop import paths
 from tensorop.build.cache import Made
 from tensorop.errors import JobError
+from tensorop.model.kernel import Artifact
 from tensorop.model.trial import Kind, Outcome
 from tensorop.provision import view as provision_view
 from tensorop.provision import zig as provision_zig
@@ -64,6 +65,15 @@ def run(argv: Sequence[str], folder: Path, *, timeout_s: float, doing: str, guar
         _require_room(folder)
         return Outcome(Kind.COMPILE, "build", f"{doing} failed: {_first_error(log, ended.status)}", log[:_LOG])
     return Made(tuple(argv), log[:_LOG])
+
+
+def required(built: Artifact | Outcome, what: str) -> Artifact:
+    """What a run cannot do without. Raises JobError with the tool's words where it was not built."""
+    if isinstance(built, Outcome):
+        raise JobError(
+            f"{what} cannot be built: {built.message}\n{built.log}", hint="tensorop doctor tests the compiler"
+        )
+    return built
 
 
 def _require_room(folder: Path) -> None:

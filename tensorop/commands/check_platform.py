@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tensorop import backends
 from tensorop.build import sample
-from tensorop.build.identify import identify_program
+from tensorop.build.programs import identify_program
 from tensorop.commands import calibrate, microbench, settle
 from tensorop.commands.microbench import Bench
 from tensorop.errors import JobError, TensoropError

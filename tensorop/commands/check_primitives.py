@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tensorop import backends
-from tensorop.build import cache, compile, tool
+from tensorop.build import compile, link
 from tensorop.commands import primitive_program
 from tensorop.commands.exact_number import Exact, Group
 from tensorop.commands.primitive_cases import Array, Case, Entry, cases, entries
@@ -23,13 +23,11 @@ from tensorop.model.number import NUMBERS
 from tensorop.model.platform import Platform
 from tensorop.model.primitive import Formats, Vocabulary, shape_of
 from tensorop.model.trial import Outcome
-from tensorop.provision import libc
 from tensorop.runners import confined
 from tensorop.runners.base import Launch
 from tensorop.specs import native, platforms, primitives
 
 _TIMEOUT_S = 120.0
-_PROGRAM = "primitives"
 
 Objects = NDArray[np.object_]
 
@@ -126,15 +124,7 @@ def build(platform: Platform, words: Vocabulary, vlen: int) -> tuple[tuple[Entry
     made = compile.compile_source(primitive_program.source(words, table), compile.candidate_flags(platform))
     if isinstance(made, Outcome):
         return table, made
-    link = libc.static_link(platform.arch)
-
-    def fill(folder: Path) -> cache.Made | Outcome:
-        done = tool.run(link.argv((str(made.path),), _PROGRAM), folder, timeout_s=_TIMEOUT_S, doing="linking")
-        if isinstance(done, cache.Made):
-            (folder / _PROGRAM).chmod(0o755)
-        return done
-
-    return table, cache.entry("programs", cache.key_of("primitives", made.key, link.origin), _PROGRAM, fill)
+    return table, link.link_program(made, arch=platform.arch, name="primitives")
 
 
 def execute(

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from tensorop import errors
 from tensorop.build import harness, tool
 from tensorop.build import library as building
-from tensorop.build.describe import describe_program
+from tensorop.build.programs import describe_program
 from tensorop.model.bench import BaselineInfo
 from tensorop.model.operator import Operator
 from tensorop.model.platform import BaselineChoice

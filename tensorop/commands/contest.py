@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tensorop.build import peak
+from tensorop.build import programs
 from tensorop.commands.contenders import Contender
 from tensorop.errors import BoardError, JobError, TensoropError, Unmeasured
 from tensorop.measure import peak as measured_peak
@@ -46,7 +46,7 @@ class Contest:
     def find_peak(self, dtype: str) -> None:
         """Measures the FMA peak of one core in GFLOP/s; what cannot be measured is absent."""
         try:
-            program = peak.peak_program(self.target.platform, dtype)
+            program = programs.peak_program(self.target.platform, dtype)
             self.peak[dtype] = measured_peak.fma_peak(program, self.target.runner, dtype, fresh=True)
         except TensoropError as error:
             self.absent[f"FMA peak {dtype}"] = str(error).replace("\n", "; ")

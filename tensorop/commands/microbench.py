@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from tensorop.build import microbench as building
+from tensorop.build import programs
 from tensorop.errors import JobError
 from tensorop.measure import clock, modelled, statistics
 from tensorop.model.call import Access, Buffer, Call
@@ -50,9 +50,9 @@ def prepare(platform: Platform, vlen: int, only: Sequence[str] = ()) -> tuple[Be
     wanted = [b for b in known if not only or b.name in only]
     with ThreadPoolExecutor(2) as pool:
         sources = tuple(dict.fromkeys(b.source for b in wanted))
-        built = pool.map(lambda source: building.program(folder, source, known, platform), sources)
-        programs = {source: made.path for source, made in zip(sources, built, strict=True)}
-    return tuple(_ready(b, names, building.functions(known, b.source), programs[b.source]) for b in wanted)
+        built = pool.map(lambda source: programs.benchmark_program(folder, source, known, platform), sources)
+        paths = {source: made.path for source, made in zip(sources, built, strict=True)}
+    return tuple(_ready(b, names, programs.benchmark_functions(known, b.source), paths[b.source]) for b in wanted)
 
 
 def _ready(benchmark: Benchmark, names: Mapping[str, int], functions: Sequence[str], program: Path) -> Bench:

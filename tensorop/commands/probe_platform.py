@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from tensorop import backends
-from tensorop.build.identify import identify_program
+from tensorop.build.programs import identify_program
 from tensorop.errors import UsageError
 from tensorop.model.core import Core
 from tensorop.model.platform import Platform

@@ -27,8 +27,8 @@ _ELEMENT: dict[str, np.dtype[Any]] = {"f32": np.dtype(np.float32), "f64": np.dty
 def fma_peak(program: Artifact, runner: Runner, dtype: str, *, fresh: bool = False) -> float:
     """GFLOP/s of one core, two operations a multiply-add; measured once for a machine and program (fresh: again).
 
-    program: native/peak.c built for this dtype (f32 or f64), see tensorop.build.peak. The best of several vector widths
-    and chain counts. Raises JobError when it cannot be measured.
+    program: build.programs.peak_program of this dtype (f32 or f64). The best of several vector widths and chain counts.
+    Raises JobError when it cannot be measured.
     """
     state = asdict(machine.record())
     key = hashlib.sha256(repr((program.key, runner, state["cpu"])).encode()).hexdigest()[:24]

@@ -24,30 +24,14 @@ _ONEDNN = (
 )
 # What libdnnl.so.3 really loads, out of 2 GB.
 _ONEDNN_FILES = (
-    "libdnnl.so.3",
-    "libtbb.so.12",
-    "libtbbmalloc.so.2",
-    "libtcm.so.1",
-    "libhwloc.so.15",
-    "libimf.so",
-    "libsvml.so",
-    "libintlc.so.5",
-    "libirng.so",
-    "libsycl.so.9",
-    "libur_loader.so.0",
-)
+    "libdnnl.so.3", "libtbb.so.12", "libtbbmalloc.so.2", "libtcm.so.1", "libhwloc.so.15", "libimf.so", "libsvml.so",
+    "libintlc.so.5", "libirng.so", "libsycl.so.9", "libur_loader.so.0",
+)  # fmt: skip
 _MKL = (pypi.Wheel("mkl", "2026.2.0", _X86, "eaab1875ce9f47ab3c66d5632cef06baf768c05781f2f28847bdbc4343500ed7"),)
 _MKL_FILES = (
-    "libmkl_rt.so.3",
-    "libmkl_core.so.3",
-    "libmkl_intel_lp64.so.3",
-    "libmkl_gnu_thread.so.3",
-    "libmkl_sequential.so.3",
-    "libmkl_def.so.3",
-    "libmkl_avx2.so.3",
-    "libmkl_avx512.so.3",
-    "libmkl_avx10.so.3",
-)
+    "libmkl_rt.so.3", "libmkl_core.so.3", "libmkl_intel_lp64.so.3", "libmkl_gnu_thread.so.3",
+    "libmkl_sequential.so.3", "libmkl_def.so.3", "libmkl_avx2.so.3", "libmkl_avx512.so.3", "libmkl_avx10.so.3",
+)  # fmt: skip
 # LIBXSMM_MAX_MNK of its libxsmm_config.h: it generates code for products of at most 64 cubed.
 _XSMM_MOST = 2.0 * 262144
 
@@ -71,49 +55,27 @@ def _mkl(arch: str, threads: int) -> Source:
 def _blis(arch: str, threads: int) -> Source:
     """For one thread the build without threads, which takes a third less time for the smallest products."""
     t, build = target(arch), "serial" if threads == 1 else "pthread"
-    fill = debian.unpacker(
-        [f"libblis4-{build}"],
-        suite="bookworm",
-        architecture=t.debian,
-        doing="fetching BLIS",
-        hint=f"python -m tensorop.provision blis {arch}",
-    )
+    packages, hint = [f"libblis4-{build}"], f"python -m tensorop.provision blis {arch}"
+    fill = debian.unpacker(packages, suite="bookworm", architecture=t.debian, doing="fetching BLIS", hint=hint)
     folder = f"usr/lib/{t.multiarch}/blis-{build}"
     return Source("blis", "0.9.0", arch, f"{folder}/libblis.so.4", fill, folders=(folder,), build=build)
 
 
 def _libxsmm(arch: str, threads: int) -> Source:
-    t = target(arch)
+    hint, debians = f"python -m tensorop.provision libxsmm {arch}", target(arch).debian
     unpack = debian.unpacker(
-        ["libxsmm-dev"],
-        suite="bookworm",
-        architecture=t.debian,
-        doing="fetching libxsmm",
-        hint=f"python -m tensorop.provision libxsmm {arch}",
+        ["libxsmm-dev"], suite="bookworm", architecture=debians, doing="fetching libxsmm", hint=hint
     )
 
     def fill(folder: Path) -> None:
         unpack(folder)
         # Debian has the static library alone; `noblas` stands in for the BLAS it falls back to.
         lib = folder / "usr/lib"
-        process.run(
-            [
-                str(zig.host_cc()),
-                "-shared",
-                "-o",
-                str(folder / "libxsmm.so"),
-                "-Wl,--whole-archive",
-                str(lib / "libxsmm.a"),
-                str(lib / "libxsmmnoblas.a"),
-                "-Wl,--no-whole-archive",
-                "-lpthread",
-                "-lm",
-                "-ldl",
-                "-lrt",
-            ],
-            doing="linking libxsmm",
-            hint="apt-get install gcc libc6-dev",
-        )
+        argv = [
+            str(zig.host_cc()), "-shared", "-o", f"{folder}/libxsmm.so", "-Wl,--whole-archive", f"{lib}/libxsmm.a",
+            f"{lib}/libxsmmnoblas.a", "-Wl,--no-whole-archive", "-lpthread", "-lm", "-ldl", "-lrt",
+        ]  # fmt: skip
+        process.run(argv, doing="linking libxsmm", hint="apt-get install gcc libc6-dev")
         shutil.rmtree(folder / "usr/share", ignore_errors=True)
 
     return Source("libxsmm", "1.17", arch, "libxsmm.so", fill, kind="xsmm", most_flops=_XSMM_MOST)

@@ -10,13 +10,15 @@ import hashlib
 import os
 import shutil
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import filelock
 
 from tensorop import errors, paths
-from tensorop.provision import process
+from tensorop.provision import cache, process
+from tensorop.provision.targets import host_arch, target
 
 PUBLIC_MIRROR = "http://deb.debian.org/debian"
 KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
@@ -141,6 +143,85 @@ def unpacker(names: Iterable[str], *, suite: str, architecture: str, doing: str,
                 (folder / merged).symlink_to(f"usr/{merged}")
 
     return fill
+
+
+def entry(
+    folder: Path,
+    names: Iterable[str],
+    *,
+    suite: str,
+    arch: str,
+    what: str,
+    command: str,
+    purpose: str,
+    offline: bool | None,
+) -> Path:
+    """Packages unpacked into a cache entry of their own, fetched when absent. Raises as `cache.entry`, MissingTool."""
+    doing = f"fetching {what}"
+    fill = unpacker(names, suite=suite, architecture=target(arch).debian, doing=doing, hint=command)
+    return cache.entry(folder, fill, what=what, command=command, offline=offline, purpose=purpose)
+
+
+@dataclass(frozen=True)
+class Tools:
+    """Programs of this machine with the libraries they load, out of Debian's packages.
+
+    packages: with all that the base system may lack; bin: the folder they lie in; names: those that are kept.
+    """
+
+    kind: str
+    what: str
+    suite: str
+    packages: tuple[str, ...]
+    bin: str
+    names: tuple[str, ...]
+    purpose: str
+    command: str
+    megabytes: int = 0
+
+    def path(self, name: str) -> Path:
+        """The script that starts a program, whether or not it is there."""
+        return cache.entry_path(self.kind, f"{self.suite}-{target(host_arch()).debian}-{recipe(self.packages)}") / name
+
+    def bring(self, name: str, *, offline: bool | None, hint: str) -> Path:
+        """The script, its program fetched when absent. Raises MissingTool."""
+        final, host, doing = self.path(name).parent, target(host_arch()), f"fetching {self.what}"
+        unpack = unpacker(self.packages, suite=self.suite, architecture=host.debian, doing=doing, hint=hint)
+
+        def fill(folder: Path) -> None:
+            root = folder / "root"
+            root.mkdir()
+            unpack(root)
+            for other in (root / self.bin).iterdir():
+                if other.name not in self.names:
+                    other.unlink()
+            shutil.rmtree(root / "usr/share", ignore_errors=True)
+            for kept in self.names:
+                script = folder / kept
+                script.write_text(_starter(f"{final}/root", self.bin, kept))
+                script.chmod(0o755)
+
+        cache.entry(
+            final, fill, what=self.what, command=self.command, offline=offline, purpose=self.purpose,
+            megabytes=self.megabytes,
+        )  # fmt: skip
+        return self.path(name)
+
+
+def _starter(root: str, folder: str, name: str) -> str:
+    """A script that starts an unpacked program with the unpacked libraries.
+
+    Their path goes through the loader's argument and not through LD_LIBRARY_PATH, which an emulator's guest would
+    inherit; what a shell adds to an empty environment is taken out again, so that the guest's stays as it was given.
+    """
+    loader = {
+        "x86_64": "/lib64/ld-linux-x86-64.so.2",
+        "aarch64": "/lib/ld-linux-aarch64.so.1",
+        "riscv64": "/lib/ld-linux-riscv64-lp64d.so.1",
+    }[host_arch()]
+    libraries = ":".join(f"{root}/{part}/{target(host_arch()).multiarch}" for part in ("usr/lib", "lib"))
+    clean = "/usr/bin/env -u PWD -u OLDPWD -u SHLVL -u _"
+    return f"#!/bin/sh\nexec {clean} {loader} --library-path '{libraries}' '{root}/{folder}/{name}' \"$@\"\n"
 
 
 def recipe(names: Iterable[str]) -> str:

@@ -48,12 +48,11 @@ def path(arch: str) -> Path:
 
 def prebuilt(arch: str, *, offline: bool | None = None) -> Path:
     """Debian's musl for an architecture, unpacked. Raises MissingTool."""
-    t = target(arch)
-    fill = debian.unpacker(
-        ["musl-dev"], suite=SUITE, architecture=t.debian, doing=f"fetching musl for {arch}", hint=command(arch)
-    )
     what, purpose = f"musl for {arch}", "to link candidates with"
-    return cache.entry(path(arch), fill, what=what, command=command(arch), offline=offline, purpose=purpose)
+    return debian.entry(
+        path(arch), ["musl-dev"], suite=SUITE, arch=arch, what=what, command=command(arch), purpose=purpose,
+        offline=offline,
+    )  # fmt: skip
 
 
 @functools.cache
@@ -65,15 +64,8 @@ def static_link(arch: str, *, cpu: str | None = None, offline: bool | None = Non
     Raises MissingTool without zig.
     """
     t = target(arch)
-    compiler = (
-        *zig.zig_cc(),
-        "-target",
-        t.static_triple,
-        f"-mcpu={cpu or t.static_cpu}",
-        "-O3",
-        "-static",
-        "-Wl,--strip-debug",
-    )
+    words = ("-target", t.static_triple, f"-mcpu={cpu or t.static_cpu}", "-O3", "-static", "-Wl,--strip-debug")
+    compiler = (*zig.zig_cc(), *words)
     try:
         root = prebuilt(arch, offline=offline)
     except errors.MissingTool:

@@ -11,32 +11,27 @@ import shutil
 from pathlib import Path
 
 from tensorop import errors
-from tensorop.provision import cache, debian, process
-from tensorop.provision.qemu import host_loader
-from tensorop.provision.targets import host_arch, target
+from tensorop.provision import debian, process
 
 LEAST = 14
-SUITE = "bookworm"
-# llvm-objdump and what it loads beyond the base system
-PACKAGES = (
-    "llvm-14",
-    "libllvm14",
-    "libcurl3-nss",
-    "libedit2",
-    "libbsd0",
-    "libmd0",
-    "libffi8",
-    "libtinfo6",
-    "libxml2",
-    "libicu72",
-    "liblzma5",
-    "libz3-4",
-    "zlib1g",
-    "libstdc++6",
-    "libgcc-s1",
-)
 NAME = "llvm-objdump"
 HINT = "apt-get install llvm (Debian 12), or without root: python -m tensorop.provision objdump"
+# What it loads beyond the base system comes along.
+_PACKAGES = (
+    "llvm-14", "libllvm14", "libcurl3-nss", "libedit2", "libbsd0", "libmd0", "libffi8", "libtinfo6", "libxml2",
+    "libicu72", "liblzma5", "libz3-4", "zlib1g", "libstdc++6", "libgcc-s1",
+)  # fmt: skip
+_TOOLS = debian.Tools(
+    kind="llvm",
+    what="LLVM 14",
+    suite="bookworm",
+    packages=_PACKAGES,
+    bin="usr/lib/llvm-14/bin",
+    names=(NAME,),
+    purpose="to read the machine code of kernels",
+    command="python -m tensorop.provision objdump",
+    megabytes=55,
+)
 _NAMED = re.compile(rf"{NAME}(?:-(\d+))?")
 
 
@@ -62,8 +57,7 @@ def system() -> Path | None:
 
 def cached() -> Path:
     """Where the unpacked one lies, whether or not it is there."""
-    entry = f"{SUITE}-{target(host_arch()).debian}-{debian.recipe(PACKAGES)}"
-    return cache.entry_path("llvm", entry) / NAME
+    return _TOOLS.path(NAME)
 
 
 def objdump(*, offline: bool | None = None) -> Path:
@@ -73,30 +67,7 @@ def objdump(*, offline: bool | None = None) -> Path:
 
 def unpacked(*, offline: bool | None = None) -> Path:
     """The same from the cache, fetched when absent, leaving the system's alone. Raises MissingTool."""
-    binary = cached()
-    host = target(host_arch())
-    unpack = debian.unpacker(PACKAGES, suite=SUITE, architecture=host.debian, doing="fetching LLVM 14", hint=HINT)
-
-    def fill(folder: Path) -> None:
-        root = folder / "root"
-        root.mkdir()
-        unpack(root)
-        for other in (root / "usr/lib/llvm-14/bin").iterdir():
-            if other.name != NAME:
-                other.unlink()
-        shutil.rmtree(root / "usr/share", ignore_errors=True)
-        script = folder / NAME
-        there = f"{binary.parent}/root"
-        libraries = ":".join(f"{there}/{part}/{host.multiarch}" for part in ("usr/lib", "lib"))
-        script.write_text(
-            "#!/bin/sh\n"
-            f"exec {host_loader()} --library-path '{libraries}' '{there}/usr/lib/llvm-14/bin/{NAME}' \"$@\"\n"
-        )
-        script.chmod(0o755)
-
-    command = "python -m tensorop.provision objdump"
-    purpose = "to read the machine code of kernels"
-    cache.entry(binary.parent, fill, what="LLVM 14", command=command, offline=offline, purpose=purpose, megabytes=55)
+    binary = _TOOLS.bring(NAME, offline=offline, hint=HINT)
     if version(binary) < LEAST:
         raise errors.MissingTool(f"{binary} does not run on this machine", hint=HINT)
     return binary

@@ -27,11 +27,8 @@ class Wheel:
 
 def sha256(file: Path) -> str:
     """The hexadecimal SHA-256 of a file."""
-    digest = hashlib.sha256()
     with file.open("rb") as stream:
-        while block := stream.read(1 << 20):
-            digest.update(block)
-    return digest.hexdigest()
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def download(wheel: Wheel, into: Path, *, hint: str) -> Path:
@@ -41,26 +38,9 @@ def download(wheel: Wheel, into: Path, *, hint: str) -> Path:
     """
     into.mkdir(parents=True, exist_ok=True)
     before = set(into.iterdir())
-    argv = [
-        sys.executable,
-        "-m",
-        "pip",
-        "download",
-        "-q",
-        "--no-deps",
-        "--only-binary=:all:",
-        "--no-cache-dir",
-        "--disable-pip-version-check",
-        "--python-version",
-        "3.12",
-        "--implementation",
-        "cp",
-        "--platform",
-        wheel.platform,
-        "-d",
-        str(into),
-        f"{wheel.project}=={wheel.version}",
-    ]
+    options = ["-q", "--no-deps", "--only-binary=:all:", "--no-cache-dir", "--disable-pip-version-check"]
+    options += ["--python-version", "3.12", "--implementation", "cp", "--platform", wheel.platform, "-d", str(into)]
+    argv = [sys.executable, "-m", "pip", "download", *options, f"{wheel.project}=={wheel.version}"]
     doing = f"fetching {wheel.project} {wheel.version} ({wheel.platform})"
     process.run(argv, doing=doing, hint=f"check the network and pip's index, then: {hint}")
     (file,) = set(into.iterdir()) - before

@@ -27,8 +27,7 @@ def sysroot(arch: str, *, offline: bool | None = None) -> Path:
     """The root to give to `qemu -L`; "/" for this machine's own architecture. Raises MissingTool."""
     if arch == host_arch():
         return Path("/")
-    fill = debian.unpacker(
-        PACKAGES, suite=SUITE, architecture=target(arch).debian, doing=f"fetching glibc for {arch}", hint=command(arch)
-    )
     what, purpose = f"the sysroot of {arch}", "to run libraries in"
-    return cache.entry(path(arch), fill, what=what, command=command(arch), offline=offline, purpose=purpose)
+    return debian.entry(
+        path(arch), PACKAGES, suite=SUITE, arch=arch, what=what, command=command(arch), purpose=purpose, offline=offline
+    )

@@ -4,42 +4,22 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import hashlib
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
 from tensorop import children, paths, settings
-from tensorop.provision import cache, zig
-from tensorop.provision.targets import host_arch, target
+from tensorop.provision import zig
 
-NAME = "view"
 _FLAGS = ("-std=gnu11", "-O2", "-g0", "-fno-builtin", "-fno-stack-protector")
 NAMESPACES, LANDLOCK = "n", "l"
 _STRONGEST_FIRST = (NAMESPACES + LANDLOCK, NAMESPACES, LANDLOCK)
 
 
 def launcher() -> Path:
-    """The program. Raises MissingTool without a compiler, JobError when the cache cannot be written."""
-    return _launcher(settings.read().cache)
-
-
-@functools.cache
-def _launcher(root: Path) -> Path:
-    triple = target(host_arch()).static_triple
-    source = paths.native_dir() / "view.c"
-    words = "\0".join((triple, zig.zig_version(), *_FLAGS)).encode()
-    key = hashlib.sha256(words + b"\0" + source.read_bytes()).hexdigest()[:16]
-
-    def fill(folder: Path) -> None:
-        made = folder / "view.o"
-        zig.build(*_FLAGS, "-target", triple, "-c", str(source), "-o", str(made), what=what)
-        zig.build("-target", triple, "-static", "-nostdlib", str(made), "-o", str(folder / NAME), what=what)
-        made.unlink()
-
-    # Nothing is fetched, so it is built offline too.
-    folder, what = root / "view" / key, "the launcher that confines the compiler"
-    return cache.entry(folder, fill, what=what, command="tensorop doctor", offline=False, doing="building") / NAME
+    """The program. Raises as `zig.own`."""
+    what = "the launcher that confines the compiler"
+    return zig.own(settings.read().cache, "view.c", (), "view", "-static", _FLAGS, what)
 
 
 def guards() -> str:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import functools
+import hashlib
 import importlib.util
 import shutil
 from pathlib import Path
 
 from tensorop import children, errors, paths, settings
-from tensorop.provision import process
+from tensorop.provision import cache, process
+from tensorop.provision.targets import host_arch, target
 
 _HINT = "pip install ziglang==0.17.0"
 
@@ -45,12 +48,37 @@ def zig_environment(local: Path | None = None) -> dict[str, str]:
     }
 
 
-def build(*words: str, what: str) -> None:
-    """Compiles or links a part of tensorop's own for this machine. Raises MissingTool: `what` cannot be built."""
-    done = children.run([*zig_cc(), *words], env=zig_environment())
-    if done.returncode != 0:
-        said = "; ".join(done.stderr.strip().splitlines()[:2]) or f"exit status {done.returncode}"
-        raise errors.MissingTool(f"{what} cannot be built: {said}", hint="tensorop doctor")
+@functools.cache
+def own(
+    root: Path, source: str, headers: tuple[str, ...], name: str, form: str, flags: tuple[str, ...], what: str
+) -> Path:
+    """A part of tensorop's own for this machine, of native/`source`, without a C library: so zig need not make one.
+
+    root: of the cache; name: of the file; form: -static or -shared. Built once a source and compiler, offline too, as
+    nothing is fetched. Raises MissingTool without a compiler, JobError when the cache
+    cannot be written.
+    """
+    triple = target(host_arch()).static_triple
+    files = [paths.native_dir() / file for file in (source, *headers)]
+    made_of = "\0".join((triple, zig_version(), form, *flags)).encode() + b"\0".join(
+        file.read_bytes() for file in files
+    )
+
+    def fill(folder: Path) -> None:
+        made = folder / "made.o"
+        steps = (
+            (*flags, "-c", str(files[0]), "-o", str(made)),
+            (form, "-nostdlib", str(made), "-o", f"{folder}/{name}"),
+        )
+        for step in steps:
+            done = children.run([*zig_cc(), "-target", triple, *step], env=zig_environment())
+            if done.returncode != 0:
+                said = "; ".join(done.stderr.strip().splitlines()[:2]) or f"exit status {done.returncode}"
+                raise errors.MissingTool(f"{what} cannot be built: {said}", hint="tensorop doctor")
+        made.unlink()
+
+    folder = root / "own" / f"{name}-{hashlib.sha256(made_of).hexdigest()[:16]}"
+    return cache.entry(folder, fill, what=what, command="tensorop doctor", offline=False, doing="building") / name
 
 
 def zig_version() -> str:

@@ -19,7 +19,7 @@ _ARCH = {"amd64": "x86_64", "arm64": "aarch64"}
 def read(runner: Machine, program: Path | None = None) -> Core:
     """What the machine behind a runner is.
 
-    program: native/identify.c built for it (see tensorop.build.identify); without one, nothing is executed and VLEN,
+    program: native/identify.c built for it (see tensorop.build.programs); without one, nothing is executed and VLEN,
     clock and identity registers stay unknown. Raises BoardError when a board does not answer, JobError when the
     program does not run.
     """

@@ -9,74 +9,34 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, Field, model_validator
 
 from tensorop.specs import yamlfile
 from tensorop.specs.board_alternative import Alternative, refused
 from tensorop.specs.caches import CacheSpec
+from tensorop.specs.yamlfile import Record
 
 # Classes of the plug-in's native/plugin/board.h, scalar and vector.
 SCALAR_CLASSES = (
-    "alu",
-    "mul",
-    "div",
-    "branch",
-    "load",
-    "store",
-    "fload",
-    "fstore",
-    "fadd",
-    "fma",
-    "fdiv",
-    "fmove",
-    "system",
-    "prefetch",
-    "unknown",
-    "vset",
-)
+    "alu", "mul", "div", "branch", "load", "store", "fload", "fstore", "fadd", "fma", "fdiv", "fmove", "system",
+    "prefetch", "unknown", "vset",
+)  # fmt: skip
 VECTOR_CLASSES = (
-    "vload",
-    "vload_strided",
-    "vload_indexed",
-    "vload_segment",
-    "vstore",
-    "vstore_strided",
-    "vstore_indexed",
-    "vstore_segment",
-    "valu",
-    "vmul",
-    "vmacc",
-    "vwmacc",
-    "vdiv",
-    "vfadd",
-    "vfma",
-    "vfma_scalar",
-    "vfwma",
-    "vfdiv",
-    "vreduce",
-    "vgather",
-    "vslide",
-    "vsplat",
-    "vmask",
-    "vmove",
-    "vunknown",
-)
+    "vload", "vload_strided", "vload_indexed", "vload_segment", "vstore", "vstore_strided", "vstore_indexed",
+    "vstore_segment", "valu", "vmul", "vmacc", "vwmacc", "vdiv", "vfadd", "vfma", "vfma_scalar", "vfwma", "vfdiv",
+    "vreduce", "vgather", "vslide", "vsplat", "vmask", "vmove", "vunknown",
+)  # fmt: skip
 CLASSES = (*SCALAR_CLASSES, *VECTOR_CLASSES)
 LMULS = ("mf8", "mf4", "mf2", "m1", "m2", "m4", "m8")
 EEWS = (8, 16, 32, 64)
 
 
-class _Record(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+class _Known(Record):
+    """A figure and where it comes from; `eew` holds other values, of a table factors, for some element widths (bits).
 
-
-class Constant(_Record):
-    """A number and where it comes from; `eew` holds other values for some element widths (bits).
-
-    Assumed constants of one `group` stand for one unknown and move together: all at `low`, or all at `high`.
+    Assumed ones of one `group` stand for one unknown and move together: all at `low`, or all at `high`.
     """
 
-    value: float = Field(strict=False)
     source: str = Field(min_length=1)
     assumed: bool = False
     low: float | None = Field(default=None, strict=False)
@@ -84,22 +44,31 @@ class Constant(_Record):
     group: str | None = None
     eew: dict[int, float] = Field(default_factory=dict, strict=False)
 
-    @model_validator(mode="after")
-    def _check(self) -> Constant:
+    def _ranged(self, value: float, what: str, name: str) -> None:
         if self.assumed != (self.low is not None and self.high is not None):
-            raise ValueError("rule: an assumed constant has low and high, one with a source has neither")
-        if self.assumed and not (self.low <= self.value <= self.high):  # type: ignore[operator]
-            raise ValueError(f"rule: low <= value <= high, got {self.low} <= {self.value} <= {self.high}")
+            raise ValueError(f"rule: an assumed {what} has low and high, one with a source has neither")
+        if self.assumed and not (self.low <= value <= self.high):  # type: ignore[operator]
+            raise ValueError(f"rule: low <= {name} <= high, got {self.low} <= {value} <= {self.high}")
         if any(width not in EEWS for width in self.eew):
             raise ValueError(f"rule: eew keys are element widths out of {EEWS}")
+
+
+class Constant(_Known):
+    """A number."""
+
+    value: float = Field(strict=False)
+
+    @model_validator(mode="after")
+    def _check(self) -> Constant:
+        self._ranged(self.value, "constant", "value")
         return self
 
 
-class Cycles(_Record):
+class Cycles(_Known):
     """How long a vector instruction keeps its unit busy, by LMUL, where DLEN = VLEN.
 
-    Fractions of a register cost as m1 unless given. `eew` multiplies for some element widths. With `assumed`, `low`
-    and `high` are factors on the table, but for fractions given.
+    Fractions of a register cost as m1 unless given. With `assumed`, `low` and `high` are factors on the table, but for
+    fractions given.
     """
 
     m1: float = Field(gt=0, strict=False)
@@ -109,19 +78,12 @@ class Cycles(_Record):
     mf2: float | None = Field(default=None, gt=0, strict=False)
     mf4: float | None = Field(default=None, gt=0, strict=False)
     mf8: float | None = Field(default=None, gt=0, strict=False)
-    eew: dict[int, float] = Field(default_factory=dict, strict=False)
-    source: str = Field(min_length=1)
-    assumed: bool = False
-    low: float | None = Field(default=None, gt=0, strict=False)
-    high: float | None = Field(default=None, gt=0, strict=False)
-    group: str | None = None
 
     @model_validator(mode="after")
     def _check(self) -> Cycles:
-        if self.assumed != (self.low is not None and self.high is not None):
-            raise ValueError("rule: an assumed table has low and high factors, one with a source has neither")
-        if self.assumed and not (self.low <= 1 <= self.high):  # type: ignore[operator]
-            raise ValueError(f"rule: low <= 1 <= high for the factors of a table, got {self.low}, {self.high}")
+        self._ranged(1, "table", "1 for the factors of a table")
+        if self.low is not None and self.low <= 0:
+            raise ValueError(f"rule: the factors of a table are more than 0, got {self.low}")
         if not self.m1 <= self.m2 <= self.m4 <= self.m8:
             raise ValueError("rule: cycles do not fall with LMUL")
         return self
@@ -134,14 +96,14 @@ class Cycles(_Record):
         return float(getattr(self, name)) * self.eew.get(EEWS[eew], 1.0) * own
 
 
-class Also(_Record):
+class Also(Record):
     """A second unit of an instruction class, and how long it holds that one."""
 
     unit: str
     cycles: Cycles | Constant
 
 
-class Cost(_Record):
+class Cost(Record):
     """One instruction class: its unit, how long it holds it, and when its result can be used.
 
     unit       a key of `units`, or null for none
@@ -162,7 +124,7 @@ class Cost(_Record):
     also: Also | None = None
 
 
-class Tlb(_Record):
+class Tlb(Record):
     """A TLB for data, 4 KiB pages: entries, ways, and the cycles an access waits when the page is not in it.
 
     The first level's `miss` is a hit of the second, the second's a walk of the tables.
@@ -181,7 +143,7 @@ class Tlb(_Record):
         return self
 
 
-class Prefetcher(_Record):
+class Prefetcher(Record):
     """A hardware prefetcher into one level. `present` is 1 or 0 (assumed: 0 to 1)."""
 
     present: Constant
@@ -192,7 +154,7 @@ class Prefetcher(_Record):
     source: str = Field(min_length=1)
 
 
-class Memory(_Record):
+class Memory(Record):
     """What lies beyond the core. l1 and l2 are the platform's `caches:` (see specs.inherit).
 
     l2_latency, dram_latency      load to use of a scalar integer load, in cycles; other loads wait as much longer as
@@ -246,7 +208,7 @@ class Memory(_Record):
         return self
 
 
-class Vector(_Record):
+class Vector(Record):
     """VLENs the core exists with and the data path of each, in bits."""
 
     vlen: tuple[int, ...] = Field(min_length=1, strict=False)
@@ -266,7 +228,7 @@ class Vector(_Record):
         return self
 
 
-class Core(_Record):
+class Core(Record):
     """What the whole pipeline has.
 
     issue_width        instructions a cycle
@@ -297,7 +259,7 @@ class Core(_Record):
     window: int = Field(default=0, ge=0, le=1024)
 
 
-class BoardModel(_Record):
+class BoardModel(Record):
     """A whole `model:` section.
 
     whole   units whose cycles are not shared: an instruction starts only where what it takes fits into the cycle

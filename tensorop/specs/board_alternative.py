@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
+
+from tensorop.specs.yamlfile import Record
 
 # Dotted keys of a model that an alternative can switch, to 1 or 0.
 SWITCHES = (
@@ -21,7 +23,7 @@ SWITCHES = (
 )
 
 
-class Alternative(BaseModel):
+class Alternative(Record):
     """One behaviour, or several together.
 
     meaning      what the core then does
@@ -29,8 +31,6 @@ class Alternative(BaseModel):
     for_         evidence for it; against: against it (`for` and `against` in the file)
     settled_by   micro-benchmarks whose cycles are others under it than under the best fit
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     meaning: str = Field(min_length=1)
     change: dict[str, int] = Field(min_length=1)

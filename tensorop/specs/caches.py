@@ -10,14 +10,13 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from tensorop.errors import SpecError
 from tensorop.specs import yamlfile
+from tensorop.specs.yamlfile import Record
 
 MODELLED = 2  # levels that native/plugin/memory.c has; what lies beyond is one latency and one interval
 
 
-class CacheSpec(BaseModel):
+class CacheSpec(Record):
     """One level: size in bytes of the whole cache, ways, line in bytes, cores that share it, where that is written."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     size: int = Field(gt=0, le=1 << 34)
     ways: int = Field(gt=0, le=1 << 16)

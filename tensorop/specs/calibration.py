@@ -5,31 +5,29 @@ A platform file takes one with `calibration: FILE`, beside a `parent` that has t
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from tensorop.errors import SpecError
 from tensorop.model.calibration import EXPLAINED, Calibration
 from tensorop.specs import yamlfile
 from tensorop.specs.board_alternative import switched
+from tensorop.specs.yamlfile import Record
 
 _TABLE = ("mf8", "mf4", "mf2", "m1", "m2", "m4", "m8")
 _RANGE = ("assumed", "low", "high", "group")
 
 
-class _Record(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
-
-
-class _Model(_Record):
+class _Model(Record):
     name: str
     version: int
 
 
-class _Constant(_Record):
+class _Constant(Record):
     value: float = Field(strict=False)
     was: float = Field(strict=False)
     low: float = Field(strict=False)
@@ -37,7 +35,7 @@ class _Constant(_Record):
     determined: bool
 
 
-class _Figure(_Record):
+class _Figure(Record):
     ns: float = Field(gt=0, strict=False)
     mhz: float = Field(gt=0, strict=False)
     spread: float = Field(ge=0, strict=False)
@@ -46,13 +44,13 @@ class _Figure(_Record):
     after: float = Field(gt=0, strict=False)
 
 
-class _Residual(_Record):
+class _Residual(Record):
     before: float = Field(ge=0, strict=False)
     after: float = Field(ge=0, strict=False)
     known: float = Field(ge=0, strict=False)
 
 
-class _Calibration(_Record):
+class _Calibration(Record):
     schema_: Literal[1] = Field(alias="schema")
     platform: str
     model: _Model
@@ -76,18 +74,9 @@ def text(calibration: Calibration) -> str:
         "#             and over those that no constant bends (known)\n"
         "#   alternatives: one that is shown becomes the best fit, one that is refuted is none any more\n"
     )
-    data = {
-        "schema": 1,
-        "platform": calibration.platform,
-        "model": {"name": calibration.model, "version": calibration.version},
-        "board": dict(calibration.board),
-        "constants": {key: dict(constant) for key, constant in calibration.constants.items()},
-        "residual": dict(calibration.residual),
-        "figures": {name: dict(figure) for name, figure in calibration.figures.items()},
-        "absent": dict(calibration.absent),
-        "alternatives": dict(calibration.alternatives),
-    }
-    return head + yamlfile.dump(data)
+    data = dataclasses.asdict(calibration)
+    data["model"] = {"name": calibration.model, "version": data.pop("version")}
+    return head + yamlfile.dump({"schema": 1, **data})
 
 
 def apply(section: Mapping[str, Any], path: Path) -> dict[str, Any]:

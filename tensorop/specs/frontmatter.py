@@ -7,26 +7,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from tensorop.errors import SpecError
 from tensorop.specs import yamlfile, yamltext
+from tensorop.specs.yamlfile import Record
 
 MAX_HEAD = 8192
 
 
-class _Record(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
-
-
-class ConstraintHead(_Record):
+class ConstraintHead(Record):
     """One constraint."""
 
     must: str
     reason: str
 
 
-class DraftHead(_Record):
+class DraftHead(Record):
     """What a draft says of itself before its body."""
 
     strategy: str = Field(min_length=1, max_length=1000)

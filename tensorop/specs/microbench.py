@@ -5,34 +5,31 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from tensorop import paths
 from tensorop.model.microbench import Benchmark, Point
 from tensorop.specs import yamlfile
+from tensorop.specs.yamlfile import Record
 
 
-class _Record(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
-
-
-class _Bench(_Record):
+class _Bench(Record):
     iterations: int = Field(gt=0)
     per: str
     unit: str
-    bytes: str = "64"
+    size: str = Field(default="64", alias="bytes")
     function: str = ""
     flops: float = Field(default=0, ge=0, strict=False)
     dims: tuple[int, ...] = Field(default=(), strict=False)
     fill: Literal["", "chase", "pages"] = ""
 
 
-class _Benches(_Record):
+class _Benches(Record):
     schema_: Literal[1] = Field(alias="schema")
     sources: dict[str, dict[str, _Bench]]
 
 
-class _Point(_Record):
+class _Point(Record):
     benchmark: str
     value: float = Field(gt=0, strict=False)
     unit: Literal["cycles", "bytes/cycle", "GFLOP/s"]
@@ -40,7 +37,7 @@ class _Point(_Record):
     source: str = Field(min_length=1)
 
 
-class _Published(_Record):
+class _Published(Record):
     schema_: Literal[1] = Field(alias="schema")
     model: str
     points: tuple[_Point, ...] = Field(strict=False)
@@ -58,18 +55,7 @@ def benchmarks(arch: str) -> tuple[Benchmark, ...]:
         return ()
     spec = yamlfile.validate(_Benches, yamlfile.read(path), str(path))
     return tuple(
-        Benchmark(
-            name=name,
-            source=source,
-            function=bench.function or name,
-            iterations=bench.iterations,
-            size=bench.bytes,
-            per=bench.per,
-            unit=bench.unit,
-            flops=bench.flops,
-            dims=bench.dims,
-            fill=bench.fill,
-        )
+        Benchmark(name, source, bench.function or name, **bench.model_dump(exclude={"function"}))
         for source, benches in spec.sources.items()
         for name, bench in benches.items()
     )

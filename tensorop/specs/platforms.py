@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, RootModel, model_validator
+from pydantic import BeforeValidator, ConfigDict, Field, RootModel, model_validator
 
 from tensorop import paths
 from tensorop.errors import SpecError, UsageError
@@ -16,16 +16,13 @@ from tensorop.model.point import Point
 from tensorop.model.primitive import PrimitiveSet
 from tensorop.specs import admitted, caches, catalog, inherit, native, primitives, yamlfile, yamltext
 from tensorop.specs.caches import CacheSpec
+from tensorop.specs.yamlfile import Record
 
 MAX_VLEN = 1 << 16  # the longest that an instruction set in use allows
 _Vlen = Annotated[int, Field(gt=0, le=MAX_VLEN)]
 
 
-class _Record(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
-
-
-class CompilerSpec(_Record):
+class CompilerSpec(Record):
     static_target: str
     static_cpu: str
     shared_target: str
@@ -33,7 +30,7 @@ class CompilerSpec(_Record):
     flags: tuple[str, ...] = Field(default=("-O3", "-g0"), strict=False)
 
 
-class BaselineSpec(_Record):
+class BaselineSpec(Record):
     vlen_min: int = Field(default=0, ge=0)
     dtypes: tuple[str, ...] = Field(default=(), strict=False)
     environment: dict[str, str]
@@ -57,7 +54,7 @@ def _choices(value: Any) -> Any:
     return [{"environment": value}] if isinstance(value, dict) else value
 
 
-class PlatformSpec(_Record):
+class PlatformSpec(Record):
     """A whole file, after the merge with its parents."""
 
     schema_: Literal[1] = Field(alias="schema")
@@ -101,7 +98,7 @@ class PlatformSpec(_Record):
                 yield from (f"baselines.{name}: {said}" for said in admitted.environment(choice.environment))
 
 
-class ProbeSpec(_Record):
+class ProbeSpec(Record):
     """A file whose contents are asked of this machine: everything it leaves out comes from the best platform here."""
 
     schema_: Literal[1] = Field(alias="schema")

@@ -9,7 +9,7 @@ from pathlib import Path
 from string import Template
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from tensorop import paths
 from tensorop.errors import SpecError
@@ -17,6 +17,7 @@ from tensorop.model import meaning
 from tensorop.model.number import NUMBERS
 from tensorop.model.primitive import ARGUMENTS, ElementType, Formats, PrimitiveSet, Word
 from tensorop.specs import catalog, yamlfile
+from tensorop.specs.yamlfile import Record
 
 _HEADER = re.compile(r"[A-Za-z0-9_]+\.h")
 _NUMBERS = ("vl", "lanes", "count", "rows", "cols", "ldd", "lds", "lane")  # what a meaning may name beside arguments
@@ -24,18 +25,14 @@ _NUMBERS = ("vl", "lanes", "count", "rows", "cols", "ldd", "lds", "lane")  # wha
 _Setting = Annotated[int, Field(gt=0, le=1 << 10)]
 
 
-class _Record(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
-
-
-class Lanes(_Record):
+class Lanes(Record):
     """agnostic: any vector length, asked at run time; fixed: `$vlen` is known when the kernel is written."""
 
     agnostic: str
     fixed: str
 
 
-class TypeSpec(_Record):
+class TypeSpec(Record):
     """How a dtype looks in this set; `vars` are further `$names` for the C texts, by a setting's value where they
     depend on one.
 
@@ -61,7 +58,7 @@ class TypeSpec(_Record):
         return Formats(stored, self.packed or stored, sums, self.group)
 
 
-class WordSpec(_Record):
+class WordSpec(Record):
     """One entry; an argument's name says its kind."""
 
     args: tuple[str, ...] = Field(default=(), strict=False)
@@ -73,7 +70,7 @@ class WordSpec(_Record):
     cost: dict[str, float] | None = None
 
 
-class SetSpec(_Record):
+class SetSpec(Record):
     """A whole file."""
 
     schema_: Literal[1] = Field(alias="schema")

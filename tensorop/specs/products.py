@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from tensorop.model.operator import Operator
 from tensorop.specs import yamlfile
+from tensorop.specs.yamlfile import Record
 
 FOLDER = "product"
 # the core's part of every operator's library, in paths.native_dir() / FOLDER
@@ -17,11 +18,7 @@ SOURCES = ("api.c", "cpu.c", "threads.c", "workspace.c", "card.c")
 NAMES = ("tensorop_set_num_threads", "tensorop_get_num_threads", "tensorop_card")
 
 
-class _Record(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
-
-
-class LibrarySpec(_Record):
+class LibrarySpec(Record):
     """One library; those after the first are linked to the first. names: dtype or `all` -> public symbols.
     The first one has the core's files and names (`native/product/`) too.
 
@@ -34,7 +31,7 @@ class LibrarySpec(_Record):
     api: str = ""
 
 
-class ProductSpec(_Record):
+class ProductSpec(Record):
     """A whole file. File names are those of the product; the template is NAME.j2 in the same folder, or the core's."""
 
     schema_: Literal[1] = Field(alias="schema")

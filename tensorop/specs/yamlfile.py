@@ -8,12 +8,18 @@ from pathlib import Path
 from typing import Any, TypeVar, get_args
 
 import yaml
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from tensorop.errors import SpecError
 from tensorop.specs.yamltext import MAX_TEXT, parse
 
 M = TypeVar("M", bound=BaseModel)
+
+
+class Record(BaseModel):
+    """What every part of a file is: it has the keys named here and no other, each of its own kind."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
 def dump(data: dict[str, Any]) -> str:

@@ -18,8 +18,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tensorop.build import compile as building
 from tensorop.build import link
+from tensorop.build.compile import candidate_flags
 from tensorop.errors import JobError, SpecError
 from tensorop.model.call import Left, Placement
 from tensorop.model.kernel import Artifact, Source
@@ -88,8 +88,7 @@ def programs(platform: Platform) -> Build:
     """Builds controls as candidates are built."""
 
     def build(source: Source, flags: tuple[str, ...]) -> Artifact | Outcome:
-        made = building.compile_object(source, platform, extra=flags)
-        return made if isinstance(made, Outcome) else link.link_candidate(made, platform.arch)
+        return link.candidate(source, platform, (*candidate_flags(platform), *flags))
 
     return build
 

@@ -5,8 +5,7 @@ import pytest
 
 from tensorop import errors, roof
 from tensorop.backends import reach
-from tensorop.build import harness
-from tensorop.build import peak as building
+from tensorop.build import harness, programs
 from tensorop.measure import clock, machine, peak, statistics
 from tensorop.model.trial import Kind, Outcome, Samples
 from tensorop.problems import of
@@ -145,7 +144,7 @@ def test_a_crash_while_timing_is_the_candidates_outcome(tmp_path):
 
 @pytest.mark.parametrize("dtype", ["f32", "f64"])
 def test_the_peak_is_measured_and_kept(tmp_path, monkeypatch, dtype):
-    program = building.peak_program(kernels.platform(targets.host_arch()), dtype)
+    program = programs.peak_program(kernels.platform(targets.host_arch()), dtype)
     monkeypatch.setenv("TENSOROP_CACHE", str(tmp_path))
     first = peak.fma_peak(program, NATIVE, dtype)
     assert 0.1 < first < 10_000
@@ -185,7 +184,7 @@ def test_a_time_below_what_peak_and_memory_allow_is_impossible(tmp_path, monkeyp
     monkeypatch.setenv("TENSOROP_CACHE", str(tmp_path))
     operator, target = gemm(), reach(platforms.load("generic"), None)
     limits = roof.Roof(target)
-    program = building.peak_program(target.platform, "f32")
+    program = programs.peak_program(target.platform, "f32")
     for shape, bytes_ns in (((64, 64, 64), 1e9), ((1, 40000, 40000), 500.0)):
         problem = of(operator, "f32", shape)
         at_peak = operator.reference.work(problem) / peak.fma_peak(program, NATIVE, "f32")

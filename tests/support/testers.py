@@ -30,9 +30,10 @@ def _unpack(name: str, packages: tuple[str, ...], offline: bool | None) -> Path:
     command = f"apt-get install {packages[0]}"
     # Debian's amd64 alone has libquadmath0.
     wanted = [p for p in packages if p != "libquadmath0" or t.arch == "x86_64"]
-    fill = debian.unpacker(wanted, suite=SUITE, architecture=t.debian, doing=f"fetching {packages[0]}", hint=command)
     folder = cache.entry_path("testers", f"{name}-{SUITE}-{t.debian}-{debian.recipe(wanted)}")
-    return cache.entry(folder, fill, what=packages[0], command=command, offline=offline)
+    return debian.entry(
+        folder, wanted, suite=SUITE, arch=t.arch, what=packages[0], command=command, purpose="", offline=offline
+    )
 
 
 def _libraries(root: Path) -> str:

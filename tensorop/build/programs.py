@@ -1,0 +1,76 @@
+"""Programs of tensorop's own that run on a target beside candidates, each built once for what it is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from tensorop import errors, paths
+from tensorop.build import cache, harness, link, tool
+from tensorop.build.cache import Made
+from tensorop.build.compile import LEAN, candidate_flags, compile_source
+from tensorop.model.kernel import Artifact, Source
+from tensorop.model.microbench import Benchmark
+from tensorop.model.platform import Platform
+from tensorop.model.trial import Outcome
+from tensorop.provision import targets
+
+_VECTOR = "+v"  # a core without it must be able to say so
+_ELEMENT = {"f32": "float", "f64": "double"}
+
+
+def describe_program(arch: str) -> Artifact:
+    """native/describe.c, which asks a BLAS what it is, against glibc, for libraries a static program cannot load.
+
+    Raises JobError, MissingTool."""
+    target = targets.target(arch)
+    source = paths.native_dir() / "describe.c"
+    flags = ("-target", f"{target.multiarch}.{harness.GLIBC_FLOOR}", f"-mcpu={target.static_cpu}", *harness.FLAGS)
+
+    def fill(folder: Path) -> Made | Outcome:
+        argv = tool.cc(*flags, "-I", str(paths.native_dir()), str(source), "-ldl", "-o", "describe")
+        return tool.run(argv, folder, timeout_s=300, doing=f"compiling {source.name}")
+
+    key = cache.key_of(cache.content([source, *harness.jail()]), tool.compiler_version(), flags)
+    built = cache.entry("describe", key, "describe", fill)
+    return tool.required(built, f"the program that describes libraries for {arch}")
+
+
+def identify_program(arch: str) -> Artifact:
+    """native/identify.c, by which a core says what it is, static, for any core of an architecture: it asks for nothing
+    beyond the base ISA but through a trap it catches. Raises JobError, MissingTool."""
+    target = targets.target(arch)
+    flags = ("-target", target.static_triple, f"-mcpu={target.static_cpu.removesuffix(_VECTOR)}", *LEAN, "-O2", "-g0")
+    built = compile_source(_native("identify.c"), flags)
+    program = built if isinstance(built, Outcome) else link.link_program(built, arch=arch, name="identify")
+    return tool.required(program, f"the program that identifies a core of {arch}")
+
+
+def peak_program(platform: Platform, dtype: str) -> Artifact:
+    """native/peak.c, which measures a core's peak, with the platform's own flags.
+
+    Raises UsageError for another dtype, JobError, MissingTool."""
+    if dtype not in _ELEMENT:
+        raise errors.unknown_name("element type of a peak", dtype, _ELEMENT)
+    flags = (*candidate_flags(platform), f"-DELEMENT={_ELEMENT[dtype]}", "-ffp-contract=fast")
+    return tool.required(link.candidate(_native("peak.c"), platform, flags), f"the peak of {platform.name}")
+
+
+def benchmark_functions(benchmarks: Sequence[Benchmark], source: str) -> tuple[str, ...]:
+    """The functions of a C file of micro-benchmarks that are used, in the order of its table."""
+    return tuple(dict.fromkeys(b.function for b in benchmarks if b.source == source))
+
+
+def benchmark_program(folder: Path, source: str, benchmarks: Sequence[Benchmark], platform: Platform) -> Artifact:
+    """A C file of a folder of micro-benchmarks as a program for the harness, its benchmarks by number.
+
+    Raises JobError, MissingTool."""
+    files = [source, *sorted(p.name for p in folder.glob("*.h"))]
+    text = Source(tuple((name, (folder / name).read_text()) for name in files))
+    flags = (*candidate_flags(platform), f"-DBENCHES={','.join(benchmark_functions(benchmarks, source))}")
+    built = link.candidate(text, platform, flags)
+    return tool.required(built, f"{source} of the micro-benchmarks for {platform.name}")
+
+
+def _native(name: str) -> Source:
+    return Source(((name, (paths.native_dir() / name).read_text()),))
