@@ -8,7 +8,7 @@ tree would choose for them is held against what was measured.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -193,19 +193,27 @@ def drawn(
     """`count` log-uniform shapes in each layout, none that is always served without a choice or has more flops than
     `most` or no more than `least`."""
     rng = np.random.default_rng(seed)
+    sides = _sides(rng, len(operator.dims), math.log(longest), 1 if operator.shapes.drawn else 256)
+    always = operator.direct.always if operator.direct else -math.inf
     found: list[Problem] = []
     for layout in range(len(operator.layouts)):
         of_layout: list[Problem] = []
         while len(of_layout) < count:
-            sides = np.exp(rng.uniform(0, math.log(longest), len(operator.dims)))
-            shape = operator.shapes.drawn_from([int(side) for side in np.maximum(np.rint(sides), 1)], rng)
+            shape = operator.shapes.drawn_from(next(sides), rng)
             if operator.shapes.wrong(shape):
                 continue
             problem = of(operator, dtype, shape, layout)
-            if chosen_for(operator, problem) and least < float(operator.reference.work(problem)) <= most:
+            if max(always, least) < float(operator.reference.work(problem)) <= most:
                 of_layout.append(problem)
         found += of_layout
     return tuple(found)
+
+
+def _sides(rng: np.random.Generator, dims: int, longest: float, block: int) -> Iterator[list[int]]:
+    """Log-uniform sides, drawn by the block, which makes the same ones as singly."""
+    while True:
+        drawn = np.exp(rng.uniform(0, longest, (block, dims)))
+        yield from np.maximum(np.rint(drawn), 1).astype(int).tolist()
 
 
 def chosen_for(operator: Operator, problem: Problem) -> bool:

@@ -59,6 +59,8 @@ class Shapes:
     def text(self, shape: Sequence[int]) -> str:
         """A shape as it is written."""
         named = self.named(shape)
+        if "[" not in self.written:
+            return self.written.format(**named)
 
         def part(match: re.Match[str]) -> str:
             inside = re.findall(r"\{(\w+)\}", match[0])
