@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 import signal
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,7 @@ import psutil
 import pytest
 
 import tensorop as package
-from tests.support.commands import Watched, events, tensorop
+from tests.support.commands import Watched, events
 
 SMALL = ("gemm", "--platform", "generic", "--dtype", "f32", "--shapes", "24x17x33", "--jobs", "1", "--out", "out")
 
@@ -72,8 +74,26 @@ def test_before_anything_passed_there_is_no_product(tmp_path: Path) -> None:
     assert below(tmp_path) == []
 
 
-def test_once_while_the_product_is_judged_leaves_out_the_comparison_alone(tmp_path: Path) -> None:
-    job = Watched(*SMALL, "--trials", "4", "--format", "json", cwd=tmp_path)
+@pytest.fixture(scope="module")
+def searched(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path], Path]:
+    """searched(place): brings a run there whose search has come to its end and nothing behind it."""
+    place = tmp_path_factory.mktemp("searched")
+    job = Watched(*SMALL, "--trials", "4", cwd=place)
+    job.until("library:")
+    job.press(signal.SIGKILL)
+    job.finish()
+
+    def bring(to: Path) -> Path:
+        shutil.copytree(place / "out", to / "out")
+        return to
+
+    return bring
+
+
+def test_once_while_the_product_is_judged_leaves_out_the_comparison_alone(
+    searched: Callable[[Path], Path], tmp_path: Path
+) -> None:
+    job = Watched(*SMALL, "--trials", "4", "--format", "json", cwd=searched(tmp_path))
     job.until("verification:")
     job.press()
     job.until("verification goes on", 10)
@@ -85,18 +105,10 @@ def test_once_while_the_product_is_judged_leaves_out_the_comparison_alone(tmp_pa
     assert not (tmp_path / "out/share/tensorop/bench.json").exists()
 
 
-def test_once_in_the_comparison(tmp_path: Path) -> None:
-    job = Watched(*SMALL, "--trials", "4", "--format", "json", cwd=tmp_path)
-    job.until("comparison:")
-    job.press()
-    ended = job.finish()
-    assert ended.status == 3, ended.stderr
-    assert "the comparison is left out" in ended.stderr
-    assert product_of(tmp_path / "out") == {"include", "lib"}
-
-
-def test_twice_ends_it_at_once_without_a_product(tmp_path: Path) -> None:
-    job = Watched(*SMALL, "--trials", "4", cwd=tmp_path)
+def test_twice_ends_it_at_once_without_a_product_and_once_in_the_comparison_with_one(
+    searched: Callable[[Path], Path], tmp_path: Path
+) -> None:
+    job = Watched(*SMALL, "--trials", "4", cwd=searched(tmp_path))
     job.until("verification:")
     for said in ("verification goes on", "interrupted; the same command goes on where it stopped"):
         job.press()
@@ -110,7 +122,13 @@ def test_twice_ends_it_at_once_without_a_product(tmp_path: Path) -> None:
     assert below(tmp_path) == []
     kept = events(tmp_path / "out", "finished")
     assert kept
-    assert tensorop(*SMALL, "--trials", "4", cwd=tmp_path).status == 0
+    again = Watched(*SMALL, "--trials", "4", "--format", "json", cwd=tmp_path)
+    again.until("comparison:")
+    again.press()
+    ended = again.finish()
+    assert ended.status == 3, ended.stderr
+    assert "the comparison is left out" in ended.stderr
+    assert product_of(tmp_path / "out") == {"include", "lib"}
     assert events(tmp_path / "out", "finished") == kept
 
 

@@ -9,7 +9,9 @@ import stat
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -24,59 +26,69 @@ def product_of(folder: Path) -> set[str]:
     return {entry.name for entry in folder.iterdir()} & {"include", "lib"} if folder.exists() else set()
 
 
+@dataclass(frozen=True)
+class Made:
+    """A finished job that was killed in its middle and gone on with: its folder, the trials that had ended when it was
+    killed and in the end, what was in the folder then, what the second process printed and told meanwhile."""
+
+    folder: Path
+    before: list[dict[str, Any]]
+    left: set[str]
+    finished: list[dict[str, Any]]
+    said: dict[str, Any]
+    told: str
+
+
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, object], str]:
-    """A finished job: its folder, what it printed and what it told meanwhile. --out is relative, as by default."""
+def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
+    """--out is relative, as by default."""
     place = tmp_path_factory.mktemp("job")
-    ended = tensorop(*SMALL, "--trials", "4", "--out", "out", "--format", "json", cwd=place)
+    words = (*SMALL, "--trials", "6", "--out", "out", "--format", "json")
+    child = start(*words, cwd=place)
+    wait_for(lambda: len(events(place / "out", "finished")) >= 3, child)
+    kill_group(child)
+    child.communicate()
+    before, left = events(place / "out", "finished"), product_of(place / "out")
+    ended = tensorop(*words, cwd=place)
     assert ended.status == 0, ended.stderr
-    return place / "out", ended.json(), ended.stderr
+    return Made(place / "out", before, left, events(place / "out", "finished"), ended.json(), ended.stderr)
 
 
-def test_a_job_ends_with_a_library_that_computes(made: tuple[Path, dict[str, object], str]) -> None:
-    folder, said, told = made
-    assert Path(str(said["library"])).name == "libtensorop_gemm.so"
-    assert said["bench"]
-    assert "negative controls" in told
+def test_a_job_ends_with_a_library_that_computes(made: Made) -> None:
+    folder = made.folder
+    assert Path(str(made.said["library"])).name == "libtensorop_gemm.so"
+    assert made.said["bench"]
+    assert "negative controls" in made.told
     assert (folder / "share/tensorop/report.html").is_file()
     a, b = np.ones((5, 7), np.float32), np.full((7, 3), 2, np.float32)
     assert np.array_equal(package.load(folder).gemm(a, b), np.full((5, 3), 14, np.float32))
 
 
-def test_the_same_command_again_tries_nothing_anew(made: tuple[Path, dict[str, object], str]) -> None:
-    folder, _, _ = made
-    before = events(folder, "finished")
+def test_the_same_command_again_tries_nothing_anew(made: Made) -> None:
+    folder = made.folder
     library = (folder / "lib/libtensorop_gemm.so").resolve().read_bytes()
-    ended = tensorop(*SMALL, "--trials", "4", "--out", folder, cwd=folder.parent)
+    ended = tensorop(*SMALL, "--trials", "6", "--out", folder, cwd=folder.parent)
     assert ended.status == 0, ended.stderr
-    assert events(folder, "finished") == before
+    assert events(folder, "finished") == made.finished
     assert (folder / "lib/libtensorop_gemm.so").resolve().read_bytes() == library
     assert "library: " in ended.stdout
 
 
-def test_other_settings_do_not_mix_with_a_run(made: tuple[Path, dict[str, object], str]) -> None:
-    folder, _, _ = made
+def test_other_settings_do_not_mix_with_a_run(made: Made) -> None:
+    folder = made.folder
     words = ["7" if word == "1" else word for word in SMALL]
-    message = refused(*words, "--trials", "4", "--seed", "5", "--out", folder, cwd=folder.parent)
+    message = refused(*words, "--trials", "6", "--seed", "5", "--out", folder, cwd=folder.parent)
     assert "seed" in message
     assert "--fresh" in message
     assert product_of(folder) == {"include", "lib"}
 
 
-def test_killed_in_the_middle_it_goes_on(tmp_path: Path) -> None:
-    child = start(*SMALL, "--trials", "6", "--out", tmp_path / "out", cwd=tmp_path)
-    wait_for(lambda: len(events(tmp_path / "out", "finished")) >= 3, child)
-    kill_group(child)
-    child.communicate()
-    kept = events(tmp_path / "out", "finished")
-    assert product_of(tmp_path / "out") == set()
-    ended = tensorop(*SMALL, "--trials", "6", "--out", tmp_path / "out", cwd=tmp_path)
-    assert ended.status == 0, ended.stderr
-    finished = events(tmp_path / "out", "finished")
-    assert finished[: len(kept)] == kept
-    assert len(finished) > len(kept)
-    assert len({record["key"] for record in finished}) == len(finished)
-    assert product_of(tmp_path / "out") == {"include", "lib"}
+def test_killed_in_the_middle_it_goes_on(made: Made) -> None:
+    assert made.left == set()
+    assert made.finished[: len(made.before)] == made.before
+    assert len(made.finished) > len(made.before) >= 3
+    assert len({record["key"] for record in made.finished}) == len(made.finished)
+    assert product_of(made.folder) == {"include", "lib"}
 
 
 def test_two_runs_on_one_folder(tmp_path: Path) -> None:
@@ -106,8 +118,9 @@ def busy() -> Iterator[None]:
 
 
 @pytest.fixture
-def rationed(tmp_path: Path) -> Iterator[None]:
-    """Half a processor for this process and all it starts: a control group with a quota, of version 1 or 2."""
+def rationed() -> Iterator[bool]:
+    """Two thirds of a processor for this process and all it starts, by a control group with a quota, of version 1 or 2:
+    whether one can be had."""
     first = Path("/sys/fs/cgroup/cpu")
     root = first if first.is_dir() else Path("/sys/fs/cgroup")
     mine = {line.split(":")[1]: line.split(":")[2] for line in Path("/proc/self/cgroup").read_text().splitlines()}
@@ -116,22 +129,25 @@ def rationed(tmp_path: Path) -> Iterator[None]:
     try:
         place.mkdir()
         if first.is_dir():
-            (place / "cpu.cfs_quota_us").write_text("50000")
+            (place / "cpu.cfs_quota_us").write_text("66000")
         else:
-            (place / "cpu.max").write_text("50000 100000")
+            (place / "cpu.max").write_text("66000 100000")
         (place / "cgroup.procs").write_text(str(os.getpid()))
-    except OSError as error:
+    except OSError:
         with contextlib.suppress(OSError):
             place.rmdir()
-        pytest.skip(f"no control group with a quota: {error}")
-    yield
+        yield False
+        return
+    yield True
     before.write_text(str(os.getpid()))
     place.rmdir()
 
 
-@pytest.fixture(params=["busy", "rationed"])
-def slow(request: pytest.FixtureRequest) -> None:
-    request.getfixturevalue(request.param)
+@pytest.fixture
+def slow(rationed: bool, request: pytest.FixtureRequest) -> None:
+    """Much more time passes than a process runs: by a quota, or where none can be had beside other work."""
+    if not rationed:
+        request.getfixturevalue("busy")
 
 
 @pytest.mark.usefixtures("slow")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tensorop.model.trial import Kind
-from tests.support import drafts
+from tests.support import drafts, plugins
 from tests.support.commands import tensorop
 
 DTYPES = ("i8", "bf16")
@@ -18,20 +18,9 @@ DTYPES = ("i8", "bf16")
 @pytest.fixture(scope="module")
 def product(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("dtypes")
-    shapes = ("--shapes", "33x29x65,64x64x64", "--trials", "6", "--seed", "5")
-    made = tensorop(
-        "gemm",
-        "--platform",
-        "rvv",
-        "--dtype",
-        ",".join(DTYPES),
-        *shapes,
-        "--out",
-        "out",
-        "--format",
-        "json",
-        cwd=folder,
-    )
+    own = plugins.small_blocks(folder / "own", "rvv", "vlens: [128]\n")  # test_job_qemu.py searches at several
+    words = ("gemm", *own, "--dtype", ",".join(DTYPES), "--shapes", "33x29x65,64x64x64", "--trials", "6", "--seed", "5")
+    made = tensorop(*words, "--out", "out", "--format", "json", cwd=folder)
     assert made.status == 0, made.stderr
     return folder / "out"
 

@@ -15,18 +15,12 @@ from tensorop.cli.main import cli
 from tensorop.provision import qemu
 from tensorop.specs import board, platforms
 from tensorop.store import journal
+from tests.support import plugins
 from tests.support.commands import events, kill_group, refused, start, tensorop, wait_for
 
 JOB = ("gemm", "--dtype", "f32", "--shapes", "16x16x16,5x40x9", "--jobs", "1", "--seed", "7", "--trials", "6")
 # Two VLENs are several: the searches, trees and forms of rvv's own three differ in number alone.
-TWO_VLENS = """\
-schema: 1
-name: rvv-two
-parent: rvv
-description: two VLENs of rvv
-vlens: [128, 256]
-verify_vlens: [128, 256, 1024]
-"""
+TWO_VLENS = "vlens: [128, 256]\nverify_vlens: [128, 256]\n"  # test_dtypes_qemu.py verifies at others too
 
 
 def digests(folder: Path) -> dict[str, str]:
@@ -41,10 +35,7 @@ def digests(folder: Path) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def on_rvv(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, ...]:
-    plugins = tmp_path_factory.mktemp("plugins")
-    (plugins / "platforms").mkdir()
-    (plugins / "platforms" / "rvv-two.yaml").write_text(TWO_VLENS)
-    return (*JOB, "--platform", "rvv-two", "--plugins", str(plugins))
+    return (*JOB, *plugins.small_blocks(tmp_path_factory.mktemp("plugins"), "rvv", TWO_VLENS))
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +58,8 @@ def test_the_same_wish_gives_the_same_bits(on_rvv: tuple[str, ...], uninterrupte
 def test_close_choices_are_counted_over_the_models_ranges(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In this process, so that every variant counts as close however few were tried."""
     monkeypatch.setattr(steadiness, "CLOSE", 10.0)
-    job = (*JOB[:-2], "--platform", "spacemit-k1", "--trials", "12", "--out", str(tmp_path / "out"))
+    own = plugins.small_blocks(tmp_path / "own", "spacemit-k1", "verify_vlens: [256]\n")
+    job = (*JOB[:-2], *own, "--trials", "12", "--out", str(tmp_path / "out"))
     ended = CliRunner().invoke(cli, job, catch_exceptions=False)
     assert ended.exit_code == 0, ended.output
     assert "no assumed constant changes" in ended.output

@@ -14,6 +14,15 @@ caches:
   - {size: 16384, ways: 4, line: 64}
 """
 
+# The whole grid goes past every block, so that small ones cost an emulator a tenth of the time.
+SMALL_BLOCKS = """\
+schema: 1
+name: {name}
+parent: {parent}
+description: small blocks
+tunables: {{mc: [64, 256, 2048], kc: [64, 128], nc: [128, 256]}}
+"""
+
 # The scalar set's words under another name, one of them said differently: `fma` by the C library's builtin.
 WORDS_FROM, WORDS = "scalar", "my-words"
 
@@ -120,3 +129,11 @@ def write(folder: Path, root: Path) -> Path:
     (folder / "templates" / "axpy" / "reference.py").write_text(REFERENCE)
     (folder / "templates" / "axpy" / "drafts" / "plain.c.j2").write_text(DRAFT)
     return folder
+
+
+def small_blocks(folder: Path, parent: str, more: str = "") -> tuple[str, ...]:
+    """Options that name a platform like `parent` with small blocks, in a plug-in folder. more: lines of its file."""
+    (folder / "platforms").mkdir(parents=True)
+    text = SMALL_BLOCKS.format(name=f"{parent}-small", parent=parent) + more
+    (folder / "platforms" / f"{parent}-small.yaml").write_text(text)
+    return ("--platform", f"{parent}-small", "--plugins", str(folder))
