@@ -49,7 +49,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
     kill_group(child)
     child.communicate()
     before, left = events(place / "out", "finished"), product_of(place / "out")
-    ended = tensorop(*words, cwd=place)
+    ended = tensorop(*words, cwd=place, fresh=True)
     assert ended.status == 0, ended.stderr
     return Made(place / "out", before, left, events(place / "out", "finished"), ended.json(), ended.stderr)
 
@@ -153,7 +153,7 @@ def slow(rationed: bool, request: pytest.FixtureRequest) -> None:
 @pytest.mark.usefixtures("slow")
 def test_a_budget_that_no_trial_fits_into_still_gives_a_product_on_a_slow_machine(tmp_path: Path) -> None:
     words = ["f32,f64" if word == "f32" else word for word in SMALL]
-    ended = tensorop(*words, "--budget", "50ms", "--out", "out", cwd=tmp_path)
+    ended = tensorop(*words, "--budget", "50ms", "--out", "out", cwd=tmp_path, fresh=True)
     assert ended.status == 0, ended.stderr
     assert product_of(tmp_path / "out") == {"include", "lib"}
     tried = {(record["dtype"], record["stage"]) for record in events(tmp_path / "out", "started")}

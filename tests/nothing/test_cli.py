@@ -205,7 +205,7 @@ def test_everything_listed_can_be_shown(
 
 def test_help_and_version(tmp_path: Path) -> None:
     assert "tensorop" in tensorop("--version", cwd=tmp_path).stdout
-    shown = tensorop("gemm", "--help", cwd=tmp_path)
+    shown = tensorop("gemm", "--help", cwd=tmp_path, fresh=True)
     assert shown.status == 0
     for option in (
         "--platform",

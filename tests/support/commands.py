@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.support import preloaded
+
 ROOT = Path(__file__).resolve().parents[2]
 JOURNAL = Path("share/tensorop/journal.jsonl")
 
@@ -41,8 +43,14 @@ def _hear_signals() -> None:
         signal.signal(number, signal.SIG_DFL)
 
 
-def start(*words: object, cwd: Path, env: Mapping[str, str] | None = None) -> subprocess.Popen[str]:
-    """A running command, in a process group of its own."""
+Child = subprocess.Popen[str] | preloaded.Child
+
+
+def start(*words: object, cwd: Path, env: Mapping[str, str] | None = None, fresh: bool = False) -> Child:
+    """A running command, in a process group of its own. fresh: as users start it, and below this process; it is where
+    `env` changes what can be imported."""
+    if not (fresh or "PYTHONPATH" in (env or {})):
+        return preloaded.Child(list(map(str, words)), cwd, environment(env))
     return subprocess.Popen(
         [sys.executable, "-m", "tensorop", *map(str, words)],
         cwd=cwd,
@@ -55,7 +63,7 @@ def start(*words: object, cwd: Path, env: Mapping[str, str] | None = None) -> su
     )
 
 
-def finish(child: subprocess.Popen[str], timeout_s: float = 300) -> Ended:
+def finish(child: Child, timeout_s: float = 300) -> Ended:
     try:
         out, err = child.communicate(timeout=timeout_s)
     except BaseException:
@@ -104,9 +112,11 @@ class Watched:
         return Ended(status, out, self.told)
 
 
-def tensorop(*words: object, cwd: Path, env: Mapping[str, str] | None = None, timeout_s: float = 300) -> Ended:
+def tensorop(
+    *words: object, cwd: Path, env: Mapping[str, str] | None = None, timeout_s: float = 300, fresh: bool = False
+) -> Ended:
     """Runs a command to its end; no end of any command may show a traceback."""
-    ended = finish(start(*words, cwd=cwd, env=env), timeout_s)
+    ended = finish(start(*words, cwd=cwd, env=env, fresh=fresh), timeout_s)
     assert "Traceback" not in ended.stderr, ended.stderr
     return ended
 
@@ -132,7 +142,7 @@ def events(folder: Path, kind: str) -> list[dict[str, Any]]:
     return [record for record in journal(folder) if record["event"] == kind]
 
 
-def wait_for(what: Callable[[], bool], child: subprocess.Popen[str], timeout_s: float = 120) -> None:
+def wait_for(what: Callable[[], bool], child: Child, timeout_s: float = 120) -> None:
     """Until `what` holds; fails when the command ends before or the time runs out."""
     end = time.monotonic() + timeout_s
     while not what():
@@ -143,6 +153,6 @@ def wait_for(what: Callable[[], bool], child: subprocess.Popen[str], timeout_s: 
         time.sleep(0.02)
 
 
-def kill_group(child: subprocess.Popen[str], number: int = signal.SIGKILL) -> None:
+def kill_group(child: Child, number: int = signal.SIGKILL) -> None:
     """What Ctrl-C at a terminal or an out-of-memory kill does to a command."""
     os.killpg(child.pid, number)
