@@ -290,15 +290,12 @@ def verify(
             screen.echo(f"{name}:")
         if controls:
             refused = verifying.run_controls(library, dtypes, runner, seed=drawn, plugins=plugins)
-            record["controls"] += [
-                {"op": name, "name": c.name, "dtype": c.dtype, "fault": c.fault, "ended": c.outcome.kind.value}
-                for c in refused
-            ]
+            record["controls"] += [{"op": name, **control.to_json()} for control in refused]
             if format_ == "table":
                 tables.show_controls(refused)
         for verdict in verifying.verify(library, dtypes, runner, seed=drawn, plugins=plugins, jobs=jobs):
             record["ok"] &= verdict.ok
-            record["verdicts"].append({"op": name, **tables.verdict_record(verdict)})
+            record["verdicts"].append({"op": name, **verdict.to_json()})
             if format_ == "table":
                 tables.show_verdict(verdict)
     if format_ == "json":

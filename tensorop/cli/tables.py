@@ -192,20 +192,6 @@ def verdict_line(verdict: Verdict) -> str:
     return f"{head}{verdict.cases} cases passed, worst error {verdict.worst:.2f} of its bound, seed {verdict.seed}"
 
 
-def verdict_record(verdict: Verdict) -> dict[str, Any]:
-    """A verdict as JSON."""
-    return {
-        "dtype": verdict.dtype,
-        "vlen": verdict.vlen,
-        "threads": verdict.threads,
-        "ok": verdict.ok,
-        "cases": verdict.cases,
-        "worst": verdict.worst if math.isfinite(verdict.worst) else None,
-        "seed": verdict.seed,
-        "outcome": {"kind": verdict.outcome.kind.value, "message": verdict.outcome.message},
-    }
-
-
 def show_controls(results: Iterable[ControlResult]) -> None:
     """One line: what was refused, what passed."""
     found = list(results)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -103,37 +103,18 @@ class Ruling:
                 {
                     "point": dict(one.point),
                     "outcome": _record(one.outcome),
-                    "figures": [
-                        {
-                            "of": figure.of,
-                            "vlen": figure.vlen or None,
-                            "cost": figure.cost,
-                            "unit": figure.unit,
-                            "speed": figure.speed,
-                            "speed_unit": figure.speed_unit,
-                            "of_peak": figure.of_peak,
-                        }
-                        for figure in one.figures
-                    ],
+                    "figures": [{**asdict(figure), "vlen": figure.vlen or None} for figure in one.figures],
                 }
                 for one in self.judged
             ],
-            "controls": [
-                {"name": c.name, "dtype": c.dtype, "fault": c.fault, "ended": c.outcome.kind.value}
-                for c in self.controls
-            ],
+            "controls": [control.to_json() for control in self.controls],
             "seed": str(self.seed),
             "remarks": list(self.remarks),
         }
 
 
 def _record(outcome: Outcome) -> dict[str, str]:
-    return {
-        "stage": outcome.where,
-        "kind": outcome.kind.value,
-        "message": outcome.message,
-        "log": outcome.log,
-    }
+    return {"stage": outcome.where, "kind": outcome.kind.value, "message": outcome.message, "log": outcome.log}
 
 
 def judge(
@@ -192,16 +173,8 @@ def judge(
     points = chosen(draft, space, configurations)
     ruling = replace(ruling, legal=space.size, chosen=points)
     with scratch.folder("judge") as folder:
-        evaluator = Evaluator(
-            spec,
-            target,
-            dtype,
-            Stage.MICRO,
-            measured,
-            seed,
-            folder,
-            call_timeout_s=call_timeout_s,
-        )
+        at = (spec, target, dtype, Stage.MICRO, measured, seed, folder)
+        evaluator = Evaluator(*at, call_timeout_s=call_timeout_s)
         for number, point in enumerate(points, 1):
             tell(f"configuration {number} of {len(points)}: {point}")
             ended = _one(evaluator, draft, point)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +9,7 @@ from tensorop.errors import JobError, TensoropError, UsageError
 from tensorop.package import carried
 from tensorop.package.product import MANIFEST
 from tensorop.report import gather
+from tensorop.store import durable
 
 PAGE = Path("share") / "tensorop" / "report.html"
 
@@ -43,17 +42,9 @@ def write(folder: Path, *, plugins: tuple[Path, ...] = ()) -> Path:
 
 
 def _write(path: Path, text: str) -> Path:
-    part = None
     try:
-        descriptor, name = tempfile.mkstemp(dir=path.parent, suffix=".part")
-        part = Path(name)
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(text)
-        part.chmod(0o644)
-        part.replace(path)
+        durable.replace(path, text)
     except OSError as error:
-        if part is not None:
-            part.unlink(missing_ok=True)
         raise JobError(
             f"cannot write {path}: {error.strerror or error}", hint="free space, or make it writable"
         ) from error

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 from tensorop.errors import JobError
 from tensorop.model.bench import Bench
 from tensorop.report.threads import KEPT
+from tensorop.store import durable
 
 
 def bench_each(threads: Sequence[int], bench: Callable[[int], Bench]) -> tuple[Bench, ...]:
@@ -40,10 +40,7 @@ def keep(folder: Path, found: Sequence[Bench]) -> Path | None:
     if len(found) == 1 or not place.parent.is_dir():
         return None
     try:
-        with tempfile.NamedTemporaryFile("w", dir=place.parent, suffix=".part", delete=False) as part:
-            part.write(json.dumps(record(found), indent=1, allow_nan=False))
-        Path(part.name).chmod(0o644)
-        Path(part.name).replace(place)
+        durable.replace(place, json.dumps(record(found), indent=1, allow_nan=False))
     except OSError as error:
         raise JobError(
             f"cannot write {place}: {error.strerror or error}", hint="free space, or make it writable"

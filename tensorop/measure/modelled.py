@@ -6,7 +6,6 @@ import contextlib
 import functools
 import hashlib
 import json
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -23,6 +22,7 @@ from tensorop.runners.protocol import Count, Entry
 from tensorop.runners.qemu import Qemu
 from tensorop.runners.session import Guest
 from tensorop.specs.board import BoardModel
+from tensorop.store import durable
 
 UNIT = "modelled-cycles"
 
@@ -113,9 +113,7 @@ def count_judged(
         return Outcome(Kind.NOISY, "measure", "the call took no longer than an empty one")
     found = Counted(net, judge(outputs), None if nothing is None else nothing.value)
     if kept is not None:
-        part = Path(tempfile.mkstemp(dir=kept.parent, suffix=".part")[1])
-        part.write_text(json.dumps(asdict(found)))
-        part.replace(kept)
+        durable.replace(kept, json.dumps(asdict(found)))
     return found
 
 

@@ -17,6 +17,7 @@ from tensorop.model.kernel import Artifact
 from tensorop.model.trial import Outcome
 from tensorop.runners.base import Runner
 from tensorop.runners.protocol import Entry
+from tensorop.store import durable
 
 _ITERATIONS = 20_000
 # (bytes of a vector, independent chains) as native/peak.c has them, by the value of flag 0.
@@ -38,9 +39,7 @@ def fma_peak(program: Artifact, runner: Runner, dtype: str, *, fresh: bool = Fal
         return before
     # Other work on the machine can only hide the peak, so the most ever seen is nearest to it.
     best = max(before, *_rates(program.path, runner, _ELEMENT[dtype]))
-    part = kept.with_suffix(".part")
-    part.write_text(json.dumps({"gflops": best, "dtype": dtype, "machine": state}))
-    part.replace(kept)
+    durable.replace(kept, json.dumps({"gflops": best, "dtype": dtype, "machine": state}))
     return best
 
 

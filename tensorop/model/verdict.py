@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import secrets
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -65,6 +67,11 @@ class Verdict:
     def ok(self) -> bool:
         return self.outcome.ok
 
+    def to_json(self) -> dict[str, Any]:
+        told = {name: getattr(self, name) for name in ("dtype", "vlen", "threads", "ok", "cases", "seed")}
+        worst = self.worst if math.isfinite(self.worst) else None
+        return {**told, "worst": worst, "outcome": {"kind": self.outcome.kind.value, "message": self.outcome.message}}
+
 
 @dataclass(frozen=True)
 class ControlResult:
@@ -79,3 +86,6 @@ class ControlResult:
     @property
     def as_expected(self) -> bool:
         return self.outcome.kind in self.expected
+
+    def to_json(self) -> dict[str, str]:
+        return {"name": self.name, "dtype": self.dtype, "fault": self.fault, "ended": self.outcome.kind.value}

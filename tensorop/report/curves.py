@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from itertools import groupby, pairwise
 from typing import Any
 
-from matplotlib.axes import Axes
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
+from tensorop.model.bench import geomean
 from tensorop.report import drawing, threads
 from tensorop.report.drawing import COLOUR, SERIES
 from tensorop.report.labels import sizes
@@ -44,17 +44,13 @@ def speeds(bench: Mapping[str, Any], dtype: str) -> str:
                 for x, y, ours in theirs:
                     side = COLOUR["good" if ours >= y else "bad"]
                     axes.plot([x, x], [y, ours], color=side, linewidth=1.1, alpha=0.6, zorder=1)
-        axes.set_xscale("log")
-        axes.set_yscale("log")
-        _room(axes)
-        drawing.plain_ticks(axes, "x")
-        drawing.plain_ticks(axes, "y")
-        axes.grid(color=COLOUR["rule"], linewidth=0.6)
-        axes.set_xlabel("geometric mean of a problem's sides")
-        axes.set_ylabel(bench["unit"])
-        if vlen:
-            axes.set_title(f"VLEN {vlen}", fontsize=9, color=COLOUR["ink"], loc="left")
-    panels[0].legend(fontsize=7, frameon=False, labelcolor=COLOUR["ink"], loc="upper left")
+        axes.set(xscale="log", yscale="log")
+        low, high = axes.get_ylim()
+        axes.set_ylim(low, high * (high / low) ** 0.2)  # room above, for the legend
+        drawing.plain_ticks(axes, "xy")
+        title = f"VLEN {vlen}" if vlen else ""
+        drawing.labelled(axes, "geometric mean of a problem's sides", bench["unit"], title)
+    drawing.own_legend(panels[0])
     return drawing.svg(figure, f"speeds-{dtype}")
 
 
@@ -78,7 +74,7 @@ def by_vlen(bench: Mapping[str, Any]) -> str:
         for i, vlen in enumerate(vlens):
             found = [row[vlen]["ratio"][name] for row in rows if vlen in row and name in row[vlen]["ratio"]]
             if found:
-                means.append((i, math.exp(sum(map(math.log, found)) / len(found))))
+                means.append((i, geomean(found)))
         if means:
             axes.plot(*zip(*means, strict=True), "o-", color=COLOUR["ink"], linewidth=2, markersize=4.5)
         for i, mean in means:
@@ -88,10 +84,7 @@ def by_vlen(bench: Mapping[str, Any]) -> str:
         drawing.plain_ticks(axes, "y")
         axes.set_xticks(range(len(vlens)), vlens)
         axes.set_xlim(-0.3, len(vlens) - 0.6)
-        axes.grid(axis="y", color=COLOUR["rule"], linewidth=0.6)
-        axes.set_xlabel("VLEN, bits")
-        axes.set_ylabel(f"times as fast as {name}")
-        axes.set_title(dtype, fontsize=9, color=COLOUR["ink"], loc="left")
+        drawing.labelled(axes, "VLEN, bits", f"times as fast as {name}", dtype, "y")
     return drawing.svg(figure, "by-vlen")
 
 
@@ -109,32 +102,24 @@ def dispatch(maps: Sequence[Mapping[str, Any]], colours: Mapping[str, str]) -> s
             at = 0
             for number, run in groupby(line):
                 length = len(list(run))
+                colour = COLOUR[colours[plane["drafts"][number]]]
                 axes.barh(
-                    edges[j],
-                    edges[at + length] - edges[at],
-                    left=edges[at],
-                    height=edges[j + 1] - edges[j],
-                    align="edge",
-                    color=COLOUR[colours[plane["drafts"][number]]],
-                    alpha=shades[number],
-                    linewidth=0,
+                    edges[j], edges[at + length] - edges[at], left=edges[at], height=edges[j + 1] - edges[j],
+                    align="edge", color=colour, alpha=shades[number], linewidth=0,
                     antialiased=False,  # or hairlines show between lines
-                )
+                )  # fmt: skip
                 areas.setdefault(number, []).extend((sides[i], sides[j]) for i in range(at, at + length))
                 at += length
         for number, cells in areas.items():
             if len(cells) >= 24:
                 x, y = _middle(cells)
                 axes.text(x, y, str(number), ha="center", va="center", fontsize=8, color=COLOUR["ink"])
-        axes.set_xscale("log")
-        axes.set_yscale("log")
-        axes.set_xlim(edges[0], edges[-1])
-        axes.set_ylim(edges[0], edges[-1])
+        ends = edges[0], edges[-1]
+        axes.set(xscale="log", yscale="log", xlim=ends, ylim=ends)
         drawing.powers_of_two(axes)
-        axes.set_xlabel(plane["axes"][0])
-        axes.set_ylabel(plane["axes"][1])
         where = ", ".join(f"{name} = {size}" for name, size in plane["fixed"].items())
-        axes.set_title(where, fontsize=8.5, color=COLOUR["ink"], loc="left")
+        drawing.labelled(axes, plane["axes"][0], plane["axes"][1], where, size=8.5)
+        axes.grid(visible=False)
     used = sorted({number for plane in maps for line in plane["chosen"] for number in line})
     shown = [(number, draft) for number, draft in enumerate(first["drafts"]) if number in used]
     handles = [Patch(color=COLOUR[colours[draft]], alpha=shades[number], linewidth=0) for number, draft in shown]
@@ -158,9 +143,7 @@ def best_over_time(searches: Sequence[Mapping[str, Any]]) -> str:
         )  # fmt: skip
     axes.xaxis.set_major_locator(MaxNLocator(nbins=8))
     axes.set_xlim(left=0)
-    axes.set_xlabel("seconds of trials")
-    axes.set_ylabel("times as fast as its first")
-    axes.grid(axis="y", color=COLOUR["rule"], linewidth=0.6)
+    drawing.labelled(axes, "seconds of trials", "times as fast as its first", grid="y")
     drawing.legend(figure, *axes.get_legend_handles_labels())
     return drawing.svg(figure, "best-over-time")
 
@@ -195,23 +178,13 @@ def scaling(record: Mapping[str, Any]) -> str:
         axes.plot(counts, ideal, ":", color=COLOUR["muted"], linewidth=1, label="in proportion")
         axes.set_xticks(counts, [str(count) for count in counts])
         axes.set_ylim(bottom=0)
-        axes.grid(color=COLOUR["rule"], linewidth=0.6)
-        axes.set_xlabel("threads")
-        axes.set_ylabel(f"times as fast as with {counts[0]}")
-        axes.set_title(dtype, fontsize=9, color=COLOUR["ink"], loc="left")
-    panels[0].legend(fontsize=7, frameon=False, labelcolor=COLOUR["ink"], loc="upper left")
+        drawing.labelled(axes, "threads", f"times as fast as with {counts[0]}", dtype)
+    drawing.own_legend(panels[0])
     return drawing.svg(figure, "threads")
 
 
 def _size(row: Mapping[str, Any]) -> float:
-    sides = [side for side in sizes(row).values() if side > 0]
-    return math.exp(sum(math.log(side) for side in sides) / len(sides))
-
-
-def _room(axes: Axes) -> None:
-    """A fifth more above, for the legend."""
-    low, high = axes.get_ylim()
-    axes.set_ylim(low, high * (high / low) ** 0.2)
+    return geomean(side for side in sizes(row).values() if side > 0)
 
 
 def _shades(drafts: Sequence[str]) -> list[float]:

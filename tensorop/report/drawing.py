@@ -33,14 +33,7 @@ _STEPS = (
 )
 
 
-def one_panel(height: float) -> tuple[Figure, Axes]:
-    figure = Figure(figsize=(WIDTH, height), layout="constrained")
-    axes = figure.add_subplot()
-    style(axes)
-    return figure, axes
-
-
-def style(axes: Axes) -> None:
+def _style(axes: Axes) -> None:
     axes.set_facecolor("none")
     axes.set_axisbelow(True)
     for side, spine in axes.spines.items():
@@ -52,7 +45,13 @@ def style(axes: Axes) -> None:
 
 
 def plain_ticks(axes: Axes, which: str) -> None:
-    """Round numbers without exponents on a logarithmic axis: a few, the roundest first, no two labels together."""
+    """Round numbers without exponents on logarithmic axes (which: `x`, `y` or `xy`): a few, the roundest first, no two
+    labels together."""
+    for one in which:
+        _ticks(axes, one)
+
+
+def _ticks(axes: Axes, which: str) -> None:
     axis = axes.xaxis if which == "x" else axes.yaxis
     low, high = axes.get_xlim() if which == "x" else axes.get_ylim()
     first, last = math.floor(math.log10(max(low, 1e-300))), math.ceil(math.log10(max(high, 1e-300)))
@@ -87,7 +86,7 @@ def panels(count: int, height: float, columns: int = 2) -> tuple[Figure, list[Ax
     figure = Figure(figsize=(WIDTH, height * lines), layout="constrained")
     found = [figure.add_subplot(lines, across, i + 1) for i in range(count)]
     for axes in found:
-        style(axes)
+        _style(axes)
     return figure, found
 
 
@@ -98,9 +97,25 @@ def legend(figure: Figure, handles: Sequence[Any], labels: Sequence[str]) -> Non
     )
 
 
-def note(axes: Axes, text: str, at: tuple[float, float], offset: tuple[float, float]) -> None:
-    """Small words beside a point; offset in points."""
-    axes.annotate(text, at, xytext=offset, textcoords="offset points", fontsize=7.5, color=COLOUR["muted"])
+def note(
+    axes: Axes, text: str, at: tuple[float, float], offset: tuple[float, float], size: float = 7.5, **how: Any
+) -> None:
+    """Small words beside a point; offset in points; how: as of matplotlib's Text."""
+    axes.annotate(
+        text, at, xytext=offset, textcoords="offset points", fontsize=size, color=COLOUR["muted"], **how
+    )  # fmt: skip
+
+
+def labelled(axes: Axes, x: str, y: str = "", title: str = "", grid: str = "both", size: float = 9) -> None:
+    """What the axes are, the panel's title, and lines at the ticks of `grid`: x, y or both."""
+    axes.set(xlabel=x, ylabel=y)
+    axes.grid(axis=grid, color=COLOUR["rule"], linewidth=0.6)  # type: ignore[arg-type]
+    axes.set_title(title, fontsize=size, color=COLOUR["ink"], loc="left")
+
+
+def own_legend(axes: Axes) -> None:
+    """One within the panel, for lines that all panels have."""
+    axes.legend(fontsize=7, frameon=False, labelcolor=COLOUR["ink"], loc="upper left")
 
 
 def svg(figure: Figure, name: str) -> str:

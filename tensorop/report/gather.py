@@ -192,19 +192,9 @@ def _failures(ended: Sequence[Finished]) -> list[dict[str, Any]]:
         outcome, trial = finished.outcome, finished.trial
         if outcome.ok:
             continue
-        entry = found.setdefault(
-            (outcome.kind.value, outcome.where),
-            {
-                "kind": outcome.kind.value,
-                "where": outcome.where,
-                "count": 0,
-                "example": {
-                    "dtype": trial.dtype,
-                    **_named(trial.variant),
-                    "message": outcome.message,
-                },
-            },
-        )
+        kind, where = outcome.kind.value, outcome.where
+        example = {"dtype": trial.dtype, **_named(trial.variant), "message": outcome.message}
+        entry = found.setdefault((kind, where), {"kind": kind, "where": where, "count": 0, "example": example})
         entry["count"] += 1
     return sorted(found.values(), key=lambda entry: -int(entry["count"]))
 

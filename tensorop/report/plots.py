@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, MaxNLocator
+from matplotlib.ticker import MaxNLocator, PercentFormatter
 
-from tensorop.report import labels
-from tensorop.report.drawing import COLOUR, WIDTH, legend, one_panel, plain_ticks, style, svg
+from tensorop.report import drawing, labels
+from tensorop.report.drawing import COLOUR, svg
 
 
 def ratios(bench: Mapping[str, Any], dtype: str) -> str:
@@ -24,7 +23,7 @@ def ratios(bench: Mapping[str, Any], dtype: str) -> str:
     main = names[0]
     rows = [row for row in given if main in row["ratio"]]
     labels = [shape(row) for row in rows]
-    figure, axes = one_panel(0.9 + 0.235 * len(rows))
+    figure, (axes,) = drawing.panels(1, 0.9 + 0.235 * len(rows))
     for y, row in enumerate(rows):
         value, (low, high) = row["ratio"][main], row["interval"][main]
         colour = COLOUR["good" if value >= 1 else "bad"]
@@ -35,24 +34,14 @@ def ratios(bench: Mapping[str, Any], dtype: str) -> str:
         for other, mark in zip(names[1:], ("o", "s", "D", "^", "v"), strict=False):
             if other in row["ratio"]:
                 axes.plot(row["ratio"][other], y, mark, markersize=3.6, color=COLOUR["ink"], markerfacecolor="none")
-        axes.annotate(
-            f"{value:.2f}",
-            (max(value, high, 1), y),
-            xytext=(5, 0),
-            textcoords="offset points",
-            va="center",
-            fontsize=7.5,
-            color=COLOUR["muted"],
-        )
+        drawing.note(axes, f"{value:.2f}", (max(value, high, 1), y), (5, 0), va="center")
     axes.axvline(1, color=COLOUR["ink"], linewidth=0.9)
     ends = [x for row in rows for x in (*row["ratio"].values(), *row["interval"][main])]
-    axes.set_xscale("log")
-    axes.set_xlim(min(0.9, *ends) / 1.05, max(1.1, *ends) * 1.2)
+    axes.set(xscale="log", xlim=(min(0.9, *ends) / 1.05, max(1.1, *ends) * 1.2), ylim=(len(labels) - 0.4, -0.6))
     axes.set_yticks(range(len(labels)), labels)
-    axes.set_ylim(len(labels) - 0.4, -0.6)
-    plain_ticks(axes, "x")
-    axes.grid(axis="x", color=COLOUR["rule"], linewidth=0.6)
-    axes.set_xlabel(f"times as fast as {main}" + (", marks: " + ", ".join(names[1:]) if names[1:] else ""))
+    drawing.plain_ticks(axes, "x")
+    marks = f", marks: {', '.join(names[1:])}" if names[1:] else ""
+    drawing.labelled(axes, f"times as fast as {main}{marks}", grid="x")
     return svg(figure, f"ratios-{dtype}")
 
 
@@ -61,16 +50,12 @@ def convergence(searches: Sequence[Mapping[str, Any]], colours: Mapping[str, str
     shown = [s for s in searches if any(t["cost"] is not None for t in s["trials"])]
     if not shown:
         return ""
-    columns = min(2, len(shown))
-    lines = math.ceil(len(shown) / columns)
-    figure = Figure(figsize=(WIDTH, 2.3 * lines), layout="constrained")
-    for i, search in enumerate(shown):
-        axes = figure.add_subplot(lines, columns, i + 1)
-        style(axes)
+    figure, panels = drawing.panels(len(shown), 2.3)
+    for axes, search in zip(panels, shown, strict=True):
         _one_search(axes, search, colours)
     dots = {label: dot for axes in figure.axes for dot, label in zip(*axes.get_legend_handles_labels(), strict=True)}
     if len(dots) > 1:
-        legend(figure, list(dots.values()), list(dots))
+        drawing.legend(figure, list(dots.values()), list(dots))
     return svg(figure, "convergence")
 
 
@@ -81,9 +66,8 @@ def _one_search(axes: Axes, search: Mapping[str, Any], colours: Mapping[str, str
         mine = [(i, t["cost"]) for i, t in enumerate(trials, 1) if t["cost"] and t["draft"] == draft]
         if mine:
             x, y = zip(*mine, strict=True)
-            axes.plot(
-                x, y, "o", markersize=3.2, color=COLOUR[colours[draft]], alpha=0.7, markeredgewidth=0, label=draft
-            )
+            colour = COLOUR[colours[draft]]
+            axes.plot(x, y, "o", markersize=3.2, color=colour, alpha=0.7, markeredgewidth=0, label=draft)
     best = [(i, t["best"]) for i, t in enumerate(trials, 1) if t["best"] is not None]
     x, y = zip(*best, strict=True)
     axes.step(x, y, where="post", color=COLOUR["ink"], linewidth=1.3)
@@ -95,12 +79,10 @@ def _one_search(axes: Axes, search: Mapping[str, Any], colours: Mapping[str, str
     axes.set_yscale("log")
     costs = sorted(t["cost"] for t in trials if t["cost"])
     axes.set_ylim(costs[0] * 0.93, costs[int(0.95 * (len(costs) - 1))] * 1.1)  # the worst few would flatten the rest
-    plain_ticks(axes, "y")
-    axes.grid(axis="y", color=COLOUR["rule"], linewidth=0.6)
-    axes.set_title(f"{search['stage']}, {search['dtype']}", fontsize=9, color=COLOUR["ink"], loc="left")
+    drawing.plain_ticks(axes, "y")
+    drawing.labelled(axes, "trial", search["unit"], f"{search['stage']}, {search['dtype']}", "y")
     axes.xaxis.set_major_locator(MaxNLocator(nbins=7, integer=True))
-    axes.set_xlabel("trial")
-    axes.set_ylabel(search["unit"], fontsize=7.5)
+    axes.yaxis.label.set_fontsize(7.5)
 
 
 def roofline(roof: Mapping[str, Any]) -> str:
@@ -108,44 +90,27 @@ def roofline(roof: Mapping[str, Any]) -> str:
     points = roof["points"]
     if not points:
         return ""
-    figure, axes = one_panel(2.9)
+    figure, (axes,) = drawing.panels(1, 2.9)
     xs = [p["intensity"] for p in points]
     low, high = min(xs) / 2, max(xs) * 2.5
     if roof["bandwidth"]:
         ridge = roof["peak"] / roof["bandwidth"]
         low = min(low, ridge / 2)
         high = max(high, ridge * 2)
-        axes.plot(
-            [low, ridge, high],
-            [low * roof["bandwidth"], roof["peak"], roof["peak"]],
-            color=COLOUR["ink"],
-            linewidth=1.2,
-        )
-        axes.annotate(
-            f"memory {roof['bandwidth']:.3g} bytes/{_time(roof)}",
-            (low, low * roof["bandwidth"]),
-            xytext=(16, -1),
-            textcoords="offset points",
-            fontsize=7.5,
-            color=COLOUR["muted"],
-        )
+        line = [low * roof["bandwidth"], roof["peak"], roof["peak"]]
+        axes.plot([low, ridge, high], line, color=COLOUR["ink"], linewidth=1.2)
+        time = "ns" if roof["unit"] == "GFLOP/s" else "cycle"
+        drawing.note(axes, f"memory {roof['bandwidth']:.3g} bytes/{time}", (low, line[0]), (16, -1))
     else:
         axes.plot([low, high], [roof["peak"]] * 2, color=COLOUR["ink"], linewidth=1.2)
-    axes.annotate(f"multiply-adds {roof['peak']:.3g} {roof['unit']}", (high, roof["peak"]), xytext=(-4, 4), ha="right",
-                  textcoords="offset points", fontsize=7.5, color=COLOUR["muted"])  # fmt: skip
+    words = f"multiply-adds {roof['peak']:.3g} {roof['unit']}"
+    drawing.note(axes, words, (high, roof["peak"]), (-4, 4), ha="right")
     axes.plot(xs, [p["ours"] for p in points], "o", markersize=4, color=COLOUR["one"], markeredgewidth=0)
-    axes.set_xscale("log")
-    axes.set_yscale("log")
-    plain_ticks(axes, "x")
-    plain_ticks(axes, "y")
-    axes.grid(color=COLOUR["rule"], linewidth=0.6)
-    axes.set_xlabel("flop per byte that must move at least")
-    axes.set_ylabel(roof["unit"])
+    axes.set(xscale="log", yscale="log")
+    drawing.plain_ticks(axes, "xy")
+    drawing.labelled(axes, "flop per byte that must move at least", roof["unit"])
     for p, offset, side in labels.beside(points, axes.get_xlim(), axes.get_ylim(), _inches(figure), roof):
-        axes.annotate(
-            p["shape"], (p["intensity"], p["ours"]), xytext=offset, textcoords="offset points", fontsize=6.5, ha=side,
-            va="center", color=COLOUR["muted"],
-        )  # fmt: skip
+        drawing.note(axes, p["shape"], (p["intensity"], p["ours"]), offset, 6.5, ha=side, va="center")
     return svg(figure, f"roofline-{roof['dtype']}-{roof['vlen']}")
 
 
@@ -160,29 +125,19 @@ def importance(found: Sequence[Mapping[str, Any]]) -> str:
     shown = [f for f in found if f["parameters"]]
     if not shown:
         return ""
-    columns = min(2, len(shown))
-    lines = math.ceil(len(shown) / columns)
     tallest = max(len(f["parameters"]) for f in shown)
-    figure = Figure(figsize=(WIDTH, lines * (0.75 + 0.2 * tallest)), layout="constrained")
-    for i, entry in enumerate(shown):
-        axes = figure.add_subplot(lines, columns, i + 1)
-        style(axes)
+    figure, panels = drawing.panels(len(shown), 0.75 + 0.2 * tallest)
+    for axes, entry in zip(panels, shown, strict=True):
         names = list(entry["parameters"])
         axes.barh(range(len(names)), list(entry["parameters"].values()), height=0.62, color=COLOUR["one"], linewidth=0)
         axes.set_yticks(range(len(names)), names)
-        axes.set_ylim(tallest - 0.4, -0.6)
-        axes.set_xlim(0, 1)
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{100 * x:.0f} %"))
-        axes.grid(axis="x", color=COLOUR["rule"], linewidth=0.6)
+        axes.set(ylim=(tallest - 0.4, -0.6), xlim=(0, 1))
+        axes.xaxis.set_major_formatter(PercentFormatter(1, decimals=0, symbol=" %"))
         title = f"{entry['stage']}, {entry['dtype']}: {entry['trials']} trials, R² {entry['score']:.2f} out of bag"
-        axes.set_title(title, fontsize=8.5, color=COLOUR["ink"], loc="left")
+        drawing.labelled(axes, "", title=title, grid="x", size=8.5)
     return svg(figure, "importance")
 
 
 def shape(row: Mapping[str, Any]) -> str:
     """`64x64x64`: the problem of a result's row."""
     return row.get("shape") or "x".join(map(str, labels.sizes(row).values()))
-
-
-def _time(roof: Mapping[str, Any]) -> str:
-    return "ns" if roof["unit"] == "GFLOP/s" else "cycle"

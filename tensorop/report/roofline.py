@@ -52,11 +52,5 @@ def _roof(
         at = row.get("by_vlen", {}).get(str(vlen), row)
         intensity = operator.reference.work(problem) / operator.reference.traffic(problem)
         points.append({"shape": problem.shape, "intensity": intensity, "ours": at["ours"]})
-    return {
-        "dtype": dtype,
-        "vlen": vlen,
-        "unit": bench["unit"],
-        "peak": peak,
-        "bandwidth": bandwidth,
-        "points": points,
-    }
+    limits = {"unit": bench["unit"], "peak": peak, "bandwidth": bandwidth}
+    return {"dtype": dtype, "vlen": vlen, **limits, "points": points}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -54,7 +53,7 @@ def parse(said: str, told: Mapping[str, str], link: float = 0.0) -> Core:
         arch=_ARCH.get(machine.lower(), machine.lower()),
         kernel=rest[0],
         libc=next(iter(parts.get("libc", [])), ""),
-        flags=_flags(processors),
+        flags=frozenset[str]().union(*map(native.flags_of, processors.values())),
         processors=processors,
         identity={key: told[key] for key in ("vendor", "architecture", "implementation") if key in told},
         vlen=int(told["vlen"]) if "vlen" in told else None,
@@ -93,17 +92,6 @@ def _processors(lines: list[str]) -> dict[int, dict[str, str]]:
         else:
             current[key] = value
     return {number: {**common, **own} for number, own in out.items()}
-
-
-def _flags(processors: Mapping[int, Mapping[str, str]]) -> frozenset[str]:
-    found: set[str] = set()
-    for lines in processors.values():
-        for key in ("flags", "Features"):
-            found.update(lines.get(key, "").split())
-        if isa := re.fullmatch(r"rv(?:32|64)(\S+)", lines.get("isa", "")):
-            letters, *long_names = isa.group(1).split("_")
-            found.update([*letters, *long_names])
-    return frozenset(found)
 
 
 def _sysfs(lines: list[str]) -> dict[str, dict[str, int]]:

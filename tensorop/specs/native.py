@@ -26,13 +26,17 @@ def cpu_flags(cpuinfo: Path = _CPUINFO) -> frozenset[str]:
         text = cpuinfo.read_text(encoding="utf-8", errors="replace")
     except OSError:
         return frozenset()
-    found: set[str] = set()
-    if line := re.search(r"^(?:flags|Features)\s*:(.*)$", text, re.MULTILINE):
-        found.update(line.group(1).split())
-    if isa := re.search(r"^isa\s*:\s*rv(?:32|64)(\S+)", text, re.MULTILINE):
-        letters, *long_names = isa.group(1).split("_")
-        found.update([*letters, *long_names])
-    return frozenset(found)
+    words = (line.partition(":") for line in text.splitlines())
+    return flags_of({key.strip(): value.strip() for key, _, value in words})
+
+
+def flags_of(processor: Mapping[str, str]) -> frozenset[str]:
+    """The same of one processor's lines, key -> text."""
+    words = [*processor.get("flags", "").split(), *processor.get("Features", "").split()]
+    if isa := re.fullmatch(r"rv(?:32|64)(\S+)", processor.get("isa", "")):
+        letters, *names = isa[1].split("_")
+        words += [*letters, *names]
+    return frozenset(words)
 
 
 def missing_flags(platform: Platform, flags: Collection[str] | None = None) -> tuple[str, ...]:

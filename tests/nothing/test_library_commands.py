@@ -125,4 +125,4 @@ def test_verdicts_in_a_line():
     )
     bad = Verdict(Outcome(Kind.WRONG, "verify", "C[0,1] is off"), 0, 3, "0:ff", float("inf"), 2, "f64")
     assert tables.verdict_line(bad) == "f64, 2 threads: FAILED (wrong-result): C[0,1] is off"
-    assert tables.verdict_record(bad)["worst"] is None
+    assert bad.to_json()["worst"] is None

@@ -7,7 +7,6 @@ questions again and gets the same answers without paying twice; a recording made
 from __future__ import annotations
 
 import json
-import os
 from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import Any
 from tensorop import jsontext
 from tensorop.author.llm.messages import Failure, Reply, Request, Transport
 from tensorop.errors import JobError
+from tensorop.store import durable
 
 SCHEMA = 1
 _KINDS: dict[str, Any] = {
@@ -63,11 +63,9 @@ class Recorded:
             "failure": asdict(answer) if isinstance(answer, Failure) else None,
         }
         path = self._folder / f"{self._number:03d}-{request.digest}.json"
-        aside = path.with_suffix(".part")
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
-            aside.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
-            os.replace(aside, path)
+            durable.replace(path, json.dumps(record, indent=1) + "\n")
         except OSError as error:
             raise JobError(
                 f"{path} cannot be written: {error.strerror or error}",
