@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -17,8 +18,12 @@ from tensorop.cli import screen
 from tensorop.cli.helps import examples, format_option, plugins_option, runner_option
 from tensorop.commands import check_platform, check_primitives, probe_platform
 from tensorop.errors import SpecError, unknown_name
+from tensorop.model.kernel import Draft
+from tensorop.model.operator import Operator
+from tensorop.model.platform import Platform
 from tensorop.space import Space
 from tensorop.specs import catalog, leftovers, operators, platforms, primitives
+from tensorop.specs.primitives import SetSpec
 from tensorop.tuner import strategy
 
 
@@ -28,15 +33,16 @@ def unknown_command(name: str, known: list[str]) -> NoReturn:
 
 @dataclass(frozen=True)
 class Kind:
-    """A group of commands: what it lists, how one is shown (as a record, as text) and checked."""
+    """A group of commands: what it lists, how one is loaded, shown (as a record, as text) and checked."""
 
     name: str
     help: str
     folder: str
     example: str
-    record: Callable[[str, tuple[Path, ...]], Any]
-    show: Callable[[str, tuple[Path, ...]], Iterator[str]]
-    check: Callable[[str, tuple[Path, ...], str | None], Iterable[Any]]
+    load: Callable[[str, tuple[Path, ...]], Any]
+    record: Callable[[Any], Any]
+    show: Callable[[Any], Iterator[str]]
+    check: Callable[[Any, tuple[Path, ...], str | None], Iterable[Any]]
     check_help: str
 
 
@@ -57,7 +63,7 @@ def _group(kind: Kind) -> click.Group:
         broken, found = [], {}
         for name in catalog.names(kind.folder, plugins):
             try:
-                found[name] = _describe(kind.folder, name, plugins)
+                found[name] = kind.load(name, plugins).description
             except SpecError as error:  # the others are there all the same
                 broken.append(error)
         if format_ == "json":
@@ -72,10 +78,11 @@ def _group(kind: Kind) -> click.Group:
     @plugins_option
     @format_option
     def show_(name: str, plugins: tuple[Path, ...], format_: str) -> None:
+        loaded = kind.load(name, plugins)
         if format_ == "json":
-            screen.echo(json.dumps(kind.record(name, plugins), indent=2, default=str))
+            screen.echo(json.dumps(kind.record(loaded), indent=2, default=str))
         else:
-            for line in kind.show(name, plugins):
+            for line in kind.show(loaded):
                 screen.echo(line)
 
     @group.command("check", help=kind.check_help, epilog=examples(say[2], f"{say[2]} --format json"))
@@ -85,7 +92,7 @@ def _group(kind: Kind) -> click.Group:
     @format_option
     def check_(name: str, plugins: tuple[Path, ...], runner: str | None, format_: str) -> None:
         told = []
-        for line in kind.check(name, plugins, runner):
+        for line in kind.check(kind.load(name, plugins), plugins, runner):
             told.append({"ok": getattr(line, "ok", True), "text": str(line)})
             if format_ == "table":
                 screen.echo(str(line))
@@ -99,34 +106,18 @@ def _group(kind: Kind) -> click.Group:
     return group
 
 
-def _describe(folder: str, name: str, plugins: tuple[Path, ...]) -> str:
-    if folder == "platforms":
-        return platforms.load(name, plugins).description
-    if folder == "primitives":
-        return primitives.load(name, plugins).description
-    if folder == "templates":
-        return operators.load(name, plugins).description
-    return strategy.load(name, plugins).description
-
-
-def _platform(name: str, plugins: tuple[Path, ...]) -> Any:
-    platform = platforms.load(name, plugins)
+def _platform(platform: Platform) -> Any:
     levels = {"modelled_caches": platform.modelled_caches, "not_modelled_caches": platform.unmodelled_caches}
     said = {**dataclasses.asdict(platform), **levels, "primitives": [one.name for one in platform.primitives]}
     said.pop("whole")
     return json.loads(json.dumps(said, default=dict))
 
 
-def _show_platform(name: str, plugins: tuple[Path, ...]) -> Iterator[str]:
-    yield json.dumps(_platform(name, plugins), indent=2)
+def _show_platform(platform: Platform) -> Iterator[str]:
+    yield json.dumps(_platform(platform), indent=2)
 
 
-def _primitives(name: str, plugins: tuple[Path, ...]) -> Any:
-    return primitives.load(name, plugins).model_dump()
-
-
-def _show_primitives(name: str, plugins: tuple[Path, ...]) -> Iterator[str]:
-    spec = primitives.load(name, plugins)
+def _show_primitives(spec: SetSpec) -> Iterator[str]:
     yield f"{spec.name}: {spec.description}"
     for setting, values in spec.settings.items():
         yield f"setting {setting}: {', '.join(map(str, values))}"
@@ -139,8 +130,11 @@ def _show_primitives(name: str, plugins: tuple[Path, ...]) -> Iterator[str]:
             yield f"    requires {condition}"
 
 
-def _operator(name: str, plugins: tuple[Path, ...]) -> Any:
-    operator = operators.load(name, plugins)
+def _drafts(operator: Operator) -> tuple[Draft, ...]:
+    return tuple(offline.drafts(operator.folder, operator.name, operator.added))
+
+
+def _operator(operator: Operator) -> Any:
     return {
         "name": operator.name,
         "description": operator.description,
@@ -150,18 +144,17 @@ def _operator(name: str, plugins: tuple[Path, ...]) -> Any:
         "suites": {suite: [*map(operator.shapes.text, shapes)] for suite, shapes in operator.suites.items()},
         "drafts": [
             {"name": draft.name, "strategy": draft.strategy.strip(), "tunables": dict(draft.tunables)}
-            for draft in offline.drafts(operator.folder, operator.name, operator.added)
+            for draft in _drafts(operator)
         ],
     }
 
 
-def _show_operator(name: str, plugins: tuple[Path, ...]) -> Iterator[str]:
-    operator = operators.load(name, plugins)
+def _show_operator(operator: Operator) -> Iterator[str]:
     yield f"{operator.name}: {operator.description}"
     usual = [f"{name} (usually {value})" for name, value in operator.shapes.attributes.items()]
     attributes = f"; attributes {', '.join(usual)}" if usual else ""
     yield f"dims {', '.join(operator.dims)}{attributes}; dtypes {', '.join(operator.dtypes)}"
-    for draft in offline.drafts(operator.folder, operator.name, operator.added):
+    for draft in _drafts(operator):
         yield f"\ndraft {draft.name}: {draft.strategy.strip()}"
         for tunable, values in draft.tunables.items():
             yield f"    {tunable}: {', '.join(map(str, values))}"
@@ -171,58 +164,50 @@ def _show_operator(name: str, plugins: tuple[Path, ...]) -> Iterator[str]:
         yield f"\nsuite {suite}: {' '.join(map(operator.shapes.text, shapes))}"
 
 
-def _tuner(name: str, plugins: tuple[Path, ...]) -> Any:
-    tuner = strategy.load(name, plugins)
+def _tuner(tuner: strategy.Tuner) -> Any:
     options = {option: {"help": text, "default": default} for option, (text, default) in tuner.options.items()}
     return {"name": tuner.name, "description": tuner.description, "options": options}
 
 
-def _show_tuner(name: str, plugins: tuple[Path, ...]) -> Iterator[str]:
-    tuner = strategy.load(name, plugins)
+def _show_tuner(tuner: strategy.Tuner) -> Iterator[str]:
     yield f"{tuner.name}: {tuner.description}"
     for option, (text, default) in tuner.options.items():
         yield f"    {option} = {default}: {text}"
 
 
-def _check_platform(name: str, plugins: tuple[Path, ...], runner: str | None) -> Iterable[Any]:
-    return check_platform.check(platforms.load(name, plugins), runner=runner, plugins=plugins)
+def _check_platform(platform: Platform, plugins: tuple[Path, ...], runner: str | None) -> Iterable[Any]:
+    return check_platform.check(platform, runner=runner, plugins=plugins)
 
 
-def _check_primitives(name: str, plugins: tuple[Path, ...], runner: str | None) -> Iterable[Any]:
-    return check_primitives.check(name, plugins=plugins)
+def _check_primitives(spec: SetSpec, plugins: tuple[Path, ...], runner: str | None) -> Iterable[Any]:
+    return check_primitives.check(spec.name, plugins=plugins)
 
 
-def _check_operator(name: str, plugins: tuple[Path, ...], runner: str | None) -> Iterator[str]:
-    operator = operators.load(name, plugins)
+def _check_operator(operator: Operator, plugins: tuple[Path, ...], runner: str | None) -> Iterator[str]:
     for remark in leftovers.remarks(plugins):
         screen.echo(f"note: {remark}")
-    for platform_name in catalog.names("platforms", plugins):
-        platform = platforms.load(platform_name, plugins)
-        for draft in offline.drafts(operator.folder, operator.name, operator.added):
-            for dtype in operator.dtypes:
-                missing = instantiate.missing_words(platform, draft, dtype)
-                if missing:
-                    lacks = ", ".join(missing)
-                    yield f"{platform_name} {dtype} {draft.name}: not for this platform (lacks {lacks})"
-                    continue
-                space: Space = instantiate.micro_space(platform, draft, dtype)
-                yield f"{platform_name} {dtype} {draft.name}: {space.size} legal points of {space.product}"
+    for name in catalog.names("platforms", plugins):
+        platform = platforms.load(name, plugins)
+        for draft, dtype in itertools.product(_drafts(operator), operator.dtypes):
+            if missing := instantiate.missing_words(platform, draft, dtype):
+                yield f"{name} {dtype} {draft.name}: not for this platform (lacks {', '.join(missing)})"
+                continue
+            space: Space = instantiate.micro_space(platform, draft, dtype)
+            yield f"{name} {dtype} {draft.name}: {space.size} legal points of {space.product}"
 
 
-def _check_tuner(name: str, plugins: tuple[Path, ...], runner: str | None) -> Iterator[str]:
-    tuner = strategy.load(name, plugins)
+def _check_tuner(tuner: strategy.Tuner, plugins: tuple[Path, ...], runner: str | None) -> Iterator[str]:
     space = Space.of({"x": tuple(range(6)), "y": (1, 2, 4)}, (), {})
     search = tuner.make(space, seed=0)
     seen = set()
     while points := search.ask():
         for point in points:
             if point in seen or point not in space:
-                raise click.ClickException(
-                    f"{name} asks for {point} {'twice' if point in seen else 'outside the space'}"
-                )
+                wrong = "twice" if point in seen else "outside the space"
+                raise click.ClickException(f"{tuner.name} asks for {point} {wrong}")
             seen.add(point)
             search.tell(point, float(1 + abs(int(point["x"]) - 3) * int(point["y"])))
-    yield f"{name}: asked {len(seen)} of {space.size} points, each once"
+    yield f"{tuner.name}: asked {len(seen)} of {space.size} points, each once"
 
 
 @click.command("probe", epilog=examples("platforms probe > mine.yaml", "platforms probe ssh://me@board --name board"))
@@ -244,43 +229,22 @@ def _probe(target: str, name: str | None, format_: str) -> None:
 
 KINDS = (
     Kind(
-        "platforms",
-        "What libraries are made for: processors, boards, instruction sets.",
-        "platforms",
-        "rvv",
-        _platform,
-        _show_platform,
-        _check_platform,
+        "platforms", "What libraries are made for: processors, boards, instruction sets.", "platforms", "rvv",
+        platforms.load, _platform, _show_platform, _check_platform,
         "Compare what a platform's file says with the target: compile, run and measure there, print what agrees.",
     ),
     Kind(
-        "primitives",
-        "The words of an instruction set, of which micro-kernels are made.",
-        "primitives",
-        "rvv",
-        _primitives,
-        _show_primitives,
-        _check_primitives,
+        "primitives", "The words of an instruction set, of which micro-kernels are made.", "primitives", "rvv",
+        primitives.load, SetSpec.model_dump, _show_primitives, _check_primitives,
         "Compile and run every word on the target and compare it with its meaning.",
     ),
     Kind(
-        "operators",
-        "What is computed: shapes, dtypes, suites and the drafts of micro-kernels.",
-        "templates",
-        "gemm",
-        _operator,
-        _show_operator,
-        _check_operator,
+        "operators", "What is computed: shapes, dtypes, suites and the drafts of micro-kernels.", "templates", "gemm",
+        operators.load, _operator, _show_operator, _check_operator,
         "Read every draft and count its legal points on every platform.",
     ),
     Kind(
-        "tuners",
-        "Search strategies.",
-        "tuners",
-        "bayes",
-        _tuner,
-        _show_tuner,
-        _check_tuner,
+        "tuners", "Search strategies.", "tuners", "bayes", strategy.load, _tuner, _show_tuner, _check_tuner,
         "Run a search strategy to the end of a small space: it must ask for every point once and then stop.",
     ),
-)
+)  # fmt: skip

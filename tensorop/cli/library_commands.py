@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +14,7 @@ from rich.text import Text
 from tensorop import problems
 from tensorop.backends import reach
 from tensorop.cli import compare_output, options, screen, tables
-from tensorop.cli.helps import (
-    examples,
-    format_option,
-    jobs_option,
-    offline_option,
-    plugins_option,
-    runner_option,
-)
+from tensorop.cli.helps import examples, format_option, jobs_option, offline_option, plugins_option, runner_option
 from tensorop.cli.judge_command import judge
 from tensorop.commands import bench as benching
 from tensorop.commands import compare as comparing
@@ -39,47 +33,47 @@ _MOST_THREADS = 1024
 _library = click.argument("path", metavar="DIR|LIB", type=click.Path(path_type=Path))
 
 
-class _Ratio(click.ParamType[float]):
-    name = "X"
+class _Read(click.ParamType[Any]):
+    """A text that `read` makes a value of, or raises ValueError with what is wrong."""
 
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """A finite number from 0 on."""
+    def __init__(self, name: str, read: Callable[[str], Any]) -> None:
+        self.name, self._read = name, read
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         try:
-            ratio = float(str(value))
-        except ValueError:
-            ratio = math.nan
-        if not 0 <= ratio < math.inf:
-            self.fail(f"{value!r} is no ratio; write it as 0.95", param, ctx)
-        return ratio
+            return self._read(str(value).strip())
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
 
 
-_RATIO = _Ratio()
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
 
 
-class _Share(click.ParamType[float]):
-    name = "SHARE"
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """`3%` as 0.03."""
-        text = str(value).strip()
-        try:
-            share = float(text.removesuffix("%")) / 100
-        except ValueError:
-            share = -1.0
-        if not text.endswith("%") or not 0 <= share < 1:
-            self.fail(f"{text!r} is no share; write it as 3%", param, ctx)
-        return share
+def _ratio(text: str) -> float:
+    """A finite number from 0 on."""
+    if not 0 <= (ratio := _number(text)) < math.inf:
+        raise ValueError(f"{text!r} is no ratio; write it as 0.95")
+    return ratio
 
 
-class _Counts(click.ParamType[tuple[int, ...]]):
-    name = "N,..."
+def _share(text: str) -> float:
+    """`3%` as 0.03."""
+    share = _number(text.removesuffix("%")) / 100
+    if not text.endswith("%") or not 0 <= share < 1:
+        raise ValueError(f"{text!r} is no share; write it as 3%")
+    return share
 
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, ...]:
-        """`1,2,4` as numbers, each once."""
-        words = [word.strip() for word in str(value).split(",")]
-        if not all(word.isdecimal() and 1 <= int(word) <= _MOST_THREADS for word in words):
-            self.fail(f"{value!r}: numbers of threads are from 1 to {_MOST_THREADS}, e.g. 1,2,4", param, ctx)
-        return tuple(dict.fromkeys(int(word) for word in words))
+
+def _counts(text: str) -> tuple[int, ...]:
+    """`1,2,4` as numbers, each once."""
+    words = [word.strip() for word in text.split(",")]
+    if not all(word.isdecimal() and 1 <= int(word) <= _MOST_THREADS for word in words):
+        raise ValueError(f"{text!r}: numbers of threads are from 1 to {_MOST_THREADS}, e.g. 1,2,4")
+    return tuple(dict.fromkeys(map(int, words)))
 
 
 def _is_given(context: click.Context, name: str) -> bool:
@@ -118,7 +112,7 @@ def add_to(group: click.Group) -> None:
 @click.option("--dtype", metavar="NAME,...", default=None, help="Element types; by default those the library holds.")
 @click.option(
     "--threads",
-    type=_Counts(),
+    type=_Read("N,...", _counts),
     default="1",
     show_default=True,
     help="Of each library, where a clock measures; with several, e.g. 1,2,4, what each adds, kept for the report.",
@@ -126,7 +120,7 @@ def add_to(group: click.Group) -> None:
 @click.option("--layout", type=click.IntRange(0), default=0, show_default=True, help="Number of the operator's layout.")
 @click.option("--fast", is_flag=True, help="Fewer rounds; a model's best fit without its interval.")
 @jobs_option
-@click.option("--fail-below", type=_RATIO, default=None, metavar="X", help="Exit 1 when a ratio is under X.")
+@click.option("--fail-below", type=_Read("X", _ratio), default=None, help="Exit 1 when a ratio is under X.")
 @click.option(
     "--compare",
     "older",
@@ -134,7 +128,9 @@ def add_to(group: click.Group) -> None:
     metavar="OLD.json",
     help="Beside an older result; exit 1 when a row is slower. Shapes, dtypes, layout and threads are the older one's.",
 )
-@click.option("--threshold", type=_Share(), default="3%", show_default=True, help="A smaller change is no change.")
+@click.option(
+    "--threshold", type=_Read("SHARE", _share), default="3%", show_default=True, help="A smaller change is no change."
+)
 @click.option("--junit", type=click.Path(path_type=Path), metavar="FILE", help="Writes the comparison as JUnit XML.")
 @runner_option
 @plugins_option
@@ -250,12 +246,7 @@ def bench(
         raise SystemExit(1)
 
 
-@click.command(
-    epilog=examples(
-        "verify build/gemm-rvv",
-        "verify build/gemm-native --dtype f32 --format json",
-    )
-)
+@click.command(epilog=examples("verify build/gemm-rvv", "verify build/gemm-native --dtype f32 --format json"))
 @_library
 @click.option("--dtype", metavar="NAME,...", default=None, help="Element types; by default those the library holds.")
 @click.option(
@@ -325,12 +316,7 @@ def inspect(path: Path, format_: str) -> None:
             ) from None
 
 
-@click.command(
-    epilog=examples(
-        "report build/gemm-rvv",
-        "report build/gemm-rvv --format json",
-    )
-)
+@click.command(epilog=examples("report build/gemm-rvv", "report build/gemm-rvv --format json"))
 @click.argument("path", metavar="DIR", type=click.Path(path_type=Path))
 @plugins_option
 @format_option
@@ -343,13 +329,7 @@ def report(path: Path, plugins: tuple[Path, ...], format_: str) -> None:
         screen.echo(f"{page}")
 
 
-@click.command(
-    epilog=examples(
-        "doctor",
-        "doctor --platform rvv",
-        "doctor --format json",
-    )
-)
+@click.command(epilog=examples("doctor", "doctor --platform rvv", "doctor --format json"))
 @click.option(
     "--platform",
     metavar="NAME",
