@@ -231,8 +231,9 @@ class _Region:
         outside: set[str] = set()
         mine: set[str] = set()
         for node in tree_sitter.QueryCursor(_DECLARATIONS).captures(function).get("declaration", ()):
-            (mine if self.first <= node.start_byte < self.last else outside).update(_declared(node))
-            self._declare(node)
+            for name, level in _declared(node):
+                (mine if self.first <= node.start_byte < self.last else outside).add(name)
+                self.pointers.setdefault(name, set()).add(level)
         cursor = tree_sitter.QueryCursor(_looked_at())
         cursor.set_byte_range(self.first, self.last)
         found = {
@@ -242,10 +243,7 @@ class _Region:
         for node in found.get("refused", ()):
             what = node.type.replace("_", " ") if node.is_named else f"'{node.type}'"
             yield Guard.GRAMMAR, f"its C has {what}: {self._at(node)}"
-        for node in found.get("statement", ()):
-            if node.end_byte - node.start_byte > MAX_STATEMENT:
-                yield Guard.SYNTAX, f"a statement has more than {MAX_STATEMENT} characters: {self._at(node)}"
-        for kind in ("call", "cast"):  # in a condition, say
+        for kind in ("statement", "call", "cast"):  # the last two in a condition, say
             for node in found.get(kind, ()):
                 if node.end_byte - node.start_byte > MAX_STATEMENT:
                     yield Guard.SYNTAX, f"a {kind} has more than {MAX_STATEMENT} characters: {self._at(node)}"
@@ -312,16 +310,6 @@ class _Region:
         elif not wanted and high and _said(kind).split() != ["void"]:
             yield Guard.POINTERS, f"its C makes a number of a pointer: {self._at(cast)}"
 
-    def _declare(self, declaration: Node) -> None:
-        for declarator in declaration.children_by_field_name("declarator"):
-            level = 0
-            node: Node | None = declarator
-            while node is not None and node.type != "identifier":
-                level += node.type in ("pointer_declarator", "array_declarator")
-                node = node.child_by_field_name("declarator")
-            if node is not None:
-                self.pointers.setdefault(_said(node), set()).add(level)
-
     def _level(self, node: Node) -> tuple[int, int]:
         """How many times an expression can be dereferenced, at least and at most: 0 a number, 1 a pointer to some."""
         inner = [child for child in node.named_children if child.type != "comment"]
@@ -363,14 +351,16 @@ class _Region:
         return _line(self.source, node.start_byte)
 
 
-def _declared(declaration: Node) -> Iterator[str]:
-    """The names that a declaration or a parameter gives."""
+def _declared(declaration: Node) -> Iterator[tuple[str, int]]:
+    """The names that a declaration or a parameter gives, and how many times each can be dereferenced."""
     for declarator in declaration.children_by_field_name("declarator"):
+        level = 0
         node: Node | None = declarator
         while node is not None and node.type != "identifier":
+            level += node.type in ("pointer_declarator", "array_declarator")
             node = node.child_by_field_name("declarator")
         if node is not None:
-            yield _said(node)
+            yield _said(node), level
 
 
 def _first_error(root: Node) -> int:

@@ -11,6 +11,7 @@ from tensorop import paths
 from tensorop.author.parse import parse
 from tensorop.errors import SpecError
 from tensorop.model.kernel import Draft
+from tensorop.specs import yamlfile
 from tensorop.specs.operators import DRAFT_SUFFIX, DRAFTS
 
 AUTHOR = "offline"  # of what is shipped
@@ -29,7 +30,7 @@ def files(folder: Path, added: Mapping[str, Path] = _NONE) -> dict[str, Path]:
 
 def texts(folder: Path, added: Mapping[str, Path] = _NONE) -> dict[str, str]:
     """The drafts as they were written, by name."""
-    return {name: _read(file) for name, file in files(folder, added).items()}
+    return {name: yamlfile.text(file) for name, file in files(folder, added).items()}
 
 
 def drafts(folder: Path, operator: str, added: Mapping[str, Path] = _NONE) -> list[Draft]:
@@ -60,22 +61,14 @@ def direct(folder: Path, operator: str) -> Draft | None:
 
 def example(folder: Path) -> str:
     """The draft an author is shown, front matter and all. Raises SpecError for an operator without one."""
-    return _read(folder / "prompts" / f"example{DRAFT_SUFFIX}")
+    return yamlfile.text(folder / "prompts" / f"example{DRAFT_SUFFIX}")
 
 
 def _parsed(file: Path, operator: str, name: str) -> Draft:
     if not _NAME.fullmatch(name):
         raise SpecError(f"{file}: expected a name of lower-case letters, digits and '_', at most 32, got '{name}'")
+    author = AUTHOR if paths.shipped(file) else PLUGIN
     try:
-        return parse(_read(file), operator=operator, name=name, author=AUTHOR if paths.shipped(file) else PLUGIN)
+        return parse(yamlfile.text(file), operator=operator, name=name, author=author)
     except SpecError as error:
         raise SpecError(f"{file}: {error.message}", hint=error.hint) from None
-
-
-def _read(file: Path) -> str:
-    try:
-        return file.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise SpecError(f"{file}: not UTF-8 text: {error.reason} at byte {error.start}") from None
-    except OSError as error:
-        raise SpecError(f"{file}: cannot be read: {error.strerror}") from None

@@ -18,6 +18,10 @@ from tensorop.specs import catalog, operators
 from tensorop.tuner.budget import parse_seconds
 
 MOST_PATIENCE = 86400.0  # seconds
+_AS_GIVEN = (
+    "platform", "trials", "tuner", "author", "jobs", "seed", "threads", "runner", "plugins", "offline", "fresh",
+    "unsafe",
+)  # fmt: skip
 STOPPED_EARLY = 3  # exit status: the user stopped it, and there is a verified product
 
 
@@ -153,22 +157,11 @@ def _job(name: str, given: dict[str, Any]) -> Job:
         raise UsageError(f"--author-timeout {given['author_timeout']}: expected up to a day", hint="give e.g. 5m")
     return Job(
         operator=name,
-        platform=given["platform"],
         dtypes=options.dtypes(operator, given["dtype"]),
         shapes=options.shapes(operator, given["shapes"]),
         suite=given["shapes"],
         budget_s=seconds,
-        trials=given["trials"],
-        tuner=given["tuner"],
-        author=given["author"],
         author_timeout_s=patience,
-        jobs=given["jobs"],
-        seed=given["seed"],
-        threads=given["threads"],
-        runner=given["runner"],
-        plugins=given["plugins"],
-        offline=given["offline"],
         out=given["out"] or Job.folder(name, given["platform"]),
-        fresh=given["fresh"],
-        unsafe=given["unsafe"],
+        **{option: given[option] for option in _AS_GIVEN},
     )

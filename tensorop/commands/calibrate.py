@@ -141,27 +141,18 @@ def calibration(
             "high": item.high,
             "determined": key in found.determined,
         }
-    figures = {
-        name: {
-            "ns": _round(c.ns),
-            "mhz": _round(c.mhz),
-            "spread": _round(c.spread),
-            "measured": _round(c.cycles),
-            "before": _round(found.before[name]),
-            "after": _round(found.after[name]),
-        }
-        for name, c in clocked.items()
-    }
+    figures = {}
+    for name, c in clocked.items():
+        modelled = {"measured": c.cycles, "before": found.before[name], "after": found.after[name]}
+        figures[name] = _rounded({"ns": c.ns, "mhz": c.mhz, "spread": c.spread, **modelled})
     board: dict[str, object] = {"cpu": core.label, "arch": core.arch, "kernel": core.kernel, "libc": core.libc}
     board |= {"cores": core.cores, "vlen": core.vlen, "page": core.page, "clock_mhz": core.clock_mhz}
     board |= {"governor": core.governor, **{f"register {k}": v for k, v in core.identity.items()}}
     first: Mapping[str, str] = next(iter(core.processors.values()), {})
     board |= {f"cpuinfo {key}": text for key, text in first.items() if key not in ("flags", "Features", "bugs")}
     residual = {"before": found.residual_before, "after": found.residual_after, "known": found.residual_known}
-    residual = {name: _round(value) for name, value in residual.items()}
-    return Calibration(
-        platform.name, model.name, model.version, board, constants, residual, figures, absent, alternatives
-    )
+    made_of = (platform.name, model.name, model.version, board, constants, _rounded(residual), figures)
+    return Calibration(*made_of, absent, alternatives)
 
 
 class _Space:
@@ -245,3 +236,7 @@ def _together(
 
 def _round(value: float) -> float:
     return float(f"{value:.5g}")
+
+
+def _rounded(values: Mapping[str, float]) -> dict[str, float]:
+    return {name: _round(value) for name, value in values.items()}

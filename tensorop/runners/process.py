@@ -159,29 +159,24 @@ def _talk(
                     waits = fed is _Fed.ALL
                     if not waits:
                         until = max(until, time.monotonic() + timeout_s)  # operands over a slow way
-                while (child.stdout in ready or not running) and (data := _read(child.stdout.fileno())) is not None:
-                    if not data:
-                        with contextlib.suppress(KeyError):
-                            selector.unregister(child.stdout)
-                        break
-                    if consume is not None:
-                        if consume(data):
-                            until = time.monotonic() + timeout_s
-                        if waits and running:
-                            selector.register(child.stdin, selectors.EVENT_WRITE)
-                            waits = False
-                    elif len(out) < stdout_cap:
-                        out += data
-                    if running:
-                        break
-                while (child.stderr in ready or not running) and (data := _read(child.stderr.fileno())) is not None:
-                    if not data:
-                        with contextlib.suppress(KeyError):
-                            selector.unregister(child.stderr)
-                        break
-                    err.add(data)
-                    if running:
-                        break
+                for pipe in (child.stdout, child.stderr):
+                    while (pipe in ready or not running) and (data := _read(pipe.fileno())) is not None:
+                        if not data:
+                            with contextlib.suppress(KeyError):
+                                selector.unregister(pipe)
+                            break
+                        if pipe is child.stderr:
+                            err.add(data)
+                        elif consume is not None:
+                            if consume(data):
+                                until = time.monotonic() + timeout_s
+                            if waits and running:
+                                selector.register(child.stdin, selectors.EVENT_WRITE)
+                                waits = False
+                        elif len(out) < stdout_cap:
+                            out += data
+                        if running:
+                            break
         finally:
             os.close(exited)
     return out, err, False

@@ -6,7 +6,7 @@ choice, which stays the best fit: figures are given under each alternative too, 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from pydantic import Field
@@ -79,15 +79,15 @@ def switched(section: Mapping[str, Any], names: Iterable[str], source: str) -> d
 
     source: what shows them.
     """
-    out = {key: dict(part) if isinstance(part, Mapping) else part for key, part in section.items()}
+    out, left = dict(section), dict(section.get("alternatives") or {})
     for name in names:
-        for key, value in out["alternatives"].pop(name)["change"].items():
-            place, _, part = key.partition(".")
-            owner, _, field = part.partition(".")
-            if field:
-                known = dict(out[place][owner])
-                known[field] = {"value": value, "source": source} if field == "present" else bool(value)
-                out[place][owner] = known
-            else:
-                out[place][owner] = {"value": value, "source": source}
-    return out
+        for key, value in left.pop(name)["change"].items():
+            plain = key.endswith(".scalar_only")
+            out = put(out, key.split("."), bool(value) if plain else {"value": value, "source": source})
+    return {**out, "alternatives": left} if "alternatives" in section else out
+
+
+def put(section: Mapping[str, Any], keys: Sequence[str], made: Any) -> dict[str, Any]:
+    """A copy with something else at a place, given key by key; parts that YAML shares stay shared no more."""
+    first, *rest = keys
+    return {**section, first: put(section.get(first) or {}, rest, made) if rest else made}

@@ -15,7 +15,7 @@ from pydantic import Field
 from tensorop.errors import SpecError
 from tensorop.model.calibration import EXPLAINED, Calibration
 from tensorop.specs import yamlfile
-from tensorop.specs.board_alternative import switched
+from tensorop.specs.board_alternative import put, switched
 from tensorop.specs.yamlfile import Record
 
 _TABLE = ("mf8", "mf4", "mf2", "m1", "m2", "m4", "m8")
@@ -100,7 +100,7 @@ def apply(section: Mapping[str, Any], path: Path) -> dict[str, Any]:
     for key, constant in spec.constants.items():
         if constant.determined:
             source = f"fitted on {spec.board.get('cpu', 'a board')}: {path.name}"
-            out = _with(out, key.split("."), constant.value, source, f"{path}: key 'constants.{key}'")
+            out = put(out, key.split("."), _fitted(out, key, constant.value, source, path))
     return {**out, "calibrated": True}
 
 
@@ -111,27 +111,20 @@ def _settled(section: Mapping[str, Any], spec: _Calibration, path: Path) -> dict
         if name not in known:
             raise SpecError(f"{path}: key 'alternatives': expected alternatives of the model, got '{name}'")
     shown = [name for name, said in spec.alternatives.items() if said == "shown"]
-    out = (
-        switched(section, shown, f"shown by {spec.board.get('cpu', 'a board')}: {path.name}")
-        if known
-        else dict(section)
-    )
-    if known:
-        left = out["alternatives"].items()
-        out["alternatives"] = {name: part for name, part in left if spec.alternatives.get(name) != "refuted"}
-    return out
+    out = switched(section, shown, f"shown by {spec.board.get('cpu', 'a board')}: {path.name}")
+    left = {n: part for n, part in (out.get("alternatives") or {}).items() if spec.alternatives.get(n) != "refuted"}
+    return {**out, "alternatives": left} if known else out
 
 
-def _with(record: Mapping[str, Any], keys: list[str], value: float, source: str, where: str) -> dict[str, Any]:
-    """A copy with one constant replaced; parts that YAML shares between places stay shared no more."""
-    first, *rest = keys
-    inner = record.get(first)
-    if not isinstance(inner, Mapping):
-        raise SpecError(f"{where}: expected a constant of the model, there is none of this name")
-    if rest:
-        return {**record, first: _with(inner, rest, value, source, where)}
-    kept = {name: item for name, item in inner.items() if name not in _RANGE}
+def _fitted(section: Mapping[str, Any], key: str, value: float, source: str, path: Path) -> dict[str, Any]:
+    """What stands at a dotted key of a model when its constant is known."""
+    known: Any = section
+    for part in key.split("."):
+        known = known.get(part) if isinstance(known, Mapping) else None
+    if not isinstance(known, Mapping):
+        raise SpecError(f"{path}: key 'constants.{key}': expected a constant of the model, there is none of this name")
+    kept = {name: item for name, item in known.items() if name not in _RANGE}
     if "value" in kept:
-        return {**record, first: {**kept, "value": value, "source": source}}
+        return {**kept, "value": value, "source": source}
     scaled = {name: item * value if name in _TABLE[3:] else item for name, item in kept.items()}
-    return {**record, first: {**scaled, "source": source}}
+    return {**scaled, "source": source}

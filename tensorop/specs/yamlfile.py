@@ -30,9 +30,14 @@ def dump(data: dict[str, Any]) -> str:
 
 def read(path: Path) -> dict[str, Any]:
     """The mapping in a file."""
+    return parse(text(path, MAX_TEXT + 1), str(path))
+
+
+def text(path: Path, most: int = -1) -> str:
+    """A file's text, so many characters at most. Raises SpecError."""
     try:
         with path.open(encoding="utf-8", newline=None) as file:
-            return parse(file.read(MAX_TEXT + 1), str(path))
+            return file.read(most)
     except OSError as error:
         raise SpecError(f"{path}: cannot be read: {error.strerror}") from None
     except UnicodeDecodeError as error:

@@ -55,18 +55,8 @@ def check(
     worst = 0.0
     for start in range(0, len(cases), BATCH):
         batch = cases[start : start + BATCH]
-        calls = [
-            reference.call(
-                case.problem,
-                seed.stream(_INPUTS, vlen, start + i),
-                case.distribution,
-                case.placement,
-                subject.workspace(case.problem, vlen),
-                subject.packed,
-                case.start,
-            )
-            for i, case in enumerate(batch)
-        ]
+        streams = [seed.stream(_INPUTS, vlen, start + i) for i in range(len(batch))]
+        calls = [subject.call(reference, case, rng, vlen) for case, rng in zip(batch, streams, strict=True)]
         replies = subject.execute(calls, vlen)
         for i, (case, given, reply) in enumerate(zip(batch, calls, replies, strict=True)):
             found: Outcome = reply.outcome

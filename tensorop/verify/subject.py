@@ -6,7 +6,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import numpy as np
+
 from tensorop.model.call import Call, Reply
+from tensorop.model.case import Case
+from tensorop.model.contract import Contract
 from tensorop.model.problem import Problem
 from tensorop.runners import session
 from tensorop.runners.base import Runner
@@ -36,6 +40,12 @@ class Subject:
     timeout_s: float = 20.0
     more: tuple[int, ...] = ()
     packed: str = ""
+
+    def call(self, reference: Contract, case: Case, rng: np.random.Generator, vlen: int) -> Call:
+        """A case's call at a VLEN (bits), with inputs of its own."""
+        space = self.workspace(case.problem, vlen)
+        words = (case.distribution, case.placement, space, self.packed, case.start)
+        return reference.call(case.problem, rng, *words)
 
     def execute(self, calls: Sequence[Call], vlen: int) -> list[Reply]:
         """One process for all calls, a fresh one after each that died; replies in order.

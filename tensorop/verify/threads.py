@@ -49,11 +49,7 @@ def _steady(
     operator: Operator, subject: Subject, cases: Sequence[Case], vlen: int, seed: Seed, count: int, repeats: int
 ) -> Outcome:
     for i, case in enumerate(cases):
-        rng = seed.stream(_REPEAT, vlen, i)
-        space = subject.workspace(case.problem, vlen)
-        given = operator.reference.call(
-            case.problem, rng, case.distribution, case.placement, space, subject.packed, case.start
-        )
+        given = subject.call(operator.reference, case, seed.stream(_REPEAT, vlen, i), vlen)
         replies = subject.execute([given] * repeats, vlen)
         for reply in replies:
             if not reply.outcome.ok:
