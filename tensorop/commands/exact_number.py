@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from tensorop.model.number import NUMBERS
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # made by the million: freezing it would take as long again as all that is computed
 class Exact:
     """negative matters for zeros alone; special is an infinity or NaN and then all there is."""
 
@@ -29,8 +29,8 @@ class Exact:
         number = float(value)  # type: ignore[arg-type]
         if not math.isfinite(number):
             return Exact(special=number)
-        fraction, exponent = math.frexp(number)
-        return Exact(int(math.ldexp(fraction, 53)), exponent - 53, math.copysign(1.0, number) < 0)
+        mantissa, two_to = number.as_integer_ratio()
+        return Exact(mantissa, 1 - two_to.bit_length(), math.copysign(1.0, number) < 0)
 
     def _stand_in(self) -> float:
         """A float with the same sign, zeroness and specialness."""
@@ -86,7 +86,7 @@ class Exact:
         return NUMBERS[number].rounded(self.mantissa, self.exponent)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Group(Exact):
     """Integers of several steps of k side by side in one, whose product is the sum of theirs."""
 

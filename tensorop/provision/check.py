@@ -157,20 +157,16 @@ def cpu_features(name: str, flags: Iterable[str]) -> Piece:
 
 
 def _extras(arches: Iterable[str]) -> list[Piece]:
+    numpy = "/usr/lib/python3/dist-packages/numpy/__init__.py"
     found = [
-        _program("cmake", "builds a product's sources and the example", "apt-get install cmake"),
-        _program("pkg-config", "finds a product from other builds", "apt-get install pkg-config"),
-        _program("ssh", "runs candidates on a remote board", "apt-get install openssh-client"),
-        _program("nvcc", "compiles CUDA kernels", "pip install nvidia-cuda-nvcc"),
-        _file(
-            "libblas-test", "netlib's BLAS testers", "/usr/lib/*/blas/xblat3s", "apt-get install libblas-test libblas3"
+        _optional("cmake", "builds a product's sources and the example", "apt-get install cmake"),
+        _optional("pkg-config", "finds a product from other builds", "apt-get install pkg-config"),
+        _optional("ssh", "runs candidates on a remote board", "apt-get install openssh-client"),
+        _optional("nvcc", "compiles CUDA kernels", "pip install nvidia-cuda-nvcc"),
+        _optional(
+            "libblas-test", "netlib's BLAS testers", "apt-get install libblas-test libblas3", "/usr/lib/*/blas/xblat3s"
         ),
-        _file(
-            "Debian's numpy",
-            "linear-algebra tests over a preloaded product",
-            "/usr/lib/python3/dist-packages/numpy/__init__.py",
-            "apt-get install python3-numpy",
-        ),
+        _optional("Debian's numpy", "linear-algebra tests over a product", "apt-get install python3-numpy", numpy),
     ]
     for arch in arches:
         for name in baseline.names(arch):
@@ -182,12 +178,7 @@ def _extras(arches: Iterable[str]) -> list[Piece]:
     return found
 
 
-def _program(name: str, purpose: str, command: str) -> Piece:
-    found = shutil.which(name)
-    return Piece(name, purpose, "ok" if found else "missing", path=found or "", command=command, optional=True)
-
-
-def _file(name: str, purpose: str, pattern: str, command: str) -> Piece:
-    found = sorted(glob.glob(pattern))
-    path = found[0] if found else ""
-    return Piece(name, purpose, "ok" if found else "missing", path=path, command=command, optional=True)
+def _optional(name: str, purpose: str, command: str, pattern: str = "") -> Piece:
+    """A program on the PATH, or the first file of a pattern."""
+    path = next(iter(sorted(glob.glob(pattern))), "") if pattern else shutil.which(name) or ""
+    return Piece(name, purpose, "ok" if path else "missing", path=path, command=command, optional=True)

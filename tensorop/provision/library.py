@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 
 from tensorop import errors
@@ -11,11 +11,10 @@ from tensorop.provision import cache
 
 
 @dataclass(frozen=True)
-class Library:
-    """A shared library to compare with, ready to be loaded.
+class _Named:
+    """What is known of a library wherever it is.
 
     kind         the API it exposes: "cblas" (its names between `prefix` and `suffix`), "dnnl" (oneDNN's C API), "xsmm"
-    library_path folders for the loader (LD_LIBRARY_PATH of the process that loads it)
     environment  what the process must carry for it to work, and work best, with so many threads; tuning of core types
                  is the platform file's
     build        which of several builds of it this is
@@ -25,35 +24,35 @@ class Library:
     name: str
     version: str
     arch: str
-    path: Path
-    kind: str
-    prefix: str = ""
-    suffix: str = ""
-    library_path: tuple[Path, ...] = ()
-    environment: Mapping[str, str] = field(default_factory=dict)
-    build: str = ""
-    most_flops: float | None = None
+    kind: str = field(default="cblas", kw_only=True)
+    prefix: str = field(default="", kw_only=True)
+    suffix: str = field(default="", kw_only=True)
+    environment: Mapping[str, str] = field(default_factory=dict, kw_only=True)
+    build: str = field(default="", kw_only=True)
+    most_flops: float | None = field(default=None, kw_only=True)
 
 
 @dataclass(frozen=True)
-class Source:
+class Library(_Named):
+    """A shared library to compare with, ready to be loaded.
+
+    library_path: folders for the loader (LD_LIBRARY_PATH of the process that loads it)
+    """
+
+    path: Path
+    library_path: tuple[Path, ...]
+
+
+@dataclass(frozen=True)
+class Source(_Named):
     """Where a library comes from: `fill` brings the files of one cache entry, `file` is the one to load in it.
 
     megabytes: to fetch, where it is known.
     """
 
-    name: str
-    version: str
-    arch: str
     file: str
     fill: Callable[[Path], None]
-    kind: str = "cblas"
-    prefix: str = ""
-    suffix: str = ""
     folders: tuple[str, ...] = (".",)
-    environment: Mapping[str, str] = field(default_factory=dict)
-    build: str = ""
-    most_flops: float | None = None
     megabytes: int = 0
 
     def command(self) -> str:
@@ -69,27 +68,11 @@ class Source:
         """The library, fetched when absent. Raises MissingTool."""
         what = f"{self.name} {self.version} for {self.arch}"
         root = cache.entry(
-            self.folder(),
-            self.fill,
-            what=what,
-            command=self.command(),
-            offline=offline,
-            purpose="to compare with",
+            self.folder(), self.fill, what=what, command=self.command(), offline=offline, purpose="to compare with",
             megabytes=self.megabytes,
-        )
+        )  # fmt: skip
         path = root / self.file
         if not path.exists():
             raise errors.MissingTool(f"{what} came without {self.file}", hint=f"remove {root}, then {self.command()}")
-        return Library(
-            self.name,
-            self.version,
-            self.arch,
-            path,
-            self.kind,
-            self.prefix,
-            self.suffix,
-            tuple((root / f).resolve() for f in self.folders),
-            dict(self.environment),
-            self.build,
-            self.most_flops,
-        )
+        known = {each.name: getattr(self, each.name) for each in fields(_Named)}
+        return Library(**known, path=path, library_path=tuple((root / f).resolve() for f in self.folders))
