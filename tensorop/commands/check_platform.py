@@ -51,6 +51,23 @@ class Line:
         return f"{'    ' if self.note else 'ok  ' if self.ok else 'FAIL'} {self.about}: {self.message}"
 
 
+@dataclass(frozen=True)
+class _Under:
+    """A platform under its board model: what counts there, the micro-benchmarks, and the VLEN they are built for."""
+
+    platform: Platform
+    model: BoardModel
+    emulator: Qemu
+    benches: Sequence[Bench]
+    vlen: int
+
+    def counted(self) -> Iterator[tuple[Bench, tuple[float, ...]]]:
+        return microbench.model(self.benches, self.emulator, self.model, self.vlen)
+
+    def questions(self) -> tuple[Question, ...]:
+        return settle.questions(self.benches, self.emulator, self.model, self.vlen)
+
+
 def check(
     platform: Platform,
     runner: str | None = None,
@@ -65,13 +82,8 @@ def check(
     answer or is not the declared core; what else fails is a line that is not ok.
     """
     yield Line(True, "file", " < ".join(platform.lineage))
-    yield Line(
-        True,
-        "words",
-        ", ".join(
-            f"{one.name} ({len({w for of in one.types.values() for w in of.words})})" for one in platform.primitives
-        ),
-    )
+    words = {one.name: {word for of in one.types.values() for word in of.words} for one in platform.primitives}
+    yield Line(True, "words", ", ".join(f"{name} ({len(of_set)})" for name, of_set in words.items()))
     try:
         candidate = _candidate(platform)
     except TensoropError as error:
@@ -100,10 +112,8 @@ def check(
     if not benches:
         yield Line(True, "micro-benchmarks", f"none for {platform.arch}", note=True)
         return
-    if core is None:
-        yield from _published(platform, model, emulator, benches, vlen, plugins)
-    else:
-        yield from _on_board(platform, model, emulator, benches, vlen, target, core, folder)
+    under = _Under(platform, model, emulator, benches, vlen)
+    yield from _published(under, plugins) if core is None else _on_board(under, target, core, folder)
 
 
 def _candidate(platform: Platform) -> Artifact:
@@ -139,31 +149,25 @@ def _runs(platform: Platform, target: Runner, candidate: Artifact) -> Iterator[L
             yield Line(True, about, f"a candidate runs on {target.name}")
 
 
-def _published(
-    platform: Platform,
-    model: BoardModel,
-    emulator: Qemu,
-    benches: Sequence[Bench],
-    vlen: int,
-    plugins: tuple[Path, ...],
-) -> Iterator[Line]:
+def _published(under: _Under, plugins: tuple[Path, ...]) -> Iterator[Line]:
     """Modelled figures, each with its interval, beside what was published."""
+    ghz, vlen = under.model.clock_ghz.value, under.vlen
     points: dict[str, list[Point]] = {}
-    for point in microbench_spec.published(model.name, plugins):
+    for point in microbench_spec.published(under.model.name, plugins):
         points.setdefault(point.benchmark, []).append(point)
     choices: dict[str, tuple[float, ...]] = {}
-    for bench, cycles in microbench.model(benches, emulator, model, vlen):
+    for bench, cycles in under.counted():
         choices[bench.benchmark.name] = cycles
         found = microbench.interval(bench, cycles)
         given = points.get(bench.benchmark.name, [])
         if not given:
             yield Line(True, bench.benchmark.name, _span(found), note=True)
         for point in given:
-            yield _beside(found, point, model.clock_ghz.value, vlen)
-    for asked in settle.questions(benches, emulator, model, vlen):
+            yield _beside(found, point, ghz, vlen)
+    for asked in under.questions():
         said = f"{_span(asked.under)}, {_span(asked.usual)} without; {asked.under.benchmark.name} on a board tells"
         yield Line(True, f"alternative '{asked.alternative}'", said, note=True)
-    yield from _order(points, choices, {b.benchmark.name: b for b in benches}, model.clock_ghz.value, vlen)
+    yield from _order(points, choices, {b.benchmark.name: b for b in under.benches})
 
 
 def _span(found: Modelled) -> str:
@@ -183,11 +187,7 @@ def _beside(found: Modelled, point: Point, clock_ghz: float, vlen: int) -> Line:
 
 
 def _order(
-    points: dict[str, list[Point]],
-    choices: dict[str, tuple[float, ...]],
-    benches: dict[str, Bench],
-    ghz: float,
-    vlen: int,
+    points: dict[str, list[Point]], choices: dict[str, tuple[float, ...]], benches: dict[str, Bench]
 ) -> Iterator[Line]:
     """Kernels whose speeds were published must come in that order under every choice of the assumed constants."""
     speeds = {
@@ -209,17 +209,9 @@ def _order(
         yield Line(right == len(ratios), "order", message)
 
 
-def _on_board(
-    platform: Platform,
-    model: BoardModel,
-    emulator: Qemu,
-    benches: Sequence[Bench],
-    vlen: int,
-    target: Runner,
-    core: Core,
-    folder: Path,
-) -> Iterator[Line]:
+def _on_board(under: _Under, target: Runner, core: Core, folder: Path) -> Iterator[Line]:
     """The same programs by the board's clock, and the constants that bring the model nearest to it."""
+    platform, model, benches = under.platform, under.model, under.benches
     clocked: dict[str, Clocked] = {}
     absent: dict[str, str] = {}
     for bench, timed in zip(benches, microbench.time(benches, target), strict=True):
@@ -239,7 +231,7 @@ def _on_board(
         + ("; cycles are of the clock that was seen" if off > _CLOCK_OFF else ""),
         note=off > _CLOCK_OFF,
     )
-    for bench, cycles in microbench.model(benches, emulator, model, vlen):
+    for bench, cycles in under.counted():
         found = microbench.interval(bench, cycles)
         real = clocked.get(bench.benchmark.name)
         if real is not None:
@@ -247,14 +239,14 @@ def _on_board(
             message = f"{real.cycles:.2f} cycles/{bench.benchmark.unit} ({real.ns:.2f} ns), {_span(found)}, "
             yield Line(True, bench.benchmark.name, message + ("inside" if inside else "outside"), note=not inside)
     measured = {name: c.cycles for name, c in clocked.items()}
-    asked = settle.questions(benches, emulator, model, vlen)
+    asked = under.questions()
     verdicts = settle.verdicts(asked, measured)
     yield from _settled(asked, measured, verdicts)
     shown = [name for name, said in verdicts.items() if said == settle.SHOWN]
     assert platform.board is not None
     model = board_spec.load(switched(platform.board, shown, "a board"), f"platform '{platform.name}'")
     try:
-        fitted = calibrate.fit(benches, measured, emulator, model, vlen)
+        fitted = calibrate.fit(benches, measured, under.emulator, model, under.vlen)
     except JobError as error:
         yield Line(False, "calibration", str(error))
         return
@@ -269,10 +261,8 @@ def _on_board(
     if fitted.explains:
         for key, constant in record.constants.items():
             if constant["determined"]:
-                message = (
-                    f"{constant['value']:g}, was {constant['was']:g} ({constant['low']:g} to {constant['high']:g})"
-                )
-                yield Line(True, key, message, note=True)
+                span = f"({constant['low']:g} to {constant['high']:g})"
+                yield Line(True, key, f"{constant['value']:g}, was {constant['was']:g} {span}", note=True)
     said = f"{path}: residual {fitted.residual_after:.3f}, was {fitted.residual_before:.3f}"
     if not fitted.explains:
         said += (

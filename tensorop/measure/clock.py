@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import filelock
@@ -32,6 +32,9 @@ class Pace:
     min_ns: int = 2_000_000
     max_ns: int = 2_000_000_000
     flush_bytes: int = 0
+
+    def request(self, call: Call, entries: Sequence[Entry], keep: bool) -> Time:
+        return Time(call, tuple(entries), **asdict(self), keep=keep)
 
 
 @dataclass(frozen=True)
@@ -99,10 +102,8 @@ def time_entries(
     """
     if guest is None:
         guest = Guest(cpu=runner.processor)
-    every = (*entries, *(replace(entry, empty=True) for entry in entries)) if empty else tuple(entries)
-    request = Time(
-        call, every, pace.rounds, pace.warm_ns, pace.min_ns, pace.max_ns, pace.flush_bytes, keep
-    )  # fmt: skip
+    every = (*entries, *(replace(entry, empty=True) for entry in entries)) if empty else entries
+    request = pace.request(call, every, keep)
     drifted = ""
     best: Timed | None = None
     for _ in range(1 + REPEATS):
@@ -153,10 +154,7 @@ def time_calls(
     measured again. judge: of a call, by its number, what its batches left. Returns the first failure's outcome."""
     if guest is None:
         guest = Guest(cpu=runner.processor)
-    requests = [
-        Time(call, (entry,), pace.rounds, pace.warm_ns, pace.min_ns, pace.max_ns, pace.flush_bytes, keep=True)
-        for call in calls
-    ]
+    requests = [pace.request(call, (entry,), keep=True) for call in calls]
     with alone():
         replies = session.run(
             runner, program, requests, timeout_s=timeout_s, guest=guest, give_up_after=1, where="measure"

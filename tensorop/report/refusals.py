@@ -16,25 +16,19 @@ def of_run(history: History, operator: Operator, platform: Platform) -> list[dic
     out = []
     for dtype in history.facts.get("dtypes", ()):
         for draft in history.drafts.values():
-            missing = instantiate.missing_words(platform, draft, dtype)
             entry: dict[str, Any] = {"dtype": dtype, "draft": draft.name, "product": None, "legal": 0, "reasons": []}
             out.append(entry)
-            if missing:
-                entry["reasons"] = [{"reason": f"the platform lacks {', '.join(missing)}", "points": None}]
-                continue
+            missing = instantiate.missing_words(platform, draft, dtype)
             try:
-                space = instantiate.micro_space(platform, draft, dtype)
+                space = None if missing else instantiate.micro_space(platform, draft, dtype)
+                why = f"the platform lacks {', '.join(missing)}"
             except JobError as error:
-                entry["reasons"] = [{"reason": error.message, "points": None}]
+                space, why = None, error.message
+            if space is None:
+                entry["reasons"] = [{"reason": why, "points": None}]
                 continue
             entry["product"], entry["legal"] = space.product, space.size
-            entry["reasons"] = [
-                {
-                    "reason": refusal.constraint.reason,
-                    "must": refusal.constraint.must,
-                    "points": refusal.points,
-                    "example": dict(refusal.example),
-                }
-                for refusal in space.refusals()
-            ]
+            for refusal in space.refusals():
+                said = {"reason": refusal.constraint.reason, "must": refusal.constraint.must}
+                entry["reasons"].append({**said, "points": refusal.points, "example": dict(refusal.example)})
     return out
