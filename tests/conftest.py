@@ -46,3 +46,11 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
     finally:
         if not (reads_the_clock(item) and reads_the_clock(nextitem)):
             turnstile.leave()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Also where it ends early (`-x`) between two tests of the clock, as others may wait behind them still."""
+    turnstile = session.config.stash.get(TURNSTILE, None)
+    if turnstile is not None:
+        turnstile.leave()

@@ -1,9 +1,12 @@
 """The lock that keeps tests of the clock alone."""
 
+import subprocess
+import sys
 import threading
 
 import pytest
 
+from tests.support.commands import environment
 from tests.support.turnstile import Turnstile
 
 WAIT = 30
@@ -62,3 +65,17 @@ def test_who_is_inside_stays_without_waiting(tmp_path):
     other, leave = entering(tmp_path, alone=True)
     assert other.wait(WAIT)
     leave.set()
+
+
+def test_a_session_that_ends_between_two_tests_of_the_clock_keeps_nobody_waiting(tmp_path):
+    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = clock\n")
+    hooks = "TURNSTILE, pytest_runtest_protocol, pytest_sessionfinish, pytest_sessionstart"
+    (tmp_path / "conftest.py").write_text(f"from tests.conftest import {hooks}\n")
+    fails = "import pytest\npytestmark = pytest.mark.clock\ndef test_1(): assert 0\ndef test_2(): pass\n"
+    (tmp_path / "test_clock.py").write_text(fails)
+    many = "".join(f"def test_{i}(): time.sleep(0.1)\n" for i in range(40))
+    (tmp_path / "test_other.py").write_text(f"import time\n{many}")
+    argv = [sys.executable, "-m", "pytest", "-q", "-x", "-n", "2", "--dist", "loadfile", str(tmp_path)]
+    ended = subprocess.run(argv, cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=WAIT * 2)
+    assert ended.returncode == 2, ended.stdout + ended.stderr
+    assert "1 failed" in ended.stdout
