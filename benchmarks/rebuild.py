@@ -72,9 +72,9 @@ def compare(folder: Path, dtypes: Sequence[str], jobs: int, limit: float, text_o
     found = opened.open_product(folder)
     held = [dtype for dtype in found.dtypes if not dtypes or dtype in dtypes]
     manifest = json.loads((folder / opened.SHARE / "manifest.json").read_text(encoding="utf-8"))
-    held = by_operator(manifest)[found.operator.name]
-    given = [winners(found, dtype, of_dtype) for dtype, of_dtype in held["dtypes"].items()]
-    made = product.product(found.platform, [Part(found.operator, given, held["facts"])], jobs=jobs)
+    of = by_operator(manifest)[found.operator.name]
+    given = [winners(found, dtype, of_dtype) for dtype, of_dtype in of["dtypes"].items()]
+    made = product.product(found.platform, [Part(found.operator, given, of["facts"])], jobs=jobs)
     differing = texts(folder, made)
     built = {name: data for name, data in made.files.items() if name.startswith("lib/lib")}
     bits = all((folder / name).is_file() and (folder / name).read_bytes() == data for name, data in built.items())
@@ -87,7 +87,7 @@ def compare(folder: Path, dtypes: Sequence[str], jobs: int, limit: float, text_o
         target = reach(found.platform, None)
         told = json.loads((folder / opened.SHARE / "bench.json").read_text(encoding="utf-8"))["results"]
         for dtype in held:
-            count = len(held["dtypes"][dtype]["variants"])
+            count = len(of["dtypes"][dtype]["variants"])
             sources = sum(name.endswith((".c", ".h")) for name in made.files)
             result = Result(found.platform.name, dtype, count, (len(differing), sources), bits=bits)
             rows = [row for row in told if row["dtype"] == dtype and _flops(found, row) <= limit]
