@@ -1,0 +1,96 @@
+/* What the controls share: the convolution as plain loops. */
+#include "call.h"
+
+#if defined TENSOROP_DTYPE_f64
+#define REAL double
+#else
+#define REAL float
+#endif
+
+struct conv2d {
+    int64_t n, c, h, w, k, r, s, u, v, p, b, l, q, d, e, g, high, wide;
+    int nhwc, biased, relu;
+    const REAL *x, *taps, *bias;
+    REAL *y;
+};
+
+static inline struct conv2d conv2d_of(const struct tensorop_call *call) {
+    const int64_t *a = call->dim;
+    struct conv2d z = {a[0],
+                       a[1],
+                       a[2],
+                       a[3],
+                       a[4],
+                       a[5],
+                       a[6],
+                       a[7],
+                       a[8],
+                       a[9],
+                       a[10],
+                       a[11],
+                       a[12],
+                       a[13],
+                       a[14],
+                       a[15],
+                       0,
+                       0,
+                       (int)call->flag[1],
+                       (int)call->flag[2],
+                       (int)call->flag[3],
+                       call->buffer[0],
+                       call->buffer[1],
+                       call->buffer[2],
+                       call->buffer[3]};
+    z.high = (z.h + z.p + z.b - z.d * (z.r - 1) - 1) / z.u + 1;
+    z.wide = (z.w + z.l + z.q - z.e * (z.s - 1) - 1) / z.v + 1;
+    return z;
+}
+
+static inline int64_t conv2d_x(const struct conv2d *z, int64_t n, int64_t c, int64_t i, int64_t j) {
+    return z->nhwc ? ((n * z->h + i) * z->w + j) * z->c + c
+                   : ((n * z->c + c) * z->h + i) * z->w + j;
+}
+
+static inline int64_t conv2d_tap(const struct conv2d *z, int64_t k, int64_t c, int64_t r,
+                                 int64_t s) {
+    const int64_t of = z->c / z->g;
+    return z->nhwc ? ((k * z->r + r) * z->s + s) * of + c : ((k * of + c) * z->r + r) * z->s + s;
+}
+
+static inline int64_t conv2d_y(const struct conv2d *z, int64_t n, int64_t k, int64_t i, int64_t j) {
+    return z->nhwc ? ((n * z->high + i) * z->wide + j) * z->k + k
+                   : ((n * z->k + k) * z->high + i) * z->wide + j;
+}
+
+/* The sum of output i, j of filter k without bias; the last tap is left out where `lost` is 1. */
+static inline REAL conv2d_sum(const struct conv2d *z, int64_t n, int64_t k, int64_t i, int64_t j,
+                              int lost) {
+    const int64_t of = z->c / z->g, first = k / (z->k / z->g) * of;
+    REAL sum = 0;
+    for (int64_t c = 0; c < of; c++)
+        for (int64_t r = 0; r < z->r; r++)
+            for (int64_t s = 0; s < z->s; s++) {
+                const int64_t a = i * z->u + r * z->d - z->p, b = j * z->v + s * z->e - z->l;
+                if (lost && c == of - 1 && r == z->r - 1 && s == z->s - 1)
+                    continue;
+                if (a >= 0 && a < z->h && b >= 0 && b < z->w)
+                    sum +=
+                        z->taps[conv2d_tap(z, k, c, r, s)] * z->x[conv2d_x(z, n, first + c, a, b)];
+            }
+    return sum;
+}
+
+static inline REAL conv2d_last(const struct conv2d *z, int64_t k, REAL sum) {
+    if (z->biased)
+        sum += z->bias[k];
+    return z->relu && sum < 0 ? 0 : sum;
+}
+
+static inline void conv2d_all(const struct conv2d *z, int lost) {
+    for (int64_t n = 0; n < z->n; n++)
+        for (int64_t k = 0; k < z->k; k++)
+            for (int64_t i = 0; i < z->high; i++)
+                for (int64_t j = 0; j < z->wide; j++)
+                    z->y[conv2d_y(z, n, k, i, j)] =
+                        conv2d_last(z, k, conv2d_sum(z, n, k, i, j, lost));
+}

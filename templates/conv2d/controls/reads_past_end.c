@@ -1,0 +1,11 @@
+/* fault: x is read one element further than it is long
+ * expect: guard-page
+ */
+#include "conv2d.h"
+
+void tensorop_candidate_0(const struct tensorop_call *call) {
+    struct conv2d z = conv2d_of(call);
+    volatile REAL stray = z.x[z.n * z.c * z.h * z.w];
+    conv2d_all(&z, 0);
+    (void)stray;
+}

@@ -1,0 +1,20 @@
+/* fault: what a call left before is left again where the numbers are of the same size
+ * expect: wrong-result
+ */
+#include "conv2d.h"
+
+void tensorop_candidate_0(const struct tensorop_call *call) {
+    static REAL kept[1 << 14];
+    static int64_t size;
+    struct conv2d z = conv2d_of(call);
+    const int64_t all = z.n * z.k * z.high * z.wide;
+    if (all != size) {
+        conv2d_all(&z, 0);
+        size = all <= 1 << 14 ? all : 0;
+    } else {
+        for (int64_t i = 0; i < all; i++)
+            z.y[i] = kept[i];
+    }
+    for (int64_t i = 0; i < size; i++)
+        kept[i] = z.y[i];
+}

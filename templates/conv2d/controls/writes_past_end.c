@@ -1,0 +1,10 @@
+/* fault: y is written one element further than it is long
+ * expect: guard-page wrong-result
+ */
+#include "conv2d.h"
+
+void tensorop_candidate_0(const struct tensorop_call *call) {
+    struct conv2d z = conv2d_of(call);
+    conv2d_all(&z, 0);
+    z.y[z.n * z.k * z.high * z.wide] = 0;
+}

@@ -1,0 +1,44 @@
+"""conv2d: its judge refuses faulty kernels, and its baselines compute what it asks for."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tensorop.backends import reach
+from tensorop.build import harness
+from tensorop.commands import contenders
+from tensorop.model.verdict import Seed
+from tensorop.provision.targets import host_arch
+from tensorop.runners.session import Guest
+from tensorop.specs import operators, platforms
+from tensorop.verify import grid
+from tensorop.verify.controls import Control, controls, run_control
+from tensorop.verify.subject import Subject
+from tests.support.kernels import platform
+from tests.support.operators import builder, runner_of
+
+operator = operators.load("conv2d")
+here = platform(host_arch())
+
+
+@pytest.mark.parametrize("dtype", operator.dtypes)
+@pytest.mark.parametrize("control", controls(operator), ids=lambda control: control.name)
+def test_the_judge_knows_what_is_wrong(control: Control, dtype: str) -> None:
+    result = run_control(control, dtype, operator, here, runner_of(here), builder(here), Seed.draw())
+    assert result.as_expected, f"{result.outcome.kind}: {result.outcome.message}"
+
+
+WAYS = [("im2col+openblas", "f32"), ("im2col+openblas", "f64"), ("direct+openblas", "f32"), ("direct+openblas", "f64")]
+
+
+@pytest.mark.parametrize(("name", "dtype"), WAYS)
+def test_a_baseline_computes_what_is_asked(name: str, dtype: str) -> None:
+    target = reach(platforms.load("native"))
+    contender = contenders.bring(name, target, [dtype], 1, own=operator.baselines)
+    environment = contender.environment(target.runner, 0, dtype)
+    guest = Guest(libraries=(contender.library(target.runner, dtype),), environment=environment)
+    program = harness.dynamic_program(host_arch(), operator.folder / "adapter.c").path
+    cases = operator.reference.quick_grid(dtype, operator.reference.CONTROL_TILE, np.random.default_rng(0))
+    verdict = grid.check(operator.reference, Subject(target.runner, program, guest), cases, 0, Seed.draw())
+    assert verdict.ok, verdict.outcome
