@@ -1,0 +1,198 @@
+"""conv2d from its wish to its product on this machine: verified, compared, called from Python and from C."""
+
+from __future__ import annotations
+
+import subprocess
+from itertools import product as every
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tensorop import api
+from tests.support.commands import ROOT, tensorop
+
+SHAPES = "n1c8h14w14k16r3s3p1,n1c16h9w9k8r1s1,n1c8h12w12k8r3s3p1g8"
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("job")
+    words = ("conv2d", "--platform", "native", "--shapes", SHAPES, "--dtype", "f32,f64", "--trials", "4")
+    ended = tensorop(*words, "--out", "made", cwd=folder)
+    assert ended.status == 0, ended.stderr
+    assert "calls right" in ended.stderr
+    return folder / "made"
+
+
+def test_it_is_compared(made: Path) -> None:
+    words = ("bench", made, "--shapes", SHAPES, "--fast", "--dtype", "f32", "--format", "json")
+    compared = tensorop(*words, "--against", "im2col+openblas,direct+openblas", cwd=ROOT)
+    assert compared.status == 0, compared.stderr
+    rows = compared.json()["results"]
+    assert [row["shape"] for row in rows] == SHAPES.split(",")
+    assert all(verdict == "ok" for row in rows for verdict in row["verdict"].values())
+    assert all(set(row["ratio"]) == {"im2col+openblas", "direct+openblas"} for row in rows)
+
+
+def plain(x, w, bias, stride, zeros, dilation, groups, relu):
+    """nchw, in float64."""
+    (top, bottom, left, right), (u, v), (d, e) = zeros, stride, dilation
+    wide = np.pad(x.astype(np.float64), ((0, 0), (0, 0), (top, bottom), (left, right)))
+    (k, of, r, s), n = w.shape, x.shape[0]
+    high = (wide.shape[2] - d * (r - 1) - 1) // u + 1
+    across = (wide.shape[3] - e * (s - 1) - 1) // v + 1
+    y = np.zeros((n, k, high, across))
+    for i, j in every(range(r), range(s)):
+        seen = wide[:, :, i * d : i * d + (high - 1) * u + 1 : u, j * e : j * e + (across - 1) * v + 1 : v]
+        seen = seen.reshape(n, groups, of, high, across)
+        taps = w[:, :, i, j].reshape(groups, k // groups, of)
+        y += np.einsum("ngchw,gkc->ngkhw", seen, taps).reshape(y.shape)
+    y = y if bias is None else y + bias[:, None, None]
+    return np.maximum(y, 0) if relu else y
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("layout", ["nchw", "nhwc"])
+@pytest.mark.parametrize(
+    ("stride", "zeros", "dilation", "groups"),
+    [
+        ((1, 1), (0, 0, 0, 0), (1, 1), 1),
+        ((2, 1), (1, 0, 2, 1), (1, 1), 2),
+        ((1, 3), (1, 1, 1, 1), (2, 2), 1),
+        ((1, 1), (1, 1, 1, 1), (1, 1), 6),
+    ],
+)
+def test_python_calls_it(made: Path, dtype: str, layout: str, stride, zeros, dilation, groups: int) -> None:
+    library, rng = api.load(made), np.random.default_rng(0)
+    x = rng.standard_normal((2, 6, 11, 13)).astype(dtype)
+    w = rng.standard_normal((12, 6 // groups, 3, 3)).astype(dtype)
+    bias = rng.standard_normal(12).astype(dtype)
+    if groups == 6:
+        w, bias = w[:6], bias[:6]
+    more = {"stride": stride, "padding": zeros, "dilation": dilation, "groups": groups, "layout": layout}
+    for given, relu in ((None, False), (bias, True)):
+        want = plain(x, w, given, stride, zeros, dilation, groups, relu)
+        if layout == "nhwc":
+            got = library.conv2d(x.transpose(0, 2, 3, 1), w.transpose(0, 2, 3, 1), given, relu=relu, **more)
+            got = got.transpose(0, 3, 1, 2)
+        else:
+            got = library.conv2d(x, w, given, relu=relu, **more)
+        np.testing.assert_allclose(got, want, rtol=1e-4, atol=2e-5)
+
+
+def test_python_refuses_what_cannot_be(made: Path) -> None:
+    conv2d = api.load(made).conv2d
+    x, w = np.zeros((1, 4, 5, 5), np.float32), np.zeros((4, 4, 3, 3), np.float32)
+    with pytest.raises(ValueError, match="the filter is larger than the input"):
+        conv2d(x[:, :, :2], w)
+    with pytest.raises(ValueError, match="strides must be 1 or more"):
+        conv2d(x, w, stride=0)
+    with pytest.raises(ValueError, match="groups must be 1 or more and divide"):
+        conv2d(x, w[:3, :2], groups=2)
+    with pytest.raises(ValueError, match="n, c, h, w, k, r and s must be 1 or more"):
+        conv2d(x[:0], w)
+    with pytest.raises(ValueError, match="paddings must be 0 or more"):
+        conv2d(x, w, padding=-1)
+    with pytest.raises(TypeError, match="x is float16"):
+        conv2d(x.astype(np.float16), w)
+    with pytest.raises(ValueError, match="4 channels, w 3 in each of 1 groups"):
+        conv2d(x, w[:, :3])
+
+
+CALLER = r"""
+#include <assert.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <tensorop/conv2d.h>
+
+static const struct tensorop_conv2d good = {
+    .n = 1, .c = 4, .h = 9, .w = 9, .k = 6, .r = 3, .s = 3, .stride_h = 1, .stride_w = 1, .pad_top = 1, .pad_bottom = 1,
+    .pad_left = 1, .pad_right = 1, .dilation_h = 1, .dilation_w = 1, .groups = 2, .layout = TENSOROP_NCHW };
+static float x[4 * 81], w[6 * 2 * 9], y[6 * 81], again[6 * 81];
+
+static void refused(struct tensorop_conv2d bad, int status)
+{
+    for (int i = 0; i < 6 * 81; i++)
+        y[i] = 7;
+    int got = tensorop_sconv2d(&bad, x, w, NULL, y, NULL, 0);
+    if (got != status)
+        printf("%d instead of %d: %s\n", got, status, tensorop_conv2d_message(got)), exit(1);
+    assert(strlen(tensorop_conv2d_message(status)) > 9);
+    for (int i = 0; i < 6 * 81; i++)
+        assert(y[i] == 7);
+    assert(tensorop_sconv2d(&bad, NULL, NULL, NULL, NULL, NULL, 0) == status);
+}
+#define BAD(member, value, status) \
+    do { struct tensorop_conv2d z = good; z.member = value; refused(z, status); } while (0)
+
+int main(void)
+{
+    for (int i = 0; i < 4 * 81; i++) x[i] = (float)(i % 7) - 3;
+    for (int i = 0; i < 108; i++) w[i] = (float)(i % 5) - 2;
+    BAD(n, 0, TENSOROP_CONV2D_SIZE);
+    BAD(c, -4, TENSOROP_CONV2D_SIZE);
+    BAD(k, 0, TENSOROP_CONV2D_SIZE);
+    BAD(s, INT64_MIN, TENSOROP_CONV2D_SIZE);
+    BAD(stride_w, 0, TENSOROP_CONV2D_STRIDE);
+    BAD(pad_left, -1, TENSOROP_CONV2D_PADDING);
+    BAD(dilation_h, 0, TENSOROP_CONV2D_DILATION);
+    BAD(groups, 0, TENSOROP_CONV2D_GROUPS);
+    BAD(groups, 4, TENSOROP_CONV2D_GROUPS);
+    BAD(r, 12, TENSOROP_CONV2D_FILTER);
+    BAD(dilation_w, 6, TENSOROP_CONV2D_FILTER);
+    BAD(layout, 2, TENSOROP_CONV2D_LAYOUT);
+    BAD(h, INT64_MAX, TENSOROP_CONV2D_OVERFLOW);
+    BAD(pad_top, INT64_MAX, TENSOROP_CONV2D_OVERFLOW);
+    struct tensorop_conv2d large = good;
+    large.n = large.h = large.w = 1 << 30;
+    refused(large, TENSOROP_CONV2D_OVERFLOW);
+    large = good;
+    large.pad_top = large.pad_left = large.pad_bottom = large.pad_right = 1 << 30;
+    large.n = 1 << 10;
+    refused(large, TENSOROP_CONV2D_OVERFLOW);
+    assert(tensorop_sconv2d(NULL, x, w, NULL, y, NULL, 0) == TENSOROP_CONV2D_NULL);
+    assert(tensorop_sconv2d(&good, x, NULL, NULL, y, NULL, 0) == TENSOROP_CONV2D_NULL);
+    assert(tensorop_conv2d_f32_variant(&good, x, w, NULL, y, 999) == TENSOROP_CONV2D_VARIANT);
+    int64_t high, wide;
+    size_t bytes;
+    assert(tensorop_conv2d_output(&good, &high, &wide) == 0 && high == 9 && wide == 9);
+    assert(tensorop_sconv2d_workspace(&good, NULL) == TENSOROP_CONV2D_NULL);
+    assert(tensorop_sconv2d_workspace(&good, &bytes) == 0 && bytes > 0);
+    char *room = malloc(bytes + 1);
+    assert(tensorop_sconv2d(&good, x, w, NULL, y, room, bytes - 1) == TENSOROP_CONV2D_WORKSPACE);
+    assert(tensorop_sconv2d(&good, x, w, NULL, y, NULL, 0) == 0);
+    assert(tensorop_sconv2d(&good, x, w, NULL, again, room, bytes) == 0 && !memcmp(y, again, sizeof y));
+    assert(y[0] == y[0] && y[0] != 7);
+    puts(tensorop_conv2d_message(-77));
+    free(room);
+    return 0;
+}
+"""
+
+
+def test_c_calls_it(made: Path, tmp_path: Path) -> None:
+    (tmp_path / "caller.c").write_text(CALLER)
+    words = ["cc", "-Wall", "-Werror", "-I", made / "include", tmp_path / "caller.c", "-o", tmp_path / "caller"]
+    subprocess.run([*words, f"-L{made / 'lib'}", "-ltensorop_conv2d", f"-Wl,-rpath,{made / 'lib'}"], check=True)
+    ended = subprocess.run([tmp_path / "caller"], capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert ended.stdout == "no status of this library\n"
+
+
+@pytest.mark.parametrize(
+    ("shape", "told"),
+    [
+        ("n1c3h2w9k1r3s3", "no higher than the input"),
+        ("n1c3h9w9k4r3s3g2", "groups divide channels and filters"),
+        ("n1c3h9w9k4r3s3u0", "strides are 1 or more"),
+        ("n0c3h9w9k4r3s3", "n is 0"),
+        ("9x9", "neither a suite nor a shape"),
+    ],
+)
+def test_what_is_no_shape_of_it(shape: str, told: str) -> None:
+    ended = tensorop("conv2d", "--shapes", shape, cwd=ROOT)
+    assert ended.status == 2
+    assert told in ended.stderr
