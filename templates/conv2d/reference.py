@@ -35,7 +35,8 @@ LINE = 64  # bytes
 SMALL = 1 << 14  # bytes of an operand whose second one is all new
 LONG = 1 << 24  # multiply-adds from which sums of f64 go by blocks
 BLOCK = 16  # channels of such a block
-PREDEPTH = 64  # elements that a packed block is rounded up to
+ROUNDED = 64  # elements that a packed block is rounded up to
+MOST_STRIDE, MOST_TAPS = 4, 64  # of channels that are cut into planes
 
 
 @dataclass(frozen=True)
@@ -78,6 +79,21 @@ class Geometry:
         return self.c // self.g * self.r * self.s
 
     @property
+    def broad(self) -> int:
+        """Elements of a row of a plane, of which the driver cuts a channel into one for each stride down and across."""
+        return self.wide + (self.s - 1) * self.e // self.v
+
+    @property
+    def cut(self) -> int:
+        """Elements of a channel's planes."""
+        return self.u * self.v * (self.high + (self.r - 1) * self.d // self.u) * self.broad
+
+    @property
+    def in_planes(self) -> bool:
+        """Whether the driver cuts the channels of a depthwise convolution into planes."""
+        return max(self.u, self.v) <= MOST_STRIDE and self.r * self.s <= MOST_TAPS
+
+    @property
     def depthwise(self) -> bool:
         return self.g == self.c == self.k
 
@@ -93,7 +109,7 @@ class Geometry:
 
 
 def _rounded(elements: int) -> int:
-    return -(-elements // PREDEPTH) * PREDEPTH
+    return -(-elements // ROUNDED) * ROUNDED
 
 
 class Conv2d(Contract):
@@ -166,13 +182,17 @@ class Conv2d(Contract):
     def workspace(self, problem: Problem, point: Mapping[str, Value], lanes: int, group: int = 1) -> int:
         """As the driver counts it: a block of each operand, each with its end rounded up, and a line to begin at."""
         g = Geometry.of(problem)
+        nhwc = problem.options.get("layout") == "nhwc"
         if g.depthwise:
-            return g.r * g.s * g.k + PREDEPTH
-        _, m, n, k = g.product(problem.options.get("layout") == "nhwc")
+            if nhwc:
+                return g.r * g.s * g.k + ROUNDED
+            return _rounded(g.cut) + _rounded(g.high * g.broad) + ROUNDED if g.in_planes else ROUNDED
+        _, m, n, k = g.product(nhwc)
         mc, kc, nc, nr = (int(point[name]) for name in ("mc", "kc", "nc", "nr"))
         depth = k if k <= kc + kc // 4 else -(-k // -(-k // kc))
         vectors = min(-(-m // lanes), max(mc // lanes, 1))
-        return _rounded(vectors * lanes * depth) + _rounded(min(n, max(nc, nr)) * depth) + PREDEPTH
+        cut = 0 if nhwc or g.v == 1 or g.s == 1 or max(g.u, g.v) > MOST_STRIDE else g.c // g.g * g.cut
+        return _rounded(vectors * lanes * depth) + _rounded(min(n, max(nc, nr)) * depth) + cut + ROUNDED
 
     def expected(self, problem: Problem, given: Call) -> Mapping[str, tuple[Array, Array]]:
         """Sums of depth terms (and a bias) within gamma of the terms' sizes (Higham, section 3.1)."""
