@@ -36,6 +36,7 @@ SMALL = 1 << 14  # bytes of an operand whose second one is all new
 LONG = 1 << 24  # multiply-adds from which sums of f64 go by blocks
 BLOCK = 16  # channels of such a block
 ROUNDED = 64  # elements that a packed block is rounded up to
+TURNED = 1 << 18  # outputs of an image's group that may be computed turned round
 MOST_STRIDE, MOST_TAPS = 4, 64  # of channels that are cut into planes
 
 
@@ -188,11 +189,14 @@ class Conv2d(Contract):
                 return g.r * g.s * g.k + ROUNDED
             return _rounded(g.cut) + _rounded(g.high * g.broad) + ROUNDED if g.in_planes else ROUNDED
         _, m, n, k = g.product(nhwc)
+        turned = 0 if nhwc or m * n > TURNED else m * n
+        if turned:
+            m = n = max(m, n)
         mc, kc, nc, nr = (int(point[name]) for name in ("mc", "kc", "nc", "nr"))
         depth = k if k <= kc + kc // 4 else -(-k // -(-k // kc))
         vectors = min(-(-m // lanes), max(mc // lanes, 1))
         cut = 0 if nhwc or g.v == 1 or g.s == 1 or max(g.u, g.v) > MOST_STRIDE else g.c // g.g * g.cut
-        return _rounded(vectors * lanes * depth) + _rounded(min(n, max(nc, nr)) * depth) + cut + ROUNDED
+        return _rounded(vectors * lanes * depth) + _rounded(min(n, max(nc, nr)) * depth) + cut + turned + ROUNDED
 
     def expected(self, problem: Problem, given: Call) -> Mapping[str, tuple[Array, Array]]:
         """Sums of depth terms (and a bias) within gamma of the terms' sizes (Higham, section 3.1)."""
@@ -305,6 +309,9 @@ class Conv2d(Contract):
             f"n1c72h5w5k{nr + 1}r3s3p1",
             f"n2c3h23w24k{nr + 2}r7s7u2p3",
             f"n1c2h40w41k{2 * nr}r3s3p1",
+            f"n2c5h3w3k{2 * mr + 2}r3s3p1",
+            f"n2c5h6w5k{2 * mr}r3s3u2p1",
+            f"n2c9h3w3k{2 * mr}r1s1",
         ]
         return [
             self._case(
