@@ -134,27 +134,8 @@ class Conv2d(Contract):
         images, m, n, k = g.product(nhwc)
         return {"m": m, "n": n, "k": k, "images": images, "gathers": int(g.gathers), "nhwc": int(nhwc)}
 
-    def call(
-        self,
-        problem: Problem,
-        rng: np.random.Generator,
-        distribution: str = "normal",
-        placement: Placement = Placement.END,
-        workspace: int = 0,
-        packed: str = "",
-        start: str = "poison",
-    ) -> Call:
-        """special: N(0, 1) with NaN, both infinities and -0 in x. A bias that is not asked for is NaN."""
-        given = super().call(problem, rng, distribution, placement, workspace, packed, start)
-        options = problem.options
-        flags = [options.get("variant", -1), options.get("layout") == "nhwc", options.get("bias", 0)]
-        buffers = list(given.buffers)
-        if not options.get("bias", 0):
-            number = self.operands["bias"].number(problem.dtype)
-            buffers[2] = replace(buffers[2], data=number.poison(buffers[2].data.size, rng))
-        return replace(given, flags=tuple(map(int, (*flags, options.get("relu", 0)))), buffers=tuple(buffers))
-
     def _values(self, one: Any, problem: Problem, rng: np.random.Generator, distribution: str) -> Array:
+        """special: N(0, 1) with NaN, both infinities and -0 in x."""
         values = super()._values(one, problem, rng, "normal" if distribution == "special" else distribution)
         if distribution == "special" and one is self.operands["x"] and values.size:
             some = rng.integers(0, values.size, 4)

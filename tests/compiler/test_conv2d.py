@@ -29,7 +29,7 @@ def test_the_judge_knows_what_is_wrong(control: Control, dtype: str) -> None:
     assert result.as_expected, f"{result.outcome.kind}: {result.outcome.message}"
 
 
-WAYS = [("im2col+openblas", "f32"), ("im2col+openblas", "f64"), ("direct+openblas", "f32"), ("direct+openblas", "f64")]
+WAYS = [("im2col+openblas", "f32"), ("im2col+openblas", "f64"), ("direct", "f32"), ("direct", "f64")]
 
 
 @pytest.mark.parametrize(("name", "dtype"), WAYS)
@@ -38,7 +38,7 @@ def test_a_baseline_computes_what_is_asked(name: str, dtype: str) -> None:
     contender = contenders.bring(name, target, [dtype], 1, own=operator.baselines)
     environment = contender.environment(target.runner, 0, dtype)
     guest = Guest(libraries=(contender.library(target.runner, dtype),), environment=environment)
-    program = harness.dynamic_program(host_arch(), operator.folder / "adapter.c").path
+    program = harness.of_operator(target.platform, operator).path
     cases = operator.reference.quick_grid(dtype, operator.reference.CONTROL_TILE, np.random.default_rng(0))
     verdict = grid.check(operator.reference, Subject(target.runner, program, guest), cases, 0, Seed.draw())
     assert verdict.ok, verdict.outcome

@@ -1,5 +1,5 @@
 /* fault: a bias that is not asked for is added
- * expect: wrong-result
+ * expect: guard-page wrong-result
  */
 #include "conv2d.h"
 

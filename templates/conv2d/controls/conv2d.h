@@ -1,5 +1,6 @@
 /* What the controls share: the convolution as plain loops. */
 #include "call.h"
+#include "slots.h"
 
 #if defined TENSOROP_DTYPE_f64
 #define REAL double
@@ -34,13 +35,13 @@ static inline struct conv2d conv2d_of(const struct tensorop_call *call) {
                        a[15],
                        0,
                        0,
-                       (int)call->flag[1],
-                       (int)call->flag[2],
-                       (int)call->flag[3],
-                       call->buffer[0],
-                       call->buffer[1],
-                       call->buffer[2],
-                       call->buffer[3]};
+                       call->flag[FLAG_layout] == LAYOUT_nhwc,
+                       (int)call->flag[FLAG_bias],
+                       (int)call->flag[FLAG_relu],
+                       call->buffer[BUFFER_x],
+                       call->buffer[BUFFER_w],
+                       call->buffer[BUFFER_bias],
+                       call->buffer[BUFFER_y]};
     z.high = (z.h + z.p + z.b - z.d * (z.r - 1) - 1) / z.u + 1;
     z.wide = (z.w + z.l + z.q - z.e * (z.s - 1) - 1) / z.v + 1;
     return z;
