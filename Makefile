@@ -13,7 +13,7 @@ TEST_PACKAGES := cmake pkg-config qemu-user libblas-test libblas3 python3-numpy 
 ROOT_APT := $(shell [ "$$(id -u)" = 0 ] && command -v apt-get)
 # Two distributions would own the command: one that an environment has under the bare name goes first.
 FORMER = $(BIN)/python -m pip uninstall -qq -y tensorop 2>/dev/null || true
-C_FILES = $(shell git ls-files '*.c' '*.h' 2>/dev/null | grep -v '^tests/golden/')
+C_FILES = $(shell git ls-files '*.c' '*.h' '*.cu' '*.cuh' 2>/dev/null | grep -v '^tests/golden/')
 
 .PHONY: gemm test lint clean
 .DELETE_ON_ERROR:
