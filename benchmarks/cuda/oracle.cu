@@ -172,7 +172,7 @@ struct Totals {
 __global__ void compare_kernel(Problem p, const uint16_t *before, const uint16_t *c,
                                const int *rows, int row_count, const int *cols, int col_count,
                                const double *sums, const double *magnitudes, Totals *totals) {
-    const double unit = p.bf16 ? 0x1p-9 : 0x1p-12, least = p.bf16 ? 0 : 0x1p-25;
+    const double unit = p.bf16 ? 0x1p-8 : 0x1p-11, least = p.bf16 ? 0 : 0x1p-25;
     double error2 = 0, ideal2 = 0, reference2 = 0, worst = 0;
     unsigned long long wrong = 0;
     const int64_t step = int64_t(gridDim.x) * blockDim.x, count = int64_t(row_count) * col_count;

@@ -3,72 +3,67 @@
 namespace realign {
 namespace {
 
-constexpr int THREADS = 256, WORDS = 4; // 16-byte words a thread
+constexpr int THREADS = 256, SPAN = 128; // 16-byte words a warp takes
 
-__host__ __device__ int words_a_row(const Copy &c) { return (c.to_cols + 7) / 8 + 1; }
-
-__device__ void copy_word(const Copy &c, int row, int word) {
-    uint16_t *to = static_cast<uint16_t *>(c.to) + row * c.to_ld;
-    const int lead = static_cast<int>(reinterpret_cast<uintptr_t>(to) % 16 / 2);
-    const int begin = word * 8 - lead; // the first element of this word, perhaps before the row
-    if (begin >= c.to_cols)
-        return;
-    uint4 value = make_uint4(0, 0, 0, 0);
-    if (row < c.rows && begin < c.cols) {
-        const uint16_t *row_begin = static_cast<const uint16_t *>(c.from) + row * c.from_ld;
-        const uintptr_t at = reinterpret_cast<uintptr_t>(row_begin + begin);
-        const uint4 *aligned = reinterpret_cast<const uint4 *>(at & ~uintptr_t(15));
-        const int shift = static_cast<int>(at % 16 / 2);
-        uint4 low = value, high = value;
-        // A word that holds no element of the row may be outside the buffer.
-        if (reinterpret_cast<const uint16_t *>(aligned + 1) > row_begin)
-            low = __ldg(aligned);
-        if (shift && reinterpret_cast<const uint16_t *>(aligned + 1) < row_begin + c.cols)
-            high = __ldg(aligned + 1);
-        value = shifted(low, high, shift);
-        const int left = c.cols - begin; // elements of the row from here on
-        if (left < 8) {
-            uint32_t w[4] = {value.x, value.y, value.z, value.w};
-#pragma unroll
-            for (int i = 0; i < 4; ++i)
-                w[i] = 2 * i >= left ? 0 : 2 * i + 1 >= left ? w[i] & 0xffff : w[i];
-            value = make_uint4(w[0], w[1], w[2], w[3]);
-        }
-    }
-    if (begin >= 0 && begin + 8 <= c.to_cols) {
-        *reinterpret_cast<uint4 *>(to + begin) = value;
-        return;
-    }
-    const uint32_t w[4] = {value.x, value.y, value.z, value.w};
-#pragma unroll
-    for (int i = 0; i < 8; ++i)
-        if (begin + i >= 0 && begin + i < c.to_cols)
-            to[begin + i] = static_cast<uint16_t>(w[i / 2] >> i % 2 * 16);
+__host__ __device__ int spans_a_row(const Copy &c) {
+    return ((c.to_cols + 7) / 8 + 1 + SPAN - 1) / SPAN;
 }
 
-__global__ void copy_kernel(Copy first, Copy second, int first_blocks) {
-    const bool is_first = blockIdx.x < first_blocks;
-    const Copy &c = is_first ? first : second;
-    const unsigned block = is_first ? blockIdx.x : blockIdx.x - first_blocks;
-    const unsigned row_words = words_a_row(c);
+// A warp takes SPAN words of a row, all loads first.
+__global__ __launch_bounds__(THREADS) void copy_kernel(const Copy first, const Copy second,
+                                                       int first_spans) {
+    int index = blockIdx.x * (THREADS / 32) + threadIdx.x / 32;
+    Copy c = first;
+    if (index >= first_spans)
+        c = second, index -= first_spans;
+    const int spans = spans_a_row(c), row = index / spans, lane = threadIdx.x % 32;
+    if (row >= c.to_rows)
+        return;
+    uint16_t *to = static_cast<uint16_t *>(c.to) + row * c.to_ld;
+    const int lead = static_cast<int>(reinterpret_cast<uintptr_t>(to) % 16 / 2);
+    // The first element of this lane's first word, perhaps before the row.
+    const int begin = (index % spans * SPAN + lane) * 8 - lead;
+    const uint16_t *source = static_cast<const uint16_t *>(c.from) + row * c.from_ld;
+    const uintptr_t at = reinterpret_cast<uintptr_t>(source + begin);
+    const uint4 *from = reinterpret_cast<const uint4 *>(at & ~uintptr_t(15));
+    const int shift = static_cast<int>(at % 16 / 2), cols = row < c.rows ? c.cols : 0;
+    uint4 low[SPAN / 32], high[SPAN / 32];
 #pragma unroll
-    for (int i = 0; i < WORDS; ++i) {
-        const unsigned index = (block * WORDS + i) * THREADS + threadIdx.x;
-        const unsigned row = index / row_words;
-        if (row < c.to_rows)
-            copy_word(c, row, index % row_words);
+    for (int i = 0; i < SPAN / 32; ++i) {
+        // A word that holds no element of the row may be outside the buffer.
+        const int word = begin + i * 256 - shift;
+        low[i] = high[i] = make_uint4(0, 0, 0, 0);
+        if (word + 8 > 0 && word < cols)
+            low[i] = __ldg(from + i * 32);
+        if (shift && word + 8 < cols)
+            high[i] = __ldg(from + i * 32 + 1);
+    }
+#pragma unroll
+    for (int i = 0; i < SPAN / 32; ++i) {
+        const int element = begin + i * 256, left = cols - element;
+        const uint4 v = shifted(low[i], high[i], shift);
+        uint32_t w[4] = {v.x, v.y, v.z, v.w};
+        if (left < 8)
+#pragma unroll
+            for (int e = 0; e < 4; ++e)
+                w[e] = 2 * e >= left ? 0 : 2 * e + 1 >= left ? w[e] & 0xffff : w[e];
+        if (element >= 0 && element + 8 <= c.to_cols)
+            *reinterpret_cast<uint4 *>(to + element) = make_uint4(w[0], w[1], w[2], w[3]);
+        else if (element < c.to_cols)
+#pragma unroll
+            for (int e = 0; e < 8; ++e)
+                if (element + e >= 0 && element + e < c.to_cols)
+                    to[element + e] = static_cast<uint16_t>(w[e / 2] >> e % 2 * 16);
     }
 }
 
 } // namespace
 
 cudaError_t copy(const Copy &first, const Copy &second, cudaStream_t stream) {
-    auto blocks = [](const Copy &c) {
-        return c.to_rows ? ceil_div(int64_t(c.to_rows) * words_a_row(c), THREADS * WORDS) : 0;
-    };
-    const int a = blocks(first), b = blocks(second);
+    auto spans = [](const Copy &c) { return c.to_rows * spans_a_row(c); };
+    const int a = spans(first), b = spans(second);
     if (a + b)
-        copy_kernel<<<a + b, THREADS, 0, stream>>>(first, second, a);
+        copy_kernel<<<ceil_div(a + b, THREADS / 32), THREADS, 0, stream>>>(first, second, a);
     return cudaGetLastError();
 }
 
