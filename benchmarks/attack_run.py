@@ -51,7 +51,7 @@ MANY = 20  # attacks left out, from which on no kind is tried whole
 # The command, with as many answers of a model as there are attacks.
 COMMAND = """
 import sys
-from tensorop import drafting
+from tensorop.job import drafting
 from tensorop.author.llm.limits import Limits
 from tensorop.cli.entry import main
 drafting.DRAFTS = {drafts}

@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from tensorop import errors, problems
+from tensorop import errors
 from tensorop.backends import qemu, reach
 from tensorop.build import harness
 from tensorop.clocked import FINAL_PACE
@@ -33,6 +33,7 @@ from tensorop.model.problem import Problem
 from tensorop.model.trial import Outcome
 from tensorop.runners import session
 from tensorop.runners.protocol import Check, Entry
+from tensorop.space import problems
 from tensorop.specs import operators, platforms
 
 VARIABLE = "OPENBLAS_CORETYPE"

@@ -28,7 +28,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tensorop import instantiate, problems
 from tensorop.author import offline
 from tensorop.backends import reach
 from tensorop.build import harness
@@ -40,6 +39,8 @@ from tensorop.model.bench import Row
 from tensorop.model.winner import Leaf, Split, Tree, Winners, by_operator
 from tensorop.package import card, product, publish
 from tensorop.package.sources import Part
+from tensorop.render import instantiate
+from tensorop.space import problems
 from tensorop.target import Target
 
 PARTS = ("include", "share/tensorop/src")  # of a product, where its C is

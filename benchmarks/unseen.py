@@ -31,12 +31,13 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from tensorop import choice, instantiate, paths, problems
+from tensorop import paths
 from tensorop.author import offline
 from tensorop.backends import qemu, reach
 from tensorop.build import harness
 from tensorop.clocked import FINAL_PACE
 from tensorop.commands import bench, opened
+from tensorop.dispatch import choice
 from tensorop.errors import TensoropError
 from tensorop.measure import board, clock, statistics
 from tensorop.model.call import Call
@@ -48,13 +49,15 @@ from tensorop.model.verdict import Seed
 from tensorop.model.winner import Leaf, Tree, Winners, by_operator
 from tensorop.package import product, publish
 from tensorop.package.sources import Part
+from tensorop.render import instantiate
 from tensorop.report import choices
 from tensorop.runners.protocol import Entry, Library
 from tensorop.runners.session import Guest
+from tensorop.space import problems
 from tensorop.store import journal
 from tensorop.store.history import History
 from tensorop.target import Run
-from tensorop.trial import measured_call
+from tensorop.trial.trial import measured_call
 
 SHAPES, LONGEST = 60, 2048
 DTYPES = ("f32", "f64")
@@ -292,7 +295,7 @@ def finalists(operator: Operator, history: History, manifest: Mapping[str, Any],
     notes = [data for name, data in history.notes if name == NOTE and data["dtype"] == dtype]
     found += [tried[noted["id"]].variant for noted in notes[-1]["variants"]] if notes else []
     if not notes:  # a library whose last stage were trials
-        for stage in (Stage.FINAL, Stage.BLOCKING):
+        for stage in (Stage.LARGE, Stage.BLOCKING):
             of_stage = [t.variant for t in tried.values() if (t.stage, t.dtype) == (stage, dtype)]
             found += of_stage
             if of_stage:

@@ -11,7 +11,6 @@ from typing import Any
 
 import cffi
 
-from tensorop import jsontext
 from tensorop.author.offline import AUTHOR, PLUGIN
 from tensorop.errors import JobError, UsageError
 from tensorop.model.winner import by_operator
@@ -19,7 +18,7 @@ from tensorop.package import elf
 from tensorop.package.card import read_card
 from tensorop.package.product import MANIFEST
 from tensorop.provision.targets import host_arch
-from tensorop.specs import operators
+from tensorop.specs import jsontext, operators
 
 
 class Loaded:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tensorop import deadline
 from tensorop.build import programs
 from tensorop.errors import TensoropError
 from tensorop.measure import clock
@@ -13,6 +12,7 @@ from tensorop.measure.clock import Pace, Timed
 from tensorop.model.call import Call
 from tensorop.model.means import CLOCK
 from tensorop.model.trial import Outcome
+from tensorop.process import deadline
 from tensorop.runners.protocol import Entry
 from tensorop.target import Answer, Judge, JudgeEach, Run, Target
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tensorop.model.bench import Bench
-from tensorop.tuner import loop
+from tensorop.search import loop
 
 
 @dataclass(frozen=True)

@@ -1,20 +1,21 @@
 """A job from its wish to its product; read top to bottom, this is the path of everything.
 
-ground -> controls -> micro -> blocking -> winners -> library -> verify -> bench -> publish
+controls -> drafts -> the search, dtype by dtype -> winners -> library -> what is measured in it -> verify -> publish
 """
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Generator, Iterator
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from tensorop import __version__, confinement, deliver, direct, drafting, finalists, forecast, forms, problems, search
+from tensorop import __version__
 from tensorop.author import offline
 from tensorop.backends import reach
+from tensorop.dispatch import probing, robust, single_vlen, winners
 from tensorop.errors import JobError, Stopped
 from tensorop.events import Event, Note, Phase, Trying
+from tensorop.job import deliver, drafting, forecast
 from tensorop.model.job import Job
 from tensorop.model.kernel import Draft
 from tensorop.model.operator import Operator
@@ -22,15 +23,37 @@ from tensorop.model.trial import Finished, Stage
 from tensorop.model.verdict import Seed
 from tensorop.model.winner import Winners
 from tensorop.package import publish
-from tensorop.search import Ground
+from tensorop.process.stopping import Stop
+from tensorop.render.texts import Texts
+from tensorop.search import blocking, large, loop, micro, smallest, trials
+from tensorop.search.task import Pass, Resolved, Task, conduct, digest
+from tensorop.space import problems, strategy
 from tensorop.specs import leftovers, operators, platforms
-from tensorop.stopping import Stop
 from tensorop.store import journal as store
 from tensorop.store.journal import Journal
 from tensorop.target import Target
-from tensorop.texts import Texts
-from tensorop.tuner import loop, strategy
+from tensorop.trial import confinement
 from tensorop.verify import controls
+
+# The parts of a search, by the names that operator.yaml lists: trials first, then what is measured inside the library.
+PASSES = {
+    one.name: one
+    for one in (
+        micro.PASS,
+        blocking.PASS,
+        large.PASS,
+        single_vlen.PASS,
+        smallest.PASS,
+        probing.SIDE_BY_SIDE,
+        probing.PASS,
+        robust.PASS,
+    )
+}
+
+
+def passes(operator: Operator) -> tuple[Pass, ...]:
+    """Those of an operator, in its order."""
+    return tuple(PASSES[name] for name in operator.stages)
 
 
 def run(job: Job, stop: Stop | None = None) -> Generator[Event, None, None]:
@@ -41,7 +64,7 @@ def run(job: Job, stop: Stop | None = None) -> Generator[Event, None, None]:
     stop = stop or Stop()
     operator = operators.load(job.operator, job.plugins)
     target = reach(platforms.load(job.platform, job.plugins), job.runner, job.plugins)
-    plan = forecast.forecast(job, operator, target)
+    plan = forecast.forecast(job, operator, target, passes(operator))
     if plan is not None:
         stop.grid_s = plan.seconds["library"] / 2 + plan.seconds["verification"]  # without what improves the dispatch
     events = _run(job, operator, target, stop, plan)
@@ -65,7 +88,8 @@ def _run(
         yield Phase(f"{job.operator} for {platform.name}", str(plan))
     yield Phase("platform", f"{platform.name} ({' < '.join(platform.lineage)}): {platform.description}")
     yield from (Note(remark) for remark in leftovers.remarks(job.plugins))
-    yield from confinement.require(job, target)  # a job that is refused leaves nothing
+    if remark := confinement.require(job, target):  # a job that is refused leaves nothing
+        yield Note(remark)
     with Journal.open(job.out, _facts(job, operator, target), fresh=job.fresh) as journal:
         yield from (Note(remark) for remark in journal.remarks)
         seed = Seed.draw(job.seed)
@@ -83,9 +107,11 @@ def _run(
         for draft in drafts:
             journal.draft(draft)
         journal.history.trust([*drafts, *filter(None, [offline.direct(operator.folder, operator.name)])])
-        ground = Ground(job, operator, target, drafts, journal, seed, work, stop, texts)
-        found = yield from _search(ground)
-        yield from deliver.deliver(ground, found.winners, found.interrupted)
+        revise = drafting.reviser(job, operator, target)
+        resolved = Resolved(job, operator, target, passes(operator), drafts, journal, seed, work, stop, texts, revise)
+        tasks = [resolved.task(dtype) for dtype in job.dtypes]
+        found, interrupted = yield from _search(tasks, stop)
+        yield from deliver.deliver(resolved, {task.dtype: task for task in tasks}, found, interrupted)
 
 
 @contextlib.contextmanager
@@ -105,56 +131,34 @@ def _nothing() -> Stopped:
     )
 
 
-@dataclass
-class Found:
-    """What the search of all dtypes came to."""
-
-    winners: list[Winners] = field(default_factory=list)
-    interrupted: bool = False
-
-
-def _search(ground: Ground) -> Generator[Event, None, Found]:
-    """All stages for each dtype; after Ctrl-C nothing more is begun and what there is goes on to the product."""
-    found = Found(interrupted=ground.stop.asked)
-    for dtype in ground.job.dtypes:
-        stopped = yield from _show(ground, "micro-kernel", dtype, search.micro(ground, dtype))
-        found.interrupted = found.interrupted or stopped is loop.Stop.INTERRUPTED
-        kernels = search.kernels(ground, dtype)
-        if not kernels and found.interrupted:
-            yield Note(f"{dtype}: nothing has passed; the dtype is left out")
-            continue
-        if not kernels:
-            yield Note(f"{dtype}: no micro-kernel passed; the dtype is left out. {_failure(ground, dtype)}")
-            continue
-        problems = search.problems(ground, dtype)
-        if not found.interrupted:
-            stopped = yield from _show(ground, "blocking", dtype, search.blocking(ground, dtype, kernels, problems))
-            found.interrupted = stopped is loop.Stop.INTERRUPTED
-        whole = search.large_problems(ground, dtype)
-        if whole and not found.interrupted:
-            stopped = yield from _show(ground, "large shapes", dtype, search.finalists(ground, dtype, kernels, whole))
-            found.interrupted = stopped is loop.Stop.INTERRUPTED
-        winners = finalists.winners(ground, dtype, kernels, (*problems, *whole))
-        if search.single_vlens(ground.target):
-            if not found.interrupted:
-                tried = forms.search(ground, dtype, winners, problems)
-                stopped = yield from _show(ground, "forms for one VLEN", dtype, tried)
-                found.interrupted = stopped is loop.Stop.INTERRUPTED
-            winners = finalists.with_forms(ground, winners, kernels, (*problems, *whole))
-        if not found.interrupted:
-            stopped = yield from _show(ground, "smallest", dtype, direct.search(ground, dtype))
-            found.interrupted = stopped is loop.Stop.INTERRUPTED
-        found.winners.append(replace(winners, direct=direct.winner(ground, dtype)))
-    if not found.winners and found.interrupted:
+def _search(tasks: list[Task], stop: Stop) -> Generator[Event, None, tuple[list[Winners], bool]]:
+    """The winners of each dtype, and whether the user ended it; then nothing more is begun."""
+    found, interrupted = [], stop.asked
+    for task in tasks:
+        for part in task.passes:
+            plan = None if interrupted or part.plan is None else part.plan(task)
+            if plan is not None:
+                reason = yield from _show(task, part, conduct(task, Stage(part.name), plan))
+                interrupted = reason is loop.Stop.INTERRUPTED
+            if not trials.kernels(task):
+                break
+        of_dtype = winners.first(task)
+        if of_dtype is not None:
+            found.append(of_dtype)
+        elif interrupted:
+            yield Note(f"{task.dtype}: nothing has passed; the dtype is left out")
+        else:
+            yield Note(f"{task.dtype}: no micro-kernel passed; the dtype is left out. {_failure(task)}")
+    if not found and interrupted:
         raise _nothing()
-    if not found.winners:
+    if not found:
         raise JobError("no kernel passed", hint="tensorop report DIR lists how each candidate failed")
-    return found
+    return found, interrupted
 
 
-def _failure(ground: Ground, dtype: str) -> str:
+def _failure(task: Task) -> str:
     """What the last candidate of the first stage died of, in one line."""
-    ended = ground.journal.history.ended((Stage.MICRO, dtype, 0))
+    ended = task.journal.history.ended((Stage.MICRO, task.dtype, 0))
     if not ended:
         return "No candidate was tried."
     outcome = ended[-1].outcome
@@ -162,17 +166,14 @@ def _failure(ground: Ground, dtype: str) -> str:
     return f"The last one: {outcome.kind.value}: {outcome.message[:200]} {said[0][:200]}".rstrip()
 
 
-def _show(ground: Ground, stage: str, dtype: str, events: Iterator[loop.Event]) -> Generator[Event, None, loop.Stop]:
-    reason: loop.Stop | None = None
-    with ground.stop.may_end(
-        f"stopping the search; what has passed is packaged, {deliver.first(ground.stop)}. {deliver.AGAIN}"
-    ):
+def _show(task: Task, part: Pass, events: Iterator[loop.Event]) -> Generator[Event, None, loop.Stop]:
+    reason = loop.Stop.INTERRUPTED
+    says = f"stopping the search; what has passed is packaged, {deliver.first(task.stop)}. {deliver.AGAIN}"
+    with task.stop.may_end(says):
         for event in events:
-            yield Trying(stage, dtype, ground.target.shown, event)
+            yield Trying(part.name, task.dtype, task.target.shown, event)
             if isinstance(event, loop.Stopped):
                 reason = event.reason
-    if reason is None:  # a stage that has nothing to do says nothing
-        return loop.Stop.INTERRUPTED if ground.stop.asked else loop.Stop.BUDGET
     return reason
 
 
@@ -182,7 +183,7 @@ def _facts(job: Job, operator: Operator, target: Target) -> dict[str, object]:
         "tensorop": __version__,
         "operator": job.operator,
         "platform": target.platform.name,
-        "templates and platform": search.digest(operator, target),
+        "templates and platform": digest(operator, target),
         "runner": target.name,
         "board": target.identity,
         "dtypes": list(job.dtypes),

@@ -8,9 +8,9 @@ from pathlib import Path
 from tensorop import pipeline
 from tensorop.errors import UsageError, unknown_name
 from tensorop.events import Done, Event
+from tensorop.model.budget import parse_seconds
 from tensorop.model.job import Job
 from tensorop.specs import operators
-from tensorop.tuner.budget import parse_seconds
 
 
 def tune(

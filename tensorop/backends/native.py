@@ -6,10 +6,9 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Self
 
-from tensorop import boards
 from tensorop.clocked import Clocked
 from tensorop.errors import JobError, UsageError
-from tensorop.measure import bandwidth, machine
+from tensorop.measure import bandwidth, boards, machine
 from tensorop.model.platform import Platform
 from tensorop.runners.base import Runner
 from tensorop.runners.native import Native

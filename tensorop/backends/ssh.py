@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tensorop import boards
 from tensorop.clocked import Clocked
+from tensorop.measure import boards
 from tensorop.model.core import Core
 from tensorop.model.platform import Platform
 from tensorop.runners import ssh

@@ -12,7 +12,6 @@ from typing import Any, NoReturn
 
 import click
 
-from tensorop import instantiate
 from tensorop.author import offline
 from tensorop.cli import screen
 from tensorop.cli.helps import examples, format_option, plugins_option, runner_option
@@ -21,10 +20,10 @@ from tensorop.errors import SpecError, unknown_name
 from tensorop.model.kernel import Draft
 from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
-from tensorop.space import Space
+from tensorop.render import instantiate
+from tensorop.space import Space, strategy
 from tensorop.specs import catalog, leftovers, operators, platforms, primitives
 from tensorop.specs.primitives import SetSpec
-from tensorop.tuner import strategy
 
 
 def unknown_command(name: str, known: list[str]) -> NoReturn:

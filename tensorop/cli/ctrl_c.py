@@ -11,8 +11,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from tensorop import children
-from tensorop.stopping import Stop, interrupt
+from tensorop.process import children
+from tensorop.process.stopping import Stop, interrupt
 
 INTERRUPTED = 130  # exit status
 PATIENCE_S = 5.0  # for the main thread to end in good order

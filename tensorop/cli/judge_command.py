@@ -14,9 +14,9 @@ from tensorop.cli.helps import examples, format_option, jobs_option, plugins_opt
 from tensorop.commands import judge as judging
 from tensorop.commands.judge import Ruling
 from tensorop.errors import UsageError
+from tensorop.model.budget import parse_seconds
 from tensorop.specs import operators
-from tensorop.trial import CALL_TIMEOUT_S
-from tensorop.tuner.budget import parse_seconds
+from tensorop.trial.trial import CALL_TIMEOUT_S
 
 _MOST_CONFIGURATIONS = 64
 _LONGEST = 3600.0

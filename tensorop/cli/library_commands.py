@@ -11,7 +11,6 @@ from typing import Any
 import click
 from rich.text import Text
 
-from tensorop import problems
 from tensorop.backends import reach
 from tensorop.cli import compare_output, options, screen, tables
 from tensorop.cli.helps import examples, format_option, jobs_option, offline_option, plugins_option, runner_option
@@ -27,6 +26,7 @@ from tensorop.commands.opened import Opened
 from tensorop.errors import JobError, UsageError
 from tensorop.model.bench import Bench, Row, joined
 from tensorop.provision import baseline
+from tensorop.space import problems
 from tensorop.specs import recorded
 
 _MOST_THREADS = 1024

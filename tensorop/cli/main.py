@@ -11,11 +11,12 @@ from typing import NoReturn
 
 import click
 
-from tensorop import __version__, children, scratch
+from tensorop import __version__
 from tensorop.cli import catalog_commands, library_commands, screen
 from tensorop.cli.ctrl_c import INTERRUPTED, CtrlC
 from tensorop.cli.operator_command import operator_command
 from tensorop.errors import Stopped, TensoropError
+from tensorop.process import children, scratch
 from tensorop.specs import catalog
 
 

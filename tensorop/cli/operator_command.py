@@ -13,9 +13,9 @@ from tensorop.cli.ctrl_c import INTERRUPTED
 from tensorop.cli.helps import examples, format_option, offline_option, plugins_option
 from tensorop.cli.progress import follow
 from tensorop.errors import UsageError
+from tensorop.model.budget import parse_seconds
 from tensorop.model.job import Job
 from tensorop.specs import catalog, operators
-from tensorop.tuner.budget import parse_seconds
 
 MOST_PATIENCE = 86400.0  # seconds
 _AS_GIVEN = (

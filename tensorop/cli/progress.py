@@ -14,9 +14,9 @@ from tensorop.cli import screen
 from tensorop.cli.ctrl_c import CtrlC
 from tensorop.events import Done, Event, Note, Phase, Trying
 from tensorop.model.job import Job
-from tensorop.stopping import Stop
-from tensorop.tuner.limits import STRIKES
-from tensorop.tuner.loop import Began, Ended, Exhausted, GivenUp, Lost, Stopped
+from tensorop.process.stopping import Stop
+from tensorop.search.arms import STRIKES
+from tensorop.search.loop import Began, Ended, Exhausted, GivenUp, Lost, Stopped
 
 LINE_EVERY_S = 10.0  # without a terminal: one line in this many seconds
 

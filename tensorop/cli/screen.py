@@ -9,7 +9,7 @@ import click
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
-from tensorop.printable import printable
+from tensorop.specs.printable import printable
 
 
 def echo(text: str, *, err: bool = False, nl: bool = True) -> None:

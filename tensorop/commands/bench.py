@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from tensorop import problems
 from tensorop.backends import reach
 from tensorop.build import harness
 from tensorop.commands import bench_modelled, bench_timed, contenders, opened
@@ -17,6 +16,7 @@ from tensorop.errors import BoardError, JobError, Unmeasured, UsageError
 from tensorop.model.bench import BaselineInfo, Bench, Row
 from tensorop.model.operator import Operator
 from tensorop.model.problem import Problem
+from tensorop.space import problems
 from tensorop.target import Assumed, Target
 
 Tell = Callable[[Row], None]

@@ -17,10 +17,10 @@ from tensorop.model.operator import Operator
 from tensorop.model.problem import Problem
 from tensorop.model.trial import Kind, Outcome, Samples
 from tensorop.model.verdict import Judgement, Seed
-from tensorop.roof import Roof
 from tensorop.runners import session
 from tensorop.runners.session import Guest
 from tensorop.target import Target
+from tensorop.trial.roof import Roof
 from tensorop.verify.answers import Answers
 
 # Flops up to which what a call costs before and after the library's function is measured, and taken off: some

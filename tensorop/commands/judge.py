@@ -8,7 +8,6 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from tensorop import confinement, instantiate, judging, problems, scratch, starts
 from tensorop.author import c_file, offline
 from tensorop.author.parse import MAX_TEXT, parse
 from tensorop.backends import reach
@@ -21,10 +20,13 @@ from tensorop.model.point import Point
 from tensorop.model.problem import Problem
 from tensorop.model.trial import Kind, Outcome, Samples, Stage, Trial
 from tensorop.model.verdict import ControlResult, Seed
-from tensorop.space import Space
+from tensorop.process import scratch
+from tensorop.render import instantiate
+from tensorop.space import Space, problems, starts
 from tensorop.specs import operators, platforms
 from tensorop.specs.operators import DRAFT_SUFFIX
-from tensorop.trial import CALL_TIMEOUT_S, Evaluator, micro_problem
+from tensorop.trial import confinement, judging
+from tensorop.trial.trial import CALL_TIMEOUT_S, Evaluator, micro_problem
 from tensorop.verify import controls
 
 CONFIGURATIONS = 3
@@ -255,7 +257,7 @@ def _one(evaluator: Evaluator, draft: Draft, point: Point) -> Configuration:
     figures: list[Figure] = []
     outcome = Outcome(Kind.OK, "measure")
     # a kernel that reads both operands where they lie is whole calls alone
-    for stage in (Stage.DIRECT,) if _DIRECT in draft.reads.values() else (Stage.MICRO, Stage.BLOCKING):
+    for stage in (Stage.SMALLEST,) if _DIRECT in draft.reads.values() else (Stage.MICRO, Stage.BLOCKING):
         at = replace(evaluator, stage=stage, inputs={})
         ended = judging.tried(at, Trial("judge", 0, stage, variant))
         if not ended.outcome.ok:

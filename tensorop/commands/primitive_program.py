@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from tensorop import paths, render
+from tensorop import paths
 from tensorop.build import harness
 from tensorop.commands.primitive_cases import ARRAYS, Entry
 from tensorop.model.kernel import Source
 from tensorop.model.number import NUMBERS
 from tensorop.model.primitive import ARGUMENTS, Vocabulary, shape_of
+from tensorop.render import render
 
 MAIN = "primitive_check.c"
 NEEDED = ("full", "tail", "splat", "load", "store", "store_tail")  # with these the others are observed

@@ -8,7 +8,6 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from tensorop import instantiate
 from tensorop.backends import reach
 from tensorop.build import harness
 from tensorop.commands import opened
@@ -18,6 +17,7 @@ from tensorop.model.case import Case
 from tensorop.model.point import Point
 from tensorop.model.problem import Problem
 from tensorop.model.verdict import ControlResult, Seed, Verdict
+from tensorop.render import instantiate
 from tensorop.runners.protocol import Library
 from tensorop.runners.session import Guest
 from tensorop.target import Target

@@ -19,10 +19,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TypeVar
 
-from tensorop import children
 from tensorop.errors import JobError, MissingTool
 from tensorop.measure.board_config import write_config
 from tensorop.paths import cache_dir, native_dir
+from tensorop.process import children
 from tensorop.provision.qemu import has_plugins
 from tensorop.specs.board import BoardModel
 from tensorop.specs.board_scenarios import alternative_values, scenario_values

@@ -11,11 +11,12 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from tensorop import errors, paths, scratch
+from tensorop import errors, paths
 from tensorop.measure import board
 from tensorop.model.call import Call, Left, Outputs
 from tensorop.model.trial import Kind, Outcome, Samples
 from tensorop.model.verdict import Judgement
+from tensorop.process import scratch
 from tensorop.provision import qemu as provision_qemu
 from tensorop.runners import session
 from tensorop.runners.protocol import Count, Entry

@@ -24,6 +24,7 @@ class Draft:
     """A family of micro-kernels: a Jinja2 body over primitives with free tunables.
 
     operator, name: what it computes and what it is called; author: offline (shipped) | plug-in | llm | replay
+    parent: the digest of the draft that it was made of, where its author had one; no part of its own
     strategy: the idea in words; reads: how it walks its operands, keys and values defined by the operator
     unseen: tunables whose worth only whole problems show; a kernel for each of their values in `starts` is tried there
     starts: points (or parts of points) to try first, where they are legal; they change no result
@@ -41,6 +42,7 @@ class Draft:
     constraints: tuple[Constraint, ...] = ()
     unseen: tuple[str, ...] = ()
     starts: tuple[Point, ...] = ()
+    parent: str = ""
 
     @cached_property
     def digest(self) -> str:

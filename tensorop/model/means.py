@@ -58,7 +58,7 @@ CLOCK = Means(
         "micro": 2.0,
         "blocking": 0.055,
         "large": 0.055,
-        "direct": 0.03,
+        "smallest": 0.03,
         "library": 15.0,
         "verification": 4.7,
         "comparison": 0.4,

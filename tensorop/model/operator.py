@@ -11,6 +11,18 @@ from tensorop.model.kernel import Constraint, Source
 from tensorop.model.point import Value
 from tensorop.model.shape import Shape, Shapes
 
+STAGES = (  # the parts of a search, in their order; trials:
+    "micro",  # kernels alone
+    "blocking",  # the best of them on whole problems
+    "large",  # the best of these on larger ones
+    "single-vlen",  # forms of them for one VLEN
+    "smallest",  # what serves the smallest problems
+    "side-by-side",  # then in the library, the variants on the same problems,
+    "probes",  # on others,
+    "robust",  # and under what a board model does not know
+)
+NEEDED = STAGES[:2]
+
 
 @dataclass(frozen=True)
 class Tunables:
@@ -48,6 +60,7 @@ class Operator:
     """operator.yaml with its reference.py loaded.
 
     shapes: dimensions, attributes, how they are written
+    stages: the parts of its search, in order
     seen: names of `Contract.features`, in its order, which the library's own C computes too
     derived: further features that dispatch may split on: expressions over those, read in Python and in C alike
     costs: the terms of a variant's cost model; without any, the dispatch knows only what was measured
@@ -69,6 +82,7 @@ class Operator:
     folder: Path
     shapes: Shapes
     dtypes: tuple[str, ...]
+    stages: tuple[str, ...]
     layouts: tuple[Mapping[str, Value], ...]
     seen: tuple[str, ...]
     derived: Mapping[str, str]

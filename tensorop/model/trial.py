@@ -11,18 +11,18 @@ from tensorop.model.point import Point
 
 
 class Stage(StrEnum):
-    """Where a trial stands in the search."""
+    """Where a trial stands in the search: the parts of one, as operator.yaml names them, that make trials."""
 
-    MICRO = "micro"
-    BLOCKING = "blocking"
-    FINAL = "final"
-    FORM = "form"  # a variant written for one VLEN
-    DIRECT = "direct"  # what serves the smallest problems
+    MICRO = "micro"  # kernels alone, on packed operands
+    BLOCKING = "blocking"  # the few best with their blockings, on whole problems
+    LARGE = "large"  # the few best of these, on shapes too large for every trial
+    SINGLE_VLEN = "single-vlen"  # variants written once more for one VLEN
+    SMALLEST = "smallest"  # what serves the smallest problems
 
     @property
     def of_kernels(self) -> bool:
         """Whether configurations of kernels are searched; else blockings of kernels are."""
-        return self in (Stage.MICRO, Stage.DIRECT)
+        return self in (Stage.MICRO, Stage.SMALLEST)
 
 
 class Kind(StrEnum):

@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from tensorop import jsontext
 from tensorop.errors import JobError, UsageError
+from tensorop.specs import jsontext
 
 # Split, so that a program that holds this module holds no card.
 MARKER = "\x7fTENSOROP" + "-CARD-1\n"

@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tensorop import jsontext, paths
+from tensorop import paths
 from tensorop.errors import SpecError
 from tensorop.model.platform import Platform
-from tensorop.specs import platforms, primitives
+from tensorop.specs import jsontext, platforms, primitives
 
 KEY = "plugins"
 _FILE = re.compile(r"(platforms|primitives)/([A-Za-z0-9][A-Za-z0-9_.+-]*)\.yaml")

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tensorop import errors, jsontext
+from tensorop import errors
 from tensorop.package.product import MANIFEST, SHARE, Product
+from tensorop.specs import jsontext
 
 _PREFIX_FOLDERS = ("include", "lib", "share")
 # What a run writes below share/tensorop beside the product.

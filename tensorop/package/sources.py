@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from tensorop import __version__, instantiate, paths, render
+from tensorop import __version__, paths
 from tensorop.author import offline
 from tensorop.errors import JobError
 from tensorop.model.expression import parse
@@ -17,8 +17,9 @@ from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
 from tensorop.model.winner import Leaf, Split, Tree, Winners
 from tensorop.package import card
+from tensorop.render import instantiate, render
+from tensorop.render.texts import Texts
 from tensorop.specs import products
-from tensorop.texts import Texts
 
 
 @dataclass(frozen=True)

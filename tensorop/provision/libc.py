@@ -11,7 +11,8 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from tensorop import children, errors
+from tensorop import errors
+from tensorop.process import children
 from tensorop.provision import cache, debian, zig
 from tensorop.provision.targets import target
 

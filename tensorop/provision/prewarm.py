@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 
-from tensorop import children
+from tensorop.process import children
 from tensorop.provision import libc, objdump, openblas, qemu, sysroot
 from tensorop.provision.targets import host_arch
 

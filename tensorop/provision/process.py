@@ -7,7 +7,8 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tensorop import children, errors, settings
+from tensorop import errors, settings
+from tensorop.process import children
 
 
 def run(argv: Sequence[str], *, doing: str, hint: str, cwd: Path | None = None, seconds: float = 600) -> str:

@@ -8,7 +8,8 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from tensorop import children, paths, settings
+from tensorop import paths, settings
+from tensorop.process import children
 from tensorop.provision import zig
 
 _FLAGS = ("-std=gnu11", "-O2", "-g0", "-fno-builtin", "-fno-stack-protector")

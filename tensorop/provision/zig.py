@@ -8,7 +8,8 @@ import importlib.util
 import shutil
 from pathlib import Path
 
-from tensorop import children, errors, paths, settings
+from tensorop import errors, paths, settings
+from tensorop.process import children
 from tensorop.provision import cache, process
 from tensorop.provision.targets import host_arch, target
 

@@ -6,12 +6,12 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tensorop import problems
+from tensorop.dispatch import robust
 from tensorop.model.operator import Operator
 from tensorop.model.problem import Problem
 from tensorop.model.trial import Finished, Stage
+from tensorop.space import problems
 from tensorop.store.history import History
-from tensorop.tuner import robust
 
 
 def choices(operator: Operator, held: Mapping[str, Any], history: History) -> list[dict[str, Any]]:
@@ -29,7 +29,9 @@ def choices(operator: Operator, held: Mapping[str, Any], history: History) -> li
             {**v, "text": v.get("text", ""), "judged": sum(judged[text] for text in _texts(v))}
             for v in winners["variants"]
         ]
-        ended = [f for stage in (Stage.BLOCKING, Stage.FORM, Stage.DIRECT) for f in history.ended((stage, dtype, 0))]
+        ended = [
+            f for stage in (Stage.BLOCKING, Stage.SINGLE_VLEN, Stage.SMALLEST) for f in history.ended((stage, dtype, 0))
+        ]
         trials = [f for f in ended if f.outcome.ok]
         asked = [problems.of(operator, dtype, s, layout) for s in shapes for layout in range(len(operator.layouts))]
         for vlen, dispatch in trees(winners):

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tensorop import problems
 from tensorop.model.operator import Operator
 from tensorop.report import choices
+from tensorop.space import problems
 
 _SIDES = tuple(dict.fromkeys(round(2 ** (i / 3)) for i in range(34)))  # 1 to 2048
 _FIXED = (16, 256, 2048)

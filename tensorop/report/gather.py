@@ -11,7 +11,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tensorop import jsontext
 from tensorop.errors import TensoropError, UsageError
 from tensorop.model.kernel import Variant
 from tensorop.model.operator import Operator
@@ -19,7 +18,7 @@ from tensorop.model.platform import Platform
 from tensorop.model.trial import Finished, Stage
 from tensorop.model.winner import by_operator
 from tensorop.report import choices, dispatch_map, importance, loops, refusals, roofline, threads
-from tensorop.specs import operators, platforms
+from tensorop.specs import jsontext, operators, platforms
 from tensorop.store import journal
 from tensorop.store.history import History, group_of
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from elftools.common.exceptions import ELFError
 
-from tensorop import scratch
 from tensorop.build.inspect import Loop, inner_loops
+from tensorop.process import scratch
 
 _MAGIC = b"!<arch>\n"
 _HEADER = 60

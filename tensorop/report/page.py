@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tensorop import render
+from tensorop.render import render
 from tensorop.report import curves, drawing, gather, plots
 
 _TEMPLATE = "report.html.j2"

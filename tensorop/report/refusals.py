@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from tensorop import instantiate
 from tensorop.errors import JobError
 from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
+from tensorop.render import instantiate
 from tensorop.store.history import History
 
 

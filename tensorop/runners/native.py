@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tensorop import children
+from tensorop.process import children
 from tensorop.runners.base import Launch, Machine
 
 

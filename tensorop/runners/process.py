@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
-from tensorop import children, deadline, errors
+from tensorop import errors
+from tensorop.process import children, deadline
 
 _CHUNK = 1 << 18
 PROCESSORS = os.cpu_count() or 1

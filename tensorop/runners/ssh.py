@@ -48,7 +48,7 @@ class Ssh(Machine):
     """Runs programs on `host` (as ssh spells it: user@host); options: further words for ssh, such as -p 2222.
 
     processor: the one to measure on, -1 for any; patience: by how much slower than a desk machine the board and the
-    way to it are, so that deadlines hold. Both are found by asking the board (see tensorop.boards.meet).
+    way to it are, so that deadlines hold. Both are found by asking the board (see tensorop.measure.boards.meet).
     """
 
     host: str

@@ -17,7 +17,7 @@ from tensorop.model.call import Access
 from tensorop.model.contract import Contract, Operand
 from tensorop.model.expression import parse
 from tensorop.model.kernel import Constraint
-from tensorop.model.operator import Costs, Direct, Operator, Tunables
+from tensorop.model.operator import NEEDED, STAGES, Costs, Direct, Operator, Tunables
 from tensorop.model.problem import Problem
 from tensorop.model.shape import Shape, Shapes
 from tensorop.specs import catalog, pymodule, yamlfile
@@ -80,6 +80,7 @@ class OperatorSpec(_Record):
     dtypes: tuple[str, ...] = Field(min_length=1, strict=False)
     uses: str | None = None
     drafts: tuple[str, ...] = Field(default=(), strict=False)
+    stages: tuple[str, ...] = Field(default=STAGES, strict=False)
     against: tuple[str, ...] = Field(default=("openblas",), min_length=1, strict=False)
     baselines: dict[str, str] = Field(default_factory=dict)
     layouts: tuple[dict[str, int | str], ...] = Field(min_length=1, strict=False)
@@ -103,7 +104,7 @@ def load(name: str, plugins: tuple[Path, ...] = ()) -> Operator:
     spec = yamlfile.validate(OperatorSpec, yamlfile.read(path), str(path))
     if spec.name != name:
         raise SpecError(f"{path}: key 'name': expected '{name}' as the folder is called, got '{spec.name}'")
-    shapes = _shapes(path, spec)
+    shapes, stages, direct = _shapes(path, spec), _stages(path, spec), _direct(path, spec)
     used = (catalog.find("templates", spec.uses, plugins).absolute(),) if spec.uses else ()
     operands = {n: Operand(Access(o.role), tuple(map(str, o.shape)), o.formats) for n, o in spec.operands.items()}
     flags = {key: {str(of): of} if isinstance(of, int) else of for key, of in spec.flags.items()}
@@ -118,6 +119,7 @@ def load(name: str, plugins: tuple[Path, ...] = ()) -> Operator:
         folder=folder,
         shapes=shapes,
         dtypes=spec.dtypes,
+        stages=stages,
         layouts=layouts,
         seen=_agreed(folder, reference, shapes, example, spec.features),
         derived=spec.features,
@@ -134,7 +136,7 @@ def load(name: str, plugins: tuple[Path, ...] = ()) -> Operator:
         suites=suites,
         probes=_read(path, "probes", shapes, spec.probes),
         clock_probes=_read(path, "clock_probes", shapes, spec.clock_probes),
-        direct=_direct(path, spec),
+        direct=direct,
         against=spec.against,
         baselines=spec.baselines,
         reference=reference,
@@ -248,6 +250,13 @@ def _added(name: str, plugins: tuple[Path, ...]) -> dict[str, Path]:
             for file in sorted((folder / DRAFTS).glob(f"*{DRAFT_SUFFIX}")):
                 found.setdefault(file.name.removesuffix(DRAFT_SUFFIX), file)
     return found
+
+
+def _stages(path: Path, spec: OperatorSpec) -> tuple[str, ...]:
+    if not set(NEEDED) <= set(spec.stages) or spec.stages != tuple(name for name in STAGES if name in spec.stages):
+        expected = f"{', '.join(NEEDED)} and any of {', '.join(STAGES[len(NEEDED) :])}, in this order"
+        raise SpecError(f"{path}: key 'stages': expected {expected}, got {', '.join(spec.stages) or 'none'}")
+    return spec.stages
 
 
 def _at_call(path: Path, spec: OperatorSpec) -> tuple[str, ...]:

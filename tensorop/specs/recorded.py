@@ -7,10 +7,9 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from tensorop import jsontext
 from tensorop.errors import UsageError
 from tensorop.model.comparison import Figure, Place, Recorded, Span
-from tensorop.specs import yamlfile
+from tensorop.specs import jsontext, yamlfile
 
 _HINT = "give what `tensorop bench DIR --format json` printed, or a product's share/tensorop/bench.json"
 

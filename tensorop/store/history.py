@@ -31,6 +31,7 @@ class History:
 
     facts: Mapping[str, Any] = field(default_factory=dict)
     drafts: dict[str, Draft] = field(default_factory=dict)
+    late: dict[str, tuple[Group, int]] = field(default_factory=dict)  # of drafts: what they joined, after how many
     texts: dict[str, KernelText] = field(default_factory=dict)  # by variant as it is built
     notes: list[tuple[str, Any]] = field(default_factory=list)
     sessions: int = 0
@@ -56,6 +57,9 @@ class History:
             case "draft":
                 draft = draft_of(record["draft"])
                 self.drafts[draft.digest] = draft  # its own, whatever is written beside it
+                if "joined" in record:
+                    stage, dtype, round_, after = record["joined"]
+                    self.late[draft.digest] = (Stage(stage), str(dtype), int(round_)), int(after)
             case "text":
                 self.texts[record["variant"]] = text_of(record)
             case "note":
@@ -111,6 +115,10 @@ class History:
     def unfinished(self, group: Group) -> list[Started]:
         """The open trials of one search, in order."""
         return [begun for begun in self._open.values() if group_of(begun.trial) == group]
+
+    def joined(self, group: Group) -> list[tuple[Draft, int]]:
+        """The drafts that came to a search late, in order, each with the number of trials that had ended."""
+        return [(self.drafts[digest], after) for digest, (to, after) in self.late.items() if to == group]
 
     def spent(self, group: Group) -> float:
         """Seconds one search has taken so far, in all processes."""

@@ -16,13 +16,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from tensorop import jsontext
 from tensorop.errors import JobError, UsageError
 from tensorop.model.kernel import Draft, KernelText
 from tensorop.model.trial import Finished, Outcome, Trial
-from tensorop.stopping import whole
+from tensorop.process.stopping import whole
+from tensorop.specs import jsontext
 from tensorop.store.durable import sync
-from tensorop.store.history import History
+from tensorop.store.history import Group, History
 from tensorop.store.lock import FolderLock
 from tensorop.store.records import (
     SCHEMA,
@@ -102,10 +102,12 @@ class Journal:
         record = {"key": trial.key, "round": trial.round, "outcome": outcome_record(outcome)}
         self._append("abandoned", record)
 
-    def draft(self, draft: Draft) -> None:
-        """A draft in full, once, so that the run can be rebuilt without its author."""
+    def draft(self, draft: Draft, joined: tuple[Group, int] | None = None) -> None:
+        """A draft in full, once, so that the run can be rebuilt without its author. joined: the search that it came to
+        late, and how many trials of it had ended."""
         if draft.digest not in self.history.drafts:
-            self._append("draft", {"digest": draft.digest, "draft": draft_record(draft)})
+            late = {"joined": [*joined[0], joined[1]]} if joined else {}
+            self._append("draft", {"digest": draft.digest, "draft": draft_record(draft), **late})
 
     def text(self, text: KernelText) -> None:
         """The C of a variant's kernel, once: what a resumed run tries and packages is this, not a rendering of

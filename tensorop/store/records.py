@@ -1,15 +1,16 @@
 """Trials and their ends as JSON objects and back: the journal's vocabulary.
 
-    {"schema": 3, "event": "run",       "t", "facts": {...}}                                first line: what the run is
-    {"schema": 3, "event": "resumed",   "t"}                                                a later process went on
-    {"schema": 3, "event": "draft",     "t", "digest", "draft": {...}}                      a draft in full
-    {"schema": 3, "event": "started",   "t", "key", "round", "stage", "dtype", "draft",
+    {"schema": 4, "event": "run",       "t", "facts": {...}}                                first line: what the run is
+    {"schema": 4, "event": "resumed",   "t"}                                                a later process went on
+    {"schema": 4, "event": "draft",     "t", "digest", "draft": {...}, "joined"}            a draft in full
+    {"schema": 4, "event": "started",   "t", "key", "round", "stage", "dtype", "draft",
         "configuration", "vlen", "blocking", "kernel", "variant"}
-    {"schema": 3, "event": "text",      "t", "variant", "id", "packed"}                     a kernel's C, once
-    {"schema": 3, "event": "finished",  "t", "key", "round", "outcome", "score", "seconds", "text"}
-    {"schema": 3, "event": "abandoned", "t", "key", "round", "outcome"}                     stopped from outside
-    {"schema": 3, "event": "note",      "t", "name", "data"}                                any other fact worth keeping
+    {"schema": 4, "event": "text",      "t", "variant", "id", "packed"}                     a kernel's C, once
+    {"schema": 4, "event": "finished",  "t", "key", "round", "outcome", "score", "seconds", "text"}
+    {"schema": 4, "event": "abandoned", "t", "key", "round", "outcome"}                     stopped from outside
+    {"schema": 4, "event": "note",      "t", "name", "data"}                                any other fact worth keeping
 
+joined: of a draft that came late: stage, dtype, round of the search, and how many of its trials had ended.
 t: seconds the run has taken so far, all its processes together.
 draft: the digest of one that was told of before; kernel, variant: ids of what the four before them make.
 variant of a text: the id of the one it belongs to, as it is built (instantiate.as_built)
@@ -28,7 +29,7 @@ from tensorop.model.kernel import Constraint, Draft, Kernel, KernelText, Variant
 from tensorop.model.point import Point
 from tensorop.model.trial import Finished, Kind, Outcome, Samples, Score, Stage, Trial
 
-SCHEMA = 3
+SCHEMA = 4
 LOG_TAIL = 4096
 _WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,31}")
 MAX_TEXT = 16 << 20  # characters of a text, unpacked
@@ -139,6 +140,7 @@ def draft_record(draft: Draft) -> Record:
         "constraints": [{"must": c.must, "reason": c.reason} for c in draft.constraints],
         "unseen": list(draft.unseen),
         "starts": [dict(start) for start in draft.starts],
+        **({"parent": draft.parent} if draft.parent else {}),
     }
 
 
@@ -155,6 +157,7 @@ def draft_of(record: Mapping[str, Any]) -> Draft:
         constraints=tuple(Constraint(_text(c, "must"), _text(c, "reason")) for c in record["constraints"]),
         unseen=tuple(record.get("unseen", ())),
         starts=tuple(_point(start) for start in record.get("starts", ())),
+        parent=_text(record, "parent") if "parent" in record else "",
     )
 
 

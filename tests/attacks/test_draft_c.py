@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from tensorop import instantiate, render
 from tensorop.author import c_gate, gate
 from tensorop.author.gate import Guard
 from tensorop.model.kernel import Draft
 from tensorop.model.primitive import Vocabulary
 from tensorop.model.trial import Kind, Outcome
+from tensorop.render import instantiate, render
 from tensorop.specs import platforms
 
 AROUND = """\

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from tensorop import api, problems
+from tensorop import api
 from tensorop.backends import native, null, qemu
 from tensorop.cli.main import cli
 from tensorop.cli.screen import screen
@@ -23,10 +23,11 @@ from tensorop.commands import opened
 from tensorop.errors import JobError, TensoropError, UsageError
 from tensorop.package import card, elf, publish
 from tensorop.package.product import MANIFEST, Product
-from tensorop.printable import printable
-from tensorop.render import environment
+from tensorop.render.render import environment
 from tensorop.report import gather
+from tensorop.space import problems
 from tensorop.specs import operators
+from tensorop.specs.printable import printable
 from tensorop.store import journal
 from tests.support.commands import ROOT
 

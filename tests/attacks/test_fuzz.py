@@ -23,7 +23,7 @@ from click.testing import CliRunner
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
-from tensorop import api, barrier, instantiate, render, texts
+from tensorop import api
 from tensorop.author import gate, offline
 from tensorop.author.llm import reply
 from tensorop.author.llm.transport import read_body
@@ -33,12 +33,14 @@ from tensorop.commands import opened
 from tensorop.errors import TensoropError
 from tensorop.model.point import Point
 from tensorop.package import card, carried
-from tensorop.printable import printable
+from tensorop.process import barrier
+from tensorop.render import instantiate, render, texts
 from tensorop.report import gather
 from tensorop.specs import board, calibration, inherit, microbench, products, yamlfile, yamltext
 from tensorop.specs import operators as operator_specs
 from tensorop.specs import platforms as platform_specs
 from tensorop.specs import primitives as primitive_specs
+from tensorop.specs.printable import printable
 from tensorop.store import journal
 from tests.support.commands import ROOT
 

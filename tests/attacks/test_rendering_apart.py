@@ -16,31 +16,32 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tensorop import children, deadline, render, render_apart
+from tensorop.process import children, deadline
+from tensorop.render import apart, render
 
 RUNS_DRAFTS = """
 import os
-from tensorop import render, render_resident
+from tensorop.render import render, resident
 def ran(folder, draft, template, contexts, arities):
     names = {"context": contexts[0]}
     exec(draft, names)
     return [str(names["said"])]
 render.kernel_texts, render.read_ahead = ran, lambda *_: None
-render_resident.main()
+resident.main()
 """
 PATIENCE_S = 60.0
 
 
 @pytest.fixture(autouse=True)
 def broken_out(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    render_apart.close()
-    monkeypatch.setattr(render_apart, "_COMMAND", (sys.executable, "-c", RUNS_DRAFTS))
+    apart.close()
+    monkeypatch.setattr(apart, "_COMMAND", (sys.executable, "-c", RUNS_DRAFTS))
     yield
-    render_apart.close()
+    apart.close()
 
 
 def ran(code: str, seconds: float = PATIENCE_S, **context: object) -> str:
-    (said,) = render_apart.texts(Path(), code, "t", [context], {}, seconds)
+    (said,) = apart.texts(Path(), code, "t", [context], {}, seconds)
     return said
 
 
@@ -58,8 +59,8 @@ def gone(number: int) -> bool:
 
 
 def resident() -> int:
-    assert render_apart._resident is not None
-    return render_apart._resident.child.pid
+    assert apart._resident is not None
+    return apart._resident.child.pid
 
 
 MARK = "import builtins\nsaid = hasattr(builtins, 'mark')\nbuiltins.mark = 1\n"
@@ -217,19 +218,19 @@ def test_it_ends_with_all_children_and_only_then() -> None:
 STARTS = """
 import os, sys, threading, time
 from pathlib import Path
-from tensorop import render_apart
-render_apart._COMMAND = (sys.executable, "-c", {code!r})
+from tensorop.render import apart
+apart._COMMAND = (sys.executable, "-c", {code!r})
 names = "import os; said = [os.getpid(), os.getppid()]"
 def begin():
-    said = render_apart.texts(Path(), names, "t", [{{}}], {{}})
-    print(said[0].strip("[]").replace(",", ""), render_apart._resident.child.pid, flush=True)
+    said = apart.texts(Path(), names, "t", [{{}}], {{}})
+    print(said[0].strip("[]").replace(",", ""), apart._resident.child.pid, flush=True)
 thread = threading.Thread(target=begin)  # the resident outlives the thread that started it
 thread.start()
 thread.join()
-before = render_apart._resident
+before = apart._resident
 time.sleep(0.3)
 begin()
-assert render_apart._resident is before
+assert apart._resident is before
 {end}
 """
 

@@ -9,15 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from tensorop import drafting, instantiate
 from tensorop.author.llm.messages import Failure, Reply, Request
 from tensorop.author.llm.prompt import Brief
 from tensorop.author.llm.rounds import LlmAuthor
 from tensorop.backends import reach
+from tensorop.job import drafting
 from tensorop.model.job import Job
 from tensorop.model.kernel import Draft
 from tensorop.model.trial import Kind, Outcome
 from tensorop.model.verdict import Seed
+from tensorop.render import instantiate
 from tensorop.specs import operators, platforms
 
 OPERATOR, PLATFORM = operators.load("gemm"), platforms.load("generic")

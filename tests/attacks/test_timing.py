@@ -9,10 +9,10 @@ from tensorop.measure import clock
 from tensorop.model.call import Placement
 from tensorop.model.trial import Kind, Outcome
 from tensorop.model.verdict import Seed
-from tensorop.problems import of
 from tensorop.runners import session
 from tensorop.runners.native import Native
 from tensorop.runners.protocol import Entry, Time
+from tensorop.space.problems import of
 from tensorop.verify.answers import Answers
 from tests.support import kernels
 from tests.support.operators import beside_controls, builder, gemm

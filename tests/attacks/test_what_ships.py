@@ -11,11 +11,10 @@ from typing import Any
 
 import pytest
 
-from tensorop import drafting, render_apart
 from tensorop.author import offline
 from tensorop.author.gate import Guard
 from tensorop.errors import JobError
-from tensorop.instantiate import as_built, variant
+from tensorop.job import drafting
 from tensorop.model.job import Job
 from tensorop.model.kernel import Draft, KernelText, Variant
 from tensorop.model.point import Point
@@ -24,10 +23,12 @@ from tensorop.model.verdict import Seed
 from tensorop.model.winner import Leaf, Tree, Winners
 from tensorop.package import manifest
 from tensorop.package.sources import Part, sources, text_ids
+from tensorop.render import apart
+from tensorop.render.instantiate import as_built, variant
+from tensorop.render.texts import Texts
 from tensorop.specs import operators, platforms
 from tensorop.store.journal import Journal
 from tensorop.store.records import draft_record, text_record, trial_record
-from tensorop.texts import Texts
 
 operator, platform = operators.load("gemm"), platforms.load("generic")
 outer = next(d for d in offline.drafts(operator.folder, operator.name) if d.name == "outer")
@@ -99,7 +100,7 @@ def test_packaging_renders_nothing_of_a_stranger_again(monkeypatch: pytest.Monke
     draft, texts = stranger(outer.text), Texts()
     judged = texts.kernel(operator, platform, at(draft))
     assert isinstance(judged, KernelText), judged.message
-    monkeypatch.setattr(render_apart, "texts", None)
+    monkeypatch.setattr(apart, "texts", None)
     assert tokens(judged.kernel.split("*/", 1)[1]) in tokens(packaged(draft, texts))
 
 

@@ -7,12 +7,13 @@ from pathlib import Path
 
 import numpy as np
 
-from tensorop import choice, problems
 from tensorop.build import tool
+from tensorop.dispatch import choice
+from tensorop.dispatch.tree import decide
 from tensorop.model.winner import Leaf, Split, Tree
 from tensorop.package import sources
+from tensorop.space import problems
 from tensorop.specs import operators
-from tensorop.tuner import dispatch
 
 OPERATOR = operators.load("gemm")
 OWN = OPERATOR.seen
@@ -46,7 +47,7 @@ def test_c_decides_as_python_does(tmp_path: Path) -> None:
     )
     subprocess.run([*tool.cc("choose.c", "-O2", "-o", "choose")], cwd=tmp_path, check=True)
     told = subprocess.run([tmp_path / "choose"], capture_output=True, text=True, check=True)
-    mine = [dispatch.decide(tree, of_one) for of_one in seen]
+    mine = [decide(tree, of_one) for of_one in seen]
     assert list(map(int, told.stdout.split())) == mine
     assert len(set(mine)) >= 6
     assert np.unique(mine).max() < len(OPERATOR.features) + 1

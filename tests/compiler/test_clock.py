@@ -3,17 +3,18 @@
 import numpy as np
 import pytest
 
-from tensorop import errors, roof
+from tensorop import errors
 from tensorop.backends import reach
 from tensorop.build import harness, programs
 from tensorop.measure import clock, machine, peak, statistics
 from tensorop.model.trial import Kind, Outcome, Samples
-from tensorop.problems import of
 from tensorop.provision import targets
 from tensorop.runners import session
 from tensorop.runners.native import Native
 from tensorop.runners.protocol import Check, Entry, Library, Time
+from tensorop.space.problems import of
 from tensorop.specs import platforms
+from tensorop.trial import roof
 from tests.support import kernels
 from tests.support.operators import gemm
 

@@ -13,13 +13,14 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from tensorop import confinement, instantiate, render, render_apart
 from tensorop.author.gate import Guard
 from tensorop.cli.judge_command import judge as command
 from tensorop.commands import judge as judging
 from tensorop.errors import UsageError
 from tensorop.model.point import Point
+from tensorop.render import apart, instantiate, render
 from tensorop.specs import operators, platforms
+from tensorop.trial import confinement
 from tensorop.verify import controls
 from tests.attacks.test_draft_c import ATTACKS
 from tests.attacks.test_replies import DRAFTS
@@ -156,7 +157,7 @@ def test_drafts_that_attack_are_refused_before_anything_is_built(
     suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(confinement, "confined", lambda *given: "")
-    monkeypatch.setattr(render_apart, "texts", render.kernel_texts)  # its limits have tests of their own
+    monkeypatch.setattr(apart, "texts", render.kernel_texts)  # its limits have tests of their own
     file = tmp_path / f"attack{suffix}"
     # in C alone what a template would compute in a comment stays one
     known = [body for body, _ in ATTACKS if body not in ELSEWHERE and not (suffix == ".c" and "// comment{{" in body)]

@@ -12,14 +12,15 @@ import pytest
 from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
 
-from tensorop import drafting, trial
 from tensorop.backends import reach
+from tensorop.job import drafting
 from tensorop.model.job import Job
 from tensorop.model.kernel import Draft
 from tensorop.model.trial import Kind
 from tensorop.model.verdict import Seed
 from tensorop.specs import operators, platforms
 from tensorop.store.journal import Journal
+from tensorop.trial import trial
 
 HEAD = """---
 strategy: rank-1 updates in the order they come ({what})

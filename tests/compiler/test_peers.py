@@ -5,7 +5,6 @@ import subprocess
 
 import pytest
 
-from tensorop import problems
 from tensorop.backends import reach
 from tensorop.build import harness
 from tensorop.commands import contenders
@@ -17,6 +16,7 @@ from tensorop.provision import targets
 from tensorop.runners.native import Native
 from tensorop.runners.protocol import Entry
 from tensorop.runners.session import Guest
+from tensorop.space import problems
 from tensorop.specs import platforms
 from tests.support.operators import gemm
 

@@ -15,7 +15,6 @@ import numpy as np
 import pytest
 
 import tensorop
-from tensorop import problems
 from tensorop.build import harness
 from tensorop.build import library as building
 from tensorop.errors import UsageError
@@ -26,6 +25,7 @@ from tensorop.runners import session
 from tensorop.runners.native import Native
 from tensorop.runners.protocol import Check, Entry, Library, Time
 from tensorop.runners.session import Guest
+from tensorop.space import problems
 from tensorop.specs import platforms
 from tests.support import docs, products
 from tests.support.operators import gemm

@@ -7,16 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from tensorop import search
+from tensorop import pipeline
 from tensorop.author.parse import parse
 from tensorop.backends import reach
 from tensorop.model.job import Job
+from tensorop.model.trial import Stage
 from tensorop.model.verdict import Seed
-from tensorop.search import Ground
+from tensorop.search import arms as limits
+from tensorop.search import micro
+from tensorop.search.loop import Ended, GivenUp, Stopped
+from tensorop.search.task import Resolved, conduct
 from tensorop.specs import platforms
 from tensorop.store.journal import Journal
-from tensorop.tuner import limits
-from tensorop.tuner.loop import Ended, GivenUp, Stopped
 from tests.support import drafts
 from tests.support.commands import ROOT
 
@@ -40,16 +42,11 @@ def test_an_honest_and_slow_template_does_not_hold_up_a_small_budget(
     slow = parse(f"{head}---\n{WASTE}{{%{body}", operator="gemm", name="wasteful", author="plug-in")
     job = Job("gemm", "native", ("f32",), shapes=((24, 17, 33),), suite="24x17x33", budget_s=1.0, jobs=1)
     with Journal.open(tmp_path, {}) as journal:
-        ground = Ground(
-            job,
-            drafts.operator,
-            reach(platforms.load("native"), None),
-            (drafts.drafts["outer"], slow),
-            journal,
-            Seed.draw(1),
-            tmp_path / "work",
-        )
-        events = list(search.micro(ground, "f32"))
+        passes, templates = pipeline.passes(drafts.operator), (drafts.drafts["outer"], slow)
+        target = reach(platforms.load("native"), None)
+        whole = Resolved(job, drafts.operator, target, passes, templates, journal, Seed.draw(1), tmp_path / "work")
+        task = whole.task("f32")
+        events = list(conduct(task, Stage.MICRO, micro.plan(task)))
     ended = [(e.finished.trial.variant.draft.name, e.finished.outcome) for e in events if isinstance(e, Ended)]
     assert [draft for draft, _ in ended] == ["outer", "wasteful"]  # beyond the budget each has its first
     assert ended[0][1].ok

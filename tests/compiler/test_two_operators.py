@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 import tensorop as package
-from tensorop import instantiate
 from tensorop.author import offline
 from tensorop.build import library as building
 from tensorop.errors import JobError, UsageError
@@ -20,8 +19,9 @@ from tensorop.package import product as making
 from tensorop.package import publish
 from tensorop.package.sources import Library, Part, Sources, Unit, together
 from tensorop.provision import targets
+from tensorop.render import instantiate
+from tensorop.render.texts import Texts
 from tensorop.specs import operators, platforms
-from tensorop.texts import Texts
 from tests.support import products
 from tests.support.commands import ROOT, tensorop
 

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from tensorop import instantiate
 from tensorop.author import offline
 from tensorop.errors import JobError, SpecError
 from tensorop.model.kernel import Artifact, Kernel
@@ -18,6 +17,7 @@ from tensorop.model.problem import Problem
 from tensorop.model.trial import Kind
 from tensorop.model.verdict import Seed, Verdict
 from tensorop.provision.targets import host_arch
+from tensorop.render import instantiate
 from tensorop.specs.platforms import load
 from tensorop.verify import grid
 from tensorop.verify.controls import Control, controls, run_control, run_controls

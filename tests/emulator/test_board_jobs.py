@@ -93,4 +93,4 @@ def test_a_job_outlives_its_board(board, tmp_path, monkeypatch):
         if isinstance(event, Phase) and event.name == "library":
             break
     stages = [entry["stage"] for entry in _journal(out) if entry["event"] == "started"]
-    assert set(stages) == {"micro", "blocking", "direct"}
+    assert set(stages) == {"micro", "blocking", "smallest"}

@@ -6,9 +6,9 @@ import time
 
 import pytest
 
-from tensorop import boards, errors
+from tensorop import errors
 from tensorop.errors import BoardError
-from tensorop.measure import clock
+from tensorop.measure import boards, clock
 from tensorop.model.trial import Kind
 from tensorop.runners import session
 from tensorop.runners.protocol import Check, Entry

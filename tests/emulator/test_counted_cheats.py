@@ -9,8 +9,8 @@ from tensorop.model.call import Placement
 from tensorop.model.kernel import Artifact
 from tensorop.model.trial import Kind, Outcome
 from tensorop.model.verdict import Seed
-from tensorop.problems import of
 from tensorop.runners.protocol import Entry
+from tensorop.space.problems import of
 from tensorop.specs import board, platforms
 from tensorop.verify.answers import Answers
 from tensorop.verify.controls import controls, run_control

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from tensorop import steadiness
 from tensorop.cli.main import cli
+from tensorop.dispatch import robust
 from tensorop.provision import qemu
 from tensorop.specs import board, platforms
 from tensorop.store import journal
@@ -57,7 +57,7 @@ def test_the_same_wish_gives_the_same_bits(on_rvv: tuple[str, ...], uninterrupte
 
 def test_close_choices_are_counted_over_the_models_ranges(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In this process, so that every variant counts as close however few were tried."""
-    monkeypatch.setattr(steadiness, "CLOSE", 10.0)
+    monkeypatch.setattr(robust, "CLOSE", 10.0)
     own = plugins.small_blocks(tmp_path / "own", "spacemit-k1", "verify_vlens: [256]\n")
     job = (*JOB[:-2], *own, "--trials", "12", "--out", str(tmp_path / "out"))
     ended = CliRunner().invoke(cli, job, catch_exceptions=False)

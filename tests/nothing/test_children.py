@@ -9,7 +9,7 @@ import sys
 
 _MANY = """
 import os, signal, threading
-from tensorop import children
+from tensorop.process import children
 signal.signal(signal.SIGINT, lambda *_: None)
 done = threading.Event()
 def press():
@@ -32,7 +32,7 @@ def test_none_hears_it_however_young() -> None:
 
 _TOLD = """
 import json, sys
-from tensorop import children
+from tensorop.process import children
 from tensorop.runners import process
 ask = [sys.executable, "-c", "import json, os; print(json.dumps(dict(os.environ)))"]
 print(json.dumps([json.loads(children.run(ask).stdout), json.loads(process.run(ask, timeout_s=60).stdout)]))

@@ -8,17 +8,18 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tensorop import choice, instantiate, probing, problems
 from tensorop.author import offline
-from tensorop.choice import Measured, Subject
+from tensorop.dispatch import choice, costmodel, probing, tree
+from tensorop.dispatch.choice import Measured, Subject
+from tensorop.dispatch.tree import Row
 from tensorop.errors import SpecError
 from tensorop.model.expression import parse
 from tensorop.model.kernel import Variant
 from tensorop.model.problem import Problem
 from tensorop.model.winner import Leaf
+from tensorop.render import instantiate
+from tensorop.space import problems
 from tensorop.specs import operators, platforms
-from tensorop.tuner import costmodel, dispatch
-from tensorop.tuner.dispatch import Row
 from tests.support import products
 
 OPERATOR = operators.load("gemm")
@@ -56,7 +57,7 @@ def world(found: tuple[Problem, ...], off: float = 0.05) -> list[Measured]:
 def lost(root, told: list[Measured]) -> float:
     """Geometric mean of the chosen cost over the best, less one."""
     seen = [(problems.features(OPERATOR, one.problem), one) for one in told]
-    return math.expm1(np.mean([math.log(one.costs[dispatch.decide(root, f)] / one.best) for f, one in seen]))
+    return math.expm1(np.mean([math.log(one.costs[tree.decide(root, f)] / one.best) for f, one in seen]))
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +71,7 @@ def test_shapes_nobody_measured_are_chosen_for_well(measured: list[Measured]) ->
     found = choice.tree(SUBJECT, measured)
     rows = [Row(problems.features(OPERATOR, one.problem), one.costs) for one in measured]
     assert lost(found.root, unseen) < 0.06
-    assert lost(found.root, unseen) < lost(dispatch.grow(rows), unseen) / 2
+    assert lost(found.root, unseen) < lost(tree.grow(rows), unseen) / 2
 
 
 def test_the_regret_is_of_shapes_left_out() -> None:

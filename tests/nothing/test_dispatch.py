@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tensorop import choice, finalists
 from tensorop.cli.tables import card_lines
+from tensorop.dispatch import choice, single_vlen
+from tensorop.dispatch.tree import Row, decide, distil, grow
 from tensorop.model.kernel import Variant
 from tensorop.model.trial import Samples
 from tensorop.model.winner import Leaf, Split, Tree, Winners
@@ -22,7 +23,6 @@ from tensorop.package.sources import Part
 from tensorop.report import choices
 from tensorop.specs import operators, platforms
 from tensorop.target import combine
-from tensorop.tuner.dispatch import Row, decide, distil, grow
 from tests.support import products
 
 SIZES = (8, 64, 512)
@@ -48,10 +48,10 @@ def test_variants_that_nothing_is_sent_to_are_not_carried() -> None:
 
 def test_a_form_is_kept_where_what_it_serves_costs_less() -> None:
     for_any = rows((2, 3), (2, 3), (2, 3))
-    assert finalists.gaining(for_any, rows((1.9, 3), (1.9, 3), (1.9, 3))) == [0]
-    assert finalists.gaining(for_any, rows((1.999, 3), (1.999, 3), (1.999, 3))) == []  # less than it is worth
-    assert finalists.gaining(for_any, rows((2, 1), (2, 2.5), (2, 1))) == [1]  # one that serves only by its form
-    assert finalists.gaining(for_any, rows((2, 2.9), (2, 2.9), (2, 2.9))) == []  # better, but serves nothing
+    assert single_vlen.gaining(for_any, rows((1.9, 3), (1.9, 3), (1.9, 3))) == [0]
+    assert single_vlen.gaining(for_any, rows((1.999, 3), (1.999, 3), (1.999, 3))) == []  # less than it is worth
+    assert single_vlen.gaining(for_any, rows((2, 1), (2, 2.5), (2, 1))) == [1]  # one that serves only by its form
+    assert single_vlen.gaining(for_any, rows((2, 2.9), (2, 2.9), (2, 2.9))) == []  # better, but serves nothing
 
 
 def test_forms_go_where_nothing_is_sent_to_them() -> None:

@@ -5,14 +5,14 @@ import random
 
 import pytest
 
-from tensorop import instantiate, render, render_apart
 from tensorop.author import c_gate, gate, offline
 from tensorop.author.parse import parse
 from tensorop.errors import SpecError
 from tensorop.model.kernel import Draft, KernelText
 from tensorop.model.trial import Kind
+from tensorop.render import apart, instantiate, render
+from tensorop.render.texts import Texts
 from tensorop.specs import catalog, operators, platforms
-from tensorop.texts import Texts
 
 HEAD = """---
 strategy: one idea
@@ -99,7 +99,7 @@ def admit(operator, vocabulary, body):
         return outcome
     arities = {name: len(word.args) for name, word in vocabulary.spoken.items()}
     context = {"mv": 2, "n": 3}
-    (source,) = render_apart.texts(operator, c_gate.marked(body), "kernel.c.j2", [context], arities, 5)
+    (source,) = apart.texts(operator, c_gate.marked(body), "kernel.c.j2", [context], arities, 5)
     speech = instantiate.speech(vocabulary)
     refused = c_gate.read(source, body, vocabulary, speech)
     return refused or render.expand(c_gate.unmarked(source, body), speech)
@@ -182,7 +182,7 @@ def test_templates_that_run_wild_are_stopped(operator, vocabulary, body, complai
 def test_a_template_without_end_is_stopped(operator, vocabulary):
     loops = "{% for a in range(99999) %}" * 4 + "{% endfor %}" * 4
     with pytest.raises(render.RenderError, match="took more than 1 s"):
-        render_apart.texts(operator, loops, "kernel.c.j2", [{}], {}, 1)
+        apart.texts(operator, loops, "kernel.c.j2", [{}], {}, 1)
 
 
 def test_context_that_travels_is_plain(vocabulary):

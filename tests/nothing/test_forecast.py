@@ -8,12 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from tensorop import forecast
+from tensorop import pipeline
 from tensorop.backends import qemu, reach
 from tensorop.events import Done, Event, Note, Phase
+from tensorop.job import forecast
 from tensorop.model.job import Job
+from tensorop.model.trial import Stage
 from tensorop.specs import operators, platforms
 
+OPERATOR = operators.load("gemm")
 MEASURED = forecast.slower
 SHAPES = ((64, 64, 64), (256, 256, 256))
 
@@ -26,7 +29,7 @@ def fresh_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def plan(platform: str = "rvv", **wish: object) -> forecast.Forecast:
     job = Job("gemm", platform=platform, **{"shapes": SHAPES, **wish})  # type: ignore[arg-type]
-    found = forecast.forecast(job, operators.load("gemm"), reach(platforms.load(platform), None))
+    found = forecast.forecast(job, OPERATOR, reach(platforms.load(platform), None), pipeline.passes(OPERATOR))
     assert found is not None
     return found
 
@@ -51,7 +54,7 @@ def test_more_work_takes_longer() -> None:
 @pytest.mark.parametrize("platform", ["rvv", "generic"])
 def test_a_trial_of_the_smallest_problems_is_built_and_started_all_the_same(platform: str) -> None:
     job = Job("gemm", platform=platform, shapes=((4, 4, 4),))
-    small = forecast.forecast(job, operators.load("gemm"), reach(platforms.load(platform), None))
+    small = forecast.forecast(job, OPERATOR, reach(platforms.load(platform), None), pipeline.passes(OPERATOR))
     assert small is not None
     rate = reach(platforms.load(platform)).means.rates["blocking"]
     assert 0.3 < rate * small.sizes["blocking"] < rate * plan(platform).sizes["blocking"]
@@ -65,10 +68,10 @@ def test_the_direct_way_is_part_of_the_least_search(monkeypatch: pytest.MonkeyPa
 
     whole = least()
     means = qemu.Backend.means
-    once = means.rates["direct"] * plan().sizes["direct"]
-    twice = {**means.rates, "direct": 2 * means.rates["direct"]}
+    once = means.rates["smallest"] * plan().sizes["smallest"]
+    twice = {**means.rates, "smallest": 2 * means.rates["smallest"]}
     monkeypatch.setattr(qemu.Backend, "means", replace(means, rates=twice))
-    assert least() == pytest.approx(whole + plan().sizes["direct trials"] * once)
+    assert least() == pytest.approx(whole + plan().sizes["smallest trials"] * once)
 
 
 SUITE = tuple(map(tuple, operators.load("gemm").suites["quick"]))
@@ -80,9 +83,9 @@ def test_a_search_takes_what_every_stage_does_whatever_the_budget() -> None:
     one_of_each = {
         name: rate * found.sizes[name] * found.sizes[f"{name} trials"]
         for name, rate in qemu.Backend.means.rates.items()
-        if name in forecast.STAGES.values()
+        if name in {*Stage}
     }
-    assert one_of_each.keys() == set(forecast.STAGES.values())
+    assert one_of_each.keys() == {*Stage}
     assert all(seconds > 0 for seconds in one_of_each.values())
     assert found.seconds["search"] > 2 * sum(one_of_each.values()) > 120
     less = plan(shapes=SUITE, budget_s=60.0)
@@ -106,7 +109,7 @@ def test_how_fast_this_core_is_is_measured() -> None:
 
 def test_a_pretending_runner_has_none() -> None:
     job = Job("gemm", platform="generic", shapes=SHAPES)
-    assert forecast.forecast(job, operators.load("gemm"), reach(platforms.load("generic"), "null")) is None
+    assert forecast.forecast(job, OPERATOR, reach(platforms.load("generic"), "null"), ()) is None
 
 
 def events(early: bool) -> Generator[Event, None, None]:

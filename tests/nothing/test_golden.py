@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from tensorop import render
 from tensorop.author import offline
 from tensorop.model.point import Point
+from tensorop.render import render
 from tensorop.specs import platforms
 from tests.support.drafts import candidate
 from tests.support.operators import gemm

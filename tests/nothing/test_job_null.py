@@ -8,7 +8,7 @@ from typing import Any
 from tensorop import pipeline
 from tensorop.events import Done, Trying
 from tensorop.model.job import Job
-from tensorop.stopping import Stop
+from tensorop.process.stopping import Stop
 from tests.support.commands import events, kill_group, start, tensorop, wait_for
 
 JOB = ("gemm", "--runner", "null", "--platform", "generic", "--dtype", "f32", "--shapes", "64x64x64", "--jobs", "1")
@@ -62,7 +62,7 @@ def test_stopped_before_any_blocking_where_vlens_have_kernels_of_their_own(tmp_p
     for event in pipeline.run(job, stop):
         told.append(event)
         if isinstance(event, Trying):
-            assert event.stage == "micro-kernel"
+            assert event.stage == "micro"
             stop.ask()
     assert isinstance(told[-1], Done)
     assert told[-1].early

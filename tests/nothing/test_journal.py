@@ -55,7 +55,7 @@ def test_what_is_written_is_read(tmp_path):
     assert history.notes == [("baseline", {"version": "1.2"})]
     assert history.replay() == [end(1), end(2, None), Started(trial(3), 1)]
     lines = [json.loads(line) for line in journal_path(tmp_path).read_text().splitlines()]
-    assert {line["schema"] for line in lines} == {3}
+    assert {line["schema"] for line in lines} == {4}
     assert [line["event"] for line in lines] == [
         "run", "draft", "note", "started", "finished", "started", "finished", "started"]  # fmt: skip
 
@@ -150,7 +150,7 @@ def test_a_block_of_zeros_at_the_end_is_torn_too(tmp_path):
 def test_a_torn_first_line_is_a_new_run(tmp_path):
     path = journal_path(tmp_path)
     path.parent.mkdir(parents=True)
-    path.write_bytes(b'{"schema":3,"ev')
+    path.write_bytes(b'{"schema":4,"ev')
     with Journal.open(tmp_path, FACTS) as journal:
         assert journal.history.sessions == 1
     assert store.read(tmp_path).facts == FACTS
@@ -160,11 +160,11 @@ def test_a_torn_first_line_is_a_new_run(tmp_path):
     ("line", "complaint"),
     [
         ("rubbish", "damaged in line 2: JSONDecodeError"),
-        ('{"schema":3,"event":"paused","t":0}', "damaged in line 2: ValueError: unknown event 'paused'"),
-        ('{"schema":3,"event":"finished","t":0,"key":"k","round":0}', "damaged in line 2: KeyError"),
-        ('{"schema":3,"event":"run","t":0,"facts":{}}', "damaged in line 2: ValueError: the first line"),
+        ('{"schema":4,"event":"paused","t":0}', "damaged in line 2: ValueError: unknown event 'paused'"),
+        ('{"schema":4,"event":"finished","t":0,"key":"k","round":0}', "damaged in line 2: KeyError"),
+        ('{"schema":4,"event":"run","t":0,"facts":{}}', "damaged in line 2: ValueError: the first line"),
         ("[]", "damaged in line 2: TypeError"),
-        ('{"schema":1,"event":"run","t":0}', "has schema 1 in line 2; this version reads 3"),
+        ('{"schema":2,"event":"run","t":0}', "has schema 2 in line 2; this version reads 4"),
     ],
 )
 def test_damage_is_refused_with_its_line(tmp_path, line, complaint):
@@ -271,7 +271,7 @@ def test_keys_change_with_everything_a_result_depends_on():
         "problems": [Problem.of("op", "f32", {"m": 16})], "platform": "p", "vlens": (128,),
         "compiler": ("cc 1", "-O3"), "tool": "0.1"}  # fmt: skip
     other = {
-        "stage": Stage.FINAL, "problems": [Problem.of("op", "f32", {"m": 16}, {"beta": 0})], "platform": "q",
+        "stage": Stage.LARGE, "problems": [Problem.of("op", "f32", {"m": 16}, {"beta": 0})], "platform": "q",
         "vlens": (256,), "compiler": ("cc 1", "-O2"), "tool": "0.2"}  # fmt: skip
     kernel = base["variant"].kernel
     kernels = [

@@ -8,16 +8,16 @@ import pytest
 from pytest_httpserver import HTTPServer
 from werkzeug import Response
 
-from tensorop import instantiate, render
 from tensorop.author import gate, offline, parse
 from tensorop.author.llm import author, prompt, reply
 from tensorop.author.llm.limits import Limits
 from tensorop.author.llm.prompt import Brief, Told
 from tensorop.errors import JobError
 from tensorop.model.trial import Kind, Outcome
+from tensorop.render import instantiate, render
+from tensorop.render.texts import Texts
 from tensorop.settings import Settings
 from tensorop.specs import operators, platforms
-from tensorop.texts import Texts
 
 KEY = "sk-secret-0123456789"
 OPERATOR, PLATFORM = operators.load("gemm"), platforms.load("rvv")

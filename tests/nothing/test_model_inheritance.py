@@ -11,8 +11,8 @@ from click.testing import CliRunner
 
 from tensorop.cli.main import cli
 from tensorop.errors import SpecError
-from tensorop.instantiate import facts
 from tensorop.measure import board_config
+from tensorop.render.instantiate import facts
 from tensorop.specs import board, platforms
 
 OWN = "caches: [{size: 65536, ways: 8}, {size: 1048576, ways: 16, shared_by: 2}]"

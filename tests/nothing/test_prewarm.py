@@ -6,8 +6,8 @@ import threading
 
 import pytest
 
-from tensorop import children
 from tensorop.errors import MissingTool
+from tensorop.process import children
 from tensorop.provision import prewarm
 
 

@@ -7,8 +7,8 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tensorop import problems
 from tensorop.backends.qemu import Backend
+from tensorop.space import problems
 from tests.support.operators import gemm
 
 MEANS = Backend.means

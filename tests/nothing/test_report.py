@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from tensorop import problems
 from tensorop.commands import report
 from tensorop.errors import UsageError
 from tensorop.model.kernel import Kernel, Variant
@@ -18,6 +17,7 @@ from tensorop.model.point import Point
 from tensorop.model.trial import Stage, Trial
 from tensorop.report import curves, drawing, labels, loops, page, plots
 from tensorop.report.choices import decide
+from tensorop.space import problems
 from tensorop.specs import operators
 from tensorop.store import journal as store
 from tensorop.store.records import trial_record
@@ -51,7 +51,7 @@ def _copy(tmp_path):
     ended = {"outcome": outcome, "score": {"cost": None, "per_problem": {}}, "seconds": {"build": 1.0}}
     with journal.open("a") as file:
         for event, more in (("started", begun), ("finished", ended)):
-            file.write(json.dumps({"schema": 3, "event": event, "t": 900.0, **trial, **more}) + "\n")
+            file.write(json.dumps({"schema": 4, "event": event, "t": 900.0, **trial, **more}) + "\n")
     return folder
 
 

@@ -8,14 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from tensorop import direct, finalists, forms, search
+from tensorop import pipeline
 from tensorop.author import offline
 from tensorop.backends import reach
 from tensorop.model.job import Job
 from tensorop.model.trial import Stage
 from tensorop.model.verdict import Seed
-from tensorop.problems import for_search
-from tensorop.search import Ground
+from tensorop.search.task import Resolved, conduct
 from tensorop.specs import operators, platforms
 from tensorop.store import journal as store
 from tensorop.store.journal import Journal
@@ -32,20 +31,17 @@ def steps(folder, jobs=1):
         operator="gemm", platform="rvv", dtypes=("f32",), shapes=SHAPES, budget_s=None, trials=24, jobs=jobs, out=folder
     )
     with Journal.open(folder, {}) as journal:
-        ground = Ground(job, operator, target, drafts, journal, Seed.draw(0), folder / "work")
-        yield from search.micro(ground, "f32")
-        kernels, problems = search.kernels(ground, "f32"), for_search(operator, "f32", SHAPES, target.means)
-        yield from search.blocking(ground, "f32", kernels, problems)
-        yield from forms.search(ground, "f32", finalists.winners(ground, "f32", kernels, problems), problems)
-        yield from direct.search(ground, "f32")
+        passes = pipeline.passes(operator)
+        task = Resolved(job, operator, target, passes, drafts, journal, Seed.draw(0), folder / "work").task("f32")
+        for part in passes:
+            if part.plan and (plan := part.plan(task)):
+                yield from conduct(task, Stage(part.name), plan)
 
 
 def ended(folder):
     history = store.read(folder)
     return [
-        (stage, str(end.trial.variant), end.score.cost)
-        for stage in (Stage.MICRO, Stage.BLOCKING, Stage.FORM, Stage.DIRECT)
-        for end in history.ended((stage, "f32", 0))
+        (stage, str(end.trial.variant), end.score.cost) for stage in Stage for end in history.ended((stage, "f32", 0))
     ]
 
 
@@ -54,7 +50,7 @@ def uninterrupted(tmp_path_factory):
     folder = tmp_path_factory.mktemp("uninterrupted")
     list(steps(folder))
     trials = ended(folder)
-    assert {stage for stage, *_ in trials} == {Stage.MICRO, Stage.BLOCKING, Stage.FORM, Stage.DIRECT}
+    assert {stage for stage, *_ in trials} == {*Stage} - {Stage.LARGE}
     assert len(trials) == len(set(trials)) == 23  # one variant serves all there, so there are three forms, not four
     return trials
 

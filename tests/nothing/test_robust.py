@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tensorop.tuner.robust import mean_costs, overturned, standing
+from tensorop.dispatch.robust import mean_costs, overturned, standing
 
 NAMES = ("latency", "ports")
 STEADY = (100.0, 100.0, 100.0, 100.0, 100.0)

@@ -12,7 +12,7 @@ from tests.support.commands import environment
 
 MADE = """
 import sys, time
-from tensorop import scratch
+from tensorop.process import scratch
 with scratch.folder("a") as made:
     (made / "file").write_text("x")
     print(made, flush=True)

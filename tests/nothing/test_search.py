@@ -12,18 +12,19 @@ from pathlib import Path
 
 import pytest
 
-from tensorop import deadline
 from tensorop.errors import JobError
+from tensorop.model.budget import Budget
 from tensorop.model.kernel import Draft, Kernel, Variant
 from tensorop.model.point import Point
 from tensorop.model.trial import Finished, Kind, Measured, Outcome, Score, Stage, Trial
+from tensorop.process import barrier, deadline
 from tensorop.runners import process
-from tensorop.space import Space
+from tensorop.search import arms as limits
+from tensorop.search.arms import Arm, Given
+from tensorop.search.loop import Began, Ended, Exhausted, GivenUp, Lost, Search, Stop, Stopped, search
+from tensorop.space import Space, strategy
 from tensorop.store import journal as store
 from tensorop.store.journal import Journal, journal_path
-from tensorop.tuner import limits, strategy
-from tensorop.tuner.budget import Budget
-from tensorop.tuner.loop import Arm, Began, Ended, Exhausted, GivenUp, Lost, Search, Stop, Stopped, search
 
 SPACES = {
     "rows": Space.of({"a": (1, 2, 3, 4, 5), "b": (0, 1, 2, 3)}),
@@ -61,7 +62,7 @@ class Formula:
 
 def a_search(journal, evaluate=None, budget=None, tuner="bayes", least=None, **more):
     return Search(
-        **{"stage": Stage.MICRO, "arms": arms(least), **more},
+        **{"stage": Stage.MICRO, "source": Given(arms(least)), **more},
         dtype="f32",
         make_tuner=strategy.load(tuner).make,
         evaluate=evaluate or Formula(),
@@ -357,7 +358,7 @@ def test_a_template_that_runs_into_the_limit_twice_gets_no_further_trials(tmp_pa
 def test_a_template_is_given_up_with_all_its_arms(tmp_path):
     with Journal.open(tmp_path, {}) as journal:
         one = [Arm(ONE[name], space) for name, space in SPACES.items()]
-        events = list(search(a_search(journal, Slow(), first_s=0.3, stage=Stage.BLOCKING, arms=one)))
+        events = list(search(a_search(journal, Slow(), first_s=0.3, stage=Stage.BLOCKING, source=Given(one))))
     assert [e.template for e in events if isinstance(e, GivenUp)] == ["rows"]
     assert events[-1].reason is Stop.EXHAUSTED
     assert sum(isinstance(e, Ended) for e in events) < 18
@@ -395,26 +396,26 @@ def test_limits_follow_from_what_passed():
 
 
 def test_what_fails_in_time_or_passes_is_left_as_it_is():
-    limit = limits.Limit(0.2, "for a test")
+    limit = barrier.Limit(0.2, "for a test")
 
     def late(outcome):
         process.run(["sleep", "60"], timeout_s=50)
         return Measured(outcome)
 
     for kind in (Kind.OK, Kind.LOST):
-        assert limits.in_time("measure", limit, 0.0, late, Outcome(kind)).outcome.kind is kind
-    assert limits.in_time("measure", limit, 0.0, late, Outcome(Kind.CRASH, "verify")).kind is Kind.TIMEOUT
-    wrong = limits.in_time("measure", limit, 0.0, lambda: Measured(Outcome(Kind.WRONG)))
+        assert barrier.in_time("measure", limit, 0.0, late, Outcome(kind)).outcome.kind is kind
+    assert barrier.in_time("measure", limit, 0.0, late, Outcome(Kind.CRASH, "verify")).kind is Kind.TIMEOUT
+    wrong = barrier.in_time("measure", limit, 0.0, lambda: Measured(Outcome(Kind.WRONG)))
     assert wrong.outcome.kind is Kind.WRONG
 
     def raises(error):
         process.run(["sleep", "60"], timeout_s=50)
         raise error
 
-    stopped = limits.in_time("prepare", limit, 0.0, raises, JobError("the tool was ended"))
+    stopped = barrier.in_time("prepare", limit, 0.0, raises, JobError("the tool was ended"))
     assert (stopped.kind, stopped.where) == (Kind.TIMEOUT, "prepare")
     with pytest.raises(JobError):
-        limits.in_time("prepare", limits.Limit(60.0, ""), 0.0, lambda: (_ for _ in ()).throw(JobError("no compiler")))
+        barrier.in_time("prepare", barrier.Limit(60.0, ""), 0.0, lambda: (_ for _ in ()).throw(JobError("no compiler")))
 
 
 def test_what_serves_others_has_no_deadline():

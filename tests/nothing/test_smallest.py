@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tensorop import direct, search
+from tensorop import pipeline
 from tensorop.author import offline
 from tensorop.backends import reach
 from tensorop.errors import SpecError
@@ -15,9 +15,11 @@ from tensorop.model.kernel import Kernel, Variant
 from tensorop.model.point import Point
 from tensorop.model.trial import Finished, Kind, Outcome, Samples, Score, Stage, Trial
 from tensorop.model.verdict import Seed
-from tensorop.problems import work
 from tensorop.provision.targets import host_arch
-from tensorop.search import Ground
+from tensorop.search import smallest as direct
+from tensorop.search import trials
+from tensorop.search.task import Resolved, Task
+from tensorop.space.problems import work
 from tensorop.specs import operators, platforms
 from tensorop.store.journal import Journal
 from tests.support.operators import gemm
@@ -27,9 +29,10 @@ DIRECT = offline.direct(operator.folder, operator.name)
 SIZES = ((4, 4, 4), (16, 16, 16), (64, 64, 64), (1, 1024, 1024))
 
 
-def ground(folder: Path, journal: Journal, runner: str, suite: str = "quick") -> Ground:
+def task(folder: Path, journal: Journal, runner: str, dtype: str = "f32", suite: str = "quick") -> Task:
     job = Job("gemm", "generic", ("f32", "i8"), SIZES, suite, out=folder)
-    return Ground(job, operator, reach(platforms.load("generic"), runner), (), journal, Seed.draw(1), folder)
+    target = reach(platforms.load("generic"), runner)
+    return Resolved(job, operator, target, pipeline.passes(operator), (), journal, Seed.draw(1), folder).task(dtype)
 
 
 def shapes(problems: object) -> set[tuple[int, ...]]:
@@ -39,9 +42,9 @@ def shapes(problems: object) -> set[tuple[int, ...]]:
 def test_the_smallest_are_the_direct_way_s_and_no_blocking_s(tmp_path: Path) -> None:
     assert operator.direct is not None
     with Journal.open(tmp_path, {}) as journal:
-        here = ground(tmp_path, journal, "null")
-        blocked, smallest = shapes(search.problems(here, "f32")), shapes(direct.problems(here, "f32"))
-        widened = shapes(search.problems(here, "i8"))
+        here = task(tmp_path, journal, "null")
+        blocked, smallest = shapes(here.problems), shapes(here.small_problems)
+        widened = shapes(task(tmp_path, journal, "null", "i8").problems)
     assert {(64, 64, 64), (1, 1024, 1024), *operator.probes} <= blocked
     assert all(work(operator, "f32", shape) > operator.direct.always for shape in blocked)
     assert {*operator.suites["tiny"], (4, 4, 4), (16, 16, 16)} == smallest
@@ -52,8 +55,8 @@ def test_the_smallest_are_the_direct_way_s_and_no_blocking_s(tmp_path: Path) -> 
 @pytest.mark.skipif(host_arch() != "x86_64", reason="the plain platform is one of x86-64")
 def test_a_clock_measures_a_matrix_beyond_every_cache(tmp_path: Path) -> None:
     with Journal.open(tmp_path, {}) as journal:
-        with_suite = search.problems(ground(tmp_path, journal, "native"), "f64")
-        without = search.problems(ground(tmp_path, journal, "native", suite="4x4x4"), "f64")
+        with_suite = task(tmp_path, journal, "native", "f64").problems
+        without = task(tmp_path, journal, "native", "f64", "4x4x4").problems
     assert set(operator.clock_probes) <= shapes(with_suite)
     assert not set(operator.clock_probes) & shapes(without)
 
@@ -78,16 +81,16 @@ def test_of_close_ones_the_one_without_a_weakness_serves_the_smallest(
     def passed(*_: object) -> list[Finished]:
         return [
             Finished(
-                Trial("k", 0, Stage.DIRECT, variant),
+                Trial("k", 0, Stage.SMALLEST, variant),
                 Outcome(Kind.OK, "measure"),
                 Score(cost, {str(i): Samples("ns", c, c, c) for i, c in enumerate(each)}),
             )
             for variant, cost, each in measured
         ]
 
-    monkeypatch.setattr(search, "passed", passed)
+    monkeypatch.setattr(trials, "passed", passed)
     with Journal.open(tmp_path, {}) as journal:
-        here = ground(tmp_path, journal, "null")
-        assert direct.winner(here, "f32") == even
+        here = task(tmp_path, journal, "null")
+        assert direct.winner(here) == even
         del measured[1]
-        assert direct.winner(here, "f32") == sharp
+        assert direct.winner(here) == sharp

@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import pytest
 
-from tensorop import instantiate, starts
 from tensorop.author import offline
 from tensorop.model.kernel import Draft, Kernel
 from tensorop.model.platform import Platform, Start
 from tensorop.model.point import Point
-from tensorop.space import Space
+from tensorop.render import instantiate
+from tensorop.space import Space, starts
 from tensorop.specs import catalog, platforms, yamlfile
 from tests.support.operators import gemm
 

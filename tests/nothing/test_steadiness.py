@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from tensorop.steadiness import CLOSE, Contest, _weighed
-from tensorop.tuner.dispatch import Row
+from tensorop.dispatch.choice import Measured
+from tensorop.dispatch.robust import CLOSE, Contest, weigh
+from tensorop.model.problem import Problem
 
+PROBLEM = Problem.of("gemm", "f32", {"m": 1})
 SAME = (100.0, 100.0, 100.0)
 
 
@@ -15,9 +17,9 @@ def contest(under: tuple[tuple[float, ...], ...], best: tuple[float, ...] = (100
 
 
 def test_the_one_whose_worst_alternative_is_best_costs_least() -> None:
-    row = Row({"m": 1}, (100.0, 250.0, 101.0, 102.0, 104.0))
+    row = Measured(PROBLEM, (100.0, 250.0, 101.0, 102.0, 104.0))
     found = contest(((180.0, 120.0), (150.0, 151.0), (110.0, 152.0)))
-    weighed = _weighed(row, found)
+    weighed = weigh(row, found)
     assert weighed.costs[0] == CLOSE * 100  # far behind in its worst alternative, but never behind who is no contender
     assert weighed.costs[2] == 100
     assert weighed.costs[3] == pytest.approx(100 * 152 / 151)
@@ -27,8 +29,8 @@ def test_the_one_whose_worst_alternative_is_best_costs_least() -> None:
 
 
 def test_what_was_not_counted_keeps_its_costs() -> None:
-    row = Row({"m": 1}, (100.0, 101.0))
-    assert _weighed(row, None) is row
+    row = Measured(PROBLEM, (100.0, 101.0))
+    assert weigh(row, None) is row
 
 
 def test_without_alternatives_the_mean_over_the_constants_decides() -> None:

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tensorop import stopping
 from tensorop.model.kernel import Draft, Kernel, Variant
 from tensorop.model.point import Point
 from tensorop.model.trial import Stage, Trial
+from tensorop.process import stopping
 from tensorop.store import journal as journals
 from tensorop.store.journal import Journal
 

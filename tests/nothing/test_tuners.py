@@ -9,8 +9,7 @@ import pytest
 from tensorop import paths
 from tensorop.errors import SpecError, UsageError
 from tensorop.model.kernel import Constraint
-from tensorop.space import Space
-from tensorop.tuner import strategy
+from tensorop.space import Space, strategy
 
 NAMES = [path.stem for path in sorted(paths.builtin_dir("tuners").glob("*.py"))]
 

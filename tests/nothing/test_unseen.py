@@ -6,13 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from tensorop import search
+from tensorop import pipeline
 from tensorop.author import offline
 from tensorop.backends.null import Backend, Nowhere
 from tensorop.errors import SpecError
 from tensorop.model.job import Job
+from tensorop.model.trial import Stage
 from tensorop.model.verdict import Seed
-from tensorop.search import Ground
+from tensorop.search import blocking, micro, trials
+from tensorop.search.task import Resolved, conduct
 from tensorop.specs import platforms
 from tensorop.store.journal import Journal
 from tests.support.operators import gemm
@@ -33,14 +35,15 @@ def test_a_matrix_read_once_gets_its_kernel_however_the_kernel_alone_ranks(
     with Journal.open(tmp_path, {}, fresh=True) as journal:
         for draft in drafts:
             journal.draft(draft)
-        ground = Ground(job, operator, target, drafts, journal, Seed.draw(0), tmp_path / "work")
-        list(search.micro(ground, "f32"))
-        kernels = search.kernels(ground, "f32")
+        passes = pipeline.passes(operator)
+        task = Resolved(job, operator, target, passes, drafts, journal, Seed.draw(0), tmp_path / "work").task("f32")
+        list(conduct(task, Stage.MICRO, micro.plan(task)))
+        kernels = trials.kernels(task)
         found = {k.configuration["straight"] for k in kernels.values() if k.draft.name == "dot"}
         assert found == {0, 1}
-        tried = list(search.blocking(ground, "f32", kernels, search.problems(ground, "f32")))
+        tried = list(conduct(task, Stage.BLOCKING, blocking.plan(task)))
     assert tried
-    assert len(kernels) <= search.KERNELS
+    assert len(kernels) <= trials.KERNELS
 
 
 def test_an_unseen_tunable_is_one_of_its_own() -> None:

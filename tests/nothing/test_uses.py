@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from tensorop import instantiate
 from tensorop.author import offline
 from tensorop.errors import SpecError, UsageError
 from tensorop.model.kernel import KernelText
 from tensorop.model.operator import Operator
+from tensorop.render import instantiate
+from tensorop.render.texts import Texts
 from tensorop.specs import operators, platforms
-from tensorop.texts import Texts
 from tests.support.commands import ROOT
 from tests.support.operators import gemm
 

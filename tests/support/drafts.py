@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tensorop import instantiate
 from tensorop.author import offline
 from tensorop.model.case import Case
 from tensorop.model.kernel import Artifact, Draft, KernelText, Source
@@ -12,8 +11,9 @@ from tensorop.model.platform import Platform
 from tensorop.model.point import Point
 from tensorop.model.problem import Problem
 from tensorop.model.verdict import Seed, Verdict
+from tensorop.render import instantiate
+from tensorop.render.texts import Texts
 from tensorop.specs import platforms
-from tensorop.texts import Texts
 from tensorop.verify import grid
 from tensorop.verify.subject import Subject
 from tests.support.operators import builder, gemm, runner_of

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from tensorop import instantiate
 from tensorop.author import offline
 from tensorop.model.kernel import Draft, Variant
 from tensorop.model.winner import Leaf, Split, Tree, Winners
@@ -14,6 +13,7 @@ from tensorop.package import product as making
 from tensorop.package import publish
 from tensorop.package.product import Product
 from tensorop.package.sources import Part
+from tensorop.render import instantiate
 from tensorop.specs import operators, platforms
 
 FACTS = {"seed": 7, "machine": "none: fixed winners of a test"}

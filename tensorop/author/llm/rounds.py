@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from tensorop import barrier
 from tensorop.author.llm import prompt, reply
 from tensorop.author.llm.messages import Failure, Message, Request, Transport
 from tensorop.author.llm.prompt import Brief, Told
@@ -18,6 +17,7 @@ from tensorop.author.llm.repeatable import repeatable
 from tensorop.author.parse import parse
 from tensorop.model.kernel import Draft
 from tensorop.model.trial import Kind, Outcome
+from tensorop.process import barrier
 
 REPAIRS = 1
 _NOT_ITS_FAULT = frozenset({Kind.OK, Kind.LOST, Kind.NOISY})

@@ -12,9 +12,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from tensorop import jsontext
 from tensorop.author.llm.messages import Failure, Reply, Request, Transport
 from tensorop.errors import JobError
+from tensorop.specs import jsontext
 from tensorop.store import durable
 
 SCHEMA = 1

@@ -1,0 +1,1 @@
+"""The choice among variants: what is known of them, what is measured inside their library, and the trees it gives."""

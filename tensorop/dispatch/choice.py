@@ -1,0 +1,392 @@
+"""How a library chooses: a cost model of each variant, fitted to all that was measured, distilled into a tree.
+
+The tree is grown on problems all over the operator's range, whose costs the models predict, and on those that were
+measured. How far it is off is found by leaving shapes out: models and tree are made anew without them, and what that
+tree would choose for them is held against what was measured.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tensorop.dispatch import costmodel, costs
+from tensorop.dispatch.costmodel import Fitted, Matrix, Pool, Samples
+from tensorop.dispatch.tree import Row, decide, distil, grow
+from tensorop.model.kernel import Variant
+from tensorop.model.operator import Operator
+from tensorop.model.platform import Platform
+from tensorop.model.problem import Problem
+from tensorop.model.winner import Leaf, Split, Tree, Winners
+from tensorop.space.problems import features, of
+
+LONGEST = 4096  # a side of the problems that the tree is grown on
+DRAWN, QUICK = 7000, 1500  # of them in each layout, and so many while shapes are left out,
+FOR_EACH = 60  # but no more than so many for each that was measured
+SEED = 20240229
+PARTS = 5  # shapes are left out in so many parts
+WEIGHT = 3.0  # of a measured problem, against one that a model predicts
+APART = 3.0  # octaves between problems whose yes-or-no features differ
+GAIN = 4e-5  # a split must save this much over all problems, in their mean, in natural logarithm of cost
+SMALL, HARDLY = 200, 0.03  # problems in each layout, and the logarithm: what a choice costs small products anyhow
+UNTRIED = 4.0  # times the worst cost known: what a variant is taken to cost where nobody tried it
+WARY = 0.3  # standard deviations that are added to a prediction: of two variants that look alike, the known one
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A problem, and what each variant cost there; None for one that was not tried."""
+
+    problem: Problem
+    costs: tuple[float | None, ...]
+
+    @property
+    def best(self) -> float:
+        return min(cost for cost in self.costs if cost is not None)
+
+
+@dataclass(frozen=True)
+class Also:
+    """Another blocking that the search tried: its micro-kernel's models learn from it."""
+
+    variant: Variant
+    problems: tuple[Problem, ...]
+    costs: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Subject:
+    """Whose choice is made: an operator's variants of one dtype on a platform, at a VLEN (bits; 0: the first).
+
+    direct: the number of the direct one among them
+    """
+
+    operator: Operator
+    platform: Platform
+    dtype: str
+    variants: tuple[Variant, ...]
+    vlen: int = 0
+    direct: int | None = None
+
+    def barred(self, problems: Sequence[Problem]) -> NDArray[np.bool_]:
+        """Problems x variants: what is never chosen there, the direct one beyond what it may serve."""
+        found = np.zeros((len(problems), len(self.variants)), dtype=bool)
+        if self.direct is not None:
+            found[:, self.direct] = [not served_directly(self.operator, problem) for problem in problems]
+        return found
+
+    def terms(self, variant: Variant, columns: Mapping[str, NDArray[Any]]) -> Matrix:
+        """Problems x terms. columns: the problems' features."""
+        return costs.terms(self.operator, self.platform, self.dtype, variant, columns, self.vlen)
+
+    def columns(self, problems: Sequence[Problem]) -> dict[str, NDArray[Any]]:
+        """By feature, its value of each problem; integers of any size."""
+        seen = [features(self.operator, problem) for problem in problems]
+        return {name: np.array([of_one[name] for of_one in seen]) for name in seen[0]}
+
+    def places(self, columns: Mapping[str, NDArray[Any]]) -> Matrix:
+        """Coordinates in octaves, of the features that are no expressions of others."""
+        own = self.operator.seen
+        made = [np.log2(np.maximum(columns[name].astype(np.float64), 1.0)) for name in own]
+        flags = [APART * (columns[name] == 0).astype(np.float64) for name in own]
+        return np.stack([*made, *flags], axis=1)
+
+    def pool(self, variant: Variant) -> Pool:
+        return Pool(variant.kernel.id, variant.draft.digest)
+
+
+@dataclass(frozen=True)
+class Known:
+    """Samples ready to be fitted, all or without some of the shapes."""
+
+    subject: Subject
+    measured: tuple[Measured, ...]
+    terms: tuple[Matrix, ...]  # by variant: of each measured problem
+    barred: NDArray[np.bool_]
+    places: Matrix
+    also: tuple[tuple[Samples, Pool, tuple[int, ...]], ...]  # with the part of each problem
+    parts: tuple[int, ...]  # of each measured problem, for leaving out
+
+    def fitted(self, without: int | None = None) -> list[Fitted]:
+        samples = []
+        for number, terms in enumerate(self.terms):
+            rows = [
+                row
+                for row, measured in enumerate(self.measured)
+                if measured.costs[number] is not None and self.parts[row] != without
+            ]
+            told = np.array([self.measured[row].costs[number] for row in rows], dtype=np.float64)
+            samples.append(Samples(terms[rows], self.places[rows], told))
+        more = []
+        for one, pool, parts in self.also:
+            kept = [row for row, part in enumerate(parts) if part != without]
+            more.append((Samples(one.terms[kept], one.places[kept], one.costs[kept]), pool))
+        return costmodel.fit(samples, [self.subject.pool(v) for v in self.subject.variants], more)
+
+
+@dataclass(frozen=True)
+class Field:
+    """Problems that a tree is grown on: terms by variant, coordinates, features."""
+
+    problems: tuple[Problem, ...]
+    terms: tuple[Matrix, ...]
+    places: Matrix
+    columns: Mapping[str, NDArray[Any]]
+    barred: NDArray[np.bool_]
+
+    def predicted(self, models: Sequence[Fitted]) -> tuple[Matrix, Matrix]:
+        """Problems x variants: natural logarithms of costs, and their standard deviations."""
+        found = [model.predict(terms, self.places) for model, terms in zip(models, self.terms, strict=True)]
+        means = np.stack([one for one, _ in found], axis=1)
+        spreads = np.stack([spread for _, spread in found], axis=1)
+        return _dear(means, self.barred), np.where(self.barred, 0.0, spreads)
+
+
+def known(subject: Subject, measured: Sequence[Measured], also: Sequence[Also] = ()) -> Known:
+    """Everything that was measured, as samples."""
+    problems = [one.problem for one in measured]
+    part = _parts([*problems, *(p for other in also for p in other.problems)])
+    columns = subject.columns(problems)
+    others = []
+    for other in also:
+        seen = subject.columns(other.problems)
+        told = Samples(subject.terms(other.variant, seen), subject.places(seen), np.array(other.costs))
+        others.append((told, subject.pool(other.variant), tuple(part[p.pairs] for p in other.problems)))
+    return Known(
+        subject,
+        tuple(measured),
+        tuple(subject.terms(variant, columns) for variant in subject.variants),
+        subject.barred(problems),
+        subject.places(columns),
+        tuple(others),
+        tuple(part[p.pairs] for p in problems),
+    )
+
+
+def _parts(problems: Sequence[Problem]) -> dict[Any, int]:
+    """A shape's layouts are left out together."""
+    shapes = sorted({problem.pairs for problem in problems})
+    order = np.random.default_rng(SEED).permutation(len(shapes))
+    return {shape: int(place) % PARTS for shape, place in zip(shapes, order, strict=True)}
+
+
+def field(subject: Subject, count: int, seed: int = SEED, longest: int = LONGEST) -> Field:
+    """Problems with log-uniform sides, `count` in each of the operator's layouts; the same for the same seed."""
+    return _field(subject, drawn(subject.operator, subject.dtype, count, seed, longest))
+
+
+def _field(subject: Subject, problems: tuple[Problem, ...]) -> Field:
+    columns = subject.columns(problems)
+    terms = tuple(subject.terms(variant, columns) for variant in subject.variants)
+    return Field(problems, terms, subject.places(columns), columns, subject.barred(problems))
+
+
+def drawn(
+    operator: Operator, dtype: str, count: int, seed: int, longest: int, most: float = math.inf, least: float = 0.0
+) -> tuple[Problem, ...]:
+    """`count` log-uniform shapes in each layout, none that is always served without a choice or has more flops than
+    `most` or no more than `least`."""
+    rng = np.random.default_rng(seed)
+    sides = _sides(rng, len(operator.dims), math.log(longest), 1 if operator.shapes.drawn else 256)
+    always = operator.direct.always if operator.direct else -math.inf
+    found: list[Problem] = []
+    for layout in range(len(operator.layouts)):
+        of_layout: list[Problem] = []
+        while len(of_layout) < count:
+            shape = operator.shapes.drawn_from(next(sides), rng)
+            if operator.shapes.wrong(shape):
+                continue
+            problem = of(operator, dtype, shape, layout)
+            if max(always, least) < float(operator.reference.work(problem)) <= most:
+                of_layout.append(problem)
+        found += of_layout
+    return tuple(found)
+
+
+def _sides(rng: np.random.Generator, dims: int, longest: float, block: int) -> Iterator[list[int]]:
+    """Log-uniform sides, drawn by the block, which makes the same ones as singly."""
+    while True:
+        drawn = np.exp(rng.uniform(0, longest, (block, dims)))
+        yield from np.maximum(np.rint(drawn), 1).astype(int).tolist()
+
+
+def chosen_for(operator: Operator, problem: Problem) -> bool:
+    """Whether a choice is made for a problem: the direct way serves the smallest."""
+    return operator.direct is None or float(operator.reference.work(problem)) > operator.direct.always
+
+
+def served_directly(operator: Operator, problem: Problem) -> bool:
+    """Whether the direct way may serve a problem."""
+    return operator.direct is not None and float(operator.reference.work(problem)) <= operator.direct.most
+
+
+def tree(subject: Subject, measured: Sequence[Measured], also: Sequence[Also] = (), judged: bool = True) -> Tree:
+    """The tree and its regret on shapes left out; unless `judged` one of the measured problems alone, for what is not
+    delivered."""
+    measured = [one for one in measured if chosen_for(subject.operator, one.problem)] or measured
+    if len(subject.variants) < 2 or not measured:
+        return Tree(Leaf(0), 0.0 if len(subject.variants) < 2 else None)
+    if not judged or not subject.operator.costs.terms:
+        return _of_measured(subject, measured, judged)
+    samples, most = known(subject, measured, also), FOR_EACH * len(measured)
+    small = field(subject, min(QUICK, most))
+    regret = _left_out(subject, measured, samples.parts, lambda part: _grown(samples, small, part))
+    return Tree(_grown(samples, field(subject, min(DRAWN, most)), None), regret)
+
+
+def row_of(operator: Operator, measured: Measured) -> Row:
+    """What a tree is grown on; a variant that was not tried on the problem must not be sent it."""
+    dear = UNTRIED * max(cost for cost in measured.costs if cost is not None)
+    return Row(features(operator, measured.problem), tuple(dear if cost is None else cost for cost in measured.costs))
+
+
+def _of_measured(subject: Subject, measured: Sequence[Measured], judged: bool) -> Tree:
+    """Without models: a tree of the measured problems alone."""
+
+    def grown(without: int | None) -> Leaf | Split:
+        told = zip(measured, parts, strict=True)
+        return grow([row_of(subject.operator, one) for one, part in told if part != without])
+
+    of_shape = _parts([one.problem for one in measured])
+    parts = tuple(of_shape[one.problem.pairs] for one in measured)
+    return Tree(grown(None), _left_out(subject, measured, parts, grown) if judged else None)
+
+
+def _left_out(
+    subject: Subject, measured: Sequence[Measured], parts: Sequence[int], grown: Callable[[int], Leaf | Split]
+) -> float | None:
+    """The regret, in geometric mean, of trees grown without a part of the shapes, on those of that part that all
+    variants were measured on; None where there are none."""
+    losses: list[float] = []
+    barred = subject.barred([one.problem for one in measured])
+    whole = [
+        all(cost is not None or no for cost, no in zip(one.costs, of_one, strict=True))
+        for one, of_one in zip(measured, barred, strict=True)
+    ]
+    for part in range(PARTS):
+        out = [row for row, of_row in enumerate(parts) if of_row == part and whole[row]]
+        if out and any(of_row != part for of_row in parts):
+            root = grown(part)
+            losses += [_loss(subject, root, measured[row]) for row in out]
+    return math.expm1(sum(losses) / len(losses)) if losses else None
+
+
+def _loss(subject: Subject, root: Leaf | Split, measured: Measured) -> float:
+    """The logarithm of what the tree's choice costs over the best, where all were measured."""
+    cost = measured.costs[decide(root, features(subject.operator, measured.problem))]
+    assert cost is not None
+    return math.log(cost / measured.best)
+
+
+def _grown(samples: Known, over: Field, without: int | None) -> Leaf | Split:
+    """The tree of what the models predict and, with more weight, of what was measured, but for a part."""
+    models = samples.fitted(without)
+    means, spreads = over.predicted(models)
+    losses = [_over_best(means + WARY * spreads)]
+    columns = {name: [column] for name, column in over.columns.items()}
+    rows = [row for row, part in enumerate(samples.parts) if part != without]
+    places = samples.places[rows]
+    guessed = [model.predict(terms[rows], places) for model, terms in zip(models, samples.terms, strict=True)]
+    told = np.stack([mean + WARY * spread for mean, spread in guessed], axis=1)
+    for place, row in enumerate(rows):
+        for number, cost in enumerate(samples.measured[row].costs):
+            if cost is not None:
+                told[place, number] = math.log(cost)
+    told = _dear(told, samples.barred[rows])
+    losses.append(WEIGHT * _over_best(told))
+    for name, column in samples.subject.columns([samples.measured[row].problem for row in rows]).items():
+        columns[name].append(column)
+    joined = {name: np.concatenate(parts) for name, parts in columns.items()}
+    together = np.concatenate(losses)
+    return distil(together, joined, gain=GAIN * len(together))
+
+
+def _dear(logs: Matrix, barred: NDArray[np.bool_]) -> Matrix:
+    """Logarithms of costs in which what is barred costs more than all else."""
+    found: Matrix = np.where(barred, logs.max(axis=1, keepdims=True) + math.log(UNTRIED), logs)
+    return found
+
+
+def _over_best(logs: Matrix) -> Matrix:
+    """Rounded, so that the last bits of a sum change no tree."""
+    found: Matrix = np.round(logs - logs.min(axis=1, keepdims=True), 6)
+    return found
+
+
+def winners(
+    operator: Operator,
+    platform: Platform,
+    dtype: str,
+    variants: tuple[Variant, ...],
+    measured: Mapping[int, Sequence[Measured]],
+    also: Mapping[int, Sequence[Also]] | None = None,
+    judged: bool = True,
+    direct: Variant | None = None,
+) -> Winners:
+    """The variants with a tree for each VLEN of `measured`; with one VLEN, its tree has no name.
+
+    measured, also: with a cost for the direct one too, as the last, where there is one.
+    """
+    trees, unasked = [], 0
+    if direct is not None and operator.direct is not None:
+        unasked = operator.direct.unasked
+    for vlen, rows in sorted(measured.items()):
+        if direct is not None and any(row.costs[-1] is not None for row in rows):
+            subject = Subject(operator, platform, dtype, (*variants, direct), vlen, len(variants))
+            if judged:
+                unasked = min(unasked, _unasked(subject, rows, (also or {}).get(vlen, ())))
+        else:  # nothing is known of the direct one
+            subject = Subject(operator, platform, dtype, variants, vlen)
+            rows = [replace(row, costs=row.costs[: len(variants)]) for row in rows]
+        found = tree(subject, rows, (also or {}).get(vlen, ()), judged)
+        trees.append(replace(found, vlen=vlen if len(measured) > 1 else 0))
+    return Winners(dtype, variants, tuple(trees), direct, unasked)
+
+
+def _unasked(subject: Subject, measured: Sequence[Measured], also: Sequence[Also]) -> int:
+    """Flops up to which the direct variant may serve without a choice: it is hardly worse than the best, by the models,
+    on problems of half of them to all of them, and so below."""
+    direct, operator = subject.operator.direct, subject.operator
+    assert direct is not None
+    assert subject.direct is not None
+    rows = [one for one in measured if chosen_for(operator, one.problem)]
+    if not rows or not operator.costs.terms:
+        return direct.always
+    found, models = direct.always, known(subject, rows, also).fitted()
+    while found < direct.unasked:
+        problems = drawn(operator, subject.dtype, SMALL, SEED, direct.unasked, min(2 * found, direct.unasked), found)
+        over = _field(subject, problems).predicted(models)[0]
+        if float(_over_best(over)[:, subject.direct].mean()) > HARDLY:
+            break
+        found = min(2 * found, direct.unasked)
+    return found
+
+
+def carried(given: Winners) -> Winners:
+    """Without the variants that no problem is sent to at any VLEN, and without their forms for a VLEN where none is."""
+    direct = len(given.variants)  # stays, after the others
+    used_at = {tree.vlen: _used(tree.root) - {direct} for tree in given.trees}
+    used = sorted(set().union(*used_at.values()))
+    place = {number: new for new, number in enumerate([*used, direct])}
+    variants = []
+    for number in used:
+        forms = given.variants[number].forms
+        kept = tuple(vlen for vlen in forms if number in used_at.get(vlen, used_at.get(0, ())))
+        variants.append(replace(given.variants[number], forms=kept))
+    trees = tuple(replace(tree, root=_renumbered(tree.root, place)) for tree in given.trees)
+    return replace(given, variants=tuple(variants), trees=trees)
+
+
+def _used(node: Leaf | Split) -> set[int]:
+    return {node.variant} if isinstance(node, Leaf) else _used(node.low) | _used(node.high)
+
+
+def _renumbered(node: Leaf | Split, place: Mapping[int, int]) -> Leaf | Split:
+    if isinstance(node, Leaf):
+        return Leaf(place[node.variant])
+    return replace(node, low=_renumbered(node.low, place), high=_renumbered(node.high, place))

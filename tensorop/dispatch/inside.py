@@ -1,0 +1,175 @@
+"""Variants measured inside their library: on a clock side by side, where calls are counted each by itself."""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tensorop.build import harness
+from tensorop.dispatch import choice
+from tensorop.dispatch.known import FAULTS, Refused
+from tensorop.model.call import Call
+from tensorop.model.problem import Problem
+from tensorop.model.trial import Kind, Outcome, Samples
+from tensorop.model.winner import Winners
+from tensorop.runners.protocol import Entry, Library
+from tensorop.runners.session import Guest
+from tensorop.search.task import Task
+from tensorop.target import Run, merit
+from tensorop.trial.roof import Roof
+from tensorop.trial.trial import WARMED, measured_call
+from tensorop.verify.answers import Answers
+
+FAILS = FAULTS | {Kind.TIMEOUT}  # twice, for a machine can be busy
+UNMEASURED = "unmeasured"  # the journal's notes of variants that have no figure
+MESSAGE = 300
+
+
+@dataclass(frozen=True)
+class Probe:
+    """A problem, and the numbers of the variants that are measured on it: all where none is named."""
+
+    problem: Problem
+    variants: tuple[int, ...] = ()
+
+
+class Inside:
+    """A library of exactly these variants, staged on the target."""
+
+    def __init__(self, task: Task, library: Path, given: Winners) -> None:
+        self.task, self.given = task, given
+        target = task.target
+        self.program = harness.of_operator(target.platform, task.operator).path
+        placed = Library(target.runner.place(library), "tensorop", given.dtype)
+        self.guest = Guest(libraries=(placed,), cpu=target.runner.processor)
+        slot = task.operator.reference.variant_flag
+        self.entries = [Entry(0, (slot, number)) for number in range(len(given.all))]
+        self.roof = Roof(target)
+        self.answers = Answers(task.operator.reference)
+        self.failed: list[tuple[int, Outcome]] = []  # variants without a figure, and why
+        self.calls: dict[str, Call] = {}  # by problem: making one takes as long as counting it
+        self.lock = threading.Lock()
+
+    def run(self, vlen: int, flops: float = 0.0) -> Run:
+        """At a VLEN, for calls of so many flops."""
+        return Run(self.program, vlen, self.guest, self.task.target.means.deadline(flops))
+
+    def rows(self, wanted: Sequence[Probe]) -> list[dict[str, Any]]:
+        """One a probe and VLEN, with a cost a variant, None for one that was not measured; none for a problem that
+        could not be measured. What has no figure although nothing is wrong with it is noted in the journal, once for
+        each variant and kind; raises Refused for a variant that fails."""
+        self.failed = []
+        self.answers = Answers(self.task.operator.reference)  # another batch has other problems
+        self.calls = {}
+        found = list(self._counted(wanted) if self.task.target.counts else self._timed(wanted))
+        for number, outcome in {(number, outcome.kind): (number, outcome) for number, outcome in self.failed}.values():
+            draft = self.given.all[number].draft.name
+            told = {"dtype": self.given.dtype, "draft": draft, "variant": number}
+            self.task.journal.note(
+                UNMEASURED, told | {"kind": outcome.kind.value, "message": outcome.message[:MESSAGE]}
+            )
+        return [
+            {"vlen": vlen, "dims": problem.sizes, "options": dict(problem.options), "costs": list(costs)}
+            for vlen, problem, costs in found
+            if any(cost is not None for cost in costs)
+        ]
+
+    def _of(self, probe: Probe) -> tuple[int, ...]:
+        """The variants that are measured on a probe: the direct one, the last, only where it may serve."""
+        small = self.given.direct is None or choice.served_directly(self.task.operator, probe.problem)
+        return probe.variants or tuple(range(len(self.entries) - (not small)))
+
+    def _call(self, problem: Problem) -> Call:
+        return measured_call(self.task.operator, problem, self.task.seed, 0)
+
+    def _counted_call(self, problem: Problem) -> Call:
+        """The call that every variant is counted with, made once a batch."""
+        with self.lock:
+            if problem.label not in self.calls:
+                made = self.task.operator.reference.counted(problem, self._call(problem), self.task.seed.stream(4))
+                self.calls[problem.label] = made
+            return self.calls[problem.label]
+
+    def _impossible(self, problem: Problem, by_vlen: Mapping[int, Samples]) -> Outcome | None:
+        """The first figure that is beyond peak or memory."""
+        told = (self.roof.impossible(self.task.operator, problem, s, vlen) for vlen, s in by_vlen.items())
+        return next((outcome for outcome in told if outcome), None)
+
+    def _timed(self, wanted: Sequence[Probe]) -> Iterator[tuple[int, Problem, tuple[float | None, ...]]]:
+        for probe in wanted:
+            cost = self._side_by_side(probe.problem, self._of(probe))
+            if isinstance(cost, Outcome):
+                self._blame(probe, cost)
+            else:
+                for vlen in self.task.target.configurations:
+                    told = {n: merit(by_vlen[vlen], vlen) for n, by_vlen in zip(self._of(probe), cost, strict=True)}
+                    yield vlen, probe.problem, tuple(map(told.get, range(len(self.entries))))
+
+    def _blame(self, probe: Probe, together: Outcome) -> None:
+        """Which of a probe's variants fails alone as well; raises Refused for it."""
+        for number in self._of(probe):
+            alone = self._side_by_side(probe.problem, (number,)) if together.kind in FAILS else together
+            if isinstance(alone, Outcome) and alone.kind in FAILS:
+                raise Refused(self.given.dtype, number, alone)
+            self.failed.append((number, alone if isinstance(alone, Outcome) else together))
+
+    def _side_by_side(self, problem: Problem, numbers: Sequence[int]) -> tuple[dict[int, Samples], ...] | Outcome:
+        reference, target = self.task.operator.reference, self.task.target
+        call = reference.alternated(problem, self._call(problem), self.task.seed.stream(4))
+        entries = [self.entries[number] for number in numbers]
+        judge = functools.partial(self.answers.judge_all, problem, call)
+        cost = target.cost(self.run(0), call, entries, judge)
+        if isinstance(cost, Outcome):
+            return cost
+        told = (self._impossible(problem, by_vlen) for by_vlen in cost)
+        return next((outcome for outcome in told if outcome), None) or cost
+
+    def _counted(self, wanted: Sequence[Probe]) -> Iterator[tuple[int, Problem, tuple[float | None, ...]]]:
+        def count(at: tuple[int, int]) -> dict[int, float]:
+            """Of a VLEN and a variant: by the place of a probe that it has a part in, its cost."""
+            vlen, number = at
+            mine = [place for place, probe in enumerate(wanted) if number in self._of(probe)]
+            if not mine:
+                return {}
+            problems = [wanted[place].problem for place in mine]
+            counted = self._count(vlen, number, problems)
+            if isinstance(counted, Outcome) and counted.kind is Kind.TIMEOUT:  # the machine may have been busy
+                counted = self._count(vlen, number, problems)
+            if not isinstance(counted, Outcome):
+                return {place: merit(samples, vlen) for place, samples in zip(mine, counted, strict=True)}
+            if counted.kind in FAILS:
+                raise Refused(self.given.dtype, number, counted)
+            self.failed.append((number, counted))
+            return {}
+
+        work = self.task.operator.reference.work
+        most = {n: sum(float(work(p.problem)) for p in wanted if n in self._of(p)) for n in range(len(self.entries))}
+        order = sorted(most, key=lambda number: -most[number])  # the longest first, so that all end together
+        jobs = [(vlen, number) for number in order for vlen in self.task.target.configurations]
+        with ThreadPoolExecutor(max(1, self.task.job.jobs)) as pool:
+            counted = dict(zip(jobs, pool.map(count, jobs), strict=True))
+        for vlen in self.task.target.configurations:
+            for place, probe in enumerate(wanted):
+                yield vlen, probe.problem, tuple(counted[vlen, number].get(place) for number in range(len(order)))
+
+    def _count(self, vlen: int, number: int, problems: Sequence[Problem]) -> Sequence[Samples] | Outcome:
+        """A variant's cost of each problem, or how one of them failed."""
+        reference = self.task.operator.reference
+        calls = [self._counted_call(problem) for problem in problems]
+        works = [float(reference.work(problem)) for problem in problems]
+        counted = self.task.target.costs(
+            self.run(vlen, sum(works)),
+            calls,
+            self.entries[number],
+            [int(work <= WARMED) for work in works],
+            lambda i, left: self.answers.judge_all(problems[i], calls[i], left),
+        )
+        if isinstance(counted, Outcome):
+            return counted
+        told = (self._impossible(p, {vlen: s}) for p, s in zip(problems, counted, strict=True))
+        return next((outcome for outcome in told if outcome), None) or counted

@@ -1,0 +1,122 @@
+"""What is known of the variants that a library may carry, by VLEN and problem: their trials' figures, and what was
+measured inside the library, which is in the journal: the same journal gives the same library."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tensorop.dispatch import choice
+from tensorop.dispatch.choice import Also, Measured
+from tensorop.model.kernel import Kernel, Variant
+from tensorop.model.trial import Finished, Kind, Outcome, Stage
+from tensorop.model.winner import Leaf, Tree, Winners
+from tensorop.search import trials
+from tensorop.search.task import Task
+from tensorop.space.problems import of, stand_in
+from tensorop.target import merit
+
+NOTE = "dispatch"  # in the journal: the variants' costs inside the library
+FIRST_LAYOUT = 2.0  # weight of the layout that figures are reported in, against 1 for each other
+FAULTS = frozenset({Kind.WRONG, Kind.GUARD, Kind.CRASH, Kind.ILLEGAL, Kind.IMPOSSIBLE})  # of a variant
+
+Known = Mapping[int, Sequence[Measured]]  # by VLEN
+
+
+@dataclass(frozen=True)
+class Refused(Exception):
+    """A variant that passed its trials and failed in the library. number: as the library counts; outcome: how."""
+
+    dtype: str
+    number: int
+    outcome: Outcome
+
+
+def by_trials(task: Task, kernels: Mapping[str, Kernel]) -> Winners:
+    """The few blockings of these kernels that do best together, with trees by their trials alone.
+
+    Where the search was stopped before any blocking was tried, the best micro-kernel with the platform's defaults.
+    """
+    ended = trials.tried(task, kernels)
+    vlens, operator, means = task.target.configurations, task.operator, task.target.means
+    costs = {
+        name: {(p, vlen): merit(s, vlen) for p, s in f.score.per_problem.items() for vlen in vlens}
+        for name, f in ended.items()
+    }
+    shapes = task.job.shapes + tuple(stand_in(operator, task.dtype, shape, means) for shape in task.job.shapes)
+    weights = {(of(operator, task.dtype, shape).label, vlen): FIRST_LAYOUT for shape in shapes for vlen in vlens}
+    carried = [ended[name] for name in trials.choose(costs, weights)]
+    if not carried:
+        return Winners(task.dtype, (Variant(next(iter(kernels.values()))),), (Tree(Leaf(0)),))
+    variants = tuple(finished.trial.variant for finished in carried)
+    return unjudged(task, variants, {vlen: of_trials(task, carried, vlen) for vlen in vlens})
+
+
+def unjudged(task: Task, variants: tuple[Variant, ...], known: Known) -> Winners:
+    """These variants with trees of what is known alone, for what is not delivered."""
+    return choice.winners(task.operator, task.target.platform, task.dtype, variants, known, judged=False)
+
+
+def of_trials(task: Task, of_variants: Sequence[Finished], vlen: int) -> list[Measured]:
+    """Each problem that one of these trials knows, with what it costs in each at a VLEN."""
+    found = []
+    for problem in (*task.problems, *task.large_problems):
+        samples = [trial.score.per_problem.get(problem.label) for trial in of_variants]
+        if any(samples):
+            found.append(Measured(problem, tuple(None if s is None else merit(s, vlen) for s in samples)))
+    return found
+
+
+def in_form(task: Task, finished: Finished, vlen: int) -> Finished | None:
+    """The trial of a variant with the figures of its form for a VLEN where it was tried on a problem; None where it has
+    no form that passed."""
+    wanted = finished.trial.variant.at(vlen).id
+    found = [form for form in trials.passed(task, Stage.SINGLE_VLEN) if form.trial.variant.id == wanted]
+    return trials.with_figures(finished, found[-1]) if found else None
+
+
+def others(task: Task, variants: tuple[Variant, ...], vlen: int) -> list[Also]:
+    """All other blockings that the search tried, with what they cost."""
+    mine = {variant.id for variant in variants}
+    by_label = {p.label: p for p in (*task.problems, *task.large_problems)}
+    found = []
+    for name, finished in trials.tried(task, trials.kernels(task)).items():
+        told = {by_label[p]: merit(s, vlen) for p, s in finished.score.per_problem.items() if p in by_label}
+        if told and name not in mine:
+            found.append(Also(finished.trial.variant, tuple(told), tuple(told.values())))
+    return found
+
+
+def known(task: Task, given: Winners) -> Known:
+    """Of a model the trials' figures and the probes', of a clock only what was measured side by side, where it was."""
+    noted: dict[int, list[Measured]] = {vlen: [] for vlen in task.target.configurations}
+    for data in notes(task, given):
+        for row in data["rows"]:
+            problem = task.operator.reference.problem(given.dtype, row["dims"], row["options"])
+            costs = tuple(None if cost is None else float(cost) for cost in row["costs"])
+            noted[row["vlen"]].append(Measured(problem, costs))
+    if not task.target.side_by_side and any(noted.values()):
+        return noted
+    return {vlen: [*_of_winners(task, given, vlen), *noted[vlen]] for vlen in noted}
+
+
+def _of_winners(task: Task, given: Winners, vlen: int) -> list[Measured]:
+    plain = trials.tried(task, trials.kernels(task))
+    if any(variant.id not in plain for variant in given.variants):
+        return []
+    forms = {v.id: in_form(task, plain[v.id], vlen) for v in given.variants if vlen in v.forms}
+    rows = of_trials(task, [forms.get(v.id) or plain[v.id] for v in given.variants], vlen)
+    return rows if given.direct is None else [replace(row, costs=(*row.costs, None)) for row in rows]
+
+
+def identity(given: Winners) -> list[dict[str, Any]]:
+    """What a note is of."""
+    return [{"id": variant.id, "forms": list(variant.forms)} for variant in given.all]
+
+
+def notes(task: Task, given: Winners, name: str = NOTE) -> Iterator[Mapping[str, Any]]:
+    """What was noted of exactly these variants."""
+    for noted, data in task.journal.history.notes:
+        if noted == name and data["dtype"] == given.dtype and data["variants"] == identity(given):
+            yield data

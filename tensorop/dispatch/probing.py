@@ -1,0 +1,158 @@
+"""The variants measured against each other inside the library, on shapes that no suite names.
+
+Random ones first, by all variants: they show what choosing costs where nobody looked. Then those on which the models of
+the variants disagree, by the variants that may be best there. On a clock before both every problem of the search, side
+by side. What was measured goes to the journal, batch by batch, and from there into the choice.
+"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tensorop.dispatch import choice, known
+from tensorop.dispatch.choice import Subject
+from tensorop.dispatch.costmodel import Matrix
+from tensorop.dispatch.inside import Inside, Probe
+from tensorop.model.budget import Budget
+from tensorop.model.winner import Winners
+from tensorop.search.task import Pass, Task
+
+BATCH = 24  # shapes between two fits
+RANDOM = 6  # of them random, but for the first batch, where all are
+DRAWN, LONGEST = 150, 2048  # shapes in each layout, of which the most telling are measured; their longest side
+CHEAP = 0.05  # of that work: what a shape costs anyhow
+APART = 0.7  # octaves between the shapes of a batch
+THROWN = 32  # times the models' errors are drawn to see what a choice may cost
+CHANCE = 2  # of these a variant must be the best in to be measured
+
+
+def compare(task: Task, library: Path, given: Winners) -> None:
+    """All variants side by side on every problem of the search and on the small ones that are left to the choice, for
+    targets that say little of it one by one.
+
+    library: the staged one, which holds exactly these variants.
+    """
+    if len(given.all) > 1 and not list(known.notes(task, given)):
+        small = [problem for problem in task.small_problems if choice.chosen_for(task.operator, problem)]
+        tried = [Probe(problem) for problem in dict.fromkeys([*task.problems, *small])]
+        _write(task, given, Inside(task, library, given).rows(tried), 0.0, done=False)
+
+
+def probe(task: Task, library: Path, given: Winners) -> None:
+    """Batches until the share of the budget is used, one at least; what an earlier process measured counts."""
+    notes = list(known.notes(task, given))
+    if len(given.all) < 2 or (notes and notes[-1]["done"]):
+        return
+    inside = Inside(task, library, given)
+    spent = sum(data["seconds"] for data in notes)
+    budget = task.share(PASS.share)
+    done = False
+    while not done:
+        number = len(list(known.notes(task, given)))
+        begun = time.monotonic()
+        wanted = _wanted(task, given, number, _size(task, given, budget))
+        rows = inside.rows(wanted)
+        took = time.monotonic() - begun
+        spent += took
+        # another batch would take as long
+        out_of_time = budget.seconds is not None and spent + took / 2 > budget.seconds
+        done = not wanted or out_of_time or budget.trials is not None
+        _write(task, given, rows, took, done)
+
+
+def _write(task: Task, given: Winners, rows: list[dict[str, Any]], seconds: float, done: bool) -> None:
+    told = {"dtype": given.dtype, "variants": known.identity(given), "rows": rows}
+    task.journal.note(known.NOTE, told | {"seconds": round(seconds, 3), "done": done})
+
+
+def _size(task: Task, given: Winners, budget: Budget) -> int:
+    """Shapes of a batch: fewer where even the first one would take longer than its share."""
+    most = BATCH if budget.trials is None else min(BATCH, budget.trials)
+    if budget.seconds is None:
+        return most
+    side_by_side = task.job.jobs if task.target.side_by_side else 1
+    each = task.target.means.random_s * len(given.all) * len(task.target.configurations) / side_by_side
+    return min(most, max(RANDOM, int(budget.seconds / each)))
+
+
+def _wanted(task: Task, given: Winners, number: int, count: int) -> list[Probe]:
+    """The shapes of a batch; the same for the same journal."""
+    measured = any(data["rows"] for data in known.notes(task, given))
+    telling = _telling(task, given, number, count - RANDOM) if measured and count > RANDOM else []
+    return [*_random(task, number, count - len(telling)), *telling]
+
+
+def _random(task: Task, number: int, count: int) -> list[Probe]:
+    """Log-uniform shapes that can be afforded, in layouts by turns."""
+    operator, most = task.operator, task.target.means.random
+    each = choice.drawn(operator, task.dtype, count, number + 1, LONGEST, most)
+    by_layout = [each[i * count : (i + 1) * count] for i in range(len(operator.layouts))]
+    return [Probe(by_layout[i % len(by_layout)][i]) for i in range(count)]
+
+
+def _telling(task: Task, given: Winners, number: int, count: int) -> list[Probe]:
+    """Shapes on which the choice by the models may cost most, for what it costs to measure them."""
+    scores: Matrix | None = None
+    wins: Matrix | None = None
+    candidates: choice.Field | None = None
+    direct = None if given.direct is None else len(given.variants)
+    for vlen, measured in known.known(task, given).items():
+        subject = Subject(task.operator, task.target.platform, given.dtype, given.all, vlen, direct)
+        if not measured or not task.operator.costs.terms:
+            continue
+        also = known.others(task, given.variants, vlen)
+        models = choice.known(subject, measured, also).fitted()
+        candidates = choice.field(subject, DRAWN, seed=number + 1, longest=LONGEST)
+        expected, best = _thrown(*candidates.predicted(models))
+        scores = expected if scores is None else scores + expected
+        wins = best if wins is None else np.maximum(wins, best)
+    if scores is None or wins is None or candidates is None:
+        return []
+    works = np.array([float(task.operator.reference.work(p)) for p in candidates.problems])
+    contenders = wins >= CHANCE
+    most = task.target.means.probe
+    paid = works / most * contenders.sum(axis=1) / contenders.shape[1]
+    worth = np.where(works <= most, scores / (CHEAP + paid), -1.0)
+    chosen: list[int] = []
+    for place in np.argsort(-np.round(worth, 6), kind="stable"):
+        if worth[place] < 0 or len(chosen) == count:
+            break
+        distances = np.linalg.norm(candidates.places[chosen] - candidates.places[place], axis=1)
+        if not chosen or distances.min() >= APART:
+            chosen.append(int(place))
+    return [Probe(candidates.problems[p], tuple(map(int, np.flatnonzero(contenders[p])))) for p in chosen]
+
+
+def _thrown(means: Matrix, spreads: Matrix) -> tuple[Matrix, Matrix]:
+    """(what the choice by the means costs over the best, a logarithm, in the mean over draws of the models' errors; by
+    variant, in how many of them it is the best or, by the means, the choice)."""
+    rng = np.random.default_rng(choice.SEED)
+    rows, chosen = np.arange(len(means)), means.argmin(axis=1)
+    total, wins = np.zeros(len(means)), np.zeros(means.shape)
+    wins[rows, chosen] = THROWN
+    for _ in range(THROWN):
+        drawn = means + spreads * rng.standard_normal(means.shape)
+        total += drawn[rows, chosen] - drawn.min(axis=1)
+        wins[rows, drawn.argmin(axis=1)] += 1
+    return total / THROWN, wins
+
+
+SIDE_BY_SIDE = Pass(
+    "side-by-side",
+    0.0,
+    "every variant against every other, inside the library",
+    wanted=lambda target: not target.side_by_side,
+    measure=compare,
+)
+PASS = Pass(
+    "probes",
+    0.35,
+    "the variants on random shapes, and where it is open which is best",
+    apart=True,
+    wanted=lambda target: not target.pretends,
+    measure=probe,
+)

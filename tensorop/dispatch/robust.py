@@ -1,0 +1,202 @@
+"""Choosing by what a board model does not know: close variants under its alternatives, and over its assumed constants.
+
+The search minimises the best fit. Of variants that are close to each other there, the dispatch takes the one whose
+worst alternative is best; constants that alone would change its choice are noted in the journal, for the report.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from tensorop.dispatch import known
+from tensorop.dispatch.choice import Measured
+from tensorop.dispatch.inside import Inside
+from tensorop.dispatch.known import Known
+from tensorop.measure import statistics
+from tensorop.model.problem import Problem
+from tensorop.model.trial import Outcome
+from tensorop.model.winner import Winners
+from tensorop.search.task import Pass, Task
+from tensorop.trial.trial import WARMED, measured_call
+
+NOTE = "constants"  # in the journal
+CLOSE = 1.03  # times the best cost at the best fit: what the alternatives choose among
+GAIN = 0.01  # of the cost: what a change of constants must bring before another choice counts as better
+
+
+@dataclass(frozen=True)
+class Contest:
+    """Close variants on one problem at a VLEN (bits).
+
+    cycles: by variant: at the best fit, then with each constant at its low and at its high end
+    under: by variant: under each alternative of the model
+    """
+
+    vlen: int
+    problem: str
+    variants: Sequence[int]
+    cycles: Sequence[Sequence[float]]
+    under: Sequence[Sequence[float]] = ()
+
+    @property
+    def given_up(self) -> float:
+        """The share of the cost at the best fit that the chosen one gives up for its worst alternative."""
+        return 1 - min(of_one[0] for of_one in self.cycles) / self.cycles[self.chosen][0]
+
+    @property
+    def chosen(self) -> int:
+        """The place, among the contenders, of the one to take."""
+        costs = standing(self.cycles, self.under)
+        return costs.index(min(costs))
+
+
+def count(task: Task, library: Path, given: Winners) -> None:
+    """The close variants under all that the model may be, while the share lasts; noted in the journal.
+
+    library: the staged one, which holds exactly these variants.
+    """
+    if len(given.all) < 2 or _noted(task, given) is not None:
+        return
+    assumed = task.target.assumed
+    assert assumed is not None
+    of_search = {problem.label for problem in (*task.problems, *task.large_problems)}
+    told = known.known(task, given).items()
+    own = {vlen: [one for one in measured if one.problem.label in of_search] for vlen, measured in told}
+    contests = _counted(task, Inside(task, library, given), own)
+    data = [asdict(contest) | {"chosen": contest.chosen, "given_up": contest.given_up} for contest in contests]
+    note = {"dtype": given.dtype, "variants": known.identity(given), "constants": assumed.constants, "contests": data}
+    task.journal.note(NOTE, note | {"alternatives": assumed.alternatives})
+
+
+def weighed(task: Task, given: Winners, of_variants: Known) -> Known:
+    """What is known of the variants, the close ones in the order they are to be taken in; as it was where nothing was
+    counted of them."""
+    by_place = {(contest.vlen, contest.problem): contest for contest in _noted(task, given) or ()}
+    return {
+        vlen: [weigh(one, by_place.get((vlen, one.problem.label))) for one in measured]
+        for vlen, measured in of_variants.items()
+    }
+
+
+def weigh(measured: Measured, contest: Contest | None) -> Measured:
+    """With its contenders in the order they are to be taken in, none beyond CLOSE times the least cost."""
+    if contest is None:
+        return measured
+    costs = standing(contest.cycles, contest.under)
+    pairs = zip(contest.variants, costs, strict=True)
+    moved = {number: measured.best * min(CLOSE, cost / min(costs)) for number, cost in pairs}
+    return replace(measured, costs=tuple(moved.get(number, cost) for number, cost in enumerate(measured.costs)))
+
+
+def summary(task: Task) -> str:
+    """A line on what was noted: how many choices no constant changes, and which change the others."""
+    noted = [data for name, data in task.journal.history.notes if name == NOTE and data["dtype"] == task.dtype]
+    contests = noted[-1]["contests"] if noted else []
+    changed = [overturned(contest["cycles"], noted[-1]["constants"], contest["chosen"]) for contest in contests]
+    names = sorted({name for found in changed for name in found})
+    steady = sum(not found for found in changed)
+    by = f"; others change by {', '.join(names)}" if names else ""
+    said = f"{task.dtype}: of {len(contests)} close choices no assumed constant changes {steady}{by}"
+    dearer = [contest["given_up"] for contest in contests if contest["given_up"] > 0]
+    if not dearer or not noted[-1]["alternatives"]:
+        return said
+    more = f"costs up to {max(dearer):.1%} more at the best fit"
+    return f"{said}; in {len(dearer)} the one taken, whose worst alternative is best, {more}"
+
+
+def _noted(task: Task, given: Winners) -> list[Contest] | None:
+    """What was counted of the same variants, by an earlier process too: the same journal rebuilds the same library."""
+    assumed = task.target.assumed
+    for data in reversed(list(known.notes(task, given, NOTE))):
+        if assumed is not None and data.get("alternatives") == list(assumed.alternatives):
+            return [_contest(found) for found in data["contests"]]
+    return None
+
+
+def _contest(data: Mapping[str, Any]) -> Contest:
+    return Contest(*(data[name] for name in ("vlen", "problem", "variants", "cycles", "under")))
+
+
+def _counted(task: Task, inside: Inside, of_variants: Known) -> list[Contest]:
+    """The closest contests first, while the budget's share lasts; a contender that cannot be counted is left out."""
+    limit = task.share(PASS.share).seconds
+    until = None if limit is None else time.monotonic() + limit
+    wanted: list[tuple[float, int, int, Problem, list[int]]] = []
+    for vlen, measured in of_variants.items():
+        for one in measured:
+            costs = {number: cost for number, cost in enumerate(one.costs) if cost is not None}
+            close = [number for number, cost in costs.items() if cost <= CLOSE * one.best]
+            if len(close) > 1:
+                wanted.append((sorted(costs.values())[1] / one.best, len(wanted), vlen, one.problem, close))
+
+    def contest(item: tuple[float, int, int, Problem, list[int]]) -> Contest | None:
+        _, _, vlen, problem, close = item
+        if until is not None and time.monotonic() > until:
+            return None
+        counted = {number: _cycles(task, inside, problem, vlen, number) for number in close}
+        told = {number: cycles for number, cycles in counted.items() if cycles is not None}
+        if len(told) < 2:
+            return None
+        cycles, under = zip(*told.values(), strict=True)
+        return Contest(vlen, problem.label, tuple(told), cycles, under)
+
+    with ThreadPoolExecutor(max(1, task.job.jobs)) as pool:
+        found = pool.map(contest, sorted(wanted, key=lambda item: item[:2]))
+        return [contest for contest in found if contest is not None]
+
+
+def _cycles(
+    task: Task, inside: Inside, problem: Problem, vlen: int, number: int
+) -> tuple[tuple[float, ...], tuple[float, ...]] | None:
+    """One variant's cycles at the best fit and with each constant at either end, and under each alternative."""
+    warm = int(float(task.operator.reference.work(problem)) <= WARMED)
+    call = measured_call(task.operator, problem, task.seed, 0)
+    counted = task.target.ranges(inside.run(vlen), call, inside.entries[number], warm)
+    if isinstance(counted, Outcome):
+        return None
+    return counted.choices or (counted.value,), tuple(counted.under.values())
+
+
+def mean_costs(cycles: Sequence[Sequence[float]]) -> list[float]:
+    """Each candidate's geometric mean over the choices of assumed constants. cycles: by candidate, by choice."""
+    return [statistics.geomean(of_one) for of_one in cycles]
+
+
+def standing(cycles: Sequence[Sequence[float]], under: Sequence[Sequence[float]]) -> list[float]:
+    """What candidates that are close at the best fit are chosen by, the least first: each one's most cycles under any
+    alternative of the model; its mean over the constants where the model has none.
+
+    cycles: by candidate, by choice of constants; under: by candidate, by alternative.
+    """
+    return [max(of_one) for of_one in under] if all(under) else mean_costs(cycles)
+
+
+def overturned(cycles: Sequence[Sequence[float]], constants: Sequence[str], chosen: int) -> dict[str, float]:
+    """Constants that alone make another candidate better than the chosen one, and the share it gains then beyond what
+    it gains at the best fit.
+
+    cycles: by candidate: the best fit, then each of `constants` at its low and at its high end.
+    """
+    found: dict[str, float] = {}
+    given = 1 - min(of_one[0] for of_one in cycles) / cycles[chosen][0]
+    for number, name in enumerate(constants):
+        for choice in (1 + 2 * number, 2 + 2 * number):
+            gain = 1 - min(of_one[choice] for of_one in cycles) / cycles[chosen][choice] - given
+            if gain > max(GAIN, found.get(name, 0.0)):
+                found[name] = gain
+    return found
+
+
+PASS = Pass(
+    "robust",
+    0.1,
+    "close variants over the ranges of the model's assumed constants",
+    wanted=lambda target: target.assumed is not None,
+    measure=count,
+    told=summary,
+)

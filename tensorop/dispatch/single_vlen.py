@@ -1,0 +1,93 @@
+"""Variants written once more for a single VLEN: constants where the text for any VLEN asks for its length."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from tensorop.dispatch import choice, known
+from tensorop.dispatch.choice import Measured
+from tensorop.dispatch.tree import Row, decide, grow
+from tensorop.measure import statistics
+from tensorop.model.budget import Budget
+from tensorop.model.kernel import Kernel, Variant
+from tensorop.model.trial import Stage
+from tensorop.model.winner import Winners
+from tensorop.render import instantiate
+from tensorop.search import trials
+from tensorop.search.arms import Arm
+from tensorop.search.task import Pass, Plan, Task
+from tensorop.space.problems import features
+from tensorop.target import Target
+
+LESS = 0.005  # a form for one VLEN must take this share off what its variant serves there, for it is a second kernel
+
+
+def wanted(target: Target) -> bool:
+    """Whether there are several VLENs, and kernels that ask for theirs could be told it."""
+    return len(target.configurations) > 1 and target.platform.fixed_vlen is None
+
+
+def plan(task: Task) -> Plan | None:
+    """The variants in a form for each measured VLEN, those that serve most of the problems there first."""
+    if not wanted(task.target):
+        return None
+    forms = _in_order(task, known.by_trials(task, trials.kernels(task)))
+    arms = []
+    for kernel in {v.kernel.id: v.kernel for v in forms}.values():
+        space = instantiate.blocking_space(task.operator, task.target.platform, kernel.at(0))
+        arms.append(Arm(kernel, space, [v.blocking for v in forms if v.kernel.id == kernel.id]))
+    share = task.share(PASS.share)
+    budget = Budget(share.seconds, max(1, min(len(forms), share.trials or len(forms))))
+    return Plan(arms, task.problems, budget, only_first=True)
+
+
+def _in_order(task: Task, given: Winners) -> list[Variant]:
+    if len(given.trees) < 2:
+        return []
+    seen = [features(task.operator, problem) for problem in task.problems]
+    served = {tree.vlen: Counter(decide(tree.root, f) for f in seen) for tree in given.trees}
+    used = sorted({number for counts in served.values() for number in counts})
+    pairs = [(number, vlen) for vlen in served for number in used]
+    pairs.sort(key=lambda pair: -served[pair[1]][pair[0]])
+    return [given.variants[number].at(vlen) for number, vlen in pairs]
+
+
+def formed(task: Task, given: Winners, kernels: Mapping[str, Kernel]) -> Winners:
+    """The same variants with those of their forms for single VLENs that win."""
+    tried = trials.tried(task, kernels)
+    if any(variant.id not in tried for variant in given.variants):  # stopped before any blocking was tried
+        return given
+    plain = [tried[variant.id] for variant in given.variants]
+    rows: dict[int, list[Measured]] = {}
+    kept: dict[int, list[int]] = {}
+    for vlen in task.target.configurations:
+        forms = [known.in_form(task, finished, vlen) for finished in plain]
+        whole = known.of_trials(task, [form or any_ for form, any_ in zip(forms, plain, strict=True)], vlen)
+        kept[vlen] = gaining(_rows(task, known.of_trials(task, plain, vlen)), _rows(task, whole))
+        taken = [form if form and n in kept[vlen] else plain[n] for n, form in enumerate(forms)]
+        rows[vlen] = known.of_trials(task, taken, vlen)
+    written = [
+        replace(variant, forms=tuple(vlen for vlen in kept if number in kept[vlen]))
+        for number, variant in enumerate(given.variants)
+    ]
+    return known.unjudged(task, tuple(written), rows)
+
+
+def _rows(task: Task, measured: Sequence[Measured]) -> list[Row]:
+    return [choice.row_of(task.operator, one) for one in measured]
+
+
+def gaining(for_any: Sequence[Row], in_form: Sequence[Row]) -> list[int]:
+    """Variants whose forms pay: their problems, where all forms are to be had, cost less by them. Rows are of the same
+    problems, with the costs of the variants and of their forms (the variant's where there is none)."""
+    tree = grow(in_form)
+    sent: dict[int, list[float]] = {}
+    for before, row in zip(for_any, in_form, strict=True):
+        number = decide(tree, row.features)
+        sent.setdefault(number, []).append(row.costs[number] / before.costs[number])
+    return sorted(number for number, ratios in sent.items() if statistics.geomean(ratios) < 1 - LESS)
+
+
+PASS = Pass(Stage.SINGLE_VLEN, 0.15, apart=True, wanted=wanted, plan=plan)

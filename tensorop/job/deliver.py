@@ -1,0 +1,211 @@
+"""From winners to the product in its place: built, timed side by side, verified whole, compared, published."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Generator, Iterator, Mapping
+
+from tensorop.commands import bench, report, verify
+from tensorop.dispatch import choice, inside, winners
+from tensorop.dispatch.known import Refused
+from tensorop.errors import BoardError, JobError, Unmeasured
+from tensorop.events import Done, Event, Note, Phase
+from tensorop.model.bench import Bench
+from tensorop.model.trial import Outcome
+from tensorop.model.verdict import Verdict
+from tensorop.model.winner import Winners
+from tensorop.package import publish
+from tensorop.package.product import product
+from tensorop.package.publish import Staged
+from tensorop.package.sources import Part
+from tensorop.process.stopping import Stop
+from tensorop.search.task import Resolved, Task
+from tensorop.space.problems import within
+
+BENCH = "share/tensorop/bench.json"
+AGAIN = "Ctrl-C again ends at once, without a product"
+
+
+Tasks = Mapping[str, Task]  # of a job, by dtype
+
+
+def deliver(whole: Resolved, tasks: Tasks, found: list[Winners], interrupted: bool) -> Iterator[Event]:
+    """Yields what happens, `Done` last. Raises JobError when the finished library does not verify; then the folder
+    keeps what it held."""
+    job, target, stop = whole.job, whole.target, whole.stop
+    if target.pretends:
+        told = (f"the {target.name} runner pretends: there is nothing to build",)
+        yield Done(job.out, None, None, told, early=interrupted)
+        return
+    stop.goes_on(f"stopping: what has passed is packaged, {first(stop)}. {AGAIN}")
+    stop.scratch = publish.scratch_of(job.out)
+    yield Phase("library", ", ".join(f"{w.dtype}: {len(w.variants)} variants" for w in found))
+    staged, verdicts = yield from _proven(whole, tasks, found)
+    try:
+        compared = None
+        if not stop.asked:
+            with stop.may_end(f"stopping: the comparison is left out, the verified product is put in place. {AGAIN}"):
+                try:
+                    compared = yield from _compare(whole, staged)
+                except (BoardError, Unmeasured) as error:  # what was verified is right, whatever can be said of speed
+                    yield Note(f"no comparison: {error.message}")
+        early = interrupted or stop.asked
+        with stop.shield("the product is being put in place"):
+            yield Phase("publication", str(job.out))
+            extra = {} if compared is None else {BENCH: json.dumps(compared.to_json(), indent=1).encode()}
+            results = {"verification": [_verdict(verdict) for verdict in verdicts]}
+            whole.journal.note("verification", [_verdict(v) | {"cases": v.cases} for v in verdicts])
+            publish.publish(staged, job.out, extra=extra, results=results)
+            yield Note(f"report: {report.write(job.out, plugins=job.plugins)}")
+    finally:
+        publish.discard(staged)
+    notes = ("stopped early: this is the best so far; the same command goes on",) if early else ()
+    yield Done(job.out, job.out / staged.product.library, compared, notes, early)
+
+
+def _proven(
+    whole: Resolved, tasks: Tasks, found: list[Winners]
+) -> Generator[Event, None, tuple[Staged, list[Verdict]]]:
+    """A library that verifies. A variant that fails costs its template, and the others are chosen among again."""
+    refused: dict[str, set[str]] = {dtype: set() for dtype in tasks}
+    while True:
+        staged = _stage(whole, found)
+        try:
+            if not whole.stop.asked:
+                yield from _measured(whole, tasks, staged, found)
+            found = [winners.final(tasks[of_dtype.dtype], of_dtype) for of_dtype in found]
+            yield from (Note(_choosing(of_dtype)) for of_dtype in found)
+            found = [choice.carried(of_dtype) for of_dtype in found]
+            publish.discard(staged)
+            staged = _stage(whole, found)
+            verdicts = yield from _verify(whole, tasks, staged)
+            failed = next((verdict for verdict in verdicts if not verdict.ok), None)
+            if failed is None:
+                return staged, verdicts
+            fault = winners.of_verdict(whole.operator, found, failed)
+            if fault is None:
+                raise _wrong(failed.outcome)
+        except Refused as wrong:
+            fault = wrong
+        except BaseException:
+            publish.discard(staged)
+            raise
+        publish.discard(staged)
+        lost = next(of_dtype for of_dtype in found if of_dtype.dtype == fault.dtype)
+        name = lost.all[fault.number].draft.name
+        again = winners.without(tasks[fault.dtype], lost, fault.number, refused[fault.dtype])
+        found = [of_dtype for w in found if (of_dtype := again if w is lost else w) is not None]
+        if not found:
+            raise _wrong(fault.outcome)
+        whole.journal.note("refused", {"dtype": fault.dtype, "draft": name, "kind": fault.outcome.kind.value})
+        yield Note(
+            f"{fault.dtype}: template '{name}' passed its trials and failed in the library "
+            f"({fault.outcome.kind.value}: {fault.outcome.message}); chosen again without it"
+        )
+
+
+def _wrong(outcome: Outcome) -> JobError:
+    return JobError(
+        f"the finished library is wrong and is not published: {outcome.message}",
+        hint="nothing is left to choose from; `tensorop report DIR` lists the trials, please report a shipped template",
+    )
+
+
+def first(stop: Stop) -> str:
+    """What stands between a stopped search and its product, and how long."""
+    time = "" if stop.grid_s is None else f", about {round(stop.grid_s)} s on a quiet machine"
+    return f"but it is built and the whole grid of correctness runs first{time}"
+
+
+def _measured(whole: Resolved, tasks: Tasks, staged: Staged, found: list[Winners]) -> Iterator[Event]:
+    """What the rest of the search measures inside the library, which the journal keeps; less of it where the user does
+    not wait for more."""
+    stop, noted = whole.stop, len(whole.journal.history.notes)
+    with stop.may_end(f"stopping: what has passed is packaged, {first(stop)}. {AGAIN}"):
+        for part in whole.passes:
+            if part.measure is None or not part.wanted(whole.target):
+                continue
+            yield Phase(part.name, part.says)
+            for of_dtype in found:
+                part.measure(tasks[of_dtype.dtype], staged.library, of_dtype)
+            if part.told is not None:
+                yield from (Note(part.told(tasks[of_dtype.dtype])) for of_dtype in found)
+    yield from (Note(remark) for remark in _unmeasured(whole, noted))
+
+
+def _unmeasured(whole: Resolved, known: int) -> Iterator[str]:
+    """What has no figure in the library although nothing is wrong with it, by the journal's notes from `known` on."""
+    for name, data in whole.journal.history.notes[known:]:
+        if name == inside.UNMEASURED:
+            yield (
+                f"{data['dtype']}: template '{data['draft']}' (variant {data['variant']}) has no figure for some "
+                f"shapes, which are left to the others: {data['kind']}: {data['message']}"
+            )
+
+
+def _stage(whole: Resolved, found: list[Winners]) -> Staged:
+    job, target = whole.job, whole.target
+    model = None if (of := target.assumed) is None else {"name": of.name, "version": of.version}
+    facts = {"tuner": job.tuner, "author": job.author, "seed": job.seed, "unit": target.unit, "model": model}
+    facts |= {"unsafe": True} if job.unsafe else {}
+    shapes = (
+        f"{len(job.shapes)} shapes of {job.suite}" if job.suite in whole.operator.suites else "the shapes asked for"
+    )
+    measured = f"Grown on {target.unit} of {shapes} on {target.platform.name}"
+    part = Part(whole.operator, found, facts, measured, whole.texts)
+    made = product(target.platform, [part], jobs=job.jobs)
+    return publish.stage(made, job.out)
+
+
+def _choosing(given: Winners) -> str:
+    known = [tree.regret for tree in given.trees if tree.regret is not None]
+    if not known:
+        return f"{given.dtype}: what choosing costs on shapes that nobody measured is not known"
+    text = f"on shapes left out, choosing costs {max(known):.1%} over the best variant, in geometric mean"
+    return f"{given.dtype}: {text}"
+
+
+def _verify(whole: Resolved, tasks: Tasks, staged: Staged) -> Generator[Event, None, list[Verdict]]:
+    """The whole grid on the finished library, at every VLEN, then with several threads; to the first that fails."""
+    whole.stop.goes_on(f"stopping: verification goes on, the comparison is left out. {AGAIN}")
+    yield Phase("verification", "the whole grid, every VLEN, several threads")
+    verdicts = []
+    for verdict in verify.verify(
+        staged.folder,
+        runner=whole.job.runner,
+        seed=whole.seed,
+        plugins=whole.job.plugins,
+        jobs=whole.job.jobs,
+        timed=[problem for task in tasks.values() for problem in task.problems],
+    ):
+        verdicts.append(verdict)
+        if not verdict.ok:
+            return verdicts
+    cases, worst = sum(verdict.cases for verdict in verdicts), max(verdict.worst for verdict in verdicts)
+    yield Note(f"{cases} calls right, the largest error {worst:.2f} of what is allowed")
+    return verdicts
+
+
+def _compare(whole: Resolved, staged: Staged) -> Generator[Event, None, Bench]:
+    job = whole.job
+    shapes = within(whole.operator, job.dtypes[0], job.shapes, whole.target.means.compared)
+    yield Phase("comparison", f"{len(shapes)} of {len(job.shapes)} shapes")
+    return bench.bench(
+        staged.folder,
+        shapes=shapes,
+        threads=job.threads,
+        runner=job.runner,
+        plugins=job.plugins,
+        final=whole.target.counts,  # a model's interval costs no more than its best fit again
+        jobs=job.jobs,
+    )
+
+
+def _verdict(verdict: Verdict) -> dict[str, object]:
+    """For the manifest, without what the seed's secret part decides, so that the same journal gives the same bits."""
+    return {
+        "dtype": verdict.dtype,
+        "vlen": verdict.vlen,
+        "threads": verdict.threads,
+        "outcome": verdict.outcome.kind.value,
+    }

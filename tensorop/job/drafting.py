@@ -1,0 +1,122 @@
+"""A job's drafts: the operator's own, and with the llm or replay author further ones, judged before they compete."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Generator
+from pathlib import Path
+
+from tensorop import settings
+from tensorop.author import offline, parse
+from tensorop.author.llm import author as llm
+from tensorop.author.llm.limits import Limits
+from tensorop.author.llm.prompt import Brief, Told
+from tensorop.author.llm.rounds import LlmAuthor
+from tensorop.errors import JobError, TensoropError
+from tensorop.events import Event, Note, Phase
+from tensorop.model.job import Job
+from tensorop.model.kernel import Draft, Kernel, Variant
+from tensorop.model.operator import Operator
+from tensorop.model.trial import Kind, Outcome, Stage, Trial
+from tensorop.model.verdict import Seed
+from tensorop.process.barrier import FIRST_S, Limit
+from tensorop.render import instantiate
+from tensorop.render.texts import Texts
+from tensorop.search.arms import Revise
+from tensorop.store.journal import START_OVER, Journal
+from tensorop.target import Target
+from tensorop.trial import judging
+from tensorop.trial.trial import Evaluator
+
+DRAFTS = 4  # asked of a model in one job
+JUDGED_POINTS = 3  # of a new draft's space, spread over it, before it may compete
+
+
+def drafts(
+    job: Job, operator: Operator, target: Target, journal: Journal, seed: Seed, work: Path, texts: Texts | None = None
+) -> Generator[Event, None, tuple[Draft, ...]]:
+    """The operator's drafts first, then the author's. A resumed run takes the author's from its journal."""
+    own = tuple(offline.drafts(operator.folder, operator.name, operator.added))
+    for name in sorted(offline.files(operator.folder, operator.added).keys() - {draft.name for draft in own}):
+        yield Note(f"draft '{name}' says what another says: left out")
+    told = [draft for draft in journal.history.drafts.values() if draft.author not in offline.AUTHORS]
+    for draft in told:
+        _require_sound(draft, journal)
+    kept = tuple(draft for draft in told if draft.digest not in journal.history.late)  # those join where they did
+    if job.author == "offline" or kept:
+        return (*own, *kept)
+    yield Phase("author", f"{job.author} writes up to {DRAFTS} drafts beside the {len(own)} there are")
+    writer = _writer(job, operator, target, work)
+    accepted: list[Draft] = []
+    for answer in writer.rounds(DRAFTS, lambda draft: judge(job, operator, target, draft, seed, work, texts)):
+        name = answer.draft.name if answer.draft else f"answer {answer.number}"
+        outcome = answer.outcome
+        message = outcome.message[:1000]
+        journal.note("author", {"name": name, "repair": answer.repair, "kind": outcome.kind.value, "message": message})
+        if outcome.ok and answer.draft is not None:
+            accepted.append(answer.draft)
+            yield Note(f"{name}: passes; {answer.draft.strategy.strip()}")
+        else:
+            yield Note(f"{name}{' repaired' if answer.repair else ''}: {outcome.kind.value}: {outcome.message[:200]}")
+    if not accepted:
+        yield Note(f"the {job.author} author brought nothing that passes; the run goes on with the shipped drafts")
+    return (*own, *accepted)
+
+
+def reviser(job: Job, operator: Operator, target: Target) -> Revise | None:
+    """What brings drafts between the trials of a search, by what these told; no author does so far."""
+    return None
+
+
+def _require_sound(draft: Draft, journal: Journal) -> None:
+    """Raises JobError for a draft of the journal that no author's answer could have been."""
+    try:
+        parse.check(draft)
+    except TensoropError as error:
+        raise JobError(f"{journal.path} was changed: {error}", hint=START_OVER) from error
+
+
+def require_author(job: Job) -> None:
+    """Raises UsageError where the job's author cannot be asked: no model or no endpoint is named."""
+    if job.author == "llm":
+        from tensorop.author.llm.transport import endpoint  # the client takes longer to load than a command takes
+
+        environment = settings.read()
+        endpoint(dataclasses.replace(environment, offline=environment.offline or job.offline))
+
+
+def judge(
+    job: Job, operator: Operator, target: Target, draft: Draft, seed: Seed, work: Path, texts: Texts | None = None
+) -> Outcome:
+    """A new draft at a few points of its space, through the very path of a trial, for the job's first dtype."""
+    dtype = job.dtypes[0]
+    space = judging.legal(operator, target.platform, draft, dtype)
+    if isinstance(space, Outcome):
+        return space
+    evaluator = Evaluator(operator, target, dtype, Stage.MICRO, (), seed, work, texts or Texts())
+    for index in judging.spread(space, JUDGED_POINTS):
+        trial = Trial("judge", 0, Stage.MICRO, Variant(Kernel(draft, dtype, space.at(index))))
+        ended = judging.tried(evaluator, trial, Limit(FIRST_S, "before it may compete"))
+        if not ended.outcome.ok:
+            return dataclasses.replace(ended.outcome, message=f"at {trial.point}: {ended.outcome.message}")
+    return Outcome(Kind.OK, "author")
+
+
+def _writer(job: Job, operator: Operator, target: Target, work: Path) -> LlmAuthor:
+    dtype, platform = job.dtypes[0], target.platform
+    brief = Brief(
+        operator=operator.name,
+        description=operator.description,
+        folder=operator.folder,
+        platform=platform,
+        vocabulary=platform.vocabulary(dtype),
+        facts=instantiate.facts(platform, dtype, {}),
+        example=offline.example(operator.folder),
+    )
+    told = Told()
+    if job.author == "replay":
+        return llm.replay(brief, work / "llm", settings.read().llm_model or "recorded", seed=job.seed, told=told)
+    environment = settings.read()
+    environment = dataclasses.replace(environment, offline=environment.offline or job.offline)
+    limits = Limits(seconds=3 * job.author_timeout_s, call_seconds=job.author_timeout_s)
+    return llm.live(brief, environment, work, limits=limits, seed=job.seed, told=told)

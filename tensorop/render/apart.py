@@ -1,0 +1,226 @@
+"""Rendering a stranger's template in a process of its own, which can be stopped.
+
+A template can loop for ever or ask for all memory, and nothing within one process stops that for certain. So each
+rendering has a process with a limit on processor time, memory and files, its output is read up to a bound, and this
+process waits no longer than it said. Those processes are forks of one that stays (`resident`), since starting
+Python takes as long as building a kernel. It knows the primitives' names, not their C.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import json
+import os
+import select
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tensorop import errors, paths, settings
+from tensorop.process import children, deadline
+from tensorop.render import render
+from tensorop.render.resident import SECONDS
+
+_COMMAND = (sys.executable, "-m", "tensorop.render.resident")
+_DRAFTS = 16  # that have a process at once
+_TRIES = 3
+_CHUNK = 1 << 18
+
+
+@dataclass(eq=False)
+class _Resident:
+    """The process that stays, started by process `owner`, and by draft the sockets of those it forked, the last used
+    one last. ended: whether it ended with all children of this process."""
+
+    child: subprocess.Popen[bytes]
+    way: socket.socket
+    owner: int = field(default_factory=os.getpid)
+    drafts: dict[bytes, socket.socket] = field(default_factory=dict)
+    ended: bool = False
+
+    def lives(self) -> bool:
+        return self.owner == os.getpid() and not children.was_ended(self.child) and _open(self.way)
+
+    def draft(self, wish: bytes) -> socket.socket:
+        """Over it that draft's process is asked for renderings."""
+        found = self.drafts.pop(wish, None)
+        if found is None or not _open(found):
+            if found is not None:
+                found.close()
+            found, theirs = socket.socketpair()
+            with theirs:
+                _ask(self.way, theirs.fileno(), wish)
+        self.drafts[wish] = found
+        while len(self.drafts) > _DRAFTS:
+            self.drop(next(iter(self.drafts)))
+        return found
+
+    def drop(self, wish: bytes) -> None:
+        """Ends a draft's process with all its renderings."""
+        if (way := self.drafts.pop(wish, None)) is not None:
+            way.close()
+
+    def end(self) -> None:
+        for wish in list(self.drafts):
+            self.drop(wish)
+        self.way.close()
+        if self.owner == os.getpid():
+            try:
+                children.release(self.child)
+            except children.Cancelled:
+                self.ended = True
+
+    def heed(self) -> None:
+        """Raises children.Cancelled where all children were ended."""
+        if self.ended or children.was_ended(self.child):
+            raise children.Cancelled
+
+
+_lock = threading.Lock()
+_resident: _Resident | None = None
+
+
+def texts(
+    folder: render.Folders,
+    draft: str,
+    template: str,
+    contexts: Sequence[Mapping[str, Any]],
+    arities: Mapping[str, int],
+    seconds: float = SECONDS,
+) -> list[str]:
+    """As `render.kernel_texts`. Safe in threads. Raises render.RenderError, also when time or memory ran out."""
+    folders = [str(one) for one in ((folder,) if isinstance(folder, Path) else folder)]
+    wish = json.dumps([folders, draft, template]).encode()
+    job = json.dumps([[dict(context) for context in contexts], dict(arities)]).encode()
+    said = _answer(wish, job, 2 * len(contexts) * render.MAX_OUTPUT, time.monotonic() + seconds)
+    if said is None:
+        raise render.RenderError(f"{template}: rendering took more than {seconds:g} s")
+    try:
+        kind, told = json.loads(said)
+    except (ValueError, TypeError, RecursionError):
+        raise render.RenderError(f"{template}: rendering died") from None
+    if kind != "texts":
+        raise render.RenderError(str(told))
+    if not isinstance(told, list) or len(told) != len(contexts) or not all(isinstance(one, str) for one in told):
+        raise render.RenderError(f"{template}: rendering gave something else than texts")
+    return told
+
+
+def close() -> None:
+    """Ends the process that stays, if there is one; the next rendering starts another."""
+    global _resident
+    with _lock:
+        if _resident is not None:
+            resident, _resident = _resident, None
+            resident.end()
+
+
+atexit.register(close)
+
+
+def _answer(wish: bytes, job: bytes, most: int, until: float) -> bytes | None:
+    """What a rendering's process wrote, less than a line where it died, None where its time was up. A rendering whose
+    draft's process ended is asked for again: another rendering, or somebody else, may have brought that about."""
+    said: bytes | None = b""
+    for _ in range(_TRIES):
+        mine, theirs = os.pipe()
+        try:
+            with open(theirs, "wb"), _lock:
+                resident = _living()
+                asked = resident.draft(wish)
+                _ask(asked, theirs, job)
+            said = _read(mine, most, until)
+        except BaseException:
+            _drop(wish)
+            raise
+        finally:
+            os.close(mine)
+        resident.heed()
+        if said is None or len(said) > most:
+            _drop(wish)
+            return said
+        with _lock:
+            if said.endswith(b"\n") or _open(asked):
+                return said
+    return said
+
+
+def _living() -> _Resident:
+    """The process that stays, started where there is none. Raises MissingTool, children.Cancelled."""
+    global _resident
+    if _resident is None or not _resident.lives():
+        old, _resident = _resident, None
+        if old is not None:
+            old.end()
+        _resident = _start()
+    return _resident
+
+
+def _start() -> _Resident:
+    environment = {**settings.scrubbed_environment(), "PYTHONPATH": str(paths.native_dir().parent.parent)}
+    ours, theirs = socket.socketpair()
+    argv = [*_COMMAND, str(os.getpid())]
+    try:
+        with theirs:
+            silent = subprocess.DEVNULL
+            return _Resident(children.start(argv, stdin=theirs, stdout=silent, stderr=silent, env=environment), ours)
+    except BaseException as error:
+        ours.close()
+        if isinstance(error, OSError):
+            raise errors.MissingTool(f"cannot start {argv[0]}: {error.strerror}", hint="tensorop doctor") from error
+        raise
+
+
+def _drop(wish: bytes) -> None:
+    with _lock:
+        if _resident is not None:
+            _resident.drop(wish)
+
+
+def _ask(way: socket.socket, descriptor: int, wish: bytes) -> None:
+    """Sends a descriptor and a file that holds the wish. Nobody hears it where the process has ended."""
+    file = os.memfd_create("wish")
+    try:
+        with open(file, "wb", closefd=False) as stream:
+            stream.write(wish)
+        with contextlib.suppress(OSError):
+            socket.send_fds(way, [b"!"], [descriptor, file])
+    finally:
+        os.close(file)
+
+
+def _open(way: socket.socket) -> bool:
+    """Whether a process holds the other end."""
+    try:
+        return way.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT) != b""
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+
+
+def _read(pipe: int, most: int, until: float) -> bytes | None:
+    """A line, or what came before the end or was more than `most`; None where its time was up."""
+    out = bytearray()
+    common = deadline.current()
+    poll = select.poll()
+    poll.register(pipe, select.POLLIN)
+    while len(out) <= most and not out.endswith(b"\n"):
+        left = (until if common is None else min(until, common.at)) - time.monotonic()
+        if left <= 0:
+            if common is not None and common.at <= until:
+                common.struck = True
+            return None
+        if poll.poll(1000 * left):
+            data = os.read(pipe, _CHUNK)
+            if not data:
+                break
+            out += data
+    return bytes(out)

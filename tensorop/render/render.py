@@ -1,0 +1,219 @@
+"""Turns a draft and a point into readable C: the only place, with the prompts, where Jinja2 runs.
+
+A draft is text from a stranger: it is rendered in Jinja2's sandbox, an undefined name is an error, and all it can
+call are the primitives of the platform's vocabulary and the macros of the operator's templates. In a kernel's text a
+primitive stays a call of its name (`calls`), so that the gate reads it as one; `expand` puts its C there afterwards.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from string import Template
+from typing import Any
+
+import clang_format
+import jinja2
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+from markupsafe import Markup
+
+from tensorop.errors import TensoropError
+from tensorop.model.primitive import Vocabulary, Word
+from tensorop.process import children
+from tensorop.specs.printable import printable
+
+C_STYLE = "{BasedOnStyle: LLVM, IndentWidth: 4, ColumnLimit: 110}"
+MAX_OUTPUT = 4 << 20  # characters; a template that loops is stopped by a limit of time, one that floods by this
+MAX_KERNEL = 1 << 20  # of a draft's C
+
+
+Folders = Path | tuple[Path, ...]  # of templates; one that stands in several is the first folder's
+
+
+class RenderError(TensoropError):
+    """A template is wrong at this point; `message` names template, line and cause."""
+
+
+def environment(folder: Folders, texts: Mapping[str, str] | None = None, *, html: bool = False) -> jinja2.Environment:
+    """Templates of a folder, plus texts by name (e.g. `draft`). html: what is filled in is escaped."""
+    loader = jinja2.ChoiceLoader([jinja2.DictLoader(dict(texts or {})), jinja2.FileSystemLoader(folder)])
+    env = ImmutableSandboxedEnvironment(
+        loader=loader,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        autoescape=html,
+        finalize=_shown if html else None,
+    )
+    env.globals["refuse"] = _refuse
+    return env
+
+
+def _shown(value: object) -> object:
+    """What is filled into a page: texts of others turn no line round in it either."""
+    if isinstance(value, Markup):
+        return Markup(printable(str(value)))
+    return printable(value) if isinstance(value, str) else value
+
+
+def words(vocabulary: Vocabulary) -> dict[str, Callable[..., str]]:
+    """The vocabulary as functions from argument texts to C text, for templates of ours alone."""
+    return {name: _speak(word) for name, word in vocabulary.spoken.items()}
+
+
+def _speak(word: Word) -> Callable[..., str]:
+    template = Template(word.c)
+
+    def say(*args: object) -> str:
+        if len(args) != len(word.args):
+            raise RenderError(
+                f"primitive '{word.name}' takes {len(word.args)} arguments ({', '.join(word.args)}), got {len(args)}"
+            )
+        return template.substitute(dict(zip(word.args, map(str, args), strict=True)))
+
+    return say
+
+
+def _refuse(reason: str) -> str:
+    raise RenderError(reason)
+
+
+def text(env: jinja2.Environment, template: str, context: Mapping[str, Any], most: int = MAX_OUTPUT) -> str:
+    """One template rendered, stopped where it grows beyond `most` characters; raises RenderError."""
+    pieces: list[str] = []
+    size = 0
+    try:
+        for piece in env.get_template(template).generate(dict(context)):
+            pieces.append(piece)
+            size += len(piece)
+            if size > most:
+                raise RenderError(f"{template}: rendered to more than {most} characters")
+    except jinja2.TemplateError as error:
+        line = getattr(error, "lineno", None)
+        where = f"{getattr(error, 'name', None) or template}" + (f", line {line}" if line else "")
+        raise RenderError(f"{where}: {error.message or type(error).__name__}") from None
+    except (TypeError, ValueError, ZeroDivisionError, OverflowError, AttributeError) as error:
+        raise RenderError(f"{template}: {error}") from None
+    return "".join(pieces)
+
+
+@lru_cache(maxsize=16)
+def _with_draft(folder: Folders, draft: str) -> jinja2.Environment:
+    """Reading a template takes longer than rendering it."""
+    return environment(folder, {"draft": draft})
+
+
+def read_ahead(folder: Folders, draft: str, template: str) -> None:
+    """Reads what `kernel_texts` will need. Raises what Jinja2 does."""
+    env = _with_draft(folder, draft)
+    for name in (template, "draft"):
+        env.get_template(name)
+
+
+class Call:
+    """A primitive in a template: called with argument texts, it gives the C text of a call of its name."""
+
+    __slots__ = ("_arity", "_name")
+
+    def __init__(self, name: str, arity: int) -> None:
+        self._name, self._arity = name, arity
+
+    def __call__(self, *args: object) -> str:
+        if len(args) != self._arity:
+            raise RenderError(f"primitive '{self._name}' takes {self._arity} arguments, got {len(args)}")
+        return f"{self._name}({', '.join(map(str, args))})"
+
+    def __str__(self) -> str:
+        return self._name  # an address would tell one rendering from another
+
+    __repr__ = __str__
+
+
+def kernel_texts(
+    folder: Folders, draft: str, template: str, contexts: Sequence[Mapping[str, Any]], arities: Mapping[str, int]
+) -> list[str]:
+    """A folder's template with a draft among its texts, in each of these contexts of plain data; primitives, by name
+    and number of arguments, stay calls. Raises RenderError."""
+    env = _with_draft(folder, draft)
+    said = {name: Call(name, arity) for name, arity in arities.items()}
+    return [text(env, template, {**context, **said}, MAX_KERNEL) for context in contexts]
+
+
+_COMMENT = r"//[^\n]*|(?>/\*.*?\*/)"  # atomic: there is one way to read a row of comments
+_MARKS = re.compile(rf"({_COMMENT})|([()\[\]{{}},])", re.DOTALL)
+_DEEPEST = 64  # calls of primitives in arguments of primitives
+
+
+def expand(source: str, words: Mapping[str, Word]) -> str:
+    """The C text with each call of a primitive replaced by the primitive's C, innermost first.
+
+    source: without literals, backslashes and trigraphs, as the gate leaves it. Raises RenderError where a call has
+    another number of arguments than its primitive.
+    """
+    names = "|".join(sorted(map(re.escape, words), key=len, reverse=True))
+    calls = re.compile(rf"{_COMMENT}|(?<![\w.])({names})(?:\s|{_COMMENT})*+\(", re.DOTALL)
+    return _expanded(source, calls, {name: (Template(word.c), word.args) for name, word in words.items()}, 0)
+
+
+def _expanded(
+    source: str, calls: re.Pattern[str], bodies: Mapping[str, tuple[Template, tuple[str, ...]]], depth: int
+) -> str:
+    if depth > _DEEPEST:
+        raise RenderError(f"primitives stand in each other's arguments more than {_DEEPEST} deep")
+    out: list[str] = []
+    at = 0
+    while (found := calls.search(source, at)) is not None:
+        if found[1] is None:  # a comment
+            out.append(source[at : found.end()])
+            at = found.end()
+            continue
+        out.append(source[at : found.start()])
+        args, at = _arguments(source, found.end())
+        template, names = bodies[found[1]]
+        if len(args) != len(names):
+            raise RenderError(
+                f"primitive '{found[1]}' takes {len(names)} arguments ({', '.join(names)}), got {len(args)}"
+            )
+        said = (_expanded(arg, calls, bodies, depth + 1).strip() for arg in args)
+        out.append(template.substitute(dict(zip(names, said, strict=True))))
+        if len(out[-1]) > MAX_KERNEL:  # a primitive may say an argument twice, and so on down
+            raise RenderError(f"its primitives expand to more than {MAX_KERNEL} characters")
+    out.append(source[at:])
+    return "".join(out)
+
+
+def _arguments(source: str, at: int) -> tuple[list[str], int]:
+    """The arguments from behind the opening bracket, without their comments, and where the closing one ends."""
+    args: list[str] = []
+    said, depth = "", 1
+    for mark in _MARKS.finditer(source, at):
+        said += source[at : mark.start()]
+        at = mark.end()
+        if mark[1] is not None:
+            said += " "
+            continue
+        depth += (mark[0] in "([{") - (mark[0] in ")]}")
+        if depth == 0:
+            return ([*args, said] if args or said.strip() else []), at
+        if depth == 1 and mark[0] == ",":
+            args.append(said)
+            said = ""
+        else:
+            said += mark[0]
+    raise RenderError("a primitive's brackets are not closed")
+
+
+# Where every version of the wheel keeps it; the function that says so changed its name.
+_CLANG_FORMAT = Path(clang_format.__file__).parent / "data" / "bin" / "clang-format"
+
+
+def formatted(source: str) -> str:
+    """C text laid out by clang-format, as the product ships it; a kernel is meant to be read."""
+    command = [str(_CLANG_FORMAT), f"-style={C_STYLE}", "-assume-filename=kernel.c"]
+    done = children.run(command, input=source, timeout=120)
+    if done.returncode != 0:
+        raise RenderError(f"clang-format: {done.stderr.strip()[:500]}")
+    return done.stdout

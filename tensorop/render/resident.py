@@ -1,0 +1,165 @@
+"""The process that strangers' templates are rendered in: it imports once, and forks for all it is asked.
+
+It forks a process for each draft, which reads the draft's templates, and that one forks a process for each rendering.
+Neither it nor what it forks for one draft ever sees another's text, and a rendering ends with its process: nothing that
+a template does reaches the next one. Limits stand before a byte of a stranger is read.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import gc
+import json
+import os
+import resource
+import select
+import signal
+import socket
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import NoReturn
+
+from tensorop.render import render
+
+SECONDS = 10
+MEMORY = 1 << 30
+IDLE_S = 60
+_FILES = 64
+_PR_SET_PDEATHSIG = 1
+
+Work = Callable[[int, int], None]  # what a forked process does with the two descriptors it was sent
+
+
+def main() -> None:
+    """argv: the parent's process id. stdin: the socket over which it asks."""
+    _limit(resource.RLIMIT_AS, MEMORY)
+    _limit(resource.RLIMIT_FSIZE, 0)
+    _limit(resource.RLIMIT_CORE, 0)
+    _limit(resource.RLIMIT_NOFILE, _FILES)
+    parent = int(sys.argv[1])
+    # It comes at the end of the thread that started this process, too: then the parent is still there.
+    signal.signal(signal.SIGTERM, lambda *_: _alone(parent))
+    _ends_with(parent, signal.SIGTERM)
+    asked = socket.socket(fileno=os.dup(0))
+    os.dup2(1, 0)
+    gc.freeze()
+    _serve(asked, _draft)
+
+
+def _limit(which: int, most: int) -> None:
+    hard = resource.getrlimit(which)[1]
+    most = most if hard == resource.RLIM_INFINITY else min(most, hard)
+    resource.setrlimit(which, (most, most))
+
+
+def _ends_with(parent: int, how: signal.Signals) -> None:
+    """From here on the kernel tells this process that its parent ended."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(how))
+    _alone(parent)
+
+
+def _alone(parent: int) -> None:
+    if os.getppid() != parent:
+        os._exit(0)
+
+
+def _serve(asked: socket.socket, work: Work) -> NoReturn:
+    """Forks a process for each pair of descriptors that is sent, until nobody can send one any more."""
+    running: dict[int, int] = {}
+    poll = select.poll()
+    poll.register(asked, select.POLLIN)
+    while ready := poll.poll(None if running else IDLE_S * 1000):
+        for descriptor, _ in ready:
+            if descriptor in running:
+                poll.unregister(descriptor)
+                _bury(running.pop(descriptor))
+                os.close(descriptor)
+                continue
+            sent = socket.recv_fds(asked, 1, 2)[1]
+            if len(sent) != 2:
+                _end(list(running.values()))
+            number = os.fork()
+            if not number:
+                _become(work, *sent)
+            for mine in sent:
+                os.close(mine)
+            handle = os.pidfd_open(number)
+            running[handle] = number
+            poll.register(handle, select.POLLIN)
+    _end([])
+
+
+def _bury(number: int) -> None:
+    """Kills what an ended process left in its group, and lets go of its number."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(number, signal.SIGKILL)
+    os.waitpid(number, 0)
+
+
+def _end(running: list[int]) -> NoReturn:
+    for number in running:
+        os.kill(number, signal.SIGKILL)
+        _bury(number)
+    os._exit(0)
+
+
+def _become(work: Work, *sent: int) -> NoReturn:
+    """What a new process does: it keeps these descriptors and no other."""
+    with contextlib.suppress(BaseException):
+        parent = os.getppid()
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        _ends_with(parent, signal.SIGKILL)
+        at = 3
+        for descriptor in sorted(sent):
+            os.closerange(at, descriptor)
+            at = descriptor + 1
+        os.closerange(at, _FILES)
+        work(*sent)
+    os._exit(0)
+
+
+def _draft(way: int, wish: int) -> None:
+    """Reads a draft's templates, and serves renderings of it."""
+    resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, resource.getrlimit(resource.RLIMIT_CPU)[1]))
+    told, draft, template = json.loads(_whole(wish))
+    folder = tuple(map(Path, told))
+    with contextlib.suppress(Exception):  # each rendering meets it again, and says it
+        render.read_ahead(folder, draft, template)
+    resource.setrlimit(resource.RLIMIT_CPU, (resource.getrlimit(resource.RLIMIT_CPU)[1],) * 2)
+    gc.freeze()
+    _serve(socket.socket(fileno=way), lambda answer, contexts: _rendering(folder, draft, template, answer, contexts))
+
+
+def _rendering(folder: render.Folders, draft: str, template: str, answer: int, wish: int) -> None:
+    os.setsid()
+    _limit(resource.RLIMIT_CPU, SECONDS)
+    _limit(resource.RLIMIT_NPROC, 0)
+    said: list[object]
+    try:
+        contexts, arities = json.loads(_whole(wish))
+        said = ["texts", render.kernel_texts(folder, draft, template, contexts, arities)]
+    except render.RenderError as error:
+        said = ["error", error.message]
+    except RecursionError:
+        said = ["error", f"{template}: it calls itself without end"]
+    except MemoryError:
+        said = ["error", f"{template}: rendering took more than {MEMORY >> 20} MiB"]
+    except Exception as error:
+        said = ["error", f"{template}: rendering died: {type(error).__name__}: {error}"]
+    with open(answer, "wb", buffering=0) as pipe:
+        rest = memoryview(json.dumps(said).encode() + b"\n")
+        while rest:
+            rest = rest[pipe.write(rest) :]
+
+
+def _whole(descriptor: int) -> bytes:
+    """What lies in a file in memory."""
+    with open(descriptor, "rb") as file:
+        file.seek(0)
+        return file.read()
+
+
+if __name__ == "__main__":
+    main()

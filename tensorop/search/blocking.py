@@ -1,0 +1,40 @@
+"""Block sizes and packing for the micro-kernels that go on, on whole problems."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tensorop.errors import JobError
+from tensorop.model.trial import Stage
+from tensorop.render import instantiate
+from tensorop.search import trials
+from tensorop.search.arms import Arm
+from tensorop.search.task import Pass, Plan, Task
+from tensorop.space import starts
+
+
+def plan(task: Task) -> Plan:
+    """First what the platform's file names with a kernel, or the neighbours of the defaults."""
+    operator, platform = task.operator, task.target.platform
+    arms: list[Arm] = []
+    for kernel in trials.kernels(task).values():
+        try:
+            space = instantiate.blocking_space(operator, platform, kernel)
+        except JobError:  # a tile that no blocking fits has lost
+            continue
+        named = starts.blockings(task.starts, kernel.draft, kernel.configuration, space)
+        full = instantiate.defaults(operator, platform, task.dtype, kernel.configuration)
+        usual = {name: full[name] for name in operator.blocking.values}
+        second = sum(arm.kernel.draft == kernel.draft for arm in arms) % 2 == 1
+        first = named or starts.around(usual, space, nothing_first=second)
+        arms.append(Arm(kernel, space, first, max(1, len(named))))
+    own = [Stage.BLOCKING] if task.large_problems else [Stage.BLOCKING, Stage.LARGE]
+    budget = task.budget(*own)
+    if budget.trials is not None and task.direct is not None:  # each stage has one, all together no more
+        others = [task.budget(name) for name in task.sharing if name not in own]
+        rest = (task.budget(*task.sharing).trials or 1) - sum(other.trials or 0 for other in others)
+        budget = replace(budget, trials=max(1, min(budget.trials, rest)))
+    return Plan(arms, task.problems, budget)
+
+
+PASS = Pass(Stage.BLOCKING, 0.42, plan=plan)

@@ -1,0 +1,410 @@
+"""The search of one stage: ask, build, measure, tell, under a budget, with every trial in the journal.
+
+Builds may run side by side, timings never do: the points of one round of asking are prepared together, and only when
+the last of them is built are they measured, one after the other. Where measuring disturbs nothing (a model counts
+cycles), trials may run side by side as a whole. Between trials further arms may join.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections import Counter
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Generic, Protocol, TypeVar
+
+from tensorop.errors import TensoropError
+from tensorop.model.budget import Budget
+from tensorop.model.kernel import Kernel, Variant
+from tensorop.model.point import Point
+from tensorop.model.trial import Finished, Kind, Measured, Outcome, Stage, Trial
+from tensorop.process import children
+from tensorop.process.barrier import FIRST_S, Limit, in_time
+from tensorop.search.arms import FLOOR, Arm, Bandit, Limits, Seeded, Source
+from tensorop.space import Space
+from tensorop.space.strategy import Strategy
+from tensorop.store.journal import Journal
+
+MAX_ATTEMPTS = 2  # an unfinished trial is tried once more, then skipped for good
+MAX_LOST = 3  # this many times in a row the target was away: the search stops
+
+P = TypeVar("P")
+
+
+class Evaluator(Protocol[P]):
+    """Carries out trials; a failing candidate is an outcome, never an exception."""
+
+    def prepare(self, trial: Trial) -> P | Measured:
+        """Renders and builds; called from several threads at once. `Measured` when the trial failed here."""
+
+    def measure(self, trial: Trial, prepared: P) -> Measured:
+        """Verifies and measures; called from one thread at a time unless the search says otherwise."""
+
+
+class Stop(StrEnum):
+    """Why a search ended."""
+
+    BUDGET = "budget"
+    EXHAUSTED = "exhausted"
+    INTERRUPTED = "interrupted"
+    LOST = "target-lost"
+
+
+@dataclass(frozen=True)
+class Began:
+    """A trial starts; `attempt` 2 means that an earlier process died with it."""
+
+    trial: Trial
+    attempt: int
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A trial ended; `best` includes it; `replayed` when it was read from the journal.
+
+    trials: ended so far in this search; left: seconds to come, None when not known.
+    """
+
+    finished: Finished
+    best: Finished | None
+    replayed: bool
+    trials: int
+    left: float | None
+
+
+@dataclass(frozen=True)
+class Lost:
+    """The target went away during a trial, which says nothing of the candidate: it will be tried again."""
+
+    trial: Trial
+    outcome: Outcome
+
+
+@dataclass(frozen=True)
+class Exhausted:
+    """An arm has no legal point left."""
+
+    arm: Kernel
+
+
+@dataclass(frozen=True)
+class GivenUp:
+    """Trials of a template ran into their time limit too often: it gets no further ones in this search."""
+
+    template: str
+    limit: Limit
+
+
+@dataclass(frozen=True)
+class Stopped:
+    """The last event of every search. trials, seconds: of the whole search, earlier processes included."""
+
+    reason: Stop
+    best: Finished | None
+    trials: int
+    seconds: float
+
+
+Event = Began | Ended | Lost | Exhausted | GivenUp | Stopped
+
+
+@dataclass(frozen=True)
+class Search(Generic[P]):
+    """What to search. source: the arms; key_of: the trial key of a variant.
+
+    make_tuner: of a space and a seed; None: an arm's first points are all there is to try
+    first_s: what a trial may take, in seconds, while none has passed
+    stopped: whether somebody wants the search to end now
+    shared_clock: False where trials can be measured side by side without touching each other's figures.
+    """
+
+    stage: Stage
+    dtype: str
+    source: Source
+    make_tuner: Callable[[Space, int], Strategy] | None
+    evaluate: Evaluator[P]
+    key_of: Callable[[Variant], str]
+    journal: Journal
+    budget: Budget
+    seed: int = 0
+    jobs: int = 1
+    round: int = 0
+    shared_clock: bool = True
+    first_s: float = FIRST_S
+    stopped: Callable[[], bool] = lambda: False
+
+
+def search(what: Search[P]) -> Iterator[Event]:
+    """Yields what happens, `Stopped` last.
+
+    Ctrl-C ends it in good order: trials under way are set back as if they had not begun. However little time there
+    is, one trial is made, and as many as each arm has at least. Raises whatever journal and evaluator raise.
+    """
+    return _Run(what).events()
+
+
+class _Run(Generic[P]):
+    """One search under way."""
+
+    def __init__(self, what: Search[P]) -> None:
+        self.what = what
+        self.history = what.journal.history
+        self.group = (what.stage, what.dtype, what.round)
+        self.arms: dict[str, Arm] = {}
+        self.tuners: dict[str, Seeded] = {}
+        self.bandit = Bandit()
+        self.clock = Clock(what.budget, self.history.spent(self.group))
+        self.limits = Limits(what.first_s)
+        self.given_up: set[str] = set()
+        self.ended: list[Finished] = []
+        self.best: Finished | None = None
+        self.under_way: list[Trial] = []
+        self.again: list[Trial] = []  # before anything new is asked
+        self.losses = 0
+
+    def events(self) -> Iterator[Event]:
+        reason, wait = Stop.INTERRUPTED, True
+        pool = ThreadPoolExecutor(max_workers=self.what.jobs)
+        try:
+            yield from self._replay()
+            reason = yield from self._trials(pool)
+        except KeyboardInterrupt:
+            if children.ending_for_good():
+                wait = False
+                raise
+        finally:
+            pool.shutdown(wait=wait, cancel_futures=True)
+            with contextlib.suppress(TensoropError):  # a journal that cannot be written has been reported
+                for trial in filter(self._is_open, self.under_way):
+                    self.what.journal.abandon(trial, Outcome(Kind.LOST, "search", "stopped from outside"))
+        yield Stopped(reason, self.best, self.clock.trials, self.clock.elapsed)
+
+    def _replay(self) -> Iterator[Event]:
+        """What earlier processes did, told to the tuners in order; results of other builds are not ours."""
+        self._join(live=False)
+        for finished in self.history.ended(self.group):
+            if self._is_ours(finished.trial):
+                yield self._learn(finished, replayed=True)
+                yield from self._heed_time(finished)
+                self._join(live=False)
+        unfinished = (begun.trial for begun in self.history.unfinished(self.group))
+        self.again = [trial for trial in unfinished if self._is_ours(trial) and not self._is_given_up(trial)]
+
+    def _join(self, live: bool) -> None:
+        """Takes the arms in that have come by now."""
+        for arm in self.what.source.more(self.ended, live):
+            name, make = arm.kernel.id, self.what.make_tuner
+            tuner = make(arm.space, self.what.seed + len(self.arms)) if make else None
+            self.arms[name], self.tuners[name] = arm, Seeded(tuner, arm.space, arm.first)
+            self.bandit.add(name, len(arm.first) or FLOOR, arm.least)
+
+    def _trials(self, pool: ThreadPoolExecutor) -> Generator[Event, None, Stop]:
+        while self._goes_on():
+            if self.what.stopped():
+                return Stop.INTERRUPTED
+            wanted = min(self.what.jobs, self.clock.trials_left or self.what.jobs)
+            batch, self.again = self.again[:wanted], self.again[wanted:]
+            if not batch:
+                self._join(live=True)
+                batch = yield from self._ask(wanted)
+            if not batch:
+                return Stop.EXHAUSTED if self._goes_on() else Stop.BUDGET
+            yield from self._try(batch, pool)
+            if self.losses >= MAX_LOST:
+                return Stop.LOST
+        return Stop.BUDGET
+
+    def _goes_on(self, asked: Mapping[str, int] | None = None) -> bool:
+        """Whether another trial is due: there is time, or a draft has not had its least."""
+        if self.clock.trials_left == 0:
+            return False
+        begun = self.clock.trials + sum((asked or {}).values())
+        return not self.clock.out_of_time or begun == 0 or self.bandit.owed(asked) > 0
+
+    def _ask(self, wanted: int) -> Generator[Event, None, list[Trial]]:
+        """New trials of the arm whose turn it is, and of the next where it has too few; [] when all are exhausted."""
+        fresh: list[Trial] = []
+        asked: Counter[str] = Counter()
+        dry: set[str] = set()
+        while len(fresh) < wanted and self._goes_on(asked):
+            arm = self.bandit.choose(asked, dry)
+            if arm is None:
+                break
+            point = self.tuners[arm].ask()
+            if point is None and asked[arm]:  # what it was asked for may tell it more
+                dry.add(arm)
+                continue
+            if point is None:
+                self.bandit.exhaust(arm)
+                yield Exhausted(self.arms[arm].kernel)
+                continue
+            trial = self._trial(self.arms[arm].kernel, point)
+            known = self.history.finished(trial.key, trial.round)
+            if known is None:
+                fresh.append(trial)
+                asked[arm] += 1
+            else:  # asked for twice
+                self.tuners[arm].tell(point, known.score.cost)
+                self.bandit.tell(arm, known.score.cost)
+        return fresh
+
+    def _try(self, batch: Sequence[Trial], pool: ThreadPoolExecutor) -> Iterator[Event]:
+        begun = []
+        for trial in batch:
+            open_trial = self.history.started(trial.key, trial.round)
+            if open_trial is not None and open_trial.attempts >= MAX_ATTEMPTS:
+                died = Outcome(Kind.CRASH, "search", f"{MAX_ATTEMPTS} runs ended during this trial; it is skipped")
+                yield self._end(trial, Measured(died))
+                continue
+            self.under_way.append(trial)  # first: an interrupt may come as soon as it is written
+            attempt = self.what.journal.start(trial)
+            begun.append(trial)
+            yield Began(trial, attempt)
+        for trial, measured in zip(begun, self._carry_out(begun, pool), strict=True):
+            ended: Ended | Lost
+            if measured.outcome.kind is Kind.LOST:
+                self.losses += 1
+                self.what.journal.abandon(trial, measured.outcome)
+                self.again.append(trial)
+                ended = Lost(trial, measured.outcome)
+            else:
+                self.losses = 0
+                ended = self._end(trial, measured)
+            self.under_way.remove(trial)
+            yield ended
+            if isinstance(ended, Ended):
+                yield from self._heed_time(ended.finished)
+
+    def _carry_out(self, trials: Sequence[Trial], pool: ThreadPoolExecutor) -> Iterator[Measured]:
+        """The results in the order of the trials, whichever was ready first, so that the tuner's path is the same."""
+        evaluate, limit = self.what.evaluate, self.limits.now
+        if not self.what.shared_clock:
+            whole = [pool.submit(_whole, evaluate, trial, limit) for trial in trials]
+            yield from (future.result() for future in whole)
+            return
+        builds = [pool.submit(_prepare, evaluate, trial, limit) for trial in trials]
+        prepared = [future.result() for future in builds]
+        for trial, (made, used) in zip(trials, prepared, strict=True):
+            yield _measure(evaluate, trial, made, limit, used)
+
+    def _heed_time(self, finished: Finished) -> Iterator[Event]:
+        """Gives a template up with the trial that ran into its limit once too often."""
+        limit = self.limits.now
+        if not self.limits.tell(finished):
+            return
+        draft = finished.trial.variant.draft
+        self.given_up.add(draft.digest)
+        for name, arm in self.arms.items():
+            if arm.kernel.draft.digest == draft.digest:
+                self.bandit.exhaust(name)
+        self.again = [trial for trial in self.again if not self._is_given_up(trial)]
+        data = {
+            "template": draft.name,
+            "stage": self.what.stage.value,
+            "dtype": self.what.dtype,
+            "round": self.what.round,
+        }
+        if ("given up", data) not in self.history.notes:
+            self.what.journal.note("given up", data)
+        yield GivenUp(draft.name, limit)
+
+    def _is_given_up(self, trial: Trial) -> bool:
+        return trial.variant.draft.digest in self.given_up
+
+    def _end(self, trial: Trial, measured: Measured) -> Ended:
+        text = measured.text if measured.outcome.ok else None
+        finished = Finished(trial, measured.outcome, measured.score, measured.seconds, text.id if text else "")
+        if text is not None:
+            self.what.journal.text(text)
+        self.what.journal.finish(finished)
+        return self._learn(finished, replayed=False)
+
+    def _learn(self, finished: Finished, replayed: bool) -> Ended:
+        trial = finished.trial
+        cost = finished.score.cost if finished.outcome.ok else None
+        self.tuners[trial.arm].tell(trial.point, cost)
+        self.bandit.tell(trial.arm, cost)
+        self.clock.trials += 1
+        self.ended.append(finished)
+        if cost is not None and (self.best is None or self.best.score.cost is None or cost < self.best.score.cost):
+            self.best = finished
+        return Ended(finished, self.best, replayed, self.clock.trials, self._left())
+
+    def _left(self) -> float | None:
+        """Seconds to come: those of the budget, or where they do not suffice those of the least there is to try."""
+        by_clock, by_trials = self.clock.seconds_left, self.clock.trials_left
+        owed = self.bandit.owed() if by_trials is None else min(self.bandit.owed(), by_trials)
+        return by_clock if by_clock is None else max(by_clock, owed * self.clock.elapsed / self.clock.trials)
+
+    def _trial(self, kernel: Kernel, point: Point) -> Trial:
+        what = self.what
+        of_kernels = what.stage.of_kernels
+        variant = Variant(replace(kernel, configuration=point)) if of_kernels else Variant(kernel, point)
+        return Trial(what.key_of(variant), what.round, what.stage, variant)
+
+    def _is_open(self, trial: Trial) -> bool:
+        return self.history.started(trial.key, trial.round) is not None
+
+    def _is_ours(self, trial: Trial) -> bool:
+        arm = self.arms.get(trial.arm)
+        return arm is not None and trial.point in arm.space and self.what.key_of(trial.variant) == trial.key
+
+
+def _whole(evaluate: Evaluator[P], trial: Trial, limit: Limit) -> Measured:
+    made = _prepare(evaluate, trial, limit)
+    return _measure(evaluate, trial, made[0], limit, made[1])
+
+
+def _prepare(evaluate: Evaluator[P], trial: Trial, limit: Limit) -> tuple[P | Measured, float]:
+    """What there is to measure, and the seconds that took."""
+    began = time.monotonic()
+    found = in_time("prepare", limit, 0.0, evaluate.prepare, trial)
+    used = time.monotonic() - began
+    return (_failed(found, {"build": used}) if isinstance(found, Outcome) else found), used
+
+
+def _measure(evaluate: Evaluator[P], trial: Trial, prepared: P | Measured, limit: Limit, used: float) -> Measured:
+    if isinstance(prepared, Measured):
+        return prepared
+    began = time.monotonic()
+    found = in_time("measure", limit, used, evaluate.measure, trial, prepared)
+    seconds = {"build": used, "measure": time.monotonic() - began}
+    return _failed(found, seconds) if isinstance(found, Outcome) else found
+
+
+def _failed(outcome: Outcome, seconds: Mapping[str, float]) -> Measured:
+    return Measured(outcome, seconds={stage: round(took, 4) for stage, took in seconds.items()})
+
+
+class Clock:
+    """What is left of a budget. seconds: spent before this run, known from the journal; trials: that ended."""
+
+    def __init__(self, budget: Budget, seconds: float = 0.0, trials: int = 0) -> None:
+        self._budget = budget
+        self._began = time.monotonic() - seconds
+        self.trials = trials
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds spent, earlier runs included."""
+        return time.monotonic() - self._began
+
+    @property
+    def out_of_time(self) -> bool:
+        return self._budget.seconds is not None and self.elapsed >= self._budget.seconds
+
+    @property
+    def trials_left(self) -> int | None:
+        return None if self._budget.trials is None else max(0, self._budget.trials - self.trials)
+
+    @property
+    def seconds_left(self) -> float | None:
+        """By the limit that is known to come: None under a budget of trials alone before the first one ended."""
+        by_time = None if self._budget.seconds is None else max(0.0, self._budget.seconds - self.elapsed)
+        if self.trials_left is None or not self.trials:
+            return by_time
+        by_trials = self.elapsed / self.trials * self.trials_left
+        return by_trials if by_time is None else min(by_time, by_trials)

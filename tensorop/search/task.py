@@ -1,0 +1,246 @@
+"""What the parts of a search share: the job's resolved things, one dtype's problems and budget, what its trials say."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import cache, cached_property
+from hashlib import sha256
+from pathlib import Path
+
+from tensorop import __version__
+from tensorop.author import offline
+from tensorop.build import tool
+from tensorop.build.compile import candidate_flags
+from tensorop.model.budget import Budget
+from tensorop.model.job import Job
+from tensorop.model.kernel import Draft, Variant
+from tensorop.model.operator import Operator
+from tensorop.model.platform import Start
+from tensorop.model.problem import Problem
+from tensorop.model.trial import Stage
+from tensorop.model.verdict import Seed
+from tensorop.model.winner import Winners
+from tensorop.process.barrier import FIRST_S
+from tensorop.process.stopping import Stop
+from tensorop.render import instantiate
+from tensorop.render.texts import Texts
+from tensorop.search import loop
+from tensorop.search.arms import Arm, Given, Growing, Revise
+from tensorop.space import problems, strategy
+from tensorop.store.journal import Journal
+from tensorop.store.key import trial_key
+from tensorop.target import Target
+from tensorop.trial.trial import Evaluator
+
+LITTLE = 1e-3  # seconds: a stage that others left no time has its first trials alone
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a part of a search tries.
+
+    problems: what is measured but with kernels alone; budget: a wish, from which what others took beyond theirs is off
+    only_first: the arms' first points are all there is to try, else the job's tuner goes on
+    first_s: what a trial may take while none has passed, in seconds; a board of its own pace has more
+    joining: the arm of a draft that comes late; None where no arm may join
+    """
+
+    arms: Sequence[Arm]
+    problems: tuple[Problem, ...]
+    budget: Budget
+    only_first: bool = False
+    first_s: float = FIRST_S
+    joining: Callable[[Draft], Arm | None] | None = None
+
+
+@dataclass(frozen=True)
+class Pass:
+    """A part of a search, which operator.yaml names in `stages`: it plans trials, or measures in the library they make.
+
+    share: of the budget of a dtype that the plans have together, where it is `apart` of all of it, before they have
+    theirs; wanted: whether a target leaves it anything to do
+    plan: what to try; None: nothing
+    measure: the winners inside their library; what it finds goes to the journal; says: what that is; told: what it was
+    """
+
+    name: str
+    share: float
+    says: str = ""
+    apart: bool = False
+    wanted: Callable[[Target], bool] = lambda target: True
+    plan: Callable[[Task], Plan | None] | None = None
+    measure: Callable[[Task, Path, Winners], None] | None = None
+    told: Callable[[Task], str] | None = None
+
+
+@dataclass(frozen=True)
+class Resolved:
+    """A job with everything its wish names. passes: those of the operator, in their order; drafts: those there are from
+    the start, and `revise` what may bring others; work: folder for candidates; texts: the job's kernels."""
+
+    job: Job
+    operator: Operator
+    target: Target
+    passes: tuple[Pass, ...]
+    drafts: tuple[Draft, ...]
+    journal: Journal
+    seed: Seed
+    work: Path
+    stop: Stop = field(default_factory=Stop)
+    texts: Texts = field(default_factory=Texts)
+    revise: Revise | None = None
+
+    def task(self, dtype: str) -> Task:
+        return Task(**vars(self), dtype=dtype)
+
+
+@dataclass(frozen=True)
+class Task(Resolved):
+    """One dtype's part of a job."""
+
+    dtype: str = field(kw_only=True)
+
+    # what it is tried on, and from where
+
+    @cached_property
+    def starts(self) -> tuple[Start, ...]:
+        """What the platform's file says earlier searches found."""
+        return self.target.platform.starts.get(self.operator.name, {}).get(self.dtype, ())
+
+    @property
+    def known_drafts(self) -> tuple[Draft, ...]:
+        """Those of the job, then those that came late with kernels of earlier dtypes, with which this one begins."""
+        dtypes, history = self.job.dtypes, self.journal.history
+        late = [history.joined((Stage.MICRO, dtype, 0)) for dtype in dtypes[: dtypes.index(self.dtype)]]
+        return (*self.drafts, *(draft for of_dtype in late for draft, _ in of_dtype))
+
+    @cached_property
+    def direct(self) -> Draft | None:
+        """The draft that serves the smallest problems; None where there is none, or the platform lacks a word."""
+        if not self.operator.direct or Stage.SMALLEST not in self.operator.stages:
+            return None
+        draft = offline.direct(self.operator.folder, self.operator.name)
+        missing = draft and instantiate.missing_words(self.target.platform, draft, self.dtype)
+        return None if missing else draft
+
+    @cached_property
+    def problems(self) -> tuple[Problem, ...]:
+        """What blockings are tried on: the job's shapes and, beside a suite, the operator's probes."""
+        job, operator, means = self.job, self.operator, self.target.means
+        suite = job.suite in operator.suites
+        shapes = tuple(dict.fromkeys((*job.shapes, *(operator.probes if suite else ()))))
+        if operator.direct and self.direct is not None:  # the smallest are not the dispatch's
+            always = operator.direct.always
+            shapes = tuple(s for s in shapes if problems.work(operator, self.dtype, s) > always) or shapes
+        found = problems.for_search(operator, self.dtype, shapes, means)
+        on_a_clock = operator.clock_probes if suite and means.by_clock else ()
+        beyond_caches = (problems.of(operator, self.dtype, shape) for shape in on_a_clock)  # large, so in one layout
+        return (*found, *(problem for problem in beyond_caches if problem not in found))
+
+    @cached_property
+    def large_problems(self) -> tuple[Problem, ...]:
+        """Some that are too large for every trial: the more, the longer the best of these have."""
+        if Stage.LARGE not in self.operator.stages:
+            return ()
+        seconds = self.budget(Stage.LARGE).seconds
+        return problems.large(self.operator, self.dtype, self.job.shapes, self.target.means, seconds)
+
+    @cached_property
+    def small_problems(self) -> tuple[Problem, ...]:
+        """What the direct way is tried on."""
+        operator = self.operator
+        if operator.direct is None:
+            return ()
+        own = operator.suites[operator.direct.suite]
+        most = max(problems.work(operator, self.dtype, shape) for shape in own)
+        shapes = dict.fromkeys((*own, *self.job.shapes))
+        small = tuple(shape for shape in shapes if problems.work(operator, self.dtype, shape) <= most)
+        return problems.for_search(operator, self.dtype, small, self.target.means)
+
+    # what it may take
+
+    def share(self, share: float) -> Budget:
+        """A share of one dtype's part of the budget."""
+        return Budget(self.job.budget_s, self.job.trials).share(share / len(self.job.dtypes))
+
+    @property
+    def sharing(self) -> dict[str, float]:
+        """By name, the shares of the parts whose plans share the budget."""
+        return {one.name: one.share for one in self.passes if one.plan and not one.apart}
+
+    def budget(self, *names: str) -> Budget:
+        """Of parts that share the budget, what these have: less what is apart, of trials what plans have, in seconds
+        also what measures in the library."""
+        share = sum(self.sharing.get(name, 0.0) for name in names) / sum(self.sharing.values())
+        apart = [one for one in self.passes if one.apart and one.wanted(self.target)]
+        of_trials = 1.0 - sum(one.share for one in apart if one.plan)
+        in_seconds = 1.0 - sum(one.share for one in apart)
+        return replace(self.share(share * of_trials), seconds=self.share(share * in_seconds).seconds)
+
+    def left(self, budget: Budget, stage: Stage) -> Budget:
+        """A stage's budget, less what earlier dtypes and this one's other stages took beyond theirs. Earlier dtypes'
+        excess is shared by all that follow."""
+        if budget.seconds is None or self.job.budget_s is None:
+            return budget
+        dtypes, history = self.job.dtypes, self.journal.history
+        here = dtypes.index(self.dtype)
+        before = sum(history.spent((other, name, 0)) for name in dtypes[:here] for other in Stage)
+        beside = sum(history.spent((other, self.dtype, 0)) for other in Stage if other is not stage)
+        usual = self.job.budget_s / len(dtypes)
+        part = min(usual, (self.job.budget_s - before) / (len(dtypes) - here))
+        return replace(budget, seconds=max(LITTLE, min(budget.seconds * part / usual, part - beside)))
+
+
+def conduct(task: Task, stage: Stage, plan: Plan) -> Iterator[loop.Event]:
+    """Carries a plan out."""
+    job, target = task.job, task.target
+    group = (stage, task.dtype, 0)
+    compiler = (tool.compiler_version(), *candidate_flags(target.platform))
+
+    @cache
+    def platform(vlen: int) -> str:
+        return digest(task.operator, target.at(vlen))
+
+    def key_of(variant: Variant) -> str:
+        vlen = variant.kernel.vlen
+        return trial_key(
+            variant,
+            stage=stage,
+            problems=plan.problems,
+            platform=platform(vlen),
+            vlens=target.at(vlen).configurations,
+            compiler=compiler,
+            tool=__version__,
+        )
+
+    arms = plan.arms
+    source = Growing(arms, task.journal, group, plan.joining, task.revise) if plan.joining else Given(arms)
+    yield from loop.search(
+        loop.Search(
+            stage=stage,
+            dtype=task.dtype,
+            source=source,
+            make_tuner=None if plan.only_first else strategy.load(job.tuner, job.plugins).make,
+            evaluate=Evaluator(
+                task.operator, target, task.dtype, stage, plan.problems, task.seed, task.work, task.texts
+            ),
+            key_of=key_of,
+            journal=task.journal,
+            budget=task.left(plan.budget, stage),
+            seed=job.seed,
+            jobs=job.jobs,
+            shared_clock=not target.side_by_side,
+            first_s=plan.first_s * target.runner.patience,
+            stopped=lambda: task.stop.asked,
+        )
+    )
+
+
+def digest(operator: Operator, target: Target) -> str:
+    """Of everything that is not a draft's or a point's and yet makes a trial what it is: platform, words, templates."""
+    parts = [json.dumps([asdict(target.platform), target.name], sort_keys=True, default=str).encode()]
+    files = [path for folder in operator.templates for path in sorted(folder.iterdir()) if path.is_file()]
+    parts += [path.read_bytes() for path in files]
+    return sha256(b"\0".join(parts)).hexdigest()[:16]

@@ -1,0 +1,141 @@
+"""What the trials of a search say: which kernels go on, which blockings there are, the few that do best together."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Container, Mapping, Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+from tensorop.model.kernel import Kernel
+from tensorop.model.trial import Finished, Stage
+from tensorop.render import instantiate
+from tensorop.search.task import Task
+from tensorop.space import starts
+
+KERNELS = 6  # micro-kernels that go on to whole problems, and OTHERS beside those the platform's file names
+OTHERS = 2
+LEAST, MOST = 4, 12  # variants that a library may carry
+# a further variant must take this share off the geometric mean: each is measured on every probe, and one that hardly
+# differs from another is chosen by error
+WORTH = 0.003
+
+P = TypeVar("P", str, tuple[str, int])  # a problem, or one at a VLEN (bits)
+
+
+def passed(task: Task, stage: Stage, arms: Container[str] | None = None) -> list[Finished]:
+    """Trials of a stage that passed, of these arms where they are named."""
+    ended = task.journal.history.ended((stage, task.dtype, 0))
+    return [f for f in ended if f.outcome.ok and (arms is None or f.trial.arm in arms)]
+
+
+def kernels(task: Task) -> dict[str, Kernel]:
+    """By id, the micro-kernels that go on: those the platform's file names; each draft's best and its first start
+    that passed, since what a draft is for may not show alone, for each choice of its unseen tunables; then other
+    tiles, the best of each VLEN in turn."""
+    late = [draft for draft, _ in task.journal.history.joined((Stage.MICRO, task.dtype, 0))]
+    arms = {Kernel(draft, task.dtype).id for draft in (*task.known_drafts, *late)}
+    ended = [f for f in passed(task, Stage.MICRO, arms) if f.score.cost is not None]
+    ranked = [f.trial.variant.kernel for f in sorted(ended, key=lambda f: f.score.cost or 0.0)]
+    others = _in_turn(ended, task.target.configurations, _micro_cost)
+    of_file = {start.draft for start in task.starts}  # whose choices it has made
+
+    def kind(kernel: Kernel) -> tuple[int | str, ...]:
+        name = kernel.draft.name
+        return (name, *(() if name in of_file else starts.unseen(kernel.draft, kernel.configuration)))
+
+    best_of: dict[tuple[int | str, ...], Kernel] = {}
+    own: dict[tuple[int | str, ...], Kernel] = {}
+    for kernel in ranked:
+        best_of.setdefault(kind(kernel), kernel)
+        if starts.is_own(kernel.draft, kernel.configuration):
+            own.setdefault(kind(kernel), kernel)
+    named = [own.get(of_kind, best) for of_kind, best in best_of.items()]
+    known = [
+        next((k for k in ranked if starts.agrees(start, k.draft.name, k.configuration)), None) for start in task.starts
+    ]
+    chosen = {kernel.id: kernel for kernel in known if kernel is not None}
+    most = max(KERNELS, len(chosen) + OTHERS)
+    shapes = {(*kind(kernel), *_tile(task, kernel)) for kernel in chosen.values()}
+    for kernel in [*best_of.values(), *named, *others]:
+        shape = (*kind(kernel), *_tile(task, kernel))
+        if shape not in shapes and len(chosen) < most:
+            shapes.add(shape)
+            chosen[kernel.id] = kernel
+    return chosen
+
+
+def _tile(task: Task, kernel: Kernel) -> tuple[int, ...]:
+    sizes = instantiate.tile(task.operator, task.target.platform, kernel, task.target.configurations[0])
+    return task.operator.reference.same(sizes)
+
+
+def tried(task: Task, of: Container[str]) -> dict[str, Finished]:
+    """By id, the trial of every blocking of these kernels that passed; what one on large problems adds is among its
+    figures."""
+    ended = {f.trial.variant.id: f for f in passed(task, Stage.BLOCKING, of)}
+    for again in passed(task, Stage.LARGE, of):
+        before = ended[again.trial.variant.id]
+        ended[again.trial.variant.id] = with_figures(before, again)
+    return ended
+
+
+def with_figures(before: Finished, again: Finished) -> Finished:
+    """A trial with the figures of another one, which stand for its own."""
+    both = {**before.score.per_problem, **again.score.per_problem}
+    return replace(before, score=replace(before.score, per_problem=both))
+
+
+def _micro_cost(finished: Finished, vlen: int) -> float:
+    """A first-stage trial's cost at one VLEN, up to a factor all share: the problem grows as the vectors do."""
+    (samples,) = finished.score.per_problem.values()
+    return (finished.score.cost or 0.0) * samples.at(vlen) / samples.value
+
+
+def _in_turn(ended: Sequence[Finished], vlens: Sequence[int], cost: Callable[[Finished, int], float]) -> list[Kernel]:
+    """Each kernel once: the best at each VLEN, then the second best at each, and so on."""
+
+    def ranked(vlen: int) -> list[Finished]:
+        return sorted(ended, key=lambda finished: cost(finished, vlen))
+
+    found = [f.trial.variant.kernel for at_once in zip(*map(ranked, vlens), strict=True) for f in at_once]
+    return list({kernel.id: kernel for kernel in found}.values())
+
+
+def choose(
+    costs: Mapping[str, Mapping[P, float]],
+    weights: Mapping[P, float] | None = None,
+    *,
+    least: int = LEAST,
+    most: int = MOST,
+    worth: float = WORTH,
+) -> list[str]:
+    """Greedy forward selection: each next variant is the one that lowers the geomean of the best cost most.
+
+    A problem that a candidate did not run is one it cannot serve. At least `least` are kept when there
+    are that many, so that the dispatch has something to choose from; ties go to the earlier candidate.
+
+    weights: of problems in the mean, 1 where nothing is said.
+    """
+    weights = weights or {}
+    problems = sorted({problem for row in costs.values() for problem in row})
+    left = list(costs)
+    chosen: list[str] = []
+    best = dict.fromkeys(problems, math.inf)
+    while left and len(chosen) < most:
+        scored = [
+            (_mean({p: min(best[p], costs[c].get(p, math.inf)) for p in problems}, weights), i)
+            for i, c in enumerate(left)
+        ]
+        score, index = min(scored)
+        if len(chosen) >= least and score > _mean(best, weights) + math.log1p(-worth):
+            break
+        name = left.pop(index)
+        chosen.append(name)
+        best = {p: min(best[p], costs[name].get(p, math.inf)) for p in problems}
+    return chosen
+
+
+def _mean(costs: Mapping[P, float], weights: Mapping[P, float]) -> float:
+    total = sum(weights.get(p, 1.0) * (math.log(c) if math.isfinite(c) else 1e6) for p, c in costs.items())
+    return total / max(sum(weights.get(p, 1.0) for p in costs), 1.0)

@@ -1,0 +1,1 @@
+"""One candidate by the path of a trial, and what it is held against."""

@@ -1,0 +1,49 @@
+"""May a stranger's kernels run on a target? Only where their processes are confined, or where the user says so."""
+
+from __future__ import annotations
+
+from tensorop.author import offline
+from tensorop.build import sample
+from tensorop.errors import JobError, UsageError
+from tensorop.model.job import Job
+from tensorop.model.trial import Outcome
+from tensorop.runners import session
+from tensorop.runners.session import Guest
+from tensorop.target import Target
+
+
+def missing(target: Target) -> tuple[str, ...]:
+    """What a process on the target lacks of its jail, found by starting one; empty where nothing is.
+
+    Raises JobError, MissingTool and BoardError when none can be built or started.
+    """
+    program = sample.build(target.platform)
+    if isinstance(program, Outcome):
+        raise JobError(f"no kernel can be built: {program.message}", hint="tensorop doctor tests the parts")
+    greeting = session.hello(target.runner, program.path, guest=Guest(vlen=target.configurations[0] or None))
+    return target.weaknesses(greeting)
+
+
+def require(job: Job, target: Target) -> str:
+    """Raises UsageError where the job may run a model's kernels and their jail is missing; a remark where it may."""
+    if job.author == offline.AUTHOR or target.pretends:
+        return ""
+    return confined(target, f"--author {job.author} runs kernels that a model wrote", job.unsafe)
+
+
+def confined(target: Target, what: str, unsafe: bool) -> str:
+    """ "" where the target confines its processes, a remark where it does not and that is wanted (`unsafe`).
+
+    what: a sentence for the UsageError that is raised where it is not wanted; raises what `missing` raises.
+    """
+    lacks = missing(target)
+    if not lacks:
+        return ""
+    said = "; ".join(lacks)
+    if not unsafe:
+        raise UsageError(
+            f"{what}, and {said}",
+            hint="take a target that confines them (`tensorop doctor --platform NAME` says whether it does), or "
+            "add --unsafe to run them with all rights of the user they run as",
+        )
+    return f"--unsafe: {said}; a stranger's kernels run with all rights of the user they run as"

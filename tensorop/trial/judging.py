@@ -1,0 +1,49 @@
+"""A new draft before the judge: is there a legal point, and does it pass where a trial would take it."""
+
+from __future__ import annotations
+
+import contextlib
+
+from tensorop.errors import JobError, TensoropError
+from tensorop.model.kernel import Draft, Kernel
+from tensorop.model.operator import Operator
+from tensorop.model.platform import Platform
+from tensorop.model.trial import Kind, Measured, Outcome, Trial
+from tensorop.process import barrier
+from tensorop.process.barrier import Limit, in_time
+from tensorop.render import instantiate
+from tensorop.space import Space
+from tensorop.trial.trial import Evaluator, Prepared
+
+PATIENT = Limit(3600.0, "an hour")
+
+
+def legal(operator: Operator, platform: Platform, draft: Draft, dtype: str) -> Space | Outcome:
+    """The draft's legal points for a dtype; the refusal of one that lacks words or has no such point."""
+    return barrier.guarded("author", _legal, operator, platform, draft, dtype)
+
+
+def _legal(operator: Operator, platform: Platform, draft: Draft, dtype: str) -> Space | Outcome:
+    missing = instantiate.missing_words(platform, draft, dtype)
+    if missing:
+        return Outcome(Kind.REFUSED, "author", f"it needs {', '.join(missing)}, which {platform.name} does not have")
+    try:
+        space = instantiate.micro_space(platform, draft, dtype)
+        with contextlib.suppress(JobError):  # a tile that no blocking fits has lost
+            instantiate.blocking_space(operator, platform, Kernel(draft, dtype, space.at(0)))
+    except TensoropError as error:
+        return Outcome(Kind.REFUSED, "author", str(error))
+    return space
+
+
+def spread(space: Space, count: int) -> list[int]:
+    """Numbers of so many points, evenly over the space; fewer where it has fewer."""
+    return sorted({space.size * i // count for i in range(count)})
+
+
+def tried(evaluator: Evaluator, trial: Trial, limit: Limit = PATIENT) -> Measured:
+    """The very path of a trial, to its outcome."""
+    made = in_time("prepare", limit, 0.0, evaluator.prepare, trial)
+    if isinstance(made, Prepared):
+        made = in_time("measure", limit, sum(made.seconds.values()), evaluator.measure, trial, made)
+    return Measured(made) if isinstance(made, Outcome) else made

@@ -1,0 +1,278 @@
+"""One trial from end to end: render, gate, build, verify, measure. What fails is an outcome, never an error."""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from tensorop.errors import BoardError
+from tensorop.measure import statistics
+from tensorop.model.call import Access, Buffer, Call, Left, Placement
+from tensorop.model.expression import evaluate
+from tensorop.model.kernel import Artifact, KernelText, Source, Variant
+from tensorop.model.number import NUMBERS
+from tensorop.model.operator import Operator
+from tensorop.model.point import Point
+from tensorop.model.primitive import Formats
+from tensorop.model.problem import Problem
+from tensorop.model.trial import Kind, Measured, Outcome, Samples, Score, Stage, Trial
+from tensorop.model.verdict import Seed
+from tensorop.render import instantiate
+from tensorop.render.render import RenderError
+from tensorop.render.texts import Texts
+from tensorop.runners.protocol import Entry
+from tensorop.target import Target, combine
+from tensorop.trial import bounds
+from tensorop.trial.roof import Roof
+from tensorop.verify import grid
+from tensorop.verify.answers import Answers, consistent
+from tensorop.verify.subject import Subject
+
+OPERATOR, MICRO_KERNEL = Entry(0), Entry(1)
+COMPILE_TIMEOUT_S = 90.0
+CALL_TIMEOUT_S = 30.0
+WARMED = 1e7  # flops up to which a modelled call is preceded by another; larger ones fill the caches several times over
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A built candidate, ready to be judged."""
+
+    program: Path
+    seconds: Mapping[str, float]
+    text: KernelText | None = None
+
+
+@dataclass(frozen=True)
+class Evaluator:
+    """Carries out trials of one dtype and stage.
+
+    problems: what is measured but in the first stage
+    work: folder for candidates, which are not kept in the user's cache; texts: the job's kernels; built: by the id of
+    a variant as it is built; inputs: measured calls by problem, without workspace;
+    what they must leave is in `answers`; call_timeout_s: for a single call that is judged
+    specialised: by VLEN, the same for kernels that are written for it
+    """
+
+    operator: Operator
+    target: Target
+    dtype: str
+    stage: Stage
+    problems: tuple[Problem, ...]
+    seed: Seed
+    work: Path
+    texts: Texts = field(default_factory=Texts)
+    built: dict[str, tuple[Artifact, KernelText]] = field(default_factory=dict)
+    inputs: dict[str, Call] = field(default_factory=dict)
+    call_timeout_s: float = CALL_TIMEOUT_S
+    specialised: dict[int, Evaluator] = field(default_factory=dict)
+
+    @functools.cached_property
+    def roof(self) -> Roof:
+        return Roof(self.target)
+
+    @functools.cached_property
+    def answers(self) -> Answers:
+        return Answers(self.operator.reference)
+
+    def _for(self, trial: Trial) -> Evaluator:
+        vlen = trial.variant.kernel.vlen
+        return self.specialised.setdefault(vlen, replace(self, target=self.target.at(vlen))) if vlen else self
+
+    def prepare(self, trial: Trial) -> Prepared | Measured:
+        """Renders, gates and builds."""
+        return self._for(trial)._prepare(trial.variant)
+
+    def _prepare(self, variant: Variant) -> Prepared | Measured:
+        clock = _Clock()
+        if self.target.pretends:
+            return Prepared(Path(), clock.seconds)
+        beyond = self._beyond(variant)
+        if beyond is not None:
+            return Measured(beyond, seconds=clock.lap("render"))
+        variant = instantiate.as_built(self.operator, self.target.platform, variant)
+        known = self.built.get(variant.id)
+        if known is not None:
+            program, text = known
+            return Prepared(program.path, clock.lap("build"), text)
+        try:
+            made = self._source(variant)
+        except RenderError as error:
+            return Measured(Outcome(Kind.RENDER, "render", error.message), seconds=clock.lap("render"))
+        if isinstance(made, Outcome):
+            return Measured(made, seconds=clock.lap("render"))
+        source, text = made
+        clock.lap("render")
+        built = self.target.build(source, self.work, COMPILE_TIMEOUT_S)
+        if isinstance(built, Outcome):
+            return Measured(built, seconds=clock.lap("build"))
+        self.built[variant.id] = built, text
+        return Prepared(built.path, clock.lap("build"), text)
+
+    def _beyond(self, variant: Variant) -> Outcome | None:
+        """The refusal of a variant that asks too much of renderer and judge."""
+        found = bounds.check(self.operator, self.target, variant)
+        if found is None and self.stage is Stage.MICRO:
+            problems = (micro_problem(self.operator, self.target, variant, vlen) for vlen in self.target.configurations)
+            found = next((no for p in problems if (no := bounds.affordable(self.operator, p)) is not None), None)
+        return found
+
+    def _source(self, variant: Variant) -> tuple[Source, KernelText] | Outcome:
+        """The C of a candidate around its kernel's text, once the gate has read that; raises RenderError."""
+        platform = self.target.platform
+        text = self.texts.kernel(self.operator, platform, variant)
+        if isinstance(text, Outcome):
+            return text
+        return instantiate.candidate(self.operator, platform, variant, text), text
+
+    def measure(self, trial: Trial, prepared: Prepared) -> Measured:
+        """Verifies on the quick grid, then measures. A kernel that is wrong is never measured.
+
+        A board that stays away is no fault of the candidate: LOST.
+        """
+        clock = _Clock(prepared.seconds)
+        try:
+            return replace(self._for(trial)._measure(trial.variant, prepared, clock), text=prepared.text)
+        except BoardError as error:
+            return Measured(Outcome(Kind.LOST, "measure", error.message), seconds=clock.lap("measure"))
+
+    def _measure(self, variant: Variant, prepared: Prepared, clock: _Clock) -> Measured:
+        full = instantiate.defaults(self.operator, self.target.platform, self.dtype, variant.point)
+        if self.target.pretends:
+            return self._pretend(variant, full, clock)
+        subject = Subject(
+            self.target.runner,
+            prepared.program,
+            workspace=lambda problem, vlen: self._workspace(problem, full, vlen),
+            timeout_s=self.call_timeout_s,
+            more=self._more(full),
+            packed=self._formats.packed,
+        )
+        vlens = self.target.checked if self.stage is Stage.MICRO else self.target.configurations
+        platform = self.target.platform
+        tiles = {vlen: instantiate.tile(self.operator, platform, variant.kernel, vlen) for vlen in vlens}
+        judged = grid.outcome(
+            grid.verify(self.operator, subject, grid.quick(self.operator, self.dtype, tiles), vlens, self.seed)
+        )
+        clock.lap("verify")
+        if not judged.ok:
+            return Measured(judged, seconds=clock.seconds)
+        return self._score(variant, prepared, full, clock)
+
+    def _pretend(self, variant: Variant, full: Point, clock: _Clock) -> Measured:
+        found: dict[str, Samples] = {}
+        for problem in self._problems(variant):
+            outcome, samples = self.target.pretend(full, problem.label, float(self.operator.reference.work(problem)))
+            if samples is None:
+                return Measured(outcome, seconds=clock.lap("measure"))
+            found[problem.label] = samples
+        costs = [
+            1e3 * s.value / self.operator.reference.work(p)
+            for p, s in zip(self._problems(variant), found.values(), strict=True)
+        ]
+        return Measured(Outcome(Kind.OK, "measure"), Score(statistics.geomean(costs), found), clock.lap("measure"))
+
+    def _score(self, variant: Variant, prepared: Prepared, full: Point, clock: _Clock) -> Measured:
+        problems = self._problems(variant)
+        entry = MICRO_KERNEL if self.stage is Stage.MICRO else OPERATOR
+        measured = self.target.search_costs(
+            prepared.program,
+            lambda vlen: [self._call(problem, variant, full, vlen) for problem in problems],
+            entry,
+            [int(self.operator.reference.work(problem) <= WARMED) for problem in problems],
+            lambda vlen, number, left: self._judge(problems[number], variant, full, vlen, left),
+        )
+        if isinstance(measured, Outcome):
+            return Measured(replace(measured, where=measured.where or "measure"), seconds=clock.lap("measure"))
+        told = self._impossible(problems, variant, measured)
+        if told is not None:
+            return Measured(told, seconds=clock.lap("measure"))
+        found = {p.label: combine(by_vlen) for p, by_vlen in zip(problems, measured, strict=True)}
+        costs = [1e3 * found[p.label].value / float(self.operator.reference.work(p)) for p in problems]
+        return Measured(Outcome(Kind.OK, "measure"), Score(statistics.geomean(costs), found), clock.lap("measure"))
+
+    def _impossible(
+        self, problems: Sequence[Problem], variant: Variant, measured: Sequence[Mapping[int, Samples]]
+    ) -> Outcome | None:
+        """The first figure that cannot be."""
+        for problem, by_vlen in zip(problems, measured, strict=True):
+            for vlen, samples in by_vlen.items():
+                if self.stage is Stage.MICRO:  # it grows as the vectors do
+                    problem = micro_problem(self.operator, self.target, variant, vlen)
+                told = self.roof.impossible(self.operator, problem, samples, vlen)
+                if told is not None:
+                    return told
+        return None
+
+    def _judge(self, problem: Problem, variant: Variant, full: Point, vlen: int, left: tuple[Left, ...]) -> Outcome:
+        """Of what timed calls left. A micro-kernel reads operands as packing leaves them, which no oracle does."""
+        if self.stage is Stage.MICRO:
+            return consistent(left)
+        return self.answers.judge_all(problem, self._call(problem, variant, full, vlen), left)
+
+    def _problems(self, variant: Variant) -> tuple[Problem, ...]:
+        """The blocking stage's problems, or the one the operator gives its micro-kernel at this point."""
+        if self.stage is not Stage.MICRO:
+            return self.problems
+        return (micro_problem(self.operator, self.target, variant, 0),)
+
+    def _call(self, problem: Problem, variant: Variant, full: Point, vlen: int) -> Call:
+        if self.stage is Stage.MICRO:
+            problem = micro_problem(self.operator, self.target, variant, vlen)
+        call = self.inputs.get(problem.label)
+        if call is None:  # the numbers are the same for all candidates, and making them takes as long as measuring
+            call = measured_call(self.operator, problem, self.seed, 0)
+            if not self.target.counts:
+                call = self.operator.reference.alternated(problem, call, self.seed.stream(4))
+            elif self.stage is not Stage.MICRO:  # whose product is none of these operands
+                call = self.operator.reference.counted(problem, call, self.seed.stream(4))
+            if self.stage is Stage.MICRO and self._formats.widened:
+                call = self.operator.reference.packed_operands(call, self._formats.packed, self.seed.stream(2))
+            self.inputs[problem.label] = call
+        elements = self._workspace(problem, full, vlen)
+        scratch = NUMBERS[self._formats.packed].poison(elements, self.seed.stream(2))
+        free = (Buffer("workspace", Access.SCRATCH, scratch),) if elements else ()
+        return replace(call, dims=(*call.dims, *self._more(full)), buffers=(*call.buffers, *free))
+
+    @property
+    def _formats(self) -> Formats:
+        return self.target.platform.formats(self.dtype)
+
+    def _more(self, full: Point) -> tuple[int, ...]:
+        """What a candidate takes with each call."""
+        return tuple(int(full[name]) for name in self.operator.at_call)
+
+    def _workspace(self, problem: Problem, full: Point, vlen: int) -> int:
+        lanes = self.target.platform.lanes(self.dtype, full, vlen)
+        return self.operator.reference.workspace(problem, full, lanes, self._formats.group)
+
+
+def micro_problem(operator: Operator, target: Target, variant: Variant, vlen: int) -> Problem:
+    """The first stage's problem of a variant at a VLEN (bits; 0: the platform's first)."""
+    platform, dtype = target.platform, variant.kernel.dtype
+    full = instantiate.defaults(operator, platform, dtype, variant.point)
+    names = {**instantiate.facts(platform, dtype, full), **full, "lanes": platform.lanes(dtype, full, vlen)}
+    dims = {name: evaluate(text, names) for name, text in operator.micro.items()}
+    return operator.reference.problem(dtype, dims, operator.micro_layout)
+
+
+def measured_call(operator: Operator, problem: Problem, seed: Seed, workspace: int) -> Call:
+    """The call that is measured: normal inputs, operands page-aligned at their start."""
+    return operator.reference.call(problem, seed.stream(2), "normal", Placement.START, workspace)
+
+
+class _Clock:
+    """Seconds by stage of one trial."""
+
+    def __init__(self, seconds: Mapping[str, float] | None = None) -> None:
+        self.seconds: dict[str, float] = dict(seconds or {})
+        self._last = time.monotonic()
+
+    def lap(self, stage: str) -> dict[str, float]:
+        now = time.monotonic()
+        self.seconds[stage] = round(self.seconds.get(stage, 0.0) + now - self._last, 4)
+        self._last = now
+        return self.seconds
