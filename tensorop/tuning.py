@@ -18,7 +18,7 @@ def tune(
     *,
     platform: str = Job.platform,
     dtypes: Sequence[str] = Job.dtypes,
-    shapes: str | Sequence[str | Sequence[int] | Mapping[str, int]] = Job.suite,
+    shapes: str | Sequence[str | Sequence[int] | Mapping[str, int]] | None = None,
     budget: str | float | None = None,
     trials: int | None = None,
     tuner: str = Job.tuner,
@@ -36,7 +36,8 @@ def tune(
 ) -> Done:
     """Makes a library of tuned kernels; the same as `tensorop OPERATOR` on the command line, and resumes likewise.
 
-    shapes: the name of a suite, or shapes: text as on the command line, sizes in the operator's order, or by name
+    shapes: the name of a suite (by default the operator's first), or shapes: text as on the command line, sizes in the
+    operator's order, or by name
     budget: seconds of search, or a text such as "3m"; two minutes unless `trials` is given
     threads: threads the comparison uses on a clock; out: the product's folder, `build/<operator>-<platform>` by default
     unsafe: let a model's kernels run where nothing confines them; the product says so
@@ -56,6 +57,7 @@ def tune(
     for dtype in wanted:
         if dtype not in found.dtypes:
             raise unknown_name(f"dtype of {operator}", dtype, found.dtypes)
+    shapes = found.usual if shapes is None else shapes
     suite = shapes if isinstance(shapes, str) else "the shapes given"
     if isinstance(shapes, str):
         if shapes not in found.suites:

@@ -105,8 +105,8 @@ def add_to(group: click.Group) -> None:
 @click.option(
     "--shapes",
     metavar="SUITE|SHAPE,...",
-    default="quick",
-    show_default=True,
+    default=None,
+    show_default="the operator's first suite",
     help="A suite of the operator (`tensorop operators show NAME`), or shapes, e.g. 64x64x64.",
 )
 @click.option("--dtype", metavar="NAME,...", default=None, help="Element types; by default those the library holds.")
@@ -141,7 +141,7 @@ def bench(
     context: click.Context,
     path: Path,
     against: str | None,
-    shapes: str,
+    shapes: str | None,
     dtype: str | None,
     threads: tuple[int, ...],
     layout: int,
@@ -183,10 +183,11 @@ def bench(
             raise UsageError("--against names no baseline", hint="e.g. --against openblas")
         for name, why in contenders.check_names(names, found.platform.arch, found.operator.baselines).items():
             screen.echo(f"{name} is left out: it {why}", err=True)
-        wanted = options.shapes(found.operator, shapes)
+        named = shapes or found.operator.usual
+        wanted = options.shapes(found.operator, named)
         target = reach(found.platform, runner, plugins)
-        if shapes in found.operator.suites:
-            wanted = benching.suite_of(found.operator, shapes, target)
+        if named in found.operator.suites:
+            wanted = benching.suite_of(found.operator, named, target)
         means = target.means.a_second, len(target.configurations)
         problems.require_affordable(found.operator, found.dtypes, wanted, *means)
         counts, place, asked = threads, layout, dtype

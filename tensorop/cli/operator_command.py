@@ -55,7 +55,7 @@ def operator_command(name: str, plugins: tuple[Path, ...] = ()) -> click.Command
     @click.option(
         "--shapes",
         metavar="SUITE|SHAPE,...",
-        default=Job.suite,
+        default=operator.usual,
         show_default=True,
         help=f"Suites: {', '.join(operator.suites)}; shapes are {operator.shapes.help}, e.g. {example}.",
     )

@@ -32,7 +32,7 @@ def bench(
     layout: int = 0,
     final: bool = True,
     *,
-    suite: str = "quick",
+    suite: str | None = None,
     plugins: tuple[Path, ...] = (),
     offline: bool | None = None,
     jobs: int = 2,
@@ -40,14 +40,16 @@ def bench(
 ) -> Bench:
     """Compares a product (its folder or its library) with baselines, problem by problem.
 
-    shapes: dims in the operator's order, the operator's `suite` by default (with its `-clock` companion where a clock
-    measures); layout: number of the operator's layout; final: slowly and exactly; tell: is given each row as it comes.
+    shapes: dims in the operator's order, by default those of `suite`, the operator's usual one (with its `-clock`
+    companion where a clock measures); layout: number of the operator's layout; final: slowly and exactly; tell: is
+    given each row as it comes.
     Raises UsageError (no product there, an unknown baseline), JobError (our library does not load, is wrong, or no row
     could be measured; a target that cannot be reached).
     """
     found = opened.open_product(path, plugins)
     target = reach(found.platform, runner, plugins)
-    wanted = tuple(tuple(s) for s in shapes) if shapes is not None else suite_of(found.operator, suite, target)
+    of_suite = suite_of(found.operator, suite or found.operator.usual, target)
+    wanted = of_suite if shapes is None else tuple(map(tuple, shapes))
     missing = [dtype for dtype in dtypes or () if dtype not in found.dtypes]
     result = compare(
         found.operator,

@@ -31,7 +31,6 @@ from tensorop.verify import controls
 
 CONFIGURATIONS = 3
 USUAL = 4e7  # flops of the largest shape that is measured where none is asked for: a second under an emulator
-_SUITE = "quick"
 _DIRECT = "direct"  # what such a template says it reads
 _FUNCTIONS = frozenset({"min", "max", "and", "or", "not", "in"})
 
@@ -239,8 +238,7 @@ def chosen(draft: Draft, space: Space, count: int) -> tuple[Point, ...]:
 
 def _usual(operator: Operator, dtype: str, direct: bool) -> tuple[int, ...]:
     """The largest shape of the usual suite, or of the direct way's, that any target can afford."""
-    name = operator.direct.suite if direct and operator.direct else _SUITE
-    suite = operator.suites.get(name) or next(iter(operator.suites.values()))
+    suite = operator.suites[operator.direct.suite if direct and operator.direct else operator.usual]
     return max(problems.within(operator, dtype, suite, USUAL), key=lambda s: problems.work(operator, dtype, s))
 
 

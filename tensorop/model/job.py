@@ -11,7 +11,8 @@ class Job:
     """What `tensorop <operator>` was asked for; the one place where the defaults of command line and `tune` stand.
     None: found from the platform.
 
-    shapes: dims in the operator's order; budget_s: seconds of search; trials: search trials instead of seconds
+    shapes: dims in the operator's order; suite: its name, where they are one's
+    budget_s: seconds of search; trials: search trials instead of seconds
     author_timeout_s: for one answer of a model with all retries; all answers together have three times that
     threads: checked for correctness and, on a real clock, measured; jobs: builds side by side
     unsafe: a model's kernels run even where nothing confines them
@@ -21,7 +22,7 @@ class Job:
     platform: str = "native"
     dtypes: tuple[str, ...] = ("f32", "f64")
     shapes: tuple[tuple[int, ...], ...] = ()
-    suite: str = "quick"
+    suite: str = ""
     budget_s: float | None = 120.0
     trials: int | None = None
     tuner: str = "bayes"

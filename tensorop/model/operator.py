@@ -68,7 +68,7 @@ class Operator:
     blocking: the second stage's tunables, with defaults for the first
     numbers: what drafts see as numbers beside their tunables: sizes of the tile they are rendered for
     at_call: those of them that a candidate takes with each call, after the dims; they need no new build
-    suites: named lists of shapes
+    suites: named lists of shapes, the usual one first
     probes: shapes a search for a suite measures beside it, so that the dispatch knows more than the suite's own
     clock_probes: more of them on a real clock
     direct: which problems the draft `direct` serves, where the folder has it
@@ -123,7 +123,12 @@ class Operator:
         return self.shapes.dims
 
     @property
+    def usual(self) -> str:
+        """The suite that is meant where none is named."""
+        return next(iter(self.suites))
+
+    @property
     def example(self) -> str:
         """A shape as it is written."""
         plain = not self.shapes.attributes and not self.shapes.rules
-        return self.shapes.text((64,) * len(self.dims) if plain else next(iter(self.suites.values()))[0])
+        return self.shapes.text((64,) * len(self.dims) if plain else self.suites[self.usual][0])

@@ -11,6 +11,7 @@ import pytest
 from tensorop import api, tuning
 from tensorop.errors import UsageError
 from tensorop.provision.targets import host_arch
+from tensorop.specs import operators
 from tests.support.commands import ROOT, events, tensorop
 
 OWN = ROOT / "examples" / "operator"
@@ -58,6 +59,18 @@ def test_it_is_verified_and_compared(product: Path) -> None:
     again = tensorop("bench", product, "--plugins", OWN, *words, cwd=ROOT)
     assert again.status == 0, again.stderr
     assert len(json.loads(again.stdout)["results"]) == len(rows)
+
+
+def test_its_first_suite_is_meant_where_none_is_named(product: Path) -> None:
+    words = ("--plugins", OWN, "--against", "loops", "--fast", "--format", "json")
+    compared = tensorop("bench", product, *words, cwd=ROOT)
+    assert compared.status == 0, compared.stderr
+    operator = operators.load("conv1d", (OWN,))
+    assert operator.usual == "speech"
+    shapes = [operator.shapes.text(shape) for shape in operator.suites["speech"]]
+    assert [row["shape"] for row in compared.json()["results"]] == shapes
+    helped = tensorop("conv1d", "--plugins", OWN, "--help", cwd=ROOT)
+    assert "[default: speech]" in " ".join(helped.stdout.split())
 
 
 def test_its_report_shows_its_shapes(product: Path) -> None:

@@ -17,6 +17,7 @@ from tensorop.cli.main import cli, main
 from tensorop.cli.operator_command import operator_command
 from tensorop.commands import contenders
 from tensorop.errors import UsageError
+from tensorop.specs import operators
 from tests.support.commands import refused, tensorop
 
 
@@ -50,7 +51,7 @@ PLATFORM = "schema: 1\nname: mine\nparent: generic\ndescription: a test's own\n"
         (["gemm", "--shapes", "4x4"], ["'4x4' is not a shape of gemm", "mxnxk"]),
         (["gemm", "--shapes", "4x4x"], ["'4x4x' is not a shape of gemm", "mxnxk"]),
         (["gemm", "--shapes", "4x4x99999999999"], ["k is 99999999999", "between 1 and"]),
-        (["gemm", "--shapes", "qick"], ["'qick' is neither a suite nor a shape", "quick, full"]),
+        (["gemm", "--shapes", "qick"], ["'qick' is neither a suite nor a shape", "quick, tiny, full"]),
         (["gemm", "--shapes", ""], ["neither a suite nor a shape"]),
         (["gemm", "--budget", "5s", "--trials", "3"], ["both --budget and --trials", "give one of them"]),
         (["gemm", "--budget", "2"], ["'2' has no unit: 2s or 2m?"]),
@@ -127,7 +128,8 @@ def test_python_and_command_line_have_the_same_defaults() -> None:
     given = {parameter.name: parameter.default for parameter in command.params}
     wish = {name: parameter.default for name, parameter in inspect.signature(package.tune).parameters.items()}
     assert given["dtype"] == ",".join(wish["dtypes"])
-    for name in ("platform", "shapes", "tuner", "author", "jobs", "seed", "threads"):
+    assert (given["shapes"], wish["shapes"]) == (operators.load("gemm").usual, None)
+    for name in ("platform", "tuner", "author", "jobs", "seed", "threads"):
         assert given[name] == wish[name], name
 
 
