@@ -337,7 +337,10 @@ void count_entries(const struct request *r) {
                 turn(r);
             spoil_below();
             state_writable(0);
-            TENSOROP_REGION_BEGIN();
+            if (i < r->wire.warm)
+                TENSOROP_REGION_WARM();
+            else
+                TENSOROP_REGION_BEGIN();
             make(function, &call);
             TENSOROP_REGION_END();
             state_writable(1);

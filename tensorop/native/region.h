@@ -1,6 +1,7 @@
 /* Marks: instructions that do nothing on any core and that QEMU's plug-ins recognise by their
  * encoding. REGION: what the board model measures; it must begin and end on one thread and does not
- * nest. JAIL: from here on a stranger's code runs (see qemu_jail.c). */
+ * nest; one that begins with WARM fills the modelled caches and takes no time. JAIL: from here on a
+ * stranger's code runs (see qemu_jail.c). */
 #ifndef TENSOROP_REGION_H
 #define TENSOROP_REGION_H
 
@@ -9,15 +10,18 @@
 #define TENSOROP_REGION_BEGIN() __asm__ volatile("slti x0, x0, 1041" ::: "memory")
 #define TENSOROP_REGION_END() __asm__ volatile("slti x0, x0, 1042" ::: "memory")
 #define TENSOROP_JAIL() __asm__ volatile("slti x0, x0, 1043" ::: "memory")
+#define TENSOROP_REGION_WARM() __asm__ volatile("slti x0, x0, 1044" ::: "memory")
 #elif defined(__aarch64__)
 /* Unallocated hints execute as nop. */
 #define TENSOROP_REGION_BEGIN() __asm__ volatile("hint #100" ::: "memory")
 #define TENSOROP_REGION_END() __asm__ volatile("hint #101" ::: "memory")
 #define TENSOROP_JAIL() __asm__ volatile("hint #102" ::: "memory")
+#define TENSOROP_REGION_WARM() __asm__ volatile("hint #103" ::: "memory")
 #elif defined(__x86_64__)
 #define TENSOROP_REGION_BEGIN() __asm__ volatile("" ::: "memory")
 #define TENSOROP_REGION_END() __asm__ volatile("" ::: "memory")
 #define TENSOROP_JAIL() __asm__ volatile("nopl 1043(%%rax)" ::: "memory")
+#define TENSOROP_REGION_WARM() __asm__ volatile("" ::: "memory")
 #endif
 
 #endif

@@ -202,7 +202,7 @@ def test_shipped_drafts_pass_the_same_gate(platform_name):
     admitted = 0
     for name in catalog.names("templates"):
         op = operators.load(name)
-        for draft in offline.drafts(op.folder, op.name):
+        for draft in offline.drafts(op.folder, op.name, op.added):
             if instantiate.missing_words(platform, draft, "f32"):
                 continue
             for point in instantiate.micro_space(platform, draft, "f32").sample(random.Random(0), 2):

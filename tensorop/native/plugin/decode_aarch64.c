@@ -115,7 +115,10 @@ static void decode_branch(uint32_t w, struct insn *o) {
         o->cost = COST_system;
         if ((w & 0xfffff01f) == 0xd503201f) {
             unsigned hint = bits(w, 11, 5);
-            o->mark = hint == 100 ? MARK_BEGIN : hint == 101 ? MARK_END : MARK_NONE;
+            o->mark = hint == 100   ? MARK_BEGIN
+                      : hint == 101 ? MARK_END
+                      : hint == 103 ? MARK_WARM
+                                    : MARK_NONE;
         } else if (bits(w, 31, 20) == 0xd53)
             o->dst[0] = xdst(bits(w, 4, 0));
     }

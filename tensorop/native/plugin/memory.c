@@ -5,8 +5,8 @@
 #include "cache.h"
 #include "prefetcher.h"
 
-/* Lines under way to a level, found by line. A set holds more of them than any prefetcher and all
- * misses together have under way; what gives way in it arrived long ago. */
+/* Lines under way to a level, found by line. A set holds more of them than are under way at once:
+ * the one that was sent for first gives way, whatever the time, for contents depend on none. */
 enum { FLIGHT_BITS = 7, FLIGHT_SETS = 1 << FLIGHT_BITS, FLIGHT_WAYS = 4 };
 
 struct flight {
@@ -19,7 +19,8 @@ struct hierarchy {
     struct cache cache[2];
     struct prefetcher prefetcher[2];
     struct flight flight[2][FLIGHT_SETS][FLIGHT_WAYS];
-    vec slot[RING]; /* when the line of each of the last misses arrived */
+    uint8_t oldest[2][FLIGHT_SETS]; /* the way that gives way */
+    vec slot[RING];                 /* when the line of each of the last misses arrived */
     unsigned next_slot;
     uint64_t stored; /* line of the last store that missed */
     unsigned stored_in_a_row;
@@ -77,6 +78,7 @@ void memory_restart(void) {
             for (int i = 0; i < FLIGHT_SETS; i++)
                 for (int way = 0; way < FLIGHT_WAYS; way++)
                     h->flight[level][i][way] = (struct flight){NO_LINE, false, vset(LONG_AGO)};
+            memset(h->oldest[level], 0, sizeof h->oldest[level]);
         }
         for (int i = 0; i < RING; i++)
             h->slot[i] = vset(0);
@@ -107,12 +109,12 @@ void memory_rebase(const vec *by) {
 }
 
 /* Neighbouring lines, and lines a power of two apart, fall into different sets. */
-static struct flight *flights_beside(struct hierarchy *h, int level, uint64_t line) {
-    return h->flight[level][line * UINT64_C(0x9e3779b97f4a7c15) >> (64 - FLIGHT_BITS)];
+static unsigned flight_set(uint64_t line) {
+    return (unsigned)(line * UINT64_C(0x9e3779b97f4a7c15) >> (64 - FLIGHT_BITS));
 }
 
 static struct flight *flight_of(struct hierarchy *h, int level, uint64_t line) {
-    struct flight *set = flights_beside(h, level, line);
+    struct flight *set = h->flight[level][flight_set(line)];
     for (int way = 0; way < FLIGHT_WAYS; way++)
         if (set[way].line == line)
             return &set[way];
@@ -122,11 +124,8 @@ static struct flight *flight_of(struct hierarchy *h, int level, uint64_t line) {
 static void launch(struct hierarchy *h, int level, uint64_t line, vec ready, bool prefetched) {
     struct flight *flight = flight_of(h, level, line);
     if (!flight) {
-        struct flight *set = flights_beside(h, level, line);
-        flight = set;
-        for (int way = 1; way < FLIGHT_WAYS; way++)
-            if (first(set[way].ready) < first(flight->ready))
-                flight = &set[way];
+        unsigned set = flight_set(line);
+        flight = &h->flight[level][set][h->oldest[level][set]++ % FLIGHT_WAYS];
     }
     *flight = (struct flight){line, prefetched, ready};
 }

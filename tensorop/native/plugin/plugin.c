@@ -42,7 +42,7 @@ static unsigned regions;
 
 #define NOBODY UINT32_MAX
 static uint32_t owner = NOBODY; /* the thread whose region is being measured */
-static bool inside;
+static bool inside, warming;    /* warming: inside of a region that takes no time */
 static struct block *pending;
 static struct vstate vstate;
 enum { THREADS = 64 };
@@ -236,8 +236,9 @@ static void see_length(const struct block *block) {
         vstate.vl = seen;
 }
 
-static void begin_region(void) {
+static void begin_region(bool warm) {
     inside = true;
+    warming = warm;
     memset(&counted, 0, sizeof counted);
     run_forms_n = 0;
     pipeline->begin();
@@ -253,20 +254,49 @@ static void end_region(bool ended) {
     }
     pipeline->end(cycles, stalls);
     report_region(output, regions++, ended, &counted, &memory, config.scenarios, cycles, stalls);
-    inside = false;
+    inside = warming = false;
+}
+
+/* What instructions [from, to) do to the caches and their prefetchers, whose contents depend on no
+ * time. */
+static void fill(const struct uop *uops, unsigned from, unsigned to,
+                 const struct touched **cursor) {
+    const struct touched *end = touched + touched_n;
+    const vec now = vset(0);
+    enum served served;
+    for (unsigned i = from; i < to; i++) {
+        while (*cursor < end && (*cursor)->op < i)
+            ++*cursor;
+        for (; uops[i].access && *cursor < end && (*cursor)->op == i; ++*cursor)
+            memory_access((*cursor)->address >> config.line_shift, now, now, &uops[i], &served);
+        const struct touched *beside = uops[i].hint_from < 0 ? end : touched;
+        while (beside < end && beside->op != uops[i].hint_from)
+            beside++;
+        if (beside < end)
+            memory_hint((beside->address + (uint64_t)(int64_t)uops[i].hint_delta) >>
+                            config.line_shift,
+                        now);
+    }
+}
+
+static void run(const struct uop *uops, unsigned from, unsigned to, const struct touched **cursor) {
+    if (warming)
+        fill(uops, from, to, cursor);
+    else
+        pipeline->run(uops, from, to, cursor, touched, touched + touched_n);
 }
 
 static void run_marked(struct block *block, struct form *form, const struct touched **cursor) {
-    const struct touched *end = touched + touched_n;
     for (unsigned i = 0; i < block->n; i++) {
-        if (form->uops[i].mark == MARK_END && inside)
+        uint8_t mark = form->uops[i].mark;
+        if (mark == MARK_END && inside)
             end_region(true);
         if (inside) {
-            pipeline->run(form->uops, i, i + 1, cursor, touched, end);
+            run(form->uops, i, i + 1, cursor);
             count(&counted, &block->insns[i], &form->uops[i]);
         }
-        if (form->uops[i].mark == MARK_BEGIN && !inside)
-            begin_region();
+        if ((mark == MARK_BEGIN || mark == MARK_WARM) && !inside)
+            begin_region(mark == MARK_WARM);
     }
 }
 
@@ -279,7 +309,7 @@ static void simulate(struct block *block, uint64_t next) {
     if (block->marks) {
         run_marked(block, form, &cursor);
     } else if (inside) {
-        pipeline->run(form->uops, 0, block->n, &cursor, touched, touched + touched_n);
+        run(form->uops, 0, block->n, &cursor);
         form->runs++;
         if (!form->listed) {
             if (run_forms_n == run_forms_room)
@@ -294,7 +324,8 @@ static void simulate(struct block *block, uint64_t next) {
             block->taken++;
         if (!taken && block->taken > 0)
             block->taken--;
-        pipeline->branch(taken, taken != guess);
+        if (!warming)
+            pipeline->branch(taken, taken != guess);
     }
     if (config.vl_dependent)
         follow(block, &vstate, true);
@@ -376,7 +407,7 @@ static void on_translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb) {
         decoder->decode(word, width, insn);
         block->fallthrough += width;
         block->marks |= insn->mark != MARK_NONE;
-        block->begins |= insn->mark == MARK_BEGIN;
+        block->begins |= insn->mark == MARK_BEGIN || insn->mark == MARK_WARM;
         block->sets_vtype |= insn->vset != VSET_NONE;
         if (insn->access)
             qemu_plugin_register_vcpu_mem_cb(handle, on_access, QEMU_PLUGIN_CB_NO_REGS,
