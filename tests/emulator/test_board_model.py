@@ -30,7 +30,7 @@ def compute(tmp_path):
         model = board.load(platforms.load(name).board, name)
         model = change(model) if change else model
         marked = "\n".join(
-            f'TENSOROP_REGION_{"WARM" if number < warm else "BEGIN"}();\n'
+            f"TENSOROP_REGION_{'WARM' if number < warm else 'BEGIN'}();\n"
             f'__asm__ volatile({quoted(text)} ::: "memory");\nTENSOROP_REGION_END();'
             for number, text in enumerate(regions)
         )
