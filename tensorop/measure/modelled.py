@@ -243,7 +243,10 @@ def _shape(call: Call) -> tuple[object, ...]:
 
 
 def _libraries(guest: Guest) -> tuple[object, ...]:
-    return tuple((replace(library, path=""), _digest(Path(library.path))) for library in guest.libraries)
+    """What they are; a way that needs none is in the program itself."""
+    return tuple(
+        (replace(library, path=""), _digest(Path(library.path)) if library.path else "") for library in guest.libraries
+    )
 
 
 @functools.lru_cache(maxsize=256)

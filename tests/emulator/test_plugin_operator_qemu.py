@@ -17,3 +17,10 @@ def test_a_job_under_a_board_model(tmp_path: Path) -> None:
     assert [row["shape"] for row in rows] == SHAPES.split(",")
     assert all(row["ours"] > 0 and row["ratio"]["taps+openblas"] > 0 for row in rows)
     assert "instructions" not in ended.stderr  # the model knows all of them
+    product = tmp_path / "build" / "conv1d-spacemit-k1"
+    against = ("--plugins", ROOT / "examples" / "operator", "--against", "loops", "--shapes", "b1c2h64t3")
+    compared = tensorop("bench", product, *against, "--format", "json", cwd=tmp_path)
+    assert compared.status == 0, compared.stderr
+    (row,) = compared.json()["results"]
+    assert row["ratio"]["loops"] > 0  # a way that is over no library
+    assert row["verdict"]["loops"] == "ok"
