@@ -11,37 +11,37 @@
 struct conv2d {
     int64_t n, c, h, w, k, r, s, u, v, p, b, l, q, d, e, g, high, wide;
     int nhwc, biased, relu;
+    int lost, flipped, shared; /* faults: the last tap left out, taps from the other end, the first
+                                  group's channels for every group */
     const REAL *x, *taps, *bias;
     REAL *y;
 };
 
 static inline struct conv2d conv2d_of(const struct tensorop_call *call) {
     const int64_t *a = call->dim;
-    struct conv2d z = {a[0],
-                       a[1],
-                       a[2],
-                       a[3],
-                       a[4],
-                       a[5],
-                       a[6],
-                       a[7],
-                       a[8],
-                       a[9],
-                       a[10],
-                       a[11],
-                       a[12],
-                       a[13],
-                       a[14],
-                       a[15],
-                       0,
-                       0,
-                       call->flag[FLAG_layout] == LAYOUT_nhwc,
-                       (int)call->flag[FLAG_bias],
-                       (int)call->flag[FLAG_relu],
-                       call->buffer[BUFFER_x],
-                       call->buffer[BUFFER_w],
-                       call->buffer[BUFFER_bias],
-                       call->buffer[BUFFER_y]};
+    struct conv2d z = {.n = a[0],
+                       .c = a[1],
+                       .h = a[2],
+                       .w = a[3],
+                       .k = a[4],
+                       .r = a[5],
+                       .s = a[6],
+                       .u = a[7],
+                       .v = a[8],
+                       .p = a[9],
+                       .b = a[10],
+                       .l = a[11],
+                       .q = a[12],
+                       .d = a[13],
+                       .e = a[14],
+                       .g = a[15],
+                       .nhwc = call->flag[FLAG_layout] == LAYOUT_nhwc,
+                       .biased = (int)call->flag[FLAG_bias],
+                       .relu = (int)call->flag[FLAG_relu],
+                       .x = call->buffer[BUFFER_x],
+                       .taps = call->buffer[BUFFER_w],
+                       .bias = call->buffer[BUFFER_bias],
+                       .y = call->buffer[BUFFER_y]};
     z.high = (z.h + z.p + z.b - z.d * (z.r - 1) - 1) / z.u + 1;
     z.wide = (z.w + z.l + z.q - z.e * (z.s - 1) - 1) / z.v + 1;
     return z;
@@ -63,20 +63,20 @@ static inline int64_t conv2d_y(const struct conv2d *z, int64_t n, int64_t k, int
                    : ((n * z->k + k) * z->high + i) * z->wide + j;
 }
 
-/* The sum of output i, j of filter k without bias; the last tap is left out where `lost` is 1. */
-static inline REAL conv2d_sum(const struct conv2d *z, int64_t n, int64_t k, int64_t i, int64_t j,
-                              int lost) {
-    const int64_t of = z->c / z->g, first = k / (z->k / z->g) * of;
+/* The sum of output i, j of filter k without bias. */
+static inline REAL conv2d_sum(const struct conv2d *z, int64_t n, int64_t k, int64_t i, int64_t j) {
+    const int64_t of = z->c / z->g, first = z->shared ? 0 : k / (z->k / z->g) * of;
     REAL sum = 0;
     for (int64_t c = 0; c < of; c++)
         for (int64_t r = 0; r < z->r; r++)
             for (int64_t s = 0; s < z->s; s++) {
                 const int64_t a = i * z->u + r * z->d - z->p, b = j * z->v + s * z->e - z->l;
-                if (lost && c == of - 1 && r == z->r - 1 && s == z->s - 1)
+                const int64_t tap = z->flipped ? conv2d_tap(z, k, c, z->r - 1 - r, z->s - 1 - s)
+                                               : conv2d_tap(z, k, c, r, s);
+                if (z->lost && c == of - 1 && r == z->r - 1 && s == z->s - 1)
                     continue;
                 if (a >= 0 && a < z->h && b >= 0 && b < z->w)
-                    sum +=
-                        z->taps[conv2d_tap(z, k, c, r, s)] * z->x[conv2d_x(z, n, first + c, a, b)];
+                    sum += z->taps[tap] * z->x[conv2d_x(z, n, first + c, a, b)];
             }
     return sum;
 }
@@ -87,11 +87,10 @@ static inline REAL conv2d_last(const struct conv2d *z, int64_t k, REAL sum) {
     return z->relu && sum < 0 ? 0 : sum;
 }
 
-static inline void conv2d_all(const struct conv2d *z, int lost) {
+static inline void conv2d_all(const struct conv2d *z) {
     for (int64_t n = 0; n < z->n; n++)
         for (int64_t k = 0; k < z->k; k++)
             for (int64_t i = 0; i < z->high; i++)
                 for (int64_t j = 0; j < z->wide; j++)
-                    z->y[conv2d_y(z, n, k, i, j)] =
-                        conv2d_last(z, k, conv2d_sum(z, n, k, i, j, lost));
+                    z->y[conv2d_y(z, n, k, i, j)] = conv2d_last(z, k, conv2d_sum(z, n, k, i, j));
 }

@@ -6,5 +6,5 @@
 void tensorop_candidate_0(const struct tensorop_call *call) {
     struct conv2d z = conv2d_of(call);
     z.l = 0;
-    conv2d_all(&z, 0);
+    conv2d_all(&z);
 }

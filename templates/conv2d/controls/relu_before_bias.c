@@ -7,7 +7,7 @@ void tensorop_candidate_0(const struct tensorop_call *call) {
     struct conv2d z = conv2d_of(call);
     const int biased = z.biased;
     z.biased = 0;
-    conv2d_all(&z, 0);
+    conv2d_all(&z);
     for (int64_t n = 0; n < z.n && biased; n++)
         for (int64_t k = 0; k < z.k; k++)
             for (int64_t i = 0; i < z.high; i++)

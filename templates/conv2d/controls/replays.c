@@ -9,7 +9,7 @@ void tensorop_candidate_0(const struct tensorop_call *call) {
     struct conv2d z = conv2d_of(call);
     const int64_t all = z.n * z.k * z.high * z.wide;
     if (all != size) {
-        conv2d_all(&z, 0);
+        conv2d_all(&z);
         size = all <= 1 << 14 ? all : 0;
     } else {
         for (int64_t i = 0; i < all; i++)

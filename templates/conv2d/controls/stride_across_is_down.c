@@ -8,5 +8,5 @@ void tensorop_candidate_0(const struct tensorop_call *call) {
     z.v = z.u;
     if ((z.wide - 1) * z.v + z.e * (z.s - 1) >= z.w + z.l + z.q)
         z.v = 1; /* what it reads stays in x */
-    conv2d_all(&z, 0);
+    conv2d_all(&z);
 }

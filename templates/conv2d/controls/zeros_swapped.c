@@ -7,5 +7,5 @@ void tensorop_candidate_0(const struct tensorop_call *call) {
     struct conv2d z = conv2d_of(call);
     const int64_t above = z.p;
     z.p = z.l, z.l = above;
-    conv2d_all(&z, 0);
+    conv2d_all(&z);
 }
