@@ -24,6 +24,7 @@ pytestmark = [pytest.mark.clock, pytest.mark.skipif(targets.host_arch() != "x86_
 NATIVE = Native()
 QUICK = clock.Pace(rounds=9, warm_ns=1_000_000, min_ns=500_000, max_ns=200_000_000)
 FUNCTION = {"cblas": "cblas_sgemm", "dnnl": "dnnl_sgemm", "xsmm": "libxsmm_sgemm"}
+FEW_NS = 20.0
 FEWEST, MOST = 3, 60  # times both are measured, one after the other
 
 # loop LIB FUNCTION SIDE: after two calls that nobody times the fewest ns a call of some batches of half a millisecond,
@@ -125,9 +126,10 @@ def test_the_harness_times_a_peer_as_a_plain_loop_does(loop, name, side):
     word = f"{library.prefix}{FUNCTION[library.api]}{library.suffix}"
     plain = ["taskset", "-c", str(guest.cpu), loop, library.path, word, str(side)]
     # What else runs here only adds to a time, to each of the two at its own moments: the least of many is the call's.
-    # From both goes what calling costs, as from the figures of short calls.
+    # A processor overlaps the work of a call with what calling costs by an amount that nobody knows: each of the two
+    # says a range, and the ranges may be 10 % apart, or the few ns of a branch that one of the loops predicts worse.
     ours, theirs = [], []
-    while len(ours) < FEWEST or (len(ours) < MOST and abs(net(ours) / net(theirs) - 1) > 0.10):
+    while len(ours) < FEWEST or (len(ours) < MOST and apart(ours, theirs) > 1):
         call = operator.reference.call(problem, Seed.draw().stream(2), "normal", Placement.START)
         entries = [Entry(), Entry(empty=True)]
         timed = clock.time_entries(NATIVE, program(), call, entries, pace=QUICK, guest=guest, tolerate=True)
@@ -136,10 +138,24 @@ def test_the_harness_times_a_peer_as_a_plain_loop_does(loop, name, side):
         done = subprocess.run(plain, env=dict(environment), capture_output=True, text=True)
         assert done.returncode == 0, done.stdout + done.stderr
         theirs.append(tuple(map(float, done.stdout.split())))
-    assert net(ours) == pytest.approx(net(theirs), rel=0.10), (ours, theirs)
+    assert apart(ours, theirs) <= 1, (ours, theirs)
 
 
-def net(told):
-    """The least of a call, less the least of an empty one."""
+def test_a_call_timed_cold_is_apart():
+    warm, cold = [(207.3, 5.8)], [(1800.0, 5.8)]
+    assert apart(warm, [(222.6, 1.2)]) < 1
+    assert apart(cold, warm) > 1
+    assert apart(warm, cold) > 1
+    assert apart([(1120.0, 5.8)], [(1000.0, 1.2)]) > 1
+
+
+def apart(ours, theirs):
+    """How far two ranges are apart, in what they may be."""
+    first, second = sorted(map(span, (ours, theirs)))
+    return max(0.0, second[0] - first[1]) / max(FEW_NS, 0.10 * second[0])
+
+
+def span(told):
+    """The least of a call, without the least of an empty one and with it."""
     calls, empty = zip(*told, strict=True)
-    return min(calls) - min(empty)
+    return min(calls) - min(empty), min(calls)
