@@ -6,7 +6,7 @@ controls -> drafts -> the search, dtype by dtype -> winners -> library -> what i
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from pathlib import Path
 
 from tensorop import __version__
@@ -21,11 +21,11 @@ from tensorop.model.kernel import Draft
 from tensorop.model.operator import Operator
 from tensorop.model.trial import Finished, Stage
 from tensorop.model.verdict import Seed
-from tensorop.model.winner import Winners
+from tensorop.model.winner import WarmStart, Winners
 from tensorop.package import publish
 from tensorop.process.stopping import Stop
 from tensorop.render.texts import Texts
-from tensorop.search import blocking, large, loop, micro, smallest, trials
+from tensorop.search import blocking, large, loop, micro, smallest, trials, warm
 from tensorop.search.task import Pass, Resolved, Task, conduct, digest
 from tensorop.space import problems, strategy
 from tensorop.specs import leftovers, operators, platforms
@@ -90,6 +90,7 @@ def _run(
     yield from (Note(remark) for remark in leftovers.remarks(job.plugins))
     if remark := confinement.require(job, target):  # a job that is refused leaves nothing
         yield Note(remark)
+    sources, odd = warm.read(job)  # before --fresh forgets one of them
     with Journal.open(job.out, _facts(job, operator, target), fresh=job.fresh) as journal:
         yield from (Note(remark) for remark in journal.remarks)
         seed = Seed.draw(job.seed)
@@ -107,11 +108,33 @@ def _run(
         for draft in drafts:
             journal.draft(draft)
         journal.history.trust([*drafts, *filter(None, [offline.direct(operator.folder, operator.name)])])
+        begun = yield from _warm(job, operator, target, journal, drafts, sources, odd)
         revise = drafting.reviser(job, operator, target)
-        resolved = Resolved(job, operator, target, passes(operator), drafts, journal, seed, work, stop, texts, revise)
+        parts = passes(operator)
+        resolved = Resolved(job, operator, target, parts, drafts, journal, seed, work, stop, texts, revise, begun)
         tasks = [resolved.task(dtype) for dtype in job.dtypes]
         found, interrupted = yield from _search(tasks, stop)
         yield from deliver.deliver(resolved, {task.dtype: task for task in tasks}, found, interrupted)
+
+
+def _warm(
+    job: Job,
+    operator: Operator,
+    target: Target,
+    journal: Journal,
+    drafts: Sequence[Draft],
+    sources: Sequence[warm.Source],
+    odd: Sequence[str],
+) -> Generator[Event, None, dict[str, WarmStart]]:
+    """Where each dtype's search begins; a run that goes on begins where it began."""
+    noted = [data for name, data in journal.history.notes if name == warm.NOTE]
+    if noted:
+        return warm.of_json(noted[-1]["begins"])
+    direct = offline.direct(operator.folder, operator.name)
+    begun, used, unused = warm.begin(sources, job, operator, target.platform, [*drafts, *([direct] if direct else [])])
+    journal.note(warm.NOTE, {"used": used, "unused": [*odd, *unused], "begins": warm.to_json(begun)})
+    yield from (Note(remark) for remark in (*odd, *unused, *used))
+    return begun
 
 
 @contextlib.contextmanager
@@ -191,6 +214,7 @@ def _facts(job: Job, operator: Operator, target: Target) -> dict[str, object]:
         "tuner": job.tuner,
         "author": job.author,
         "seed": job.seed,
+        "warm start": job.warm_start,
     }
 
 

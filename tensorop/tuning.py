@@ -31,6 +31,7 @@ def tune(
     offline: bool = Job.offline,
     out: str | Path | None = None,
     fresh: bool = Job.fresh,
+    warm_start: str | Path = Job.warm_start,
     unsafe: bool = Job.unsafe,
     progress: Callable[[Event], None] = lambda event: None,
 ) -> Done:
@@ -40,6 +41,7 @@ def tune(
     operator's order, or by name
     budget: seconds of search, or a text such as "3m"; two minutes unless `trials` is given
     threads: threads the comparison uses on a clock; out: the product's folder, `build/<operator>-<platform>` by default
+    warm_start: "auto", "none" or the path of a journal, a product or a file of winners (docs/warm-start.md)
     unsafe: let a model's kernels run where nothing confines them; the product says so
     progress: is given each event as it happens (see `tensorop.events`)
 
@@ -87,6 +89,7 @@ def tune(
         offline=offline,
         out=Path(out) if out else Job.folder(operator, platform),
         fresh=fresh,
+        warm_start=str(warm_start),
         unsafe=unsafe,
     )
     for event in pipeline.run(job):

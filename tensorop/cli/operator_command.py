@@ -20,7 +20,7 @@ from tensorop.specs import catalog, operators
 MOST_PATIENCE = 86400.0  # seconds
 _AS_GIVEN = (
     "platform", "trials", "tuner", "author", "jobs", "seed", "threads", "runner", "plugins", "offline", "fresh",
-    "unsafe",
+    "warm_start", "unsafe",
 )  # fmt: skip
 STOPPED_EARLY = 3  # exit status: the user stopped it, and there is a verified product
 
@@ -115,7 +115,17 @@ def operator_command(name: str, plugins: tuple[Path, ...] = ()) -> click.Command
         default=None,
         help=f"The product's folder.  [default: {Job.folder(name, 'PLATFORM')}]",
     )
-    @click.option("--fresh", is_flag=True, help="Forget what --out holds and start over.")
+    @click.option(
+        "--fresh", is_flag=True, help="Forget what --out holds and start over, by its winners unless --warm-start says."
+    )
+    @click.option(
+        "--warm-start",
+        metavar="auto|none|FILE|DIR",
+        default=Job.warm_start,
+        show_default=True,
+        help="Where the search begins: at shipped winners and those that --fresh forgets; at none; at those of a "
+        "journal, a file of winners, a product or a folder of journals (docs/warm-start.md).",
+    )
     @click.option(
         "--unsafe",
         is_flag=True,

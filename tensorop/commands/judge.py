@@ -231,7 +231,7 @@ def template(file: Path, operator: Operator) -> str:
 
 def chosen(draft: Draft, space: Space, count: int) -> tuple[Point, ...]:
     """A draft's own starts, then points spread over its space, as many as `count`."""
-    own = starts.micro((), draft, space)
+    own = starts.named(starts.own(draft), draft, space)
     others = [space.at(index) for index in judging.spread(space, count)]
     return tuple(dict.fromkeys([*own, *others]))[:count]
 

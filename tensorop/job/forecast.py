@@ -4,7 +4,7 @@ core and how fast this one is beside it.
 A part's time is taken as proportional to its size: trials, problems, dtypes, VLENs, floating-point operations. What is
 done once however little there is to compute (a trial's build, an emulator's start) has a size too, so that a job of
 small problems says something of one of large ones. A search takes its budget, or as long as the trials that it makes
-whatever the budget is: each stage's, and each template's and named start's.
+whatever the budget is: each stage's, and each template's and known winner's.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from tensorop.model.operator import Operator
 from tensorop.model.problem import Problem
 from tensorop.provision import libc, openblas, sysroot
 from tensorop.provision.targets import host_arch
+from tensorop.search import warm
 from tensorop.search.loop import Stop, Stopped
 from tensorop.search.task import Pass
 from tensorop.search.trials import KERNELS, OTHERS
@@ -137,8 +138,8 @@ def slower() -> float:
 def _sizes(job: Job, operator: Operator, target: Target, passes: Sequence[Pass]) -> dict[str, float]:
     """Of parts, of one trial of each stage, and how many trials of it a dtype gets whatever its budget."""
     dtypes, vlens, checked = len(job.dtypes), len(target.configurations), len(target.checked)
-    known = target.platform.starts.get(operator.name, {})
-    named = max(len(known.get(dtype, ())) for dtype in job.dtypes)
+    sources, _ = warm.read(job)
+    named = max(warm.surely(sources, job, operator, target.platform, dtype) for dtype in job.dtypes)
     drafts = len(offline.files(operator.folder, operator.added))
     probes = operator.probes if job.suite in operator.suites else ()
     means, fixed, first = target.means, target.means.fixed, job.dtypes[0]

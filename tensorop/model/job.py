@@ -15,6 +15,7 @@ class Job:
     budget_s: seconds of search; trials: search trials instead of seconds
     author_timeout_s: for one answer of a model with all retries; all answers together have three times that
     threads: checked for correctness and, on a real clock, measured; jobs: builds side by side
+    warm_start: auto | none | the path of a journal, a file of winners or a folder of such (search/warm.py)
     unsafe: a model's kernels run even where nothing confines them
     """
 
@@ -36,6 +37,7 @@ class Job:
     offline: bool = False
     out: Path = Path("build")
     fresh: bool = False
+    warm_start: str = "auto"
     unsafe: bool = False
 
     @staticmethod

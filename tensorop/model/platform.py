@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tensorop.errors import SpecError
-from tensorop.model.point import Point
 from tensorop.model.primitive import Formats, PrimitiveSet, Vocabulary
 
 
@@ -51,14 +50,6 @@ class BaselineChoice:
 
 
 @dataclass(frozen=True)
-class Start:
-    """A variant that earlier searches found: a draft's name, and tunables of its micro-kernel and its blocking."""
-
-    draft: str
-    point: Point
-
-
-@dataclass(frozen=True)
 class Platform:
     """Where kernels run. `lineage` is itself, parent, ..., root."""
 
@@ -79,9 +70,6 @@ class Platform:
     baselines: Mapping[str, tuple[BaselineChoice, ...]]  # by name, ascending in vlen_min; see baseline_choice
     tunables: Mapping[str, tuple[int | str, ...]]  # platform overrides of operator or draft tunables
     streams: int = 32  # of memory that hardware prefetchers follow at once
-    starts: Mapping[str, Mapping[str, tuple[Start, ...]]] = field(
-        default_factory=dict
-    )  # operator -> dtype -> tried first
     board: Mapping[str, Any] | None = (
         None  # the `model:` section with the caches it has, validated by tensorop.specs.board
     )

@@ -7,6 +7,24 @@ from dataclasses import dataclass
 from typing import Any
 
 from tensorop.model.kernel import Variant
+from tensorop.model.point import Point
+
+
+@dataclass(frozen=True)
+class Known:
+    """What an earlier search found: a draft's name, and tunables of its micro-kernel and its blocking."""
+
+    draft: str
+    point: Point
+
+
+@dataclass(frozen=True)
+class WarmStart:
+    """Where one dtype's search begins. sure: variants that are tried however little time there is, and whose kernels go
+    on to whole problems; hints: configurations tried before others."""
+
+    sure: tuple[Known, ...] = ()
+    hints: tuple[Known, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from tensorop.model.platform import Platform
 from tensorop.model.trial import Finished, Stage
 from tensorop.model.winner import by_operator
 from tensorop.report import choices, dispatch_map, importance, loops, refusals, roofline, threads
+from tensorop.search import warm
 from tensorop.specs import jsontext, operators, platforms
 from tensorop.store import journal
 from tensorop.store.history import History, group_of
@@ -31,8 +32,8 @@ def gather(folder: Path, plugins: tuple[Path, ...] = ()) -> dict[str, Any]:
     """The record of the run and product in a folder.
 
     Keys: schema, run, product, bench, threads, searches, failures, drafts, choices, maps, constants, importance,
-    refusals, roofline, loops, controls, verification, notes, absent. Raises UsageError when the folder holds no run,
-    JobError when its journal is damaged.
+    refusals, roofline, loops, controls, verification, warm_start, notes, absent. Raises UsageError when the folder
+    holds no run, JobError when its journal is damaged.
     """
     absent: dict[str, str] = {}
 
@@ -49,6 +50,7 @@ def gather(folder: Path, plugins: tuple[Path, ...] = ()) -> dict[str, Any]:
     bench = _json(folder / _SHARE / "bench.json")
     scaling = _json(folder / threads.KEPT)
     notes = _notes(history)
+    begun = notes.pop(warm.NOTE, [{}])[-1]
     ended = [item for item in history.replay() if isinstance(item, Finished)]
     loaded = part("operator and platform", lambda: _load(history, list(held), plugins), None)
     record: dict[str, Any] = {
@@ -70,6 +72,7 @@ def gather(folder: Path, plugins: tuple[Path, ...] = ()) -> dict[str, Any]:
         "controls": notes.pop("controls", []),
         "verification": notes.pop("verification", None)
         or _mapping((manifest or {}).get("results")).get("verification", []),
+        "warm_start": [*begun.get("used", ()), *begun.get("unused", ())],
         "absent": absent,
     }
     if loaded is not None:

@@ -14,7 +14,7 @@ from tensorop.space import starts
 
 
 def plan(task: Task) -> Plan:
-    """First what the platform's file names with a kernel, or the neighbours of the defaults."""
+    """First what is known of a kernel's blocking, or the neighbours of the defaults."""
     operator, platform = task.operator, task.target.platform
     arms: list[Arm] = []
     for kernel in trials.kernels(task).values():
@@ -22,7 +22,7 @@ def plan(task: Task) -> Plan:
             space = instantiate.blocking_space(operator, platform, kernel)
         except JobError:  # a tile that no blocking fits has lost
             continue
-        named = starts.blockings(task.starts, kernel.draft, kernel.configuration, space)
+        named = starts.blockings(task.sure, kernel.draft, kernel.configuration, space)
         full = instantiate.defaults(operator, platform, task.dtype, kernel.configuration)
         usual = {name: full[name] for name in operator.blocking.values}
         second = sum(arm.kernel.draft == kernel.draft for arm in arms) % 2 == 1

@@ -21,7 +21,8 @@ def plan(task: Task) -> Plan | None:
     if draft is None:
         return None
     space = instantiate.micro_space(task.target.platform, draft, task.dtype)
-    arm = Arm(Kernel(draft, task.dtype), space, starts.micro(task.starts, draft, space), 1)
+    first = starts.named((*task.sure, *task.hints(draft)), draft, space)
+    arm = Arm(Kernel(draft, task.dtype), space, first, 1)
     return Plan([arm], task.small_problems, task.budget(Stage.SMALLEST))
 
 

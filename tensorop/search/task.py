@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache, cached_property
 from hashlib import sha256
@@ -17,18 +17,17 @@ from tensorop.model.budget import Budget
 from tensorop.model.job import Job
 from tensorop.model.kernel import Draft, Variant
 from tensorop.model.operator import Operator
-from tensorop.model.platform import Start
 from tensorop.model.problem import Problem
 from tensorop.model.trial import Stage
 from tensorop.model.verdict import Seed
-from tensorop.model.winner import Winners
+from tensorop.model.winner import Known, WarmStart, Winners
 from tensorop.process.barrier import FIRST_S
 from tensorop.process.stopping import Stop
 from tensorop.render import instantiate
 from tensorop.render.texts import Texts
 from tensorop.search import loop
 from tensorop.search.arms import Arm, Given, Growing, Revise
-from tensorop.space import problems, strategy
+from tensorop.space import problems, starts, strategy
 from tensorop.store.journal import Journal
 from tensorop.store.key import trial_key
 from tensorop.target import Target
@@ -78,7 +77,8 @@ class Pass:
 @dataclass(frozen=True)
 class Resolved:
     """A job with everything its wish names. passes: those of the operator, in their order; drafts: those there are from
-    the start, and `revise` what may bring others; work: folder for candidates; texts: the job's kernels."""
+    the start, and `revise` what may bring others; work: folder for candidates; texts: the job's kernels; warm: by
+    dtype, what earlier searches found."""
 
     job: Job
     operator: Operator
@@ -91,6 +91,7 @@ class Resolved:
     stop: Stop = field(default_factory=Stop)
     texts: Texts = field(default_factory=Texts)
     revise: Revise | None = None
+    warm: Mapping[str, WarmStart] = field(default_factory=dict)
 
     def task(self, dtype: str) -> Task:
         return Task(**vars(self), dtype=dtype)
@@ -104,10 +105,14 @@ class Task(Resolved):
 
     # what it is tried on, and from where
 
-    @cached_property
-    def starts(self) -> tuple[Start, ...]:
-        """What the platform's file says earlier searches found."""
-        return self.target.platform.starts.get(self.operator.name, {}).get(self.dtype, ())
+    @property
+    def sure(self) -> tuple[Known, ...]:
+        """Variants that earlier searches found, which are tried however little time there is."""
+        return self.warm.get(self.dtype, WarmStart()).sure
+
+    def hints(self, draft: Draft) -> tuple[Known, ...]:
+        """What else a draft's search begins with."""
+        return (*self.warm.get(self.dtype, WarmStart()).hints, *starts.own(draft))
 
     @property
     def known_drafts(self) -> tuple[Draft, ...]:

@@ -13,7 +13,7 @@ from tensorop.render import instantiate
 from tensorop.search.task import Task
 from tensorop.space import starts
 
-KERNELS = 6  # micro-kernels that go on to whole problems, and OTHERS beside those the platform's file names
+KERNELS = 6  # micro-kernels that go on to whole problems, and OTHERS beside those that earlier searches found
 OTHERS = 2
 LEAST, MOST = 4, 12  # variants that a library may carry
 # a further variant must take this share off the geometric mean: each is measured on every probe, and one that hardly
@@ -30,30 +30,28 @@ def passed(task: Task, stage: Stage, arms: Container[str] | None = None) -> list
 
 
 def kernels(task: Task) -> dict[str, Kernel]:
-    """By id, the micro-kernels that go on: those the platform's file names; each draft's best and its first start
-    that passed, since what a draft is for may not show alone, for each choice of its unseen tunables; then other
-    tiles, the best of each VLEN in turn."""
+    """By id, the micro-kernels that go on: those that earlier searches found; each draft's best and the best of
+    those that it began with, since what a draft is for may not show alone, for each choice of its unseen tunables;
+    then other tiles, the best of each VLEN in turn."""
     late = [draft for draft, _ in task.journal.history.joined((Stage.MICRO, task.dtype, 0))]
     arms = {Kernel(draft, task.dtype).id for draft in (*task.known_drafts, *late)}
     ended = [f for f in passed(task, Stage.MICRO, arms) if f.score.cost is not None]
     ranked = [f.trial.variant.kernel for f in sorted(ended, key=lambda f: f.score.cost or 0.0)]
     others = _in_turn(ended, task.target.configurations, _micro_cost)
-    of_file = {start.draft for start in task.starts}  # whose choices it has made
+    chosen_before = {one.draft for one in task.sure}  # whose choices those have made
 
     def kind(kernel: Kernel) -> tuple[int | str, ...]:
         name = kernel.draft.name
-        return (name, *(() if name in of_file else starts.unseen(kernel.draft, kernel.configuration)))
+        return (name, *(() if name in chosen_before else starts.unseen(kernel.draft, kernel.configuration)))
 
     best_of: dict[tuple[int | str, ...], Kernel] = {}
     own: dict[tuple[int | str, ...], Kernel] = {}
     for kernel in ranked:
         best_of.setdefault(kind(kernel), kernel)
-        if starts.is_own(kernel.draft, kernel.configuration):
+        if any(starts.agrees(one, kernel.draft.name, kernel.configuration) for one in task.hints(kernel.draft)):
             own.setdefault(kind(kernel), kernel)
     named = [own.get(of_kind, best) for of_kind, best in best_of.items()]
-    known = [
-        next((k for k in ranked if starts.agrees(start, k.draft.name, k.configuration)), None) for start in task.starts
-    ]
+    known = [next((k for k in ranked if starts.agrees(one, k.draft.name, k.configuration)), None) for one in task.sure]
     chosen = {kernel.id: kernel for kernel in known if kernel is not None}
     most = max(KERNELS, len(chosen) + OTHERS)
     shapes = {(*kind(kernel), *_tile(task, kernel)) for kernel in chosen.values()}

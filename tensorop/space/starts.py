@@ -1,4 +1,4 @@
-"""Where searches begin: at what a platform's file and a draft name, and around an operator's defaults."""
+"""Where searches begin: at what earlier ones found and a draft names, and around an operator's defaults."""
 
 from __future__ import annotations
 
@@ -6,20 +6,25 @@ import itertools
 from collections.abc import Mapping, Sequence
 
 from tensorop.model.kernel import Draft
-from tensorop.model.platform import Start
 from tensorop.model.point import Point
+from tensorop.model.winner import Known
 from tensorop.space import Space
 
 
-def micro(known: Sequence[Start], draft: Draft, space: Space) -> list[Point]:
-    """Points of a draft's own space: those of the platform's starts, then the draft's own."""
-    return list(dict.fromkeys([*named(known, draft, space), *_completed(space, draft.starts)]))
+def own(draft: Draft) -> tuple[Known, ...]:
+    """What a draft names itself."""
+    return tuple(Known(draft.name, point) for point in draft.starts)
 
 
-def unlike(known: Sequence[Start], draft: Draft, space: Space) -> list[Point]:
-    """The first of `micro`'s points for each choice of the tunables that only whole problems show."""
+def named(known: Sequence[Known], draft: Draft, space: Space) -> list[Point]:
+    """The points of a draft's own space that are known."""
+    return _completed(space, [_part(one.point, space) for one in known if one.draft == draft.name])
+
+
+def unlike(known: Sequence[Known], draft: Draft, space: Space) -> list[Point]:
+    """The first of these points for each choice of the tunables that only whole problems show."""
     first: dict[tuple[int | str, ...], Point] = {}
-    for point in micro(known, draft, space):
+    for point in named(known, draft, space):
         first.setdefault(unseen(draft, point), point)
     return list(first.values())
 
@@ -29,24 +34,14 @@ def unseen(draft: Draft, point: Point) -> tuple[int | str, ...]:
     return tuple(point[name] for name in draft.unseen)
 
 
-def named(known: Sequence[Start], draft: Draft, space: Space) -> list[Point]:
-    """Those of the platform's starts alone."""
-    return _completed(space, [_part(start.point, space) for start in known if start.draft == draft.name])
+def blockings(known: Sequence[Known], draft: Draft, point: Point, space: Space) -> list[Point]:
+    """What is known of this kernel's blocking: the legal points that agree with it."""
+    return _completed(space, [_part(one.point, space) for one in known if agrees(one, draft.name, point)])
 
 
-def blockings(known: Sequence[Start], draft: Draft, point: Point, space: Space) -> list[Point]:
-    """Those of the platform's starts that name this kernel: the legal points that agree with them."""
-    return _completed(space, [_part(start.point, space) for start in known if agrees(start, draft.name, point)])
-
-
-def agrees(start: Start, draft: str, point: Point) -> bool:
-    """Whether a kernel is that of a start, which may leave tunables open."""
-    return start.draft == draft and all(start.point.get(name, value) == value for name, value in point.items())
-
-
-def is_own(draft: Draft, point: Point) -> bool:
-    """Whether a kernel is one of its draft's own starts."""
-    return any(set(start.items()) <= set(point.items()) for start in draft.starts)
+def agrees(one: Known, draft: str, point: Point) -> bool:
+    """Whether a kernel is a known one, which may leave tunables open."""
+    return one.draft == draft and all(one.point.get(name, value) == value for name, value in point.items())
 
 
 def around(default: Mapping[str, int | str], space: Space, nothing_first: bool = False) -> list[Point]:

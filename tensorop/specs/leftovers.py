@@ -12,7 +12,7 @@ from tensorop.specs.operators import DRAFT_SUFFIX, DRAFTS
 
 MOST = 12  # remarks; further ones are counted
 FILES = {kind: suffix for kind, suffix in catalog.SUFFIX.items() if suffix}
-_BESIDE = {"platforms": ("published",)}  # folders that belong there
+_BESIDE = {"platforms": ("published", "winners")}  # folders that belong there
 _PAPERS = (".md", ".txt", ".rst")
 
 

@@ -7,12 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, ConfigDict, Field, RootModel, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from tensorop import paths
 from tensorop.errors import SpecError, UsageError
-from tensorop.model.platform import BaselineChoice, Cache, Compiler, Platform, Start
-from tensorop.model.point import Point
+from tensorop.model.platform import BaselineChoice, Cache, Compiler, Platform
 from tensorop.model.primitive import PrimitiveSet
 from tensorop.specs import admitted, caches, catalog, inherit, native, primitives, yamlfile, yamltext
 from tensorop.specs.caches import CacheSpec
@@ -35,18 +34,6 @@ class BaselineSpec(Record):
     dtypes: tuple[str, ...] = Field(default=(), strict=False)
     environment: dict[str, str]
     remark: str = ""
-
-
-class StartSpec(RootModel[dict[str, int | str]]):
-    """A variant by its draft's name and its tunables."""
-
-    model_config = ConfigDict(frozen=True, strict=True)
-
-    @model_validator(mode="after")
-    def _check(self) -> StartSpec:
-        if not isinstance(self.root.get("draft"), str):
-            raise ValueError("rule: a start names its draft")
-        return self
 
 
 def _choices(value: Any) -> Any:
@@ -78,7 +65,6 @@ class PlatformSpec(Record):
         str, Annotated[tuple[BaselineSpec, ...], BeforeValidator(_choices), Field(min_length=1, strict=False)]
     ] = Field(default_factory=dict)
     tunables: dict[str, Annotated[tuple[int | str, ...], Field(strict=False)]] = Field(default_factory=dict)
-    starts: dict[str, dict[str, Annotated[tuple[StartSpec, ...], Field(strict=False)]]] = Field(default_factory=dict)
     model: dict[str, Any] | None = None
     calibration: str | None = None
 
@@ -110,7 +96,7 @@ class ProbeSpec(Record):
     model: dict[str, Any] | None = None
 
 
-_MERGED = ("compiler", "baselines", "tunables", "starts")  # by key; everything else is replaced whole
+_MERGED = ("compiler", "baselines", "tunables")  # by key; everything else is replaced whole
 
 
 def load(name: str, plugins: tuple[Path, ...] = ()) -> Platform:
@@ -164,6 +150,11 @@ def _files(name: str, plugins: tuple[Path, ...]) -> list[inherit.File]:
         if "probe" in data:
             data = _probed(data, path, plugins)
         files.append(inherit.File(current, path, data))
+        if "starts" in data:
+            raise SpecError(
+                f"{path}: key 'starts' is no part of a platform any more",
+                hint=f"put its variants into {path.parent}/winners/{current}.jsonl (docs/warm-start.md)",
+            )
         if "caches" in data:
             caches.check(data, path)
         parent = data.get("parent")
@@ -225,11 +216,6 @@ def _under(child: dict[str, Any], parent: dict[str, Any]) -> dict[str, Any]:
     return out
 
 
-def _start(given: StartSpec) -> Start:
-    chosen = {name: value for name, value in given.root.items() if name != "draft"}
-    return Start(str(given.root["draft"]), Point.of(chosen))
-
-
 def _resolve(
     spec: PlatformSpec, sets: tuple[PrimitiveSet, ...], board: dict[str, Any] | None, files: list[inherit.File]
 ) -> Platform:
@@ -254,10 +240,6 @@ def _resolve(
         },
         tunables=spec.tunables,
         streams=spec.streams,
-        starts={
-            operator: {dtype: tuple(map(_start, starts)) for dtype, starts in by_dtype.items()}
-            for operator, by_dtype in spec.starts.items()
-        },
         board=board,
         identity=spec.identity,
         whole=_whole(files, board),

@@ -49,7 +49,7 @@ def read(folder: Path) -> History:
         raise UsageError(
             f"{folder} holds no run: {path} is absent", hint="make one with `tensorop <operator> --out DIR`"
         )
-    return _load(path)[0]
+    return load(path)
 
 
 class Journal:
@@ -179,6 +179,11 @@ def _open(folder: Path, facts: Mapping[str, Any], fresh: bool, lock: FolderLock)
         os.close(descriptor)
         raise
     return journal
+
+
+def load(path: Path) -> History:
+    """The history in a file, as `read`."""
+    return _load(path)[0]
 
 
 def _load(path: Path) -> tuple[History, int, bytes]:

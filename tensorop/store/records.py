@@ -56,8 +56,8 @@ def trial_of(record: Mapping[str, Any], drafts: Mapping[str, Draft]) -> Trial:
     """drafts: by digest, those that the journal has told of. Raises ValueError where the parts have another id."""
     if (digest := _text(record, "draft")) not in drafts:
         raise ValueError(f"no draft {digest:.60} was told of before")
-    kernel = Kernel(drafts[digest], _text(record, "dtype"), _point(record["configuration"]), _whole(record, "vlen"))
-    variant = Variant(kernel, _point(record["blocking"]))
+    kernel = Kernel(drafts[digest], _text(record, "dtype"), point_of(record["configuration"]), _whole(record, "vlen"))
+    variant = Variant(kernel, point_of(record["blocking"]))
     if (kernel.id, variant.id) != (record["kernel"], record["variant"]):
         raise ValueError(f"the variant {record['variant']!r:.60} is another one: {variant.id}")
     return Trial(_text(record, "key"), _whole(record, "round"), Stage(record["stage"]), variant)
@@ -156,7 +156,7 @@ def draft_of(record: Mapping[str, Any]) -> Draft:
         tunables={name: tuple(_value(v, name) for v in values) for name, values in record["tunables"].items()},
         constraints=tuple(Constraint(_text(c, "must"), _text(c, "reason")) for c in record["constraints"]),
         unseen=tuple(record.get("unseen", ())),
-        starts=tuple(_point(start) for start in record.get("starts", ())),
+        starts=tuple(point_of(start) for start in record.get("starts", ())),
         parent=_text(record, "parent") if "parent" in record else "",
     )
 
@@ -226,5 +226,6 @@ def _value(value: Any, name: str) -> Any:
     return value
 
 
-def _point(record: Mapping[str, Any]) -> Point:
+def point_of(record: Mapping[str, Any]) -> Point:
+    """Raises ValueError for what is none."""
     return Point.of({name: _value(value, name) for name, value in record.items()})

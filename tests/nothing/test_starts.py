@@ -1,61 +1,58 @@
-"""Where searches begin: every start that a shipped platform's own file names is a legal variant there; of those that it
+"""Where searches begin: every winner that ships for a platform is a whole legal variant there; of those that another
 inherits some may not be."""
 
 from __future__ import annotations
 
 import pytest
 
+from tensorop import paths
 from tensorop.author import offline
-from tensorop.model.kernel import Draft, Kernel
-from tensorop.model.platform import Platform, Start
+from tensorop.model.kernel import Kernel
 from tensorop.model.point import Point
+from tensorop.model.winner import Known
 from tensorop.render import instantiate
-from tensorop.space import Space, starts
-from tensorop.specs import catalog, platforms, yamlfile
+from tensorop.search import warm
+from tensorop.space import starts
+from tensorop.specs import platforms
 from tests.support.operators import gemm
 
 operator = gemm()
 drafts = {draft.name: draft for draft in offline.drafts(operator.folder, operator.name)}
+SHIPPED = [warm.winners(path) for path in sorted((paths.builtin_dir("platforms") / warm.FOLDER).glob("*.jsonl"))]
 CASES = [
-    (platform.name, dtype, number)
-    for platform in map(platforms.load, catalog.names("platforms"))
-    if "starts" in yamlfile.read(catalog.find("platforms", platform.name))
-    for dtype, known in platform.starts.get("gemm", {}).items()
-    for number in range(len(known))
+    (source.platform, dtype, known)
+    for source in SHIPPED
+    for (name, dtype), of in source.known.items()
+    for known in of
+    if name == operator.name and source.platform != "generic"  # whose winners are hints for all
 ]
 
 
-def spaces(platform: Platform, draft: Draft, dtype: str, start: Start) -> tuple[Space, list[Point]]:
-    """The draft's space, and the start's kernel in it."""
-    space = instantiate.micro_space(platform, draft, dtype)
-    return space, starts.micro((start,), draft, space)[:1]
+@pytest.mark.parametrize(("name", "dtype", "known"), CASES)
+def test_a_shipped_winner_is_one_whole_legal_variant(name: str, dtype: str, known: Known) -> None:
+    platform, draft = platforms.load(name), drafts[known.draft]
+    (kernel,) = starts.named([known], draft, instantiate.micro_space(platform, draft, dtype))
+    blocking = instantiate.blocking_space(operator, platform, Kernel(draft, dtype, kernel))
+    (blocks,) = starts.blockings([known], draft, kernel, blocking)
+    assert {**kernel, **blocks} == dict(known.point)
 
 
-@pytest.mark.parametrize(("name", "dtype", "number"), CASES)
-def test_a_start_is_one_whole_legal_variant(name: str, dtype: str, number: int) -> None:
-    platform = platforms.load(name)
-    start = platform.starts["gemm"][dtype][number]
-    space, (kernel,) = spaces(platform, drafts[start.draft], dtype, start)
-    blocking = instantiate.blocking_space(operator, platform, Kernel(drafts[start.draft], dtype, kernel))
-    (blocks,) = starts.blockings((start,), drafts[start.draft], kernel, blocking)
-    assert {**kernel, **blocks} == dict(start.point)
-    assert kernel in space
-
-
-def test_a_start_that_is_not_legal_here_is_left_out() -> None:
+def test_a_winner_that_is_not_legal_here_is_left_out() -> None:
     platform = platforms.load("spacemit-k1")
     outer = drafts["outer"]
     space = instantiate.micro_space(platform, outer, "f32")
-    too_large = Start("outer", Point.of(lmul=8, mv=8, nr=15))
-    of_others = Start("dot", Point.of(mv=8))
-    assert starts.micro((too_large, of_others), outer, space) == starts.micro((), outer, space)
+    too_large = Known("outer", Point.of(lmul=8, mv=8, nr=15))
+    of_others = Known("dot", Point.of(mv=8))
+    legal = Known("outer", Point.of(lmul=4, mv=1, nr=6))
+    assert starts.named((too_large, of_others), outer, space) == []
+    assert starts.named((too_large, legal), outer, space) == starts.named((legal,), outer, space) != []
 
 
-def test_what_a_start_leaves_open_agrees_with_anything() -> None:
-    start = Start("outer", Point.of(mv=2, mc=64))
-    assert starts.agrees(start, "outer", Point.of(mv=2, nr=8))
-    assert not starts.agrees(start, "outer", Point.of(mv=3, nr=8))
-    assert not starts.agrees(start, "dot", Point.of(mv=2, nr=8))
+def test_what_a_winner_leaves_open_agrees_with_anything() -> None:
+    known = Known("outer", Point.of(mv=2, mc=64))
+    assert starts.agrees(known, "outer", Point.of(mv=2, nr=8))
+    assert not starts.agrees(known, "outer", Point.of(mv=3, nr=8))
+    assert not starts.agrees(known, "dot", Point.of(mv=2, nr=8))
 
 
 def test_few_blockings_show_both_ends_of_packing() -> None:

@@ -1,0 +1,50 @@
+"""Prints what finished runs found as a file of winners for `platforms/winners/` or `--warm-start` (docs/warm-start.md).
+
+    python benchmarks/winners.py DIR [DIR ...] > platforms/winners/NAME.jsonl
+
+DIR holds a product and its journal. Of several runs on one platform each variant once, those of the first folder first.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+from pathlib import Path
+
+from tensorop import __version__
+from tensorop.errors import UsageError
+from tensorop.model.winner import Known
+from tensorop.search import warm
+from tensorop.specs import platforms
+from tensorop.store import journal
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folders", nargs="+", type=Path, metavar="DIR")
+    parser.add_argument("--plugins", nargs="*", type=Path, default=[])
+    given = parser.parse_args()
+    print("\n".join(winners(given.folders, tuple(given.plugins), datetime.date.today())))
+
+
+def winners(folders: list[Path], plugins: tuple[Path, ...], date: datetime.date) -> list[str]:
+    """The lines of the file. Raises UsageError for runs on several platforms."""
+    found: dict[tuple[str, str], dict[Known, None]] = {}
+    names, trials = set(), 0
+    for folder in folders:
+        history = journal.read(folder)
+        lineage = platforms.load(str(history.facts["platform"]), plugins).lineage
+        # a file that asks the machine is another platform elsewhere: its parent's has the name
+        names.add(next(name for name in lineage if not platforms.is_probed(name, plugins)))
+        trials += len(history.replay())
+        for of, known in warm.of_history(history).items():
+            found.setdefault(of, {}).update(dict.fromkeys(known))
+    if len(names) > 1:
+        raise UsageError(f"runs on {', '.join(sorted(names))}; a file of winners is of one platform")
+    made = f"benchmarks/winners.py, of {len(folders)} runs with {trials} trials"
+    head = {"platform": names.pop(), "tensorop": __version__, "date": date.isoformat(), "made": made}
+    return list(warm.lines(head, {of: list(known) for of, known in found.items()}))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,242 @@
+"""Warm starts: what a search begins with, from which journals and files of winners, and what is said of bad ones."""
+
+from __future__ import annotations
+
+import datetime
+import importlib.util
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tensorop import pipeline
+from tensorop.author import offline
+from tensorop.errors import SpecError, UsageError
+from tensorop.events import Note
+from tensorop.model.job import Job
+from tensorop.model.point import Point
+from tensorop.model.trial import Stage
+from tensorop.model.winner import Known, WarmStart
+from tensorop.report.gather import gather
+from tensorop.search import warm
+from tensorop.specs import platforms
+from tensorop.store import journal
+from tests.support.commands import ROOT, events, tensorop
+from tests.support.operators import gemm
+
+OPERATOR = gemm()
+DRAFTS = offline.drafts(OPERATOR.folder, OPERATOR.name)
+HEAD = {"platform": "spacemit-k1", "tensorop": "0.1.0", "date": "2026-11-23", "made": "by a test"}
+WINNER = Known("outer", Point.of(lmul=2, mv=1, nr=9, ku=1, ahead=0, late=0, lead=0, fetch=0, c_ahead=0, mc=64, kc=96))
+JOURNAL = journal.journal_path(Path())
+
+
+def begin(platform: str, tmp_path: Path, wish: str | Path = "auto", **more: Any) -> tuple[WarmStart, list[str]]:
+    """Where gemm's f32 begins, and all that is said."""
+    job = Job("gemm", platform, ("f32",), out=tmp_path / "out", warm_start=str(wish), **more)
+    sources, odd = warm.read(job)
+    found, used, unused = warm.begin(sources, job, OPERATOR, platforms.load(platform), DRAFTS)
+    return found["f32"], [*odd, *unused, *used]
+
+
+def a_file(path: Path, known: Any = None, **head: Any) -> Path:
+    known = {("gemm", "f32"): [WINNER]} if known is None else known
+    path.write_text("\n".join(warm.lines({**HEAD, **head}, known)) + "\n")
+    return path
+
+
+def run(folder: Path, wish: str | Path = "none", **more: Any) -> list[str]:
+    """A whole search on the null runner; its notes."""
+    job = Job(
+        "gemm", "spacemit-k1", ("f32",), ((24, 24, 24),), runner="null", trials=30, jobs=1, out=folder,
+        budget_s=None, warm_start=str(wish), **more,
+    )  # fmt: skip
+    return [event.text for event in pipeline.run(job) if isinstance(event, Note)]
+
+
+def first(folder: Path, stage: Stage = Stage.MICRO) -> list[dict[str, Any]]:
+    return [record["configuration"] for record in events(folder, "started") if record["stage"] == stage]
+
+
+def test_a_platform_begins_at_its_own_winners_and_else_at_its_ancestors(tmp_path: Path) -> None:
+    own, said = begin("spacemit-k1", tmp_path)
+    assert len(own.sure) == 12
+    assert said == ["f32: 12 first configurations of the winners of spacemit-k1 of 2026-11-23"]
+    inherited, said = begin("c908", tmp_path)
+    assert inherited.sure == begin("rvv", tmp_path)[0].sure != ()
+    assert "winners of rvv" in said[0]
+    nobody, _ = begin("avx2", tmp_path)
+    assert nobody.sure == ()
+    assert nobody.hints
+
+
+def test_none_ignores_them(tmp_path: Path) -> None:
+    assert begin("spacemit-k1", tmp_path, "none") == (WarmStart(), [])
+
+
+def test_a_file_of_winners_and_no_other(tmp_path: Path) -> None:
+    path = a_file(tmp_path / "mine.jsonl")
+    for wish in (path, tmp_path):
+        assert begin("spacemit-k1", tmp_path, wish)[0] == WarmStart((WINNER,))
+    said = run(tmp_path / "out", path)
+    assert "f32: 1 first configurations of the winners of spacemit-k1 of 2026-11-23" in said
+    tried = [configuration for configuration in first(tmp_path / "out") if "c_ahead" in configuration]
+    assert {name: tried[0][name] for name in ("lmul", "mv", "nr")} == {"lmul": 2, "mv": 1, "nr": 9}
+    assert any(
+        (r["blocking"].get("mc"), r["blocking"].get("kc")) == (64, 96) for r in events(tmp_path / "out", "started")
+    )
+    assert gather(tmp_path / "out")["warm_start"] == [line for line in said if "first configurations" in line]
+
+
+def test_users_put_winners_beside_their_platforms(tmp_path: Path) -> None:
+    (tmp_path / "platforms" / warm.FOLDER).mkdir(parents=True)
+    a_file(tmp_path / "platforms" / warm.FOLDER / "any.jsonl")
+    found, _ = begin("spacemit-k1", tmp_path, plugins=(tmp_path,))
+    assert found.sure[0] == WINNER
+    assert len(found.sure) == warm.MOST
+
+
+def test_a_journal_is_a_warm_start(tmp_path: Path) -> None:
+    run(tmp_path / "first")
+    history = journal.read(tmp_path / "first")
+    known = warm.of_history(history)["gemm", "f32"]
+    ended = [f for f in history.ended((Stage.BLOCKING, "f32", 0)) if f.outcome.ok]
+    best = min(ended, key=lambda f: f.score.cost or 0.0).trial.variant
+    assert Known(best.draft.name, best.point) in known
+    for wish in (tmp_path / "first", tmp_path / "first" / JOURNAL, tmp_path):
+        found, said = begin("spacemit-k1", tmp_path, wish)
+        assert set(found.sure) <= set(known)
+        assert len(found.sure) >= 4
+        assert f"f32: {len(found.sure)} first configurations of spacemit-k1's journal" in said
+
+
+def test_a_run_that_is_forgotten_says_where_the_next_begins(tmp_path: Path) -> None:
+    run(tmp_path / "out")
+    known = warm.of_history(journal.read(tmp_path / "out"))["gemm", "f32"]
+    assert begin("spacemit-k1", tmp_path, fresh=True)[0].sure[0] == known[0]
+    assert begin("spacemit-k1", tmp_path, "none", fresh=True)[0] == WarmStart()
+    assert begin("spacemit-k1", tmp_path)[0].sure[0] != known[0]
+    said = run(tmp_path / "out", "auto", fresh=True)
+    assert any("of spacemit-k1's journal" in line for line in said)
+
+
+def test_a_run_that_goes_on_begins_where_it_began(tmp_path: Path) -> None:
+    path = a_file(tmp_path / "mine.jsonl")
+    run(tmp_path / "out", path)
+    before = events(tmp_path / "out", "started")
+    a_file(path, {("gemm", "f32"): [Known("dot", Point.of(mv=4, nr=2, mc=64))]})
+    job = Job(
+        "gemm", "spacemit-k1", ("f32",), ((24, 24, 24),), runner="null", trials=40, jobs=1, out=tmp_path / "out",
+        budget_s=None, warm_start=str(path),
+    )  # fmt: skip
+    list(pipeline.run(job))
+    after = events(tmp_path / "out", "started")
+    assert after[: len(before)] == before
+    assert len(after) > len(before)
+    with pytest.raises(UsageError, match=r"other settings: warm start was .*, is none"):
+        run(tmp_path / "out")
+
+
+BAD = {
+    "another operator": ({("conv9d", "f32"): [WINNER]}, "has winners of conv9d f32; expected gemm f32"),
+    "another dtype": ({("gemm", "f64"): [WINNER]}, "has winners of gemm f64; expected gemm f32"),
+    "no legal point": (
+        {("gemm", "f32"): [Known("outer", Point.of(mv=99, mc=64)), Known("nobody", Point.of(mc=64))]},
+        "none of its variants of gemm is legal on spacemit-k1",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_a_file_of_no_use_is_said_and_the_job_goes_on(name: str, tmp_path: Path) -> None:
+    known, expected = BAD[name]
+    path = a_file(tmp_path / "bad.jsonl", known)
+    said = run(tmp_path / "out", path)
+    assert any(str(path) in line and expected in line for line in said)
+    run(tmp_path / "cold")
+    assert first(tmp_path / "out") == first(tmp_path / "cold")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", "no whole line"),
+        ("hello\n", "line 1: "),
+        ("[]\n", "line 1: "),
+        ("{}\n", "line 1: KeyError 'event'"),
+        ('{"event": "winners", "schema": 7}\n', "schema 7; this version reads 1"),
+        ('{"schema": 1, "event": "winners"}\n', "line 1: KeyError 'platform'"),
+        ('{"event": "run", "schema": 2, "t": 0, "facts": {}}\n', "schema 2 in line 1"),
+        ('{"event": "run", "schema": 4, "t": 0, "facts": {}}\n', "line 1: no 'platform'"),
+        ("\0" * 4000, "no whole line"),
+        ('{"schema": 1, "event": "winners", "platform": "a", "tensorop": "", "date": "", "made": "", "lines": 1}\n3\n',
+         "line 2"),
+    ],
+)  # fmt: skip
+def test_a_file_that_is_no_journal(text: str, expected: str, tmp_path: Path) -> None:
+    path = tmp_path / "bad.jsonl"
+    path.write_text(text)
+    found, said = begin("spacemit-k1", tmp_path, path)
+    assert found == WarmStart()
+    (line,) = said
+    assert line.startswith("no warm start: ")
+    assert str(path) in line
+    assert expected in line
+
+
+def test_of_a_file_that_is_cut_off_the_whole_lines_are_used(tmp_path: Path) -> None:
+    path = a_file(tmp_path / "cut.jsonl", {("gemm", "f32"): [WINNER, Known("dot", Point.of(mv=4, mc=64))]})
+    path.write_text(path.read_text()[:-20])
+    found, said = begin("spacemit-k1", tmp_path, path)
+    assert found.sure == (WINNER,)
+    assert said[0] == f"{path} is cut off: 1 of its 2 winners are there"
+    run(tmp_path / "first")
+    cut = tmp_path / "first" / JOURNAL
+    cut.write_text(cut.read_text()[:-20])
+    assert begin("spacemit-k1", tmp_path, cut)[0].sure
+
+
+def test_a_path_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    ended = tensorop("gemm", "--runner", "null", "--warm-start", "nowhere", "--trials", "3", cwd=tmp_path)
+    assert ended.status == 2
+    assert "--warm-start nowhere: there is no such file" in ended.stderr
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_without_a_journal_is_said(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    assert begin("rvv", tmp_path, tmp_path / "empty")[1] == [
+        f"no warm start: {tmp_path / 'empty'} holds no journal; expected a product's folder or *.jsonl"
+    ]
+
+
+def test_starts_of_a_platforms_file_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "platforms").mkdir()
+    text = "schema: 1\nname: mine\nparent: rvv\ndescription: d\nstarts: {gemm: {f32: [{draft: outer, mv: 2}]}}\n"
+    (tmp_path / "platforms" / "mine.yaml").write_text(text)
+    with pytest.raises(SpecError, match="key 'starts' is no part of a platform") as caught:
+        platforms.load("mine", (tmp_path,))
+    assert caught.value.hint is not None
+    assert "platforms/winners/mine.jsonl" in caught.value.hint
+
+
+def test_no_shipped_file_has_first_configurations() -> None:
+    heads = [*ROOT.glob("platforms/*.yaml"), *ROOT.glob("templates/**/*.c.j2"), *ROOT.glob("templates/**/*.yaml")]
+    assert len(heads) > 20
+    assert [path for path in heads if any(line.startswith("starts:") for line in path.read_text().splitlines())] == []
+
+
+def test_a_file_of_winners_is_made_of_finished_runs(tmp_path: Path) -> None:
+    spec = importlib.util.spec_from_file_location("winners", ROOT / "benchmarks" / "winners.py")
+    assert spec is not None
+    assert spec.loader is not None
+    winners = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(winners)
+    run(tmp_path / "first")
+    lines = winners.winners([tmp_path / "first"], (), datetime.date(2026, 11, 23))
+    path = tmp_path / "made.jsonl"
+    path.write_text("\n".join(lines) + "\n")
+    head = json.loads(lines[0])
+    assert (head["platform"], head["date"], head["lines"]) == ("spacemit-k1", "2026-11-23", len(lines) - 1)
+    assert warm.winners(path).known == warm.of_history(journal.read(tmp_path / "first"))
