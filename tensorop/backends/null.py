@@ -47,7 +47,7 @@ class Backend(Target):
     name = "null"
     unit = shown = "pretended"
     speed = "flop/pretended"
-    means = Means(search=3e9, every_layout=5e7)
+    means = Means(search=3e9, every_layout=5e7, per=1e8)
     side_by_side = True
     pretends = True
 

@@ -48,6 +48,7 @@ class _View:
     def __init__(self, console: Console) -> None:
         self.console = console
         self.failures: Counter[str] = Counter()
+        self.problems: Counter[int] = Counter()  # that trials of this stage were measured on
         self.first: float | None = None  # cost of this stage's first kernel that passed
 
     def __enter__(self) -> _View:
@@ -69,6 +70,7 @@ class _View:
             if isinstance(event.event, Stopped):
                 self.say(f"  {event.stage} {event.dtype}: {self.summary(event)}")
                 self.failures.clear()
+                self.problems.clear()
                 self.first = None
 
     def say(self, text: str) -> None:
@@ -87,7 +89,7 @@ class _View:
         inner = event.event
         if not isinstance(inner, Ended | Stopped):
             return ""
-        parts = [self.ratio(event), f"{inner.trials} trial{'s' if inner.trials != 1 else ''}"]
+        parts = [self.ratio(event), f"{inner.trials} trial{'s' if inner.trials != 1 else ''}{self.fidelities()}"]
         if self.failures:
             parts.append("failed: " + ", ".join(f"{n} {kind}" for kind, n in self.failures.most_common()))
         if isinstance(inner, Stopped):
@@ -98,6 +100,12 @@ class _View:
         if inner.best is not None and inner.best.score.cost is not None:
             best = f"; {inner.best.score.cost:.4g} {event.unit} by {inner.best.trial.variant}"
         return ", ".join(part for part in parts if part) + best
+
+    def fidelities(self) -> str:
+        """` (5 on 26 problems, 30 on 13)`; nothing where all were measured on the same."""
+        counted = sorted(self.problems.items(), reverse=True)
+        said = [f"{n} on {problems}{'' if i else ' problems'}" for i, (problems, n) in enumerate(counted) if n]
+        return f" ({', '.join(said)})" if len(said) > 1 else ""
 
     def ratio(self, event: Trying) -> str:
         """How much better the best is than the stage's first; than `against`, where that is known."""
@@ -112,6 +120,7 @@ class _View:
         inner = event.event
         if isinstance(inner, Ended):
             self.first = self.first or inner.finished.score.cost
+            self.problems[len(inner.finished.score.per_problem)] += inner.finished.outcome.ok
             if not inner.finished.outcome.ok:
                 self.failures[inner.finished.outcome.kind.value] += 1
 
@@ -199,7 +208,7 @@ class _Bar(_View):
         inner = event.event
         if isinstance(inner, Ended):
             self.left, self.told = inner.left, time.monotonic()
-            words = [self.ratio(event), f"{inner.trials} tried"]
+            words = [self.ratio(event), f"{inner.trials} tried{self.fidelities()}"]
             if failed := sum(self.failures.values()):
                 words.append(f"{failed} failed")
             if inner.best is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -92,13 +93,28 @@ class Score:
 
 
 @dataclass(frozen=True)
+class Rung:
+    """A halt of a trial on its way through its problems.
+
+    problems: how many of them it has then been measured on; bars: by VLEN (bits), what their geometric mean may cost
+    where the trial is to go on, nothing where any does; beyond: for one that ends here, how many times as much as these
+    all problems cost
+    """
+
+    problems: int
+    bars: tuple[tuple[int, float], ...] = ()
+    beyond: float = 1.0
+
+
+@dataclass(frozen=True)
 class Trial:
-    """One candidate in a stage."""
+    """One candidate in a stage. race: where it may end before it was measured on all problems."""
 
     key: str
     round: int
     stage: Stage
     variant: Variant
+    race: tuple[Rung, ...] = ()
 
     @property
     def dtype(self) -> str:
@@ -136,3 +152,8 @@ class Finished:
     score: Score
     seconds: Mapping[str, float] = field(default_factory=dict)  # by pipeline stage: render, build, verify, measure
     text: str = ""  # KernelText.id of what was judged
+
+    @property
+    def rank(self) -> tuple[int, float]:
+        """The better the lower: no cost that some problems say is better than one that more of them say."""
+        return -len(self.score.per_problem), math.inf if self.score.cost is None else self.score.cost

@@ -157,7 +157,7 @@ def _search(history: History, group: Any) -> dict[str, Any]:
     for finished in ended:
         cost = finished.score.cost if finished.outcome.ok else None
         spent += sum(finished.seconds.values())
-        if cost is not None and (best is None or best.score.cost is None or cost < best.score.cost):
+        if cost is not None and (best is None or finished.rank < best.rank):
             best = finished
         trials.append(
             {
@@ -168,6 +168,7 @@ def _search(history: History, group: Any) -> dict[str, Any]:
                 "spent": round(spent, 2),
             }
         )
+    passed = Counter(len(finished.score.per_problem) for finished in ended if finished.outcome.ok)
     units = {samples.unit for finished in ended for samples in finished.score.per_problem.values()}
     return {
         "stage": stage.value,
@@ -176,6 +177,7 @@ def _search(history: History, group: Any) -> dict[str, Any]:
         "unit": ", ".join(_COST_UNITS.get(unit, unit) for unit in sorted(units)),
         "seconds": round(history.spent(group), 1),
         "kinds": dict(Counter(str(t["kind"]) for t in trials)),
+        "problems": dict(sorted(passed.items(), reverse=True)),
         "best": None if best is None else {**_named(best.trial.variant), "cost": best.score.cost},
         "trials": trials,
     }

@@ -43,12 +43,14 @@ class Arm:
     kernel: whose blockings they are; without a configuration, where these are searched (`Stage.of_kernels`)
     space: legal points of what is searched; first: those to try before the tuner's own, and before better arms are
     preferred; least: trials it gets however long they take: seconds are a wish, a number of trials is not
+    spared: points that are measured on all problems, where others race
     """
 
     kernel: Kernel
     space: Space
     first: Sequence[Point] = ()
     least: int = 0
+    spared: Sequence[Point] = ()
 
 
 class Source(Protocol):
@@ -202,6 +204,7 @@ class Limits:
     def __init__(self, first_s: float = FIRST_S) -> None:
         self._first_s = first_s
         self._passed: list[float] = []
+        self._problems = 0  # of those: what ended early says nothing of one that does not
         self._late = 0  # before any has passed
         self._struck: Counter[str] = Counter()
 
@@ -216,7 +219,9 @@ class Limits:
 
     def tell(self, finished: Finished) -> bool:
         """A trial ended; whether its template is given up with it."""
-        if finished.outcome.ok:
+        if finished.outcome.ok and (problems := len(finished.score.per_problem)) >= self._problems:
+            self._passed = self._passed if problems == self._problems else []
+            self._problems = problems
             self._passed.append(sum(finished.seconds.values()))
         if finished.outcome.kind is not Kind.TIMEOUT:
             return False

@@ -20,7 +20,7 @@ from tensorop.errors import TensoropError
 from tensorop.model.budget import Budget
 from tensorop.model.kernel import Kernel, Variant
 from tensorop.model.point import Point
-from tensorop.model.trial import Finished, Kind, Measured, Outcome, Stage, Trial
+from tensorop.model.trial import Finished, Kind, Measured, Outcome, Rung, Stage, Trial
 from tensorop.process import children
 from tensorop.process.barrier import FIRST_S, Limit, in_time
 from tensorop.search.arms import FLOOR, Arm, Bandit, Limits, Seeded, Source
@@ -115,6 +115,7 @@ Event = Began | Ended | Lost | Exhausted | GivenUp | Stopped
 class Search(Generic[P]):
     """What to search. source: the arms; key_of: the trial key of a variant.
 
+    race: where a trial that begins now may end early, by those that ended
     make_tuner: of a space and a seed; None: an arm's first points are all there is to try
     first_s: what a trial may take, in seconds, while none has passed
     stopped: whether somebody wants the search to end now
@@ -134,6 +135,7 @@ class Search(Generic[P]):
     round: int = 0
     shared_clock: bool = True
     first_s: float = FIRST_S
+    race: Callable[[Sequence[Finished]], tuple[Rung, ...]] | None = None
     stopped: Callable[[], bool] = lambda: False
 
 
@@ -241,7 +243,7 @@ class _Run(Generic[P]):
                 self.bandit.exhaust(arm)
                 yield Exhausted(self.arms[arm].kernel)
                 continue
-            trial = self._trial(self.arms[arm].kernel, point)
+            trial = self._trial(self.arms[arm], point)
             known = self.history.finished(trial.key, trial.round)
             if known is None:
                 fresh.append(trial)
@@ -329,7 +331,7 @@ class _Run(Generic[P]):
         self.bandit.tell(trial.arm, cost)
         self.clock.trials += 1
         self.ended.append(finished)
-        if cost is not None and (self.best is None or self.best.score.cost is None or cost < self.best.score.cost):
+        if cost is not None and (self.best is None or finished.rank < self.best.rank):
             self.best = finished
         return Ended(finished, self.best, replayed, self.clock.trials, self._left())
 
@@ -339,11 +341,12 @@ class _Run(Generic[P]):
         owed = self.bandit.owed() if by_trials is None else min(self.bandit.owed(), by_trials)
         return by_clock if by_clock is None else max(by_clock, owed * self.clock.elapsed / self.clock.trials)
 
-    def _trial(self, kernel: Kernel, point: Point) -> Trial:
-        what = self.what
+    def _trial(self, arm: Arm, point: Point) -> Trial:
+        what, kernel = self.what, arm.kernel
         of_kernels = what.stage.of_kernels
         variant = Variant(replace(kernel, configuration=point)) if of_kernels else Variant(kernel, point)
-        return Trial(what.key_of(variant), what.round, what.stage, variant)
+        race = what.race([] if point in arm.spared else self.ended) if what.race else ()
+        return Trial(what.key_of(variant), what.round, what.stage, variant, race)
 
     def _is_open(self, trial: Trial) -> bool:
         return self.history.started(trial.key, trial.round) is not None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from hashlib import sha256
 from pathlib import Path
 
@@ -31,6 +31,7 @@ from tensorop.space import problems, starts, strategy
 from tensorop.store.journal import Journal
 from tensorop.store.key import trial_key
 from tensorop.target import Target
+from tensorop.trial import race
 from tensorop.trial.trial import Evaluator
 
 LITTLE = 1e-3  # seconds: a stage that others left no time has its first trials alone
@@ -44,6 +45,7 @@ class Plan:
     only_first: the arms' first points are all there is to try, else the job's tuner goes on
     first_s: what a trial may take while none has passed, in seconds; a board of its own pace has more
     joining: the arm of a draft that comes late; None where no arm may join
+    race: whether trials that the first problems, the cheapest, say nothing good of are not measured on the others
     """
 
     arms: Sequence[Arm]
@@ -52,6 +54,7 @@ class Plan:
     only_first: bool = False
     first_s: float = FIRST_S
     joining: Callable[[Draft], Arm | None] | None = None
+    race: bool = False
 
 
 @dataclass(frozen=True)
@@ -220,6 +223,7 @@ def conduct(task: Task, stage: Stage, plan: Plan) -> Iterator[loop.Event]:
             tool=__version__,
         )
 
+    work = {p.label: float(task.operator.reference.work(p)) for p in plan.problems}
     arms = plan.arms
     source = Growing(arms, task.journal, group, plan.joining, task.revise) if plan.joining else Given(arms)
     yield from loop.search(
@@ -238,6 +242,7 @@ def conduct(task: Task, stage: Stage, plan: Plan) -> Iterator[loop.Event]:
             jobs=job.jobs,
             shared_clock=not target.side_by_side,
             first_s=plan.first_s * target.runner.patience,
+            race=partial(race.rungs, work=work, vlens=target.configurations) if plan.race else None,
             stopped=lambda: task.stop.asked,
         )
     )

@@ -4,7 +4,7 @@
     {"schema": 4, "event": "resumed",   "t"}                                                a later process went on
     {"schema": 4, "event": "draft",     "t", "digest", "draft": {...}, "joined"}            a draft in full
     {"schema": 4, "event": "started",   "t", "key", "round", "stage", "dtype", "draft",
-        "configuration", "vlen", "blocking", "kernel", "variant"}
+        "configuration", "vlen", "blocking", "kernel", "variant", "race"}
     {"schema": 4, "event": "text",      "t", "variant", "id", "packed"}                     a kernel's C, once
     {"schema": 4, "event": "finished",  "t", "key", "round", "outcome", "score", "seconds", "text"}
     {"schema": 4, "event": "abandoned", "t", "key", "round", "outcome"}                     stopped from outside
@@ -14,6 +14,7 @@ joined: of a draft that came late: stage, dtype, round of the search, and how ma
 t: seconds the run has taken so far, all its processes together.
 draft: the digest of one that was told of before; kernel, variant: ids of what the four before them make.
 variant of a text: the id of the one it belongs to, as it is built (instantiate.as_built)
+race: where the trial may end early (model.trial.Rung), by what had ended when it began
 packed: kernel and edge, a NUL between them, by zlib and base64; text: the id of what a trial that passed was made of.
 """
 
@@ -27,7 +28,7 @@ from typing import Any
 
 from tensorop.model.kernel import Constraint, Draft, Kernel, KernelText, Variant
 from tensorop.model.point import Point
-from tensorop.model.trial import Finished, Kind, Outcome, Samples, Score, Stage, Trial
+from tensorop.model.trial import Finished, Kind, Outcome, Rung, Samples, Score, Stage, Trial
 
 SCHEMA = 4
 LOG_TAIL = 4096
@@ -49,6 +50,7 @@ def trial_record(trial: Trial) -> Record:
         "blocking": dict(trial.variant.blocking),
         "kernel": trial.variant.kernel.id,
         "variant": trial.variant.id,
+        **({"race": [[rung.problems, dict(rung.bars), rung.beyond] for rung in trial.race]} if trial.race else {}),
     }
 
 
@@ -60,7 +62,14 @@ def trial_of(record: Mapping[str, Any], drafts: Mapping[str, Draft]) -> Trial:
     variant = Variant(kernel, point_of(record["blocking"]))
     if (kernel.id, variant.id) != (record["kernel"], record["variant"]):
         raise ValueError(f"the variant {record['variant']!r:.60} is another one: {variant.id}")
-    return Trial(_text(record, "key"), _whole(record, "round"), Stage(record["stage"]), variant)
+    race = tuple(_rung(*rung) for rung in record.get("race", ()))
+    return Trial(_text(record, "key"), _whole(record, "round"), Stage(record["stage"]), variant, race)
+
+
+def _rung(problems: Any, bars: Mapping[str, Any], beyond: Any) -> Rung:
+    found = {"problems": problems, "beyond": beyond}
+    costs = tuple((int(vlen), cost) for vlen, cost in _numbers(bars).items())
+    return Rung(_whole(found, "problems"), costs, _positive(found, "beyond"))
 
 
 def outcome_record(outcome: Outcome) -> Record:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import functools
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tensorop.errors import BoardError
-from tensorop.measure import statistics
 from tensorop.model.call import Access, Buffer, Call, Left, Placement
 from tensorop.model.expression import evaluate
 from tensorop.model.kernel import Artifact, KernelText, Source, Variant
@@ -18,14 +17,14 @@ from tensorop.model.operator import Operator
 from tensorop.model.point import Point
 from tensorop.model.primitive import Formats
 from tensorop.model.problem import Problem
-from tensorop.model.trial import Kind, Measured, Outcome, Samples, Score, Stage, Trial
+from tensorop.model.trial import Kind, Measured, Outcome, Rung, Samples, Score, Stage, Trial
 from tensorop.model.verdict import Seed
 from tensorop.render import instantiate
 from tensorop.render.render import RenderError
 from tensorop.render.texts import Texts
 from tensorop.runners.protocol import Entry
 from tensorop.target import Target, combine
-from tensorop.trial import bounds
+from tensorop.trial import bounds, race
 from tensorop.trial.roof import Roof
 from tensorop.verify import grid
 from tensorop.verify.answers import Answers, consistent
@@ -135,14 +134,15 @@ class Evaluator:
         """
         clock = _Clock(prepared.seconds)
         try:
-            return replace(self._for(trial)._measure(trial.variant, prepared, clock), text=prepared.text)
+            return replace(self._for(trial)._measure(trial, prepared, clock), text=prepared.text)
         except BoardError as error:
             return Measured(Outcome(Kind.LOST, "measure", error.message), seconds=clock.lap("measure"))
 
-    def _measure(self, variant: Variant, prepared: Prepared, clock: _Clock) -> Measured:
+    def _measure(self, trial: Trial, prepared: Prepared, clock: _Clock) -> Measured:
+        variant = trial.variant
         full = instantiate.defaults(self.operator, self.target.platform, self.dtype, variant.point)
         if self.target.pretends:
-            return self._pretend(variant, full, clock)
+            return self._score(trial, functools.partial(self._pretended, full), clock)
         subject = Subject(
             self.target.runner,
             prepared.program,
@@ -160,23 +160,39 @@ class Evaluator:
         clock.lap("verify")
         if not judged.ok:
             return Measured(judged, seconds=clock.seconds)
-        return self._score(variant, prepared, full, clock)
+        return self._score(trial, functools.partial(self._costs, variant, prepared, full), clock)
 
-    def _pretend(self, variant: Variant, full: Point, clock: _Clock) -> Measured:
+    def _score(
+        self, trial: Trial, costs: Callable[[Sequence[Problem]], Mapping[str, Samples] | Outcome], clock: _Clock
+    ) -> Measured:
+        """Of the trial's problems, halt by halt of its race."""
+        problems = self._problems(trial.variant)
+        work = {p.label: float(self.operator.reference.work(p)) for p in problems}
         found: dict[str, Samples] = {}
-        for problem in self._problems(variant):
+        fell: Rung | None = None
+        for rung in (*trial.race, None):
+            more = costs(problems[len(found) : rung.problems if rung else None])
+            if isinstance(more, Outcome):
+                return Measured(replace(more, where=more.where or "measure"), seconds=clock.lap("measure"))
+            found |= more
+            if rung is not None and not race.goes_on(rung, found, work):
+                fell = rung
+                break
+        score = Score(race.score(found, work, fell), found)
+        return Measured(Outcome(Kind.OK, "measure"), score, clock.lap("measure"))
+
+    def _pretended(self, full: Point, problems: Sequence[Problem]) -> Mapping[str, Samples] | Outcome:
+        found: dict[str, Samples] = {}
+        for problem in problems:
             outcome, samples = self.target.pretend(full, problem.label, float(self.operator.reference.work(problem)))
             if samples is None:
-                return Measured(outcome, seconds=clock.lap("measure"))
+                return outcome
             found[problem.label] = samples
-        costs = [
-            1e3 * s.value / self.operator.reference.work(p)
-            for p, s in zip(self._problems(variant), found.values(), strict=True)
-        ]
-        return Measured(Outcome(Kind.OK, "measure"), Score(statistics.geomean(costs), found), clock.lap("measure"))
+        return found
 
-    def _score(self, variant: Variant, prepared: Prepared, full: Point, clock: _Clock) -> Measured:
-        problems = self._problems(variant)
+    def _costs(
+        self, variant: Variant, prepared: Prepared, full: Point, problems: Sequence[Problem]
+    ) -> Mapping[str, Samples] | Outcome:
         entry = MICRO_KERNEL if self.stage is Stage.MICRO else OPERATOR
         measured = self.target.search_costs(
             prepared.program,
@@ -186,13 +202,9 @@ class Evaluator:
             lambda vlen, number, left: self._judge(problems[number], variant, full, vlen, left),
         )
         if isinstance(measured, Outcome):
-            return Measured(replace(measured, where=measured.where or "measure"), seconds=clock.lap("measure"))
+            return measured
         told = self._impossible(problems, variant, measured)
-        if told is not None:
-            return Measured(told, seconds=clock.lap("measure"))
-        found = {p.label: combine(by_vlen) for p, by_vlen in zip(problems, measured, strict=True)}
-        costs = [1e3 * found[p.label].value / float(self.operator.reference.work(p)) for p in problems]
-        return Measured(Outcome(Kind.OK, "measure"), Score(statistics.geomean(costs), found), clock.lap("measure"))
+        return told or {p.label: combine(by_vlen) for p, by_vlen in zip(problems, measured, strict=True)}
 
     def _impossible(
         self, problems: Sequence[Problem], variant: Variant, measured: Sequence[Mapping[int, Samples]]

@@ -16,7 +16,7 @@ from tensorop.errors import JobError
 from tensorop.model.budget import Budget
 from tensorop.model.kernel import Draft, Kernel, Variant
 from tensorop.model.point import Point
-from tensorop.model.trial import Finished, Kind, Measured, Outcome, Score, Stage, Trial
+from tensorop.model.trial import Finished, Kind, Measured, Outcome, Rung, Score, Stage, Trial
 from tensorop.process import barrier, deadline
 from tensorop.runners import process
 from tensorop.search import arms as limits
@@ -426,3 +426,19 @@ def test_what_serves_others_has_no_deadline():
         assert process.run(["sleep", "60"], timeout_s=50).timed_out
     assert end.struck
     assert deadline.current() is None
+
+
+def test_what_races_is_told_what_ended_and_what_is_spared_is_not(tmp_path):
+    """Each trial's race is made when it is asked, and is in the journal: a run that goes on has the same."""
+
+    def race(ended):
+        return (Rung(1, ((0, float(len(ended) + 1)),)),)
+
+    spared = SPACES["rows"].at(0)
+    one = Arm(KERNELS["rows"], SPACES["rows"], [SPACES["rows"].at(3), spared], spared=[spared])
+    with Journal.open(tmp_path, {}) as journal:
+        list(search(a_search(journal, source=Given([one]), race=race, budget=Budget(trials=5))))
+    told = [(end.trial.point, end.trial.race) for end in store.read(tmp_path).ended(("micro", "f32", 0))]
+    assert [point for point, _ in told[:2]] == [SPACES["rows"].at(3), spared]
+    bars = [rung.bars[0][1] for _, (rung,) in told]
+    assert bars == [1.0, 1.0, 3.0, 4.0, 5.0]

@@ -1,0 +1,63 @@
+"""Racing: every trial is measured on its cheapest problems first, and only those among the best there on further ones.
+
+A race has halts, by shares of the whole work. Who comes to one goes on where it is among the best part of those that
+came there before, at one VLEN at least; a variant that serves one VLEN alone is not to be lost. What falls out costs,
+for the tuner, what its problems say times what those that were measured on all of them cost beyond theirs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from tensorop.measure import statistics
+from tensorop.model.trial import Finished, Rung, Samples
+
+HALTS = (0.01, 0.06)  # of the work of all problems, at most
+PART = 3  # one of so many goes on from a halt
+
+
+def halts(work: Sequence[float]) -> tuple[int, ...]:
+    """After how many problems trials halt. work: of each, the cheapest first."""
+    shares = [sum(work[: i + 1]) / sum(work) for i in range(len(work))]
+    counts = (sum(share <= most for share in shares) for most in HALTS)
+    return tuple(dict.fromkeys(count for count in counts if 0 < count < len(work)))
+
+
+def rungs(ended: Sequence[Finished], work: Mapping[str, float], vlens: Sequence[int]) -> tuple[Rung, ...]:
+    """What the next trial has to reach, by the trials so far; nothing while none was measured on all problems.
+
+    work: by label, in the order in which they are measured.
+    """
+    passed = [finished.score.per_problem for finished in ended if finished.outcome.ok]
+    whole = [found for found in passed if len(found) == len(work)]
+    if not whole:  # it halts all the same: what is counted after it finds no other traces of what was before
+        return tuple(Rung(count) for count in halts(list(work.values())))
+    made = []
+    for count in halts(list(work.values())):
+        first = list(work)[:count]
+        came = [{name: found[name] for name in first} for found in passed if len(found) >= count]
+        among = math.ceil(len(came) / PART) - 1
+        bars = tuple((vlen, sorted(cost(found, work, vlen) for found in came)[among]) for vlen in vlens)
+        beyond = [_mean(found, work) / _mean({name: found[name] for name in first}, work) for found in whole]
+        made.append(Rung(count, bars, statistics.geomean(beyond)))
+    return tuple(made)
+
+
+def goes_on(rung: Rung, found: Mapping[str, Samples], work: Mapping[str, float]) -> bool:
+    """Whether a trial with these figures is measured on further problems."""
+    return not rung.bars or any(cost(found, work, vlen) <= bar for vlen, bar in rung.bars)
+
+
+def cost(found: Mapping[str, Samples], work: Mapping[str, float], vlen: int) -> float:
+    """The geometric mean for 1000 operations, at a VLEN."""
+    return statistics.geomean(1e3 * samples.at(vlen) / work[name] for name, samples in found.items())
+
+
+def _mean(found: Mapping[str, Samples], work: Mapping[str, float]) -> float:
+    return statistics.geomean(1e3 * samples.value / work[name] for name, samples in found.items())
+
+
+def score(found: Mapping[str, Samples], work: Mapping[str, float], rung: Rung | None = None) -> float:
+    """What the tuner is told of these figures. rung: where the trial fell out."""
+    return _mean(found, work) * (rung.beyond if rung else 1.0)

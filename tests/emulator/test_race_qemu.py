@@ -1,0 +1,46 @@
+"""A race under a board model: who falls out has the very figures it would have had."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from tensorop.author import offline
+from tensorop.backends import reach
+from tensorop.model.kernel import Kernel, Variant
+from tensorop.model.trial import Measured, Rung, Stage, Trial
+from tensorop.model.verdict import Seed
+from tensorop.render import instantiate
+from tensorop.space import problems
+from tensorop.specs import platforms
+from tensorop.trial.trial import Evaluator, Prepared
+from tests.support.operators import gemm
+
+SHAPES = ((8, 8, 8), (20, 17, 9), (64, 64, 64))
+
+
+def test_figures_are_the_same_whoever_falls_out(tmp_path: Path) -> None:
+    operator, target = gemm(), reach(platforms.load("rvv"))
+    found = tuple(problems.of(operator, "f32", shape) for shape in SHAPES)
+    evaluator = Evaluator(operator, target, "f32", Stage.BLOCKING, found, Seed.draw(0), tmp_path)
+    draft = next(one for one in offline.drafts(operator.folder, operator.name) if one.name == "outer")
+    kernel = Kernel(draft, "f32", instantiate.micro_space(target.platform, draft, "f32").at(0))
+    trial = Trial("k", 0, Stage.BLOCKING, Variant(kernel))
+    made = evaluator.prepare(trial)
+    assert isinstance(made, Prepared)
+
+    def measured(*race: Rung) -> Measured:
+        ended = evaluator.measure(replace(trial, race=race), made)
+        assert ended.outcome.ok
+        return ended
+
+    far = dict.fromkeys(target.configurations, 1e-3)
+    whole = measured(Rung(1), Rung(2))
+    first = measured(Rung(1, tuple(far.items()), 2.0), Rung(2))
+    second = measured(Rung(1), Rung(2, tuple({**far, target.configurations[-1]: 1e9}.items()), 2.0))
+    assert list(whole.score.per_problem) == [problem.label for problem in found]
+    assert dict(first.score.per_problem) == {found[0].label: whole.score.per_problem[found[0].label]}
+    assert second.score.per_problem == whole.score.per_problem
+    assert second.score.cost == whole.score.cost
+    alone = whole.score.per_problem[found[0].label].value / operator.reference.work(found[0])
+    assert abs((first.score.cost or 0.0) / (2e3 * alone) - 1) < 1e-9

@@ -1,0 +1,69 @@
+"""A race among trials: the first halts, who goes on, and what the tuner is told of who fell out."""
+
+from tensorop.model.kernel import Draft, Kernel, Variant
+from tensorop.model.point import Point
+from tensorop.model.trial import Finished, Kind, Outcome, Rung, Samples, Score, Stage, Trial
+from tensorop.store import records
+from tensorop.trial import race
+
+WORK = {"small": 1.0, "middle": 5.0, "large": 100.0}
+VLENS = (128, 256)
+
+
+def ended(costs: list[float], at_256: float = 1.0) -> Finished:
+    """A trial with these costs an operation on the first problems, and at the longer vectors so many times as much."""
+    found = {
+        name: Samples("modelled-cycles", cost * work, cost, cost, by_vlen={128: cost * work, 256: cost * work * at_256})
+        for cost, (name, work) in zip(costs, WORK.items(), strict=False)
+    }
+    kernel = Kernel(Draft("gemm", "d", "offline", "", "d"), "f32", Point.of({"mv": len(costs)}))
+    trial = Trial("k", 0, Stage.BLOCKING, Variant(kernel))
+    return Finished(trial, Outcome(Kind.OK), Score(race.score(found, WORK), found))
+
+
+def test_halts_are_shares_of_the_work() -> None:
+    assert race.halts(list(WORK.values())) == (1, 2)
+    assert race.halts([1.0]) == race.halts([1.0, 1.0]) == ()
+
+
+def test_the_first_trial_is_measured_on_everything() -> None:
+    failed = Finished(ended([1.0]).trial, Outcome(Kind.WRONG), Score(None))
+    for rung in (*race.rungs([], WORK, VLENS), *race.rungs([failed], WORK, VLENS)):
+        assert race.goes_on(rung, ended([1e9]).score.per_problem, WORK)
+
+
+def test_the_best_third_goes_on() -> None:
+    first = ended([4.0, 4.0, 4.0])
+    (small, middle) = race.rungs([first], WORK, VLENS)
+    assert small.problems == 1
+    assert middle.problems == 2
+    assert race.goes_on(small, ended([4.0]).score.per_problem, WORK)
+    assert not race.goes_on(small, ended([4.1]).score.per_problem, WORK)
+    many = [first, *(ended([cost]) for cost in (3.0, 2.0, 1.0, 5.0, 6.0))]
+    (small, _) = race.rungs(many, WORK, VLENS)
+    assert race.goes_on(small, ended([2.0]).score.per_problem, WORK)
+    assert not race.goes_on(small, ended([2.1]).score.per_problem, WORK)
+
+
+def test_the_best_at_one_vlen_goes_on() -> None:
+    (small, _) = race.rungs([ended([4.0, 4.0, 4.0])], WORK, VLENS)
+    assert race.goes_on(small, ended([5.0], at_256=0.5).score.per_problem, WORK)
+
+
+def test_who_fell_out_costs_what_all_problems_would() -> None:
+    first = ended([1.0, 2.0, 4.0])
+    (small, middle) = race.rungs([first], WORK, VLENS)
+    assert abs(race.score(ended([1.0]).score.per_problem, WORK, small) - first.score.cost) < 1e-9
+    assert abs(race.score(ended([1.0, 2.0]).score.per_problem, WORK, middle) - first.score.cost) < 1e-9
+
+
+def test_what_was_measured_on_all_problems_is_before_what_fell_out() -> None:
+    assert ended([9.0, 9.0, 9.0]).rank < ended([1.0, 1.0]).rank < ended([1.5, 1.5]).rank
+
+
+def test_a_race_is_in_the_journal() -> None:
+    plain = ended([1.0]).trial
+    trial = Trial(plain.key, 0, plain.stage, plain.variant, (Rung(12, ((128, 3.5), (256, 2.25)), 1.5),))
+    drafts = {plain.variant.draft.digest: plain.variant.draft}
+    assert records.trial_of(records.trial_record(trial), drafts) == trial
+    assert "race" not in records.trial_record(plain)
