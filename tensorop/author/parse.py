@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from tensorop.errors import SpecError
-from tensorop.model.kernel import Constraint, Draft
+from tensorop.model.kernel import Constraint, Draft, Prior
 from tensorop.model.point import Point
 from tensorop.specs import frontmatter
 
@@ -48,6 +48,7 @@ def parse(text: str, *, operator: str, name: str, author: str) -> Draft:
         tunables={tunable: tuple(values) for tunable, values in head.tunables.items()},
         constraints=tuple(Constraint(c.must, c.reason) for c in head.constraints),
         unseen=head.unseen,
+        prior=Prior(head.prior.cost, head.prior.of) if head.prior else None,
         starts=tuple(Point.of(start) for start in head.starts),
     )
     check(found)
@@ -74,6 +75,10 @@ def check(draft: Draft) -> None:
     for tunable in draft.unseen:
         if tunable not in draft.tunables:
             raise SpecError(f"{origin}: key 'unseen': expected names of its tunables, got '{tunable[:60]}'")
+    for tunable in draft.prior.of if draft.prior else ():
+        if tunable.isidentifier() and len(tunable) <= 32:
+            continue
+        raise SpecError(f"{origin}: key 'prior.of': expected names of tunables or settings, got '{tunable[:60]}'")
     if not draft.text.strip():
         raise SpecError(f"{origin}: nothing follows the head")
     if len(draft.text) > MAX_BODY:

@@ -21,7 +21,7 @@ from tensorop.model.problem import Problem
 from tensorop.model.trial import Kind, Outcome, Samples, Stage, Trial
 from tensorop.model.verdict import ControlResult, Seed
 from tensorop.process import scratch
-from tensorop.render import instantiate
+from tensorop.render import instantiate, prior
 from tensorop.space import Space, problems, starts
 from tensorop.specs import operators, platforms
 from tensorop.specs.operators import DRAFT_SUFFIX
@@ -249,8 +249,7 @@ def _one(evaluator: Evaluator, draft: Draft, point: Point) -> Configuration:
         space = instantiate.blocking_space(operator, platform, Kernel(draft, dtype, point))
     except JobError as error:
         return Configuration(point, Outcome(Kind.REFUSED, "author", f"no blocking fits its tile: {error.message}"))
-    usual = instantiate.defaults(operator, platform, dtype, point)
-    nearest = starts.around({name: usual[name] for name in operator.blocking.values}, space)[0]
+    nearest = starts.around(prior.blocking(operator, platform, Kernel(draft, dtype, point)), space)[0]
     variant = Variant(Kernel(draft, dtype, point), nearest)
     figures: list[Figure] = []
     outcome = Outcome(Kind.OK, "measure")

@@ -20,6 +20,18 @@ class Constraint:
 
 
 @dataclass(frozen=True)
+class Prior:
+    """What is expected of points before one is tried.
+
+    cost: an expression over tunables and the platform's facts, the less the better; of: the best point for each choice
+    of these is tried, in the order of their costs
+    """
+
+    cost: str
+    of: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Draft:
     """A family of micro-kernels: a Jinja2 body over primitives with free tunables.
 
@@ -28,6 +40,7 @@ class Draft:
     strategy: the idea in words; reads: how it walks its operands, keys and values defined by the operator
     unseen: tunables whose worth only whole problems show; a kernel for each of their values in `starts` is tried there
     starts: points (or parts of points) to try first, where they are legal; they change no result
+    prior: where searches begin that know of no earlier one
     needs: primitive words used; tunables: name -> values; text: the Jinja2 body
     """
 
@@ -42,6 +55,7 @@ class Draft:
     constraints: tuple[Constraint, ...] = ()
     unseen: tuple[str, ...] = ()
     starts: tuple[Point, ...] = ()
+    prior: Prior | None = None
     parent: str = ""
 
     @cached_property

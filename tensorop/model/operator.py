@@ -26,10 +26,14 @@ NEEDED = STAGES[:2]
 
 @dataclass(frozen=True)
 class Tunables:
-    """Names with values, and what legal combinations satisfy; expressions may use the platform's facts."""
+    """Names with values, and what legal combinations satisfy; expressions may use the platform's facts.
+
+    prior: by name where searches begin, for each choice of the two-valued ones; the others' is the operator's default
+    """
 
     values: Mapping[str, tuple[Value, ...]]
     constraints: tuple[Constraint, ...]
+    prior: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

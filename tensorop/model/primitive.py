@@ -179,6 +179,7 @@ class PrimitiveSet:
     settings: Mapping[str, tuple[int, ...]]
     masked: bool
     types: Mapping[str, ElementType]
+    broadcast: int = 1  # vector registers that a scalar factor of `fma` takes on its way
     whole: str = ""
 
     def vocabulary(self, dtype: str, chosen: Mapping[str, Any], fixed_vlen: int | None) -> Vocabulary:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from tensorop.errors import JobError
 from tensorop.model.trial import Stage
-from tensorop.render import instantiate
+from tensorop.render import instantiate, prior
 from tensorop.search import trials
 from tensorop.search.arms import Arm
 from tensorop.search.task import Pass, Plan, Task
@@ -24,10 +24,8 @@ def plan(task: Task) -> Plan:
         except JobError:  # a tile that no blocking fits has lost
             continue
         named = starts.blockings(task.sure, kernel.draft, kernel.configuration, space)
-        full = instantiate.defaults(operator, platform, task.dtype, kernel.configuration)
-        usual = {name: full[name] for name in operator.blocking.values}
         second = sum(arm.kernel.draft == kernel.draft for arm in arms) % 2 == 1
-        first = named or starts.around(usual, space, nothing_first=second)
+        first = named or starts.around(prior.blocking(operator, platform, kernel), space, nothing_first=second)
         arms.append(Arm(kernel, space, first, max(1, len(named)), named))
     own = [Stage.BLOCKING] if task.large_problems else [Stage.BLOCKING, Stage.LARGE]
     budget = task.budget(*own)

@@ -24,13 +24,12 @@ def _arm(task: Task, draft: Draft) -> Arm | None:
     if instantiate.missing_words(platform, draft, task.dtype):
         return None
     try:
-        space = instantiate.micro_space(platform, draft, task.dtype)
+        space, hints = instantiate.micro_space(platform, draft, task.dtype), task.hints(draft)
     except TensoropError:
         if draft.author == offline.AUTHOR:
             raise
         return None  # a model's was judged for the first dtype, and may have no legal point for another
     # however little time there is: what earlier searches found, else each choice that this stage cannot make
-    hints = task.hints(draft)
     due = starts.named(task.sure, draft, space) or starts.unlike(hints, draft, space)
     first = list(dict.fromkeys([*due, *starts.named(hints, draft, space)]))
     return Arm(Kernel(draft, task.dtype), space, first, max(1, len(due)))

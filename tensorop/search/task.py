@@ -23,7 +23,7 @@ from tensorop.model.verdict import Seed
 from tensorop.model.winner import Known, WarmStart, Winners
 from tensorop.process.barrier import FIRST_S
 from tensorop.process.stopping import Stop
-from tensorop.render import instantiate
+from tensorop.render import instantiate, prior
 from tensorop.render.texts import Texts
 from tensorop.search import loop
 from tensorop.search.arms import Arm, Given, Growing, Revise
@@ -34,6 +34,7 @@ from tensorop.target import Target
 from tensorop.trial import race
 from tensorop.trial.trial import Evaluator
 
+FIRST = 8  # points of a template that its prior expects most of
 LITTLE = 1e-3  # seconds: a stage that others left no time has its first trials alone
 
 
@@ -114,8 +115,20 @@ class Task(Resolved):
         return self.warm.get(self.dtype, WarmStart()).sure
 
     def hints(self, draft: Draft) -> tuple[Known, ...]:
-        """What else a draft's search begins with."""
-        return (*self.warm.get(self.dtype, WarmStart()).hints, *starts.own(draft))
+        """What else a draft's search begins with: other winners, what it names itself, what its prior expects."""
+        return (*self.warm.get(self.dtype, WarmStart()).hints, *starts.own(draft), *self._expected(draft))
+
+    def _expected(self, draft: Draft) -> tuple[Known, ...]:
+        if draft.digest not in self._priors:
+            platform = self.target.platform
+            space = instantiate.micro_space(platform, draft, self.dtype)
+            points = prior.first(platform, draft, self.dtype, space)[:FIRST]
+            self._priors[draft.digest] = tuple(Known(draft.name, point) for point in points)
+        return self._priors[draft.digest]
+
+    @cached_property
+    def _priors(self) -> dict[str, tuple[Known, ...]]:
+        return {}
 
     @property
     def known_drafts(self) -> tuple[Draft, ...]:

@@ -46,9 +46,10 @@ def kernels(task: Task) -> dict[str, Kernel]:
 
     best_of: dict[tuple[int | str, ...], Kernel] = {}
     own: dict[tuple[int | str, ...], Kernel] = {}
+    hints = {kernel.draft.digest: task.hints(kernel.draft) for kernel in ranked}
     for kernel in ranked:
         best_of.setdefault(kind(kernel), kernel)
-        if any(starts.agrees(one, kernel.draft.name, kernel.configuration) for one in task.hints(kernel.draft)):
+        if any(starts.agrees(one, kernel.draft.name, kernel.configuration) for one in hints[kernel.draft.digest]):
             own.setdefault(kind(kernel), kernel)
     named = [own.get(of_kind, best) for of_kind, best in best_of.items()]
     known = [next((k for k in ranked if starts.agrees(one, k.draft.name, k.configuration)), None) for one in task.sure]

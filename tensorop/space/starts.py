@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 from tensorop.model.kernel import Draft
 from tensorop.model.point import Point
@@ -44,26 +46,27 @@ def agrees(one: Known, draft: str, point: Point) -> bool:
     return one.draft == draft and all(one.point.get(name, value) == value for name, value in point.items())
 
 
-def around(default: Mapping[str, int | str], space: Space, nothing_first: bool = False) -> list[Point]:
-    """The legal points nearest to the default, one for each combination of the two-valued tunables: everything packed
-    first, then nothing, or the other way round, then the mixed ones. Of a template's kernels every other one begins
-    with the other end, so that however few trials there are show both."""
+def around(prior: Callable[[Mapping[str, int | str]], Point], space: Space, nothing_first: bool = False) -> list[Point]:
+    """The legal points nearest to the prior, one for each combination of the two-valued tunables: the most of what is
+    expected first, then the least, or the other way round, then the mixed ones and the unexpected. Of a template's
+    kernels every other one begins with the other end, so that however few trials there are show both."""
     switches = [name for name, values in space.dimensions if len(values) == 2]
     numbers = [name for name, values in space.dimensions if name not in switches]
     points = list(space.points())
 
-    def far(point: Point) -> float:
-        return sum(
-            abs(int(point[name]).bit_length() - int(default[name]).bit_length()) for name in numbers
-        ) + 1e-9 * sum(abs(int(point[name]) - int(default[name])) for name in numbers)
+    def far(point: Point, wanted: Point) -> float:
+        return sum(abs(math.log(max(1, int(point[name])) / max(1, int(wanted[name])))) for name in numbers)
 
-    found = []
-    choices = [tuple(int(v) for v in dict(space.dimensions)[name]) for name in switches]
-    for combination in sorted(itertools.product(*choices), key=lambda c: (len(set(c)) > 1, [-int(v) for v in c])):
-        fitting = [p for p in points if all(p[n] == v for n, v in zip(switches, combination, strict=True))]
-        if fitting:
-            found.append(min(fitting, key=far))
-    return [*found[1::-1], *found[2:]] if nothing_first else found
+    found: dict[bool, list[Point]] = {True: [], False: []}
+    choices = (tuple(int(v) for v in dict(space.dimensions)[name]) for name in switches)
+    for combination in sorted(itertools.product(*choices), key=lambda c: [-sum(c), *(-v for v in c)]):
+        choice = dict(zip(switches, combination, strict=True))
+        wanted = prior(choice)
+        if fitting := [p for p in points if all(p[n] == v for n, v in choice.items())]:
+            expected = all(wanted[name] == value for name, value in choice.items())
+            found[expected].append(min(fitting, key=partial(far, wanted=wanted)))
+    usual = [*found[True][:1], *found[True][:0:-1][:1], *found[True][1:-1]]
+    return [*(usual[1::-1] if nothing_first else usual[:2]), *usual[2:], *found[False]]
 
 
 def _part(point: Point, space: Space) -> Point:

@@ -23,6 +23,13 @@ class ConstraintHead(Record):
     reason: str
 
 
+class PriorHead(Record):
+    """What a platform's facts let expect of a point."""
+
+    cost: str
+    of: tuple[str, ...] = Field(default=(), strict=False, max_length=4)
+
+
 class DraftHead(Record):
     """What a draft says of itself before its body."""
 
@@ -32,6 +39,7 @@ class DraftHead(Record):
     tunables: dict[str, list[int | str]] = Field(max_length=12)
     constraints: tuple[ConstraintHead, ...] = Field(default=(), strict=False, max_length=32)
     unseen: tuple[str, ...] = Field(default=(), strict=False, max_length=4)
+    prior: PriorHead | None = None
     starts: tuple[dict[str, int | str], ...] = Field(default=(), strict=False, max_length=16)
 
 

@@ -40,6 +40,7 @@ class TunablesSpec(_Record):
 
 
 class BlockingSpec(TunablesSpec):
+    prior: dict[str, str] = Field(default_factory=dict)
     at_call: tuple[str, ...] = Field(default=(), strict=False)
 
 
@@ -128,6 +129,7 @@ def load(name: str, plugins: tuple[Path, ...] = ()) -> Operator:
         blocking=Tunables(
             {key: tuple(values) for key, values in spec.blocking.tunables.items()},
             _constraints(spec.blocking.constraints),
+            _prior(path, spec),
         ),
         at_call=_at_call(path, spec),
         micro_layout=spec.micro_layout,
@@ -257,6 +259,14 @@ def _stages(path: Path, spec: OperatorSpec) -> tuple[str, ...]:
         expected = f"{', '.join(NEEDED)} and any of {', '.join(STAGES[len(NEEDED) :])}, in this order"
         raise SpecError(f"{path}: key 'stages': expected {expected}, got {', '.join(spec.stages) or 'none'}")
     return spec.stages
+
+
+def _prior(path: Path, spec: OperatorSpec) -> dict[str, str]:
+    for name in spec.blocking.prior:
+        if name not in spec.blocking.tunables:
+            known = ", ".join(spec.blocking.tunables)
+            raise SpecError(f"{path}: key 'blocking.prior': expected names among {known}, got '{name}'")
+    return spec.blocking.prior
 
 
 def _at_call(path: Path, spec: OperatorSpec) -> tuple[str, ...]:

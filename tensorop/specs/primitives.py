@@ -83,6 +83,7 @@ class SetSpec(Record):
         default_factory=dict, max_length=4
     )
     masked: bool = True  # False: load_tail costs more than a load, so drafts read padded panels with whole loads
+    broadcast: int = Field(default=1, ge=0, le=8)  # vector registers that a scalar factor of `fma` takes on its way
     cost_source: str = ""  # the core whose cycles the words' `cost` hints are, and where they were read
     types: dict[str, TypeSpec] = Field(min_length=1)
     support: dict[str, str | list[str]] = Field(default_factory=dict)  # several texts: one after the other
@@ -155,6 +156,7 @@ def resolved(name: str, plugins: tuple[Path, ...] = ()) -> PrimitiveSet:
         headers=spec.headers,
         settings=dict(spec.settings),
         masked=spec.masked,
+        broadcast=spec.broadcast,
         types={dtype: _type(spec, dtype, kind) for dtype, kind in spec.types.items()},
         whole="" if paths.shipped(path) else path.read_text(encoding="utf-8"),
     )

@@ -26,7 +26,7 @@ import zlib
 from collections.abc import Mapping
 from typing import Any
 
-from tensorop.model.kernel import Constraint, Draft, Kernel, KernelText, Variant
+from tensorop.model.kernel import Constraint, Draft, Kernel, KernelText, Prior, Variant
 from tensorop.model.point import Point
 from tensorop.model.trial import Finished, Kind, Outcome, Rung, Samples, Score, Stage, Trial
 
@@ -149,6 +149,7 @@ def draft_record(draft: Draft) -> Record:
         "constraints": [{"must": c.must, "reason": c.reason} for c in draft.constraints],
         "unseen": list(draft.unseen),
         "starts": [dict(start) for start in draft.starts],
+        **({"prior": {"cost": draft.prior.cost, "of": list(draft.prior.of)}} if draft.prior else {}),
         **({"parent": draft.parent} if draft.parent else {}),
     }
 
@@ -166,8 +167,13 @@ def draft_of(record: Mapping[str, Any]) -> Draft:
         constraints=tuple(Constraint(_text(c, "must"), _text(c, "reason")) for c in record["constraints"]),
         unseen=tuple(record.get("unseen", ())),
         starts=tuple(point_of(start) for start in record.get("starts", ())),
+        prior=_prior(record["prior"]) if "prior" in record else None,
         parent=_text(record, "parent") if "parent" in record else "",
     )
+
+
+def _prior(record: Mapping[str, Any]) -> Prior:
+    return Prior(_text(record, "cost"), tuple(_kind(name, str, "of") for name in record["of"]))
 
 
 def _samples_record(samples: Samples) -> Record:

@@ -11,7 +11,7 @@ from tensorop.model.platform import Platform
 from tensorop.model.trial import Kind, Measured, Outcome, Trial
 from tensorop.process import barrier
 from tensorop.process.barrier import Limit, in_time
-from tensorop.render import instantiate
+from tensorop.render import instantiate, prior
 from tensorop.space import Space
 from tensorop.trial.trial import Evaluator, Prepared
 
@@ -29,6 +29,7 @@ def _legal(operator: Operator, platform: Platform, draft: Draft, dtype: str) -> 
         return Outcome(Kind.REFUSED, "author", f"it needs {', '.join(missing)}, which {platform.name} does not have")
     try:
         space = instantiate.micro_space(platform, draft, dtype)
+        prior.first(platform, draft, dtype, space)
         with contextlib.suppress(JobError):  # a tile that no blocking fits has lost
             instantiate.blocking_space(operator, platform, Kernel(draft, dtype, space.at(0)))
     except TensoropError as error:

@@ -10,7 +10,7 @@ from tensorop.author import offline
 from tensorop.model.kernel import Kernel
 from tensorop.model.point import Point
 from tensorop.model.winner import Known
-from tensorop.render import instantiate
+from tensorop.render import instantiate, prior
 from tensorop.search import warm
 from tensorop.space import starts
 from tensorop.specs import platforms
@@ -59,8 +59,7 @@ def test_few_blockings_show_both_ends_of_packing() -> None:
     outer, platform = drafts["outer"], platforms.load("avx512")
     kernel = Kernel(outer, "f64", Point.of(mv=2, nr=12, ku=4, ahead=0, late=0, lead=0, fetch=0, c_ahead=0))
     space = instantiate.blocking_space(operator, platform, kernel)
-    full = instantiate.defaults(operator, platform, "f64", kernel.configuration)
-    usual = {name: full[name] for name in operator.blocking.values}
+    usual = prior.blocking(operator, platform, kernel)
     packed, plain = starts.around(usual, space), starts.around(usual, space, nothing_first=True)
     ends = [(point["pack_a"], point["pack_b"]) for point in packed[:2]]
     assert ends == [(1, 1), (0, 0)]

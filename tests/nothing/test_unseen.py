@@ -13,7 +13,7 @@ from tensorop.errors import SpecError
 from tensorop.model.job import Job
 from tensorop.model.trial import Stage
 from tensorop.model.verdict import Seed
-from tensorop.search import blocking, micro, trials, warm
+from tensorop.search import blocking, micro, trials
 from tensorop.search.task import Resolved, conduct
 from tensorop.specs import platforms
 from tensorop.store.journal import Journal
@@ -36,9 +36,7 @@ def test_a_matrix_read_once_gets_its_kernel_however_the_kernel_alone_ranks(
         for draft in drafts:
             journal.draft(draft)
         passes = pipeline.passes(operator)
-        begun, *_ = warm.begin(warm.read(job)[0], job, operator, target.platform, drafts)
-        whole = Resolved(job, operator, target, passes, drafts, journal, Seed.draw(0), tmp_path / "work", warm=begun)
-        task = whole.task("f32")
+        task = Resolved(job, operator, target, passes, drafts, journal, Seed.draw(0), tmp_path / "work").task("f32")
         list(conduct(task, Stage.MICRO, micro.plan(task)))
         kernels = trials.kernels(task)
         found = {k.configuration["straight"] for k in kernels.values() if k.draft.name == "dot"}

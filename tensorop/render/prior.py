@@ -1,0 +1,76 @@
+"""What a platform's facts let expect before anything is measured: where searches begin that know of no earlier one.
+
+A draft's prior is a cost over its points, an operator's an expression for each of its blocking's tunables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from tensorop.errors import SpecError
+from tensorop.model.expression import evaluate, parse
+from tensorop.model.kernel import Draft, Kernel
+from tensorop.model.operator import Operator
+from tensorop.model.platform import Platform
+from tensorop.model.point import Point, Value
+from tensorop.render import instantiate
+from tensorop.space import Space
+
+MAX_READ = 50_000_000  # characters of a cost, read again for each point: seconds
+
+
+def facts(platform: Platform, dtype: str, chosen: Mapping[str, Any]) -> dict[str, Value]:
+    """What a prior may name beside tunables: the facts of constraints, with the lanes of the middle VLEN; `in_order`, 1
+    where the board model is; `broadcast`, vector registers that a scalar factor of `fma` takes on its way."""
+    return {
+        **instantiate.facts(platform, dtype, chosen),
+        "lanes": platform.lanes(dtype, chosen, platform.vlens[len(platform.vlens) // 2]),
+        "in_order": int((platform.board or {}).get("pipeline") == "inorder"),
+        "broadcast": platform.leading(dtype).broadcast,
+    }
+
+
+def first(platform: Platform, draft: Draft, dtype: str, space: Space) -> list[Point]:
+    """The points of a draft's space that its prior expects most of, the best for each choice that it names, in the
+    order of their costs; none without a prior. Raises SpecError for one that cannot be read."""
+    prior = draft.prior
+    if prior is None:
+        return []
+    if space.size * len(prior.cost) > MAX_READ:
+        raise SpecError(f"draft '{draft.name}': key 'prior': {space.size} points are too many to compare")
+    given = {**facts(platform, dtype, {}), **space.at(0)}
+    if strange := next((name for name in prior.of if name not in given), None):
+        raise SpecError(f"draft '{draft.name}': key 'prior.of': no tunable or setting '{strange}'")
+    cost = parse(prior.cost, {name: type(value) for name, value in given.items()})
+    known: dict[tuple[Value, ...], dict[str, Value]] = {}
+    best: dict[tuple[Value, ...], tuple[int, int, Point]] = {}
+    for number, point in enumerate(space.points()):
+        chosen = tuple(point[name] for name in platform.settings if name in point)
+        if chosen not in known:
+            known[chosen] = facts(platform, dtype, point)
+        names = {**known[chosen], **point}
+        try:
+            found = (int(cost.value(names)), number, point)
+        except ZeroDivisionError:
+            raise SpecError(f"draft '{draft.name}': key 'prior.cost' divides by zero at {point}") from None
+        choice = tuple(names[name] for name in prior.of)
+        best[choice] = min(best.get(choice, found), found, key=lambda one: one[:2])
+    return [point for _, _, point in sorted(best.values(), key=lambda one: one[:2])]
+
+
+def blocking(operator: Operator, platform: Platform, kernel: Kernel) -> Callable[[Mapping[str, Value]], Point]:
+    """Where a kernel's blockings begin at a choice of some of them; it differs from a choice that is not expected."""
+    reads = {f"reads_{name}": how for name, how in kernel.draft.reads.items()}
+    usual = instantiate.defaults(operator, platform, kernel.dtype, kernel.configuration)
+    given = {**facts(platform, kernel.dtype, kernel.configuration), **reads, **kernel.configuration}
+
+    def at(choice: Mapping[str, Value]) -> Point:
+        found = {name: usual[name] for name in operator.blocking.values} | dict(choice)
+        known = {**given, **choice}
+        for name, text in operator.blocking.prior.items():
+            found[name] = evaluate(text, known)
+            known.setdefault(name, found[name])
+        return Point.of(found)
+
+    return at
