@@ -182,7 +182,7 @@ def candidate(operator: Operator, platform: Platform, variant: Variant, text: Ke
     alone. Raises render.RenderError when the operator's template is wrong at this point.
     """
     names = around(operator, platform, variant, text)
-    made = render.text(render.environment(operator.templates), "candidate.c.j2", names)
+    made = render.text(render.of_operator(operator.templates), "candidate.c.j2", names)
     return Source((("candidate.c", made), *operator.slots.files))
 
 

@@ -101,8 +101,13 @@ def text(env: jinja2.Environment, template: str, context: Mapping[str, Any], mos
 
 
 @lru_cache(maxsize=16)
+def of_operator(folder: Folders) -> jinja2.Environment:
+    """An operator's own templates, read once and where they changed: that takes longer than rendering them."""
+    return environment(folder)
+
+
+@lru_cache(maxsize=16)
 def _with_draft(folder: Folders, draft: str) -> jinja2.Environment:
-    """Reading a template takes longer than rendering it."""
     return environment(folder, {"draft": draft})
 
 

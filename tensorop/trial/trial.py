@@ -128,7 +128,7 @@ class Evaluator:
         return instantiate.candidate(self.operator, platform, variant, text), text
 
     def measure(self, trial: Trial, prepared: Prepared) -> Measured:
-        """Verifies on the quick grid, then measures. A kernel that is wrong is never measured.
+        """Verifies on the quick grid, then measures. A kernel that is found wrong is never measured.
 
         A board that stays away is no fault of the candidate: LOST.
         """
@@ -154,9 +154,9 @@ class Evaluator:
         vlens = self.target.checked if self.stage is Stage.MICRO else self.target.configurations
         platform = self.target.platform
         tiles = {vlen: instantiate.tile(self.operator, platform, variant.kernel, vlen) for vlen in vlens}
-        judged = grid.outcome(
-            grid.verify(self.operator, subject, grid.quick(self.operator, self.dtype, tiles), vlens, self.seed)
-        )
+        # micro-kernels are many, and those that go on are verified at every VLEN with their blockings
+        cases = (grid.dealt if self.stage is Stage.MICRO else grid.quick)(self.operator, self.dtype, tiles)
+        judged = grid.outcome(grid.verify(self.operator, subject, cases, vlens, self.seed))
         clock.lap("verify")
         if not judged.ok:
             return Measured(judged, seconds=clock.seconds)

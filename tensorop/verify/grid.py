@@ -24,6 +24,17 @@ def quick(operator: Operator, dtype: str, tiles: Mapping[int, Mapping[str, int]]
     return lambda vlen, seed: operator.reference.quick_grid(dtype, tiles[vlen], seed.stream(_SIZES, vlen))
 
 
+def dealt(operator: Operator, dtype: str, tiles: Mapping[int, Mapping[str, int]]) -> Grid:
+    """One such grid for all VLENs together, whose cases they take in turn."""
+    order = list(tiles)
+
+    def cases(vlen: int, seed: Seed) -> Sequence[Case]:
+        whole = operator.reference.quick_grid(dtype, tiles[vlen], seed.stream(_SIZES))
+        return whole[order.index(vlen) :: len(order)]
+
+    return cases
+
+
 def full(operator: Operator, dtype: str, tiles: Mapping[int, Mapping[str, int]], blocking: Mapping[str, int]) -> Grid:
     """The operator's whole grid, for winners. blocking: as the operator names it."""
     return lambda vlen, seed: operator.reference.full_grid(dtype, tiles[vlen], blocking, seed.stream(_SIZES, vlen))

@@ -50,6 +50,8 @@ def test_one_vlen_is_not_enough(dtype: str) -> None:
     assert "VLEN 256" in grid.outcome(verdicts).message
     (alone,) = grid.verify(operator, subject, quick, [512], Seed.draw())
     assert alone.outcome.kind is Kind.WRONG
+    dealt = grid.verify(operator, subject, grid.dealt(operator, dtype, tiles), platform.verify_vlens, Seed.draw())
+    assert [(v.vlen, v.ok) for v in dealt] == [(128, True), (256, False)]
 
 
 @pytest.mark.parametrize("dtype", ["f32", "f64"])

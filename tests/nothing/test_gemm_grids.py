@@ -16,6 +16,7 @@ from tensorop.model.trial import Kind
 from tensorop.model.verdict import Seed
 from tensorop.specs import primitives
 from tensorop.specs.platforms import load as load_platform
+from tensorop.verify import grid
 from tensorop.verify.controls import controls
 from tests.support.operators import gemm
 
@@ -82,6 +83,21 @@ def test_the_quick_grid(dtype: str, tile: dict[str, int]) -> None:
     assert {coefficient(c, "beta") for c in cases if coefficient(c, "alpha") == "0"} == {"0", "1", "-1", "other"}
     assert any(c.problem.dims["k"] == 0 and coefficient(c, "beta") == "other" for c in cases)
     assert len(set(cases)) <= len(cases) - 2  # the same problem with other numbers
+
+
+def test_a_dealt_grid_is_one_quick_grid_over_all_vlens() -> None:
+    """Each case of the quick grid is tried at one VLEN or other, its sizes by what they are to the tile there."""
+    tiles = {vlen: {"mr": vlen // 8, "nr": 4, "ku": 4} for vlen in (128, 256, 512)}
+    cases = grid.dealt(operator, "f32", tiles)
+    dealt = {vlen: cases(vlen, Seed(1, 2)) for vlen in tiles}
+    whole = reference.quick_grid("f32", tiles[128], Seed(1, 2).stream(0))
+    assert sum(map(len, dealt.values())) == len(whole)
+    assert min(map(len, dealt.values())) >= len(whole) // 3
+    assert dealt[128] == whole[::3]
+    sizes = {vlen: {int(case.problem.dims["m"]) for case in dealt[vlen]} for vlen in tiles}
+    assert any({vlen // 8 - 1, vlen // 8, vlen // 8 + 2} & sizes[vlen] for vlen in tiles)
+    every = {(option(case, "layout"), option(case, "ta"), option(case, "tb")) for one in dealt.values() for case in one}
+    assert len(every) == 8
 
 
 @pytest.mark.parametrize("tile", TILES)
