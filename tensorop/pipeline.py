@@ -64,6 +64,9 @@ def run(job: Job, stop: Stop | None = None) -> Generator[Event, None, None]:
     stop = stop or Stop()
     operator = operators.load(job.operator, job.plugins)
     target = reach(platforms.load(job.platform, job.plugins), job.runner, job.plugins)
+    if not target.measures:
+        yield from target.unmeasured(job, operator, stop)
+        return
     plan = forecast.forecast(job, operator, target, passes(operator))
     if plan is not None:
         stop.grid_s = plan.seconds["library"] / 2 + plan.seconds["verification"]  # without what improves the dispatch

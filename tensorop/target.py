@@ -9,10 +9,10 @@ from __future__ import annotations
 import dataclasses
 import functools
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 from tensorop.build import compile as building
 from tensorop.build import gate as object_gate
@@ -23,17 +23,23 @@ from tensorop.measure.clock import Timed
 from tensorop.measure.modelled import Counted
 from tensorop.model.call import Call, Left, Outputs
 from tensorop.model.core import Core
+from tensorop.model.job import Job
 from tensorop.model.kernel import Artifact, Source
 from tensorop.model.means import Means
+from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
 from tensorop.model.point import Point
 from tensorop.model.trial import Outcome, Samples
 from tensorop.model.verdict import Judgement
+from tensorop.process.stopping import Stop
 from tensorop.provision import baseline, prewarm
 from tensorop.runners import session
 from tensorop.runners.base import Machine, Runner
 from tensorop.runners.protocol import Entry, Hello
 from tensorop.runners.session import Guest
+
+if TYPE_CHECKING:
+    from tensorop.events import Event
 
 INSTRUCTIONS = 0.1  # the power of them in a variant's merit
 
@@ -80,6 +86,7 @@ class Target(ABC):
     here: whether programs run on this machine's own processor, which then must have what the platform requires
     jail: whether every process on the target is confined (docs/security.md), which is then tried before it is relied on
     pretends: whether nothing is built, and costs are made up (`pretend`)
+    measures: whether figures can be taken there; else its own path makes products (`unmeasured`)
     """
 
     platform: Platform
@@ -97,6 +104,7 @@ class Target(ABC):
     here: ClassVar[bool] = False
     jail: ClassVar[bool] = False
     pretends: ClassVar[bool] = False
+    measures: ClassVar[bool] = True
 
     @classmethod
     def machine(cls, address: str) -> Machine:
@@ -225,6 +233,10 @@ class Target(ABC):
     def ranges(self, run: Run, call: Call, entry: Entry, warm: int) -> Samples | Outcome:
         """The cost of a call, with each assumed constant at either end (`choices`) and under each alternative
         (`under`), for targets that assume something."""
+        raise NotImplementedError
+
+    def unmeasured(self, job: Job, operator: Operator, stop: Stop) -> Iterator[Event]:
+        """A whole job on a target that takes no figures: yields what happens, `Done` last. The product says so."""
         raise NotImplementedError
 
     def pretend(self, point: Point, problem: str, work: float) -> tuple[Outcome, Samples | None]:

@@ -10,14 +10,14 @@ from tensorop.errors import UsageError, unknown_name
 from tensorop.events import Done, Event
 from tensorop.model.budget import parse_seconds
 from tensorop.model.job import Job
-from tensorop.specs import operators
+from tensorop.specs import operators, platforms
 
 
 def tune(
     operator: str,
     *,
     platform: str = Job.platform,
-    dtypes: Sequence[str] = Job.dtypes,
+    dtypes: Sequence[str] | None = None,
     shapes: str | Sequence[str | Sequence[int] | Mapping[str, int]] | None = None,
     budget: str | float | None = None,
     trials: int | None = None,
@@ -37,6 +37,7 @@ def tune(
 ) -> Done:
     """Makes a library of tuned kernels; the same as `tensorop OPERATOR` on the command line, and resumes likewise.
 
+    dtypes: by default f32 and f64, or what the platform has
     shapes: the name of a suite (by default the operator's first), or shapes: text as on the command line, sizes in the
     operator's order, or by name
     budget: seconds of search, or a text such as "3m"; two minutes unless `trials` is given
@@ -53,7 +54,7 @@ def tune(
     found = operators.load(operator, tuple(plugins))
     if budget is not None and trials is not None:
         raise UsageError("both a budget and trials are given", hint="give one of them")
-    wanted = tuple(dtypes)
+    wanted = tuple(platforms.load(platform, tuple(plugins)).usual(Job.dtypes) if dtypes is None else dtypes)
     if not wanted:
         raise UsageError("no dtype is named", hint=f"give some of {', '.join(found.dtypes)}")
     for dtype in wanted:

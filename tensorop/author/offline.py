@@ -22,9 +22,10 @@ _NAME = re.compile(r"[a-z][a-z0-9_]{0,31}")
 _NONE: Mapping[str, Path] = MappingProxyType({})
 
 
-def files(folder: Path, added: Mapping[str, Path] = _NONE) -> dict[str, Path]:
-    """The drafts of an operator's folder, and those `added` (Operator.added), which stand before these; sorted."""
-    own = {file.name.removesuffix(DRAFT_SUFFIX): file for file in (folder / DRAFTS).glob(f"*{DRAFT_SUFFIX}")}
+def files(folder: Path, added: Mapping[str, Path] = _NONE, suffix: str = DRAFT_SUFFIX) -> dict[str, Path]:
+    """The drafts of an operator's folder, and those `added` (Operator.added), which stand before these; sorted.
+    suffix: of their files, by what they are written in."""
+    own = {file.name.removesuffix(suffix): file for file in (folder / DRAFTS).glob(f"*{suffix}")}
     return dict(sorted({**own, **added}.items()))
 
 
@@ -33,12 +34,12 @@ def texts(folder: Path, added: Mapping[str, Path] = _NONE) -> dict[str, str]:
     return {name: yamlfile.text(file) for name, file in files(folder, added).items()}
 
 
-def drafts(folder: Path, operator: str, added: Mapping[str, Path] = _NONE) -> list[Draft]:
+def drafts(folder: Path, operator: str, added: Mapping[str, Path] = _NONE, suffix: str = DRAFT_SUFFIX) -> list[Draft]:
     """Every draft, by name; of those that say the same the operator's own, or else the first, since trials could not
     be told apart. Raises SpecError on a broken one, naming its file, or when there is none."""
-    found = files(folder, added)
+    found = files(folder, added, suffix)
     if not found:
-        raise SpecError(f"{folder / DRAFTS} holds no draft; expected files *{DRAFT_SUFFIX}")
+        raise SpecError(f"{folder / DRAFTS} holds no draft; expected files *{suffix}")
     if DIRECT in found:
         raise SpecError(
             f"{found[DIRECT]}: '{DIRECT}' is the way past all choice, beside {folder.name}'s driver",

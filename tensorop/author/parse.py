@@ -50,6 +50,8 @@ def parse(text: str, *, operator: str, name: str, author: str) -> Draft:
         unseen=head.unseen,
         prior=Prior(head.prior.cost, head.prior.of) if head.prior else None,
         starts=tuple(Point.of(start) for start in head.starts),
+        facts=dict(head.facts),
+        model=dict(head.model),
     )
     check(found)
     return found

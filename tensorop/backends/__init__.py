@@ -15,7 +15,7 @@ from tensorop.specs import catalog, pymodule
 from tensorop.target import Target
 
 _WORDS = ("name", "unit", "speed", "shown", "address")
-_SWITCHES = ("side_by_side", "counts", "here", "jail", "pretends")
+_SWITCHES = ("side_by_side", "counts", "here", "jail", "pretends", "measures")
 
 
 def words(plugins: tuple[Path, ...] = ()) -> tuple[str, ...]:
@@ -68,6 +68,6 @@ def _read(path: Path) -> type[Target]:
             )
     if found.name != path.stem:
         raise SpecError(f"{path}: key 'name': expected '{path.stem}', as the file is called, got '{found.name}'")
-    measures = ("pretend",) if found.pretends else ("costs", "together", "counted" if found.counts else "timed")
-    pymodule.check_methods(path, found, Target, ("start", *measures))
+    figures = ("pretend",) if found.pretends else ("costs", "together", "counted" if found.counts else "timed")
+    pymodule.check_methods(path, found, Target, ("start", *(figures if found.measures else ("unmeasured",))))
     return found

@@ -127,6 +127,12 @@ def _show_primitives(spec: SetSpec) -> Iterator[str]:
             yield f"    {dtype + ': ' if dtype else ''}{text}"
         for condition in entry.preconditions:
             yield f"    requires {condition}"
+    for name, collective in spec.collectives.items():
+        template = f"<{collective.template}>" if collective.template else ""
+        args = ", ".join(collective.args)
+        yield f"\n{name}{template}({args}) -> {collective.returns}, by a {collective.group}"
+        yield f"    {collective.meaning.strip()}"
+        yield f"    {collective.c.strip()}"
 
 
 def _drafts(operator: Operator) -> tuple[Draft, ...]:
@@ -187,6 +193,9 @@ def _check_operator(operator: Operator, plugins: tuple[Path, ...], runner: str |
         screen.echo(f"note: {remark}")
     for name in catalog.names("platforms", plugins):
         platform = platforms.load(name, plugins)
+        if platform.device is not None:
+            yield f"{name}: its own families of kernels are read by its backend"
+            continue
         for draft, dtype in itertools.product(_drafts(operator), operator.dtypes):
             if missing := instantiate.missing_words(platform, draft, dtype):
                 yield f"{name} {dtype} {draft.name}: not for this platform (lacks {', '.join(missing)})"

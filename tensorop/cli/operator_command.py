@@ -15,7 +15,7 @@ from tensorop.cli.progress import follow
 from tensorop.errors import UsageError
 from tensorop.model.budget import parse_seconds
 from tensorop.model.job import Job
-from tensorop.specs import catalog, operators
+from tensorop.specs import catalog, operators, platforms
 
 MOST_PATIENCE = 86400.0  # seconds
 _AS_GIVEN = (
@@ -48,8 +48,8 @@ def operator_command(name: str, plugins: tuple[Path, ...] = ()) -> click.Command
     @click.option(
         "--dtype",
         metavar="NAME,...",
-        default=",".join(Job.dtypes),
-        show_default=True,
+        default=None,
+        show_default=f"{','.join(Job.dtypes)}, or what the platform has",
         help=f"Element types: {', '.join(operator.dtypes)}.",
     )
     @click.option(
@@ -153,6 +153,10 @@ def _platforms(plugins: tuple[Path, ...]) -> str:
     return f"What to tune for: {names}; `tensorop platforms list` says what each is."
 
 
+def _usual(given: dict[str, Any]) -> str:
+    return ",".join(platforms.load(given["platform"], given["plugins"]).usual(Job.dtypes))
+
+
 def _job(name: str, given: dict[str, Any]) -> Job:
     operator = operators.load(name, given["plugins"])
     if given["budget"] is not None and given["trials"] is not None:
@@ -167,7 +171,7 @@ def _job(name: str, given: dict[str, Any]) -> Job:
         raise UsageError(f"--author-timeout {given['author_timeout']}: expected up to a day", hint="give e.g. 5m")
     return Job(
         operator=name,
-        dtypes=options.dtypes(operator, given["dtype"]),
+        dtypes=options.dtypes(operator, given["dtype"] or _usual(given)),
         shapes=options.shapes(operator, given["shapes"]),
         suite=given["shapes"],
         budget_s=seconds,

@@ -248,9 +248,9 @@ def card_lines(card: Mapping[str, Any]) -> list[str]:
 
 
 def _winners_lines(dtype: str, winners: Mapping[str, Any]) -> list[str]:
-    several = "by_vlen" in winners
-    dispatch = choices.trees(winners)
-    regret = "" if several else f", {_regret(winners)}"
+    several, modelled = "by_vlen" in winners, "tree" not in winners and "by_vlen" not in winners
+    dispatch = [] if modelled else choices.trees(winners)
+    regret = ", chosen at run time by a model" if modelled else "" if several else f", {_regret(winners)}"
     lines = [f"{dtype}: {len(winners['variants'])} variants{regret}"]
     for number, variant in enumerate(winners["variants"]):
         point = " ".join(f"{k}={v}" for k, v in variant["point"].items())

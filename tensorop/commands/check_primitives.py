@@ -76,6 +76,9 @@ def check(
     if backends.load(where.runner, plugins).here and (missing := native.missing_flags(where)):
         yield Result(False, name, where.name, f"not run: this machine lacks {', '.join(missing)}")
         return
+    if spec.collectives:
+        yield Result(False, name, where.name, "not run: what a device's threads do together is not executed yet")
+        return
     for dtype in dtypes or tuple(spec.types):
         for chosen in combinations(spec.settings):
             words = where.vocabulary(dtype, chosen)

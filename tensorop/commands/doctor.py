@@ -91,6 +91,8 @@ def _self_test(platform: Platform, runner: str | None, plugins: tuple[Path, ...]
     try:
         target = backends.reach(platform, runner, plugins)
         steps.append(Step("reach", True, f"{target.platform.name} by {target.name}"))
+        if not target.measures:
+            return [*steps, Step("measure", True, "left out: nothing is measured there, products say so")]
         program = sample.build(platform)
         if isinstance(program, Outcome):
             return [*steps, Step("compile", False, program.message)]

@@ -42,6 +42,8 @@ class Draft:
     starts: points (or parts of points) to try first, where they are legal; they change no result
     prior: where searches begin that know of no earlier one
     needs: primitive words used; tunables: name -> values; text: the Jinja2 body
+    facts: of a device's kernel: name -> expression over tunables, the layout, the device and facts before it
+    model: likewise what predicts a call's cost, over its dims and the facts; the last is the cost
     """
 
     operator: str
@@ -57,6 +59,8 @@ class Draft:
     starts: tuple[Point, ...] = ()
     prior: Prior | None = None
     parent: str = ""
+    facts: Mapping[str, str] = field(default_factory=dict)
+    model: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
     def digest(self) -> str:

@@ -73,6 +73,7 @@ class Platform:
     board: Mapping[str, Any] | None = (
         None  # the `model:` section with the caches it has, validated by tensorop.specs.board
     )
+    device: Mapping[str, int | str] | None = None  # what kernels run on where that is no processor of `arch`
     identity: Mapping[str, str] = field(default_factory=dict)  # line of /proc/cpuinfo -> text it holds on this core
     whole: str = ""  # all of it as one file where a part of it does not ship, for it travels with products then
 
@@ -87,6 +88,11 @@ class Platform:
         if found is None:
             raise SpecError(f"platform '{self.name}' has no primitives for dtype '{dtype}'")
         return found
+
+    def usual(self, dtypes: tuple[str, ...]) -> tuple[str, ...]:
+        """Those of them that it has primitives for, or else all that it has some for."""
+        known = tuple(dict.fromkeys(dtype for one in self.primitives for dtype in one.types))
+        return tuple(dtype for dtype in dtypes if dtype in known) or known
 
     def vocabulary(self, dtype: str, chosen: Mapping[str, Any] | None = None) -> Vocabulary:
         """The words for a dtype at the settings that a point chose. Raises SpecError as the set does."""

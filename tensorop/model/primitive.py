@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from string import Template
 from typing import Any
 
@@ -171,6 +171,29 @@ class ElementType:
 
 
 @dataclass(frozen=True)
+class Collective:
+    """One primitive that a group of a device's threads executes together.
+
+    group: thread | warp | warpgroup | block | cluster: who calls it; meaning: what registers and shared memory of the
+    whole group hold afterwards, or what it orders
+    c: the body of a function of these `args` (C declarations) that `returns` a C type, with `template` parameters; a
+    Jinja2 text over `parameters`, which a draft's tunables and facts give
+    holds: of a fragment spread over the group's registers: its name -> expressions of the row and the column that
+    register `register` of thread `thread` has
+    """
+
+    name: str
+    group: str
+    meaning: str
+    c: str
+    returns: str = "void"
+    args: tuple[str, ...] = ()
+    template: str = ""
+    parameters: tuple[str, ...] = ()
+    holds: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class PrimitiveSet:
     """The words of an instruction set. whole: its file where it does not ship, for it travels with products then."""
 
@@ -181,6 +204,7 @@ class PrimitiveSet:
     types: Mapping[str, ElementType]
     broadcast: int = 1  # vector registers that a scalar factor of `fma` takes on its way
     whole: str = ""
+    collectives: Mapping[str, Collective] = field(default_factory=dict)
 
     def vocabulary(self, dtype: str, chosen: Mapping[str, Any], fixed_vlen: int | None) -> Vocabulary:
         """The words for a dtype at what `chosen` says of the settings, else the first value of each. fixed_vlen: bits.

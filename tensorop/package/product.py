@@ -42,15 +42,15 @@ def product(platform: Platform, parts: Sequence[Part], *, jobs: int = 2) -> Prod
     files |= {f"include/tensorop/{name}": data.encode() for name, data in text.headers}
     package = cmake.package_files(text, platform)
     pc = pkgconfig.files(text, platform)
-    licence = _licence()
+    terms = licence()
     files |= {f"{cmake.FOLDER}/{name}": data.encode() for name, data in package.items()}
     files |= {f"{pkgconfig.FOLDER}/{name}": data.encode() for name, data in pc.items()}
     variants = [(w.dtype, v) for part in parts for w in part.winners for v in w.variants]
     headers = sorted({header for dtype, v in variants for header in platform.vocabulary(dtype, v.point).headers})
     project = cmake.project(text, platform, headers, list(pc))
-    own = {**package, **pc, "LICENSE": licence, "CMakeLists.txt": project, **_source_files(text)}
+    own = {**package, **pc, "LICENSE": terms, "CMakeLists.txt": project, **_source_files(text)}
     files |= {f"{SHARE}/src/{name}": data.encode() for name, data in own.items()}
-    files[f"{SHARE}/LICENSE"] = licence.encode()
+    files[f"{SHARE}/LICENSE"] = terms.encode()
     files[MANIFEST] = manifest.manifest(cards, carried.collect(platform), files).encode()
     return Product(dict(sorted(files.items())), links, f"lib/lib{text.libraries[0].name}.so")
 
@@ -60,7 +60,7 @@ def _source_files(text: Sources) -> dict[str, str]:
     return {**units, **dict(text.private), **{f"include/tensorop/{name}": data for name, data in text.headers}}
 
 
-def _licence() -> str:
+def licence() -> str:
     """tensorop's own: what it generates is under the same."""
     beside = paths.builtin_dir("cmake").parent / "LICENSE"
     if beside.is_file():

@@ -3,8 +3,8 @@
 `emulator ARCH` fetches QEMU and a sysroot, and prints the command that programs of the architecture are run behind, its
 words with ';' between, as CMake's CMAKE_CROSSCOMPILING_EMULATOR wants them.
 
-WHAT: all | objdump | qemu | sysroot | emulator | libc | openblas[@VERSION] | onednn | mkl | blis | libxsmm. ARCH:
-this machine's by default.
+WHAT: all | objdump | qemu | sysroot | emulator | libc | openblas[@VERSION] | onednn | mkl | blis | libxsmm | nvcc.
+ARCH: this machine's by default.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 import sys
 
 from tensorop import errors
-from tensorop.provision import baseline, emulator, libc, objdump, prewarm, qemu, sysroot
+from tensorop.provision import baseline, emulator, libc, nvcc, objdump, prewarm, qemu, sysroot
 from tensorop.provision.targets import host_arch
 
 
@@ -32,6 +32,8 @@ def main(arguments: list[str]) -> None:
         sysroot.sysroot(arch)
     elif what == "emulator":
         sys.stdout.write(";".join(emulator.command(arch)) + "\n")
+    elif what == "nvcc":
+        nvcc.nvcc()
     elif what == "libc":
         libc.warm(arch)
     else:

@@ -41,6 +41,8 @@ class DraftHead(Record):
     unseen: tuple[str, ...] = Field(default=(), strict=False, max_length=4)
     prior: PriorHead | None = None
     starts: tuple[dict[str, int | str], ...] = Field(default=(), strict=False, max_length=16)
+    facts: dict[str, str] = Field(default_factory=dict, max_length=64)
+    model: dict[str, str] = Field(default_factory=dict, max_length=32)
 
 
 @dataclass(frozen=True)

@@ -53,7 +53,8 @@ def best(platforms: Iterable[Platform], arch: str, flags: Collection[str]) -> Pl
     One that counts on a VLEN beyond what its flags say is never chosen: no flag tells a RISC-V core's VLEN.
     Raises UsageError when none fits.
     """
-    fitting = [p for p in platforms if p.arch == arch and set(p.requires) <= set(flags) and p.fixed_vlen is None]
+    of_arch = (p for p in platforms if p.arch == arch and p.device is None)
+    fitting = [p for p in of_arch if set(p.requires) <= set(flags) and p.fixed_vlen is None]
     if not fitting:
         raise UsageError(f"no platform file fits this machine ({arch})", hint="add one with this arch to platforms/")
     return min(fitting, key=lambda p: (-len(p.requires), len(p.lineage), p.name))

@@ -65,6 +65,7 @@ class PlatformSpec(Record):
         str, Annotated[tuple[BaselineSpec, ...], BeforeValidator(_choices), Field(min_length=1, strict=False)]
     ] = Field(default_factory=dict)
     tunables: dict[str, Annotated[tuple[int | str, ...], Field(strict=False)]] = Field(default_factory=dict)
+    device: dict[str, int | str] | None = None
     model: dict[str, Any] | None = None
     calibration: str | None = None
 
@@ -96,7 +97,7 @@ class ProbeSpec(Record):
     model: dict[str, Any] | None = None
 
 
-_MERGED = ("compiler", "baselines", "tunables")  # by key; everything else is replaced whole
+_MERGED = ("compiler", "baselines", "tunables", "device")  # by key; everything else is replaced whole
 
 
 def load(name: str, plugins: tuple[Path, ...] = ()) -> Platform:
@@ -241,6 +242,7 @@ def _resolve(
         tunables=spec.tunables,
         streams=spec.streams,
         board=board,
+        device=spec.device,
         identity=spec.identity,
         whole=_whole(files, board),
     )

@@ -15,7 +15,7 @@ from tensorop import paths
 from tensorop.errors import SpecError
 from tensorop.model import meaning
 from tensorop.model.number import NUMBERS
-from tensorop.model.primitive import ARGUMENTS, ElementType, Formats, PrimitiveSet, Word
+from tensorop.model.primitive import ARGUMENTS, Collective, ElementType, Formats, PrimitiveSet, Word
 from tensorop.specs import catalog, yamlfile
 from tensorop.specs.yamlfile import Record
 
@@ -70,8 +70,21 @@ class WordSpec(Record):
     cost: dict[str, float] | None = None
 
 
+class CollectiveSpec(Record):
+    """One entry of `collectives`; see model.primitive.Collective."""
+
+    group: Literal["thread", "warp", "warpgroup", "block", "cluster"]
+    meaning: str = Field(min_length=1)
+    c: str
+    returns: str = "void"
+    args: tuple[str, ...] = Field(default=(), strict=False)
+    template: str = ""
+    parameters: tuple[str, ...] = Field(default=(), strict=False)
+    holds: dict[str, Annotated[tuple[str, str], Field(strict=False)]] = Field(default_factory=dict)
+
+
 class SetSpec(Record):
-    """A whole file."""
+    """A whole file. It has words, which one thread speaks, or collectives, which a group of a device's threads does."""
 
     schema_: Literal[1] = Field(alias="schema")
     name: str
@@ -87,10 +100,15 @@ class SetSpec(Record):
     cost_source: str = ""  # the core whose cycles the words' `cost` hints are, and where they were read
     types: dict[str, TypeSpec] = Field(min_length=1)
     support: dict[str, str | list[str]] = Field(default_factory=dict)  # several texts: one after the other
-    words: dict[str, WordSpec] = Field(min_length=1)
+    words: dict[str, WordSpec] = Field(default_factory=dict)
+    collectives: dict[str, CollectiveSpec] = Field(default_factory=dict)
 
     @model_validator(mode="after")
     def _check(self) -> SetSpec:
+        if bool(self.words) == bool(self.collectives):
+            raise ValueError("rule: a set has words or collectives")
+        if strange := next((name for name in self.collectives if not name.isidentifier()), None):
+            raise ValueError(f"rule: a collective is called like a C identifier, got '{strange}'")
         if strange := next((h for h in self.headers if not _HEADER.fullmatch(h)), None):
             raise ValueError(f"rule: headers has '{strange}'; expected the compiler's own, e.g. immintrin.h")
         self._known_types("support", self.support)
@@ -159,6 +177,7 @@ def resolved(name: str, plugins: tuple[Path, ...] = ()) -> PrimitiveSet:
         broadcast=spec.broadcast,
         types={dtype: _type(spec, dtype, kind) for dtype, kind in spec.types.items()},
         whole="" if paths.shipped(path) else path.read_text(encoding="utf-8"),
+        collectives={name: Collective(name, **of.model_dump()) for name, of in spec.collectives.items()},
     )
 
 

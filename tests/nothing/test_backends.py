@@ -19,8 +19,9 @@ EXAMPLE = (ROOT / "examples" / "backend" / "backends" / "nice.py").read_text()
 
 
 def test_the_shipped_ones_keep_the_contract() -> None:
-    assert backends.words() == ("native", "null", "qemu", "ssh://host")
+    assert backends.words() == ("cuda", "native", "null", "qemu", "ssh://host")
     assert [backends.load(name).unit for name in catalog.names("backends")] == [
+        "predicted-cycles",
         "ns",
         "pretended",
         "modelled-cycles",

@@ -193,7 +193,7 @@ def test_a_probing_file_may_say_little_else(tmp_path: Path) -> None:
         ("fixed_vlen: 256", r"mine.yaml: vlens and verify_vlens are at least fixed_vlen \(256\)"),
         ("arch: mips", r"compiler.static_target: expected mips-linux-musl or .* got 'riscv64-linux-musl'"),
         ("arch: ../mips", r"key 'arch': string should match pattern.* got '../mips'"),
-        ("runner: qmeu", r"key 'runner': unknown backend 'qmeu'\ndid you mean qemu\?.*known: native, null, qemu, ssh"),
+        ("runner: qmeu", r"key 'runner': unknown backend 'qmeu'\ndid you mean qemu\?.*known: cuda, native, null, qemu"),
         ("schema: 2", "line 5: not readable as YAML: key 'schema' stands twice"),
         ("baselines: {openblas: OPENBLAS_CORETYPE}", r"key 'baselines.openblas'.*got 'OPENBLAS_CORETYPE'"),
         ("baselines: {openblas: {OPENBLAS_CORETYPE: 3}}", r"key 'baselines.openblas.OPENBLAS_CORETYPE'.*got 3"),

@@ -1,0 +1,246 @@
+"""NVIDIA GPUs: kernels are compiled without one; nothing is measured yet, so that a model chooses among them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+from tensorop import __version__
+from tensorop.author import offline
+from tensorop.backends.cuda_parts import kernels, library
+from tensorop.backends.cuda_parts.choose import LAYOUTS, Candidate, Layout
+from tensorop.backends.cuda_parts.library import Variant
+from tensorop.build import device
+from tensorop.build.device import Built
+from tensorop.errors import JobError, UsageError
+from tensorop.events import Done, Event, Note, Phase
+from tensorop.model.job import Job
+from tensorop.model.kernel import Draft
+from tensorop.model.means import Means
+from tensorop.model.operator import Operator
+from tensorop.model.platform import Platform
+from tensorop.model.trial import Kind, Outcome
+from tensorop.package import cmake, manifest, pkgconfig, publish
+from tensorop.package.product import MANIFEST, SHARE, Product, licence
+from tensorop.package.sources import Library, Part, Sources
+from tensorop.process.stopping import Stop
+from tensorop.provision import nvcc
+from tensorop.render import render
+from tensorop.runners.base import Launch, Runner
+from tensorop.target import Target
+
+SUFFIX = ".cu.j2"  # of drafts
+SAID = "not measured: chosen by an analytic model, and no kernel was run"
+_KERNELS = 64  # that a job builds, where --trials does not say
+_ROUNDS = 8  # of choosing again without what could not be built
+
+
+class Nowhere(Runner):
+    name = "cuda"
+    emulated = True
+
+    def place(self, program: Path) -> str:
+        return str(program)
+
+    def command(self, launch: Launch) -> NoReturn:
+        raise JobError(
+            "this version starts nothing on a GPU",
+            hint="benchmarks/cuda judges and times kernels where a GPU is (docs/cuda.md)",
+        )
+
+
+@dataclass(frozen=True)
+class Backend(Target):
+    name = "cuda"
+    unit = shown = "predicted-cycles"
+    speed = "flop/predicted-cycle"
+    means = Means(search=0.0, every_layout=0.0)
+    measures = False
+
+    @classmethod
+    def start(cls, platform: Platform, address: str) -> Nowhere:
+        if platform.device is None:
+            raise UsageError(
+                f"platform '{platform.name}' has no section `device:`", hint="`tensorop platforms list`: the cuda ones"
+            )
+        return Nowhere()
+
+    def unmeasured(self, job: Job, operator: Operator, stop: Stop) -> Iterator[Event]:
+        yield Phase("platform", f"{self.platform.name}: {self.platform.description}")
+        drafts = _drafts(self.platform, operator, job.dtypes)
+        publish.check_place(job.out)
+        with stop.may_end("stopping: there will be no product"):
+            compiler = nvcc.nvcc(offline=job.offline or None)
+            yield Phase("tools", f"nvcc {compiler.version}, ptxas {compiler.ptxas}")
+            work = _Work(self.platform, operator, drafts, compiler, job)
+            yield from work.choose()
+            yield Phase(
+                "library",
+                f"lib{library.name_of(operator)}.so, {len(work.images)} kernels in {len(work.variants)} variants",
+            )
+            product = work.product()
+        staged = publish.stage(product, job.out)
+        try:
+            with stop.shield("the product is being put in place"):
+                yield Phase("publication", str(job.out))
+                publish.publish(staged, job.out)
+        finally:
+            publish.discard(staged)
+        yield Done(job.out, job.out / product.library, None, (SAID,))
+
+
+def _drafts(platform: Platform, operator: Operator, dtypes: Sequence[str]) -> list[Draft]:
+    """Those of the operator that the platform has primitives for. Raises UsageError for what it has none for."""
+    known = platform.usual(())
+    if strange := [dtype for dtype in dtypes if dtype not in known]:
+        said = f"platform '{platform.name}' has no kernels for {', '.join(strange)}"
+        raise UsageError(said, hint=f"give --dtype {','.join(known)}")
+    if not offline.files(operator.folder, suffix=SUFFIX):
+        said = f"operator '{operator.name}' has no kernels for a device (drafts/*{SUFFIX})"
+        raise UsageError(said, hint="another operator may have some")
+    found = offline.drafts(operator.folder, operator.name, suffix=SUFFIX)
+    return [draft for draft in found if not kernels.missing(platform, draft)]
+
+
+def counted(platform: Platform) -> dict[str, int]:
+    """What the models count with."""
+    numbers = {name: value for name, value in (platform.device or {}).items() if isinstance(value, int)}
+    known = ("multiprocessors", "macs", "shared_a_cycle", "l2_a_cycle", "memory_a_cycle", "shared_all")
+    return {**{name: numbers[name] for name in known}, "shared_most": numbers["shared"]}
+
+
+class _Work:
+    """What one job chooses and builds."""
+
+    def __init__(
+        self, platform: Platform, operator: Operator, drafts: Sequence[Draft], compiler: nvcc.Nvcc, job: Job
+    ) -> None:
+        self.platform, self.operator, self.compiler, self.job = platform, operator, compiler, job
+        self.codes = str((platform.device or {})["code"])
+        known = counted(platform)
+        self.layouts = [Layout.of(drafts, known, *layout) for layout in LAYOUTS]
+        self.built: dict[str, Built | Outcome] = {}
+        self.texts: dict[tuple[int, int, str], str | Outcome] = {}  # of a layout, a place in it, and a dtype
+        self.variants: list[Variant] = []
+        self.images: list[bytes] = []
+        self.told: list[dict[str, Any]] = []  # of each variant, for card and manifest
+        self.sources: dict[int, str] = {}  # by image
+
+    def choose(self) -> Iterator[Event]:
+        """Chooses for each layout, builds, and chooses again without what could not be built."""
+        size = sum(part.numbers.size for layout in self.layouts for part in layout.parts)
+        yield Phase("model", f"{size} configurations ranked on {len(self.job.shapes)} shapes")
+        trials = self.job.trials or _KERNELS
+        most = max(2, trials // (len(self.layouts) * len(self.job.dtypes)))
+        failed: list[set[int]] = [set() for _ in self.layouts]
+        for _ in range(_ROUNDS):
+            chosen = [
+                layout.chosen(self.job.shapes, most, without)
+                for layout, without in zip(self.layouts, failed, strict=True)
+            ]
+            wanted = [(at, place, d) for at, places in enumerate(chosen) for place in places for d in self.job.dtypes]
+            if new := [one for one in wanted if one not in self.texts]:
+                yield Phase("kernels", f"{len(new)} to build, {self.job.jobs} at a time")
+                with ThreadPoolExecutor(self.job.jobs) as pool:
+                    outcomes = list(pool.map(lambda one: self._build(*one), new))
+                for (at, place, dtype), outcome in zip(new, outcomes, strict=True):
+                    if isinstance(outcome, Outcome):
+                        failed[at] |= set(self.layouts[at].alike(place))
+                        label = self.layouts[at].candidate(place).label
+                        yield Note(f"{dtype} {label}: {outcome.kind.value}: {outcome.message}")
+                    if isinstance(outcome, Outcome) and outcome.kind in (Kind.REFUSED, Kind.RENDER):
+                        raise JobError(f"draft refused: {outcome.message}", hint="correct the draft")
+            if not any(place in failed[at] for at, place, _ in wanted):
+                break
+        good = [(at, place, dtype) for at, place, dtype in wanted if place not in failed[at]]
+        self._collect(good)
+
+    def _build(self, at: int, place: int, dtype: str) -> Built | Outcome:
+        one = self.layouts[at].candidate(place)
+        text = kernels.text(self.operator, self.platform, one.draft, dtype, one.numbers)
+        self.texts[at, place, dtype] = text
+        if isinstance(text, Outcome):
+            return text
+        if text not in self.built:
+            self.built[text] = device.build(text, self._codes(dtype), self.compiler)
+        return self.built[text]
+
+    def _codes(self, dtype: str) -> str:
+        """The architectures that know a dtype."""
+        if dtype != "bf16":
+            return self.codes
+        number = {code: int("".join(c for c in code if c.isdigit())) for code in self.codes.split()}
+        return " ".join(
+            code for code in number if number[code] >= int((self.platform.device or {}).get("least_bf16", 0))
+        )
+
+    def _collect(self, good: Sequence[tuple[int, int, str]]) -> None:
+        """The variants, each kernel's code once: equal code is dropped. The kernel that copies comes last."""
+        places: dict[bytes, int] = {}
+        for at, place, dtype in good:
+            text, one = str(self.texts[at, place, dtype]), self.layouts[at].candidate(place)
+            made = self.built[text]
+            assert isinstance(made, Built)
+            image = places.setdefault(made.image, len(places))
+            self.sources.setdefault(image, text)
+            self.variants.append(Variant(one, dtype, image))
+            self.told.append(_told(one, made, image))
+        copy = render.text(render.environment(self.operator.templates), "device/copy.cu.j2", {})
+        made = device.build(copy, self.codes, self.compiler)
+        if isinstance(made, Outcome):
+            said = f"the kernel that copies cannot be built: {made.message}\n{made.log}"
+            raise JobError(said, hint="tensorop doctor")
+        self.images = [*places, made.image]
+
+    def product(self) -> Product:
+        """Everything the product's folder holds."""
+        job, platform = self.job, self.platform
+        facts = {"measured": False, "said": SAID, "nvcc": self.compiler.version, "ptxas": self.compiler.ptxas}
+        card = manifest.provenance(Part(self.operator, [], facts), platform, {})
+        told = list(zip(self.variants, self.told, strict=True))
+        card["dtypes"] = {d: {"variants": [u for v, u in told if v.dtype == d]} for d in job.dtypes}
+        card["platform"] |= {"device": dict(platform.device or {})}
+        own = library.sources(self.operator, platform, self.variants, self.images, card)
+        shared, archive = library.build(own, self.operator, platform)
+        name = library.name_of(self.operator)
+        whole = f"lib{name}.so.{__version__}"
+        soname = f"lib{name}.so.{__version__.split('.')[0]}"
+        named = Sources((), (), (Library(name, f"{self.operator.name} on NVIDIA GPUs, not measured", (), ()),))
+        files = {f"lib/{whole}": shared, f"lib/lib{name}.a": archive}
+        files |= {f"include/{n}": data for n, data in own.items() if n.startswith("tensorop/")}
+        files |= {f"{cmake.FOLDER}/{n}": text.encode() for n, text in cmake.package_files(named, platform).items()}
+        files |= {f"{pkgconfig.FOLDER}/{n}": text.encode() for n, text in pkgconfig.files(named, platform).items()}
+        inside = {n: f"include/{n}" if n.startswith("tensorop/") else n for n in own}
+        files |= {f"{SHARE}/src/{inside[n]}": data for n, data in own.items()}
+        files |= {f"{SHARE}/src/kernels/{n}.cu": text.encode() for n, text in self.sources.items()}
+        files[f"{SHARE}/LICENSE"] = licence().encode()
+        files[MANIFEST] = _manifest(card, files).encode()
+        links = {f"lib/{soname}": whole, f"lib/lib{name}.so": soname}
+        return Product(dict(sorted(files.items())), links, f"lib/lib{name}.so")
+
+
+def _told(one: Candidate, made: Built, image: int) -> dict[str, Any]:
+    told = ("a_along_m", "b_along_k", "threads", "shared")
+    return {
+        "draft": one.draft.name,
+        "digest": one.draft.digest,
+        "author": one.draft.author,
+        "strategy": one.draft.strategy,
+        "point": dict(one.point),
+        **{name: one.numbers[name] for name in told},
+        "registers": made.registers,
+        "image": image,
+    }
+
+
+def _manifest(card: Mapping[str, Any], files: Mapping[str, bytes]) -> str:
+    own = {name: card[name] for name in ("facts", "dtypes")}
+    common = {name: value for name, value in card.items() if name not in manifest.OF_OPERATOR}
+    digests = {name: f"sha256:{hashlib.sha256(data).hexdigest()}" for name, data in files.items()}
+    whole = {**common, "schema": manifest.SCHEMA, "operators": {card["operator"]: own}, "files": digests}
+    return json.dumps(whole, sort_keys=True, indent=1, allow_nan=False) + "\n"

@@ -1,0 +1,135 @@
+"""Which few configurations a library holds: those that a model says are together the least slow on a job's shapes."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tensorop.backends.cuda_parts.family import Column, Family
+from tensorop.errors import JobError
+from tensorop.model.kernel import Draft
+from tensorop.model.point import Point, Value
+
+LAYOUTS = ((0, 0), (0, 1), (1, 0), (1, 1))  # A along M, B along K
+COPY_CYCLES = 3000  # of a launch that copies operands to aligned rows, beside what it moves
+LEAST_GAIN = 0.002  # of the geometric mean, for which one more is carried
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A configuration, by its place in its family's grid."""
+
+    family: Family
+    number: int
+
+    @property
+    def draft(self) -> Draft:
+        return self.family.draft
+
+    @cached_property
+    def point(self) -> Point:
+        return self.family.point(self.number)
+
+    @cached_property
+    def numbers(self) -> dict[str, Value]:
+        return self.family.numbers(self.number)
+
+    @property
+    def label(self) -> str:
+        return f"{self.draft.name} {self.point}"
+
+
+@dataclass(frozen=True)
+class Part:
+    """Configurations of a family that serve a layout: those that swap, of the layout as they compute it."""
+
+    family: Family
+    numbers: NDArray[np.intp]
+
+    def column(self, name: str) -> Column:
+        return np.asarray(self.family.grid[name][self.numbers], dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """All configurations that serve problems stored in one way."""
+
+    a_along_m: int
+    b_along_k: int
+    parts: tuple[Part, ...]
+
+    @staticmethod
+    def of(drafts: Sequence[Draft], device: Mapping[str, int], a_along_m: int, b_along_k: int) -> Layout:
+        parts = []
+        for draft in drafts:
+            here = Family(draft, {**device, "a_along_m": a_along_m, "b_along_k": b_along_k})
+            swaps = here.grid.get("swap", np.zeros(here.size))
+            parts.append(Part(here, np.flatnonzero(swaps == 0)))
+            if swaps.any():  # C' = B' A': what is stored along K still is
+                across = Family(draft, {**device, "a_along_m": 1 - b_along_k, "b_along_k": 1 - a_along_m})
+                parts.append(Part(across, np.flatnonzero(across.grid["swap"] != 0)))
+        return Layout(a_along_m, b_along_k, tuple(part for part in parts if part.numbers.size))
+
+    def candidate(self, place: int) -> Candidate:
+        """By its place in what `costs` gives."""
+        for part in self.parts:
+            if place < part.numbers.size:
+                return Candidate(part.family, int(part.numbers[place]))
+            place -= part.numbers.size
+        raise IndexError(place)
+
+    def alike(self, place: int) -> list[int]:
+        """The places of all candidates that have the kernel of this one."""
+        one, found, first = self.candidate(place), [], 0
+        for part in self.parts:
+            if part.family is one.family:
+                same = part.numbers // one.family.late == one.number // one.family.late
+                found += [first + int(at) for at in np.flatnonzero(same)]
+            first += part.numbers.size
+        return found
+
+    def costs(self, m: int, n: int, k: int) -> Column:
+        """Predicted cycles of a product whose rows follow each other; infinite where a candidate cannot serve it."""
+        call = {"m": m, "n": n, "k": k, "batch": 1}
+        unaligned_a = (m if self.a_along_m else k) % 8 != 0
+        unaligned_b = (k if self.b_along_k else n) % 8 != 0
+        moved = (m * k * unaligned_a + k * n * unaligned_b) * 2
+        found = []
+        for part in self.parts:
+            cycles = part.family.predicted(call)[part.numbers]
+            if moved:
+                copying = moved * 2 // part.family.given["memory_a_cycle"] + COPY_CYCLES
+                cycles = cycles + copying * (part.column("align_ab") > 2)
+            found.append(np.where((part.column("align_c") > 2) & (n % 8 != 0), np.inf, cycles))
+        return np.concatenate(found)
+
+    def universal(self) -> NDArray[np.bool_]:
+        """Which candidates serve every alignment by themselves."""
+        each = [(part.column("align_ab") <= 2) & (part.column("align_c") <= 2) for part in self.parts]
+        return np.concatenate(each)
+
+    def chosen(self, shapes: Sequence[Shape], most: int, failed: Collection[int] = ()) -> list[int]:
+        """At most `most` places of candidates, one that serves everything first, then each the one that helps most.
+
+        failed: places that must not be chosen. Raises JobError where nothing serves everything.
+        """
+        costs = np.log(np.array([self.costs(*shape[:3]) for shape in shapes]))
+        costs[:, list(failed)] = np.inf
+        first = np.where(self.universal(), costs.sum(axis=0), np.inf)
+        found = [int(np.argmin(first))]
+        if not np.isfinite(first[found[0]]):
+            raise JobError("no kernel that serves every alignment could be built", hint="the errors above say why")
+        best = costs[:, found[0]]
+        while len(found) < most:
+            means = np.minimum(costs, best[:, None]).mean(axis=0)
+            place = int(np.argmin(means))
+            if best.mean() - means[place] < LEAST_GAIN:
+                break
+            found.append(place)
+            best = np.minimum(best, costs[:, place])
+        return found

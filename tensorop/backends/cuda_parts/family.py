@@ -1,0 +1,132 @@
+"""A family of device kernels: its legal configurations as columns of numbers, and what its model says of calls."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tensorop.errors import JobError, SpecError
+from tensorop.model.expression import Expression, parse
+from tensorop.model.kernel import Constraint, Draft
+from tensorop.model.point import Point, Value
+
+Column = NDArray[np.float64]
+Columns = dict[str, NDArray[Any]]
+
+# What a call is to a model, beside the device's numbers and the configuration.
+CALL = ("m", "n", "k", "batch")
+
+
+@dataclass(frozen=True)
+class Family:
+    """A draft on a device for one layout of A and B. given: the device's numbers and the layout."""
+
+    draft: Draft
+    given: Mapping[str, int]
+
+    @cached_property
+    def facts(self) -> dict[str, Expression]:
+        """Each over the tunables, what is given, and the facts before it."""
+        return self._read("facts", self.draft.facts, {})
+
+    @cached_property
+    def model(self) -> dict[str, Expression]:
+        """Each over facts, the call, and those before it; the last is the cost in cycles."""
+        if not self.draft.model:
+            raise SpecError(f"draft '{self.draft.name}': key 'model': expected what predicts its cost")
+        return self._read("model", self.draft.model, {**dict.fromkeys((*CALL, *self.draft.facts), int)})
+
+    def _read(self, key: str, texts: Mapping[str, str], more: Mapping[str, type]) -> dict[str, Expression]:
+        kinds: dict[str, type] = {**dict.fromkeys(self.given, int), **more}
+        kinds |= {name: type(values[0]) for name, values in self.draft.tunables.items()}
+        found = {}
+        for name, text in texts.items():
+            if name in kinds:
+                raise SpecError(f"draft '{self.draft.name}': key '{key}.{name}': expected a name that is free")
+            try:
+                found[name] = parse(text, kinds)
+            except SpecError as error:
+                raise SpecError(f"draft '{self.draft.name}': key '{key}.{name}': {error.message}") from None
+            kinds[name] = int
+        return found
+
+    @cached_property
+    def grid(self) -> Columns:
+        """The legal configurations: a column for each tunable and each fact. Raises JobError where there is none."""
+        early = {name: values for name, values in self.draft.tunables.items() if name in self._named}
+        late = {name: values for name, values in self.draft.tunables.items() if name not in self._named}
+        found = self._with_facts(_product(early))
+        for rule, constraint in self._rules:
+            legal = rule.column({**self.given, **found}) != 0
+            if not legal.any():
+                raise JobError(f"draft '{self.draft.name}': no configuration is legal here: {constraint.reason}")
+            found = {name: column[legal] for name, column in found.items()}
+        count = len(next(iter(found.values())))
+        return {name: np.repeat(column, self.late) for name, column in found.items()} | {
+            name: np.tile(column, count) for name, column in _product(late).items()
+        }
+
+    @cached_property
+    def late(self) -> int:
+        """How many configurations in a row have one kernel: choices of what neither facts nor constraints read, which a
+        launch alone is told."""
+        return prod(len(values) for name, values in self.draft.tunables.items() if name not in self._named)
+
+    @cached_property
+    def _named(self) -> frozenset[str]:
+        of_facts = (one.names for one in self.facts.values())
+        return frozenset[str]().union(*of_facts, *(rule.names for rule, _ in self._rules))
+
+    @cached_property
+    def _rules(self) -> list[tuple[Expression, Constraint]]:
+        kinds: dict[str, type] = dict.fromkeys((*self.given, *self.draft.facts), int)
+        kinds |= {name: type(values[0]) for name, values in self.draft.tunables.items()}
+        return [(parse(one.must, kinds), one) for one in self.draft.constraints]
+
+    def _with_facts(self, columns: Columns) -> Columns:
+        count = len(next(iter(columns.values())))
+        for name, fact in self.facts.items():
+            columns[name] = np.broadcast_to(fact.column({**self.given, **columns}), (count,))
+        return columns
+
+    def predicted(self, call: Mapping[str, int]) -> Column:
+        """Cycles of a call by each configuration of the grid. m, n: of the product as computed."""
+        grid = self.grid
+        names: dict[str, Any] = {**self.given, **grid, **call}
+        if "swap" in grid:  # m and n change places there
+            swapped = grid["swap"] != 0
+            names |= {"m": np.where(swapped, call["n"], call["m"]), "n": np.where(swapped, call["m"], call["n"])}
+        for name, expression in self.model.items():
+            names[name] = cycles = expression.column(names)
+        return np.broadcast_to(cycles, (self.size,))
+
+    @property
+    def size(self) -> int:
+        return len(next(iter(self.grid.values())))
+
+    def point(self, number: int) -> Point:
+        """A configuration by its place in the grid."""
+        return Point.of({name: _plain(self.grid[name][number]) for name in self.draft.tunables})
+
+    def numbers(self, number: int) -> dict[str, Value]:
+        """Tunables, facts and what is given, of a configuration."""
+        return {**self.given, **{name: _plain(column[number]) for name, column in self.grid.items()}}
+
+
+def _plain(value: Any) -> Value:
+    return str(value) if isinstance(value, str) else int(value)
+
+
+def _product(values: Mapping[str, Sequence[Value]]) -> Columns:
+    """Every choice, as columns."""
+    if not values:
+        return {}
+    each = [np.array(choices) for choices in values.values()]
+    places = np.indices([len(one) for one in each]).reshape(len(each), -1)
+    return {name: one[at] for name, one, at in zip(values, each, places, strict=True)}

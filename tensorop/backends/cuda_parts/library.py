@@ -1,0 +1,157 @@
+"""Kernels to the library that launches them: the C of its host side, compiled around their code."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tensorop import __version__
+from tensorop.backends.cuda_parts.choose import COPY_CYCLES, Candidate
+from tensorop.build import cache, tool
+from tensorop.build.cache import Made
+from tensorop.errors import SpecError
+from tensorop.model.operator import Operator
+from tensorop.model.platform import Platform
+from tensorop.model.trial import Outcome
+from tensorop.package import card
+from tensorop.render import render
+
+_PUBLIC = re.compile(r"\b(tensorop_\w+)\(")
+# What a family that has no such tunable or fact is to the host.
+_ABSENT = {"swap": 0, "cluster_m": 1, "cluster_n": 1, "cluster": 1, "stays": 0, "box_a": 0, "box_b": 0, "piece": 0}
+_READ = (
+    "tile_m", "tile_n", "raster", "threads", "shared", "resident", "align_ab", "align_c", "operands_are_maps", *_ABSENT,
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A candidate for a dtype. image: the number of its code."""
+
+    candidate: Candidate
+    dtype: str
+    image: int
+
+
+def sources(
+    operator: Operator,
+    platform: Platform,
+    variants: Sequence[Variant],
+    images: Sequence[bytes],
+    provenance: Mapping[str, Any],
+) -> dict[str, bytes]:
+    """The files of the library, by name; the last of `images` is the kernel that copies."""
+    drafts = {one.candidate.draft.name: one.candidate for one in variants}
+    families = list(drafts)
+    named = {name for one in drafts.values() for name in {*one.draft.tunables, *one.draft.facts}}
+    models = {draft: one.family.model for draft, one in drafts.items()}
+    read = {draft: frozenset[str]().union(*(part.names for part in model.values())) for draft, model in models.items()}
+    kept = [*_READ, *sorted({name for names in read.values() for name in names & named} - {*_READ})]
+    offsets, blob = [], b""
+    for image in images:
+        offsets.append(len(blob))
+        blob += image + b"\0" * (-len(image) % 64)
+    device = platform.device or {}
+    given = next(iter(drafts.values())).family.given
+    used = {"memory_a_cycle", *(name for names in read.values() for name in names if name in given)}
+    context = {
+        "platform_name": platform.name,
+        "tool_version": __version__,
+        "dtypes": list(dict.fromkeys(one.dtype for one in variants)),
+        "device": {"least_bf16": 0, **device},
+        "given": {name: value for name, value in given.items() if name in used - {"a_along_m", "b_along_k"}},
+        "conventions": sorted({one.draft.reads["operands"] for one in drafts.values()}),
+        "numbers": kept,
+        "images": len(images),
+        "copy_image": len(images) - 1,
+        "copy_cycles": COPY_CYCLES,
+        "offsets": offsets,
+        "variants": [_variant(one, families.index(one.candidate.draft.name), kept) for one in variants],
+        "families": [
+            {
+                "reads": sorted(read[draft] & named),
+                "model": [(name, _in_c(draft, name, part)) for name, part in one.family.model.items()],
+            }
+            for draft, one in drafts.items()
+        ],
+        "card_literal": card.literal(card.text(dict(provenance))),
+        "card_marker_length": len(card.MARKER),
+    }
+    env = render.environment(operator.templates)
+    texts = {
+        name: render.text(env, f"device/{Path(name).name}.j2", context)
+        for name in ("library.c", "driver.h", f"tensorop/{operator.name}_cuda.h", "CMakeLists.txt")
+    }
+    laid_out = {n: text if n == "CMakeLists.txt" else render.formatted(text) for n, text in texts.items()}
+    return {**{name: text.encode() for name, text in laid_out.items()}, "kernels.bin": blob}
+
+
+def _variant(one: Variant, family: int, kept: Sequence[str]) -> dict[str, Any]:
+    numbers = {**_ABSENT, **one.candidate.numbers}
+    numbers["operands_are_maps"] = int(one.candidate.draft.reads["operands"] == "maps")
+    return {
+        "label_literal": _literal(one.candidate.label),
+        "family": family,
+        "dtype": one.dtype,
+        "a_along_m": numbers["a_along_m"],
+        "b_along_k": numbers["b_along_k"],
+        "kernel": one.image,
+        "numbers": [int(numbers.get(name, 0)) for name in kept],
+    }
+
+
+def _in_c(draft: str, name: str, part: Any) -> str:
+    try:
+        return str(part.in_c())
+    except SpecError as error:
+        raise SpecError(f"draft '{draft}': key 'model.{name}': {error.message}") from None
+
+
+def _literal(text: str) -> str:
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def name_of(operator: Operator) -> str:
+    """Of the library, without lib and its suffix."""
+    return f"tensorop_{operator.name}_cuda"
+
+
+def build(
+    files: Mapping[str, bytes], operator: Operator, platform: Platform, timeout_s: float = 300.0
+) -> tuple[bytes, bytes]:
+    """The shared library and the archive of its one object. Raises JobError with the compiler's words."""
+    target, name = platform.compiler.shared_target, name_of(operator)
+    header = files[f"tensorop/{operator.name}_cuda.h"].decode()
+    exports = " ".join(f"{one};" for one in sorted(set(_PUBLIC.findall(header))))
+    major = __version__.split(".")[0]
+    key = cache.key_of(sorted(files.items()), target, tool.compiler_version())
+
+    def fill(folder: Path) -> Made | Outcome:
+        for file, data in files.items():
+            (folder / file).parent.mkdir(parents=True, exist_ok=True)
+            (folder / file).write_bytes(data)
+        (folder / "exports.map").write_text(f"{{ global: {exports} local: *; }};\n")
+        common = ("-target", target, "-std=gnu11", "-O2", "-g0", "-fPIC", "-fvisibility=hidden", "-I.")
+        steps = (
+            tool.cc(*common, "-c", "library.c", "-o", f"{name}.o"),
+            tool.cc(
+                "-target", target, "-g0", "-shared", f"-Wl,-soname,lib{name}.so.{major}", "-Wl,--strip-debug",
+                "-Wl,--version-script=exports.map", "-Wl,-z,defs", f"{name}.o", "-ldl", "-lpthread", "-o",
+                f"lib{name}.so",
+            ),
+            tool.ar("rcsD", f"lib{name}.a", f"{name}.o"),
+        )  # fmt: skip
+        made: Made | Outcome = Made(())
+        for step in steps:
+            made = tool.run(step, folder, timeout_s=timeout_s, doing=f"building lib{name}.so")
+            if isinstance(made, Outcome):
+                return made
+        shutil.rmtree(folder / "tensorop")
+        return made
+
+    built = tool.required(cache.entry("libraries", key, f"lib{name}.so", fill), f"lib{name}.so")
+    return built.path.read_bytes(), built.path.with_suffix(".a").read_bytes()

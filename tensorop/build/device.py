@@ -1,0 +1,59 @@
+"""A device's kernel to its machine code, by nvcc; refused where it spills."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from tensorop.build import cache, tool
+from tensorop.build.cache import Made
+from tensorop.model.trial import Kind, Outcome
+from tensorop.provision.nvcc import Nvcc
+from tensorop.runners import process
+
+_PRODUCT = "kernel.fatbin"
+_FLAGS = ("-std=c++17", "-O3", "-Xptxas", "-v", "-fatbin")
+# The accumulators left their registers, or the compiler waits for each product before the next one.
+_SPILLED = re.compile(r"[1-9]\d* bytes (?:stack frame|spill \w+)")
+_WARNED = re.compile(r"C75\d\d[^\n]*")
+_USED = re.compile(r"Used (\d+) registers")
+
+
+@dataclass(frozen=True)
+class Built:
+    """image: what a driver loads; registers: of a thread, the most of its architectures."""
+
+    image: bytes
+    registers: int
+
+
+def build(source: str, codes: str, nvcc: Nvcc, timeout_s: float = 300.0) -> Built | Outcome:
+    """The machine code of a kernel's file for each of `codes` (sm_90a, or compute_80 for PTX), from the cache what was
+    built before."""
+    wanted = codes.split()
+    oldest = [code.removeprefix("sm_").removeprefix("compute_") for code in wanted]
+    pairs = [f"-gencode=arch=compute_{one},code={code}" for one, code in zip(oldest, wanted, strict=True)]
+    argv = (str(nvcc.binary), *_FLAGS, *pairs, "kernel.cu", "-o", _PRODUCT)
+    key = cache.key_of(source, argv[1:], nvcc.version, nvcc.ptxas)
+
+    def fill(folder: Path) -> Made | Outcome:
+        (folder / "kernel.cu").write_text(source)
+        ended = process.run(argv, cwd=folder, timeout_s=timeout_s, limits=tool.LIMITS)
+        log = ended.stdout.decode(errors="replace") + ended.stderr
+        if ended.timed_out:
+            return Outcome(Kind.TIMEOUT, "build", f"nvcc did not end within {timeout_s:g} s", log[:4096])
+        if ended.status != 0:
+            return Outcome(Kind.COMPILE, "build", f"nvcc failed: {_first(log)}", log[:4096])
+        if found := _SPILLED.search(log) or _WARNED.search(log):
+            return Outcome(Kind.OBJECT, "build", f"ptxas: {found[0]}", log[:4096])
+        return Made(("nvcc", *argv[1:]), log)
+
+    built = cache.entry("cuda", key, _PRODUCT, fill)
+    if isinstance(built, Outcome):
+        return built
+    return Built(built.path.read_bytes(), max(map(int, _USED.findall(built.log)), default=0))
+
+
+def _first(log: str) -> str:
+    return next((line.strip() for line in log.splitlines() if "error" in line), log.strip()[:200])

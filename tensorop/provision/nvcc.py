@@ -1,0 +1,118 @@
+"""nvcc: this machine's, that of the extra `cuda`, or one set of NVIDIA's wheels from PyPI, by digest."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import shutil
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from tensorop import errors
+from tensorop.provision import cache, process, pypi
+
+VERSION = "13.0.88"
+# One set: unpinned, pip mixes releases. nvcc's own headers are in crt, cuda_fp16.h asks for cccl's <nv/target>.
+_PLATFORM = "manylinux_2_17_x86_64"
+_WHEELS = (
+    pypi.Wheel(
+        "nvidia-cuda-nvcc", VERSION, _PLATFORM, "56fe502eb77625a12f25172caa3cdddb4e4c8ba2c8c17dba44b164761b380f03"
+    ),
+    pypi.Wheel(
+        "nvidia-nvvm",
+        VERSION,
+        "manylinux_2_12_x86_64",
+        "c5f41ffeb6466944a026dfa5317d7d85355c119bbec279205d22f1869d1054e0",
+    ),
+    pypi.Wheel(
+        "nvidia-cuda-crt", VERSION, _PLATFORM, "2c8043c7c9e02492716426e9919fc78d2c5b3b2a7a768a88e952676b08aa55a4"
+    ),
+    pypi.Wheel(
+        "nvidia-cuda-runtime", "13.0.96", _PLATFORM, "7f82250d7782aa23b6cfe765ecc7db554bd3c2870c43f3d1821f1d18aebf0548"
+    ),
+    pypi.Wheel(
+        "nvidia-cuda-cccl", "13.0.85", _PLATFORM, "e0da7ad981f3a8aff08241b5bfc1af868742a63e2762f53a5171c492ef242649"
+    ),
+)
+_MEGABYTES = 102
+_COMMAND = "python -m tensorop.provision nvcc"
+_OLDEST = (12, 3)
+_USUAL = Path("/usr/local/cuda/bin/nvcc")
+
+
+@dataclass(frozen=True)
+class Nvcc:
+    """binary: nvcc, with ptxas beside it; version, ptxas: what they say of themselves."""
+
+    binary: Path
+    version: str
+    ptxas: str
+
+
+def nvcc(*, offline: bool | None = None) -> Nvcc:
+    """The first that is found, fetched when there is none.
+
+    Raises MissingTool without the network or without g++, which nvcc hands its files to first.
+    """
+    if shutil.which("g++") is None:
+        raise errors.MissingTool("nvcc needs g++, which is not on this machine", hint="apt install g++")
+    for place in (shutil.which("nvcc"), _USUAL, _of_extra()):
+        if place and (found := _asked(Path(place))):
+            return found
+    folder = cache.entry(
+        cache.entry_path("nvcc", VERSION),
+        _fill,
+        what=f"nvcc {VERSION}",
+        command=_COMMAND,
+        offline=offline,
+        purpose="the compiler of device code",
+        megabytes=_MEGABYTES,
+    )
+    if found := _asked(folder / "bin" / "nvcc"):
+        return found
+    raise errors.MissingTool(f"{folder}/bin/nvcc does not run", hint=f"remove {folder}, then: {_COMMAND}")
+
+
+def present() -> bool:
+    """Whether `nvcc` would fetch nothing."""
+    there = (shutil.which("nvcc"), _USUAL.is_file(), _of_extra(), cache.is_whole(cache.entry_path("nvcc", VERSION)))
+    return shutil.which("g++") is not None and any(there)
+
+
+def _of_extra() -> Path | None:
+    spec = importlib.util.find_spec("nvidia") if importlib.util.find_spec("nvidia") else None
+    for root in spec.submodule_search_locations or () if spec else ():
+        if (binary := Path(root) / "cu13" / "bin" / "nvcc").is_file():
+            return binary
+    return None
+
+
+def _asked(binary: Path) -> Nvcc | None:
+    """None where it does not run or is too old for the copy engine's instructions."""
+    versions = [
+        re.search(r"release [\d.]+, V([\d.]+)", process.told(binary.with_name(name), "--version"))
+        for name in ("nvcc", "ptxas")
+    ]
+    if versions[0] is None or versions[1] is None:
+        return None
+    version, ptxas = versions[0][1], versions[1][1]
+    return Nvcc(binary, version, ptxas) if tuple(map(int, version.split(".")[:2])) >= _OLDEST else None
+
+
+def _fill(folder: Path) -> None:
+    """The wheels' common folder nvidia/cu13, and their licences."""
+    for wheel in _WHEELS:
+        file = pypi.download(wheel, folder / ".wheels", hint=_COMMAND)
+        with zipfile.ZipFile(file) as archive:
+            for name in archive.namelist():
+                _, _, inside = name.partition("nvidia/cu13/")
+                if not inside and ".dist-info/licenses/" in name and not name.endswith("/"):
+                    inside = f"licenses/{wheel.project}-{Path(name).name}"
+                if inside and not inside.endswith(("/", ".a")) and "nvlink" not in inside:
+                    into = folder / inside
+                    into.parent.mkdir(parents=True, exist_ok=True)
+                    with archive.open(name) as source, into.open("wb") as sink:
+                        shutil.copyfileobj(source, sink)
+                    into.chmod(0o755 if into.parent.name == "bin" else 0o644)
+    shutil.rmtree(folder / ".wheels")

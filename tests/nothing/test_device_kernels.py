@@ -1,0 +1,171 @@
+"""Kernels for a device, as far as no compiler is needed: their texts, what the gate refuses, what the model chooses.
+
+A difference in tests/golden that is meant is accepted with --update-golden.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tensorop import pipeline
+from tensorop.author import offline
+from tensorop.backends import cuda
+from tensorop.backends.cuda_parts import gate, kernels
+from tensorop.backends.cuda_parts.choose import LAYOUTS, Layout
+from tensorop.backends.cuda_parts.family import Family
+from tensorop.errors import SpecError, UsageError
+from tensorop.model.expression import evaluate
+from tensorop.model.job import Job
+from tensorop.model.trial import Kind, Outcome
+from tensorop.specs import operators, platforms, primitives
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "gemm"
+GEMM = operators.load("gemm")
+SM90 = platforms.load("cuda-sm90")
+DRAFTS = {draft.name: draft for draft in offline.drafts(GEMM.folder, "gemm", suffix=cuda.SUFFIX)}
+DEVICE = cuda.counted(SM90)
+SHAPES = [(4096, 4096, 4096), (1000, 1000, 1000), (16, 4096, 4096), (127, 129, 131)]
+STARTS = [(name, dtype) for name, dtype in (("wgmma", "bf16"), ("wmma", "f16"))]
+
+
+def family(name: str, a_along_m: int = 0, b_along_k: int = 1) -> Family:
+    return Family(DRAFTS[name], {**DEVICE, "a_along_m": a_along_m, "b_along_k": b_along_k})
+
+
+def number_of(of: Family, point: dict[str, int | str]) -> int:
+    """Where a configuration is in the grid."""
+    same = np.logical_and.reduce([of.grid[name] == value for name, value in point.items()])
+    assert same.any(), f"{point} is not legal"
+    return int(np.argmax(same))
+
+
+@pytest.mark.parametrize(("name", "dtype"), STARTS)
+def test_the_source_is_the_golden_one(name: str, dtype: str, request: pytest.FixtureRequest) -> None:
+    of = family(name)
+    numbers = of.numbers(number_of(of, dict(DRAFTS[name].starts[0])))
+    text = kernels.text(GEMM, SM90, DRAFTS[name], dtype, numbers)
+    assert isinstance(text, str), text
+    path = GOLDEN / f"cuda-sm90-{name}-{dtype}.cu"
+    if request.config.getoption("--update-golden"):
+        path.write_text(text)
+    assert text == path.read_text()
+
+
+def test_every_start_is_legal_in_the_usual_layout() -> None:
+    for name, draft in DRAFTS.items():
+        for start in draft.starts:
+            number_of(family(name), dict(start))
+
+
+def test_shipped_families_render_everywhere() -> None:
+    for name, (a, b), dtype in itertools.product(DRAFTS, LAYOUTS, ("bf16", "f16")):
+        of = family(name, a, b)
+        for number in np.random.default_rng(0).choice(of.size, 6, replace=False):
+            text = kernels.text(GEMM, SM90, DRAFTS[name], dtype, of.numbers(int(number)))
+            assert isinstance(text, str), (name, str(of.point(int(number))), text)
+
+
+KERNEL = 'extern "C" __global__ __launch_bounds__(32) void tensorop_kernel(const __grid_constant__ Args p) {{\n{}\n}}\n'
+
+
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [
+        ('asm volatile("trap;");', "a draft has no '\"'"),
+        ("asm (x);", "does not say 'asm'"),
+        ("other<<<1, 1>>>();", "has no '<<<'"),
+        ("static int kept;", "does not say 'static'"),
+        ("float *x = reinterpret_cast<float *>(p.m);", "does not say 'reinterpret_cast'"),
+        ("float *x = (float *)p.lda;", "no pointer is made of another or of a number"),
+        ("printf(p);", "'printf' is no primitive"),
+        ("__nanosleep(100);", "does not say '__nanosleep'"),
+        ("int t = clock64();", "does not say 'clock64'"),
+        ("#include <stdio.h>", "has no '#'"),
+        ("wmma::fill_fragment(x, 0);", "has no '::'"),
+        ("__device__ int x;", "does not say '__device__'"),
+    ],
+)
+def test_the_gate_refuses(body: str, says: str) -> None:
+    assert gate.complaint(KERNEL.format("named_barrier(1, 32);"), ["named_barrier"]) is None
+    refused = gate.complaint(KERNEL.format(body), ["named_barrier"])
+    assert isinstance(refused, Outcome)
+    assert refused.kind is Kind.REFUSED
+    assert says in refused.message
+
+
+@pytest.mark.parametrize("outside", ["__device__ int counter;\n", "__constant__ int table[4];\n", ""])
+def test_the_gate_wants_one_kernel_and_no_variables(outside: str) -> None:
+    text = outside + KERNEL.format("") if outside else "void f() {}"
+    assert gate.complaint(text, []) is not None
+
+
+def test_a_family_asks_for_primitives() -> None:
+    wmma = platforms.load("cuda-wmma")
+    assert kernels.missing(SM90, DRAFTS["wgmma"]) == ()
+    assert "wgmma" in kernels.missing(wmma, DRAFTS["wgmma"])
+    assert kernels.missing(wmma, DRAFTS["wmma"]) == ()
+    assert kernels.missing(platforms.load("avx2"), DRAFTS["wmma"])
+
+
+def test_fragments_have_each_element_once() -> None:
+    """What a group's registers hold together is a whole matrix."""
+    held = primitives.load("cuda-wgmma").collectives
+    row, col = held["wgmma"].holds["d"]
+    places = {
+        (evaluate(row, {"thread": t, "register": r}), evaluate(col, {"thread": t, "register": r}))
+        for t in range(128)
+        for r in range(32)
+    }
+    assert places == set(itertools.product(range(64), range(64)))
+
+
+def test_every_alignment_is_served_and_more_variants_are_no_slower() -> None:
+    layout = Layout.of(list(DRAFTS.values()), DEVICE, 0, 1)
+    few, more = layout.chosen(SHAPES, 2), layout.chosen(SHAPES, 6)
+    first = layout.candidate(few[0])
+    assert (first.numbers["align_ab"], first.numbers["align_c"]) == (2, 2)
+    assert more[: len(few)] == few
+    costs = np.array([layout.costs(*shape) for shape in SHAPES])
+    assert (costs[:, more].min(axis=1) <= costs[:, few].min(axis=1)).all()
+    without = layout.chosen(SHAPES, 6, layout.alike(more[1]))
+    assert more[1] not in without
+
+
+def test_large_products_go_by_the_copy_engine() -> None:
+    layout = Layout.of(list(DRAFTS.values()), DEVICE, 0, 1)
+    best = layout.candidate(int(np.argmin(layout.costs(4096, 4096, 4096))))
+    assert (best.draft.name, best.numbers["align_c"]) == ("wgmma", 16)
+    assert layout.candidate(int(np.argmin(layout.costs(4095, 4095, 4095)))).numbers["align_c"] == 2
+
+
+def test_configurations_of_one_kernel_are_alike() -> None:
+    layout = Layout.of([DRAFTS["wgmma"]], DEVICE, 0, 1)
+    alike = [layout.candidate(place) for place in layout.alike(0)]
+    assert {one.numbers["raster"] for one in alike} == {4, 8, 16}
+    assert len({str(kernels.text(GEMM, SM90, one.draft, "bf16", one.numbers)) for one in alike}) == 1
+
+
+@pytest.mark.parametrize(("operator", "dtypes", "says"), [("gemm", ("f32",), "f32"), ("conv2d", ("bf16",), "conv2d")])
+def test_what_no_kernel_serves_is_refused_by_name(
+    operator: str, dtypes: tuple[str, ...], says: str, tmp_path: Path
+) -> None:
+    job = Job(operator, "cuda-sm90", dtypes=dtypes, shapes=((64,) * 3,), out=tmp_path / "out")
+    with pytest.raises(UsageError, match=says):
+        list(pipeline.run(job))
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_usual_dtypes_are_those_with_kernels() -> None:
+    assert SM90.usual(Job.dtypes) == ("bf16", "f16")
+    assert platforms.load("avx2").usual(Job.dtypes) == ("f32", "f64")
+
+
+def test_a_model_that_names_nothing_known_is_refused() -> None:
+    broken = dataclasses.replace(DRAFTS["wmma"], model={"cycles": "m * nonsense"})
+    with pytest.raises(SpecError, match=r"key 'model.cycles'.*unknown name 'nonsense'"):
+        Family(broken, {**DEVICE, "a_along_m": 0, "b_along_k": 0}).predicted({"m": 1, "n": 1, "k": 1, "batch": 1})
