@@ -1,7 +1,7 @@
 /* conv2d behind the harness's calling convention: "tensorop" is the product's
- * tensorop_conv2d_<dtype>_variant, the others are in ways.c. */
+ * tensorop_conv2d_<dtype>_variant, "dnnl" is in onednn.h, the others are in ways.c. */
 #include "bind.h"
-#include "slots.h"
+#include "onednn.h"
 #include "ways.h"
 
 /* as tensorop/conv2d.h has it */
@@ -30,11 +30,13 @@ static const struct tensorop_interface interfaces[] = {
     {"im2col", "f64", "cblas_dgemm", call_im2col_f64},
     {"direct", "f32", NULL, call_direct_f32},
     {"direct", "f64", NULL, call_direct_f64},
+    {"dnnl", "f32", "dnnl_convolution_forward_primitive_desc_create", call_dnnl_f32},
 };
 
 int tensorop_bind(struct tensorop_bound *out, const char *api, const char *dtype,
                   const char *prefix, const char *suffix,
                   void *(*lookup)(void *handle, const char *symbol), void *handle) {
-    return tensorop_bind_among(interfaces, sizeof interfaces / sizeof *interfaces, out, api, dtype,
-                               prefix, suffix, lookup, handle);
+    int lacks = tensorop_bind_among(interfaces, sizeof interfaces / sizeof *interfaces, out, api,
+                                    dtype, prefix, suffix, lookup, handle);
+    return lacks || strcmp(api, "dnnl") != 0 ? lacks : bind_dnnl(lookup, handle);
 }

@@ -93,9 +93,11 @@ def _standard(operator: Operator, library: Path) -> dict[str, tuple[Path, str]]:
 
 
 def below(name: str, own: Mapping[str, str]) -> str:
-    """The library under an operator's own baseline `WAY+LIBRARY`; of any other, itself. own: Operator.baselines."""
-    way, _, library = name.partition("+")
-    return library if own.get(way, ALONE) != ALONE else name
+    """The library under an operator's own baseline `WAY+LIBRARY`, or that it means by a name; of any other, itself.
+    own: Operator.baselines."""
+    way, plus, library = name.partition("+")
+    over = own.get(way, ALONE)
+    return name if over == ALONE else library if plus else over
 
 
 def check_known(name: str, arch: str = "x86_64", own: Mapping[str, str] = _NONE) -> None:
@@ -104,8 +106,8 @@ def check_known(name: str, arch: str = "x86_64", own: Mapping[str, str] = _NONE)
     if name.startswith("openblas@"):
         openblas.source(arch, name.partition("@")[2])
     elif name not in _KNOWN and own.get(name) != ALONE:
-        more = (way if over == ALONE else f"{way}+openblas" for way, over in own.items())
-        raise errors.unknown_name("baseline", given, (*_KNOWN, *more))
+        more = {way if over == ALONE or over in _KNOWN else f"{way}+openblas" for way, over in own.items()}
+        raise errors.unknown_name("baseline", given, tuple({*_KNOWN, *more}))
 
 
 def check_names(names: Sequence[str], arch: str = "x86_64", own: Mapping[str, str] = _NONE) -> dict[str, str]:
@@ -145,7 +147,9 @@ def bring(
         flags = " ".join((*harness.FLAGS, *platform.compiler.arch_flags))
         return Contender(name, Path(), name, tool.compiler_version(), build=f"the operator's own C, {flags}")
     if (library := below(name, own)) != name:
-        found, way = bring(library, target, dtypes, threads, offline), name.partition("+")[0]
+        found, (way, over, _) = bring(library, target, dtypes, threads, offline), name.partition("+")
+        if not over:
+            return replace(found, name=name)
         if found.api != own[way]:
             raise errors.JobError(f"{name} does not exist: {way} goes over {own[way]}, which {library} has not")
         return replace(found, name=name, api=way)

@@ -27,6 +27,16 @@ _ONEDNN_FILES = (
     "libdnnl.so.3", "libtbb.so.12", "libtbbmalloc.so.2", "libtcm.so.1", "libhwloc.so.15", "libimf.so", "libsvml.so",
     "libintlc.so.5", "libirng.so", "libsycl.so.9", "libur_loader.so.0",
 )  # fmt: skip
+# The last build without a SYCL runtime: later ones find no engine for convolutions without Intel's OpenCL.
+_ONEDNN_GOMP = "2023.2.0"
+_GOMP = (
+    pypi.Wheel(
+        "onednn-cpu-gomp",
+        _ONEDNN_GOMP,
+        "manylinux1_x86_64",
+        "2f22a54d6a890ed14bfa185d42a4be65d8b5b1df85dc1f0f3a9abe31620416fb",
+    ),
+)
 _MKL = (pypi.Wheel("mkl", "2026.2.0", _X86, "eaab1875ce9f47ab3c66d5632cef06baf768c05781f2f28847bdbc4343500ed7"),)
 _MKL_FILES = (
     "libmkl_rt.so.3", "libmkl_core.so.3", "libmkl_intel_lp64.so.3", "libmkl_gnu_thread.so.3",
@@ -43,6 +53,15 @@ def _in_wheel(files: tuple[str, ...]) -> tuple[str, ...]:
 def _onednn(arch: str, threads: int) -> Source:
     fill = pypi.unpacker(_ONEDNN, _in_wheel(_ONEDNN_FILES), hint="pip download onednn")
     return Source("onednn", _ONEDNN[0].version, arch, "libdnnl.so.3", fill, kind="dnnl", megabytes=321)
+
+
+def _onednn_gomp(arch: str, threads: int) -> Source:
+    fill = pypi.unpacker(_GOMP, _in_wheel(("libdnnl.so.3",)), hint="pip download onednn-cpu-gomp")
+    name = f"onednn@{_ONEDNN_GOMP}"
+    threaded = {"OMP_NUM_THREADS": str(threads)}
+    return Source(
+        name, _ONEDNN_GOMP, arch, "libdnnl.so.3", fill, kind="dnnl", build="OpenMP", environment=threaded, megabytes=39
+    )
 
 
 def _mkl(arch: str, threads: int) -> Source:
@@ -81,7 +100,13 @@ def _libxsmm(arch: str, threads: int) -> Source:
     return Source("libxsmm", "1.17", arch, "libxsmm.so", fill, kind="xsmm", most_flops=_XSMM_MOST)
 
 
-_ON_X86: dict[str, Callable[[str, int], Source]] = {"onednn": _onednn, "mkl": _mkl, "blis": _blis, "libxsmm": _libxsmm}
+_ON_X86: dict[str, Callable[[str, int], Source]] = {
+    "onednn": _onednn,
+    f"onednn@{_ONEDNN_GOMP}": _onednn_gomp,
+    "mkl": _mkl,
+    "blis": _blis,
+    "libxsmm": _libxsmm,
+}
 
 
 def names(arch: str) -> tuple[str, ...]:
@@ -103,7 +128,8 @@ def source(name: str, arch: str, threads: int = 1) -> Source:
 
 
 def baseline(name: str, arch: str, threads: int = 1, *, offline: bool | None = None) -> Library:
-    """A peer library, fetched when absent: `openblas`, `openblas@0.3.29`, `onednn`, `mkl`, `blis`, `libxsmm`.
+    """A peer library, fetched when absent: `openblas`, `openblas@0.3.29`, `onednn`, `onednn@2023.2.0`, `mkl`, `blis`,
+    `libxsmm`.
 
     Raises UsageError for an unknown name, MissingTool when it cannot be fetched.
     """

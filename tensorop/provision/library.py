@@ -66,7 +66,7 @@ class Source(_Named):
 
     def bring(self, *, offline: bool | None = None) -> Library:
         """The library, fetched when absent. Raises MissingTool."""
-        what = f"{self.name} {self.version} for {self.arch}"
+        what = f"{self.name.partition('@')[0]} {self.version} for {self.arch}"
         root = cache.entry(
             self.folder(), self.fill, what=what, command=self.command(), offline=offline, purpose="to compare with",
             megabytes=self.megabytes,
