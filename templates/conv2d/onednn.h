@@ -1,6 +1,6 @@
 /* oneDNN behind the harness's calling convention: in the caller's layout, and in the one it likes
- * best with reorders of x and y in every call, whichever was faster at the first call of a shape; in
- * both it reorders the weights in every call as it likes. */
+ * best with reorders of x and y in every call, whichever was faster at the first call of a shape;
+ * in both it reorders the weights in every call as it likes. */
 #ifndef CONV2D_ONEDNN_H
 #define CONV2D_ONEDNN_H
 
@@ -148,7 +148,8 @@ static int dnnl_make(const struct shape *z, int own, struct ready *to) {
 }
 
 static void dnnl_run(const struct ready *made, const struct tensorop_call *call) {
-    static const int buffers[3] = {BUFFER_x, BUFFER_w, BUFFER_y}, names[3] = {DNNL_SRC, DNNL_WEIGHTS, DNNL_DST};
+    static const int buffers[3] = {BUFFER_x, BUFFER_w, BUFFER_y},
+                     names[3] = {DNNL_SRC, DNNL_WEIGHTS, DNNL_DST};
     struct dnnl_arg of[4];
     for (int i = 0; i < 3; i++) {
         onednn.memory_set_data_handle(made->caller[i], call->buffer[buffers[i]]);
