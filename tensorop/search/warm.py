@@ -12,6 +12,7 @@ Shipped ones and those of plug-in folders are `platforms/winners/*.jsonl`.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,15 +21,16 @@ from typing import Any
 from tensorop import paths
 from tensorop.errors import JobError, TensoropError, UsageError
 from tensorop.model.job import Job
-from tensorop.model.kernel import Draft
+from tensorop.model.kernel import Draft, Kernel
 from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
+from tensorop.model.point import Point
 from tensorop.model.trial import Stage
 from tensorop.model.winner import Known, WarmStart
 from tensorop.render import instantiate
 from tensorop.search import trials
-from tensorop.space import starts
-from tensorop.specs import jsontext
+from tensorop.space import Space, starts
+from tensorop.specs import jsontext, platforms
 from tensorop.store import journal
 from tensorop.store.history import History
 from tensorop.store.records import point_of
@@ -71,13 +73,16 @@ def read(job: Job) -> tuple[list[Source], list[str]]:
 
 
 def nearest(sources: Iterable[Source], job: Job, operator: Operator, platform: Platform, dtype: str) -> list[Source]:
-    """Those whose whole variants are of this operator, dtype and platform, or else of the nearest of its ancestors; of
-    files that the user names all."""
+    """Those whose whole variants are of this operator, dtype and platform, or else of the nearest of its ancestors, or
+    else the one of the platform most like it that has its primitives; of files that the user names all."""
     whole = [s for s in sources if any(_is_whole(k, operator) for k in s.known.get((operator.name, dtype), ()))]
     if job.warm_start not in (AUTO, NONE):
         return whole
     level = next((name for name in platform.lineage if any(s.platform == name for s in whole)), None)
-    return [source for source in whole if source.platform == level]
+    if level is not None:
+        return [source for source in whole if source.platform == level]
+    unlike = sorted((_unlike(source, job, platform), number) for number, source in enumerate(whole))
+    return [whole[number] for (other_words, *_), number in unlike[:1] if not other_words]
 
 
 def surely(sources: Sequence[Source], job: Job, operator: Operator, platform: Platform, dtype: str) -> int:
@@ -89,25 +94,38 @@ def surely(sources: Sequence[Source], job: Job, operator: Operator, platform: Pl
 def begin(
     sources: Sequence[Source], job: Job, operator: Operator, platform: Platform, drafts: Sequence[Draft]
 ) -> tuple[dict[str, WarmStart], list[str], list[str]]:
-    """By dtype where its search begins; a sentence for what is used, and for each file of the user that is not."""
+    """By dtype where its search begins; a sentence for what is used, and for each file of the user that is not.
+
+    What another platform or dtype found and is not legal here is taken to the nearest legal point.
+    """
     by_dtype, used, unused = {}, [], {source.path: source for source in sources}
     for dtype in job.dtypes:
+        fit = _Fit(operator, platform, drafts, dtype)
         near = nearest(sources, job, operator, platform, dtype)
         sure: dict[Known, None] = {}
         hints: dict[Known, None] = {}
-        for source in [*near, *(source for source in sources if source not in near)]:
-            of = [known for name in _operators(operator) for known in source.known.get((name, dtype), ())]
-            legal = [known for known in of if _is_legal(known, platform, drafts, dtype)]
-            room = MOST - len(sure) if source in near else 0
-            own = [known for known in legal if _is_whole(known, operator)][:room]
-            sure |= dict.fromkeys(own)
-            if own:
-                used.append(f"{dtype}: {len(own)} first configurations of {source.name}")
-            if source in near or source.platform in platform.lineage or job.warm_start != AUTO:
-                hints |= dict.fromkeys(known for known in legal if known not in sure)
+        others: dict[Known, None] = {}
+        for source, of_dtype in [*((source, dtype) for source in near), *_ranked(sources, near, job, platform, dtype)]:
+            strange = source.platform not in platform.lineage or of_dtype != dtype
+            of = [known for name in _operators(operator) for known in source.known.get((name, of_dtype), ())]
+            own = source in near and of_dtype == dtype
+            if strange and not own and len(others) >= MOST:
+                continue
+            legal = [found for known in of if (found := fit.of(known, strange, own)) is not None]
+            first = [known for known in legal if own and _is_whole(known, operator)][: MOST - len(sure)]
+            sure |= dict.fromkeys(first)
+            if first:
+                scaled = len(set(first) - set(of))
+                more = f", {scaled} of them scaled" if scaled else ""
+                used.append(f"{dtype}: {len(first)} first configurations of {source.name}{more}")
+            (others if strange else hints).update(dict.fromkeys(known for known in legal if known not in sure))
             if legal:
                 unused.pop(source.path, None)
-        by_dtype[dtype] = WarmStart(tuple(sure), tuple(hints))
+        others = dict.fromkeys(list(others)[:MOST])
+        if not sure and (hints or others):
+            count = len(hints) + len(others)
+            used.append(f"{dtype}: no whole winner; {count} configurations of other platforms, dtypes and operators")
+        by_dtype[dtype] = WarmStart(tuple(sure), tuple(hints), tuple(others))
     odd = unused.values() if job.warm_start != AUTO else ()
     return by_dtype, used, [f"no warm start: {_unused(source, job, operator, platform)}" for source in odd]
 
@@ -174,14 +192,14 @@ def to_json(by_dtype: Mapping[str, WarmStart]) -> dict[str, Any]:
     def plain(of: Iterable[Known]) -> list[Any]:
         return [[known.draft, dict(known.point)] for known in of]
 
-    return {dtype: {"sure": plain(one.sure), "hints": plain(one.hints)} for dtype, one in by_dtype.items()}
+    return {dtype: {name: plain(of) for name, of in vars(one).items()} for dtype, one in by_dtype.items()}
 
 
 def of_json(data: Mapping[str, Any]) -> dict[str, WarmStart]:
     def known(of: Iterable[Any]) -> tuple[Known, ...]:
         return tuple(Known(draft, point_of(point)) for draft, point in of)
 
-    return {dtype: WarmStart(known(one["sure"]), known(one["hints"])) for dtype, one in data.items()}
+    return {dtype: WarmStart(**{name: known(of) for name, of in one.items()}) for dtype, one in data.items()}
 
 
 def _files(job: Job) -> Iterator[Path]:
@@ -231,14 +249,73 @@ def _is_whole(known: Known, operator: Operator) -> bool:
     return any(name in known.point for name in operator.blocking.values)
 
 
-def _is_legal(known: Known, platform: Platform, drafts: Sequence[Draft], dtype: str) -> bool:
-    draft = next((draft for draft in drafts if draft.name == known.draft), None)
-    if draft is None or instantiate.missing_words(platform, draft, dtype):
-        return False
+def _ranked(
+    sources: Sequence[Source], near: Sequence[Source], job: Job, platform: Platform, dtype: str
+) -> list[tuple[Source, str]]:
+    """Other sources and dtypes, those first that are most like what is searched; of files that the user names that
+    dtype alone."""
+    pairs = [(source, of) for source in sources for of in dict.fromkeys(of for _, of in source.known)]
+    if job.warm_start != AUTO:
+        return [(source, of) for source, of in pairs if of == dtype and source not in near]
+    unlike = {source.path: _unlike(source, job, platform) for source in sources}
+    generation = {name: number for number, name in enumerate(platform.lineage)}
+
+    def far(pair: tuple[Source, str]) -> tuple[Any, ...]:
+        source, of = pair
+        return (generation.get(source.platform, len(generation)), of != dtype, unlike[source.path])
+
+    return sorted(((source, of) for source, of in pairs if of != dtype or source not in near), key=far)
+
+
+def _unlike(source: Source, job: Job, platform: Platform) -> tuple[bool, float, float]:
+    """How far a source's platform is from this one: other primitives, octaves of vector length, octaves of caches."""
     try:
-        return bool(starts.named([known], draft, instantiate.micro_space(platform, draft, dtype)))
+        other = platforms.load(source.platform, job.plugins)
     except TensoropError:
-        return False  # no point of the draft is legal here
+        return (True, math.inf, math.inf)
+    vlens = [math.log2(of.vlens[len(of.vlens) // 2]) for of in (other, platform)]
+    caches = [
+        abs(math.log2(other.caches[level].size / cache.size))
+        for level, cache in platform.caches.items()
+        if level in other.caches
+    ]
+    return (other.primitives[0].name != platform.primitives[0].name, abs(vlens[0] - vlens[1]), sum(caches))
+
+
+class _Fit:
+    """Variants that others found as legal ones of one platform and dtype."""
+
+    def __init__(self, operator: Operator, platform: Platform, drafts: Sequence[Draft], dtype: str) -> None:
+        self._operator, self._platform, self._dtype = operator, platform, dtype
+        self._drafts = {d.name: d for d in drafts if not instantiate.missing_words(platform, d, dtype)}
+        self._spaces: dict[str, Space | None] = {}
+
+    def of(self, known: Known, scaled: bool, whole: bool) -> Known | None:
+        """The variant itself where its configuration is legal; where it is not and may be scaled the nearest legal one,
+        with its blocking where that is asked for as a whole."""
+        draft, space = self._drafts.get(known.draft), self._space(known.draft)
+        if draft is None or space is None:
+            return None
+        legal = starts.named([known], draft, space)
+        if not scaled:
+            return known if legal else None
+        point = legal[0] if legal else space.nearest(known.point)
+        if not whole or not _is_whole(known, self._operator):
+            return Known(draft.name, point)
+        try:
+            kernel = Kernel(draft, self._dtype, point)
+            blocks = instantiate.blocking_space(self._operator, self._platform, kernel).nearest(known.point)
+        except TensoropError:  # a tile that no blocking fits
+            return None
+        return Known(draft.name, Point.of({**point, **blocks}))
+
+    def _space(self, draft: str) -> Space | None:
+        if draft in self._drafts and draft not in self._spaces:
+            try:
+                self._spaces[draft] = instantiate.micro_space(self._platform, self._drafts[draft], self._dtype)
+            except TensoropError:  # no point of it is legal here
+                self._spaces[draft] = None
+        return self._spaces.get(draft)
 
 
 def _unused(source: Source, job: Job, operator: Operator, platform: Platform) -> str:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
+
+import numpy as np
 
 from tensorop.errors import JobError, SpecError
 from tensorop.model.expression import Expression, parse
@@ -108,6 +111,15 @@ class Space:
         found = next((row for row in self._walk.rows if all(row[axis] == number for axis, number in wanted)), None)
         return None if found is None else self._point(found)
 
+    def nearest(self, part: Mapping[str, Value]) -> Point:
+        """The legal point nearest to what `part` says of these dimensions, in octaves and different words."""
+        rows = np.asarray(self._walk.rows)
+        far = np.zeros(len(rows))
+        for axis, (name, values) in enumerate(self.dimensions):
+            if name in part:
+                far += np.array([_apart(value, part[name]) for value in values])[rows[:, axis]]
+        return self.at(int(np.argmin(far)))
+
     def index(self, point: Point) -> int:
         """Where a legal point stands; raises KeyError for any other."""
         return self._order[self._row(point)]
@@ -182,6 +194,12 @@ class Space:
             if len({isinstance(value, str) for value in values}) > 1:
                 raise SpecError(f"the tunable '{name}' mixes words and numbers: {list(values)}")
             seen.add(name)
+
+
+def _apart(one: Value, other: Value) -> float:
+    if isinstance(one, str) or isinstance(other, str):
+        return float(one != other)
+    return abs(math.log2((1 + abs(one)) / (1 + abs(other))))
 
 
 class _Walker:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import importlib.util
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +16,14 @@ from tensorop.author import offline
 from tensorop.errors import SpecError, UsageError
 from tensorop.events import Note
 from tensorop.model.job import Job
+from tensorop.model.kernel import Kernel
 from tensorop.model.point import Point
 from tensorop.model.trial import Stage
 from tensorop.model.winner import Known, WarmStart
+from tensorop.render import instantiate
 from tensorop.report.gather import gather
 from tensorop.search import warm
+from tensorop.space import starts
 from tensorop.specs import platforms
 from tensorop.store import journal
 from tests.support.commands import ROOT, events, tensorop
@@ -66,9 +70,62 @@ def test_a_platform_begins_at_its_own_winners_and_else_at_its_ancestors(tmp_path
     inherited, said = begin("c908", tmp_path)
     assert inherited.sure == begin("rvv", tmp_path)[0].sure != ()
     assert "winners of rvv" in said[0]
-    nobody, _ = begin("avx2", tmp_path)
+    nobody, said = begin("avx2", tmp_path)
     assert nobody.sure == ()
     assert nobody.hints
+    assert "no whole winner" in said[0]
+
+
+def test_winners_of_another_platform_are_scaled(tmp_path: Path) -> None:
+    """A platform of nobody's family begins at the winners of the most similar one that has its primitives."""
+    (tmp_path / "platforms").mkdir()
+    for name, vlen in (("short", 128), ("long", 1024)):
+        text = (ROOT / "platforms" / "rvv.yaml").read_text().split("\nbaselines:")[0]
+        text = text.replace("name: rvv\n", f"name: {name}\n").replace("vlens: [128, 256, 512]", f"vlens: [{vlen}]")
+        text = text.replace("verify_vlens: [128, 256, 512, 1024]", f"verify_vlens: [{vlen}]")
+        (tmp_path / "platforms" / f"{name}.yaml").write_text(text)
+    job = Job("gemm", "long", ("f32",), out=tmp_path / "out", plugins=(tmp_path,))
+    sources, _ = warm.read(job)
+    platform = platforms.load("long", (tmp_path,))
+    (near,) = warm.nearest(sources, job, OPERATOR, platform, "f32")
+    assert near.platform in ("rvv", "spacemit-k1")
+    found, used, _ = warm.begin(sources, job, OPERATOR, platform, DRAFTS)
+    sure = found["f32"].sure
+    assert len(sure) >= 4
+    assert re.fullmatch(rf"f32: {len(sure)} first configurations of the winners of .*, \d+ of them scaled", used[0])
+    by_name = {draft.name: draft for draft in DRAFTS}
+    for known in sure:
+        draft = by_name[known.draft]
+        (point,) = starts.named([known], draft, instantiate.micro_space(platform, draft, "f32"))
+        blocks = instantiate.blocking_space(OPERATOR, platform, Kernel(draft, "f32", point))
+        assert {**point, **starts.blockings([known], draft, point, blocks)[0]} == dict(known.point)
+
+
+def test_a_journal_of_another_platform_is_scaled(tmp_path: Path) -> None:
+    foreign = [
+        Known("outer", Point.of(lmul=4, mv=1, nr=6, ku=4, ahead=1, late=2, lead=4, fetch=0, c_ahead=1, mc=48, kc=99))
+    ]
+    path = a_file(tmp_path / "rvv.jsonl", {("gemm", "f32"): foreign}, platform="rvv")
+    found, said = begin("avx2", tmp_path, path)
+    (known,) = found.sure
+    assert said == ["f32: 1 first configurations of the winners of rvv of 2026-11-23, 1 of them scaled"]
+    assert (known.point["mv"], known.point["nr"], known.point["kc"]) == (1, 6, 96)
+    assert "lmul" not in known.point
+    own = a_file(tmp_path / "own.jsonl", {("gemm", "f32"): [Known("outer", Point.of(mv=99, mc=64))]}, platform="avx2")
+    found, said = begin("avx2", tmp_path, own)
+    assert found.sure == ()
+    assert said == [f"no warm start: {own}: none of its variants of gemm is legal on avx2"]
+
+
+def test_what_is_most_similar_comes_first(tmp_path: Path) -> None:
+    job = Job("gemm", "c908", ("f32",), out=tmp_path / "out")
+    sources, _ = warm.read(job)
+    platform = platforms.load("c908")
+    order = [(source.platform, of) for source, of in warm._ranked(sources, [], job, platform, "f32")]
+    assert order[:2] == [("rvv", "f32"), ("rvv", "f64")]  # an ancestor, the dtype before others
+    assert order.index(("generic", "f32")) < order.index(("spacemit-k1", "f32")) < order.index(("neon", "f32"))
+    cold = begin("c908", tmp_path, "none")[0]
+    assert (cold.hints, cold.others) == ((), ())
 
 
 def test_none_ignores_them(tmp_path: Path) -> None:
