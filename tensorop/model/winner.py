@@ -21,11 +21,10 @@ class Known:
 @dataclass(frozen=True)
 class WarmStart:
     """Where one dtype's search begins. sure: variants that are tried however little time there is, and whose kernels go
-    on to whole problems; hints: configurations tried before what is expected of the platform; others: after it."""
+    on to whole problems; hints: other configurations, which are tried after what is expected of the platform."""
 
     sure: tuple[Known, ...] = ()
     hints: tuple[Known, ...] = ()
-    others: tuple[Known, ...] = ()
 
 
 @dataclass(frozen=True)

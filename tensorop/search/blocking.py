@@ -15,7 +15,7 @@ from tensorop.space import starts
 
 
 def plan(task: Task) -> Plan:
-    """First what is known of a kernel's blocking, or the neighbours of the defaults."""
+    """First what is known of a kernel's blocking, or what is expected of it."""
     operator, platform = task.operator, task.target.platform
     arms: list[Arm] = []
     for kernel in trials.kernels(task).values():
@@ -26,7 +26,8 @@ def plan(task: Task) -> Plan:
         named = starts.blockings(task.sure, kernel.draft, kernel.configuration, space)
         second = sum(arm.kernel.draft == kernel.draft for arm in arms) % 2 == 1
         first = named or starts.around(prior.blocking(operator, platform, kernel), space, nothing_first=second)
-        arms.append(Arm(kernel, space, first, max(1, len(named)), named))
+        least = len(named) or (1 if arms else 2)  # both ends of packing for the best of all
+        arms.append(Arm(kernel, space, first, least, named))
     own = [Stage.BLOCKING] if task.large_problems else [Stage.BLOCKING, Stage.LARGE]
     budget = task.budget(*own)
     if budget.trials is not None and task.direct is not None:  # each stage has one, all together no more

@@ -34,7 +34,7 @@ from tensorop.target import Target
 from tensorop.trial import race
 from tensorop.trial.trial import Evaluator
 
-FIRST = 12  # points of a template that a search begins with beside known winners
+EXPECTED, OTHERS = 8, 4  # points of a template that a search begins with: by its prior, and found elsewhere
 LITTLE = 1e-3  # seconds: a stage that others left no time has its first trials alone
 
 
@@ -115,17 +115,15 @@ class Task(Resolved):
         return self.warm.get(self.dtype, WarmStart()).sure
 
     def hints(self, draft: Draft) -> tuple[Known, ...]:
-        """What else a draft's search begins with: other winners, what it names itself, what its prior expects."""
-        warm = self.warm.get(self.dtype, WarmStart())
-        own = (known for known in (*warm.hints, *starts.own(draft)) if known.draft == draft.name)
-        others = (known for known in warm.others if known.draft == draft.name)
-        return tuple(dict.fromkeys((*own, *self._expected(draft), *others)))[:FIRST]
+        """What else a draft's search begins with: what it names itself, what its prior expects, other winners."""
+        others = (known for known in self.warm.get(self.dtype, WarmStart()).hints if known.draft == draft.name)
+        return (*starts.own(draft), *dict.fromkeys([*self._expected(draft), *list(others)[:OTHERS]]))
 
     def _expected(self, draft: Draft) -> tuple[Known, ...]:
         if draft.digest not in self._priors:
             platform = self.target.platform
             space = instantiate.micro_space(platform, draft, self.dtype)
-            points = prior.first(platform, draft, self.dtype, space)
+            points = prior.first(platform, draft, self.dtype, space)[:EXPECTED]
             self._priors[draft.digest] = tuple(Known(draft.name, point) for point in points)
         return self._priors[draft.digest]
 

@@ -104,12 +104,11 @@ def begin(
         near = nearest(sources, job, operator, platform, dtype)
         sure: dict[Known, None] = {}
         hints: dict[Known, None] = {}
-        others: dict[Known, None] = {}
         for source, of_dtype in [*((source, dtype) for source in near), *_ranked(sources, near, job, platform, dtype)]:
             strange = source.platform not in platform.lineage or of_dtype != dtype
             of = [known for name in _operators(operator) for known in source.known.get((name, of_dtype), ())]
             own = source in near and of_dtype == dtype
-            if strange and not own and len(others) >= MOST:
+            if strange and not own and len(hints) >= MOST:
                 continue
             legal = [found for known in of if (found := fit.of(known, strange, own)) is not None]
             first = [known for known in legal if own and _is_whole(known, operator)][: MOST - len(sure)]
@@ -118,14 +117,14 @@ def begin(
                 scaled = len(set(first) - set(of))
                 more = f", {scaled} of them scaled" if scaled else ""
                 used.append(f"{dtype}: {len(first)} first configurations of {source.name}{more}")
-            (others if strange else hints).update(dict.fromkeys(known for known in legal if known not in sure))
+            hints |= dict.fromkeys(known for known in legal if known not in sure)
             if legal:
                 unused.pop(source.path, None)
-        others = dict.fromkeys(list(others)[:MOST])
-        if not sure and (hints or others):
-            count = len(hints) + len(others)
-            used.append(f"{dtype}: no whole winner; {count} configurations of other platforms, dtypes and operators")
-        by_dtype[dtype] = WarmStart(tuple(sure), tuple(hints), tuple(others))
+        if hints and not sure:
+            used.append(
+                f"{dtype}: no whole winner; {len(hints)} configurations of other platforms, dtypes and operators"
+            )
+        by_dtype[dtype] = WarmStart(tuple(sure), tuple(hints))
     odd = unused.values() if job.warm_start != AUTO else ()
     return by_dtype, used, [f"no warm start: {_unused(source, job, operator, platform)}" for source in odd]
 
