@@ -65,6 +65,17 @@ def test_every_template_expects_something_of_every_platform(platform: str, draft
             assert len(set(begun)) == len(begun)
 
 
+@pytest.mark.parametrize("platform", ["native", "spacemit-k1", "cortex-a53"])
+def test_an_operator_that_leaves_no_choice_of_packing_has_a_first_blocking(platform: str) -> None:
+    found, operator = platforms.load(platform), operators.load("conv2d")
+    for draft in offline.drafts(operator.folder, operator.name, operator.added):
+        if instantiate.missing_words(found, draft, "f32"):
+            continue
+        kernel = Kernel(draft, "f32", instantiate.micro_space(found, draft, "f32").at(0))
+        space = instantiate.blocking_space(operator, found, kernel)
+        assert starts.around(prior.blocking(operator, found, kernel), space)
+
+
 @pytest.mark.parametrize("platform", [n for n in catalog.names("platforms") if knows(platforms.load(n), "f32")])
 def test_a_register_tile_fills_the_registers_and_leaves_room(platform: str) -> None:
     found, point = platforms.load(platform), first(platform, DRAFTS["outer"])[0]
