@@ -67,7 +67,8 @@ def blocking(operator: Operator, platform: Platform, kernel: Kernel) -> Callable
 
     def at(choice: Mapping[str, Value]) -> Point:
         found = {name: usual[name] for name in operator.blocking.values} | dict(choice)
-        known = {**given, **{name: value for name, value in found.items() if name not in operator.blocking.prior}, **choice}
+        settled = {name: value for name, value in found.items() if name not in operator.blocking.prior}
+        known = {**given, **settled, **choice}
         for name, text in operator.blocking.prior.items():
             found[name] = evaluate(text, known)
             known.setdefault(name, found[name])
