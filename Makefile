@@ -9,7 +9,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 APT := DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300
-TEST_PACKAGES := cmake pkg-config qemu-user libblas-test libblas3 python3-numpy openssh-server
+TEST_PACKAGES := g++ cmake pkg-config qemu-user libblas-test libblas3 python3-numpy openssh-server
 ROOT_APT := $(shell [ "$$(id -u)" = 0 ] && command -v apt-get)
 # Two distributions would own the command: one that an environment has under the bare name goes first.
 FORMER = $(BIN)/python -m pip uninstall -qq -y tensorop 2>/dev/null || true
@@ -21,7 +21,7 @@ C_FILES = $(shell git ls-files '*.c' '*.h' '*.cu' '*.cuh' 2>/dev/null | grep -v 
 gemm: $(VENV)/.installed $(VENV)/.emulator
 	$(BIN)/tensorop gemm --platform rvv $(ARGS)
 
-test: $(VENV)/.installed-dev $(VENV)/.test-packages $(VENV)/.emulator
+test: $(VENV)/.installed-dev $(VENV)/.test-packages $(VENV)/.emulator $(VENV)/.nvcc
 	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 lint: $(VENV)/.installed-dev
@@ -72,4 +72,9 @@ endif
 	$(BIN)/python -m tensorop.provision objdump
 	$(BIN)/python -m tensorop.provision qemu riscv64
 	$(BIN)/python -m tensorop.provision qemu aarch64
+	@touch $@
+
+# 102 MB; where it cannot be had, tests that need it are skipped.
+$(VENV)/.nvcc: | $(VENV)/.installed $(VENV)/.test-packages
+	$(BIN)/python -m tensorop.provision nvcc || true
 	@touch $@

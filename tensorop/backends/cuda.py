@@ -32,11 +32,12 @@ from tensorop.process.stopping import Stop
 from tensorop.provision import nvcc
 from tensorop.render import render
 from tensorop.runners.base import Launch, Runner
+from tensorop.specs import yamlfile
 from tensorop.target import Target
 
 SUFFIX = ".cu.j2"  # of drafts
 SAID = "not measured: chosen by an analytic model, and no kernel was run"
-_KERNELS = 64  # that a job builds, where --trials does not say
+_KERNELS = 96  # that a job builds, where --trials does not say
 _ROUNDS = 8  # of choosing again without what could not be built
 
 
@@ -107,6 +108,15 @@ def _drafts(platform: Platform, operator: Operator, dtypes: Sequence[str]) -> li
     return [draft for draft in found if not kernels.missing(platform, draft)]
 
 
+def _shapes(job: Job, operator: Operator) -> tuple[tuple[int, ...], ...]:
+    """The job's, and where nobody named any those that the operator expects of a device."""
+    if job.suite != operator.usual:
+        return job.shapes
+    text = yamlfile.text(operator.folder / "device" / "shapes.txt")
+    words = [word for line in text.splitlines() if not line.startswith("#") for word in line.split()]
+    return tuple(dict.fromkeys((*job.shapes, *(shape for word in words if (shape := operator.shapes.read(word))))))
+
+
 def counted(platform: Platform) -> dict[str, int]:
     """What the models count with."""
     numbers = {name: value for name, value in (platform.device or {}).items() if isinstance(value, int)}
@@ -121,6 +131,7 @@ class _Work:
         self, platform: Platform, operator: Operator, drafts: Sequence[Draft], compiler: nvcc.Nvcc, job: Job
     ) -> None:
         self.platform, self.operator, self.compiler, self.job = platform, operator, compiler, job
+        self.shapes = _shapes(job, operator)
         self.codes = str((platform.device or {})["code"])
         known = counted(platform)
         self.layouts = [Layout.of(drafts, known, *layout) for layout in LAYOUTS]
@@ -134,14 +145,13 @@ class _Work:
     def choose(self) -> Iterator[Event]:
         """Chooses for each layout, builds, and chooses again without what could not be built."""
         size = sum(part.numbers.size for layout in self.layouts for part in layout.parts)
-        yield Phase("model", f"{size} configurations ranked on {len(self.job.shapes)} shapes")
+        yield Phase("model", f"{size} configurations ranked on {len(self.shapes)} shapes")
         trials = self.job.trials or _KERNELS
         most = max(2, trials // (len(self.layouts) * len(self.job.dtypes)))
         failed: list[set[int]] = [set() for _ in self.layouts]
         for _ in range(_ROUNDS):
             chosen = [
-                layout.chosen(self.job.shapes, most, without)
-                for layout, without in zip(self.layouts, failed, strict=True)
+                layout.chosen(self.shapes, most, without) for layout, without in zip(self.layouts, failed, strict=True)
             ]
             wanted = [(at, place, d) for at, places in enumerate(chosen) for place in places for d in self.job.dtypes]
             if new := [one for one in wanted if one not in self.texts]:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import json
+import math
 from pathlib import Path
 
 import numpy as np
@@ -169,3 +171,26 @@ def test_a_model_that_names_nothing_known_is_refused() -> None:
     broken = dataclasses.replace(DRAFTS["wmma"], model={"cycles": "m * nonsense"})
     with pytest.raises(SpecError, match=r"key 'model.cycles'.*unknown name 'nonsense'"):
         Family(broken, {**DEVICE, "a_along_m": 0, "b_along_k": 0}).predicted({"m": 1, "n": 1, "k": 1, "batch": 1})
+
+
+def test_the_model_is_near_what_was_measured() -> None:
+    """Its constants were fitted by hand to these rows: this says that they still are, not how well it predicts."""
+    folder = Path(__file__).parents[2] / "benchmarks" / "cuda"
+    kept = {"BY_ENGINE": "engine", "FROM_REGISTERS": "registers", "REALIGNED": "pitch"}
+    names = ["tile_m", "tile_n", "stages", "groups_m", "groups_n", "cluster_m", "cluster_n", "split_k", "turns", "swap"]
+    built = [line.split() for line in (folder / "kernels" / "sm90.list").read_text().splitlines() if line[:1] == ":"]
+    points = {
+        f"sm90{name}": {**dict(zip(names, map(int, values), strict=True)), "store": kept[store]}
+        for name, _, *values, store, _ in built
+    }
+    errors = []
+    for row in map(json.loads, (folder / "h200.jsonl").read_text().splitlines()):
+        point = points.get(row["ours"].removesuffix("-e").removesuffix("-f"))
+        if point is None or point["swap"] or row["dtype"] != "bf16" or row["layout"] not in ("NN", "TN"):
+            continue  # beside copies
+        batch, m, n, k = ([1] + [int(side) for side in row["shape"].split("x")])[-4:]
+        of = family("wgmma", 0, int(row["layout"] == "TN"))
+        cycles = of.predicted({"m": m, "n": n, "k": k, "batch": batch})[number_of(of, point)]
+        errors.append(abs(math.log(cycles / (row["ours_us"] * row["mhz"]))))
+    assert len(errors) > 30
+    assert np.mean(errors) < 0.15, np.mean(errors)

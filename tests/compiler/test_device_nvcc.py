@@ -1,0 +1,88 @@
+"""Kernels for a device through nvcc, and a whole job without a device."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tensorop import pipeline
+from tensorop.build import device
+from tensorop.build.library import facts
+from tensorop.commands import inspect
+from tensorop.events import Done
+from tensorop.model.job import Job
+from tensorop.model.trial import Kind, Outcome
+from tensorop.provision import nvcc
+from tests.support.commands import ROOT
+
+GOLDEN = ROOT / "tests" / "golden" / "gemm"
+pytestmark = pytest.mark.skipif(not nvcc.present(), reason="no nvcc or g++: python -m tensorop.provision nvcc")
+
+
+@pytest.mark.parametrize(
+    ("name", "codes"),
+    [
+        ("cuda-sm90-wgmma-bf16", "sm_90a"),
+        ("cuda-sm90-wmma-f16", "sm_90a"),
+        ("cuda-sm90-wmma-f16", "sm_75 sm_80 compute_80"),
+    ],
+)
+def test_the_golden_kernels_compile_without_a_spill(name: str, codes: str) -> None:
+    built = device.build((GOLDEN / f"{name}.cu").read_text(), codes, nvcc.nvcc())
+    assert not isinstance(built, Outcome), (built.message, built.log)
+    assert 0 < built.registers <= 255
+    assert b"tensorop_kernel" in built.image or built.image[:4] == b"P\xedU\xba"  # a fat binary, packed or not
+
+
+def test_a_spill_is_a_failed_build() -> None:
+    text = (GOLDEN / "cuda-sm90-wmma-f16.cu").read_text()
+    crowded = text.replace("__launch_bounds__(THREADS, 1)", "__launch_bounds__(THREADS, 6)")
+    assert crowded != text
+    built = device.build(crowded, "sm_90a", nvcc.nvcc())
+    assert isinstance(built, Outcome)
+    assert built.kind is Kind.OBJECT
+    assert "bytes" in built.message
+
+
+def test_a_serialised_product_is_a_failed_build() -> None:
+    """Sums that are read between products make the compiler wait for each."""
+    text = (GOLDEN / "cuda-sm90-wgmma-bf16.cu").read_text()
+    read = text.replace(
+        "wgmma_commit();\n                //", "sum[0][0] += 1;\n                wgmma_commit();\n                //"
+    )
+    assert read != text
+    built = device.build(read, "sm_90a", nvcc.nvcc())
+    assert isinstance(built, Outcome)
+    assert built.kind is Kind.OBJECT
+    assert "C75" in built.message
+
+
+def test_what_is_no_cuda_is_told_with_nvccs_words() -> None:
+    built = device.build("not CUDA;\n", "sm_90a", nvcc.nvcc())
+    assert isinstance(built, Outcome)
+    assert built.kind is Kind.COMPILE
+    assert "error" in built.message
+
+
+@pytest.mark.parametrize("platform", ["cuda-wmma", "cuda-sm90"])
+def test_a_job_without_a_device_ends_with_a_whole_product(platform: str, tmp_path: Path) -> None:
+    shapes = ((512, 512, 512), (127, 129, 131))
+    job = Job("gemm", platform, dtypes=("bf16", "f16"), shapes=shapes, trials=16, out=tmp_path / "out")
+    *_, done = pipeline.run(job)
+    assert isinstance(done, Done)
+    assert done.library is not None
+    assert "not measured" in done.notes[0]
+    (card,) = inspect.inspect(done.out).values()
+    assert card["facts"]["measured"] is False
+    assert card["facts"]["ptxas"]
+    assert set(card["dtypes"]) == {"bf16", "f16"}
+    manifest = json.loads((done.out / "share/tensorop/manifest.json").read_text())
+    files = {path.relative_to(done.out).as_posix() for path in done.out.rglob("*") if path.is_file()}
+    assert {"include/tensorop/gemm_cuda.h", "lib/cmake/TensorOp/TensorOpConfig.cmake"} <= files
+    assert set(manifest["files"]) <= files
+    assert set(facts(done.library).needed) <= {"libc.so.6", "libdl.so.2", "libpthread.so.0"}
+    again = list(pipeline.run(job))  # the same again gives the same bits
+    assert isinstance(again[-1], Done)
+    assert json.loads((done.out / "share/tensorop/manifest.json").read_text()) == manifest

@@ -1,0 +1,202 @@
+"""The host side of a library for a device, without one: under a driver that computes what kernels would."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tensorop.author import offline
+from tensorop.backends import cuda
+from tensorop.backends.cuda_parts import library
+from tensorop.backends.cuda_parts.choose import LAYOUTS, Candidate, Layout
+from tensorop.backends.cuda_parts.library import Variant
+from tensorop.build.library import facts
+from tensorop.model.platform import Platform
+from tensorop.provision.zig import zig_cc, zig_environment
+from tensorop.specs import operators, platforms
+from tests.support.commands import ROOT
+
+GEMM = operators.load("gemm")
+DRAFTS = offline.drafts(GEMM.folder, "gemm", suffix=cuda.SUFFIX)
+SUPPORT = ROOT / "tests" / "support"
+TUNED = [(4096, 4096, 4096), (512, 512, 512), (16, 4096, 4096), (128, 4096, 4096), (1001, 1001, 1001), (127, 129, 131)]
+OTHERS = [(8192, 8192, 512), (1, 2048, 4096), (64, 64, 8192), (300, 700, 900), (31, 33, 65), (2047, 2047, 2047)]
+WMMA_NUMBERS = {"swap": 0, "cluster_m": 1, "cluster_n": 1, "cluster": 1, "by_engine": 0}
+
+
+def image(one: Candidate, dtype: str) -> bytes:
+    """A kernel as the fake driver reads it."""
+    numbers = {**WMMA_NUMBERS, **one.numbers}
+    names = ["a_along_m", "b_along_k", "swap", "tile_m", "tile_n", "cluster_m", "cluster_n", "cluster", "by_engine"]
+    said = [one.draft.reads["operands"], *(str(numbers[name]) for name in names), str(int(dtype == "f16"))]
+    return " ".join(said).encode() + b"\0"
+
+
+def made(platform: Platform) -> tuple[dict[str, bytes], dict[tuple[int, int], tuple[Layout, list[int]]]]:
+    """The files of a library of made-up kernels, and the places each layout's variants have."""
+    drafts = [
+        draft for draft in DRAFTS if not set(draft.needs) - set().union(*(s.collectives for s in platform.primitives))
+    ]
+    chosen, variants, images = {}, [], []
+    for a, b in LAYOUTS:
+        layout = Layout.of(drafts, cuda.counted(platform), a, b)
+        chosen[a, b] = layout, layout.chosen(TUNED, 8)
+        for place, dtype in itertools.product(chosen[a, b][1], ("bf16", "f16")):
+            one = layout.candidate(place)
+            variants.append(Variant(one, dtype, len(images)))
+            images.append(image(one, dtype))
+    images.append(b"copy" + b" 0" * 10 + b"\0")
+    return library.sources(GEMM, platform, variants, images, {"schema": 1}), chosen
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[tuple[int, int], tuple[Layout, list[int]]]]:
+    folder = tmp_path_factory.mktemp("device")
+    platform = platforms.load("cuda-sm90")
+    files, chosen = made(platform)
+    (folder / "lib.so").write_bytes(library.build(files, GEMM, platform)[0])
+    (folder / "driver.h").write_bytes(files["driver.h"])
+    command = [*zig_cc(), "-target", platform.compiler.shared_target, "-O2", "-shared", "-fPIC", f"-I{folder}"]
+    command += [str(SUPPORT / "fake_cuda.c"), "-o", str(folder / "libcuda.so.1")]
+    subprocess.run(command, check=True, env={**os.environ, **zig_environment()})
+    return folder, chosen
+
+
+Calls = Callable[..., dict[str, Any]]
+
+
+@pytest.fixture(scope="module")
+def calls(built: tuple[Path, Any]) -> Calls:
+    def call(cases: list[dict[str, Any]] = [], driver: bool = True, **said: str) -> dict[str, Any]:  # noqa: B006
+        path = {"LD_LIBRARY_PATH": str(built[0])} if driver else {}
+        done = subprocess.run(
+            [sys.executable, str(SUPPORT / "device_calls.py"), str(built[0] / "lib.so"), json.dumps(cases)],
+            env={**os.environ, **path, **said}, capture_output=True, text=True,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        return {**json.loads(done.stdout), "stderr": done.stderr}
+
+    return call
+
+
+CASE = {
+    "alpha": 1,
+    "beta": 0,
+    "batch": 1,
+    "pad": 0,
+    "shift": 0,
+    "workspace": 1,
+    "column": 0,
+    "f16": 1,
+    "ta": 0,
+    "tb": 0,
+}
+
+
+def cases() -> list[dict[str, Any]]:
+    found = []
+    every = itertools.product([0, 1], [0, 1], [0, 1], [(64, 96, 128), (37, 50, 65), (1, 72, 200), (130, 8, 48)], [0, 1])
+    for number, (column, ta, tb, (m, n, k), workspace) in enumerate(every):
+        found.append({**CASE, "column": column, "ta": ta, "tb": tb, "m": m, "n": n, "k": k, "workspace": workspace})
+        found[-1] |= {"pad": [0, 8, 3][number % 3], "shift": [0, 8, 1][number // 3 % 3], "f16": number % 2}
+        found[-1] |= {"alpha": [1, 2, -1][number % 3], "beta": [0, 1, 2][number % 3], "batch": [1, 3][number // 2 % 2]}
+    found.append({**CASE, "m": 16, "n": 16, "k": 0, "beta": 2})
+    found.append({**CASE, "m": 16, "n": 16, "k": 16, "alpha": 0, "beta": 2})
+    found.append({**CASE, "m": 2, "n": 1, "k": 3, "batch": 65540})  # deeper than a grid
+    return [{**case, "seed": number} for number, case in enumerate(found)]
+
+
+def test_calls_are_right_whatever_their_layout_alignment_and_workspace(calls: Calls) -> None:
+    told = calls(cases())
+    assert told["status"] == 0
+    for case, result in zip(cases(), told["cases"], strict=True):
+        assert result["status"] == 0, (case, told["stderr"])
+        assert result["right"], (case, result)
+        assert result["kept"], (case, result)
+        assert result["inputs"], (case, result)
+    drafts = {str(result["chosen"]).split()[0] for result in told["cases"]}
+    assert drafts == {"wgmma", "wmma"}
+    assert any(result["workspace"] for result in told["cases"])
+    assert told["destroyed"] == 0
+
+
+def test_the_library_chooses_as_the_model_does_in_python(calls: Calls, built: Any) -> None:
+    wanted = [
+        {**CASE, "asked": 1, "seed": 0, "m": m, "n": n, "k": k, "ta": a, "tb": b}
+        for (m, n, k), (a, b) in itertools.product(TUNED + OTHERS, LAYOUTS)
+    ]
+    told = calls(wanted)["cases"]
+    for case, result in zip(wanted, told, strict=True):
+        layout, places = built[1][case["ta"], case["tb"]]
+        costs = layout.costs(case["m"], case["n"], case["k"])[places]
+        best = {layout.candidate(places[at]).label for at in np.flatnonzero(costs == costs.min())}
+        assert result["chosen"] in best, case
+
+
+@pytest.mark.parametrize(
+    ("said", "driver", "message"),
+    [
+        ({}, False, "libcuda.so.1 cannot be loaded: install NVIDIA's driver"),
+        ({"FAKE_NO_DEVICE": "1"}, True, "the driver finds no such device"),
+        ({"FAKE_CAPABILITY": "80"}, True, "has not the architecture of this library's kernels"),
+    ],
+)
+def test_a_machine_without_the_device_is_told_why(
+    calls: Calls, said: dict[str, str], driver: bool, message: str
+) -> None:
+    told = calls(driver=driver, **said)
+    assert told["status"] != 0
+    assert message in told["message"]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "status"),
+    [({"m": -1}, 1), ({"pad": -1}, 1), ({"f16": 7}, 3), ({"stream": 128}, 9), ({"m": 1 << 33, "asked": 0}, 4)],
+)
+def test_what_is_wrong_with_a_call_is_a_status_and_nothing_is_launched(
+    calls: Calls, wrong: dict[str, int], status: int
+) -> None:
+    told = calls([{"bad": 1, **CASE, "m": 16, "n": 16, "k": 16, "seed": 0, **wrong}])
+    assert told["cases"] == [{"status": status, "launches": 0}]
+
+
+def test_the_library_needs_the_c_library_alone(built: Any) -> None:
+    found = facts(built[0] / "lib.so")
+    assert set(found.needed) <= {"libc.so.6", "libdl.so.2", "libpthread.so.0"}
+    assert found.soname == "libtensorop_gemm_cuda.so.0"
+    assert found.exports == {
+        f"tensorop_gemm_{name}" for name in ("create", "destroy", "workspace", "ex", "chosen", "message", "cuda_card")
+    }
+    assert tuple(map(int, found.glibc.split("."))) <= (2, 31)
+
+
+def test_the_portable_platform_has_a_library_without_the_copy_engine() -> None:
+    platform = platforms.load("cuda-wmma")
+    files, _ = made(platform)
+    assert b"TensorMap" not in files["library.c"].replace(b"cuTensorMapEncodeTiled", b"")
+    assert library.build(files, GEMM, platform)[0].startswith(b"\x7fELF")
+
+
+def test_without_nvcc_the_next_step_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    from tensorop.errors import MissingTool
+    from tensorop.provision import nvcc
+
+    monkeypatch.setattr(nvcc.shutil, "which", lambda name: "/usr/bin/g++" if name == "g++" else None)
+    monkeypatch.setattr(nvcc, "_USUAL", tmp_path / "none")
+    monkeypatch.setattr(nvcc, "_of_extra", lambda: None)
+    monkeypatch.setenv("TENSOROP_CACHE", str(tmp_path))
+    with pytest.raises(MissingTool, match=r"is not in the cache.*offline") as caught:
+        nvcc.nvcc(offline=True)
+    assert "python -m tensorop.provision nvcc" in str(caught.value)
+    monkeypatch.setattr(nvcc.shutil, "which", lambda name: None)
+    with pytest.raises(MissingTool, match="nvcc needs g"):
+        nvcc.nvcc()
