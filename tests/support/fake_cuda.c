@@ -1,6 +1,7 @@
-/* A libcuda.so.1 whose device memory is the host's: it holds what a launch is told against what the hardware asks for, and
- * computes what the kernel would. A kernel's image is a line: maps|pointers|copy, then a_along_m b_along_k swap tile_m tile_n
- * cluster_m cluster_n cluster engine f16. */
+/* A libcuda.so.1 whose device memory is the host's: it holds what a launch is told against what the
+ * hardware asks for, and computes what the kernel would. A kernel's image is a line:
+ * maps|pointers|copy, then a_along_m b_along_k swap tile_m tile_n cluster_m cluster_n cluster
+ * engine f16. */
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -43,68 +44,77 @@ static int contexts[2], current_set;
 static struct CUctx_st *current;
 static int launches;
 
-static int wrong(const char *why)
-{
+static int wrong(const char *why) {
     fprintf(stderr, "fake driver: %s\n", why);
     return 1;
 }
 
-static int capability(void)
-{
+static int capability(void) {
     const char *said = getenv("FAKE_CAPABILITY");
     return said ? atoi(said) : 90;
 }
 
 int cuInit(unsigned flags) { return getenv("FAKE_NO_DEVICE") ? 100 : 0 * flags; }
 int cuDeviceGet(int *device, int ordinal) { return *device = ordinal, ordinal == 0 ? 0 : 101; }
-int cuDeviceGetAttribute(int *value, int attribute, int device)
-{
-    *value = attribute == MULTIPROCESSORS ? 132 : attribute == MAJOR ? capability() / 10 : capability() % 10;
+int cuDeviceGetAttribute(int *value, int attribute, int device) {
+    *value = attribute == MULTIPROCESSORS ? 132
+             : attribute == MAJOR         ? capability() / 10
+                                          : capability() % 10;
     return device;
 }
-int cuDevicePrimaryCtxRetain(CUcontext *context, int device) { return *context = (void *)&contexts[0], device; }
+int cuDevicePrimaryCtxRetain(CUcontext *context, int device) {
+    return *context = (void *)&contexts[0], device;
+}
 int cuDevicePrimaryCtxRelease_v2(int device) { return device; }
 int cuCtxGetCurrent(CUcontext *context) { return *context = current, 0; }
 int cuCtxPushCurrent_v2(CUcontext context) { return current_set++, current = context, 0; }
-int cuCtxPopCurrent_v2(CUcontext *context) { return *context = current, current_set--, current = NULL, 0; }
-int cuStreamGetCtx(CUstream stream, CUcontext *context)
-{
+int cuCtxPopCurrent_v2(CUcontext *context) {
+    return *context = current, current_set--, current = NULL, 0;
+}
+int cuStreamGetCtx(CUstream stream, CUcontext *context) {
     return *context = (void *)&contexts[(uintptr_t)stream == 64 ? 0 : 1], 0;
 }
-int cuModuleLoadData(CUmodule *module, const void *image) { return *module = (void *)(uintptr_t)image, 0; }
+int cuModuleLoadData(CUmodule *module, const void *image) {
+    return *module = (void *)(uintptr_t)image, 0;
+}
 int cuModuleUnload(CUmodule module) { return module == NULL; }
-int cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name)
-{
+int cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name) {
     return *function = (void *)module, strcmp(name, "tensorop_kernel") != 0;
 }
-int cuFuncSetAttribute(CUfunction function, int attribute, int value)
-{
+int cuFuncSetAttribute(CUfunction function, int attribute, int value) {
     return function == NULL || attribute != MOST_SHARED || value > 232448;
 }
 int fake_launches(void) { return launches; }
 int fake_current(void) { return current_set; }
 
-int cuTensorMapEncodeTiled(CUtensorMap *map, int type, uint32_t rank, void *base, const uint64_t *extents,
-                           const uint64_t *pitches, const uint32_t *box, const uint32_t *steps, int interleave, int swizzle,
-                           int promotion, int fill)
-{
-    struct map m = {(uint64_t)(uintptr_t)base, {extents[0], extents[1], extents[2]}, {pitches[0], pitches[1]}, {box[0], box[1]}, swizzle, type};
+int cuTensorMapEncodeTiled(CUtensorMap *map, int type, uint32_t rank, void *base,
+                           const uint64_t *extents, const uint64_t *pitches, const uint32_t *box,
+                           const uint32_t *steps, int interleave, int swizzle, int promotion,
+                           int fill) {
+    struct map m = {(uint64_t)(uintptr_t)base,
+                    {extents[0], extents[1], extents[2]},
+                    {pitches[0], pitches[1]},
+                    {box[0], box[1]},
+                    swizzle,
+                    type};
     const uint32_t most = swizzle == 3 ? 128 : swizzle == 2 ? 64 : 32;
-    if (rank != 3 || interleave || fill || steps[0] != 1 || steps[1] != 1 || steps[2] != 1 || box[2] != 1 || promotion < 0)
+    if (rank != 3 || interleave || fill || steps[0] != 1 || steps[1] != 1 || steps[2] != 1 ||
+        box[2] != 1 || promotion < 0)
         return wrong("an unusual map");
     if (m.base % 16 || pitches[0] % 16 || pitches[1] % 16 || pitches[0] < extents[0] * 2)
         return wrong("a map's base or pitch");
-    if (!extents[0] || !extents[1] || !extents[2] || extents[0] >> 32 || extents[1] >> 32 || pitches[1] >> 40 || !pitches[1])
+    if (!extents[0] || !extents[1] || !extents[2] || extents[0] >> 32 || extents[1] >> 32 ||
+        pitches[1] >> 40 || !pitches[1])
         return wrong("a map's extents");
-    if (box[0] > 256 || box[1] > 256 || !box[1] || box[0] * 2 % 16 || box[0] * 2 > most || (uintptr_t)map % 64)
+    if (box[0] > 256 || box[1] > 256 || !box[1] || box[0] * 2 % 16 || box[0] * 2 > most ||
+        (uintptr_t)map % 64)
         return wrong("a map's box");
     memset(map, 0, sizeof *map);
     memcpy(map, &m, sizeof m);
     return 0;
 }
 
-static float value(uint16_t bits, int f16)
-{
+static float value(uint16_t bits, int f16) {
     float v = 0;
     if (f16) {
         _Float16 h;
@@ -116,8 +126,7 @@ static float value(uint16_t bits, int f16)
     return v;
 }
 
-static uint16_t rounded(float v, int f16)
-{
+static uint16_t rounded(float v, int f16) {
     uint16_t bits;
     uint32_t wide;
     if (f16) {
@@ -129,52 +138,61 @@ static uint16_t rounded(float v, int f16)
     return (uint16_t)((wide + 0x7fff + (wide >> 16 & 1)) >> 16);
 }
 
-static float at(const struct map *m, int64_t x, int64_t y, int64_t z, int f16)
-{
-    if ((uint64_t)x >= m->extents[0] || (uint64_t)y >= m->extents[1] || (uint64_t)z >= m->extents[2])
+static float at(const struct map *m, int64_t x, int64_t y, int64_t z, int f16) {
+    if ((uint64_t)x >= m->extents[0] || (uint64_t)y >= m->extents[1] ||
+        (uint64_t)z >= m->extents[2])
         return 0;
-    return value(*(const uint16_t *)(uintptr_t)(m->base + (uint64_t)z * m->pitches[1] + (uint64_t)y * m->pitches[0] + (uint64_t)x * 2), f16);
+    return value(*(const uint16_t *)(uintptr_t)(m->base + (uint64_t)z * m->pitches[1] +
+                                                (uint64_t)y * m->pitches[0] + (uint64_t)x * 2),
+                 f16);
 }
 
-static void put(uint16_t *c, float sum, float alpha, float beta, int f16)
-{
+static void put(uint16_t *c, float sum, float alpha, float beta, int f16) {
     *c = rounded(alpha * sum + (beta != 0 ? beta * value(*c, f16) : 0), f16);
 }
 
-int cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, void **arguments, void **extra)
-{
+int cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, void **arguments,
+                     void **extra) {
     char kind[16];
     int a_along_m, b_along_k, swap, tile_m, tile_n, cluster_m, cluster_n, cluster, engine, f16;
-    if (sscanf((const char *)function, "%15s %d %d %d %d %d %d %d %d %d %d", kind, &a_along_m, &b_along_k, &swap, &tile_m, &tile_n,
-               &cluster_m, &cluster_n, &cluster, &engine, &f16) != 11 || extra != NULL || current == NULL)
+    if (sscanf((const char *)function, "%15s %d %d %d %d %d %d %d %d %d %d", kind, &a_along_m,
+               &b_along_k, &swap, &tile_m, &tile_n, &cluster_m, &cluster_n, &cluster, &engine,
+               &f16) != 11 ||
+        extra != NULL || current == NULL)
         return wrong("no such kernel, or no context");
     ++launches;
     if (!strcmp(kind, "copy")) {
         for (int which = 0; which < 2; ++which) {
             const struct Copy *copy = arguments[which];
-            for (int64_t row = 0; row < copy->rows; ++row) /* what follows a row is not to be relied on */
+            for (int64_t row = 0; row < copy->rows;
+                 ++row) /* what follows a row is not to be relied on */
                 for (int64_t col = 0; col < copy->to_ld; ++col)
                     ((uint16_t *)copy->to)[row * copy->to_ld + col] =
-                        col < copy->cols ? ((const uint16_t *)copy->from)[row * copy->from_ld + col] : 0x7fff;
+                        col < copy->cols ? ((const uint16_t *)copy->from)[row * copy->from_ld + col]
+                                         : 0x7fff;
         }
         const struct Copy *first = arguments[0], *second = arguments[1];
-        const int64_t spans = first->rows * ((first->cols + 1023) / 1024) + second->rows * ((second->cols + 1023) / 1024);
+        const int64_t spans = first->rows * ((first->cols + 1023) / 1024) +
+                              second->rows * ((second->cols + 1023) / 1024);
         return config->block[0] == 256 && config->grid[0] * 8 >= spans ? 0 : wrong("a copy's grid");
     }
     if (!strcmp(kind, "pointers")) {
         const struct Pointers *p = arguments[0];
-        if (config->count || config->grid[0] != (unsigned)(p->tiles_m * p->tiles_n) || p->tiles_m != (p->m + tile_m - 1) / tile_m ||
+        if (config->count || config->grid[0] != (unsigned)(p->tiles_m * p->tiles_n) ||
+            p->tiles_m != (p->m + tile_m - 1) / tile_m ||
             p->tiles_n != (p->n + tile_n - 1) / tile_n)
             return wrong("a grid");
         for (int64_t z = 0; z < config->grid[2]; ++z)
             for (int64_t i = 0; i < p->m; ++i)
                 for (int64_t j = 0; j < p->n; ++j) {
-                    const uint16_t *a = (const uint16_t *)p->a + z * p->stride_a, *b = (const uint16_t *)p->b + z * p->stride_b;
+                    const uint16_t *a = (const uint16_t *)p->a + z * p->stride_a,
+                                   *b = (const uint16_t *)p->b + z * p->stride_b;
                     float sum = 0;
                     for (int64_t k = 0; k < p->k; ++k)
                         sum += value(a_along_m ? a[k * p->lda + i] : a[i * p->lda + k], f16) *
                                value(b_along_k ? b[j * p->ldb + k] : b[k * p->ldb + j], f16);
-                    put((uint16_t *)p->c + z * p->stride_c + i * p->ldc + j, sum, p->alpha, p->beta, f16);
+                    put((uint16_t *)p->c + z * p->stride_c + i * p->ldc + j, sum, p->alpha, p->beta,
+                        f16);
                 }
         return 0;
     }
@@ -184,12 +202,16 @@ int cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, void **a
     memcpy(&b, arguments[1], sizeof b);
     memcpy(&c, arguments[2], sizeof c);
     const int high = tile_m * cluster_m, wide = tile_n * cluster_n;
-    if (config->count != 2 || config->attributes[1].id != CLUSTER || config->attributes[1].value.cluster.x != (unsigned)cluster ||
-        config->grid[0] % (unsigned)cluster || !config->grid[0] || config->grid[0] > (unsigned)p->clusters * (unsigned)cluster)
+    if (config->count != 2 || config->attributes[1].id != CLUSTER ||
+        config->attributes[1].value.cluster.x != (unsigned)cluster ||
+        config->grid[0] % (unsigned)cluster || !config->grid[0] ||
+        config->grid[0] > (unsigned)p->clusters * (unsigned)cluster)
         return wrong("a launch's cluster");
-    if (p->tiles_m != (p->m + high - 1) / high || p->tiles_n != (p->n + wide - 1) / wide || p->clusters != p->tiles_m * p->tiles_n * p->batch)
+    if (p->tiles_m != (p->m + high - 1) / high || p->tiles_n != (p->n + wide - 1) / wide ||
+        p->clusters != p->tiles_m * p->tiles_n * p->batch)
         return wrong("tiles");
-    if (engine && (c.base != (uint64_t)(uintptr_t)p->c || c.pitches[0] != (uint64_t)p->ldc * 2 || c.extents[0] != (uint64_t)p->n || c.extents[1] != (uint64_t)p->m))
+    if (engine && (c.base != (uint64_t)(uintptr_t)p->c || c.pitches[0] != (uint64_t)p->ldc * 2 ||
+                   c.extents[0] != (uint64_t)p->n || c.extents[1] != (uint64_t)p->m))
         return wrong("C's map");
     if (a.type != (f16 ? 6 : 9) || b.type != a.type)
         return wrong("a map's type");
@@ -198,8 +220,10 @@ int cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, void **a
             for (int64_t j = 0; j < p->n; ++j) {
                 float sum = 0;
                 for (int64_t k = 0; k < p->k; ++k)
-                    sum += at(&a, a_along_m ? i : k, a_along_m ? k : i, z, f16) * at(&b, b_along_k ? k : j, b_along_k ? j : k, z, f16);
-                put(p->c + z * p->stride_c + (swap ? j * p->ldc + i : i * p->ldc + j), sum, p->alpha, p->beta, f16);
+                    sum += at(&a, a_along_m ? i : k, a_along_m ? k : i, z, f16) *
+                           at(&b, b_along_k ? k : j, b_along_k ? j : k, z, f16);
+                put(p->c + z * p->stride_c + (swap ? j * p->ldc + i : i * p->ldc + j), sum,
+                    p->alpha, p->beta, f16);
             }
     return 0;
 }
