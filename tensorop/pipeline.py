@@ -67,15 +67,22 @@ def run(job: Job, stop: Stop | None = None) -> Generator[Event, None, None]:
     if not target.measures:
         yield from target.unmeasured(job, operator, stop)
         return
-    plan = forecast.forecast(job, operator, target, passes(operator))
+    sources, odd = warm.read(job)
+    plan = forecast.forecast(job, operator, target, passes(operator), sources)
     if plan is not None:
         stop.grid_s = plan.seconds["library"] / 2 + plan.seconds["verification"]  # without what improves the dispatch
-    events = _run(job, operator, target, stop, plan)
+    events = _run(job, operator, target, stop, plan, sources, odd)
     yield from (events if plan is None else forecast.watched(events, plan))
 
 
 def _run(
-    job: Job, operator: Operator, target: Target, stop: Stop, plan: forecast.Forecast | None
+    job: Job,
+    operator: Operator,
+    target: Target,
+    stop: Stop,
+    plan: forecast.Forecast | None,
+    sources: Sequence[warm.Source],
+    odd: Sequence[str],
 ) -> Generator[Event, None, None]:
     platform = target.platform
     strategy.load(job.tuner, job.plugins)  # an unknown one is said before anything is made
@@ -93,7 +100,6 @@ def _run(
     yield from (Note(remark) for remark in leftovers.remarks(job.plugins))
     if remark := confinement.require(job, target):  # a job that is refused leaves nothing
         yield Note(remark)
-    sources, odd = warm.read(job)  # before --fresh forgets one of them
     with Journal.open(job.out, _facts(job, operator, target), fresh=job.fresh) as journal:
         yield from (Note(remark) for remark in journal.remarks)
         seed = Seed.draw(job.seed)
@@ -130,9 +136,8 @@ def _warm(
     odd: Sequence[str],
 ) -> Generator[Event, None, dict[str, WarmStart]]:
     """Where each dtype's search begins; a run that goes on begins where it began."""
-    noted = [data for name, data in journal.history.notes if name == warm.NOTE]
-    if noted:
-        return warm.of_json(noted[-1]["begins"])
+    if (noted := warm.of_journal(journal.history, journal.path)) is not None:
+        return noted
     direct = offline.direct(operator.folder, operator.name)
     begun, used, unused = warm.begin(sources, job, operator, target.platform, [*drafts, *([direct] if direct else [])])
     journal.note(warm.NOTE, {"used": used, "unused": [*odd, *unused], "begins": warm.to_json(begun)})

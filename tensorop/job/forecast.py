@@ -73,15 +73,19 @@ class Forecast:
         return f"about {about(self.total)} in all: {parts}"
 
 
-def forecast(job: Job, operator: Operator, target: Target, passes: Sequence[Pass]) -> Forecast | None:
-    """None where nobody knows: a runner that pretends."""
+def forecast(
+    job: Job, operator: Operator, target: Target, passes: Sequence[Pass], sources: Sequence[warm.Source] | None = None
+) -> Forecast | None:
+    """None where nobody knows: a runner that pretends. sources: the job's warm starts where they have been read."""
     if not target.means.rates:
         return None
     kind = f"{target.name} {target.platform.arch} {target.unit}"
     pace = slower() * (CORES / side_by_side(job.jobs) if target.side_by_side else 1.0)
     shipped = {name: rate * pace for name, rate in target.means.rates.items()}
     rates = {**shipped, **{name: median(seen) for name, seen in _remembered(kind).items() if seen}}
-    sizes = _sizes(job, operator, target, passes)
+    known = warm.read(job)[0] if sources is None else sources
+    named = max(warm.surely(known, job, operator, target.platform, dtype) for dtype in job.dtypes)
+    sizes = _sizes(job, operator, target, passes, named)
     missing = 0 if job.offline else sum(not path.exists() for path in _pieces(target.platform.arch))
     seconds = {part: rates[part] * sizes[part] for part in dict.fromkeys(PARTS.values()) if part != SEARCH}
     ordered = {
@@ -135,11 +139,10 @@ def slower() -> float:
     return min(once() for _ in range(7)) / BZIP2_S
 
 
-def _sizes(job: Job, operator: Operator, target: Target, passes: Sequence[Pass]) -> dict[str, float]:
-    """Of parts, of one trial of each stage, and how many trials of it a dtype gets whatever its budget."""
+def _sizes(job: Job, operator: Operator, target: Target, passes: Sequence[Pass], named: int) -> dict[str, float]:
+    """Of parts, of one trial of each stage, and how many trials of it a dtype gets whatever its budget. named: known
+    variants that are tried however little time there is."""
     dtypes, vlens, checked = len(job.dtypes), len(target.configurations), len(target.checked)
-    sources, _ = warm.read(job)
-    named = max(warm.surely(sources, job, operator, target.platform, dtype) for dtype in job.dtypes)
     drafts = len(offline.files(operator.folder, operator.added))
     probes = operator.probes if job.suite in operator.suites else ()
     means, fixed, first = target.means, target.means.fixed, job.dtypes[0]

@@ -194,11 +194,18 @@ def to_json(by_dtype: Mapping[str, WarmStart]) -> dict[str, Any]:
     return {dtype: {name: plain(of) for name, of in vars(one).items()} for dtype, one in by_dtype.items()}
 
 
-def of_json(data: Mapping[str, Any]) -> dict[str, WarmStart]:
-    def known(of: Iterable[Any]) -> tuple[Known, ...]:
-        return tuple(Known(draft, point_of(point)) for draft, point in of)
+def of_journal(history: History, path: Path) -> dict[str, WarmStart] | None:
+    """What a run that goes on began with; None where it had not begun. Raises JobError for a note that is none."""
+    noted = [data for name, data in history.notes if name == NOTE]
 
-    return {dtype: WarmStart(**{name: known(of) for name, of in one.items()}) for dtype, one in data.items()}
+    def known(of: Iterable[Any]) -> tuple[Known, ...]:
+        return tuple(Known(str(draft), point_of(point)) for draft, point in of)
+
+    try:
+        by_dtype = noted[-1]["begins"].items() if noted else None
+        return by_dtype and {dtype: WarmStart(known(one["sure"]), known(one["hints"])) for dtype, one in by_dtype}
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise JobError(f"{path}: its note '{NOTE}' was changed: {error}", hint=journal.START_OVER) from error
 
 
 def _files(job: Job) -> Iterator[Path]:

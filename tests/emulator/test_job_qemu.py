@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 from functools import partial
 from pathlib import Path
@@ -49,20 +50,32 @@ def uninterrupted(on_rvv: tuple[str, ...], tmp_path_factory: pytest.TempPathFact
     return place / "out"
 
 
+def begun_with(folder: Path) -> list[str]:
+    """What a product says of its warm start."""
+    manifest = json.loads((folder / "share" / "tensorop" / "manifest.json").read_text())
+    found: list[str] = manifest["operators"]["gemm"]["facts"]["warm_start"]
+    return found
+
+
 def test_the_same_wish_gives_the_same_bits(on_rvv: tuple[str, ...], uninterrupted: Path, tmp_path: Path) -> None:
     ended = tensorop(*on_rvv, "--out", tmp_path / "elsewhere" / "longer-name", cwd=tmp_path)
     assert ended.status == 0, ended.stderr
     assert digests(tmp_path / "elsewhere" / "longer-name") == digests(uninterrupted)
+    (said,) = begun_with(uninterrupted)
+    assert said.startswith("f32: 8 first configurations of the winners of rvv of ")
 
 
 def test_close_choices_are_counted_over_the_models_ranges(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In this process, so that every variant counts as close however few were tried."""
     monkeypatch.setattr(robust, "CLOSE", 10.0)
     own = plugins.small_blocks(tmp_path / "own", "spacemit-k1", "verify_vlens: [256]\n")
-    job = (*JOB[:-2], *own, "--trials", "12", "--out", str(tmp_path / "out"))
+    job = (*JOB[:-2], *own, "--trials", "12", "--warm-start", "none", "--out", str(tmp_path / "out"))
     ended = CliRunner().invoke(cli, job, catch_exceptions=False)
     assert ended.exit_code == 0, ended.output
     assert "no assumed constant changes" in ended.output
+    assert begun_with(tmp_path / "out") == []
+    tried = [r["configuration"] for r in events(tmp_path / "out", "started") if r["stage"] == "micro"]
+    assert {"mv": 1, "nr": 6, "lmul": 4, "ahead": 1}.items() <= tried[1].items()  # the second template's, by its prior
     platform = platforms.load("spacemit-k1")
     assert platform.board is not None
     model = board.load(platform.board, "spacemit-k1")

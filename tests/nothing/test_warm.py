@@ -13,7 +13,7 @@ import pytest
 
 from tensorop import pipeline
 from tensorop.author import offline
-from tensorop.errors import SpecError, UsageError
+from tensorop.errors import JobError, SpecError, UsageError
 from tensorop.events import Note
 from tensorop.model.job import Job
 from tensorop.model.kernel import Kernel
@@ -189,6 +189,10 @@ def test_a_run_that_goes_on_begins_where_it_began(tmp_path: Path) -> None:
     after = events(tmp_path / "out", "started")
     assert after[: len(before)] == before
     assert len(after) > len(before)
+    text = (tmp_path / "out" / JOURNAL).read_text()
+    (tmp_path / "out" / JOURNAL).write_text(text.replace('"begins":{"f32"', '"begins":[],"f32":{"f32"'))
+    with pytest.raises(JobError, match="its note 'warm start' was changed"):
+        list(pipeline.run(job))
     with pytest.raises(UsageError, match=r"other settings: warm start was .*, is none"):
         run(tmp_path / "out")
 
