@@ -51,11 +51,11 @@ MANY = 20  # attacks left out, from which on no kind is tried whole
 # The command, with as many answers of a model as there are attacks.
 COMMAND = """
 import sys
-from tensorop.job import drafting
+from tensorop.job import authoring
 from tensorop.author.llm.limits import Limits
 from tensorop.cli.entry import main
-drafting.DRAFTS = {drafts}
-drafting.Limits = lambda **more: Limits(calls={drafts}, tokens=10**9, **more)
+authoring.TEMPLATES = {templates}
+authoring.Limits = lambda **more: Limits(calls={templates}, tokens=10**9, **more)
 main()
 """
 
@@ -88,7 +88,7 @@ def as_user(user: int) -> list[str]:
     return words if user != os.geteuid() else []
 
 
-def command(place: Path, user: int, url: str, drafts: int, words: Sequence[str]) -> subprocess.CompletedProcess[str]:
+def command(place: Path, user: int, url: str, templates: int, words: Sequence[str]) -> subprocess.CompletedProcess[str]:
     """`tensorop WORDS` as a user whose home is `place`."""
     environment = {
         "PATH": os.environ["PATH"],
@@ -102,7 +102,7 @@ def command(place: Path, user: int, url: str, drafts: int, words: Sequence[str])
         "OPENAI_API_KEY": "sk-of-nobody-0123456789",
         "OPENAI_BASE_URL": url,
     }
-    argv = [*as_user(user), sys.executable, "-c", COMMAND.format(drafts=drafts), *words]
+    argv = [*as_user(user), sys.executable, "-c", COMMAND.format(templates=templates), *words]
     return subprocess.run(argv, cwd=place, env=environment, capture_output=True, text=True, errors="replace")
 
 
@@ -137,9 +137,9 @@ def run(
         before = there()
         began = time.monotonic()
         with hostile.endpoint(list(answers.values())) as endpoint:
-            drafts = len(answers) + 1  # at least one answer each; the endpoint says when it is enough
+            templates = len(answers) + 1  # at least one answer each; the endpoint says when it is enough
             words = ["gemm", "--platform", platform, *small, "--author", "llm", "--out", str(place / "out" / "run")]
-            ended = command(place, user, endpoint.url, drafts, words)
+            ended = command(place, user, endpoint.url, templates, words)
         seconds = time.monotonic() - began
         after = there()
         verified = command(place, user, "", 0, ["verify", str(place / "out" / "run")])
@@ -179,7 +179,7 @@ def judged(
     found["accepted"] = [str(note["name"]) for note in told if note["kind"] == "ok"]
     manifest = json.loads((run / "share/tensorop/manifest.json").read_text())
     variants = [v for winners in by_operator(manifest)["gemm"]["dtypes"].values() for v in winners["variants"]]
-    found["published"] = [f"{v['draft']} by {v['author']}" for v in variants if v["author"] != "offline"]
+    found["published"] = [f"{v['template']} by {v['author']}" for v in variants if v["author"] != "offline"]
     found["asked for"] = sorted({path for path in endpoint.asked if path != "/v1/chat/completions"})
     return found
 

@@ -23,9 +23,9 @@ from tensorop import errors
 from tensorop.backends import qemu, reach
 from tensorop.build import harness
 from tensorop.clocked import FINAL_PACE
-from tensorop.commands import contenders
-from tensorop.commands.contenders import Contender
+from tensorop.commands import libraries
 from tensorop.commands.contest import Contest
+from tensorop.commands.libraries import LibraryUnderTest
 from tensorop.measure import clock, modelled, statistics
 from tensorop.model.call import Left
 from tensorop.model.platform import BaselineChoice
@@ -66,19 +66,19 @@ class Result:
         return self.vlen, self.dtype
 
 
-def as_core(contender: Contender, contest: Contest, core: str) -> Contender:
+def as_core(tested: LibraryUnderTest, contest: Contest, core: str) -> LibraryUnderTest:
     """The library told to be this core type."""
     choice = BaselineChoice(0, {VARIABLE: core})
-    return dataclasses.replace(contender, choices=dict.fromkeys(contender.choices, choice))
+    return dataclasses.replace(tested, choices=dict.fromkeys(tested.choices, choice))
 
 
-def known(contender: Contender, contest: Contest) -> list[str]:
+def known(tested: LibraryUnderTest, contest: Contest) -> list[str]:
     """The core types that this build has and this target runs."""
     platform = contest.target.platform
     found = []
     for core in NAMES[platform.arch].split():
         try:
-            info = contenders.describe(as_core(contender, contest, core), contest.target.runner, platform.arch)
+            info = libraries.describe(as_core(tested, contest, core), contest.target.runner, platform.arch)
         except errors.JobError as error:
             print(f"{core}: {error.message}", flush=True)
             continue
@@ -100,7 +100,9 @@ def cases(contest: Contest, dtype: str, most: float) -> list[Problem]:
     return [problems.of(operator, dtype, s, i) for s, i in itertools.product(dict.fromkeys(shapes), layouts)]
 
 
-def judge(contest: Contest, who: Contender, core: str, vlen: int, given: Sequence[tuple[Problem, object]]) -> Result:
+def judge(
+    contest: Contest, who: LibraryUnderTest, core: str, vlen: int, given: Sequence[tuple[Problem, object]]
+) -> Result:
     """One core type at every case, without a board model."""
     calls = [contest.call(problem) for problem, _ in given]
     dtype = given[0][0].dtype
@@ -122,7 +124,7 @@ def judge(contest: Contest, who: Contender, core: str, vlen: int, given: Sequenc
     return Result(core, vlen, dtype, len(given), len(said), said[0].message if said else "")
 
 
-def cost(contest: Contest, who: Contender, problem: Problem, vlen: int) -> float | str:
+def cost(contest: Contest, who: LibraryUnderTest, problem: Problem, vlen: int) -> float | str:
     """Modelled cycles or ns of one call, judged; or why there is none."""
     call = contest.call(problem)
     guest = contest.guest((who,), problem.dtype, vlen)
@@ -153,14 +155,14 @@ def cost(contest: Contest, who: Contender, problem: Problem, vlen: int) -> float
 
 
 def measure(
-    contest: Contest, contender: Contender, results: Sequence[Result], wanted: Sequence[Problem], jobs: int
+    contest: Contest, tested: LibraryUnderTest, results: Sequence[Result], wanted: Sequence[Problem], jobs: int
 ) -> list[Result]:
     """The results with the costs of these problems; one that is wrong in a measured call is out."""
     todo = [(result, problem) for result in results for problem in wanted if problem.dtype == result.dtype]
 
     def one(item: tuple[Result, Problem]) -> float | str:
         result, problem = item
-        return cost(contest, as_core(contender, contest, result.core), problem, result.vlen)
+        return cost(contest, as_core(tested, contest, result.core), problem, result.vlen)
 
     with ThreadPoolExecutor(jobs if contest.target.side_by_side else 1) as pool:
         costs = list(pool.map(one, todo))
@@ -207,14 +209,16 @@ def show(results: Sequence[Result]) -> None:
     print("\nbaselines:\n  openblas:\n" + "\n".join(lines))
 
 
-def contest_of(name: str, plugins: tuple[Path, ...], dtypes: Sequence[str], threads: int) -> tuple[Contest, Contender]:
+def contest_of(
+    name: str, plugins: tuple[Path, ...], dtypes: Sequence[str], threads: int
+) -> tuple[Contest, LibraryUnderTest]:
     """A comparison of OpenBLAS with nobody."""
     platform = platforms.load(name, plugins)
     target = reach(platform, None)
     operator = operators.load("gemm", plugins)
-    contender = contenders.bring("openblas", target, dtypes, threads)
+    tested = libraries.bring("openblas", target, dtypes, threads)
     program = harness.of_operator(target.platform, operator).path
-    return Contest(operator, target, program, contender, (), threads, False), contender
+    return Contest(operator, target, program, tested, (), threads, False), tested
 
 
 def main() -> None:
@@ -229,8 +233,8 @@ def main() -> None:
     parser.add_argument("--plugins", type=Path, action="append", default=[])
     given = parser.parse_args()
     dtypes = given.dtype.split(",")
-    contest, contender = contest_of(given.platform, tuple(given.plugins), dtypes, given.threads)
-    cores = [core for core in known(contender, contest) if not given.cores or core in given.cores.split(",")]
+    contest, tested = contest_of(given.platform, tuple(given.plugins), dtypes, given.threads)
+    cores = [core for core in known(tested, contest) if not given.cores or core in given.cores.split(",")]
     results = []
     for dtype in dtypes:
         asked = [
@@ -238,17 +242,17 @@ def main() -> None:
             for p in cases(contest, dtype, given.judged * 1e6)
         ]
         for core, vlen in itertools.product(cores, contest.target.configurations):
-            found = judge(contest, as_core(contender, contest, core), core, vlen, asked)
+            found = judge(contest, as_core(tested, contest, core), core, vlen, asked)
             print(f"{core} VLEN {vlen} {dtype}: {found.wrong} of {found.judged} wrong {found.why[:110]}", flush=True)
             results.append(found)
     right = [r for r in results if not r.wrong]
     shapes = problems.within(contest.operator, dtypes[0], contest.operator.suites["quick"], given.measured * 1e6)
     every = [problems.of(contest.operator, dtype, shape) for dtype in dtypes for shape in shapes]
     small = [p for p in every if contest.flops(p) <= SMALL * given.measured * 1e6]
-    right = measure(contest, contender, right, small, given.jobs)
+    right = measure(contest, tested, right, small, given.jobs)
     best = {key: ranked([r for r in right if r.key == key])[0] for key in {r.key for r in right if not r.wrong}}
     near = [r for r in right if not r.wrong and relative(r, best[r.key]) <= NEAR]
-    again = measure(contest, contender, near, [p for p in every if p not in small], given.jobs)
+    again = measure(contest, tested, near, [p for p in every if p not in small], given.jobs)
     show([*again, *(r for r in right if r not in near), *(r for r in results if r.wrong)])
 
 

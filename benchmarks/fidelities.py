@@ -3,9 +3,9 @@
     python benchmarks/fidelities.py record PLATFORM FILE [--count N] [--dtype f32] [--seed S] [--seconds S]
     python benchmarks/fidelities.py tau FILE [FILE ...]
 
-`record` draws blockings of random kernels, spread evenly over the drafts, and appends a line for each that passed: its
-cost on each problem at each VLEN. `tau` prints for the first problems, from the cheapest on, their share of the work
-and how the geometric mean over them orders the recorded blockings, against that over all problems.
+`record` draws blockings of random kernels, spread evenly over the templates, and appends a line for each that passed:
+its cost on each problem at each VLEN. `tau` prints for the first problems, from the cheapest on, their share of the
+work and how the geometric mean over them orders the recorded blockings, against that over all problems.
 """
 
 from __future__ import annotations
@@ -65,15 +65,15 @@ def record(given: argparse.Namespace) -> None:
         seed = Seed.draw(given.seed)
         evaluator = Evaluator(operator, target, given.dtype, Stage.BLOCKING, found, seed, Path(work))
         spaces = [
-            (draft, instantiate.micro_space(target.platform, draft, given.dtype))
-            for draft in offline.drafts(operator.folder, operator.name, operator.added)
-            if not instantiate.missing_words(target.platform, draft, given.dtype)
+            (template, instantiate.micro_space(target.platform, template, given.dtype))
+            for template in offline.templates(operator.folder, operator.name, operator.added)
+            if not instantiate.missing_primitives(target.platform, template, given.dtype)
         ]
 
         def drawn() -> Variant:
             while True:
-                draft, points = rng.choice(spaces)
-                kernel = Kernel(draft, given.dtype, points.at(rng.randrange(points.size)))
+                template, points = rng.choice(spaces)
+                kernel = Kernel(template, given.dtype, points.at(rng.randrange(points.size)))
                 try:
                     space = instantiate.blocking_space(operator, target.platform, kernel)
                 except JobError:  # no blocking fits its tile
@@ -93,7 +93,7 @@ def record(given: argparse.Namespace) -> None:
                 for label, samples in ended.score.per_problem.items()
             }
             works = {p.label: operator.reference.work(p) for p in found}
-            return {"platform": given.platform, "variant": variant.id, "draft": variant.draft.name,
+            return {"platform": given.platform, "variant": variant.id, "template": variant.template.name,
                     "kernel": dict(variant.kernel.configuration), "blocking": dict(variant.blocking),
                     "work": works, "costs": costs}  # fmt: skip
 

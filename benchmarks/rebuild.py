@@ -3,7 +3,7 @@ figure.
 
     python benchmarks/rebuild.py DIR... [--dtype f32,f64] [--jobs 2] [--text-only] [--limit FLOPS]
 
-The winners (drafts, points, trees) are read from the manifest and rendered, built and staged by this checkout. Then
+The winners (templates, points, trees) are read from the manifest and rendered, built and staged by this checkout. Then
 
 - every C file is compared, without comments and the provenance card;
 - under a board model both libraries are counted again on each shape of the product's comparison, at each VLEN. Modelled
@@ -31,7 +31,7 @@ from typing import Any
 from tensorop.author import offline
 from tensorop.backends import reach
 from tensorop.build import harness
-from tensorop.commands import bench, bench_timed, contenders, opened
+from tensorop.commands import bench, bench_timed, libraries, opened
 from tensorop.commands.contest import Contest
 from tensorop.errors import TensoropError
 from tensorop.measure import statistics
@@ -104,17 +104,17 @@ def compare(folder: Path, dtypes: Sequence[str], jobs: int, limit: float, text_o
 
 
 def winners(found: opened.Opened, dtype: str, told: Mapping[str, Any]) -> Winners:
-    """What a manifest says of a dtype. Raises SystemExit for a draft that this checkout does not ship."""
+    """What a manifest says of a dtype. Raises SystemExit for a template that this checkout does not ship."""
     folder, added = found.operator.folder, found.operator.added
-    shipped = {draft.name: draft for draft in offline.drafts(folder, found.operator.name, added)}
+    shipped = {template.name: template for template in offline.templates(folder, found.operator.name, added)}
     if (direct := offline.direct(folder, found.operator.name)) is not None:
         shipped[direct.name] = direct
     variants = []
     for variant in told["variants"]:
-        if variant["draft"] not in shipped:
-            raise SystemExit(f"draft '{variant['draft']}' is not shipped here")
-        made = instantiate.variant(found.operator, shipped[variant["draft"]], dtype, variant["point"])
-        variants.append(dataclasses.replace(made, forms=tuple(variant.get("forms", ()))))
+        if variant["template"] not in shipped:
+            raise SystemExit(f"template '{variant['template']}' is not shipped here")
+        made = instantiate.variant(found.operator, shipped[variant["template"]], dtype, variant["point"])
+        variants.append(dataclasses.replace(made, specialisations=tuple(variant.get("specialisations", ()))))
     by_vlen = told.get("by_vlen", {"0": told})
     trees = tuple(Tree(_node(of["tree"]), of["regret"], int(vlen)) for vlen, of in by_vlen.items())
     if "direct" not in told:
@@ -185,7 +185,7 @@ def timed(
     found: opened.Opened, target: Target, old: Path, new: Path, told: Sequence[Mapping[str, Any]]
 ) -> statistics.Ratio:
     """The old library's time over the new one's: geometric means over the shapes of medians and of quartiles."""
-    both = [contenders.Contender(path.parent.name, path / found.library.name, "tensorop") for path in (new, old)]
+    both = [libraries.LibraryUnderTest(path.parent.name, path / found.library.name, "tensorop") for path in (new, old)]
     program = harness.of_operator(target.platform, found.operator).path
     contest = Contest(found.operator, target, program, both[0], (both[1],), 1, True)
     ratios = []

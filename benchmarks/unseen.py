@@ -138,7 +138,7 @@ class Judge:
         return Winners(dtype, tuple(variants[:-1]), self._trees(), variants[-1])
 
     def _trees(self) -> tuple[Tree, ...]:
-        """One a VLEN, so that variants keep their forms; nobody asks them."""
+        """One a VLEN, so that variants keep their specialisations; nobody asks them."""
         vlens = self.target.configurations
         return tuple(Tree(Leaf(0), 0.0, vlen) for vlen in vlens) if len(vlens) > 1 else (Tree(Leaf(0)),)
 
@@ -154,7 +154,7 @@ class Judge:
         winners = self.manifest["dtypes"][case.problem.dtype]
         trees = choices.trees(winners)
         tree = [tree for at, tree in trees if at is None or at <= vlen][-1] if len(trees) > 1 else trees[0][1]
-        number = choices.way(self.found.operator, case.problem, tree, winners.get("direct"))
+        number = choices.variant_of(self.found.operator, case.problem, tree, winners.get("direct"))
         carried = winners["variants"][number]
         return number, [variant.id for variant in self.all[case.problem.dtype]].index(carried["id"])
 
@@ -282,14 +282,14 @@ class Judge:
 
 def finalists(operator: Operator, history: History, manifest: Mapping[str, Any], dtype: str) -> list[Variant]:
     """All variants that the search's last stage measured, those that the library carries first, the direct one last."""
-    drafts = dict(history.drafts)
+    templates = dict(history.templates)
     if (past_choice := offline.direct(operator.folder, operator.name)) is not None:
-        drafts[past_choice.digest] = past_choice
+        templates[past_choice.digest] = past_choice
     winners = manifest["dtypes"][dtype]
     found = []
     for v in winners["variants"]:
-        variant = instantiate.variant(operator, drafts[v["digest"]], dtype, v["point"])
-        found.append(replace(variant, forms=tuple(v.get("forms", ()))))
+        variant = instantiate.variant(operator, templates[v["digest"]], dtype, v["point"])
+        found.append(replace(variant, specialisations=tuple(v.get("specialisations", ()))))
     direct = [found.pop(winners["direct"]["variant"])] if "direct" in winners else []
     tried = {f.trial.variant.id: f.trial for f in history.replay() if isinstance(f, Finished) and f.outcome.ok}
     notes = [data for name, data in history.notes if name == NOTE and data["dtype"] == dtype]

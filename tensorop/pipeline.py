@@ -1,6 +1,6 @@
 """A job from its wish to its product; read top to bottom, this is the path of everything.
 
-controls -> drafts -> the search, dtype by dtype -> winners -> library -> what is measured in it -> verify -> publish
+controls -> templates -> the search, dtype by dtype -> winners -> library -> what is measured in it -> verify -> publish
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from tensorop.backends import reach
 from tensorop.dispatch import probing, robust, single_vlen, winners
 from tensorop.errors import JobError, Stopped
 from tensorop.events import Event, Note, Phase, Trying
-from tensorop.job import deliver, drafting, forecast
+from tensorop.job import authoring, deliver, forecast
 from tensorop.model.job import Job
-from tensorop.model.kernel import Draft
+from tensorop.model.kernel import KernelTemplate
 from tensorop.model.operator import Operator
 from tensorop.model.trial import Finished, Stage
 from tensorop.model.verdict import Seed
@@ -86,14 +86,14 @@ def _run(
 ) -> Generator[Event, None, None]:
     platform = target.platform
     strategy.load(job.tuner, job.plugins)  # an unknown one is said before anything is made
-    offline.drafts(operator.folder, operator.name, operator.added)  # so is a broken one
+    offline.templates(operator.folder, operator.name, operator.added)  # so is a broken one
     publish.check_place(job.out)
     # each operand must lie in memory once; of shapes that an emulator takes long for, the search has stand-ins
     problems.require_affordable(operator, job.dtypes, job.shapes, 0.0)
     least = [min(job.shapes, key=lambda s: problems.work(operator, job.dtypes[0], s))] if job.shapes else []
     problems.require_affordable(operator, job.dtypes, least, target.means.a_second, len(target.configurations))
-    if job.fresh or not store.journal_path(job.out).exists():  # a run that goes on may have its drafts already
-        drafting.require_author(job)
+    if job.fresh or not store.journal_path(job.out).exists():  # a run that goes on may have its templates already
+        authoring.require_author(job)
     if plan is not None:
         yield Phase(f"{job.operator} for {platform.name}", str(plan))
     yield Phase("platform", f"{platform.name} ({' < '.join(platform.lineage)}): {platform.description}")
@@ -105,22 +105,22 @@ def _run(
         seed = Seed.draw(job.seed)
         work = (job.out / "work").absolute()  # compilers are run in folders of their own
         texts = Texts(journal.history.texts)
-        drafts: tuple[Draft, ...] = ()
+        templates: tuple[KernelTemplate, ...] = ()
         with _before_search(journal, stop):
             if not target.pretends:
                 yield Phase("tools", "compiler, emulator, C library")
                 target.bring(job.offline or None)
                 yield from _controls(job, operator, target, journal, seed, work)
-            drafts = yield from drafting.drafts(job, operator, target, journal, seed, work, texts)
-        if not drafts:
+            templates = yield from authoring.templates(job, operator, target, journal, seed, work, texts)
+        if not templates:
             raise _nothing()
-        for draft in drafts:
-            journal.draft(draft)
-        journal.history.trust([*drafts, *filter(None, [offline.direct(operator.folder, operator.name)])])
-        begun = yield from _warm(job, operator, target, journal, drafts, sources, odd)
-        revise = drafting.reviser(job, operator, target)
+        for template in templates:
+            journal.template(template)
+        journal.history.trust([*templates, *filter(None, [offline.direct(operator.folder, operator.name)])])
+        begun = yield from _warm(job, operator, target, journal, templates, sources, odd)
+        revise = authoring.reviser(job, operator, target)
         parts = passes(operator)
-        resolved = Resolved(job, operator, target, parts, drafts, journal, seed, work, stop, texts, revise, begun)
+        resolved = Resolved(job, operator, target, parts, templates, journal, seed, work, stop, texts, revise, begun)
         tasks = [resolved.task(dtype) for dtype in job.dtypes]
         found, interrupted = yield from _search(tasks, stop)
         yield from deliver.deliver(resolved, {task.dtype: task for task in tasks}, found, interrupted)
@@ -131,7 +131,7 @@ def _warm(
     operator: Operator,
     target: Target,
     journal: Journal,
-    drafts: Sequence[Draft],
+    templates: Sequence[KernelTemplate],
     sources: Sequence[warm.Source],
     odd: Sequence[str],
 ) -> Generator[Event, None, dict[str, WarmStart]]:
@@ -139,7 +139,9 @@ def _warm(
     if (noted := warm.of_journal(journal.history, journal.path)) is not None:
         return noted
     direct = offline.direct(operator.folder, operator.name)
-    begun, used, unused = warm.begin(sources, job, operator, target.platform, [*drafts, *([direct] if direct else [])])
+    begun, used, unused = warm.begin(
+        sources, job, operator, target.platform, [*templates, *([direct] if direct else [])]
+    )
     journal.note(warm.NOTE, {"used": used, "unused": [*odd, *unused], "begins": warm.to_json(begun)})
     yield from (Note(remark) for remark in (*odd, *unused, *used))
     return begun

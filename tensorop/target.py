@@ -41,7 +41,7 @@ from tensorop.runners.session import Guest
 if TYPE_CHECKING:
     from tensorop.events import Event
 
-INSTRUCTIONS = 0.1  # the power of them in a variant's merit
+INSTRUCTIONS = 0.1  # the power of them in a variant's objective
 
 Answer = tuple[Samples, ...] | Outcome
 Judge = Callable[[tuple[Left, ...]], Outcome]
@@ -286,7 +286,7 @@ def combine(by_vlen: Mapping[int, Samples]) -> Samples:
     )
 
 
-def merit(samples: Samples, vlen: int) -> float:
+def objective(samples: Samples, vlen: int) -> float:
     """What variants of one problem are compared by: the cost, under a model times a small power of the instructions.
 
     A tenth more instructions weigh like a hundredth more cycles: no constant of the model bends their number, so they

@@ -1,8 +1,8 @@
 /* conv2d behind the harness's calling convention: "tensorop" is the product's
- * tensorop_conv2d_<dtype>_variant, "dnnl" is in onednn.h, the others are in ways.c. */
+ * tensorop_conv2d_<dtype>_variant, "dnnl" is in onednn.h, the others are in baselines.c. */
+#include "baselines.h"
 #include "bind.h"
 #include "onednn.h"
-#include "ways.h"
 
 /* as tensorop/conv2d.h has it */
 struct tensorop_conv2d {

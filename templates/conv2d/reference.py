@@ -155,8 +155,8 @@ class Conv2d(Contract):
         x, w, *rest = given.buffers
         return replace(given, buffers=(longer(x), longer(w), *rest))
 
-    def packed_operands(self, given: Call, packed: str, rng: np.random.Generator) -> Call:
-        number = NUMBERS[packed]
+    def packed_operands(self, given: Call, compute: str, rng: np.random.Generator) -> Call:
+        number = NUMBERS[compute]
         x, w, *rest = given.buffers
         like = (replace(b, data=number.encoded(rng.standard_normal(b.data.size))) for b in (x, w))
         return replace(given, buffers=(*like, *rest))
@@ -207,12 +207,12 @@ class Conv2d(Contract):
         return {"y": (want, bound)}
 
     def tile(self, point: Mapping[str, Value], lanes: int, reads: Mapping[str, str]) -> dict[str, int]:
-        return {"mr": int(point["mv"]) * lanes, "nr": int(point["nr"]), "ku": int(point.get("ku", 1))}
+        return {"mr": int(point["mr_vectors"]) * lanes, "nr": int(point["nr"]), "ku": int(point.get("ku", 1))}
 
     def same(self, tile: Mapping[str, int]) -> tuple[int, ...]:
         return tile["mr"], tile["nr"]
 
-    def stand_in(self, sizes: Mapping[str, int]) -> Mapping[str, int] | None:
+    def proxy(self, sizes: Mapping[str, int]) -> Mapping[str, int] | None:
         """Half the images, else half the filters or the channels, whatever is more; of one group alone."""
         if sizes["n"] > 1:
             return {**sizes, "n": sizes["n"] // 2}

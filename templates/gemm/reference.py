@@ -68,16 +68,16 @@ class Product:
         return NUMBERS[self.dtype]
 
     @property
-    def sums(self) -> Number:
+    def accumulator(self) -> Number:
         """Of C and the coefficients."""
-        return sums(self.dtype)
+        return accumulator(self.dtype)
 
     @property
     def shapes(self) -> tuple[tuple[int, int], ...]:
         return self.a.shape, self.b.shape, self.c.shape
 
 
-def sums(dtype: str) -> Number:
+def accumulator(dtype: str) -> Number:
     """The number format of C."""
     return NUMBERS[SUMS.get(dtype, dtype)]
 
@@ -92,7 +92,7 @@ def product(problem: Problem) -> Product:
     if min(m, n, k) < 0:
         raise ValueError(f"gemm: dimensions are not negative: {m}x{n}x{k}")
     ta, tb = bool(int(options.get("ta", 0))), bool(int(options.get("tb", 0)))
-    kind: Any = int if sums(problem.dtype).whole else sums(problem.dtype).storage
+    kind: Any = int if accumulator(problem.dtype).whole else accumulator(problem.dtype).storage
     return Product(
         m, n, k, problem.dtype, layout, ta, tb,
         alpha=float(kind(options.get("alpha", 1))),
@@ -135,13 +135,13 @@ def _start(problem: Problem, p: Product, a: Array, b: Array, c: Array, start: st
         return rng.integers(-4, 5, c.shape).astype(np.float64)
     if start == "zeros":
         return np.zeros(c.shape)
-    poison = _poison(p.sums, c, rng)
+    poison = _poison(p.accumulator, c, rng)
     if start == "poison" or not c.size:
         return poison
     stored = (
         Buffer("A", Access.IN, p.a.store(a, p.dtype, rng)),
         Buffer("B", Access.IN, p.b.store(b, p.dtype, rng)),
-        Buffer("C", Access.INOUT, p.c.store(poison, p.sums.name, rng)),
+        Buffer("C", Access.INOUT, p.c.store(poison, p.accumulator.name, rng)),
     )
     result = oracle(problem, Call(dims=(p.m, p.n, p.k), buffers=stored))[0].astype(np.float64)
     result[rng.integers(p.m), rng.integers(p.n)] += 1
@@ -175,8 +175,8 @@ def _matrices(p: Product, rng: np.random.Generator, distribution: str) -> tuple[
 
 def _exact(p: Product, rng: np.random.Generator) -> tuple[Array, Array, Array]:
     """A or B of whole numbers of 2/3 of C's bits or all of its own, the other one so sparse that every sum fits."""
-    bits = min(p.operands.precision, p.sums.precision * 2 // 3)
-    many = 2 ** (p.sums.precision - 4 - bits)  # terms of a sum
+    bits = min(p.operands.precision, p.accumulator.precision * 2 // 3)
+    many = 2 ** (p.accumulator.precision - 4 - bits)  # terms of a sum
     wide = int(rng.integers(2))
     both = [rng.integers(-1, 2, shape) * (rng.random(shape) < many / 2 / max(p.k, 1)) * 1.0 for shape in p.shapes[:2]]
     both[wide] = rng.integers(-(2**bits), 2**bits + 1, p.shapes[wide]).astype(np.float64)
@@ -242,12 +242,12 @@ def oracle(problem: Problem, given: Call) -> tuple[Array, Array]:
     are underflow (section 2.4; a denormal an operation) and the oracle's own error, its gamma in the wider type.
     """
     p = product(problem)
-    kinds = ((p.operands, p.a), (p.operands, p.b), (p.sums, p.c))
+    kinds = ((p.operands, p.a), (p.operands, p.b), (p.accumulator, p.c))
     a, b, c = (kind.decoded(x.view(buffer.data)) for (kind, x), buffer in zip(kinds, given.buffers, strict=False))
-    if p.sums.whole:
+    if p.accumulator.whole:
         return _modular(p, a, b, c), np.zeros(c.shape)
-    wider = WIDER[p.sums.name]
-    info, own = np.finfo(p.sums.storage), np.finfo(wider)  # type: ignore[type-var]
+    wider = WIDER[p.accumulator.name]
+    info, own = np.finfo(p.accumulator.storage), np.finfo(wider)  # type: ignore[type-var]
     with np.errstate(all="ignore"):
         exact: Array = np.zeros(c.shape, wider)
         size = np.zeros(c.shape)
@@ -297,7 +297,7 @@ def _modular(p: Product, a: Array, b: Array, c: Array) -> Array:
         sums = sums + np.int64(p.alpha) * np.einsum("ik,kj->ij", wide[0], wide[1])
     if p.beta != 0:
         sums = sums + np.int64(p.beta) * wide[2]
-    return sums.astype(p.sums.storage).astype(np.int64)
+    return sums.astype(p.accumulator.storage).astype(np.int64)
 
 
 def _whole(x: Array) -> bool:
@@ -500,7 +500,7 @@ def _case(dtype: str, values: Mapping[str, Value]) -> Case:
     }
     for name in ("alpha", "beta"):
         if options.get(name) == "other":
-            usual = OTHER_WHOLE if sums(dtype).whole else OTHER_DEFAULT
+            usual = OTHER_WHOLE if accumulator(dtype).whole else OTHER_DEFAULT
             options[name] = OTHER.get(distribution, usual)[name]
     problem = Problem.of("gemm", dtype, {name: values[name] for name in ("m", "n", "k")}, options)
     start = str(values["start"]) if float(str(options.get("beta", 0))) == 0 else STARTS[0]
@@ -524,7 +524,7 @@ class Gemm(Contract):
         """The least bytes that must move: A and B read once, C written once, and read once unless beta is 0."""
         p = product(problem)
         of_c = p.m * p.n * (1 if p.beta == 0 else 2)
-        return float((p.m * p.k + p.k * p.n) * p.operands.size + of_c * p.sums.size)
+        return float((p.m * p.k + p.k * p.n) * p.operands.size + of_c * p.accumulator.size)
 
     def features(self, problem: Problem) -> dict[str, int]:
         """What the library's dispatch sees: the column-major product it computes, and what it can read in place."""
@@ -535,7 +535,7 @@ class Gemm(Contract):
     def tile(self, point: Mapping[str, Value], lanes: int, reads: Mapping[str, str]) -> dict[str, int]:
         """The micro-tile in elements, for the grids: mr, nr, ku. lanes: elements of a vector."""
         along = 1 if reads.get("a") == "rows" else lanes
-        return {"mr": int(point["mv"]) * along, "nr": int(point["nr"]), "ku": int(point.get("ku", 1))}
+        return {"mr": int(point["mr_vectors"]) * along, "nr": int(point["nr"]), "ku": int(point.get("ku", 1))}
 
     def same(self, tile: Mapping[str, int]) -> tuple[int, ...]:
         return tile["mr"], tile["nr"]
@@ -568,7 +568,7 @@ class Gemm(Contract):
         distribution: str = "normal",
         placement: Placement = Placement.END,
         workspace: int = 0,
-        packed: str = "",
+        compute: str = "",
         start: str = "poison",
     ) -> Call:
         """A call with random inputs.
@@ -587,7 +587,7 @@ class Gemm(Contract):
         very result but for one element: what is there must not be taken for work done), A and B when alpha is 0, the
         gaps of leading dimensions
         (NaN with random payloads, so that a gap rewritten shows too), and so does the workspace, of so many elements of
-        the format `packed` (by default the dtype). Integers have no NaN: random bits stand there.
+        the format `compute` (by default the dtype). Integers have no NaN: random bits stand there.
         """
         p = product(problem)
         a, b, c = _matrices(p, rng, distribution)
@@ -598,10 +598,10 @@ class Gemm(Contract):
         buffers: tuple[Buffer, ...] = (
             Buffer("A", Access.IN, p.a.store(a, p.dtype, rng)),
             Buffer("B", Access.IN, p.b.store(b, p.dtype, rng)),
-            Buffer("C", Access.INOUT, p.c.store(c, p.sums.name, rng)),
+            Buffer("C", Access.INOUT, p.c.store(c, p.accumulator.name, rng)),
         )
         if workspace:
-            buffers += (Buffer("workspace", Access.SCRATCH, NUMBERS[packed or p.dtype].poison(workspace, rng)),)
+            buffers += (Buffer("workspace", Access.SCRATCH, NUMBERS[compute or p.dtype].poison(workspace, rng)),)
         return Call(
             dims=(p.m, p.n, p.k),
             lds=(p.a.ld, p.b.ld, p.c.ld),
@@ -657,7 +657,7 @@ class Gemm(Contract):
         if p.beta != 0 or p.alpha == 0 or not p.c.size:
             return given
         a, b = (p.operands.decoded(x.view(buffer.data)) for x, buffer in zip((p.a, p.b), given.buffers, strict=False))
-        if p.sums.whole:
+        if p.accumulator.whole:
             start = _modular(p, a, b, np.zeros(p.c.shape)).astype(np.float64)
         else:
             start = p.alpha * (a.astype(np.float64) @ b.astype(np.float64))
@@ -667,11 +667,13 @@ class Gemm(Contract):
             wrong[rng.integers(p.m), rng.integers(p.n)] = True
         start = np.where(wrong, np.where(start > 0, start - 1, start + 1), start)
         first, second, third, *rest = given.buffers
-        return replace(given, buffers=(first, second, replace(third, data=p.c.store(start, p.sums.name, rng)), *rest))
+        return replace(
+            given, buffers=(first, second, replace(third, data=p.c.store(start, p.accumulator.name, rng)), *rest)
+        )
 
-    def packed_operands(self, given: Call, packed: str, rng: np.random.Generator) -> Call:
+    def packed_operands(self, given: Call, compute: str, rng: np.random.Generator) -> Call:
         """The same call with A and B as packing leaves them, N(0, 1) or any integers: for micro-kernels alone."""
-        number = NUMBERS[packed]
+        number = NUMBERS[compute]
 
         def like(buffer: Buffer) -> Buffer:
             size = buffer.data.size
@@ -689,15 +691,15 @@ class Gemm(Contract):
         call; None where it is not finite throughout."""
         p = product(problem)
         want, bound = oracle(problem, given)
-        if p.sums.whole:
-            exact = want.astype(p.sums.storage)
+        if p.accumulator.whole:
+            exact = want.astype(p.accumulator.storage)
             return exact, exact
         if not np.isfinite(want).all():
             return None
         low, high = want - bound, want + bound
         with np.errstate(over="ignore"):
-            least, most = low.astype(p.sums.storage), high.astype(p.sums.storage)
-        infinity = p.sums.storage(np.inf)  # type: ignore[arg-type]
+            least, most = low.astype(p.accumulator.storage), high.astype(p.accumulator.storage)
+        infinity = p.accumulator.storage(np.inf)  # type: ignore[arg-type]
         least = np.where(least < low, np.nextafter(least, infinity), least)
         return least, np.where(most > high, np.nextafter(most, -infinity), most)
 

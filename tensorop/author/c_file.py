@@ -3,7 +3,7 @@
     /*---
     strategy: ...
     reads: {a: rows, b: columns}
-    tunables: {mv: [4], nr: [4]}
+    tunables: {mr_vectors: [4], nr: [4]}
     ---*/
     ... statements of one function, primitives called by their names
 
@@ -20,12 +20,12 @@ from tensorop.specs import frontmatter
 
 SUFFIX = ".c"
 OPENS, CLOSES = "/*---", "---*/"
-TYPES = ("element", "vector", "predicate", "packed", "packed_vector", "stored", "stored_vector")
+TYPES = ("element", "vector", "predicate", "compute", "compute_vector", "storage", "storage_vector")
 _COMMENT = r"/\*(?>.*?(?:\*/|\Z))|//[^\n]*"
 _EXAMPLE = "begin it with /*--- and ---*/ around `strategy:`, `reads:`, `needs:` and `tunables:` (docs/templates.md)"
 
 
-def template(text: str, names: Iterable[str], origin: str) -> str:
+def template_text(text: str, names: Iterable[str], origin: str) -> str:
     """The template that says the same. names: what the operator's templates call numbers, beside the tunables.
 
     Line numbers of the body stay. Raises SpecError, naming origin, where the head is missing, not closed or broken.
@@ -40,7 +40,7 @@ def template(text: str, names: Iterable[str], origin: str) -> str:
     if last is None:
         raise SpecError(f"{origin}: line {first + 1}: the head has no closing line '{CLOSES}'", hint=_EXAMPLE)
     head = "\n".join(["---", *lines[first + 1 : last], "---"])
-    tunables = frontmatter.draft(f"{head}\n;\n", origin).head.tunables
+    tunables = frontmatter.template(f"{head}\n;\n", origin).head.tunables
     return f"{head}\n{_plain(chr(10).join(lines[last + 1 :]), {*TYPES, *names, *tunables})}"
 
 

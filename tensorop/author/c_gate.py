@@ -1,7 +1,8 @@
-"""The C that a draft became, read by a C parser before the primitives' own C is put in.
+"""The C that a template became, read by a C parser before the primitives' own C is put in.
 
 What is not known to be harmless is refused: characters, kinds of syntax, names, calls, types and casts are held against
-lists of what may be. The text around a draft is the operator's own and is read with it, so that the draft is seen where
+lists of what may be. The text around a template is the operator's own and is read with it, so that the template is seen
+where
 it stands: within one function, between whose parameters and locals it may choose.
 """
 
@@ -19,10 +20,12 @@ import tree_sitter_c
 from tree_sitter import Node
 
 from tensorop.author.gate import Guard, refused
-from tensorop.model.primitive import Vocabulary, Word, shape_of
+from tensorop.model.primitive import Primitive, Primitives, shape_of
 from tensorop.model.trial import Outcome
 
-MAX_REGION = 128 << 10  # bytes of C one rendering of a draft may have; the parser's own recursion bears no more depth
+MAX_REGION = (
+    128 << 10
+)  # bytes of C one rendering of a template may have; the parser's own recursion bears no more depth
 MAX_ARRAY = 1 << 12  # elements of a local array
 MAX_STATEMENT = 1 << 13  # bytes of a statement without a body, or of a declaration
 
@@ -56,7 +59,7 @@ _LANGUAGE = tree_sitter.Language(tree_sitter_c.language())
 
 
 def _refused_kinds() -> str:
-    """All that the parser knows and a draft may not have, as alternatives of a query."""
+    """All that the parser knows and a template may not have, as alternatives of a query."""
     kinds = []
     for kind in range(_LANGUAGE.node_kind_count):
         name = _LANGUAGE.node_kind_for_id(kind)
@@ -84,13 +87,13 @@ _DECLARATIONS = tree_sitter.Query(_LANGUAGE, "[(declaration) (parameter_declarat
 
 
 def marks(text: str) -> tuple[str, str]:
-    """The comments between which a draft's text is put: a text cannot contain its own digest."""
+    """The comments between which a template's text is put: a text cannot contain its own digest."""
     digest = hashlib.sha256(text.encode()).hexdigest()
     return f"/*{digest} begins*/", f"/*{digest} ends*/"
 
 
 def marked(text: str) -> str:
-    """A draft's text between its marks, as it is rendered."""
+    """A template's text between its marks, as it is rendered."""
     begin, end = marks(text)
     return f"{begin}\n{text}{end}"
 
@@ -101,13 +104,13 @@ def unmarked(source: str, text: str) -> str:
     return source.replace(f"{begin}\n", "").replace(begin, "").replace(end, "")
 
 
-def read(source: str, text: str, words: Vocabulary, speech: Mapping[str, Word]) -> Outcome | None:
+def read(source: str, text: str, primitives: Primitives, callables: Mapping[str, Primitive]) -> Outcome | None:
     """None where the C is fit to be built, else the refusal.
 
-    source: a kernel rendered with `marked(text)` as its draft, primitives as calls of their names (`speech`).
+    source: a kernel rendered with `marked(text)` as its template, primitives as calls of their names (`callables`).
     """
     try:
-        found = next(_complaints(source, marks(text), _Rules.of(words, speech)), None)
+        found = next(_complaints(source, marks(text), _Rules.of(primitives, callables)), None)
     except RecursionError:
         found = Guard.SYNTAX, "it is nested too deeply"
     return None if found is None else refused(*found)
@@ -153,30 +156,51 @@ def _blank(found: re.Match[str]) -> str:
 
 
 class _Rules:
-    """What the C of a draft may hold, given the platform's primitives."""
+    """What the C of a template may hold, given the platform's primitives."""
 
-    def __init__(self, words: Vocabulary, speech: Mapping[str, Word]) -> None:
-        kinds = (words.element, words.vector, words.predicate, words.packed, words.packed_vector, words.stored_vector)
-        self.types = _PLAIN | set(_IDENTIFIER.findall(" ".join((*kinds, words.stored))))
-        self.words = speech
-        bodies = " ".join(re.sub(r"\$\w+|\$\{\w+\}", " ", word.c) for word in (*speech.values(), *words.words.values()))
-        helpers = re.findall(r"\b([A-Za-z_]\w*)\s*\(", words.support)
+    def __init__(self, primitives: Primitives, callables: Mapping[str, Primitive]) -> None:
+        kinds = (
+            primitives.element,
+            primitives.vector,
+            primitives.predicate,
+            primitives.compute,
+            primitives.compute_vector,
+            primitives.storage_vector,
+        )
+        self.types = _PLAIN | set(_IDENTIFIER.findall(" ".join((*kinds, primitives.storage))))
+        self.callables = callables
+        bodies = " ".join(
+            re.sub(r"\$\w+|\$\{\w+\}", " ", primitive.c)
+            for primitive in (*callables.values(), *primitives.by_name.values())
+        )
+        helpers = re.findall(r"\b([A-Za-z_]\w*)\s*\(", primitives.support)
         self.own = (frozenset(_IDENTIFIER.findall(bodies)) | frozenset(helpers)) - self.types - _TOKENS - {"lanes"}
 
     @staticmethod
-    def of(words: Vocabulary, speech: Mapping[str, Word]) -> _Rules:
-        """Made once for each vocabulary: trials ask for the same few again and again."""
-        parts = (words.element, words.vector, words.predicate, words.packed, words.packed_vector, words.stored_vector)
+    def of(primitives: Primitives, callables: Mapping[str, Primitive]) -> _Rules:
+        """Made once for each set of them: trials ask for the same few again and again."""
+        parts = (
+            primitives.element,
+            primitives.vector,
+            primitives.predicate,
+            primitives.compute,
+            primitives.compute_vector,
+            primitives.storage_vector,
+        )
         return _rules(
-            _Key((*parts, words.stored, words.support, *((n, w.c) for n, w in speech.items())), words, speech)
+            _Key(
+                (*parts, primitives.storage, primitives.support, *((n, w.c) for n, w in callables.items())),
+                primitives,
+                callables,
+            )
         )
 
 
 class _Key:
-    """A vocabulary, compared by what is looked at of it."""
+    """Primitives, compared by what is looked at of it."""
 
-    def __init__(self, parts: tuple[object, ...], words: Vocabulary, speech: Mapping[str, Word]) -> None:
-        self.parts, self.words, self.speech = parts, words, speech
+    def __init__(self, parts: tuple[object, ...], primitives: Primitives, callables: Mapping[str, Primitive]) -> None:
+        self.parts, self.primitives, self.callables = parts, primitives, callables
 
     def __hash__(self) -> int:
         return hash(self.parts)
@@ -187,11 +211,11 @@ class _Key:
 
 @lru_cache(maxsize=32)
 def _rules(key: _Key) -> _Rules:
-    return _Rules(key.words, key.speech)
+    return _Rules(key.primitives, key.callables)
 
 
 class _Region:
-    """One place where a draft's text stands: the comments that mark it, and what is between them.
+    """One place where a template's text stands: the comments that mark it, and what is between them.
 
     read: calls and casts that were found harmless, each with what the names in it are
     """
@@ -287,15 +311,15 @@ class _Region:
             yield Guard.CALLS, f"its C calls an expression: {self._at(call)}"
             return
         name = _said(function)
-        word = self.rules.words.get(name)
-        if word is None:
+        primitive = self.rules.callables.get(name)
+        if primitive is None:
             yield Guard.CALLS, f"its C calls '{name}', which is no primitive: {self._at(call)}"
             return
         given = [node for node in arguments.named_children if node.type != "comment"]
-        if len(given) != len(word.args):
-            yield Guard.CALLS, f"'{name}' takes {len(word.args)} arguments, not {len(given)}: {self._at(call)}"
+        if len(given) != len(primitive.args):
+            yield Guard.CALLS, f"'{name}' takes {len(primitive.args)} arguments, not {len(given)}: {self._at(call)}"
             return
-        for kind, node in zip(word.args, given, strict=True):
+        for kind, node in zip(primitive.args, given, strict=True):
             if shape_of(kind) in _ADDRESSES and self._level(node) != (1, 1):
                 yield Guard.POINTERS, f"'{name}' is given something else than a pointer to numbers: {self._at(call)}"
 

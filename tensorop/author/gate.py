@@ -1,6 +1,6 @@
-"""What a draft may say, checked without running it: first the template, then the C it renders to.
+"""What a template may say, checked without running it: first the template, then the C it renders to.
 
-A draft is text from a stranger. Its template may compute with names, loops and macros; its C may declare locals,
+A template is text from a stranger. Its template may compute with names, loops and macros; its C may declare locals,
 compute, loop, and call the platform's primitives by their names. Everything that reaches beyond the kernel is refused.
 The C is what counts: it is read at every point, for a template may say one thing at one point and another elsewhere,
 and it is read before the primitives' own C is put in, so that what is no primitive's name is nobody's business there.
@@ -17,13 +17,13 @@ from functools import lru_cache
 import jinja2
 from jinja2 import nodes
 
-from tensorop.model.kernel import Draft
-from tensorop.model.primitive import Vocabulary
+from tensorop.model.kernel import KernelTemplate
+from tensorop.model.primitive import Primitives
 from tensorop.model.trial import Kind, Outcome
 
 
 class Guard(StrEnum):
-    """What refuses a draft, by what it looks at."""
+    """What refuses a template, by what it looks at."""
 
     NEEDS = "needs"  # primitives that the platform lacks
     TUNABLES = "tunables"  # names that are somebody else's
@@ -55,26 +55,28 @@ _FILTERS = frozenset((
 _HIDDEN = frozenset({"self", "context", "caller", "cycler", "joiner", "namespace", "lipsum"})
 
 
-def check_template(draft: Draft, vocabulary: Vocabulary, reserved: frozenset[str] = frozenset()) -> Outcome | None:
-    """The draft as it was written: primitives it needs and lacks, statements and names it must not use.
+def check_template(
+    template: KernelTemplate, primitives: Primitives, reserved: frozenset[str] = frozenset()
+) -> Outcome | None:
+    """The template as it was written: primitives it needs and lacks, statements and names it must not use.
 
-    reserved: names that the operator's templates use, which no tunable of a draft may take.
+    reserved: names that the operator's templates use, which no tunable of a template may take.
     """
-    missing = [word for word in draft.needs if word not in vocabulary.spoken]
+    missing = [name for name in template.needs if name not in primitives.with_aliases]
     if missing:
         return refused(Guard.NEEDS, f"it needs {', '.join(missing)}, which this platform's primitives do not have")
-    shadowed = sorted(draft.tunables.keys() & (vocabulary.spoken.keys() | _HIDDEN))
+    shadowed = sorted(template.tunables.keys() & (primitives.with_aliases.keys() | _HIDDEN))
     if shadowed:
         return refused(Guard.TUNABLES, f"its tunable '{shadowed[0]}' has the name of a primitive")
-    taken = sorted(draft.tunables.keys() & reserved)
+    taken = sorted(template.tunables.keys() & reserved)
     if taken:
         return refused(Guard.TUNABLES, f"its tunable '{taken[0]}' has a name that templates around it use")
-    return _template(draft.text)
+    return _template(template.text)
 
 
 @lru_cache(maxsize=64)
 def _template(text: str) -> Outcome | None:
-    """A text's own fault; every trial of a draft asks for it."""
+    """A text's own fault; every trial of a template asks for it."""
     try:
         tree = jinja2.Environment(autoescape=False).parse(text)
         return next((refused(Guard.TEMPLATE, complaint) for complaint in _template_complaints(tree)), None)
@@ -95,13 +97,13 @@ def _template_complaints(tree: nodes.Template) -> Iterator[str]:
         line = f"line {node.lineno}: "
         match node:
             case nodes.Getattr(attr=attr) | nodes.Getitem(arg=nodes.Const(value=str(attr))) if "_" in attr[:1]:
-                yield f"{line}'{attr}' is not for drafts to read"
+                yield f"{line}'{attr}' is not for templates to read"
             case nodes.Name(name=name) if name in _HIDDEN or name.startswith("_"):
-                yield f"{line}'{name}' is not for drafts to use"
+                yield f"{line}'{name}' is not for templates to use"
             case nodes.Filter(name=name) if name not in _FILTERS:
                 yield f"{line}the filter '{name}' is not allowed (allowed: {', '.join(sorted(_FILTERS))})"
             case _ if not isinstance(node, _STATEMENTS + _EXPRESSIONS):
-                yield f"{line}'{type(node).__name__.lower()}' is not allowed in a draft"
+                yield f"{line}'{type(node).__name__.lower()}' is not allowed in a template"
 
 
 def _walk(node: nodes.Node) -> Iterator[nodes.Node]:

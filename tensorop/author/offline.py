@@ -1,4 +1,4 @@
-"""The author that needs nobody: the drafts shipped in the operator's folder, and those of plug-in folders."""
+"""The author that needs nobody: the templates shipped in the operator's folder, and those of plug-in folders."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from types import MappingProxyType
 from tensorop import paths
 from tensorop.author.parse import parse
 from tensorop.errors import SpecError
-from tensorop.model.kernel import Draft
+from tensorop.model.kernel import KernelTemplate
 from tensorop.specs import yamlfile
-from tensorop.specs.operators import DRAFT_SUFFIX, DRAFTS
+from tensorop.specs.operators import KERNELS, TEMPLATE_SUFFIX
 
 AUTHOR = "offline"  # of what is shipped
 PLUGIN = "plug-in"  # of what lies in a folder of the user's
@@ -22,50 +22,52 @@ _NAME = re.compile(r"[a-z][a-z0-9_]{0,31}")
 _NONE: Mapping[str, Path] = MappingProxyType({})
 
 
-def files(folder: Path, added: Mapping[str, Path] = _NONE, suffix: str = DRAFT_SUFFIX) -> dict[str, Path]:
-    """The drafts of an operator's folder, and those `added` (Operator.added), which stand before these; sorted.
+def files(folder: Path, added: Mapping[str, Path] = _NONE, suffix: str = TEMPLATE_SUFFIX) -> dict[str, Path]:
+    """The templates of an operator's folder, and those `added` (Operator.added), which stand before these; sorted.
     suffix: of their files, by what they are written in."""
-    own = {file.name.removesuffix(suffix): file for file in (folder / DRAFTS).glob(f"*{suffix}")}
+    own = {file.name.removesuffix(suffix): file for file in (folder / KERNELS).glob(f"*{suffix}")}
     return dict(sorted({**own, **added}.items()))
 
 
 def texts(folder: Path, added: Mapping[str, Path] = _NONE) -> dict[str, str]:
-    """The drafts as they were written, by name."""
+    """The templates as they were written, by name."""
     return {name: yamlfile.text(file) for name, file in files(folder, added).items()}
 
 
-def drafts(folder: Path, operator: str, added: Mapping[str, Path] = _NONE, suffix: str = DRAFT_SUFFIX) -> list[Draft]:
-    """Every draft, by name; of those that say the same the operator's own, or else the first, since trials could not
+def templates(
+    folder: Path, operator: str, added: Mapping[str, Path] = _NONE, suffix: str = TEMPLATE_SUFFIX
+) -> list[KernelTemplate]:
+    """Every template, by name; of those that say the same the operator's own, or else the first, since trials could not
     be told apart. Raises SpecError on a broken one, naming its file, or when there is none."""
     found = files(folder, added, suffix)
     if not found:
-        raise SpecError(f"{folder / DRAFTS} holds no draft; expected files *{suffix}")
+        raise SpecError(f"{folder / KERNELS} holds no template; expected files *{suffix}")
     if DIRECT in found:
         raise SpecError(
-            f"{found[DIRECT]}: '{DIRECT}' is the way past all choice, beside {folder.name}'s driver",
-            hint="call the draft otherwise",
+            f"{found[DIRECT]}: '{DIRECT}' is the kernel past all choice, beside {folder.name}'s driver",
+            hint="call the template otherwise",
         )
     read = [_parsed(file, operator, name) for name, file in found.items()]
     first: dict[str, str] = {}
-    for draft in sorted(read, key=lambda draft: draft.name in added):
-        first.setdefault(draft.digest, draft.name)
-    return [draft for draft in read if first[draft.digest] == draft.name]
+    for template in sorted(read, key=lambda template: template.name in added):
+        first.setdefault(template.digest, template.name)
+    return [template for template in read if first[template.digest] == template.name]
 
 
-def direct(folder: Path, operator: str) -> Draft | None:
-    """The draft of the way past all choice, `direct.c.j2` beside the driver; None for an operator without one."""
-    file = folder / f"{DIRECT}{DRAFT_SUFFIX}"
+def direct(folder: Path, operator: str) -> KernelTemplate | None:
+    """The template of the kernel past all choice, `direct.c.j2` beside the driver; None for an operator without one."""
+    file = folder / f"{DIRECT}{TEMPLATE_SUFFIX}"
     if not file.is_file():
         return None
     return _parsed(file, operator, DIRECT)
 
 
 def example(folder: Path) -> str:
-    """The draft an author is shown, front matter and all. Raises SpecError for an operator without one."""
-    return yamlfile.text(folder / "prompts" / f"example{DRAFT_SUFFIX}")
+    """The template an author is shown, front matter and all. Raises SpecError for an operator without one."""
+    return yamlfile.text(folder / "prompts" / f"example{TEMPLATE_SUFFIX}")
 
 
-def _parsed(file: Path, operator: str, name: str) -> Draft:
+def _parsed(file: Path, operator: str, name: str) -> KernelTemplate:
     if not _NAME.fullmatch(name):
         raise SpecError(f"{file}: expected a name of lower-case letters, digits and '_', at most 32, got '{name}'")
     author = AUTHOR if paths.shipped(file) else PLUGIN

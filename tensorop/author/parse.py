@@ -1,4 +1,4 @@
-"""A draft's text to a Draft: refused with a reason where it breaks a rule, never repaired."""
+"""A template's text to a KernelTemplate: refused with a reason where it breaks a rule, never repaired."""
 
 from __future__ import annotations
 
@@ -6,38 +6,38 @@ import re
 from collections.abc import Sequence
 
 from tensorop.errors import SpecError
-from tensorop.model.kernel import Constraint, Draft, Prior
+from tensorop.model.kernel import Constraint, KernelTemplate, Prior
 from tensorop.model.point import Point
 from tensorop.specs import frontmatter
 
 MAX_BODY = 64 << 10
 MAX_VALUES = 64
 MAX_NUMBER = 1 << 12
-MAX_TEXT = 256 << 10  # characters of a draft with its head
+MAX_TEXT = 256 << 10  # characters of a template with its head
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,31}")
 _LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 _WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,31}")
-# what a draft says of itself stands in a comment of the C it becomes: nothing there may end the comment, turn its
+# what a template says of itself stands in a comment of the C it becomes: nothing there may end the comment, turn its
 # direction or move a cursor
 _NO_PROSE = ("\\", "*/", "/*", "??/", "{{", "{%", "{#")
 
 
-def parse(text: str, *, operator: str, name: str, author: str) -> Draft:
-    """The draft in `text`: YAML between `---` lines, then a Jinja2 body.
+def parse(text: str, *, operator: str, name: str, author: str) -> KernelTemplate:
+    """The template in `text`: YAML between `---` lines, then a Jinja2 body.
 
-    Raises SpecError naming the draft, the key and what was expected.
+    Raises SpecError naming the template, the key and what was expected.
     """
-    origin = f"draft '{name}'"
+    origin = f"template '{name}'"
     if len(text) > MAX_TEXT:
         raise SpecError(f"{origin}: {len(text)} characters; at most {MAX_TEXT} are read")
     try:
         text.encode()
     except UnicodeEncodeError as error:
         raise SpecError(f"{origin}: half of a character at {error.start}, which no encoding has") from None
-    parts = frontmatter.draft(text, origin)
+    parts = frontmatter.template(text, origin)
     head = parts.head
-    found = Draft(
+    found = KernelTemplate(
         operator=operator,
         name=name,
         author=author,
@@ -49,7 +49,7 @@ def parse(text: str, *, operator: str, name: str, author: str) -> Draft:
         constraints=tuple(Constraint(c.must, c.reason) for c in head.constraints),
         unseen=head.unseen,
         prior=Prior(head.prior.cost, head.prior.of) if head.prior else None,
-        starts=tuple(Point.of(start) for start in head.starts),
+        seed_configurations=tuple(Point.of(start) for start in head.seed_configurations),
         facts=dict(head.facts),
         model=dict(head.model),
     )
@@ -57,34 +57,34 @@ def parse(text: str, *, operator: str, name: str, author: str) -> Draft:
     return found
 
 
-def check(draft: Draft) -> None:
-    """What holds for every draft, wherever it was read. Raises SpecError naming the draft, the key and what was
+def check(template: KernelTemplate) -> None:
+    """What holds for every template, wherever it was read. Raises SpecError naming the template, the key and what was
     expected."""
-    origin = f"draft '{draft.name}'"
-    if not _LABEL.fullmatch(draft.name):
-        raise SpecError(f"draft '{draft.name[:60]}': expected a name of letters, digits, '_' and '-'")
-    for prose in (draft.strategy, *(c.reason for c in draft.constraints)):
+    origin = f"template '{template.name}'"
+    if not _LABEL.fullmatch(template.name):
+        raise SpecError(f"template '{template.name[:60]}': expected a name of letters, digits, '_' and '-'")
+    for prose in (template.strategy, *(c.reason for c in template.constraints)):
         if not prose.isprintable() or any(mark in prose for mark in _NO_PROSE):
             raise SpecError(f"{origin}: '{prose[:60]}' has marks that do not belong in a sentence")
-    for key, word in draft.reads.items():
+    for key, word in template.reads.items():
         if not _NAME.fullmatch(key) or not _WORD.fullmatch(word):
             raise SpecError(f"{origin}: key 'reads': expected names and single words, got '{key}: {word}'")
-    for tunable, values in draft.tunables.items():
+    for tunable, values in template.tunables.items():
         _check_tunable(origin, tunable, values)
-    for word in draft.needs:
+    for word in template.needs:
         if not _NAME.fullmatch(word):
             raise SpecError(f"{origin}: key 'needs': expected names of primitives, got '{word[:60]}'")
-    for tunable in draft.unseen:
-        if tunable not in draft.tunables:
+    for tunable in template.unseen:
+        if tunable not in template.tunables:
             raise SpecError(f"{origin}: key 'unseen': expected names of its tunables, got '{tunable[:60]}'")
-    for tunable in draft.prior.of if draft.prior else ():
+    for tunable in template.prior.of if template.prior else ():
         if tunable.isidentifier() and len(tunable) <= 32:
             continue
         raise SpecError(f"{origin}: key 'prior.of': expected names of tunables or settings, got '{tunable[:60]}'")
-    if not draft.text.strip():
+    if not template.text.strip():
         raise SpecError(f"{origin}: nothing follows the head")
-    if len(draft.text) > MAX_BODY:
-        raise SpecError(f"{origin}: the body has {len(draft.text)} characters; at most {MAX_BODY} are read")
+    if len(template.text) > MAX_BODY:
+        raise SpecError(f"{origin}: the body has {len(template.text)} characters; at most {MAX_BODY} are read")
 
 
 def _check_tunable(origin: str, name: str, values: Sequence[int | str]) -> None:

@@ -20,7 +20,7 @@ from tensorop.build.device import Built
 from tensorop.errors import JobError, UsageError
 from tensorop.events import Done, Event, Note, Phase
 from tensorop.model.job import Job
-from tensorop.model.kernel import Draft
+from tensorop.model.kernel import KernelTemplate
 from tensorop.model.means import Means
 from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
@@ -35,7 +35,7 @@ from tensorop.runners.base import Launch, Runner
 from tensorop.specs import yamlfile
 from tensorop.target import Target
 
-SUFFIX = ".cu.j2"  # of drafts
+SUFFIX = ".cu.j2"  # of templates
 SAID = "not measured: chosen by an analytic model, and no kernel was run"
 _KERNELS = 96  # that a job builds, where --trials does not say
 _ROUNDS = 8  # of choosing again without what could not be built
@@ -73,12 +73,12 @@ class Backend(Target):
 
     def unmeasured(self, job: Job, operator: Operator, stop: Stop) -> Iterator[Event]:
         yield Phase("platform", f"{self.platform.name}: {self.platform.description}")
-        drafts = _drafts(self.platform, operator, job.dtypes)
+        templates = _templates(self.platform, operator, job.dtypes)
         publish.check_place(job.out)
         with stop.may_end("stopping: there will be no product"):
             compiler = nvcc.nvcc(offline=job.offline or None)
             yield Phase("tools", f"nvcc {compiler.version}, ptxas {compiler.ptxas}")
-            work = _Work(self.platform, operator, drafts, compiler, job)
+            work = _Work(self.platform, operator, templates, compiler, job)
             yield from work.choose()
             yield Phase(
                 "library",
@@ -95,17 +95,17 @@ class Backend(Target):
         yield Done(job.out, job.out / product.library, None, (SAID,))
 
 
-def _drafts(platform: Platform, operator: Operator, dtypes: Sequence[str]) -> list[Draft]:
+def _templates(platform: Platform, operator: Operator, dtypes: Sequence[str]) -> list[KernelTemplate]:
     """Those of the operator that the platform has primitives for. Raises UsageError for what it has none for."""
     known = platform.usual(())
     if strange := [dtype for dtype in dtypes if dtype not in known]:
         said = f"platform '{platform.name}' has no kernels for {', '.join(strange)}"
         raise UsageError(said, hint=f"give --dtype {','.join(known)}")
     if not offline.files(operator.folder, suffix=SUFFIX):
-        said = f"operator '{operator.name}' has no kernels for a device (drafts/*{SUFFIX})"
+        said = f"operator '{operator.name}' has no kernels for a device (kernels/*{SUFFIX})"
         raise UsageError(said, hint="another operator may have some")
-    found = offline.drafts(operator.folder, operator.name, suffix=SUFFIX)
-    return [draft for draft in found if not kernels.missing(platform, draft)]
+    found = offline.templates(operator.folder, operator.name, suffix=SUFFIX)
+    return [template for template in found if not kernels.missing(platform, template)]
 
 
 def _shapes(job: Job, operator: Operator) -> tuple[tuple[int, ...], ...]:
@@ -128,13 +128,13 @@ class _Work:
     """What one job chooses and builds."""
 
     def __init__(
-        self, platform: Platform, operator: Operator, drafts: Sequence[Draft], compiler: nvcc.Nvcc, job: Job
+        self, platform: Platform, operator: Operator, templates: Sequence[KernelTemplate], compiler: nvcc.Nvcc, job: Job
     ) -> None:
         self.platform, self.operator, self.compiler, self.job = platform, operator, compiler, job
         self.shapes = _shapes(job, operator)
         self.codes = str((platform.device or {})["code"])
         known = counted(platform)
-        self.layouts = [Layout.of(drafts, known, *layout) for layout in LAYOUTS]
+        self.layouts = [Layout.of(templates, known, *layout) for layout in LAYOUTS]
         self.built: dict[str, Built | Outcome] = {}
         self.texts: dict[tuple[int, int, str], str | Outcome] = {}  # of a layout, a place in it, and a dtype
         self.variants: list[Variant] = []
@@ -164,7 +164,7 @@ class _Work:
                         label = self.layouts[at].candidate(place).label
                         yield Note(f"{dtype} {label}: {outcome.kind.value}: {outcome.message}")
                     if isinstance(outcome, Outcome) and outcome.kind in (Kind.REFUSED, Kind.RENDER):
-                        raise JobError(f"draft refused: {outcome.message}", hint="correct the draft")
+                        raise JobError(f"template refused: {outcome.message}", hint="correct the template")
             if not any(place in failed[at] for at, place, _ in wanted):
                 break
         good = [(at, place, dtype) for at, place, dtype in wanted if place not in failed[at]]
@@ -172,7 +172,7 @@ class _Work:
 
     def _build(self, at: int, place: int, dtype: str) -> Built | Outcome:
         one = self.layouts[at].candidate(place)
-        text = kernels.text(self.operator, self.platform, one.draft, dtype, one.numbers)
+        text = kernels.text(self.operator, self.platform, one.template, dtype, one.numbers)
         self.texts[at, place, dtype] = text
         if isinstance(text, Outcome):
             return text
@@ -237,10 +237,10 @@ class _Work:
 def _told(one: Candidate, made: Built, image: int) -> dict[str, Any]:
     told = ("a_along_m", "b_along_k", "threads", "shared")
     return {
-        "draft": one.draft.name,
-        "digest": one.draft.digest,
-        "author": one.draft.author,
-        "strategy": one.draft.strategy,
+        "template": one.template.name,
+        "digest": one.template.digest,
+        "author": one.template.author,
+        "strategy": one.template.strategy,
         "point": dict(one.point),
         **{name: one.numbers[name] for name in told},
         "registers": made.registers,

@@ -56,14 +56,14 @@ def static_object(arch: str) -> Artifact:
 
 
 def of_operator(platform: Platform, operator: Operator) -> Artifact:
-    """The harness for shared libraries with an operator's adapter.c and, where it has one, its ways.c, which is
+    """The harness for shared libraries with an operator's adapter.c and, where it has one, its baselines.c, which is
     compiled for the platform's instructions. Raises JobError, MissingTool."""
-    ways = operator.folder / "ways.c"
+    baselines = operator.folder / "baselines.c"
     return dynamic_program(
         platform.arch,
         operator.folder / "adapter.c",
         operator.slots.files,
-        (ways, platform.compiler.arch_flags) if ways.is_file() else None,
+        (baselines, platform.compiler.arch_flags) if baselines.is_file() else None,
     )
 
 
@@ -71,11 +71,11 @@ def dynamic_program(
     arch: str,
     adapter: Path,
     headers: Sequence[tuple[str, str]] = (),
-    ways: tuple[Path, Sequence[str]] | None = None,
+    baselines: tuple[Path, Sequence[str]] | None = None,
 ) -> Artifact:
     """The harness for shared libraries, against glibc, with an adapter.c. Raises JobError, MissingTool.
 
-    headers: texts that it may include, by name; ways: a C file beside it, with flags of its own
+    headers: texts that it may include, by name; baselines: a C file beside it, with flags of its own
     """
     target = targets.target(arch)
     triple = f"{target.multiarch}.{GLIBC_FLOOR}"
@@ -87,16 +87,28 @@ def dynamic_program(
         files = [str(file) for file in (*sources(), adapter)]
         for name, text in headers:
             (folder / name).write_text(text, encoding="utf-8")
-        if ways is not None:
-            words = ("-target", triple, *ways[1], *FLAGS, *include, "-I", str(adapter.parent), "-c", str(ways[0]))
-            made = tool.run(tool.cc(*words, "-o", "ways.o"), folder, timeout_s=120, doing=f"compiling {ways[0]}")
+        if baselines is not None:
+            words = (
+                "-target",
+                triple,
+                *baselines[1],
+                *FLAGS,
+                *include,
+                "-I",
+                str(adapter.parent),
+                "-c",
+                str(baselines[0]),
+            )
+            made = tool.run(
+                tool.cc(*words, "-o", "baselines.o"), folder, timeout_s=120, doing=f"compiling {baselines[0]}"
+            )
             if isinstance(made, Outcome):
                 return made
-            files.append("ways.o")
-        argv = tool.cc(*flags, *include, *files, "-ldl", *(["-lm"] if ways else []), "-o", PROGRAM)
+            files.append("baselines.o")
+        argv = tool.cc(*flags, *include, *files, "-ldl", *(["-lm"] if baselines else []), "-o", PROGRAM)
         return tool.run(argv, folder, timeout_s=300, doing="building the harness for libraries")
 
-    content = cache.content([adapter, *beside, *([ways[0]] if ways else [])])
-    key = _key("dynamic", flags, content, tuple(headers), tuple(ways[1]) if ways else ())
+    content = cache.content([adapter, *beside, *([baselines[0]] if baselines else [])])
+    key = _key("dynamic", flags, content, tuple(headers), tuple(baselines[1]) if baselines else ())
     made = cache.entry("harness", key, PROGRAM, fill)
     return tool.required(made, f"the harness for libraries of {arch}")

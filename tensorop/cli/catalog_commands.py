@@ -17,7 +17,7 @@ from tensorop.cli import screen
 from tensorop.cli.helps import examples, format_option, plugins_option, runner_option
 from tensorop.commands import check_platform, check_primitives, probe_platform
 from tensorop.errors import SpecError, unknown_name
-from tensorop.model.kernel import Draft
+from tensorop.model.kernel import KernelTemplate
 from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
 from tensorop.render import instantiate
@@ -120,8 +120,8 @@ def _show_primitives(spec: SetSpec) -> Iterator[str]:
     yield f"{spec.name}: {spec.description}"
     for setting, values in spec.settings.items():
         yield f"setting {setting}: {', '.join(map(str, values))}"
-    for word, entry in spec.words.items():
-        yield f"\n{word}({', '.join(entry.args)}) -> {entry.returns}: {entry.meaning}"
+    for primitive, entry in spec.primitives.items():
+        yield f"\n{primitive}({', '.join(entry.args)}) -> {entry.returns}: {entry.meaning}"
         texts = {"": entry.c} if isinstance(entry.c, str) else entry.c
         for dtype, text in texts.items():
             yield f"    {dtype + ': ' if dtype else ''}{text}"
@@ -135,8 +135,8 @@ def _show_primitives(spec: SetSpec) -> Iterator[str]:
         yield f"    {collective.c.strip()}"
 
 
-def _drafts(operator: Operator) -> tuple[Draft, ...]:
-    return tuple(offline.drafts(operator.folder, operator.name, operator.added))
+def _templates(operator: Operator) -> tuple[KernelTemplate, ...]:
+    return tuple(offline.templates(operator.folder, operator.name, operator.added))
 
 
 def _operator(operator: Operator) -> Any:
@@ -147,9 +147,9 @@ def _operator(operator: Operator) -> Any:
         "attributes": dict(operator.shapes.attributes),
         "dtypes": operator.dtypes,
         "suites": {suite: [*map(operator.shapes.text, shapes)] for suite, shapes in operator.suites.items()},
-        "drafts": [
-            {"name": draft.name, "strategy": draft.strategy.strip(), "tunables": dict(draft.tunables)}
-            for draft in _drafts(operator)
+        "templates": [
+            {"name": template.name, "strategy": template.strategy.strip(), "tunables": dict(template.tunables)}
+            for template in _templates(operator)
         ],
     }
 
@@ -159,11 +159,11 @@ def _show_operator(operator: Operator) -> Iterator[str]:
     usual = [f"{name} (usually {value})" for name, value in operator.shapes.attributes.items()]
     attributes = f"; attributes {', '.join(usual)}" if usual else ""
     yield f"dims {', '.join(operator.dims)}{attributes}; dtypes {', '.join(operator.dtypes)}"
-    for draft in _drafts(operator):
-        yield f"\ndraft {draft.name}: {draft.strategy.strip()}"
-        for tunable, values in draft.tunables.items():
+    for template in _templates(operator):
+        yield f"\ntemplate {template.name}: {template.strategy.strip()}"
+        for tunable, values in template.tunables.items():
             yield f"    {tunable}: {', '.join(map(str, values))}"
-        for constraint in draft.constraints:
+        for constraint in template.constraints:
             yield f"    {constraint.must}: {constraint.reason}"
     for suite, shapes in operator.suites.items():
         yield f"\nsuite {suite}: {' '.join(map(operator.shapes.text, shapes))}"
@@ -196,12 +196,12 @@ def _check_operator(operator: Operator, plugins: tuple[Path, ...], runner: str |
         if platform.device is not None:
             yield f"{name}: its own families of kernels are read by its backend"
             continue
-        for draft, dtype in itertools.product(_drafts(operator), operator.dtypes):
-            if missing := instantiate.missing_words(platform, draft, dtype):
-                yield f"{name} {dtype} {draft.name}: not for this platform (lacks {', '.join(missing)})"
+        for template, dtype in itertools.product(_templates(operator), operator.dtypes):
+            if missing := instantiate.missing_primitives(platform, template, dtype):
+                yield f"{name} {dtype} {template.name}: not for this platform (lacks {', '.join(missing)})"
                 continue
-            space: Space = instantiate.micro_space(platform, draft, dtype)
-            yield f"{name} {dtype} {draft.name}: {space.size} legal points of {space.product}"
+            space: Space = instantiate.micro_space(platform, template, dtype)
+            yield f"{name} {dtype} {template.name}: {space.size} legal points of {space.product}"
 
 
 def _check_tuner(tuner: strategy.Tuner, plugins: tuple[Path, ...], runner: str | None) -> Iterator[str]:
@@ -242,14 +242,14 @@ KINDS = (
         "Compare what a platform's file says with the target: compile, run and measure there, print what agrees.",
     ),
     Kind(
-        "primitives", "The words of an instruction set, of which micro-kernels are made.", "primitives", "rvv",
+        "primitives", "The primitives of an instruction set, of which micro-kernels are made.", "primitives", "rvv",
         primitives.load, SetSpec.model_dump, _show_primitives, _check_primitives,
-        "Compile and run every word on the target and compare it with its meaning.",
+        "Compile and run every primitive on the target and compare it with its meaning.",
     ),
     Kind(
-        "operators", "What is computed: shapes, dtypes, suites and the drafts of micro-kernels.", "templates", "gemm",
+        "operators", "What is computed: shapes, dtypes, suites and the templates of micro-kernels.", "templates", "gemm",
         operators.load, _operator, _show_operator, _check_operator,
-        "Read every draft and count its legal points on every platform.",
+        "Read every template and count its legal points on every platform.",
     ),
     Kind(
         "tuners", "Search strategies.", "tuners", "bayes", strategy.load, _tuner, _show_tuner, _check_tuner,

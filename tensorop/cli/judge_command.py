@@ -44,7 +44,7 @@ _LONGEST = 3600.0
     type=click.IntRange(1, _MOST_CONFIGURATIONS),
     default=judging.CONFIGURATIONS,
     show_default=True,
-    help="Judged at most: the file's own `starts`, then legal points spread over its tunables.",
+    help="Judged at most: the file's own `seed_configurations`, then legal points spread over its tunables.",
 )
 @click.option(
     "--timeout",
@@ -92,7 +92,7 @@ def judge(
     if not 0 < patience <= _LONGEST:
         raise UsageError(f"--timeout {timeout}: expected up to an hour", hint="give e.g. 30s")
     if template is not None:
-        text = judging.template(file, found)
+        text = judging.template_text(file, found)
         try:
             template.write_text(text, encoding="utf-8")
         except OSError as error:

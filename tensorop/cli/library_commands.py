@@ -17,9 +17,9 @@ from tensorop.cli.helps import examples, format_option, jobs_option, offline_opt
 from tensorop.cli.judge_command import judge
 from tensorop.commands import bench as benching
 from tensorop.commands import compare as comparing
-from tensorop.commands import contenders, opened, scaling
 from tensorop.commands import doctor as doctoring
 from tensorop.commands import inspect as inspecting
+from tensorop.commands import libraries, opened, scaling
 from tensorop.commands import report as reporting
 from tensorop.commands import verify as verifying
 from tensorop.commands.opened import Opened
@@ -181,7 +181,7 @@ def bench(
         names = [name.strip() for name in (usual if against is None else against).split(",") if name.strip()]
         if not names:
             raise UsageError("--against names no baseline", hint="e.g. --against openblas")
-        for name, why in contenders.check_names(names, found.platform.arch, found.operator.baselines).items():
+        for name, why in libraries.check_names(names, found.platform.arch, found.operator.baselines).items():
             screen.echo(f"{name} is left out: it {why}", err=True)
         named = shapes or found.operator.usual
         wanted = options.shapes(found.operator, named)

@@ -84,8 +84,8 @@ class _View:
         raise NotImplementedError
 
     def summary(self, event: Trying) -> str:
-        """`1.84x the first, 23 trials, 2 failed, 31 s left; 23.4 ns/kflop by outer mv=1 nr=15 ...`: what a narrow
-        terminal cuts off comes last."""
+        """`1.84x the first, 23 trials, 2 failed, 31 s left; 23.4 ns/kflop by outer mr_vectors=1 nr=15 ...`: what a
+        narrow terminal cuts off comes last."""
         inner = event.event
         if not isinstance(inner, Ended | Stopped):
             return ""

@@ -254,9 +254,13 @@ def _winners_lines(dtype: str, winners: Mapping[str, Any]) -> list[str]:
     lines = [f"{dtype}: {len(winners['variants'])} variants{regret}"]
     for number, variant in enumerate(winners["variants"]):
         point = " ".join(f"{k}={v}" for k, v in variant["point"].items())
-        forms = f", also written for VLEN {' '.join(map(str, variant['forms']))}" if "forms" in variant else ""
+        specialisations = (
+            f", also written for VLEN {' '.join(map(str, variant['specialisations']))}"
+            if "specialisations" in variant
+            else ""
+        )
         text = f", text {variant['text']}" if "text" in variant else ""
-        lines.append(f"    {number}: {variant['draft']} ({variant['author']}) {point}{forms}{text}")
+        lines.append(f"    {number}: {variant['template']} ({variant['author']}) {point}{specialisations}{text}")
     for vlen, of_vlen in dispatch:
         lines += [f"    VLEN {vlen}, {_regret(of_vlen)}"] if several else []
         lines += [f"    {line}" for line in tree_lines(of_vlen["tree"], 1 if several else 0)]

@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from tensorop.model.trial import Kind
 
 PASSED = (
-    "put it, as a template, into DIR/templates/{operator}/drafts/{name}.c.j2 (a C file's is written by --template) and "
+    "put it, as a template, into DIR/templates/{operator}/kernels/{name}.c.j2 (a C file's is written by --template) and "
     "let a search find its numbers: tensorop {operator} --plugins DIR --platform {platform} --dtype {dtype}"
 )
 
 FAILED: Mapping[Kind, str] = {
     Kind.REFUSED: "change what the message names; the guard is its first word, and docs/templates.md lists what a "
-    "kernel may say (words: tensorop primitives show SET)",
+    "kernel may say (primitives: tensorop primitives show SET)",
     Kind.RENDER: "correct the template where the message says; it is rendered for every tile from 1 x 1 on",
     Kind.COMPILE: "correct the C by the compiler's messages in the log; a primitive's types are in `tensorop "
     "primitives show SET`",

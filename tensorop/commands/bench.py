@@ -9,9 +9,9 @@ from pathlib import Path
 
 from tensorop.backends import reach
 from tensorop.build import harness
-from tensorop.commands import bench_modelled, bench_timed, contenders, opened
-from tensorop.commands.contenders import Contender
+from tensorop.commands import bench_modelled, bench_timed, libraries, opened
 from tensorop.commands.contest import Contest
+from tensorop.commands.libraries import LibraryUnderTest
 from tensorop.errors import BoardError, JobError, Unmeasured, UsageError
 from tensorop.model.bench import BaselineInfo, Bench, Row
 from tensorop.model.operator import Operator
@@ -95,18 +95,18 @@ def compare(
         raise UsageError(f"layout {layout} does not exist: {operator.name} has {len(operator.layouts)}")
     against = against or operator.against
     for name in against:
-        contenders.check_known(name, own=operator.baselines)
+        libraries.check_known(name, own=operator.baselines)
     platform = target.platform
     program = harness.of_operator(platform, operator).path
     absent: dict[str, str] = {}
     if target.counts and threads > 1:
         absent[f"{threads} threads"] = "a board model is of one core; `tensorop verify` checks several for correctness"
         threads = 1
-    found: dict[str, tuple[Contender, BaselineInfo]] = {}
+    found: dict[str, tuple[LibraryUnderTest, BaselineInfo]] = {}
     for name in dict.fromkeys(against):
         try:
-            contender = contenders.bring(name, target, dtypes, threads, offline, operator.baselines)
-            found[name] = contender, contenders.describe(contender, target.runner, platform.arch)
+            tested = libraries.bring(name, target, dtypes, threads, offline, operator.baselines)
+            found[name] = tested, libraries.describe(tested, target.runner, platform.arch)
         except BoardError:
             raise
         except JobError as error:
@@ -115,8 +115,8 @@ def compare(
         operator,
         target,
         program,
-        contenders.ours(operator, library, threads),
-        tuple(contender for contender, _ in found.values()),
+        libraries.ours(operator, library, threads),
+        tuple(tested for tested, _ in found.values()),
         threads,
         final,
         absent,

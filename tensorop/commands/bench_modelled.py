@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from tensorop.commands.contenders import Contender
 from tensorop.commands.contest import Contest, layout, unmeasured
+from tensorop.commands.libraries import LibraryUnderTest
 from tensorop.measure import statistics
 from tensorop.measure.modelled import Counted
 from tensorop.model.bench import OURS, AtVlen, Ratio, Row, verdict
@@ -104,7 +104,7 @@ def _first_wrong(by_vlen: Mapping[int, str]) -> str:
 
 def _count(
     contest: Contest,
-    who: Contender,
+    who: LibraryUnderTest,
     problem: Problem,
     call: Call,
     judge: Callable[[Outputs], Judgement],

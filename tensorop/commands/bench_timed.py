@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
-from tensorop.commands.contenders import Contender
 from tensorop.commands.contest import Contest, layout, unmeasured
+from tensorop.commands.libraries import LibraryUnderTest
 from tensorop.measure.clock import Timed
 from tensorop.model.bench import OURS, Ratio, Row, verdict
 from tensorop.model.call import Call
@@ -72,7 +72,7 @@ def row(contest: Contest, problem: Problem) -> Row:
     )
 
 
-def _time(contest: Contest, who: Sequence[Contender], problem: Problem, call: Call) -> Timed | Outcome:
+def _time(contest: Contest, who: Sequence[LibraryUnderTest], problem: Problem, call: Call) -> Timed | Outcome:
     guest = contest.guest(who, problem.dtype, contest.target.configurations[0])
     guest = dataclasses.replace(guest, cpu=contest.target.runner.processor if contest.threads == 1 else -1)
     run, entries = Run(contest.program, 0, guest), [Entry(i) for i in range(len(who))]

@@ -1,6 +1,7 @@
 """`platforms check`: a platform file held against what it claims, line by line.
 
-Everywhere: the file, its words, its compiler flags, a candidate on the target, VLENs, emulator and board model. With a
+Everywhere: the file, its primitives, its compiler flags, a candidate on the target, VLENs, emulator and board model.
+With a
 board model: micro-benchmarks beside published figures. On a board: the same programs by its clock, and a calibration.
 """
 
@@ -82,8 +83,10 @@ def check(
     answer or is not the declared core; what else fails is a line that is not ok.
     """
     yield Line(True, "file", " < ".join(platform.lineage))
-    words = {one.name: {word for of in one.types.values() for word in of.words} for one in platform.primitives}
-    yield Line(True, "words", ", ".join(f"{name} ({len(of_set)})" for name, of_set in words.items()))
+    primitives = {
+        one.name: {primitive for of in one.types.values() for primitive in of.primitives} for one in platform.primitives
+    }
+    yield Line(True, "primitives", ", ".join(f"{name} ({len(of_set)})" for name, of_set in primitives.items()))
     try:
         candidate = _candidate(platform)
     except TensoropError as error:

@@ -1,4 +1,4 @@
-"""Checks a primitive set: every word, compiled and executed on the target, against what it is said to mean."""
+"""Checks a primitive set: every primitive, compiled and executed on the target, against what it is said to mean."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tensorop.model.kernel import Artifact
 from tensorop.model.meaning import parse
 from tensorop.model.number import NUMBERS
 from tensorop.model.platform import Platform
-from tensorop.model.primitive import Formats, Vocabulary, shape_of
+from tensorop.model.primitive import Formats, Primitives, shape_of
 from tensorop.model.trial import Outcome
 from tensorop.runners import confined
 from tensorop.runners.base import Launch
@@ -34,13 +34,13 @@ Objects = NDArray[np.object_]
 
 @dataclass(frozen=True)
 class Result:
-    """What came of one run (word: None) or of one word that failed in it."""
+    """What came of one run (primitive: None) or of one primitive that failed in it."""
 
     ok: bool
     set: str
     where: str  # dtype, settings, VLEN
     message: str
-    word: str | None = None
+    primitive: str | None = None
 
     def __str__(self) -> str:
         return f"{'ok  ' if self.ok else 'FAIL'} {self.set} {self.where}: {self.message}"
@@ -48,9 +48,9 @@ class Result:
 
 @dataclass(frozen=True)
 class Run:
-    """A vocabulary executed at one VLEN: the cases and what each left behind; `end` says how it stopped early."""
+    """Primitives executed at one VLEN: the cases and what each left behind; `end` says how it stopped early."""
 
-    vocabulary: Vocabulary
+    primitives: Primitives
     vlen: int
     cases: tuple[Case, ...]
     answers: tuple[Array, ...]
@@ -67,7 +67,7 @@ def check(
 ) -> Iterator[Result]:
     """Checks a set on a platform, by default the most general one that prefers it, at all VLENs it verifies at.
 
-    Yields a Result a run, and before it one for every word that failed there. Raises UsageError for unknown names,
+    Yields a Result a run, and before it one for every primitive that failed there. Raises UsageError for unknown names,
     SpecError for a broken file, MissingTool without compiler or emulator.
     """
     spec = primitives.load(name, plugins)
@@ -81,12 +81,14 @@ def check(
         return
     for dtype in dtypes or tuple(spec.types):
         for chosen in combinations(spec.settings):
-            words = where.vocabulary(dtype, chosen)
+            resolved = where.primitives_of(dtype, chosen)
             at = " ".join([dtype, *(f"{k}={v}" for k, v in chosen.items())])
-            if lacking := [w for w in primitive_program.NEEDED if w not in words.words]:
-                yield Result(False, name, at, f"lacks {', '.join(lacking)}, through which the other words are seen")
+            if lacking := [w for w in primitive_program.NEEDED if w not in resolved.by_name]:
+                yield Result(
+                    False, name, at, f"lacks {', '.join(lacking)}, through which the other primitives are seen"
+                )
                 continue
-            yield from _check_built(name, where, words, at, tuple(vlens or where.verify_vlens), plugins)
+            yield from _check_built(name, where, resolved, at, tuple(vlens or where.verify_vlens), plugins)
 
 
 def home(name: str, plugins: tuple[Path, ...] = ()) -> Platform:
@@ -105,26 +107,28 @@ def combinations(settings: Mapping[str, Sequence[int]]) -> list[dict[str, int]]:
 
 
 def _check_built(
-    name: str, platform: Platform, words: Vocabulary, at: str, vlens: Sequence[int], plugins: tuple[Path, ...]
+    name: str, platform: Platform, resolved: Primitives, at: str, vlens: Sequence[int], plugins: tuple[Path, ...]
 ) -> Iterator[Result]:
-    table, program = build(platform, words, min(vlens))
+    table, program = build(platform, resolved, min(vlens))
     if isinstance(program, Outcome):
         yield Result(False, name, at, f"{program.message}\n{program.log}".rstrip())
         return
     for vlen in vlens:
         place = f"{at} VLEN {vlen}" if len(vlens) > 1 else at
-        run = execute(platform, words, table, program, vlen, plugins)
+        run = execute(platform, resolved, table, program, vlen, plugins)
         failed = list(complaints(run))
-        for word, message in failed:
-            yield Result(False, name, place, message, word)
-        good = len(words.words) - len({word for word, _ in failed})
-        yield Result(not failed, name, place, f"{good} of {len(words.words)} words in {len(run.answers)} cases")
+        for primitive, message in failed:
+            yield Result(False, name, place, message, primitive)
+        good = len(resolved.by_name) - len({word for word, _ in failed})
+        yield Result(
+            not failed, name, place, f"{good} of {len(resolved.by_name)} primitives in {len(run.answers)} cases"
+        )
 
 
-def build(platform: Platform, words: Vocabulary, vlen: int) -> tuple[tuple[Entry, ...], Artifact | Outcome]:
+def build(platform: Platform, resolved: Primitives, vlen: int) -> tuple[tuple[Entry, ...], Artifact | Outcome]:
     """The checking program, static; `vlen` is the smallest it will run at."""
-    table = entries(words, platform.lanes(words.dtype, words.settings, vlen))
-    made = compile.compile_source(primitive_program.source(words, table), compile.candidate_flags(platform))
+    table = entries(resolved, platform.lanes(resolved.dtype, resolved.settings, vlen))
+    made = compile.compile_source(primitive_program.source(resolved, table), compile.candidate_flags(platform))
     if isinstance(made, Outcome):
         return table, made
     return table, link.link_program(made, arch=platform.arch, name="primitives")
@@ -132,17 +136,17 @@ def build(platform: Platform, words: Vocabulary, vlen: int) -> tuple[tuple[Entry
 
 def execute(
     platform: Platform,
-    words: Vocabulary,
+    resolved: Primitives,
     table: Sequence[Entry],
     program: Artifact,
     vlen: int,
     plugins: tuple[Path, ...] = (),
 ) -> Run:
     """Runs all cases at one VLEN (bits)."""
-    lanes = platform.lanes(words.dtype, words.settings, vlen)
-    todo = tuple(cases(table, words.formats, lanes))
+    lanes = platform.lanes(resolved.dtype, resolved.settings, vlen)
+    todo = tuple(cases(table, resolved.formats, lanes))
     runner = backends.start(platform, None, plugins)
-    kinds = [NUMBERS[words.formats.answer(case.entry.word)] for case in todo]
+    kinds = [NUMBERS[resolved.formats.answer(case.entry.primitive)] for case in todo]
     sizes = [case.result_size() for case in todo]
     ended = confined.run(
         runner,
@@ -160,37 +164,37 @@ def execute(
         at += size * kind.size
     end = None
     if len(ended.stdout) >= 8 and (said := int.from_bytes(ended.stdout[:8], "little")) != lanes:
-        return Run(words, vlen, todo, (), f"a vector has {said} elements, {lanes} were expected")
+        return Run(resolved, vlen, todo, (), f"a vector has {said} elements, {lanes} were expected")
     if ended.timed_out:
         end = f"did not end within {_TIMEOUT_S:g} s"
     elif ended.status < 0 or ended.status > 128:
         end = f"stopped by signal {-ended.status if ended.status < 0 else ended.status - 128}"
     elif ended.status or len(answers) < len(todo):
         end = f"ended with status {ended.status} {ended.stderr.strip()[:200]}".rstrip()
-    return Run(words, vlen, todo, tuple(answers), end)
+    return Run(resolved, vlen, todo, tuple(answers), end)
 
 
 def complaints(run: Run, meanings: Mapping[str, str] | None = None) -> Iterator[tuple[str, str]]:
-    """(word, what is wrong), the first case of each word that does not do what it means.
+    """(primitive, what is wrong), the first case of each primitive that does not do what it means.
 
-    meanings: other ones for some words, to see that a wrong one is noticed.
+    meanings: other ones for some primitives, to see that a wrong one is noticed.
     """
     if run.end is not None and not run.answers:
-        yield "lanes" if "elements" in run.end else run.cases[0].entry.word.name, run.end
+        yield "lanes" if "elements" in run.end else run.cases[0].entry.primitive.name, run.end
         return
     settled: set[str] = set()
     for case, answer in zip(run.cases, run.answers, strict=False):
-        word = case.entry.word
-        if word.name in settled or (meanings is not None and word.name not in meanings):
+        primitive = case.entry.primitive
+        if primitive.name in settled or (meanings is not None and primitive.name not in meanings):
             continue
-        meaning = (meanings or {}).get(word.name, word.meaning)
-        wrong = difference(case, answer, meaning, run.vocabulary.formats)
+        meaning = (meanings or {}).get(primitive.name, primitive.meaning)
+        wrong = difference(case, answer, meaning, run.primitives.formats)
         if wrong:
-            settled.add(word.name)
-            yield word.name, f"{word.name} does not mean {meaning}: {wrong} ({_shown(case)})"
+            settled.add(primitive.name)
+            yield primitive.name, f"{primitive.name} does not mean {meaning}: {wrong} ({_shown(case)})"
     if run.end is not None and meanings is None:
         case = run.cases[len(run.answers)]
-        yield case.entry.word.name, f"{case.entry.word.name} {run.end} ({_shown(case)})"
+        yield case.entry.primitive.name, f"{case.entry.primitive.name} {run.end} ({_shown(case)})"
 
 
 def difference(case: Case, answer: Array, meaning: str, formats: Formats) -> str | None:
@@ -198,31 +202,33 @@ def difference(case: Case, answer: Array, meaning: str, formats: Formats) -> str
 
     Raises SpecError for a meaning that cannot be evaluated.
     """
-    word = case.entry.word
+    primitive = case.entry.primitive
     wanted = _evaluate(meaning, case, formats, absolute=False)
-    if word.returns == "none" or wanted is None:
+    if primitive.returns == "none" or wanted is None:
         untouched = next(iter(case.arrays.values()))[0].tobytes() == answer.tobytes() if case.arrays else True
-        return None if word.returns == "none" and wanted is None and untouched else "it changes something, or should"
-    _require_kind(word.name, word.returns, wanted)
-    if word.returns == "pred":
+        return (
+            None if primitive.returns == "none" and wanted is None and untouched else "it changes something, or should"
+        )
+    _require_kind(primitive.name, primitive.returns, wanted)
+    if primitive.returns == "pred":
         active = (answer == 1).astype(int)
         count = int(active.sum())
         if (active[:count] != 1).any():
             return f"lanes {np.flatnonzero(active).tolist()} are active"
         return None if count == wanted else f"{count} lanes are active, not {wanted}"
     expected = np.atleast_1d(np.asarray(wanted, dtype=object))
-    if word.returns == "memory":
+    if primitive.returns == "memory":
         return _memory(case, answer, expected, formats)
-    if word.returns == "elem" and expected.size != 1:
+    if primitive.returns == "elem" and expected.size != 1:
         return f"an element is expected, the meaning has {expected.size}"
     if expected.size > answer.size:
         return f"{expected.size} lanes are meant, a vector has {answer.size}"
-    name = formats.answer(word)
+    name = formats.answer(primitive)
     number, got = NUMBERS[name], NUMBERS[name].decoded(answer)
     wanted_lanes = [Exact.of(want).rounded(name) for want in expected]
     off = [i for i, want in enumerate(wanted_lanes) if not _same(float(got[i]), want, 0.0)]
     scales: list[float] = []
-    if off and not word.exact:  # only now, as most lanes are what one rounding makes of them
+    if off and not primitive.exact:  # only now, as most lanes are what one rounding makes of them
         bounds = np.atleast_1d(np.asarray(_evaluate(meaning, case, formats, absolute=True), dtype=object))
         scales = [Exact.of(bound).rounded(name) for bound in bounds]
     operations = case.numbers["lanes"] + 2
@@ -236,7 +242,7 @@ def difference(case: Case, answer: Array, meaning: str, formats: Formats) -> str
 
 
 def _require_kind(name: str, returns: str, wanted: object) -> None:
-    """Raises SpecError for a meaning of another kind than its word's result."""
+    """Raises SpecError for a meaning of another kind than its primitive's result."""
     if returns == "pred":
         right, what = isinstance(wanted, int | np.integer), "how many lanes are active"
     else:
@@ -248,7 +254,7 @@ def _require_kind(name: str, returns: str, wanted: object) -> None:
 
 
 def _memory(case: Case, answer: Array, expected: Objects, formats: Formats) -> str | None:
-    """Compares the first array as it stands afterwards, what lies around the word's share included."""
+    """Compares the first array as it stands afterwards, what lies around the primitive's share included."""
     name, (before, start) = next(iter(case.arrays.items()))
     number = formats.of(name)
     decoded, got = (NUMBERS[number].decoded(array) for array in (before, answer))
@@ -275,7 +281,7 @@ def _same(got: float, want: float, allowed: float) -> bool:
 
 def _evaluate(meaning: str, case: Case, formats: Formats, *, absolute: bool) -> object:
     names: dict[str, object] = dict(case.numbers)
-    written = next(iter(case.arrays), None) if case.entry.word.returns == "memory" else None
+    written = next(iter(case.arrays), None) if case.entry.primitive.returns == "memory" else None
     for argument, (elements, start) in case.arrays.items():
         if argument == written:
             continue
@@ -287,7 +293,7 @@ def _evaluate(meaning: str, case: Case, formats: Formats, *, absolute: bool) -> 
         with np.errstate(all="ignore"):
             return parse(meaning).value(names)
     except SpecError as error:
-        raise SpecError(f"primitive '{case.entry.word.name}': {error.message}", hint=error.hint) from None
+        raise SpecError(f"primitive '{case.entry.primitive.name}': {error.message}", hint=error.hint) from None
 
 
 def _argument(name: str, elements: Array, numbers: Mapping[str, int], absolute: bool) -> object:
@@ -305,7 +311,7 @@ def _argument(name: str, elements: Array, numbers: Mapping[str, int], absolute: 
 
 
 def _grouped(elements: Array, formats: Formats, argument: str) -> object:
-    size = NUMBERS[formats.packed].size
+    size = NUMBERS[formats.compute].size
     exact = np.empty(elements.size, dtype=object)
     exact[:] = [Group.of_bits(int(x), size, formats.group) for x in elements]
     return exact[0] if shape_of(argument) == "element" else exact
@@ -313,9 +319,9 @@ def _grouped(elements: Array, formats: Formats, argument: str) -> object:
 
 def _shown(case: Case) -> str:
     """The call in words: numbers, and the first elements of each array."""
-    named = [f"{a}={case.numbers[a]}" for a in case.entry.word.args if a in case.numbers]
+    named = [f"{a}={case.numbers[a]}" for a in case.entry.primitive.args if a in case.numbers]
     for argument, (elements, start) in case.arrays.items():
         more = ", ..." if elements.size - start > 4 else ""
         named.append(f"{argument}=[{', '.join(repr(float(x)) for x in elements[start : start + 4])}{more}]")
-    rules = f"; requires {', '.join(case.entry.word.preconditions)}" if case.entry.word.preconditions else ""
+    rules = f"; requires {', '.join(case.entry.primitive.preconditions)}" if case.entry.primitive.preconditions else ""
     return ", ".join(named) + rules

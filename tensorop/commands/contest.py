@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tensorop.build import programs
-from tensorop.commands.contenders import Contender
+from tensorop.commands.libraries import LibraryUnderTest
 from tensorop.errors import BoardError, JobError, TensoropError, Unmeasured
 from tensorop.measure import peak as measured_peak
 from tensorop.model.call import Call, Left, Placement
@@ -35,8 +35,8 @@ class Contest:
     operator: Operator
     target: Target
     program: Path
-    ours: Contender
-    baselines: tuple[Contender, ...]
+    ours: LibraryUnderTest
+    baselines: tuple[LibraryUnderTest, ...]
     threads: int
     final: bool
     absent: dict[str, str] = field(default_factory=dict)
@@ -55,8 +55,8 @@ class Contest:
         return float(self.operator.reference.work(problem))
 
     def short(self, problem: Problem) -> bool:
-        """Whether what a call costs around the library's function is taken off. Of a way of the operator's own over a
-        library that is its work."""
+        """Whether what a call costs around the library's function is taken off. Of a baseline of the operator's own
+        over a library that is its work."""
         own = any(baseline.api in self.operator.baselines for baseline in self.baselines)
         return self.flops(problem) <= SHORT and not own
 
@@ -67,13 +67,13 @@ class Contest:
         as_measured = reference.counted if self.target.counts else reference.alternated
         return as_measured(problem, call, self.seed.stream(4))
 
-    def guest(self, who: Sequence[Contender], dtype: str, vlen: int) -> Guest:
+    def guest(self, who: Sequence[LibraryUnderTest], dtype: str, vlen: int) -> Guest:
         """A process that holds these libraries at a VLEN (bits, 0 where there is one width only)."""
         merged: dict[str, str] = {}
-        for contender in who:
-            for key, value in contender.environment(self.target.runner, vlen, dtype):
+        for tested in who:
+            for key, value in tested.environment(self.target.runner, vlen, dtype):
                 merged[key] = f"{merged[key]}:{value}" if key == "LD_LIBRARY_PATH" and key in merged else value
-        libraries = tuple(contender.library(self.target.runner, dtype) for contender in who)
+        libraries = tuple(tested.library(self.target.runner, dtype) for tested in who)
         environment = tuple(sorted(merged.items()))
         return Guest(vlen=vlen or None, libraries=libraries, environment=environment, threads=self.threads)
 
@@ -93,7 +93,7 @@ class Contest:
                     raise
                 self.absent[f"{who.name} {dtype}"] = error.message
 
-    def taking_part(self, problem: Problem) -> list[Contender]:
+    def taking_part(self, problem: Problem) -> list[LibraryUnderTest]:
         """The baselines that hold the problem's dtype, after `open`, and compute it themselves."""
         out = []
         for baseline in self.baselines:
@@ -137,7 +137,7 @@ class Contest:
             hint="tensorop verify LIB shows more",
         )
 
-    def leave_out(self, baseline: Contender, problem: Problem, why: Outcome, vlen: int = 0) -> None:
+    def leave_out(self, baseline: LibraryUnderTest, problem: Problem, why: Outcome, vlen: int = 0) -> None:
         """Names a baseline that has no ratio at a problem, at one VLEN of several or everywhere."""
         width = f" {self.target.label(vlen)}" if vlen and len(self.target.configurations) > 1 else ""
         self.absent[f"{baseline.name} {problem.label}{width}"] = f"{why.kind.value}: {why.message}"

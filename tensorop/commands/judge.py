@@ -13,7 +13,7 @@ from tensorop.author.parse import MAX_TEXT, parse
 from tensorop.backends import reach
 from tensorop.commands.advice import FAILED, PASSED
 from tensorop.errors import JobError, SpecError, UsageError
-from tensorop.model.kernel import Draft, Kernel, Variant
+from tensorop.model.kernel import Kernel, KernelTemplate, Variant
 from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
 from tensorop.model.point import Point
@@ -22,9 +22,9 @@ from tensorop.model.trial import Kind, Outcome, Samples, Stage, Trial
 from tensorop.model.verdict import ControlResult, Seed
 from tensorop.process import scratch
 from tensorop.render import instantiate, prior
-from tensorop.space import Space, problems, starts
+from tensorop.space import Space, problems, seeds
 from tensorop.specs import operators, platforms
-from tensorop.specs.operators import DRAFT_SUFFIX
+from tensorop.specs.operators import TEMPLATE_SUFFIX
 from tensorop.trial import confinement, judging
 from tensorop.trial.trial import CALL_TIMEOUT_S, Evaluator, micro_problem
 from tensorop.verify import controls
@@ -64,7 +64,7 @@ class Ruling:
     judged, of which the ones after a failure were not; remarks: for the user to read."""
 
     file: Path
-    draft: Draft
+    template: KernelTemplate
     operator: str
     platform: str
     dtype: str
@@ -86,7 +86,7 @@ class Ruling:
         """What its author does now."""
         if not self.ok:
             return FAILED[self.outcome.kind].format(operator=self.operator, platform=self.platform)
-        return PASSED.format(operator=self.operator, platform=self.platform, name=self.draft.name, dtype=self.dtype)
+        return PASSED.format(operator=self.operator, platform=self.platform, name=self.template.name, dtype=self.dtype)
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -134,7 +134,8 @@ def judge(
     unsafe: bool = False,
     tell: Callable[[str], None] = lambda text: None,
 ) -> Ruling:
-    """Judges a file's kernel at its own starts and then at points spread over its space, to the first failure.
+    """Judges a file's kernel at its own seed configurations and then at points spread over its space, to the first
+    failure.
 
     shapes: to measure whole calls on; without any, the largest usual one. call_timeout_s: for each call that is judged.
     tell: hears what begins. Raises SpecError and UsageError for a file, name or shape that cannot be, and where the
@@ -143,8 +144,8 @@ def judge(
     spec = operators.load(operator, plugins)
     platform_ = platforms.load(platform, plugins)
     dtype = dtype or spec.dtypes[0]
-    draft = read(file, spec, platform_, dtype)
-    usual = _usual(spec, dtype, _DIRECT in draft.reads.values())
+    template = read(file, spec, platform_, dtype)
+    usual = _usual(spec, dtype, _DIRECT in template.reads.values())
     measured = tuple(problems.of(spec, dtype, shape) for shape in shapes or (usual,))
     target = reach(platform_, runner, plugins)
     if target.pretends:
@@ -158,7 +159,7 @@ def judge(
     shown = controls.run_controls(spec, target.platform, target.runner, build, seed, (dtype,), jobs=jobs)
     ruling = Ruling(
         file=file,
-        draft=draft,
+        template=template,
         operator=operator,
         platform=platform,
         dtype=dtype,
@@ -168,17 +169,17 @@ def judge(
         outcome=Outcome(Kind.OK, "measure"),
         remarks=(remark,) if remark else (),
     )
-    space = judging.legal(spec, target.platform, draft, dtype)
+    space = judging.legal(spec, target.platform, template, dtype)
     if isinstance(space, Outcome):
         return replace(ruling, outcome=space)
-    points = chosen(draft, space, configurations)
+    points = chosen(template, space, configurations)
     ruling = replace(ruling, legal=space.size, chosen=points)
     with scratch.folder("judge") as folder:
         at = (spec, target, dtype, Stage.MICRO, measured, seed, folder)
         evaluator = Evaluator(*at, call_timeout_s=call_timeout_s)
         for number, point in enumerate(points, 1):
             tell(f"configuration {number} of {len(points)}: {point}")
-            ended = _one(evaluator, draft, point)
+            ended = _one(evaluator, template, point)
             outcome = ruling.outcome if ended.outcome.ok else ended.outcome
             ruling = replace(ruling, judged=(*ruling.judged, ended), outcome=outcome)
             if not ended.outcome.ok:
@@ -186,39 +187,39 @@ def judge(
     return ruling
 
 
-def read(file: Path, operator: Operator, platform: Platform, dtype: str) -> Draft:
+def read(file: Path, operator: Operator, platform: Platform, dtype: str) -> KernelTemplate:
     """The kernel of a template or of a C file. Raises UsageError and SpecError naming the file, its place and what was
     expected."""
-    text = template(file, operator)
-    name = re.sub(r"[^a-z0-9_]", "_", file.name.removesuffix(DRAFT_SUFFIX).removesuffix(c_file.SUFFIX).lower())[:30]
+    text = template_text(file, operator)
+    name = re.sub(r"[^a-z0-9_]", "_", file.name.removesuffix(TEMPLATE_SUFFIX).removesuffix(c_file.SUFFIX).lower())[:30]
     name = name if name[:1].isalpha() else f"k_{name}"
     try:
-        draft = parse(text, operator=operator.name, name=name, author=offline.PLUGIN)
+        template = parse(text, operator=operator.name, name=name, author=offline.PLUGIN)
     except SpecError as error:
         raise SpecError(f"{file}: {error.message}", hint=error.hint) from None
     known = instantiate.facts(platform, dtype, {})
     wanted = {word for text in operator.micro.values() for word in re.findall(r"[A-Za-z_]\w*", text)} - _FUNCTIONS
-    lacking = sorted(wanted - known.keys() - operator.blocking.values.keys() - draft.tunables.keys())
+    lacking = sorted(wanted - known.keys() - operator.blocking.values.keys() - template.tunables.keys())
     if lacking:
         raise SpecError(
             f"{file}: key 'tunables': expected {' and '.join(lacking)} among them, "
-            f"got {', '.join(draft.tunables) or 'none'}",
+            f"got {', '.join(template.tunables) or 'none'}",
             hint=f"a tile of one size has one value each, e.g. {lacking[0]}: [4] (docs/templates.md)",
         )
-    return draft
+    return template
 
 
-def template(file: Path, operator: Operator) -> str:
+def template_text(file: Path, operator: Operator) -> str:
     """A file as a template's text, head and all. Raises UsageError and SpecError as `read` does."""
-    if not file.name.endswith((DRAFT_SUFFIX, c_file.SUFFIX)):
+    if not file.name.endswith((TEMPLATE_SUFFIX, c_file.SUFFIX)):
         raise UsageError(
-            f"{file}: expected a kernel template (*{DRAFT_SUFFIX}) or a C file (*{c_file.SUFFIX})",
+            f"{file}: expected a kernel template (*{TEMPLATE_SUFFIX}) or a C file (*{c_file.SUFFIX})",
             hint="docs/templates.md has an example of each",
         )
     try:
         if not file.is_file():
             what = "not a file" if file.exists() else "there is no such file"
-            raise UsageError(f"{file}: {what}", hint=f"give a kernel template (*{DRAFT_SUFFIX}) or a C file")
+            raise UsageError(f"{file}: {what}", hint=f"give a kernel template (*{TEMPLATE_SUFFIX}) or a C file")
         if (size := file.stat().st_size) > 4 * MAX_TEXT:
             raise SpecError(f"{file}: {size} bytes; a kernel has at most {MAX_TEXT} characters")
         text = file.read_text(encoding="utf-8")
@@ -226,35 +227,35 @@ def template(file: Path, operator: Operator) -> str:
         raise SpecError(f"{file}: not UTF-8 text: {error.reason} at byte {error.start}") from None
     except OSError as error:
         raise UsageError(f"{file}: cannot be read: {error.strerror}", hint="give a file you may read") from None
-    return c_file.template(text, operator.numbers, str(file)) if file.name.endswith(c_file.SUFFIX) else text
+    return c_file.template_text(text, operator.numbers, str(file)) if file.name.endswith(c_file.SUFFIX) else text
 
 
-def chosen(draft: Draft, space: Space, count: int) -> tuple[Point, ...]:
-    """A draft's own starts, then points spread over its space, as many as `count`."""
-    own = starts.named(starts.own(draft), draft, space)
+def chosen(template: KernelTemplate, space: Space, count: int) -> tuple[Point, ...]:
+    """A template's own seed configurations, then points spread over its space, as many as `count`."""
+    own = seeds.named(seeds.own(template), template, space)
     others = [space.at(index) for index in judging.spread(space, count)]
     return tuple(dict.fromkeys([*own, *others]))[:count]
 
 
 def _usual(operator: Operator, dtype: str, direct: bool) -> tuple[int, ...]:
-    """The largest shape of the usual suite, or of the direct way's, that any target can afford."""
+    """The largest shape of the usual suite, or of the direct variant's, that any target can afford."""
     suite = operator.suites[operator.direct.suite if direct and operator.direct else operator.usual]
     return max(problems.within(operator, dtype, suite, USUAL), key=lambda s: problems.work(operator, dtype, s))
 
 
-def _one(evaluator: Evaluator, draft: Draft, point: Point) -> Configuration:
+def _one(evaluator: Evaluator, template: KernelTemplate, point: Point) -> Configuration:
     """A configuration alone, then in whole calls with the blocking nearest to the defaults; the same program twice."""
     operator, platform, dtype = evaluator.operator, evaluator.target.platform, evaluator.dtype
     try:
-        space = instantiate.blocking_space(operator, platform, Kernel(draft, dtype, point))
+        space = instantiate.blocking_space(operator, platform, Kernel(template, dtype, point))
     except JobError as error:
         return Configuration(point, Outcome(Kind.REFUSED, "author", f"no blocking fits its tile: {error.message}"))
-    nearest = starts.around(prior.blocking(operator, platform, Kernel(draft, dtype, point)), space)[0]
-    variant = Variant(Kernel(draft, dtype, point), nearest)
+    nearest = seeds.around(prior.blocking(operator, platform, Kernel(template, dtype, point)), space)[0]
+    variant = Variant(Kernel(template, dtype, point), nearest)
     figures: list[Figure] = []
     outcome = Outcome(Kind.OK, "measure")
     # a kernel that reads both operands where they lie is whole calls alone
-    for stage in (Stage.SMALLEST,) if _DIRECT in draft.reads.values() else (Stage.MICRO, Stage.BLOCKING):
+    for stage in (Stage.SMALLEST,) if _DIRECT in template.reads.values() else (Stage.MICRO, Stage.BLOCKING):
         at = replace(evaluator, stage=stage, inputs={})
         ended = judging.tried(at, Trial("judge", 0, stage, variant))
         if not ended.outcome.ok:

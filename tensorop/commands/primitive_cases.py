@@ -1,4 +1,5 @@
-"""What the words of a set are tried on: every legal number of lanes, ordinary and special values, guarded arrays."""
+"""What the primitives of a set are tried on: every legal number of lanes, ordinary and special values, guarded
+arrays."""
 
 from __future__ import annotations
 
@@ -13,27 +14,27 @@ from numpy.typing import NDArray
 
 from tensorop.model.expression import evaluate
 from tensorop.model.number import NUMBERS, Number
-from tensorop.model.primitive import ARGUMENTS, Formats, Vocabulary, Word, shape_of
+from tensorop.model.primitive import ARGUMENTS, Formats, Primitive, Primitives, shape_of
 
 ARRAYS = ("vector", "half", "element", "pointer", "matrix")
-_BEFORE, _AFTER = 3, 5  # elements of poison around what a word may write
-_LEAST = 48  # cases of a word
+_BEFORE, _AFTER = 3, 5  # elements of poison around what a primitive may write
+_LEAST = 48  # cases of a primitive
 
 Array = NDArray[Any]
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A word as it is compiled: once, or once for each value of a constant argument."""
+    """A primitive as it is compiled: once, or once for each value of a constant argument."""
 
     number: int
-    word: Word
+    primitive: Primitive
     constant: int | None = None
 
 
 @dataclass(frozen=True)
 class Case:
-    """One call. arrays: argument -> (elements, where its pointer points), in the order of the word's arguments."""
+    """One call. arrays: argument -> (elements, where its pointer points), in the order of the primitive's arguments."""
 
     entry: Entry
     numbers: Mapping[str, int]  # vl, rows, cols, ldd, lds, lane, lanes
@@ -49,43 +50,43 @@ class Case:
 
     def result_size(self) -> int:
         """How many elements the program answers with."""
-        if self.entry.word.returns in ("memory", "none"):
+        if self.entry.primitive.returns in ("memory", "none"):
             return next(iter(self.arrays.values()))[0].size
         return self.numbers["lanes"]
 
 
-def entries(vocabulary: Vocabulary, fewest_lanes: int) -> tuple[Entry, ...]:
-    """The words of a vocabulary; constants take all legal values below the fewest lanes a run may have."""
+def entries(primitives: Primitives, fewest_lanes: int) -> tuple[Entry, ...]:
+    """Each of the primitives; constants take all legal values below the fewest lanes a run may have."""
     out: list[Entry] = []
-    for word in vocabulary.words.values():
-        if any(ARGUMENTS[a] == "constant" for a in word.args):
-            out += [Entry(len(out) + i, word, value) for i, value in enumerate(range(fewest_lanes))]
+    for primitive in primitives.by_name.values():
+        if any(ARGUMENTS[a] == "constant" for a in primitive.args):
+            out += [Entry(len(out) + i, primitive, value) for i, value in enumerate(range(fewest_lanes))]
         else:
-            out.append(Entry(len(out), word))
+            out.append(Entry(len(out), primitive))
     return tuple(out)
 
 
 def cases(all_entries: Iterable[Entry], formats: Formats, lanes: int, seed: int = 0) -> Iterator[Case]:
-    """Calls that keep to the words' preconditions, the same for the same seed."""
+    """Calls that keep to the primitives' preconditions, the same for the same seed."""
     for entry in all_entries:
         rng = np.random.default_rng([seed, entry.number, lanes])
-        choices = [c for c in _choices(entry, lanes, rng) if legal(entry.word, c)]
+        choices = [c for c in _choices(entry, lanes, rng) if legal(entry.primitive, c)]
         for repeat in range(-(-_LEAST // max(len(choices), 1))):
             for i, numbers in enumerate(choices):
-                yield Case(entry, numbers, _arrays(entry.word, formats, numbers, rng, repeat + i))
+                yield Case(entry, numbers, _arrays(entry.primitive, formats, numbers, rng, repeat + i))
 
 
-def legal(word: Word, numbers: Mapping[str, int]) -> bool:
-    """Whether a word's preconditions admit these numbers."""
-    return all(evaluate(condition, numbers) for condition in word.preconditions)
+def legal(primitive: Primitive, numbers: Mapping[str, int]) -> bool:
+    """Whether a primitive's preconditions admit these numbers."""
+    return all(evaluate(condition, numbers) for condition in primitive.preconditions)
 
 
 def _choices(entry: Entry, lanes: int, rng: np.random.Generator) -> Iterator[dict[str, int]]:
-    kinds = {shape_of(a) for a in entry.word.args}
+    kinds = {shape_of(a) for a in entry.primitive.args}
     base = {"lanes": lanes, "vl": lanes, "count": lanes, "rows": lanes, "cols": lanes, "lane": entry.constant or 0}
     base |= {"readable": 1}
     if "matrix" in kinds:
-        for rows, cols in _shapes(entry.word, lanes, rng):
+        for rows, cols in _shapes(entry.primitive, lanes, rng):
             ldd, lds = max(rows, 1) + int(rng.integers(4)), max(cols, 1) + int(rng.integers(4))
             yield base | {"rows": rows, "cols": cols, "ldd": ldd, "lds": lds}
     elif kinds & {"predicate", "count"}:
@@ -94,13 +95,13 @@ def _choices(entry: Entry, lanes: int, rng: np.random.Generator) -> Iterator[dic
             yield base | {"vl": vl, "count": vl, "ldd": 0, "lds": apart}
     else:
         yield base | {"ldd": 0, "lds": 0}
-        if entry.word.returns == "none":
+        if entry.primitive.returns == "none":
             yield base | {"ldd": 0, "lds": 0, "readable": 0}
 
 
-def _shapes(word: Word, lanes: int, rng: np.random.Generator) -> list[tuple[int, int]]:
+def _shapes(primitive: Primitive, lanes: int, rng: np.random.Generator) -> list[tuple[int, int]]:
     """Blocks to transpose: all of them while they are few, else each height and each width once, and the corners."""
-    if "rows" not in word.args:
+    if "rows" not in primitive.args:
         return [(lanes, lanes)] * 4
     if lanes <= 8:
         return [(r, c) for r in range(lanes + 1) for c in range(lanes + 1)]
@@ -111,22 +112,22 @@ def _shapes(word: Word, lanes: int, rng: np.random.Generator) -> list[tuple[int,
 
 
 def _arrays(
-    word: Word, formats: Formats, numbers: Mapping[str, int], rng: np.random.Generator, flavour: int
+    primitive: Primitive, formats: Formats, numbers: Mapping[str, int], rng: np.random.Generator, flavour: int
 ) -> dict[str, tuple[Array, int]]:
     lanes, vl, rows, cols = (numbers[k] for k in ("lanes", "vl", "rows", "cols"))
     out: dict[str, tuple[Array, int]] = {}
-    first = next((a for a in word.args if shape_of(a) in ARRAYS), None)
-    for argument in word.args:
+    first = next((a for a in primitive.args if shape_of(a) in ARRAYS), None)
+    for argument in primitive.args:
         kind, number = shape_of(argument), formats.of(argument)
         if kind not in ARRAYS:
             continue
-        if argument == first and word.returns == "memory":
+        if argument == first and primitive.returns == "memory":
             extent = (cols - 1) * numbers["ldd"] + rows if kind == "matrix" else vl
             extent = max(extent, 0) if rows and cols else 0
             # every other time the last element it may touch is the last before the guard page
             total = _BEFORE + extent + (_AFTER + lanes if flavour % 2 else 0)
             out[argument] = (_poison(number, total), _BEFORE)
-        elif word.returns == "none":
+        elif primitive.returns == "none":
             # where it may be read, the last element before the guard page, else the page: it must do no harm
             out[argument] = (values(number, 4, rng, flavour), 4 - numbers["readable"])
         elif kind == "matrix":

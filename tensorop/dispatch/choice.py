@@ -97,7 +97,7 @@ class Subject:
         return np.stack([*made, *flags], axis=1)
 
     def pool(self, variant: Variant) -> Pool:
-        return Pool(variant.kernel.id, variant.draft.digest)
+        return Pool(variant.kernel.id, variant.template.digest)
 
 
 @dataclass(frozen=True)
@@ -216,12 +216,12 @@ def _sides(rng: np.random.Generator, dims: int, longest: float, block: int) -> I
 
 
 def chosen_for(operator: Operator, problem: Problem) -> bool:
-    """Whether a choice is made for a problem: the direct way serves the smallest."""
+    """Whether a choice is made for a problem: the direct variant serves the smallest."""
     return operator.direct is None or float(operator.reference.work(problem)) > operator.direct.always
 
 
 def served_directly(operator: Operator, problem: Problem) -> bool:
-    """Whether the direct way may serve a problem."""
+    """Whether the direct variant may serve a problem."""
     return operator.direct is not None and float(operator.reference.work(problem)) <= operator.direct.most
 
 
@@ -368,16 +368,17 @@ def _unasked(subject: Subject, measured: Sequence[Measured], also: Sequence[Also
 
 
 def carried(given: Winners) -> Winners:
-    """Without the variants that no problem is sent to at any VLEN, and without their forms for a VLEN where none is."""
+    """Without the variants that no problem is sent to at any VLEN, and without their specialisations for a VLEN where
+    none is."""
     direct = len(given.variants)  # stays, after the others
     used_at = {tree.vlen: _used(tree.root) - {direct} for tree in given.trees}
     used = sorted(set().union(*used_at.values()))
     place = {number: new for new, number in enumerate([*used, direct])}
     variants = []
     for number in used:
-        forms = given.variants[number].forms
-        kept = tuple(vlen for vlen in forms if number in used_at.get(vlen, used_at.get(0, ())))
-        variants.append(replace(given.variants[number], forms=kept))
+        specialisations = given.variants[number].specialisations
+        kept = tuple(vlen for vlen in specialisations if number in used_at.get(vlen, used_at.get(0, ())))
+        variants.append(replace(given.variants[number], specialisations=kept))
     trees = tuple(replace(tree, root=_renumbered(tree.root, place)) for tree in given.trees)
     return replace(given, variants=tuple(variants), trees=trees)
 

@@ -64,8 +64,8 @@ def constants(
         **facts,
         **_whole(platform),
         **instantiate.defaults(operator, platform, dtype, variant.point),
-        **{f"reads_{name}": how for name, how in variant.draft.reads.items()},
-        "masked": int(platform.vocabulary(dtype, variant.point).masked),
+        **{f"reads_{name}": how for name, how in variant.template.reads.items()},
+        "masked": int(platform.primitives_of(dtype, variant.point).masked),
         "lanes": lanes,
         "short_lanes": lanes if short is None else platform.lanes(dtype, short.configuration, vlen),
     }

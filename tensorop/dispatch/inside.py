@@ -20,7 +20,7 @@ from tensorop.model.winner import Winners
 from tensorop.runners.protocol import Entry, Library
 from tensorop.runners.session import Guest
 from tensorop.search.task import Task
-from tensorop.target import Run, merit
+from tensorop.target import Run, objective
 from tensorop.trial.roof import Roof
 from tensorop.trial.trial import WARMED, measured_call
 from tensorop.verify.answers import Answers
@@ -68,8 +68,8 @@ class Inside:
         self.calls = {}
         found = list(self._counted(wanted) if self.task.target.counts else self._timed(wanted))
         for number, outcome in {(number, outcome.kind): (number, outcome) for number, outcome in self.failed}.values():
-            draft = self.given.all[number].draft.name
-            told = {"dtype": self.given.dtype, "draft": draft, "variant": number}
+            template = self.given.all[number].template.name
+            told = {"dtype": self.given.dtype, "template": template, "variant": number}
             self.task.journal.note(
                 UNMEASURED, told | {"kind": outcome.kind.value, "message": outcome.message[:MESSAGE]}
             )
@@ -107,7 +107,7 @@ class Inside:
                 self._blame(probe, cost)
             else:
                 for vlen in self.task.target.configurations:
-                    told = {n: merit(by_vlen[vlen], vlen) for n, by_vlen in zip(self._of(probe), cost, strict=True)}
+                    told = {n: objective(by_vlen[vlen], vlen) for n, by_vlen in zip(self._of(probe), cost, strict=True)}
                     yield vlen, probe.problem, tuple(map(told.get, range(len(self.entries))))
 
     def _blame(self, probe: Probe, together: Outcome) -> None:
@@ -141,7 +141,7 @@ class Inside:
             if isinstance(counted, Outcome) and counted.kind is Kind.TIMEOUT:  # the machine may have been busy
                 counted = self._count(vlen, number, problems)
             if not isinstance(counted, Outcome):
-                return {place: merit(samples, vlen) for place, samples in zip(mine, counted, strict=True)}
+                return {place: objective(samples, vlen) for place, samples in zip(mine, counted, strict=True)}
             if counted.kind in FAILS:
                 raise Refused(self.given.dtype, number, counted)
             self.failed.append((number, counted))

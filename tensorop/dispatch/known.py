@@ -14,8 +14,8 @@ from tensorop.model.trial import Finished, Kind, Outcome, Stage
 from tensorop.model.winner import Leaf, Tree, Winners
 from tensorop.search import trials
 from tensorop.search.task import Task
-from tensorop.space.problems import of, stand_in
-from tensorop.target import merit
+from tensorop.space.problems import of, proxy
+from tensorop.target import objective
 
 NOTE = "dispatch"  # in the journal: the variants' costs inside the library
 FIRST_LAYOUT = 2.0  # weight of the layout that figures are reported in, against 1 for each other
@@ -41,10 +41,10 @@ def by_trials(task: Task, kernels: Mapping[str, Kernel]) -> Winners:
     ended = trials.tried(task, kernels)
     vlens, operator, means = task.target.configurations, task.operator, task.target.means
     costs = {
-        name: {(p, vlen): merit(s, vlen) for p, s in f.score.per_problem.items() for vlen in vlens}
+        name: {(p, vlen): objective(s, vlen) for p, s in f.score.per_problem.items() for vlen in vlens}
         for name, f in ended.items()
     }
-    shapes = task.job.shapes + tuple(stand_in(operator, task.dtype, shape, means) for shape in task.job.shapes)
+    shapes = task.job.shapes + tuple(proxy(operator, task.dtype, shape, means) for shape in task.job.shapes)
     weights = {(of(operator, task.dtype, shape).label, vlen): FIRST_LAYOUT for shape in shapes for vlen in vlens}
     carried = [ended[name] for name in trials.choose(costs, weights)]
     if not carried:
@@ -64,15 +64,19 @@ def of_trials(task: Task, of_variants: Sequence[Finished], vlen: int) -> list[Me
     for problem in (*task.problems, *task.large_problems):
         samples = [trial.score.per_problem.get(problem.label) for trial in of_variants]
         if any(samples):
-            found.append(Measured(problem, tuple(None if s is None else merit(s, vlen) for s in samples)))
+            found.append(Measured(problem, tuple(None if s is None else objective(s, vlen) for s in samples)))
     return found
 
 
-def in_form(task: Task, finished: Finished, vlen: int) -> Finished | None:
-    """The trial of a variant with the figures of its form for a VLEN where it was tried on a problem; None where it has
-    no form that passed."""
+def specialised(task: Task, finished: Finished, vlen: int) -> Finished | None:
+    """The trial of a variant with the figures of its specialisation for a VLEN where it was tried on a problem; None
+    where it has no specialisation that passed."""
     wanted = finished.trial.variant.at(vlen).id
-    found = [form for form in trials.passed(task, Stage.SINGLE_VLEN) if form.trial.variant.id == wanted]
+    found = [
+        specialisation
+        for specialisation in trials.passed(task, Stage.SINGLE_VLEN)
+        if specialisation.trial.variant.id == wanted
+    ]
     return trials.with_figures(finished, found[-1]) if found else None
 
 
@@ -82,7 +86,7 @@ def others(task: Task, variants: tuple[Variant, ...], vlen: int) -> list[Also]:
     by_label = {p.label: p for p in (*task.problems, *task.large_problems)}
     found = []
     for name, finished in trials.tried(task, trials.kernels(task)).items():
-        told = {by_label[p]: merit(s, vlen) for p, s in finished.score.per_problem.items() if p in by_label}
+        told = {by_label[p]: objective(s, vlen) for p, s in finished.score.per_problem.items() if p in by_label}
         if told and name not in mine:
             found.append(Also(finished.trial.variant, tuple(told), tuple(told.values())))
     return found
@@ -105,14 +109,14 @@ def _of_winners(task: Task, given: Winners, vlen: int) -> list[Measured]:
     plain = trials.tried(task, trials.kernels(task))
     if any(variant.id not in plain for variant in given.variants):
         return []
-    forms = {v.id: in_form(task, plain[v.id], vlen) for v in given.variants if vlen in v.forms}
-    rows = of_trials(task, [forms.get(v.id) or plain[v.id] for v in given.variants], vlen)
+    specialisations = {v.id: specialised(task, plain[v.id], vlen) for v in given.variants if vlen in v.specialisations}
+    rows = of_trials(task, [specialisations.get(v.id) or plain[v.id] for v in given.variants], vlen)
     return rows if given.direct is None else [replace(row, costs=(*row.costs, None)) for row in rows]
 
 
 def identity(given: Winners) -> list[dict[str, Any]]:
     """What a note is of."""
-    return [{"id": variant.id, "forms": list(variant.forms)} for variant in given.all]
+    return [{"id": variant.id, "specialisations": list(variant.specialisations)} for variant in given.all]
 
 
 def notes(task: Task, given: Winners, name: str = NOTE) -> Iterator[Mapping[str, Any]]:

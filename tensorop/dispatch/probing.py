@@ -113,9 +113,9 @@ def _telling(task: Task, given: Winners, number: int, count: int) -> list[Probe]
     if scores is None or wins is None or candidates is None:
         return []
     works = np.array([float(task.operator.reference.work(p)) for p in candidates.problems])
-    contenders = wins >= CHANCE
+    may_win = wins >= CHANCE
     most = task.target.means.probe
-    paid = works / most * contenders.sum(axis=1) / contenders.shape[1]
+    paid = works / most * may_win.sum(axis=1) / may_win.shape[1]
     worth = np.where(works <= most, scores / (CHEAP + paid), -1.0)
     chosen: list[int] = []
     for place in np.argsort(-np.round(worth, 6), kind="stable"):
@@ -124,7 +124,7 @@ def _telling(task: Task, given: Winners, number: int, count: int) -> list[Probe]
         distances = np.linalg.norm(candidates.places[chosen] - candidates.places[place], axis=1)
         if not chosen or distances.min() >= APART:
             chosen.append(int(place))
-    return [Probe(candidates.problems[p], tuple(map(int, np.flatnonzero(contenders[p])))) for p in chosen]
+    return [Probe(candidates.problems[p], tuple(map(int, np.flatnonzero(may_win[p])))) for p in chosen]
 
 
 def _thrown(means: Matrix, spreads: Matrix) -> tuple[Matrix, Matrix]:

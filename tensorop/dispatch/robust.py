@@ -50,7 +50,7 @@ class Contest:
 
     @property
     def chosen(self) -> int:
-        """The place, among the contenders, of the one to take."""
+        """The place, among the close variants, of the one to take."""
         costs = standing(self.cycles, self.under)
         return costs.index(min(costs))
 
@@ -84,7 +84,7 @@ def weighed(task: Task, given: Winners, of_variants: Known) -> Known:
 
 
 def weigh(measured: Measured, contest: Contest | None) -> Measured:
-    """With its contenders in the order they are to be taken in, none beyond CLOSE times the least cost."""
+    """With its variants in the order they are to be taken in, none beyond CLOSE times the least cost."""
     if contest is None:
         return measured
     costs = standing(contest.cycles, contest.under)
@@ -123,7 +123,7 @@ def _contest(data: Mapping[str, Any]) -> Contest:
 
 
 def _counted(task: Task, inside: Inside, of_variants: Known) -> list[Contest]:
-    """The closest contests first, while the budget's share lasts; a contender that cannot be counted is left out."""
+    """The closest contests first, while the budget's share lasts; a variant that cannot be counted is left out."""
     limit = task.share(PASS.share).seconds
     until = None if limit is None else time.monotonic() + limit
     wanted: list[tuple[float, int, int, Problem, list[int]]] = []

@@ -21,7 +21,7 @@ from tensorop.search.task import Pass, Plan, Task
 from tensorop.space.problems import features
 from tensorop.target import Target
 
-LESS = 0.005  # a form for one VLEN must take this share off what its variant serves there, for it is a second kernel
+LESS = 0.005  # a specialisation for one VLEN must take this share off what its variant serves there, for it is a second kernel
 
 
 def wanted(target: Target) -> bool:
@@ -30,16 +30,16 @@ def wanted(target: Target) -> bool:
 
 
 def plan(task: Task) -> Plan | None:
-    """The variants in a form for each measured VLEN, those that serve most of the problems there first."""
+    """The variants in a specialisation for each measured VLEN, those that serve most of the problems there first."""
     if not wanted(task.target):
         return None
-    forms = _in_order(task, known.by_trials(task, trials.kernels(task)))
+    specialisations = _in_order(task, known.by_trials(task, trials.kernels(task)))
     arms = []
-    for kernel in {v.kernel.id: v.kernel for v in forms}.values():
+    for kernel in {v.kernel.id: v.kernel for v in specialisations}.values():
         space = instantiate.blocking_space(task.operator, task.target.platform, kernel.at(0))
-        arms.append(Arm(kernel, space, [v.blocking for v in forms if v.kernel.id == kernel.id]))
+        arms.append(Arm(kernel, space, [v.blocking for v in specialisations if v.kernel.id == kernel.id]))
     share = task.share(PASS.share)
-    budget = Budget(share.seconds, max(1, min(len(forms), share.trials or len(forms))))
+    budget = Budget(share.seconds, max(1, min(len(specialisations), share.trials or len(specialisations))))
     return Plan(arms, task.problems, budget, only_first=True)
 
 
@@ -55,7 +55,7 @@ def _in_order(task: Task, given: Winners) -> list[Variant]:
 
 
 def formed(task: Task, given: Winners, kernels: Mapping[str, Kernel]) -> Winners:
-    """The same variants with those of their forms for single VLENs that win."""
+    """The same variants with those of their specialisations for single VLENs that win."""
     tried = trials.tried(task, kernels)
     if any(variant.id not in tried for variant in given.variants):  # stopped before any blocking was tried
         return given
@@ -63,13 +63,18 @@ def formed(task: Task, given: Winners, kernels: Mapping[str, Kernel]) -> Winners
     rows: dict[int, list[Measured]] = {}
     kept: dict[int, list[int]] = {}
     for vlen in task.target.configurations:
-        forms = [known.in_form(task, finished, vlen) for finished in plain]
-        whole = known.of_trials(task, [form or any_ for form, any_ in zip(forms, plain, strict=True)], vlen)
+        specialisations = [known.specialised(task, finished, vlen) for finished in plain]
+        whole = known.of_trials(
+            task, [specialisation or any_ for specialisation, any_ in zip(specialisations, plain, strict=True)], vlen
+        )
         kept[vlen] = gaining(_rows(task, known.of_trials(task, plain, vlen)), _rows(task, whole))
-        taken = [form if form and n in kept[vlen] else plain[n] for n, form in enumerate(forms)]
+        taken = [
+            specialisation if specialisation and n in kept[vlen] else plain[n]
+            for n, specialisation in enumerate(specialisations)
+        ]
         rows[vlen] = known.of_trials(task, taken, vlen)
     written = [
-        replace(variant, forms=tuple(vlen for vlen in kept if number in kept[vlen]))
+        replace(variant, specialisations=tuple(vlen for vlen in kept if number in kept[vlen]))
         for number, variant in enumerate(given.variants)
     ]
     return known.unjudged(task, tuple(written), rows)
@@ -79,12 +84,13 @@ def _rows(task: Task, measured: Sequence[Measured]) -> list[Row]:
     return [choice.row_of(task.operator, one) for one in measured]
 
 
-def gaining(for_any: Sequence[Row], in_form: Sequence[Row]) -> list[int]:
-    """Variants whose forms pay: their problems, where all forms are to be had, cost less by them. Rows are of the same
-    problems, with the costs of the variants and of their forms (the variant's where there is none)."""
-    tree = grow(in_form)
+def gaining(for_any: Sequence[Row], specialised: Sequence[Row]) -> list[int]:
+    """Variants whose specialisations pay: their problems, where all specialisations are to be had, cost less by them.
+    Rows are of the same problems, with the costs of the variants and of their specialisations (the variant's where
+    there is none)."""
+    tree = grow(specialised)
     sent: dict[int, list[float]] = {}
-    for before, row in zip(for_any, in_form, strict=True):
+    for before, row in zip(for_any, specialised, strict=True):
         number = decide(tree, row.features)
         sent.setdefault(number, []).append(row.costs[number] / before.costs[number])
     return sorted(number for number, ratios in sent.items() if statistics.geomean(ratios) < 1 - LESS)

@@ -18,9 +18,9 @@ from tensorop.space import problems
 
 
 def first(task: Task, refused: Collection[str] = ()) -> Winners | None:
-    """What the search found, for a library to measure in; None where no kernel passed. refused: names of drafts that
+    """What the search found, for a library to measure in; None where no kernel passed. refused: names of templates that
     may not be among them."""
-    kernels = {name: k for name, k in trials.kernels(task).items() if k.draft.name not in refused}
+    kernels = {name: k for name, k in trials.kernels(task).items() if k.template.name not in refused}
     if not kernels:
         return None
     found = known.by_trials(task, kernels)
@@ -55,10 +55,10 @@ def of_verdict(operator: Operator, found: list[Winners], verdict: Verdict) -> Re
 
 
 def without(task: Task, given: Winners, number: int, before: set[str]) -> Winners | None:
-    """The winners without the draft of a refused variant; None where nothing is left. before: the drafts that were
-    refused, to which this one is added. The direct way falls alone."""
+    """The winners without the template of a refused variant; None where nothing is left. before: the templates that
+    were refused, to which this one is added. The direct variant falls alone."""
     falls_alone = number >= len(given.variants)
     if not falls_alone:
-        before.add(given.variants[number].draft.name)
+        before.add(given.variants[number].template.name)
     chosen = first(task, before)
     return None if chosen is None else replace(chosen, direct=None if falls_alone else given.direct)

@@ -1,1 +1,1 @@
-"""The parts of the pipeline: drafts, the forecast, delivery."""
+"""The parts of the pipeline: templates, the forecast, delivery."""

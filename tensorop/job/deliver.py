@@ -93,12 +93,12 @@ def _proven(
             raise
         publish.discard(staged)
         lost = next(of_dtype for of_dtype in found if of_dtype.dtype == fault.dtype)
-        name = lost.all[fault.number].draft.name
+        name = lost.all[fault.number].template.name
         again = winners.without(tasks[fault.dtype], lost, fault.number, refused[fault.dtype])
         found = [of_dtype for w in found if (of_dtype := again if w is lost else w) is not None]
         if not found:
             raise _wrong(fault.outcome)
-        whole.journal.note("refused", {"dtype": fault.dtype, "draft": name, "kind": fault.outcome.kind.value})
+        whole.journal.note("refused", {"dtype": fault.dtype, "template": name, "kind": fault.outcome.kind.value})
         yield Note(
             f"{fault.dtype}: template '{name}' passed its trials and failed in the library "
             f"({fault.outcome.kind.value}: {fault.outcome.message}); chosen again without it"
@@ -139,7 +139,7 @@ def _unmeasured(whole: Resolved, known: int) -> Iterator[str]:
     for name, data in whole.journal.history.notes[known:]:
         if name == inside.UNMEASURED:
             yield (
-                f"{data['dtype']}: template '{data['draft']}' (variant {data['variant']}) has no figure for some "
+                f"{data['dtype']}: template '{data['template']}' (variant {data['variant']}) has no figure for some "
                 f"shapes, which are left to the others: {data['kind']}: {data['message']}"
             )
 

@@ -76,7 +76,8 @@ class Forecast:
 def forecast(
     job: Job, operator: Operator, target: Target, passes: Sequence[Pass], sources: Sequence[warm.Source] | None = None
 ) -> Forecast | None:
-    """None where nobody knows: a runner that pretends. sources: the job's warm starts where they have been read."""
+    """None where nobody knows: a runner that pretends. sources: the job's warm seed_configurations where they have been
+    read."""
     if not target.means.rates:
         return None
     kind = f"{target.name} {target.platform.arch} {target.unit}"
@@ -143,7 +144,7 @@ def _sizes(job: Job, operator: Operator, target: Target, passes: Sequence[Pass],
     """Of parts, of one trial of each stage, and how many trials of it a dtype gets whatever its budget. named: known
     variants that are tried however little time there is."""
     dtypes, vlens, checked = len(job.dtypes), len(target.configurations), len(target.checked)
-    drafts = len(offline.files(operator.folder, operator.added))
+    templates = len(offline.files(operator.folder, operator.added))
     probes = operator.probes if job.suite in operator.suites else ()
     means, fixed, first = target.means, target.means.fixed, job.dtypes[0]
     searched = for_search(operator, first, (*job.shapes, *probes), means)
@@ -170,8 +171,8 @@ def _sizes(job: Job, operator: Operator, target: Target, passes: Sequence[Pass],
         "large": measured(beyond),
         "single-vlen": measured(searched, 1),
         "smallest": measured(direct),
-        "micro trials": float(max(named, drafts)),
-        "blocking trials": float(max(named, min(KERNELS, drafts + OTHERS))),
+        "micro trials": float(max(named, templates)),
+        "blocking trials": float(max(named, min(KERNELS, templates + OTHERS))),
         "large trials": batch if beyond and "large" in shares else 0.0,
         "single-vlen trials": batch if "single-vlen" in shares else 0.0,
         "smallest trials": batch if smallest and "smallest" in shares else 0.0,

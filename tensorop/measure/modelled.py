@@ -243,7 +243,7 @@ def _shape(call: Call) -> tuple[object, ...]:
 
 
 def _libraries(guest: Guest) -> tuple[object, ...]:
-    """What they are; a way that needs none is in the program itself."""
+    """What they are; a baseline that needs none is in the program itself."""
     return tuple(
         (replace(library, path=""), _digest(Path(library.path)) if library.path else "") for library in guest.libraries
     )

@@ -72,7 +72,7 @@ class Contract(ABC):
 
     @abstractmethod
     def tile(self, point: Mapping[str, Value], lanes: int, reads: Mapping[str, str]) -> dict[str, int]:
-        """A kernel's tile. point: its tunables; lanes: elements of a vector; reads: how its draft reads operands."""
+        """A kernel's tile. point: its tunables; lanes: elements of a vector; reads: how its template reads operands."""
 
     @abstractmethod
     def quick_grid(self, dtype: str, tile: Mapping[str, int], rng: np.random.Generator) -> Sequence[Case]:
@@ -149,10 +149,10 @@ class Contract(ABC):
         return problem.sizes
 
     def same(self, tile: Mapping[str, int]) -> tuple[int, ...]:
-        """Kernels of one draft for which this is equal are one to the second stage of a search."""
+        """Kernels of one template for which this is equal are one to the second stage of a search."""
         return tuple(tile.values())
 
-    def stand_in(self, sizes: Mapping[str, int]) -> Mapping[str, int] | None:
+    def proxy(self, sizes: Mapping[str, int]) -> Mapping[str, int] | None:
         """A little smaller shape of the same form, for a search that cannot afford this one; None: there is none.
 
         The longest dimension is halved: no further than needed, since what overflows a cache should go on doing so.
@@ -167,19 +167,20 @@ class Contract(ABC):
         distribution: str = "normal",
         placement: Placement = Placement.END,
         workspace: int = 0,
-        packed: str = "",
+        compute: str = "",
         start: str = "poison",
     ) -> Call:
         """A call with random inputs: dimensions and attributes, parameters, the forced variant, dense operands.
 
-        workspace: elements of number format `packed` (empty: the dtype); start: what lies in an output that is not read
+        workspace: elements of number format `compute` (empty: the dtype); start: what lies in an output that is not
+        read
         """
         buffers = [
             Buffer(name, one.access, self._values(one, problem, rng, distribution))
             for name, one in self.operands.items()
         ]
         if workspace:
-            scratch = NUMBERS[packed or problem.dtype].poison(workspace, rng)
+            scratch = NUMBERS[compute or problem.dtype].poison(workspace, rng)
             buffers.append(Buffer("workspace", Access.SCRATCH, scratch))
         return Call(
             dims=tuple(problem.sizes.values()),
@@ -207,8 +208,8 @@ class Contract(ABC):
         shows."""
         return given
 
-    def packed_operands(self, given: Call, packed: str, rng: np.random.Generator) -> Call:
-        """The call with operands as packing leaves them, for a micro-kernel alone. packed: their number format."""
+    def packed_operands(self, given: Call, compute: str, rng: np.random.Generator) -> Call:
+        """The call with operands as packing leaves them, for a micro-kernel alone. compute: their number format."""
         return given
 
     def limits(self, problem: Problem, given: Call) -> Any:

@@ -1,4 +1,4 @@
-"""What is written, chosen, rendered and built: draft, kernel, variant, source, artifact."""
+"""What is written, chosen, rendered and built: template, kernel, variant, source, artifact."""
 
 from __future__ import annotations
 
@@ -32,16 +32,17 @@ class Prior:
 
 
 @dataclass(frozen=True)
-class Draft:
+class KernelTemplate:
     """A family of micro-kernels: a Jinja2 body over primitives with free tunables.
 
     operator, name: what it computes and what it is called; author: offline (shipped) | plug-in | llm | replay
-    parent: the digest of the draft that it was made of, where its author had one; no part of its own
+    parent: the digest of the template that it was made of, where its author had one; no part of its own
     strategy: the idea in words; reads: how it walks its operands, keys and values defined by the operator
-    unseen: tunables whose worth only whole problems show; a kernel for each of their values in `starts` is tried there
-    starts: points (or parts of points) to try first, where they are legal; they change no result
+    unseen: tunables whose worth only whole problems show; a kernel for each of their values in `seed_configurations` is
+    tried there
+    seed_configurations: points (or parts of points) to try first, where they are legal; they change no result
     prior: where searches begin that know of no earlier one
-    needs: primitive words used; tunables: name -> values; text: the Jinja2 body
+    needs: primitives used; tunables: name -> values; text: the Jinja2 body
     facts: of a device's kernel: name -> expression over tunables, the layout, the device and facts before it
     model: likewise what predicts a call's cost, over its dims and the facts; the last is the cost
     """
@@ -56,7 +57,7 @@ class Draft:
     tunables: Mapping[str, tuple[Value, ...]] = field(default_factory=dict)
     constraints: tuple[Constraint, ...] = ()
     unseen: tuple[str, ...] = ()
-    starts: tuple[Point, ...] = ()
+    seed_configurations: tuple[Point, ...] = ()
     prior: Prior | None = None
     parent: str = ""
     facts: Mapping[str, str] = field(default_factory=dict)
@@ -75,20 +76,20 @@ class Draft:
 
 @dataclass(frozen=True)
 class Kernel:
-    """A draft with what its text is made for.
+    """A template with what its text is made for.
 
-    configuration: where the draft's tunables and the primitive set's settings are; empty while that is searched
+    configuration: where the template's tunables and the primitive set's settings are; empty while that is searched
     vlen: bits of the vectors it is specialised for; 0: it asks for them
     """
 
-    draft: Draft
+    template: KernelTemplate
     dtype: str
     configuration: Point = Point(())
     vlen: int = 0
 
     @cached_property
     def id(self) -> str:
-        return identity(self.draft.digest, self.dtype, self.configuration.pairs, self.vlen)
+        return identity(self.template.digest, self.dtype, self.configuration.pairs, self.vlen)
 
     def at(self, vlen: int) -> Kernel:
         """The same, specialised for vectors of this many bits."""
@@ -100,22 +101,23 @@ class Kernel:
 
 @dataclass(frozen=True)
 class Variant:
-    """One way through the operator: a kernel with its blocking, which says nothing where the defaults hold.
+    """What is packaged: a kernel with its blocking, which says nothing where the defaults hold.
 
-    forms: VLENs (bits) for whose vectors its kernel is also written, specialised; they are no part of its identity
+    specialisations: VLENs (bits) for whose vectors its kernel is also written, specialised; they are no part of its
+    identity
     """
 
     kernel: Kernel
     blocking: Point = Point(())
-    forms: tuple[int, ...] = ()
+    specialisations: tuple[int, ...] = ()
 
     @cached_property
     def id(self) -> str:
         return identity(self.kernel.id, self.blocking.pairs)
 
     @property
-    def draft(self) -> Draft:
-        return self.kernel.draft
+    def template(self) -> KernelTemplate:
+        return self.kernel.template
 
     @property
     def point(self) -> Point:
@@ -128,7 +130,7 @@ class Variant:
 
     def __str__(self) -> str:
         specialised = f"for VLEN {self.kernel.vlen}" if self.kernel.vlen else ""
-        return " ".join(part for part in (self.draft.name, str(self.point), specialised) if part)
+        return " ".join(part for part in (self.template.name, str(self.point), specialised) if part)
 
 
 @dataclass(frozen=True)

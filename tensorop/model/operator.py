@@ -15,7 +15,7 @@ STAGES = (  # the parts of a search, in their order; trials:
     "micro",  # kernels alone
     "blocking",  # the best of them on whole problems
     "large",  # the best of these on larger ones
-    "single-vlen",  # forms of them for one VLEN
+    "single-vlen",  # specialisations of them for one VLEN
     "smallest",  # what serves the smallest problems
     "side-by-side",  # then in the library, the variants on the same problems,
     "probes",  # on others,
@@ -38,8 +38,9 @@ class Tunables:
 
 @dataclass(frozen=True)
 class Direct:
-    """What the draft `direct` serves: problems of at most `always` flops without a choice, up to `unasked` flops where
-    it is hardly ever worse than another, of at most `most` where it is chosen; it is searched on the suite's shapes."""
+    """What the template `direct` serves: problems of at most `always` flops without a choice, up to `unasked` flops
+    where it is hardly ever worse than another, of at most `most` where it is chosen; it is searched on the suite's
+    shapes."""
 
     suite: str
     always: int
@@ -51,7 +52,8 @@ class Direct:
 class Costs:
     """What a variant's time is made of: expressions over features, its numbers and the platform's facts.
 
-    where: names for the terms, each of which may use those before it; absent: the values of tunables that a draft lacks
+    where: names for the terms, each of which may use those before it; absent: the values of tunables that a template
+    lacks
     """
 
     where: Mapping[str, str]
@@ -70,14 +72,14 @@ class Operator:
     costs: the terms of a variant's cost model; without any, the dispatch knows only what was measured
     micro: dims of the first stage's problem, expressions over a point and the platform's facts
     blocking: the second stage's tunables, with defaults for the first
-    numbers: what drafts see as numbers beside their tunables: sizes of the tile they are rendered for
-    at_call: those of them that a candidate takes with each call, after the dims; they need no new build
+    numbers: what templates see as numbers beside their tunables: sizes of the tile they are rendered for
+    runtime: those of them that a candidate takes with each call, after the dims; they need no new build
     suites: named lists of shapes, the usual one first
     probes: shapes a search for a suite measures beside it, so that the dispatch knows more than the suite's own
     clock_probes: more of them on a real clock
-    direct: which problems the draft `direct` serves, where the folder has it
-    against: its usual baselines; baselines: by name ways of its own over a library, with the interface each wants of it
-    added: drafts of plug-in folders, by name, beside those of its own folder; one of the same name stands before it
+    direct: which problems the template `direct` serves, where the folder has it
+    against: its usual baselines; baselines: by name its own ones over a library, with the interface each wants of it
+    added: templates of plug-in folders, by name, beside those of its own folder; one of the same name stands before it
     reference: the operator's own code; uses: folders of operators whose templates serve where it has none of the name
     """
 
@@ -94,7 +96,7 @@ class Operator:
     micro: Mapping[str, str]
     micro_layout: Mapping[str, Value]
     blocking: Tunables
-    at_call: tuple[str, ...]
+    runtime: tuple[str, ...]
     defaults: Mapping[str, str]
     suites: Mapping[str, tuple[Shape, ...]]
     probes: tuple[Shape, ...]
@@ -110,7 +112,7 @@ class Operator:
     @property
     def slots(self) -> Source:
         """The header that names a call's slots, beside what is compiled of this operator."""
-        return Source((("slots.h", self.reference.slots(self.at_call)),))
+        return Source((("slots.h", self.reference.slots(self.runtime)),))
 
     @property
     def templates(self) -> tuple[Path, ...]:

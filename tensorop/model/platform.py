@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tensorop.errors import SpecError
-from tensorop.model.primitive import Formats, PrimitiveSet, Vocabulary
+from tensorop.model.primitive import Formats, Primitives, PrimitiveSet
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class Platform:
     qemu_cpu: str  # with {vlen} where it has one; "" for native
     caches: Mapping[str, Cache]  # l1, l2 and so on, outwards
     baselines: Mapping[str, tuple[BaselineChoice, ...]]  # by name, ascending in vlen_min; see baseline_choice
-    tunables: Mapping[str, tuple[int | str, ...]]  # platform overrides of operator or draft tunables
+    tunables: Mapping[str, tuple[int | str, ...]]  # platform overrides of operator or template tunables
     streams: int = 32  # of memory that hardware prefetchers follow at once
     board: Mapping[str, Any] | None = (
         None  # the `model:` section with the caches it has, validated by tensorop.specs.board
@@ -94,9 +94,9 @@ class Platform:
         known = tuple(dict.fromkeys(dtype for one in self.primitives for dtype in one.types))
         return tuple(dtype for dtype in dtypes if dtype in known) or known
 
-    def vocabulary(self, dtype: str, chosen: Mapping[str, Any] | None = None) -> Vocabulary:
-        """The words for a dtype at the settings that a point chose. Raises SpecError as the set does."""
-        return self.leading(dtype).vocabulary(dtype, chosen or {}, self.fixed_vlen)
+    def primitives_of(self, dtype: str, chosen: Mapping[str, Any] | None = None) -> Primitives:
+        """The primitives for a dtype at the settings that a point chose. Raises SpecError as the set does."""
+        return self.leading(dtype).primitives_of(dtype, chosen or {}, self.fixed_vlen)
 
     def formats(self, dtype: str) -> Formats:
         """The number formats of a dtype's operands and sums."""

@@ -1,4 +1,4 @@
-"""Primitives: the words a draft is written in."""
+"""Primitives: the primitives a template is written in."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from tensorop.model.number import NUMBERS
 
 MAX_LANES = 1 << 12  # elements in a vector; what is tried on a set grows with their square
 
-# What an argument of a word is, by its name. A matrix is a pointer whose leading dimension (in elements) follows it.
-# Elements are C's unless said otherwise: packed ones are A's and B's as kernels read them, stored ones as callers give
-# them, and for most dtypes all three are the same.
+# What an argument of a primitive is, by its name. A matrix is a pointer whose leading dimension (in elements) follows
+# it. Elements are C's unless said otherwise: compute ones are A's and B's as kernels read them, storage ones as callers
+# give them, and for most dtypes all three are the same.
 ARGUMENTS: Mapping[str, str] = {
     "acc": "vector",
     "v": "vector",
@@ -23,14 +23,14 @@ ARGUMENTS: Mapping[str, str] = {
     "half": "half",
     "s": "element",
     "p": "pointer",
-    "x": "packed vector",
-    "y": "packed element",
-    "q": "packed pointer",
-    "r": "stored pointer",
-    "raw": "stored vector",
-    "dst": "packed matrix",
+    "x": "compute vector",
+    "y": "compute element",
+    "q": "compute pointer",
+    "r": "storage pointer",
+    "raw": "storage vector",
+    "dst": "compute matrix",
     "ldd": "leading dimension",
-    "src": "stored matrix",
+    "src": "storage matrix",
     "lds": "leading dimension",
     "vl": "predicate",
     "count": "count",
@@ -42,19 +42,19 @@ ARGUMENTS: Mapping[str, str] = {
 
 def shape_of(argument: str) -> str:
     """What an argument is, whatever its number format: vector, half, element, pointer, matrix, ..."""
-    return ARGUMENTS[argument].removeprefix("packed ").removeprefix("stored ")
+    return ARGUMENTS[argument].removeprefix("compute ").removeprefix("storage ")
 
 
 @dataclass(frozen=True)
-class Word:
+class Primitive:
     """One primitive of one set for one dtype.
 
     c: C text with `$name` for arguments and the set's own variables
-    args: argument names in order, see ARGUMENTS; returns: vec | packed | stored | half | elem | pred | memory | none
+    args: argument names in order, see ARGUMENTS; returns: vec | compute | storage | half | elem | pred | memory | none
     meaning: NumPy expression over the arguments, `vl` (active lanes), `lanes` and `np`; vectors have `lanes`
     elements, a half (64 of a vector's 128 bits, as a uint64_t) half as many. A result shorter than `lanes` leaves the
-    others undefined. Of a `pred` word, the number of active lanes; of a `memory` word, the new contents of the first
-    argument, everything beyond them untouched.
+    others undefined. Of a `pred` primitive, the number of active lanes; of a `memory` primitive, the new contents of
+    the first argument, everything beyond them untouched.
     """
 
     name: str
@@ -67,51 +67,53 @@ class Word:
     cost: Mapping[str, float] | None = None
 
 
-# Words that say the same as others where a number format is the same: a draft may always speak them.
-_PACKED_ALIKE: Mapping[str, str] = {
+# Primitives that say the same as others where a number format is the same: a template may always speak them.
+_COMPUTE_ALIKE: Mapping[str, str] = {
     "load_packed": "load",
     "load_packed_tail": "load_tail",
     "store_packed": "store",
     "store_packed_tail": "store_tail",
     "mac": "fma",
 }
-_STORED_ALIKE: Mapping[str, str] = {"load_raw": "load_packed", "load_raw_tail": "load_packed_tail"}
-_WIDEN = Word("widen", "$raw", ("raw", "vl"), "packed", "raw[:vl]")  # where there is nothing to widen
-_ALL_ALIKE: Mapping[str, str] = {"load_stored": "load", "load_stored_tail": "load_tail"}
+_STORAGE_ALIKE: Mapping[str, str] = {"load_raw": "load_packed", "load_raw_tail": "load_packed_tail"}
+_WIDEN = Primitive("widen", "$raw", ("raw", "vl"), "compute", "raw[:vl]")  # where there is nothing to widen
+_ALL_ALIKE: Mapping[str, str] = {"load_unpacked": "load", "load_unpacked_tail": "load_tail"}
 
 
 @dataclass(frozen=True)
 class Formats:
     """Number formats (tensorop.model.number): of A and B as callers store them, as kernels read them, and of C.
 
-    group: steps of k that a packed element holds, as so many integers side by side, the first lowest.
+    group: steps of k that a compute element holds, as so many integers side by side, the first lowest.
     """
 
-    stored: str
-    packed: str
-    sums: str
+    storage: str
+    compute: str
+    accumulator: str
     group: int = 1
 
     def of(self, argument: str) -> str:
         """The format of an argument's elements."""
         kind = ARGUMENTS[argument].partition(" ")[0]
-        return {"packed": self.packed, "stored": self.stored}.get(kind, self.sums)
+        return {"compute": self.compute, "storage": self.storage}.get(kind, self.accumulator)
 
-    def answer(self, word: Word) -> str:
-        """The format of what a word gives; of one that writes memory, of its first array."""
-        if word.returns in ("memory", "none"):
-            return self.of(word.args[0])
-        return self.packed if word.returns in ("packed", "stored") else self.sums  # stored ones are seen widened
+    def answer(self, primitive: Primitive) -> str:
+        """The format of what a primitive gives; of one that writes memory, of its first array."""
+        if primitive.returns in ("memory", "none"):
+            return self.of(primitive.args[0])
+        return (
+            self.compute if primitive.returns in ("compute", "storage") else self.accumulator
+        )  # those of storage type are seen widened
 
     @property
     def widened(self) -> bool:
         """Whether packing changes the operands, so that it cannot be left out."""
-        return self.stored != self.packed
+        return self.storage != self.compute
 
 
 @dataclass(frozen=True)
-class Vocabulary:
-    """A platform's words for one dtype and one choice of the sets' settings (e.g. lmul)."""
+class Primitives:
+    """A platform's primitives for one dtype and one choice of the sets' settings (e.g. lmul)."""
 
     dtype: str
     element: str  # C type of an element of C
@@ -119,32 +121,34 @@ class Vocabulary:
     predicate: str  # C type that selects the first lanes of a vector
     lanes: str  # C expression: elements in a vector
     headers: tuple[str, ...]
-    support: str  # C text some words rely on
-    words: Mapping[str, Word]
+    support: str  # C text some primitives rely on
+    by_name: Mapping[str, Primitive]
     settings: Mapping[str, int]
     masked: bool  # loads of a part of a vector cost no more than whole ones
-    sources: Mapping[str, str]  # word -> primitive set it came from
+    sources: Mapping[str, str]  # primitive -> the set it came from
     formats: Formats
-    packed_vector: str  # C type of a vector of packed elements
-    stored_vector: str  # and of as many stored ones
+    compute_vector: str  # C type of a vector of compute elements
+    storage_vector: str  # and of as many storage ones
 
     @property
-    def stored(self) -> str:
+    def storage(self) -> str:
         """C type of an element of A or B as callers store it."""
-        return NUMBERS[self.formats.stored].c
+        return NUMBERS[self.formats.storage].c
 
     @property
-    def packed(self) -> str:
+    def compute(self) -> str:
         """C type of an element of A or B as kernels read it."""
-        return NUMBERS[self.formats.packed].c
+        return NUMBERS[self.formats.compute].c
 
     @property
-    def spoken(self) -> Mapping[str, Word]:
-        """What a draft may say: the words, and other names of them where number formats coincide."""
-        said = dict(self.words)
-        alike = [_PACKED_ALIKE] if self.formats.packed == self.formats.sums else []
-        alike += [] if self.formats.widened else [_STORED_ALIKE]
-        alike += [_ALL_ALIKE] if len({self.formats.stored, self.formats.packed, self.formats.sums}) == 1 else []
+    def with_aliases(self) -> Mapping[str, Primitive]:
+        """What a template may say: the primitives, and other names of them where number formats coincide."""
+        said = dict(self.by_name)
+        alike = [_COMPUTE_ALIKE] if self.formats.compute == self.formats.accumulator else []
+        alike += [] if self.formats.widened else [_STORAGE_ALIKE]
+        alike += (
+            [_ALL_ALIKE] if len({self.formats.storage, self.formats.compute, self.formats.accumulator}) == 1 else []
+        )
         for names in alike:
             said |= {
                 name: replace(said[of], name=name) for name, of in names.items() if of in said and name not in said
@@ -163,11 +167,11 @@ class ElementType:
     lanes: str
     fixed_lanes: str
     formats: Formats
-    packed_vector: str
-    stored_vector: str
+    compute_vector: str
+    storage_vector: str
     support: str
     vars: Mapping[str, str | Mapping[str, Mapping[int, str]]]
-    words: Mapping[str, Word]
+    primitives: Mapping[str, Primitive]
 
 
 @dataclass(frozen=True)
@@ -177,7 +181,7 @@ class Collective:
     group: thread | warp | warpgroup | block | cluster: who calls it; meaning: what registers and shared memory of the
     whole group hold afterwards, or what it orders
     c: the body of a function of these `args` (C declarations) that `returns` a C type, with `template` parameters; a
-    Jinja2 text over `parameters`, which a draft's tunables and facts give
+    Jinja2 text over `parameters`, which a template's tunables and facts give
     holds: of a fragment spread over the group's registers: its name -> expressions of the row and the column that
     register `register` of thread `thread` has
     """
@@ -195,7 +199,8 @@ class Collective:
 
 @dataclass(frozen=True)
 class PrimitiveSet:
-    """The words of an instruction set. whole: its file where it does not ship, for it travels with products then."""
+    """The primitives of an instruction set. whole: its file where it does not ship, for it travels with products
+    then."""
 
     name: str
     headers: tuple[str, ...]
@@ -206,8 +211,9 @@ class PrimitiveSet:
     whole: str = ""
     collectives: Mapping[str, Collective] = field(default_factory=dict)
 
-    def vocabulary(self, dtype: str, chosen: Mapping[str, Any], fixed_vlen: int | None) -> Vocabulary:
-        """The words for a dtype at what `chosen` says of the settings, else the first value of each. fixed_vlen: bits.
+    def primitives_of(self, dtype: str, chosen: Mapping[str, Any], fixed_vlen: int | None) -> Primitives:
+        """The primitives for a dtype at what `chosen` says of the settings, else the first value of each. fixed_vlen:
+        bits.
 
         Raises SpecError for a value that a setting has not.
         """
@@ -221,8 +227,8 @@ class PrimitiveSet:
         def fill(text: str) -> str:
             return Template(text).safe_substitute(variables)
 
-        words = {name: replace(word, c=fill(word.c)) for name, word in kind.words.items()}
-        return Vocabulary(
+        by_name = {name: replace(primitive, c=fill(primitive.c)) for name, primitive in kind.primitives.items()}
+        return Primitives(
             dtype=dtype,
             element=kind.element,
             vector=fill(kind.vector),
@@ -230,13 +236,13 @@ class PrimitiveSet:
             lanes=fill(kind.fixed_lanes if fixed_vlen else kind.lanes),
             headers=self.headers,
             support=fill(kind.support),
-            words=words,
+            by_name=by_name,
             settings=values,
             masked=self.masked,
-            sources=dict.fromkeys(words, self.name),
+            sources=dict.fromkeys(by_name, self.name),
             formats=kind.formats,
-            packed_vector=fill(kind.packed_vector),
-            stored_vector=fill(kind.stored_vector),
+            compute_vector=fill(kind.compute_vector),
+            storage_vector=fill(kind.storage_vector),
         )
 
     def lanes(self, dtype: str, chosen: Mapping[str, Any], vlen: int) -> int:

@@ -30,7 +30,7 @@ class Kind(StrEnum):
     """The outcome of a trial. Everything but OK is a recorded failure of the candidate, except LOST."""
 
     OK = "ok"
-    REFUSED = "refused"  # the draft breaks a rule of the gate before anything is built
+    REFUSED = "refused"  # the template breaks a rule of the gate before anything is built
     RENDER = "render-failed"
     COMPILE = "compile-failed"
     OBJECT = "object-refused"  # the object has symbols, sections or instructions a kernel must not have

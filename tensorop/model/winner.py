@@ -12,9 +12,9 @@ from tensorop.model.point import Point
 
 @dataclass(frozen=True)
 class Known:
-    """What an earlier search found: a draft's name, and tunables of its micro-kernel and its blocking."""
+    """What an earlier search found: a template's name, and tunables of its micro-kernel and its blocking."""
 
-    draft: str
+    template: str
     point: Point
 
 

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* function: its name between the library's prefix and suffix, or NULL of a way that needs no
+/* function: its name between the library's prefix and suffix, or NULL of a baseline that needs no
  * library; call: how it is called. */
 struct tensorop_interface {
     const char *api, *dtype, *function;

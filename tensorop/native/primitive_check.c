@@ -1,4 +1,5 @@
-/* Runs the words of a primitive set on cases read from stdin and writes what they left to stdout.
+/* Runs the primitives of a primitive set on cases read from stdin and writes what they left to
+ * stdout.
  *
  * In, per case: six int64 (entry, vl, rows, cols, ldd, lds), then for each array of the entry two
  * int64 (bytes, where the pointer points) and its bytes.
@@ -6,8 +7,8 @@
  * Out: the lanes of a vector as one int64, then per case the entry's result, as many elements as a
  * vector has; of an entry that writes memory, its first array as it stands afterwards.
  *
- * Every array ends at a page that cannot be touched. words.h is generated: the set's types, its
- * words as functions, the table of entries.
+ * Every array ends at a page that cannot be touched. primitives.h is generated: the set's types,
+ * its primitives as functions, the table of entries.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -36,7 +37,7 @@ struct check_entry {
     int size; /* bytes of an element of its result */
 };
 
-#include "words.h"
+#include "primitives.h"
 
 static char *guarded(void) {
     char *base =

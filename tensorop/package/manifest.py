@@ -85,14 +85,18 @@ def _winners(winners: Winners, texts: Mapping[Written, str]) -> dict[str, Any]:
     return {
         "variants": [
             {
-                "draft": v.draft.name,
-                "digest": v.draft.digest,
-                "author": v.draft.author,
-                "strategy": v.draft.strategy,
-                "reads": dict(v.draft.reads),
+                "template": v.template.name,
+                "digest": v.template.digest,
+                "author": v.template.author,
+                "strategy": v.template.strategy,
+                "reads": dict(v.template.reads),
                 "point": dict(v.point),
                 "text": texts[winners.dtype, number, 0],
-                **({"forms": list(v.forms), "form_texts": of(number)} if v.forms else {}),
+                **(
+                    {"specialisations": list(v.specialisations), "specialisation_texts": of(number)}
+                    if v.specialisations
+                    else {}
+                ),
             }
             for number, v in enumerate(winners.all)
         ],

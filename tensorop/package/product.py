@@ -26,8 +26,8 @@ class Product:
 def product(platform: Platform, parts: Sequence[Part], *, jobs: int = 2) -> Product:
     """One or several operators' libraries with all that belongs to them; the same arguments give the same bits.
 
-    Raises render.RenderError (a template or draft is wrong), JobError (it does not build, two operators bring the same
-    name), MissingTool (no compiler).
+    Raises render.RenderError (a template or template is wrong), JobError (it does not build, two operators bring the
+    same name), MissingTool (no compiler).
     """
     cards = [(part, manifest.provenance(part, platform, text_ids(part, platform))) for part in parts]
     text = together({part.operator.name: sources(part, platform, card.text(origin)) for part, origin in cards})
@@ -46,7 +46,7 @@ def product(platform: Platform, parts: Sequence[Part], *, jobs: int = 2) -> Prod
     files |= {f"{cmake.FOLDER}/{name}": data.encode() for name, data in package.items()}
     files |= {f"{pkgconfig.FOLDER}/{name}": data.encode() for name, data in pc.items()}
     variants = [(w.dtype, v) for part in parts for w in part.winners for v in w.variants]
-    headers = sorted({header for dtype, v in variants for header in platform.vocabulary(dtype, v.point).headers})
+    headers = sorted({header for dtype, v in variants for header in platform.primitives_of(dtype, v.point).headers})
     project = cmake.project(text, platform, headers, list(pc))
     own = {**package, **pc, "LICENSE": terms, "CMakeLists.txt": project, **_source_files(text)}
     files |= {f"{SHARE}/src/{name}": data.encode() for name, data in own.items()}

@@ -12,7 +12,7 @@ from tensorop import __version__, paths
 from tensorop.author import offline
 from tensorop.errors import JobError
 from tensorop.model.expression import parse
-from tensorop.model.kernel import Draft, Source, Variant
+from tensorop.model.kernel import KernelTemplate, Source, Variant
 from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
 from tensorop.model.winner import Leaf, Split, Tree, Winners
@@ -25,8 +25,8 @@ from tensorop.specs import products
 @dataclass(frozen=True)
 class Part:
     """What a product holds of one operator. facts: see manifest.provenance; measured: one line for the dispatch's
-    comment, on what the trees were grown from; texts: the job's kernels; a draft that is not shipped is packaged from
-    them alone."""
+    comment, on what the trees were grown from; texts: the job's kernels; a template that is not shipped is packaged
+    from them alone."""
 
     operator: Operator
     winners: Sequence[Winners]
@@ -75,9 +75,9 @@ class Sources:
 
 @dataclass(frozen=True)
 class _Kernel:
-    """A kernel of a draft, written for one VLEN (0: for any), and the variants (number, variant) that use it."""
+    """A kernel of a template, written for one VLEN (0: for any), and the variants (number, variant) that use it."""
 
-    draft: Draft
+    template: KernelTemplate
     vlen: int
     uses: tuple[tuple[int, Variant], ...]
 
@@ -117,16 +117,16 @@ def sources(part: Part, platform: Platform, provenance: str) -> Sources:
     operator, winners = part.operator, part.winners
     spec = products.load(operator)
     work = _Work(operator, platform, spec, part.texts)
-    ways = {w.dtype: _ways(operator, w) for w in winners}
+    entries = {w.dtype: _entries(operator, w) for w in winners}
     shared: dict[str, Any] = {
         "operator": operator.name,
         "seen": operator.seen,
         "dtypes": [w.dtype for w in winners],
-        "types": {w.dtype: {**spec.types.get(w.dtype, {}), "packed": work.packed(w)} for w in winners},
+        "types": {w.dtype: {**spec.types.get(w.dtype, {}), "compute": work.compute(w)} for w in winners},
         "platform_name": platform.name,
         "arch": platform.arch,
         "tool_version": __version__,
-        "variants": [way for of_dtype in ways.values() for way in of_dtype.values()],
+        "variants": [entry for of_dtype in entries.values() for entry in of_dtype.values()],
         "by_vlen": any(len(w.trees) > 1 for w in winners),
         "card_literal": card.literal(provenance),
         "card_marker_length": len(card.MARKER),
@@ -134,10 +134,15 @@ def sources(part: Part, platform: Platform, provenance: str) -> Sources:
     }
     units = []
     for w in winners:
-        kernels, drivers = work.kernels(w, ways[w.dtype], shared)
+        kernels, drivers = work.kernels(w, entries[w.dtype], shared)
         units += kernels
         work.private += drivers
-        names = {**shared, "dtype": w.dtype, **_serving(w, ways[w.dtype]), "trees": _trees(operator, w, part.measured)}
+        names = {
+            **shared,
+            "dtype": w.dtype,
+            **_serving(w, entries[w.dtype]),
+            "trees": _trees(operator, w, part.measured),
+        }
         names["direct"] = _direct(w)
         units += [Unit(f"{Path(n).stem}_{w.dtype}.c", work.product(n, names)) for n in spec.dtype]
     libraries: list[Library] = []
@@ -169,7 +174,7 @@ def text_ids(part: Part, platform: Platform) -> dict[tuple[str, int, int], str]:
     }
 
 
-_Ways = dict[tuple[int, int], dict[str, Any]]  # (number of the variant, VLEN or 0) -> what templates say of it
+_Entries = dict[tuple[int, int], dict[str, Any]]  # (number of the variant, VLEN or 0) -> what templates say of it
 
 
 class _Work:
@@ -190,29 +195,29 @@ class _Work:
     def product(self, name: str, names: dict[str, Any]) -> str:
         return render.text(self._env, f"{products.FOLDER}/{name}.j2", names)
 
-    def packed(self, winners: Winners) -> str:
+    def compute(self, winners: Winners) -> str:
         """The C type of packed operands, which all variants of a dtype share."""
-        return self.platform.vocabulary(winners.dtype, winners.variants[0].point).packed
+        return self.platform.primitives_of(winners.dtype, winners.variants[0].point).compute
 
     def kernels(
-        self, winners: Winners, ways: _Ways, shared: dict[str, Any]
+        self, winners: Winners, entries: _Entries, shared: dict[str, Any]
     ) -> tuple[list[Unit], list[tuple[str, str]]]:
         """One file a kernel; the driver is a text of its own, one for all kernels whose driver reads the same."""
         units: list[Unit] = []
         drivers: dict[str, str] = {}
         for kernel in self._group(winners):
-            draft, dtype, first = kernel.draft, winners.dtype, kernel.uses[0][1]
+            template, dtype, first = kernel.template, winners.dtype, kernel.uses[0][1]
             names = self._names(first, kernel.vlen)
             isa = str(names["primitive_sets"]).split(", ")[0]
-            stem = f"{isa}_{dtype}_{draft.name}_{self.spec.tile.format(**names)}".replace("-", "_")
+            stem = f"{isa}_{dtype}_{template.name}_{self.spec.tile.format(**names)}".replace("-", "_")
             stem += f"_vlen{kernel.vlen}" if kernel.vlen else ""
             taken = sum(unit.name == f"{stem}.c" or unit.name.startswith(f"{stem}_") for unit in units)
             name = stem if not taken else f"{stem}_{taken + 1}"
             driver = render.text(self._env, f"{self.spec.driver}.j2", names)
             file = drivers.get(driver, f"driver_{dtype}{f'_{len(drivers) + 1}' if drivers else ''}.h")
-            if draft.name != offline.DIRECT:
+            if template.name != offline.DIRECT:
                 drivers[driver] = file
-            uses = [{**self._names(v, kernel.vlen), **ways[number, kernel.vlen]} for number, v in kernel.uses]
+            uses = [{**self._names(v, kernel.vlen), **entries[number, kernel.vlen]} for number, v in kernel.uses]
             text = self.product(self.spec.kernel, {**shared, **names, "driver_file": file, "uses": uses})
             units.append(Unit(f"{name}.c", text, tuned=True, entries=tuple(str(use["symbol"]) for use in uses)))
         return units, [(name, text) for text, name in drivers.items()]
@@ -230,37 +235,41 @@ class _Work:
         for number, variant, vlen in _written(winners):
             same = vlen, self.texts.judged(self.operator, self.platform, variant.at(vlen)).id
             uses = groups[same].uses if same in groups else ()
-            groups[same] = _Kernel(variant.draft, vlen, (*uses, (number, variant)))
+            groups[same] = _Kernel(variant.template, vlen, (*uses, (number, variant)))
         return list(groups.values())
 
 
 def _written(winners: Winners) -> list[tuple[int, Variant, int]]:
-    """(number, variant, VLEN or 0) of all that has C of its own: the variants for any VLEN, then their forms."""
+    """(number, variant, VLEN or 0) of all that has C of its own: the variants for any VLEN, then their
+    specialisations."""
     numbered = list(enumerate(winners.all))
-    forms = [(i, v, vlen) for tree in winners.trees for i, v in numbered for vlen in v.forms if vlen == tree.vlen]
-    return [(i, v, 0) for i, v in numbered] + forms
+    specialisations = [
+        (i, v, vlen) for tree in winners.trees for i, v in numbered for vlen in v.specialisations if vlen == tree.vlen
+    ]
+    return [(i, v, 0) for i, v in numbered] + specialisations
 
 
-def _ways(operator: Operator, winners: Winners) -> _Ways:
-    return {(i, vlen): _way(operator, winners.dtype, i, v, vlen) for i, v, vlen in _written(winners)}
+def _entries(operator: Operator, winners: Winners) -> _Entries:
+    return {(i, vlen): _entry(operator, winners.dtype, i, v, vlen) for i, v, vlen in _written(winners)}
 
 
-def _way(operator: Operator, dtype: str, number: int, variant: Variant, vlen: int) -> dict[str, Any]:
+def _entry(operator: Operator, dtype: str, number: int, variant: Variant, vlen: int) -> dict[str, Any]:
     return {
         "dtype": dtype,
         "number": number,
         "label": str(variant.at(vlen)),
-        "symbol": f"tensorop_{operator.name}_{dtype}_way_{number}{f'_vlen{vlen}' if vlen else ''}",
+        "symbol": f"tensorop_{operator.name}_{dtype}_variant_{number}{f'_vlen{vlen}' if vlen else ''}",
     }
 
 
-def _serving(winners: Winners, ways: _Ways) -> dict[str, Any]:
-    """For the dispatch's template: `ways` by number, and by VLEN the same with the forms for it in their places."""
+def _serving(winners: Winners, entries: _Entries) -> dict[str, Any]:
+    """For the dispatch's template: `entries` by number, and by VLEN the same with the specialisations for it in their
+    places."""
     numbers = range(len(winners.all))
-    vlens = sorted({vlen for _, vlen in ways if vlen})
+    vlens = sorted({vlen for _, vlen in entries if vlen})
     return {
-        "ways": [ways[i, 0] for i in numbers],
-        "forms": {vlen: [ways.get((i, vlen), ways[i, 0]) for i in numbers] for vlen in vlens},
+        "entries": [entries[i, 0] for i in numbers],
+        "specialisations": {vlen: [entries.get((i, vlen), entries[i, 0]) for i in numbers] for vlen in vlens},
     }
 
 

@@ -1,6 +1,6 @@
 """One barrier around everything that is done with a stranger's words: what they cause is an outcome, never an error.
 
-What the machine lacks (a tool, the disk, a board) is no fault of a draft, and passes.
+What the machine lacks (a tool, the disk, a board) is no fault of a template, and passes.
 """
 
 from __future__ import annotations

@@ -29,46 +29,46 @@ from tensorop.render import render
 from tensorop.render.resident import SECONDS
 
 _COMMAND = (sys.executable, "-m", "tensorop.render.resident")
-_DRAFTS = 16  # that have a process at once
+_TEMPLATES = 16  # that have a process at once
 _TRIES = 3
 _CHUNK = 1 << 18
 
 
 @dataclass(eq=False)
 class _Resident:
-    """The process that stays, started by process `owner`, and by draft the sockets of those it forked, the last used
+    """The process that stays, started by process `owner`, and by template the sockets of those it forked, the last used
     one last. ended: whether it ended with all children of this process."""
 
     child: subprocess.Popen[bytes]
     way: socket.socket
     owner: int = field(default_factory=os.getpid)
-    drafts: dict[bytes, socket.socket] = field(default_factory=dict)
+    templates: dict[bytes, socket.socket] = field(default_factory=dict)
     ended: bool = False
 
     def lives(self) -> bool:
         return self.owner == os.getpid() and not children.was_ended(self.child) and _open(self.way)
 
-    def draft(self, wish: bytes) -> socket.socket:
-        """Over it that draft's process is asked for renderings."""
-        found = self.drafts.pop(wish, None)
+    def template(self, wish: bytes) -> socket.socket:
+        """Over it that template's process is asked for renderings."""
+        found = self.templates.pop(wish, None)
         if found is None or not _open(found):
             if found is not None:
                 found.close()
             found, theirs = socket.socketpair()
             with theirs:
                 _ask(self.way, theirs.fileno(), wish)
-        self.drafts[wish] = found
-        while len(self.drafts) > _DRAFTS:
-            self.drop(next(iter(self.drafts)))
+        self.templates[wish] = found
+        while len(self.templates) > _TEMPLATES:
+            self.drop(next(iter(self.templates)))
         return found
 
     def drop(self, wish: bytes) -> None:
-        """Ends a draft's process with all its renderings."""
-        if (way := self.drafts.pop(wish, None)) is not None:
+        """Ends a template's process with all its renderings."""
+        if (way := self.templates.pop(wish, None)) is not None:
             way.close()
 
     def end(self) -> None:
-        for wish in list(self.drafts):
+        for wish in list(self.templates):
             self.drop(wish)
         self.way.close()
         if self.owner == os.getpid():
@@ -89,27 +89,27 @@ _resident: _Resident | None = None
 
 def texts(
     folder: render.Folders,
-    draft: str,
     template: str,
+    outer: str,
     contexts: Sequence[Mapping[str, Any]],
     arities: Mapping[str, int],
     seconds: float = SECONDS,
 ) -> list[str]:
     """As `render.kernel_texts`. Safe in threads. Raises render.RenderError, also when time or memory ran out."""
     folders = [str(one) for one in ((folder,) if isinstance(folder, Path) else folder)]
-    wish = json.dumps([folders, draft, template]).encode()
+    wish = json.dumps([folders, template, outer]).encode()
     job = json.dumps([[dict(context) for context in contexts], dict(arities)]).encode()
     said = _answer(wish, job, 2 * len(contexts) * render.MAX_OUTPUT, time.monotonic() + seconds)
     if said is None:
-        raise render.RenderError(f"{template}: rendering took more than {seconds:g} s")
+        raise render.RenderError(f"{outer}: rendering took more than {seconds:g} s")
     try:
         kind, told = json.loads(said)
     except (ValueError, TypeError, RecursionError):
-        raise render.RenderError(f"{template}: rendering died") from None
+        raise render.RenderError(f"{outer}: rendering died") from None
     if kind != "texts":
         raise render.RenderError(str(told))
     if not isinstance(told, list) or len(told) != len(contexts) or not all(isinstance(one, str) for one in told):
-        raise render.RenderError(f"{template}: rendering gave something else than texts")
+        raise render.RenderError(f"{outer}: rendering gave something else than texts")
     return told
 
 
@@ -127,14 +127,14 @@ atexit.register(close)
 
 def _answer(wish: bytes, job: bytes, most: int, until: float) -> bytes | None:
     """What a rendering's process wrote, less than a line where it died, None where its time was up. A rendering whose
-    draft's process ended is asked for again: another rendering, or somebody else, may have brought that about."""
+    template's process ended is asked for again: another rendering, or somebody else, may have brought that about."""
     said: bytes | None = b""
     for _ in range(_TRIES):
         mine, theirs = os.pipe()
         try:
             with open(theirs, "wb"), _lock:
                 resident = _living()
-                asked = resident.draft(wish)
+                asked = resident.template(wish)
                 _ask(asked, theirs, job)
             said = _read(mine, most, until)
         except BaseException:

@@ -1,4 +1,4 @@
-"""A draft on a platform: its legal points, and the C of a candidate at one of them."""
+"""A template on a platform: its legal points, and the C of a candidate at one of them."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any
 
 from tensorop import __version__
 from tensorop.model.expression import evaluate
-from tensorop.model.kernel import Draft, Kernel, KernelText, Source, Variant
+from tensorop.model.kernel import Kernel, KernelTemplate, KernelText, Source, Variant
 from tensorop.model.number import NUMBERS
 from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
 from tensorop.model.point import Point, Value
-from tensorop.model.primitive import Vocabulary, Word
+from tensorop.model.primitive import Primitive, Primitives
 from tensorop.render import render
 from tensorop.space import Space
 
@@ -24,20 +24,21 @@ LANES = "lanes"  # as a call, in a kernel's text: elements in a vector
 _PROSE = re.compile(r"[^\x20-\x7e]|\\|/\*|\*/|\?\?")  # what does not belong in a comment of one line of prose
 # the names that templates are given beside tunables, facts and primitives
 _GIVEN_TEXT = """
-ident is_edge prefix element vector stored packed packed_vector stored_vector group whole predicate lanes masked
-headers support dtype draft point platform_name tool_version primitive_sets kernel edge use uses ways forms
-trees direct driver_file suffix label number symbol written_for variants types dtypes arch by_vlen card_literal
-refuse card_marker_length micro
+ident is_edge prefix element vector storage compute compute_vector storage_vector group whole predicate lanes masked
+headers support dtype template point platform_name tool_version primitive_sets kernel edge use uses entries
+specialisations trees direct driver_file suffix label number symbol written_for variants types dtypes arch by_vlen
+card_literal refuse card_marker_length micro
 """
 _GIVEN = frozenset(_GIVEN_TEXT.split())
 _NUMERIC = re.compile(r"[0-9 +*/()-]+")
 
 
 def facts(platform: Platform, dtype: str, chosen: Mapping[str, Any]) -> dict[str, int]:
-    """What constraints may name beside tunables: registers, lanes (smallest VLEN), size, stored_size, sum_size,
-    widened, l1, l2, l3 (and further levels a platform has), streams, settings.
+    """What constraints may name beside tunables: registers, lanes (smallest VLEN), size, storage_size,
+    accumulator_size, widened, l1, l2, l3 (and further levels a platform has), streams, settings.
 
-    size, stored_size, sum_size: bytes of an element of A or B as kernels read it and as callers store it, and of C;
+    size, storage_size, accumulator_size: bytes of an element of A or B as kernels read it and as callers store it, and
+    of C;
     widened: 1 where packing changes the operands' number format. Cache sizes are one core's share in bytes; a level
     that is absent repeats the one below.
     """
@@ -55,9 +56,9 @@ def facts(platform: Platform, dtype: str, chosen: Mapping[str, Any]) -> dict[str
         **levels,
         "registers": platform.registers,
         "streams": platform.streams,
-        "size": NUMBERS[formats.packed].size,
-        "stored_size": NUMBERS[formats.stored].size,
-        "sum_size": NUMBERS[formats.sums].size,
+        "size": NUMBERS[formats.compute].size,
+        "storage_size": NUMBERS[formats.storage].size,
+        "accumulator_size": NUMBERS[formats.accumulator].size,
         "widened": int(formats.widened),
         "lanes": platform.leading(dtype).lanes(dtype, settings, platform.vlens[0]),
     }
@@ -70,23 +71,23 @@ def defaults(operator: Operator, platform: Platform, dtype: str, point: Point) -
     return Point.of({**filled, **point})
 
 
-def variant(operator: Operator, draft: Draft, dtype: str, point: Mapping[str, Value]) -> Variant:
-    """A draft at a point of its own and the blocking's tunables."""
+def variant(operator: Operator, template: KernelTemplate, dtype: str, point: Mapping[str, Value]) -> Variant:
+    """A template at a point of its own and the blocking's tunables."""
     blocking = {name: value for name, value in point.items() if name in operator.blocking.values}
     own = {name: value for name, value in point.items() if name not in blocking}
-    return Variant(Kernel(draft, dtype, Point.of(own)), Point.of(blocking))
+    return Variant(Kernel(template, dtype, Point.of(own)), Point.of(blocking))
 
 
 def context(operator: Operator, platform: Platform, variant: Variant) -> dict[str, Any]:
     """The names that the operator's own templates see around a kernel, the primitives as functions among them."""
-    words = platform.at(variant.kernel.vlen).vocabulary(variant.kernel.dtype, variant.point)
-    return {**plain(operator, platform, variant), **render.words(words)}
+    primitives = platform.at(variant.kernel.vlen).primitives_of(variant.kernel.dtype, variant.point)
+    return {**plain(operator, platform, variant), **render.functions(primitives)}
 
 
 def plain(operator: Operator, platform: Platform, variant: Variant) -> dict[str, Any]:
     """The same without the primitives: data alone."""
-    platform, draft, dtype = platform.at(variant.kernel.vlen), variant.draft, variant.kernel.dtype
-    words = platform.vocabulary(dtype, variant.point)
+    platform, template, dtype = platform.at(variant.kernel.vlen), variant.template, variant.kernel.dtype
+    primitives = platform.primitives_of(dtype, variant.point)
     full = defaults(operator, platform, dtype, variant.point)
     return {
         **{key: value for key, value in facts(platform, dtype, variant.point).items() if key != "lanes"},
@@ -94,40 +95,45 @@ def plain(operator: Operator, platform: Platform, variant: Variant) -> dict[str,
         "ident": ident(platform, variant.kernel),
         "is_edge": False,
         "prefix": dtype,
-        "element": words.element,
-        "vector": words.vector,
-        "stored": words.stored,
-        "packed": words.packed,
-        "packed_vector": words.packed_vector,
-        "stored_vector": words.stored_vector,
-        "group": words.formats.group,
-        "whole": NUMBERS[words.formats.sums].whole,
-        "predicate": words.predicate,
-        "lanes": words.lanes,
-        "masked": words.masked,
-        "headers": words.headers,
-        "support": words.support,
+        "element": primitives.element,
+        "vector": primitives.vector,
+        "storage": primitives.storage,
+        "compute": primitives.compute,
+        "compute_vector": primitives.compute_vector,
+        "storage_vector": primitives.storage_vector,
+        "group": primitives.formats.group,
+        "whole": NUMBERS[primitives.formats.accumulator].whole,
+        "predicate": primitives.predicate,
+        "lanes": primitives.lanes,
+        "masked": primitives.masked,
+        "headers": primitives.headers,
+        "support": primitives.support,
         "dtype": dtype,
-        "draft": {"name": draft.name, "strategy": draft.strategy, "author": draft.author, "reads": dict(draft.reads)},
+        "template": {
+            "name": template.name,
+            "strategy": template.strategy,
+            "author": template.author,
+            "reads": dict(template.reads),
+        },
         "point": str(full),
         "platform_name": platform.name,
         "tool_version": __version__,
-        "primitive_sets": ", ".join(sorted(set(words.sources.values()))),
+        "primitive_sets": ", ".join(sorted(set(primitives.sources.values()))),
     }
 
 
 def ident(platform: Platform, kernel: Kernel) -> str:
-    """What the functions of a kernel are called, in trials and in products alike: set, dtype, draft, four digits of
+    """What the functions of a kernel are called, in trials and in products alike: set, dtype, template, four digits of
     where its tunables stand, and the VLEN where it is written for one."""
     mark = hashlib.sha256(str(kernel.configuration).encode()).hexdigest()[:4]
     fixed = platform.at(kernel.vlen).fixed_vlen
     at = f"_vlen{fixed}" if fixed else ""
-    return re.sub(r"\W", "_", f"{platform.leading(kernel.dtype).name}_{kernel.dtype}_{kernel.draft.name}_{mark}{at}")
+    return re.sub(r"\W", "_", f"{platform.leading(kernel.dtype).name}_{kernel.dtype}_{kernel.template.name}_{mark}{at}")
 
 
 def kernel_contexts(
     operator: Operator, platform: Platform, variant: Variant
-) -> tuple[tuple[dict[str, Any], Vocabulary], ...]:
+) -> tuple[tuple[dict[str, Any], Primitives], ...]:
     """What the texts of a kernel may depend on, with the primitives it is expanded by: the kernel's, and the edge
     kernel's where it has one.
 
@@ -138,41 +144,41 @@ def kernel_contexts(
     found = narrow(platform, variant.kernel)
     if found is None:
         return (mine,)
-    edge, words = kernel_context(operator, platform, replace(variant, kernel=found))
-    return mine, ({**edge, "ident": f"{mine[0]['ident']}_edge", "is_edge": True}, words)
+    edge, primitives = kernel_context(operator, platform, replace(variant, kernel=found))
+    return mine, ({**edge, "ident": f"{mine[0]['ident']}_edge", "is_edge": True}, primitives)
 
 
-def kernel_context(operator: Operator, platform: Platform, variant: Variant) -> tuple[dict[str, Any], Vocabulary]:
+def kernel_context(operator: Operator, platform: Platform, variant: Variant) -> tuple[dict[str, Any], Primitives]:
     """One of them."""
     kernel = variant.kernel
     names = plain(operator, platform, variant)
-    for name in (*operator.at_call, "headers", "support"):
+    for name in (*operator.runtime, "headers", "support"):
         names.pop(name, None)
     lanes = names["lanes"] if _NUMERIC.fullmatch(names["lanes"]) else f"{LANES}()"
     names |= {"point": str(kernel.configuration), "lanes": lanes}
-    names["draft"] = {**names["draft"], "strategy": _PROSE.sub("?", kernel.draft.strategy)}
-    return names, platform.at(kernel.vlen).vocabulary(kernel.dtype, kernel.configuration)
+    names["template"] = {**names["template"], "strategy": _PROSE.sub("?", kernel.template.strategy)}
+    return names, platform.at(kernel.vlen).primitives_of(kernel.dtype, kernel.configuration)
 
 
 def reserved(operator: Operator, platform: Platform, dtype: str) -> frozenset[str]:
-    """What no tunable of a draft may be called: whoever reads the name in a template means something else."""
+    """What no tunable of a template may be called: whoever reads the name in a template means something else."""
     return _GIVEN | facts(platform, dtype, {}).keys() | operator.blocking.values.keys()
 
 
-def speech(words: Vocabulary) -> dict[str, Word]:
+def callables(primitives: Primitives) -> dict[str, Primitive]:
     """What may be called in a kernel's text: the primitives, and the number of lanes."""
-    return {**words.spoken, LANES: Word(LANES, words.lanes, (), "elem", "lanes")}
+    return {**primitives.with_aliases, LANES: Primitive(LANES, primitives.lanes, (), "elem", "lanes")}
 
 
 def narrow(platform: Platform, kernel: Kernel) -> Kernel | None:
     """The same kernel on the shortest vectors that the settings give, for edges that a long one would half fill.
 
-    None where it has them already, or where the draft forbids it.
+    None where it has them already, or where the template forbids it.
     """
     platform, own = platform.at(kernel.vlen), kernel.configuration
     found = Point.of({**own, **{name: options[0] for name, options in platform.settings.items() if name in own}})
     known = {**facts(platform, kernel.dtype, found), **found}
-    if found == own or not all(evaluate(c.must, known) for c in kernel.draft.constraints):
+    if found == own or not all(evaluate(c.must, known) for c in kernel.template.constraints):
         return None
     return replace(kernel, configuration=found)
 
@@ -193,8 +199,13 @@ def around(operator: Operator, platform: Platform, variant: Variant, text: Kerne
     found = narrow(platform, variant.kernel) if text.edge else None
     edge = None
     if found is not None:
-        words = platform.at(found.vlen).vocabulary(found.dtype, found.configuration)
-        edge = {"ident": f"{names['ident']}_edge", "lanes": words.lanes, "support": words.support, "kernel": text.edge}
+        primitives = platform.at(found.vlen).primitives_of(found.dtype, found.configuration)
+        edge = {
+            "ident": f"{names['ident']}_edge",
+            "lanes": primitives.lanes,
+            "support": primitives.support,
+            "kernel": text.edge,
+        }
     return {**names, "kernel": text.kernel, "edge": edge}
 
 
@@ -202,29 +213,29 @@ def as_built(operator: Operator, platform: Platform, variant: Variant) -> Varian
     """A variant without what a call brings it, and with the defaults of the rest of its blocking: what its kernel's
     text and a candidate depend on. All that are alike in this share both, under its id."""
     full = defaults(operator, platform, variant.kernel.dtype, variant.point)
-    fixed = (name for name in operator.blocking.values if name in full and name not in operator.at_call)
+    fixed = (name for name in operator.blocking.values if name in full and name not in operator.runtime)
     return replace(variant, blocking=Point.of({name: full[name] for name in fixed}))
 
 
-def missing_words(platform: Platform, draft: Draft, dtype: str) -> tuple[str, ...]:
-    """Words the draft needs and the platform does not have for this dtype."""
-    words = platform.vocabulary(dtype).spoken
-    return tuple(name for name in draft.needs if name not in words)
+def missing_primitives(platform: Platform, template: KernelTemplate, dtype: str) -> tuple[str, ...]:
+    """Primitives the template needs and the platform does not have for this dtype."""
+    primitives = platform.primitives_of(dtype).with_aliases
+    return tuple(name for name in template.needs if name not in primitives)
 
 
-def micro_space(platform: Platform, draft: Draft, dtype: str) -> Space:
-    """Legal points of a draft's own tunables and the primitive set's settings.
+def micro_space(platform: Platform, template: KernelTemplate, dtype: str) -> Space:
+    """Legal points of a template's own tunables and the primitive set's settings.
 
-    A platform's `tunables` narrow or widen a draft's. Raises JobError where no point is legal, with the reasons.
+    A platform's `tunables` narrow or widen a template's. Raises JobError where no point is legal, with the reasons.
     """
     settings = platform.settings
-    dimensions: dict[str, tuple[Any, ...]] = {**settings, **draft.tunables}
+    dimensions: dict[str, tuple[Any, ...]] = {**settings, **template.tunables}
     dimensions.update({name: values for name, values in platform.tunables.items() if name in dimensions})
     known = facts(platform, dtype, {})
     given = {name: value for name, value in known.items() if name not in dimensions and name != "lanes"}
     # how many lanes there are depends on the settings, so a constraint gets the expression in the name's place
     lanes = f"({platform.leading(dtype).lanes_expression(dtype, platform.fixed_vlen or platform.vlens[0])})"
-    constraints = tuple(replace(c, must=re.sub(r"\blanes\b", lanes, c.must)) for c in draft.constraints)
+    constraints = tuple(replace(c, must=re.sub(r"\blanes\b", lanes, c.must)) for c in template.constraints)
     return Space.of(dimensions, constraints, given)
 
 
@@ -235,7 +246,7 @@ def blocking_space(operator: Operator, platform: Platform, kernel: Kernel) -> Sp
     """
     values = dict(operator.blocking.values)
     values.update({name: v for name, v in platform.tunables.items() if name in values})
-    reads = {f"reads_{name}": how for name, how in kernel.draft.reads.items()}
+    reads = {f"reads_{name}": how for name, how in kernel.template.reads.items()}
     known = {**facts(platform, kernel.dtype, kernel.configuration), **reads, **kernel.configuration}
     return Space.of(values, operator.blocking.constraints, known)
 
@@ -243,4 +254,4 @@ def blocking_space(operator: Operator, platform: Platform, kernel: Kernel) -> Sp
 def tile(operator: Operator, platform: Platform, kernel: Kernel, vlen: int) -> dict[str, int]:
     """The micro-tile in elements at a VLEN (bits), as the operator names its sides."""
     lanes = platform.at(kernel.vlen).lanes(kernel.dtype, kernel.configuration, vlen)
-    return operator.reference.tile(kernel.configuration, lanes, kernel.draft.reads)
+    return operator.reference.tile(kernel.configuration, lanes, kernel.template.reads)

@@ -1,6 +1,6 @@
 """What a platform's facts let expect before anything is measured: where searches begin that know of no earlier one.
 
-A draft's prior is a cost over its points, an operator's an expression for each of its blocking's tunables.
+A template's prior is a cost over its points, an operator's an expression for each of its blocking's tunables.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any
 
 from tensorop.errors import SpecError
 from tensorop.model.expression import evaluate, parse
-from tensorop.model.kernel import Draft, Kernel
+from tensorop.model.kernel import Kernel, KernelTemplate
 from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
 from tensorop.model.point import Point, Value
@@ -31,17 +31,17 @@ def facts(platform: Platform, dtype: str, chosen: Mapping[str, Any]) -> dict[str
     }
 
 
-def first(platform: Platform, draft: Draft, dtype: str, space: Space) -> list[Point]:
-    """The points of a draft's space that its prior expects most of, the best for each choice that it names, in the
+def first(platform: Platform, template: KernelTemplate, dtype: str, space: Space) -> list[Point]:
+    """The points of a template's space that its prior expects most of, the best for each choice that it names, in the
     order of their costs; none without a prior. Raises SpecError for one that cannot be read."""
-    prior = draft.prior
+    prior = template.prior
     if prior is None:
         return []
     if space.size * len(prior.cost) > MAX_READ:
-        raise SpecError(f"draft '{draft.name}': key 'prior': {space.size} points are too many to compare")
+        raise SpecError(f"template '{template.name}': key 'prior': {space.size} points are too many to compare")
     given = {**facts(platform, dtype, {}), **space.at(0)}
     if strange := next((name for name in prior.of if name not in given), None):
-        raise SpecError(f"draft '{draft.name}': key 'prior.of': no tunable or setting '{strange}'")
+        raise SpecError(f"template '{template.name}': key 'prior.of': no tunable or setting '{strange}'")
     cost = parse(prior.cost, {name: type(value) for name, value in given.items()})
     known: dict[tuple[Value, ...], dict[str, Value]] = {}
     best: dict[tuple[Value, ...], tuple[int, int, Point]] = {}
@@ -53,7 +53,7 @@ def first(platform: Platform, draft: Draft, dtype: str, space: Space) -> list[Po
         try:
             found = (int(cost.value(names)), number, point)
         except ZeroDivisionError:
-            raise SpecError(f"draft '{draft.name}': key 'prior.cost' divides by zero at {point}") from None
+            raise SpecError(f"template '{template.name}': key 'prior.cost' divides by zero at {point}") from None
         choice = tuple(names[name] for name in prior.of)
         best[choice] = min(best.get(choice, found), found, key=lambda one: one[:2])
     return [point for _, _, point in sorted(best.values(), key=lambda one: one[:2])]
@@ -61,7 +61,7 @@ def first(platform: Platform, draft: Draft, dtype: str, space: Space) -> list[Po
 
 def blocking(operator: Operator, platform: Platform, kernel: Kernel) -> Callable[[Mapping[str, Value]], Point]:
     """Where a kernel's blockings begin at a choice of some of them; it differs from a choice that is not expected."""
-    reads = {f"reads_{name}": how for name, how in kernel.draft.reads.items()}
+    reads = {f"reads_{name}": how for name, how in kernel.template.reads.items()}
     usual = instantiate.defaults(operator, platform, kernel.dtype, kernel.configuration)
     given = {**facts(platform, kernel.dtype, kernel.configuration), **reads, **kernel.configuration}
 

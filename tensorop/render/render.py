@@ -1,7 +1,7 @@
-"""Turns a draft and a point into readable C: the only place, with the prompts, where Jinja2 runs.
+"""Turns a template and a point into readable C: the only place, with the prompts, where Jinja2 runs.
 
-A draft is text from a stranger: it is rendered in Jinja2's sandbox, an undefined name is an error, and all it can
-call are the primitives of the platform's vocabulary and the macros of the operator's templates. In a kernel's text a
+A template is text from a stranger: it is rendered in Jinja2's sandbox, an undefined name is an error, and all it can
+call are the primitives of the platform's primitives and the macros of the operator's templates. In a kernel's text a
 primitive stays a call of its name (`calls`), so that the gate reads it as one; `expand` puts its C there afterwards.
 """
 
@@ -20,13 +20,13 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from markupsafe import Markup
 
 from tensorop.errors import TensoropError
-from tensorop.model.primitive import Vocabulary, Word
+from tensorop.model.primitive import Primitive, Primitives
 from tensorop.process import children
 from tensorop.specs.printable import printable
 
 C_STYLE = "{BasedOnStyle: LLVM, IndentWidth: 4, ColumnLimit: 110}"
 MAX_OUTPUT = 4 << 20  # characters; a template that loops is stopped by a limit of time, one that floods by this
-MAX_KERNEL = 1 << 20  # of a draft's C
+MAX_KERNEL = 1 << 20  # of a template's C
 
 
 Folders = Path | tuple[Path, ...]  # of templates; one that stands in several is the first folder's
@@ -37,7 +37,7 @@ class RenderError(TensoropError):
 
 
 def environment(folder: Folders, texts: Mapping[str, str] | None = None, *, html: bool = False) -> jinja2.Environment:
-    """Templates of a folder, plus texts by name (e.g. `draft`). html: what is filled in is escaped."""
+    """Templates of a folder, plus texts by name (e.g. `template`). html: what is filled in is escaped."""
     loader = jinja2.ChoiceLoader([jinja2.DictLoader(dict(texts or {})), jinja2.FileSystemLoader(folder)])
     env = ImmutableSandboxedEnvironment(
         loader=loader,
@@ -59,22 +59,22 @@ def _shown(value: object) -> object:
     return printable(value) if isinstance(value, str) else value
 
 
-def words(vocabulary: Vocabulary) -> dict[str, Callable[..., str]]:
-    """The vocabulary as functions from argument texts to C text, for templates of ours alone."""
-    return {name: _speak(word) for name, word in vocabulary.spoken.items()}
+def functions(primitives: Primitives) -> dict[str, Callable[..., str]]:
+    """The primitives as functions from argument texts to C text, for templates of ours alone."""
+    return {name: _function(primitive) for name, primitive in primitives.with_aliases.items()}
 
 
-def _speak(word: Word) -> Callable[..., str]:
-    template = Template(word.c)
+def _function(primitive: Primitive) -> Callable[..., str]:
+    template = Template(primitive.c)
 
-    def say(*args: object) -> str:
-        if len(args) != len(word.args):
+    def call(*args: object) -> str:
+        if len(args) != len(primitive.args):
             raise RenderError(
-                f"primitive '{word.name}' takes {len(word.args)} arguments ({', '.join(word.args)}), got {len(args)}"
+                f"primitive '{primitive.name}' takes {len(primitive.args)} arguments ({', '.join(primitive.args)}), got {len(args)}"
             )
-        return template.substitute(dict(zip(word.args, map(str, args), strict=True)))
+        return template.substitute(dict(zip(primitive.args, map(str, args), strict=True)))
 
-    return say
+    return call
 
 
 def _refuse(reason: str) -> str:
@@ -107,14 +107,14 @@ def of_operator(folder: Folders) -> jinja2.Environment:
 
 
 @lru_cache(maxsize=16)
-def _with_draft(folder: Folders, draft: str) -> jinja2.Environment:
-    return environment(folder, {"draft": draft})
+def _with_template(folder: Folders, template: str) -> jinja2.Environment:
+    return environment(folder, {"template": template})
 
 
-def read_ahead(folder: Folders, draft: str, template: str) -> None:
+def read_ahead(folder: Folders, template: str, outer: str) -> None:
     """Reads what `kernel_texts` will need. Raises what Jinja2 does."""
-    env = _with_draft(folder, draft)
-    for name in (template, "draft"):
+    env = _with_template(folder, template)
+    for name in (outer, "template"):
         env.get_template(name)
 
 
@@ -138,13 +138,13 @@ class Call:
 
 
 def kernel_texts(
-    folder: Folders, draft: str, template: str, contexts: Sequence[Mapping[str, Any]], arities: Mapping[str, int]
+    folder: Folders, template: str, outer: str, contexts: Sequence[Mapping[str, Any]], arities: Mapping[str, int]
 ) -> list[str]:
-    """A folder's template with a draft among its texts, in each of these contexts of plain data; primitives, by name
+    """A folder's template with a template among its texts, in each of these contexts of plain data; primitives, by name
     and number of arguments, stay calls. Raises RenderError."""
-    env = _with_draft(folder, draft)
+    env = _with_template(folder, template)
     said = {name: Call(name, arity) for name, arity in arities.items()}
-    return [text(env, template, {**context, **said}, MAX_KERNEL) for context in contexts]
+    return [text(env, outer, {**context, **said}, MAX_KERNEL) for context in contexts]
 
 
 _COMMENT = r"//[^\n]*|(?>/\*.*?\*/)"  # atomic: there is one way to read a row of comments
@@ -152,15 +152,17 @@ _MARKS = re.compile(rf"({_COMMENT})|([()\[\]{{}},])", re.DOTALL)
 _DEEPEST = 64  # calls of primitives in arguments of primitives
 
 
-def expand(source: str, words: Mapping[str, Word]) -> str:
+def expand(source: str, primitives: Mapping[str, Primitive]) -> str:
     """The C text with each call of a primitive replaced by the primitive's C, innermost first.
 
     source: without literals, backslashes and trigraphs, as the gate leaves it. Raises RenderError where a call has
     another number of arguments than its primitive.
     """
-    names = "|".join(sorted(map(re.escape, words), key=len, reverse=True))
+    names = "|".join(sorted(map(re.escape, primitives), key=len, reverse=True))
     calls = re.compile(rf"{_COMMENT}|(?<![\w.])({names})(?:\s|{_COMMENT})*+\(", re.DOTALL)
-    return _expanded(source, calls, {name: (Template(word.c), word.args) for name, word in words.items()}, 0)
+    return _expanded(
+        source, calls, {name: (Template(primitive.c), primitive.args) for name, primitive in primitives.items()}, 0
+    )
 
 
 def _expanded(

@@ -1,8 +1,8 @@
 """The process that strangers' templates are rendered in: it imports once, and forks for all it is asked.
 
-It forks a process for each draft, which reads the draft's templates, and that one forks a process for each rendering.
-Neither it nor what it forks for one draft ever sees another's text, and a rendering ends with its process: nothing that
-a template does reaches the next one. Limits stand before a byte of a stranger is read.
+It forks a process for each template, which reads the template's templates, and that one forks a process for each
+rendering. Neither it nor what it forks for one template ever sees another's text, and a rendering ends with its
+process: nothing that a template does reaches the next one. Limits stand before a byte of a stranger is read.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def main() -> None:
     asked = socket.socket(fileno=os.dup(0))
     os.dup2(1, 0)
     gc.freeze()
-    _serve(asked, _draft)
+    _serve(asked, _template)
 
 
 def _limit(which: int, most: int) -> None:
@@ -120,34 +120,34 @@ def _become(work: Work, *sent: int) -> NoReturn:
     os._exit(0)
 
 
-def _draft(way: int, wish: int) -> None:
-    """Reads a draft's templates, and serves renderings of it."""
+def _template(way: int, wish: int) -> None:
+    """Reads a template's templates, and serves renderings of it."""
     resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, resource.getrlimit(resource.RLIMIT_CPU)[1]))
-    told, draft, template = json.loads(_whole(wish))
+    told, template, outer = json.loads(_whole(wish))
     folder = tuple(map(Path, told))
     with contextlib.suppress(Exception):  # each rendering meets it again, and says it
-        render.read_ahead(folder, draft, template)
+        render.read_ahead(folder, template, outer)
     resource.setrlimit(resource.RLIMIT_CPU, (resource.getrlimit(resource.RLIMIT_CPU)[1],) * 2)
     gc.freeze()
-    _serve(socket.socket(fileno=way), lambda answer, contexts: _rendering(folder, draft, template, answer, contexts))
+    _serve(socket.socket(fileno=way), lambda answer, contexts: _rendering(folder, template, outer, answer, contexts))
 
 
-def _rendering(folder: render.Folders, draft: str, template: str, answer: int, wish: int) -> None:
+def _rendering(folder: render.Folders, template: str, outer: str, answer: int, wish: int) -> None:
     os.setsid()
     _limit(resource.RLIMIT_CPU, SECONDS)
     _limit(resource.RLIMIT_NPROC, 0)
     said: list[object]
     try:
         contexts, arities = json.loads(_whole(wish))
-        said = ["texts", render.kernel_texts(folder, draft, template, contexts, arities)]
+        said = ["texts", render.kernel_texts(folder, template, outer, contexts, arities)]
     except render.RenderError as error:
         said = ["error", error.message]
     except RecursionError:
-        said = ["error", f"{template}: it calls itself without end"]
+        said = ["error", f"{outer}: it calls itself without end"]
     except MemoryError:
-        said = ["error", f"{template}: rendering took more than {MEMORY >> 20} MiB"]
+        said = ["error", f"{outer}: rendering took more than {MEMORY >> 20} MiB"]
     except Exception as error:
-        said = ["error", f"{template}: rendering died: {type(error).__name__}: {error}"]
+        said = ["error", f"{outer}: rendering died: {type(error).__name__}: {error}"]
     with open(answer, "wb", buffering=0) as pipe:
         rest = memoryview(json.dumps(said).encode() + b"\n")
         while rest:

@@ -1,8 +1,9 @@
 """The C of kernels, by the id of a variant as it is built: rendered once, read by the gate, then only handed out.
 
-What a trial judged is what the product is built of. A draft that is not shipped is rendered in a limited process, never
+What a trial judged is what the product is built of. A template that is not shipped is rendered in a limited process,
+never
 in this one, and never again: neither by another stage, nor by packaging. A run that goes on from a journal trusts no
-text in it: the draft passes gates and rendering once more, and where the journal says something else the run ends.
+text in it: the template passes gates and rendering once more, and where the journal says something else the run ends.
 """
 
 from __future__ import annotations
@@ -12,10 +13,10 @@ from collections.abc import Mapping
 
 from tensorop.author import c_gate, gate, offline
 from tensorop.errors import JobError
-from tensorop.model.kernel import Draft, KernelText, Variant
+from tensorop.model.kernel import KernelTemplate, KernelText, Variant
 from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
-from tensorop.model.primitive import Vocabulary
+from tensorop.model.primitive import Primitives
 from tensorop.model.trial import Outcome
 from tensorop.render import apart, instantiate, render
 from tensorop.store.journal import START_OVER
@@ -40,7 +41,7 @@ class Texts:
         if told is not None and made != told:
             said = f"is refused now ({made.message})" if isinstance(made, Outcome) else f"is {made.id}"
             raise JobError(
-                f"the journal was changed: it says that draft '{variant.draft.name}' at {variant.point} became the "
+                f"the journal was changed: it says that template '{variant.template.name}' at {variant.point} became the "
                 f"text {told.id}, which {said}",
                 hint=START_OVER,
             )
@@ -50,45 +51,45 @@ class Texts:
             return self._known.setdefault(variant.id, made)
 
     def judged(self, operator: Operator, platform: Platform, variant: Variant) -> KernelText:
-        """The same for a product. Raises JobError for a draft that is not shipped where no trial made its text, where
-        the gate refuses it, and where the journal has another one."""
-        name, draft = instantiate.as_built(operator, platform, variant).id, variant.draft
-        if draft.author != offline.AUTHOR and name not in self._known and name not in self._told:
+        """The same for a product. Raises JobError for a template that is not shipped where no trial made its text,
+        where the gate refuses it, and where the journal has another one."""
+        name, template = instantiate.as_built(operator, platform, variant).id, variant.template
+        if template.author != offline.AUTHOR and name not in self._known and name not in self._told:
             raise JobError(
-                f"the kernel of draft '{draft.name}' at {variant.point} was never judged, so it is not packaged",
-                hint="run the search that judges it, or leave the draft out",
+                f"the kernel of template '{template.name}' at {variant.point} was never judged, so it is not packaged",
+                hint="run the search that judges it, or leave the template out",
             )
         text = self.kernel(operator, platform, variant)
         if isinstance(text, Outcome):
-            raise JobError(f"draft '{draft.name}' at {variant.point} is refused: {text.message}")
+            raise JobError(f"template '{template.name}' at {variant.point} is refused: {text.message}")
         return text
 
 
 def _admitted(operator: Operator, platform: Platform, variant: Variant) -> KernelText | Outcome:
     """Template, rendering, gate, and only then the primitives' C."""
-    draft = variant.draft
+    template = variant.template
     contexts = instantiate.kernel_contexts(operator, platform, variant)
-    words = contexts[0][1]
-    outcome = gate.check_template(draft, words, instantiate.reserved(operator, platform, variant.kernel.dtype))
+    primitives = contexts[0][1]
+    outcome = gate.check_template(template, primitives, instantiate.reserved(operator, platform, variant.kernel.dtype))
     if outcome is not None:
         return outcome
-    rendering = render.kernel_texts if draft.author == offline.AUTHOR else apart.texts
-    arities = {word: len(spec.args) for word, spec in words.spoken.items()}
+    rendering = render.kernel_texts if template.author == offline.AUTHOR else apart.texts
+    arities = {primitive: len(spec.args) for primitive, spec in primitives.with_aliases.items()}
     plain = [context for context, _ in contexts]
-    rendered = rendering(operator.templates, c_gate.marked(draft.text), instantiate.KERNEL, plain, arities)
+    rendered = rendering(operator.templates, c_gate.marked(template.text), instantiate.KERNEL, plain, arities)
     texts = []
-    for source, (_, vocabulary) in zip(rendered, contexts, strict=True):
+    for source, (_, primitives) in zip(rendered, contexts, strict=True):
         if not source.strip():
             texts.append("")
             continue
-        read = _expanded(source, draft, vocabulary)
+        read = _expanded(source, template, primitives)
         if isinstance(read, Outcome):
             return read
         texts.append(read)
     return KernelText(variant.id, texts[0], texts[1] if len(texts) > 1 else "")
 
 
-def _expanded(source: str, draft: Draft, words: Vocabulary) -> str | Outcome:
-    speech = instantiate.speech(words)
-    refused = c_gate.read(source, draft.text, words, speech)
-    return refused or render.expand(c_gate.unmarked(source, draft.text), speech)
+def _expanded(source: str, template: KernelTemplate, primitives: Primitives) -> str | Outcome:
+    callables = instantiate.callables(primitives)
+    refused = c_gate.read(source, template.text, primitives, callables)
+    return refused or render.expand(c_gate.unmarked(source, template.text), callables)

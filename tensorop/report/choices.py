@@ -1,4 +1,4 @@
-"""What the library's dispatch chooses for each problem, which draft that is, and what the choice costs."""
+"""What the library's dispatch chooses for each problem, which template that is, and what the choice costs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from tensorop.store.history import History
 
 def choices(operator: Operator, held: Mapping[str, Any], history: History) -> list[dict[str, Any]]:
     """For each dtype, and each VLEN where the dispatch has a tree for each: the variants, the tree's regret on shapes
-    left out (a share), and for each problem of the search the variant and draft chosen and the best cost of each draft.
+    left out (a share), and for each problem of the search the variant and template chosen and the best cost of each
+    template.
 
     held: what the manifest says of the operator; vlen: None where there is one tree; of a variant, text: the id of what
     was packaged, judged: how many trials that passed were made of that very text.
@@ -37,7 +38,7 @@ def choices(operator: Operator, held: Mapping[str, Any], history: History) -> li
         for vlen, dispatch in trees(winners):
             direct = winners.get("direct")
             told = [
-                _row(operator, problem, variants, way(operator, problem, dispatch, direct), vlen or 0, trials)
+                _row(operator, problem, variants, variant_of(operator, problem, dispatch, direct), vlen or 0, trials)
                 for problem in asked
             ]
             rows = [row for row in told if row is not None]
@@ -48,9 +49,9 @@ def choices(operator: Operator, held: Mapping[str, Any], history: History) -> li
 
 
 def _texts(variant: Mapping[str, Any]) -> set[str]:
-    """The ids of the texts a variant is made of, those of its forms included."""
-    forms = variant.get("form_texts", {})
-    return {str(text) for text in (variant.get("text"), *forms.values()) if text}
+    """The ids of the texts a variant is made of, those of its specialisations included."""
+    specialisations = variant.get("specialisation_texts", {})
+    return {str(text) for text in (variant.get("text"), *specialisations.values()) if text}
 
 
 def constants(told: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -89,7 +90,9 @@ def decide(node: Mapping[str, Any], features: Mapping[str, int]) -> int:
     return int(node["variant"])
 
 
-def way(operator: Operator, problem: Problem, dispatch: Mapping[str, Any], direct: Mapping[str, Any] | None) -> int:
+def variant_of(
+    operator: Operator, problem: Problem, dispatch: Mapping[str, Any], direct: Mapping[str, Any] | None
+) -> int:
     """The number of the variant that serves a problem: the direct one, else what the tree says."""
     if direct is not None and operator.reference.work(problem) <= direct["most_flops"]:
         return int(direct["variant"])
@@ -105,19 +108,19 @@ def _row(
     trials: Sequence[Finished],
 ) -> dict[str, Any] | None:
     """None for a problem nobody measured."""
-    by_draft: dict[str, float] = {}
+    by_template: dict[str, float] = {}
     for finished in trials:
         samples = finished.score.per_problem.get(problem.label)
         if samples is None or finished.trial.variant.kernel.vlen not in (0, vlen):
             continue
-        draft, cost = finished.trial.variant.draft.name, samples.at(vlen)
-        by_draft[draft] = min(cost, by_draft.get(draft, cost))
-    if not by_draft:
+        template, cost = finished.trial.variant.template.name, samples.at(vlen)
+        by_template[template] = min(cost, by_template.get(template, cost))
+    if not by_template:
         return None
     return {
         "problem": problem.label,
         "variant": chosen,
-        "draft": variants[chosen]["draft"],
-        "cost_by_draft": by_draft,
-        "best_draft": min(by_draft, key=by_draft.__getitem__),
+        "template": variants[chosen]["template"],
+        "cost_by_template": by_template,
+        "best_template": min(by_template, key=by_template.__getitem__),
     }

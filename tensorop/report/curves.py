@@ -92,7 +92,7 @@ def dispatch(maps: Sequence[Mapping[str, Any]], colours: Mapping[str, str]) -> s
     """The variant chosen over a plane, a panel a map of one dtype and VLEN; a colour a template, paler by variant."""
     figure, panels = drawing.panels(len(maps), 2.9, columns=3)
     first = maps[0]
-    shades = _shades(first["drafts"])
+    shades = _shades(first["templates"])
     for axes, plane in zip(panels, maps, strict=True):
         sides = plane["sides"]
         between = [(a * b) ** 0.5 for a, b in pairwise(sides)]
@@ -102,7 +102,7 @@ def dispatch(maps: Sequence[Mapping[str, Any]], colours: Mapping[str, str]) -> s
             at = 0
             for number, run in groupby(line):
                 length = len(list(run))
-                colour = COLOUR[colours[plane["drafts"][number]]]
+                colour = COLOUR[colours[plane["templates"][number]]]
                 axes.barh(
                     edges[j], edges[at + length] - edges[at], left=edges[at], height=edges[j + 1] - edges[j],
                     align="edge", color=colour, alpha=shades[number], linewidth=0,
@@ -121,9 +121,9 @@ def dispatch(maps: Sequence[Mapping[str, Any]], colours: Mapping[str, str]) -> s
         drawing.labelled(axes, plane["axes"][0], plane["axes"][1], where, size=8.5)
         axes.grid(visible=False)
     used = sorted({number for plane in maps for line in plane["chosen"] for number in line})
-    shown = [(number, draft) for number, draft in enumerate(first["drafts"]) if number in used]
-    handles = [Patch(color=COLOUR[colours[draft]], alpha=shades[number], linewidth=0) for number, draft in shown]
-    drawing.legend(figure, handles, [f"{number} {draft}" for number, draft in shown])
+    shown = [(number, template) for number, template in enumerate(first["templates"]) if number in used]
+    handles = [Patch(color=COLOUR[colours[template]], alpha=shades[number], linewidth=0) for number, template in shown]
+    drawing.legend(figure, handles, [f"{number} {template}" for number, template in shown])
     return drawing.svg(figure, f"dispatch-{first['dtype']}-{first['vlen']}")
 
 
@@ -187,14 +187,14 @@ def _size(row: Mapping[str, Any]) -> float:
     return geomean(side for side in sizes(row).values() if side > 0)
 
 
-def _shades(drafts: Sequence[str]) -> list[float]:
-    """Opacity of each variant, from the fullest for the first of its draft."""
+def _shades(templates: Sequence[str]) -> list[float]:
+    """Opacity of each variant, from the fullest for the first of its template."""
     seen: dict[str, int] = {}
-    counts = {draft: drafts.count(draft) for draft in drafts}
+    counts = {template: templates.count(template) for template in templates}
     out = []
-    for draft in drafts:
-        rank = seen[draft] = seen.get(draft, -1) + 1
-        out.append(0.85 - 0.6 * rank / max(counts[draft] - 1, 1) if counts[draft] > 1 else 0.7)
+    for template in templates:
+        rank = seen[template] = seen.get(template, -1) + 1
+        out.append(0.85 - 0.6 * rank / max(counts[template] - 1, 1) if counts[template] > 1 else 0.7)
     return out
 
 

@@ -49,8 +49,8 @@ def maps(operator: Operator, held: Mapping[str, Any]) -> list[dict[str, Any]]:
                         "axes": [across, up],
                         "fixed": dict(zip(others, rest, strict=True)),
                         "sides": list(_SIDES),
-                        "chosen": [[choices.way(operator, p, dispatch, direct) for p in line] for line in asked],
-                        "drafts": [variant["draft"] for variant in winners["variants"]],
+                        "chosen": [[choices.variant_of(operator, p, dispatch, direct) for p in line] for line in asked],
+                        "templates": [variant["template"] for variant in winners["variants"]],
                     }
                 )
     return out

@@ -31,7 +31,7 @@ _COST_UNITS = {"ns": "ns per 1000 flop", "modelled-cycles": "modelled cycles per
 def gather(folder: Path, plugins: tuple[Path, ...] = ()) -> dict[str, Any]:
     """The record of the run and product in a folder.
 
-    Keys: schema, run, product, bench, threads, searches, failures, drafts, choices, maps, constants, importance,
+    Keys: schema, run, product, bench, threads, searches, failures, templates, choices, maps, constants, importance,
     refusals, roofline, loops, controls, verification, warm_start, notes, absent. Raises UsageError when the folder
     holds no run, JobError when its journal is damaged.
     """
@@ -61,7 +61,7 @@ def gather(folder: Path, plugins: tuple[Path, ...] = ()) -> dict[str, Any]:
         "threads": scaling,
         "searches": [_search(history, group) for group in dict.fromkeys(group_of(f.trial) for f in ended)],
         "failures": _failures(ended),
-        "drafts": _drafts(history, ended),
+        "templates": _templates(history, ended),
         "choices": [],
         "maps": [],
         "constants": part("constants", lambda: choices.constants(notes.pop("constants", [])), []),
@@ -186,7 +186,7 @@ def _search(history: History, group: Any) -> dict[str, Any]:
 def _named(variant: Variant) -> dict[str, Any]:
     vlen = {"vlen": variant.kernel.vlen} if variant.kernel.vlen else {}
     ids = {"id": variant.id, "kernel": variant.kernel.id}
-    return {**ids, "draft": variant.draft.name, "point": dict(variant.point), **vlen}
+    return {**ids, "template": variant.template.name, "point": dict(variant.point), **vlen}
 
 
 def _failures(ended: Sequence[Finished]) -> list[dict[str, Any]]:
@@ -203,21 +203,21 @@ def _failures(ended: Sequence[Finished]) -> list[dict[str, Any]]:
     return sorted(found.values(), key=lambda entry: -int(entry["count"]))
 
 
-def _drafts(history: History, ended: Sequence[Finished]) -> list[dict[str, Any]]:
-    """Each draft with its first-stage trials and best cost by dtype."""
+def _templates(history: History, ended: Sequence[Finished]) -> list[dict[str, Any]]:
+    """Each template with its first-stage trials and best cost by dtype."""
     out = []
-    for draft in history.drafts.values():
-        mine = [f for f in ended if f.trial.stage is Stage.MICRO and f.trial.variant.draft.digest == draft.digest]
+    for template in history.templates.values():
+        mine = [f for f in ended if f.trial.stage is Stage.MICRO and f.trial.variant.template.digest == template.digest]
         costs: dict[str, list[float]] = {}
         for finished in mine:
             if finished.outcome.ok and finished.score.cost is not None:
                 costs.setdefault(finished.trial.dtype, []).append(finished.score.cost)
         out.append(
             {
-                "name": draft.name,
-                "author": draft.author,
-                "strategy": draft.strategy.strip(),
-                "tunables": {name: list(values) for name, values in draft.tunables.items()},
+                "name": template.name,
+                "author": template.author,
+                "strategy": template.strategy.strip(),
+                "tunables": {name: list(values) for name, values in template.tunables.items()},
                 "trials": len(mine),
                 "passed": sum(f.outcome.ok for f in mine),
                 "best": {dtype: min(found) for dtype, found in costs.items()},

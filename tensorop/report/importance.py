@@ -12,7 +12,7 @@ from tensorop.model.trial import Finished, Trial
 from tensorop.store.history import group_of
 
 _FEWEST = 12  # trials below which a fit says nothing
-_ARM = "draft"
+_ARM = "template"
 
 
 def parameters(ended: Sequence[Finished]) -> list[dict[str, Any]]:
@@ -20,7 +20,7 @@ def parameters(ended: Sequence[Finished]) -> list[dict[str, Any]]:
 
     Extremely randomised trees (Geurts, Ernst and Wehenkel 2006) on the logarithm of the cost; a column's importance
     is the loss of R^2 when it is shuffled (Breiman 2001). `score`: R^2 out of bag. A tunable that was never varied has
-    no share; one that a draft does not have counts as a value of its own.
+    no share; one that a template does not have counts as a value of its own.
     """
     out = []
     for group in dict.fromkeys(group_of(f.trial) for f in ended):
@@ -57,7 +57,7 @@ def _fit(ended: Sequence[Finished]) -> tuple[float, dict[str, float]]:
 
 def _arm(trial: Trial) -> str:
     kernel = trial.variant.kernel
-    return kernel.draft.name if trial.stage.of_kernels else str(kernel)
+    return kernel.template.name if trial.stage.of_kernels else str(kernel)
 
 
 def _numbers(values: Sequence[Any]) -> list[float]:

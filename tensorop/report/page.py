@@ -42,8 +42,8 @@ def page(record: Mapping[str, Any]) -> str:
 
 def colours(record: Mapping[str, Any]) -> dict[str, str]:
     """Every template's own colour, the same in all plots."""
-    tried = [str(t["draft"]) for search in record["searches"] for t in search["trials"]]
-    names = sorted({*tried, *(draft for plane in record["maps"] for draft in plane["drafts"])})
+    tried = [str(t["template"]) for search in record["searches"] for t in search["trials"]]
+    names = sorted({*tried, *(template for plane in record["maps"] for template in plane["templates"])})
     return dict(zip(names, itertools.cycle(drawing.SERIES), strict=False))
 
 

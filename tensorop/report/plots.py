@@ -46,7 +46,7 @@ def ratios(bench: Mapping[str, Any], dtype: str) -> str:
 
 
 def convergence(searches: Sequence[Mapping[str, Any]], colours: Mapping[str, str]) -> str:
-    """Every trial's cost and the best so far; failures as ticks below. colours: by draft, names of the page's."""
+    """Every trial's cost and the best so far; failures as ticks below. colours: by template, names of the page's."""
     shown = [s for s in searches if any(t["cost"] is not None for t in s["trials"])]
     if not shown:
         return ""
@@ -61,13 +61,13 @@ def convergence(searches: Sequence[Mapping[str, Any]], colours: Mapping[str, str
 
 def _one_search(axes: Axes, search: Mapping[str, Any], colours: Mapping[str, str]) -> None:
     trials = search["trials"]
-    drafts = list(dict.fromkeys(str(t["draft"]) for t in trials))
-    for draft in drafts:
-        mine = [(i, t["cost"]) for i, t in enumerate(trials, 1) if t["cost"] and t["draft"] == draft]
+    templates = list(dict.fromkeys(str(t["template"]) for t in trials))
+    for template in templates:
+        mine = [(i, t["cost"]) for i, t in enumerate(trials, 1) if t["cost"] and t["template"] == template]
         if mine:
             x, y = zip(*mine, strict=True)
-            colour = COLOUR[colours[draft]]
-            axes.plot(x, y, "o", markersize=3.2, color=colour, alpha=0.7, markeredgewidth=0, label=draft)
+            colour = COLOUR[colours[template]]
+            axes.plot(x, y, "o", markersize=3.2, color=colour, alpha=0.7, markeredgewidth=0, label=template)
     best = [(i, t["best"]) for i, t in enumerate(trials, 1) if t["best"] is not None]
     x, y = zip(*best, strict=True)
     axes.step(x, y, where="post", color=COLOUR["ink"], linewidth=1.3)

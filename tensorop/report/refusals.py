@@ -12,15 +12,22 @@ from tensorop.store.history import History
 
 
 def of_run(history: History, operator: Operator, platform: Platform) -> list[dict[str, Any]]:
-    """For each dtype and draft of the run: the product of its tunables, the legal points, and what each reason took."""
+    """For each dtype and template of the run: the product of its tunables, the legal points, and what each reason
+    took."""
     out = []
     for dtype in history.facts.get("dtypes", ()):
-        for draft in history.drafts.values():
-            entry: dict[str, Any] = {"dtype": dtype, "draft": draft.name, "product": None, "legal": 0, "reasons": []}
+        for template in history.templates.values():
+            entry: dict[str, Any] = {
+                "dtype": dtype,
+                "template": template.name,
+                "product": None,
+                "legal": 0,
+                "reasons": [],
+            }
             out.append(entry)
-            missing = instantiate.missing_words(platform, draft, dtype)
+            missing = instantiate.missing_primitives(platform, template, dtype)
             try:
-                space = None if missing else instantiate.micro_space(platform, draft, dtype)
+                space = None if missing else instantiate.micro_space(platform, template, dtype)
                 why = f"the platform lacks {', '.join(missing)}"
             except JobError as error:
                 space, why = None, error.message

@@ -26,13 +26,15 @@ def rooflines(operator: Operator, platform: Platform, bench: Mapping[str, Any]) 
                 bandwidth = bench.get("machine", {}).get("bandwidth")
                 out.append(_roof(operator, dtype, None, bench, rows, peak * bench["threads"], bandwidth))
             continue
-        sums = NUMBERS[platform.formats(dtype).sums]
-        if not platform.board or sums.whole:  # what the model says of multiply-adds is said of floating-point ones
+        accumulator = NUMBERS[platform.formats(dtype).accumulator]
+        if (
+            not platform.board or accumulator.whole
+        ):  # what the model says of multiply-adds is said of floating-point ones
             continue
         model = board.load(platform.board, f"platform '{platform.name}'")
         for vlen in platform.vlens:
             line = model.memory.l1.line
-            peak = modelled_peak(model, vlen, sums.name)
+            peak = modelled_peak(model, vlen, accumulator.name)
             out.append(_roof(operator, dtype, vlen, bench, rows, peak, line / model.memory.dram_interval.value))
     return out
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Protocol
 
-from tensorop.model.kernel import Draft, Kernel
+from tensorop.model.kernel import Kernel, KernelTemplate
 from tensorop.model.point import Point
 from tensorop.model.trial import Finished, Kind
 from tensorop.process.barrier import FIRST_S, Limit
@@ -31,9 +31,9 @@ FACTOR = 10.0  # of the median of what trials took that passed: what the next ma
 LEAST_S = 10.0  # a machine stumbles, and of points that share a build one makes it
 STRIKES = 2  # trials of a template that ran into their limit: it is given up
 
-# What writes further drafts: told a dtype and its trials so far in their order, it gives those that it has by now. They
-# have passed the gates, and their `parent` names what they were made of.
-Revise = Callable[[str, Sequence[Finished]], Sequence[Draft]]
+# What writes further templates: told a dtype and its trials so far in their order, it gives those that it has by now.
+# They have passed the gates, and their `parent` names what they were made of.
+Revise = Callable[[str, Sequence[Finished]], Sequence[KernelTemplate]]
 
 
 @dataclass(frozen=True)
@@ -73,9 +73,9 @@ class Given:
 
 
 class Growing(Given):
-    """These arms, and one for each draft that an author adds between trials.
+    """These arms, and one for each template that an author adds between trials.
 
-    A draft that comes late is in the journal with the number of trials it came after, where a run that goes on finds
+    A template that comes late is in the journal with the number of trials it came after, where a run that goes on finds
     it: the same arms in the same order, without their author.
     """
 
@@ -84,24 +84,24 @@ class Growing(Given):
         arms: Sequence[Arm],
         journal: Journal,
         group: Group,
-        arm: Callable[[Draft], Arm | None],
+        arm: Callable[[KernelTemplate], Arm | None],
         revise: Revise | None,
     ) -> None:
         super().__init__(arms)
         self._journal, self._group, self._arm, self._revise = journal, group, arm, revise
-        self._known = {one.kernel.draft.digest for one in arms}
+        self._known = {one.kernel.template.digest for one in arms}
 
     def more(self, ended: Sequence[Finished], live: bool) -> Sequence[Arm]:
         noted = self._journal.history.joined(self._group)
-        waiting = [(draft, after) for draft, after in noted if draft.digest not in self._known]
-        drafts = [draft for draft, after in waiting if after <= len(ended)]
+        waiting = [(template, after) for template, after in noted if template.digest not in self._known]
+        templates = [template for template, after in waiting if after <= len(ended)]
         if live and self._revise and not waiting:
-            told = self._known | self._journal.history.drafts.keys()
-            drafts = [draft for draft in self._revise(self._group[1], ended) if draft.digest not in told]
-            for draft in drafts:
-                self._journal.draft(draft, (self._group, len(ended)))
-        self._known |= {draft.digest for draft in drafts}
-        return [*super().more(ended, live), *(arm for arm in map(self._arm, drafts) if arm is not None)]
+            told = self._known | self._journal.history.templates.keys()
+            templates = [template for template in self._revise(self._group[1], ended) if template.digest not in told]
+            for template in templates:
+                self._journal.template(template, (self._group, len(ended)))
+        self._known |= {template.digest for template in templates}
+        return [*super().more(ended, live), *(arm for arm in map(self._arm, templates) if arm is not None)]
 
 
 @dataclass
@@ -160,8 +160,8 @@ class Bandit:
     def _index(self, arm: _Count) -> float:
         bests = [other.best for other in self._arms.values() if other.best is not None]
         total = sum(other.trials for other in self._arms.values())
-        merit = 0.0 if not bests else -math.log(arm.best / min(bests) if arm.best is not None else FAILURE)
-        return merit + BONUS * math.sqrt(math.log(total + 1) / max(1, arm.trials))
+        objective = 0.0 if not bests else -math.log(arm.best / min(bests) if arm.best is not None else FAILURE)
+        return objective + BONUS * math.sqrt(math.log(total + 1) / max(1, arm.trials))
 
 
 class Seeded:
@@ -226,6 +226,6 @@ class Limits:
         if finished.outcome.kind is not Kind.TIMEOUT:
             return False
         self._late += not self._passed
-        template = finished.trial.variant.draft.digest
+        template = finished.trial.variant.template.digest
         self._struck[template] += 1
         return self._struck[template] == STRIKES

@@ -11,7 +11,7 @@ from tensorop.render import instantiate, prior
 from tensorop.search import trials
 from tensorop.search.arms import Arm
 from tensorop.search.task import Pass, Plan, Task
-from tensorop.space import starts
+from tensorop.space import seeds
 
 
 def plan(task: Task) -> Plan:
@@ -23,9 +23,9 @@ def plan(task: Task) -> Plan:
             space = instantiate.blocking_space(operator, platform, kernel)
         except JobError:  # a tile that no blocking fits has lost
             continue
-        named = starts.blockings(task.sure, kernel.draft, kernel.configuration, space)
-        second = sum(arm.kernel.draft == kernel.draft for arm in arms) % 2 == 1
-        first = named or starts.around(prior.blocking(operator, platform, kernel), space, nothing_first=second)
+        named = seeds.blockings(task.sure, kernel.template, kernel.configuration, space)
+        second = sum(arm.kernel.template == kernel.template for arm in arms) % 2 == 1
+        first = named or seeds.around(prior.blocking(operator, platform, kernel), space, nothing_first=second)
         least = len(named) or (1 if arms else 2)  # both ends of packing for the best of all
         arms.append(Arm(kernel, space, first, least, named))
     own = [Stage.BLOCKING] if task.large_problems else [Stage.BLOCKING, Stage.LARGE]

@@ -55,7 +55,7 @@ class Stop(StrEnum):
 
 @dataclass(frozen=True)
 class Began:
-    """A trial starts; `attempt` 2 means that an earlier process died with it."""
+    """A trial begins; `attempt` 2 means that an earlier process died with it."""
 
     trial: Trial
     attempt: int
@@ -220,7 +220,7 @@ class _Run(Generic[P]):
         return Stop.BUDGET
 
     def _goes_on(self, asked: Mapping[str, int] | None = None) -> bool:
-        """Whether another trial is due: there is time, or a draft has not had its least."""
+        """Whether another trial is due: there is time, or a template has not had its least."""
         if self.clock.trials_left == 0:
             return False
         begun = self.clock.trials + sum((asked or {}).values())
@@ -297,24 +297,24 @@ class _Run(Generic[P]):
         limit = self.limits.now
         if not self.limits.tell(finished):
             return
-        draft = finished.trial.variant.draft
-        self.given_up.add(draft.digest)
+        template = finished.trial.variant.template
+        self.given_up.add(template.digest)
         for name, arm in self.arms.items():
-            if arm.kernel.draft.digest == draft.digest:
+            if arm.kernel.template.digest == template.digest:
                 self.bandit.exhaust(name)
         self.again = [trial for trial in self.again if not self._is_given_up(trial)]
         data = {
-            "template": draft.name,
+            "template": template.name,
             "stage": self.what.stage.value,
             "dtype": self.what.dtype,
             "round": self.what.round,
         }
         if ("given up", data) not in self.history.notes:
             self.what.journal.note("given up", data)
-        yield GivenUp(draft.name, limit)
+        yield GivenUp(template.name, limit)
 
     def _is_given_up(self, trial: Trial) -> bool:
-        return trial.variant.draft.digest in self.given_up
+        return trial.variant.template.digest in self.given_up
 
     def _end(self, trial: Trial, measured: Measured) -> Ended:
         text = measured.text if measured.outcome.ok else None

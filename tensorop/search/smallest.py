@@ -1,4 +1,4 @@
-"""What serves the smallest problems: one draft, without packing, blocks or choice."""
+"""What serves the smallest problems: one template, without packing, blocks or choice."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from tensorop.render import instantiate
 from tensorop.search import trials
 from tensorop.search.arms import Arm
 from tensorop.search.task import Pass, Plan, Task
-from tensorop.space import starts
+from tensorop.space import seeds
 
 CLOSE = 1.05  # times the least cost: trials of a few ms on a clock tell no less apart
 
 
 def plan(task: Task) -> Plan | None:
-    """The draft on its suite and the job's own smallest shapes, in every layout; None where there is none."""
-    draft = task.direct
-    if draft is None:
+    """The template on its suite and the job's own smallest shapes, in every layout; None where there is none."""
+    template = task.direct
+    if template is None:
         return None
-    space = instantiate.micro_space(task.target.platform, draft, task.dtype)
-    first = starts.named((*task.sure, *task.hints(draft)), draft, space)
-    arm = Arm(Kernel(draft, task.dtype), space, first, 1)
+    space = instantiate.micro_space(task.target.platform, template, task.dtype)
+    first = seeds.named((*task.sure, *task.hints(template)), template, space)
+    arm = Arm(Kernel(template, task.dtype), space, first, 1)
     return Plan([arm], task.small_problems, task.budget(Stage.SMALLEST))
 
 

@@ -15,7 +15,7 @@ from tensorop.build import tool
 from tensorop.build.compile import candidate_flags
 from tensorop.model.budget import Budget
 from tensorop.model.job import Job
-from tensorop.model.kernel import Draft, Variant
+from tensorop.model.kernel import KernelTemplate, Variant
 from tensorop.model.operator import Operator
 from tensorop.model.problem import Problem
 from tensorop.model.trial import Stage
@@ -27,7 +27,7 @@ from tensorop.render import instantiate, prior
 from tensorop.render.texts import Texts
 from tensorop.search import loop
 from tensorop.search.arms import Arm, Given, Growing, Revise
-from tensorop.space import problems, starts, strategy
+from tensorop.space import problems, seeds, strategy
 from tensorop.store.journal import Journal
 from tensorop.store.key import trial_key
 from tensorop.target import Target
@@ -45,7 +45,7 @@ class Plan:
     problems: what is measured but with kernels alone; budget: a wish, from which what others took beyond theirs is off
     only_first: the arms' first points are all there is to try, else the job's tuner goes on
     first_s: what a trial may take while none has passed, in seconds; a board of its own pace has more
-    joining: the arm of a draft that comes late; None where no arm may join
+    joining: the arm of a template that comes late; None where no arm may join
     race: whether trials that the first problems, the cheapest, say nothing good of are not measured on the others
     """
 
@@ -54,7 +54,7 @@ class Plan:
     budget: Budget
     only_first: bool = False
     first_s: float = FIRST_S
-    joining: Callable[[Draft], Arm | None] | None = None
+    joining: Callable[[KernelTemplate], Arm | None] | None = None
     race: bool = False
 
 
@@ -80,15 +80,15 @@ class Pass:
 
 @dataclass(frozen=True)
 class Resolved:
-    """A job with everything its wish names. passes: those of the operator, in their order; drafts: those there are from
-    the start, and `revise` what may bring others; work: folder for candidates; texts: the job's kernels; warm: by
+    """A job with everything its wish names. passes: those of the operator, in their order; templates: those there are
+    from the start, and `revise` what may bring others; work: folder for candidates; texts: the job's kernels; warm: by
     dtype, what earlier searches found."""
 
     job: Job
     operator: Operator
     target: Target
     passes: tuple[Pass, ...]
-    drafts: tuple[Draft, ...]
+    templates: tuple[KernelTemplate, ...]
     journal: Journal
     seed: Seed
     work: Path
@@ -114,38 +114,39 @@ class Task(Resolved):
         """Variants that earlier searches found, which are tried however little time there is."""
         return self.warm.get(self.dtype, WarmStart()).sure
 
-    def hints(self, draft: Draft) -> tuple[Known, ...]:
-        """What else a draft's search begins with: what it names itself, what its prior expects, other winners."""
-        others = (known for known in self.warm.get(self.dtype, WarmStart()).hints if known.draft == draft.name)
-        return (*starts.own(draft), *dict.fromkeys([*self._expected(draft), *list(others)[:OTHERS]]))
+    def hints(self, template: KernelTemplate) -> tuple[Known, ...]:
+        """What else a template's search begins with: what it names itself, what its prior expects, other winners."""
+        others = (known for known in self.warm.get(self.dtype, WarmStart()).hints if known.template == template.name)
+        return (*seeds.own(template), *dict.fromkeys([*self._expected(template), *list(others)[:OTHERS]]))
 
-    def _expected(self, draft: Draft) -> tuple[Known, ...]:
-        if draft.digest not in self._priors:
+    def _expected(self, template: KernelTemplate) -> tuple[Known, ...]:
+        if template.digest not in self._priors:
             platform = self.target.platform
-            space = instantiate.micro_space(platform, draft, self.dtype)
-            points = prior.first(platform, draft, self.dtype, space)[:EXPECTED]
-            self._priors[draft.digest] = tuple(Known(draft.name, point) for point in points)
-        return self._priors[draft.digest]
+            space = instantiate.micro_space(platform, template, self.dtype)
+            points = prior.first(platform, template, self.dtype, space)[:EXPECTED]
+            self._priors[template.digest] = tuple(Known(template.name, point) for point in points)
+        return self._priors[template.digest]
 
     @cached_property
     def _priors(self) -> dict[str, tuple[Known, ...]]:
         return {}
 
     @property
-    def known_drafts(self) -> tuple[Draft, ...]:
+    def known_templates(self) -> tuple[KernelTemplate, ...]:
         """Those of the job, then those that came late with kernels of earlier dtypes, with which this one begins."""
         dtypes, history = self.job.dtypes, self.journal.history
         late = [history.joined((Stage.MICRO, dtype, 0)) for dtype in dtypes[: dtypes.index(self.dtype)]]
-        return (*self.drafts, *(draft for of_dtype in late for draft, _ in of_dtype))
+        return (*self.templates, *(template for of_dtype in late for template, _ in of_dtype))
 
     @cached_property
-    def direct(self) -> Draft | None:
-        """The draft that serves the smallest problems; None where there is none, or the platform lacks a word."""
+    def direct(self) -> KernelTemplate | None:
+        """The template that serves the smallest problems; None where there is none, or the platform lacks a
+        primitive."""
         if not self.operator.direct or Stage.SMALLEST not in self.operator.stages:
             return None
-        draft = offline.direct(self.operator.folder, self.operator.name)
-        missing = draft and instantiate.missing_words(self.target.platform, draft, self.dtype)
-        return None if missing else draft
+        template = offline.direct(self.operator.folder, self.operator.name)
+        missing = template and instantiate.missing_primitives(self.target.platform, template, self.dtype)
+        return None if missing else template
 
     @cached_property
     def problems(self) -> tuple[Problem, ...]:
@@ -171,7 +172,7 @@ class Task(Resolved):
 
     @cached_property
     def small_problems(self) -> tuple[Problem, ...]:
-        """What the direct way is tried on."""
+        """What the direct variant is tried on."""
         operator = self.operator
         if operator.direct is None:
             return ()
@@ -263,7 +264,8 @@ def conduct(task: Task, stage: Stage, plan: Plan) -> Iterator[loop.Event]:
 
 
 def digest(operator: Operator, target: Target) -> str:
-    """Of everything that is not a draft's or a point's and yet makes a trial what it is: platform, words, templates."""
+    """Of everything that is not a template's or a point's and yet makes a trial what it is: platform, primitives,
+    templates."""
     parts = [json.dumps([asdict(target.platform), target.name], sort_keys=True, default=str).encode()]
     files = [path for folder in operator.templates for path in sorted(folder.iterdir()) if path.is_file()]
     parts += [path.read_bytes() for path in files]

@@ -11,7 +11,7 @@ from tensorop.model.kernel import Kernel
 from tensorop.model.trial import Finished, Stage
 from tensorop.render import instantiate
 from tensorop.search.task import Task
-from tensorop.space import starts
+from tensorop.space import seeds
 
 KERNELS = 6  # micro-kernels that go on to whole problems, and OTHERS beside those that earlier searches found
 OTHERS = 2
@@ -30,29 +30,31 @@ def passed(task: Task, stage: Stage, arms: Container[str] | None = None) -> list
 
 
 def kernels(task: Task) -> dict[str, Kernel]:
-    """By id, the micro-kernels that go on: those that earlier searches found; each draft's best and the best of
-    those that it began with, since what a draft is for may not show alone, for each choice of its unseen tunables;
+    """By id, the micro-kernels that go on: those that earlier searches found; each template's best and the best of
+    those that it began with, since what a template is for may not show alone, for each choice of its unseen tunables;
     then other tiles, the best of each VLEN in turn."""
-    late = [draft for draft, _ in task.journal.history.joined((Stage.MICRO, task.dtype, 0))]
-    arms = {Kernel(draft, task.dtype).id for draft in (*task.known_drafts, *late)}
+    late = [template for template, _ in task.journal.history.joined((Stage.MICRO, task.dtype, 0))]
+    arms = {Kernel(template, task.dtype).id for template in (*task.known_templates, *late)}
     ended = [f for f in passed(task, Stage.MICRO, arms) if f.score.cost is not None]
     ranked = [f.trial.variant.kernel for f in sorted(ended, key=lambda f: f.score.cost or 0.0)]
     others = _in_turn(ended, task.target.configurations, _micro_cost)
-    chosen_before = {one.draft for one in task.sure}  # whose choices those have made
+    chosen_before = {one.template for one in task.sure}  # whose choices those have made
 
     def kind(kernel: Kernel) -> tuple[int | str, ...]:
-        name = kernel.draft.name
-        return (name, *(() if name in chosen_before else starts.unseen(kernel.draft, kernel.configuration)))
+        name = kernel.template.name
+        return (name, *(() if name in chosen_before else seeds.unseen(kernel.template, kernel.configuration)))
 
     best_of: dict[tuple[int | str, ...], Kernel] = {}
     own: dict[tuple[int | str, ...], Kernel] = {}
-    hints = {kernel.draft.digest: task.hints(kernel.draft) for kernel in ranked}
+    hints = {kernel.template.digest: task.hints(kernel.template) for kernel in ranked}
     for kernel in ranked:
         best_of.setdefault(kind(kernel), kernel)
-        if any(starts.agrees(one, kernel.draft.name, kernel.configuration) for one in hints[kernel.draft.digest]):
+        if any(seeds.agrees(one, kernel.template.name, kernel.configuration) for one in hints[kernel.template.digest]):
             own.setdefault(kind(kernel), kernel)
     named = [own.get(of_kind, best) for of_kind, best in best_of.items()]
-    known = [next((k for k in ranked if starts.agrees(one, k.draft.name, k.configuration)), None) for one in task.sure]
+    known = [
+        next((k for k in ranked if seeds.agrees(one, k.template.name, k.configuration)), None) for one in task.sure
+    ]
     chosen = {kernel.id: kernel for kernel in known if kernel is not None}
     most = max(KERNELS, len(chosen) + OTHERS)
     shapes = {(*kind(kernel), *_tile(task, kernel)) for kernel in chosen.values()}

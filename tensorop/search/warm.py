@@ -4,7 +4,7 @@ A file of winners has a line for each variant, the best first, behind one that s
 lines follow:
 
     {"schema": 1, "event": "winners", "platform", "tensorop", "date", "made", "lines"}
-    {"schema": 1, "event": "winner", "operator", "dtype", "draft", "point": {...}}
+    {"schema": 1, "event": "winner", "operator", "dtype", "template", "point": {...}}
 
 Shipped ones and those of plug-in folders are `platforms/winners/*.jsonl`.
 """
@@ -21,7 +21,7 @@ from typing import Any
 from tensorop import paths
 from tensorop.errors import JobError, TensoropError, UsageError
 from tensorop.model.job import Job
-from tensorop.model.kernel import Draft, Kernel
+from tensorop.model.kernel import Kernel, KernelTemplate
 from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
 from tensorop.model.point import Point
@@ -29,7 +29,7 @@ from tensorop.model.trial import Stage
 from tensorop.model.winner import Known, WarmStart
 from tensorop.render import instantiate
 from tensorop.search import trials
-from tensorop.space import Space, starts
+from tensorop.space import Space, seeds
 from tensorop.specs import jsontext, platforms
 from tensorop.store import journal
 from tensorop.store.history import History
@@ -92,7 +92,7 @@ def surely(sources: Sequence[Source], job: Job, operator: Operator, platform: Pl
 
 
 def begin(
-    sources: Sequence[Source], job: Job, operator: Operator, platform: Platform, drafts: Sequence[Draft]
+    sources: Sequence[Source], job: Job, operator: Operator, platform: Platform, templates: Sequence[KernelTemplate]
 ) -> tuple[dict[str, WarmStart], list[str], list[str]]:
     """By dtype where its search begins; a sentence for what is used, and for each file of the user that is not.
 
@@ -100,7 +100,7 @@ def begin(
     """
     by_dtype, used, unused = {}, [], {source.path: source for source in sources}
     for dtype in job.dtypes:
-        fit = _Fit(operator, platform, drafts, dtype)
+        fit = _Fit(operator, platform, templates, dtype)
         near = nearest(sources, job, operator, platform, dtype)
         sure: dict[Known, None] = {}
         hints: dict[Known, None] = {}
@@ -148,7 +148,7 @@ def winners(path: Path) -> Source:
                 head = {name: str(record[name]) for name in _HEAD} | {"lines": int(record["lines"])}
                 continue
             of = known.setdefault((str(record["operator"]), str(record["dtype"])), [])
-            of.append(Known(str(record["draft"]), point_of(record["point"])))
+            of.append(Known(str(record["template"]), point_of(record["point"])))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             expected = "a journal, or a file of winners (docs/warm-start.md)"
             raise UsageError(f"{path}, line {number}: {type(error).__name__} {error}; expected {expected}") from None
@@ -172,7 +172,7 @@ def of_history(history: History) -> dict[tuple[str, str], list[Known]]:
         whole = [ended[name].trial.variant for name in trials.choose(costs)]
         small = [f for f in history.ended((Stage.SMALLEST, dtype, 0)) if f.outcome.ok and f.score.cost]
         best = [min(small, key=lambda f: f.score.cost or 0.0).trial.variant] if small else []
-        found[operator, str(dtype)] = [Known(variant.draft.name, variant.point) for variant in (*whole, *best)]
+        found[operator, str(dtype)] = [Known(variant.template.name, variant.point) for variant in (*whole, *best)]
     return found
 
 
@@ -181,7 +181,7 @@ def lines(head: Mapping[str, str], known: Mapping[tuple[str, str], Sequence[Know
     yield json.dumps({"schema": SCHEMA, "event": "winners", **head, "lines": sum(map(len, known.values()))})
     for (operator, dtype), of in known.items():
         for one in of:
-            record = {"operator": operator, "dtype": dtype, "draft": one.draft, "point": dict(one.point)}
+            record = {"operator": operator, "dtype": dtype, "template": one.template, "point": dict(one.point)}
             yield json.dumps({"schema": SCHEMA, "event": "winner", **record})
 
 
@@ -189,7 +189,7 @@ def to_json(by_dtype: Mapping[str, WarmStart]) -> dict[str, Any]:
     """For the journal, which a run that goes on begins by."""
 
     def plain(of: Iterable[Known]) -> list[Any]:
-        return [[known.draft, dict(known.point)] for known in of]
+        return [[known.template, dict(known.point)] for known in of]
 
     return {dtype: {name: plain(of) for name, of in vars(one).items()} for dtype, one in by_dtype.items()}
 
@@ -199,7 +199,7 @@ def of_journal(history: History, path: Path) -> dict[str, WarmStart] | None:
     noted = [data for name, data in history.notes if name == NOTE]
 
     def known(of: Iterable[Any]) -> tuple[Known, ...]:
-        return tuple(Known(str(draft), point_of(point)) for draft, point in of)
+        return tuple(Known(str(template), point_of(point)) for template, point in of)
 
     try:
         by_dtype = noted[-1]["begins"].items() if noted else None
@@ -246,7 +246,7 @@ def _journal(path: Path) -> Source:
 
 
 def _operators(operator: Operator) -> list[str]:
-    """Those whose drafts serve it."""
+    """Those whose templates serve it."""
     return [folder.name for folder in operator.templates]
 
 
@@ -291,37 +291,37 @@ def _unlike(source: Source, job: Job, platform: Platform) -> tuple[bool, float, 
 class _Fit:
     """Variants that others found as legal ones of one platform and dtype."""
 
-    def __init__(self, operator: Operator, platform: Platform, drafts: Sequence[Draft], dtype: str) -> None:
+    def __init__(self, operator: Operator, platform: Platform, templates: Sequence[KernelTemplate], dtype: str) -> None:
         self._operator, self._platform, self._dtype = operator, platform, dtype
-        self._drafts = {d.name: d for d in drafts if not instantiate.missing_words(platform, d, dtype)}
+        self._templates = {d.name: d for d in templates if not instantiate.missing_primitives(platform, d, dtype)}
         self._spaces: dict[str, Space | None] = {}
 
     def of(self, known: Known, scaled: bool, whole: bool) -> Known | None:
         """The variant itself where its configuration is legal; where it is not and may be scaled the nearest legal one,
         with its blocking where that is asked for as a whole."""
-        draft, space = self._drafts.get(known.draft), self._space(known.draft)
-        if draft is None or space is None:
+        template, space = self._templates.get(known.template), self._space(known.template)
+        if template is None or space is None:
             return None
-        legal = starts.named([known], draft, space)
+        legal = seeds.named([known], template, space)
         if not scaled:
             return known if legal else None
         point = legal[0] if legal else space.nearest(known.point)
         if not whole or not _is_whole(known, self._operator):
-            return Known(draft.name, point)
+            return Known(template.name, point)
         try:
-            kernel = Kernel(draft, self._dtype, point)
+            kernel = Kernel(template, self._dtype, point)
             blocks = instantiate.blocking_space(self._operator, self._platform, kernel).nearest(known.point)
         except TensoropError:  # a tile that no blocking fits
             return None
-        return Known(draft.name, Point.of({**point, **blocks}))
+        return Known(template.name, Point.of({**point, **blocks}))
 
-    def _space(self, draft: str) -> Space | None:
-        if draft in self._drafts and draft not in self._spaces:
+    def _space(self, template: str) -> Space | None:
+        if template in self._templates and template not in self._spaces:
             try:
-                self._spaces[draft] = instantiate.micro_space(self._platform, self._drafts[draft], self._dtype)
+                self._spaces[template] = instantiate.micro_space(self._platform, self._templates[template], self._dtype)
             except TensoropError:  # no point of it is legal here
-                self._spaces[draft] = None
-        return self._spaces.get(draft)
+                self._spaces[template] = None
+        return self._spaces.get(template)
 
 
 def _unused(source: Source, job: Job, operator: Operator, platform: Platform) -> str:

@@ -80,10 +80,10 @@ def within(
     return found or (min(shapes, key=lambda s: work(operator, dtype, s)),)
 
 
-def stand_in(operator: Operator, dtype: str, shape: tuple[int, ...], means: Means) -> tuple[int, ...]:
+def proxy(operator: Operator, dtype: str, shape: tuple[int, ...], means: Means) -> tuple[int, ...]:
     """The shape, or where a search cannot afford it a smaller one of its form, as the operator has it."""
     while work(operator, dtype, shape) > means.search:
-        smaller = operator.reference.stand_in(operator.shapes.named(shape))
+        smaller = operator.reference.proxy(operator.shapes.named(shape))
         if smaller is None:
             break
         shape = operator.shapes.of(smaller)
@@ -135,9 +135,9 @@ def for_search(
 ) -> tuple[Problem, ...]:
     """The problems of the blocking search, the first layout of all shapes first.
 
-    Shapes beyond the target's means have a `stand_in`, and `large` takes some of them up.
+    Shapes beyond the target's means have a `proxy`, and `large` takes some of them up.
     """
-    wanted = tuple(stand_in(operator, dtype, shape, means) for shape in shapes)
+    wanted = tuple(proxy(operator, dtype, shape, means) for shape in shapes)
     most = means.together
     affordable = spread(wanted, lambda shape: work(operator, dtype, shape), most, most / CHEAP)
     cheap = [s for s in affordable if work(operator, dtype, s) <= means.every_layout]

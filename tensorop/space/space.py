@@ -1,4 +1,4 @@
-"""Search spaces: the legal points of a draft on a platform, generated and never found by rejection."""
+"""Search spaces: the legal points of a template on a platform, generated and never found by rejection."""
 
 from __future__ import annotations
 

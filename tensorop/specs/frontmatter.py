@@ -30,8 +30,8 @@ class PriorHead(Record):
     of: tuple[str, ...] = Field(default=(), strict=False, max_length=4)
 
 
-class DraftHead(Record):
-    """What a draft says of itself before its body."""
+class TemplateHead(Record):
+    """What a template says of itself before its body."""
 
     strategy: str = Field(min_length=1, max_length=1000)
     reads: dict[str, str] = Field(default_factory=dict)
@@ -40,7 +40,7 @@ class DraftHead(Record):
     constraints: tuple[ConstraintHead, ...] = Field(default=(), strict=False, max_length=32)
     unseen: tuple[str, ...] = Field(default=(), strict=False, max_length=4)
     prior: PriorHead | None = None
-    starts: tuple[dict[str, int | str], ...] = Field(default=(), strict=False, max_length=16)
+    seed_configurations: tuple[dict[str, int | str], ...] = Field(default=(), strict=False, max_length=16)
     facts: dict[str, str] = Field(default_factory=dict, max_length=64)
     model: dict[str, str] = Field(default_factory=dict, max_length=32)
 
@@ -49,12 +49,12 @@ class DraftHead(Record):
 class Parts:
     """The head, checked, and what follows it."""
 
-    head: DraftHead
+    head: TemplateHead
     body: str
 
 
-def draft(text: str, origin: str) -> Parts:
-    """Takes a draft's text apart. Raises SpecError naming origin, key and what was expected."""
+def template(text: str, origin: str) -> Parts:
+    """Takes a template's text apart. Raises SpecError naming origin, key and what was expected."""
     lines = text.replace("\r\n", "\n").split("\n")
     while lines and not lines[0].strip():
         lines.pop(0)
@@ -67,4 +67,4 @@ def draft(text: str, origin: str) -> Parts:
     if len(head) > MAX_HEAD:
         raise SpecError(f"{origin}: the head has {len(head)} characters; at most {MAX_HEAD} are read")
     data = yamltext.parse(head, origin, aliases=False)
-    return Parts(yamlfile.validate(DraftHead, data, origin), "\n".join(lines[end + 1 :]))
+    return Parts(yamlfile.validate(TemplateHead, data, origin), "\n".join(lines[end + 1 :]))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tensorop import paths
 from tensorop.specs import catalog
-from tensorop.specs.operators import DRAFT_SUFFIX, DRAFTS
+from tensorop.specs.operators import KERNELS, TEMPLATE_SUFFIX
 
 MOST = 12  # remarks; further ones are counted
 FILES = {kind: suffix for kind, suffix in catalog.SUFFIX.items() if suffix}
@@ -32,7 +32,7 @@ def _of(root: Path, before: tuple[Path, ...]) -> Iterator[str]:
         near = difflib.get_close_matches(path.name, paths.PLUGIN_KINDS, n=1, cutoff=0.8)
         if path.is_dir() and near and path.name not in paths.PLUGIN_KINDS:
             yield f"{path}: not used; did you mean {near[0]}/?"
-        elif path.is_file() and path.name.endswith((*FILES.values(), DRAFT_SUFFIX)):
+        elif path.is_file() and path.name.endswith((*FILES.values(), TEMPLATE_SUFFIX)):
             yield f"{path}: not used; plug-ins lie in the folders {', '.join(paths.PLUGIN_KINDS)}"
     for kind, suffix in FILES.items():
         for path in _entries(root / kind):
@@ -56,20 +56,20 @@ def _template(folder: Path, before: tuple[Path, ...]) -> Iterator[str]:
             yield f"{folder}: not used; a folder named before it has this operator"
         return
     if name not in catalog.names("templates", (*before, folder.parents[1])):
-        yield f"{folder}: not used; it has no operator.yaml, and there is no operator '{name}' to add drafts to"
+        yield f"{folder}: not used; it has no operator.yaml, and there is no operator '{name}' to add templates to"
         return
-    shipped = paths.builtin_dir("templates") / name / DRAFTS
+    shipped = paths.builtin_dir("templates") / name / KERNELS
     for path in _entries(folder):
-        if path.name != DRAFTS or not path.is_dir():
-            yield f"{path}: not used; beside an operator that is elsewhere only {DRAFTS}/NAME{DRAFT_SUFFIX} are read"
+        if path.name != KERNELS or not path.is_dir():
+            yield f"{path}: not used; beside an operator that is elsewhere only {KERNELS}/NAME{TEMPLATE_SUFFIX} are read"
             continue
-        for draft in _entries(path):
-            if draft.is_dir() or not draft.name.endswith(DRAFT_SUFFIX):
-                yield f"{draft}: not used; expected NAME{DRAFT_SUFFIX}"
-            elif any((other / "templates" / name / DRAFTS / draft.name).is_file() for other in before):
-                yield f"{draft}: not used; a folder named before it has a draft of this name"
-            elif (shipped / draft.name).is_file():
-                yield f"{draft}: stands before the shipped draft of this name"
+        for template in _entries(path):
+            if template.is_dir() or not template.name.endswith(TEMPLATE_SUFFIX):
+                yield f"{template}: not used; expected NAME{TEMPLATE_SUFFIX}"
+            elif any((other / "templates" / name / KERNELS / template.name).is_file() for other in before):
+                yield f"{template}: not used; a folder named before it has a template of this name"
+            elif (shipped / template.name).is_file():
+                yield f"{template}: stands before the shipped template of this name"
 
 
 def _entries(folder: Path) -> Iterator[Path]:

@@ -22,7 +22,7 @@ from tensorop.model.problem import Problem
 from tensorop.model.shape import Shape, Shapes
 from tensorop.specs import catalog, pymodule, yamlfile
 
-DRAFTS, DRAFT_SUFFIX = "drafts", ".c.j2"  # of an operator's folder; their file names
+KERNELS, TEMPLATE_SUFFIX = "kernels", ".c.j2"  # of an operator's folder; their file names
 
 
 class _Record(BaseModel):
@@ -41,7 +41,7 @@ class TunablesSpec(_Record):
 
 class BlockingSpec(TunablesSpec):
     prior: dict[str, str] = Field(default_factory=dict)
-    at_call: tuple[str, ...] = Field(default=(), strict=False)
+    runtime: tuple[str, ...] = Field(default=(), strict=False)
 
 
 class DirectSpec(_Record):
@@ -80,7 +80,7 @@ class OperatorSpec(_Record):
     flags: dict[str, int | dict[str, int]] = Field(default_factory=dict)
     dtypes: tuple[str, ...] = Field(min_length=1, strict=False)
     uses: str | None = None
-    drafts: tuple[str, ...] = Field(default=(), strict=False)
+    kernels: tuple[str, ...] = Field(default=(), strict=False)
     stages: tuple[str, ...] = Field(default=STAGES, strict=False)
     against: tuple[str, ...] = Field(default=("openblas",), min_length=1, strict=False)
     baselines: dict[str, str] = Field(default_factory=dict)
@@ -131,7 +131,7 @@ def load(name: str, plugins: tuple[Path, ...] = ()) -> Operator:
             _constraints(spec.blocking.constraints),
             _prior(path, spec),
         ),
-        at_call=_at_call(path, spec),
+        runtime=_runtime(path, spec),
         micro_layout=spec.micro_layout,
         defaults=spec.defaults,
         numbers=spec.numbers,
@@ -235,22 +235,22 @@ def _answer(path: Path, method: str, ask: Callable[[], Any]) -> Any:
 
 
 def _shared(path: Path, spec: OperatorSpec, used: tuple[Path, ...]) -> dict[str, Path]:
-    """The drafts of the operator it uses that it takes."""
-    there = {file.name.removesuffix(DRAFT_SUFFIX): file for one in used for file in (one / DRAFTS).iterdir()}
-    if strange := [name for name in spec.drafts if name not in there]:
+    """The templates of the operator it uses that it takes."""
+    there = {file.name.removesuffix(TEMPLATE_SUFFIX): file for one in used for file in (one / KERNELS).iterdir()}
+    if strange := [name for name in spec.kernels if name not in there]:
         known = ", ".join(sorted(there)) or "none, without 'uses'"
-        raise SpecError(f"{path}: key 'drafts': expected some of {known}, got '{strange[0]}'")
-    return {name: there[name] for name in spec.drafts}
+        raise SpecError(f"{path}: key 'kernels': expected some of {known}, got '{strange[0]}'")
+    return {name: there[name] for name in spec.kernels}
 
 
 def _added(name: str, plugins: tuple[Path, ...]) -> dict[str, Path]:
-    """Drafts for an operator in plug-in folders that do not hold the operator itself; the first of a name counts."""
+    """Templates for an operator in plug-in folders that do not hold the operator itself; the first of a name counts."""
     found: dict[str, Path] = {}
     for root in paths.plugin_roots(plugins):
         folder = root / "templates" / name
         if not (folder / "operator.yaml").is_file():
-            for file in sorted((folder / DRAFTS).glob(f"*{DRAFT_SUFFIX}")):
-                found.setdefault(file.name.removesuffix(DRAFT_SUFFIX), file)
+            for file in sorted((folder / KERNELS).glob(f"*{TEMPLATE_SUFFIX}")):
+                found.setdefault(file.name.removesuffix(TEMPLATE_SUFFIX), file)
     return found
 
 
@@ -269,12 +269,12 @@ def _prior(path: Path, spec: OperatorSpec) -> dict[str, str]:
     return spec.blocking.prior
 
 
-def _at_call(path: Path, spec: OperatorSpec) -> tuple[str, ...]:
-    for name in spec.blocking.at_call:
+def _runtime(path: Path, spec: OperatorSpec) -> tuple[str, ...]:
+    for name in spec.blocking.runtime:
         if name not in spec.blocking.tunables:
             known = ", ".join(spec.blocking.tunables)
-            raise SpecError(f"{path}: key 'blocking.at_call': expected names among {known}, got '{name}'")
-    return spec.blocking.at_call
+            raise SpecError(f"{path}: key 'blocking.runtime': expected names among {known}, got '{name}'")
+    return spec.blocking.runtime
 
 
 def _direct(path: Path, spec: OperatorSpec) -> Direct | None:

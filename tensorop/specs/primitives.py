@@ -15,7 +15,7 @@ from tensorop import paths
 from tensorop.errors import SpecError
 from tensorop.model import meaning
 from tensorop.model.number import NUMBERS
-from tensorop.model.primitive import ARGUMENTS, Collective, ElementType, Formats, PrimitiveSet, Word
+from tensorop.model.primitive import ARGUMENTS, Collective, ElementType, Formats, Primitive, PrimitiveSet
 from tensorop.specs import catalog, yamlfile
 from tensorop.specs.yamlfile import Record
 
@@ -36,33 +36,34 @@ class TypeSpec(Record):
     """How a dtype looks in this set; `vars` are further `$names` for the C texts, by a setting's value where they
     depend on one.
 
-    stored, packed, sums: number formats of A and B as callers store them, as packing leaves them for the kernel, and
-    of C; by default the dtype itself. group: steps of k that a packed element holds. element and vector are C's,
-    packed_vector (by default `vector`) A's as kernels read it, stored_vector (by default that) as it is stored.
+    storage, compute, accumulator: number formats of A and B as callers store them, as packing leaves them for the
+    kernel, and of C; by default the dtype itself. group: steps of k that a compute element holds. element and vector
+    are C's, compute_vector (by default `vector`) A's as kernels read it, storage_vector (by default that) as it is
+    storage.
     """
 
     element: str
     vector: str
     predicate: str
     lanes: str | Lanes
-    stored: str | None = None
-    packed: str | None = None
-    sums: str | None = None
+    storage: str | None = None
+    compute: str | None = None
+    accumulator: str | None = None
     group: int = Field(default=1, ge=1, le=16)
-    packed_vector: str | None = None
-    stored_vector: str | None = None
+    compute_vector: str | None = None
+    storage_vector: str | None = None
     vars: dict[str, str | dict[str, dict[int, str]]] = Field(default_factory=dict)
 
     def formats(self, dtype: str) -> Formats:
-        stored, sums = self.stored or dtype, self.sums or dtype
-        return Formats(stored, self.packed or stored, sums, self.group)
+        storage, accumulator = self.storage or dtype, self.accumulator or dtype
+        return Formats(storage, self.compute or storage, accumulator, self.group)
 
 
-class WordSpec(Record):
+class PrimitiveSpec(Record):
     """One entry; an argument's name says its kind."""
 
     args: tuple[str, ...] = Field(default=(), strict=False)
-    returns: Literal["vec", "packed", "stored", "half", "elem", "pred", "memory", "none"]
+    returns: Literal["vec", "compute", "storage", "half", "elem", "pred", "memory", "none"]
     c: str | dict[str, str]
     meaning: str
     preconditions: tuple[str, ...] = Field(default=(), strict=False)
@@ -84,7 +85,8 @@ class CollectiveSpec(Record):
 
 
 class SetSpec(Record):
-    """A whole file. It has words, which one thread speaks, or collectives, which a group of a device's threads does."""
+    """A whole file. It has primitives, which one thread speaks, or collectives, which a group of a device's threads
+    does."""
 
     schema_: Literal[1] = Field(alias="schema")
     name: str
@@ -95,18 +97,18 @@ class SetSpec(Record):
     settings: dict[str, Annotated[tuple[_Setting, ...], Field(min_length=1, max_length=16, strict=False)]] = Field(
         default_factory=dict, max_length=4
     )
-    masked: bool = True  # False: load_tail costs more than a load, so drafts read padded panels with whole loads
+    masked: bool = True  # False: load_tail costs more than a load, so templates read padded panels with whole loads
     broadcast: int = Field(default=1, ge=0, le=8)  # vector registers that a scalar factor of `fma` takes on its way
-    cost_source: str = ""  # the core whose cycles the words' `cost` hints are, and where they were read
+    cost_source: str = ""  # the core whose cycles the primitives' `cost` hints are, and where they were read
     types: dict[str, TypeSpec] = Field(min_length=1)
     support: dict[str, str | list[str]] = Field(default_factory=dict)  # several texts: one after the other
-    words: dict[str, WordSpec] = Field(default_factory=dict)
+    primitives: dict[str, PrimitiveSpec] = Field(default_factory=dict)
     collectives: dict[str, CollectiveSpec] = Field(default_factory=dict)
 
     @model_validator(mode="after")
     def _check(self) -> SetSpec:
-        if bool(self.words) == bool(self.collectives):
-            raise ValueError("rule: a set has words or collectives")
+        if bool(self.primitives) == bool(self.collectives):
+            raise ValueError("rule: a set has primitives or collectives")
         if strange := next((name for name in self.collectives if not name.isidentifier()), None):
             raise ValueError(f"rule: a collective is called like a C identifier, got '{strange}'")
         if strange := next((h for h in self.headers if not _HEADER.fullmatch(h)), None):
@@ -114,34 +116,36 @@ class SetSpec(Record):
         self._known_types("support", self.support)
         for dtype, kind in self.types.items():
             said = kind.formats(dtype)
-            if strange := next((f for f in (said.stored, said.packed, said.sums) if f not in NUMBERS), None):
+            if strange := next((f for f in (said.storage, said.compute, said.accumulator) if f not in NUMBERS), None):
                 raise ValueError(f"rule: types.{dtype} has '{strange}'; expected one of {', '.join(NUMBERS)}")
             for name, text in kind.vars.items():
                 for setting, by in text.items() if isinstance(text, dict) else ():
                     if sorted(by) != sorted(self.settings.get(setting, ())):
                         raise ValueError(f"rule: types.{dtype}.vars.{name} has a text for each {setting} of settings")
-        for name, word in self.words.items():
-            if isinstance(word.c, dict):
-                self._known_types(f"words.{name}.c", word.c)
+        for name, primitive in self.primitives.items():
+            if isinstance(primitive.c, dict):
+                self._known_types(f"primitives.{name}.c", primitive.c)
             if not name.isidentifier():
-                raise ValueError(f"rule: a word is called like a C identifier, got '{name}'")
-            if strange := next((a for a in word.args if a not in ARGUMENTS), None):
-                raise ValueError(f"rule: words.{name}.args has '{strange}'; expected one of {', '.join(ARGUMENTS)}")
+                raise ValueError(f"rule: a primitive is called like a C identifier, got '{name}'")
+            if strange := next((a for a in primitive.args if a not in ARGUMENTS), None):
+                raise ValueError(
+                    f"rule: primitives.{name}.args has '{strange}'; expected one of {', '.join(ARGUMENTS)}"
+                )
             try:
-                read = meaning.parse(word.meaning)
+                read = meaning.parse(primitive.meaning)
             except SpecError as error:
-                raise ValueError(f"rule: words.{name}.meaning: {error}") from None
-            if foreign := sorted(read.names - {*word.args, *_NUMBERS}):
-                names = ", ".join(sorted({*word.args, *_NUMBERS}))
-                raise ValueError(f"rule: words.{name}.meaning uses '{foreign[0]}'; expected one of {names}")
-            if word.cost and not self.cost_source:
-                raise ValueError(f"rule: words.{name} has a cost, so cost_source says where it was read")
+                raise ValueError(f"rule: primitives.{name}.meaning: {error}") from None
+            if foreign := sorted(read.names - {*primitive.args, *_NUMBERS}):
+                names = ", ".join(sorted({*primitive.args, *_NUMBERS}))
+                raise ValueError(f"rule: primitives.{name}.meaning uses '{foreign[0]}'; expected one of {names}")
+            if primitive.cost and not self.cost_source:
+                raise ValueError(f"rule: primitives.{name} has a cost, so cost_source says where it was read")
             for dtype, kind in self.types.items():
-                text = word.c if isinstance(word.c, str) else word.c.get(dtype, "")
-                known = {*word.args, *kind.vars, *self.settings, "vlen"}
+                text = primitive.c if isinstance(primitive.c, str) else primitive.c.get(dtype, "")
+                known = {*primitive.args, *kind.vars, *self.settings, "vlen"}
                 if unknown := sorted(set(Template(text).get_identifiers()) - known):
                     raise ValueError(
-                        f"rule: words.{name}.c uses ${unknown[0]}; expected one of {', '.join(sorted(known))}"
+                        f"rule: primitives.{name}.c uses ${unknown[0]}; expected one of {', '.join(sorted(known))}"
                     )
         return self
 
@@ -182,7 +186,10 @@ def resolved(name: str, plugins: tuple[Path, ...] = ()) -> PrimitiveSet:
 
 
 def _type(spec: SetSpec, dtype: str, kind: TypeSpec) -> ElementType:
-    texts = {name: word.c if isinstance(word.c, str) else word.c.get(dtype) for name, word in spec.words.items()}
+    texts = {
+        name: primitive.c if isinstance(primitive.c, str) else primitive.c.get(dtype)
+        for name, primitive in spec.primitives.items()
+    }
     support = spec.support.get(dtype, "")
     return ElementType(
         element=kind.element,
@@ -191,13 +198,13 @@ def _type(spec: SetSpec, dtype: str, kind: TypeSpec) -> ElementType:
         lanes=kind.lanes if isinstance(kind.lanes, str) else kind.lanes.agnostic,
         fixed_lanes=kind.lanes if isinstance(kind.lanes, str) else kind.lanes.fixed,
         formats=kind.formats(dtype),
-        packed_vector=kind.packed_vector or kind.vector,
-        stored_vector=kind.stored_vector or kind.packed_vector or kind.vector,
+        compute_vector=kind.compute_vector or kind.vector,
+        storage_vector=kind.storage_vector or kind.compute_vector or kind.vector,
         support=support if isinstance(support, str) else "\n".join(support),
         vars=kind.vars,
-        words={
-            name: Word(name, text, of.args, of.returns, of.meaning, of.preconditions, of.exact, of.cost)
-            for (name, text), of in zip(texts.items(), spec.words.values(), strict=True)
+        primitives={
+            name: Primitive(name, text, of.args, of.returns, of.meaning, of.preconditions, of.exact, of.cost)
+            for (name, text), of in zip(texts.items(), spec.primitives.values(), strict=True)
             if text is not None
         },
     )

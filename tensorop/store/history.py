@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from tensorop.model.kernel import Draft, KernelText
+from tensorop.model.kernel import KernelTemplate, KernelText
 from tensorop.model.trial import Finished, Stage, Trial
-from tensorop.store.records import draft_of, finished_of, text_of, trial_of
+from tensorop.store.records import finished_of, template_of, text_of, trial_of
 
 Group = tuple[Stage, str, int]  # stage, dtype, round: one search
 
@@ -30,13 +30,13 @@ class History:
     """Built by `add`, one record after the other, from a file or as it is written."""
 
     facts: Mapping[str, Any] = field(default_factory=dict)
-    drafts: dict[str, Draft] = field(default_factory=dict)
-    late: dict[str, tuple[Group, int]] = field(default_factory=dict)  # of drafts: what they joined, after how many
+    templates: dict[str, KernelTemplate] = field(default_factory=dict)
+    late: dict[str, tuple[Group, int]] = field(default_factory=dict)  # of templates: what they joined, after how many
     texts: dict[str, KernelText] = field(default_factory=dict)  # by variant as it is built
     notes: list[tuple[str, Any]] = field(default_factory=list)
     sessions: int = 0
     seconds: float = 0.0
-    _own: dict[str, Draft] = field(default_factory=dict)
+    _own: dict[str, KernelTemplate] = field(default_factory=dict)
     _finished: dict[tuple[str, int], Finished] = field(default_factory=dict)
     _open: dict[tuple[str, int], Started] = field(default_factory=dict)
     _spent: dict[Group, float] = field(default_factory=dict)
@@ -54,18 +54,18 @@ class History:
                 self.sessions += 1
             case "resumed":
                 self.sessions += 1
-            case "draft":
-                draft = draft_of(record["draft"])
-                self.drafts[draft.digest] = draft  # its own, whatever is written beside it
+            case "template":
+                template = template_of(record["template"])
+                self.templates[template.digest] = template  # its own, whatever is written beside it
                 if "joined" in record:
                     stage, dtype, round_, after = record["joined"]
-                    self.late[draft.digest] = (Stage(stage), str(dtype), int(round_)), int(after)
+                    self.late[template.digest] = (Stage(stage), str(dtype), int(round_)), int(after)
             case "text":
                 self.texts[record["variant"]] = text_of(record)
             case "note":
                 self.notes.append((record["name"], record["data"]))
             case "started":
-                trial = trial_of(record, {**self.drafts, **self._own})
+                trial = trial_of(record, {**self.templates, **self._own})
                 before = self._open.get((trial.key, trial.round))
                 self._open[trial.key, trial.round] = Started(trial, 1 + (before.attempts if before else 0))
                 self._count(trial, since)
@@ -85,14 +85,14 @@ class History:
             case _:
                 raise ValueError(f"unknown event {event!r}")
 
-    def trust(self, drafts: Iterable[Draft]) -> None:
-        """From here on trials are of these drafts, the process's own, whatever name and author the journal gives to one
-        of the same digest."""
-        self._own |= {draft.digest: draft for draft in drafts}
+    def trust(self, templates: Iterable[KernelTemplate]) -> None:
+        """From here on trials are of these templates, the process's own, whatever name and author the journal gives to
+        one of the same digest."""
+        self._own |= {template.digest: template for template in templates}
 
         def ours(trial: Trial) -> Trial:
             kernel = trial.variant.kernel
-            kernel = replace(kernel, draft=self._own.get(kernel.draft.digest, kernel.draft))
+            kernel = replace(kernel, template=self._own.get(kernel.template.digest, kernel.template))
             return replace(trial, variant=replace(trial.variant, kernel=kernel))
 
         self._finished = {end: replace(done, trial=ours(done.trial)) for end, done in self._finished.items()}
@@ -116,9 +116,9 @@ class History:
         """The open trials of one search, in order."""
         return [begun for begun in self._open.values() if group_of(begun.trial) == group]
 
-    def joined(self, group: Group) -> list[tuple[Draft, int]]:
-        """The drafts that came to a search late, in order, each with the number of trials that had ended."""
-        return [(self.drafts[digest], after) for digest, (to, after) in self.late.items() if to == group]
+    def joined(self, group: Group) -> list[tuple[KernelTemplate, int]]:
+        """The templates that came to a search late, in order, each with the number of trials that had ended."""
+        return [(self.templates[digest], after) for digest, (to, after) in self.late.items() if to == group]
 
     def spent(self, group: Group) -> float:
         """Seconds one search has taken so far, in all processes."""

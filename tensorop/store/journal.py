@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import Any
 
 from tensorop.errors import JobError, UsageError
-from tensorop.model.kernel import Draft, KernelText
+from tensorop.model.kernel import KernelTemplate, KernelText
 from tensorop.model.trial import Finished, Outcome, Trial
 from tensorop.process.stopping import whole
 from tensorop.specs import jsontext
@@ -27,9 +27,9 @@ from tensorop.store.lock import FolderLock
 from tensorop.store.records import (
     SCHEMA,
     Record,
-    draft_record,
     finished_record,
     outcome_record,
+    template_record,
     text_record,
     trial_record,
 )
@@ -80,11 +80,11 @@ class Journal:
             raise
 
     def start(self, trial: Trial) -> int:
-        """Before a trial, with its draft where that was not told of. Returns how often it was started by now without
+        """Before a trial, with its template where that was not told of. Returns how often it was started by now without
         an end."""
         if self.history.finished(trial.key, trial.round) is not None:
             raise ValueError(f"trial {trial.key} of round {trial.round} has ended before")
-        self.draft(trial.variant.draft)
+        self.template(trial.variant.template)
         self._append("started", trial_record(trial))
         begun = self.history.started(trial.key, trial.round)
         assert begun is not None
@@ -102,12 +102,12 @@ class Journal:
         record = {"key": trial.key, "round": trial.round, "outcome": outcome_record(outcome)}
         self._append("abandoned", record)
 
-    def draft(self, draft: Draft, joined: tuple[Group, int] | None = None) -> None:
-        """A draft in full, once, so that the run can be rebuilt without its author. joined: the search that it came to
-        late, and how many trials of it had ended."""
-        if draft.digest not in self.history.drafts:
+    def template(self, template: KernelTemplate, joined: tuple[Group, int] | None = None) -> None:
+        """A template in full, once, so that the run can be rebuilt without its author. joined: the search that it came
+        to late, and how many trials of it had ended."""
+        if template.digest not in self.history.templates:
             late = {"joined": [*joined[0], joined[1]]} if joined else {}
-            self._append("draft", {"digest": draft.digest, "draft": draft_record(draft), **late})
+            self._append("template", {"digest": template.digest, "template": template_record(template), **late})
 
     def text(self, text: KernelText) -> None:
         """The C of a variant's kernel, once: what a resumed run tries and packages is this, not a rendering of

@@ -1,18 +1,18 @@
-"""Trials and their ends as JSON objects and back: the journal's vocabulary.
+"""Trials and their ends as JSON objects and back: the journal's records.
 
-    {"schema": 4, "event": "run",       "t", "facts": {...}}                                first line: what the run is
-    {"schema": 4, "event": "resumed",   "t"}                                                a later process went on
-    {"schema": 4, "event": "draft",     "t", "digest", "draft": {...}, "joined"}            a draft in full
-    {"schema": 4, "event": "started",   "t", "key", "round", "stage", "dtype", "draft",
+    {"schema": 5, "event": "run",       "t", "facts": {...}}                                first line: what the run is
+    {"schema": 5, "event": "resumed",   "t"}                                                a later process went on
+    {"schema": 5, "event": "template",     "t", "digest", "template": {...}, "joined"}            a template in full
+    {"schema": 5, "event": "started",   "t", "key", "round", "stage", "dtype", "template",
         "configuration", "vlen", "blocking", "kernel", "variant", "race"}
-    {"schema": 4, "event": "text",      "t", "variant", "id", "packed"}                     a kernel's C, once
-    {"schema": 4, "event": "finished",  "t", "key", "round", "outcome", "score", "seconds", "text"}
-    {"schema": 4, "event": "abandoned", "t", "key", "round", "outcome"}                     stopped from outside
-    {"schema": 4, "event": "note",      "t", "name", "data"}                                any other fact worth keeping
+    {"schema": 5, "event": "text",      "t", "variant", "id", "packed"}                     a kernel's C, once
+    {"schema": 5, "event": "finished",  "t", "key", "round", "outcome", "score", "seconds", "text"}
+    {"schema": 5, "event": "abandoned", "t", "key", "round", "outcome"}                     stopped from outside
+    {"schema": 5, "event": "note",      "t", "name", "data"}                                any other fact worth keeping
 
-joined: of a draft that came late: stage, dtype, round of the search, and how many of its trials had ended.
+joined: of a template that came late: stage, dtype, round of the search, and how many of its trials had ended.
 t: seconds the run has taken so far, all its processes together.
-draft: the digest of one that was told of before; kernel, variant: ids of what the four before them make.
+template: the digest of one that was told of before; kernel, variant: ids of what the four before them make.
 variant of a text: the id of the one it belongs to, as it is built (instantiate.as_built)
 race: where the trial may end early (model.trial.Rung), by what had ended when it began
 packed: kernel and edge, a NUL between them, by zlib and base64; text: the id of what a trial that passed was made of.
@@ -26,11 +26,11 @@ import zlib
 from collections.abc import Mapping
 from typing import Any
 
-from tensorop.model.kernel import Constraint, Draft, Kernel, KernelText, Prior, Variant
+from tensorop.model.kernel import Constraint, Kernel, KernelTemplate, KernelText, Prior, Variant
 from tensorop.model.point import Point
 from tensorop.model.trial import Finished, Kind, Outcome, Rung, Samples, Score, Stage, Trial
 
-SCHEMA = 4
+SCHEMA = 5
 LOG_TAIL = 4096
 _WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,31}")
 MAX_TEXT = 16 << 20  # characters of a text, unpacked
@@ -44,7 +44,7 @@ def trial_record(trial: Trial) -> Record:
         "round": trial.round,
         "stage": trial.stage.value,
         "dtype": trial.dtype,
-        "draft": trial.variant.draft.digest,
+        "template": trial.variant.template.digest,
         "configuration": dict(trial.variant.kernel.configuration),
         "vlen": trial.variant.kernel.vlen,
         "blocking": dict(trial.variant.blocking),
@@ -54,11 +54,13 @@ def trial_record(trial: Trial) -> Record:
     }
 
 
-def trial_of(record: Mapping[str, Any], drafts: Mapping[str, Draft]) -> Trial:
-    """drafts: by digest, those that the journal has told of. Raises ValueError where the parts have another id."""
-    if (digest := _text(record, "draft")) not in drafts:
-        raise ValueError(f"no draft {digest:.60} was told of before")
-    kernel = Kernel(drafts[digest], _text(record, "dtype"), point_of(record["configuration"]), _whole(record, "vlen"))
+def trial_of(record: Mapping[str, Any], templates: Mapping[str, KernelTemplate]) -> Trial:
+    """templates: by digest, those that the journal has told of. Raises ValueError where the parts have another id."""
+    if (digest := _text(record, "template")) not in templates:
+        raise ValueError(f"no template {digest:.60} was told of before")
+    kernel = Kernel(
+        templates[digest], _text(record, "dtype"), point_of(record["configuration"]), _whole(record, "vlen")
+    )
     variant = Variant(kernel, point_of(record["blocking"]))
     if (kernel.id, variant.id) != (record["kernel"], record["variant"]):
         raise ValueError(f"the variant {record['variant']!r:.60} is another one: {variant.id}")
@@ -136,26 +138,26 @@ def text_of(record: Mapping[str, Any]) -> KernelText:
     return text
 
 
-def draft_record(draft: Draft) -> Record:
+def template_record(template: KernelTemplate) -> Record:
     return {
-        "operator": draft.operator,
-        "name": draft.name,
-        "author": draft.author,
-        "strategy": draft.strategy,
-        "text": draft.text,
-        "reads": dict(draft.reads),
-        "needs": list(draft.needs),
-        "tunables": {name: list(values) for name, values in draft.tunables.items()},
-        "constraints": [{"must": c.must, "reason": c.reason} for c in draft.constraints],
-        "unseen": list(draft.unseen),
-        "starts": [dict(start) for start in draft.starts],
-        **({"prior": {"cost": draft.prior.cost, "of": list(draft.prior.of)}} if draft.prior else {}),
-        **({"parent": draft.parent} if draft.parent else {}),
+        "operator": template.operator,
+        "name": template.name,
+        "author": template.author,
+        "strategy": template.strategy,
+        "text": template.text,
+        "reads": dict(template.reads),
+        "needs": list(template.needs),
+        "tunables": {name: list(values) for name, values in template.tunables.items()},
+        "constraints": [{"must": c.must, "reason": c.reason} for c in template.constraints],
+        "unseen": list(template.unseen),
+        "seed_configurations": [dict(start) for start in template.seed_configurations],
+        **({"prior": {"cost": template.prior.cost, "of": list(template.prior.of)}} if template.prior else {}),
+        **({"parent": template.parent} if template.parent else {}),
     }
 
 
-def draft_of(record: Mapping[str, Any]) -> Draft:
-    return Draft(
+def template_of(record: Mapping[str, Any]) -> KernelTemplate:
+    return KernelTemplate(
         operator=_text(record, "operator"),
         name=_text(record, "name"),
         author=_text(record, "author"),
@@ -166,7 +168,7 @@ def draft_of(record: Mapping[str, Any]) -> Draft:
         tunables={name: tuple(_value(v, name) for v in values) for name, values in record["tunables"].items()},
         constraints=tuple(Constraint(_text(c, "must"), _text(c, "reason")) for c in record["constraints"]),
         unseen=tuple(record.get("unseen", ())),
-        starts=tuple(point_of(start) for start in record.get("starts", ())),
+        seed_configurations=tuple(point_of(start) for start in record.get("seed_configurations", ())),
         prior=_prior(record["prior"]) if "prior" in record else None,
         parent=_text(record, "parent") if "parent" in record else "",
     )
@@ -235,7 +237,7 @@ def _positive(record: Mapping[str, Any], name: str) -> Any:
 
 
 def _value(value: Any, name: str) -> Any:
-    """Of a tunable: what drafts and operators may say, since it becomes part of the C."""
+    """Of a tunable: what templates and operators may say, since it becomes part of the C."""
     if not isinstance(_kind(value, int | str, name), int) and not _WORD.fullmatch(value):
         raise ValueError(f"'{name}' is {value!r:.60}; expected a number or a single word")
     return value

@@ -1,4 +1,4 @@
-"""What a point of a draft asks of renderer and judge, held against bounds before anything is done for it.
+"""What a point of a template asks of renderer and judge, held against bounds before anything is done for it.
 
 A tunable may be any number, and the work of rendering, of inputs and of the oracle grows with it.
 """

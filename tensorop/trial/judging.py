@@ -1,11 +1,11 @@
-"""A new draft before the judge: is there a legal point, and does it pass where a trial would take it."""
+"""A new template before the judge: is there a legal point, and does it pass where a trial would take it."""
 
 from __future__ import annotations
 
 import contextlib
 
 from tensorop.errors import JobError, TensoropError
-from tensorop.model.kernel import Draft, Kernel
+from tensorop.model.kernel import Kernel, KernelTemplate
 from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
 from tensorop.model.trial import Kind, Measured, Outcome, Trial
@@ -18,20 +18,20 @@ from tensorop.trial.trial import Evaluator, Prepared
 PATIENT = Limit(3600.0, "an hour")
 
 
-def legal(operator: Operator, platform: Platform, draft: Draft, dtype: str) -> Space | Outcome:
-    """The draft's legal points for a dtype; the refusal of one that lacks words or has no such point."""
-    return barrier.guarded("author", _legal, operator, platform, draft, dtype)
+def legal(operator: Operator, platform: Platform, template: KernelTemplate, dtype: str) -> Space | Outcome:
+    """The template's legal points for a dtype; the refusal of one that lacks primitives or has no such point."""
+    return barrier.guarded("author", _legal, operator, platform, template, dtype)
 
 
-def _legal(operator: Operator, platform: Platform, draft: Draft, dtype: str) -> Space | Outcome:
-    missing = instantiate.missing_words(platform, draft, dtype)
+def _legal(operator: Operator, platform: Platform, template: KernelTemplate, dtype: str) -> Space | Outcome:
+    missing = instantiate.missing_primitives(platform, template, dtype)
     if missing:
         return Outcome(Kind.REFUSED, "author", f"it needs {', '.join(missing)}, which {platform.name} does not have")
     try:
-        space = instantiate.micro_space(platform, draft, dtype)
-        prior.first(platform, draft, dtype, space)
+        space = instantiate.micro_space(platform, template, dtype)
+        prior.first(platform, template, dtype, space)
         with contextlib.suppress(JobError):  # a tile that no blocking fits has lost
-            instantiate.blocking_space(operator, platform, Kernel(draft, dtype, space.at(0)))
+            instantiate.blocking_space(operator, platform, Kernel(template, dtype, space.at(0)))
     except TensoropError as error:
         return Outcome(Kind.REFUSED, "author", str(error))
     return space

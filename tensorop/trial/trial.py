@@ -149,7 +149,7 @@ class Evaluator:
             workspace=lambda problem, vlen: self._workspace(problem, full, vlen),
             timeout_s=self.call_timeout_s,
             more=self._more(full),
-            packed=self._formats.packed,
+            compute=self._formats.compute,
         )
         vlens = self.target.checked if self.stage is Stage.MICRO else self.target.configurations
         platform = self.target.platform
@@ -242,10 +242,10 @@ class Evaluator:
             elif self.stage is not Stage.MICRO:  # whose product is none of these operands
                 call = self.operator.reference.counted(problem, call, self.seed.stream(4))
             if self.stage is Stage.MICRO and self._formats.widened:
-                call = self.operator.reference.packed_operands(call, self._formats.packed, self.seed.stream(2))
+                call = self.operator.reference.packed_operands(call, self._formats.compute, self.seed.stream(2))
             self.inputs[problem.label] = call
         elements = self._workspace(problem, full, vlen)
-        scratch = NUMBERS[self._formats.packed].poison(elements, self.seed.stream(2))
+        scratch = NUMBERS[self._formats.compute].poison(elements, self.seed.stream(2))
         free = (Buffer("workspace", Access.SCRATCH, scratch),) if elements else ()
         return replace(call, dims=(*call.dims, *self._more(full)), buffers=(*call.buffers, *free))
 
@@ -255,7 +255,7 @@ class Evaluator:
 
     def _more(self, full: Point) -> tuple[int, ...]:
         """What a candidate takes with each call."""
-        return tuple(int(full[name]) for name in self.operator.at_call)
+        return tuple(int(full[name]) for name in self.operator.runtime)
 
     def _workspace(self, problem: Problem, full: Point, vlen: int) -> int:
         lanes = self.target.platform.lanes(self.dtype, full, vlen)

@@ -27,7 +27,7 @@ def no_workspace(problem: Problem, vlen: int) -> int:
 class Subject:
     """A harness with a candidate linked in, or one that opens `libraries`.
 
-    workspace: elements a call of this problem needs at this VLEN (bits), of the number format `packed` (empty: the
+    workspace: elements a call of this problem needs at this VLEN (bits), of the number format `compute` (empty: the
     dtype's own); timeout_s: for each single call;
     more: dims that follow the operator's own in every call
     """
@@ -39,12 +39,12 @@ class Subject:
     workspace: Callable[[Problem, int], int] = no_workspace
     timeout_s: float = 20.0
     more: tuple[int, ...] = ()
-    packed: str = ""
+    compute: str = ""
 
     def call(self, reference: Contract, case: Case, rng: np.random.Generator, vlen: int) -> Call:
         """A case's call at a VLEN (bits), with inputs of its own."""
         space = self.workspace(case.problem, vlen)
-        words = (case.distribution, case.placement, space, self.packed, case.start)
+        words = (case.distribution, case.placement, space, self.compute, case.start)
         return reference.call(case.problem, rng, *words)
 
     def execute(self, calls: Sequence[Call], vlen: int) -> list[Reply]:

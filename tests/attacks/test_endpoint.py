@@ -212,7 +212,7 @@ def test_a_job_has_a_limit_of_time_whatever_trickles() -> None:
 )
 def test_a_reply_is_read_in_linear_time(text: str) -> None:
     """Each of these took minutes, or grew with the square of its length; the whole suite's limit is the deadline."""
-    assert isinstance(reply.draft_text(text), str)
+    assert isinstance(reply.template_text(text), str)
 
 
 def leaks() -> Iterator[tuple[str, str]]:

@@ -49,7 +49,7 @@ SECONDS = 10.0  # for one example
 MEMORY = 1 << 30  # bytes
 
 OPERATOR, PLATFORM = operator_specs.load("gemm"), platform_specs.load("generic")
-WORDS = PLATFORM.vocabulary("f32")
+WORDS = PLATFORM.primitives_of("f32")
 RUN = ROOT / "tests" / "data" / "run" / "share" / "tensorop"
 
 PIECES = [
@@ -59,7 +59,7 @@ PIECES = [
     *("\ud800", "\r", "\r\n", "\t", "---", "```", "~~~", "<think>", "</think>", "{{", "}}", "{%", "%}", "{#", "#}"),
     *("{{ 1 // 0 }}", "{% for i in [1] %}", "{% endfor %}", "{% macro f() %}", "{{ ''.__class__ }}", "{% if 1 %}"),
     *("//", "/*", "*/", "asm", "#include", "goto x;", "??/", "\\", '"', "'", "static", "(", ")", ";", "{", "}", "*&"),
-    *("mv", "nr", "ku: [0]", "lanes", "np.f2py", "np.zeros(10**9)", "v.T", "__import__", ", ", ": ", "-fplugin=x", "/"),
+    *("mr_vectors", "nr", "ku: [0]", "lanes", "np.f2py", "np.zeros(10**9)", "v.T", "__import__", ", ", ": ", "-fplugin=x", "/"),
 ]  # fmt: skip
 
 
@@ -83,9 +83,9 @@ def changed(draw: st.DrawFn, whole: tuple[str, ...]) -> str:
     return text
 
 
-DRAFTS = tuple(offline.texts(OPERATOR.folder).values())
-BODIES = tuple(text.split("\n---\n", 1)[1] for text in DRAFTS)
-HEAD = "---\nstrategy: one\nreads: {a: columns, b: scalars}\nneeds: [fma]\ntunables: {mv: [2], nr: [3]}\n---\n"
+TEMPLATES = tuple(offline.texts(OPERATOR.folder).values())
+BODIES = tuple(text.split("\n---\n", 1)[1] for text in TEMPLATES)
+HEAD = "---\nstrategy: one\nreads: {a: columns, b: scalars}\nneeds: [fma]\ntunables: {mr_vectors: [2], nr: [3]}\n---\n"
 KERNELS = (
     "    const size_t q = n;\n    for (size_t p = 0; p < k; ++p)\n        c[p] = alpha * a[p] + (float)q;\n",
     "    float s = 0;\n    if (k > 1) { s += fma(s, s, b[0], 1); }\n    c[0] = s;\n",
@@ -93,7 +93,7 @@ KERNELS = (
 
 
 def _reply(text: str) -> None:
-    found = barrier.guarded("author", reply.draft_text, text)
+    found = barrier.guarded("author", reply.template_text, text)
     assert isinstance(found, str)
     parse(found, operator="gemm", name="d", author="llm")
 
@@ -103,23 +103,23 @@ def _body_of_a_completion(text: str) -> None:
 
 
 def _head(text: str) -> None:
-    draft = parse(text, operator="gemm", name="d", author="llm")
-    instantiate.micro_space(PLATFORM, draft, "f32")
+    template = parse(text, operator="gemm", name="d", author="llm")
+    instantiate.micro_space(PLATFORM, template, "f32")
 
 
 def _template(text: str) -> None:
-    draft = replace(parse(HEAD + "x", operator="gemm", name="d", author="llm"), text=text)
-    barrier.guarded("gate", gate.check_template, draft, WORDS)
+    template = replace(parse(HEAD + "x", operator="gemm", name="d", author="llm"), text=text)
+    barrier.guarded("gate", gate.check_template, template, WORDS)
 
 
 def _c(text: str) -> None:
     if "{{" in text or "{%" in text or "{#" in text:
         return  # templates of others are rendered in a process of their own
-    draft = replace(parse(HEAD + "x", operator="gemm", name="d", author=offline.AUTHOR), text=text)
-    point = Point.of({"mv": 2, "nr": 3})
+    template = replace(parse(HEAD + "x", operator="gemm", name="d", author=offline.AUTHOR), text=text)
+    point = Point.of({"mr_vectors": 2, "nr": 3})
     with contextlib.suppress(render.RenderError):
         barrier.guarded(
-            "gate", texts.Texts().kernel, OPERATOR, PLATFORM, instantiate.variant(OPERATOR, draft, "f32", point)
+            "gate", texts.Texts().kernel, OPERATOR, PLATFORM, instantiate.variant(OPERATOR, template, "f32", point)
         )
 
 
@@ -173,7 +173,7 @@ def read(*names: str) -> tuple[str, ...]:
 JOURNAL = (RUN / "journal.jsonl").read_text().splitlines(keepends=True)
 BOOK = "".join([*JOURNAL[:12], *JOURNAL[-4:]])
 COMPLETION = json.dumps(
-    {"choices": [{"finish_reason": "stop", "message": {"content": DRAFTS[0][:2000]}}], "usage": {"prompt_tokens": 3}}
+    {"choices": [{"finish_reason": "stop", "message": {"content": TEMPLATES[0][:2000]}}], "usage": {"prompt_tokens": 3}}
 )
 CARRIED = json.dumps(
     {
@@ -183,9 +183,9 @@ CARRIED = json.dumps(
 )
 
 TARGETS: dict[str, tuple[Callable[[str], None], tuple[str, ...]]] = {
-    "reply": (_reply, tuple(f"Here it is.\n<think>so</think>\n```\n{text}\n```\n" for text in DRAFTS)),
+    "reply": (_reply, tuple(f"Here it is.\n<think>so</think>\n```\n{text}\n```\n" for text in TEMPLATES)),
     "completion": (_body_of_a_completion, (COMPLETION,)),
-    "head": (_head, tuple(text.split("\n---\n", 1)[0] + "\n---\nbody\n" for text in DRAFTS)),
+    "head": (_head, tuple(text.split("\n---\n", 1)[0] + "\n---\nbody\n" for text in TEMPLATES)),
     "template": (_template, BODIES),
     "c": (_c, KERNELS),
     "platform": (_schema(platform_specs.PlatformSpec), read("platforms/generic.yaml", "platforms/rvv.yaml")),

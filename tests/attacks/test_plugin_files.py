@@ -115,13 +115,13 @@ def test_a_platform_that_reaches_out(tmp_path: Path, text: str, says: str) -> No
     assert says in refused(tmp_path, parent)
 
 
-WORDS = """\
+PRIMITIVES = """\
 schema: 1
 name: mine
 description: a test
 types:
   f32: {element: float, vector: float, predicate: int, lanes: "1"}
-words:
+primitives:
   splat: {args: [s, vl], returns: vec, c: "($s)", meaning: MEANING}
 """
 MEANINGS = [
@@ -178,10 +178,10 @@ MEANINGS = [
 @pytest.mark.parametrize("said", MEANINGS)
 def test_a_meaning_that_is_a_program(tmp_path: Path, said: str) -> None:
     (tmp_path / "primitives").mkdir()
-    (tmp_path / "primitives" / "mine.yaml").write_text(WORDS.replace("MEANING", json.dumps(said)))
+    (tmp_path / "primitives" / "mine.yaml").write_text(PRIMITIVES.replace("MEANING", json.dumps(said)))
     with pytest.raises(SpecError) as caught:
         primitives.load("mine", (tmp_path,))
-    assert "words.splat.meaning" in str(caught.value)
+    assert "primitives.splat.meaning" in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -210,7 +210,7 @@ def test_a_meaning_that_has_no_value(said: str) -> None:
 
 def test_a_set_with_endless_lanes(tmp_path: Path) -> None:
     (tmp_path / "primitives").mkdir()
-    text = WORDS.replace("MEANING", '"np.full(vl, s)"').replace('lanes: "1"', 'lanes: "9 * 9 * 9 * 9 * 9"')
+    text = PRIMITIVES.replace("MEANING", '"np.full(vl, s)"').replace('lanes: "1"', 'lanes: "9 * 9 * 9 * 9 * 9"')
     (tmp_path / "primitives" / "mine.yaml").write_text(text)
     (tmp_path / "platforms").mkdir()
     (tmp_path / "platforms" / "mine.yaml").write_text(PLATFORM + "primitives: [mine]\n")

@@ -1,5 +1,5 @@
 """The processes that strangers' templates are rendered in, against a template that broke out of Jinja's sandbox: here
-a draft is Python that the rendering's process runs."""
+a template is Python that the rendering's process runs."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ import pytest
 from tensorop.process import children, deadline
 from tensorop.render import apart, render
 
-RUNS_DRAFTS = """
+RUNS_TEMPLATES = """
 import os
 from tensorop.render import render, resident
-def ran(folder, draft, template, contexts, arities):
+def ran(folder, template, template, contexts, arities):
     names = {"context": contexts[0]}
-    exec(draft, names)
+    exec(template, names)
     return [str(names["said"])]
 render.kernel_texts, render.read_ahead = ran, lambda *_: None
 resident.main()
@@ -35,7 +35,7 @@ PATIENCE_S = 60.0
 @pytest.fixture(autouse=True)
 def broken_out(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     apart.close()
-    monkeypatch.setattr(apart, "_COMMAND", (sys.executable, "-c", RUNS_DRAFTS))
+    monkeypatch.setattr(apart, "_COMMAND", (sys.executable, "-c", RUNS_TEMPLATES))
     yield
     apart.close()
 
@@ -157,8 +157,8 @@ def test_time_is_up_for_the_rendering_alone() -> None:
     assert common.struck
     other.join()
     assert begun == ["whole"]
-    drafts = psutil.Process(resident()).children()
-    assert all(gone(rendering.pid) for draft in drafts for rendering in draft.children())
+    templates = psutil.Process(resident()).children()
+    assert all(gone(rendering.pid) for template in templates for rendering in template.children())
 
 
 def test_what_a_rendering_started_goes_with_it() -> None:
@@ -241,7 +241,7 @@ FORKS = "left = os.fork(); left or time.sleep(600); print(left, flush=True); os.
 @pytest.mark.parametrize("end", ["pass", "os._exit(0)", "os.kill(os.getpid(), 9)", "raise SystemExit(3)", FORKS])
 def test_none_outlives_the_command(end: str) -> None:
     child = subprocess.Popen(
-        [sys.executable, "-c", STARTS.format(code=RUNS_DRAFTS, end=end)], stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", STARTS.format(code=RUNS_TEMPLATES, end=end)], stdout=subprocess.PIPE, text=True
     )
     try:
         assert child.stdout is not None

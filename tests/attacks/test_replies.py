@@ -13,9 +13,9 @@ from tensorop.author.llm.messages import Failure, Reply, Request
 from tensorop.author.llm.prompt import Brief
 from tensorop.author.llm.rounds import LlmAuthor
 from tensorop.backends import reach
-from tensorop.job import drafting
+from tensorop.job import authoring
 from tensorop.model.job import Job
-from tensorop.model.kernel import Draft
+from tensorop.model.kernel import KernelTemplate
 from tensorop.model.trial import Kind, Outcome
 from tensorop.model.verdict import Seed
 from tensorop.render import instantiate
@@ -26,11 +26,11 @@ HEAD = """---
 strategy: rank-1 updates
 reads: {a: columns, b: scalars}
 needs: [zero, fma, mul, load, store]
-tunables: {mv: [2], nr: [3]}
+tunables: {mr_vectors: [2], nr: [3]}
 ---
 """
 BODY = "    (void)a;\n{{ update_c() }}\n"
-TUNABLES = "tunables: {mv: [2], nr: [3]}"
+TUNABLES = "tunables: {mr_vectors: [2], nr: [3]}"
 
 
 def with_tunables(text: str) -> str:
@@ -45,11 +45,11 @@ def with_body(text: str) -> str:
     return HEAD + text
 
 
-DRAFTS = {
+TEMPLATES = {
     "a left-deep sum": with_body("{{ " + "1+" * 20000 + "1 }}"),
     "a left-deep join": with_body("{{ " + "1~" * 6000 + "1 }}"),
-    "a left-deep difference of attributes": with_body("{{ mv" + ".x" * 20000 + " }}"),
-    "left-deep calls": with_body("{{ mv" + "()" * 20000 + " }}"),
+    "a left-deep difference of attributes": with_body("{{ mr_vectors" + ".x" * 20000 + " }}"),
+    "left-deep calls": with_body("{{ mr_vectors" + "()" * 20000 + " }}"),
     "left-deep filters": with_body("{{ 1" + "|abs" * 12000 + " }}"),
     "right-deep not": with_body("{{ " + "not " * 15000 + "1 }}"),
     "4000 brackets": with_body("{{ " + "(" * 4000 + "1" + ")" * 4000 + " }}"),
@@ -78,43 +78,46 @@ DRAFTS = {
     "a deep expression in C": with_body("a[0] = " + "-" * 20000 + "1;"),
     "half of a character": with_body("x\ud800"),
     "a zero byte": with_body("x\x00"),
-    "a date": with_head("starts: [{mv: 2020-13-45}]").replace("starts", "needs"),
-    "a tag": with_head("starts: [{mv: !!int abc}]"),
-    "an integer of 5000 digits in the head": with_tunables("mv: [" + "9" * 5000 + "], nr: [1]"),
-    "4000 brackets in the head": with_head("starts: " + "[" * 4000),
-    "no mv": with_tunables("nr: [3]"),
-    "no nr": with_tunables("mv: [3]"),
+    "a date": with_head("seed_configurations: [{mr_vectors: 2020-13-45}]").replace("seed_configurations", "needs"),
+    "a tag": with_head("seed_configurations: [{mr_vectors: !!int abc}]"),
+    "an integer of 5000 digits in the head": with_tunables("mr_vectors: [" + "9" * 5000 + "], nr: [1]"),
+    "4000 brackets in the head": with_head("seed_configurations: " + "[" * 4000),
+    "no mr_vectors": with_tunables("nr: [3]"),
+    "no nr": with_tunables("mr_vectors: [3]"),
     "no tunables": with_tunables(""),
-    "mv is a word": with_tunables("mv: [two], nr: [3]"),
-    "nr 0": with_tunables("mv: [2], nr: [0]"),
-    "mv 0": with_tunables("mv: [0], nr: [3]"),
-    "mv below 0": with_tunables("mv: [-4], nr: [3]"),
-    "ku 1048576": with_tunables("mv: [2], nr: [3], ku: [1048576]"),
-    "ku 0": with_tunables("mv: [2], nr: [3], ku: [0]"),
-    "mv 4096": with_tunables("mv: [4096], nr: [4096]"),
-    "mv 1024": with_tunables("mv: [1024], nr: [64], ku: [4096]"),
-    "a tunable of the blocking": with_tunables("mv: [2], nr: [3], kc: [9]"),
-    "a tunable that is a fact": with_tunables("mv: [2], nr: [3], l1: [999999]"),
-    "a tunable that is a word": with_tunables("mv: [2], nr: [3], fma: [1]"),
-    "a tunable that is a setting of the loop": with_tunables("mv: [2], nr: [3], range: [1]"),
+    "mr_vectors is a word": with_tunables("mr_vectors: [two], nr: [3]"),
+    "nr 0": with_tunables("mr_vectors: [2], nr: [0]"),
+    "mr_vectors 0": with_tunables("mr_vectors: [0], nr: [3]"),
+    "mr_vectors below 0": with_tunables("mr_vectors: [-4], nr: [3]"),
+    "ku 1048576": with_tunables("mr_vectors: [2], nr: [3], ku: [1048576]"),
+    "ku 0": with_tunables("mr_vectors: [2], nr: [3], ku: [0]"),
+    "mr_vectors 4096": with_tunables("mr_vectors: [4096], nr: [4096]"),
+    "mr_vectors 1024": with_tunables("mr_vectors: [1024], nr: [64], ku: [4096]"),
+    "a tunable of the blocking": with_tunables("mr_vectors: [2], nr: [3], kc: [9]"),
+    "a tunable that is a fact": with_tunables("mr_vectors: [2], nr: [3], l1: [999999]"),
+    "a tunable that is a word": with_tunables("mr_vectors: [2], nr: [3], fma: [1]"),
+    "a tunable that is a setting of the loop": with_tunables("mr_vectors: [2], nr: [3], range: [1]"),
     "a deep constraint": with_head("constraints: [{must: '" + "-" * 498 + "1', reason: x}]"),
     "a constraint that never holds": with_head("constraints: [{must: '0', reason: x}]"),
     "a constraint on nothing known": with_head("constraints: [{must: 'zz == 1', reason: x}]"),
     "a huge space": HEAD.replace(
-        TUNABLES, "tunables: {mv: [2], nr: [3], " + ", ".join(f"t{i}: {list(range(64))}" for i in range(10)) + "}"
+        TUNABLES,
+        "tunables: {mr_vectors: [2], nr: [3], " + ", ".join(f"t{i}: {list(range(64))}" for i in range(10)) + "}",
     )
     + BODY,
     "a huge space, slow to walk": with_head(
         "constraints: ["
         + ", ".join("{must: '" + " + ".join(["t0"] * 100) + " >= 0', reason: x}" for _ in range(20))
         + "]"
-    ).replace(TUNABLES, "tunables: {mv: [2], nr: [3], t1: %s, t2: %s, t3: %s, t0: %s}" % ((list(range(64)),) * 4)),
+    ).replace(
+        TUNABLES, "tunables: {mr_vectors: [2], nr: [3], t1: %s, t2: %s, t3: %s, t0: %s}" % ((list(range(64)),) * 4)
+    ),
     "operands in a way nobody knows": HEAD.replace("a: columns, b: scalars", "a: diagonals, b: knots") + BODY,
     "operands not said": HEAD.replace("reads: {a: columns, b: scalars}\n", "") + BODY,
     "a word that needs more": with_body("{{ fma() }}"),
     "an undefined name": with_body("{{ nothing }}"),
     "an import": with_body("{% import 'kernel.c.j2' as k %}"),
-    "an include of itself": with_body("{% include 'draft' %}"),
+    "an include of itself": with_body("{% include 'template' %}"),
     "a division by zero": with_body("{{ 1 // 0 }}"),
     "an index beyond": with_body("{{ [1][99] }}"),
     "a type that does not fit": with_body("{{ 'x' + 1 }}"),
@@ -144,7 +147,7 @@ class Says:
 
 @pytest.fixture(scope="module")
 def brief() -> Brief:
-    words = PLATFORM.vocabulary("f32")
+    words = PLATFORM.primitives_of("f32")
     return Brief(
         "gemm", OPERATOR.description, OPERATOR.folder, PLATFORM, words, instantiate.facts(PLATFORM, "f32", {}), "x"
     )
@@ -155,15 +158,17 @@ def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("replies")
 
 
-def judge(draft: Draft, work: Path) -> Outcome:
+def judge(template: KernelTemplate, work: Path) -> Outcome:
     job = Job("gemm", platform="generic", dtypes=("f32",), shapes=((24, 24, 24),), out=work)
-    return drafting.judge(job, OPERATOR, reach(PLATFORM, None), draft, Seed.draw(1), work)
+    return authoring.judge(job, OPERATOR, reach(PLATFORM, None), template, Seed.draw(1), work)
 
 
-@pytest.mark.parametrize("name", DRAFTS)
+@pytest.mark.parametrize("name", TEMPLATES)
 def test_a_reply_is_an_outcome(name: str, brief: Brief, work: Path) -> None:
-    author = LlmAuthor(brief, Says(f"```\n{DRAFTS[name]}\n```" if name != "prose" else DRAFTS[name]), "m", repairs=0)
-    (one,) = author.rounds(1, lambda draft: judge(draft, work))
+    author = LlmAuthor(
+        brief, Says(f"```\n{TEMPLATES[name]}\n```" if name != "prose" else TEMPLATES[name]), "m", repairs=0
+    )
+    (one,) = author.rounds(1, lambda template: judge(template, work))
     assert one.outcome.kind not in (Kind.OK, Kind.LOST, Kind.NOISY), one.outcome
     assert one.outcome.message
     assert str(Path.home()) not in one.outcome.message + one.outcome.log

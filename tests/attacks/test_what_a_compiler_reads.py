@@ -1,4 +1,4 @@
-"""An object is made of the source, tensorop's call.h and the compiler's own headers. What a draft that nobody read
+"""An object is made of the source, tensorop's call.h and the compiler's own headers. What a template that nobody read
 before names beside these cannot be seen by the compiler, and where no guard is to be had it is refused afterwards."""
 
 from __future__ import annotations

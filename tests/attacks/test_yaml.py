@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tensorop.author.parse import parse as parse_draft
+from tensorop.author.parse import parse as parse_template
 from tensorop.errors import SpecError
 from tensorop.model.expression import parse as parse_constraint
 from tensorop.specs import yamltext
@@ -81,26 +81,26 @@ def test_no_dates_and_no_sexagesimals(text: str, value: object) -> None:
     assert yamltext.parse(f"a: {text}", "some.yaml") == {"a": value}
 
 
-HEAD = "---\nstrategy: one\nreads: {a: rows}\nneeds: []\ntunables: {mv: [1]}\n%s\n---\nbody\n"
+HEAD = "---\nstrategy: one\nreads: {a: rows}\nneeds: []\ntunables: {mr_vectors: [1]}\n%s\n---\nbody\n"
 
 
 @pytest.mark.parametrize(
     "more",
     [
-        "starts: [{mv: !!int abc}]",
-        "starts: " + "[" * 4000,
-        "starts: [{mv: " + "9" * 5000 + "}]",
-        "starts: 2024-13-45",
+        "seed_configurations: [{mr_vectors: !!int abc}]",
+        "seed_configurations: " + "[" * 4000,
+        "seed_configurations: [{mr_vectors: " + "9" * 5000 + "}]",
+        "seed_configurations: 2024-13-45",
         "x: &a 1\ny: *a",
         "'\ud800': 1",
     ],
 )
-def test_a_head_of_a_draft(more: str) -> None:
+def test_a_head_of_a_template(more: str) -> None:
     with pytest.raises(SpecError):
-        parse_draft(HEAD % more, operator="gemm", name="d", author="llm")
+        parse_template(HEAD % more, operator="gemm", name="d", author="llm")
 
 
-@pytest.mark.parametrize("must", ["-" * 498 + "mv", "mv == '\ud800'", "9" * 400, "mv\0"])
+@pytest.mark.parametrize("must", ["-" * 498 + "mr_vectors", "mr_vectors == '\ud800'", "9" * 400, "mr_vectors\0"])
 def test_a_constraint_that_cannot_be_read(must: str) -> None:
     with pytest.raises(SpecError, match=r"deeply|not an expression|not allowed"):
-        parse_constraint(must, {"mv": int})
+        parse_constraint(must, {"mr_vectors": int})

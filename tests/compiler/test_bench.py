@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from tensorop.backends import reach
 from tensorop.build import library as building
 from tensorop.cli import library_commands
-from tensorop.commands import bench, contenders, doctor, verify
+from tensorop.commands import bench, doctor, libraries, verify
 from tensorop.errors import JobError, UsageError
 from tensorop.model.verdict import Seed
 from tensorop.provision import targets
@@ -88,7 +88,7 @@ def test_short_calls_are_rid_of_what_an_empty_one_takes(product):
 
 def test_ours_is_called_as_its_peers_are(product, tmp_path):
     def called(library, dtype="f32"):
-        found = contenders.ours(gemm(), library, 1).library(Native(), dtype)
+        found = libraries.ours(gemm(), library, 1).library(Native(), dtype)
         return found.api, found.path
 
     over, below = product / "lib/libtensorop_cblas.so", product / "lib/libtensorop_gemm.so"

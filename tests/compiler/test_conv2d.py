@@ -7,7 +7,7 @@ import pytest
 
 from tensorop.backends import reach
 from tensorop.build import harness
-from tensorop.commands import contenders
+from tensorop.commands import libraries
 from tensorop.errors import UsageError
 from tensorop.model.verdict import Seed
 from tensorop.provision.targets import host_arch
@@ -30,16 +30,16 @@ def test_the_judge_knows_what_is_wrong(control: Control, dtype: str) -> None:
     assert result.as_expected, f"{result.outcome.kind}: {result.outcome.message}"
 
 
-WAYS = [("im2col+openblas", "f32"), ("im2col+openblas", "f64"), ("direct", "f32"), ("direct", "f64")]
-WAYS += [("onednn", "f32")] if host_arch() == "x86_64" else []
+OWN_BASELINES = [("im2col+openblas", "f32"), ("im2col+openblas", "f64"), ("direct", "f32"), ("direct", "f64")]
+OWN_BASELINES += [("onednn", "f32")] if host_arch() == "x86_64" else []
 
 
-@pytest.mark.parametrize(("name", "dtype"), WAYS)
+@pytest.mark.parametrize(("name", "dtype"), OWN_BASELINES)
 def test_a_baseline_computes_what_is_asked(name: str, dtype: str) -> None:
     target = reach(platforms.load("native"))
-    contender = contenders.bring(name, target, [dtype], 1, own=operator.baselines)
-    environment = contender.environment(target.runner, 0, dtype)
-    guest = Guest(libraries=(contender.library(target.runner, dtype),), environment=environment)
+    tested = libraries.bring(name, target, [dtype], 1, own=operator.baselines)
+    environment = tested.environment(target.runner, 0, dtype)
+    guest = Guest(libraries=(tested.library(target.runner, dtype),), environment=environment)
     program = harness.of_operator(target.platform, operator).path
     cases = list(operator.reference.quick_grid(dtype, operator.reference.CONTROL_TILE, np.random.default_rng(0)))
     if name == "onednn":  # whose ReLU makes 0 of a NaN; what is compared has none
@@ -50,10 +50,10 @@ def test_a_baseline_computes_what_is_asked(name: str, dtype: str) -> None:
 
 def test_a_name_may_mean_a_certain_build() -> None:
     own = {"im2col": "cblas", "direct": "none", "onednn": "onednn@2023.2.0"}
-    assert contenders.below("onednn", own) == "onednn@2023.2.0"
-    assert contenders.below("onednn", {}) == "onednn"
-    assert contenders.below("im2col+openblas@0.3.29", own) == "openblas@0.3.29"
-    assert contenders.below("direct", own) == "direct"
-    assert set(contenders.check_names(["im2col+openblas", "onednn"], "riscv64", own)) == {"onednn"}
+    assert libraries.below("onednn", own) == "onednn@2023.2.0"
+    assert libraries.below("onednn", {}) == "onednn"
+    assert libraries.below("im2col+openblas@0.3.29", own) == "openblas@0.3.29"
+    assert libraries.below("direct", own) == "direct"
+    assert set(libraries.check_names(["im2col+openblas", "onednn"], "riscv64", own)) == {"onednn"}
     with pytest.raises(UsageError, match="direct, im2col\\+openblas, libxsmm, mkl, onednn, onednn@"):
-        contenders.check_known("winograd", "x86_64", own)
+        libraries.check_known("winograd", "x86_64", own)

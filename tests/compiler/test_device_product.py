@@ -26,7 +26,7 @@ from tensorop.specs import operators, platforms
 from tests.support.commands import ROOT
 
 GEMM = operators.load("gemm")
-DRAFTS = offline.drafts(GEMM.folder, "gemm", suffix=cuda.SUFFIX)
+TEMPLATES = offline.templates(GEMM.folder, "gemm", suffix=cuda.SUFFIX)
 SUPPORT = ROOT / "tests" / "support"
 TUNED = [(4096, 4096, 4096), (512, 512, 512), (16, 4096, 4096), (128, 4096, 4096), (1001, 1001, 1001), (127, 129, 131)]
 OTHERS = [(8192, 8192, 512), (1, 2048, 4096), (64, 64, 8192), (300, 700, 900), (31, 33, 65), (2047, 2047, 2047)]
@@ -37,18 +37,20 @@ def image(one: Candidate, dtype: str) -> bytes:
     """A kernel as the fake driver reads it."""
     numbers = {**WMMA_NUMBERS, **one.numbers}
     names = ["a_along_m", "b_along_k", "swap", "tile_m", "tile_n", "cluster_m", "cluster_n", "cluster", "by_engine"]
-    said = [one.draft.reads["operands"], *(str(numbers[name]) for name in names), str(int(dtype == "f16"))]
+    said = [one.template.reads["operands"], *(str(numbers[name]) for name in names), str(int(dtype == "f16"))]
     return " ".join(said).encode() + b"\0"
 
 
 def made(platform: Platform) -> tuple[dict[str, bytes], dict[tuple[int, int], tuple[Layout, list[int]]]]:
     """The files of a library of made-up kernels, and the places each layout's variants have."""
-    drafts = [
-        draft for draft in DRAFTS if not set(draft.needs) - set().union(*(s.collectives for s in platform.primitives))
+    templates = [
+        template
+        for template in TEMPLATES
+        if not set(template.needs) - set().union(*(s.collectives for s in platform.primitives))
     ]
     chosen, variants, images = {}, [], []
     for a, b in LAYOUTS:
-        layout = Layout.of(drafts, cuda.counted(platform), a, b)
+        layout = Layout.of(templates, cuda.counted(platform), a, b)
         chosen[a, b] = layout, layout.chosen(TUNED, 8)
         for place, dtype in itertools.product(chosen[a, b][1], ("bf16", "f16")):
             one = layout.candidate(place)
@@ -123,8 +125,8 @@ def test_calls_are_right_whatever_their_layout_alignment_and_workspace(calls: Ca
         assert result["right"], (case, result)
         assert result["kept"], (case, result)
         assert result["inputs"], (case, result)
-    drafts = {str(result["chosen"]).split()[0] for result in told["cases"]}
-    assert drafts == {"wgmma", "wmma"}
+    templates = {str(result["chosen"]).split()[0] for result in told["cases"]}
+    assert templates == {"wgmma", "wmma"}
     assert any(result["workspace"] for result in told["cases"])
     assert told["destroyed"] == 0
 

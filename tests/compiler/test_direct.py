@@ -1,4 +1,4 @@
-"""The direct way of the smallest products: right in every layout, by itself and as the library takes it."""
+"""The direct variant of the smallest products: right in every layout, by itself and as the library takes it."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from tensorop.specs import platforms
 from tensorop.verify import grid
 from tensorop.verify.subject import Subject
 from tests.support import products
-from tests.support.drafts import operator, verdicts
+from tests.support.templates import operator, verdicts
 
 pytestmark = pytest.mark.skipif(host_arch() != "x86_64", reason="the plain platform is one of x86-64")
 
 POINTS = [
-    {"mv": 2, "nr": 4, "sums": 8, "ahead": 0, "narrow": 1},
-    {"mv": 1, "nr": 6, "sums": 1, "ahead": 1, "narrow": 0},
+    {"mr_vectors": 2, "nr": 4, "partial_sums": 8, "ahead": 0, "narrow": 1},
+    {"mr_vectors": 1, "nr": 6, "partial_sums": 1, "ahead": 1, "narrow": 0},
 ]
 
 
@@ -38,7 +38,7 @@ def _lacks(platform: str) -> bool:
 
 
 @pytest.mark.parametrize("dtype", ["f32", "f64"])
-@pytest.mark.parametrize("point", POINTS, ids=["sums", "ahead"])
+@pytest.mark.parametrize("point", POINTS, ids=["partial_sums", "ahead"])
 @pytest.mark.parametrize("platform", ["generic", "avx2", "avx512"])
 def test_it_is_right_by_itself(platform: str, point: dict[str, int], dtype: str) -> None:
     if _lacks(platform):
@@ -138,7 +138,7 @@ def test_words_about_it_are_heard(tmp_path: Path) -> None:
     assert "dgemm 50x1x3" in said.stderr  # a contiguous row of the column-major product is taken as a column
     card = tensorop.load(prefix).card["dtypes"]["f64"]
     assert card["direct"] == {"variant": 2, "most_flops": operator.direct.always}
-    assert card["variants"][2]["draft"] == "direct"
+    assert card["variants"][2]["template"] == "direct"
 
 
 RIGHT = {1: 101, 2: 111, 3: 112, 4: 3, 5: 4, 6: 5, 9: 5, 11: 5, 14: 4}  # by the argument's number: 3x4x5, B transposed

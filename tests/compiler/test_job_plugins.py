@@ -37,9 +37,9 @@ def test_a_whole_job_with_plugins_of_ones_own(made: Path) -> None:
     assert np.array_equal(package.load(made).gemm(a, b), np.full((5, 3), 14, np.float32))
 
 
-def test_the_manifest_holds_the_platform_and_its_words(made: Path) -> None:
+def test_the_manifest_holds_the_platform_and_its_primitives(made: Path) -> None:
     files = json.loads((made / "share/tensorop/manifest.json").read_text())["plugins"]
-    assert sorted(files) == ["platforms/my-board.yaml", f"primitives/{plugins.WORDS}.yaml"]
+    assert sorted(files) == ["platforms/my-board.yaml", f"primitives/{plugins.PRIMITIVES}.yaml"]
     assert "parent" not in files["platforms/my-board.yaml"]
 
 
@@ -65,7 +65,7 @@ def test_it_is_verified_compared_and_reported_without_the_plugins(made: Path) ->
         ),
         ("platforms/../../evil.yaml", "x", "expected platforms/NAME.yaml and primitives/NAME.yaml"),
         ("platforms/my-board.yaml", "schema: 1\nname: my-board\nregsters: 3\n", "unknown key 'regsters'"),
-        (f"primitives/{plugins.WORDS}.yaml", "schema: 1\n", "missing key"),
+        (f"primitives/{plugins.PRIMITIVES}.yaml", "schema: 1\n", "missing key"),
     ],
 )
 def test_a_manifest_brings_no_python_and_is_checked(
@@ -92,5 +92,5 @@ def test_an_operator_without_controls_is_not_tuned(tmp_path: Path) -> None:
 
 def test_primitives_of_ones_own_are_checked_on_the_target(tmp_path: Path) -> None:
     own = plugins.write(tmp_path / "own", ROOT)
-    ended = tensorop("primitives", "check", plugins.WORDS, "--plugins", own, cwd=tmp_path)
+    ended = tensorop("primitives", "check", plugins.PRIMITIVES, "--plugins", own, cwd=tmp_path)
     assert ended.status == 0, ended.stdout + ended.stderr

@@ -22,8 +22,8 @@ from tensorop.render import apart, instantiate, render
 from tensorop.specs import operators, platforms
 from tensorop.trial import confinement
 from tensorop.verify import controls
-from tests.attacks.test_draft_c import ATTACKS
-from tests.attacks.test_replies import DRAFTS
+from tests.attacks.test_replies import TEMPLATES
+from tests.attacks.test_template_c import ATTACKS
 from tests.support import commands
 from tests.support.commands import ROOT, tensorop
 
@@ -31,7 +31,7 @@ GEMM = ("--operator", "gemm", "--platform", "native")
 SMALL = ("--shapes", "24x17x33", "--configurations", "2")
 PLAIN = re.search(r"```jinja\n(.*?)```", (ROOT / "docs" / "templates.md").read_text(), re.DOTALL)
 IN_C = re.search(r"```c\n(/\*---.*?)```", (ROOT / "docs" / "templates.md").read_text(), re.DOTALL)
-C_HEAD = "/*---\nstrategy: s\nreads: {a: rows, b: columns}\ntunables: {mv: [2], nr: [4]}\n---*/\n"
+C_HEAD = "/*---\nstrategy: s\nreads: {a: rows, b: columns}\ntunables: {mr_vectors: [2], nr: [4]}\n---*/\n"
 
 
 def plain() -> str:
@@ -44,7 +44,7 @@ def in_c() -> str:
     return IN_C[1]
 
 
-def test_the_direct_way_is_judged_on_whole_calls_alone(tmp_path: Path) -> None:
+def test_the_direct_variant_is_judged_on_whole_calls_alone(tmp_path: Path) -> None:
     file = operators.load("gemm").folder / "direct.c.j2"
     ended = tensorop("judge", str(file), *GEMM, "--configurations", "1", "--format", "json", cwd=tmp_path)
     assert ended.status == 0, ended.stderr
@@ -61,7 +61,7 @@ def test_an_honest_template_passes_with_its_figures(tmp_path: Path) -> None:
     assert found["outcome"] == {"stage": "measure", "kind": "ok", "message": "", "log": ""}
     assert "tensorop gemm --plugins DIR --platform native" in found["next"]
     first, second = found["configurations"]
-    assert (first["point"]["mv"], first["point"]["nr"]) == (2, 4)  # the file's own start
+    assert (first["point"]["mr_vectors"], first["point"]["nr"]) == (2, 4)  # the file's own start
     assert second["point"] != first["point"]
     for one in (first, second):
         alone, whole = one["figures"]
@@ -106,11 +106,11 @@ def test_the_c_file_of_the_page_passes_and_its_template_says_the_same(tmp_path: 
     operator, platform = operators.load("gemm"), platforms.load("native")
     texts = []
     for name in ("mine.c", "mine.c.j2"):
-        draft = judging.read(tmp_path / name, operator, platform, "f32")
+        template = judging.read(tmp_path / name, operator, platform, "f32")
         point = Point.of(found["configurations"][0]["point"])
-        variant = instantiate.variant(operator, draft, "f32", point)
+        variant = instantiate.variant(operator, template, "f32", point)
         contexts = [context for context, _ in instantiate.kernel_contexts(operator, platform, variant)]
-        texts.append(render.kernel_texts(operator.folder, draft.text, instantiate.KERNEL, contexts, {"full": 0}))
+        texts.append(render.kernel_texts(operator.folder, template.text, instantiate.KERNEL, contexts, {"full": 0}))
     assert texts[0] == texts[1]
 
 
@@ -153,7 +153,7 @@ ELSEWHERE = {"c[0] = k != 0;\n"}
 
 @pytest.mark.parametrize("suffix", [".c.j2", ".c"])
 @pytest.mark.usefixtures("without_controls")
-def test_drafts_that_attack_are_refused_before_anything_is_built(
+def test_templates_that_attack_are_refused_before_anything_is_built(
     suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(confinement, "confined", lambda *given: "")
@@ -174,7 +174,9 @@ def test_what_breaks_readers_is_an_outcome_or_a_usage_error(tmp_path: Path, monk
     monkeypatch.setattr(confinement, "confined", lambda *given: "")
     file = tmp_path / "reply.c.j2"
     ends = set()
-    for text in list(DRAFTS.values())[::5]:  # each takes its time; all of them go through the author's path elsewhere
+    for text in list(TEMPLATES.values())[
+        ::5
+    ]:  # each takes its time; all of them go through the author's path elsewhere
         file.write_bytes(text.encode("utf-8", "surrogatepass"))
         with contextlib.suppress(UsageError):
             ruling = judging.judge(file, "gemm", "generic", "f32", ((24, 24, 24),), configurations=1)

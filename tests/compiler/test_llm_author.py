@@ -1,4 +1,4 @@
-"""A model's drafts through the whole path of a trial on this machine: built, run in the harness, judged.
+"""A model's templates through the whole path of a trial on this machine: built, run in the harness, judged.
 
 The model is a real HTTP server that answers with what models answer with.
 """
@@ -13,9 +13,9 @@ from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
 
 from tensorop.backends import reach
-from tensorop.job import drafting
+from tensorop.job import authoring
 from tensorop.model.job import Job
-from tensorop.model.kernel import Draft
+from tensorop.model.kernel import KernelTemplate
 from tensorop.model.trial import Kind
 from tensorop.model.verdict import Seed
 from tensorop.specs import operators, platforms
@@ -26,19 +26,19 @@ HEAD = """---
 strategy: rank-1 updates in the order they come ({what})
 reads: {{a: columns, b: scalars}}
 needs: [zero, fma, mul, load, store]
-tunables: {{mv: [2], nr: [3]}}
+tunables: {{mr_vectors: [2], nr: [3]}}
 ---
 """
 
 GOOD = """
-{% for j in range(n) %}{% for i in range(mv) %}
+{% for j in range(n) %}{% for i in range(mr_vectors) %}
     {{ vector }} c{{ i }}_{{ j }} = {{ zero(vl(i)) }};
 {% endfor %}{% endfor %}
     for (size_t p = 0; p < k; ++p) {
-{% for i in range(mv) %}
+{% for i in range(mr_vectors) %}
         const {{ vector }} a{{ i }} = {{ a_vector(i, 0) }};
 {% endfor %}
-{% for j in range(n) %}{% for i in range(mv) %}
+{% for j in range(n) %}{% for i in range(mr_vectors) %}
         c{{ i }}_{{ j }} = {{ fma("c%d_%d" % (i, j), "a%d" % i, "b[%s]" % b_at(0, j), vl(i)) }};
 {% endfor %}{% endfor %}
         a += lda;
@@ -95,12 +95,12 @@ def test_every_way_to_fail_is_recorded_and_the_good_ones_compete(model, tmp_path
     operator, target = operators.load("gemm"), reach(platforms.load("generic"), None)
     job = Job(operator="gemm", platform="generic", dtypes=("f32",), author="llm")
     with Journal.open(tmp_path, {}) as journal:
-        steps = drafting.drafts(job, operator, target, journal, Seed.draw(), tmp_path / "work")
+        steps = authoring.templates(job, operator, target, journal, Seed.draw(), tmp_path / "work")
         while True:
             try:
                 next(steps)
             except StopIteration as end:
-                drafts: tuple[Draft, ...] = end.value
+                templates: tuple[KernelTemplate, ...] = end.value
                 break
         notes = [data for name, data in journal.history.notes if name == "author"]
     kinds = [(note["name"], note["repair"], note["kind"]) for note in notes]
@@ -110,8 +110,8 @@ def test_every_way_to_fail_is_recorded_and_the_good_ones_compete(model, tmp_path
         ("llm-3", 0, Kind.TIMEOUT), ("llm-3", 1, Kind.WRONG),
         ("llm-4", 0, Kind.REFUSED), ("llm-4", 1, Kind.OK),
     ], notes  # fmt: skip
-    assert [draft.name for draft in drafts if draft.author == "llm"] == ["llm-1", "llm-4"]
-    assert any(draft.author == "offline" for draft in drafts)
+    assert [template.name for template in templates if template.author == "llm"] == ["llm-1", "llm-4"]
+    assert any(template.author == "offline" for template in templates)
     assert "incompatible pointer to integer conversion" in asked[1]
     assert "wrong-result" in asked[3]
     assert "timeout" in asked[5]

@@ -48,10 +48,10 @@ def test_a_backend_without_a_jail_runs_no_strangers_kernel(tmp_path: Path) -> No
     assert said in ended.stderr
     assert "--unsafe" in ended.stderr
     assert not (tmp_path / "out").exists()
-    draft = ROOT / "templates/gemm/drafts/outer.c.j2"
+    template = ROOT / "templates/gemm/kernels/outer.c.j2"
     judged = (
         "judge",
-        draft,
+        template,
         "--operator",
         "gemm",
         *own,

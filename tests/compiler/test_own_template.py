@@ -19,41 +19,41 @@ def own(tmp_path: Path) -> Path:
     """A plug-in folder with the page's example alone."""
     text = re.search(r"```jinja\n(.*?)```", PAGE.read_text(), re.DOTALL)
     assert text is not None
-    drafts = tmp_path / "own" / "templates" / "gemm" / "drafts"
-    drafts.mkdir(parents=True)
-    (drafts / "plain.c.j2").write_text(text[1])
+    templates = tmp_path / "own" / "templates" / "gemm" / "kernels"
+    templates.mkdir(parents=True)
+    (templates / "plain.c.j2").write_text(text[1])
     return tmp_path / "own"
 
 
 def test_documented_templates_join_the_search_and_one_of_a_shipped_name_stands_in_its_place(
     own: Path, tmp_path: Path
 ) -> None:
-    drafts = own / "templates" / "gemm" / "drafts"
-    text = (drafts / "plain.c.j2").read_text()
-    assert "mv: [1, 2, 3, 4]" in text
-    (drafts / "outer.c.j2").write_text(text.replace("mv: [1, 2, 3, 4]", "mv: [1, 2, 3, 4, 5]"))
-    (drafts / "again.c.j2").write_text(text)
+    templates = own / "templates" / "gemm" / "kernels"
+    text = (templates / "plain.c.j2").read_text()
+    assert "mr_vectors: [1, 2, 3, 4]" in text
+    (templates / "outer.c.j2").write_text(text.replace("mr_vectors: [1, 2, 3, 4]", "mr_vectors: [1, 2, 3, 4, 5]"))
+    (templates / "again.c.j2").write_text(text)
     words = ("gemm", "--plugins", own, "--platform", "native", "--dtype", "f32", "--shapes", "24x17x33")
     ended = tensorop(*words, "--trials", "12", "--seed", "1", "--out", "out", cwd=tmp_path)
     assert ended.status == 0, ended.stderr
-    assert "draft 'plain' says what another says: left out" in ended.stderr
-    assert f"{drafts}/outer.c.j2: stands before the shipped draft of this name" in ended.stderr.replace("\n", "")
-    told = {record["digest"]: record["draft"] for record in events(tmp_path / "out", "draft")}
-    begun = {record["key"]: told[record["draft"]] for record in events(tmp_path / "out", "started")}
+    assert "template 'plain' says what another says: left out" in ended.stderr
+    assert f"{templates}/outer.c.j2: stands before the shipped template of this name" in ended.stderr.replace("\n", "")
+    told = {record["digest"]: record["template"] for record in events(tmp_path / "out", "template")}
+    begun = {record["key"]: told[record["template"]] for record in events(tmp_path / "out", "started")}
     outcomes = {(begun[e["key"]]["name"], e["outcome"]["kind"]) for e in events(tmp_path / "out", "finished")}
     assert {kind for name, kind in outcomes if name in ("again", "outer")} == {"ok"}
     assert {"outer", "dot", "again"} <= {name for name, _ in outcomes}
-    strategies = {draft["name"]: draft["strategy"] for draft in begun.values()}
+    strategies = {template["name"]: template["strategy"] for template in begun.values()}
     assert strategies["outer"] == strategies["again"] != strategies["dot"]
     a, b = np.ones((5, 7), np.float32), np.full((7, 3), 2, np.float32)
     assert np.array_equal(package.load(tmp_path / "out").gemm(a, b), np.full((5, 3), 14, np.float32))
 
 
 def test_a_broken_one_is_named_by_its_file(own: Path, tmp_path: Path) -> None:
-    path = own / "templates" / "gemm" / "drafts" / "plain.c.j2"
+    path = own / "templates" / "gemm" / "kernels" / "plain.c.j2"
     path.write_text(path.read_text().replace("tunables:", "tunabels:", 1))
     message = refused("gemm", "--plugins", own, "--platform", "native", "--out", "out", cwd=tmp_path)
-    assert f"{path}: draft 'plain': " in message
+    assert f"{path}: template 'plain': " in message
     assert "unknown key 'tunabels'; did you mean 'tunables'?" in message
     assert "negative controls" not in message  # said before anything is built
     assert not (tmp_path / "out").exists()

@@ -7,7 +7,7 @@ import pytest
 
 from tensorop.backends import reach
 from tensorop.build import harness
-from tensorop.commands import contenders
+from tensorop.commands import libraries
 from tensorop.errors import JobError
 from tensorop.measure import clock
 from tensorop.model.call import Placement
@@ -99,7 +99,7 @@ def platform():
 @functools.cache
 def peer(name):
     try:
-        return contenders.bring(name, reach(platform()), ["f32"], 1)
+        return libraries.bring(name, reach(platform()), ["f32"], 1)
     except JobError as error:
         return str(error).replace("\n", "; ")
 

@@ -52,7 +52,7 @@ def test_it_is_verified_and_compared(product: Path) -> None:
     assert "the operator's own C, -std=gnu11 -O3" in compared.json()["baselines"]["loops"]["config"]
     assert all(row["ratio"][name] > 0 for row in rows for name in ("taps+openblas", "loops"))
     assert all(row["verdict"][name] == "ok" for row in rows for name in ("taps+openblas", "loops"))
-    assert not any(row.get("empty_ns") for row in rows)  # what a way does around its library is its work
+    assert not any(row.get("empty_ns") for row in rows)  # what a baseline does around its library is its work
     old = product.parent / "old.json"
     old.write_text(compared.stdout)
     words = ("--fast", "--compare", old, "--threshold", "99%", "--format", "json")

@@ -23,7 +23,7 @@ def _home(name: str) -> Platform:
 
 
 @pytest.mark.parametrize("name", SETS)
-def test_every_word_means_what_it_says(name: str) -> None:
+def test_every_primitive_means_what_it_says(name: str) -> None:
     _home(name)
     results = list(check_primitives.check(name))
     assert results
@@ -67,7 +67,7 @@ def _plugin(folder: Path, old: str, new: str) -> Path:
         ("splat:", "splot:", "lacks splat"),
     ],
 )
-def test_a_wrong_word_is_a_failed_result(tmp_path: Path, old: str, new: str, says: str) -> None:
+def test_a_wrong_primitive_is_a_failed_result(tmp_path: Path, old: str, new: str, says: str) -> None:
     results = list(check_primitives.check("mine", plugins=(_plugin(tmp_path, old, new),), dtypes=["f32"]))
     assert any(says in str(r) for r in results if not r.ok), [str(r) for r in results]
 

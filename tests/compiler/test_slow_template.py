@@ -19,7 +19,7 @@ from tensorop.search.loop import Ended, GivenUp, Stopped
 from tensorop.search.task import Resolved, conduct
 from tensorop.specs import platforms
 from tensorop.store.journal import Journal
-from tests.support import drafts
+from tests.support import templates
 from tests.support.commands import ROOT
 
 WASTE = """\
@@ -42,13 +42,13 @@ def test_an_honest_and_slow_template_does_not_hold_up_a_small_budget(
     slow = parse(f"{head}---\n{WASTE}{{%{body}", operator="gemm", name="wasteful", author="plug-in")
     job = Job("gemm", "native", ("f32",), shapes=((24, 17, 33),), suite="24x17x33", budget_s=1.0, jobs=1)
     with Journal.open(tmp_path, {}) as journal:
-        passes, templates = pipeline.passes(drafts.operator), (drafts.drafts["outer"], slow)
+        passes, given = pipeline.passes(templates.operator), (templates.templates["outer"], slow)
         target = reach(platforms.load("native"), None)
-        whole = Resolved(job, drafts.operator, target, passes, templates, journal, Seed.draw(1), tmp_path / "work")
+        whole = Resolved(job, templates.operator, target, passes, given, journal, Seed.draw(1), tmp_path / "work")
         task = whole.task("f32")
         events = list(conduct(task, Stage.MICRO, micro.plan(task)))
-    ended = [(e.finished.trial.variant.draft.name, e.finished.outcome) for e in events if isinstance(e, Ended)]
-    assert [draft for draft, _ in ended] == ["outer", "wasteful"]  # beyond the budget each has its first
+    ended = [(e.finished.trial.variant.template.name, e.finished.outcome) for e in events if isinstance(e, Ended)]
+    assert [template for template, _ in ended] == ["outer", "wasteful"]  # beyond the budget each has its first
     assert ended[0][1].ok
     outcome = ended[1][1]
     assert (outcome.kind.value, outcome.where) == ("timeout", "verify")

@@ -50,8 +50,8 @@ int main(void) {
 @pytest.fixture(scope="module")
 def prefix(tmp_path_factory: pytest.TempPathFactory) -> Path:
     conv1d = operators.load("conv1d", (OWN,))
-    (draft,) = offline.drafts(conv1d.folder, "conv1d")
-    variants = tuple(instantiate.variant(conv1d, draft, "f32", {"wide": n, "block": 64 * n}) for n in (1, 2))
+    (template,) = offline.templates(conv1d.folder, "conv1d")
+    variants = tuple(instantiate.variant(conv1d, template, "f32", {"wide": n, "block": 64 * n}) for n in (1, 2))
     platform, texts = platforms.load("generic"), Texts()
     for variant in variants:  # one of a user's own is judged before it is packaged
         texts.kernel(conv1d, platform, variant)

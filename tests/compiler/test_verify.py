@@ -23,9 +23,9 @@ from tensorop.verify import grid
 from tensorop.verify.controls import Control, controls, run_control, run_controls
 from tensorop.verify.subject import Subject
 from tensorop.verify.threads import verify_threads
-from tests.support.drafts import candidate
 from tests.support.kernels import platform
 from tests.support.operators import beside_controls, builder, gemm, runner_of
+from tests.support.templates import candidate
 
 operator = gemm()
 here = platform(host_arch())
@@ -140,18 +140,18 @@ def test_results_that_change_from_call_to_call_are_refused(tmp_path: Path) -> No
     assert "differs between equal calls with 2 threads" in verdict.outcome.message
 
 
-def test_a_shipped_draft_passes_with_no_more_memory_than_it_asks_for() -> None:
+def test_a_shipped_template_passes_with_no_more_memory_than_it_asks_for() -> None:
     """And one vector less is found: a packed block that grows past its end cannot hide."""
     plain = load("generic")
-    draft = offline.drafts(operator.folder, operator.name)[0]
-    space = instantiate.micro_space(plain, draft, "f32")
+    template = offline.templates(operator.folder, operator.name)[0]
+    space = instantiate.micro_space(plain, template, "f32")
     blocks = {"mc": 8, "kc": 8, "nc": 8, "pack_a": 1, "pack_b": 1}
     point = instantiate.defaults(operator, plain, "f32", Point.of({**space.at(0), **blocks}))
-    made = builder(plain)(candidate(plain, draft, point, "f32"), ())
+    made = builder(plain)(candidate(plain, template, point, "f32"), ())
     assert isinstance(made, Artifact), made.log
     vlen = plain.vlens[0]
     lanes = plain.lanes("f32", point, vlen)
-    tile = instantiate.tile(operator, plain, Kernel(draft, "f32", point), vlen)
+    tile = instantiate.tile(operator, plain, Kernel(template, "f32", point), vlen)
     quick = grid.quick(operator, "f32", {vlen: tile})
 
     def verdict(less: int) -> Verdict:

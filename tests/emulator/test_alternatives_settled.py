@@ -9,7 +9,7 @@ from tensorop.runners.protocol import Entry
 from tensorop.specs import board, platforms
 from tensorop.specs.board_alternative import switched
 
-FIGURES = ("touch_l2", "walk_l2", "walk_vector_l2")
+FIGURES = ("demand_prefetch_l2", "walk_l2", "walk_vector_l2")
 
 
 @pytest.mark.parametrize("name", ["spacemit-k1", "cortex-a53"])

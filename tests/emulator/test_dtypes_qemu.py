@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tensorop.model.trial import Kind
-from tests.support import drafts, plugins
+from tests.support import plugins, templates
 from tests.support.commands import tensorop
 
 DTYPES = ("i8", "bf16")
@@ -50,9 +50,9 @@ def test_baselines_without_the_dtype_are_named_and_have_no_ratio(product: Path) 
     ],
 )
 @pytest.mark.parametrize("dtype", [*DTYPES, "f16"])
-def test_a_wrong_draft_is_refused(dtype: str, old: str, new: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    right = drafts.drafts["outer"]
+def test_a_wrong_template_is_refused(dtype: str, old: str, new: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    right = templates.templates["outer"]
     assert old in right.text
-    monkeypatch.setitem(drafts.drafts, "outer", replace(right, text=right.text.replace(old, new)))
-    found = drafts.verdicts("rvv", "outer", dtype, {**drafts.OUTER, "lmul": 1, "mv": 1, "nr": 4})
+    monkeypatch.setitem(templates.templates, "outer", replace(right, text=right.text.replace(old, new)))
+    found = templates.verdicts("rvv", "outer", dtype, {**templates.OUTER, "lmul": 1, "mr_vectors": 1, "nr": 4})
     assert found[-1].outcome.kind in (Kind.WRONG, Kind.GUARD)

@@ -20,7 +20,7 @@ from tests.support import plugins
 from tests.support.commands import events, kill_group, refused, start, tensorop, wait_for
 
 JOB = ("gemm", "--dtype", "f32", "--shapes", "16x16x16,5x40x9", "--jobs", "1", "--seed", "7", "--trials", "6")
-# Two VLENs are several: the searches, trees and forms of rvv's own three differ in number alone.
+# Two VLENs are several: the searches, trees and specialisations of rvv's own three differ in number alone.
 TWO_VLENS = "vlens: [128, 256]\nverify_vlens: [128, 256]\n"  # test_dtypes_qemu.py verifies at others too
 
 
@@ -75,7 +75,9 @@ def test_close_choices_are_counted_over_the_models_ranges(tmp_path: Path, monkey
     assert "no assumed constant changes" in ended.output
     assert begun_with(tmp_path / "out") == []
     tried = [r["configuration"] for r in events(tmp_path / "out", "started") if r["stage"] == "micro"]
-    assert {"mv": 1, "nr": 6, "lmul": 4, "ahead": 1}.items() <= tried[1].items()  # the second template's, by its prior
+    assert {"mr_vectors": 1, "nr": 6, "lmul": 4, "ahead": 1}.items() <= tried[
+        1
+    ].items()  # the second template's, by its prior
     platform = platforms.load("spacemit-k1")
     assert platform.board is not None
     model = board.load(platform.board, "spacemit-k1")

@@ -22,5 +22,5 @@ def test_a_job_under_a_board_model(tmp_path: Path) -> None:
     compared = tensorop("bench", product, *against, "--format", "json", cwd=tmp_path)
     assert compared.status == 0, compared.stderr
     (row,) = compared.json()["results"]
-    assert row["ratio"]["loops"] > 0  # a way that is over no library
+    assert row["ratio"]["loops"] > 0  # a baseline over no library
     assert row["verdict"]["loops"] == "ok"

@@ -15,20 +15,20 @@ SETS = [(name, dtype) for name in ("neon", "neon-dotprod", "rvv") for dtype in p
 
 
 @pytest.mark.parametrize(("name", "dtype"), SETS)
-def test_every_word_means_what_it_says(name: str, dtype: str) -> None:
+def test_every_primitive_means_what_it_says(name: str, dtype: str) -> None:
     """At every setting and every VLEN; lanes past vl hold ones where the ISA leaves them open."""
     results = list(check_primitives.check(name, dtypes=[dtype]))
     assert len(results) == {"rvv": 3 * 4}.get(name, 1)
     assert [str(r) for r in results if not r.ok] == []
 
 
-def test_words_for_a_fixed_vlen_hold_on_longer_vectors() -> None:
+def test_primitives_for_a_fixed_vlen_hold_on_longer_vectors() -> None:
     results = list(check_primitives.check("rvv", platform="spacemit-k1", dtypes=["f32"]))
     assert len(results) == 3 * 3
     assert [str(r) for r in results if not r.ok] == []
 
 
-def test_scalar_words_hold_elsewhere() -> None:
+def test_scalar_primitives_hold_elsewhere() -> None:
     for platform in ("rvv", "neon"):
         results = list(check_primitives.check("scalar", platform=platform, vlens=[128]))
         assert {dtype for r in results for dtype in ("f32", "f64") if dtype in r.where} == {"f32", "f64"}
@@ -52,7 +52,7 @@ def test_every_broken_meaning_is_noticed(name: str, chosen: dict[str, int], vlen
 
 
 def test_lanes_the_isa_leaves_open_are_hostile(tmp_path: Path) -> None:
-    """A word that counts on an agnostic tail staying as it was is right on some cores only, and refused."""
+    """A primitive that counts on an agnostic tail staying as it was is right on some cores only, and refused."""
     text = (builtin_dir("primitives") / "rvv.yaml").read_text().replace("name: rvv", "name: mine", 1)
     for kind in ("primitives", "platforms"):
         (tmp_path / kind).mkdir()
@@ -61,4 +61,4 @@ def test_lanes_the_isa_leaves_open_are_hostile(tmp_path: Path) -> None:
         "schema: 1\nname: mine\nparent: rvv\ndescription: test\nprimitives: [mine]\n"
     )
     results = list(check_primitives.check("mine", plugins=(tmp_path,), dtypes=["f32"], vlens=[128]))
-    assert {r.word for r in results if not r.ok} == {None, "fma_vv_tail"}
+    assert {r.primitive for r in results if not r.ok} == {None, "fma_vv_tail"}

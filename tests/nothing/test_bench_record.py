@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from tensorop.cli import tables
-from tensorop.commands import contenders
+from tensorop.commands import libraries
 from tensorop.errors import UsageError
 from tensorop.model.bench import AtVlen, BaselineInfo, Bench, Ratio, Row
 from tensorop.report import curves, labels, plots
@@ -197,10 +197,10 @@ def test_figures_have_three_digits(value, text):
 
 def test_unknown_baselines_name_the_known_ones():
     with pytest.raises(UsageError, match="openblass") as caught:
-        contenders.check_names(["openblass"])
+        libraries.check_names(["openblass"])
     assert "did you mean openblas" in str(caught.value)
     with pytest.raises(UsageError, match=r"0\.1"):
-        contenders.check_names(["openblas@0.1"])
+        libraries.check_names(["openblas@0.1"])
 
 
 @pytest.mark.parametrize(("threads", "load", "said"), [(2, 4.0, True), (2, 2.1, False), (1, 4.0, False)])

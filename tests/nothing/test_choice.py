@@ -31,14 +31,18 @@ SPENT |= {"copy_a": 4.0, "copy_b": 4.0, "turn_b": 2.0, "a_again": 25.0, "along_n
 def variants() -> tuple[Variant, ...]:
     """Packed and in place, a wide and a narrow tile, rows by columns."""
     two = products.winners(("f32",))[0].variants
-    drafts = {draft.name: draft for draft in offline.drafts(OPERATOR.folder, OPERATOR.name)}
-    values = {name: of_one[0] for name, of_one in drafts["dot"].tunables.items()}
-    blocks = {"lmul": 1, "mc": 64, "kc": 512, "nc": 256, "pack_a": 0, "pack_b": 0, "a_stays": 0}
-    short = instantiate.variant(OPERATOR, two[1].draft, "f32", {**two[1].point, "lmul": 1, "mv": 3, "nr": 8})
+    templates = {template.name: template for template in offline.templates(OPERATOR.folder, OPERATOR.name)}
+    values = {name: of_one[0] for name, of_one in templates["dot"].tunables.items()}
+    blocks = {"lmul": 1, "mc": 64, "kc": 512, "nc": 256, "pack_a": 0, "pack_b": 0, "a_stationary": 0}
+    short = instantiate.variant(OPERATOR, two[1].template, "f32", {**two[1].point, "lmul": 1, "mr_vectors": 3, "nr": 8})
     long = instantiate.variant(
-        OPERATOR, two[0].draft, "f32", {**two[0].point, "lmul": 4, "mv": 1, "kc": 128, "mc": 256}
+        OPERATOR, two[0].template, "f32", {**two[0].point, "lmul": 4, "mr_vectors": 1, "kc": 128, "mc": 256}
     )
-    return (long, short, instantiate.variant(OPERATOR, drafts["dot"], "f32", {**values, **blocks, "mv": 4, "nr": 4}))
+    return (
+        long,
+        short,
+        instantiate.variant(OPERATOR, templates["dot"], "f32", {**values, **blocks, "mr_vectors": 4, "nr": 4}),
+    )
 
 
 SUBJECT = Subject(OPERATOR, platforms.load("spacemit-k1"), "f32", variants())
@@ -116,7 +120,7 @@ def test_what_no_term_says_is_learnt_from_neighbours(measured: list[Measured]) -
 
 
 def test_the_regret_is_of_what_all_variants_were_measured_on(measured: list[Measured]) -> None:
-    """A shape that only its contenders were measured on says nothing of the others there, but helps the models."""
+    """A shape that only its rivals were measured on says nothing of the others there, but helps the models."""
     some = [replace(one, costs=(*one.costs[:2], None)) for one in measured]
     assert choice.tree(SUBJECT, some).regret is None
     told = choice.tree(SUBJECT, [*measured, *some[:3]]).regret
@@ -132,7 +136,7 @@ def test_random_probes_are_affordable_and_in_every_layout() -> None:
     assert len({problem.dims.pairs for problem in found}) == len(found)
 
 
-def test_contenders_are_those_that_may_be_best() -> None:
+def test_rivals_are_those_that_may_be_best() -> None:
     means, spreads = np.array([[0.0, 0.1, 3.0]]), np.full((1, 3), 0.2)
     expected, wins = probing._thrown(means, spreads)
     assert [bool(won >= probing.CHANCE) for won in wins[0]] == [True, True, False]
@@ -187,16 +191,18 @@ def test_a_coefficient_that_is_off_is_off_wherever_it_counts() -> None:
 
 def small_world(over: float) -> tuple[Subject, list[Measured]]:
     """Small problems, where the last variant, the direct one, costs `over` times the best of the others."""
-    draft = offline.direct(OPERATOR.folder, OPERATOR.name)
-    assert draft is not None
-    direct = instantiate.variant(OPERATOR, draft, "f32", {"lmul": 1, "mv": 2, "nr": 4, "sums": 1, "ahead": 0})
+    template = offline.direct(OPERATOR.folder, OPERATOR.name)
+    assert template is not None
+    direct = instantiate.variant(
+        OPERATOR, template, "f32", {"lmul": 1, "mr_vectors": 2, "nr": 4, "partial_sums": 1, "ahead": 0}
+    )
     subject = replace(SUBJECT, variants=(*variants(), direct), direct=3)
     told = world(choice.drawn(OPERATOR, "f32", 20, seed=4, longest=512, most=2e4))
     return subject, [replace(one, costs=(*one.costs, one.best * over)) for one in told]
 
 
 @pytest.mark.parametrize(("over", "wanted"), [(0.8, "unasked"), (1.5, "always")])
-def test_the_direct_way_is_unasked_where_it_is_hardly_worse(over: float, wanted: str) -> None:
+def test_the_direct_variant_is_unasked_where_it_is_hardly_worse(over: float, wanted: str) -> None:
     subject, told = small_world(over)
     *others, direct = subject.variants
     found = choice.winners(OPERATOR, subject.platform, "f32", tuple(others), {0: told}, direct=direct)

@@ -15,7 +15,7 @@ import pytest
 import tensorop as package
 from tensorop.cli.main import cli, main
 from tensorop.cli.operator_command import operator_command
-from tensorop.commands import contenders
+from tensorop.commands import libraries
 from tensorop.errors import UsageError
 from tensorop.specs import operators
 from tests.support.commands import refused, tensorop
@@ -135,12 +135,12 @@ def test_python_and_command_line_have_the_same_defaults() -> None:
 
 def test_a_library_that_no_architecture_has_is_said_before_any_work() -> None:
     with pytest.raises(UsageError, match=r"mkl: no such library for riscv64") as caught:
-        contenders.check_names(["mkl"], "riscv64")
+        libraries.check_names(["mkl"], "riscv64")
     assert "openblas" in str(caught.value.hint)
     with pytest.raises(UsageError, match=r"unknown version of OpenBLAS for riscv64 '9.9'"):
-        contenders.check_names(["openblas@9.9"], "riscv64")
-    assert list(contenders.check_names(["openblas", "mkl"], "riscv64")) == ["mkl"]
-    assert contenders.check_names(["openblas", "mkl"], "x86_64") == {}
+        libraries.check_names(["openblas@9.9"], "riscv64")
+    assert list(libraries.check_names(["openblas", "mkl"], "riscv64")) == ["mkl"]
+    assert libraries.check_names(["openblas", "mkl"], "x86_64") == {}
 
 
 @pytest.mark.parametrize(

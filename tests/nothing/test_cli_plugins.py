@@ -12,7 +12,7 @@ from tensorop.cli.main import main
 from tests.support import plugins
 from tests.support.commands import ROOT, events, tensorop
 
-NAMES = {"platforms": "my-board", "primitives": plugins.WORDS, "operators": "axpy", "tuners": "backwards"}
+NAMES = {"platforms": "my-board", "primitives": plugins.PRIMITIVES, "operators": "axpy", "tuners": "backwards"}
 
 
 @pytest.fixture(scope="module")

@@ -27,7 +27,7 @@ GEMM = Shapes(("m", "n", "k"), form="{m}x{n}x{k}")
 WORK = "    def work("
 FEATURES = "    def features(self, problem):\n        return {'n': 1.5}\n\n"
 CALL = """\
-    def call(self, problem, rng, distribution="", placement=0, workspace=0, packed="", start=""):
+    def call(self, problem, rng, distribution="", placement=0, workspace=0, compute="", start=""):
         return __import__("tensorop.model.call").model.call.Call((1,))
 
 """
@@ -193,7 +193,7 @@ def test_flags_and_slots_are_declared_once(tmp_path: Path) -> None:
             "parameters: {alpha: 1}",
             "  t: {role: scratch, shape: [7]}\nparameters: {alpha: 1}\nflags: {mode: {plain: 3, wild: 5}, neg: 0}",
         ),
-        ("  constraints:", "  at_call: [chunk]\n  constraints:"),
+        ("  constraints:", "  runtime: [chunk]\n  constraints:"),
     )
     operator = operators.load("axpy", (tmp_path,))
     assert operator.slots.files[0][1].splitlines()[1:] == [

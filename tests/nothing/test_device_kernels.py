@@ -29,14 +29,14 @@ from tensorop.specs import operators, platforms, primitives
 GOLDEN = Path(__file__).parents[1] / "golden" / "gemm"
 GEMM = operators.load("gemm")
 SM90 = platforms.load("cuda-sm90")
-DRAFTS = {draft.name: draft for draft in offline.drafts(GEMM.folder, "gemm", suffix=cuda.SUFFIX)}
+TEMPLATES = {template.name: template for template in offline.templates(GEMM.folder, "gemm", suffix=cuda.SUFFIX)}
 DEVICE = cuda.counted(SM90)
 SHAPES = [(4096, 4096, 4096), (1000, 1000, 1000), (16, 4096, 4096), (127, 129, 131)]
 STARTS = [(name, dtype) for name, dtype in (("wgmma", "bf16"), ("wmma", "f16"))]
 
 
 def family(name: str, a_along_m: int = 0, b_along_k: int = 1) -> Family:
-    return Family(DRAFTS[name], {**DEVICE, "a_along_m": a_along_m, "b_along_k": b_along_k})
+    return Family(TEMPLATES[name], {**DEVICE, "a_along_m": a_along_m, "b_along_k": b_along_k})
 
 
 def number_of(of: Family, point: dict[str, int | str]) -> int:
@@ -49,8 +49,8 @@ def number_of(of: Family, point: dict[str, int | str]) -> int:
 @pytest.mark.parametrize(("name", "dtype"), STARTS)
 def test_the_source_is_the_golden_one(name: str, dtype: str, request: pytest.FixtureRequest) -> None:
     of = family(name)
-    numbers = of.numbers(number_of(of, dict(DRAFTS[name].starts[0])))
-    text = kernels.text(GEMM, SM90, DRAFTS[name], dtype, numbers)
+    numbers = of.numbers(number_of(of, dict(TEMPLATES[name].seed_configurations[0])))
+    text = kernels.text(GEMM, SM90, TEMPLATES[name], dtype, numbers)
     assert isinstance(text, str), text
     path = GOLDEN / f"cuda-sm90-{name}-{dtype}.cu"
     if request.config.getoption("--update-golden"):
@@ -59,16 +59,16 @@ def test_the_source_is_the_golden_one(name: str, dtype: str, request: pytest.Fix
 
 
 def test_every_start_is_legal_in_the_usual_layout() -> None:
-    for name, draft in DRAFTS.items():
-        for start in draft.starts:
+    for name, template in TEMPLATES.items():
+        for start in template.seed_configurations:
             number_of(family(name), dict(start))
 
 
 def test_shipped_families_render_everywhere() -> None:
-    for name, (a, b), dtype in itertools.product(DRAFTS, LAYOUTS, ("bf16", "f16")):
+    for name, (a, b), dtype in itertools.product(TEMPLATES, LAYOUTS, ("bf16", "f16")):
         of = family(name, a, b)
         for number in np.random.default_rng(0).choice(of.size, 6, replace=False):
-            text = kernels.text(GEMM, SM90, DRAFTS[name], dtype, of.numbers(int(number)))
+            text = kernels.text(GEMM, SM90, TEMPLATES[name], dtype, of.numbers(int(number)))
             assert isinstance(text, str), (name, str(of.point(int(number))), text)
 
 
@@ -78,7 +78,7 @@ KERNEL = 'extern "C" __global__ __launch_bounds__(32) void tensorop_kernel(const
 @pytest.mark.parametrize(
     ("body", "says"),
     [
-        ('asm volatile("trap;");', "a draft has no '\"'"),
+        ('asm volatile("trap;");', "a template has no '\"'"),
         ("asm (x);", "does not say 'asm'"),
         ("other<<<1, 1>>>();", "has no '<<<'"),
         ("static int kept;", "does not say 'static'"),
@@ -108,10 +108,10 @@ def test_the_gate_wants_one_kernel_and_no_variables(outside: str) -> None:
 
 def test_a_family_asks_for_primitives() -> None:
     wmma = platforms.load("cuda-wmma")
-    assert kernels.missing(SM90, DRAFTS["wgmma"]) == ()
-    assert "wgmma" in kernels.missing(wmma, DRAFTS["wgmma"])
-    assert kernels.missing(wmma, DRAFTS["wmma"]) == ()
-    assert kernels.missing(platforms.load("avx2"), DRAFTS["wmma"])
+    assert kernels.missing(SM90, TEMPLATES["wgmma"]) == ()
+    assert "wgmma" in kernels.missing(wmma, TEMPLATES["wgmma"])
+    assert kernels.missing(wmma, TEMPLATES["wmma"]) == ()
+    assert kernels.missing(platforms.load("avx2"), TEMPLATES["wmma"])
 
 
 def test_fragments_have_each_element_once() -> None:
@@ -127,7 +127,7 @@ def test_fragments_have_each_element_once() -> None:
 
 
 def test_every_alignment_is_served_and_more_variants_are_no_slower() -> None:
-    layout = Layout.of(list(DRAFTS.values()), DEVICE, 0, 1)
+    layout = Layout.of(list(TEMPLATES.values()), DEVICE, 0, 1)
     few, more = layout.chosen(SHAPES, 2), layout.chosen(SHAPES, 6)
     first = layout.candidate(few[0])
     assert (first.numbers["align_ab"], first.numbers["align_c"]) == (2, 2)
@@ -139,17 +139,17 @@ def test_every_alignment_is_served_and_more_variants_are_no_slower() -> None:
 
 
 def test_large_products_go_by_the_copy_engine() -> None:
-    layout = Layout.of(list(DRAFTS.values()), DEVICE, 0, 1)
+    layout = Layout.of(list(TEMPLATES.values()), DEVICE, 0, 1)
     best = layout.candidate(int(np.argmin(layout.costs(4096, 4096, 4096))))
-    assert (best.draft.name, best.numbers["align_c"]) == ("wgmma", 16)
+    assert (best.template.name, best.numbers["align_c"]) == ("wgmma", 16)
     assert layout.candidate(int(np.argmin(layout.costs(4095, 4095, 4095)))).numbers["align_c"] == 2
 
 
 def test_configurations_of_one_kernel_are_alike() -> None:
-    layout = Layout.of([DRAFTS["wgmma"]], DEVICE, 0, 1)
+    layout = Layout.of([TEMPLATES["wgmma"]], DEVICE, 0, 1)
     alike = [layout.candidate(place) for place in layout.alike(0)]
     assert {one.numbers["raster"] for one in alike} == {4, 8, 16}
-    assert len({str(kernels.text(GEMM, SM90, one.draft, "bf16", one.numbers)) for one in alike}) == 1
+    assert len({str(kernels.text(GEMM, SM90, one.template, "bf16", one.numbers)) for one in alike}) == 1
 
 
 @pytest.mark.parametrize(("operator", "dtypes", "says"), [("gemm", ("f32",), "f32"), ("conv2d", ("bf16",), "conv2d")])
@@ -168,7 +168,7 @@ def test_the_usual_dtypes_are_those_with_kernels() -> None:
 
 
 def test_a_model_that_names_nothing_known_is_refused() -> None:
-    broken = dataclasses.replace(DRAFTS["wmma"], model={"cycles": "m * nonsense"})
+    broken = dataclasses.replace(TEMPLATES["wmma"], model={"cycles": "m * nonsense"})
     with pytest.raises(SpecError, match=r"key 'model.cycles'.*unknown name 'nonsense'"):
         Family(broken, {**DEVICE, "a_along_m": 0, "b_along_k": 0}).predicted({"m": 1, "n": 1, "k": 1, "batch": 1})
 

@@ -46,21 +46,23 @@ def test_variants_that_nothing_is_sent_to_are_not_carried() -> None:
     assert [tree.vlen for tree in found.trees] == [128, 512]
 
 
-def test_a_form_is_kept_where_what_it_serves_costs_less() -> None:
+def test_a_specialisation_is_kept_where_what_it_serves_costs_less() -> None:
     for_any = rows((2, 3), (2, 3), (2, 3))
     assert single_vlen.gaining(for_any, rows((1.9, 3), (1.9, 3), (1.9, 3))) == [0]
     assert single_vlen.gaining(for_any, rows((1.999, 3), (1.999, 3), (1.999, 3))) == []  # less than it is worth
-    assert single_vlen.gaining(for_any, rows((2, 1), (2, 2.5), (2, 1))) == [1]  # one that serves only by its form
+    assert single_vlen.gaining(for_any, rows((2, 1), (2, 2.5), (2, 1))) == [
+        1
+    ]  # one that serves only by its specialisation
     assert single_vlen.gaining(for_any, rows((2, 2.9), (2, 2.9), (2, 2.9))) == []  # better, but serves nothing
 
 
 def test_forms_go_where_nothing_is_sent_to_them() -> None:
-    both = tuple(replace(variant, forms=(128, 512)) for variant in variants(2))
+    both = tuple(replace(variant, specialisations=(128, 512)) for variant in variants(2))
     found = choice.carried(Winners("f32", both, (Tree(Leaf(0), 0.0, 128), Tree(Leaf(1), 0.0, 512))))
-    assert [variant.forms for variant in found.variants] == [(128,), (512,)]
+    assert [variant.specialisations for variant in found.variants] == [(128,), (512,)]
 
 
-def test_a_form_is_a_kernel_of_its_own_for_that_length_alone() -> None:
+def test_a_specialisation_is_a_kernel_of_its_own_for_that_length_alone() -> None:
     made = products.product("rvv", ("f32",), [products.by_vlen(products.winners(("f32",))[0])])
     text = {Path(name).name: data.decode() for name, data in made.files.items() if name.endswith(".c")}
     written = text["rvv_f32_outer_2x4_vlen256.c"]
@@ -68,7 +70,7 @@ def test_a_form_is_a_kernel_of_its_own_for_that_length_alone() -> None:
     assert "vsetvlmax" not in written
     assert "vsetvlmax" in text["rvv_f32_outer_2x4.c"]
     assert "rvv_f32_outer_2x4_vlen512.c" not in text
-    assert "bits == 256 ? ways_256" in text["dispatch_f32.c"]
+    assert "bits == 256 ? entries_256" in text["dispatch_f32.c"]
 
 
 def test_what_only_two_splits_tell_apart_is_found() -> None:

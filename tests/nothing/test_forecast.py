@@ -62,7 +62,7 @@ def test_a_trial_of_the_smallest_problems_is_built_and_started_all_the_same(plat
     assert plan(platform).sizes["blocking"] < 20 * small.sizes["blocking"]
 
 
-def test_the_direct_way_is_part_of_the_least_search(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_direct_variant_is_part_of_the_least_search(monkeypatch: pytest.MonkeyPatch) -> None:
     def least() -> float:
         return plan(dtypes=("f32",), budget_s=0.1).seconds["search"]
 

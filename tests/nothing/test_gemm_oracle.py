@@ -265,15 +265,15 @@ def test_limits_admit_what_the_judge_admits(dtype):
         assert reference.judge(problem, given, outputs(c)).ok
         assert reference.judge(problem, given, outputs(c), within=(least, most)).ok
     one = c.dtype.type(1)
-    beyond = most + one if p.sums.whole else np.nextafter(most, np.inf, dtype=most.dtype)
+    beyond = most + one if p.accumulator.whole else np.nextafter(most, np.inf, dtype=most.dtype)
     wrong = least.copy()
     wrong[3, 2] = beyond[3, 2]
     assert not reference.judge(problem, given, outputs(wrong)).ok
     assert not reference.judge(problem, given, outputs(wrong), within=(least, most)).ok
-    wrong[3, 2] = 0 if p.sums.whole else np.nan
+    wrong[3, 2] = 0 if p.accumulator.whole else np.nan
     assert not reference.judge(problem, given, outputs(wrong), within=(least, most)).ok
     special = reference.call(problem, Seed(1, 2).stream(0), "special")
-    assert (reference.limits(problem, special) is None) != p.sums.whole
+    assert (reference.limits(problem, special) is None) != p.accumulator.whole
 
 
 @pytest.mark.parametrize("dtype", gemm().dtypes)
@@ -329,7 +329,7 @@ def test_a_counted_call_begins_with_part_of_the_result(dtype, shape):
     counted = reference.counted(problem, given, Seed(1, 2).stream(1))
     assert counted.buffers[:2] == given.buffers[:2]
     p = reference.product(problem)
-    start = p.sums.decoded(p.c.view(counted.buffers[2].data)).astype(float)
+    start = p.accumulator.decoded(p.c.view(counted.buffers[2].data)).astype(float)
     right = start == reference.oracle(problem, given)[0].astype(float)
     assert not right.all()
     assert right.size == 1 or right[0, 0] or right[-1, -1]

@@ -1,4 +1,4 @@
-"""Generated C, as it is read by people: each shipped draft on each kind of vector, kept whole in tests/golden.
+"""Generated C, as it is read by people: each shipped template on each kind of vector, kept whole in tests/golden.
 
 A difference that is meant is accepted with `pytest tests/nothing/test_golden.py --update-golden` and reviewed as diff.
 """
@@ -14,16 +14,16 @@ from tensorop.author import offline
 from tensorop.model.point import Point
 from tensorop.render import render
 from tensorop.specs import platforms
-from tests.support.drafts import candidate
 from tests.support.operators import gemm
+from tests.support.templates import candidate
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "gemm"
-OUTER = {"mv": 1, "nr": 2, "ku": 2, "ahead": 1, "late": 0, "lead": 2, "fetch": 6, "c_ahead": 0}
+OUTER = {"mr_vectors": 1, "nr": 2, "ku": 2, "ahead": 1, "late": 0, "lead": 2, "fetch": 6, "c_ahead": 0}
 OUTER |= {"pack_a": 1, "pack_b": 1}
-DOT = {"mv": 2, "nr": 1, "ku": 2, "ahead": 0, "late": 0, "lead": 0, "fetch": 4}
-LANES = {"mv": 1, "nr": 4, "ku": 2, "halves": 1, "fetch": 16, "pack_a": 1, "pack_b": 1}
-STREAM = {"mv": 64, "nr": 1, "ku": 2, "wide": 2, "fetch": 4, "pack_a": 0, "pack_b": 0}
-DIRECT = {"mv": 1, "nr": 1, "sums": 4, "ahead": 1, "narrow": 0}
+DOT = {"mr_vectors": 2, "nr": 1, "ku": 2, "ahead": 0, "late": 0, "lead": 0, "fetch": 4}
+LANES = {"mr_vectors": 1, "nr": 4, "ku": 2, "halves": 1, "fetch": 16, "pack_a": 1, "pack_b": 1}
+STREAM = {"mr_vectors": 64, "nr": 1, "ku": 2, "wide": 2, "fetch": 4, "pack_a": 0, "pack_b": 0}
+DIRECT = {"mr_vectors": 1, "nr": 1, "partial_sums": 4, "ahead": 1, "narrow": 0}
 CASES = [
     ("generic", "outer", "f64", OUTER),
     ("avx512", "outer", "f32", {**OUTER, "ahead": 0, "lead": 0, "fetch": 0, "pack_a": 0, "pack_b": 0}),
@@ -38,21 +38,25 @@ CASES = [
     ("rvv", "direct", "f64", {**DIRECT, "lmul": 2}),
 ]
 operator = gemm()
-shipped = offline.drafts(operator.folder, operator.name)
-drafts = {draft.name: draft for draft in (*shipped, *filter(None, [offline.direct(operator.folder, operator.name)]))}
+shipped = offline.templates(operator.folder, operator.name)
+templates = {
+    template.name: template for template in (*shipped, *filter(None, [offline.direct(operator.folder, operator.name)]))
+}
 
 
-def test_every_shipped_draft_has_a_golden_file() -> None:
-    assert {draft for _, draft, _, _ in CASES} == set(drafts)
+def test_every_shipped_template_has_a_golden_file() -> None:
+    assert {template for _, template, _, _ in CASES} == set(templates)
 
 
-@pytest.mark.parametrize(("platform", "draft", "dtype", "point"), CASES, ids=lambda v: v if isinstance(v, str) else "")
+@pytest.mark.parametrize(
+    ("platform", "template", "dtype", "point"), CASES, ids=lambda v: v if isinstance(v, str) else ""
+)
 def test_the_source_is_the_golden_one(
-    platform: str, draft: str, dtype: str, point: dict[str, int], request: pytest.FixtureRequest
+    platform: str, template: str, dtype: str, point: dict[str, int], request: pytest.FixtureRequest
 ) -> None:
-    made = candidate(platforms.load(platform), drafts[draft], Point.of(point), dtype)
+    made = candidate(platforms.load(platform), templates[template], Point.of(point), dtype)
     text = render.formatted(kernel_alone(made.files[0][1]))
-    path = GOLDEN / f"{platform}-{draft}-{dtype}.c"
+    path = GOLDEN / f"{platform}-{template}-{dtype}.c"
     if request.config.getoption("--update-golden"):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)

@@ -14,16 +14,16 @@ import pytest
 
 from tensorop import pipeline
 from tensorop.author import offline
-from tensorop.job import drafting
+from tensorop.job import authoring
 from tensorop.model.job import Job
-from tensorop.model.kernel import Draft
+from tensorop.model.kernel import KernelTemplate
 from tensorop.model.trial import Finished, Stage
 from tensorop.store import journal as store
 from tensorop.store.history import Group
 from tests.support.operators import gemm
 
 operator = gemm()
-DRAFTS = {draft.name: draft for draft in offline.drafts(operator.folder, operator.name)}
+TEMPLATES = {template.name: template for template in offline.templates(operator.folder, operator.name)}
 AFTER = 7  # trials of the first dtype
 F32: Group = (Stage.MICRO, "f32", 0)
 
@@ -34,18 +34,18 @@ class Author:
     def __init__(self) -> None:
         self.told: list[tuple[str, list[float | None]]] = []
 
-    def __call__(self, dtype: str, ended: Sequence[Finished]) -> list[Draft]:
+    def __call__(self, dtype: str, ended: Sequence[Finished]) -> list[KernelTemplate]:
         self.told.append((dtype, [finished.score.cost for finished in ended]))
         if dtype != "f32" or len(ended) < AFTER:
             return []
         passed = [finished for finished in ended if finished.score.cost is not None]
-        best = min(passed, key=lambda finished: finished.score.cost or 0.0).trial.variant.draft
+        best = min(passed, key=lambda finished: finished.score.cost or 0.0).trial.variant.template
         text = f"{best.text.rstrip()} /* once more */\n"
         return [replace(best, name="once-more", author="llm", text=text, parent=best.digest)]
 
 
 def run(folder: Path, jobs: int, author: Author | None) -> None:
-    drafting.reviser = lambda *_: author  # type: ignore[assignment]
+    authoring.reviser = lambda *_: author  # type: ignore[assignment]
     shapes = ((16, 16, 16), (64, 64, 64))
     job = Job("gemm", "generic", ("f32", "f64"), shapes, runner="null", trials=100, jobs=jobs, out=folder)
     for event in pipeline.run(job):
@@ -54,7 +54,7 @@ def run(folder: Path, jobs: int, author: Author | None) -> None:
 
 @pytest.fixture(autouse=True)
 def restored(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(drafting, "reviser", drafting.reviser)
+    monkeypatch.setattr(authoring, "reviser", authoring.reviser)
 
 
 def tried(folder: Path) -> list[tuple[str, str, str, float | None]]:
@@ -67,10 +67,10 @@ def test_a_template_that_comes_late_gets_its_first_trials_at_once(tmp_path: Path
     author = Author()
     run(tmp_path, jobs, author)
     history = store.read(tmp_path)
-    names = [end.trial.variant.draft.name for end in history.ended(F32)]
+    names = [end.trial.variant.template.name for end in history.ended(F32)]
     ((late, after),) = history.joined(F32)
     assert AFTER <= after < AFTER + jobs
-    assert late.parent in {draft.digest for draft in DRAFTS.values()}
+    assert late.parent in {template.digest for template in TEMPLATES.values()}
     assert names[after] == "once-more"
     assert "once-more" not in names[:after]
     # told what was scored so far, in order, each time before something new is tried
@@ -79,7 +79,7 @@ def test_a_template_that_comes_late_gets_its_first_trials_at_once(tmp_path: Path
     assert told[0] == []
     assert all(scores == costs[: len(scores)] for scores in told)
     # the next dtype has it from the start, and nobody joins there
-    assert "once-more" in [end.trial.variant.draft.name for end in history.ended((Stage.MICRO, "f64", 0))]
+    assert "once-more" in [end.trial.variant.template.name for end in history.ended((Stage.MICRO, "f64", 0))]
     assert history.joined((Stage.MICRO, "f64", 0)) == []
 
 

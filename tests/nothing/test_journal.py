@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tensorop.errors import JobError, UsageError
-from tensorop.model.kernel import Constraint, Draft, Kernel, Variant
+from tensorop.model.kernel import Constraint, Kernel, KernelTemplate, Variant
 from tensorop.model.point import Point
 from tensorop.model.problem import Problem
 from tensorop.model.trial import Finished, Kind, Outcome, Samples, Score, Stage, Trial
@@ -22,13 +22,13 @@ from tensorop.store.journal import Journal, journal_path
 from tensorop.store.key import trial_key
 from tensorop.store.records import finished_of, finished_record
 
-DRAFT = Draft("op", "d", "llm", "an idea", "x = {{ mr }};\n", {"a": "packed"}, ("fma",), {"mr": (1, 2)},
+TEMPLATE = KernelTemplate("op", "d", "llm", "an idea", "x = {{ mr }};\n", {"a": "packed"}, ("fma",), {"mr": (1, 2)},
               (Constraint("mr < 3", "room"),))  # fmt: skip
 FACTS = {"tool": "0.1.0", "operator": "op", "platform": "here", "settings": {"seed": 0}}
 
 
 def trial(number, round_=0):
-    return Trial(f"key{number}", round_, Stage.MICRO, Variant(Kernel(DRAFT, "f32", Point.of(mr=number, order="ab"))))
+    return Trial(f"key{number}", round_, Stage.MICRO, Variant(Kernel(TEMPLATE, "f32", Point.of(mr=number, order="ab"))))
 
 
 def end(number, cost=1.5):
@@ -42,8 +42,8 @@ def end(number, cost=1.5):
 
 def test_what_is_written_is_read(tmp_path):
     with Journal.open(tmp_path, FACTS) as journal:
-        journal.draft(DRAFT)
-        journal.draft(DRAFT)
+        journal.template(TEMPLATE)
+        journal.template(TEMPLATE)
         journal.note("baseline", {"version": "1.2"})
         for number in (1, 2):
             assert journal.start(trial(number)) == 1
@@ -51,13 +51,13 @@ def test_what_is_written_is_read(tmp_path):
         journal.start(trial(3))
     history = store.read(tmp_path)
     assert history.facts == FACTS
-    assert history.drafts == {DRAFT.digest: DRAFT}
+    assert history.templates == {TEMPLATE.digest: TEMPLATE}
     assert history.notes == [("baseline", {"version": "1.2"})]
     assert history.replay() == [end(1), end(2, None), Started(trial(3), 1)]
     lines = [json.loads(line) for line in journal_path(tmp_path).read_text().splitlines()]
-    assert {line["schema"] for line in lines} == {4}
+    assert {line["schema"] for line in lines} == {5}
     assert [line["event"] for line in lines] == [
-        "run", "draft", "note", "started", "finished", "started", "finished", "started"]  # fmt: skip
+        "run", "template", "note", "started", "finished", "started", "finished", "started"]  # fmt: skip
 
 
 @given(
@@ -150,7 +150,7 @@ def test_a_block_of_zeros_at_the_end_is_torn_too(tmp_path):
 def test_a_torn_first_line_is_a_new_run(tmp_path):
     path = journal_path(tmp_path)
     path.parent.mkdir(parents=True)
-    path.write_bytes(b'{"schema":4,"ev')
+    path.write_bytes(b'{"schema":5,"ev')
     with Journal.open(tmp_path, FACTS) as journal:
         assert journal.history.sessions == 1
     assert store.read(tmp_path).facts == FACTS
@@ -160,11 +160,11 @@ def test_a_torn_first_line_is_a_new_run(tmp_path):
     ("line", "complaint"),
     [
         ("rubbish", "damaged in line 2: JSONDecodeError"),
-        ('{"schema":4,"event":"paused","t":0}', "damaged in line 2: ValueError: unknown event 'paused'"),
-        ('{"schema":4,"event":"finished","t":0,"key":"k","round":0}', "damaged in line 2: KeyError"),
-        ('{"schema":4,"event":"run","t":0,"facts":{}}', "damaged in line 2: ValueError: the first line"),
+        ('{"schema":5,"event":"paused","t":0}', "damaged in line 2: ValueError: unknown event 'paused'"),
+        ('{"schema":5,"event":"finished","t":0,"key":"k","round":0}', "damaged in line 2: KeyError"),
+        ('{"schema":5,"event":"run","t":0,"facts":{}}', "damaged in line 2: ValueError: the first line"),
         ("[]", "damaged in line 2: TypeError"),
-        ('{"schema":2,"event":"run","t":0}', "has schema 2 in line 2; this version reads 4"),
+        ('{"schema":2,"event":"run","t":0}', "has schema 2 in line 2; this version reads 5"),
     ],
 )
 def test_damage_is_refused_with_its_line(tmp_path, line, complaint):
@@ -267,7 +267,7 @@ def test_no_run_to_read(tmp_path):
 
 def test_keys_change_with_everything_a_result_depends_on():
     base = {
-        "variant": Variant(Kernel(DRAFT, "f32", Point.of(mr=1))), "stage": Stage.MICRO,
+        "variant": Variant(Kernel(TEMPLATE, "f32", Point.of(mr=1))), "stage": Stage.MICRO,
         "problems": [Problem.of("op", "f32", {"m": 16})], "platform": "p", "vlens": (128,),
         "compiler": ("cc 1", "-O3"), "tool": "0.1"}  # fmt: skip
     other = {
@@ -275,7 +275,7 @@ def test_keys_change_with_everything_a_result_depends_on():
         "vlens": (256,), "compiler": ("cc 1", "-O2"), "tool": "0.2"}  # fmt: skip
     kernel = base["variant"].kernel
     kernels = [
-        replace(kernel, draft=replace(DRAFT, text="y")), replace(kernel, dtype="f64"),
+        replace(kernel, template=replace(TEMPLATE, text="y")), replace(kernel, dtype="f64"),
         replace(kernel, configuration=Point.of(mr=2)), kernel.at(128)]  # fmt: skip
     variants = [Variant(kernel, Point.of(mc=2)), *map(Variant, kernels)]
     keys = {trial_key(**base)} | {trial_key(**{**base, name: value}) for name, value in other.items()}

@@ -13,24 +13,27 @@ from tensorop.cli.judge_command import judge as command
 from tensorop.commands import judge
 from tensorop.commands.advice import FAILED, PASSED
 from tensorop.errors import SpecError, UsageError
-from tensorop.model.kernel import Draft
+from tensorop.model.kernel import KernelTemplate
 from tensorop.model.trial import Kind
 from tensorop.space import Space
 from tests.support.commands import refused
 
-HEAD = "---\nstrategy: s\nreads: {a: rows, b: columns}\ntunables: {mv: [2], nr: [4]}\n---\n"
-C_HEAD = "/*---\nstrategy: s\nreads: {a: rows, b: columns}\ntunables: {mv: [2], nr: [4]}\n---*/\n"
+HEAD = "---\nstrategy: s\nreads: {a: rows, b: columns}\ntunables: {mr_vectors: [2], nr: [4]}\n---\n"
+C_HEAD = "/*---\nstrategy: s\nreads: {a: rows, b: columns}\ntunables: {mr_vectors: [2], nr: [4]}\n---*/\n"
 BODY = "    c[0] = 0;\n"
 
 
 def body_of(text: str) -> str:
-    return c_file.template(C_HEAD + text, ("n",), "f.c").split("---\n", 2)[2]
+    return c_file.template_text(C_HEAD + text, ("n",), "f.c").split("---\n", 2)[2]
 
 
 def test_names_of_templates_are_written_plainly() -> None:
-    assert body_of("element x = mv * n; packed y[4];\n") == "{{ element }} x = {{ mv }} * {{ n }}; {{ packed }} y[4];\n"
+    assert (
+        body_of("element x = mr_vectors * n; compute y[4];\n")
+        == "{{ element }} x = {{ mr_vectors }} * {{ n }}; {{ compute }} y[4];\n"
+    )
     assert body_of("names = nm + b.n + 0x1n;\n") == "names = nm + b.n + 0x1n;\n"
-    assert body_of("/* n */ x = n; // mv\n") == "/* n */ x = {{ n }}; // mv\n"
+    assert body_of("/* n */ x = n; // mr_vectors\n") == "/* n */ x = {{ n }}; // mr_vectors\n"
 
 
 @pytest.mark.parametrize("text", ["float x[1][1] = {{0}};\n", "{%- for -%}\n", "{# hidden #}\n", "{{{n}}}\n", "{n}\n"])
@@ -43,10 +46,10 @@ def test_nothing_in_a_c_file_is_a_templates_own_language(text: str) -> None:
     assert "{{{" not in written
 
 
-def test_a_c_file_keeps_its_lines_and_is_a_draft() -> None:
-    text = c_file.template(C_HEAD + "one;\n\nn;\n", ("n",), "f.c")
+def test_a_c_file_keeps_its_lines_and_is_a_template() -> None:
+    text = c_file.template_text(C_HEAD + "one;\n\nn;\n", ("n",), "f.c")
     assert text.split("\n")[5:] == ["one;", "", "{{ n }};", ""]
-    assert parse(text, operator="gemm", name="f", author="plug-in").tunables == {"mv": (2,), "nr": (4,)}
+    assert parse(text, operator="gemm", name="f", author="plug-in").tunables == {"mr_vectors": (2,), "nr": (4,)}
 
 
 @pytest.mark.parametrize(
@@ -60,16 +63,16 @@ def test_a_c_file_keeps_its_lines_and_is_a_draft() -> None:
 )
 def test_a_c_file_without_its_head_is_named_with_what_was_expected(text: str, told: str) -> None:
     with pytest.raises(SpecError) as caught:
-        c_file.template(text, ("n",), "f.c")
+        c_file.template_text(text, ("n",), "f.c")
     assert "f.c: " in caught.value.message
     assert told in caught.value.message
 
 
 def test_own_starts_come_first_then_points_over_the_space() -> None:
-    space = Space.of({"mv": tuple(range(1, 11)), "nr": (2, 4)}, (), {})
-    draft = Draft("gemm", "d", "plug-in", "s", "x", starts=(space.at(7), space.at(3)))
-    assert judge.chosen(draft, space, 1) == (space.at(7),)
-    assert judge.chosen(draft, space, 4) == (space.at(7), space.at(3), space.at(0), space.at(5))
+    space = Space.of({"mr_vectors": tuple(range(1, 11)), "nr": (2, 4)}, (), {})
+    template = KernelTemplate("gemm", "d", "plug-in", "s", "x", seed_configurations=(space.at(7), space.at(3)))
+    assert judge.chosen(template, space, 1) == (space.at(7),)
+    assert judge.chosen(template, space, 4) == (space.at(7), space.at(3), space.at(0), space.at(5))
 
 
 def test_every_end_has_a_next_step() -> None:
@@ -83,7 +86,10 @@ FILES: dict[str, tuple[str | bytes, str]] = {
     "open.c.j2": ("---\nstrategy: s\n", "the head has no closing line"),
     "unknown.c.j2": (HEAD.replace("reads", "raeds") + BODY, "unknown key 'raeds'; did you mean 'reads'?"),
     "tag.c.j2": (HEAD.replace("s\n", "!!python/name:os.system x\n", 1) + BODY, "tag.c.j2"),
-    "tile.c.j2": (HEAD.replace("mv: [2], ", "") + BODY, "key 'tunables': expected mv among them, got nr"),
+    "tile.c.j2": (
+        HEAD.replace("mr_vectors: [2], ", "") + BODY,
+        "key 'tunables': expected mr_vectors among them, got nr",
+    ),
     "empty.c.j2": (HEAD, "nothing follows the head"),
     "latin.c.j2": (HEAD.encode() + b"\xff", "not UTF-8 text"),
     "text.txt": (HEAD + BODY, "expected a kernel template (*.c.j2) or a C file (*.c)"),

@@ -12,14 +12,14 @@ from tensorop.specs import leftovers, operators
 from tests.support import plugins
 from tests.support.commands import ROOT, tensorop
 
-DRAFT = (ROOT / "templates" / "gemm" / "drafts" / "outer.c.j2").read_text()
+TEMPLATE = (ROOT / "templates" / "gemm" / "kernels" / "outer.c.j2").read_text()
 
 
 def put(root: Path, *names: str) -> Path:
     for name in names:
         path = root / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(DRAFT if "copy" in name else DRAFT.replace("ku: [1, 4]", "ku: [1, 2, 4]"))
+        path.write_text(TEMPLATE if "copy" in name else TEMPLATE.replace("ku: [1, 4]", "ku: [1, 2, 4]"))
     return root
 
 
@@ -29,7 +29,7 @@ def said(*roots: Path) -> list[str]:
 
 def test_a_folder_of_plugins_leaves_nothing_over(tmp_path: Path) -> None:
     own = plugins.write(tmp_path, ROOT)
-    put(own, "templates/gemm/drafts/mine.c.j2", "platforms/calibration-x.yaml", "platforms/published/x.yaml")
+    put(own, "templates/gemm/kernels/mine.c.j2", "platforms/calibration-x.yaml", "platforms/published/x.yaml")
     put(own, "README.md", "LICENSE", ".git/x", "platforms/_old.yaml", "notes/x.yaml")
     assert leftovers.remarks((own,)) == ()
 
@@ -42,13 +42,16 @@ def test_a_folder_of_plugins_leaves_nothing_over(tmp_path: Path) -> None:
         ("board.yaml", "DIR/board.yaml: not used; plug-ins lie in the folders platforms, primitives"),
         ("platform/board.yaml", "DIR/platform: not used; did you mean platforms/?"),
         (
-            "templates/gem/drafts/x.c.j2",
+            "templates/gem/kernels/x.c.j2",
             "DIR/templates/gem: not used; it has no operator.yaml, and there is no operator",
         ),
         ("templates/gemm/controls/x.c", "DIR/templates/gemm/controls: not used; beside an operator that is elsewhere"),
         ("templates/gemm/x.c.j2", "DIR/templates/gemm/x.c.j2: not used; beside an operator that is elsewhere"),
-        ("templates/gemm/drafts/x.j2", "DIR/templates/gemm/drafts/x.j2: not used; expected NAME.c.j2"),
-        ("templates/gemm/drafts/outer.c.j2", "DIR/templates/gemm/drafts/outer.c.j2: stands before the shipped draft"),
+        ("templates/gemm/kernels/x.j2", "DIR/templates/gemm/kernels/x.j2: not used; expected NAME.c.j2"),
+        (
+            "templates/gemm/kernels/outer.c.j2",
+            "DIR/templates/gemm/kernels/outer.c.j2: stands before the shipped template",
+        ),
     ],
 )
 def test_what_nothing_reads_is_named(tmp_path: Path, name: str, remark: str) -> None:
@@ -57,10 +60,10 @@ def test_what_nothing_reads_is_named(tmp_path: Path, name: str, remark: str) -> 
 
 
 def test_the_first_folder_counts_and_an_empty_one_is_told(tmp_path: Path) -> None:
-    first, second = (put(tmp_path / name, "templates/gemm/drafts/mine.c.j2", "tuners/x.py") for name in ("1", "2"))
+    first, second = (put(tmp_path / name, "templates/gemm/kernels/mine.c.j2", "tuners/x.py") for name in ("1", "2"))
     assert [line.partition("; ")[2] for line in said(first, second)] == [
         "a folder named before it has one of this name",
-        "a folder named before it has a draft of this name",
+        "a folder named before it has a template of this name",
     ]
     (tmp_path / "3").mkdir()
     assert "no plug-in is read from here" in leftovers.remarks((tmp_path / "3",))[0]
@@ -68,16 +71,16 @@ def test_the_first_folder_counts_and_an_empty_one_is_told(tmp_path: Path) -> Non
     assert leftovers.remarks((many,))[-1] == "8 more of the kind"
 
 
-def test_a_draft_of_a_plugin_folder_joins_the_shipped_ones(tmp_path: Path) -> None:
-    put(tmp_path, "templates/gemm/drafts/mine.c.j2")
+def test_a_template_of_a_plugin_folder_joins_the_shipped_ones(tmp_path: Path) -> None:
+    put(tmp_path, "templates/gemm/kernels/mine.c.j2")
     operator = operators.load("gemm", (tmp_path,))
-    names = [draft.name for draft in offline.drafts(operator.folder, operator.name, operator.added)]
+    names = [template.name for template in offline.templates(operator.folder, operator.name, operator.added)]
     assert names == sorted(names)
     assert set(names) == {*offline.files(operator.folder), "mine"}
 
 
 def test_jobs_and_checks_name_them(tmp_path: Path) -> None:
-    own = put(tmp_path / "own", "templates/gemm/drafts/mine.c.j2", "platforms/board.yml")
+    own = put(tmp_path / "own", "templates/gemm/kernels/mine.c.j2", "platforms/board.yml")
     words = ("gemm", "--plugins", own, "--platform", "generic", "--runner", "null", "--shapes", "16x16x16")
     ended = tensorop(*words, "--dtype", "f32", "--trials", "12", "--out", "out", cwd=tmp_path)
     assert ended.status == 0, ended.stderr
@@ -91,16 +94,18 @@ def test_jobs_and_checks_name_them(tmp_path: Path) -> None:
 
 def test_a_copy_under_another_name_is_left_out(tmp_path: Path) -> None:
     """Its trials could not be told from the other's; the operator's own stays."""
-    put(tmp_path, "templates/gemm/drafts/copy.c.j2")
+    put(tmp_path, "templates/gemm/kernels/copy.c.j2")
     operator = operators.load("gemm", (tmp_path,))
-    names = [draft.name for draft in offline.drafts(operator.folder, operator.name, operator.added)]
+    names = [template.name for template in offline.templates(operator.folder, operator.name, operator.added)]
     assert "copy" not in names
     assert "outer" in names
 
 
-@pytest.mark.parametrize(("name", "says"), [("My-Draft", "lower-case letters"), ("direct", "call the draft otherwise")])
-def test_a_name_that_cannot_be_a_drafts_is_said(tmp_path: Path, name: str, says: str) -> None:
-    put(tmp_path, f"templates/gemm/drafts/{name}.c.j2")
+@pytest.mark.parametrize(
+    ("name", "says"), [("My-KernelTemplate", "lower-case letters"), ("direct", "call the template otherwise")]
+)
+def test_a_name_that_cannot_be_a_templates_is_said(tmp_path: Path, name: str, says: str) -> None:
+    put(tmp_path, f"templates/gemm/kernels/{name}.c.j2")
     operator = operators.load("gemm", (tmp_path,))
     with pytest.raises(SpecError, match=f"(?s){name}.c.j2: .*{says}"):
-        offline.drafts(operator.folder, operator.name, operator.added)
+        offline.templates(operator.folder, operator.name, operator.added)

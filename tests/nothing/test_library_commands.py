@@ -105,14 +105,14 @@ def test_an_older_result_is_of_one_number_of_threads(tmp_path):
 
 def test_inspect_shows_the_card(tmp_path):
     variants = [
-        {"draft": "outer", "author": "offline", "point": {"mv": 2, "nr": 4}},
-        {"draft": "b", "author": "llm", "point": {}},
+        {"template": "outer", "author": "offline", "point": {"mr_vectors": 2, "nr": 4}},
+        {"template": "b", "author": "llm", "point": {}},
     ]
     tree = {"feature": "k", "threshold": 8, "low": {"variant": 0}, "high": {"variant": 1}}
     file = library(tmp_path / "lib.so", dtypes={"f32": {"variants": variants, "tree": tree, "regret": 0.0125}})
     found = invoke("inspect", file)
     assert "f32: 2 variants, dispatch regret on shapes left out 1.25%" in found.output
-    assert "0: outer (offline) mv=2 nr=4" in found.output
+    assert "0: outer (offline) mr_vectors=2 nr=4" in found.output
     assert "k <= 8:" in found.output
     assert json.loads(invoke("inspect", file, "--format", "json").stdout)["operator"] == "gemm"
 

@@ -25,7 +25,7 @@ NAME, EXAMPLE = next(iter(sorted(offline.texts(OPERATOR.folder).items())))
 
 
 def variant(what):
-    """A good draft, different from the shipped one."""
+    """A good template, different from the shipped one."""
     head, body = EXAMPLE.split("\n---\n", 1)
     return f"{head}\n---\n    /* {what} */\n{body}"
 
@@ -36,20 +36,20 @@ def with_body(line):
 
 @pytest.fixture(scope="module")
 def brief():
-    words = PLATFORM.vocabulary("f32")
+    primitives = PLATFORM.primitives_of("f32")
     facts = instantiate.facts(PLATFORM, "f32", {})
-    return Brief("gemm", OPERATOR.description, OPERATOR.folder, PLATFORM, words, facts, EXAMPLE)
+    return Brief("gemm", OPERATOR.description, OPERATOR.folder, PLATFORM, primitives, facts, EXAMPLE)
 
 
 def test_the_prompts_example_obeys_the_prompts_rules(brief):
     shown = offline.example(OPERATOR.folder)
     (told, asked) = prompt.opening(dataclasses.replace(brief, example=shown), Told())
     assert shown.rstrip() in asked.text
-    draft = parse.parse(shown, operator="gemm", name="example", author="llm")
+    template = parse.parse(shown, operator="gemm", name="example", author="llm")
     wanted = re.search(r"`reads: \{(.*?)\}`", told.text)
     assert wanted
-    assert dict(draft.reads) == dict(pair.split(": ") for pair in wanted[1].split(", "))
-    assert gate.check_template(draft, brief.vocabulary) is None
+    assert dict(template.reads) == dict(pair.split(": ") for pair in wanted[1].split(", "))
+    assert gate.check_template(template, brief.primitives) is None
 
 
 @pytest.fixture(scope="module")
@@ -86,11 +86,11 @@ def model(module_server, monkeypatch):
     return serve
 
 
-def judge(draft):
+def judge(template):
     """The gate, in front of every point as in a trial; here at the first."""
     try:
-        point = instantiate.micro_space(PLATFORM, draft, "f32").at(0)
-        source = Texts().kernel(OPERATOR, PLATFORM, instantiate.variant(OPERATOR, draft, "f32", point))
+        point = instantiate.micro_space(PLATFORM, template, "f32").at(0)
+        source = Texts().kernel(OPERATOR, PLATFORM, instantiate.variant(OPERATOR, template, "f32", point))
     except render.RenderError as error:
         return Outcome(Kind.RENDER, "render", error.message)
     return source if isinstance(source, Outcome) else Outcome(Kind.OK)
@@ -100,14 +100,14 @@ def kinds(rounds):
     return [(r.number, r.repair, r.outcome.kind) for r in rounds]
 
 
-def test_good_drafts_are_taken(brief, model, tmp_path):
+def test_good_templates_are_taken(brief, model, tmp_path):
     seen = model(f"Here it is:\n```yaml\n{variant('first')}```\nEnjoy.", variant("second"))
     rounds = list(author.live(brief, model.settings, tmp_path).rounds(2, judge))
     assert kinds(rounds) == [(1, 0, Kind.OK), (2, 0, Kind.OK)]
-    assert [r.draft.name for r in rounds] == ["llm-1", "llm-2"]
-    assert "first" in rounds[0].draft.text
+    assert [r.template.name for r in rounds] == ["llm-1", "llm-2"]
+    assert "first" in rounds[0].template.text
     assert "These strategies are taken" not in seen[0]["messages"][1]["content"]
-    assert rounds[0].draft.strategy in seen[1]["messages"][1]["content"]
+    assert rounds[0].template.strategy in seen[1]["messages"][1]["content"]
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_good_drafts_are_taken(brief, model, tmp_path):
         (with_body("{{ gather('a') }}"), Kind.RENDER, "'gather' is undefined"),
     ],
 )
-def test_a_bad_draft_is_recorded_and_repaired_once(brief, model, tmp_path, bad, kind, complaint):
+def test_a_bad_template_is_recorded_and_repaired_once(brief, model, tmp_path, bad, kind, complaint):
     seen = model(bad, variant("repaired"))
     rounds = list(author.live(brief, model.settings, tmp_path).rounds(1, judge))
     assert kinds(rounds) == [(1, 0, kind), (1, 1, Kind.OK)]
@@ -144,7 +144,7 @@ def test_what_an_endpoint_does_wrong_is_not_sent_back(brief, model, tmp_path):
     rounds = list(author.live(brief, model.settings, tmp_path).rounds(2, judge))
     assert kinds(rounds) == [(1, 0, Kind.LOST), (2, 0, Kind.OK)]
     assert len(seen) == 4
-    assert "Recent drafts failed" not in seen[3]["messages"][1]["content"]
+    assert "Recent templates failed" not in seen[3]["messages"][1]["content"]
 
 
 def test_asking_stops_where_it_is_useless(brief, model, tmp_path):
@@ -163,7 +163,7 @@ def test_a_repair_that_fails_too_is_the_last(brief, model, tmp_path):
     assert kinds(rounds) == [(1, 0, Kind.REFUSED), (1, 1, Kind.REFUSED), (2, 0, Kind.OK)]
 
 
-def test_the_same_draft_again_is_no_new_one(brief, model, tmp_path):
+def test_the_same_template_again_is_no_new_one(brief, model, tmp_path):
     model(variant("same"))
     rounds = list(author.live(brief, model.settings, tmp_path).rounds(2, judge))
     assert kinds(rounds) == [(1, 0, Kind.OK), (2, 0, Kind.REFUSED), (2, 1, Kind.REFUSED)]
@@ -174,7 +174,7 @@ def test_the_failing_case_goes_back_without_what_the_process_printed(brief, mode
     seen = model(variant("wrong"), variant("right"))
     wrong = Outcome(Kind.WRONG, "verify", "33x7x5 f32 at [32, 6]: got 1, want 2", "noise " * 2000 + "the end")
     outcomes = iter([wrong, Outcome(Kind.OK)])
-    rounds = list(author.live(brief, model.settings, tmp_path).rounds(1, lambda draft: next(outcomes)))
+    rounds = list(author.live(brief, model.settings, tmp_path).rounds(1, lambda template: next(outcomes)))
     assert kinds(rounds) == [(1, 0, Kind.WRONG), (1, 1, Kind.OK)]
     told = seen[1]["messages"][-1]["content"]
     assert "33x7x5 f32 at [32, 6]: got 1, want 2" in told
@@ -202,8 +202,8 @@ def test_the_prompt_says_all_and_no_more(brief):
     told = Told(("one idea",), tuple(f"failure {i}" for i in range(9)))
     system, user = prompt.opening(brief, told)
     assert (system, user) == prompt.opening(brief, told)
-    for word in brief.vocabulary.words.values():
-        assert f"`{word.name}({', '.join(word.args)})`" in system.text
+    for primitive in brief.primitives.by_name.values():
+        assert f"`{primitive.name}({', '.join(primitive.args)})`" in system.text
     for fact in brief.facts:
         assert fact in system.text
     assert "{{ b_at(0, j) }}" in system.text
@@ -225,5 +225,5 @@ def test_the_prompt_says_all_and_no_more(brief):
         ("```\nnever closed", "```\nnever closed"),
     ],
 )
-def test_where_a_draft_lies_in_an_answer(answer, found):
-    assert reply.draft_text(answer) == found
+def test_where_a_template_lies_in_an_answer(answer, found):
+    assert reply.template_text(answer) == found

@@ -9,34 +9,34 @@ import pytest
 
 from tensorop.author import offline
 from tensorop.errors import SpecError
-from tensorop.model.kernel import Draft, Kernel, Prior
+from tensorop.model.kernel import Kernel, KernelTemplate, Prior
 from tensorop.model.platform import Platform
 from tensorop.model.point import Point
 from tensorop.model.trial import Outcome
 from tensorop.render import instantiate, prior
-from tensorop.space import Space, starts
+from tensorop.space import Space, seeds
 from tensorop.specs import catalog, operators, platforms
 from tensorop.trial import judging
 from tests.support.operators import gemm
 
 OPERATOR = gemm()
-DRAFTS = {draft.name: draft for draft in offline.drafts(OPERATOR.folder, OPERATOR.name)}
+TEMPLATES = {template.name: template for template in offline.templates(OPERATOR.folder, OPERATOR.name)}
 DIRECT = offline.direct(OPERATOR.folder, OPERATOR.name)
 assert DIRECT is not None
-ALL = [*DRAFTS.values(), DIRECT]
+ALL = [*TEMPLATES.values(), DIRECT]
 
 
-def first(platform: str, draft: Draft, dtype: str = "f32") -> list[Point]:
+def first(platform: str, template: KernelTemplate, dtype: str = "f32") -> list[Point]:
     found = platforms.load(platform)
-    return prior.first(found, draft, dtype, instantiate.micro_space(found, draft, dtype))
+    return prior.first(found, template, dtype, instantiate.micro_space(found, template, dtype))
 
 
-def blockings(platform: str, draft: str, dtype: str = "f32") -> tuple[list[Point], Point]:
-    """The first ones of a draft's first kernel, and that."""
-    found, kernel = platforms.load(platform), first(platform, DRAFTS[draft], dtype)[0]
-    of = Kernel(DRAFTS[draft], dtype, kernel)
+def blockings(platform: str, template: str, dtype: str = "f32") -> tuple[list[Point], Point]:
+    """The first ones of a template's first kernel, and that."""
+    found, kernel = platforms.load(platform), first(platform, TEMPLATES[template], dtype)[0]
+    of = Kernel(TEMPLATES[template], dtype, kernel)
     space = instantiate.blocking_space(OPERATOR, found, of)
-    return starts.around(prior.blocking(OPERATOR, found, of), space), kernel
+    return seeds.around(prior.blocking(OPERATOR, found, of), space), kernel
 
 
 def knows(platform: Platform, dtype: str) -> bool:
@@ -44,23 +44,23 @@ def knows(platform: Platform, dtype: str) -> bool:
 
 
 @pytest.mark.parametrize("platform", catalog.names("platforms"))
-@pytest.mark.parametrize("draft", ALL, ids=lambda draft: draft.name)
-def test_every_template_expects_something_of_every_platform(platform: str, draft: Draft) -> None:
+@pytest.mark.parametrize("template", ALL, ids=lambda template: template.name)
+def test_every_template_expects_something_of_every_platform(platform: str, template: KernelTemplate) -> None:
     found = platforms.load(platform)
     for dtype in OPERATOR.dtypes:
-        if not knows(found, dtype) or instantiate.missing_words(found, draft, dtype):
+        if not knows(found, dtype) or instantiate.missing_primitives(found, template, dtype):
             continue
-        space = instantiate.micro_space(found, draft, dtype)
-        points = prior.first(found, draft, dtype, space)
+        space = instantiate.micro_space(found, template, dtype)
+        points = prior.first(found, template, dtype, space)
         assert points
         assert all(point in space for point in points)
         # however few are tried, each choice that whole problems alone can make is among the first
-        legal = {starts.unseen(draft, point) for point in space.points()}
-        assert {starts.unseen(draft, point) for point in points[:8]} == legal
-        for point in points[:2] if draft is not DIRECT else ():
-            kernel = Kernel(draft, dtype, point)
+        legal = {seeds.unseen(template, point) for point in space.points()}
+        assert {seeds.unseen(template, point) for point in points[:8]} == legal
+        for point in points[:2] if template is not DIRECT else ():
+            kernel = Kernel(template, dtype, point)
             of_kernel = instantiate.blocking_space(OPERATOR, found, kernel)
-            begun = starts.around(prior.blocking(OPERATOR, found, kernel), of_kernel)
+            begun = seeds.around(prior.blocking(OPERATOR, found, kernel), of_kernel)
             assert begun
             assert len(set(begun)) == len(begun)
 
@@ -68,68 +68,70 @@ def test_every_template_expects_something_of_every_platform(platform: str, draft
 @pytest.mark.parametrize("platform", ["native", "spacemit-k1", "cortex-a53"])
 def test_an_operator_that_leaves_no_choice_of_packing_has_a_first_blocking(platform: str) -> None:
     found, operator = platforms.load(platform), operators.load("conv2d")
-    for draft in offline.drafts(operator.folder, operator.name, operator.added):
-        if instantiate.missing_words(found, draft, "f32"):
+    for template in offline.templates(operator.folder, operator.name, operator.added):
+        if instantiate.missing_primitives(found, template, "f32"):
             continue
-        kernel = Kernel(draft, "f32", instantiate.micro_space(found, draft, "f32").at(0))
+        kernel = Kernel(template, "f32", instantiate.micro_space(found, template, "f32").at(0))
         space = instantiate.blocking_space(operator, found, kernel)
-        assert starts.around(prior.blocking(operator, found, kernel), space)
+        assert seeds.around(prior.blocking(operator, found, kernel), space)
 
 
 @pytest.mark.parametrize("platform", [n for n in catalog.names("platforms") if knows(platforms.load(n), "f32")])
 def test_a_register_tile_fills_the_registers_and_leaves_room(platform: str) -> None:
-    found, point = platforms.load(platform), first(platform, DRAFTS["outer"])[0]
+    found, point = platforms.load(platform), first(platform, TEMPLATES["outer"])[0]
     lmul = int(point.get("lmul", 1))
-    used = int(point["mv"]) * (int(point["nr"]) + 1 + int(point["ahead"])) * lmul
+    used = int(point["mr_vectors"]) * (int(point["nr"]) + 1 + int(point["ahead"])) * lmul
     assert 0.75 * found.registers <= used <= found.registers - found.leading("f32").broadcast
 
 
 def test_what_longer_searches_found_is_expected() -> None:
-    known = Point.of(lmul=4, mv=1, nr=6, ku=4, ahead=1, late=2, lead=4, fetch=0, c_ahead=1)
+    known = Point.of(lmul=4, mr_vectors=1, nr=6, ku=4, ahead=1, late=2, lead=4, fetch=0, c_ahead=1)
     for platform in ("rvv", "spacemit-k1"):
-        assert first(platform, DRAFTS["outer"])[0] == known
-    assert {(p["mv"], p["nr"]) for p in first("neon", DRAFTS["lanes"])[:2]} == {(2, 12), (3, 8)}
-    wide = first("avx512", DRAFTS["outer"])
-    assert [(p["mv"], p["nr"], p["ahead"]) for p in wide[:2]] == [(3, 8, 0), (2, 12, 0)]
+        assert first(platform, TEMPLATES["outer"])[0] == known
+    assert {(p["mr_vectors"], p["nr"]) for p in first("neon", TEMPLATES["lanes"])[:2]} == {(2, 12), (3, 8)}
+    wide = first("avx512", TEMPLATES["outer"])
+    assert [(p["mr_vectors"], p["nr"], p["ahead"]) for p in wide[:2]] == [(3, 8, 0), (2, 12, 0)]
 
 
 def test_blocks_take_half_of_their_caches() -> None:
     (packed, plain, *_), kernel = blockings("spacemit-k1", "outer")
     known = prior.facts(platforms.load("spacemit-k1"), "f32", kernel)
-    panel = int(packed["kc"]) * int(kernel["mv"]) * int(known["lanes"]) * 4
-    assert (packed["a_stays"], packed["pack_a"], packed["pack_b"]) == (1, 1, 1)
+    panel = int(packed["kc"]) * int(kernel["mr_vectors"]) * int(known["lanes"]) * 4
+    assert (packed["a_stationary"], packed["pack_a"], packed["pack_b"]) == (1, 1, 1)
     assert panel == int(known["l1"]) // 2
     assert (plain["pack_a"], plain["pack_b"]) == (0, 0)
     # out of order B's panel stays instead
     (packed, plain, *others), _ = blockings("avx512", "outer")
-    assert (packed["a_stays"], packed["pack_a"], packed["pack_b"]) == (0, 1, 1)
+    assert (packed["a_stationary"], packed["pack_a"], packed["pack_b"]) == (0, 1, 1)
     assert (plain["pack_a"], plain["pack_b"]) == (0, 0)
-    assert others[-1]["a_stays"] == 1
+    assert others[-1]["a_stationary"] == 1
     assert int(packed["mc"]) * int(packed["kc"]) * 4 <= int(prior.facts(platforms.load("avx512"), "f32", {})["l2"])
 
 
 def test_the_best_of_each_choice_in_the_order_of_their_costs() -> None:
-    space = Space.of({"mv": (1, 2, 4), "nr": (2, 4)})
-    draft = replace(DRAFTS["outer"], prior=Prior("mv * nr * (1 + (mv == 1) * 9)", ("mv",)))
-    found = prior.first(platforms.load("generic"), draft, "f32", space)
-    assert found == [Point.of(mv=2, nr=2), Point.of(mv=4, nr=2), Point.of(mv=1, nr=2)]
-    assert prior.first(platforms.load("generic"), replace(draft, prior=None), "f32", space) == []
+    space = Space.of({"mr_vectors": (1, 2, 4), "nr": (2, 4)})
+    template = replace(
+        TEMPLATES["outer"], prior=Prior("mr_vectors * nr * (1 + (mr_vectors == 1) * 9)", ("mr_vectors",))
+    )
+    found = prior.first(platforms.load("generic"), template, "f32", space)
+    assert found == [Point.of(mr_vectors=2, nr=2), Point.of(mr_vectors=4, nr=2), Point.of(mr_vectors=1, nr=2)]
+    assert prior.first(platforms.load("generic"), replace(template, prior=None), "f32", space) == []
 
 
 @pytest.mark.parametrize(
     ("bad", "expected"),
     [
         (Prior("nothing * 2"), "nothing"),
-        (Prior("1 // (mv - 1)"), "divides by zero at "),
-        (Prior("mv", ("nobody",)), "no tunable or setting 'nobody'"),
-        (Prior("mv +"), "mv +"),
+        (Prior("1 // (mr_vectors - 1)"), "divides by zero at "),
+        (Prior("mr_vectors", ("nobody",)), "no tunable or setting 'nobody'"),
+        (Prior("mr_vectors +"), "mr_vectors +"),
     ],
 )
 def test_a_prior_that_cannot_be_read_is_refused_before_the_template_competes(bad: Prior, expected: str) -> None:
-    platform, draft = platforms.load("generic"), replace(DRAFTS["outer"], prior=bad)
+    platform, template = platforms.load("generic"), replace(TEMPLATES["outer"], prior=bad)
     with pytest.raises(SpecError, match=expected.replace("+", r"\+")):
-        first("generic", draft)
-    refused = judging.legal(OPERATOR, platform, draft, "f32")
+        first("generic", template)
+    refused = judging.legal(OPERATOR, platform, template, "f32")
     assert isinstance(refused, Outcome)
     assert expected in refused.message
 

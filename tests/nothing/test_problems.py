@@ -34,7 +34,7 @@ def test_the_quick_suite_is_searched_whole_but_for_what_is_too_large() -> None:
     operator = gemm()
     quick = operator.suites["quick"]
     searched = problems.for_search(operator, "f32", quick, MEANS)
-    asked = list(dict.fromkeys(problems.stand_in(operator, "f32", shape, MEANS) for shape in quick))
+    asked = list(dict.fromkeys(problems.proxy(operator, "f32", shape, MEANS) for shape in quick))
     assert [tuple(p.dims.values()) for p in searched[: len(asked)]] == asked
     assert asked[:4] == list(quick[:4])
 
@@ -51,9 +51,9 @@ def test_finalists_are_tried_on_large_shapes_that_lie_apart() -> None:
 
 
 @given(st.tuples(*[st.integers(1, 8192)] * 3))
-def test_a_stand_in_is_affordable_and_of_the_same_form(shape: tuple[int, ...]) -> None:
+def test_a_proxy_is_affordable_and_of_the_same_form(shape: tuple[int, ...]) -> None:
     operator = gemm()
-    small = problems.stand_in(operator, "f32", shape, MEANS)
+    small = problems.proxy(operator, "f32", shape, MEANS)
     assert problems.work(operator, "f32", small) <= MEANS.search
     if problems.work(operator, "f32", shape) <= MEANS.search:
         assert small == shape

@@ -1,6 +1,6 @@
 """A race among trials: the first halts, who goes on, and what the tuner is told of who fell out."""
 
-from tensorop.model.kernel import Draft, Kernel, Variant
+from tensorop.model.kernel import Kernel, KernelTemplate, Variant
 from tensorop.model.point import Point
 from tensorop.model.trial import Finished, Kind, Outcome, Rung, Samples, Score, Stage, Trial
 from tensorop.store import records
@@ -16,7 +16,7 @@ def ended(costs: list[float], at_256: float = 1.0) -> Finished:
         name: Samples("modelled-cycles", cost * work, cost, cost, by_vlen={128: cost * work, 256: cost * work * at_256})
         for cost, (name, work) in zip(costs, WORK.items(), strict=False)
     }
-    kernel = Kernel(Draft("gemm", "d", "offline", "", "d"), "f32", Point.of({"mv": len(costs)}))
+    kernel = Kernel(KernelTemplate("gemm", "d", "offline", "", "d"), "f32", Point.of({"mr_vectors": len(costs)}))
     trial = Trial("k", 0, Stage.BLOCKING, Variant(kernel))
     return Finished(trial, Outcome(Kind.OK), Score(race.score(found, WORK), found))
 
@@ -64,6 +64,6 @@ def test_what_was_measured_on_all_problems_is_before_what_fell_out() -> None:
 def test_a_race_is_in_the_journal() -> None:
     plain = ended([1.0]).trial
     trial = Trial(plain.key, 0, plain.stage, plain.variant, (Rung(12, ((128, 3.5), (256, 2.25)), 1.5),))
-    drafts = {plain.variant.draft.digest: plain.variant.draft}
-    assert records.trial_of(records.trial_record(trial), drafts) == trial
+    templates = {plain.variant.template.digest: plain.variant.template}
+    assert records.trial_of(records.trial_record(trial), templates) == trial
     assert "race" not in records.trial_record(plain)

@@ -31,10 +31,10 @@ def found(tmp_path_factory: pytest.TempPathFactory):
     folder = tmp_path_factory.mktemp("job")
     operator, platform = gemm(), platforms.load("avx2")
     job = Job("gemm", "avx2", ("f32",), ((64, 64, 64), (8, 300, 70)), trials=24, out=folder)
-    drafts = offline.drafts(operator.folder, operator.name, operator.added)
+    templates = offline.templates(operator.folder, operator.name, operator.added)
     with Journal.open(folder, {}) as journal:
         target, passes = Backend(platform, Nowhere()), pipeline.passes(operator)
-        task = Resolved(job, operator, target, passes, drafts, journal, Seed.draw(0), Path(folder)).task("f32")
+        task = Resolved(job, operator, target, passes, templates, journal, Seed.draw(0), Path(folder)).task("f32")
         for part in (micro, blocking):
             list(conduct(task, Stage(part.PASS.name), part.plan(task)))
         yield task, winners.first(task)
@@ -45,14 +45,14 @@ def test_winners_are_chosen_again_without_a_template(found):
     before: set[str] = set()
     refused = []
     while given:
-        refused.append(given.variants[0].draft.name)
+        refused.append(given.variants[0].template.name)
         given = winners.without(task, given, 0, before)
-        assert given is None or not {variant.draft.name for variant in given.variants} & set(refused)
+        assert given is None or not {variant.template.name for variant in given.variants} & set(refused)
     assert len(refused) == len(set(refused)) > 1
     assert set(refused) == before
 
 
-def test_the_direct_way_falls_alone(found):
+def test_the_direct_variant_falls_alone(found):
     task, given = found
     direct = replace(given, direct=given.variants[0])
     before: set[str] = set()
@@ -115,9 +115,9 @@ def test_a_variant_without_a_figure_is_noted_and_said(found):
     assert {name for name, _ in told} == {"unmeasured"}
     assert [(data["variant"], data["kind"]) for _, data in told] == [(0, "noisy"), (1, "noisy")]
     said = list(deliver._unmeasured(task, before))
-    draft = given.variants[1].draft.name
+    template = given.variants[1].template.name
     assert said[1] == (
-        f"f32: template '{draft}' (variant 1) has no figure for some shapes, which are left to the others: "
+        f"f32: template '{template}' (variant 1) has no figure for some shapes, which are left to the others: "
         "noisy: the clock drifts"
     )
 

@@ -44,14 +44,14 @@ def _copy(tmp_path):
     shutil.copytree(RECORDED, folder)
     journal = folder / "share/tensorop/journal.jsonl"
     trial = {"key": "0123456789abcdef", "round": 0}
-    draft = next(d for d in store.read(folder).drafts.values() if d.name == "outer")
-    variant = Variant(Kernel(draft, "f32", Point.of(mv=9)))
+    template = next(d for d in store.read(folder).templates.values() if d.name == "outer")
+    variant = Variant(Kernel(template, "f32", Point.of(mr_vectors=9)))
     begun = trial_record(Trial(trial["key"], 0, Stage.MICRO, variant))
     outcome = {"kind": "wrong-result", "where": "verify", "message": HOSTILE}
     ended = {"outcome": outcome, "score": {"cost": None, "per_problem": {}}, "seconds": {"build": 1.0}}
     with journal.open("a") as file:
         for event, more in (("started", begun), ("finished", ended)):
-            file.write(json.dumps({"schema": 4, "event": event, "t": 900.0, **trial, **more}) + "\n")
+            file.write(json.dumps({"schema": 5, "event": event, "t": 900.0, **trial, **more}) + "\n")
     return folder
 
 
@@ -69,7 +69,7 @@ def test_the_record_tells_the_run(run):
     (failure,) = record["failures"]
     assert (failure["kind"], failure["where"], failure["count"]) == ("wrong-result", "verify", 1)
     example = failure["example"]
-    assert (example["dtype"], example["draft"], example["point"]) == ("f32", "outer", {"mv": 9})
+    assert (example["dtype"], example["template"], example["point"]) == ("f32", "outer", {"mr_vectors": 9})
     assert example["message"] == HOSTILE
     assert record["bench"]["results"]
     assert any(c["name"] == "m_mod_4" for c in record["controls"])
@@ -86,8 +86,8 @@ def test_choices_are_those_of_the_tree(told):
     rows = {row["problem"]: row for row in choice["problems"]}
     assert "64x64x64 f32 layout=row" in rows
     for row in rows.values():
-        assert row["draft"] == choice["variants"][row["variant"]]["draft"]
-        assert row["best_draft"] == min(row["cost_by_draft"], key=row["cost_by_draft"].get)
+        assert row["template"] == choice["variants"][row["variant"]]["template"]
+        assert row["best_template"] == min(row["cost_by_template"], key=row["cost_by_template"].get)
         assert "regret" not in row  # what the choice was made from cannot say what it costs elsewhere
 
 
@@ -108,18 +108,18 @@ def test_the_map_is_the_dispatch_of_every_problem(told):
 
 
 def test_each_template_has_a_colour_of_its_own():
-    drafts = [f"draft{i}" for i in range(8)]
-    trials = [{"draft": d, "cost": 1.0 + i, "best": 1.0, "kind": "ok"} for i, d in enumerate(drafts)]
+    templates = [f"template{i}" for i in range(8)]
+    trials = [{"template": d, "cost": 1.0 + i, "best": 1.0, "kind": "ok"} for i, d in enumerate(templates)]
     search = {"stage": "micro", "dtype": "f32", "unit": "ns", "trials": trials}
     colours = page.colours({"searches": [search], "maps": []})
     assert len(set(colours.values())) == 8
     drawn = plots.convergence([search], colours)
     assert all(f"var(--{name})" in drawn for name in colours.values())
-    assert all(draft in drawn for draft in drafts)
+    assert all(template in drawn for template in templates)
 
 
 def test_trial_axes_count_whole_trials():
-    trials = [{"draft": "a", "cost": 2.0, "best": 2.0}, {"draft": "a", "cost": 1.0, "best": 1.0}]
+    trials = [{"template": "a", "cost": 2.0, "best": 2.0}, {"template": "a", "cost": 1.0, "best": 1.0}]
     drawn = plots.convergence([{"stage": "micro", "dtype": "f32", "unit": "ns", "trials": trials}], {"a": "one"})
     assert not re.search(r">[12]\.[0-9]+</text>", drawn.split("trial</text>")[0])
 

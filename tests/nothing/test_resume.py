@@ -26,13 +26,13 @@ def steps(folder, jobs=1):
     """Every event of all stages, for one dtype, with 24 trials."""
     operator = operators.load("gemm")
     target = reach(platforms.load("rvv"), "null")
-    drafts = tuple(offline.drafts(operator.folder, operator.name))
+    templates = tuple(offline.templates(operator.folder, operator.name))
     job = Job(
         operator="gemm", platform="rvv", dtypes=("f32",), shapes=SHAPES, budget_s=None, trials=24, jobs=jobs, out=folder
     )
     with Journal.open(folder, {}) as journal:
         passes = pipeline.passes(operator)
-        task = Resolved(job, operator, target, passes, drafts, journal, Seed.draw(0), folder / "work").task("f32")
+        task = Resolved(job, operator, target, passes, templates, journal, Seed.draw(0), folder / "work").task("f32")
         for part in passes:
             if part.plan and (plan := part.plan(task)):
                 yield from conduct(task, Stage(part.name), plan)
@@ -51,7 +51,9 @@ def uninterrupted(tmp_path_factory):
     list(steps(folder))
     trials = ended(folder)
     assert {stage for stage, *_ in trials} == {*Stage} - {Stage.LARGE}
-    assert len(trials) == len(set(trials)) == 23  # one variant serves all there, so there are three forms, not four
+    assert (
+        len(trials) == len(set(trials)) == 23
+    )  # one variant serves all there, so there are three specialisations, not four
     return trials
 
 

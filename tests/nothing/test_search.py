@@ -14,7 +14,7 @@ import pytest
 
 from tensorop.errors import JobError
 from tensorop.model.budget import Budget
-from tensorop.model.kernel import Draft, Kernel, Variant
+from tensorop.model.kernel import Kernel, KernelTemplate, Variant
 from tensorop.model.point import Point
 from tensorop.model.trial import Finished, Kind, Measured, Outcome, Rung, Score, Stage, Trial
 from tensorop.process import barrier, deadline
@@ -32,7 +32,7 @@ SPACES = {
 }
 
 
-KERNELS = {name: Kernel(Draft("op", name, "offline", "", name), "f32") for name in SPACES}
+KERNELS = {name: Kernel(KernelTemplate("op", name, "offline", "", name), "f32") for name in SPACES}
 
 
 def arms(least=None):
@@ -40,7 +40,7 @@ def arms(least=None):
 
 
 def name_of(trial):
-    return trial.variant.draft.name
+    return trial.variant.template.name
 
 
 class Formula:
@@ -112,7 +112,7 @@ def test_the_same_search_again_is_a_replay(tmp_path, uninterrupted):
 def test_an_exhausted_space_ends_the_search(tmp_path):
     with Journal.open(tmp_path, {}) as journal:
         events = list(search(a_search(journal, budget=Budget(trials=1000))))
-    assert {e.arm.draft.name for e in events if isinstance(e, Exhausted)} == set(SPACES)
+    assert {e.arm.template.name for e in events if isinstance(e, Exhausted)} == set(SPACES)
     assert events[-1].reason is Stop.EXHAUSTED
     points = [(name_of(e.finished.trial), e.finished.trial.point) for e in events if isinstance(e, Ended)]
     assert len(points) == len(set(points)) == sum(space.size for space in SPACES.values())
@@ -269,13 +269,13 @@ def test_whole_trials_side_by_side_tell_in_the_same_order(tmp_path):
 
 
 @pytest.mark.parametrize("jobs", [1, 3])
-def test_however_little_time_there_is_each_draft_has_its_least(tmp_path, jobs):
+def test_however_little_time_there_is_each_template_has_its_least(tmp_path, jobs):
     slow = Formula(pause=0.05)
     least = {"rows": 3, "columns": 2}
     with Journal.open(tmp_path, {}) as journal:
         events = list(search(a_search(journal, slow, Budget(seconds=0.001), jobs=jobs, least=least)))
-    drafts = [name_of(e.finished.trial) for e in events if isinstance(e, Ended)]
-    assert {name: drafts.count(name) for name in SPACES} == least
+    templates = [name_of(e.finished.trial) for e in events if isinstance(e, Ended)]
+    assert {name: templates.count(name) for name in SPACES} == least
     assert events[-1].reason is Stop.BUDGET
     assert min(e.left for e in events[:-2] if isinstance(e, Ended)) > 0
     with Journal.open(tmp_path, {}) as journal:  # and no more when the same command is given again
@@ -309,7 +309,7 @@ def test_results_of_another_build_are_not_ours(tmp_path):
     assert sum(isinstance(e, Began) for e in events) == 18
 
 
-ONE = {name: Kernel(KERNELS["rows"].draft, "f32", Point.of(of=name)) for name in SPACES}
+ONE = {name: Kernel(KERNELS["rows"].template, "f32", Point.of(of=name)) for name in SPACES}
 SLOW = (KERNELS["columns"].id, ONE["columns"].id)
 
 

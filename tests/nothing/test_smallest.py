@@ -39,7 +39,7 @@ def shapes(problems: object) -> set[tuple[int, ...]]:
     return {tuple(int(side) for side in p.dims.values()) for p in problems}  # type: ignore[attr-defined]
 
 
-def test_the_smallest_are_the_direct_way_s_and_no_blocking_s(tmp_path: Path) -> None:
+def test_the_smallest_are_the_direct_variant_s_and_no_blocking_s(tmp_path: Path) -> None:
     assert operator.direct is not None
     with Journal.open(tmp_path, {}) as journal:
         here = task(tmp_path, journal, "null")
@@ -61,7 +61,7 @@ def test_a_clock_measures_a_matrix_beyond_every_cache(tmp_path: Path) -> None:
     assert not set(operator.clock_probes) & shapes(without)
 
 
-def test_a_direct_way_names_a_suite_there_is(tmp_path: Path) -> None:
+def test_a_direct_variant_names_a_suite_there_is(tmp_path: Path) -> None:
     folder = tmp_path / "templates" / "gemm"
     folder.mkdir(parents=True)
     text = (operator.folder / "operator.yaml").read_text()
@@ -75,7 +75,7 @@ def test_of_close_ones_the_one_without_a_weakness_serves_the_smallest(
 ) -> None:
     """By geomean alone the first would: 4 % cheaper, and on one shape twice as dear as the second."""
     assert DIRECT is not None
-    sharp, even, slow = (Variant(Kernel(DIRECT, "f32", Point.of(mv=mv))) for mv in (1, 2, 4))
+    sharp, even, slow = (Variant(Kernel(DIRECT, "f32", Point.of(mr_vectors=mr_vectors))) for mr_vectors in (1, 2, 4))
     measured = [(sharp, 24.0, (5.0, 20.0)), (even, 25.0, (9.0, 10.0)), (slow, 40.0, (9.0, 11.0))]
 
     def passed(*_: object) -> list[Finished]:

@@ -162,8 +162,8 @@ def test_caches_from_sysfs(tmp_path: Path) -> None:
 
 
 def test_a_probing_file_may_say_little_else(tmp_path: Path) -> None:
-    text = "schema: 1\nname: here\ndescription: mine\nprobe: true\ntunables: {mv: [1]}\n"
-    assert platforms.load("here", write(tmp_path, "here", text)).tunables["mv"] == (1,)
+    text = "schema: 1\nname: here\ndescription: mine\nprobe: true\ntunables: {mr_vectors: [1]}\n"
+    assert platforms.load("here", write(tmp_path, "here", text)).tunables["mr_vectors"] == (1,)
     with pytest.raises(SpecError, match=r"here.yaml: unknown key 'arch'.*tunables"):
         platforms.load("here", write(tmp_path, "here", text + "arch: riscv64\n"))
     with pytest.raises(SpecError, match=r"here.yaml: key 'probe'.*True.*got False"):
@@ -198,7 +198,7 @@ def test_a_probing_file_may_say_little_else(tmp_path: Path) -> None:
         ("baselines: {openblas: OPENBLAS_CORETYPE}", r"key 'baselines.openblas'.*got 'OPENBLAS_CORETYPE'"),
         ("baselines: {openblas: {OPENBLAS_CORETYPE: 3}}", r"key 'baselines.openblas.OPENBLAS_CORETYPE'.*got 3"),
         ("baselines: {openblas: []}", r"key 'baselines.openblas'.*at least 1"),
-        ("tunables: {mv: 3}", r"key 'tunables.mv'.*got 3"),
+        ("tunables: {mr_vectors: 3}", r"key 'tunables.mr_vectors'.*got 3"),
         ("primitives: [rvw]", r"key 'primitives': unknown primitive set 'rvw'\ndid you mean rvv\?.*known: avx2"),
         ("primitives: []", r"key 'primitives'.*at least 1"),
         ("vlens: [128", r"mine.yaml, line \d+: not readable as YAML"),

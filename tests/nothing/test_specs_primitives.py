@@ -1,4 +1,4 @@
-"""Primitive files: what ships speaks one vocabulary, settings and lanes, and every way a file can be wrong."""
+"""Primitive files: what ships speaks one primitives, settings and lanes, and every way a file can be wrong."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ name: mine
 description: a test
 types:
   f32: {element: float, vector: float, predicate: int64_t, lanes: "1"}
-words:
+primitives:
   full: {args: [], returns: pred, c: "1", meaning: "lanes"}
 """
 
@@ -35,30 +35,32 @@ def test_the_shipped_ones_load() -> None:
     assert set(primitives.load("scalar").types) == set(operators.load("gemm").dtypes)
 
 
-def _of(word: primitives.WordSpec, dtype: str) -> bool:
-    return isinstance(word.c, str) or dtype in word.c
+def _of(primitive: primitives.PrimitiveSpec, dtype: str) -> bool:
+    return isinstance(primitive.c, str) or dtype in primitive.c
 
 
-def test_one_vocabulary() -> None:
-    """A word has the same arguments, result and meaning in every set that has it; each set has scalar's words, but for
-    those of operands that packing widens where it has no such dtype."""
-    scalar = {name: word for name, word in primitives.load("scalar").words.items() if _of(word, "f32")}
+def test_sets_agree_on_what_a_primitive_is() -> None:
+    """A primitive has the same arguments, result and meaning in every set that has it; each set has scalar's
+    primitives, but for those of operands that packing widens where it has no such dtype."""
+    scalar = {
+        name: primitive for name, primitive in primitives.load("scalar").primitives.items() if _of(primitive, "f32")
+    }
     seen = dict(scalar)
     for name in SHIPPED:
-        words = primitives.load(name).words
-        assert set(scalar) <= set(words), name
-        for word, entry in words.items():
-            first = seen.setdefault(word, entry)
-            assert (entry.args, entry.returns, entry.meaning) == (first.args, first.returns, first.meaning), word
+        resolved = primitives.load(name).primitives
+        assert set(scalar) <= set(resolved), name
+        for primitive, entry in resolved.items():
+            first = seen.setdefault(primitive, entry)
+            assert (entry.args, entry.returns, entry.meaning) == (first.args, first.returns, first.meaning), primitive
 
 
-def test_a_word_promises_no_less_than_the_reference() -> None:
+def test_a_primitive_promises_no_less_than_the_reference() -> None:
     """Preconditions: a set may drop one of scalar's, not add one."""
-    scalar = primitives.load("scalar").words
+    scalar = primitives.load("scalar").primitives
     for name in SHIPPED:
-        for word, entry in primitives.load(name).words.items():
-            if word in scalar:
-                assert set(entry.preconditions) <= set(scalar[word].preconditions), (name, word)
+        for primitive, entry in primitives.load(name).primitives.items():
+            if primitive in scalar:
+                assert set(entry.preconditions) <= set(scalar[primitive].preconditions), (name, primitive)
 
 
 @pytest.mark.parametrize(
@@ -81,23 +83,23 @@ def test_lanes(platform: str, dtype: str, lmul: int, vlen: int, lanes: int) -> N
 
 
 def test_settings_reach_the_c_texts() -> None:
-    words = platforms.load("rvv").vocabulary("f64", {"lmul": 4})
-    assert words.vector == "vfloat64m4_t"
-    assert words.lanes == "__riscv_vsetvlmax_e64m4()"
-    assert "f64m4" in words.words["fma"].c
-    assert "${" not in words.support + "".join(w.c for w in words.words.values())
-    assert platforms.load("spacemit-k1").vocabulary("f32").lanes == "(256 / 32 * 1)"
+    resolved = platforms.load("rvv").primitives_of("f64", {"lmul": 4})
+    assert resolved.vector == "vfloat64m4_t"
+    assert resolved.lanes == "__riscv_vsetvlmax_e64m4()"
+    assert "f64m4" in resolved.by_name["fma"].c
+    assert "${" not in resolved.support + "".join(w.c for w in resolved.by_name.values())
+    assert platforms.load("spacemit-k1").primitives_of("f32").lanes == "(256 / 32 * 1)"
 
 
 def test_a_setting_the_set_does_not_have_is_refused() -> None:
     for chosen in ({"lmul": 3}, {"lmul": 8}):
         with pytest.raises(SpecError, match=r"rvv.*lmul"):
-            platforms.load("rvv").vocabulary("f32", chosen)
+            platforms.load("rvv").primitives_of("f32", chosen)
 
 
 def test_a_dtype_nobody_knows() -> None:
     with pytest.raises(SpecError, match="platform 'rvv' has no primitives for dtype 'f8'"):
-        platforms.load("rvv").vocabulary("f8")
+        platforms.load("rvv").primitives_of("f8")
 
 
 def test_an_unknown_set() -> None:
@@ -106,7 +108,7 @@ def test_an_unknown_set() -> None:
 
 
 def test_the_smallest_set_loads(tmp_path: Path) -> None:
-    assert list(primitives.load("mine", write(tmp_path, WHOLE)).words) == ["full"]
+    assert list(primitives.load("mine", write(tmp_path, WHOLE)).primitives) == ["full"]
 
 
 @pytest.mark.parametrize(
@@ -122,19 +124,23 @@ def test_the_smallest_set_loads(tmp_path: Path) -> None:
         (', lanes: "1"', "", "missing key 'types.f32.lanes'"),
         ('lanes: "1"', "lanes: {fixed: a}", "missing key 'types.f32.lanes.*agnostic'"),
         ("element: float", "elemnt: float", "unknown key 'types.f32.elemnt'; did you mean 'element'"),
-        ("args: []", "args: [z]", "words.full.args has 'z'; expected one of acc, v, w"),
-        ("args: []", "args: p", "key 'words.full.args'.*got 'p'"),
-        ("returns: pred", "returns: predicate", "key 'words.full.returns': input should be 'vec', 'packed', 'stored'"),
-        (', meaning: "lanes"', "", "missing key 'words.full.meaning'"),
-        ('meaning: "lanes"', 'meaning: "lanes", cost: {latency: 1}', "words.full has a cost, so cost_source says"),
-        ('meaning: "lanes"', 'meaning: "lanes", exact: maybe', "key 'words.full.exact'.*boolean"),
-        ('c: "1"', 'c: "$lmul"', r"words.full.c uses \$lmul; expected one of vlen"),
-        ('c: "1"', 'c: {f16: "1", f32: "1"}', "words.full.c has a text for f16, which types has not"),
-        ("  full:", "  f-u:", "a word is called like a C identifier, got 'f-u'"),
-        ("words:", "settings: {lmul: []}\nwords:", "key 'settings.lmul'.*at least 1"),
-        ("words:", "settings: {lmul: 1}\nwords:", "key 'settings.lmul'.*got 1"),
-        ("words:", "support: {f64: x}\nwords:", "support has a text for f64, which types has not"),
-        ("words:", "headers: ['../x.h']\nwords:", "headers has '../x.h'"),
+        ("args: []", "args: [z]", "primitives.full.args has 'z'; expected one of acc, v, w"),
+        ("args: []", "args: p", "key 'primitives.full.args'.*got 'p'"),
+        (
+            "returns: pred",
+            "returns: predicate",
+            "key 'primitives.full.returns': input should be 'vec', 'compute', 'storage'",
+        ),
+        (', meaning: "lanes"', "", "missing key 'primitives.full.meaning'"),
+        ('meaning: "lanes"', 'meaning: "lanes", cost: {latency: 1}', "primitives.full has a cost, so cost_source says"),
+        ('meaning: "lanes"', 'meaning: "lanes", exact: maybe', "key 'primitives.full.exact'.*boolean"),
+        ('c: "1"', 'c: "$lmul"', r"primitives.full.c uses \$lmul; expected one of vlen"),
+        ('c: "1"', 'c: {f16: "1", f32: "1"}', "primitives.full.c has a text for f16, which types has not"),
+        ("  full:", "  f-u:", "a primitive is called like a C identifier, got 'f-u'"),
+        ("primitives:", "settings: {lmul: []}\nprimitives:", "key 'settings.lmul'.*at least 1"),
+        ("primitives:", "settings: {lmul: 1}\nprimitives:", "key 'settings.lmul'.*got 1"),
+        ("primitives:", "support: {f64: x}\nprimitives:", "support has a text for f64, which types has not"),
+        ("primitives:", "headers: ['../x.h']\nprimitives:", "headers has '../x.h'"),
     ],
 )
 def test_a_broken_file_says_file_key_and_what_was_expected(tmp_path: Path, old: str, new: str, says: str) -> None:
@@ -145,8 +151,8 @@ def test_a_broken_file_says_file_key_and_what_was_expected(tmp_path: Path, old: 
 
 
 def test_no_words_or_types(tmp_path: Path) -> None:
-    head = WHOLE[: WHOLE.index("words:")]
-    with pytest.raises(SpecError, match=r"a set has words or collectives"):
-        primitives.load("mine", write(tmp_path, head + "words: {}\n"))
-    with pytest.raises(SpecError, match=r"mine\.yaml: .*a set has words or collectives"):
+    head = WHOLE[: WHOLE.index("primitives:")]
+    with pytest.raises(SpecError, match=r"a set has primitives or collectives"):
+        primitives.load("mine", write(tmp_path, head + "primitives: {}\n"))
+    with pytest.raises(SpecError, match=r"mine\.yaml: .*a set has primitives or collectives"):
         primitives.load("mine", write(tmp_path, head))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tensorop.model.kernel import Draft, Kernel, Variant
+from tensorop.model.kernel import Kernel, KernelTemplate, Variant
 from tensorop.model.point import Point
 from tensorop.model.trial import Stage, Trial
 from tensorop.process import stopping
@@ -42,9 +42,11 @@ def test_what_the_journal_wrote_it_knows(tmp_path: Path, monkeypatch: pytest.Mon
         write(descriptor, data)
         stopping.interrupt()
 
-    trial = Trial("k", 0, Stage.MICRO, Variant(Kernel(Draft("op", "outer", "offline", "", ""), "f32", Point.of(mr=4))))
+    trial = Trial(
+        "k", 0, Stage.MICRO, Variant(Kernel(KernelTemplate("op", "outer", "offline", "", ""), "f32", Point.of(mr=4)))
+    )
     with Journal.open(tmp_path, {}) as journal:
-        journal.draft(trial.variant.draft)
+        journal.template(trial.variant.template)
         monkeypatch.setattr(journals, "_write", interrupted)
         with pytest.raises(KeyboardInterrupt):
             journal.start(trial)

@@ -20,7 +20,7 @@ from tensorop.store.journal import Journal
 from tests.support.operators import gemm
 
 operator = gemm()
-drafts = tuple(offline.drafts(operator.folder, operator.name))
+templates = tuple(offline.templates(operator.folder, operator.name))
 SHAPES = ((64, 64, 64), (1, 512, 512))
 
 
@@ -29,17 +29,17 @@ SHAPES = ((64, 64, 64), (1, 512, 512))
 def test_a_matrix_read_once_gets_its_kernel_however_the_kernel_alone_ranks(
     platform: str, seed: int, tmp_path: Path
 ) -> None:
-    """Little time: each draft's first trials alone. What a kernel costs is the seed's."""
+    """Little time: each template's first trials alone. What a kernel costs is the seed's."""
     job = Job("gemm", platform=platform, dtypes=("f32",), shapes=SHAPES, budget_s=0.01, jobs=1, out=tmp_path)
     target = Backend(platforms.load(platform), Nowhere(), seed=seed, failing=0.0)
     with Journal.open(tmp_path, {}, fresh=True) as journal:
-        for draft in drafts:
-            journal.draft(draft)
+        for template in templates:
+            journal.template(template)
         passes = pipeline.passes(operator)
-        task = Resolved(job, operator, target, passes, drafts, journal, Seed.draw(0), tmp_path / "work").task("f32")
+        task = Resolved(job, operator, target, passes, templates, journal, Seed.draw(0), tmp_path / "work").task("f32")
         list(conduct(task, Stage.MICRO, micro.plan(task)))
         kernels = trials.kernels(task)
-        found = {k.configuration["straight"] for k in kernels.values() if k.draft.name == "dot"}
+        found = {k.configuration["straight"] for k in kernels.values() if k.template.name == "dot"}
         assert found == {0, 1}
         tried = list(conduct(task, Stage.BLOCKING, blocking.plan(task)))
     assert tried
@@ -47,7 +47,7 @@ def test_a_matrix_read_once_gets_its_kernel_however_the_kernel_alone_ranks(
 
 
 def test_an_unseen_tunable_is_one_of_its_own() -> None:
-    text = (operator.folder / "drafts/dot.c.j2").read_text()
+    text = (operator.folder / "kernels/dot.c.j2").read_text()
     wrong = text.replace("unseen: [straight]", "unseen: [crooked]")
     assert wrong != text
     with pytest.raises(SpecError, match="'unseen': expected names of its tunables, got 'crooked'"):

@@ -1,4 +1,4 @@
-"""An operator that builds on another's templates: `uses:` and `drafts:` of operator.yaml."""
+"""An operator that builds on another's templates: `uses:` and `kernels:` of operator.yaml."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from tensorop.specs import operators, platforms
 from tests.support.commands import ROOT
 from tests.support.operators import gemm
 
-BLOCKING = {"mc": 64, "kc": 256, "nc": 256, "pack_a": 1, "pack_b": 1, "a_stays": 0}
+BLOCKING = {"mc": 64, "kc": 256, "nc": 256, "pack_a": 1, "pack_b": 1, "a_stationary": 0}
 
 
-def folder(root: Path, uses: str = "uses: gemm\ndrafts: [dot, outer]\n") -> Path:
+def folder(root: Path, uses: str = "uses: gemm\nkernels: [dot, outer]\n") -> Path:
     """`product`: gemm's contract under another name, and none of its templates."""
     own = root / "templates" / "product"
     own.mkdir(parents=True)
@@ -32,19 +32,21 @@ def folder(root: Path, uses: str = "uses: gemm\ndrafts: [dot, outer]\n") -> Path
 
 def candidate(operator: Operator) -> str:
     platform = platforms.load("generic")
-    drafts = {draft.name: draft for draft in offline.drafts(operator.folder, operator.name, operator.added)}
-    point = next(iter(instantiate.micro_space(platform, drafts["outer"], "f32").points()))
-    variant = instantiate.variant(operator, drafts["outer"], "f32", {**point, **BLOCKING})
+    templates = {
+        template.name: template for template in offline.templates(operator.folder, operator.name, operator.added)
+    }
+    point = next(iter(instantiate.micro_space(platform, templates["outer"], "f32").points()))
+    variant = instantiate.variant(operator, templates["outer"], "f32", {**point, **BLOCKING})
     text = Texts().kernel(operator, platform, variant)
     assert isinstance(text, KernelText), text
     return instantiate.candidate(operator, platform, variant, text).files[0][1]
 
 
-def test_templates_and_drafts_of_another_operator_serve(tmp_path: Path) -> None:
+def test_templates_and_templates_of_another_operator_serve(tmp_path: Path) -> None:
     folder(tmp_path)
     operator = operators.load("product", (tmp_path,))
-    found = offline.drafts(operator.folder, operator.name, operator.added)
-    assert [(draft.name, draft.operator, draft.author) for draft in found] == [
+    found = offline.templates(operator.folder, operator.name, operator.added)
+    assert [(template.name, template.operator, template.author) for template in found] == [
         ("dot", "product", offline.AUTHOR),
         ("outer", "product", offline.AUTHOR),
     ]
@@ -62,8 +64,8 @@ def test_its_own_template_of_a_name_comes_first(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("uses", "error", "told"),
     [
-        ("uses: gemm\ndrafts: [inner]\n", SpecError, "expected some of dot, lanes, outer, stream, got 'inner'"),
-        ("drafts: [outer]\n", SpecError, "key 'drafts': expected some of none, without 'uses', got 'outer'"),
+        ("uses: gemm\nkernels: [inner]\n", SpecError, "expected some of dot, lanes, outer, stream, got 'inner'"),
+        ("kernels: [outer]\n", SpecError, "key 'kernels': expected some of none, without 'uses', got 'outer'"),
         ("uses: gem\n", UsageError, "unknown operator 'gem'"),
         ("uses: [gemm]\n", SpecError, "key 'uses'"),
     ],

@@ -23,16 +23,18 @@ from tensorop.model.winner import Known, WarmStart
 from tensorop.render import instantiate
 from tensorop.report.gather import gather
 from tensorop.search import warm
-from tensorop.space import starts
+from tensorop.space import seeds
 from tensorop.specs import platforms
 from tensorop.store import journal
 from tests.support.commands import ROOT, events, tensorop
 from tests.support.operators import gemm
 
 OPERATOR = gemm()
-DRAFTS = offline.drafts(OPERATOR.folder, OPERATOR.name)
+TEMPLATES = offline.templates(OPERATOR.folder, OPERATOR.name)
 HEAD = {"platform": "spacemit-k1", "tensorop": "0.1.0", "date": "2026-11-23", "made": "by a test"}
-WINNER = Known("outer", Point.of(lmul=2, mv=1, nr=9, ku=1, ahead=0, late=0, lead=0, fetch=0, c_ahead=0, mc=64, kc=96))
+WINNER = Known(
+    "outer", Point.of(lmul=2, mr_vectors=1, nr=9, ku=1, ahead=0, late=0, lead=0, fetch=0, c_ahead=0, mc=64, kc=96)
+)
 JOURNAL = journal.journal_path(Path())
 
 
@@ -40,7 +42,7 @@ def begin(platform: str, tmp_path: Path, wish: str | Path = "auto", **more: Any)
     """Where gemm's f32 begins, and all that is said."""
     job = Job("gemm", platform, ("f32",), out=tmp_path / "out", warm_start=str(wish), **more)
     sources, odd = warm.read(job)
-    found, used, unused = warm.begin(sources, job, OPERATOR, platforms.load(platform), DRAFTS)
+    found, used, unused = warm.begin(sources, job, OPERATOR, platforms.load(platform), TEMPLATES)
     return found["f32"], [*odd, *unused, *used]
 
 
@@ -89,29 +91,34 @@ def test_winners_of_another_platform_are_scaled(tmp_path: Path) -> None:
     platform = platforms.load("long", (tmp_path,))
     (near,) = warm.nearest(sources, job, OPERATOR, platform, "f32")
     assert near.platform in ("rvv", "spacemit-k1")
-    found, used, _ = warm.begin(sources, job, OPERATOR, platform, DRAFTS)
+    found, used, _ = warm.begin(sources, job, OPERATOR, platform, TEMPLATES)
     sure = found["f32"].sure
     assert len(sure) >= 4
     assert re.fullmatch(rf"f32: {len(sure)} first configurations of the winners of .*, \d+ of them scaled", used[0])
-    by_name = {draft.name: draft for draft in DRAFTS}
+    by_name = {template.name: template for template in TEMPLATES}
     for known in sure:
-        draft = by_name[known.draft]
-        (point,) = starts.named([known], draft, instantiate.micro_space(platform, draft, "f32"))
-        blocks = instantiate.blocking_space(OPERATOR, platform, Kernel(draft, "f32", point))
-        assert {**point, **starts.blockings([known], draft, point, blocks)[0]} == dict(known.point)
+        template = by_name[known.template]
+        (point,) = seeds.named([known], template, instantiate.micro_space(platform, template, "f32"))
+        blocks = instantiate.blocking_space(OPERATOR, platform, Kernel(template, "f32", point))
+        assert {**point, **seeds.blockings([known], template, point, blocks)[0]} == dict(known.point)
 
 
 def test_a_journal_of_another_platform_is_scaled(tmp_path: Path) -> None:
     foreign = [
-        Known("outer", Point.of(lmul=4, mv=1, nr=6, ku=4, ahead=1, late=2, lead=4, fetch=0, c_ahead=1, mc=48, kc=99))
+        Known(
+            "outer",
+            Point.of(lmul=4, mr_vectors=1, nr=6, ku=4, ahead=1, late=2, lead=4, fetch=0, c_ahead=1, mc=48, kc=99),
+        )
     ]
     path = a_file(tmp_path / "rvv.jsonl", {("gemm", "f32"): foreign}, platform="rvv")
     found, said = begin("avx2", tmp_path, path)
     (known,) = found.sure
     assert said == ["f32: 1 first configurations of the winners of rvv of 2026-11-23, 1 of them scaled"]
-    assert (known.point["mv"], known.point["nr"], known.point["kc"]) == (1, 6, 96)
+    assert (known.point["mr_vectors"], known.point["nr"], known.point["kc"]) == (1, 6, 96)
     assert "lmul" not in known.point
-    own = a_file(tmp_path / "own.jsonl", {("gemm", "f32"): [Known("outer", Point.of(mv=99, mc=64))]}, platform="avx2")
+    own = a_file(
+        tmp_path / "own.jsonl", {("gemm", "f32"): [Known("outer", Point.of(mr_vectors=99, mc=64))]}, platform="avx2"
+    )
     found, said = begin("avx2", tmp_path, own)
     assert found.sure == ()
     assert said == [f"no warm start: {own}: none of its variants of gemm is legal on avx2"]
@@ -137,7 +144,7 @@ def test_a_file_of_winners_and_no_other(tmp_path: Path) -> None:
     said = run(tmp_path / "out", path)
     assert "f32: 1 first configurations of the winners of spacemit-k1 of 2026-11-23" in said
     tried = [configuration for configuration in first(tmp_path / "out") if "c_ahead" in configuration]
-    assert {name: tried[0][name] for name in ("lmul", "mv", "nr")} == {"lmul": 2, "mv": 1, "nr": 9}
+    assert {name: tried[0][name] for name in ("lmul", "mr_vectors", "nr")} == {"lmul": 2, "mr_vectors": 1, "nr": 9}
     assert any(
         (r["blocking"].get("mc"), r["blocking"].get("kc")) == (64, 96) for r in events(tmp_path / "out", "started")
     )
@@ -158,7 +165,7 @@ def test_a_journal_is_a_warm_start(tmp_path: Path) -> None:
     known = warm.of_history(history)["gemm", "f32"]
     ended = [f for f in history.ended((Stage.BLOCKING, "f32", 0)) if f.outcome.ok]
     best = min(ended, key=lambda f: f.score.cost or 0.0).trial.variant
-    assert Known(best.draft.name, best.point) in known
+    assert Known(best.template.name, best.point) in known
     for wish in (tmp_path / "first", tmp_path / "first" / JOURNAL, tmp_path):
         found, said = begin("spacemit-k1", tmp_path, wish)
         assert set(found.sure) <= set(known)
@@ -180,7 +187,7 @@ def test_a_run_that_goes_on_begins_where_it_began(tmp_path: Path) -> None:
     path = a_file(tmp_path / "mine.jsonl")
     run(tmp_path / "out", path)
     before = events(tmp_path / "out", "started")
-    a_file(path, {("gemm", "f32"): [Known("dot", Point.of(mv=4, nr=2, mc=64))]})
+    a_file(path, {("gemm", "f32"): [Known("dot", Point.of(mr_vectors=4, nr=2, mc=64))]})
     job = Job(
         "gemm", "spacemit-k1", ("f32",), ((24, 24, 24),), runner="null", trials=40, jobs=1, out=tmp_path / "out",
         budget_s=None, warm_start=str(path),
@@ -201,7 +208,7 @@ BAD = {
     "another operator": ({("conv9d", "f32"): [WINNER]}, "has winners of conv9d f32; expected gemm f32"),
     "another dtype": ({("gemm", "f64"): [WINNER]}, "has winners of gemm f64; expected gemm f32"),
     "no legal point": (
-        {("gemm", "f32"): [Known("outer", Point.of(mv=99, mc=64)), Known("nobody", Point.of(mc=64))]},
+        {("gemm", "f32"): [Known("outer", Point.of(mr_vectors=99, mc=64)), Known("nobody", Point.of(mc=64))]},
         "none of its variants of gemm is legal on spacemit-k1",
     ),
 }
@@ -245,7 +252,7 @@ def test_a_file_that_is_no_journal(text: str, expected: str, tmp_path: Path) -> 
 
 
 def test_of_a_file_that_is_cut_off_the_whole_lines_are_used(tmp_path: Path) -> None:
-    path = a_file(tmp_path / "cut.jsonl", {("gemm", "f32"): [WINNER, Known("dot", Point.of(mv=4, mc=64))]})
+    path = a_file(tmp_path / "cut.jsonl", {("gemm", "f32"): [WINNER, Known("dot", Point.of(mr_vectors=4, mc=64))]})
     path.write_text(path.read_text()[:-20])
     found, said = begin("spacemit-k1", tmp_path, path)
     assert found.sure == (WINNER,)
@@ -272,7 +279,7 @@ def test_a_folder_without_a_journal_is_said(tmp_path: Path) -> None:
 
 def test_starts_of_a_platforms_file_are_refused(tmp_path: Path) -> None:
     (tmp_path / "platforms").mkdir()
-    text = "schema: 1\nname: mine\nparent: rvv\ndescription: d\nstarts: {gemm: {f32: [{draft: outer, mv: 2}]}}\n"
+    text = "schema: 1\nname: mine\nparent: rvv\ndescription: d\nstarts: {gemm: {f32: [{template: outer, mr_vectors: 2}]}}\n"
     (tmp_path / "platforms" / "mine.yaml").write_text(text)
     with pytest.raises(SpecError, match="key 'starts' is no part of a platform") as caught:
         platforms.load("mine", (tmp_path,))
@@ -283,7 +290,9 @@ def test_starts_of_a_platforms_file_are_refused(tmp_path: Path) -> None:
 def test_no_shipped_file_has_first_configurations() -> None:
     heads = [*ROOT.glob("platforms/*.yaml"), *ROOT.glob("templates/**/*.c.j2"), *ROOT.glob("templates/**/*.yaml")]
     assert len(heads) > 20
-    assert [path for path in heads if any(line.startswith("starts:") for line in path.read_text().splitlines())] == []
+    assert [
+        path for path in heads if any(line.startswith("seed_configurations:") for line in path.read_text().splitlines())
+    ] == []
 
 
 def test_a_file_of_winners_is_made_of_finished_runs(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from tests.support import commands
 from tests.support.commands import Ended
 
-HEAD = "/*---\nstrategy: s\nreads: {a: rows, b: columns}\ntunables: {mv: [1], nr: [1]}\n---*/\n"
+HEAD = "/*---\nstrategy: s\nreads: {a: rows, b: columns}\ntunables: {mr_vectors: [1], nr: [1]}\n---*/\n"
 CRASHES = {"a load": "c[0] = a[(size_t)1 << 40];\n", "a store": "c[(size_t)1 << 40] = 1;\n", "an end": "for (;;) ;\n"}
 
 

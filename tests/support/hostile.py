@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-from tests.attacks.test_draft_c import ATTACKS
-from tests.attacks.test_replies import BODY, DRAFTS, HEAD, with_body
+from tests.attacks.test_replies import BODY, HEAD, TEMPLATES, with_body
+from tests.attacks.test_template_c import ATTACKS
 from tests.compiler.test_llm_author import GOOD
 
-# Drafts that compute the right thing, and something else beside it: what gets past one guard is another one's.
+# Templates that compute the right thing, and something else beside it: what gets past one guard is another one's.
 BESIDE = {
     "executes a program": GOOD + "\n    execve(a, b, c);\n",
     "asks the system by an instruction": GOOD + '\n    __asm__ volatile ("syscall");\n',
@@ -44,7 +44,7 @@ BESIDE = {
 ANSWERS: Mapping[str, str] = {
     **{f"beside the product: {name}": with_body(body) for name, body in BESIDE.items()},
     **{f"C {number}: {text.strip()[:40]!r}": with_body(text) + BODY for number, (text, _) in enumerate(ATTACKS)},
-    **{f"a reply: {name}": text for name, text in DRAFTS.items()},
+    **{f"a reply: {name}": text for name, text in TEMPLATES.items()},
 }
 
 

@@ -1,24 +1,28 @@
-"""Meanings broken on purpose: each must be told from what a word really does."""
+"""Meanings broken on purpose: each must be told from what a primitive really does."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
 
-from tensorop.model.primitive import ARGUMENTS, Word
+from tensorop.model.primitive import ARGUMENTS, Primitive
 
 _SWAPS = {ast.Add: ast.Sub(), ast.Sub: ast.Add(), ast.Mult: ast.Add(), ast.FloorDiv: ast.Mult()}
 
 
-def mutants(word: Word, lanes: int) -> Iterator[str]:
-    """Other meanings that no correct word can have, when a vector has this many elements."""
-    said = word.meaning
+def mutants(primitive: Primitive, lanes: int) -> Iterator[str]:
+    """Other meanings that no correct primitive can have, when a vector has this many elements."""
+    said = primitive.meaning
     found: set[str] = set()
-    match word.returns:
+    match primitive.returns:
         case "none":
             found |= {"0", "vl"}
         case "pred":
-            found |= {f"({said}) + 1", f"({said}) - 1", f"np.maximum({said}, 1)" if word.args else f"({said}) // 2"}
+            found |= {
+                f"({said}) + 1",
+                f"({said}) - 1",
+                f"np.maximum({said}, 1)" if primitive.args else f"({said}) // 2",
+            }
         case "elem":
             found |= {f"-({said})", f"({said}) + v[0]"} | ({said.replace("v", "v[1:]"), "v[0]"} if lanes > 1 else set())
         case "memory":
@@ -27,21 +31,21 @@ def mutants(word: Word, lanes: int) -> Iterator[str]:
             found |= {said.removesuffix(".T")} if said.endswith(".T") and lanes > 1 else set()
         case _:
             found |= {f"-({said})"}
-            meant = lanes // 2 if "2 * vl == lanes" in word.preconditions else lanes
-            if meant > 1 and word.name not in ("zero", "splat"):  # all their lanes are alike
+            meant = lanes // 2 if "2 * vl == lanes" in primitive.preconditions else lanes
+            if meant > 1 and primitive.name not in ("zero", "splat"):  # all their lanes are alike
                 found |= {f"({said})[::-1]", f"np.roll({said}, 1)", f"np.roll({said}, -1)"}
-    if word.name == "zero":
+    if primitive.name == "zero":
         found |= {"np.ones(vl)"}
     else:
-        found |= set(_edited(word))
+        found |= set(_edited(primitive))
     found.discard(said)
     yield from sorted(found)
 
 
-def _edited(word: Word) -> Iterator[str]:
+def _edited(primitive: Primitive) -> Iterator[str]:
     """The meaning with one operator exchanged, or one vector for another, or the constant lane for its neighbour."""
-    tree = ast.parse(word.meaning, mode="eval")
-    vectors = [a for a in word.args if ARGUMENTS[a] == "vector"]
+    tree = ast.parse(primitive.meaning, mode="eval")
+    vectors = [a for a in primitive.args if ARGUMENTS[a] == "vector"]
     for node in ast.walk(tree):
         if isinstance(node, ast.BinOp):
             kept, node.op = node.op, _SWAPS[type(node.op)]

@@ -9,7 +9,7 @@ schema: 1
 name: my-board
 parent: generic
 description: a board of the user's own
-primitives: [my-words]
+primitives: [my-primitives]
 caches:
   - {size: 16384, ways: 4, line: 64}
 """
@@ -23,8 +23,8 @@ description: small blocks
 tunables: {{mc: [64, 256, 2048], kc: [64, 128], nc: [128, 256]}}
 """
 
-# The scalar set's words under another name, one of them said differently: `fma` by the C library's builtin.
-WORDS_FROM, WORDS = "scalar", "my-words"
+# The scalar set's primitives under another name, one of them said differently: `fma` by the C library's builtin.
+PRIMITIVES_FROM, PRIMITIVES = "scalar", "my-primitives"
 
 TUNER = '''\
 """Points from the last to the first."""
@@ -98,7 +98,7 @@ class Axpy(Contract):
         return []
 '''
 
-DRAFT = """\
+TEMPLATE = """\
 ---
 strategy: a loop over vectors, unrolled
 needs: [splat, load, load_tail, store, store_tail, fma_vv]
@@ -114,20 +114,20 @@ constraints:
 
 
 def write(folder: Path, root: Path) -> Path:
-    """The folder, filled. root: the checkout, whose scalar words are copied."""
-    for kind in ("platforms", "primitives", "tuners", "templates/axpy/drafts"):
+    """The folder, filled. root: the checkout, whose scalar primitives are copied."""
+    for kind in ("platforms", "primitives", "tuners", "templates/axpy/kernels"):
         (folder / kind).mkdir(parents=True, exist_ok=True)
     (folder / "platforms" / "my-board.yaml").write_text(PLATFORM)
-    words = (root / "primitives" / f"{WORDS_FROM}.yaml").read_text()
-    own = words.replace(f"name: {WORDS_FROM}\n", f"name: {WORDS}\n").replace(
+    primitives = (root / "primitives" / f"{PRIMITIVES_FROM}.yaml").read_text()
+    own = primitives.replace(f"name: {PRIMITIVES_FROM}\n", f"name: {PRIMITIVES}\n").replace(
         '"(($acc) + ($v) * ($s))"', '"(($v) * ($s) + ($acc))"'
     )
-    assert own.count(f"name: {WORDS}") == 1
-    (folder / "primitives" / f"{WORDS}.yaml").write_text(own)
+    assert own.count(f"name: {PRIMITIVES}") == 1
+    (folder / "primitives" / f"{PRIMITIVES}.yaml").write_text(own)
     (folder / "tuners" / "backwards.py").write_text(TUNER)
     (folder / "templates" / "axpy" / "operator.yaml").write_text(OPERATOR)
     (folder / "templates" / "axpy" / "reference.py").write_text(REFERENCE)
-    (folder / "templates" / "axpy" / "drafts" / "plain.c.j2").write_text(DRAFT)
+    (folder / "templates" / "axpy" / "kernels" / "plain.c.j2").write_text(TEMPLATE)
     return folder
 
 

@@ -12,21 +12,23 @@ from tests.support.mutants import mutants
 
 
 def executed(platform: Platform, dtype: str, chosen: Mapping[str, int], vlen: int) -> check_primitives.Run:
-    """All words of the platform's first set at one VLEN."""
-    words = platform.vocabulary(dtype, chosen)
-    table, program = check_primitives.build(platform, words, vlen)
+    """All primitives of the platform's first set at one VLEN."""
+    primitives = platform.primitives_of(dtype, chosen)
+    table, program = check_primitives.build(platform, primitives, vlen)
     assert isinstance(program, Artifact), program
-    return check_primitives.execute(platform, words, table, program, vlen)
+    return check_primitives.execute(platform, primitives, table, program, vlen)
 
 
 def undetected(run: check_primitives.Run) -> list[str]:
     """Broken meanings that pass; and how many there were is in the list's place when none was tried."""
     lanes = run.cases[0].numbers["lanes"]
     out: list[str] = []
-    for word in run.vocabulary.words.values():
-        broken = list(mutants(word, lanes))
-        if word.name == "zero" and NUMBERS[run.vocabulary.formats.sums].whole:
-            broken.remove(f"-({word.meaning})")  # integers have one zero
-        assert broken, f"{word.name} has no broken meaning"
-        out += [f"{word.name}: {m}" for m in broken if not list(check_primitives.complaints(run, {word.name: m}))]
+    for primitive in run.primitives.by_name.values():
+        broken = list(mutants(primitive, lanes))
+        if primitive.name == "zero" and NUMBERS[run.primitives.formats.accumulator].whole:
+            broken.remove(f"-({primitive.meaning})")  # integers have one zero
+        assert broken, f"{primitive.name} has no broken meaning"
+        out += [
+            f"{primitive.name}: {m}" for m in broken if not list(check_primitives.complaints(run, {primitive.name: m}))
+        ]
     return out

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from tensorop.author import offline
-from tensorop.model.kernel import Draft, Variant
+from tensorop.model.kernel import KernelTemplate, Variant
 from tensorop.model.winner import Leaf, Split, Tree, Winners
 from tensorop.package import product as making
 from tensorop.package import publish
@@ -22,40 +22,45 @@ FACTS = {"seed": 7, "machine": "none: fixed winners of a test"}
 def winners(dtypes: tuple[str, ...] = ("f32", "f64")) -> list[Winners]:
     """One variant that packs both operands, one that reads them in place; small blocks, so that all loops turn."""
     operator = operators.load("gemm")
-    draft = next(d for d in offline.drafts(operator.folder, operator.name) if d.name == "outer")
-    blocks = {"mv": 1, "nr": 6, "mc": 64, "kc": 128, "nc": 256}
+    template = next(d for d in offline.templates(operator.folder, operator.name) if d.name == "outer")
+    blocks = {"mr_vectors": 1, "nr": 6, "mc": 64, "kc": 128, "nc": 256}
     tree = Split("size", 32768, Leaf(1), Split("a_in_place", 0, Leaf(0), Split("k", 100, Leaf(1), Leaf(0))))
     found = []
     for dtype in dtypes:
         packs = int(dtype not in ("f32", "f64"))  # operands of the others are widened by packing
-        packed = _variant(draft, dtype, mv=2, nr=4, mc=32, kc=64, nc=48, pack_a=1, pack_b=1)
-        second = _variant(draft, dtype, **blocks, pack_a=packs, pack_b=packs)
+        packed = _variant(template, dtype, mr_vectors=2, nr=4, mc=32, kc=64, nc=48, pack_a=1, pack_b=1)
+        second = _variant(template, dtype, **blocks, pack_a=packs, pack_b=packs)
         found.append(Winners(dtype, (packed, second), (Tree(tree, 0.0125),)))
     return found
 
 
 def with_direct(dtypes: tuple[str, ...] = ("f32", "f64"), **chosen: int) -> list[Winners]:
-    """The same with the direct way of the smallest products, variant 2."""
+    """The same with the direct variant of the smallest products, variant 2."""
     operator = operators.load("gemm")
-    draft = offline.direct(operator.folder, operator.name)
-    assert draft is not None
+    template = offline.direct(operator.folder, operator.name)
+    assert template is not None
     assert operator.direct is not None
     unasked = operator.direct.always
-    point = {"mv": 2, "nr": 4, "sums": 8, "narrow": 1, **chosen}
-    return [replace(found, direct=_variant(draft, found.dtype, **point), unasked=unasked) for found in winners(dtypes)]
+    point = {"mr_vectors": 2, "nr": 4, "partial_sums": 8, "narrow": 1, **chosen}
+    return [
+        replace(found, direct=_variant(template, found.dtype, **point), unasked=unasked) for found in winners(dtypes)
+    ]
 
 
 def by_vlen(found: Winners) -> Winners:
-    """Variant 0 alone at VLEN 128, the tree at 256, variant 1 alone at 512; variant 0 has a form for 256, 1 for 512."""
+    """Variant 0 alone at VLEN 128, the tree at 256, variant 1 alone at 512; variant 0 has a specialisation for 256, 1
+    for 512."""
     (tree,) = found.trees
     trees = (Tree(Leaf(0), 0.01, 128), replace(tree, vlen=256), Tree(Leaf(1), 0.0, 512))
     zero, one = found.variants
-    return replace(found, trees=trees, variants=(replace(zero, forms=(256,)), replace(one, forms=(512,))))
+    return replace(
+        found, trees=trees, variants=(replace(zero, specialisations=(256,)), replace(one, specialisations=(512,)))
+    )
 
 
-def _variant(draft: Draft, dtype: str, **chosen: int) -> Variant:
-    point = {**{name: values[0] for name, values in draft.tunables.items()}, **chosen}
-    return instantiate.variant(operators.load("gemm"), draft, dtype, point)
+def _variant(template: KernelTemplate, dtype: str, **chosen: int) -> Variant:
+    point = {**{name: values[0] for name, values in template.tunables.items()}, **chosen}
+    return instantiate.variant(operators.load("gemm"), template, dtype, point)
 
 
 def product(platform: str, dtypes: tuple[str, ...] = ("f32", "f64"), found: Sequence[Winners] | None = None) -> Product:

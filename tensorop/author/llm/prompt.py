@@ -1,6 +1,6 @@
 """What the model is told: the operator's contract, the platform's words and facts, an example, what failed.
 
-The prose lies in the operator's folder, `templates/<op>/prompts/{system,draft,repair}.md.j2`, with the example
+The prose lies in the operator's folder, `templates/<op>/prompts/{system,template,repair}.md.j2`, with the example
 `example.c.j2`; here is only what fills it. Pure: the same brief gives the same messages.
 """
 
@@ -15,7 +15,7 @@ import jinja2
 from tensorop.author.llm.messages import Message
 from tensorop.errors import SpecError
 from tensorop.model.platform import Platform
-from tensorop.model.primitive import Vocabulary
+from tensorop.model.primitive import Primitives
 from tensorop.model.trial import Outcome
 
 LOG_TAIL = 4096
@@ -24,13 +24,13 @@ MAX_FAILURES = 5
 
 @dataclass(frozen=True)
 class Brief:
-    """Everything a prompt is made of. facts: what constraints may name; example: a whole draft that works."""
+    """Everything a prompt is made of. facts: what constraints may name; example: a whole template that works."""
 
     operator: str
     description: str
     folder: Path  # of the operator
     platform: Platform
-    vocabulary: Vocabulary
+    primitives: Primitives
     facts: Mapping[str, int | str]
     example: str
 
@@ -44,16 +44,16 @@ class Told:
 
 
 def opening(brief: Brief, told: Told) -> tuple[Message, ...]:
-    """The question for a new draft."""
+    """The question for a new template."""
     recent = Told(told.strategies, told.failures[-MAX_FAILURES:])
     return (
         Message("system", _fill(brief, "system.md.j2")),
-        Message("user", _fill(brief, "draft.md.j2", told=recent)),
+        Message("user", _fill(brief, "template.md.j2", told=recent)),
     )
 
 
 def repair(brief: Brief, asked: tuple[Message, ...], answer: str, outcome: Outcome) -> tuple[Message, ...]:
-    """The question for the same draft, repaired: the conversation so far and what went wrong."""
+    """The question for the same template, repaired: the conversation so far and what went wrong."""
     said = _fill(brief, "repair.md.j2", outcome=outcome, log=outcome.log[-LOG_TAIL:])
     return (*asked, Message("assistant", answer), Message("user", said))
 

@@ -1,4 +1,4 @@
-"""Finding the draft in an answer, in time that grows with its length and no faster."""
+"""Finding the template in an answer, in time that grows with its length and no faster."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _OPENING = re.compile(r"(`{3,}|~{3,})[^`]*\Z")
 _THINK, _THOUGHT = "<think>", "</think>"
 
 
-def draft_text(answer: str) -> str:
+def template_text(answer: str) -> str:
     """The last fenced block that starts with a head, else the only block, else the whole answer."""
     text = _spoken(answer).replace("\r\n", "\n")
     blocks = _blocks(text)

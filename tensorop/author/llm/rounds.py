@@ -1,4 +1,4 @@
-"""Draft, judge, repair once: how a model's answers become drafts.
+"""Template, judge, repair once: how a model's answers become templates.
 
 Every answer, good or not, is a `Round`; nothing that a model or an endpoint does ends the run. An answer that
 breaks a rule, does not compile or computes the wrong thing is sent back with what went wrong; what an endpoint
@@ -15,23 +15,23 @@ from tensorop.author.llm.messages import Failure, Message, Request, Transport
 from tensorop.author.llm.prompt import Brief, Told
 from tensorop.author.llm.repeatable import repeatable
 from tensorop.author.parse import parse
-from tensorop.model.kernel import Draft
+from tensorop.model.kernel import KernelTemplate
 from tensorop.model.trial import Kind, Outcome
 from tensorop.process import barrier
 
 REPAIRS = 1
 _NOT_ITS_FAULT = frozenset({Kind.OK, Kind.LOST, Kind.NOISY})
 
-Judge = Callable[[Draft], Outcome]  # gate, render, build, verify at a few points
+Judge = Callable[[KernelTemplate], Outcome]  # gate, render, build, verify at a few points
 
 
 @dataclass(frozen=True)
 class Round:
-    """One answer and what became of it. draft: None where the answer held none; repair: 0 for a first answer."""
+    """One answer and what became of it. template: None where the answer held none; repair: 0 for a first answer."""
 
     number: int
     repair: int
-    draft: Draft | None
+    template: KernelTemplate | None
     outcome: Outcome
 
 
@@ -39,13 +39,13 @@ class Round:
 class _Answer:
     asked: tuple[Message, ...]
     text: str | None  # None: the endpoint gave no answer
-    draft: Draft | None
-    outcome: Outcome | None  # why there is no draft
+    template: KernelTemplate | None
+    outcome: Outcome | None  # why there is no template
     final: bool = False
 
 
 class LlmAuthor:
-    """Asks a transport for drafts. The same brief, seed, replies and outcomes give the same drafts."""
+    """Asks a transport for templates. The same brief, seed, replies and outcomes give the same templates."""
 
     def __init__(
         self,
@@ -70,13 +70,13 @@ class LlmAuthor:
         self._seen: set[str] = set()
 
     def rounds(self, count: int, judge: Judge) -> Iterator[Round]:
-        """Up to `count` drafts, each with its repairs; ends early when asking on is useless."""
+        """Up to `count` templates, each with its repairs; ends early when asking on is useless."""
         for number in range(1, count + 1):
             answer = self._ask(prompt.opening(self._brief, self._told), number)
             for repair in range(self._repairs + 1):
-                outcome = answer.outcome or self._judged(answer.draft, judge)
-                yield Round(number, repair, answer.draft, outcome)
-                self._learn(answer.draft, outcome)
+                outcome = answer.outcome or self._judged(answer.template, judge)
+                yield Round(number, repair, answer.template, outcome)
+                self._learn(answer.template, outcome)
                 if answer.final:
                     return
                 if answer.text is None or outcome.kind in _NOT_ITS_FAULT or repair == self._repairs:
@@ -93,21 +93,21 @@ class LlmAuthor:
             return _Answer(messages, answer.text, None, found)
         return _Answer(messages, answer.text, found, None)
 
-    def _read(self, answer: str, number: int) -> Draft:
-        text = reply.draft_text(answer)
+    def _read(self, answer: str, number: int) -> KernelTemplate:
+        text = reply.template_text(answer)
         return parse(text, operator=self._brief.operator, name=f"{self._name}-{number}", author=self._name)
 
-    def _judged(self, draft: Draft | None, judge: Judge) -> Outcome:
-        assert draft is not None
-        if draft.digest in self._seen:
-            return Outcome(Kind.REFUSED, "author", "this draft was answered before, word for word")
-        self._seen.add(draft.digest)
-        return barrier.guarded("judge", judge, draft)
+    def _judged(self, template: KernelTemplate | None, judge: Judge) -> Outcome:
+        assert template is not None
+        if template.digest in self._seen:
+            return Outcome(Kind.REFUSED, "author", "this template was answered before, word for word")
+        self._seen.add(template.digest)
+        return barrier.guarded("judge", judge, template)
 
-    def _learn(self, draft: Draft | None, outcome: Outcome) -> None:
+    def _learn(self, template: KernelTemplate | None, outcome: Outcome) -> None:
         strategies, failures = self._told.strategies, self._told.failures
-        if outcome.ok and draft is not None:
-            strategies = (*strategies, draft.strategy)
+        if outcome.ok and template is not None:
+            strategies = (*strategies, template.strategy)
         elif outcome.kind not in _NOT_ITS_FAULT:
             failures = (*failures, f"{outcome.kind.value}: {repeatable(outcome).message[:300]}")
         self._told = Told(strategies, failures)

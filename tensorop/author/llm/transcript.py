@@ -45,7 +45,7 @@ class Recorded:
         if self._live is None:
             raise JobError(
                 f"{self._folder} has no recorded reply number {nth + 1} to the request {request.digest}",
-                hint="the prompt, the model or a draft's outcome changed since it was recorded: record it anew",
+                hint="the prompt, the model or a template's outcome changed since it was recorded: record it anew",
             )
         answer = self._live.complete(request, seconds)
         if isinstance(answer, Reply):

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from tensorop.backends.cuda_parts.family import Column, Family
 from tensorop.errors import JobError
-from tensorop.model.kernel import Draft
+from tensorop.model.kernel import KernelTemplate
 from tensorop.model.point import Point, Value
 
 LAYOUTS = ((0, 0), (0, 1), (1, 0), (1, 1))  # A along M, B along K
@@ -28,8 +28,8 @@ class Candidate:
     number: int
 
     @property
-    def draft(self) -> Draft:
-        return self.family.draft
+    def template(self) -> KernelTemplate:
+        return self.family.template
 
     @cached_property
     def point(self) -> Point:
@@ -41,7 +41,7 @@ class Candidate:
 
     @property
     def label(self) -> str:
-        return f"{self.draft.name} {self.point}"
+        return f"{self.template.name} {self.point}"
 
 
 @dataclass(frozen=True)
@@ -64,14 +64,14 @@ class Layout:
     parts: tuple[Part, ...]
 
     @staticmethod
-    def of(drafts: Sequence[Draft], device: Mapping[str, int], a_along_m: int, b_along_k: int) -> Layout:
+    def of(templates: Sequence[KernelTemplate], device: Mapping[str, int], a_along_m: int, b_along_k: int) -> Layout:
         parts = []
-        for draft in drafts:
-            here = Family(draft, {**device, "a_along_m": a_along_m, "b_along_k": b_along_k})
+        for template in templates:
+            here = Family(template, {**device, "a_along_m": a_along_m, "b_along_k": b_along_k})
             swaps = here.grid.get("swap", np.zeros(here.size))
             parts.append(Part(here, np.flatnonzero(swaps == 0)))
             if swaps.any():  # C' = B' A': what is stored along K still is
-                across = Family(draft, {**device, "a_along_m": 1 - b_along_k, "b_along_k": 1 - a_along_m})
+                across = Family(template, {**device, "a_along_m": 1 - b_along_k, "b_along_k": 1 - a_along_m})
                 parts.append(Part(across, np.flatnonzero(across.grid["swap"] != 0)))
         return Layout(a_along_m, b_along_k, tuple(part for part in parts if part.numbers.size))
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from tensorop.errors import JobError, SpecError
 from tensorop.model.expression import Expression, parse
-from tensorop.model.kernel import Constraint, Draft
+from tensorop.model.kernel import Constraint, KernelTemplate
 from tensorop.model.point import Point, Value
 
 Column = NDArray[np.float64]
@@ -25,47 +25,47 @@ CALL = ("m", "n", "k", "batch")
 
 @dataclass(frozen=True)
 class Family:
-    """A draft on a device for one layout of A and B. given: the device's numbers and the layout."""
+    """A template on a device for one layout of A and B. given: the device's numbers and the layout."""
 
-    draft: Draft
+    template: KernelTemplate
     given: Mapping[str, int]
 
     @cached_property
     def facts(self) -> dict[str, Expression]:
         """Each over the tunables, what is given, and the facts before it."""
-        return self._read("facts", self.draft.facts, {})
+        return self._read("facts", self.template.facts, {})
 
     @cached_property
     def model(self) -> dict[str, Expression]:
         """Each over facts, the call, and those before it; the last is the cost in cycles."""
-        if not self.draft.model:
-            raise SpecError(f"draft '{self.draft.name}': key 'model': expected what predicts its cost")
-        return self._read("model", self.draft.model, {**dict.fromkeys((*CALL, *self.draft.facts), int)})
+        if not self.template.model:
+            raise SpecError(f"template '{self.template.name}': key 'model': expected what predicts its cost")
+        return self._read("model", self.template.model, {**dict.fromkeys((*CALL, *self.template.facts), int)})
 
     def _read(self, key: str, texts: Mapping[str, str], more: Mapping[str, type]) -> dict[str, Expression]:
         kinds: dict[str, type] = {**dict.fromkeys(self.given, int), **more}
-        kinds |= {name: type(values[0]) for name, values in self.draft.tunables.items()}
+        kinds |= {name: type(values[0]) for name, values in self.template.tunables.items()}
         found = {}
         for name, text in texts.items():
             if name in kinds:
-                raise SpecError(f"draft '{self.draft.name}': key '{key}.{name}': expected a name that is free")
+                raise SpecError(f"template '{self.template.name}': key '{key}.{name}': expected a name that is free")
             try:
                 found[name] = parse(text, kinds)
             except SpecError as error:
-                raise SpecError(f"draft '{self.draft.name}': key '{key}.{name}': {error.message}") from None
+                raise SpecError(f"template '{self.template.name}': key '{key}.{name}': {error.message}") from None
             kinds[name] = int
         return found
 
     @cached_property
     def grid(self) -> Columns:
         """The legal configurations: a column for each tunable and each fact. Raises JobError where there is none."""
-        early = {name: values for name, values in self.draft.tunables.items() if name in self._named}
-        late = {name: values for name, values in self.draft.tunables.items() if name not in self._named}
+        early = {name: values for name, values in self.template.tunables.items() if name in self._named}
+        late = {name: values for name, values in self.template.tunables.items() if name not in self._named}
         found = self._with_facts(_product(early))
         for rule, constraint in self._rules:
             legal = rule.column({**self.given, **found}) != 0
             if not legal.any():
-                raise JobError(f"draft '{self.draft.name}': no configuration is legal here: {constraint.reason}")
+                raise JobError(f"template '{self.template.name}': no configuration is legal here: {constraint.reason}")
             found = {name: column[legal] for name, column in found.items()}
         count = len(next(iter(found.values())))
         return {name: np.repeat(column, self.late) for name, column in found.items()} | {
@@ -76,7 +76,7 @@ class Family:
     def late(self) -> int:
         """How many configurations in a row have one kernel: choices of what neither facts nor constraints read, which a
         launch alone is told."""
-        return prod(len(values) for name, values in self.draft.tunables.items() if name not in self._named)
+        return prod(len(values) for name, values in self.template.tunables.items() if name not in self._named)
 
     @cached_property
     def _named(self) -> frozenset[str]:
@@ -85,9 +85,9 @@ class Family:
 
     @cached_property
     def _rules(self) -> list[tuple[Expression, Constraint]]:
-        kinds: dict[str, type] = dict.fromkeys((*self.given, *self.draft.facts), int)
-        kinds |= {name: type(values[0]) for name, values in self.draft.tunables.items()}
-        return [(parse(one.must, kinds), one) for one in self.draft.constraints]
+        kinds: dict[str, type] = dict.fromkeys((*self.given, *self.template.facts), int)
+        kinds |= {name: type(values[0]) for name, values in self.template.tunables.items()}
+        return [(parse(one.must, kinds), one) for one in self.template.constraints]
 
     def _with_facts(self, columns: Columns) -> Columns:
         count = len(next(iter(columns.values())))
@@ -112,7 +112,7 @@ class Family:
 
     def point(self, number: int) -> Point:
         """A configuration by its place in the grid."""
-        return Point.of({name: _plain(self.grid[name][number]) for name in self.draft.tunables})
+        return Point.of({name: _plain(self.grid[name][number]) for name in self.template.tunables})
 
     def numbers(self, number: int) -> dict[str, Value]:
         """Tunables, facts and what is given, of a configuration."""

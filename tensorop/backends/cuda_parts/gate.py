@@ -1,4 +1,4 @@
-"""What the CUDA of a draft may say: what it computes with threads, shared memory and primitives, and nothing else.
+"""What the CUDA of a template may say: what it computes with threads, shared memory and primitives, and nothing else.
 
 It is read before the primitives' own C is put in, so that assembly, casts and the device's functions are theirs alone.
 """
@@ -12,7 +12,7 @@ from tensorop.model.trial import Kind, Outcome
 
 _COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
 _WORD = re.compile(r"[A-Za-z_]\w*")
-# Of the names that begin with two underscores a draft may say these.
+# Of the names that begin with two underscores a template may say these.
 _RESERVED_TEXT = """
 __device__ __forceinline__ __global__ __launch_bounds__ __grid_constant__ __shared__ __align__ __syncthreads __syncwarp
 """
@@ -36,7 +36,7 @@ _CALL = re.compile(r"(?<![\w.])([A-Za-z_]\w*)\s*(?:<[^<>;(){}]*>)?\s*\(")
 
 
 def complaint(text: str, primitives: Collection[str]) -> Outcome | None:
-    """None where a rendered draft is fit to be built, else the refusal. primitives: what it may call."""
+    """None where a rendered template is fit to be built, else the refusal. primitives: what it may call."""
     found = next(_complaints(_COMMENT.sub(" ", text), primitives), None)
     return None if found is None else Outcome(Kind.REFUSED, "gate", found)
 
@@ -49,18 +49,18 @@ def _complaints(text: str, primitives: Collection[str]) -> Iterator[str]:
     rest = _FUNCTION.sub(lambda found: found[0].removeprefix("__device__ __forceinline__"), rest)
     for mark in ("#", "<<<", "\\", '"', "'", "`", "@", "$", "%:", "??", "::", "->*"):
         if mark in rest:
-            yield f"a draft has no {mark!r}: {_line(rest, rest.index(mark))}"
+            yield f"a template has no {mark!r}: {_line(rest, rest.index(mark))}"
     for word in _WORD.finditer(rest):
         name = word[0]
         if name in _REFUSED or (name.startswith("__") and name not in _RESERVED):
-            yield f"a draft does not say '{name}': {_line(rest, word.start())}"
+            yield f"a template does not say '{name}': {_line(rest, word.start())}"
     if cast := _CAST.search(rest):
         yield f"no pointer is made of another or of a number: {_line(rest, cast.start())}"
     own = {*re.findall(r"(?:void|Place|auto|int|float|bool)\s+&?(\w+)\s*(?:\(|= \[)", rest), "kernel"}
     for call in _CALL.finditer(rest):
         name = call[1]
         if name not in {*primitives, *own, *_CALLED, *_RESERVED}:
-            yield f"'{name}' is no primitive of this platform, nor of this draft: {_line(rest, call.start())}"
+            yield f"'{name}' is no primitive of this platform, nor of this template: {_line(rest, call.start())}"
 
 
 def _line(text: str, at: int) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tensorop.backends.cuda_parts import gate
-from tensorop.model.kernel import Draft
+from tensorop.model.kernel import KernelTemplate
 from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
 from tensorop.model.point import Value
@@ -27,28 +27,28 @@ def primitives(platform: Platform) -> dict[str, tuple[Collective, str]]:
     return found
 
 
-def missing(platform: Platform, draft: Draft) -> tuple[str, ...]:
-    """What a draft needs and the platform lacks."""
-    return tuple(name for name in draft.needs if name not in primitives(platform))
+def missing(platform: Platform, template: KernelTemplate) -> tuple[str, ...]:
+    """What a template needs and the platform lacks."""
+    return tuple(name for name in template.needs if name not in primitives(platform))
 
 
 def text(
-    operator: Operator, platform: Platform, draft: Draft, dtype: str, numbers: Mapping[str, Value]
+    operator: Operator, platform: Platform, template: KernelTemplate, dtype: str, numbers: Mapping[str, Value]
 ) -> str | Outcome:
     """The whole file of a kernel, or why there is none. numbers: tunables, facts, layout."""
-    # The same name may be another primitive in another set: one with all that the draft needs is spoken alone.
-    sets = [s for s in platform.primitives if not {n for n in draft.needs if n not in s.collectives}]
+    # The same name may be another primitive in another set: one with all that the template needs is with_aliases alone.
+    sets = [s for s in platform.primitives if not {n for n in template.needs if n not in s.collectives}]
     if not sets:
-        return Outcome(Kind.REFUSED, "gate", f"no primitive set has all of {', '.join(draft.needs)}")
-    spoken = sets[0]
-    context: dict[str, Any] = {**numbers, "dtype": dtype, "operands": draft.reads["operands"]}
+        return Outcome(Kind.REFUSED, "gate", f"no primitive set has all of {', '.join(template.needs)}")
+    with_aliases = sets[0]
+    context: dict[str, Any] = {**numbers, "dtype": dtype, "operands": template.reads["operands"]}
     try:
-        env = render.environment(operator.templates, {"draft": draft.text})
-        kernel = render.text(env, "draft", context, render.MAX_KERNEL)
-        if refused := gate.complaint(kernel, spoken.collectives):
+        env = render.environment(operator.templates, {"template": template.text})
+        kernel = render.text(env, "template", context, render.MAX_KERNEL)
+        if refused := gate.complaint(kernel, with_aliases.collectives):
             return refused
-        support = spoken.types[dtype].support
-        used = [one for name, one in spoken.collectives.items() if re.search(rf"\b{name}\b", kernel)]
+        support = with_aliases.types[dtype].support
+        used = [one for name, one in with_aliases.collectives.items() if re.search(rf"\b{name}\b", kernel)]
         # assembly has `{%` of its own: only what asks for something is a template
         functions = [_rendered(operator, _function(one), context) if one.parameters else _function(one) for one in used]
         parts = [_rendered(operator, support, context), *functions]
@@ -56,9 +56,9 @@ def text(
             **context,
             "primitives": "\n".join(part.strip("\n") + "\n" for part in parts),
             "kernel": kernel,
-            "headers": spoken.headers,
-            "label": f"{operator.name} {dtype} by {draft.name}",
-            "strategy": draft.strategy,
+            "headers": with_aliases.headers,
+            "label": f"{operator.name} {dtype} by {template.name}",
+            "strategy": template.strategy,
         }
         return render.text(env, f"{KERNEL}.j2", files)
     except render.RenderError as error:

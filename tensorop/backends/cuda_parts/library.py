@@ -45,18 +45,20 @@ def sources(
     provenance: Mapping[str, Any],
 ) -> dict[str, bytes]:
     """The files of the library, by name; the last of `images` is the kernel that copies."""
-    drafts = {one.candidate.draft.name: one.candidate for one in variants}
-    families = list(drafts)
-    named = {name for one in drafts.values() for name in {*one.draft.tunables, *one.draft.facts}}
-    models = {draft: one.family.model for draft, one in drafts.items()}
-    read = {draft: frozenset[str]().union(*(part.names for part in model.values())) for draft, model in models.items()}
+    templates = {one.candidate.template.name: one.candidate for one in variants}
+    families = list(templates)
+    named = {name for one in templates.values() for name in {*one.template.tunables, *one.template.facts}}
+    models = {template: one.family.model for template, one in templates.items()}
+    read = {
+        template: frozenset[str]().union(*(part.names for part in model.values())) for template, model in models.items()
+    }
     kept = [*_READ, *sorted({name for names in read.values() for name in names & named} - {*_READ})]
     offsets, blob = [], b""
     for image in images:
         offsets.append(len(blob))
         blob += image + b"\0" * (-len(image) % 64)
     device = platform.device or {}
-    given = next(iter(drafts.values())).family.given
+    given = next(iter(templates.values())).family.given
     used = {"memory_a_cycle", *(name for names in read.values() for name in names if name in given)}
     context = {
         "platform_name": platform.name,
@@ -64,19 +66,19 @@ def sources(
         "dtypes": list(dict.fromkeys(one.dtype for one in variants)),
         "device": {"least_bf16": 0, **device},
         "given": {name: value for name, value in given.items() if name in used - {"a_along_m", "b_along_k"}},
-        "conventions": sorted({one.draft.reads["operands"] for one in drafts.values()}),
+        "conventions": sorted({one.template.reads["operands"] for one in templates.values()}),
         "numbers": kept,
         "images": len(images),
         "copy_image": len(images) - 1,
         "copy_cycles": COPY_CYCLES,
         "offsets": offsets,
-        "variants": [_variant(one, families.index(one.candidate.draft.name), kept) for one in variants],
+        "variants": [_variant(one, families.index(one.candidate.template.name), kept) for one in variants],
         "families": [
             {
-                "reads": sorted(read[draft] & named),
-                "model": [(name, _in_c(draft, name, part)) for name, part in one.family.model.items()],
+                "reads": sorted(read[template] & named),
+                "model": [(name, _in_c(template, name, part)) for name, part in one.family.model.items()],
             }
-            for draft, one in drafts.items()
+            for template, one in templates.items()
         ],
         "card_literal": card.literal(card.text(dict(provenance))),
         "card_marker_length": len(card.MARKER),
@@ -92,7 +94,7 @@ def sources(
 
 def _variant(one: Variant, family: int, kept: Sequence[str]) -> dict[str, Any]:
     numbers = {**_ABSENT, **one.candidate.numbers}
-    numbers["operands_are_maps"] = int(one.candidate.draft.reads["operands"] == "maps")
+    numbers["operands_are_maps"] = int(one.candidate.template.reads["operands"] == "maps")
     return {
         "label_literal": _literal(one.candidate.label),
         "family": family,
@@ -104,11 +106,11 @@ def _variant(one: Variant, family: int, kept: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def _in_c(draft: str, name: str, part: Any) -> str:
+def _in_c(template: str, name: str, part: Any) -> str:
     try:
         return str(part.in_c())
     except SpecError as error:
-        raise SpecError(f"draft '{draft}': key 'model.{name}': {error.message}") from None
+        raise SpecError(f"template '{template}': key 'model.{name}': {error.message}") from None
 
 
 def _literal(text: str) -> str:

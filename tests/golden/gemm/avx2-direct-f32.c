@@ -1,10 +1,10 @@
-/* avx2_f32_direct_6af1: micro-kernel 'direct' at ahead=0 mv=1 narrow=1 nr=1 sums=4 (avx2, f32)
- * the smallest products, read where they lie: a tile of mv vectors by nr columns in registers, k straight
- * through, no packing and no blocks; tiles of few accumulators have several sums each, of every second or
- * fourth step of k, so that an FMA's latency does not stand in their way; where both operands run along k,
- * vectors do too, and with narrow = 1 few rows of much depth are turned round for that */
+/* avx2_f32_direct_330b: micro-kernel 'direct' at ahead=0 mr_vectors=1 narrow=1 nr=1 partial_sums=4 (avx2,
+ * f32) the smallest products, read where they lie: a tile of mr_vectors vectors by nr columns in registers, k
+ * straight through, no packing and no blocks; tiles of few accumulators have several sums each, of every
+ * second or fourth step of k, so that an FMA's latency does not stand in their way; where both operands run
+ * along k, vectors do too, and with narrow = 1 few rows of much depth are turned round for that */
 static inline __attribute__((always_inline)) void
-avx2_f32_direct_6af1_tile_1x1(size_t m, size_t k, const float *restrict a, size_t lda,
+avx2_f32_direct_330b_tile_1x1(size_t m, size_t k, const float *restrict a, size_t lda,
                               const float *restrict b, size_t rsb, size_t csb, float alpha, float beta,
                               float *restrict c, size_t ldc) {
     const size_t lanes = 8;
@@ -62,11 +62,11 @@ avx2_f32_direct_6af1_tile_1x1(size_t m, size_t k, const float *restrict a, size_
 }
 
 /* 1 vector of rows by n columns */
-static void avx2_f32_direct_6af1_rows_1(size_t m, size_t n, size_t k, float alpha, const float *a, size_t lda,
+static void avx2_f32_direct_330b_rows_1(size_t m, size_t n, size_t k, float alpha, const float *a, size_t lda,
                                         const float *b, size_t rsb, size_t csb, float beta, float *c,
                                         size_t ldc) {
     for (; n >= 1; n -= 1) {
-        avx2_f32_direct_6af1_tile_1x1(m, k, a, lda, b, rsb, csb, alpha, beta, c, ldc);
+        avx2_f32_direct_330b_tile_1x1(m, k, a, lda, b, rsb, csb, alpha, beta, c, ldc);
         b += 1 * csb;
         c += 1 * ldc;
     }
@@ -76,7 +76,7 @@ static void avx2_f32_direct_6af1_rows_1(size_t m, size_t n, size_t k, float alph
     }
 }
 static inline __attribute__((always_inline)) void
-avx2_f32_direct_6af1_tile_1x1_tail(size_t m, size_t k, const float *restrict a, size_t lda,
+avx2_f32_direct_330b_tile_1x1_tail(size_t m, size_t k, const float *restrict a, size_t lda,
                                    const float *restrict b, size_t rsb, size_t csb, float alpha, float beta,
                                    float *restrict c, size_t ldc) {
     const size_t lanes = 8;
@@ -136,11 +136,11 @@ avx2_f32_direct_6af1_tile_1x1_tail(size_t m, size_t k, const float *restrict a, 
 }
 
 /* 1 vector of rows, the last as long as m leaves it by n columns */
-static void avx2_f32_direct_6af1_rows_1_tail(size_t m, size_t n, size_t k, float alpha, const float *a,
+static void avx2_f32_direct_330b_rows_1_tail(size_t m, size_t n, size_t k, float alpha, const float *a,
                                              size_t lda, const float *b, size_t rsb, size_t csb, float beta,
                                              float *c, size_t ldc) {
     for (; n >= 1; n -= 1) {
-        avx2_f32_direct_6af1_tile_1x1_tail(m, k, a, lda, b, rsb, csb, alpha, beta, c, ldc);
+        avx2_f32_direct_330b_tile_1x1_tail(m, k, a, lda, b, rsb, csb, alpha, beta, c, ldc);
         b += 1 * csb;
         c += 1 * ldc;
     }
@@ -152,24 +152,24 @@ static void avx2_f32_direct_6af1_rows_1_tail(size_t m, size_t n, size_t k, float
 
 /* A's columns are contiguous, lda apart. */
 static inline __attribute__((always_inline)) void
-avx2_f32_direct_6af1_by_columns(size_t m, size_t n, size_t k, float alpha, const float *a, size_t lda,
+avx2_f32_direct_330b_by_columns(size_t m, size_t n, size_t k, float alpha, const float *a, size_t lda,
                                 const float *b, size_t rsb, size_t csb, float beta, float *c, size_t ldc) {
     const size_t lanes = 8;
     for (; m > 1 * lanes; m -= 1 * lanes) {
-        avx2_f32_direct_6af1_rows_1(1 * lanes, n, k, alpha, a, lda, b, rsb, csb, beta, c, ldc);
+        avx2_f32_direct_330b_rows_1(1 * lanes, n, k, alpha, a, lda, b, rsb, csb, beta, c, ldc);
         a += 1 * lanes;
         c += 1 * lanes;
     }
     if (m == 1 * lanes) {
-        avx2_f32_direct_6af1_rows_1(m, n, k, alpha, a, lda, b, rsb, csb, beta, c, ldc);
+        avx2_f32_direct_330b_rows_1(m, n, k, alpha, a, lda, b, rsb, csb, beta, c, ldc);
         return;
     }
-    avx2_f32_direct_6af1_rows_1_tail(m, n, k, alpha, a, lda, b, rsb, csb, beta, c, ldc);
+    avx2_f32_direct_330b_rows_1_tail(m, n, k, alpha, a, lda, b, rsb, csb, beta, c, ldc);
 }
 
 /* to[q * ldt + i] = from[i * lda + q]; functions of their own, so that they are spared the callers' many
  * values. */
-static __attribute__((noinline)) void avx2_f32_direct_6af1_turn(const float *from, size_t lda, float *to,
+static __attribute__((noinline)) void avx2_f32_direct_330b_turn(const float *from, size_t lda, float *to,
                                                                 size_t ldt, size_t steps) {
     const size_t lanes = 8;
     for (; steps > lanes; steps -= lanes) {
@@ -180,7 +180,7 @@ static __attribute__((noinline)) void avx2_f32_direct_6af1_turn(const float *fro
     tensorop_transpose_f32(to, ldt, from, lda, 8, steps);
 }
 
-static __attribute__((noinline)) void avx2_f32_direct_6af1_turn_some(const float *from, size_t lda, float *to,
+static __attribute__((noinline)) void avx2_f32_direct_330b_turn_some(const float *from, size_t lda, float *to,
                                                                      size_t ldt, size_t rows, size_t steps) {
     const size_t lanes = 8;
     for (; steps > lanes; steps -= lanes) {
@@ -193,7 +193,7 @@ static __attribute__((noinline)) void avx2_f32_direct_6af1_turn_some(const float
 
 /* A's rows are contiguous, lda apart: as many of them at a time are turned round, as many steps of k, as the
  * stack has room for. */
-static __attribute__((noinline)) void avx2_f32_direct_6af1_turned(size_t m, size_t n, size_t k, float alpha,
+static __attribute__((noinline)) void avx2_f32_direct_330b_turned(size_t m, size_t n, size_t k, float alpha,
                                                                   const float *a, size_t lda, const float *b,
                                                                   size_t rsb, size_t csb, float beta,
                                                                   float *c, size_t ldc) {
@@ -206,18 +206,18 @@ static __attribute__((noinline)) void avx2_f32_direct_6af1_turned(size_t m, size
             const size_t depth = k - p < most ? k - p : most;
             size_t x = 0;
             for (; x + lanes <= height; x += lanes)
-                avx2_f32_direct_6af1_turn(a + (i + x) * lda + p, lda, panel + x, apart, depth);
+                avx2_f32_direct_330b_turn(a + (i + x) * lda + p, lda, panel + x, apart, depth);
             if (x < height)
-                avx2_f32_direct_6af1_turn_some(a + (i + x) * lda + p, lda, panel + x, apart, height - x,
+                avx2_f32_direct_330b_turn_some(a + (i + x) * lda + p, lda, panel + x, apart, height - x,
                                                depth);
-            avx2_f32_direct_6af1_by_columns(height, n, depth, alpha, panel, apart, b + p * rsb, rsb, csb,
+            avx2_f32_direct_330b_by_columns(height, n, depth, alpha, panel, apart, b + p * rsb, rsb, csb,
                                             p ? 1 : beta, c + i, ldc);
         }
     }
 }
 
 static inline __attribute__((always_inline)) void
-avx2_f32_direct_6af1_dot_1x1(size_t m, size_t k, const float *restrict a, size_t lda, const float *restrict b,
+avx2_f32_direct_330b_dot_1x1(size_t m, size_t k, const float *restrict a, size_t lda, const float *restrict b,
                              size_t rsb, size_t csb, float alpha, float beta, float *restrict c, size_t ldc) {
     const size_t lanes = 8;
     const __m256i full = _mm256_set1_epi32(-1);
@@ -273,7 +273,7 @@ avx2_f32_direct_6af1_dot_1x1(size_t m, size_t k, const float *restrict a, size_t
 }
 
 static inline __attribute__((always_inline)) void
-avx2_f32_direct_6af1_dot_1x2(size_t m, size_t k, const float *restrict a, size_t lda, const float *restrict b,
+avx2_f32_direct_330b_dot_1x2(size_t m, size_t k, const float *restrict a, size_t lda, const float *restrict b,
                              size_t rsb, size_t csb, float alpha, float beta, float *restrict c, size_t ldc) {
     const size_t lanes = 8;
     const __m256i full = _mm256_set1_epi32(-1);
@@ -329,7 +329,7 @@ avx2_f32_direct_6af1_dot_1x2(size_t m, size_t k, const float *restrict a, size_t
 }
 
 static inline __attribute__((always_inline)) void
-avx2_f32_direct_6af1_dot_1x3(size_t m, size_t k, const float *restrict a, size_t lda, const float *restrict b,
+avx2_f32_direct_330b_dot_1x3(size_t m, size_t k, const float *restrict a, size_t lda, const float *restrict b,
                              size_t rsb, size_t csb, float alpha, float beta, float *restrict c, size_t ldc) {
     const size_t lanes = 8;
     const __m256i full = _mm256_set1_epi32(-1);
@@ -373,7 +373,7 @@ avx2_f32_direct_6af1_dot_1x3(size_t m, size_t k, const float *restrict a, size_t
 }
 
 static inline __attribute__((always_inline)) void
-avx2_f32_direct_6af1_dot_1x4(size_t m, size_t k, const float *restrict a, size_t lda, const float *restrict b,
+avx2_f32_direct_330b_dot_1x4(size_t m, size_t k, const float *restrict a, size_t lda, const float *restrict b,
                              size_t rsb, size_t csb, float alpha, float beta, float *restrict c, size_t ldc) {
     const size_t lanes = 8;
     const __m256i full = _mm256_set1_epi32(-1);
@@ -425,30 +425,30 @@ avx2_f32_direct_6af1_dot_1x4(size_t m, size_t k, const float *restrict a, size_t
 }
 
 /* 1 row of A by n columns of B, both contiguous along k */
-static void avx2_f32_direct_6af1_dots_1(size_t m, size_t n, size_t k, float alpha, const float *a, size_t lda,
+static void avx2_f32_direct_330b_dots_1(size_t m, size_t n, size_t k, float alpha, const float *a, size_t lda,
                                         const float *b, size_t rsb, size_t csb, float beta, float *c,
                                         size_t ldc) {
     for (; n >= 4; n -= 4) {
-        avx2_f32_direct_6af1_dot_1x4(m, k, a, lda, b, rsb, csb, alpha, beta, c, ldc);
+        avx2_f32_direct_330b_dot_1x4(m, k, a, lda, b, rsb, csb, alpha, beta, c, ldc);
         b += 4 * csb;
         c += 4 * ldc;
     }
     switch (n) {
     case 1:
-        avx2_f32_direct_6af1_dot_1x1(m, k, a, lda, b, rsb, csb, alpha, beta, c, ldc);
+        avx2_f32_direct_330b_dot_1x1(m, k, a, lda, b, rsb, csb, alpha, beta, c, ldc);
         break;
     case 2:
-        avx2_f32_direct_6af1_dot_1x2(m, k, a, lda, b, rsb, csb, alpha, beta, c, ldc);
+        avx2_f32_direct_330b_dot_1x2(m, k, a, lda, b, rsb, csb, alpha, beta, c, ldc);
         break;
     case 3:
-        avx2_f32_direct_6af1_dot_1x3(m, k, a, lda, b, rsb, csb, alpha, beta, c, ldc);
+        avx2_f32_direct_330b_dot_1x3(m, k, a, lda, b, rsb, csb, alpha, beta, c, ldc);
         break;
     default:
         break;
     }
 }
 static inline __attribute__((always_inline)) void
-avx2_f32_direct_6af1_dot_2x1(size_t m, size_t k, const float *restrict a, size_t lda, const float *restrict b,
+avx2_f32_direct_330b_dot_2x1(size_t m, size_t k, const float *restrict a, size_t lda, const float *restrict b,
                              size_t rsb, size_t csb, float alpha, float beta, float *restrict c, size_t ldc) {
     const size_t lanes = 8;
     const __m256i full = _mm256_set1_epi32(-1);
@@ -504,7 +504,7 @@ avx2_f32_direct_6af1_dot_2x1(size_t m, size_t k, const float *restrict a, size_t
 }
 
 static inline __attribute__((always_inline)) void
-avx2_f32_direct_6af1_dot_2x2(size_t m, size_t k, const float *restrict a, size_t lda, const float *restrict b,
+avx2_f32_direct_330b_dot_2x2(size_t m, size_t k, const float *restrict a, size_t lda, const float *restrict b,
                              size_t rsb, size_t csb, float alpha, float beta, float *restrict c, size_t ldc) {
     const size_t lanes = 8;
     const __m256i full = _mm256_set1_epi32(-1);
@@ -554,7 +554,7 @@ avx2_f32_direct_6af1_dot_2x2(size_t m, size_t k, const float *restrict a, size_t
 }
 
 static inline __attribute__((always_inline)) void
-avx2_f32_direct_6af1_dot_2x3(size_t m, size_t k, const float *restrict a, size_t lda, const float *restrict b,
+avx2_f32_direct_330b_dot_2x3(size_t m, size_t k, const float *restrict a, size_t lda, const float *restrict b,
                              size_t rsb, size_t csb, float alpha, float beta, float *restrict c, size_t ldc) {
     const size_t lanes = 8;
     const __m256i full = _mm256_set1_epi32(-1);
@@ -618,7 +618,7 @@ avx2_f32_direct_6af1_dot_2x3(size_t m, size_t k, const float *restrict a, size_t
 }
 
 static inline __attribute__((always_inline)) void
-avx2_f32_direct_6af1_dot_2x4(size_t m, size_t k, const float *restrict a, size_t lda, const float *restrict b,
+avx2_f32_direct_330b_dot_2x4(size_t m, size_t k, const float *restrict a, size_t lda, const float *restrict b,
                              size_t rsb, size_t csb, float alpha, float beta, float *restrict c, size_t ldc) {
     const size_t lanes = 8;
     const __m256i full = _mm256_set1_epi32(-1);
@@ -696,44 +696,44 @@ avx2_f32_direct_6af1_dot_2x4(size_t m, size_t k, const float *restrict a, size_t
 }
 
 /* 2 rows of A by n columns of B, both contiguous along k */
-static void avx2_f32_direct_6af1_dots_2(size_t m, size_t n, size_t k, float alpha, const float *a, size_t lda,
+static void avx2_f32_direct_330b_dots_2(size_t m, size_t n, size_t k, float alpha, const float *a, size_t lda,
                                         const float *b, size_t rsb, size_t csb, float beta, float *c,
                                         size_t ldc) {
     for (; n >= 4; n -= 4) {
-        avx2_f32_direct_6af1_dot_2x4(m, k, a, lda, b, rsb, csb, alpha, beta, c, ldc);
+        avx2_f32_direct_330b_dot_2x4(m, k, a, lda, b, rsb, csb, alpha, beta, c, ldc);
         b += 4 * csb;
         c += 4 * ldc;
     }
     switch (n) {
     case 1:
-        avx2_f32_direct_6af1_dot_2x1(m, k, a, lda, b, rsb, csb, alpha, beta, c, ldc);
+        avx2_f32_direct_330b_dot_2x1(m, k, a, lda, b, rsb, csb, alpha, beta, c, ldc);
         break;
     case 2:
-        avx2_f32_direct_6af1_dot_2x2(m, k, a, lda, b, rsb, csb, alpha, beta, c, ldc);
+        avx2_f32_direct_330b_dot_2x2(m, k, a, lda, b, rsb, csb, alpha, beta, c, ldc);
         break;
     case 3:
-        avx2_f32_direct_6af1_dot_2x3(m, k, a, lda, b, rsb, csb, alpha, beta, c, ldc);
+        avx2_f32_direct_330b_dot_2x3(m, k, a, lda, b, rsb, csb, alpha, beta, c, ldc);
         break;
     default:
         break;
     }
 }
 
-static __attribute__((noinline)) void avx2_f32_direct_6af1_along_k(size_t m, size_t n, size_t k, float alpha,
+static __attribute__((noinline)) void avx2_f32_direct_330b_along_k(size_t m, size_t n, size_t k, float alpha,
                                                                    const float *a, size_t lda, const float *b,
                                                                    size_t rsb, size_t csb, float beta,
                                                                    float *c, size_t ldc) {
     for (; m >= 2; m -= 2) {
-        avx2_f32_direct_6af1_dots_2(2, n, k, alpha, a, lda, b, rsb, csb, beta, c, ldc);
+        avx2_f32_direct_330b_dots_2(2, n, k, alpha, a, lda, b, rsb, csb, beta, c, ldc);
         a += 2 * lda;
         c += 2;
     }
     if (m)
-        avx2_f32_direct_6af1_dots_1(1, n, k, alpha, a, lda, b, rsb, csb, beta, c, ldc);
+        avx2_f32_direct_330b_dots_1(1, n, k, alpha, a, lda, b, rsb, csb, beta, c, ldc);
 }
 
 /* to[i * ldt + q] = from[q * ld + i]: lines of `steps` elements from as many columns of few rows. */
-static inline void avx2_f32_direct_6af1_turn_narrow(const float *from, size_t ld, float *to, size_t ldt,
+static inline void avx2_f32_direct_330b_turn_narrow(const float *from, size_t ld, float *to, size_t ldt,
                                                     size_t steps, size_t rows) {
     const size_t lanes = 8;
     for (; steps > lanes; steps -= lanes) {
@@ -746,7 +746,7 @@ static inline void avx2_f32_direct_6af1_turn_narrow(const float *from, size_t ld
 
 /* 1 where vectors along m would be empty for the most part, and k is long enough to turn round for it what
  * does not lie along k: rows of A and columns of B, of one of which there are some. */
-static inline int avx2_f32_direct_6af1_is_narrow(size_t m, size_t n, size_t k, size_t rsa, size_t csa,
+static inline int avx2_f32_direct_330b_is_narrow(size_t m, size_t n, size_t k, size_t rsa, size_t csa,
                                                  size_t rsb) {
     if (k < 4 * n || k < 4 * m)
         return 0;
@@ -757,7 +757,7 @@ static inline int avx2_f32_direct_6af1_is_narrow(size_t m, size_t n, size_t k, s
 
 /* Few rows: what of A and B does not lie along k is turned round on the stack, piece by piece, for vectors
  * along k. */
-static __attribute__((noinline)) void avx2_f32_direct_6af1_narrow(size_t m, size_t n, size_t k, float alpha,
+static __attribute__((noinline)) void avx2_f32_direct_330b_narrow(size_t m, size_t n, size_t k, float alpha,
                                                                   const float *a, size_t rsa, size_t csa,
                                                                   const float *b, size_t rsb, size_t csb,
                                                                   float beta, float *c, size_t ldc) {
@@ -768,17 +768,17 @@ static __attribute__((noinline)) void avx2_f32_direct_6af1_narrow(size_t m, size
         const size_t depth = k - p < most ? k - p : most, apart = (depth + lanes - 1) / lanes * lanes;
         float *const second = panel + rows * apart;
         if (rows)
-            avx2_f32_direct_6af1_turn_narrow(a + p * csa, csa, panel, apart, depth, rows);
+            avx2_f32_direct_330b_turn_narrow(a + p * csa, csa, panel, apart, depth, rows);
         if (columns)
-            avx2_f32_direct_6af1_turn_narrow(b + p * rsb, rsb, second, apart, depth, columns);
-        avx2_f32_direct_6af1_along_k(m, n, depth, alpha, rows ? panel : a + p, rows ? apart : rsa,
+            avx2_f32_direct_330b_turn_narrow(b + p * rsb, rsb, second, apart, depth, columns);
+        avx2_f32_direct_330b_along_k(m, n, depth, alpha, rows ? panel : a + p, rows ? apart : rsa,
                                      columns ? second : b + p, 1, columns ? apart : csb, p ? 1 : beta, c,
                                      ldc);
     }
 }
 
 /* C = beta * C; at beta = 0 C is not read. */
-static __attribute__((noinline)) void avx2_f32_direct_6af1_scale(size_t m, size_t n, float beta, float *c,
+static __attribute__((noinline)) void avx2_f32_direct_330b_scale(size_t m, size_t n, float beta, float *c,
                                                                  size_t ldc) {
     for (size_t j = 0; j < n; ++j)
         for (size_t i = 0; i < m; ++i)
@@ -786,7 +786,7 @@ static __attribute__((noinline)) void avx2_f32_direct_6af1_scale(size_t m, size_
 }
 
 /* A column of C from one of A and a number: C = scale * A + beta * C. */
-static __attribute__((noinline)) void avx2_f32_direct_6af1_scaled(size_t m, float scale, const float *a,
+static __attribute__((noinline)) void avx2_f32_direct_330b_scaled(size_t m, float scale, const float *a,
                                                                   float beta, float *c) {
     const size_t lanes = 8;
     const __m256i full = _mm256_set1_epi32(-1);
@@ -820,22 +820,22 @@ static __attribute__((noinline)) void avx2_f32_direct_6af1_scaled(size_t m, floa
 /* C = alpha * A * B + beta * C with A m x k and B k x n by strides, of which each has one that is 1; C
  * column-major. */
 static inline __attribute__((always_inline)) void
-avx2_f32_direct_6af1_run(size_t m, size_t n, size_t k, float alpha, const float *a, size_t rsa, size_t csa,
+avx2_f32_direct_330b_run(size_t m, size_t n, size_t k, float alpha, const float *a, size_t rsa, size_t csa,
                          const float *b, size_t rsb, size_t csb, float beta, float *c, size_t ldc) {
     if (k == 0 || alpha == 0)
-        avx2_f32_direct_6af1_scale(m, n, beta, c, ldc);
+        avx2_f32_direct_330b_scale(m, n, beta, c, ldc);
     else if (k == 1 && n == 1 && rsa == 1)
-        avx2_f32_direct_6af1_scaled(m, alpha * *b, a, beta, c);
+        avx2_f32_direct_330b_scaled(m, alpha * *b, a, beta, c);
     else if (csa == 1 && rsb == 1 &&
              (m == 1 ||
               (rsa != 1 && k >= 4 * n && (m <= 6 || n <= 6)))) /* a sum over a vector's lanes is dear */
-        avx2_f32_direct_6af1_along_k(m, n, k, alpha, a, rsa, b, rsb, csb, beta, c, ldc);
-    else if (avx2_f32_direct_6af1_is_narrow(m, n, k, rsa, csa, rsb))
-        avx2_f32_direct_6af1_narrow(m, n, k, alpha, a, rsa, csa, b, rsb, csb, beta, c, ldc);
+        avx2_f32_direct_330b_along_k(m, n, k, alpha, a, rsa, b, rsb, csb, beta, c, ldc);
+    else if (avx2_f32_direct_330b_is_narrow(m, n, k, rsa, csa, rsb))
+        avx2_f32_direct_330b_narrow(m, n, k, alpha, a, rsa, csa, b, rsb, csb, beta, c, ldc);
     else if (rsa == 1 || m == 1)
-        avx2_f32_direct_6af1_by_columns(m, n, k, alpha, a, csa, b, rsb, csb, beta, c, ldc);
+        avx2_f32_direct_330b_by_columns(m, n, k, alpha, a, csa, b, rsb, csb, beta, c, ldc);
     else
-        avx2_f32_direct_6af1_turned(m, n, k, alpha, a, rsa, b, rsb, csb, beta, c, ldc);
+        avx2_f32_direct_330b_turned(m, n, k, alpha, a, rsa, b, rsb, csb, beta, c, ldc);
 }
 
 /* the workspace is given by the caller: a candidate allocates nothing */
@@ -862,6 +862,6 @@ void tensorop_candidate_0(const struct tensorop_call *call) {
         m = n, n = 1;
         rsa = 1, csa = rsb, rsb = along, csb = across;
     }
-    avx2_f32_direct_6af1_run(m, n, k, (float)call->scalar[SCALAR_alpha], a, rsa, csa, b, rsb, csb,
+    avx2_f32_direct_330b_run(m, n, k, (float)call->scalar[SCALAR_alpha], a, rsa, csa, b, rsb, csb,
                              (float)call->scalar[SCALAR_beta], call->buffer[BUFFER_C], ldc);
 }

@@ -1,12 +1,12 @@
-/* avx2_f64_dot_0d80: micro-kernel 'dot' at ahead=0 fetch=4 ku=2 late=0 lead=0 mv=2 nr=1 (avx2, f64)
- * mv x nr inner products: vectors run along k in rows of A and columns of B alike, each accumulator gathers
- * one element of C and is summed at the end; nothing is broadcast and no lane idles however few rows or
- * columns there are; B is loaded `lead` columns before its use, or (`ahead`) A and B one step of k before
+/* avx2_f64_dot_74e2: micro-kernel 'dot' at ahead=0 fetch=4 ku=2 late=0 lead=0 mr_vectors=2 nr=1 (avx2, f64)
+ * mr_vectors x nr inner products: vectors run along k in rows of A and columns of B alike, each accumulator
+ * gathers one element of C and is summed at the end; nothing is broadcast and no lane idles however few rows
+ * or columns there are; B is loaded `lead` columns before its use, or (`ahead`) A and B one step of k before
  * theirs, between the FMAs and into registers whose last reader is `late` FMAs back; rows and columns are
  * prefetched `fetch` cache lines ahead; `straight` ones read a matrix from end to end that meets a few lines
  * only */
 static inline __attribute__((always_inline)) void
-avx2_f64_dot_0d80_tile_1x1(size_t m, size_t k, const double *restrict a, size_t lda, const double *restrict b,
+avx2_f64_dot_74e2_tile_1x1(size_t m, size_t k, const double *restrict a, size_t lda, const double *restrict b,
                            size_t rsb, size_t csb, double alpha, double beta, double *restrict c,
                            size_t ldc) {
     const size_t lanes = 4;
@@ -52,7 +52,7 @@ avx2_f64_dot_0d80_tile_1x1(size_t m, size_t k, const double *restrict a, size_t 
 }
 
 static inline __attribute__((always_inline)) void
-avx2_f64_dot_0d80_tile_2x1(size_t m, size_t k, const double *restrict a, size_t lda, const double *restrict b,
+avx2_f64_dot_74e2_tile_2x1(size_t m, size_t k, const double *restrict a, size_t lda, const double *restrict b,
                            size_t rsb, size_t csb, double alpha, double beta, double *restrict c,
                            size_t ldc) {
     const size_t lanes = 4;
@@ -114,19 +114,19 @@ avx2_f64_dot_0d80_tile_2x1(size_t m, size_t k, const double *restrict a, size_t 
     }
 }
 
-#define avx2_f64_dot_0d80_ARGS                                                                               \
+#define avx2_f64_dot_74e2_ARGS                                                                               \
     size_t m, size_t k, const double *a, size_t lda, const double *b, size_t sb, double alpha, double beta,  \
         double *c, size_t ldc
 
-static void avx2_f64_dot_0d80_along_k_1x1(avx2_f64_dot_0d80_ARGS) {
+static void avx2_f64_dot_74e2_along_k_1x1(avx2_f64_dot_74e2_ARGS) {
     (void)sb, (void)lda;
-    avx2_f64_dot_0d80_tile_1x1(m, k, a, lda, b, 1, sb, alpha, beta, c, ldc);
+    avx2_f64_dot_74e2_tile_1x1(m, k, a, lda, b, 1, sb, alpha, beta, c, ldc);
 }
-static void avx2_f64_dot_0d80_along_k_2x1(avx2_f64_dot_0d80_ARGS) {
+static void avx2_f64_dot_74e2_along_k_2x1(avx2_f64_dot_74e2_ARGS) {
     (void)sb, (void)lda;
-    avx2_f64_dot_0d80_tile_2x1(m, k, a, lda, b, 1, sb, alpha, beta, c, ldc);
+    avx2_f64_dot_74e2_tile_2x1(m, k, a, lda, b, 1, sb, alpha, beta, c, ldc);
 }
 
-static void (*const avx2_f64_dot_0d80_along_k[1][2])(avx2_f64_dot_0d80_ARGS) = {
-    {avx2_f64_dot_0d80_along_k_1x1, avx2_f64_dot_0d80_along_k_2x1},
+static void (*const avx2_f64_dot_74e2_along_k[1][2])(avx2_f64_dot_74e2_ARGS) = {
+    {avx2_f64_dot_74e2_along_k_1x1, avx2_f64_dot_74e2_along_k_2x1},
 };

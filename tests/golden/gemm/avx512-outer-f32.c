@@ -1,11 +1,11 @@
-/* avx512_f32_outer_7767: micro-kernel 'outer' at ahead=0 c_ahead=0 fetch=0 ku=2 late=0 lead=0 mv=1 nr=2
- * (avx512, f32) rank-1 updates of an mv x nr register tile: vectors along m, one scalar of B a column; A is
- * loaded `ahead` k steps and B `lead` columns before their use, so that neither load's latency stands in the
- * FMAs' way; A's loads begin after `late` columns, when the last readers of the registers they overwrite are
- * done; `fetch` k steps before that they are prefetched into L1; with `c_ahead` columns of C are brought near
- * while the tile is computed */
+/* avx512_f32_outer_682d: micro-kernel 'outer' at ahead=0 c_ahead=0 fetch=0 ku=2 late=0 lead=0 mr_vectors=1
+ * nr=2 (avx512, f32) rank-1 updates of an mr_vectors x nr register tile: vectors along m, one scalar of B a
+ * column; A is loaded `ahead` k steps and B `lead` columns before their use, so that neither load's latency
+ * stands in the FMAs' way; A's loads begin after `late` columns, when the last readers of the registers they
+ * overwrite are done; `fetch` k steps before that they are prefetched into L1; with `c_ahead` columns of C
+ * are brought near while the tile is computed */
 static inline __attribute__((always_inline)) void
-avx512_f32_outer_7767_tile_1x1_tail(size_t m, size_t k, const float *restrict a, size_t lda,
+avx512_f32_outer_682d_tile_1x1_tail(size_t m, size_t k, const float *restrict a, size_t lda,
                                     const float *restrict b, size_t rsb, size_t csb, float alpha, float beta,
                                     float *restrict c, size_t ldc) {
     const size_t lanes = 16;
@@ -53,7 +53,7 @@ avx512_f32_outer_7767_tile_1x1_tail(size_t m, size_t k, const float *restrict a,
 }
 
 static inline __attribute__((always_inline)) void
-avx512_f32_outer_7767_tile_1x2_tail(size_t m, size_t k, const float *restrict a, size_t lda,
+avx512_f32_outer_682d_tile_1x2_tail(size_t m, size_t k, const float *restrict a, size_t lda,
                                     const float *restrict b, size_t rsb, size_t csb, float alpha, float beta,
                                     float *restrict c, size_t ldc) {
     const size_t lanes = 16;
@@ -116,7 +116,7 @@ avx512_f32_outer_7767_tile_1x2_tail(size_t m, size_t k, const float *restrict a,
 }
 
 static inline __attribute__((always_inline)) void
-avx512_f32_outer_7767_tile_1x2(size_t m, size_t k, const float *restrict a, size_t lda,
+avx512_f32_outer_682d_tile_1x2(size_t m, size_t k, const float *restrict a, size_t lda,
                                const float *restrict b, size_t rsb, size_t csb, float alpha, float beta,
                                float *restrict c, size_t ldc) {
     const size_t lanes = 16;
@@ -175,41 +175,41 @@ avx512_f32_outer_7767_tile_1x2(size_t m, size_t k, const float *restrict a, size
     }
 }
 
-#define avx512_f32_outer_7767_ARGS                                                                           \
+#define avx512_f32_outer_682d_ARGS                                                                           \
     size_t m, size_t k, const float *a, size_t lda, const float *b, size_t sb, float alpha, float beta,      \
         float *c, size_t ldc
 
-static void avx512_f32_outer_7767_along_k_1x1(avx512_f32_outer_7767_ARGS) {
+static void avx512_f32_outer_682d_along_k_1x1(avx512_f32_outer_682d_ARGS) {
     (void)sb, (void)lda;
-    avx512_f32_outer_7767_tile_1x1_tail(m, k, a, lda, b, 1, sb, alpha, beta, c, ldc);
+    avx512_f32_outer_682d_tile_1x1_tail(m, k, a, lda, b, 1, sb, alpha, beta, c, ldc);
 }
-static void avx512_f32_outer_7767_along_k_1x2(avx512_f32_outer_7767_ARGS) {
+static void avx512_f32_outer_682d_along_k_1x2(avx512_f32_outer_682d_ARGS) {
     (void)sb, (void)lda;
     if (m == 1 * (16)) {
-        avx512_f32_outer_7767_tile_1x2(m, k, a, lda, b, 1, sb, alpha, beta, c, ldc);
+        avx512_f32_outer_682d_tile_1x2(m, k, a, lda, b, 1, sb, alpha, beta, c, ldc);
         return;
     }
-    avx512_f32_outer_7767_tile_1x2_tail(m, k, a, lda, b, 1, sb, alpha, beta, c, ldc);
+    avx512_f32_outer_682d_tile_1x2_tail(m, k, a, lda, b, 1, sb, alpha, beta, c, ldc);
 }
 
-static void (*const avx512_f32_outer_7767_along_k[2][1])(avx512_f32_outer_7767_ARGS) = {
-    {avx512_f32_outer_7767_along_k_1x1},
-    {avx512_f32_outer_7767_along_k_1x2},
+static void (*const avx512_f32_outer_682d_along_k[2][1])(avx512_f32_outer_682d_ARGS) = {
+    {avx512_f32_outer_682d_along_k_1x1},
+    {avx512_f32_outer_682d_along_k_1x2},
 };
-static void avx512_f32_outer_7767_along_n_1x1(avx512_f32_outer_7767_ARGS) {
+static void avx512_f32_outer_682d_along_n_1x1(avx512_f32_outer_682d_ARGS) {
     (void)sb, (void)lda;
-    avx512_f32_outer_7767_tile_1x1_tail(m, k, a, lda, b, sb, 1, alpha, beta, c, ldc);
+    avx512_f32_outer_682d_tile_1x1_tail(m, k, a, lda, b, sb, 1, alpha, beta, c, ldc);
 }
-static void avx512_f32_outer_7767_along_n_1x2(avx512_f32_outer_7767_ARGS) {
+static void avx512_f32_outer_682d_along_n_1x2(avx512_f32_outer_682d_ARGS) {
     (void)sb, (void)lda;
     if (m == 1 * (16)) {
-        avx512_f32_outer_7767_tile_1x2(m, k, a, lda, b, sb, 1, alpha, beta, c, ldc);
+        avx512_f32_outer_682d_tile_1x2(m, k, a, lda, b, sb, 1, alpha, beta, c, ldc);
         return;
     }
-    avx512_f32_outer_7767_tile_1x2_tail(m, k, a, lda, b, sb, 1, alpha, beta, c, ldc);
+    avx512_f32_outer_682d_tile_1x2_tail(m, k, a, lda, b, sb, 1, alpha, beta, c, ldc);
 }
 
-static void (*const avx512_f32_outer_7767_along_n[2][1])(avx512_f32_outer_7767_ARGS) = {
-    {avx512_f32_outer_7767_along_n_1x1},
-    {avx512_f32_outer_7767_along_n_1x2},
+static void (*const avx512_f32_outer_682d_along_n[2][1])(avx512_f32_outer_682d_ARGS) = {
+    {avx512_f32_outer_682d_along_n_1x1},
+    {avx512_f32_outer_682d_along_n_1x2},
 };

@@ -1,11 +1,11 @@
-/* scalar_f64_outer_c0ba: micro-kernel 'outer' at ahead=1 c_ahead=0 fetch=6 ku=2 late=0 lead=2 mv=1 nr=2
- * (generic, f64) rank-1 updates of an mv x nr register tile: vectors along m, one scalar of B a column; A is
- * loaded `ahead` k steps and B `lead` columns before their use, so that neither load's latency stands in the
- * FMAs' way; A's loads begin after `late` columns, when the last readers of the registers they overwrite are
- * done; `fetch` k steps before that they are prefetched into L1; with `c_ahead` columns of C are brought near
- * while the tile is computed */
+/* scalar_f64_outer_ab5e: micro-kernel 'outer' at ahead=1 c_ahead=0 fetch=6 ku=2 late=0 lead=2 mr_vectors=1
+ * nr=2 (generic, f64) rank-1 updates of an mr_vectors x nr register tile: vectors along m, one scalar of B a
+ * column; A is loaded `ahead` k steps and B `lead` columns before their use, so that neither load's latency
+ * stands in the FMAs' way; A's loads begin after `late` columns, when the last readers of the registers they
+ * overwrite are done; `fetch` k steps before that they are prefetched into L1; with `c_ahead` columns of C
+ * are brought near while the tile is computed */
 static inline __attribute__((always_inline)) void
-scalar_f64_outer_c0ba_tile_1x1_tail(size_t m, size_t k, const double *restrict a, size_t lda,
+scalar_f64_outer_ab5e_tile_1x1_tail(size_t m, size_t k, const double *restrict a, size_t lda,
                                     const double *restrict b, size_t rsb, size_t csb, double alpha,
                                     double beta, double *restrict c, size_t ldc) {
     const size_t lanes = 1;
@@ -70,7 +70,7 @@ scalar_f64_outer_c0ba_tile_1x1_tail(size_t m, size_t k, const double *restrict a
 }
 
 static inline __attribute__((always_inline)) void
-scalar_f64_outer_c0ba_tile_1x2_tail(size_t m, size_t k, const double *restrict a, size_t lda,
+scalar_f64_outer_ab5e_tile_1x2_tail(size_t m, size_t k, const double *restrict a, size_t lda,
                                     const double *restrict b, size_t rsb, size_t csb, double alpha,
                                     double beta, double *restrict c, size_t ldc) {
     const size_t lanes = 1;
@@ -163,7 +163,7 @@ scalar_f64_outer_c0ba_tile_1x2_tail(size_t m, size_t k, const double *restrict a
 }
 
 static inline __attribute__((always_inline)) void
-scalar_f64_outer_c0ba_tile_1x2(size_t m, size_t k, const double *restrict a, size_t lda,
+scalar_f64_outer_ab5e_tile_1x2(size_t m, size_t k, const double *restrict a, size_t lda,
                                const double *restrict b, size_t rsb, size_t csb, double alpha, double beta,
                                double *restrict c, size_t ldc) {
     const size_t lanes = 1;
@@ -236,24 +236,24 @@ scalar_f64_outer_c0ba_tile_1x2(size_t m, size_t k, const double *restrict a, siz
     }
 }
 
-#define scalar_f64_outer_c0ba_ARGS                                                                           \
+#define scalar_f64_outer_ab5e_ARGS                                                                           \
     size_t m, size_t k, const double *a, size_t lda, const double *b, size_t sb, double alpha, double beta,  \
         double *c, size_t ldc
 
-static void scalar_f64_outer_c0ba_packed_1x1(scalar_f64_outer_c0ba_ARGS) {
+static void scalar_f64_outer_ab5e_packed_1x1(scalar_f64_outer_ab5e_ARGS) {
     (void)sb, (void)lda;
-    scalar_f64_outer_c0ba_tile_1x1_tail(m, k, a, 1 * (1), b, 1, 1, alpha, beta, c, ldc);
+    scalar_f64_outer_ab5e_tile_1x1_tail(m, k, a, 1 * (1), b, 1, 1, alpha, beta, c, ldc);
 }
-static void scalar_f64_outer_c0ba_packed_1x2(scalar_f64_outer_c0ba_ARGS) {
+static void scalar_f64_outer_ab5e_packed_1x2(scalar_f64_outer_ab5e_ARGS) {
     (void)sb, (void)lda;
     if (m == 1 * (1)) {
-        scalar_f64_outer_c0ba_tile_1x2(m, k, a, 1 * (1), b, 2, 1, alpha, beta, c, ldc);
+        scalar_f64_outer_ab5e_tile_1x2(m, k, a, 1 * (1), b, 2, 1, alpha, beta, c, ldc);
         return;
     }
-    scalar_f64_outer_c0ba_tile_1x2_tail(m, k, a, 1 * (1), b, 2, 1, alpha, beta, c, ldc);
+    scalar_f64_outer_ab5e_tile_1x2_tail(m, k, a, 1 * (1), b, 2, 1, alpha, beta, c, ldc);
 }
 
-static void (*const scalar_f64_outer_c0ba_packed[2][1])(scalar_f64_outer_c0ba_ARGS) = {
-    {scalar_f64_outer_c0ba_packed_1x1},
-    {scalar_f64_outer_c0ba_packed_1x2},
+static void (*const scalar_f64_outer_ab5e_packed[2][1])(scalar_f64_outer_ab5e_ARGS) = {
+    {scalar_f64_outer_ab5e_packed_1x1},
+    {scalar_f64_outer_ab5e_packed_1x2},
 };

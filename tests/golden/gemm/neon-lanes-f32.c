@@ -1,11 +1,11 @@
-/* neon_f32_lanes_9c9a: micro-kernel 'lanes' at fetch=16 halves=1 ku=2 mv=1 nr=4 (neon, f32)
- * rank-1 updates of an mv x nr register tile whose elements of B come a vector at a time and are taken from
- * its lanes; what a k step needs is loaded during the step before, a vector after every third FMA; with
- * `halves` vectors come as in-order cores issue them best: the low half by a vector load, the high one
+/* neon_f32_lanes_0cde: micro-kernel 'lanes' at fetch=16 halves=1 ku=2 mr_vectors=1 nr=4 (neon, f32)
+ * rank-1 updates of an mr_vectors x nr register tile whose elements of B come a vector at a time and are
+ * taken from its lanes; what a k step needs is loaded during the step before, a vector after every third FMA;
+ * with `halves` vectors come as in-order cores issue them best: the low half by a vector load, the high one
  * through a general register beside FMAs, their union beside the next vector's low half; packed A is
  * prefetched `fetch` k steps ahead, and columns of B where they lie */
 static inline __attribute__((always_inline)) void
-neon_f32_lanes_9c9a_tile_1x1_tail(size_t m, size_t k, const float *restrict a, size_t lda,
+neon_f32_lanes_0cde_tile_1x1_tail(size_t m, size_t k, const float *restrict a, size_t lda,
                                   const float *restrict b, size_t rsb, size_t csb, float alpha, float beta,
                                   float *restrict c, size_t ldc) {
     const size_t lanes = 4;
@@ -106,7 +106,7 @@ neon_f32_lanes_9c9a_tile_1x1_tail(size_t m, size_t k, const float *restrict a, s
 }
 
 static inline __attribute__((always_inline)) void
-neon_f32_lanes_9c9a_tile_1x2_tail(size_t m, size_t k, const float *restrict a, size_t lda,
+neon_f32_lanes_0cde_tile_1x2_tail(size_t m, size_t k, const float *restrict a, size_t lda,
                                   const float *restrict b, size_t rsb, size_t csb, float alpha, float beta,
                                   float *restrict c, size_t ldc) {
     const size_t lanes = 4;
@@ -227,7 +227,7 @@ neon_f32_lanes_9c9a_tile_1x2_tail(size_t m, size_t k, const float *restrict a, s
 }
 
 static inline __attribute__((always_inline)) void
-neon_f32_lanes_9c9a_tile_1x3_tail(size_t m, size_t k, const float *restrict a, size_t lda,
+neon_f32_lanes_0cde_tile_1x3_tail(size_t m, size_t k, const float *restrict a, size_t lda,
                                   const float *restrict b, size_t rsb, size_t csb, float alpha, float beta,
                                   float *restrict c, size_t ldc) {
     const size_t lanes = 4;
@@ -387,7 +387,7 @@ neon_f32_lanes_9c9a_tile_1x3_tail(size_t m, size_t k, const float *restrict a, s
 }
 
 static inline __attribute__((always_inline)) void
-neon_f32_lanes_9c9a_tile_1x4_tail(size_t m, size_t k, const float *restrict a, size_t lda,
+neon_f32_lanes_0cde_tile_1x4_tail(size_t m, size_t k, const float *restrict a, size_t lda,
                                   const float *restrict b, size_t rsb, size_t csb, float alpha, float beta,
                                   float *restrict c, size_t ldc) {
     const size_t lanes = 4;
@@ -567,7 +567,7 @@ neon_f32_lanes_9c9a_tile_1x4_tail(size_t m, size_t k, const float *restrict a, s
 }
 
 static inline __attribute__((always_inline)) void
-neon_f32_lanes_9c9a_tile_1x4(size_t m, size_t k, const float *restrict a, size_t lda, const float *restrict b,
+neon_f32_lanes_0cde_tile_1x4(size_t m, size_t k, const float *restrict a, size_t lda, const float *restrict b,
                              size_t rsb, size_t csb, float alpha, float beta, float *restrict c, size_t ldc) {
     const size_t lanes = 4;
     const size_t full = lanes;
@@ -740,34 +740,34 @@ neon_f32_lanes_9c9a_tile_1x4(size_t m, size_t k, const float *restrict a, size_t
     }
 }
 
-#define neon_f32_lanes_9c9a_ARGS                                                                             \
+#define neon_f32_lanes_0cde_ARGS                                                                             \
     size_t m, size_t k, const float *a, size_t lda, const float *b, size_t sb, float alpha, float beta,      \
         float *c, size_t ldc
 
-static void neon_f32_lanes_9c9a_packed_1x1(neon_f32_lanes_9c9a_ARGS) {
+static void neon_f32_lanes_0cde_packed_1x1(neon_f32_lanes_0cde_ARGS) {
     (void)sb, (void)lda;
-    neon_f32_lanes_9c9a_tile_1x1_tail(m, k, a, 1 * (4), b, 1, 1, alpha, beta, c, ldc);
+    neon_f32_lanes_0cde_tile_1x1_tail(m, k, a, 1 * (4), b, 1, 1, alpha, beta, c, ldc);
 }
-static void neon_f32_lanes_9c9a_packed_1x2(neon_f32_lanes_9c9a_ARGS) {
+static void neon_f32_lanes_0cde_packed_1x2(neon_f32_lanes_0cde_ARGS) {
     (void)sb, (void)lda;
-    neon_f32_lanes_9c9a_tile_1x2_tail(m, k, a, 1 * (4), b, 2, 1, alpha, beta, c, ldc);
+    neon_f32_lanes_0cde_tile_1x2_tail(m, k, a, 1 * (4), b, 2, 1, alpha, beta, c, ldc);
 }
-static void neon_f32_lanes_9c9a_packed_1x3(neon_f32_lanes_9c9a_ARGS) {
+static void neon_f32_lanes_0cde_packed_1x3(neon_f32_lanes_0cde_ARGS) {
     (void)sb, (void)lda;
-    neon_f32_lanes_9c9a_tile_1x3_tail(m, k, a, 1 * (4), b, 3, 1, alpha, beta, c, ldc);
+    neon_f32_lanes_0cde_tile_1x3_tail(m, k, a, 1 * (4), b, 3, 1, alpha, beta, c, ldc);
 }
-static void neon_f32_lanes_9c9a_packed_1x4(neon_f32_lanes_9c9a_ARGS) {
+static void neon_f32_lanes_0cde_packed_1x4(neon_f32_lanes_0cde_ARGS) {
     (void)sb, (void)lda;
     if (m == 1 * (4)) {
-        neon_f32_lanes_9c9a_tile_1x4(m, k, a, 1 * (4), b, 4, 1, alpha, beta, c, ldc);
+        neon_f32_lanes_0cde_tile_1x4(m, k, a, 1 * (4), b, 4, 1, alpha, beta, c, ldc);
         return;
     }
-    neon_f32_lanes_9c9a_tile_1x4_tail(m, k, a, 1 * (4), b, 4, 1, alpha, beta, c, ldc);
+    neon_f32_lanes_0cde_tile_1x4_tail(m, k, a, 1 * (4), b, 4, 1, alpha, beta, c, ldc);
 }
 
-static void (*const neon_f32_lanes_9c9a_packed[4][1])(neon_f32_lanes_9c9a_ARGS) = {
-    {neon_f32_lanes_9c9a_packed_1x1},
-    {neon_f32_lanes_9c9a_packed_1x2},
-    {neon_f32_lanes_9c9a_packed_1x3},
-    {neon_f32_lanes_9c9a_packed_1x4},
+static void (*const neon_f32_lanes_0cde_packed[4][1])(neon_f32_lanes_0cde_ARGS) = {
+    {neon_f32_lanes_0cde_packed_1x1},
+    {neon_f32_lanes_0cde_packed_1x2},
+    {neon_f32_lanes_0cde_packed_1x3},
+    {neon_f32_lanes_0cde_packed_1x4},
 };

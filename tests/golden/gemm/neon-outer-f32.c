@@ -1,11 +1,11 @@
-/* neon_f32_outer_c0ba: micro-kernel 'outer' at ahead=1 c_ahead=0 fetch=6 ku=2 late=0 lead=2 mv=1 nr=2 (neon,
- * f32) rank-1 updates of an mv x nr register tile: vectors along m, one scalar of B a column; A is loaded
- * `ahead` k steps and B `lead` columns before their use, so that neither load's latency stands in the FMAs'
- * way; A's loads begin after `late` columns, when the last readers of the registers they overwrite are done;
- * `fetch` k steps before that they are prefetched into L1; with `c_ahead` columns of C are brought near while
- * the tile is computed */
+/* neon_f32_outer_ab5e: micro-kernel 'outer' at ahead=1 c_ahead=0 fetch=6 ku=2 late=0 lead=2 mr_vectors=1 nr=2
+ * (neon, f32) rank-1 updates of an mr_vectors x nr register tile: vectors along m, one scalar of B a column;
+ * A is loaded `ahead` k steps and B `lead` columns before their use, so that neither load's latency stands in
+ * the FMAs' way; A's loads begin after `late` columns, when the last readers of the registers they overwrite
+ * are done; `fetch` k steps before that they are prefetched into L1; with `c_ahead` columns of C are brought
+ * near while the tile is computed */
 static inline __attribute__((always_inline)) void
-neon_f32_outer_c0ba_tile_1x1_tail(size_t m, size_t k, const float *restrict a, size_t lda,
+neon_f32_outer_ab5e_tile_1x1_tail(size_t m, size_t k, const float *restrict a, size_t lda,
                                   const float *restrict b, size_t rsb, size_t csb, float alpha, float beta,
                                   float *restrict c, size_t ldc) {
     const size_t lanes = 4;
@@ -62,7 +62,7 @@ neon_f32_outer_c0ba_tile_1x1_tail(size_t m, size_t k, const float *restrict a, s
 }
 
 static inline __attribute__((always_inline)) void
-neon_f32_outer_c0ba_tile_1x2_tail(size_t m, size_t k, const float *restrict a, size_t lda,
+neon_f32_outer_ab5e_tile_1x2_tail(size_t m, size_t k, const float *restrict a, size_t lda,
                                   const float *restrict b, size_t rsb, size_t csb, float alpha, float beta,
                                   float *restrict c, size_t ldc) {
     const size_t lanes = 4;
@@ -139,7 +139,7 @@ neon_f32_outer_c0ba_tile_1x2_tail(size_t m, size_t k, const float *restrict a, s
 }
 
 static inline __attribute__((always_inline)) void
-neon_f32_outer_c0ba_tile_1x2(size_t m, size_t k, const float *restrict a, size_t lda, const float *restrict b,
+neon_f32_outer_ab5e_tile_1x2(size_t m, size_t k, const float *restrict a, size_t lda, const float *restrict b,
                              size_t rsb, size_t csb, float alpha, float beta, float *restrict c, size_t ldc) {
     const size_t lanes = 4;
     const size_t full = lanes;
@@ -211,24 +211,24 @@ neon_f32_outer_c0ba_tile_1x2(size_t m, size_t k, const float *restrict a, size_t
     }
 }
 
-#define neon_f32_outer_c0ba_ARGS                                                                             \
+#define neon_f32_outer_ab5e_ARGS                                                                             \
     size_t m, size_t k, const float *a, size_t lda, const float *b, size_t sb, float alpha, float beta,      \
         float *c, size_t ldc
 
-static void neon_f32_outer_c0ba_packed_1x1(neon_f32_outer_c0ba_ARGS) {
+static void neon_f32_outer_ab5e_packed_1x1(neon_f32_outer_ab5e_ARGS) {
     (void)sb, (void)lda;
-    neon_f32_outer_c0ba_tile_1x1_tail(m, k, a, 1 * (4), b, 1, 1, alpha, beta, c, ldc);
+    neon_f32_outer_ab5e_tile_1x1_tail(m, k, a, 1 * (4), b, 1, 1, alpha, beta, c, ldc);
 }
-static void neon_f32_outer_c0ba_packed_1x2(neon_f32_outer_c0ba_ARGS) {
+static void neon_f32_outer_ab5e_packed_1x2(neon_f32_outer_ab5e_ARGS) {
     (void)sb, (void)lda;
     if (m == 1 * (4)) {
-        neon_f32_outer_c0ba_tile_1x2(m, k, a, 1 * (4), b, 2, 1, alpha, beta, c, ldc);
+        neon_f32_outer_ab5e_tile_1x2(m, k, a, 1 * (4), b, 2, 1, alpha, beta, c, ldc);
         return;
     }
-    neon_f32_outer_c0ba_tile_1x2_tail(m, k, a, 1 * (4), b, 2, 1, alpha, beta, c, ldc);
+    neon_f32_outer_ab5e_tile_1x2_tail(m, k, a, 1 * (4), b, 2, 1, alpha, beta, c, ldc);
 }
 
-static void (*const neon_f32_outer_c0ba_packed[2][1])(neon_f32_outer_c0ba_ARGS) = {
-    {neon_f32_outer_c0ba_packed_1x1},
-    {neon_f32_outer_c0ba_packed_1x2},
+static void (*const neon_f32_outer_ab5e_packed[2][1])(neon_f32_outer_ab5e_ARGS) = {
+    {neon_f32_outer_ab5e_packed_1x1},
+    {neon_f32_outer_ab5e_packed_1x2},
 };

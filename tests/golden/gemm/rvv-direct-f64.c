@@ -1,10 +1,11 @@
-/* rvv_f64_direct_5071: micro-kernel 'direct' at ahead=1 lmul=2 mv=1 narrow=0 nr=1 sums=4 (rvv, f64)
- * the smallest products, read where they lie: a tile of mv vectors by nr columns in registers, k straight
- * through, no packing and no blocks; tiles of few accumulators have several sums each, of every second or
- * fourth step of k, so that an FMA's latency does not stand in their way; where both operands run along k,
- * vectors do too, and with narrow = 1 few rows of much depth are turned round for that */
+/* rvv_f64_direct_0dc0: micro-kernel 'direct' at ahead=1 lmul=2 mr_vectors=1 narrow=0 nr=1 partial_sums=4
+ * (rvv, f64) the smallest products, read where they lie: a tile of mr_vectors vectors by nr columns in
+ * registers, k straight through, no packing and no blocks; tiles of few accumulators have several sums each,
+ * of every second or fourth step of k, so that an FMA's latency does not stand in their way; where both
+ * operands run along k, vectors do too, and with narrow = 1 few rows of much depth are turned round for that
+ */
 static inline __attribute__((always_inline)) void
-rvv_f64_direct_5071_tile_1x1_tail(size_t m, size_t k, const double *restrict a, size_t lda,
+rvv_f64_direct_0dc0_tile_1x1_tail(size_t m, size_t k, const double *restrict a, size_t lda,
                                   const double *restrict b, size_t rsb, size_t csb, double alpha, double beta,
                                   double *restrict c, size_t ldc) {
     const size_t lanes = __riscv_vsetvlmax_e64m2();
@@ -63,11 +64,11 @@ rvv_f64_direct_5071_tile_1x1_tail(size_t m, size_t k, const double *restrict a, 
 }
 
 /* 1 vector of rows, the last as long as m leaves it by n columns */
-static void rvv_f64_direct_5071_rows_1_tail(size_t m, size_t n, size_t k, double alpha, const double *a,
+static void rvv_f64_direct_0dc0_rows_1_tail(size_t m, size_t n, size_t k, double alpha, const double *a,
                                             size_t lda, const double *b, size_t rsb, size_t csb, double beta,
                                             double *c, size_t ldc) {
     for (; n >= 1; n -= 1) {
-        rvv_f64_direct_5071_tile_1x1_tail(m, k, a, lda, b, rsb, csb, alpha, beta, c, ldc);
+        rvv_f64_direct_0dc0_tile_1x1_tail(m, k, a, lda, b, rsb, csb, alpha, beta, c, ldc);
         b += 1 * csb;
         c += 1 * ldc;
     }
@@ -79,20 +80,20 @@ static void rvv_f64_direct_5071_rows_1_tail(size_t m, size_t n, size_t k, double
 
 /* A's columns are contiguous, lda apart. */
 static inline __attribute__((always_inline)) void
-rvv_f64_direct_5071_by_columns(size_t m, size_t n, size_t k, double alpha, const double *a, size_t lda,
+rvv_f64_direct_0dc0_by_columns(size_t m, size_t n, size_t k, double alpha, const double *a, size_t lda,
                                const double *b, size_t rsb, size_t csb, double beta, double *c, size_t ldc) {
     const size_t lanes = __riscv_vsetvlmax_e64m2();
     for (; m > 1 * lanes; m -= 1 * lanes) {
-        rvv_f64_direct_5071_rows_1_tail(1 * lanes, n, k, alpha, a, lda, b, rsb, csb, beta, c, ldc);
+        rvv_f64_direct_0dc0_rows_1_tail(1 * lanes, n, k, alpha, a, lda, b, rsb, csb, beta, c, ldc);
         a += 1 * lanes;
         c += 1 * lanes;
     }
-    rvv_f64_direct_5071_rows_1_tail(m, n, k, alpha, a, lda, b, rsb, csb, beta, c, ldc);
+    rvv_f64_direct_0dc0_rows_1_tail(m, n, k, alpha, a, lda, b, rsb, csb, beta, c, ldc);
 }
 
 /* to[q * ldt + i] = from[i * lda + q]; functions of their own, so that they are spared the callers' many
  * values. */
-static __attribute__((noinline)) void rvv_f64_direct_5071_turn_some(const double *from, size_t lda,
+static __attribute__((noinline)) void rvv_f64_direct_0dc0_turn_some(const double *from, size_t lda,
                                                                     double *to, size_t ldt, size_t rows,
                                                                     size_t steps) {
     const size_t lanes = __riscv_vsetvlmax_e64m2();
@@ -106,7 +107,7 @@ static __attribute__((noinline)) void rvv_f64_direct_5071_turn_some(const double
 
 /* A's rows are contiguous, lda apart: as many of them at a time are turned round, as many steps of k, as the
  * stack has room for. */
-static __attribute__((noinline)) void rvv_f64_direct_5071_turned(size_t m, size_t n, size_t k, double alpha,
+static __attribute__((noinline)) void rvv_f64_direct_0dc0_turned(size_t m, size_t n, size_t k, double alpha,
                                                                  const double *a, size_t lda, const double *b,
                                                                  size_t rsb, size_t csb, double beta,
                                                                  double *c, size_t ldc) {
@@ -119,16 +120,16 @@ static __attribute__((noinline)) void rvv_f64_direct_5071_turned(size_t m, size_
             const size_t depth = k - p < most ? k - p : most;
             size_t x = 0;
             for (; x < height; x += lanes)
-                rvv_f64_direct_5071_turn_some(a + (i + x) * lda + p, lda, panel + x, apart,
+                rvv_f64_direct_0dc0_turn_some(a + (i + x) * lda + p, lda, panel + x, apart,
                                               height - x < lanes ? height - x : lanes, depth);
-            rvv_f64_direct_5071_by_columns(height, n, depth, alpha, panel, apart, b + p * rsb, rsb, csb,
+            rvv_f64_direct_0dc0_by_columns(height, n, depth, alpha, panel, apart, b + p * rsb, rsb, csb,
                                            p ? 1 : beta, c + i, ldc);
         }
     }
 }
 
 static inline __attribute__((always_inline)) void
-rvv_f64_direct_5071_dot_1x1(size_t m, size_t k, const double *restrict a, size_t lda,
+rvv_f64_direct_0dc0_dot_1x1(size_t m, size_t k, const double *restrict a, size_t lda,
                             const double *restrict b, size_t rsb, size_t csb, double alpha, double beta,
                             double *restrict c, size_t ldc) {
     const size_t lanes = __riscv_vsetvlmax_e64m2();
@@ -185,7 +186,7 @@ rvv_f64_direct_5071_dot_1x1(size_t m, size_t k, const double *restrict a, size_t
 }
 
 static inline __attribute__((always_inline)) void
-rvv_f64_direct_5071_dot_1x2(size_t m, size_t k, const double *restrict a, size_t lda,
+rvv_f64_direct_0dc0_dot_1x2(size_t m, size_t k, const double *restrict a, size_t lda,
                             const double *restrict b, size_t rsb, size_t csb, double alpha, double beta,
                             double *restrict c, size_t ldc) {
     const size_t lanes = __riscv_vsetvlmax_e64m2();
@@ -243,7 +244,7 @@ rvv_f64_direct_5071_dot_1x2(size_t m, size_t k, const double *restrict a, size_t
 }
 
 static inline __attribute__((always_inline)) void
-rvv_f64_direct_5071_dot_1x3(size_t m, size_t k, const double *restrict a, size_t lda,
+rvv_f64_direct_0dc0_dot_1x3(size_t m, size_t k, const double *restrict a, size_t lda,
                             const double *restrict b, size_t rsb, size_t csb, double alpha, double beta,
                             double *restrict c, size_t ldc) {
     const size_t lanes = __riscv_vsetvlmax_e64m2();
@@ -290,7 +291,7 @@ rvv_f64_direct_5071_dot_1x3(size_t m, size_t k, const double *restrict a, size_t
 }
 
 static inline __attribute__((always_inline)) void
-rvv_f64_direct_5071_dot_1x4(size_t m, size_t k, const double *restrict a, size_t lda,
+rvv_f64_direct_0dc0_dot_1x4(size_t m, size_t k, const double *restrict a, size_t lda,
                             const double *restrict b, size_t rsb, size_t csb, double alpha, double beta,
                             double *restrict c, size_t ldc) {
     const size_t lanes = __riscv_vsetvlmax_e64m2();
@@ -346,30 +347,30 @@ rvv_f64_direct_5071_dot_1x4(size_t m, size_t k, const double *restrict a, size_t
 }
 
 /* 1 row of A by n columns of B, both contiguous along k */
-static void rvv_f64_direct_5071_dots_1(size_t m, size_t n, size_t k, double alpha, const double *a,
+static void rvv_f64_direct_0dc0_dots_1(size_t m, size_t n, size_t k, double alpha, const double *a,
                                        size_t lda, const double *b, size_t rsb, size_t csb, double beta,
                                        double *c, size_t ldc) {
     for (; n >= 4; n -= 4) {
-        rvv_f64_direct_5071_dot_1x4(m, k, a, lda, b, rsb, csb, alpha, beta, c, ldc);
+        rvv_f64_direct_0dc0_dot_1x4(m, k, a, lda, b, rsb, csb, alpha, beta, c, ldc);
         b += 4 * csb;
         c += 4 * ldc;
     }
     switch (n) {
     case 1:
-        rvv_f64_direct_5071_dot_1x1(m, k, a, lda, b, rsb, csb, alpha, beta, c, ldc);
+        rvv_f64_direct_0dc0_dot_1x1(m, k, a, lda, b, rsb, csb, alpha, beta, c, ldc);
         break;
     case 2:
-        rvv_f64_direct_5071_dot_1x2(m, k, a, lda, b, rsb, csb, alpha, beta, c, ldc);
+        rvv_f64_direct_0dc0_dot_1x2(m, k, a, lda, b, rsb, csb, alpha, beta, c, ldc);
         break;
     case 3:
-        rvv_f64_direct_5071_dot_1x3(m, k, a, lda, b, rsb, csb, alpha, beta, c, ldc);
+        rvv_f64_direct_0dc0_dot_1x3(m, k, a, lda, b, rsb, csb, alpha, beta, c, ldc);
         break;
     default:
         break;
     }
 }
 static inline __attribute__((always_inline)) void
-rvv_f64_direct_5071_dot_2x1(size_t m, size_t k, const double *restrict a, size_t lda,
+rvv_f64_direct_0dc0_dot_2x1(size_t m, size_t k, const double *restrict a, size_t lda,
                             const double *restrict b, size_t rsb, size_t csb, double alpha, double beta,
                             double *restrict c, size_t ldc) {
     const size_t lanes = __riscv_vsetvlmax_e64m2();
@@ -427,7 +428,7 @@ rvv_f64_direct_5071_dot_2x1(size_t m, size_t k, const double *restrict a, size_t
 }
 
 static inline __attribute__((always_inline)) void
-rvv_f64_direct_5071_dot_2x2(size_t m, size_t k, const double *restrict a, size_t lda,
+rvv_f64_direct_0dc0_dot_2x2(size_t m, size_t k, const double *restrict a, size_t lda,
                             const double *restrict b, size_t rsb, size_t csb, double alpha, double beta,
                             double *restrict c, size_t ldc) {
     const size_t lanes = __riscv_vsetvlmax_e64m2();
@@ -481,7 +482,7 @@ rvv_f64_direct_5071_dot_2x2(size_t m, size_t k, const double *restrict a, size_t
 }
 
 static inline __attribute__((always_inline)) void
-rvv_f64_direct_5071_dot_2x3(size_t m, size_t k, const double *restrict a, size_t lda,
+rvv_f64_direct_0dc0_dot_2x3(size_t m, size_t k, const double *restrict a, size_t lda,
                             const double *restrict b, size_t rsb, size_t csb, double alpha, double beta,
                             double *restrict c, size_t ldc) {
     const size_t lanes = __riscv_vsetvlmax_e64m2();
@@ -551,7 +552,7 @@ rvv_f64_direct_5071_dot_2x3(size_t m, size_t k, const double *restrict a, size_t
 }
 
 static inline __attribute__((always_inline)) void
-rvv_f64_direct_5071_dot_2x4(size_t m, size_t k, const double *restrict a, size_t lda,
+rvv_f64_direct_0dc0_dot_2x4(size_t m, size_t k, const double *restrict a, size_t lda,
                             const double *restrict b, size_t rsb, size_t csb, double alpha, double beta,
                             double *restrict c, size_t ldc) {
     const size_t lanes = __riscv_vsetvlmax_e64m2();
@@ -637,44 +638,44 @@ rvv_f64_direct_5071_dot_2x4(size_t m, size_t k, const double *restrict a, size_t
 }
 
 /* 2 rows of A by n columns of B, both contiguous along k */
-static void rvv_f64_direct_5071_dots_2(size_t m, size_t n, size_t k, double alpha, const double *a,
+static void rvv_f64_direct_0dc0_dots_2(size_t m, size_t n, size_t k, double alpha, const double *a,
                                        size_t lda, const double *b, size_t rsb, size_t csb, double beta,
                                        double *c, size_t ldc) {
     for (; n >= 4; n -= 4) {
-        rvv_f64_direct_5071_dot_2x4(m, k, a, lda, b, rsb, csb, alpha, beta, c, ldc);
+        rvv_f64_direct_0dc0_dot_2x4(m, k, a, lda, b, rsb, csb, alpha, beta, c, ldc);
         b += 4 * csb;
         c += 4 * ldc;
     }
     switch (n) {
     case 1:
-        rvv_f64_direct_5071_dot_2x1(m, k, a, lda, b, rsb, csb, alpha, beta, c, ldc);
+        rvv_f64_direct_0dc0_dot_2x1(m, k, a, lda, b, rsb, csb, alpha, beta, c, ldc);
         break;
     case 2:
-        rvv_f64_direct_5071_dot_2x2(m, k, a, lda, b, rsb, csb, alpha, beta, c, ldc);
+        rvv_f64_direct_0dc0_dot_2x2(m, k, a, lda, b, rsb, csb, alpha, beta, c, ldc);
         break;
     case 3:
-        rvv_f64_direct_5071_dot_2x3(m, k, a, lda, b, rsb, csb, alpha, beta, c, ldc);
+        rvv_f64_direct_0dc0_dot_2x3(m, k, a, lda, b, rsb, csb, alpha, beta, c, ldc);
         break;
     default:
         break;
     }
 }
 
-static __attribute__((noinline)) void rvv_f64_direct_5071_along_k(size_t m, size_t n, size_t k, double alpha,
+static __attribute__((noinline)) void rvv_f64_direct_0dc0_along_k(size_t m, size_t n, size_t k, double alpha,
                                                                   const double *a, size_t lda,
                                                                   const double *b, size_t rsb, size_t csb,
                                                                   double beta, double *c, size_t ldc) {
     for (; m >= 2; m -= 2) {
-        rvv_f64_direct_5071_dots_2(2, n, k, alpha, a, lda, b, rsb, csb, beta, c, ldc);
+        rvv_f64_direct_0dc0_dots_2(2, n, k, alpha, a, lda, b, rsb, csb, beta, c, ldc);
         a += 2 * lda;
         c += 2;
     }
     if (m)
-        rvv_f64_direct_5071_dots_1(1, n, k, alpha, a, lda, b, rsb, csb, beta, c, ldc);
+        rvv_f64_direct_0dc0_dots_1(1, n, k, alpha, a, lda, b, rsb, csb, beta, c, ldc);
 }
 
 /* C = beta * C; at beta = 0 C is not read. */
-static __attribute__((noinline)) void rvv_f64_direct_5071_scale(size_t m, size_t n, double beta, double *c,
+static __attribute__((noinline)) void rvv_f64_direct_0dc0_scale(size_t m, size_t n, double beta, double *c,
                                                                 size_t ldc) {
     for (size_t j = 0; j < n; ++j)
         for (size_t i = 0; i < m; ++i)
@@ -682,7 +683,7 @@ static __attribute__((noinline)) void rvv_f64_direct_5071_scale(size_t m, size_t
 }
 
 /* A column of C from one of A and a number: C = scale * A + beta * C. */
-static __attribute__((noinline)) void rvv_f64_direct_5071_scaled(size_t m, double scale, const double *a,
+static __attribute__((noinline)) void rvv_f64_direct_0dc0_scaled(size_t m, double scale, const double *a,
                                                                  double beta, double *c) {
     const size_t lanes = __riscv_vsetvlmax_e64m2();
     const size_t full = lanes;
@@ -718,20 +719,20 @@ static __attribute__((noinline)) void rvv_f64_direct_5071_scaled(size_t m, doubl
 /* C = alpha * A * B + beta * C with A m x k and B k x n by strides, of which each has one that is 1; C
  * column-major. */
 static inline __attribute__((always_inline)) void
-rvv_f64_direct_5071_run(size_t m, size_t n, size_t k, double alpha, const double *a, size_t rsa, size_t csa,
+rvv_f64_direct_0dc0_run(size_t m, size_t n, size_t k, double alpha, const double *a, size_t rsa, size_t csa,
                         const double *b, size_t rsb, size_t csb, double beta, double *c, size_t ldc) {
     if (k == 0 || alpha == 0)
-        rvv_f64_direct_5071_scale(m, n, beta, c, ldc);
+        rvv_f64_direct_0dc0_scale(m, n, beta, c, ldc);
     else if (k == 1 && n == 1 && rsa == 1)
-        rvv_f64_direct_5071_scaled(m, alpha * *b, a, beta, c);
+        rvv_f64_direct_0dc0_scaled(m, alpha * *b, a, beta, c);
     else if (csa == 1 && rsb == 1 &&
              (m == 1 ||
               (rsa != 1 && k >= 4 * n && (m <= 6 || n <= 6)))) /* a sum over a vector's lanes is dear */
-        rvv_f64_direct_5071_along_k(m, n, k, alpha, a, rsa, b, rsb, csb, beta, c, ldc);
+        rvv_f64_direct_0dc0_along_k(m, n, k, alpha, a, rsa, b, rsb, csb, beta, c, ldc);
     else if (rsa == 1 || m == 1)
-        rvv_f64_direct_5071_by_columns(m, n, k, alpha, a, csa, b, rsb, csb, beta, c, ldc);
+        rvv_f64_direct_0dc0_by_columns(m, n, k, alpha, a, csa, b, rsb, csb, beta, c, ldc);
     else
-        rvv_f64_direct_5071_turned(m, n, k, alpha, a, rsa, b, rsb, csb, beta, c, ldc);
+        rvv_f64_direct_0dc0_turned(m, n, k, alpha, a, rsa, b, rsb, csb, beta, c, ldc);
 }
 
 /* the workspace is given by the caller: a candidate allocates nothing */
@@ -758,6 +759,6 @@ void tensorop_candidate_0(const struct tensorop_call *call) {
         m = n, n = 1;
         rsa = 1, csa = rsb, rsb = along, csb = across;
     }
-    rvv_f64_direct_5071_run(m, n, k, (double)call->scalar[SCALAR_alpha], a, rsa, csa, b, rsb, csb,
+    rvv_f64_direct_0dc0_run(m, n, k, (double)call->scalar[SCALAR_alpha], a, rsa, csa, b, rsb, csb,
                             (double)call->scalar[SCALAR_beta], call->buffer[BUFFER_C], ldc);
 }

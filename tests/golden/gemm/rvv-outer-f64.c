@@ -1,11 +1,11 @@
-/* rvv_f64_outer_0367: micro-kernel 'outer' at ahead=1 c_ahead=1 fetch=6 ku=2 late=0 lead=2 lmul=2 mv=1 nr=2
- * (rvv, f64) rank-1 updates of an mv x nr register tile: vectors along m, one scalar of B a column; A is
- * loaded `ahead` k steps and B `lead` columns before their use, so that neither load's latency stands in the
- * FMAs' way; A's loads begin after `late` columns, when the last readers of the registers they overwrite are
- * done; `fetch` k steps before that they are prefetched into L1; with `c_ahead` columns of C are brought near
- * while the tile is computed */
+/* rvv_f64_outer_58ad: micro-kernel 'outer' at ahead=1 c_ahead=1 fetch=6 ku=2 late=0 lead=2 lmul=2
+ * mr_vectors=1 nr=2 (rvv, f64) rank-1 updates of an mr_vectors x nr register tile: vectors along m, one
+ * scalar of B a column; A is loaded `ahead` k steps and B `lead` columns before their use, so that neither
+ * load's latency stands in the FMAs' way; A's loads begin after `late` columns, when the last readers of the
+ * registers they overwrite are done; `fetch` k steps before that they are prefetched into L1; with `c_ahead`
+ * columns of C are brought near while the tile is computed */
 static inline __attribute__((always_inline)) void
-rvv_f64_outer_0367_tile_1x1_tail(size_t m, size_t k, const double *restrict a, size_t lda,
+rvv_f64_outer_58ad_tile_1x1_tail(size_t m, size_t k, const double *restrict a, size_t lda,
                                  const double *restrict b, size_t rsb, size_t csb, double alpha, double beta,
                                  double *restrict c, size_t ldc) {
     const size_t lanes = __riscv_vsetvlmax_e64m2();
@@ -83,7 +83,7 @@ rvv_f64_outer_0367_tile_1x1_tail(size_t m, size_t k, const double *restrict a, s
 }
 
 static inline __attribute__((always_inline)) void
-rvv_f64_outer_0367_tile_1x2_tail(size_t m, size_t k, const double *restrict a, size_t lda,
+rvv_f64_outer_58ad_tile_1x2_tail(size_t m, size_t k, const double *restrict a, size_t lda,
                                  const double *restrict b, size_t rsb, size_t csb, double alpha, double beta,
                                  double *restrict c, size_t ldc) {
     const size_t lanes = __riscv_vsetvlmax_e64m2();
@@ -183,7 +183,7 @@ rvv_f64_outer_0367_tile_1x2_tail(size_t m, size_t k, const double *restrict a, s
 }
 
 static inline __attribute__((always_inline)) void
-rvv_f64_outer_0367_tile_1x2(size_t m, size_t k, const double *restrict a, size_t lda,
+rvv_f64_outer_58ad_tile_1x2(size_t m, size_t k, const double *restrict a, size_t lda,
                             const double *restrict b, size_t rsb, size_t csb, double alpha, double beta,
                             double *restrict c, size_t ldc) {
     const size_t lanes = __riscv_vsetvlmax_e64m2();
@@ -281,24 +281,24 @@ rvv_f64_outer_0367_tile_1x2(size_t m, size_t k, const double *restrict a, size_t
     }
 }
 
-#define rvv_f64_outer_0367_ARGS                                                                              \
+#define rvv_f64_outer_58ad_ARGS                                                                              \
     size_t m, size_t k, const double *a, size_t lda, const double *b, size_t sb, double alpha, double beta,  \
         double *c, size_t ldc
 
-static void rvv_f64_outer_0367_packed_1x1(rvv_f64_outer_0367_ARGS) {
+static void rvv_f64_outer_58ad_packed_1x1(rvv_f64_outer_58ad_ARGS) {
     (void)sb, (void)lda;
-    rvv_f64_outer_0367_tile_1x1_tail(m, k, a, 1 * (__riscv_vsetvlmax_e64m2()), b, 1, 1, alpha, beta, c, ldc);
+    rvv_f64_outer_58ad_tile_1x1_tail(m, k, a, 1 * (__riscv_vsetvlmax_e64m2()), b, 1, 1, alpha, beta, c, ldc);
 }
-static void rvv_f64_outer_0367_packed_1x2(rvv_f64_outer_0367_ARGS) {
+static void rvv_f64_outer_58ad_packed_1x2(rvv_f64_outer_58ad_ARGS) {
     (void)sb, (void)lda;
     if (m == 1 * (__riscv_vsetvlmax_e64m2())) {
-        rvv_f64_outer_0367_tile_1x2(m, k, a, 1 * (__riscv_vsetvlmax_e64m2()), b, 2, 1, alpha, beta, c, ldc);
+        rvv_f64_outer_58ad_tile_1x2(m, k, a, 1 * (__riscv_vsetvlmax_e64m2()), b, 2, 1, alpha, beta, c, ldc);
         return;
     }
-    rvv_f64_outer_0367_tile_1x2_tail(m, k, a, 1 * (__riscv_vsetvlmax_e64m2()), b, 2, 1, alpha, beta, c, ldc);
+    rvv_f64_outer_58ad_tile_1x2_tail(m, k, a, 1 * (__riscv_vsetvlmax_e64m2()), b, 2, 1, alpha, beta, c, ldc);
 }
 
-static void (*const rvv_f64_outer_0367_packed[2][1])(rvv_f64_outer_0367_ARGS) = {
-    {rvv_f64_outer_0367_packed_1x1},
-    {rvv_f64_outer_0367_packed_1x2},
+static void (*const rvv_f64_outer_58ad_packed[2][1])(rvv_f64_outer_58ad_ARGS) = {
+    {rvv_f64_outer_58ad_packed_1x1},
+    {rvv_f64_outer_58ad_packed_1x2},
 };

@@ -1,11 +1,11 @@
-/* rvv_i8_outer_f8f9: micro-kernel 'outer' at ahead=1 c_ahead=0 fetch=6 ku=2 late=0 lead=2 lmul=2 mv=1 nr=2
- * (rvv, i8) rank-1 updates of an mv x nr register tile: vectors along m, one scalar of B a column; A is
- * loaded `ahead` k steps and B `lead` columns before their use, so that neither load's latency stands in the
- * FMAs' way; A's loads begin after `late` columns, when the last readers of the registers they overwrite are
- * done; `fetch` k steps before that they are prefetched into L1; with `c_ahead` columns of C are brought near
- * while the tile is computed */
+/* rvv_i8_outer_10df: micro-kernel 'outer' at ahead=1 c_ahead=0 fetch=6 ku=2 late=0 lead=2 lmul=2 mr_vectors=1
+ * nr=2 (rvv, i8) rank-1 updates of an mr_vectors x nr register tile: vectors along m, one scalar of B a
+ * column; A is loaded `ahead` k steps and B `lead` columns before their use, so that neither load's latency
+ * stands in the FMAs' way; A's loads begin after `late` columns, when the last readers of the registers they
+ * overwrite are done; `fetch` k steps before that they are prefetched into L1; with `c_ahead` columns of C
+ * are brought near while the tile is computed */
 static inline __attribute__((always_inline)) void
-rvv_i8_outer_f8f9_tile_1x1_tail(size_t m, size_t k, const int16_t *restrict a, size_t lda,
+rvv_i8_outer_10df_tile_1x1_tail(size_t m, size_t k, const int16_t *restrict a, size_t lda,
                                 const int16_t *restrict b, size_t rsb, size_t csb, int32_t alpha,
                                 int32_t beta, int32_t *restrict c, size_t ldc) {
     const size_t lanes = __riscv_vsetvlmax_e32m2();
@@ -64,7 +64,7 @@ rvv_i8_outer_f8f9_tile_1x1_tail(size_t m, size_t k, const int16_t *restrict a, s
 }
 
 static inline __attribute__((always_inline)) void
-rvv_i8_outer_f8f9_tile_1x2_tail(size_t m, size_t k, const int16_t *restrict a, size_t lda,
+rvv_i8_outer_10df_tile_1x2_tail(size_t m, size_t k, const int16_t *restrict a, size_t lda,
                                 const int16_t *restrict b, size_t rsb, size_t csb, int32_t alpha,
                                 int32_t beta, int32_t *restrict c, size_t ldc) {
     const size_t lanes = __riscv_vsetvlmax_e32m2();
@@ -145,7 +145,7 @@ rvv_i8_outer_f8f9_tile_1x2_tail(size_t m, size_t k, const int16_t *restrict a, s
 }
 
 static inline __attribute__((always_inline)) void
-rvv_i8_outer_f8f9_tile_1x2(size_t m, size_t k, const int16_t *restrict a, size_t lda,
+rvv_i8_outer_10df_tile_1x2(size_t m, size_t k, const int16_t *restrict a, size_t lda,
                            const int16_t *restrict b, size_t rsb, size_t csb, int32_t alpha, int32_t beta,
                            int32_t *restrict c, size_t ldc) {
     const size_t lanes = __riscv_vsetvlmax_e32m2();
@@ -224,24 +224,24 @@ rvv_i8_outer_f8f9_tile_1x2(size_t m, size_t k, const int16_t *restrict a, size_t
     }
 }
 
-#define rvv_i8_outer_f8f9_ARGS                                                                               \
+#define rvv_i8_outer_10df_ARGS                                                                               \
     size_t m, size_t k, const int16_t *a, size_t lda, const int16_t *b, size_t sb, int32_t alpha,            \
         int32_t beta, int32_t *c, size_t ldc
 
-static void rvv_i8_outer_f8f9_packed_1x1(rvv_i8_outer_f8f9_ARGS) {
+static void rvv_i8_outer_10df_packed_1x1(rvv_i8_outer_10df_ARGS) {
     (void)sb, (void)lda;
-    rvv_i8_outer_f8f9_tile_1x1_tail(m, k, a, 1 * (__riscv_vsetvlmax_e32m2()), b, 1, 1, alpha, beta, c, ldc);
+    rvv_i8_outer_10df_tile_1x1_tail(m, k, a, 1 * (__riscv_vsetvlmax_e32m2()), b, 1, 1, alpha, beta, c, ldc);
 }
-static void rvv_i8_outer_f8f9_packed_1x2(rvv_i8_outer_f8f9_ARGS) {
+static void rvv_i8_outer_10df_packed_1x2(rvv_i8_outer_10df_ARGS) {
     (void)sb, (void)lda;
     if (m == 1 * (__riscv_vsetvlmax_e32m2())) {
-        rvv_i8_outer_f8f9_tile_1x2(m, k, a, 1 * (__riscv_vsetvlmax_e32m2()), b, 2, 1, alpha, beta, c, ldc);
+        rvv_i8_outer_10df_tile_1x2(m, k, a, 1 * (__riscv_vsetvlmax_e32m2()), b, 2, 1, alpha, beta, c, ldc);
         return;
     }
-    rvv_i8_outer_f8f9_tile_1x2_tail(m, k, a, 1 * (__riscv_vsetvlmax_e32m2()), b, 2, 1, alpha, beta, c, ldc);
+    rvv_i8_outer_10df_tile_1x2_tail(m, k, a, 1 * (__riscv_vsetvlmax_e32m2()), b, 2, 1, alpha, beta, c, ldc);
 }
 
-static void (*const rvv_i8_outer_f8f9_packed[2][1])(rvv_i8_outer_f8f9_ARGS) = {
-    {rvv_i8_outer_f8f9_packed_1x1},
-    {rvv_i8_outer_f8f9_packed_1x2},
+static void (*const rvv_i8_outer_10df_packed[2][1])(rvv_i8_outer_10df_ARGS) = {
+    {rvv_i8_outer_10df_packed_1x1},
+    {rvv_i8_outer_10df_packed_1x2},
 };

@@ -1,9 +1,9 @@
-/* rvv_f32_stream_69c7: micro-kernel 'stream' at fetch=4 ku=2 lmul=2 mv=64 nr=1 wide=2 (rvv, f32)
+/* rvv_f32_stream_f04e: micro-kernel 'stream' at fetch=4 ku=2 lmul=2 mr_vectors=64 nr=1 wide=2 (rvv, f32)
  * updates of columns of C by `ku` columns of A at a time: A is read once, from one end to the other, and C,
  * kept in L1, goes through the registers; for products with few columns, where a register tile would walk A
  * page by page */
 static inline __attribute__((always_inline)) void
-rvv_f32_stream_69c7_tile_1x1(size_t m, size_t k, const float *restrict a, size_t lda, const float *restrict b,
+rvv_f32_stream_f04e_tile_1x1(size_t m, size_t k, const float *restrict a, size_t lda, const float *restrict b,
                              size_t rsb, size_t csb, float alpha, float beta, float *restrict c, size_t ldc) {
     const size_t lanes = __riscv_vsetvlmax_e32m2();
     const size_t full = lanes;
@@ -98,23 +98,23 @@ rvv_f32_stream_69c7_tile_1x1(size_t m, size_t k, const float *restrict a, size_t
     }
 }
 
-#define rvv_f32_stream_69c7_ARGS                                                                             \
+#define rvv_f32_stream_f04e_ARGS                                                                             \
     size_t m, size_t k, const float *a, size_t lda, const float *b, size_t sb, float alpha, float beta,      \
         float *c, size_t ldc
 
-static void rvv_f32_stream_69c7_along_k_1x1(rvv_f32_stream_69c7_ARGS) {
+static void rvv_f32_stream_f04e_along_k_1x1(rvv_f32_stream_f04e_ARGS) {
     (void)sb, (void)lda;
-    rvv_f32_stream_69c7_tile_1x1(m, k, a, lda, b, 1, sb, alpha, beta, c, ldc);
+    rvv_f32_stream_f04e_tile_1x1(m, k, a, lda, b, 1, sb, alpha, beta, c, ldc);
 }
 
-static void (*const rvv_f32_stream_69c7_along_k[1][1])(rvv_f32_stream_69c7_ARGS) = {
-    {rvv_f32_stream_69c7_along_k_1x1},
+static void (*const rvv_f32_stream_f04e_along_k[1][1])(rvv_f32_stream_f04e_ARGS) = {
+    {rvv_f32_stream_f04e_along_k_1x1},
 };
-static void rvv_f32_stream_69c7_along_n_1x1(rvv_f32_stream_69c7_ARGS) {
+static void rvv_f32_stream_f04e_along_n_1x1(rvv_f32_stream_f04e_ARGS) {
     (void)sb, (void)lda;
-    rvv_f32_stream_69c7_tile_1x1(m, k, a, lda, b, sb, 1, alpha, beta, c, ldc);
+    rvv_f32_stream_f04e_tile_1x1(m, k, a, lda, b, sb, 1, alpha, beta, c, ldc);
 }
 
-static void (*const rvv_f32_stream_69c7_along_n[1][1])(rvv_f32_stream_69c7_ARGS) = {
-    {rvv_f32_stream_69c7_along_n_1x1},
+static void (*const rvv_f32_stream_f04e_along_n[1][1])(rvv_f32_stream_f04e_ARGS) = {
+    {rvv_f32_stream_f04e_along_n_1x1},
 };

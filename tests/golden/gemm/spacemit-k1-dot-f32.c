@@ -1,12 +1,12 @@
-/* rvv_f32_dot_b691_vlen256: micro-kernel 'dot' at ahead=1 fetch=4 ku=1 late=4 lead=0 lmul=1 mv=2 nr=1
- * (spacemit-k1, f32) mv x nr inner products: vectors run along k in rows of A and columns of B alike, each
- * accumulator gathers one element of C and is summed at the end; nothing is broadcast and no lane idles
+/* rvv_f32_dot_a73c_vlen256: micro-kernel 'dot' at ahead=1 fetch=4 ku=1 late=4 lead=0 lmul=1 mr_vectors=2 nr=1
+ * (spacemit-k1, f32) mr_vectors x nr inner products: vectors run along k in rows of A and columns of B alike,
+ * each accumulator gathers one element of C and is summed at the end; nothing is broadcast and no lane idles
  * however few rows or columns there are; B is loaded `lead` columns before its use, or (`ahead`) A and B one
  * step of k before theirs, between the FMAs and into registers whose last reader is `late` FMAs back; rows
  * and columns are prefetched `fetch` cache lines ahead; `straight` ones read a matrix from end to end that
  * meets a few lines only */
 static inline __attribute__((always_inline)) void
-rvv_f32_dot_b691_vlen256_tile_1x1(size_t m, size_t k, const float *restrict a, size_t lda,
+rvv_f32_dot_a73c_vlen256_tile_1x1(size_t m, size_t k, const float *restrict a, size_t lda,
                                   const float *restrict b, size_t rsb, size_t csb, float alpha, float beta,
                                   float *restrict c, size_t ldc) {
     const size_t lanes = (256 / 32 * 1);
@@ -105,7 +105,7 @@ rvv_f32_dot_b691_vlen256_tile_1x1(size_t m, size_t k, const float *restrict a, s
 }
 
 static inline __attribute__((always_inline)) void
-rvv_f32_dot_b691_vlen256_tile_2x1(size_t m, size_t k, const float *restrict a, size_t lda,
+rvv_f32_dot_a73c_vlen256_tile_2x1(size_t m, size_t k, const float *restrict a, size_t lda,
                                   const float *restrict b, size_t rsb, size_t csb, float alpha, float beta,
                                   float *restrict c, size_t ldc) {
     const size_t lanes = (256 / 32 * 1);
@@ -245,19 +245,19 @@ rvv_f32_dot_b691_vlen256_tile_2x1(size_t m, size_t k, const float *restrict a, s
     }
 }
 
-#define rvv_f32_dot_b691_vlen256_ARGS                                                                        \
+#define rvv_f32_dot_a73c_vlen256_ARGS                                                                        \
     size_t m, size_t k, const float *a, size_t lda, const float *b, size_t sb, float alpha, float beta,      \
         float *c, size_t ldc
 
-static void rvv_f32_dot_b691_vlen256_along_k_1x1(rvv_f32_dot_b691_vlen256_ARGS) {
+static void rvv_f32_dot_a73c_vlen256_along_k_1x1(rvv_f32_dot_a73c_vlen256_ARGS) {
     (void)sb, (void)lda;
-    rvv_f32_dot_b691_vlen256_tile_1x1(m, k, a, lda, b, 1, sb, alpha, beta, c, ldc);
+    rvv_f32_dot_a73c_vlen256_tile_1x1(m, k, a, lda, b, 1, sb, alpha, beta, c, ldc);
 }
-static void rvv_f32_dot_b691_vlen256_along_k_2x1(rvv_f32_dot_b691_vlen256_ARGS) {
+static void rvv_f32_dot_a73c_vlen256_along_k_2x1(rvv_f32_dot_a73c_vlen256_ARGS) {
     (void)sb, (void)lda;
-    rvv_f32_dot_b691_vlen256_tile_2x1(m, k, a, lda, b, 1, sb, alpha, beta, c, ldc);
+    rvv_f32_dot_a73c_vlen256_tile_2x1(m, k, a, lda, b, 1, sb, alpha, beta, c, ldc);
 }
 
-static void (*const rvv_f32_dot_b691_vlen256_along_k[1][2])(rvv_f32_dot_b691_vlen256_ARGS) = {
-    {rvv_f32_dot_b691_vlen256_along_k_1x1, rvv_f32_dot_b691_vlen256_along_k_2x1},
+static void (*const rvv_f32_dot_a73c_vlen256_along_k[1][2])(rvv_f32_dot_a73c_vlen256_ARGS) = {
+    {rvv_f32_dot_a73c_vlen256_along_k_1x1, rvv_f32_dot_a73c_vlen256_along_k_2x1},
 };

@@ -2,10 +2,10 @@
  * force; buffer x, w, y.
  *
  * "tensorop" is the product's tensorop_conv1d_<dtype>_variant; "taps" is a loop over taps of a
- * BLAS's cblas_?axpy, "loops" plain C of ways.c. */
+ * BLAS's cblas_?axpy, "loops" plain C of baselines.c. */
+#include "baselines.h"
 #include "bind.h"
 #include "slots.h"
-#include "ways.h"
 
 typedef int (*ours)(int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, const void *,
                     const void *, void *, int);

@@ -29,7 +29,7 @@ PASS(walk_vector, X4("ldr q8, [%[p]]\nfmov x9, d8\nadd %[p], %[p], #64\nadd %[p]
 /* A byte of each line in an order that no prefetcher knows (a linear congruential generator whose
  * period are the lines, a power of two), read by nobody, and 64 dependent additions beside it: they
  * take as long as ever unless the load stops them. */
-static void touch(const struct tensorop_call *call) {
+static void demand_prefetch(const struct tensorop_call *call) {
     int64_t size = 64, at = 0;
     while (2 * size <= call->dim[1])
         size *= 2;

@@ -1,4 +1,4 @@
-"""Shipped drafts built at a point and put before the judge."""
+"""Shipped templates built at a point and put before the judge."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from tensorop.author import offline
 from tensorop.model.case import Case
-from tensorop.model.kernel import Artifact, Draft, KernelText, Source
+from tensorop.model.kernel import Artifact, KernelTemplate, KernelText, Source
 from tensorop.model.platform import Platform
 from tensorop.model.point import Point
 from tensorop.model.problem import Problem
@@ -21,7 +21,7 @@ from tests.support.operators import builder, gemm, runner_of
 operator = gemm()
 direct = offline.direct(operator.folder, operator.name)
 assert direct is not None
-drafts = {draft.name: draft for draft in (*offline.drafts(operator.folder, operator.name), direct)}
+templates = {template.name: template for template in (*offline.templates(operator.folder, operator.name), direct)}
 
 OUTER = {"ku": 2, "ahead": 0, "late": 0, "lead": 0, "fetch": 0, "c_ahead": 0}
 PIPELINED = {"ku": 4, "ahead": 1, "late": 2, "lead": 4, "fetch": 6, "c_ahead": 1}
@@ -42,22 +42,22 @@ FEW_ROWS = [
 ]  # fmt: skip
 
 
-def candidate(platform: Platform, draft: Draft, point: Point, dtype: str) -> Source:
+def candidate(platform: Platform, template: KernelTemplate, point: Point, dtype: str) -> Source:
     """The C of a candidate, as a trial builds it."""
-    variant = instantiate.variant(operator, draft, dtype, point)
+    variant = instantiate.variant(operator, template, dtype, point)
     text = Texts().kernel(operator, platform, variant)
     assert isinstance(text, KernelText), text.message
     return instantiate.candidate(operator, platform, variant, text)
 
 
 def verdicts(
-    platform_name: str, draft: str, dtype: str, chosen: Mapping[str, int], problems: Sequence[Problem] = ()
+    platform_name: str, template: str, dtype: str, chosen: Mapping[str, int], problems: Sequence[Problem] = ()
 ) -> list[Verdict]:
-    """What the judge says of a draft at a point on the quick grid, or on these problems, at every VLEN its winners must
-    pass. The workspace of given problems is as small as a trial's."""
+    """What the judge says of a template at a point on the quick grid, or on these problems, at every VLEN its winners
+    must pass. The workspace of given problems is as small as a trial's."""
     platform = platforms.load(platform_name)
     point = instantiate.defaults(operator, platform, dtype, Point.of({**SMALL_BLOCKS, **chosen}))
-    built = builder(platform)(candidate(platform, drafts[draft], point, dtype), ())
+    built = builder(platform)(candidate(platform, templates[template], point, dtype), ())
     assert isinstance(built, Artifact), built.log
     vlens = platform.verify_vlens or platform.vlens
     tile = {"mr": 16, "nr": int(point["nr"]), "ku": int(point.get("ku", 1))}
@@ -72,7 +72,7 @@ def verdicts(
     def cases(vlen: int, seed: Seed) -> Sequence[Case]:
         if problems:
             return [Case(problem) for problem in problems]
-        small = operator.reference.smallest_grid(dtype, seed.stream(5, vlen), 112) if draft == "direct" else ()
+        small = operator.reference.smallest_grid(dtype, seed.stream(5, vlen), 112) if template == "direct" else ()
         return [*quick(vlen, seed), *small]
 
     found = list(grid.verify(operator, subject, cases, vlens, Seed.draw()))

@@ -1,4 +1,4 @@
-"""Draft texts: what is read, what the gate refuses, what a stranger's template can do to us (nothing)."""
+"""KernelTemplate texts: what is read, what the gate refuses, what a stranger's template can do to us (nothing)."""
 
 import json
 import random
@@ -8,7 +8,7 @@ import pytest
 from tensorop.author import c_gate, gate, offline
 from tensorop.author.parse import parse
 from tensorop.errors import SpecError
-from tensorop.model.kernel import Draft, KernelText
+from tensorop.model.kernel import KernelTemplate, KernelText
 from tensorop.model.trial import Kind
 from tensorop.render import apart, instantiate, render
 from tensorop.render.texts import Texts
@@ -18,9 +18,9 @@ HEAD = """---
 strategy: one idea
 reads: {a: columns}
 needs: [fma]
-tunables: {mv: [1, 2], order: [ab, ba]}
+tunables: {mr_vectors: [1, 2], order: [ab, ba]}
 constraints:
-  - {must: mv < 2 or order == 'ab', reason: room}
+  - {must: mr_vectors < 2 or order == 'ab', reason: room}
 ---
 """
 
@@ -29,12 +29,12 @@ def read(text):
     return parse(text, operator="op", name="d", author="llm")
 
 
-def test_a_draft_is_read():
-    draft = read("\n" + HEAD + "x = {{ mv }};\n")
-    assert draft.text == "x = {{ mv }};\n"
-    assert draft.tunables == {"mv": (1, 2), "order": ("ab", "ba")}
-    assert [c.reason for c in draft.constraints] == ["room"]
-    assert (draft.author, draft.strategy, draft.needs) == ("llm", "one idea", ("fma",))
+def test_a_template_is_read():
+    template = read("\n" + HEAD + "x = {{ mr_vectors }};\n")
+    assert template.text == "x = {{ mr_vectors }};\n"
+    assert template.tunables == {"mr_vectors": (1, 2), "order": ("ab", "ba")}
+    assert [c.reason for c in template.constraints] == ["room"]
+    assert (template.author, template.strategy, template.needs) == ("llm", "one idea", ("fma",))
 
 
 @pytest.mark.parametrize(
@@ -44,13 +44,13 @@ def test_a_draft_is_read():
         ("room}\n---", "room}\n--", "no closing line of '---'"),
         ("strategy: one idea\n", "", "missing key 'strategy'"),
         ("needs", "need", "unknown key 'need'"),
-        ("[1, 2]", "[1, 2.5]", "key 'tunables.mv"),
-        ("[1, 2]", "[1, true]", "key 'tunables.mv"),
-        ("[1, 2]", "3", "key 'tunables.mv'"),
-        ("[1, 2]", "[]", "key 'tunables.mv': expected 1 to 64 values"),
+        ("[1, 2]", "[1, 2.5]", "key 'tunables.mr_vectors"),
+        ("[1, 2]", "[1, true]", "key 'tunables.mr_vectors"),
+        ("[1, 2]", "3", "key 'tunables.mr_vectors'"),
+        ("[1, 2]", "[]", "key 'tunables.mr_vectors': expected 1 to 64 values"),
         ("[1, 2]", "[1, 99999999]", "99999999 is beyond"),
-        ("{mv:", "{mv: [1], mv:", "key 'mv' stands twice"),
-        ("{mv:", "{'__class__':", "tunables.__class__': expected a lower-case name"),
+        ("{mr_vectors:", "{mr_vectors: [1], mr_vectors:", "key 'mr_vectors' stands twice"),
+        ("{mr_vectors:", "{'__class__':", "tunables.__class__': expected a lower-case name"),
         ("[ab, ba]", "[ab, '*/ evil']", "expected numbers or single words"),
         ("one idea", "'one */ int x; /* idea'", "marks that do not belong"),
         ("one idea", '"one \\\\ idea"', "marks that do not belong"),
@@ -60,55 +60,55 @@ def test_a_draft_is_read():
         ("one idea", "&x one idea\nreads: {b: *x}", "anchors are not allowed|stands twice"),
         ("{a: columns}", "!!python/object/apply:os.system [id]", "no tag is"),
         ("one idea", "x" * 9000, "at most 8192 are read"),
-        ("x = {{ mv }};", "  ", "nothing follows the head"),
-        ("x = {{ mv }};", "x" * 70000, "at most 65536 are read"),
+        ("x = {{ mr_vectors }};", "  ", "nothing follows the head"),
+        ("x = {{ mr_vectors }};", "x" * 70000, "at most 65536 are read"),
     ],
 )
 def test_a_broken_head_is_refused_with_its_key(old, new, complaint):
-    text = HEAD + "x = {{ mv }};\n"
+    text = HEAD + "x = {{ mr_vectors }};\n"
     assert old in text
     with pytest.raises(SpecError, match=complaint) as caught:
         read(text.replace(old, new, 1))
-    assert "draft 'd'" in str(caught.value)
+    assert "template 'd'" in str(caught.value)
 
 
 @pytest.fixture(scope="module")
 def operator(tmp_path_factory):
-    """A folder of templates with one function around the draft."""
+    """A folder of templates with one function around the template."""
     folder = tmp_path_factory.mktemp("op")
     (folder / "kernel.c.j2").write_text(
-        '#include <stddef.h>\nstatic void k(size_t n, const float *a, float *c)\n{\n{% include "draft" %}\n}\n'
+        '#include <stddef.h>\nstatic void k(size_t n, const float *a, float *c)\n{\n{% include "template" %}\n}\n'
     )
     (folder / "secret.txt").write_text("sk-12345")
     return folder
 
 
 @pytest.fixture(scope="module")
-def vocabulary():
-    return platforms.load("rvv").vocabulary("f32")
+def primitives():
+    return platforms.load("rvv").primitives_of("f32")
 
 
-def draft_of(body, **more):
-    return Draft("op", "d", "llm", "s", body, **more)
+def template_of(body, **more):
+    return KernelTemplate("op", "d", "llm", "s", body, **more)
 
 
-def admit(operator, vocabulary, body):
-    """The C of a draft between gate and expansion, as `texts` makes it."""
-    outcome = gate.check_template(draft_of(body), vocabulary)
+def admit(operator, primitives, body):
+    """The C of a template between gate and expansion, as `texts` makes it."""
+    outcome = gate.check_template(template_of(body), primitives)
     if outcome is not None:
         return outcome
-    arities = {name: len(word.args) for name, word in vocabulary.spoken.items()}
-    context = {"mv": 2, "n": 3}
+    arities = {name: len(one.args) for name, one in primitives.with_aliases.items()}
+    context = {"mr_vectors": 2, "n": 3}
     (source,) = apart.texts(operator, c_gate.marked(body), "kernel.c.j2", [context], arities, 5)
-    speech = instantiate.speech(vocabulary)
-    refused = c_gate.read(source, body, vocabulary, speech)
-    return refused or render.expand(c_gate.unmarked(source, body), speech)
+    callables = instantiate.callables(primitives)
+    refused = c_gate.read(source, body, primitives, callables)
+    return refused or render.expand(c_gate.unmarked(source, body), callables)
 
 
 GOOD = """
     /* don't worry: "quotes" and #marks in comments say nothing */
     const size_t lanes = {{ full() }}; // nor here's one
-{% for i in range(mv) %}
+{% for i in range(mr_vectors) %}
     vfloat32m1_t v{{ i }} = {{ zero("lanes") }};
 {% endfor %}
     for (size_t i = 0; i < (n); i += lanes) {
@@ -119,10 +119,12 @@ GOOD = """
 """
 
 
-def test_honest_text_passes_unchanged(operator, vocabulary):
-    source = admit(operator, vocabulary, GOOD)
+def test_honest_text_passes_unchanged(operator, primitives):
+    source = admit(operator, primitives, GOOD)
     plain = render.text(
-        render.environment(operator, {"draft": GOOD}), "kernel.c.j2", {"mv": 2, **render.words(vocabulary)}
+        render.environment(operator, {"template": GOOD}),
+        "kernel.c.j2",
+        {"mr_vectors": 2, **render.functions(primitives)},
     )
     assert source == plain
 
@@ -136,7 +138,7 @@ def test_honest_text_passes_unchanged(operator, vocabulary):
         ("{% block x %}{% endblock %}", "'block' is not allowed"),
         ("{{ ''.__class__ }}", "'__class__'"),
         ("{{ ''['__class__'] }}", "'__class__'"),
-        ("{{ mv|attr('real') }}", "the filter 'attr'"),
+        ("{{ mr_vectors|attr('real') }}", "the filter 'attr'"),
         ("{{ [1]|map('upper') }}", "the filter 'map'"),
         ("{{ self }}", "'self'"),
         ("{% set ns = namespace(x=1) %}", "'namespace'"),
@@ -145,18 +147,18 @@ def test_honest_text_passes_unchanged(operator, vocabulary):
         ("{% for %}", "line 1:"),
     ],
 )
-def test_templates_beyond_computing_are_refused(vocabulary, body, complaint):
-    outcome = gate.check_template(draft_of(body), vocabulary)
+def test_templates_beyond_computing_are_refused(primitives, body, complaint):
+    outcome = gate.check_template(template_of(body), primitives)
     assert outcome is not None
     assert outcome.kind is Kind.REFUSED
     assert complaint in outcome.message
 
 
-def test_needs_and_names_are_held_against_the_platform(vocabulary):
-    lacking = gate.check_template(draft_of("x", needs=("fma", "gather")), vocabulary)
+def test_needs_and_names_are_held_against_the_platform(primitives):
+    lacking = gate.check_template(template_of("x", needs=("fma", "gather")), primitives)
     assert lacking is not None
     assert "needs gather" in lacking.message
-    shadowing = gate.check_template(draft_of("x", tunables={"fma": (1, 2)}), vocabulary)
+    shadowing = gate.check_template(template_of("x", tunables={"fma": (1, 2)}), primitives)
     assert shadowing is not None
     assert "name of a primitive" in shadowing.message
 
@@ -174,39 +176,39 @@ def test_needs_and_names_are_held_against_the_platform(vocabulary):
         ("{{ refuse('not here') }}", "not here"),
     ],
 )
-def test_templates_that_run_wild_are_stopped(operator, vocabulary, body, complaint):
+def test_templates_that_run_wild_are_stopped(operator, primitives, body, complaint):
     with pytest.raises(render.RenderError, match=complaint):
-        admit(operator, vocabulary, body)
+        admit(operator, primitives, body)
 
 
-def test_a_template_without_end_is_stopped(operator, vocabulary):
+def test_a_template_without_end_is_stopped(operator, primitives):
     loops = "{% for a in range(99999) %}" * 4 + "{% endfor %}" * 4
     with pytest.raises(render.RenderError, match="took more than 1 s"):
         apart.texts(operator, loops, "kernel.c.j2", [{}], {}, 1)
 
 
-def test_context_that_travels_is_plain(vocabulary):
+def test_context_that_travels_is_plain(primitives):
     """What a stranger's template sees goes to its process as JSON and comes out the same."""
     op, platform = operators.load("gemm"), platforms.load("rvv")
-    draft = offline.drafts(op.folder, op.name)[0]
-    point = instantiate.micro_space(platform, draft, "f32").at(0)
-    for context, _ in instantiate.kernel_contexts(op, platform, instantiate.variant(op, draft, "f32", point)):
+    template = offline.templates(op.folder, op.name)[0]
+    point = instantiate.micro_space(platform, template, "f32").at(0)
+    for context, _ in instantiate.kernel_contexts(op, platform, instantiate.variant(op, template, "f32", point)):
         assert json.loads(json.dumps(context)) == context
-        own = context.keys() - draft.tunables.keys()
+        own = context.keys() - template.tunables.keys()
         assert own <= instantiate.reserved(op, platform, "f32")
 
 
 @pytest.mark.parametrize("platform_name", [p.name for p in platforms.whole() if p.device is None] + ["native"])
-def test_shipped_drafts_pass_the_same_gate(platform_name):
+def test_shipped_templates_pass_the_same_gate(platform_name):
     platform = platforms.load(platform_name)
     admitted = 0
     for name in catalog.names("templates"):
         op = operators.load(name)
-        for draft in offline.drafts(op.folder, op.name, op.added):
-            if instantiate.missing_words(platform, draft, "f32"):
+        for template in offline.templates(op.folder, op.name, op.added):
+            if instantiate.missing_primitives(platform, template, "f32"):
                 continue
-            for point in instantiate.micro_space(platform, draft, "f32").sample(random.Random(0), 2):
-                text = Texts().kernel(op, platform, instantiate.variant(op, draft, "f32", point))
-                assert isinstance(text, KernelText), (draft.name, str(point), text.message)
+            for point in instantiate.micro_space(platform, template, "f32").sample(random.Random(0), 2):
+                text = Texts().kernel(op, platform, instantiate.variant(op, template, "f32", point))
+                assert isinstance(text, KernelText), (template.name, str(point), text.message)
                 admitted += 1
     assert admitted

@@ -12,12 +12,12 @@ from tensorop.model.point import Point
 from tensorop.model.winner import Known
 from tensorop.render import instantiate, prior
 from tensorop.search import warm
-from tensorop.space import starts
+from tensorop.space import seeds
 from tensorop.specs import platforms
 from tests.support.operators import gemm
 
 operator = gemm()
-drafts = {draft.name: draft for draft in offline.drafts(operator.folder, operator.name)}
+templates = {template.name: template for template in offline.templates(operator.folder, operator.name)}
 SHIPPED = [warm.winners(path) for path in sorted((paths.builtin_dir("platforms") / warm.FOLDER).glob("*.jsonl"))]
 CASES = [
     (source.platform, dtype, known)
@@ -30,37 +30,37 @@ CASES = [
 
 @pytest.mark.parametrize(("name", "dtype", "known"), CASES)
 def test_a_shipped_winner_is_one_whole_legal_variant(name: str, dtype: str, known: Known) -> None:
-    platform, draft = platforms.load(name), drafts[known.draft]
-    (kernel,) = starts.named([known], draft, instantiate.micro_space(platform, draft, dtype))
-    blocking = instantiate.blocking_space(operator, platform, Kernel(draft, dtype, kernel))
-    (blocks,) = starts.blockings([known], draft, kernel, blocking)
+    platform, template = platforms.load(name), templates[known.template]
+    (kernel,) = seeds.named([known], template, instantiate.micro_space(platform, template, dtype))
+    blocking = instantiate.blocking_space(operator, platform, Kernel(template, dtype, kernel))
+    (blocks,) = seeds.blockings([known], template, kernel, blocking)
     assert {**kernel, **blocks} == dict(known.point)
 
 
 def test_a_winner_that_is_not_legal_here_is_left_out() -> None:
     platform = platforms.load("spacemit-k1")
-    outer = drafts["outer"]
+    outer = templates["outer"]
     space = instantiate.micro_space(platform, outer, "f32")
-    too_large = Known("outer", Point.of(lmul=8, mv=8, nr=15))
-    of_others = Known("dot", Point.of(mv=8))
-    legal = Known("outer", Point.of(lmul=4, mv=1, nr=6))
-    assert starts.named((too_large, of_others), outer, space) == []
-    assert starts.named((too_large, legal), outer, space) == starts.named((legal,), outer, space) != []
+    too_large = Known("outer", Point.of(lmul=8, mr_vectors=8, nr=15))
+    of_others = Known("dot", Point.of(mr_vectors=8))
+    legal = Known("outer", Point.of(lmul=4, mr_vectors=1, nr=6))
+    assert seeds.named((too_large, of_others), outer, space) == []
+    assert seeds.named((too_large, legal), outer, space) == seeds.named((legal,), outer, space) != []
 
 
 def test_what_a_winner_leaves_open_agrees_with_anything() -> None:
-    known = Known("outer", Point.of(mv=2, mc=64))
-    assert starts.agrees(known, "outer", Point.of(mv=2, nr=8))
-    assert not starts.agrees(known, "outer", Point.of(mv=3, nr=8))
-    assert not starts.agrees(known, "dot", Point.of(mv=2, nr=8))
+    known = Known("outer", Point.of(mr_vectors=2, mc=64))
+    assert seeds.agrees(known, "outer", Point.of(mr_vectors=2, nr=8))
+    assert not seeds.agrees(known, "outer", Point.of(mr_vectors=3, nr=8))
+    assert not seeds.agrees(known, "dot", Point.of(mr_vectors=2, nr=8))
 
 
 def test_few_blockings_show_both_ends_of_packing() -> None:
-    outer, platform = drafts["outer"], platforms.load("avx512")
-    kernel = Kernel(outer, "f64", Point.of(mv=2, nr=12, ku=4, ahead=0, late=0, lead=0, fetch=0, c_ahead=0))
+    outer, platform = templates["outer"], platforms.load("avx512")
+    kernel = Kernel(outer, "f64", Point.of(mr_vectors=2, nr=12, ku=4, ahead=0, late=0, lead=0, fetch=0, c_ahead=0))
     space = instantiate.blocking_space(operator, platform, kernel)
     usual = prior.blocking(operator, platform, kernel)
-    packed, plain = starts.around(usual, space), starts.around(usual, space, nothing_first=True)
+    packed, plain = seeds.around(usual, space), seeds.around(usual, space, nothing_first=True)
     ends = [(point["pack_a"], point["pack_b"]) for point in packed[:2]]
     assert ends == [(1, 1), (0, 0)]
     assert plain[:2] == packed[1::-1]

@@ -1,4 +1,4 @@
-"""C that a draft must not become: each piece is refused by the guard whose business it is, and honest C passes."""
+"""C that a template must not become: each piece is refused by the guard whose business it is, and honest C passes."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import pytest
 
 from tensorop.author import c_gate, gate
 from tensorop.author.gate import Guard
-from tensorop.model.kernel import Draft
-from tensorop.model.primitive import Vocabulary
+from tensorop.model.kernel import KernelTemplate
+from tensorop.model.primitive import Primitives
 from tensorop.model.trial import Kind, Outcome
 from tensorop.render import instantiate, render
 from tensorop.specs import platforms
@@ -23,22 +23,22 @@ static void k(size_t n, const float *restrict a, float *restrict c, const float 
 {
     const size_t lanes = 4;
     const size_t full = lanes;
-{% include "draft" %}
+{% include "template" %}
 }
 """
-rvv = platforms.load("rvv").vocabulary("f32")
+rvv = platforms.load("rvv").primitives_of("f32")
 
 
-def judged(body: str, words: Vocabulary = rvv) -> Outcome | str:
-    """The C of a draft once gate and expansion are through with it."""
-    outcome = gate.check_template(Draft("op", "d", "llm", "s", body), words)
+def judged(body: str, primitives: Primitives = rvv) -> Outcome | str:
+    """The C of a template once gate and expansion are through with it."""
+    outcome = gate.check_template(KernelTemplate("op", "d", "llm", "s", body), primitives)
     if outcome is not None:
         return outcome
-    env = render.environment(Path(__file__).parent, {"k": AROUND, "draft": c_gate.marked(body)})
-    said = {name: render.Call(name, len(word.args)) for name, word in words.spoken.items()}
+    env = render.environment(Path(__file__).parent, {"k": AROUND, "template": c_gate.marked(body)})
+    said = {name: render.Call(name, len(primitive.args)) for name, primitive in primitives.with_aliases.items()}
     source = render.text(env, "k", said)
-    speech = instantiate.speech(words)
-    return c_gate.read(source, body, words, speech) or render.expand(c_gate.unmarked(source, body), speech)
+    callables = instantiate.callables(primitives)
+    return c_gate.read(source, body, primitives, callables) or render.expand(c_gate.unmarked(source, body), callables)
 
 
 HONEST = [
@@ -164,7 +164,7 @@ ATTACKS = [
     ("__builtin_trap();\n", Guard.CALLS),
     ("c[0] = __builtin_va_arg(a, float);\n", Guard.CALLS),
     ("__riscv_vse64_v_i64m1(c, v, 1);\n", Guard.CALLS),
-    ("vfloat32m1_t v = __riscv_vle32_v_f32m1(a, 4);\n", Guard.CALLS),  # a primitive's own C, said by the draft
+    ("vfloat32m1_t v = __riscv_vle32_v_f32m1(a, 4);\n", Guard.CALLS),  # a primitive's own C, said by the template
     ("float alloca_ = *(float *)alloca(64);\n", Guard.CALLS),
     ("int uint8_t = 0; system(uint8_t);\n", Guard.CALLS),
     ("int uint8_t = 0; c[0] = (uint8_t)(n);\n", Guard.NAMES),
@@ -176,7 +176,7 @@ ATTACKS = [
     ("FILE *f;\n", Guard.TYPES),
     ("other_t x = 1;\n", Guard.TYPES),
     ("uintptr_t x = 1;\n", Guard.TYPES),
-    ("__m256 v;\n", Guard.TYPES),  # of another vocabulary
+    ("__m256 v;\n", Guard.TYPES),  # of another set
     ("c[0] = *environ;\n", Guard.NAMES),
     ("c[0] = errno;\n", Guard.NAMES),
     ("c[0] = (float)SIZE_MAX;\n", Guard.NAMES),

@@ -1,5 +1,5 @@
-/* Ways of our own, compiled with the platform's instructions. */
-#include "ways.h"
+/* Baselines of our own, compiled with the platform's instructions. */
+#include "baselines.h"
 #include "slots.h"
 
 #define LOOPS(name, real)                                                                          \

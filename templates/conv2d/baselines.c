@@ -1,7 +1,7 @@
-/* Ways of our own, compiled with the platform's instructions: "im2col", a matrix of all windows
- * times the weights by any cblas_?gemm, without the matrix where x is one already, and "direct",
- * plain loops, for depthwise convolutions. */
-#include "ways.h"
+/* Baselines of our own, compiled with the platform's instructions: "im2col", a matrix of all
+ * windows times the weights by any cblas_?gemm, without the matrix where x is one already, and
+ * "direct", plain loops, for depthwise convolutions. */
+#include "baselines.h"
 #include "slots.h"
 
 #include <stdlib.h>

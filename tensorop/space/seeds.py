@@ -1,4 +1,4 @@
-"""Where searches begin: at what earlier ones found and a draft names, and around an operator's defaults."""
+"""Where searches begin: at what earlier ones found and a template names, and around an operator's defaults."""
 
 from __future__ import annotations
 
@@ -7,43 +7,43 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
-from tensorop.model.kernel import Draft
+from tensorop.model.kernel import KernelTemplate
 from tensorop.model.point import Point
 from tensorop.model.winner import Known
 from tensorop.space import Space
 
 
-def own(draft: Draft) -> tuple[Known, ...]:
-    """What a draft names itself."""
-    return tuple(Known(draft.name, point) for point in draft.starts)
+def own(template: KernelTemplate) -> tuple[Known, ...]:
+    """What a template names itself."""
+    return tuple(Known(template.name, point) for point in template.seed_configurations)
 
 
-def named(known: Sequence[Known], draft: Draft, space: Space) -> list[Point]:
-    """The points of a draft's own space that are known."""
-    return _completed(space, [_part(one.point, space) for one in known if one.draft == draft.name])
+def named(known: Sequence[Known], template: KernelTemplate, space: Space) -> list[Point]:
+    """The points of a template's own space that are known."""
+    return _completed(space, [_part(one.point, space) for one in known if one.template == template.name])
 
 
-def unlike(known: Sequence[Known], draft: Draft, space: Space) -> list[Point]:
+def unlike(known: Sequence[Known], template: KernelTemplate, space: Space) -> list[Point]:
     """The first of these points for each choice of the tunables that only whole problems show."""
     first: dict[tuple[int | str, ...], Point] = {}
-    for point in named(known, draft, space):
-        first.setdefault(unseen(draft, point), point)
+    for point in named(known, template, space):
+        first.setdefault(unseen(template, point), point)
     return list(first.values())
 
 
-def unseen(draft: Draft, point: Point) -> tuple[int | str, ...]:
+def unseen(template: KernelTemplate, point: Point) -> tuple[int | str, ...]:
     """A kernel's values of the tunables that only whole problems show."""
-    return tuple(point[name] for name in draft.unseen)
+    return tuple(point[name] for name in template.unseen)
 
 
-def blockings(known: Sequence[Known], draft: Draft, point: Point, space: Space) -> list[Point]:
+def blockings(known: Sequence[Known], template: KernelTemplate, point: Point, space: Space) -> list[Point]:
     """What is known of this kernel's blocking: the legal points that agree with it."""
-    return _completed(space, [_part(one.point, space) for one in known if agrees(one, draft.name, point)])
+    return _completed(space, [_part(one.point, space) for one in known if agrees(one, template.name, point)])
 
 
-def agrees(one: Known, draft: str, point: Point) -> bool:
+def agrees(one: Known, template: str, point: Point) -> bool:
     """Whether a kernel is a known one, which may leave tunables open."""
-    return one.draft == draft and all(one.point.get(name, value) == value for name, value in point.items())
+    return one.template == template and all(one.point.get(name, value) == value for name, value in point.items())
 
 
 def around(prior: Callable[[Mapping[str, int | str]], Point], space: Space, nothing_first: bool = False) -> list[Point]:

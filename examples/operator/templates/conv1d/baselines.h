@@ -1,7 +1,7 @@
 /* The convolution in plain C, as a compiler makes it for the platform: what a call is held against.
  */
-#ifndef CONV1D_WAYS_H
-#define CONV1D_WAYS_H
+#ifndef CONV1D_BASELINES_H
+#define CONV1D_BASELINES_H
 
 #include "call.h"
 

@@ -29,12 +29,12 @@ _THREADS = {
     "onednn": (),  # TBB goes by the processors it may use
 }
 _NONE: Mapping[str, str] = MappingProxyType({})
-ALONE = "none"  # what a way of an operator's own is over that needs no library
+ALONE = "none"  # what an operator's own baseline is over that needs no library
 _KNOWN = (*baseline.names("x86_64"), "cublas", "cudnn")
 
 
 @dataclass(frozen=True)
-class Contender:
+class LibraryUnderTest:
     """A library. api, prefix, suffix: how the operator's adapter binds it; folders: where its own libraries lie.
 
     choices: what it runs under, by VLEN (bits) and dtype.
@@ -71,11 +71,11 @@ class Contender:
         return tuple(sorted({**search, **self.variables, **(choice.environment if choice else {})}.items()))
 
 
-def ours(operator: Operator, library: Path, threads: int) -> Contender:
+def ours(operator: Operator, library: Path, threads: int) -> LibraryUnderTest:
     """The product's library with so many threads, called through the standard names that its peers are called through
     where the product has them."""
     variables = {"TENSOROP_NUM_THREADS": str(threads)}
-    return Contender("ours", library, "tensorop", variables=variables, standard=_standard(operator, library))
+    return LibraryUnderTest("ours", library, "tensorop", variables=variables, standard=_standard(operator, library))
 
 
 def _standard(operator: Operator, library: Path) -> dict[str, tuple[Path, str]]:
@@ -93,10 +93,10 @@ def _standard(operator: Operator, library: Path) -> dict[str, tuple[Path, str]]:
 
 
 def below(name: str, own: Mapping[str, str]) -> str:
-    """The library under an operator's own baseline `WAY+LIBRARY`, or that it means by a name; of any other, itself.
+    """The library under an operator's own baseline `NAME+LIBRARY`, or that it means by a name; of any other, itself.
     own: Operator.baselines."""
-    way, plus, library = name.partition("+")
-    over = own.get(way, ALONE)
+    interface, plus, library = name.partition("+")
+    over = own.get(interface, ALONE)
     return name if over == ALONE else library if plus else over
 
 
@@ -106,7 +106,9 @@ def check_known(name: str, arch: str = "x86_64", own: Mapping[str, str] = _NONE)
     if name.startswith("openblas@"):
         openblas.source(arch, name.partition("@")[2])
     elif name not in _KNOWN and own.get(name) != ALONE:
-        more = {way if over == ALONE or over in _KNOWN else f"{way}+openblas" for way, over in own.items()}
+        more = {
+            interface if over == ALONE or over in _KNOWN else f"{interface}+openblas" for interface, over in own.items()
+        }
         raise errors.unknown_name("baseline", given, tuple({*_KNOWN, *more}))
 
 
@@ -135,8 +137,8 @@ def bring(
     threads: int,
     offline: bool | None = None,
     own: Mapping[str, str] = _NONE,
-) -> Contender:
-    """A baseline, fetched when absent. own: the operator's ways over libraries.
+) -> LibraryUnderTest:
+    """A baseline, fetched when absent. own: the operator's baselines over libraries.
 
     Raises UsageError for a name nobody knows, JobError (MissingTool among them) where it cannot be had: for this
     architecture, or now.
@@ -145,14 +147,16 @@ def bring(
     platform = target.platform
     if own.get(name) == ALONE:
         flags = " ".join((*harness.FLAGS, *platform.compiler.arch_flags))
-        return Contender(name, Path(), name, tool.compiler_version(), build=f"the operator's own C, {flags}")
+        return LibraryUnderTest(name, Path(), name, tool.compiler_version(), build=f"the operator's own C, {flags}")
     if (library := below(name, own)) != name:
-        found, (way, over, _) = bring(library, target, dtypes, threads, offline), name.partition("+")
+        found, (interface, over, _) = bring(library, target, dtypes, threads, offline), name.partition("+")
         if not over:
             return replace(found, name=name)
-        if found.api != own[way]:
-            raise errors.JobError(f"{name} does not exist: {way} goes over {own[way]}, which {library} has not")
-        return replace(found, name=name, api=way)
+        if found.api != own[interface]:
+            raise errors.JobError(
+                f"{name} does not exist: {interface} goes over {own[interface]}, which {library} has not"
+            )
+        return replace(found, name=name, api=interface)
     if name not in target.baselines:
         there = ", ".join(target.baselines)
         raise errors.JobError(f"{name} does not exist for {platform.arch}", hint=f"there is {there}")
@@ -163,7 +167,7 @@ def bring(
         **{variable: str(threads) for variable in _THREADS.get(base, ("OMP_NUM_THREADS",))},
     }
     choices = {(v, dtype): platform.baseline_choice(name, v, dtype) for v in target.configurations for dtype in dtypes}
-    return Contender(
+    return LibraryUnderTest(
         name,
         brought.path,
         brought.kind,
@@ -178,31 +182,31 @@ def bring(
     )
 
 
-def describe(contender: Contender, runner: Runner, arch: str) -> BaselineInfo:
+def describe(tested: LibraryUnderTest, runner: Runner, arch: str) -> BaselineInfo:
     """What a baseline says of itself on the target, its core name (at each VLEN and of each dtype where they differ)
     first, and what it was told: build, threads, settings; and what the platform remarks of its choices.
 
     Raises JobError when it cannot be loaded there.
     """
-    if not contender.path.name:
-        return BaselineInfo(contender.version, contender.build)
+    if not tested.path.name:
+        return BaselineInfo(tested.version, tested.build)
     program = describe_program(arch).path
     asked: dict[tuple[tuple[str, str], ...], dict[str, str]] = {}
     cores: dict[tuple[int, str], str] = {}
-    for vlen, dtype in contender.choices:
-        environment = (("", str(vlen)), *contender.environment(runner, vlen, dtype))
+    for vlen, dtype in tested.choices:
+        environment = (("", str(vlen)), *tested.environment(runner, vlen, dtype))
         if environment not in asked:
-            asked[environment] = _ask(contender, runner, program, vlen, dtype)
+            asked[environment] = _ask(tested, runner, program, vlen, dtype)
         cores[vlen, dtype] = asked[environment].get("core", "")
     first = next(iter(asked.values()))
     core = _named(cores)
-    build = f"{contender.build} build" if contender.build else ""
-    forced = next(iter(contender.choices.values())).environment if len(asked) == 1 else {}
-    settings = " ".join(f"{k}={v}" for k, v in sorted({**contender.variables, **forced}.items()))
+    build = f"{tested.build} build" if tested.build else ""
+    forced = next(iter(tested.choices.values())).environment if len(asked) == 1 else {}
+    settings = " ".join(f"{k}={v}" for k, v in sorted({**tested.variables, **forced}.items()))
     parts = [f"core {core}" if core else "", first.get("config", "").strip(), build, settings]
     config = "; ".join(part for part in parts if part) or "says nothing of itself"
     remarks: dict[str, list[int]] = {}
-    for (vlen, _), choice in contender.choices.items():
+    for (vlen, _), choice in tested.choices.items():
         if choice.remark and vlen not in remarks.setdefault(choice.remark, []):
             remarks[choice.remark].append(vlen)
     told = [f"VLEN {' and '.join(map(str, vlens))}: {text}" if any(vlens) else text for text, vlens in remarks.items()]
@@ -210,7 +214,7 @@ def describe(contender: Contender, runner: Runner, arch: str) -> BaselineInfo:
     for (vlen, dtype), name in cores.items():
         if name:
             by_vlen.setdefault(vlen, {})[dtype] = name
-    return BaselineInfo(contender.version, config, tuple(told), by_vlen)
+    return BaselineInfo(tested.version, config, tuple(told), by_vlen)
 
 
 def _named(cores: Mapping[tuple[int, str], str]) -> str:
@@ -225,15 +229,15 @@ def _named(cores: Mapping[tuple[int, str], str]) -> str:
     return ", ".join(words)
 
 
-def _ask(contender: Contender, runner: Runner, program: Path, vlen: int, dtype: str) -> dict[str, str]:
-    environment = dict(contender.environment(runner, vlen, dtype))
-    words = [runner.place(program), runner.place(contender.path), contender.prefix, contender.suffix]
+def _ask(tested: LibraryUnderTest, runner: Runner, program: Path, vlen: int, dtype: str) -> dict[str, str]:
+    environment = dict(tested.environment(runner, vlen, dtype))
+    words = [runner.place(program), runner.place(tested.path), tested.prefix, tested.suffix]
     needs = Need.THREADS | Need.READS  # as the harness beside baselines
     ended = confined.run(runner, Launch(words, vlen or None, True, environment, needs=needs), timeout_s=60)
     if ended.status != 0:
         if (why := runner.lost(ended.status, ended.stderr)) is not None:
             raise errors.BoardError(why, hint="run the same command again when it is back")
         said = ended.stderr.strip().splitlines()
-        raise errors.JobError(f"{contender.name} cannot be loaded: {said[0] if said else f'status {ended.status}'}")
+        raise errors.JobError(f"{tested.name} cannot be loaded: {said[0] if said else f'status {ended.status}'}")
     lines = ended.stdout.decode(errors="replace").splitlines()
     return dict(line.split("=", 1) for line in lines if "=" in line)

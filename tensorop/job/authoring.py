@@ -1,4 +1,4 @@
-"""A job's drafts: the operator's own, and with the llm or replay author further ones, judged before they compete."""
+"""A job's templates: the operator's own, and with the llm or replay author further ones, judged before they compete."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tensorop.author.llm.rounds import LlmAuthor
 from tensorop.errors import JobError, TensoropError
 from tensorop.events import Event, Note, Phase
 from tensorop.model.job import Job
-from tensorop.model.kernel import Draft, Kernel, Variant
+from tensorop.model.kernel import Kernel, KernelTemplate, Variant
 from tensorop.model.operator import Operator
 from tensorop.model.trial import Kind, Outcome, Stage, Trial
 from tensorop.model.verdict import Seed
@@ -28,50 +28,52 @@ from tensorop.target import Target
 from tensorop.trial import judging
 from tensorop.trial.trial import Evaluator
 
-DRAFTS = 4  # asked of a model in one job
-JUDGED_POINTS = 3  # of a new draft's space, spread over it, before it may compete
+TEMPLATES = 4  # asked of a model in one job
+JUDGED_POINTS = 3  # of a new template's space, spread over it, before it may compete
 
 
-def drafts(
+def templates(
     job: Job, operator: Operator, target: Target, journal: Journal, seed: Seed, work: Path, texts: Texts | None = None
-) -> Generator[Event, None, tuple[Draft, ...]]:
-    """The operator's drafts first, then the author's. A resumed run takes the author's from its journal."""
-    own = tuple(offline.drafts(operator.folder, operator.name, operator.added))
-    for name in sorted(offline.files(operator.folder, operator.added).keys() - {draft.name for draft in own}):
-        yield Note(f"draft '{name}' says what another says: left out")
-    told = [draft for draft in journal.history.drafts.values() if draft.author not in offline.AUTHORS]
-    for draft in told:
-        _require_sound(draft, journal)
-    kept = tuple(draft for draft in told if draft.digest not in journal.history.late)  # those join where they did
+) -> Generator[Event, None, tuple[KernelTemplate, ...]]:
+    """The operator's templates first, then the author's. A resumed run takes the author's from its journal."""
+    own = tuple(offline.templates(operator.folder, operator.name, operator.added))
+    for name in sorted(offline.files(operator.folder, operator.added).keys() - {template.name for template in own}):
+        yield Note(f"template '{name}' says what another says: left out")
+    told = [template for template in journal.history.templates.values() if template.author not in offline.AUTHORS]
+    for template in told:
+        _require_sound(template, journal)
+    kept = tuple(
+        template for template in told if template.digest not in journal.history.late
+    )  # those join where they did
     if job.author == "offline" or kept:
         return (*own, *kept)
-    yield Phase("author", f"{job.author} writes up to {DRAFTS} drafts beside the {len(own)} there are")
+    yield Phase("author", f"{job.author} writes up to {TEMPLATES} templates beside the {len(own)} there are")
     writer = _writer(job, operator, target, work)
-    accepted: list[Draft] = []
-    for answer in writer.rounds(DRAFTS, lambda draft: judge(job, operator, target, draft, seed, work, texts)):
-        name = answer.draft.name if answer.draft else f"answer {answer.number}"
+    accepted: list[KernelTemplate] = []
+    for answer in writer.rounds(TEMPLATES, lambda template: judge(job, operator, target, template, seed, work, texts)):
+        name = answer.template.name if answer.template else f"answer {answer.number}"
         outcome = answer.outcome
         message = outcome.message[:1000]
         journal.note("author", {"name": name, "repair": answer.repair, "kind": outcome.kind.value, "message": message})
-        if outcome.ok and answer.draft is not None:
-            accepted.append(answer.draft)
-            yield Note(f"{name}: passes; {answer.draft.strategy.strip()}")
+        if outcome.ok and answer.template is not None:
+            accepted.append(answer.template)
+            yield Note(f"{name}: passes; {answer.template.strategy.strip()}")
         else:
             yield Note(f"{name}{' repaired' if answer.repair else ''}: {outcome.kind.value}: {outcome.message[:200]}")
     if not accepted:
-        yield Note(f"the {job.author} author brought nothing that passes; the run goes on with the shipped drafts")
+        yield Note(f"the {job.author} author brought nothing that passes; the run goes on with the shipped templates")
     return (*own, *accepted)
 
 
 def reviser(job: Job, operator: Operator, target: Target) -> Revise | None:
-    """What brings drafts between the trials of a search, by what these told; no author does so far."""
+    """What brings templates between the trials of a search, by what these told; no author does so far."""
     return None
 
 
-def _require_sound(draft: Draft, journal: Journal) -> None:
-    """Raises JobError for a draft of the journal that no author's answer could have been."""
+def _require_sound(template: KernelTemplate, journal: Journal) -> None:
+    """Raises JobError for a template of the journal that no author's answer could have been."""
     try:
-        parse.check(draft)
+        parse.check(template)
     except TensoropError as error:
         raise JobError(f"{journal.path} was changed: {error}", hint=START_OVER) from error
 
@@ -86,16 +88,22 @@ def require_author(job: Job) -> None:
 
 
 def judge(
-    job: Job, operator: Operator, target: Target, draft: Draft, seed: Seed, work: Path, texts: Texts | None = None
+    job: Job,
+    operator: Operator,
+    target: Target,
+    template: KernelTemplate,
+    seed: Seed,
+    work: Path,
+    texts: Texts | None = None,
 ) -> Outcome:
-    """A new draft at a few points of its space, through the very path of a trial, for the job's first dtype."""
+    """A new template at a few points of its space, through the very path of a trial, for the job's first dtype."""
     dtype = job.dtypes[0]
-    space = judging.legal(operator, target.platform, draft, dtype)
+    space = judging.legal(operator, target.platform, template, dtype)
     if isinstance(space, Outcome):
         return space
     evaluator = Evaluator(operator, target, dtype, Stage.MICRO, (), seed, work, texts or Texts())
     for index in judging.spread(space, JUDGED_POINTS):
-        trial = Trial("judge", 0, Stage.MICRO, Variant(Kernel(draft, dtype, space.at(index))))
+        trial = Trial("judge", 0, Stage.MICRO, Variant(Kernel(template, dtype, space.at(index))))
         ended = judging.tried(evaluator, trial, Limit(FIRST_S, "before it may compete"))
         if not ended.outcome.ok:
             return dataclasses.replace(ended.outcome, message=f"at {trial.point}: {ended.outcome.message}")
@@ -109,7 +117,7 @@ def _writer(job: Job, operator: Operator, target: Target, work: Path) -> LlmAuth
         description=operator.description,
         folder=operator.folder,
         platform=platform,
-        vocabulary=platform.vocabulary(dtype),
+        primitives=platform.primitives_of(dtype),
         facts=instantiate.facts(platform, dtype, {}),
         example=offline.example(operator.folder),
     )

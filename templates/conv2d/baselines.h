@@ -1,7 +1,7 @@
 /* The convolution as its caller would have it without a library of convolutions: what a call is
  * held against. */
-#ifndef CONV2D_WAYS_H
-#define CONV2D_WAYS_H
+#ifndef CONV2D_BASELINES_H
+#define CONV2D_BASELINES_H
 
 #include "call.h"
 

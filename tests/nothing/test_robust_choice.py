@@ -20,7 +20,7 @@ def test_the_one_whose_worst_alternative_is_best_costs_least() -> None:
     row = Measured(PROBLEM, (100.0, 250.0, 101.0, 102.0, 104.0))
     found = contest(((180.0, 120.0), (150.0, 151.0), (110.0, 152.0)))
     weighed = weigh(row, found)
-    assert weighed.costs[0] == CLOSE * 100  # far behind in its worst alternative, but never behind who is no contender
+    assert weighed.costs[0] == CLOSE * 100  # far behind in its worst alternative, but never behind who is not close
     assert weighed.costs[2] == 100
     assert weighed.costs[3] == pytest.approx(100 * 152 / 151)
     assert (weighed.costs[1], weighed.costs[4]) == (250, 104)

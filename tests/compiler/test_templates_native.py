@@ -1,4 +1,4 @@
-"""Every shipped draft is right on this machine: packed and in place, plain C and what the CPU has."""
+"""Every shipped template is right on this machine: packed and in place, plain C and what the CPU has."""
 
 from __future__ import annotations
 
@@ -6,27 +6,27 @@ import pytest
 
 from tensorop.provision.targets import host_arch
 from tensorop.specs import platforms
-from tests.support.drafts import DOT, DOT_AHEAD, FEW_ROWS, OUTER, PIPELINED, verdicts
+from tests.support.templates import DOT, DOT_AHEAD, FEW_ROWS, OUTER, PIPELINED, verdicts
 
 POINTS = [
-    ("outer", {**OUTER, "mv": 3, "nr": 4}),
-    ("outer", {**PIPELINED, "mv": 2, "nr": 4, "pack_a": 0, "pack_b": 0}),
-    ("dot", {**DOT, "mv": 3, "nr": 3, "ku": 2, "lead": 2}),
-    ("dot", {**DOT, "mv": 4, "nr": 3, "straight": 1}),
-    ("dot", {**DOT_AHEAD, "mv": 3, "nr": 2}),
-    ("stream", {"mv": 64, "nr": 2, "ku": 4, "wide": 2, "fetch": 4, "pack_a": 0, "pack_b": 0}),
+    ("outer", {**OUTER, "mr_vectors": 3, "nr": 4}),
+    ("outer", {**PIPELINED, "mr_vectors": 2, "nr": 4, "pack_a": 0, "pack_b": 0}),
+    ("dot", {**DOT, "mr_vectors": 3, "nr": 3, "ku": 2, "lead": 2}),
+    ("dot", {**DOT, "mr_vectors": 4, "nr": 3, "straight": 1}),
+    ("dot", {**DOT_AHEAD, "mr_vectors": 3, "nr": 2}),
+    ("stream", {"mr_vectors": 64, "nr": 2, "ku": 4, "wide": 2, "fetch": 4, "pack_a": 0, "pack_b": 0}),
 ]
 
 
 @pytest.mark.skipif(host_arch() != "x86_64", reason="the plain platform is one of x86-64")
 @pytest.mark.parametrize("dtype", ["f32", "f64"])
-@pytest.mark.parametrize(("draft", "point"), POINTS, ids=lambda v: v if isinstance(v, str) else "")
+@pytest.mark.parametrize(("template", "point"), POINTS, ids=lambda v: v if isinstance(v, str) else "")
 @pytest.mark.parametrize("platform", ["generic", "avx2", "avx512"])
-def test_a_draft_is_right(platform: str, draft: str, point: dict[str, int], dtype: str) -> None:
+def test_a_template_is_right(platform: str, template: str, point: dict[str, int], dtype: str) -> None:
     missing = set(platforms.load(platform).requires) - _flags()
     if missing:
         pytest.skip(f"this CPU lacks {', '.join(sorted(missing))}")
-    for verdict in verdicts(platform, draft, dtype, point):
+    for verdict in verdicts(platform, template, dtype, point):
         assert verdict.ok, verdict.outcome
 
 
@@ -36,7 +36,7 @@ def test_a_draft_is_right(platform: str, draft: str, point: dict[str, int], dtyp
     [("generic", "i8"), ("generic", "bf16"), ("generic", "f16"), ("avx2", "i8"), ("avx512", "i8")],
 )
 @pytest.mark.parametrize(
-    "point", [{**OUTER, "mv": 3, "nr": 4}, {**PIPELINED, "mv": 2, "nr": 4}], ids=["plain", "ahead"]
+    "point", [{**OUTER, "mr_vectors": 3, "nr": 4}, {**PIPELINED, "mr_vectors": 2, "nr": 4}], ids=["plain", "ahead"]
 )
 def test_operands_widened_by_packing_are_right(platform: str, dtype: str, point: dict[str, int]) -> None:
     missing = set(platforms.load(platform).requires) - _flags()
@@ -47,13 +47,13 @@ def test_operands_widened_by_packing_are_right(platform: str, dtype: str, point:
 
 
 @pytest.mark.skipif(host_arch() != "x86_64", reason="the plain platform is one of x86-64")
-@pytest.mark.parametrize(("mv", "packs"), [(1, 0), (2, 0), (3, 1)])
+@pytest.mark.parametrize(("mr_vectors", "packs"), [(1, 0), (2, 0), (3, 1)])
 @pytest.mark.parametrize("platform", ["generic", "avx2", "avx512"])
-def test_products_of_few_rows_are_right(platform: str, mv: int, packs: int) -> None:
+def test_products_of_few_rows_are_right(platform: str, mr_vectors: int, packs: int) -> None:
     missing = set(platforms.load(platform).requires) - _flags()
     if missing:
         pytest.skip(f"this CPU lacks {', '.join(sorted(missing))}")
-    point = {**OUTER, "mv": mv, "nr": 4, "pack_a": packs, "pack_b": packs}
+    point = {**OUTER, "mr_vectors": mr_vectors, "nr": 4, "pack_a": packs, "pack_b": packs}
     for verdict in verdicts(platform, "outer", "f32", point, FEW_ROWS):
         assert verdict.ok, verdict.outcome
 
