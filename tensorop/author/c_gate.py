@@ -23,9 +23,7 @@ from tensorop.author.gate import Guard, refused
 from tensorop.model.primitive import Primitive, Primitives, shape_of
 from tensorop.model.trial import Outcome
 
-MAX_REGION = (
-    128 << 10
-)  # bytes of C one rendering of a template may have; the parser's own recursion bears no more depth
+MAX_REGION = 128 << 10  # bytes of C that a template may become; the parser's own recursion bears no more depth
 MAX_ARRAY = 1 << 12  # elements of a local array
 MAX_STATEMENT = 1 << 13  # bytes of a statement without a body, or of a declaration
 
@@ -159,45 +157,22 @@ class _Rules:
     """What the C of a template may hold, given the platform's primitives."""
 
     def __init__(self, primitives: Primitives, callables: Mapping[str, Primitive]) -> None:
-        kinds = (
-            primitives.element,
-            primitives.vector,
-            primitives.predicate,
-            primitives.compute,
-            primitives.compute_vector,
-            primitives.storage_vector,
-        )
-        self.types = _PLAIN | set(_IDENTIFIER.findall(" ".join((*kinds, primitives.storage))))
+        self.types = _PLAIN | set(_IDENTIFIER.findall(" ".join(primitives.types)))
         self.callables = callables
-        bodies = " ".join(
-            re.sub(r"\$\w+|\$\{\w+\}", " ", primitive.c)
-            for primitive in (*callables.values(), *primitives.by_name.values())
-        )
+        texts = (one.c for one in (*callables.values(), *primitives.by_name.values()))
+        bodies = " ".join(re.sub(r"\$\w+|\$\{\w+\}", " ", text) for text in texts)
         helpers = re.findall(r"\b([A-Za-z_]\w*)\s*\(", primitives.support)
         self.own = (frozenset(_IDENTIFIER.findall(bodies)) | frozenset(helpers)) - self.types - _TOKENS - {"lanes"}
 
     @staticmethod
     def of(primitives: Primitives, callables: Mapping[str, Primitive]) -> _Rules:
         """Made once for each set of them: trials ask for the same few again and again."""
-        parts = (
-            primitives.element,
-            primitives.vector,
-            primitives.predicate,
-            primitives.compute,
-            primitives.compute_vector,
-            primitives.storage_vector,
-        )
-        return _rules(
-            _Key(
-                (*parts, primitives.storage, primitives.support, *((n, w.c) for n, w in callables.items())),
-                primitives,
-                callables,
-            )
-        )
+        parts = (*primitives.types, primitives.support, *((name, one.c) for name, one in callables.items()))
+        return _rules(_Key(parts, primitives, callables))
 
 
 class _Key:
-    """Primitives, compared by what is looked at of it."""
+    """Primitives, compared by what is looked at of them."""
 
     def __init__(self, parts: tuple[object, ...], primitives: Primitives, callables: Mapping[str, Primitive]) -> None:
         self.parts, self.primitives, self.callables = parts, primitives, callables

@@ -1,6 +1,6 @@
 """What a template may say, checked without running it: first the template, then the C it renders to.
 
-A template is text from a stranger. Its template may compute with names, loops and macros; its C may declare locals,
+A template is text from a stranger. Its Jinja2 may compute with names, loops and macros; its C may declare locals,
 compute, loop, and call the platform's primitives by their names. Everything that reaches beyond the kernel is refused.
 The C is what counts: it is read at every point, for a template may say one thing at one point and another elsewhere,
 and it is read before the primitives' own C is put in, so that what is no primitive's name is nobody's business there.

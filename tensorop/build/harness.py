@@ -88,20 +88,9 @@ def dynamic_program(
         for name, text in headers:
             (folder / name).write_text(text, encoding="utf-8")
         if baselines is not None:
-            words = (
-                "-target",
-                triple,
-                *baselines[1],
-                *FLAGS,
-                *include,
-                "-I",
-                str(adapter.parent),
-                "-c",
-                str(baselines[0]),
-            )
-            made = tool.run(
-                tool.cc(*words, "-o", "baselines.o"), folder, timeout_s=120, doing=f"compiling {baselines[0]}"
-            )
+            file, own = baselines
+            words = ("-target", triple, *own, *FLAGS, *include, "-I", str(adapter.parent), "-c", str(file))
+            made = tool.run(tool.cc(*words, "-o", "baselines.o"), folder, timeout_s=120, doing=f"compiling {file}")
             if isinstance(made, Outcome):
                 return made
             files.append("baselines.o")

@@ -242,12 +242,12 @@ KINDS = (
         "Compare what a platform's file says with the target: compile, run and measure there, print what agrees.",
     ),
     Kind(
-        "primitives", "The primitives of an instruction set, of which micro-kernels are made.", "primitives", "rvv",
+        "primitives", "What an instruction set offers: what micro-kernels are written in.", "primitives", "rvv",
         primitives.load, SetSpec.model_dump, _show_primitives, _check_primitives,
         "Compile and run every primitive on the target and compare it with its meaning.",
     ),
     Kind(
-        "operators", "What is computed: shapes, dtypes, suites and the templates of micro-kernels.", "templates", "gemm",
+        "operators", "What is computed: shapes, dtypes, suites and micro-kernel templates.", "templates", "gemm",
         operators.load, _operator, _show_operator, _check_operator,
         "Read every template and count its legal points on every platform.",
     ),

@@ -254,13 +254,10 @@ def _winners_lines(dtype: str, winners: Mapping[str, Any]) -> list[str]:
     lines = [f"{dtype}: {len(winners['variants'])} variants{regret}"]
     for number, variant in enumerate(winners["variants"]):
         point = " ".join(f"{k}={v}" for k, v in variant["point"].items())
-        specialisations = (
-            f", also written for VLEN {' '.join(map(str, variant['specialisations']))}"
-            if "specialisations" in variant
-            else ""
-        )
+        vlens = variant.get("specialisations", ())
+        also = f", also written for VLEN {' '.join(map(str, vlens))}" if vlens else ""
         text = f", text {variant['text']}" if "text" in variant else ""
-        lines.append(f"    {number}: {variant['template']} ({variant['author']}) {point}{specialisations}{text}")
+        lines.append(f"    {number}: {variant['template']} ({variant['author']}) {point}{also}{text}")
     for vlen, of_vlen in dispatch:
         lines += [f"    VLEN {vlen}, {_regret(of_vlen)}"] if several else []
         lines += [f"    {line}" for line in tree_lines(of_vlen["tree"], 1 if several else 0)]

@@ -153,9 +153,8 @@ def bring(
         if not over:
             return replace(found, name=name)
         if found.api != own[interface]:
-            raise errors.JobError(
-                f"{name} does not exist: {interface} goes over {own[interface]}, which {library} has not"
-            )
+            why = f"{interface} goes over {own[interface]}, which {library} has not"
+            raise errors.JobError(f"{name} does not exist: {why}")
         return replace(found, name=name, api=interface)
     if name not in target.baselines:
         there = ", ".join(target.baselines)

@@ -72,11 +72,7 @@ def specialised(task: Task, finished: Finished, vlen: int) -> Finished | None:
     """The trial of a variant with the figures of its specialisation for a VLEN where it was tried on a problem; None
     where it has no specialisation that passed."""
     wanted = finished.trial.variant.at(vlen).id
-    found = [
-        specialisation
-        for specialisation in trials.passed(task, Stage.SINGLE_VLEN)
-        if specialisation.trial.variant.id == wanted
-    ]
+    found = [one for one in trials.passed(task, Stage.SINGLE_VLEN) if one.trial.variant.id == wanted]
     return trials.with_figures(finished, found[-1]) if found else None
 
 

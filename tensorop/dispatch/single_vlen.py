@@ -21,7 +21,9 @@ from tensorop.search.task import Pass, Plan, Task
 from tensorop.space.problems import features
 from tensorop.target import Target
 
-LESS = 0.005  # a specialisation for one VLEN must take this share off what its variant serves there, for it is a second kernel
+LESS = (
+    0.005  # a specialisation takes at least this share off what its variant serves at its VLEN: it is a second kernel
+)
 
 
 def wanted(target: Target) -> bool:
@@ -63,15 +65,10 @@ def formed(task: Task, given: Winners, kernels: Mapping[str, Kernel]) -> Winners
     rows: dict[int, list[Measured]] = {}
     kept: dict[int, list[int]] = {}
     for vlen in task.target.configurations:
-        specialisations = [known.specialised(task, finished, vlen) for finished in plain]
-        whole = known.of_trials(
-            task, [specialisation or any_ for specialisation, any_ in zip(specialisations, plain, strict=True)], vlen
-        )
+        special = [known.specialised(task, finished, vlen) for finished in plain]
+        whole = known.of_trials(task, [one or any_ for one, any_ in zip(special, plain, strict=True)], vlen)
         kept[vlen] = gaining(_rows(task, known.of_trials(task, plain, vlen)), _rows(task, whole))
-        taken = [
-            specialisation if specialisation and n in kept[vlen] else plain[n]
-            for n, specialisation in enumerate(specialisations)
-        ]
+        taken = [one if one and n in kept[vlen] else plain[n] for n, one in enumerate(special)]
         rows[vlen] = known.of_trials(task, taken, vlen)
     written = [
         replace(variant, specialisations=tuple(vlen for vlen in kept if number in kept[vlen]))

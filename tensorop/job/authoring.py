@@ -39,12 +39,10 @@ def templates(
     own = tuple(offline.templates(operator.folder, operator.name, operator.added))
     for name in sorted(offline.files(operator.folder, operator.added).keys() - {template.name for template in own}):
         yield Note(f"template '{name}' says what another says: left out")
-    told = [template for template in journal.history.templates.values() if template.author not in offline.AUTHORS]
+    told = [one for one in journal.history.templates.values() if one.author not in offline.AUTHORS]
     for template in told:
         _require_sound(template, journal)
-    kept = tuple(
-        template for template in told if template.digest not in journal.history.late
-    )  # those join where they did
+    kept = tuple(one for one in told if one.digest not in journal.history.late)  # those join where they did
     if job.author == "offline" or kept:
         return (*own, *kept)
     yield Phase("author", f"{job.author} writes up to {TEMPLATES} templates beside the {len(own)} there are")

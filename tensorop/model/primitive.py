@@ -1,4 +1,4 @@
-"""Primitives: the primitives a template is written in."""
+"""Primitives: what a kernel template is written in."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from tensorop.model.number import NUMBERS
 MAX_LANES = 1 << 12  # elements in a vector; what is tried on a set grows with their square
 
 # What an argument of a primitive is, by its name. A matrix is a pointer whose leading dimension (in elements) follows
-# it. Elements are C's unless said otherwise: compute ones are A's and B's as kernels read them, storage ones as callers
-# give them, and for most dtypes all three are the same.
+# it. Elements are C's unless said otherwise: those of the compute type are A's and B's as kernels
+# read them, those of the storage type as callers give them, and for most dtypes all three are the same.
 ARGUMENTS: Mapping[str, str] = {
     "acc": "vector",
     "v": "vector",
@@ -84,7 +84,7 @@ _ALL_ALIKE: Mapping[str, str] = {"load_unpacked": "load", "load_unpacked_tail": 
 class Formats:
     """Number formats (tensorop.model.number): of A and B as callers store them, as kernels read them, and of C.
 
-    group: steps of k that a compute element holds, as so many integers side by side, the first lowest.
+    group: steps of k that an element of the compute type holds, as so many integers side by side, the first lowest.
     """
 
     storage: str
@@ -101,9 +101,8 @@ class Formats:
         """The format of what a primitive gives; of one that writes memory, of its first array."""
         if primitive.returns in ("memory", "none"):
             return self.of(primitive.args[0])
-        return (
-            self.compute if primitive.returns in ("compute", "storage") else self.accumulator
-        )  # those of storage type are seen widened
+        # what has the storage type is seen widened
+        return self.compute if primitive.returns in ("compute", "storage") else self.accumulator
 
     @property
     def widened(self) -> bool:
@@ -127,8 +126,8 @@ class Primitives:
     masked: bool  # loads of a part of a vector cost no more than whole ones
     sources: Mapping[str, str]  # primitive -> the set it came from
     formats: Formats
-    compute_vector: str  # C type of a vector of compute elements
-    storage_vector: str  # and of as many storage ones
+    compute_vector: str  # C type of a vector of elements of the compute type
+    storage_vector: str  # and of as many of the storage type
 
     @property
     def storage(self) -> str:
@@ -141,14 +140,19 @@ class Primitives:
         return NUMBERS[self.formats.compute].c
 
     @property
+    def types(self) -> tuple[str, ...]:
+        """The C types that a template may name."""
+        of_c = self.element, self.vector, self.predicate
+        return *of_c, self.compute, self.compute_vector, self.storage, self.storage_vector
+
+    @property
     def with_aliases(self) -> Mapping[str, Primitive]:
         """What a template may say: the primitives, and other names of them where number formats coincide."""
         said = dict(self.by_name)
         alike = [_COMPUTE_ALIKE] if self.formats.compute == self.formats.accumulator else []
         alike += [] if self.formats.widened else [_STORAGE_ALIKE]
-        alike += (
-            [_ALL_ALIKE] if len({self.formats.storage, self.formats.compute, self.formats.accumulator}) == 1 else []
-        )
+        same = self.formats.storage == self.formats.compute == self.formats.accumulator
+        alike += [_ALL_ALIKE] if same else []
         for names in alike:
             said |= {
                 name: replace(said[of], name=name) for name, of in names.items() if of in said and name not in said

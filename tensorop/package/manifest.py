@@ -10,6 +10,7 @@ from typing import Any
 
 from tensorop import __version__
 from tensorop.build import tool
+from tensorop.model.kernel import Variant
 from tensorop.model.platform import Platform
 from tensorop.model.winner import Leaf, Split, Tree, Winners
 from tensorop.package.sources import Part
@@ -92,17 +93,18 @@ def _winners(winners: Winners, texts: Mapping[Written, str]) -> dict[str, Any]:
                 "reads": dict(v.template.reads),
                 "point": dict(v.point),
                 "text": texts[winners.dtype, number, 0],
-                **(
-                    {"specialisations": list(v.specialisations), "specialisation_texts": of(number)}
-                    if v.specialisations
-                    else {}
-                ),
+                **_specialised(v, of(number)),
             }
             for number, v in enumerate(winners.all)
         ],
         **({"direct": {"variant": number, "most_flops": most}} if winners.direct and most else {}),
         **_dispatch(winners.trees),
     }
+
+
+def _specialised(variant: Variant, texts: Mapping[str, str]) -> dict[str, Any]:
+    vlens = list(variant.specialisations)
+    return {"specialisations": vlens, "specialisation_texts": texts} if vlens else {}
 
 
 def _dispatch(trees: Sequence[Tree]) -> dict[str, Any]:

@@ -137,13 +137,8 @@ def sources(part: Part, platform: Platform, provenance: str) -> Sources:
         kernels, drivers = work.kernels(w, entries[w.dtype], shared)
         units += kernels
         work.private += drivers
-        names = {
-            **shared,
-            "dtype": w.dtype,
-            **_serving(w, entries[w.dtype]),
-            "trees": _trees(operator, w, part.measured),
-        }
-        names["direct"] = _direct(w)
+        names = {**shared, "dtype": w.dtype, "direct": _direct(w), **_serving(w, entries[w.dtype])}
+        names["trees"] = _trees(operator, w, part.measured)
         units += [Unit(f"{Path(n).stem}_{w.dtype}.c", work.product(n, names)) for n in spec.dtype]
     libraries: list[Library] = []
     for name, library in spec.libraries.items():

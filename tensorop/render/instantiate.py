@@ -200,12 +200,8 @@ def around(operator: Operator, platform: Platform, variant: Variant, text: Kerne
     edge = None
     if found is not None:
         primitives = platform.at(found.vlen).primitives_of(found.dtype, found.configuration)
-        edge = {
-            "ident": f"{names['ident']}_edge",
-            "lanes": primitives.lanes,
-            "support": primitives.support,
-            "kernel": text.edge,
-        }
+        edge = {"lanes": primitives.lanes, "support": primitives.support, "kernel": text.edge}
+        edge["ident"] = f"{names['ident']}_edge"
     return {**names, "kernel": text.kernel, "edge": edge}
 
 

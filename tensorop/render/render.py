@@ -1,7 +1,7 @@
 """Turns a template and a point into readable C: the only place, with the prompts, where Jinja2 runs.
 
 A template is text from a stranger: it is rendered in Jinja2's sandbox, an undefined name is an error, and all it can
-call are the primitives of the platform's primitives and the macros of the operator's templates. In a kernel's text a
+call are the platform's primitives and the macros of the operator's templates. In a kernel's text a
 primitive stays a call of its name (`calls`), so that the gate reads it as one; `expand` puts its C there afterwards.
 """
 
@@ -70,7 +70,8 @@ def _function(primitive: Primitive) -> Callable[..., str]:
     def call(*args: object) -> str:
         if len(args) != len(primitive.args):
             raise RenderError(
-                f"primitive '{primitive.name}' takes {len(primitive.args)} arguments ({', '.join(primitive.args)}), got {len(args)}"
+                f"primitive '{primitive.name}' takes {len(primitive.args)} arguments "
+                f"({', '.join(primitive.args)}), got {len(args)}"
             )
         return template.substitute(dict(zip(primitive.args, map(str, args), strict=True)))
 
@@ -140,8 +141,8 @@ class Call:
 def kernel_texts(
     folder: Folders, template: str, outer: str, contexts: Sequence[Mapping[str, Any]], arities: Mapping[str, int]
 ) -> list[str]:
-    """A folder's template with a template among its texts, in each of these contexts of plain data; primitives, by name
-    and number of arguments, stay calls. Raises RenderError."""
+    """A folder's template with a kernel template among its texts, in each of these contexts of plain data; primitives,
+    by name and number of arguments, stay calls. Raises RenderError."""
     env = _with_template(folder, template)
     said = {name: Call(name, arity) for name, arity in arities.items()}
     return [text(env, outer, {**context, **said}, MAX_KERNEL) for context in contexts]

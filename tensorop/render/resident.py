@@ -1,8 +1,9 @@
 """The process that strangers' templates are rendered in: it imports once, and forks for all it is asked.
 
-It forks a process for each template, which reads the template's templates, and that one forks a process for each
-rendering. Neither it nor what it forks for one template ever sees another's text, and a rendering ends with its
-process: nothing that a template does reaches the next one. Limits stand before a byte of a stranger is read.
+It forks a process for each kernel template, which reads that and the templates around it, and that one forks a
+process for each rendering. Neither it nor what it forks for one template ever sees another's text, and a rendering
+ends with its process: nothing that a template does reaches the next one. Limits are set before a stranger's
+first byte is read.
 """
 
 from __future__ import annotations
@@ -121,7 +122,7 @@ def _become(work: Work, *sent: int) -> NoReturn:
 
 
 def _template(way: int, wish: int) -> None:
-    """Reads a template's templates, and serves renderings of it."""
+    """Reads a kernel template and those around it, and serves renderings of it."""
     resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, resource.getrlimit(resource.RLIMIT_CPU)[1]))
     told, template, outer = json.loads(_whole(wish))
     folder = tuple(map(Path, told))

@@ -41,8 +41,8 @@ class Texts:
         if told is not None and made != told:
             said = f"is refused now ({made.message})" if isinstance(made, Outcome) else f"is {made.id}"
             raise JobError(
-                f"the journal was changed: it says that template '{variant.template.name}' at {variant.point} became the "
-                f"text {told.id}, which {said}",
+                f"the journal was changed: it says that template '{variant.template.name}' at {variant.point} became "
+                f"the text {told.id}, which {said}",
                 hint=START_OVER,
             )
         if isinstance(made, Outcome):

@@ -17,13 +17,8 @@ def of_run(history: History, operator: Operator, platform: Platform) -> list[dic
     out = []
     for dtype in history.facts.get("dtypes", ()):
         for template in history.templates.values():
-            entry: dict[str, Any] = {
-                "dtype": dtype,
-                "template": template.name,
-                "product": None,
-                "legal": 0,
-                "reasons": [],
-            }
+            entry: dict[str, Any] = {"dtype": dtype, "template": template.name}
+            entry |= {"product": None, "legal": 0, "reasons": []}
             out.append(entry)
             missing = instantiate.missing_primitives(platform, template, dtype)
             try:

@@ -27,9 +27,7 @@ def rooflines(operator: Operator, platform: Platform, bench: Mapping[str, Any]) 
                 out.append(_roof(operator, dtype, None, bench, rows, peak * bench["threads"], bandwidth))
             continue
         accumulator = NUMBERS[platform.formats(dtype).accumulator]
-        if (
-            not platform.board or accumulator.whole
-        ):  # what the model says of multiply-adds is said of floating-point ones
+        if not platform.board or accumulator.whole:  # a model's multiply-adds are floating-point ones
             continue
         model = board.load(platform.board, f"platform '{platform.name}'")
         for vlen in platform.vlens:

@@ -61,7 +61,7 @@ def _template(folder: Path, before: tuple[Path, ...]) -> Iterator[str]:
     shipped = paths.builtin_dir("templates") / name / KERNELS
     for path in _entries(folder):
         if path.name != KERNELS or not path.is_dir():
-            yield f"{path}: not used; beside an operator that is elsewhere only {KERNELS}/NAME{TEMPLATE_SUFFIX} are read"
+            yield f"{path}: not used; beside an operator that is elsewhere only {KERNELS}/NAME{TEMPLATE_SUFFIX} is read"
             continue
         for template in _entries(path):
             if template.is_dir() or not template.name.endswith(TEMPLATE_SUFFIX):

@@ -236,7 +236,8 @@ def _answer(path: Path, method: str, ask: Callable[[], Any]) -> Any:
 
 def _shared(path: Path, spec: OperatorSpec, used: tuple[Path, ...]) -> dict[str, Path]:
     """The templates of the operator it uses that it takes."""
-    there = {file.name.removesuffix(TEMPLATE_SUFFIX): file for one in used for file in (one / KERNELS).iterdir()}
+    files = (file for one in used for file in (one / KERNELS).glob(f"*{TEMPLATE_SUFFIX}"))
+    there = {file.name.removesuffix(TEMPLATE_SUFFIX): file for file in files}
     if strange := [name for name in spec.kernels if name not in there]:
         known = ", ".join(sorted(there)) or "none, without 'uses'"
         raise SpecError(f"{path}: key 'kernels': expected some of {known}, got '{strange[0]}'")

@@ -37,9 +37,9 @@ class TypeSpec(Record):
     depend on one.
 
     storage, compute, accumulator: number formats of A and B as callers store them, as packing leaves them for the
-    kernel, and of C; by default the dtype itself. group: steps of k that a compute element holds. element and vector
-    are C's, compute_vector (by default `vector`) A's as kernels read it, storage_vector (by default that) as it is
-    storage.
+    kernel, and of C; by default the dtype itself. group: steps of k that one of the
+    compute type holds. element and vector are C's, compute_vector (by default `vector`) A's as kernels
+    read it, storage_vector (by default that) as it is stored.
     """
 
     element: str
@@ -186,10 +186,7 @@ def resolved(name: str, plugins: tuple[Path, ...] = ()) -> PrimitiveSet:
 
 
 def _type(spec: SetSpec, dtype: str, kind: TypeSpec) -> ElementType:
-    texts = {
-        name: primitive.c if isinstance(primitive.c, str) else primitive.c.get(dtype)
-        for name, primitive in spec.primitives.items()
-    }
+    texts = {name: one.c if isinstance(one.c, str) else one.c.get(dtype) for name, one in spec.primitives.items()}
     support = spec.support.get(dtype, "")
     return ElementType(
         element=kind.element,

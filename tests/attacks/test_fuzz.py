@@ -49,7 +49,7 @@ SECONDS = 10.0  # for one example
 MEMORY = 1 << 30  # bytes
 
 OPERATOR, PLATFORM = operator_specs.load("gemm"), platform_specs.load("generic")
-WORDS = PLATFORM.primitives_of("f32")
+PRIMITIVES = PLATFORM.primitives_of("f32")
 RUN = ROOT / "tests" / "data" / "run" / "share" / "tensorop"
 
 PIECES = [
@@ -59,7 +59,8 @@ PIECES = [
     *("\ud800", "\r", "\r\n", "\t", "---", "```", "~~~", "<think>", "</think>", "{{", "}}", "{%", "%}", "{#", "#}"),
     *("{{ 1 // 0 }}", "{% for i in [1] %}", "{% endfor %}", "{% macro f() %}", "{{ ''.__class__ }}", "{% if 1 %}"),
     *("//", "/*", "*/", "asm", "#include", "goto x;", "??/", "\\", '"', "'", "static", "(", ")", ";", "{", "}", "*&"),
-    *("mr_vectors", "nr", "ku: [0]", "lanes", "np.f2py", "np.zeros(10**9)", "v.T", "__import__", ", ", ": ", "-fplugin=x", "/"),
+    *("mr_vectors", "nr", "ku: [0]", "lanes", "np.f2py", "np.zeros(10**9)", "v.T", "__import__", ", ", ": "),
+    *("-fplugin=x", "/"),
 ]  # fmt: skip
 
 
@@ -109,7 +110,7 @@ def _head(text: str) -> None:
 
 def _template(text: str) -> None:
     template = replace(parse(HEAD + "x", operator="gemm", name="d", author="llm"), text=text)
-    barrier.guarded("gate", gate.check_template, template, WORDS)
+    barrier.guarded("gate", gate.check_template, template, PRIMITIVES)
 
 
 def _c(text: str) -> None:

@@ -100,7 +100,7 @@ def test_a_head_of_a_template(more: str) -> None:
         parse_template(HEAD % more, operator="gemm", name="d", author="llm")
 
 
-@pytest.mark.parametrize("must", ["-" * 498 + "mr_vectors", "mr_vectors == '\ud800'", "9" * 400, "mr_vectors\0"])
+@pytest.mark.parametrize("must", ["-" * 490 + "mr_vectors", "mr_vectors == '\ud800'", "9" * 400, "mr_vectors\0"])
 def test_a_constraint_that_cannot_be_read(must: str) -> None:
     with pytest.raises(SpecError, match=r"deeply|not an expression|not allowed"):
         parse_constraint(must, {"mr_vectors": int})

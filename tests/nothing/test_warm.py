@@ -234,7 +234,7 @@ def test_a_file_of_no_use_is_said_and_the_job_goes_on(name: str, tmp_path: Path)
         ('{"event": "winners", "schema": 7}\n', "schema 7; this version reads 1"),
         ('{"schema": 1, "event": "winners"}\n', "line 1: KeyError 'platform'"),
         ('{"event": "run", "schema": 2, "t": 0, "facts": {}}\n', "schema 2 in line 1"),
-        ('{"event": "run", "schema": 4, "t": 0, "facts": {}}\n', "line 1: no 'platform'"),
+        ('{"event": "run", "schema": 5, "t": 0, "facts": {}}\n', "line 1: no 'platform'"),
         ("\0" * 4000, "no whole line"),
         ('{"schema": 1, "event": "winners", "platform": "a", "tensorop": "", "date": "", "made": "", "lines": 1}\n3\n',
          "line 2"),
@@ -279,7 +279,7 @@ def test_a_folder_without_a_journal_is_said(tmp_path: Path) -> None:
 
 def test_starts_of_a_platforms_file_are_refused(tmp_path: Path) -> None:
     (tmp_path / "platforms").mkdir()
-    text = "schema: 1\nname: mine\nparent: rvv\ndescription: d\nstarts: {gemm: {f32: [{template: outer, mr_vectors: 2}]}}\n"
+    text = "schema: 1\nname: mine\nparent: rvv\ndescription: d\nstarts: {gemm: {f32: [{draft: outer, mv: 2}]}}\n"
     (tmp_path / "platforms" / "mine.yaml").write_text(text)
     with pytest.raises(SpecError, match="key 'starts' is no part of a platform") as caught:
         platforms.load("mine", (tmp_path,))
