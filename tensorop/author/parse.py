@@ -48,7 +48,7 @@ def parse(text: str, *, operator: str, name: str, author: str) -> KernelTemplate
         tunables={tunable: tuple(values) for tunable, values in head.tunables.items()},
         constraints=tuple(Constraint(c.must, c.reason) for c in head.constraints),
         unseen=head.unseen,
-        prior=Prior(head.prior.cost, head.prior.of) if head.prior else None,
+        prior=Prior(**head.prior.model_dump()) if head.prior else None,
         seed_configurations=tuple(Point.of(start) for start in head.seed_configurations),
         facts=dict(head.facts),
         model=dict(head.model),
@@ -77,10 +77,10 @@ def check(template: KernelTemplate) -> None:
     for tunable in template.unseen:
         if tunable not in template.tunables:
             raise SpecError(f"{origin}: key 'unseen': expected names of its tunables, got '{tunable[:60]}'")
-    for tunable in template.prior.of if template.prior else ():
+    for tunable in (*template.prior.of, *template.prior.apart) if template.prior else ():
         if tunable.isidentifier() and len(tunable) <= 32:
             continue
-        raise SpecError(f"{origin}: key 'prior.of': expected names of tunables or settings, got '{tunable[:60]}'")
+        raise SpecError(f"{origin}: key 'prior': expected names of tunables or settings, got '{tunable[:60]}'")
     if not template.text.strip():
         raise SpecError(f"{origin}: nothing follows the head")
     if len(template.text) > MAX_BODY:

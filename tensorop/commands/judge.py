@@ -232,7 +232,7 @@ def template_text(file: Path, operator: Operator) -> str:
 
 def chosen(template: KernelTemplate, space: Space, count: int) -> tuple[Point, ...]:
     """A template's own seed configurations, then points spread over its space, as many as `count`."""
-    own = seeds.named(seeds.own(template), template, space)
+    own = seeds.named(seeds.own(template, space), template, space)
     others = [space.at(index) for index in judging.spread(space, count)]
     return tuple(dict.fromkeys([*own, *others]))[:count]
 

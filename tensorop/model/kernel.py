@@ -25,10 +25,12 @@ class Prior:
 
     cost: an expression over tunables and the platform's facts, the less the better; of: the best point for each choice
     of these is tried, in the order of their costs
+    apart: of these; each choice of them has a kernel that goes on to whole problems, which alone tell them apart
     """
 
     cost: str
     of: tuple[str, ...] = ()
+    apart: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

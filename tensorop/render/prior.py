@@ -15,7 +15,7 @@ from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
 from tensorop.model.point import Point, Value
 from tensorop.render import instantiate
-from tensorop.space import Space
+from tensorop.space import Space, seeds
 
 MAX_READ = 50_000_000  # characters of a cost, read again for each point: seconds
 
@@ -32,16 +32,17 @@ def facts(platform: Platform, dtype: str, chosen: Mapping[str, Any]) -> dict[str
 
 
 def first(platform: Platform, template: KernelTemplate, dtype: str, space: Space) -> list[Point]:
-    """The points of a template's space that its prior expects most of, the best for each choice that it names, in the
-    order of their costs; none without a prior. Raises SpecError for one that cannot be read."""
+    """The points of a template's space that its prior expects most of, the best for each choice that it names: in the
+    order of their costs, but the first of each choice that whole problems alone tell apart before all others; none
+    without a prior. Raises SpecError for one that cannot be read."""
     prior = template.prior
     if prior is None:
         return []
     if space.size * len(prior.cost) > MAX_READ:
         raise SpecError(f"template '{template.name}': key 'prior': {space.size} points are too many to compare")
     given = {**facts(platform, dtype, {}), **space.at(0)}
-    if strange := next((name for name in prior.of if name not in given), None):
-        raise SpecError(f"template '{template.name}': key 'prior.of': no tunable or setting '{strange}'")
+    if strange := next((name for name in (*prior.of, *prior.apart) if name not in given), None):
+        raise SpecError(f"template '{template.name}': key 'prior': no tunable or setting '{strange}'")
     cost = parse(prior.cost, {name: type(value) for name, value in given.items()})
     known: dict[tuple[Value, ...], dict[str, Value]] = {}
     best: dict[tuple[Value, ...], tuple[int, int, Point]] = {}
@@ -56,7 +57,9 @@ def first(platform: Platform, template: KernelTemplate, dtype: str, space: Space
             raise SpecError(f"template '{template.name}': key 'prior.cost' divides by zero at {point}") from None
         choice = tuple(names[name] for name in prior.of)
         best[choice] = min(best.get(choice, found), found, key=lambda one: one[:2])
-    return [point for _, _, point in sorted(best.values(), key=lambda one: one[:2])]
+    ranked = [point for _, _, point in sorted(best.values(), key=lambda one: one[:2])]
+    leading = {seeds.unseen(template, point): point for point in reversed(ranked)}.values()
+    return [*(point for point in ranked if point in leading), *(point for point in ranked if point not in leading)]
 
 
 def blocking(operator: Operator, platform: Platform, kernel: Kernel) -> Callable[[Mapping[str, Value]], Point]:

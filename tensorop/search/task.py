@@ -117,18 +117,19 @@ class Task(Resolved):
     def hints(self, template: KernelTemplate) -> tuple[Known, ...]:
         """What else a template's search begins with: what it names itself, what its prior expects, other winners."""
         others = (known for known in self.warm.get(self.dtype, WarmStart()).hints if known.template == template.name)
-        return (*seeds.own(template), *dict.fromkeys([*self._expected(template), *list(others)[:OTHERS]]))
+        return tuple(dict.fromkeys([*self._own(template), *list(others)[:OTHERS]]))
 
-    def _expected(self, template: KernelTemplate) -> tuple[Known, ...]:
-        if template.digest not in self._priors:
+    def _own(self, template: KernelTemplate) -> tuple[Known, ...]:
+        if template.digest not in self._firsts:
             platform = self.target.platform
             space = instantiate.micro_space(platform, template, self.dtype)
             points = prior.first(platform, template, self.dtype, space)[:EXPECTED]
-            self._priors[template.digest] = tuple(Known(template.name, point) for point in points)
-        return self._priors[template.digest]
+            expected = (Known(template.name, point) for point in points)
+            self._firsts[template.digest] = (*seeds.own(template, space), *expected)
+        return self._firsts[template.digest]
 
     @cached_property
-    def _priors(self) -> dict[str, tuple[Known, ...]]:
+    def _firsts(self) -> dict[str, tuple[Known, ...]]:
         return {}
 
     @property

@@ -302,7 +302,8 @@ class _Fit:
         template, space = self._templates.get(known.template), self._space(known.template)
         if template is None or space is None:
             return None
-        legal = seeds.named([known], template, space)
+        names = {*dict(space.dimensions), *self._operator.blocking.values}
+        legal = seeds.named([known], template, space) if names.issuperset(known.point) else []
         if not scaled:
             return known if legal else None
         point = legal[0] if legal else space.nearest(known.point)

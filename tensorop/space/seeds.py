@@ -13,9 +13,10 @@ from tensorop.model.winner import Known
 from tensorop.space import Space
 
 
-def own(template: KernelTemplate) -> tuple[Known, ...]:
-    """What a template names itself."""
-    return tuple(Known(template.name, point) for point in template.seed_configurations)
+def own(template: KernelTemplate, space: Space) -> tuple[Known, ...]:
+    """What a template names itself of this space."""
+    names = {name for name, _ in space.dimensions}
+    return tuple(Known(template.name, point) for point in template.seed_configurations if names.issuperset(point))
 
 
 def named(known: Sequence[Known], template: KernelTemplate, space: Space) -> list[Point]:
@@ -32,8 +33,9 @@ def unlike(known: Sequence[Known], template: KernelTemplate, space: Space) -> li
 
 
 def unseen(template: KernelTemplate, point: Point) -> tuple[int | str, ...]:
-    """A kernel's values of the tunables that only whole problems show."""
-    return tuple(point[name] for name in template.unseen)
+    """A kernel's values of what only whole problems show."""
+    apart = template.prior.apart if template.prior else ()
+    return tuple(point[name] for name in (*template.unseen, *apart) if name in point)
 
 
 def blockings(known: Sequence[Known], template: KernelTemplate, point: Point, space: Space) -> list[Point]:

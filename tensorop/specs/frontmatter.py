@@ -28,6 +28,7 @@ class PriorHead(Record):
 
     cost: str
     of: tuple[str, ...] = Field(default=(), strict=False, max_length=4)
+    apart: tuple[str, ...] = Field(default=(), strict=False, max_length=2)
 
 
 class TemplateHead(Record):

@@ -24,6 +24,7 @@ import base64
 import re
 import zlib
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
 from tensorop.model.kernel import Constraint, Kernel, KernelTemplate, KernelText, Prior, Variant
@@ -151,7 +152,7 @@ def template_record(template: KernelTemplate) -> Record:
         "constraints": [{"must": c.must, "reason": c.reason} for c in template.constraints],
         "unseen": list(template.unseen),
         "seed_configurations": [dict(start) for start in template.seed_configurations],
-        **({"prior": {"cost": template.prior.cost, "of": list(template.prior.of)}} if template.prior else {}),
+        **({"prior": asdict(template.prior)} if template.prior else {}),
         **({"parent": template.parent} if template.parent else {}),
     }
 
@@ -175,7 +176,8 @@ def template_of(record: Mapping[str, Any]) -> KernelTemplate:
 
 
 def _prior(record: Mapping[str, Any]) -> Prior:
-    return Prior(_text(record, "cost"), tuple(_kind(name, str, "of") for name in record["of"]))
+    names = {key: tuple(_kind(name, str, key) for name in record[key]) for key in ("of", "apart")}
+    return Prior(_text(record, "cost"), **names)
 
 
 def _samples_record(samples: Samples) -> Record:

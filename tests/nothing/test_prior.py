@@ -13,6 +13,7 @@ from tensorop.model.kernel import Kernel, KernelTemplate, Prior
 from tensorop.model.platform import Platform
 from tensorop.model.point import Point
 from tensorop.model.trial import Outcome
+from tensorop.model.winner import Known
 from tensorop.render import instantiate, prior
 from tensorop.space import Space, seeds
 from tensorop.specs import catalog, operators, platforms
@@ -91,6 +92,17 @@ def test_what_longer_searches_found_is_expected() -> None:
     assert {(p["mr_vectors"], p["nr"]) for p in first("neon", TEMPLATES["lanes"])[:2]} == {(2, 12), (3, 8)}
     wide = first("avx512", TEMPLATES["outer"])
     assert [(p["mr_vectors"], p["nr"], p["ahead"]) for p in wide[:2]] == [(3, 8, 0), (2, 12, 0)]
+
+
+def test_short_vectors_are_tried_beside_long_ones_however_little_time_there_is() -> None:
+    found = first("rvv", TEMPLATES["outer"])
+    assert [point["lmul"] for point in found[:3]] == [4, 2, 1]
+    platform = platforms.load("rvv")
+    space = instantiate.micro_space(platform, TEMPLATES["outer"], "f32")
+    known = [Known("outer", point) for point in found]
+    assert seeds.unlike(known, TEMPLATES["outer"], space) == found[:3]
+    fixed = first("avx512", TEMPLATES["outer"])  # where there is no such choice
+    assert len({seeds.unseen(TEMPLATES["outer"], point) for point in fixed}) == 1
 
 
 def test_blocks_take_half_of_their_caches() -> None:

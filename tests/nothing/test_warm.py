@@ -124,6 +124,17 @@ def test_a_journal_of_another_platform_is_scaled(tmp_path: Path) -> None:
     assert said == [f"no warm start: {own}: none of its variants of gemm is legal on avx2"]
 
 
+def test_a_winner_that_names_what_is_not_here_is_not_taken_in_part(tmp_path: Path) -> None:
+    """Lists of several platforms' kernels have some with settings that this one lacks."""
+    hints = begin("avx512", tmp_path)[0].hints
+    assert hints
+    own = [k for k in warm.winners(ROOT / "platforms/winners/generic.jsonl").known["gemm", "f32"] if k in hints]
+    assert own
+    assert not any("lmul" in known.point for known in hints)
+    old = a_file(tmp_path / "old.jsonl", {("gemm", "f32"): [Known("outer", Point.of(mv=2, nr=8, mc=64))]})
+    assert begin("spacemit-k1", tmp_path, old)[0] == WarmStart()
+
+
 def test_what_is_most_similar_comes_first(tmp_path: Path) -> None:
     job = Job("gemm", "c908", ("f32",), out=tmp_path / "out")
     sources, _ = warm.read(job)
@@ -277,11 +288,13 @@ def test_a_folder_without_a_journal_is_said(tmp_path: Path) -> None:
     ]
 
 
-def test_starts_of_a_platforms_file_are_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize("key", ["starts", "seed_configurations"])
+def test_lists_of_a_platforms_file_are_refused(key: str, tmp_path: Path) -> None:
     (tmp_path / "platforms").mkdir()
-    text = "schema: 1\nname: mine\nparent: rvv\ndescription: d\nstarts: {gemm: {f32: [{draft: outer, mv: 2}]}}\n"
+    text = "schema: 1\nname: mine\nparent: rvv\ndescription: d\n"
+    text += f"{key}: {{gemm: {{f32: [{{template: outer, mr_vectors: 2}}]}}}}\n"
     (tmp_path / "platforms" / "mine.yaml").write_text(text)
-    with pytest.raises(SpecError, match="key 'starts' is no part of a platform") as caught:
+    with pytest.raises(SpecError, match=f"key '{key}' is no part of a platform") as caught:
         platforms.load("mine", (tmp_path,))
     assert caught.value.hint is not None
     assert "platforms/winners/mine.jsonl" in caught.value.hint
