@@ -1,8 +1,9 @@
 """Racing: every trial is measured on its cheapest problems first, and only those among the best there on further ones.
 
-A race has halts, by shares of the whole work. Who comes to one goes on where it is among the best part of those that
-came there before, at one VLEN at least; a variant that serves one VLEN alone is not to be lost. What falls out costs,
-for the tuner, what its problems say times what those that were measured on all of them cost beyond theirs.
+A race has halts, by shares of the whole work. Who comes to one goes on where it is among the best of those that came
+there before: a third of them goes on, each VLEN's best in equal parts, for a variant that serves one VLEN alone is not
+to be lost. What falls out costs, for the tuner, what its problems say times what those that were measured on all of
+them cost beyond theirs.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from tensorop.measure import statistics
 from tensorop.model.trial import Finished, Rung, Samples
 
 HALTS = (0.01, 0.06)  # of the work of all problems, at most
-PART = 3  # one of so many goes on from a halt
+PART = 3  # one of so many goes on from a halt, of all VLENs together
 
 
 def halts(work: Sequence[float]) -> tuple[int, ...]:
@@ -37,7 +38,7 @@ def rungs(ended: Sequence[Finished], work: Mapping[str, float], vlens: Sequence[
     for count in halts(list(work.values())):
         first = list(work)[:count]
         came = [{name: found[name] for name in first} for found in passed if len(found) >= count]
-        among = math.ceil(len(came) / PART) - 1
+        among = math.ceil(len(came) / (PART * len(vlens))) - 1
         bars = tuple((vlen, sorted(cost(found, work, vlen) for found in came)[among]) for vlen in vlens)
         beyond = [_mean(found, work) / _mean({name: found[name] for name in first}, work) for found in whole]
         made.append(Rung(count, bars, statistics.geomean(beyond)))

@@ -1,4 +1,4 @@
-"""A race under a board model: who falls out has the very figures it would have had."""
+"""Cheap trials under a board model: who falls out of a race has the figures it would have had, and what is compiled."""
 
 from __future__ import annotations
 
@@ -44,3 +44,21 @@ def test_figures_are_the_same_whoever_falls_out(tmp_path: Path) -> None:
     assert second.score.cost == whole.score.cost
     alone = whole.score.per_problem[found[0].label].value / operator.reference.work(found[0])
     assert abs((first.score.cost or 0.0) / (2e3 * alone) - 1) < 1e-9
+
+
+def test_an_edge_kernel_is_compiled_for_what_goes_on(tmp_path: Path) -> None:
+    operator, target = gemm(), reach(platforms.load("rvv"))
+    template = next(one for one in offline.templates(operator.folder, operator.name) if one.name == "outer")
+    space = instantiate.micro_space(target.platform, template, "f32")
+    point = next(point for point in map(space.at, range(space.size)) if point["lmul"] == 4)
+    variant = Variant(Kernel(template, "f32", point))
+    problem = problems.of(operator, "f32", SHAPES[0])
+    for stage, edge in ((Stage.MICRO, False), (Stage.BLOCKING, True)):
+        work = tmp_path / stage.value
+        evaluator = Evaluator(operator, target, "f32", stage, (problem,), Seed.draw(0), work)
+        trial = Trial("k", 0, stage, variant)
+        made = evaluator.prepare(trial)
+        assert isinstance(made, Prepared)
+        assert evaluator.measure(trial, made).outcome.ok
+        (source,) = work.rglob("candidate.c")
+        assert ("_edge_kernel" in source.read_text()) is edge

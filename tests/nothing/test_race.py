@@ -40,9 +40,12 @@ def test_the_best_third_goes_on() -> None:
     assert race.goes_on(small, ended([4.0]).score.per_problem, WORK)
     assert not race.goes_on(small, ended([4.1]).score.per_problem, WORK)
     many = [first, *(ended([cost]) for cost in (3.0, 2.0, 1.0, 5.0, 6.0))]
-    (small, _) = race.rungs(many, WORK, VLENS)
+    (small, _) = race.rungs(many, WORK, VLENS[:1])
     assert race.goes_on(small, ended([2.0]).score.per_problem, WORK)
     assert not race.goes_on(small, ended([2.1]).score.per_problem, WORK)
+    (small, _) = race.rungs(many, WORK, VLENS)  # of two VLENs each has half of that third
+    assert race.goes_on(small, ended([1.0]).score.per_problem, WORK)
+    assert not race.goes_on(small, ended([1.1]).score.per_problem, WORK)
 
 
 def test_the_best_at_one_vlen_goes_on() -> None:
