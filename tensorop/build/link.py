@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -56,8 +55,3 @@ def _linked(
 
     key = cache.key_of(name, [a.key for a in objects], static.origin, static.before, static.after)
     return cache.entry("programs", key, name, fill, root=work)
-
-
-def forget(program: Artifact) -> None:
-    """Takes a candidate's program out of the cache: it is made again from its object in no time."""
-    shutil.rmtree(program.path.parent, ignore_errors=True)

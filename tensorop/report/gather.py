@@ -90,8 +90,7 @@ def gather(folder: Path, plugins: tuple[Path, ...] = ()) -> dict[str, Any]:
         absent["product"] = "the run has not come to a library yet"
     if not bench:
         absent["bench"] = "the run has not compared its library yet; `tensorop bench DIR` does"
-    for measured in ("finalists", "dispatch"):  # costs of every variant, from which the choice was made
-        notes.pop(measured, None)
+    notes.pop("dispatch", None)  # costs of every variant, from which the choice was made
     record["notes"] = notes
     return record
 

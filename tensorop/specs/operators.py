@@ -9,7 +9,7 @@ from types import ModuleType
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from tensorop import paths
 from tensorop.errors import SpecError
@@ -21,22 +21,15 @@ from tensorop.model.operator import NEEDED, STAGES, Costs, Direct, Operator, Tun
 from tensorop.model.problem import Problem
 from tensorop.model.shape import Shape, Shapes
 from tensorop.specs import catalog, pymodule, yamlfile
+from tensorop.specs.frontmatter import ConstraintHead
+from tensorop.specs.yamlfile import Record
 
 KERNELS, TEMPLATE_SUFFIX = "kernels", ".c.j2"  # of an operator's folder; their file names
 
 
-class _Record(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
-
-
-class ConstraintSpec(_Record):
-    must: str
-    reason: str
-
-
-class TunablesSpec(_Record):
+class TunablesSpec(Record):
     tunables: dict[str, list[int | str]]
-    constraints: tuple[ConstraintSpec, ...] = Field(default=(), strict=False)
+    constraints: tuple[ConstraintHead, ...] = Field(default=(), strict=False)
 
 
 class BlockingSpec(TunablesSpec):
@@ -44,27 +37,27 @@ class BlockingSpec(TunablesSpec):
     runtime: tuple[str, ...] = Field(default=(), strict=False)
 
 
-class DirectSpec(_Record):
+class DirectSpec(Record):
     suite: str
     always: int = Field(gt=0, le=1 << 20)
     unasked: int | None = Field(default=None, gt=0, le=1 << 20)  # as much as `always`
     most: int = Field(gt=0, le=1 << 30)
 
 
-class CostsSpec(_Record):
+class CostsSpec(Record):
     absent: dict[str, int] = Field(default_factory=dict)
     where: dict[str, str] = Field(default_factory=dict)
     terms: dict[str, str] = Field(default_factory=dict)
 
 
-class OperandSpec(_Record):
+class OperandSpec(Record):
     role: Literal["in", "out", "inout", "scratch"]
     leading: bool = False
     shape: tuple[str | int, ...] = Field(strict=False)
     formats: dict[str, str] = Field(default_factory=dict)
 
 
-class OperatorSpec(_Record):
+class OperatorSpec(Record):
     """A whole file."""
 
     schema_: Literal[1] = Field(alias="schema")
@@ -74,7 +67,7 @@ class OperatorSpec(_Record):
     attributes: dict[str, int | str] = Field(default_factory=dict)
     shape: str = ""
     drawn: dict[str, list[int]] = Field(default_factory=dict)
-    rules: tuple[ConstraintSpec, ...] = Field(default=(), strict=False)
+    rules: tuple[ConstraintHead, ...] = Field(default=(), strict=False)
     operands: dict[str, OperandSpec] = Field(min_length=1)
     parameters: dict[str, float] = Field(default_factory=dict, strict=False)
     flags: dict[str, int | dict[str, int]] = Field(default_factory=dict)
@@ -147,7 +140,7 @@ def load(name: str, plugins: tuple[Path, ...] = ()) -> Operator:
     )
 
 
-def _constraints(given: Iterable[ConstraintSpec]) -> tuple[Constraint, ...]:
+def _constraints(given: Iterable[ConstraintHead]) -> tuple[Constraint, ...]:
     return tuple(Constraint(c.must, c.reason) for c in given)
 
 
