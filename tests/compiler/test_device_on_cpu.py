@@ -1,0 +1,101 @@
+"""The portable family's kernels, executed: over what its primitives mean, on this machine's processor."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tensorop.author import offline
+from tensorop.backends import cuda
+from tensorop.backends.cuda_parts.family import Family
+from tensorop.provision.zig import zig, zig_environment
+from tensorop.render import render
+from tensorop.specs import operators, platforms
+from tests.support.commands import ROOT
+
+GEMM = operators.load("gemm")
+WMMA = next(d for d in offline.drafts(GEMM.folder, "gemm", suffix=cuda.SUFFIX) if d.name == "wmma")
+DEVICE = cuda.counted(platforms.load("cuda-wmma"))
+SUPPORT = ROOT / "tests" / "support"
+WORDS = {
+    "tile_m": 64,
+    "tile_n": 64,
+    "tile_k": 32,
+    "warp_m": 32,
+    "warp_n": 64,
+    "stages": 3,
+    "rows": "words",
+    "raster": 4,
+}
+POINTS = [WORDS, {**WORDS, "stages": 2, "rows": "elements"}, {**WORDS, "tile_n": 128, "tile_k": 64, "stages": 2}]
+
+
+class Args(ctypes.Structure):
+    _fields_ = (
+        *((name, ctypes.c_int) for name in ["m", "n", "k", "tiles_m", "tiles_n", "group"]),
+        *((name, ctypes.c_float) for name in ("alpha", "beta")),
+        *((name, ctypes.c_void_p) for name in "abc"),
+        *((name, ctypes.c_int64) for name in ["lda", "ldb", "ldc", "stride_a", "stride_b", "stride_c"]),
+    )
+
+
+def built(folder: Path, point: dict[str, int | str], a_along_m: int, b_along_k: int, spoil: str = "") -> ctypes.CDLL:
+    """A kernel as a function of this machine. spoil: a text of it that is left out."""
+    family = Family(WMMA, {**DEVICE, "a_along_m": a_along_m, "b_along_k": b_along_k})
+    same = np.logical_and.reduce([family.grid[name] == value for name, value in point.items()])
+    numbers = family.numbers(int(np.flatnonzero(same)[0]))
+    env = render.environment(GEMM.templates, {"draft": WMMA.text})
+    context = {**numbers, "dtype": "f16", "operands": "pointers"}
+    kernel = render.text(env, "draft", context)
+    assert spoil in kernel
+    parts = ['#include "wmma_on_cpu.h"', render.text(env, "device/args.h.j2", context), kernel.replace(spoil, "")]
+    source = folder / "kernel.cpp"
+    source.write_text("\n".join([*parts, '#include "wmma_on_cpu.inc"\n']))
+    names = {"A_ALONG_M": a_along_m, "B_ALONG_K": b_along_k, "SHARED": numbers["shared"], "COUNT": numbers["threads"]}
+    command = [str(zig()), "c++", "-std=c++17", "-O2", "-w", "-shared", "-fPIC", "-pthread", f"-I{SUPPORT}"]
+    command += [*(f"-D{name}={value}" for name, value in names.items()), str(source), "-o", str(folder / "kernel.so")]
+    subprocess.run(command, check=True, env={**os.environ, **zig_environment()})
+    return ctypes.CDLL(str(folder / "kernel.so"))
+
+
+def wrong(kernel: ctypes.CDLL, point: dict[str, int | str], a_along_m: int, b_along_k: int) -> str:
+    """What a batch of products that fit no tile leaves that it should not; "" for nothing."""
+    rng = np.random.default_rng(3)
+    batch, m, n, k, beta = 2, 70, 90, 77, 2.0
+    a, b = (rng.integers(-2, 3, (batch, *shape)).astype(np.float16) for shape in ((m, k), (k, n)))
+    c = rng.integers(-4, 5, (batch, m, n)).astype(np.float16)
+    expected = 0.5 * (a.astype(np.float64) @ b.astype(np.float64)) + beta * c
+    lines = [a.swapaxes(1, 2) if a_along_m else a, b.swapaxes(1, 2) if b_along_k else b, c]
+    held = []
+    for x in lines:  # rows of a multiple of 16 bytes, NaN between them
+        room = np.full((batch, x.shape[1], (x.shape[2] + 15) // 8 * 8 + 8), np.nan, np.float16)
+        raw = np.full(room.size + 8, np.nan, np.float16)
+        first = (-raw.ctypes.data % 16) // 2
+        at = raw[first : first + room.size].reshape(room.shape)
+        at[:, :, : x.shape[2]] = x
+        held.append((raw, at))
+    tiles_m, tiles_n = -(-m // int(point["tile_m"])), -(-n // int(point["tile_n"]))
+    addresses = [at.ctypes.data for _, at in held]
+    args = Args(m, n, k, tiles_m, tiles_n, 1, 0.5, beta, *addresses, *(at.shape[2] for _, at in held))
+    args.stride_a, args.stride_b, args.stride_c = (at[0].size for _, at in held)
+    if kernel.run(ctypes.byref(args), tiles_m * tiles_n, batch):
+        return "shared memory beyond what the launch has"
+    got = held[2][1]
+    if not (got[:, :, :n] == expected.astype(np.float16)).all():
+        return "C"
+    return "" if np.isnan(got[:, :, n:].astype(np.float32)).all() else "what follows C's rows"
+
+
+@pytest.mark.parametrize(("point", "a", "b"), [(0, 0, 0), (0, 0, 1), (0, 1, 0), (0, 1, 1), (1, 1, 0), (2, 0, 1)])
+def test_a_kernel_is_right(point: int, a: int, b: int, tmp_path: Path) -> None:
+    assert wrong(built(tmp_path, POINTS[point], a, b), POINTS[point], a, b) == ""
+
+
+@pytest.mark.parametrize("spoil", ["copies_wait<STAGES - 2>();", "x += p.beta * value(at[0]);"])
+def test_a_kernel_that_lacks_something_is_found_out(spoil: str, tmp_path: Path) -> None:
+    assert wrong(built(tmp_path, WORDS, 0, 1, spoil=spoil), WORDS, 0, 1)
