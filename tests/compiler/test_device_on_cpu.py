@@ -19,7 +19,7 @@ from tensorop.specs import operators, platforms
 from tests.support.commands import ROOT
 
 GEMM = operators.load("gemm")
-WMMA = next(d for d in offline.drafts(GEMM.folder, "gemm", suffix=cuda.SUFFIX) if d.name == "wmma")
+WMMA = next(d for d in offline.templates(GEMM.folder, "gemm", suffix=cuda.SUFFIX) if d.name == "wmma")
 DEVICE = cuda.counted(platforms.load("cuda-wmma"))
 SUPPORT = ROOT / "tests" / "support"
 WORDS = {
@@ -49,9 +49,9 @@ def built(folder: Path, point: dict[str, int | str], a_along_m: int, b_along_k: 
     family = Family(WMMA, {**DEVICE, "a_along_m": a_along_m, "b_along_k": b_along_k})
     same = np.logical_and.reduce([family.grid[name] == value for name, value in point.items()])
     numbers = family.numbers(int(np.flatnonzero(same)[0]))
-    env = render.environment(GEMM.templates, {"draft": WMMA.text})
+    env = render.environment(GEMM.templates, {"template": WMMA.text})
     context = {**numbers, "dtype": "f16", "operands": "pointers"}
-    kernel = render.text(env, "draft", context)
+    kernel = render.text(env, "template", context)
     assert spoil in kernel
     parts = ['#include "wmma_on_cpu.h"', render.text(env, "device/args.h.j2", context), kernel.replace(spoil, "")]
     source = folder / "kernel.cpp"
