@@ -18,6 +18,7 @@ def plan(task: Task) -> Plan:
     """First what is known of a kernel's blocking, or what is expected of it."""
     operator, platform = task.operator, task.target.platform
     arms: list[Arm] = []
+    kinds: set[tuple[int | str, ...]] = set()  # of each the best kernel is spared: what it is for, cheap problems hide
     for kernel in trials.kernels(task).values():
         try:
             space = instantiate.blocking_space(operator, platform, kernel)
@@ -27,7 +28,9 @@ def plan(task: Task) -> Plan:
         second = sum(arm.kernel.template == kernel.template for arm in arms) % 2 == 1
         first = named or seeds.around(prior.blocking(operator, platform, kernel), space, nothing_first=second)
         least = len(named) or (1 if arms else 2)  # both ends of packing for the best of all
-        arms.append(Arm(kernel, space, first, least, named))
+        kind = (kernel.template.name, *seeds.unseen(kernel.template, kernel.configuration))
+        arms.append(Arm(kernel, space, first, least, named or first[: least * (kind not in kinds)]))
+        kinds.add(kind)
     own = [Stage.BLOCKING] if task.large_problems else [Stage.BLOCKING, Stage.LARGE]
     budget = task.budget(*own)
     if budget.trials is not None and task.direct is not None:  # each stage has one, all together no more

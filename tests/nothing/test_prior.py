@@ -7,16 +7,23 @@ from pathlib import Path
 
 import pytest
 
+from tensorop import pipeline
 from tensorop.author import offline
+from tensorop.backends.null import Backend, Nowhere
 from tensorop.errors import SpecError
+from tensorop.model.job import Job
 from tensorop.model.kernel import Kernel, KernelTemplate, Prior
 from tensorop.model.platform import Platform
 from tensorop.model.point import Point
-from tensorop.model.trial import Outcome
+from tensorop.model.trial import Outcome, Stage
+from tensorop.model.verdict import Seed
 from tensorop.model.winner import Known
 from tensorop.render import instantiate, prior
+from tensorop.search import blocking, micro
+from tensorop.search.task import Resolved, conduct
 from tensorop.space import Space, seeds
 from tensorop.specs import catalog, operators, platforms
+from tensorop.store.journal import Journal
 from tensorop.trial import judging
 from tests.support.operators import gemm
 
@@ -157,3 +164,25 @@ def test_a_prior_of_no_blocking_tunable_is_refused(tmp_path: Path) -> None:
     (folder / "operator.yaml").write_text(text.replace("  prior:\n", "  prior:\n    kd: '3'\n"))
     with pytest.raises(SpecError, match=r"key 'blocking.prior': expected names among .*, got 'kd'"):
         operators.load("mine", (tmp_path,))
+
+
+def test_each_template_is_tried_on_whole_problems_before_cheap_ones_decide(tmp_path: Path) -> None:
+    """What a template is for (a matrix read once) cheap problems do not show, so its best kernel is spared."""
+    job = Job("gemm", "rvv", ("f32",), ((64, 64, 64), (1, 512, 512)), budget_s=0.01, jobs=1, out=tmp_path)
+    target = Backend(platforms.load("rvv"), Nowhere(), seed=3, failing=0.0)
+    templates = tuple(TEMPLATES.values())
+    with Journal.open(tmp_path, {}, fresh=True) as journal:
+        for template in templates:
+            journal.template(template)
+        whole = Resolved(
+            job, OPERATOR, target, pipeline.passes(OPERATOR), templates, journal, Seed.draw(0), tmp_path / "work"
+        )
+        task = whole.task("f32")
+        list(conduct(task, Stage.MICRO, micro.plan(task)))
+        arms = blocking.plan(task).arms
+    spared = {(arm.kernel.template.name, arm.kernel.configuration.get("lmul")): list(arm.spared) for arm in arms}
+    assert {name for name, _ in spared} == {"outer", "dot", "stream"}
+    assert {lmul for name, lmul in spared if name == "outer"} == {1, 2, 4}
+    assert len(arms[0].spared) == min(2, len(arms[0].first))
+    kinds = {(arm.kernel.template.name, *seeds.unseen(arm.kernel.template, arm.kernel.configuration)) for arm in arms}
+    assert sum(bool(arm.spared) for arm in arms) == len(kinds)
