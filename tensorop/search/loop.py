@@ -345,7 +345,9 @@ class _Run(Generic[P]):
         what, kernel = self.what, arm.kernel
         of_kernels = what.stage.of_kernels
         variant = Variant(replace(kernel, configuration=point)) if of_kernels else Variant(kernel, point)
-        race = what.race([] if point in arm.spared else self.ended) if what.race else ()
+        # blockings of one kernel template race: one that few problems are for is not to lose to another on the rest
+        alike = [done for done in self.ended if done.trial.variant.template == kernel.template]
+        race = what.race([] if point in arm.spared else alike) if what.race else ()
         return Trial(what.key_of(variant), what.round, what.stage, variant, race)
 
     def _is_open(self, trial: Trial) -> bool:

@@ -428,6 +428,19 @@ def test_what_serves_others_has_no_deadline():
     assert deadline.current() is None
 
 
+def test_kernel_templates_do_not_race_each_other(tmp_path):
+    told = []
+
+    def race(ended):
+        told.append({name_of(done.trial) for done in ended})
+        return ()
+
+    with Journal.open(tmp_path, {}) as journal:
+        list(search(a_search(journal, race=race)))
+    assert told.count(set()) >= 2
+    assert {*map(frozenset, told)} == {frozenset(), frozenset({"rows"}), frozenset({"columns"})}
+
+
 def test_what_races_is_told_what_ended_and_what_is_spared_is_not(tmp_path):
     """Each trial's race is made when it is asked, and is in the journal: a run that goes on has the same."""
 
