@@ -38,7 +38,7 @@ class Author:
         self.told.append((dtype, [finished.score.cost for finished in ended]))
         if dtype != "f32" or len(ended) < AFTER:
             return []
-        passed = [finished for finished in ended if finished.score.cost is not None]
+        passed = [finished for finished in ended[:AFTER] if finished.score.cost is not None]  # one, whoever leads later
         best = min(passed, key=lambda finished: finished.score.cost or 0.0).trial.variant.template
         text = f"{best.text.rstrip()} /* once more */\n"
         return [replace(best, name="once-more", author="llm", text=text, parent=best.digest)]
@@ -98,7 +98,7 @@ test_joining.run(Path(sys.argv[1]), 1, test_joining.Author())
 """
 
 
-@pytest.mark.parametrize("events", [[8], [16, 3], [19, 40], [60, 9]])
+@pytest.mark.parametrize("events", [[8], [16, 6], [19, 40], [60, 9]])
 def test_killed_and_resumed_has_the_same_arms_in_the_same_order(tmp_path: Path, events: list[int]) -> None:
     run(tmp_path / "whole", 1, Author())
     for count in events:
