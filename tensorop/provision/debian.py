@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 import filelock
 
 from tensorop import errors, paths
-from tensorop.provision import cache, process
+from tensorop.provision import cache, pinned, process
 from tensorop.provision.targets import host_arch, target
 
 PUBLIC_MIRROR = "http://deb.debian.org/debian"
@@ -84,7 +84,8 @@ def _configure(state: Path, archive: str, suite: str, architecture: str) -> Path
 
 
 def download(names: Iterable[str], *, suite: str, architecture: str, into: Path, doing: str, hint: str) -> list[Path]:
-    """Fetches packages (not their dependencies) into a folder; the files, sorted by name.
+    """Fetches packages (not their dependencies) into a folder, by their digests or else by signed lists; the files,
+    sorted by name.
 
     Raises MissingTool where apt-get, Debian's keyring, the archive or a package cannot be had.
     """
@@ -95,14 +96,17 @@ def download(names: Iterable[str], *, suite: str, architecture: str, into: Path,
             f"{doing}: Debian's keyring {KEYRING} is missing, so its archive cannot be trusted",
             hint="apt-get install debian-archive-keyring",
         )
-    state = paths.cache_dir("apt", f"{suite}-{architecture}")
     # A mirror need not carry every architecture or release; the public archive does.
     archives = list(dict.fromkeys((mirror(), PUBLIC_MIRROR)))
+    names = list(names)
+    if found := pinned.bring(names, archives, suite=suite, architecture=architecture, into=into):
+        return found
+    state = paths.cache_dir("apt", f"{suite}-{architecture}")
     with filelock.FileLock(state / "lock"):
         for archive in archives:
             conf = str(_configure(state, archive, suite, architecture))
             try:
-                _fetch(state, conf, list(names), into, doing=doing, hint=hint)
+                _fetch(state, conf, names, into, doing=doing, hint=hint)
                 break
             except errors.MissingTool:
                 if archive == archives[-1]:

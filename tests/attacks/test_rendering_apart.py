@@ -22,7 +22,7 @@ from tensorop.render import apart, render
 RUNS_TEMPLATES = """
 import os
 from tensorop.render import render, resident
-def ran(folder, template, template, contexts, arities):
+def ran(folder, template, outer, contexts, arities):
     names = {"context": contexts[0]}
     exec(template, names)
     return [str(names["said"])]
