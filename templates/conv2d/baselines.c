@@ -2,25 +2,8 @@
  * windows times the weights by any cblas_?gemm, without the matrix where x is one already, and
  * "direct", plain loops, for depthwise convolutions. */
 #include "baselines.h"
-#include "slots.h"
 
 #include <stdlib.h>
-#include <string.h>
-
-struct conv {
-    int64_t n, c, h, w, k, r, s, u, v, p, b, l, q, d, e, g, high, wide;
-    int nhwc, biased, relu;
-};
-
-static struct conv conv_of(const struct tensorop_call *call) {
-    struct conv z;
-    memcpy(&z, call->dim, 16 * sizeof *call->dim);
-    z.high = (z.h + z.p + z.b - z.d * (z.r - 1) - 1) / z.u + 1;
-    z.wide = (z.w + z.l + z.q - z.e * (z.s - 1) - 1) / z.v + 1;
-    z.nhwc = call->flag[FLAG_layout] == LAYOUT_nhwc, z.biased = (int)call->flag[FLAG_bias],
-    z.relu = (int)call->flag[FLAG_relu];
-    return z;
-}
 
 /* Memory that is kept: a baseline is spared an allocation in each call. */
 static void *room(size_t bytes) {

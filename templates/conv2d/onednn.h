@@ -4,8 +4,8 @@
 #ifndef CONV2D_ONEDNN_H
 #define CONV2D_ONEDNN_H
 
+#include "baselines.h"
 #include "bind.h"
-#include "slots.h"
 
 #include <time.h>
 
@@ -52,24 +52,10 @@ static struct {
     dnnl engine, stream;
 } onednn;
 
-struct shape {
-    int64_t n, c, h, w, k, r, s, u, v, p, b, l, q, d, e, g, high, wide, nhwc, biased, relu;
-};
-
-static struct shape shape_of(const struct tensorop_call *call) {
-    struct shape z;
-    memcpy(&z, call->dim, 16 * sizeof *call->dim);
-    z.high = (z.h + z.p + z.b - z.d * (z.r - 1) - 1) / z.u + 1;
-    z.wide = (z.w + z.l + z.q - z.e * (z.s - 1) - 1) / z.v + 1;
-    z.nhwc = call->flag[FLAG_layout] == LAYOUT_nhwc;
-    z.biased = call->flag[FLAG_bias], z.relu = call->flag[FLAG_relu];
-    return z;
-}
-
 /* A convolution ready to be executed; of x, w and y the caller's memory, and oneDNN's with a
  * reorder where that is another. */
 struct ready {
-    struct shape z;
+    struct conv z;
     dnnl convolution, bias, caller[3], own[3], reorder[3];
     int fails;
 };
@@ -78,7 +64,7 @@ struct ready {
     if (call)                                                                                      \
     return -1
 
-static int dnnl_described(const struct shape *z, int which, int any, dnnl *to) {
+static int dnnl_described(const struct conv *z, int which, int any, dnnl *to) {
     int64_t sizes[3][5] = {{z->n, z->c, z->h, z->w},
                            {z->g, z->k / z->g, z->c / z->g, z->r, z->s},
                            {z->n, z->k, z->high, z->wide}};
@@ -104,7 +90,7 @@ static int dnnl_described(const struct shape *z, int which, int any, dnnl *to) {
 }
 
 /* own: x and y in oneDNN's layout too */
-static int dnnl_make(const struct shape *z, int own, struct ready *to) {
+static int dnnl_make(const struct conv *z, int own, struct ready *to) {
     static const int queries[3] = {DNNL_SRC_MD, DNNL_WEIGHTS_MD, DNNL_DST_MD};
     dnnl caller[3], asked[3], bias = NULL, attributes = NULL, operations, described, reorder;
     dnnl_dims strides = {z->u, z->v}, dilations = {z->d - 1, z->e - 1}, before = {z->p, z->l},
@@ -188,7 +174,7 @@ static double dnnl_timed(const struct ready *made, const struct tensorop_call *c
 static void call_dnnl_f32(const struct tensorop_bound *self, const struct tensorop_call *call) {
     static struct ready kept[64];
     static int count;
-    struct shape z = shape_of(call);
+    struct conv z = conv_of(call);
     if (self->function != (void *)onednn.convolution_forward_primitive_desc_create)
         return; /* what calling costs is measured */
     for (int i = 0; i < count; i++)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -212,8 +210,8 @@ class _Work:
         job, platform = self.job, self.platform
         facts = {"measured": False, "said": SAID, "nvcc": self.compiler.version, "ptxas": self.compiler.ptxas}
         card = manifest.provenance(Part(self.operator, [], facts), platform, {})
-        told = list(zip(self.variants, self.told, strict=True))
-        card["dtypes"] = {d: {"variants": [u for v, u in told if v.dtype == d]} for d in job.dtypes}
+        each = list(zip(self.variants, self.told, strict=True))
+        card["dtypes"] = {d: {"variants": [u for v, u in each if v.dtype == d]} for d in job.dtypes}
         card["platform"] |= {"device": dict(platform.device or {})}
         own = library.sources(self.operator, platform, self.variants, self.images, card)
         shared, archive = library.build(own, self.operator, platform)
@@ -229,7 +227,8 @@ class _Work:
         files |= {f"{SHARE}/src/{inside[n]}": data for n, data in own.items()}
         files |= {f"{SHARE}/src/kernels/{n}.cu": text.encode() for n, text in self.sources.items()}
         files[f"{SHARE}/LICENSE"] = licence().encode()
-        files[MANIFEST] = _manifest(card, files).encode()
+        told = {self.operator.name: {name: card[name] for name in ("facts", "dtypes")}}
+        files[MANIFEST] = manifest.document(card, told, {}, files).encode()
         links = {f"lib/{soname}": whole, f"lib/lib{name}.so": soname}
         return Product(dict(sorted(files.items())), links, f"lib/lib{name}.so")
 
@@ -246,11 +245,3 @@ def _told(one: Candidate, made: Built, image: int) -> dict[str, Any]:
         "registers": made.registers,
         "image": image,
     }
-
-
-def _manifest(card: Mapping[str, Any], files: Mapping[str, bytes]) -> str:
-    own = {name: card[name] for name in ("facts", "dtypes")}
-    common = {name: value for name, value in card.items() if name not in manifest.OF_OPERATOR}
-    digests = {name: f"sha256:{hashlib.sha256(data).hexdigest()}" for name, data in files.items()}
-    whole = {**common, "schema": manifest.SCHEMA, "operators": {card["operator"]: own}, "files": digests}
-    return json.dumps(whole, sort_keys=True, indent=1, allow_nan=False) + "\n"

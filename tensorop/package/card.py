@@ -23,10 +23,11 @@ def literal(provenance: str) -> str:
     """A C string literal of marker and JSON, one line of the source each 96 characters."""
     whole = MARKER + provenance
     pieces = [whole[i : i + _LINE] for i in range(0, len(whole), _LINE)]
-    return "\n".join(f'"{_escape(piece)}"' for piece in pieces)
+    return "\n".join(map(quoted, pieces))
 
 
-def _escape(piece: str) -> str:
+def quoted(piece: str) -> str:
+    """A C string literal of a text, on one line."""
     out = []
     for c in piece:
         if c == "\n":
@@ -37,7 +38,7 @@ def _escape(piece: str) -> str:
             out.append(c)
         else:
             out.append(f"\\{ord(c):03o}")
-    return "".join(out)
+    return f'"{"".join(out)}"'
 
 
 def read_card(library: Path) -> dict[str, Any]:

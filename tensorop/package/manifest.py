@@ -16,7 +16,7 @@ from tensorop.model.winner import Leaf, Split, Tree, Winners
 from tensorop.package.sources import Part
 
 CARD_SCHEMA, SCHEMA = 1, 2
-OF_OPERATOR = ("operator", "dtypes", "facts")  # what a card has of its own
+_OF_OPERATOR = ("operator", "dtypes", "facts")  # what a card has of its own
 Told = tuple[Part, Mapping[str, Any]]  # an operator, and what its card says
 Written = tuple[str, int, int]  # dtype, number of a variant, VLEN it is written for (0: any)
 _FLOOR = re.compile(r"-gnu\.(\d+\.\d+)$")
@@ -64,7 +64,15 @@ def manifest(cards: Sequence[Told], more: Mapping[str, Any], files: Mapping[str,
         }
         for part, card in cards
     }
-    common = {name: value for name, value in cards[0][1].items() if name not in OF_OPERATOR}
+    return document(cards[0][1], operators, more, files)
+
+
+def document(
+    card: Mapping[str, Any], operators: Mapping[str, Any], more: Mapping[str, Any], files: Mapping[str, bytes]
+) -> str:
+    """A manifest: what a card says of no one operator, what there is to say of each, further keys, and the digests of
+    the product's files."""
+    common = {name: value for name, value in card.items() if name not in _OF_OPERATOR}
     digests = {name: f"sha256:{hashlib.sha256(data).hexdigest()}" for name, data in files.items()}
     whole = {**common, "schema": SCHEMA, "operators": operators, **more, "files": digests}
     return json.dumps(whole, sort_keys=True, indent=1, allow_nan=False) + "\n"

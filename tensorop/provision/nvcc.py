@@ -81,8 +81,8 @@ def present() -> bool:
 
 
 def _of_extra() -> Path | None:
-    spec = importlib.util.find_spec("nvidia") if importlib.util.find_spec("nvidia") else None
-    for root in spec.submodule_search_locations or () if spec else ():
+    spec = importlib.util.find_spec("nvidia")
+    for root in (spec and spec.submodule_search_locations) or ():
         if (binary := Path(root) / "cu13" / "bin" / "nvcc").is_file():
             return binary
     return None

@@ -36,19 +36,19 @@ def text(
     operator: Operator, platform: Platform, template: KernelTemplate, dtype: str, numbers: Mapping[str, Value]
 ) -> str | Outcome:
     """The whole file of a kernel, or why there is none. numbers: tunables, facts, layout."""
-    # The same name may be another primitive in another set: one with all that the template needs is with_aliases alone.
+    # The same name may be another primitive in another set: one set that has all the template needs serves it.
     sets = [s for s in platform.primitives if not {n for n in template.needs if n not in s.collectives}]
     if not sets:
         return Outcome(Kind.REFUSED, "gate", f"no primitive set has all of {', '.join(template.needs)}")
-    with_aliases = sets[0]
+    chosen = sets[0]
     context: dict[str, Any] = {**numbers, "dtype": dtype, "operands": template.reads["operands"]}
     try:
         env = render.environment(operator.templates, {"template": template.text})
         kernel = render.text(env, "template", context, render.MAX_KERNEL)
-        if refused := gate.complaint(kernel, with_aliases.collectives):
+        if refused := gate.complaint(kernel, chosen.collectives):
             return refused
-        support = with_aliases.types[dtype].support
-        used = [one for name, one in with_aliases.collectives.items() if re.search(rf"\b{name}\b", kernel)]
+        support = chosen.types[dtype].support
+        used = [one for name, one in chosen.collectives.items() if re.search(rf"\b{name}\b", kernel)]
         # assembly has `{%` of its own: only what asks for something is a template
         functions = [_rendered(operator, _function(one), context) if one.parameters else _function(one) for one in used]
         parts = [_rendered(operator, support, context), *functions]
@@ -56,7 +56,7 @@ def text(
             **context,
             "primitives": "\n".join(part.strip("\n") + "\n" for part in parts),
             "kernel": kernel,
-            "headers": with_aliases.headers,
+            "headers": chosen.headers,
             "label": f"{operator.name} {dtype} by {template.name}",
             "strategy": template.strategy,
         }

@@ -96,7 +96,7 @@ def _variant(one: Variant, family: int, kept: Sequence[str]) -> dict[str, Any]:
     numbers = {**_ABSENT, **one.candidate.numbers}
     numbers["operands_are_maps"] = int(one.candidate.template.reads["operands"] == "maps")
     return {
-        "label_literal": _literal(one.candidate.label),
+        "label_literal": card.quoted(one.candidate.label),
         "family": family,
         "dtype": one.dtype,
         "a_along_m": numbers["a_along_m"],
@@ -111,10 +111,6 @@ def _in_c(template: str, name: str, part: Any) -> str:
         return str(part.in_c())
     except SpecError as error:
         raise SpecError(f"template '{template}': key 'model.{name}': {error.message}") from None
-
-
-def _literal(text: str) -> str:
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
 def name_of(operator: Operator) -> str:
