@@ -156,6 +156,13 @@ def _poison(number: Number, like: Array, rng: np.random.Generator) -> Array:
     return number.decoded(number.poison(like.size, rng)).reshape(like.shape)
 
 
+def _whole_lines(p: Product, a: Array) -> Array:
+    """A with zeros in the gaps, behind its last line too."""
+    lines = np.zeros((p.a.outer, p.a.ld))
+    lines[:, : p.a.inner] = a.T if p.a.transposed else a
+    return p.operands.encoded(lines.reshape(-1))
+
+
 def _matrices(p: Product, rng: np.random.Generator, distribution: str) -> tuple[Array, Array, Array]:
     if distribution not in DISTRIBUTIONS:
         raise ValueError(f"gemm: inputs are one of {', '.join(DISTRIBUTIONS)}, not '{distribution}'")
@@ -595,9 +602,13 @@ class Gemm(Contract):
             a, b = _poison(p.operands, a, rng), _poison(p.operands, b, rng)
         if p.beta == 0:
             c = _start(problem, p, a, b, c, start, rng)
+        beyond = int(problem.options.get("beyond", 0))
+        of_a, of_b = p.a.store(a, p.dtype, rng), p.b.store(b, p.dtype, rng)
+        if beyond:
+            of_a, of_b = _whole_lines(p, a), np.concatenate([of_b, p.operands.poison(beyond, rng)])
         buffers: tuple[Buffer, ...] = (
-            Buffer("A", Access.IN, p.a.store(a, p.dtype, rng)),
-            Buffer("B", Access.IN, p.b.store(b, p.dtype, rng)),
+            Buffer("A", Access.IN, of_a),
+            Buffer("B", Access.IN, of_b),
             Buffer("C", Access.INOUT, p.c.store(c, p.accumulator.name, rng)),
         )
         if workspace:
@@ -769,6 +780,42 @@ class Gemm(Contract):
             *_squares(dtype, nr + 1, ("col" if rng.integers(2) else "row",), rng),
             *_empty(dtype, nothing, rng),
         )
+
+    def kernel_grid(
+        self,
+        dtype: str,
+        point: Mapping[str, Value],
+        lanes: int,
+        reads: Mapping[str, str],
+        masked: bool,
+        rng: np.random.Generator,
+    ) -> tuple[Case, ...]:
+        """Each tile once, with its last vector in part where it has a tail, then the largest some more, whole. A and B
+        are one panel each, as packing leaves them: A by rows or, its columns in whole vectors, by columns; B by columns
+        or by rows.
+
+        Depths of k, coefficients and inputs change from call to call. None of dtypes whose packing widens. Without
+        masks panels of A are zero behind their rows, and behind one of B a vector more can be read (`beyond`).
+        """
+        if dtype in SUMS:
+            return ()
+        how, tallest, nr, ku = reads.get("a"), int(point["mr_vectors"]), int(point["nr"]), int(point.get("ku", 1))
+        by_rows, along = how == "rows", 1 if how == "rows" else lanes
+        heights = [1, 2, min(3, tallest), min(9, tallest)] if how == "stream" else list(range(1, tallest + 1))
+        tiles = [(v, n, not by_rows) for n in range(1, nr + 1) for v in heights] + [(heights[-1], nr, False)] * 4
+        depths = [1, ku, ku + 1, 2 * ku + 1, 4 * ku + 3, 17]
+        kinds = ("normal", "exact", "special", "normal", "integer")
+        cases = []
+        for number, at in enumerate(rng.permutation(len(tiles))):  # drawn first: the same at all VLENs
+            v, n, tail = tiles[at]
+            short = int(rng.integers(lanes)) if tail else 0
+            values: dict[str, Value] = {"layout": "col", "m": v * along - short, "n": n, "ta": int(by_rows)}
+            values |= {"tb": int(not by_rows), "k": depths[int(rng.integers(len(depths)))], "lda_pad": short}
+            values |= {"ldc_pad": int(rng.integers(2)), "distribution": kinds[number % len(kinds)]}
+            values |= {"alpha": COEFFICIENTS[1 + int(rng.integers(3))], "beta": COEFFICIENTS[number % 4]}
+            values |= {"placement": ("end", "start")[number % 2], "start": STARTS[int(rng.integers(len(STARTS)))]}
+            cases.append(_case(dtype, values if masked else {**values, "beyond": lanes}))
+        return tuple(cases)
 
     def full_grid(
         self, dtype: str, tile: Mapping[str, int], blocking: Mapping[str, int], rng: np.random.Generator

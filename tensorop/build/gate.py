@@ -22,7 +22,7 @@ from tensorop.model.trial import Kind, Outcome
 
 # What a compiler itself may put in place of a loop.
 COMPILER_CALLS = frozenset({"memcpy", "memset", "memmove"})
-ENTRIES = frozenset({"tensorop_candidate_0", "tensorop_candidate_1"})
+ENTRIES = frozenset({"tensorop_candidate_0", "tensorop_candidate_1", "tensorop_candidate_2"})
 
 _WRITE, _ALLOC, _EXEC, _TLS = 0x1, 0x2, 0x4, 0x400
 _RUNS_BEFORE_MAIN = frozenset({"SHT_INIT_ARRAY", "SHT_FINI_ARRAY", "SHT_PREINIT_ARRAY"})

@@ -78,6 +78,20 @@ class Contract(ABC):
     def quick_grid(self, dtype: str, tile: Mapping[str, int], rng: np.random.Generator) -> Sequence[Case]:
         """Some 50 small cases for every candidate, sizes around its tile."""
 
+    def kernel_grid(
+        self,
+        dtype: str,
+        point: Mapping[str, Value],
+        lanes: int,
+        reads: Mapping[str, str],
+        masked: bool,
+        rng: np.random.Generator,
+    ) -> Sequence[Case]:
+        """Calls of the micro-kernel alone (entry 2 of candidate.c.j2) in which each of its tiles is the only one; none:
+        it is judged within the operator, on the quick grid. point, lanes, reads: as of `tile`, with the blocking's
+        defaults; masked: whether vectors can be read and written in part."""
+        return ()
+
     def full_grid(
         self, dtype: str, tile: Mapping[str, int], blocking: Mapping[str, int], rng: np.random.Generator
     ) -> Sequence[Case]:

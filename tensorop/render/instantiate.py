@@ -183,11 +183,14 @@ def narrow(platform: Platform, kernel: Kernel) -> Kernel | None:
     return replace(kernel, configuration=found)
 
 
-def candidate(operator: Operator, platform: Platform, variant: Variant, text: KernelText) -> Source:
+def candidate(
+    operator: Operator, platform: Platform, variant: Variant, text: KernelText, micro: bool = False
+) -> Source:
     """The C of a candidate behind the harness, around a kernel's text: entry 0 the operator, entry 1 its micro-kernel
-    alone. Raises render.RenderError when the operator's template is wrong at this point.
+    alone. micro: of operators that have a `kernel_grid`, entry 2 in the place of entry 0: as entry 1, with the
+    operator's parameters. Raises render.RenderError when the operator's template is wrong at this point.
     """
-    names = around(operator, platform, variant, text)
+    names = {**around(operator, platform, variant, text), "micro": micro}
     made = render.text(render.of_operator(operator.templates), "candidate.c.j2", names)
     return Source((("candidate.c", made), *operator.slots.files))
 

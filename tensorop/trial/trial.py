@@ -8,8 +8,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from tensorop.author import offline
 from tensorop.errors import BoardError
 from tensorop.model.call import Access, Buffer, Call, Left, Placement
+from tensorop.model.case import Case
 from tensorop.model.expression import evaluate
 from tensorop.model.kernel import Artifact, KernelText, Source, Variant
 from tensorop.model.number import NUMBERS
@@ -30,7 +32,7 @@ from tensorop.verify import grid
 from tensorop.verify.answers import Answers, consistent
 from tensorop.verify.subject import Subject
 
-OPERATOR, MICRO_KERNEL = Entry(0), Entry(1)
+OPERATOR, MICRO_KERNEL, ITS_TILES = Entry(0), Entry(1), Entry(2)
 COMPILE_TIMEOUT_S = 90.0
 CALL_TIMEOUT_S = 30.0
 WARMED = 1e7  # flops up to which a modelled call is preceded by another; larger ones fill the caches several times over
@@ -93,7 +95,8 @@ class Evaluator:
         if beyond is not None:
             return Measured(beyond, seconds=clock.lap("render"))
         variant = instantiate.as_built(self.operator, self.target.platform, variant)
-        known = self.built.get(variant.id)
+        name = f"{variant.id}{self.stage if self.stage is Stage.MICRO else ''}"
+        known = self.built.get(name)
         if known is not None:
             program, text = known
             return Prepared(program.path, clock.lap("build"), text)
@@ -108,7 +111,7 @@ class Evaluator:
         built = self.target.build(source, self.work, COMPILE_TIMEOUT_S)
         if isinstance(built, Outcome):
             return Measured(built, seconds=clock.lap("build"))
-        self.built[variant.id] = built, text
+        self.built[name] = built, text
         return Prepared(built.path, clock.lap("build"), text)
 
     def _beyond(self, variant: Variant) -> Outcome | None:
@@ -127,7 +130,20 @@ class Evaluator:
             return text
         # alone a kernel is measured on whole vectors; an edge kernel takes as long to compile, so what goes on has one
         shown = replace(text, edge="") if self.stage is Stage.MICRO else text
-        return instantiate.candidate(self.operator, platform, variant, shown), text
+        return instantiate.candidate(self.operator, platform, variant, shown, self._tiles_alone(variant)), text
+
+    def _tiles_alone(self, variant: Variant) -> bool:
+        """Whether a micro-kernel is built and judged without the loops around it, which take longer to compile: one of
+        our own, where the operator has such a grid. What goes on is judged within them."""
+        own = self.stage is Stage.MICRO and variant.template.author == offline.AUTHOR
+        return own and bool(self._kernel_cases(variant, self.target.configurations[0], self.seed))
+
+    def _kernel_cases(self, variant: Variant, vlen: int, seed: Seed) -> Sequence[Case]:
+        platform = self.target.platform
+        full = instantiate.defaults(self.operator, platform, self.dtype, variant.point)
+        masked = platform.primitives_of(self.dtype, variant.point).masked
+        lanes, reads = platform.lanes(self.dtype, full, vlen), variant.template.reads
+        return self.operator.reference.kernel_grid(self.dtype, full, lanes, reads, masked, seed.stream(0))
 
     def measure(self, trial: Trial, prepared: Prepared) -> Measured:
         """Verifies on the quick grid, then measures. A kernel that is found wrong is never measured.
@@ -145,9 +161,11 @@ class Evaluator:
         full = instantiate.defaults(self.operator, self.target.platform, self.dtype, variant.point)
         if self.target.pretends:
             return self._score(trial, functools.partial(self._pretended, full), clock)
+        alone = self._tiles_alone(variant)
         subject = Subject(
             self.target.runner,
             prepared.program,
+            entry=ITS_TILES if alone else OPERATOR,
             workspace=lambda problem, vlen: self._workspace(problem, full, vlen),
             timeout_s=self.call_timeout_s,
             more=self._more(full),
@@ -158,6 +176,8 @@ class Evaluator:
         tiles = {vlen: instantiate.tile(self.operator, platform, variant.kernel, vlen) for vlen in vlens}
         # micro-kernels are many, and those that go on are verified at every VLEN with their blockings
         cases = (grid.dealt if self.stage is Stage.MICRO else grid.quick)(self.operator, self.dtype, tiles)
+        if alone:
+            cases = grid.in_turn(functools.partial(self._kernel_cases, variant), vlens)
         judged = grid.outcome(grid.verify(self.operator, subject, cases, vlens, self.seed))
         clock.lap("verify")
         if not judged.ok:

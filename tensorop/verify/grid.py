@@ -26,13 +26,14 @@ def quick(operator: Operator, dtype: str, tiles: Mapping[int, Mapping[str, int]]
 
 def dealt(operator: Operator, dtype: str, tiles: Mapping[int, Mapping[str, int]]) -> Grid:
     """One such grid for all VLENs together, whose cases they take in turn."""
-    order = list(tiles)
+    return in_turn(
+        lambda vlen, seed: operator.reference.quick_grid(dtype, tiles[vlen], seed.stream(_SIZES)), list(tiles)
+    )
 
-    def cases(vlen: int, seed: Seed) -> Sequence[Case]:
-        whole = operator.reference.quick_grid(dtype, tiles[vlen], seed.stream(_SIZES))
-        return whole[order.index(vlen) :: len(order)]
 
-    return cases
+def in_turn(grid: Grid, vlens: Sequence[int]) -> Grid:
+    """A grid's cases, of which there are as many at every VLEN, taken by the VLENs (bits) in turn."""
+    return lambda vlen, seed: grid(vlen, seed)[vlens.index(vlen) :: len(vlens)]
 
 
 def full(operator: Operator, dtype: str, tiles: Mapping[int, Mapping[str, int]], blocking: Mapping[str, int]) -> Grid:

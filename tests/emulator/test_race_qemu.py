@@ -1,14 +1,17 @@
-"""Cheap trials under a board model: who falls out of a race has the figures it would have had, and what is compiled."""
+"""Cheap trials under a board model: who falls out of a race has the figures it would have had, what is compiled, and
+that no tile escapes."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from tensorop.author import offline
 from tensorop.backends import reach
 from tensorop.model.kernel import Kernel, Variant
-from tensorop.model.trial import Measured, Rung, Stage, Trial
+from tensorop.model.trial import Kind, Measured, Rung, Stage, Trial
 from tensorop.model.verdict import Seed
 from tensorop.render import instantiate
 from tensorop.space import problems
@@ -62,3 +65,23 @@ def test_an_edge_kernel_is_compiled_for_what_goes_on(tmp_path: Path) -> None:
         assert evaluator.measure(trial, made).outcome.ok
         (source,) = work.rglob("candidate.c")
         assert ("_edge_kernel" in source.read_text()) is edge
+        assert ("f32_pack_a" in source.read_text()) is edge  # the loops around it
+
+
+@pytest.mark.parametrize("platform", ["rvv", "cortex-a53"])
+def test_a_wrong_tile_is_found_whatever_is_drawn(platform: str, tmp_path: Path) -> None:
+    """The smallest tile but one, in its last row and column alone; the template is our own but for that."""
+    operator, target = gemm(), reach(platforms.load(platform))
+    outer = next(one for one in offline.templates(operator.folder, operator.name) if one.name == "outer")
+    wrong = "{% if n == 2 and mr_vectors == 1 and tails %}\n    c[m - 1 + ldc] += 1;\n{% endif %}\n"
+    for number, text in enumerate((outer.text, outer.text + wrong)):
+        template = replace(outer, text=text)
+        space = instantiate.micro_space(target.platform, template, "f32")
+        point = next(point for point in map(space.at, range(space.size)) if point["nr"] == 2)
+        for seed in range(3):
+            evaluator = Evaluator(operator, target, "f32", Stage.MICRO, (), Seed.draw(seed), tmp_path)
+            trial = Trial("k", 0, Stage.MICRO, Variant(Kernel(template, "f32", point)))
+            made = evaluator.prepare(trial)
+            assert isinstance(made, Prepared)
+            ended = evaluator.measure(trial, made).outcome
+            assert ended.kind is (Kind.WRONG if number else Kind.OK), ended

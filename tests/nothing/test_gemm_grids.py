@@ -100,6 +100,44 @@ def test_a_dealt_grid_is_one_quick_grid_over_all_vlens() -> None:
     assert len(every) == 8
 
 
+@pytest.mark.parametrize("reads", ["columns", "rows", "stream"])
+def test_the_grid_of_a_kernel_has_each_tile_once(reads: str) -> None:
+    """All VLENs together; every tile that may have a tail may have one of any length."""
+    point, vlens = {"mr_vectors": 3, "nr": 4, "ku": 2}, (128, 256, 512)
+
+    def whole(vlen: int, seed: Seed) -> tuple[Case, ...]:
+        return reference.kernel_grid("f32", point, vlen // 32, {"a": reads}, True, seed.stream(0))
+
+    cases = {vlen: grid.in_turn(whole, vlens)(vlen, Seed(3, 4)) for vlen in vlens}
+    tiles = []
+    for vlen, of_vlen in cases.items():
+        along = 1 if reads == "rows" else vlen // 32
+        for case in of_vlen:
+            m, n, k = (int(x) for x in case.problem.dims.values())
+            assert m >= 1
+            assert k >= 1
+            assert n <= 4
+            assert int(option(case, "lda_pad")) == -m % along
+            tiles.append((-(-m // along), n))
+    heights = (1, 2, 3, 3) if reads == "stream" else (1, 2, 3)
+    assert sorted(tiles) == sorted([*product(heights, (1, 2, 3, 4)), *[(3, 4)] * 4])
+    assert {coefficient(case, "beta") for of in cases.values() for case in of} == {"0", "1", "-1", "other"}
+    assert not reference.kernel_grid("i8", point, 4, {"a": reads}, True, Seed(3, 4).stream(0))
+
+
+def test_a_panel_that_is_read_whole_has_zeros_behind_its_rows() -> None:
+    point, rng = {"mr_vectors": 2, "nr": 1, "ku": 1}, Seed(1, 2).stream(0)
+    cases = reference.kernel_grid("f32", point, 4, {"a": "columns"}, False, rng)
+    padded = [case for case in cases if int(option(case, "lda_pad"))]
+    assert padded
+    for case in padded:
+        call = reference.call(case.problem, rng, case.distribution, case.placement, start=case.start)
+        panel = call.buffers[0].data.reshape(-1, call.lds[0])
+        assert panel.shape[0] == case.problem.dims["k"]
+        assert not panel[:, int(case.problem.dims["m"]) :].any()
+        assert panel[:, : int(case.problem.dims["m"])].any()
+
+
 @pytest.mark.parametrize("tile", TILES)
 def test_the_full_grid(tile: dict[str, int]) -> None:
     cases = reference.full_grid("f32", tile, BLOCKING, Seed(1, 2).stream(0))
