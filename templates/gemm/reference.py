@@ -697,6 +697,12 @@ class Gemm(Contract):
     def expected(self, problem: Problem, given: Call) -> Mapping[str, tuple[Array, Array]]:
         return {"C": oracle(problem, given)}
 
+    def stored(self, problem: Problem, name: str, values: Array, storage: Array) -> Array:
+        c, out = product(problem).c, storage.astype(values.dtype)
+        if c.size:
+            c.view(out)[...] = values
+        return out
+
     def limits(self, problem: Problem, given: Call) -> tuple[Array, Array] | None:
         """The least and the largest C that `oracle` admits, in C's own format, for those who judge many results of one
         call; None where it is not finite throughout."""

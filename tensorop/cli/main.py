@@ -12,7 +12,7 @@ from typing import NoReturn
 import click
 
 from tensorop import __version__
-from tensorop.cli import catalog_commands, library_commands, screen
+from tensorop.cli import catalog_commands, kit_commands, library_commands, screen
 from tensorop.cli.ctrl_c import INTERRUPTED, CtrlC
 from tensorop.cli.operator_command import operator_command
 from tensorop.errors import Stopped, TensoropError
@@ -65,6 +65,7 @@ def cli() -> None:
 
 
 library_commands.add_to(cli)
+kit_commands.add_to(cli)
 catalog_commands.add_to(cli)
 
 

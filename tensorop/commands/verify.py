@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -65,6 +65,24 @@ def verify(
                 future.cancel()
 
 
+def quick(
+    path: Path,
+    runner: str | None = None,
+    *,
+    seed: Seed | None = None,
+    plugins: tuple[Path, ...] = (),
+    timed: Iterable[Problem] = (),
+) -> Iterator[Verdict]:
+    """The quick grid of a product whose kernels were judged before, as the library chooses, and of `timed`: a verdict
+    for each dtype and VLEN. Raises as `verify`."""
+    found, wanted = _open(path, None, plugins)
+    judge = _Judge(found, reach(found.platform, runner, plugins), seed or Seed.draw())
+    problems = tuple(timed)
+    for dtype in wanted:
+        for vlen in judge.target.checked:
+            yield judge.quick(dtype, vlen, problems)
+
+
 def run_controls(
     path: Path,
     dtypes: Sequence[str] | None = None,
@@ -116,6 +134,15 @@ class _Judge:
                 cases.append(dataclasses.replace(case, problem=case.problem.with_options(variant=number)))
         if vlen in self.target.configurations:
             cases += [Case(problem) for problem in timed if problem.dtype == dtype]
+        verdict = grid.check(reference, self._subject(dtype, 1), cases, vlen, self.seed)
+        return dataclasses.replace(verdict, dtype=dtype)
+
+    def quick(self, dtype: str, vlen: int, timed: Sequence[Problem]) -> Verdict:
+        """A quick grid around the first variant's tile, then what is timed."""
+        reference = self.opened.operator.reference
+        tile = self._tile(self._variants(dtype)[0], dtype, vlen)
+        cases = [*reference.quick_grid(dtype, tile, self.seed.stream(0, vlen))]
+        cases += [Case(problem) for problem in timed if problem.dtype == dtype]
         verdict = grid.check(reference, self._subject(dtype, 1), cases, vlen, self.seed)
         return dataclasses.replace(verdict, dtype=dtype)
 

@@ -8,16 +8,19 @@ by side. What was measured goes to the journal, batch by batch, and from there i
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from tensorop.dispatch import choice, known
-from tensorop.dispatch.choice import Subject
+from tensorop.dispatch.choice import Also, Measured, Subject
 from tensorop.dispatch.costmodel import Matrix
 from tensorop.dispatch.inside import Inside, Probe
 from tensorop.model.budget import Budget
+from tensorop.model.operator import Operator
+from tensorop.model.platform import Platform
 from tensorop.model.winner import Winners
 from tensorop.search.task import Pass, Task
 
@@ -88,23 +91,43 @@ def _wanted(task: Task, given: Winners, number: int, count: int) -> list[Probe]:
 
 def _random(task: Task, number: int, count: int) -> list[Probe]:
     """Log-uniform shapes that can be afforded, in layouts by turns."""
-    operator, most = task.operator, task.target.means.random
-    each = choice.drawn(operator, task.dtype, count, number + 1, LONGEST, most)
+    return at_random(task.operator, task.dtype, task.target.means.random, number, count)
+
+
+def at_random(operator: Operator, dtype: str, most: float, number: int, count: int) -> list[Probe]:
+    """The same of at most so many flops; others for another number."""
+    each = choice.drawn(operator, dtype, count, number + 1, LONGEST, most)
     by_layout = [each[i * count : (i + 1) * count] for i in range(len(operator.layouts))]
     return [Probe(by_layout[i % len(by_layout)][i]) for i in range(count)]
 
 
 def _telling(task: Task, given: Winners, number: int, count: int) -> list[Probe]:
     """Shapes on which the choice by the models may cost most, for what it costs to measure them."""
+    known_at = {
+        vlen: (measured, known.others(task, given.variants, vlen))
+        for vlen, measured in known.known(task, given).items()
+    }
+    return telling(task.operator, task.target.platform, given, known_at, task.target.means.probe, number, count)
+
+
+def telling(
+    operator: Operator,
+    platform: Platform,
+    given: Winners,
+    known_at: Mapping[int, tuple[Sequence[Measured], Sequence[Also]]],
+    most: float,
+    number: int,
+    count: int,
+) -> list[Probe]:
+    """The same of what is known at each VLEN, of shapes of `most` flops; others for another number."""
     scores: Matrix | None = None
     wins: Matrix | None = None
     candidates: choice.Field | None = None
     direct = None if given.direct is None else len(given.variants)
-    for vlen, measured in known.known(task, given).items():
-        subject = Subject(task.operator, task.target.platform, given.dtype, given.all, vlen, direct)
-        if not measured or not task.operator.costs.terms:
+    for vlen, (measured, also) in known_at.items():
+        subject = Subject(operator, platform, given.dtype, given.all, vlen, direct)
+        if not measured or not operator.costs.terms:
             continue
-        also = known.others(task, given.variants, vlen)
         models = choice.known(subject, measured, also).fitted()
         candidates = choice.field(subject, DRAWN, seed=number + 1, longest=LONGEST)
         expected, best = _thrown(*candidates.predicted(models))
@@ -112,9 +135,8 @@ def _telling(task: Task, given: Winners, number: int, count: int) -> list[Probe]
         wins = best if wins is None else np.maximum(wins, best)
     if scores is None or wins is None or candidates is None:
         return []
-    works = np.array([float(task.operator.reference.work(p)) for p in candidates.problems])
+    works = np.array([float(operator.reference.work(p)) for p in candidates.problems])
     may_win = wins >= CHANCE
-    most = task.target.means.probe
     paid = works / most * may_win.sum(axis=1) / may_win.shape[1]
     worth = np.where(works <= most, scores / (CHEAP + paid), -1.0)
     chosen: list[int] = []

@@ -226,6 +226,10 @@ class Contract(ABC):
         """The call with operands as packing leaves them, for a micro-kernel alone. compute: their number format."""
         return given
 
+    def stored(self, problem: Problem, name: str, values: Array, storage: Array) -> Array:
+        """Values of an output, as `expected` orders them, where its storage has them; `storage` elsewhere."""
+        return values.reshape(-1)
+
     def limits(self, problem: Problem, given: Call) -> Any:
         """What tells `judge` fast, as `within`, that one of many results of a call is right; None: nothing does."""
         return None

@@ -19,7 +19,9 @@ from tensorop.specs import jsontext
 
 _PREFIX_FOLDERS = ("include", "lib", "share")
 # What a run writes below share/tensorop beside the product.
-_OF_RUNS = (f"{SHARE}/journal.jsonl", f"{SHARE}/bench.json", f"{SHARE}/report.html", f"{SHARE}/report.json")
+_OF_RUNS = tuple(
+    f"{SHARE}/{name}" for name in ("journal.jsonl", "bench.json", "report.html", "report.json", "kits.json")
+)
 MOST_NAME, MOST_PATH = 200, 3000  # bytes: the longest names below a product's folder still fit
 _EXCHANGE = 2  # RENAME_EXCHANGE of renameat2(2)
 

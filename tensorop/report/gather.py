@@ -31,9 +31,9 @@ _COST_UNITS = {"ns": "ns per 1000 flop", "modelled-cycles": "modelled cycles per
 def gather(folder: Path, plugins: tuple[Path, ...] = ()) -> dict[str, Any]:
     """The record of the run and product in a folder.
 
-    Keys: schema, run, product, bench, threads, searches, failures, templates, choices, maps, constants, importance,
-    refusals, roofline, loops, controls, verification, warm_start, notes, absent. Raises UsageError when the folder
-    holds no run, JobError when its journal is damaged.
+    Keys: schema, run, product, kits, bench, threads, searches, failures, templates, choices, maps, constants,
+    importance, refusals, roofline, loops, controls, verification, warm_start, notes, absent. Raises UsageError
+    when the folder holds no run, JobError when its journal is damaged.
     """
     absent: dict[str, str] = {}
 
@@ -57,6 +57,7 @@ def gather(folder: Path, plugins: tuple[Path, ...] = ()) -> dict[str, Any]:
         "schema": SCHEMA,
         "run": _run(history, ended),
         "product": {k: v for k, v in (manifest or {}).items() if k not in ("files", "results")} or None,
+        "kits": [kit for of in held.values() for kit in _mapping(of.get("facts")).get("measured", [])],
         "bench": bench,
         "threads": scaling,
         "searches": [_search(history, group) for group in dict.fromkeys(group_of(f.trial) for f in ended)],

@@ -1,0 +1,104 @@
+"""`export` and `import`: a tuning kit for a machine elsewhere, and its results back."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from tensorop.cli import options, screen
+from tensorop.cli.helps import examples, format_option, jobs_option, plugins_option
+from tensorop.commands import opened
+from tensorop.kit import export as exporting
+from tensorop.kit import held as holding
+from tensorop.kit import result as results
+from tensorop.kit import retune
+from tensorop.kit.held import Held
+
+_product = click.argument("path", metavar="DIR", type=click.Path(path_type=Path))
+
+
+def add_to(group: click.Group) -> None:
+    """Adds the two commands."""
+    for command in (export, import_):
+        group.add_command(command)
+
+
+def _held(path: Path, plugins: tuple[Path, ...]) -> Held:
+    return holding.read(opened.open_product(path, plugins))
+
+
+@click.command(
+    epilog=examples(
+        "export build/gemm-rvv",
+        "export build/gemm-rvv --out kits/k1 --shapes 64x64x64,512x512x512 --probes 40",
+        "export build/gemm-rvv --format json",
+    )
+)
+@_product
+@click.option(
+    "--out", type=click.Path(path_type=Path), metavar="KIT", default=None, help="The kit's folder; DIR-kit by default."
+)
+@click.option(
+    "--shapes",
+    metavar="SUITE|SHAPE,...",
+    default=None,
+    show_default="the operator's first suite",
+    help="What is timed beside the probes: a suite of the operator, or shapes, e.g. 64x64x64.",
+)
+@click.option(
+    "--probes",
+    type=click.IntRange(0, 1000),
+    default=exporting.PROBES,
+    show_default=True,
+    help="More shapes of each dtype for the dispatch: at random and, after a kit, where the choice is still open.",
+)
+@jobs_option
+@plugins_option
+@format_option
+def export(
+    path: Path,
+    out: Path | None,
+    shapes: str | None,
+    probes: int,
+    jobs: int,
+    plugins: tuple[Path, ...],
+    format_: str,
+) -> None:
+    """Write a tuning kit of a product for a machine without tensorop: it judges, times, and writes one file."""
+    held = _held(path, plugins)
+    wanted = options.shapes(held.operator, shapes) if shapes else ()
+    place = out or path.with_name(f"{path.resolve().name}-kit")
+    made = exporting.export(held, place, shapes=wanted, probes=probes, jobs=jobs)
+    if format_ == "json":
+        screen.echo(json.dumps(made.to_json(), indent=2))
+        return
+    steps = made.steps
+    screen.echo(f"{made.folder} and {made.packed.name}: {made.size / 1e6:.1f} MB")
+    screen.echo(f"{steps['control']} controls, {steps['verify']} verifications, {steps['time']} problems to time")
+    screen.echo(f"on the board: ./run-kit; then here: tensorop import {path} result.jsonl")
+
+
+@click.command(
+    "import", epilog=examples("import build/gemm-rvv result.jsonl", "import build/gemm-rvv result.jsonl --format json")
+)
+@_product
+@click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
+@jobs_option
+@plugins_option
+@format_option
+def import_(path: Path, file: Path, jobs: int, plugins: tuple[Path, ...], format_: str) -> None:
+    """Choose among a product's variants anew, by what its kit measured on a board."""
+    held = _held(path, plugins)
+    found = results.read(file, held)
+    done = retune.retune(held, found, plugins=plugins, jobs=jobs)
+    if format_ == "json":
+        screen.echo(json.dumps({**done.to_json(), "unmeasured": found.unmeasured}, indent=2, allow_nan=False))
+        return
+    screen.echo(f"{done.folder}: {done.said}: {done.rows} problems, {found.unmeasured} without a figure")
+    for dtype, (old, new) in done.regret.items():
+        before, after = ("not known" if of is None else f"{of:.1%}" for of in (old, new))
+        screen.echo(f"{dtype}: choosing costs {after} on shapes left out (by what was known before: {before})")
+    cases = sum(verdict.cases for verdict in done.verdicts)
+    screen.echo(f"{cases} calls of the new library right here; a kit exported now measures what is still open")

@@ -1,0 +1,157 @@
+"""A product's winners and trees, made again of its manifest; and what kits have measured of it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from tensorop.author import offline
+from tensorop.commands.opened import Opened
+from tensorop.dispatch.choice import Measured
+from tensorop.errors import JobError, UsageError
+from tensorop.model.kernel import KernelTemplate
+from tensorop.model.operator import Operator
+from tensorop.model.point import Point
+from tensorop.model.winner import Leaf, Split, Tree, Winners, by_operator
+from tensorop.package.product import MANIFEST, SHARE
+from tensorop.render import instantiate
+from tensorop.render.texts import Texts
+from tensorop.report import choices
+from tensorop.specs import jsontext
+from tensorop.store import journal
+
+KEPT = f"{SHARE}/kits.json"
+SCHEMA = 1
+_AGAIN = "make the product again with this version: the same `tensorop <operator>` command"
+
+
+@dataclass(frozen=True)
+class Held:
+    """A product as a kit needs it. told: its manifest; digest: of what its kits are of, which an import leaves."""
+
+    opened: Opened
+    root: Path
+    told: Mapping[str, Any]
+    winners: tuple[Winners, ...]
+    texts: Texts
+
+    @property
+    def operator(self) -> Operator:
+        return self.opened.operator
+
+    @property
+    def of_operator(self) -> Mapping[str, Any]:
+        return by_operator(self.told)[self.operator.name]
+
+    @property
+    def digest(self) -> str:
+        variants = {name: of_dtype["variants"] for name, of_dtype in self.of_operator["dtypes"].items()}
+        parts = [self.operator.name, self.told["platform"], self.told["compiler"], self.told["tool"], variants]
+        return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+    @property
+    def archive(self) -> Path:
+        return self.opened.library.with_suffix(".a")
+
+
+def read(opened: Opened) -> Held:
+    """Raises UsageError for a library outside of its product and for one without what a kit needs."""
+    root = opened.root
+    if root is None:
+        raise UsageError(f"{opened.library} is not in a product's folder", hint="give the folder, not the library")
+    if opened.platform.device is not None:
+        raise UsageError(
+            f"{root} is for {opened.platform.name}: kits are made for processors, none yet for devices",
+            hint="measure it where its device is",
+        )
+    try:
+        told = jsontext.loads((root / MANIFEST).read_text(encoding="utf-8"))
+        dtypes = by_operator(told)[opened.operator.name]["dtypes"]
+        past = journal.read(root) if journal.journal_path(root).is_file() else None
+        templates = _templates(opened.operator, past.templates.values() if past else ())
+        winners = tuple(_winners(opened, name, of_dtype, templates) for name, of_dtype in dtypes.items())
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise UsageError(
+            f"{root / MANIFEST} does not say what a kit needs: {type(error).__name__}: {error!s:.200}", hint=_AGAIN
+        ) from None
+    held = Held(opened, root, told, winners, Texts(past.texts if past else None))
+    if not held.archive.is_file():
+        raise UsageError(f"{held.archive} is absent, and a kit is linked with it", hint=_AGAIN)
+    return held
+
+
+def _templates(operator: Operator, others: Any) -> dict[str, KernelTemplate]:
+    direct = offline.direct(operator.folder, operator.name)
+    own = [*offline.templates(operator.folder, operator.name, operator.added), *([direct] if direct else [])]
+    return {template.digest: template for template in (*others, *own)}
+
+
+def _winners(opened: Opened, dtype: str, told: Mapping[str, Any], templates: Mapping[str, KernelTemplate]) -> Winners:
+    variants = []
+    for one in told["variants"]:
+        if one["digest"] not in templates:
+            raise UsageError(
+                f"template '{one['template']}' ({one['digest']}) of {opened.library.name} is not here: neither shipped "
+                "as it was, nor in a journal beside the product",
+                hint=_AGAIN,
+            )
+        variant = instantiate.variant(opened.operator, templates[one["digest"]], dtype, Point.of(one["point"]))
+        if variant.id != one["id"]:
+            raise UsageError(f"variant {one['id']} of {dtype} is another one by this version", hint=_AGAIN)
+        variants.append(replace(variant, specialisations=tuple(one.get("specialisations", ()))))
+    direct = variants.pop() if variants[-1].template.name == offline.DIRECT else None
+    trees = tuple(Tree(_node(of["tree"]), of["regret"], vlen or 0) for vlen, of in choices.trees(told))
+    return Winners(dtype, tuple(variants), trees, direct, int(told.get("direct", {}).get("most_flops", 0)))
+
+
+def _node(told: Mapping[str, Any]) -> Leaf | Split:
+    if "variant" in told:
+        return Leaf(int(told["variant"]))
+    return Split(str(told["feature"]), int(told["threshold"]), _node(told["low"]), _node(told["high"]))
+
+
+# --- what kits have measured --------------------------------------------------------------------------------------
+
+
+def kept(root: Path) -> list[dict[str, Any]]:
+    """What earlier kits brought, in order. Raises JobError where that is damaged."""
+    path = root / KEPT
+    try:
+        told = jsontext.loads(path.read_text(encoding="utf-8"))
+        if told["schema"] != SCHEMA:
+            raise ValueError(f"schema {told['schema']}")
+        return list(told["kits"])
+    except FileNotFoundError:
+        return []
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise JobError(
+            f"{path} is damaged: {error}", hint="take it away; what kits measured is imported again from their files"
+        ) from None
+
+
+def board_of(kit: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Figures of one board are told from another's."""
+    machine = kit["machine"]
+    return tuple(machine[name] for name in ("arch", "board", "vlen", "emulator"))
+
+
+def measured(operator: Operator, winners: Winners, kits: Sequence[Mapping[str, Any]]) -> list[Measured]:
+    """What these kits say of one dtype, the last one of a problem."""
+    found: dict[str, Measured] = {}
+    for row in (row for kit in kits for row in kit["rows"]):
+        if row["dtype"] == winners.dtype:
+            problem = operator.reference.problem(winners.dtype, row["dims"], row["options"])
+            costs = tuple(None if cost is None else float(cost) for cost in row["ns"])
+            if len(costs) == len(winners.all) and any(cost is not None for cost in costs):
+                found[problem.label] = Measured(problem, costs)
+    return list(found.values())
+
+
+def place(winners: Winners, vlen: int) -> Tree:
+    """The tree that serves cores of this VLEN."""
+    shorter = [tree for tree in winners.trees if tree.vlen <= vlen]
+    return shorter[-1] if shorter else winners.trees[0]

@@ -1,0 +1,149 @@
+"""A kit's file of results, read and held against the product: all of it, or a message that says what is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tensorop.errors import JobError, UsageError
+from tensorop.kit import plan
+from tensorop.kit.held import Held
+from tensorop.measure.statistics import quartiles
+from tensorop.specs import jsontext
+
+SCHEMA = 1
+_AGAIN = "run ./run-kit there again, it goes on where it stopped, and bring the file it names"
+_FILE = "give the kit's result.jsonl"
+_MOST = 64 << 20  # bytes
+
+
+@dataclass(frozen=True)
+class Result:
+    """kit: its id; rows: dtype, dims, options, and by variant ns or None; date: of the last row; started: how often."""
+
+    kit: str
+    machine: Mapping[str, Any]
+    date: str
+    rows: tuple[Mapping[str, Any], ...]
+    started: int
+    unmeasured: int
+
+    @property
+    def where(self) -> str:
+        """A few words on the machine."""
+        emulator = str(self.machine["emulator"]).split()
+        board = str(self.machine["board"]) or f"a board ({self.machine['arch']})"
+        return f"{board}, under the emulator {Path(emulator[0]).name}" if emulator else board
+
+
+def read(path: Path, held: Held) -> Result:
+    """Raises UsageError for what is no result of this product's kit, JobError for one that is cut off or says that the
+    library is wrong there."""
+    lines = _lines(path)
+    head, *rest = [_line(path, number, text) for number, text in enumerate(lines, 1)]
+    if head.get("schema") != SCHEMA:
+        raise UsageError(
+            f"{path} is of schema {head.get('schema')!r:.40}, expected {SCHEMA}",
+            hint="use the version of tensorop that made the kit, or make a new kit with this one",
+        )
+    try:
+        return _result(path, held, head, rest)
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+        raise UsageError(f"{path} is damaged: {type(error).__name__}: {error!s:.200}", hint=_AGAIN) from None
+
+
+def _result(path: Path, held: Held, head: Mapping[str, Any], rest: list[dict[str, Any]]) -> Result:
+    platform, machines = held.opened.platform, [one["machine"] for one in (head, *rest) if "machine" in one]
+    if head["product"] != held.digest:
+        raise UsageError(
+            f"{path} is of a kit of another product (platform {head['platform']}, {head['product'][:12]}; "
+            f"{held.root} is {held.digest[:12]})",
+            hint="give the product that the kit was exported from, or export a kit of this one",
+        )
+    machine = machines[0]
+    if any(one["arch"] != platform.arch for one in machines):
+        raise UsageError(
+            f"{path} was measured on {machine['arch']}, {platform.name} is {platform.arch}",
+            hint="run the kit on a board of that kind",
+        )
+    if any(one[name] != machine[name] for one in machines for name in ("board", "vlen", "emulator")):
+        raise UsageError(f"{path} was measured on several machines", hint="run the kit on one from start to end")
+    least = platform.fixed_vlen or 0
+    if platform.arch == "riscv64" and int(machine["vlen"]) < least:
+        raise UsageError(
+            f"{path} was measured on vectors of {machine['vlen']} bits, {platform.name} has {least} or more",
+            hint="run the kit on a board of that kind",
+        )
+    rows = [row for row in rest if "step" in row]
+    if [row["step"] for row in rows] != list(range(len(rows))):
+        raise UsageError(f"{path} is damaged: its rows are not in order", hint=_AGAIN)
+    wrong = next((row for row in rows if row["kind"] != "control" and row["outcome"] == "wrong-result"), None)
+    wrong = wrong or next((row for row in rows if row["kind"] == "verify" and row["outcome"] != "ok"), None)
+    if wrong is not None:
+        raise JobError(
+            f"the library is wrong on {machine['board']}: {wrong['of']}: {wrong['outcome']}: {wrong.get('message')} "
+            f"({wrong.get('case')})",
+            hint="do not use it there; `tensorop verify` judges it here, and please report it",
+        )
+    if len(rows) != head["steps"] or rest[-1].get("end") != head["steps"]:
+        raise JobError(f"{path} is cut off: {len(rows)} of {head['steps']} rows", hint=_AGAIN)
+    if not any(row["kind"] == "control" for row in rows):
+        raise UsageError(f"{path} has no controls", hint=_AGAIN)
+    timed = [row for row in rows if row["kind"] == plan.KINDS[plan.TIME]]
+    told = tuple(_row(held, row) for row in timed if row["outcome"] == "ok")
+    if not told:
+        raise JobError(f"{path} has no figure: nothing could be timed there", hint=_AGAIN)
+    return Result(head["kit"], machine, rows[-1]["date"], told, len(machines), len(timed) - len(told))
+
+
+def _row(held: Held, row: Mapping[str, Any]) -> dict[str, Any]:
+    of = row["of"]
+    winners = next(w for w in held.winners if w.dtype == of["dtype"])
+    if len(row["ns"]) != len(of["variants"]):
+        raise ValueError(f"row {row['step']} has {len(row['ns'])} figures of {len(of['variants'])}")
+    medians = {int(number): quartiles(rounds)[1] for number, rounds in zip(of["variants"], row["ns"], strict=True)}
+    if not all(ns > 0 for ns in medians.values()) or max(medians) >= len(winners.all):
+        raise ValueError(f"row {row['step']} has a figure that is none")
+    ns = [medians.get(number) for number in range(len(winners.all))]
+    told = {"dtype": of["dtype"], "dims": of["dims"], "options": of["options"], "ns": ns}
+    return {**told, "date": row["date"], "mhz": row["mhz"]}
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        if path.stat().st_size > _MOST:
+            raise UsageError(f"{path} is no result of a kit: it is larger than any", hint=_AGAIN)
+        text = path.read_bytes().decode("ascii")
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror or error}", hint=_FILE) from None
+    except UnicodeDecodeError:
+        raise UsageError(f"{path} is no result of a kit", hint=_FILE) from None
+    *lines, last = text.split("\n")
+    if not lines:
+        raise UsageError(f"{path} is no result of a kit: it has no whole line", hint=_FILE)
+    if last:
+        raise JobError(f"{path} is cut off in line {len(lines) + 1}", hint=_AGAIN)
+    return lines
+
+
+def _line(path: Path, number: int, text: str) -> dict[str, Any]:
+    body, mark, total = text.rpartition(',"sum":"')
+    try:
+        value = jsontext.loads(text)
+        right = mark and isinstance(value, dict) and total == f'{_sum(body.encode()):016x}"}}'
+    except ValueError:
+        right = False
+    if not right:
+        said = f"line {number} is not as a kit writes it"
+        raise UsageError(f"{path} is damaged or no result of a kit: {said}", hint=_AGAIN)
+    return dict(value)
+
+
+def _sum(data: bytes) -> int:
+    """FNV-1a, as the kit has it."""
+    total = 0xCBF29CE484222325
+    for byte in data:
+        total = (total ^ byte) * 0x100000001B3 & 0xFFFFFFFFFFFFFFFF
+    return total

@@ -1,0 +1,134 @@
+/* What the machine says of itself, for the head of a file of results. */
+#define _GNU_SOURCE
+#include "kit.h"
+
+#include <setjmp.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <time.h>
+#include <unistd.h>
+
+static sigjmp_buf resume;
+
+static void refused(int number) { siglongjmp(resume, number); }
+
+unsigned machine_vlen(void) {
+#if defined(__riscv)
+    volatile uint64_t bytes = 0;
+    signal(SIGILL, refused);
+    if (!sigsetjmp(resume, 1)) {
+        uint64_t read;
+        __asm__ volatile("csrr %0, 0xc22" : "=r"(read)); /* vlenb */
+        bytes = read;
+    }
+    signal(SIGILL, SIG_DFL);
+    return (unsigned)bytes * 8;
+#else
+    (void)refused;
+    return 0;
+#endif
+}
+
+/* MHz, by a chain of dependent additions, each of which takes a cycle on every known core. */
+double machine_clock(void) {
+    double best = 1e9;
+    enum { ADDITIONS = 100000 };
+    for (int i = 0; i < 5; i++) {
+        struct timespec begin, end;
+        uint64_t x = 0, one = 1;
+        clock_gettime(CLOCK_MONOTONIC, &begin);
+        for (int n = 0; n < ADDITIONS / 100; n++) {
+#define TEN(S) S S S S S S S S S S
+#if defined(__riscv) || defined(__aarch64__)
+            __asm__ volatile(TEN(TEN("add %0, %0, %1\n")) : "+r"(x) : "r"(one));
+#else
+            __asm__ volatile(TEN(TEN("add %1, %0\n")) : "+r"(x) : "r"(one));
+#endif
+        }
+        clock_gettime(CLOCK_MONOTONIC, &end);
+        double took =
+            (double)(end.tv_sec - begin.tv_sec) + 1e-9 * (double)(end.tv_nsec - begin.tv_nsec);
+        best = took < best ? took : best;
+    }
+    return best > 0 ? 1e-6 * ADDITIONS / best : 0;
+}
+
+size_t json_text(char *out, size_t size, const char *text) {
+    size_t n = 0;
+    out[n++] = '"';
+    for (; *text && n + 8 < size; text++) {
+        unsigned char c = (unsigned char)*text;
+        if (c == '"' || c == '\\') {
+            out[n++] = '\\';
+            out[n++] = (char)c;
+        } else if (c < ' ' || c > '~') {
+            n += (size_t)snprintf(out + n, size - n, "\\u%04x", c);
+        } else {
+            out[n++] = (char)c;
+        }
+    }
+    out[n++] = '"';
+    out[n] = 0;
+    return n;
+}
+
+/* The first line of a file that begins with `key`, or its first line. */
+static void read_line(const char *path, const char *key, char *out, size_t size) {
+    char line[512];
+    FILE *file = fopen(path, "re");
+    out[0] = 0;
+    while (file && fgets(line, sizeof line, file)) {
+        if (strncmp(line, key, strlen(key)) != 0)
+            continue;
+        const char *from = *key ? strchr(line, ':') : line;
+        if (!from)
+            continue;
+        from += strspn(from, ": \t");
+        snprintf(out, size, "%.*s", (int)strcspn(from, "\r\n"), from);
+        break;
+    }
+    if (file)
+        fclose(file);
+}
+
+static void board(char *out, size_t size) {
+    static const char *const keys[] = {"model name", "Model", "uarch", "CPU part"};
+    const char *named = getenv("BOARD");
+    read_line("/proc/device-tree/model", "", out, size);
+    for (size_t i = 0; i < sizeof keys / sizeof *keys && !out[0]; i++)
+        read_line("/proc/cpuinfo", keys[i], out, size);
+    if (named && *named)
+        snprintf(out, size, "%s", named);
+}
+
+size_t machine_json(char *out, size_t size) {
+    struct utsname name;
+    char told[256], governor[64];
+    const char *emulator = getenv("RUN");
+    size_t n = 0;
+    uname(&name);
+#if defined(__riscv)
+    const char *arch = "riscv64";
+#elif defined(__aarch64__)
+    const char *arch = "aarch64";
+#else
+    const char *arch = "x86_64";
+#endif
+    board(told, sizeof told);
+    n += (size_t)snprintf(out + n, size - n, "\"arch\":\"%s\",\"board\":", arch);
+    n += json_text(out + n, size - n, told);
+    n += (size_t)snprintf(out + n, size - n, ",\"kernel\":");
+    n += json_text(out + n, size - n, name.release);
+    read_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", "", governor,
+              sizeof governor);
+    n += (size_t)snprintf(out + n, size - n, ",\"governor\":");
+    n += json_text(out + n, size - n, governor);
+    n += (size_t)snprintf(out + n, size - n, ",\"emulator\":");
+    n += json_text(out + n, size - n, emulator ? emulator : "");
+    n += (size_t)snprintf(out + n, size - n, ",\"vlen\":%u,\"page\":%ld,\"cores\":%ld",
+                          machine_vlen(), sysconf(_SC_PAGESIZE), sysconf(_SC_NPROCESSORS_ONLN));
+    return n;
+}

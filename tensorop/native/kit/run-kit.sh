@@ -1,0 +1,28 @@
+#!/bin/sh
+# Measures this kit's library here and writes one file, which goes back to `tensorop import DIR FILE`.
+# Stopped and started again, it goes on. See README for BOARD, CPU, OUT and RUN.
+set -eu
+cd "$(dirname "$0")"
+out=${OUT:-result.jsonl}
+RUN=${RUN:-}
+export RUN
+case " @ARCH@ " in
+*" $(uname -m) "*) ;;
+*)
+    if [ -z "$RUN" ]; then
+        echo "run-kit: this kit is for @PLATFORM@ (@ARCH@), this machine is $(uname -m)" >&2
+        echo "         run it on such a board, or under an emulator with RUN=\"qemu-... -cpu ...\"" >&2
+        exit 2
+    fi
+    ;;
+esac
+if command -v sha256sum >/dev/null 2>&1; then
+    if ! sha256sum -c SHA256SUMS >/dev/null 2>&1; then
+        echo "run-kit: a file of this kit is damaged (sha256sum -c SHA256SUMS); copy it here again" >&2
+        exit 2
+    fi
+fi
+# $RUN is words: an emulator and its options
+# shellcheck disable=SC2086
+$RUN ./kit plan.bin "$out" || exit $?
+echo "$(pwd)/$out is whole; bring it back: tensorop import DIR ${out##*/}"

@@ -1,0 +1,115 @@
+"""What a kit brings into a product with a choice for each VLEN, and how its parts are read."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from tensorop.dispatch.tree import decide
+from tensorop.errors import JobError
+from tensorop.kit import held, plan, retune
+from tensorop.model.number import NUMBERS
+from tensorop.space import problems
+from tensorop.specs import platforms
+from tests.support import products
+from tests.support.operators import gemm
+
+MACHINE = {"arch": "riscv64", "board": "b", "vlen": 256, "emulator": ""}
+
+
+def kit(vlen: int, best: int, dtype: str = "f32") -> dict[str, object]:
+    """A kit that found one of two variants best everywhere."""
+    sizes = ((40, 40, 40), (64, 50, 30), (100, 20, 70), (200, 100, 50), (33, 400, 20), (80, 80, 300))
+    ns = [1000.0 if number == best else 3000.0 for number in range(2)]
+    rows = [
+        {"dtype": dtype, "dims": dict(zip("mnk", of, strict=True)), "options": {"layout": "row"}, "ns": ns}
+        for of in sizes
+    ]
+    return {"machine": {**MACHINE, "vlen": vlen}, "rows": rows}
+
+
+@pytest.mark.parametrize(("vlen", "changed"), [(128, 0), (256, 1), (512, 2), (1024, 2)])
+def test_a_board_changes_the_choice_for_its_own_vlen(vlen: int, changed: int):
+    given = products.by_vlen(products.winners(("f32",))[0])
+    product = SimpleNamespace(operator=gemm(), opened=SimpleNamespace(platform=platforms.load("rvv")))
+    best, operator = 1 - changed // 2, gemm()
+    brought = kit(vlen, best)
+    found = retune._chosen(product, given, [brought], vlen)  # type: ignore[arg-type]
+    for row in held.measured(operator, given, [brought]):
+        assert decide(found.trees[changed].root, problems.features(operator, row.problem)) == best
+    assert [tree.vlen for tree in found.trees] == [128, 256, 512]
+    for number in {0, 1, 2} - {changed}:
+        assert found.trees[number] == given.trees[number]
+    assert found.variants == given.variants
+
+
+def test_what_a_kit_says_of_other_dtypes_changes_nothing():
+    (given,) = products.winners(("f32",))
+    product = SimpleNamespace(operator=gemm(), opened=SimpleNamespace(platform=platforms.load("rvv")))
+    assert retune._chosen(product, given, [kit(256, 0, "f64")], 256) is given  # type: ignore[arg-type]
+
+
+def test_the_last_kit_counts():
+    (given,) = products.winners(("f32",))
+    rows = held.measured(gemm(), given, [kit(256, 0), kit(256, 1)])
+    assert len(rows) == 6
+    assert all(row.costs == (3000.0, 1000.0) for row in rows)
+    three = kit(256, 0)
+    for row in three["rows"]:  # type: ignore[attr-defined]
+        row["ns"].append(1.0)
+    assert held.measured(gemm(), given, [three]) == []
+
+
+def test_boards_are_told_apart():
+    one = kit(256, 0)
+    assert held.board_of(one) == held.board_of(kit(256, 1))
+    assert held.board_of(one) != held.board_of(kit(128, 0))
+
+
+def test_a_damaged_memory_of_kits(tmp_path):
+    assert held.kept(tmp_path) == []
+    path = tmp_path / held.KEPT
+    path.parent.mkdir(parents=True)
+    for text in ("{", "[]", '{"schema": 9, "kits": []}'):
+        path.write_text(text)
+        with pytest.raises(JobError, match="is damaged"):
+            held.kept(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["f32", "f64"])
+def test_limits_are_in_the_outputs_format_and_no_wider(name: str):
+    number = NUMBERS[name]
+    wider = np.float64 if name == "f32" else np.longdouble
+    want = np.array([1.0, -1.0, 0.1, np.inf, -np.inf, np.nan], wider) / wider(3)
+    bound = np.array([0.0, 1e-3, 0.2, 0.0, 0.0, 0.0])
+    low, high = plan.admitted(number, want, bound)
+    assert low.dtype == high.dtype == number.storage
+    assert (low[:3] >= (want - bound)[:3]).all()
+    assert (high[:3] <= (want + bound)[:3]).all()
+    assert low[0] > high[0]  # a third, exactly, is none of this format
+    assert low[3] == high[3] == np.inf
+    assert low[4] == high[4] == -np.inf
+    assert np.isnan(low[5])
+    assert np.isnan(high[5])
+
+
+def test_gemm_has_its_outputs_where_they_are_stored():
+    reference = gemm().reference
+    problem = reference.problem("f32", {"m": 2, "n": 3, "k": 1}, {"layout": "row", "ldc_pad": 2})
+    values = np.arange(6.0).reshape(2, 3)
+    stored = reference.stored(problem, "C", values, np.full(8, -1, np.float32))
+    assert stored.tolist() == [0, 1, 2, -1, -1, 3, 4, 5]
+
+
+def test_poison_stays_poison():
+    reference = gemm().reference
+    problem = reference.problem("f32", {"m": 2, "n": 3, "k": 4}, {"layout": "row"})
+    call = reference.call(problem, np.random.default_rng(1))
+    filled = plan.filled(reference, "f32", call, 7)
+    assert np.isnan(filled.buffers[2].data).all()
+    assert np.array_equal(filled.buffers[1].data, plan.drawn(NUMBERS["f32"], 8, 12))
+    assert (np.abs(filled.buffers[0].data) <= 1).all()
+    assert replace(filled, buffers=()) == replace(call, buffers=())
