@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import os
+import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Self
@@ -31,6 +34,7 @@ from tensorop.model.platform import Platform
 from tensorop.model.point import Point
 from tensorop.model.trial import Outcome, Samples
 from tensorop.model.verdict import Judgement
+from tensorop.process import deadline
 from tensorop.process.stopping import Stop
 from tensorop.provision import baseline, prewarm
 from tensorop.runners import session
@@ -42,6 +46,8 @@ if TYPE_CHECKING:
     from tensorop.events import Event
 
 INSTRUCTIONS = 0.1  # the power of them in a variant's objective
+
+_TURNS = threading.BoundedSemaphore(max(2, os.cpu_count() or 1))  # of all trials that are under way
 
 Answer = tuple[Samples, ...] | Outcome
 Judge = Callable[[tuple[Left, ...]], Outcome]
@@ -262,14 +268,27 @@ class Target(ABC):
 
     def _each(self, measure: Callable[[int], Answer]) -> tuple[dict[int, Samples], ...] | Outcome:
         found: list[dict[int, Samples]] = []
-        for at in self.configurations:
-            measured = measure(at)
+        for at, measured in zip(self.configurations, self._measured(measure), strict=False):
             if isinstance(measured, Outcome):
                 return measured
             found = found or [{} for _ in measured]
             for into, samples in zip(found, measured, strict=True):
                 into[at] = samples
         return tuple(found)
+
+    def _measured(self, measure: Callable[[int], Answer]) -> Iterable[Answer]:
+        """What each configuration comes to, in their order; side by side where that disturbs nothing, so that one long
+        trial does not keep a single processor busy while all others wait for it."""
+        if not self.side_by_side:
+            return map(measure, self.configurations)
+        end = deadline.current()
+
+        def in_turn(at: int) -> Answer:
+            with _TURNS, deadline.shared(end):
+                return measure(at)
+
+        with ThreadPoolExecutor(len(self.configurations)) as pool:
+            return list(pool.map(in_turn, self.configurations))
 
 
 def combine(by_vlen: Mapping[int, Samples]) -> Samples:

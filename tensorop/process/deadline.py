@@ -35,6 +35,13 @@ def within(seconds: float) -> Iterator[Deadline]:
 
 
 @contextlib.contextmanager
+def shared(given: Deadline | None) -> Iterator[None]:
+    """Another thread's deadline, or none, for what this one does for it in the block."""
+    with _as(given):
+        yield
+
+
+@contextlib.contextmanager
 def none() -> Iterator[None]:
     """No deadline in the block: for what is done once and serves others too."""
     with _as(None):

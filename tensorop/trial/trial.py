@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -70,6 +71,7 @@ class Evaluator:
     inputs: dict[str, Call] = field(default_factory=dict)
     call_timeout_s: float = CALL_TIMEOUT_S
     specialised: dict[int, Evaluator] = field(default_factory=dict)
+    _making: threading.Lock = field(default_factory=threading.Lock, compare=False, repr=False)
 
     @functools.cached_property
     def roof(self) -> Roof:
@@ -256,20 +258,24 @@ class Evaluator:
     def _call(self, problem: Problem, variant: Variant, full: Point, vlen: int) -> Call:
         if self.stage is Stage.MICRO:
             problem = micro_problem(self.operator, self.target, variant, vlen)
-        call = self.inputs.get(problem.label)
-        if call is None:  # the numbers are the same for all candidates, and making them takes as long as measuring
-            call = measured_call(self.operator, problem, self.seed, 0)
-            if not self.target.counts:
-                call = self.operator.reference.alternated(problem, call, self.seed.stream(4))
-            elif self.stage is not Stage.MICRO:  # whose product is none of these operands
-                call = self.operator.reference.counted(problem, call, self.seed.stream(4))
-            if self.stage is Stage.MICRO and self._formats.widened:
-                call = self.operator.reference.packed_operands(call, self._formats.compute, self.seed.stream(2))
+        with self._making:  # the numbers are the same for all candidates, and making them takes as long as measuring
+            call = self.inputs.get(problem.label) or self._input(problem)
             self.inputs[problem.label] = call
         elements = self._workspace(problem, full, vlen)
         scratch = NUMBERS[self._formats.compute].poison(elements, self.seed.stream(2))
         free = (Buffer("workspace", Access.SCRATCH, scratch),) if elements else ()
         return replace(call, dims=(*call.dims, *self._more(full)), buffers=(*call.buffers, *free))
+
+    def _input(self, problem: Problem) -> Call:
+        """A measured call without workspace."""
+        call, reference = measured_call(self.operator, problem, self.seed, 0), self.operator.reference
+        if not self.target.counts:
+            call = reference.alternated(problem, call, self.seed.stream(4))
+        elif self.stage is not Stage.MICRO:  # whose product is none of these operands
+            call = reference.counted(problem, call, self.seed.stream(4))
+        if self.stage is Stage.MICRO and self._formats.widened:
+            call = reference.packed_operands(call, self._formats.compute, self.seed.stream(2))
+        return call
 
     @property
     def _formats(self) -> Formats:

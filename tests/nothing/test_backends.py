@@ -4,15 +4,24 @@ from __future__ import annotations
 
 import dataclasses
 import re
+import threading
+from collections.abc import Sequence
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
 from tensorop import backends
+from tensorop.backends.null import Backend, Nowhere
 from tensorop.errors import SpecError, UsageError
+from tensorop.model.call import Call
 from tensorop.model.platform import Cache
+from tensorop.model.trial import Kind, Outcome, Samples
+from tensorop.process import deadline
 from tensorop.runners.native import Native
+from tensorop.runners.protocol import Entry
 from tensorop.specs import catalog, native, platforms
+from tensorop.target import Answer, JudgeEach, Run
 from tests.support.commands import ROOT
 
 EXAMPLE = (ROOT / "examples" / "backend" / "backends" / "nice.py").read_text()
@@ -84,3 +93,27 @@ def test_the_last_cache_where_hardly_any_is_known(
     caches = {name: Cache(size, 1, 1) for name, size in declared.items()}
     platform = dataclasses.replace(platforms.load("generic"), caches=caches)
     assert backends.load("native")(platform, Native()).last_cache() == largest
+
+
+class Overlapping(Backend):
+    """The first configuration waits for the last, which waits for nobody."""
+
+    last = threading.Event()
+    seen: ClassVar[list[object]] = []
+
+    def costs(self, run: Run, calls: Sequence[Call], entry: Entry, warm: Sequence[int], judge: JudgeEach) -> Answer:
+        self.seen.append(deadline.current())
+        if run.at == self.configurations[-1]:
+            self.last.set()
+        elif not self.last.wait(60):
+            return Outcome(Kind.TIMEOUT, "measure", "one after the other")
+        return (Samples("", run.at, run.at, run.at),)
+
+
+def test_configurations_are_measured_side_by_side_under_the_same_deadline() -> None:
+    target = Overlapping(dataclasses.replace(platforms.load("rvv"), vlens=(128, 256)), Nowhere())
+    with deadline.within(1e6) as end:
+        found = target.search_costs(Path(), lambda at: [], Entry(), [], lambda *left: Outcome(Kind.OK, ""))
+    assert not isinstance(found, Outcome)
+    assert [{at: samples.value for at, samples in one.items()} for one in found] == [{128: 128, 256: 256}]
+    assert Overlapping.seen == [end, end]

@@ -17,9 +17,10 @@ from tensorop.model.platform import Platform
 from tensorop.model.point import Point
 from tensorop.model.trial import Outcome, Stage
 from tensorop.model.verdict import Seed
-from tensorop.model.winner import Known
+from tensorop.model.winner import Known, WarmStart
 from tensorop.render import instantiate, prior
 from tensorop.search import blocking, micro
+from tensorop.search.arms import Arm
 from tensorop.search.task import Resolved, conduct
 from tensorop.space import Space, seeds
 from tensorop.specs import catalog, operators, platforms
@@ -166,23 +167,39 @@ def test_a_prior_of_no_blocking_tunable_is_refused(tmp_path: Path) -> None:
         operators.load("mine", (tmp_path,))
 
 
-def test_each_template_is_tried_on_whole_problems_before_cheap_ones_decide(tmp_path: Path) -> None:
-    """What a template is for (a matrix read once) cheap problems do not show, so its best kernel is spared."""
+def blocking_arms(tmp_path: Path, *known: Known) -> list[Arm]:
+    """Those of rvv after the micro-kernels that are tried however little time there is."""
     job = Job("gemm", "rvv", ("f32",), ((64, 64, 64), (1, 512, 512)), budget_s=0.01, jobs=1, out=tmp_path)
     target = Backend(platforms.load("rvv"), Nowhere(), seed=3, failing=0.0)
     templates = tuple(TEMPLATES.values())
     with Journal.open(tmp_path, {}, fresh=True) as journal:
         for template in templates:
             journal.template(template)
-        whole = Resolved(
-            job, OPERATOR, target, pipeline.passes(OPERATOR), templates, journal, Seed.draw(0), tmp_path / "work"
-        )
-        task = whole.task("f32")
+        place = tmp_path / "work"
+        whole = Resolved(job, OPERATOR, target, pipeline.passes(OPERATOR), templates, journal, Seed.draw(0), place)
+        task = replace(whole, warm={"f32": WarmStart(known)}).task("f32")
         list(conduct(task, Stage.MICRO, micro.plan(task)))
-        arms = blocking.plan(task).arms
+        return list(blocking.plan(task).arms)
+
+
+def test_each_template_is_tried_on_whole_problems_before_cheap_ones_decide(tmp_path: Path) -> None:
+    """What a template is for (a matrix read once) cheap problems do not show, so its best kernel is spared."""
+    arms = blocking_arms(tmp_path)
     spared = {(arm.kernel.template.name, arm.kernel.configuration.get("lmul")): list(arm.spared) for arm in arms}
     assert {name for name, _ in spared} == {"outer", "dot", "stream"}
     assert {lmul for name, lmul in spared if name == "outer"} == {1, 2, 4}
     assert len(arms[0].spared) == min(2, len(arms[0].first))
     kinds = {(arm.kernel.template.name, *seeds.unseen(arm.kernel.template, arm.kernel.configuration)) for arm in arms}
     assert sum(bool(arm.spared) for arm in arms) == len(kinds)
+
+
+def test_known_variants_are_tried_on_all_problems(tmp_path: Path) -> None:
+    """What each of them is for cheap problems do not show either."""
+    kernel = {"ahead": 1, "c_ahead": 1, "fetch": 0, "ku": 4, "late": 2, "lead": 4, "lmul": 4, "mr_vectors": 1, "nr": 6}
+    block = {"a_stationary": 1, "mc": 32, "nc": 512, "pack_a": 1, "pack_b": 1}
+    points = [Point.of({**kernel, **block, "kc": kc}) for kc in (128, 256)]
+    arms = blocking_arms(tmp_path, *(Known("outer", point) for point in points))
+    (arm,) = (arm for arm in arms if {**arm.kernel.configuration} == kernel)
+    assert [point["kc"] for point in arm.first] == [128, 256]
+    assert arm.least == 2
+    assert arm.spared == arm.first
