@@ -69,7 +69,7 @@ class Evaluator:
     texts: Texts = field(default_factory=Texts)
     built: dict[str, tuple[Artifact, KernelText]] = field(default_factory=dict)
     inputs: dict[str, Call] = field(default_factory=dict)
-    call_timeout_s: float = CALL_TIMEOUT_S
+    call_timeout_s: float = field(default_factory=lambda: CALL_TIMEOUT_S)
     specialised: dict[int, Evaluator] = field(default_factory=dict)
     _making: threading.Lock = field(default_factory=threading.Lock, compare=False, repr=False)
 

@@ -57,8 +57,14 @@ def built(folder: Path, point: dict[str, int | str], a_along_m: int, b_along_k: 
     source = folder / "kernel.cpp"
     source.write_text("\n".join([*parts, '#include "wmma_on_cpu.inc"\n']))
     names = {"A_ALONG_M": a_along_m, "B_ALONG_K": b_along_k, "SHARED": numbers["shared"], "COUNT": numbers["threads"]}
-    command = [str(zig()), "c++", "-std=c++17", "-O2", "-w", "-shared", "-fPIC", "-pthread", f"-I{SUPPORT}"]
-    command += [*(f"-D{name}={value}" for name, value in names.items()), str(source), "-o", str(folder / "kernel.so")]
+    command = [str(zig()), "cc", "-std=c++17", "-fno-exceptions", "-O2", "-w", "-shared", "-fPIC", "-pthread"]
+    command += [
+        f"-I{SUPPORT}",
+        *(f"-D{name}={value}" for name, value in names.items()),
+        str(source),
+        "-o",
+        str(folder / "kernel.so"),
+    ]
     subprocess.run(command, check=True, env={**os.environ, **zig_environment()})
     return ctypes.CDLL(str(folder / "kernel.so"))
 

@@ -1,13 +1,11 @@
 // What cuda-wmma's primitives mean, on this machine's processor: a block's threads are threads, a
 // warp's tile is held whole by each of its lanes, and copies happen when they are waited for, not
-// before.
-#include <cmath>
-#include <cstdint>
-#include <cstdlib>
-#include <cstring>
+// before. Nothing of C++'s own library, which takes a compiler most of a minute to build.
+#include <math.h>
 #include <pthread.h>
-#include <thread>
-#include <vector>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
 
 #define __global__
 #define __device__
@@ -32,12 +30,16 @@ struct Copied {
     const Element *from;
     int left;
 };
+struct Group {
+    Copied at[64];
+    int count;
+};
 
 static thread_local Index threadIdx;
 static Index blockIdx;
 static pthread_barrier_t of_block, of_warp[8];
-static thread_local std::vector<std::vector<Copied>> groups;
-static thread_local std::vector<Copied> begun;
+static thread_local Group groups[8], begun; // from `done`, round and round
+static thread_local int committed, done;
 
 static inline int min(int a, int b) { return a < b ? a : b; }
 static void __syncthreads() { pthread_barrier_wait(&of_block); }
@@ -50,16 +52,22 @@ static void elements_copy(Element *to, const Element *from, int left) {
 static void word_copy(Element *to, const Element *from, int left) {
     if (reinterpret_cast<uintptr_t>(from) % 16 || reinterpret_cast<uintptr_t>(to) % 16)
         abort();
-    begun.push_back({to, from, left});
+    if (begun.count == 64)
+        abort();
+    begun.at[begun.count++] = {to, from, left};
 }
 static void copies_commit() {
-    groups.push_back(begun);
-    begun.clear();
+    if (committed - done == 8)
+        abort();
+    groups[committed++ % 8] = begun;
+    begun.count = 0;
 }
 template <int LEFT> static void copies_wait() {
-    for (; groups.size() > LEFT; groups.erase(groups.begin()))
-        for (const Copied &one : groups.front())
-            elements_copy(one.to, one.from, one.left);
+    for (; committed - done > LEFT; ++done) {
+        const Group &first = groups[done % 8];
+        for (int i = 0; i < first.count; ++i)
+            elements_copy(first.at[i].to, first.at[i].from, first.at[i].left);
+    }
 }
 static void sum_clear(SumTile &sum) { memset(sum.at, 0, sizeof sum.at); }
 static void read(Tile &tile, const Element *from, int ld, bool transposed) {
