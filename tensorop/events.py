@@ -28,7 +28,8 @@ class Note:
 
 @dataclass(frozen=True)
 class Trying:
-    """An event of a search. unit: of its costs; reference: the cost of `against` on the same problems."""
+    """An event of a search. unit: of its costs; reference: the cost of `against` on the same problems; bound: the cost
+    where a core does nothing but multiply-adds."""
 
     stage: str
     dtype: str
@@ -36,6 +37,7 @@ class Trying:
     event: loop.Event
     reference: float | None = None
     against: str = ""
+    bound: float | None = None
 
 
 @dataclass(frozen=True)

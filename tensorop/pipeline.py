@@ -33,6 +33,7 @@ from tensorop.store import journal as store
 from tensorop.store.journal import Journal
 from tensorop.target import Target
 from tensorop.trial import confinement
+from tensorop.trial.roof import Roof
 from tensorop.verify import controls
 
 # The parts of a search, by the names that operator.yaml lists: trials first, then what is measured inside the library.
@@ -199,12 +200,21 @@ def _failure(task: Task) -> str:
     return f"The last one: {outcome.kind.value}: {outcome.message[:200]} {said[0][:200]}".rstrip()
 
 
+def _met_the_roof(event: loop.Event) -> bool:
+    """A trial that passed here at all VLENs: its peak is known, or quickly told again."""
+    if not isinstance(event, loop.Ended) or event.replayed:
+        return False
+    return event.finished.outcome.ok and not event.finished.trial.variant.kernel.vlen
+
+
 def _show(task: Task, part: Pass, events: Iterator[loop.Event]) -> Generator[Event, None, loop.Stop]:
-    reason = loop.Stop.INTERRUPTED
+    reason, bound = loop.Stop.INTERRUPTED, None
     says = f"stopping the search; what has passed is packaged, {deliver.first(task.stop)}. {deliver.AGAIN}"
     with task.stop.may_end(says):
         for event in events:
-            yield Trying(part.name, task.dtype, task.target.shown, event)
+            if bound is None and _met_the_roof(event):
+                bound = Roof(task.target).bound(task.dtype, task.target.configurations) or 0.0
+            yield Trying(part.name, task.dtype, task.target.shown, event, bound=bound)
             if isinstance(event, loop.Stopped):
                 reason = event.reason
     return reason

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from collections.abc import Callable
 
 from rich.console import Console
 from rich.live import Live
@@ -19,6 +20,7 @@ from tensorop.search.arms import STRIKES
 from tensorop.search.loop import Began, Ended, Exhausted, GivenUp, Lost, Stopped
 
 LINE_EVERY_S = 10.0  # without a terminal: one line in this many seconds
+WINDOW_S = 60.0  # how far back a search's latest gain is told from
 
 
 def follow(job: Job) -> Done:
@@ -45,11 +47,17 @@ def follow(job: Job) -> Done:
 class _View:
     """What both forms keep count of: a permanent line for each part that begins and each stage that ended, in order."""
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: Console, now: Callable[[], float] = time.monotonic) -> None:
         self.console = console
+        self.now = now
+        self.forget()
+
+    def forget(self) -> None:
+        """A stage ended."""
         self.failures: Counter[str] = Counter()
         self.problems: Counter[int] = Counter()  # that trials of this stage were measured on
         self.first: float | None = None  # cost of this stage's first kernel that passed
+        self.bests: list[tuple[float, float]] = []  # when this process's trials made the best so far, and its cost
 
     def __enter__(self) -> _View:
         return self
@@ -69,9 +77,7 @@ class _View:
                 self.say(f"  {event.stage} {event.dtype}: {_given_up(event.event)}")
             if isinstance(event.event, Stopped):
                 self.say(f"  {event.stage} {event.dtype}: {self.summary(event)}")
-                self.failures.clear()
-                self.problems.clear()
-                self.first = None
+                self.forget()
 
     def say(self, text: str) -> None:
         """A line at once, from whichever thread."""
@@ -84,12 +90,13 @@ class _View:
         raise NotImplementedError
 
     def summary(self, event: Trying) -> str:
-        """`1.84x the first, 23 trials, 2 failed, 31 s left; 23.4 ns/kflop by outer mr_vectors=1 nr=15 ...`: what a
-        narrow terminal cuts off comes last."""
+        """`1.84x the first, 62% of peak, 23 trials, 2 failed, 31 s left; 23.4 ns/kflop by outer mr_vectors=1 ...`: what
+        a narrow terminal cuts off comes last."""
         inner = event.event
         if not isinstance(inner, Ended | Stopped):
             return ""
-        parts = [self.ratio(event), f"{inner.trials} trial{'s' if inner.trials != 1 else ''}{self.fidelities()}"]
+        parts = [self.ratio(event), self.of_bound(event), self.gain() if isinstance(inner, Ended) else ""]
+        parts.append(f"{inner.trials} trial{'s' if inner.trials != 1 else ''}{self.fidelities()}")
         if self.failures:
             parts.append("failed: " + ", ".join(f"{n} {kind}" for kind, n in self.failures.most_common()))
         if isinstance(inner, Stopped):
@@ -107,20 +114,35 @@ class _View:
         said = [f"{n} on {problems}{'' if i else ' problems'}" for i, (problems, n) in enumerate(counted) if n]
         return f" ({', '.join(said)})" if len(said) > 1 else ""
 
-    def ratio(self, event: Trying) -> str:
+    def ratio(self, event: Trying, first: str = "the first") -> str:
         """How much better the best is than the stage's first; than `against`, where that is known."""
         inner = event.event
         if not isinstance(inner, Ended | Stopped) or inner.best is None or not inner.best.score.cost:
             return ""
         if event.reference:
             return f"{event.reference / inner.best.score.cost:.2f}x {event.against}"
-        return f"{self.first / inner.best.score.cost:.2f}x the first" if self.first else ""
+        return f"{self.first / inner.best.score.cost:.2f}x {first}" if self.first else ""
+
+    def of_bound(self, event: Trying) -> str:
+        """`62% of peak`: what the core's multiply-adds alone would cost, against the best."""
+        best = event.event.best if isinstance(event.event, Ended | Stopped) else None
+        return f"{event.bound / best.score.cost:.0%} of peak" if event.bound and best and best.score.cost else ""
+
+    def gain(self) -> str:
+        """`+3.1% in 60s`: how much better the best has become of late, or since the first that passed."""
+        if not self.bests:
+            return ""
+        now, (_, best) = self.now(), self.bests[-1]
+        since, before = ([one for one in self.bests if one[0] <= now - WINDOW_S] or self.bests[:1])[-1]
+        return f"{before / best - 1:+.1%} in {min(WINDOW_S, now - since):.0f}s"
 
     def count(self, event: Trying) -> None:
         inner = event.event
         if isinstance(inner, Ended):
             self.first = self.first or inner.finished.score.cost
             self.problems[len(inner.finished.score.per_problem)] += inner.finished.outcome.ok
+            if inner.best is not None and inner.best.score.cost and not inner.replayed:
+                self.bests.append((self.now(), inner.best.score.cost))
             if not inner.finished.outcome.ok:
                 self.failures[inner.finished.outcome.kind.value] += 1
 
@@ -144,11 +166,11 @@ class _Lines(_View):
 
     def __init__(self, console: Console) -> None:
         super().__init__(console)
-        self.last = time.monotonic()
+        self.last = self.now()
 
     def trying(self, event: Trying) -> None:
-        if time.monotonic() - self.last >= LINE_EVERY_S and isinstance(event.event, Ended):
-            self.last = time.monotonic()
+        if self.now() - self.last >= LINE_EVERY_S and isinstance(event.event, Ended):
+            self.last = self.now()
             self.say(f"  {event.stage} {event.dtype}: {self.summary(event)}")
         if remark := _remark(event.event):
             self.say(f"  {remark}")
@@ -168,12 +190,11 @@ def _remark(event: object) -> str:
 class _Bar(_View):
     """Below the permanent lines one that moves: what is under way, for how long, how long still, how good."""
 
-    def __init__(self, console: Console) -> None:
-        super().__init__(console)
+    def __init__(self, console: Console, now: Callable[[], float] = time.monotonic) -> None:
+        super().__init__(console, now)
         self.name = "starting"
-        self.began = time.monotonic()
+        self.began = self.told = now()
         self.left: float | None = None
-        self.told = time.monotonic()
         self.text = ""
         self.live = Live(console=console, get_renderable=self.line, refresh_per_second=4, transient=True)
 
@@ -186,7 +207,7 @@ class _Bar(_View):
 
     def line(self) -> Text:
         """Cut at the terminal's width."""
-        now = time.monotonic()
+        now = self.now()
         parts = [self.name, clock(now - self.began)]
         if self.left is not None:
             parts.append(f"{clock(max(0.0, self.left - (now - self.told)))} left")
@@ -194,7 +215,7 @@ class _Bar(_View):
 
     def under_way(self, name: str, left: float | None) -> None:
         self.name, self.left, self.text = name, left, ""
-        self.began = self.told = time.monotonic()
+        self.began = self.told = self.now()
         self.live.refresh()  # also of what is over before the next moment it would be drawn
 
     def phase(self, event: Phase) -> None:
@@ -207,8 +228,8 @@ class _Bar(_View):
             self.under_way(name, None)
         inner = event.event
         if isinstance(inner, Ended):
-            self.left, self.told = inner.left, time.monotonic()
-            words = [self.ratio(event), f"{inner.trials} tried{self.fidelities()}"]
+            self.left, self.told = inner.left, self.now()
+            words = [f"{inner.trials} tried", self.ratio(event, "first"), self.of_bound(event), self.gain()]
             if failed := sum(self.failures.values()):
                 words.append(f"{failed} failed")
             if inner.best is not None:

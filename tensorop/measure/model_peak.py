@@ -13,8 +13,10 @@ _LMULS: Mapping[str, int] = {"m1": 1, "m2": 2, "m4": 4, "m8": 8}
 
 
 def best(model: BoardModel, vlen: int, number: str) -> float:
-    """Flops a cycle at the LMUL that has most."""
-    return max(modelled_peak(model, vlen, number, lmul) for lmul in _LMULS)
+    """Flops a cycle at the LMUL that has most; a table that does not grow is of vectors without LMUL."""
+    cycles = model.cost(_FMA).cycles
+    grouped = isinstance(cycles, Cycles) and cycles.m8 > cycles.m1
+    return max(modelled_peak(model, vlen, number, lmul) for lmul in (_LMULS if grouped else ("m1",)))
 
 
 def modelled_peak(model: BoardModel, vlen: int, number: str, lmul: str = "m1") -> float:

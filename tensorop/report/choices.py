@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tensorop.dispatch import robust
+from tensorop.measure.statistics import geomean
 from tensorop.model.operator import Operator
 from tensorop.model.problem import Problem
 from tensorop.model.trial import Finished, Stage
@@ -16,8 +18,8 @@ from tensorop.store.history import History
 
 def choices(operator: Operator, held: Mapping[str, Any], history: History) -> list[dict[str, Any]]:
     """For each dtype, and each VLEN where the dispatch has a tree for each: the variants, the tree's regret on shapes
-    left out (a share), and for each problem of the search the variant and template chosen and the best cost of each
-    template.
+    left out (a share), and for each problem of the search the variant and template chosen, its cost and the best
+    cost of each template.
 
     held: what the manifest says of the operator; vlen: None where there is one tree; of a variant, text: the id of what
     was packaged, judged: how many trials that passed were made of that very text.
@@ -42,10 +44,30 @@ def choices(operator: Operator, held: Mapping[str, Any], history: History) -> li
                 for problem in asked
             ]
             rows = [row for row in told if row is not None]
-            out.append(
-                {"dtype": dtype, "vlen": vlen, "regret": dispatch["regret"], "variants": variants, "problems": rows}
-            )
+            told_of = {"dtype": dtype, "vlen": vlen, "regret": dispatch["regret"], "variants": variants}
+            out.append({**told_of, "problems": rows, "won": _won(rows)})
     return out
+
+
+def _won(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """What each template serves: problems, their share, and by how much its chosen variants are better there than the
+    best variant of another template that was tried on the same problem: the geometric mean, the least and the most of
+    the costs' ratios, less 1 (None where no other was tried)."""
+    out = []
+    for template in dict.fromkeys(row["template"] for row in rows):
+        mine = [row for row in rows if row["template"] == template]
+        gains = []
+        for row in mine:
+            others = [cost for name, cost in row["cost_by_template"].items() if name != template]
+            if others and row["cost"]:
+                gains.append(min(others) / row["cost"] - 1)
+        mean = geomean(1 + gain for gain in gains) - 1 if gains else None
+        ends = {"least": min(gains, default=None), "most": max(gains, default=None)}
+        share = len(mine) / len(rows)
+        out.append(
+            {"template": template, "served": len(mine), "share": share, "rivals": len(gains), "by": mean, **ends}
+        )
+    return sorted(out, key=lambda entry: -int(entry["served"]))
 
 
 def _texts(variant: Mapping[str, Any]) -> set[str]:
@@ -109,18 +131,22 @@ def _row(
 ) -> dict[str, Any] | None:
     """None for a problem nobody measured."""
     by_template: dict[str, float] = {}
+    own = math.inf  # the cost of what was chosen, itself or specialised
     for finished in trials:
         samples = finished.score.per_problem.get(problem.label)
         if samples is None or finished.trial.variant.kernel.vlen not in (0, vlen):
             continue
         template, cost = finished.trial.variant.template.name, samples.at(vlen)
         by_template[template] = min(cost, by_template.get(template, cost))
+        if template == variants[chosen]["template"] and dict(finished.trial.variant.point) == variants[chosen]["point"]:
+            own = min(own, cost)
     if not by_template:
         return None
     return {
         "problem": problem.label,
         "variant": chosen,
         "template": variants[chosen]["template"],
+        "cost": own if math.isfinite(own) else None,
         "cost_by_template": by_template,
         "best_template": min(by_template, key=by_template.__getitem__),
     }

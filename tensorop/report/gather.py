@@ -17,7 +17,7 @@ from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
 from tensorop.model.trial import Finished, Stage
 from tensorop.model.winner import by_operator
-from tensorop.report import choices, dispatch_map, importance, loops, refusals, roofline, threads
+from tensorop.report import anytime, choices, dispatch_map, importance, loops, predicted, refusals, roofline, threads
 from tensorop.search import warm
 from tensorop.specs import jsontext, operators, platforms
 from tensorop.store import journal
@@ -32,8 +32,8 @@ def gather(folder: Path, plugins: tuple[Path, ...] = ()) -> dict[str, Any]:
     """The record of the run and product in a folder.
 
     Keys: schema, run, product, kits, bench, threads, searches, failures, templates, choices, maps, constants,
-    importance, refusals, roofline, loops, controls, verification, warm_start, notes, absent. Raises UsageError
-    when the folder holds no run, JobError when its journal is damaged.
+    importance, predicted, refusals, roofline, loops, controls, verification, warm_start, notes, absent. Raises
+    UsageError when the folder holds no run, JobError when its journal is damaged.
     """
     absent: dict[str, str] = {}
 
@@ -67,6 +67,7 @@ def gather(folder: Path, plugins: tuple[Path, ...] = ()) -> dict[str, Any]:
         "maps": [],
         "constants": part("constants", lambda: choices.constants(notes.pop("constants", [])), []),
         "importance": part("importance", lambda: importance.parameters(ended), []),
+        "predicted": [],
         "refusals": [],
         "roofline": [],
         "loops": part("loops", lambda: loops.of_product(folder), []),
@@ -78,6 +79,11 @@ def gather(folder: Path, plugins: tuple[Path, ...] = ()) -> dict[str, Any]:
     }
     if loaded is not None:
         found, platform = loaded
+        record["predicted"] = part("predicted", lambda: predicted.left_out(found[0], platform, history), [])
+        for search in record["searches"]:
+            wanted = search["dtype"], bench, search["cost_unit"]
+            if search["stage"] != Stage.SINGLE_VLEN:  # whose trials are at one VLEN each
+                search["bound"] = part("bound", partial(roofline.bound, platform, *wanted), None)
         record["refusals"] = part("refusals", lambda: refusals.of_run(history, found[0], platform), [])
         for one in found if manifest else ():
             of = _mapping(held.get(one.name))
@@ -148,7 +154,7 @@ def _run(history: History, ended: Sequence[Finished]) -> dict[str, Any]:
 
 
 def _search(history: History, group: Any) -> dict[str, Any]:
-    """One stage of one dtype: every trial's cost in order, the best so far beside it."""
+    """One stage of one dtype: every trial's cost in order, the best so far beside it, and where its seconds went."""
     stage, dtype, round_ = group
     ended = history.ended(group)
     best: Finished | None = None
@@ -169,13 +175,22 @@ def _search(history: History, group: Any) -> dict[str, Any]:
             }
         )
     passed = Counter(len(finished.score.per_problem) for finished in ended if finished.outcome.ok)
+    steps: Counter[str] = Counter()
+    for finished in ended:
+        steps.update(finished.seconds)
     units = {samples.unit for finished in ended for samples in finished.score.per_problem.values()}
     return {
         "stage": stage.value,
         "dtype": dtype,
         "round": round_,
         "unit": ", ".join(_COST_UNITS.get(unit, unit) for unit in sorted(units)),
+        "cost_unit": ", ".join(sorted(units)),
         "seconds": round(history.spent(group), 1),
+        "steps": {name: round(total, 1) for name, total in steps.items()},
+        "bound": None,
+        "random": anytime.random_order(ended),
+        "near_best": anytime.near_best(ended, best),
+        "halts": anytime.halts(ended) if any(finished.trial.race for finished in ended) else [],
         "kinds": dict(Counter(str(t["kind"]) for t in trials)),
         "problems": dict(sorted(passed.items(), reverse=True)),
         "best": None if best is None else {**_named(best.trial.variant), "cost": best.score.cost},

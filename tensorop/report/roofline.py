@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tensorop.measure.model_peak import modelled_peak
+from tensorop.measure.statistics import geomean
 from tensorop.model.number import NUMBERS
 from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
@@ -17,24 +18,36 @@ def rooflines(operator: Operator, platform: Platform, bench: Mapping[str, Any]) 
     """One a dtype (and VLEN under a model): peak in the bench's unit, bandwidth in bytes per ns or cycle (None where it
     was not measured), and for each row its intensity (flop per byte that must move at least) and speed."""
     out: list[dict[str, Any]] = []
-    dtypes = list(dict.fromkeys(row["dtype"] for row in bench["results"]))
-    for dtype in dtypes:
+    for dtype in dict.fromkeys(row["dtype"] for row in bench["results"]):
         rows = [row for row in bench["results"] if row["dtype"] == dtype]
-        if bench["model"] is None:
-            peak = bench.get("peak", {}).get(dtype)
-            if peak:
-                bandwidth = bench.get("machine", {}).get("bandwidth")
-                out.append(_roof(operator, dtype, None, bench, rows, peak * bench["threads"], bandwidth))
-            continue
-        accumulator = NUMBERS[platform.formats(dtype).accumulator]
-        if not platform.board or accumulator.whole:  # a model's multiply-adds are floating-point ones
-            continue
-        model = board.load(platform.board, f"platform '{platform.name}'")
-        for vlen in platform.vlens:
-            line = model.memory.l1.line
-            peak = modelled_peak(model, vlen, accumulator.name)
-            out.append(_roof(operator, dtype, vlen, bench, rows, peak, line / model.memory.dram_interval.value))
+        for vlen, (peak, bandwidth) in roofs(platform, dtype, bench).items():
+            threads = 1 if bench["model"] else bench["threads"]
+            out.append(_roof(operator, dtype, vlen, bench, rows, peak * threads, bandwidth))
     return out
+
+
+def roofs(
+    platform: Platform, dtype: str, bench: Mapping[str, Any] | None
+) -> dict[int | None, tuple[float, float | None]]:
+    """By VLEN under a model, of one core: the peak in flops and the bandwidth in bytes per ns or cycle; {} where they
+    are not known, as on a clock before the comparison."""
+    if bench and bench["model"] is None:
+        peak = bench.get("peak", {}).get(dtype)
+        return {None: (peak, bench.get("machine", {}).get("bandwidth"))} if peak else {}
+    accumulator = NUMBERS[platform.formats(dtype).accumulator]
+    if not platform.board or accumulator.whole:  # a model's multiply-adds are floating-point ones
+        return {}
+    model = board.load(platform.board, f"platform '{platform.name}'")
+    bandwidth = model.memory.l1.line / model.memory.dram_interval.value
+    return {vlen: (modelled_peak(model, vlen, accumulator.name), bandwidth) for vlen in platform.vlens}
+
+
+def bound(platform: Platform, dtype: str, bench: Mapping[str, Any] | None, unit: str) -> float | None:
+    """The cost of 1000 flops, in geometric mean over VLENs, where a core does nothing but multiply-adds; None where its
+    peak in this unit is not known."""
+    peaks = [peak for peak, _ in roofs(platform, dtype, bench).values()]
+    alike = (unit == "ns") == bool(bench and bench["model"] is None)
+    return 1e3 / geomean(peaks) if peaks and alike else None
 
 
 def _roof(

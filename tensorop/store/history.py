@@ -40,14 +40,17 @@ class History:
     _finished: dict[tuple[str, int], Finished] = field(default_factory=dict)
     _open: dict[tuple[str, int], Started] = field(default_factory=dict)
     _spent: dict[Group, float] = field(default_factory=dict)
+    _told: float = 0.0  # up to when seconds are of some search, or of none
 
     def add(self, record: Mapping[str, Any]) -> None:
         """Takes one record in; raises KeyError, TypeError or ValueError where it is not one."""
         event = record["event"]
         if not isinstance(record["t"], int | float):
             raise TypeError(f"'t' is {record['t']!r:.60}")
-        since = float(record["t"]) - self.seconds
         self.seconds = float(record["t"])
+        since = self.seconds - self._told
+        if event not in ("template", "text"):  # written between a trial's start and its end, whose time it is
+            self._told = self.seconds
         match event:
             case "run":
                 self.facts = dict(record["facts"])

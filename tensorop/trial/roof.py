@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from tensorop.measure import statistics
 from tensorop.model.operator import Operator
 from tensorop.model.problem import Problem
 from tensorop.model.trial import Kind, Outcome, Samples
@@ -46,6 +48,11 @@ class Roof:
         if (key := (dtype, vlen)) not in self._peaks:
             self._peaks[key] = self._told(dtype, vlen)
         return self._peaks[key]
+
+    def bound(self, dtype: str, vlens: Sequence[int]) -> float | None:
+        """The cost of 1000 flops, in geometric mean over VLENs, where a core does nothing but multiply-adds."""
+        peaks = [self.peak(dtype, vlen) for vlen in vlens]
+        return 1e3 / statistics.geomean(peaks) if all(peaks) else None
 
     def _least(self, operator: Operator, problem: Problem, vlen: int, threads: int) -> float:
         """The least cost that is to be believed."""

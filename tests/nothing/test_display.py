@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import pty
 import re
@@ -9,9 +10,18 @@ import struct
 import subprocess
 import sys
 import termios
+from collections.abc import Iterator, Sequence
 from fcntl import ioctl
 from pathlib import Path
 
+from rich.console import Console
+
+from tensorop.cli.progress import _Bar
+from tensorop.events import Trying
+from tensorop.model.kernel import Kernel, KernelTemplate, Variant
+from tensorop.model.point import Point
+from tensorop.model.trial import Finished, Kind, Outcome, Score, Stage, Trial
+from tensorop.search.loop import Ended, Stop, Stopped
 from tests.support.commands import environment
 
 JOB = ("gemm", "--runner", "null", "--platform", "generic", "--dtype", "f32,f64", "--shapes", "64x64x64")
@@ -47,3 +57,46 @@ def test_a_sign_of_life_comes_first_and_stages_stand_in_their_order(tmp_path: Pa
     moving = [line for line in re.split(r"[\r\n]+", text) if re.match(r"(micro-kernel|blocking) f\d\d  \d", line)]
     assert moving
     assert max(map(len, moving)) <= 80
+
+
+KERNEL = Kernel(
+    KernelTemplate("gemm", "outer", "offline", "", "", {}, (), {}, ()), "f32", Point.of(mr_vectors=1, nr=15)
+)
+
+
+def tried(costs: Sequence[float | None], bound: float | None) -> Iterator[Trying]:
+    """What a search says of trials that pass at these costs, or fail."""
+    best: Finished | None = None
+    for number, cost in enumerate(costs, 1):
+        outcome = Outcome(Kind.OK if cost else Kind.WRONG, "measure")
+        ended = Finished(Trial(str(number), 0, Stage.BLOCKING, Variant(KERNEL)), outcome, Score(cost))
+        best = ended if cost and (best is None or cost < (best.score.cost or 0.0)) else best
+        event = Ended(ended, best, replayed=False, trials=number, left=37.0)
+        yield Trying("blocking", "f32", "modelled cycles/kflop", event, bound=bound)
+
+
+def test_the_moving_line_tells_how_the_search_goes_in_80_columns() -> None:
+    seconds = 0.0
+    console = Console(file=io.StringIO(), width=80, force_terminal=True)
+    view = _Bar(console, lambda: seconds)
+    for event, then in zip(tried([200.0, None, 160.0, 150.0, 125.0], 100.0), (10, 20, 30, 70, 100), strict=True):
+        seconds = then
+        view.show(event)
+    line = view.line().plain
+    # 60 s before the last trial the best was that of second 30, 160; the first passed at 200
+    assert line.startswith("blocking f32  1:30  0:37 left  5 tried  1.60x first  80% of peak  +28.0% in 60s")
+    assert len("blocking f32  1:30  0:37 left  5 tried  1.60x first  80% of peak  +28.0% in 60s") <= 80
+    assert "1 failed" in line
+    seconds = 150.0  # a minute without anything better
+    view.show(list(tried([125.0], 100.0))[-1])
+    assert "+20.0% in 60s" in view.line().plain  # 150 was the best at second 90
+    view.show(Trying("blocking", "f32", "", Stopped(Stop.BUDGET, None, 6, 1.0)))
+    assert view.gain() == ""
+
+
+def test_where_the_peak_is_not_known_nothing_is_said_of_it() -> None:
+    view = _Bar(Console(file=io.StringIO(), width=80, force_terminal=True), lambda: 0.0)
+    for event in tried([200.0, 100.0], None):
+        view.show(event)
+    assert "of peak" not in view.line().plain
+    assert "2 tried  2.00x first  +100.0% in 0s" in view.line().plain

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tensorop.errors import JobError, UsageError
-from tensorop.model.kernel import Constraint, Kernel, KernelTemplate, Variant
+from tensorop.model.kernel import Constraint, Kernel, KernelTemplate, KernelText, Variant
 from tensorop.model.point import Point
 from tensorop.model.problem import Problem
 from tensorop.model.trial import Finished, Kind, Outcome, Samples, Score, Stage, Trial
@@ -109,9 +109,10 @@ def test_time_adds_up_over_processes(tmp_path):
     path = journal_path(tmp_path)
     with Journal.open(tmp_path, FACTS) as journal:
         journal.start(trial(1))
+        journal.text(KernelText("variant", "its text", ""))  # between start and end: time of the trial
         journal.finish(end(1))
     lines = [json.loads(line) for line in path.read_text().splitlines()]
-    for line, t in zip(lines, (5.0, 5.0, 7.0, 100.0), strict=True):
+    for line, t in zip(lines, (5.0, 5.0, 7.0, 60.0, 100.0), strict=True):
         line["t"] = t
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
     with Journal.open(tmp_path, FACTS) as journal:
