@@ -36,7 +36,8 @@ from tensorop.verify.controls import Control
 ROUNDS, WARM_NS, MIN_NS, MAX_NS = 15, 2_000_000, 1_000_000, 1_000_000_000
 HALVES = 1 << 16  # elements of an output up to which timed calls alternate between two sets of operands
 PROBES = 24
-_PLAN, _MANIFEST, _RUN, _README = "plan.bin", "manifest.json", "run-kit", "README"
+_PLAN, _MANIFEST, _RUN, _README, _SUMS = "plan.bin", "manifest.json", "run-kit", "README", "SHA256SUMS"
+_OWN = {"kit", _PLAN, _MANIFEST, _RUN, _README, _SUMS}
 _ONE_VLEN = "vlens"  # what a control needs that shows its fault at some VLENs alone
 _FOR = {"riscv64": "riscv64", "aarch64": "aarch64 arm64", "x86_64": "x86_64 amd64"}
 
@@ -110,7 +111,7 @@ def export(
     files[_RUN] = script.replace("@PLATFORM@", platform.name).encode()
     files[_README] = (own / "README").read_bytes()
     sums = "".join(f"{hashlib.sha256(text).hexdigest()}  {name}\n" for name, text in sorted(files.items()))
-    files["SHA256SUMS"] = sums.encode()
+    files[_SUMS] = sums.encode()
     _write(out, packed, files)
     return Made(out, packed, kit, counts, sum(map(len, files.values())))
 
@@ -209,12 +210,18 @@ def _time(held: Held, w: Winners, library: int, seed: Seed, number: int, probe: 
 
 
 def _free(out: Path) -> None:
+    """Only a kit that nothing was measured with may be replaced."""
     if out.exists() and not (out / _MANIFEST).is_file():
         raise UsageError(f"{out} exists and is no kit", hint="give another --out")
+    if out.exists() and (others := sorted({path.name for path in out.iterdir()} - _OWN)):
+        raise UsageError(
+            f"{out} holds {others[0]}, which is no part of a kit",
+            hint="import it or move it away, or give another --out",
+        )
 
 
 def _write(out: Path, packed: Path, files: Mapping[str, bytes]) -> None:
-    """Beside its place, then there. A kit that was there is replaced, its results too."""
+    """Beside its place, then there; a kit that was there is replaced."""
     aside = out.with_name(f".{out.name}.part")
     try:
         shutil.rmtree(aside, ignore_errors=True)

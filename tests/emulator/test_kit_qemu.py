@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from elftools.elf.elffile import ELFFile
 
 from tensorop.cli.main import cli
 from tensorop.commands import opened
@@ -103,9 +104,8 @@ def test_what_a_kit_holds(made: Made):
     }  # fmt: skip
     assert made.packed.is_file()
     assert made.steps == {"control": len(SOME), "verify": 3, "time": 4}
-    assert "PT_INTERP" not in subprocess.run(
-        ["file", made.folder / "kit"], capture_output=True, text=True, check=False
-    ).stdout.replace("interpreter", "PT_INTERP")
+    with (made.folder / "kit").open("rb") as stream:
+        assert "PT_INTERP" not in {segment["p_type"] for segment in ELFFile(stream).iter_segments()}
 
 
 def test_what_a_kit_measures(measured: Path):
@@ -324,6 +324,10 @@ def test_products_that_have_no_kit(own: Path, tmp_path: Path):
         held.read(replace(opened.open_product(own), platform=platforms.load("cuda-sm90")))
     (tmp_path / "taken").mkdir()
     with pytest.raises(UsageError, match="exists and is no kit"):
+        export.export(opened_at(own), tmp_path / "taken")
+    for name in ("manifest.json", "result.jsonl"):
+        (tmp_path / "taken" / name).touch()
+    with pytest.raises(UsageError, match=r"holds result\.jsonl, which is no part of a kit"):
         export.export(opened_at(own), tmp_path / "taken")
     (own / "lib/libtensorop_gemm.a").unlink()
     with pytest.raises(UsageError, match="is absent, and a kit is linked with it"):
