@@ -65,7 +65,11 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[tuple[in
     folder = tmp_path_factory.mktemp("device")
     platform = platforms.load("cuda-sm90")
     files, chosen = made(platform)
-    (folder / "lib.so").write_bytes(library.build(files, GEMM, platform)[0])
+    shared, archive = library.build(files, GEMM, platform)
+    (folder / "lib.so").write_bytes(shared)
+    (folder / "lib.a").write_bytes(archive)
+    (folder / "include/tensorop").mkdir(parents=True)
+    (folder / "include/tensorop/gemm_cuda.h").write_bytes(files["tensorop/gemm_cuda.h"])
     (folder / "driver.h").write_bytes(files["driver.h"])
     command = [*zig_cc(), "-target", platform.compiler.shared_target, "-O2", "-shared", "-fPIC", f"-I{folder}"]
     command += [str(SUPPORT / "fake_cuda.c"), "-o", str(folder / "libcuda.so.1")]
@@ -129,6 +133,25 @@ def test_calls_are_right_whatever_their_layout_alignment_and_workspace(calls: Ca
     assert templates == {"wgmma", "wmma"}
     assert any(result["workspace"] for result in told["cases"])
     assert told["destroyed"] == 0
+
+
+def test_the_judge_of_products_refuses_faulty_calls_and_nothing_else(built: tuple[Path, Any]) -> None:
+    folder, program = built[0], built[0] / "judge"
+    words = ["-target", platforms.load("cuda-sm90").compiler.shared_target, "-std=gnu11", "-O2", "-Wall", "-Werror"]
+    words += ["-I", str(folder / "include"), str(ROOT / "benchmarks/cuda/product.c"), str(folder / "lib.a")]
+    command = [*zig_cc(), *words, "-ldl", "-lpthread", "-lm", "-o", str(program)]
+    subprocess.run(command, check=True, env={**os.environ, **zig_environment()})
+    there = {**os.environ, "LD_LIBRARY_PATH": str(folder)}
+    done = subprocess.run([program, "37x50x65", "1x72x20"], env=there, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    told = done.stdout.splitlines()
+    assert told[0] == "control: none: right"
+    assert sum(line.startswith("control: ") and not line.endswith(": right") for line in told) == 6
+    assert told[-1] == "0 wrong of 64 calls"
+    assert {line.split()[4][:2] for line in told if line.startswith("right: ")} == {"NN", "NT", "TN", "TT"}
+    absent = subprocess.run([program], env={**there, "FAKE_NO_DEVICE": "1"}, capture_output=True, text=True)
+    assert absent.returncode == 2
+    assert absent.stderr
 
 
 def test_the_library_chooses_as_the_model_does_in_python(calls: Calls, built: Any) -> None:

@@ -84,6 +84,19 @@ int cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name)
 int cuFuncSetAttribute(CUfunction function, int attribute, int value) {
     return function == NULL || attribute != MOST_SHARED || value > 232448;
 }
+int cuCtxSetCurrent(CUcontext context) { return current = context, 0; }
+int cuCtxSynchronize(void) { return 0; }
+int cuMemAlloc_v2(uint64_t *at, size_t size) {
+    void *made = aligned_alloc(256, (size + 255) / 256 * 256);
+    return *at = (uintptr_t)made, made == NULL ? OUT_OF_MEMORY : 0;
+}
+int cuMemFree_v2(uint64_t at) { return free((void *)(uintptr_t)at), 0; }
+int cuMemcpyHtoD_v2(uint64_t to, const void *from, size_t size) {
+    return memcpy((void *)(uintptr_t)to, from, size), 0;
+}
+int cuMemcpyDtoH_v2(void *to, uint64_t from, size_t size) {
+    return memcpy(to, (const void *)(uintptr_t)from, size), 0;
+}
 int fake_launches(void) { return launches; }
 int fake_current(void) { return current_set; }
 
