@@ -130,7 +130,7 @@ def dispatch(maps: Sequence[Mapping[str, Any]], colours: Mapping[str, str]) -> s
 def anytime(searches: Sequence[Mapping[str, Any]]) -> str:
     """The best so far of each search over its trials and over the seconds that they took, as a share of what the core's
     multiply-adds allow (where that is not known, of its own best), against its own trials in random order."""
-    shown = [s for s in searches if sum(t["cost"] is not None for t in s["trials"]) > 1]
+    shown = [s for s in searches if s["random"] and sum(t["cost"] is not None for t in s["trials"]) > 1]
     if not shown:
         return ""
     figure, panels = drawing.panels(2 * len(shown), 2.1)

@@ -188,8 +188,9 @@ def _search(history: History, group: Any) -> dict[str, Any]:
         "seconds": round(history.spent(group), 1),
         "steps": {name: round(total, 1) for name, total in steps.items()},
         "bound": None,
-        "random": anytime.random_order(ended),
-        "near_best": anytime.near_best(ended, best),
+        # kernels that are written for one VLEN each are not compared with each other
+        "random": [] if stage is Stage.SINGLE_VLEN else anytime.random_order(ended),
+        "near_best": None if stage is Stage.SINGLE_VLEN else anytime.near_best(ended, best),
         "halts": anytime.halts(ended) if any(finished.trial.race for finished in ended) else [],
         "kinds": dict(Counter(str(t["kind"]) for t in trials)),
         "problems": dict(sorted(passed.items(), reverse=True)),

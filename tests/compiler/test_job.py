@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+import signal
 import stat
 import subprocess
 import sys
@@ -17,7 +18,18 @@ import numpy as np
 import pytest
 
 import tensorop as package
-from tests.support.commands import JOURNAL, ROOT, events, journal, kill_group, refused, start, tensorop, wait_for
+from tests.support.commands import (
+    JOURNAL,
+    ROOT,
+    Watched,
+    events,
+    journal,
+    kill_group,
+    refused,
+    start,
+    tensorop,
+    wait_for,
+)
 
 SMALL = ("gemm", "--platform", "generic", "--dtype", "f32", "--shapes", "24x17x33", "--jobs", "1")
 
@@ -216,8 +228,10 @@ def test_a_full_disk_ends_the_job_in_a_sentence(small_disk: Path, tmp_path: Path
 
 def test_a_full_disk_costs_no_candidate(small_disk: Path, tmp_path: Path) -> None:
     refused_for_want_of_room(small_disk, tmp_path, 100 << 10)
-    ended = tensorop(*SMALL, "--trials", "4", "--out", small_disk / "out", cwd=tmp_path)
-    assert ended.status == 0, ended.stderr
+    job = Watched(*SMALL, "--trials", "4", "--out", small_disk / "out", cwd=tmp_path)
+    job.until("verification:")  # of a whole library, on a disk with room
+    job.press(signal.SIGKILL)
+    job.finish()
     assert {record["outcome"]["kind"] for record in events(small_disk / "out", "finished")} == {"ok"}
 
 

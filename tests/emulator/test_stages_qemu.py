@@ -16,18 +16,17 @@ from tensorop.store import journal
 from tests.support.operators import gemm
 
 
-@pytest.mark.parametrize(("platform", "left_out"), [("rvv", "single-vlen"), ("spacemit-k1", "robust")])
-def test_a_product_without_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, platform: str, left_out: str) -> None:
-    operator = replace(gemm(), stages=tuple(name for name in STAGES if name != left_out))
+def test_a_product_without_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Several VLENs and a board model: else there would be nothing to leave out."""
+    left_out = {"single-vlen", "robust"}
+    operator = replace(gemm(), stages=tuple(name for name in STAGES if name not in left_out))
     monkeypatch.setattr(operators, "load", lambda *_: operator)
-    job = Job("gemm", platform, ("f32",), ((16, 16, 16), (33, 40, 9)), trials=3, out=tmp_path / "out")
+    job = Job("gemm", "rvv", ("f32",), ((16, 16, 16), (33, 40, 9)), trials=3, out=tmp_path / "out")
     told = list(pipeline.run(job))
     assert isinstance(told[-1], Done)
     assert told[-1].library is not None
     assert told[-1].library.is_file()
     seen = {e.stage for e in told if isinstance(e, Trying)} | {e.name for e in told if isinstance(e, Phase)}
-    assert left_out not in seen
+    assert not left_out & seen
     assert {"micro", "blocking", "smallest", "probes", "verification"} <= seen
-    assert {"single-vlen": "robust", "robust": "probes"}[left_out] in seen
-    notes = {name for name, _ in journal.read(tmp_path / "out").notes}
-    assert ("constants" in notes) == (left_out != "robust")
+    assert "constants" not in {name for name, _ in journal.read(tmp_path / "out").notes}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -44,17 +45,28 @@ class Author:
         return [replace(best, name="once-more", author="llm", text=text, parent=best.digest)]
 
 
-def run(folder: Path, jobs: int, author: Author | None) -> None:
+def run(folder: Path, jobs: int, author: Author | None, last: int = 0) -> None:
+    """last: the number of the event after which the process kills itself."""
     authoring.reviser = lambda *_: author  # type: ignore[assignment]
     shapes = ((16, 16, 16), (64, 64, 64))
     job = Job("gemm", "generic", ("f32", "f64"), shapes, runner="null", trials=100, jobs=jobs, out=folder)
-    for event in pipeline.run(job):
-        print(type(event).__name__, flush=True)
+    for count, _ in enumerate(pipeline.run(job), 1):
+        if count == last:
+            os.kill(os.getpid(), signal.SIGKILL)
 
 
 @pytest.fixture(autouse=True)
 def restored(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(authoring, "reviser", authoring.reviser)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run that nobody killed."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(authoring, "reviser", authoring.reviser)
+        run(folder := tmp_path_factory.mktemp("whole"), 1, Author())
+    return folder
 
 
 def tried(folder: Path) -> list[tuple[str, str, str, float | None]]:
@@ -83,32 +95,26 @@ def test_a_template_that_comes_late_gets_its_first_trials_at_once(tmp_path: Path
     assert history.joined((Stage.MICRO, "f64", 0)) == []
 
 
-def test_a_run_that_goes_on_needs_no_author_for_what_it_has(tmp_path: Path) -> None:
-    run(tmp_path, 1, Author())
-    before = tried(tmp_path)
-    run(tmp_path, 1, None)
-    assert tried(tmp_path) == before
+def test_a_run_that_goes_on_needs_no_author_for_what_it_has(whole: Path, tmp_path: Path) -> None:
+    shutil.copytree(whole, tmp_path / "again")
+    run(tmp_path / "again", 1, None)
+    assert tried(tmp_path / "again") == tried(whole)
 
 
 RUN = """
 import sys
 from pathlib import Path
 from tests.nothing import test_joining
-test_joining.run(Path(sys.argv[1]), 1, test_joining.Author())
+test_joining.run(Path(sys.argv[1]), 1, test_joining.Author(), int(sys.argv[2]))
 """
 
 
 @pytest.mark.parametrize("events", [[8], [16, 6], [19, 40], [60, 9]])
-def test_killed_and_resumed_has_the_same_arms_in_the_same_order(tmp_path: Path, events: list[int]) -> None:
-    run(tmp_path / "whole", 1, Author())
+def test_killed_and_resumed_has_the_same_arms_in_the_same_order(whole: Path, tmp_path: Path, events: list[int]) -> None:
     for count in events:
-        command = [sys.executable, "-c", RUN, str(tmp_path / "killed")]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[2]) as child:
-            assert child.stdout is not None
-            for _ in range(count):
-                child.stdout.readline()
-            os.kill(child.pid, signal.SIGKILL)
-    assert len(tried(tmp_path / "killed")) < len(tried(tmp_path / "whole"))
+        command = [sys.executable, "-c", RUN, str(tmp_path / "killed"), str(count)]
+        assert subprocess.run(command, cwd=Path(__file__).parents[2]).returncode == -signal.SIGKILL
+    assert len(tried(tmp_path / "killed")) < len(tried(whole))
     run(tmp_path / "killed", 1, Author())
-    assert tried(tmp_path / "killed") == tried(tmp_path / "whole")
-    assert store.read(tmp_path / "killed").late == store.read(tmp_path / "whole").late
+    assert tried(tmp_path / "killed") == tried(whole)
+    assert store.read(tmp_path / "killed").late == store.read(whole).late

@@ -200,6 +200,7 @@ def test_context_that_travels_is_plain(primitives):
 
 @pytest.mark.parametrize("platform_name", [p.name for p in platforms.whole() if p.device is None] + ["native"])
 def test_shipped_templates_pass_the_same_gate(platform_name):
+    """Each at one point, another one on each platform."""
     platform = platforms.load(platform_name)
     admitted = 0
     for name in catalog.names("templates"):
@@ -207,7 +208,7 @@ def test_shipped_templates_pass_the_same_gate(platform_name):
         for template in offline.templates(op.folder, op.name, op.added):
             if instantiate.missing_primitives(platform, template, "f32"):
                 continue
-            for point in instantiate.micro_space(platform, template, "f32").sample(random.Random(0), 2):
+            for point in instantiate.micro_space(platform, template, "f32").sample(random.Random(platform_name), 1):
                 text = Texts().kernel(op, platform, instantiate.variant(op, template, "f32", point))
                 assert isinstance(text, KernelText), (template.name, str(point), text.message)
                 admitted += 1
