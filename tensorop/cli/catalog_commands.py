@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 import click
 
 from tensorop.author import offline
-from tensorop.cli import screen
+from tensorop.cli import screen, tuners_bench
 from tensorop.cli.helps import examples, format_option, plugins_option, runner_option
 from tensorop.commands import check_platform, check_primitives, probe_platform
 from tensorop.errors import SpecError, unknown_name
@@ -102,6 +102,8 @@ def _group(kind: Kind) -> click.Group:
 
     if kind.name == "platforms":
         group.add_command(_probe)
+    if kind.name == "tuners":
+        group.add_command(tuners_bench.command)
     return group
 
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from tensorop.errors import SpecError, unknown_name
+from tensorop.errors import SpecError, UsageError, unknown_name
 from tensorop.model.point import Point
 from tensorop.space import Space
 from tensorop.specs import catalog, pymodule
@@ -47,11 +47,14 @@ class Tuner:
     factory: Any
 
     def make(self, space: Space, seed: int, options: Mapping[str, Option] | None = None) -> Strategy:
-        """A fresh strategy; raises UsageError on an option the tuner does not have."""
+        """A fresh strategy; raises UsageError on an option the tuner does not have, and where a library is missing."""
         for name in options or {}:
             if name not in self.options:
                 raise unknown_name(f"option of the tuner {self.name}", name, self.options)
-        strategy: Strategy = self.factory(space, seed, **dict(options or {}))
+        try:
+            strategy: Strategy = self.factory(space, seed, **dict(options or {}))
+        except ImportError as error:
+            raise UsageError(f"the tuner {self.name}: {error}", hint="install that, or choose another") from error
         return strategy
 
 

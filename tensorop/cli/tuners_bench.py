@@ -1,0 +1,80 @@
+"""`tuners bench`: search strategies compared on recorded spaces."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+from rich.table import Table
+from rich.text import Text
+
+from tensorop.cli import screen
+from tensorop.cli.helps import examples, format_option, plugins_option
+from tensorop.cli.tables import console
+from tensorop.commands import replay
+from tensorop.commands.replay import Interval
+from tensorop.space import strategy
+
+_SAY = (
+    "tuners bench",
+    "tuners bench --tuner grid --seeds 10",
+    "tuners bench --tuner mine --plugins mine --space my-space.jsonl.gz",
+)
+
+
+@click.command("bench", epilog=examples(*_SAY))
+@click.option("--tuner", "tuners", multiple=True, metavar="NAME", help="May be given several times; by default all.")
+@click.option(
+    "--space",
+    "spaces",
+    multiple=True,
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="A recorded space; may be given several times. By default those that are shipped.",
+)
+@click.option("--seeds", type=click.IntRange(2), default=replay.SEEDS, show_default=True, help="Searches of each.")
+@click.option("--jobs", type=click.IntRange(1, 256), default=2, show_default=True, help="Processes side by side.")
+@plugins_option
+@format_option
+def command(
+    tuners: tuple[str, ...], spaces: tuple[Path, ...], seeds: int, jobs: int, plugins: tuple[Path, ...], format_: str
+) -> None:
+    """Replay recorded spaces: trials until a point within 5 % and 1 % of the best was tried.
+
+    The table has the median over the seeds and a 95 % bootstrap interval; how many times fewer that is than at random,
+    as a geometric mean over the spaces where chance needs 30 trials or more; and what asking and telling takes.
+    """
+    found = replay.compare(
+        tuners or strategy.names(plugins),
+        spaces or replay.shipped(),
+        seeds,
+        plugins,
+        jobs,
+        lambda text: screen.echo(text, err=True),
+    )
+    if format_ == "json":
+        screen.echo(json.dumps(found.to_json(), indent=2))
+        return
+    out = console()
+    for near in found.hard:
+        table = Table(title=f"trials to {near} of the best", title_justify="left", box=None, pad_edge=False)
+        table.add_column("tuner")
+        for space in found.spaces:
+            table.add_column(space, justify="right")
+        table.add_column("fewer than random", justify="right")
+        table.add_column("ask + tell, ms", justify="right")
+        for row in found.rows:
+            each = (_said(row.trials[space][near], ".0f") for space in found.spaces)
+            took = "" if row.ask_ms is None else f"{row.ask_ms:.1f}"
+            table.add_row(row.tuner, *each, _said(row.over[near], ".2f"), took)
+        out.print(table)
+        names = ", ".join(found.hard[near]) or "none"
+        out.print(Text(f"the mean is over spaces where chance needs {replay.HARD} trials or more: {names}\n"))
+
+
+def _said(interval: Interval | None, form: str) -> str:
+    if interval is None:
+        return ""
+    if interval.value >= replay.MOST:
+        return f">= {replay.MOST}"
+    return f"{interval.value:{form}} ({interval.low:{form}}-{interval.high:{form}})"

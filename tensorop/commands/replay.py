@@ -1,0 +1,214 @@
+"""`tuners bench`: search strategies on recorded spaces, where a trial is a look into a file."""
+
+from __future__ import annotations
+
+import functools
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
+
+from tensorop import paths
+from tensorop.errors import JobError, UsageError
+from tensorop.space import recorded, strategy
+from tensorop.space.recorded import Recorded
+
+NEAR = (0.95, 0.99)  # of the best point's speed
+SEEDS = 50
+YARDSTICK = "random"
+HARD = 30  # trials the yardstick needs, in median, in the spaces that the mean is over
+MOST = 500  # trials of a search; one that needs more counts as this many
+TIMED = (900, 1000)  # trials whose asking and telling is timed
+RESAMPLED = 2000
+INTERVAL = (0.025, 0.975)
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A figure and the 95 % of its bootstrap's that are in the middle."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Row:
+    """A strategy on all spaces. trials: by space and nearness to the best, in median over the seeds; over: by nearness,
+    the geometric mean over the hard spaces of the yardstick's trials for its own; ask_ms: mean of asking and telling of
+    trials 900 to 1,000; None where no space has so many points."""
+
+    tuner: str
+    trials: Mapping[str, Mapping[str, Interval]]
+    over: Mapping[str, Interval | None]
+    ask_ms: float | None
+
+
+@dataclass(frozen=True)
+class Table:
+    """spaces: name -> what was recorded, points, and how near to the best points are; hard: by nearness, those that the
+    means are over."""
+
+    seeds: int
+    spaces: Mapping[str, Mapping[str, Any]]
+    hard: Mapping[str, Sequence[str]]
+    rows: Sequence[Row]
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def shipped() -> tuple[Path, ...]:
+    """The recorded spaces there are, by name."""
+    return tuple(sorted((paths.builtin_dir("tuners") / "spaces").glob(f"*{recorded.SUFFIX}")))
+
+
+def compare(
+    tuners: Sequence[str],
+    files: Sequence[Path],
+    seeds: int = SEEDS,
+    plugins: tuple[Path, ...] = (),
+    jobs: int = 1,
+    tell: Callable[[str], None] = lambda text: None,
+) -> Table:
+    """Each strategy on each space with each seed, until it tried a point within 1 % of the best.
+
+    The yardstick is always among them. Raises SpecError for a file that is no recorded space, UsageError for an unknown
+    strategy or one whose library is missing, JobError for one that breaks its contract.
+    """
+    names = tuple(dict.fromkeys((YARDSTICK, *tuners)))
+    spaces = {file: recorded.read(file) for file in files}
+    if not spaces:
+        raise UsageError("no recorded space is given", hint="--space FILE, or install the shipped ones again")
+    for name in names:  # a missing library is said before anything is measured
+        strategy.load(name, plugins).make(next(iter(spaces.values())).space, 0)
+    largest = max(files, key=lambda file: (spaces[file].space.size, str(file)))
+    timed = spaces[largest].space.size >= TIMED[1]
+    found: dict[tuple[str, str], NDArray[np.float64]] = {}
+    with ProcessPoolExecutor(jobs) as pool:
+        slow = {name: pool.submit(asking, name, largest, plugins) for name in names if timed}
+        runs = {
+            (name, file): pool.map(functools.partial(trials, name, file, plugins), range(seeds))
+            for file in files
+            for name in names
+        }
+        for (name, file), each in runs.items():
+            found[name, spaces[file].name] = np.array(list(each))
+            middle = np.median(found[name, spaces[file].name], axis=0)
+            tell(f"{spaces[file].name}: {name} {' '.join(f'{trials:g}' for trials in middle)}")
+        ask_ms = {name: future.result() for name, future in slow.items()}
+    about = {one.name: {**one.about, "points": one.space.size, "near": _near(one)} for one in spaces.values()}
+    hard = {
+        _label(near): [space for space in about if np.median(found[YARDSTICK, space][:, at]) >= HARD]
+        for at, near in enumerate(NEAR)
+    }
+    rows = [Row(name, _medians(name, found), _over(name, found, hard), ask_ms.get(name)) for name in names]
+    return Table(seeds, about, hard, rows)
+
+
+def trials(tuner: str, file: Path, plugins: tuple[Path, ...], seed: int) -> tuple[int, ...]:
+    """How many trials a strategy took to come so near to the best; `MOST` where it took more or gave up."""
+    space = _read(file)
+    bars = [space.best / near for near in NEAR]
+    took: list[int] = []
+    for number, cost, _ in _searched(tuner, space, plugins, seed, MOST):
+        while len(took) < len(bars) and cost is not None and cost <= bars[len(took)]:
+            took.append(number)
+        if len(took) == len(bars):
+            break
+    return (*took, *[MOST] * (len(bars) - len(took)))
+
+
+def asking(tuner: str, file: Path, plugins: tuple[Path, ...]) -> float:
+    """Milliseconds to ask for a trial and to tell it, on one thread, in the mean of trials 900 to 1,000."""
+    first, last = TIMED
+    with threadpool_limits(1):
+        each = [took for number, _, took in _searched(tuner, _read(file), plugins, 0, last) if number > first]
+    return 1e3 * math.fsum(each) / max(1, len(each))
+
+
+def _searched(
+    tuner: str, space: Recorded, plugins: tuple[Path, ...], seed: int, most: int
+) -> Iterator[tuple[int, float | None, float]]:
+    """Trial by trial its number, its cost and the seconds of asking and telling. Raises JobError where a strategy asks
+    for a point twice, or for one that is not legal."""
+    search = strategy.load(tuner, plugins).make(space.space, seed)
+    seen = set()
+    with threadpool_limits(1):
+        for number in range(1, most + 1):
+            began = time.thread_time()
+            points = search.ask()
+            took = time.thread_time() - began
+            if not points:
+                return
+            (point,) = points
+            if point in seen or point not in space.space:
+                wrong = "a second time" if point in seen else "which is not legal"
+                raise JobError(
+                    f"the tuner {tuner} asks for {point} {wrong}: trial {number} in {space.name}, seed {seed}",
+                    hint=f"a tuner asks for each legal point once; tensorop tuners check {tuner}",
+                )
+            seen.add(point)
+            cost = space.cost(point)
+            began = time.thread_time()
+            search.tell(point, cost)
+            yield number, cost, took + time.thread_time() - began
+
+
+@functools.lru_cache(maxsize=64)
+def _read(file: Path) -> Recorded:
+    return recorded.read(file)
+
+
+def _label(near: float) -> str:
+    return f"{near:.0%}"
+
+
+def _near(space: Recorded) -> dict[str, int]:
+    costs = [cost for cost in space.costs if cost is not None]
+    return {_label(near): sum(cost <= space.best / near for cost in costs) for near in NEAR}
+
+
+def _resampled(took: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.float64]:
+    """Medians of as many seeds, drawn with replacement: a row a draw."""
+    drawn = rng.integers(0, len(took), (RESAMPLED, len(took)))
+    return np.median(took[drawn], axis=1)
+
+
+def _interval(value: float, drawn: NDArray[np.float64]) -> Interval:
+    low, high = np.quantile(drawn, INTERVAL)
+    return Interval(value, float(low), float(high))
+
+
+def _medians(name: str, found: Mapping[tuple[str, str], NDArray[np.float64]]) -> dict[str, dict[str, Interval]]:
+    rng = np.random.default_rng(0)
+    out: dict[str, dict[str, Interval]] = {}
+    for (tuner, space), took in found.items():
+        if tuner == name:
+            drawn, medians = _resampled(took, rng), np.median(took, axis=0)
+            each = enumerate(NEAR)
+            out[space] = {_label(near): _interval(float(medians[at]), drawn[:, at]) for at, near in each}
+    return out
+
+
+def _over(
+    name: str, found: Mapping[tuple[str, str], NDArray[np.float64]], hard: Mapping[str, Sequence[str]]
+) -> dict[str, Interval | None]:
+    """How many times fewer trials than the yardstick, whose seeds are drawn again too."""
+    rng = np.random.default_rng(1)
+    out: dict[str, Interval | None] = {}
+    for at, near in enumerate(NEAR):
+        logs, drawn = [], np.zeros(RESAMPLED)
+        for space in hard[_label(near)]:
+            own, other = found[name, space][:, [at]], found[YARDSTICK, space][:, [at]]
+            logs.append(math.log(np.median(other) / np.median(own)))
+            drawn += np.log(_resampled(other, rng) / _resampled(own, rng))[:, 0] / len(hard[_label(near)])
+        out[_label(near)] = _interval(math.exp(np.mean(logs)), np.exp(drawn)) if logs else None
+    return out

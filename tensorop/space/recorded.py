@@ -1,0 +1,98 @@
+"""Recorded spaces: what every legal point of a space cost, in one small file that tuners are compared on.
+
+A file is gzip of lines: a head, then one line a point in the space's order, `[value numbers, cost, spread]` with a cost
+of null where the trial failed. The head's `digest` is that of everything else in the file.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tensorop.errors import SpecError
+from tensorop.model.kernel import Constraint
+from tensorop.model.point import Point
+from tensorop.space.space import Space
+
+SCHEMA = 1
+SUFFIX = ".jsonl.gz"
+AGAIN = "take it from the repository again, or record it again (benchmarks/record_space.py)"
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """A space with its costs, in the order of its points; None where a trial failed.
+
+    about: what was recorded, where and how: platform, operator, dtype, template, unit, what was verified
+    spread: by point, how far its repeated figures lie apart, as a share; 0 under a board model
+    """
+
+    name: str
+    space: Space
+    about: Mapping[str, Any]
+    costs: tuple[float | None, ...]
+    spread: tuple[float, ...]
+
+    @property
+    def best(self) -> float:
+        return min(cost for cost in self.costs if cost is not None)
+
+    def cost(self, point: Point) -> float | None:
+        return self.costs[self.space.index(point)]
+
+
+def write(path: Path, found: Recorded) -> None:
+    """The same record gives the same bytes."""
+    rows = [
+        [*found.space.coordinates(index), cost, spread]
+        for index, (cost, spread) in enumerate(zip(found.costs, found.spread, strict=True))
+    ]
+    space = found.space
+    head = {
+        "schema": SCHEMA,
+        **found.about,
+        "dimensions": {name: list(values) for name, values in space.dimensions},
+        "constraints": [constraint.must for constraint in space.constraints],
+        "facts": dict(space.facts),
+        "points": space.size,
+    }
+    body = "".join(json.dumps(row, separators=(",", ":")) + "\n" for row in rows)
+    head["digest"] = _digest(head, body)
+    with path.open("wb") as out, gzip.GzipFile("", "wb", 9, out, mtime=0) as packed:
+        packed.write((json.dumps(head) + "\n" + body).encode())
+
+
+def read(path: Path) -> Recorded:
+    """Raises SpecError for a file that is no recorded space, naming file, place and what was expected."""
+    try:
+        first, _, body = gzip.decompress(path.read_bytes()).decode().partition("\n")
+        head = json.loads(first)
+    except (OSError, EOFError, ValueError) as error:
+        raise SpecError(f"{path}: not a recorded space: {error}; expected gzip of JSON lines", hint=AGAIN) from None
+    if not isinstance(head, dict) or head.get("schema") != SCHEMA:
+        said = head.get("schema") if isinstance(head, dict) else head
+        raise SpecError(f"{path}, line 1: 'schema' is {said!r}; expected {SCHEMA}", hint=AGAIN)
+    expected, said = _digest(head, body), head.pop("digest", None)
+    if said != expected:
+        raise SpecError(f"{path}, line 1: 'digest' is {said!r}; its lines give {expected!r}", hint=AGAIN)
+    must = [Constraint(text, "") for text in head.pop("constraints")]
+    space = Space.of(head.pop("dimensions"), must, head.pop("facts"))
+    del head["schema"], head["points"]
+    rows: Sequence[Any] = [json.loads(line) for line in body.splitlines()]
+    if space.size != len(rows):
+        raise SpecError(f"{path}: {len(rows)} lines of points; expected {space.size} legal points", hint=AGAIN)
+    for index, row in enumerate(rows):
+        if tuple(row[:-2]) != space.coordinates(index):
+            raise SpecError(f"{path}, line {index + 2}: expected the point {space.at(index)}", hint=AGAIN)
+    name = path.name.removesuffix(SUFFIX)
+    return Recorded(name, space, head, tuple(row[-2] for row in rows), tuple(row[-1] for row in rows))
+
+
+def _digest(head: Mapping[str, Any], body: str) -> str:
+    named = {key: value for key, value in head.items() if key != "digest"}
+    return hashlib.sha256((json.dumps(named) + "\n" + body).encode()).hexdigest()[:16]

@@ -1,0 +1,57 @@
+"""Optuna's CMA-ES as a plug-in: its steps are over the tunables' value numbers, the nearest legal point is tried."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+
+from tensorop.model.point import Point
+from tensorop.space import Space
+from tensorop.space.told import Told
+
+DESCRIPTION = (
+    "Optuna's CMA-ES over the tunables, taken to the nearest legal point left (pip install 'tensorop-tuner[tuners]')"
+)
+OPTIONS: dict[str, tuple[str, int | float | str]] = {}
+
+
+class Tuner(Told):
+    """A wish is answered by the cost of the point that was tried in its place. A point that is told without having been
+    wished for says nothing: only its own wishes move the distribution."""
+
+    def __init__(self, space: Space, seed: int) -> None:
+        super().__init__(space, seed)
+        try:
+            import cmaes  # noqa: F401  # what Optuna's sampler runs on
+            import optuna
+        except ImportError as error:
+            raise ImportError(f"{error}; pip install 'tensorop-tuner[tuners]'") from error
+        optuna.logging.set_verbosity(optuna.logging.ERROR)
+        warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+        self._study = optuna.create_study(sampler=optuna.samplers.CmaEsSampler(seed=seed % 2**32))
+        self._ranges = {
+            name: optuna.distributions.FloatDistribution(0, max(1, len(values) - 1))
+            for name, values in space.dimensions
+        }
+        self._wishes: dict[int, object] = {}  # by the point taken for it
+
+    def tell(self, point: Point, cost: float | None) -> None:
+        index = self.space.index(point)
+        if index not in self._wishes and self.left[index]:
+            self._wish()  # an earlier process asked for this one
+        super().tell(point, cost)
+        wish = self._wishes.pop(index, None)
+        if wish is not None:
+            worst = max((known for known in self.told.values() if known is not None), default=1.0)
+            self._study.tell(wish, 1.5 * worst if cost is None else cost)
+
+    def next(self) -> int:
+        open_ = [index for index in self._wishes if self.left[index]]
+        return open_[0] if open_ else self._wish()
+
+    def _wish(self) -> int:
+        wish = self._study.ask(self._ranges)
+        index = self.nearest(np.array([wish.params[name] for name in self._ranges]))
+        self._wishes[index] = wish
+        return index
