@@ -1,172 +1,160 @@
-"""Bayesian optimisation: scikit-optimize's Gaussian process over generated legal points.
+"""Bayesian optimisation: a Gaussian process on the logarithm of the cost over the legal points, expected improvement
+over all that are left.
 
-scikit-optimize samples its own candidates, by rejection where a space has constraints, and asks points twice. Here
-its candidates are legal points not asked so far, so neither can happen. The optimizer is built anew for every ask
-from what was told: what is asked depends on the seed and on the told history alone, never on earlier asks, so a
-search that was killed and told its journal goes on as if nothing had happened.
+The process's scales are fitted anew when a tenth more trials are there, from those it had before. What is asked depends
+on the seed and on the told history alone, so a search that was killed and told its journal goes on as if nothing had
+happened: the scales are fitted as costs are told, whoever asked.
 """
 
 from __future__ import annotations
 
 import math
 import random
-import warnings
 
 import numpy as np
 from numpy.typing import NDArray
-from skopt import Optimizer
-from skopt.learning import GaussianProcessRegressor
-from skopt.learning.gaussian_process.kernels import ConstantKernel, Matern
-from skopt.space import Real
-from skopt.space import Space as Box
+from scipy.linalg import cho_solve, solve_triangular
+from scipy.optimize import minimize
+from scipy.special import ndtr
 from threadpoolctl import threadpool_limits
 
 from tensorop.model.point import Point
 from tensorop.space import Space
+from tensorop.space.features import features
+from tensorop.space.told import Told
 
 DESCRIPTION = "Gaussian process on the logarithm of the cost, expected improvement over the legal points left"
 OPTIONS: dict[str, tuple[str, int | float | str]] = {
-    "initial": ("points spread over the space before the model is used", 8),
-    "candidates": ("legal points the model ranks at each ask", 1500),
-    "memory": ("trials the model is fitted to: the best half of it and the newest half", 120),
+    "initial": ("random points before the model is used", 6),
+    "candidates": ("legal points the model ranks at each ask", 6000),
+    "memory": ("trials the model is fitted to: the best half of it and the newest half", 200),
     "failure": ("a failed trial counts as the worst cost seen times this", 1.5),
 }
+# priors of the logarithms: the process's variance, its length in each feature, its noise
+PRIOR = (0.0, 0.3, -6.0)
+SPREAD = (1.5, 1.0, 1.5)
+BOUNDS = ((-4.0, 5.0), (-3.0, 4.0), (-11.0, 0.0))
+ROOT5 = math.sqrt(5)
+
+Array = NDArray[np.float64]
 
 
-class _Candidates(Box):  # type: ignore[misc]
-    """A box whose random samples are a given pool, so that scikit-optimize ranks exactly that."""
-
-    def __init__(self, dimensions: list[Real], pool: NDArray[np.float64]) -> None:
-        super().__init__(dimensions)
-        self._pool: list[list[float]] = pool.tolist()
-
-    def rvs(self, n_samples: int = 1, random_state: object = None) -> list[list[float]]:
-        return self._pool
-
-
-class Tuner:
+class Tuner(Told):
     """Ask and tell. Costs are positive, lower is better, None marks a failed trial."""
 
     def __init__(
         self,
         space: Space,
         seed: int,
-        initial: int = 8,
-        candidates: int = 1500,
-        memory: int = 120,
+        initial: int = 6,
+        candidates: int = 6000,
+        memory: int = 200,
         failure: float = 1.5,
     ) -> None:
-        self._space = space
-        self._seed = seed
-        self._initial = int(initial)
-        self._candidates = int(candidates)
-        self._memory = int(memory)
-        self._failure = float(failure)
-        self._encoded = _encode(space)
-        self._told: dict[int, float | None] = {}  # in order of telling
-        self._pending: dict[int, None] = {}  # asked, not told
-        self._design = _spread(self._encoded, self._initial, random.Random(seed))
-
-    def ask(self, n: int = 1) -> list[Point]:
-        """Up to n legal points never asked or told before; [] when none is left."""
-        found: list[Point] = []
-        while len(found) < n and len(self._told) + len(self._pending) < self._space.size:
-            index = self._next()
-            self._pending[index] = None
-            found.append(self._space.at(index))
-        return found
+        super().__init__(space, seed)
+        self._initial, self._candidates = int(initial), int(candidates)
+        self._memory, self._failure = int(memory), float(failure)
+        self._features = features(space)
+        self._scales = np.array([PRIOR[0], *[PRIOR[1]] * self._features.shape[1], PRIOR[2]])
+        self._due = self._initial
+        self._first = [space.index(point) for point in space.sample(random.Random(seed), self._initial)]
 
     def tell(self, point: Point, cost: float | None) -> None:
-        index = self._space.index(point)
-        self._pending.pop(index, None)
-        self._told[index] = cost
+        super().tell(point, cost)
+        if len(self.told) >= self._due and self._varied():
+            self._due = len(self.told) + max(1, len(self.told) // 10)
+            chosen, costs = self._known({})
+            with threadpool_limits(1):
+                self._scales = _fitted(self._features[chosen], costs, self._scales)
 
-    def _next(self) -> int:
-        for index in self._design:
-            if index not in self._told and index not in self._pending:
-                return index
-        pool = self._pool()
-        costs = [cost for cost in self._told.values() if cost is not None]
-        if len(pool) == 1 or len(set(costs)) < 2:
-            return pool[0]
-        return self._model_choice(pool, costs)
+    def next(self) -> int:
+        waiting = [index for index in self._first if self.left[index]]
+        if waiting:
+            return waiting[0]
+        pool = np.flatnonzero(self.left)
+        if len(pool) > self._candidates:
+            pool = np.array(sorted(self.rng.sample(pool.tolist(), self._candidates)))
+        if not self._varied():
+            return int(self.rng.choice(pool.tolist()))
+        with threadpool_limits(1):
+            return int(pool[int(np.argmax(self._improvement(pool)))])
 
-    def _pool(self) -> list[int]:
-        """Points left: all, or the neighbours of the best three and a random rest."""
-        taken = self._told.keys() | self._pending.keys()
-        left = [index for index in range(self._space.size) if index not in taken]
-        rng = random.Random(f"{self._seed} {len(taken)}")
-        if len(left) <= self._candidates:
-            rng.shuffle(left)
-            return left
-        good = sorted((cost, index) for index, cost in self._told.items() if cost is not None)[:3]
-        near = {self._space.index(p) for _, index in good for p in self._space.neighbours(self._space.at(index))}
-        near -= taken
-        rest = [index for index in rng.sample(left, self._candidates) if index not in near]
-        return sorted(near) + rest[: self._candidates - len(near)]
+    def _varied(self) -> bool:
+        return len({cost for cost in self.told.values() if cost is not None}) > 1
 
-    def _model_choice(self, pool: list[int], costs: list[float]) -> int:
+    def _known(self, pending: dict[int, None]) -> tuple[list[int], Array]:
+        """Numbers of the points that the model is of, and the logarithms of their costs, of mean 0 and deviation 1.
+
+        A pending point is told as the best cost seen (constant liar), which sends the next one elsewhere."""
+        costs = [cost for cost in self.told.values() if cost is not None]
         worst = math.log(max(costs) * self._failure)
-        known = {i: worst if cost is None else math.log(cost) for i, cost in self._told.items()}
+        known = {index: worst if cost is None else math.log(cost) for index, cost in self.told.items()}
         if len(known) > self._memory:
-            newest = list(known)[-self._memory // 2 :]
-            best = sorted(known, key=lambda i: (known[i], i))[: self._memory - len(newest)]
-            known = {i: known[i] for i in dict.fromkeys([*best, *newest])}
-        # a pending point is told as the best cost seen (constant liar), which sends the next one elsewhere
-        known |= dict.fromkeys(self._pending, math.log(min(costs)))
-        rows = self._encoded[pool]
+            newest = list(known)[-(self._memory // 2) :]
+            best = sorted(known, key=lambda index: (known[index], index))[: self._memory - len(newest)]
+            known = {index: known[index] for index in dict.fromkeys([*best, *newest])}
+        known |= dict.fromkeys(pending, math.log(min(costs)))
+        logs = np.array(list(known.values()))
+        logs = np.minimum(logs, 2 * np.median(logs) - logs.min())  # how bad the bad ones are says nothing of the good
+        return list(known), (logs - logs.mean()) / (logs.std() or 1.0)
+
+    def _improvement(self, pool: NDArray[np.int64]) -> Array:
+        """Expected, of each point of the pool, in deviations."""
+        chosen, costs = self._known(self.pending)
+        rows = self._features[chosen]
+        factor = np.linalg.cholesky(_covariance(rows, rows, self._scales) + _noise(self._scales) * np.eye(len(rows)))
+        across = _covariance(self._features[pool], rows, self._scales)
+        mean = across @ cho_solve((factor, True), costs)
+        explained = (solve_triangular(factor, across.T, lower=True) ** 2).sum(axis=0)
+        deviation = np.sqrt(np.maximum(math.exp(self._scales[0]) - explained, 1e-12))
+        better = (costs.min() - mean) / deviation
+        density = np.exp(-(better**2) / 2) / math.sqrt(2 * math.pi)
+        found: Array = deviation * (better * ndtr(better) + density)
+        # far from any improvement all are 0: then the nearest to one
+        return found if found.max() > 0 else better
+
+
+def _noise(scales: Array) -> float:
+    return math.exp(scales[-1]) + 1e-8
+
+
+def _covariance(one: Array, other: Array, scales: Array) -> Array:
+    """Matern's, of smoothness 5/2."""
+    a, b = one / np.exp(scales[1:-1]), other / np.exp(scales[1:-1])
+    squares = (a**2).sum(axis=1)[:, None] + (b**2).sum(axis=1)[None] - 2 * a @ b.T
+    far = ROOT5 * np.sqrt(np.maximum(squares, 0.0))
+    found: Array = math.exp(scales[0]) * (1 + far + far**2 / 3) * np.exp(-far)
+    return found
+
+
+def _fitted(rows: Array, costs: Array, scales: Array) -> Array:
+    """The scales that the costs are most likely with, and the prior."""
+    lengths = len(scales) - 2
+    middle, wide = (np.array([each[0], *[each[1]] * lengths, each[2]]) for each in (PRIOR, SPREAD))
+    bounds = [BOUNDS[0], *[BOUNDS[1]] * lengths, BOUNDS[2]]
+
+    def unlikely(at: Array) -> tuple[float, Array]:
+        """Minus the logarithm, and its slope."""
+        scaled = rows / np.exp(at[1:-1])
+        squares = (scaled**2).sum(axis=1)
+        far = ROOT5 * np.sqrt(np.maximum(squares[:, None] + squares[None] - 2 * scaled @ scaled.T, 0.0))
+        falls = math.exp(at[0]) * np.exp(-far)
+        covariance = (1 + far + far**2 / 3) * falls
         try:
-            with threadpool_limits(1), warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                chosen = _ask(self._encoded[list(known)], list(known.values()), rows, self._seed)
-        except (np.linalg.LinAlgError, ValueError):
-            return pool[0]  # a covariance without a factor says nothing; the pool is shuffled
-        return pool[int(np.argmin(((rows - chosen) ** 2).sum(axis=1)))]
+            factor = np.linalg.cholesky(covariance + _noise(at) * np.eye(len(rows)))
+        except np.linalg.LinAlgError:
+            return 1e10, np.zeros_like(at)
+        inverse = cho_solve((factor, True), np.eye(len(rows)))
+        weights = inverse @ costs
+        pull = np.outer(weights, weights) - inverse
+        steep = pull * (5 / 3 * (1 + far) * falls)
+        slope = np.empty_like(at)
+        slope[0] = -(pull * covariance).sum() / 2
+        slope[1:-1] = -(steep.sum(axis=1) @ scaled**2 - (scaled * (steep @ scaled)).sum(axis=0))
+        slope[-1] = -np.trace(pull) * math.exp(at[-1]) / 2
+        beyond = (at - middle) / wide
+        value = costs @ weights / 2 + np.log(np.diag(factor)).sum() + (beyond**2).sum() / 2
+        return float(value), slope + beyond / wide
 
-
-def _ask(x: NDArray[np.float64], y: list[float], pool: NDArray[np.float64], seed: int) -> NDArray[np.float64]:
-    """The row of the pool with the highest expected improvement, one fit of scikit-optimize's process."""
-    width = x.shape[1]
-    kernel = ConstantKernel(1.0, (0.01, 1000.0)) * Matern(np.ones(width), [(0.05, 20.0)] * width, nu=2.5)
-    process = GaussianProcessRegressor(
-        kernel=kernel, normalize_y=True, noise="gaussian", n_restarts_optimizer=0, random_state=seed % 2**32
-    )
-    box = [Real(0.0, 1.0) for _ in range(width)]
-    optimizer = Optimizer(
-        box,
-        base_estimator=process,
-        n_initial_points=0,
-        acq_func="EI",
-        acq_func_kwargs={"xi": 0.005},
-        acq_optimizer="sampling",
-        acq_optimizer_kwargs={"n_points": len(pool)},
-        random_state=seed % 2**32,
-    )
-    optimizer.space = _Candidates(optimizer.space.dimensions, pool)
-    optimizer.tell(x.tolist(), y)
-    return np.asarray(optimizer.ask(), dtype=np.float64)
-
-
-def _encode(space: Space) -> NDArray[np.float64]:
-    """Legal points as rows in [0, 1]: the rank among a tunable's values, one column a word for words."""
-    columns: list[NDArray[np.float64]] = []
-    ranks = np.array([space.coordinates(i) for i in range(space.size)], dtype=np.float64)
-    for axis, (_, values) in enumerate(space.dimensions):
-        if any(isinstance(value, str) for value in values):
-            columns += [(ranks[:, axis] == word).astype(np.float64) for word in range(len(values))]
-        else:
-            columns.append(ranks[:, axis] / max(1, len(values) - 1))
-    # tunables with one value carry nothing; a space of a single point keeps one column
-    varying = [column for column in columns if np.ptp(column) > 0]
-    return np.stack(varying or [np.zeros(space.size)], axis=1)
-
-
-def _spread(rows: NDArray[np.float64], count: int, rng: random.Random) -> list[int]:
-    """Indices of `count` rows, each the farthest from those before it among a random sample."""
-    sample = rng.sample(range(len(rows)), min(len(rows), 1000))
-    chosen = sample[:1]
-    distance = np.full(len(sample), np.inf)
-    while len(chosen) < min(count, len(sample)):
-        distance = np.minimum(distance, ((rows[sample] - rows[chosen[-1]]) ** 2).sum(axis=1))
-        chosen.append(sample[int(np.argmax(distance))])
-    return chosen
+    found: Array = minimize(unlikely, scales, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 20}).x
+    return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 import numpy as np
 
@@ -30,11 +31,11 @@ class Tuner(Told):
         optuna.logging.set_verbosity(optuna.logging.ERROR)
         warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
         self._study = optuna.create_study(sampler=optuna.samplers.CmaEsSampler(seed=seed % 2**32))
-        self._ranges = {
+        self._ranges: dict[str, Any] = {
             name: optuna.distributions.FloatDistribution(0, max(1, len(values) - 1))
             for name, values in space.dimensions
         }
-        self._wishes: dict[int, object] = {}  # by the point taken for it
+        self._wishes: dict[int, Any] = {}  # by the point taken for it
 
     def tell(self, point: Point, cost: float | None) -> None:
         index = self.space.index(point)

@@ -48,7 +48,8 @@ class Tuner(Told):
             self._tried[row[:depth]] = [trials + 1, min(best, log), total + log]
 
     def next(self) -> int:
-        rng, here = self.rng, ()
+        rng = self.rng
+        here: _Prefix = ()
         while True:
             children = [c for c in self._children[here] if any(self.left[index] for index in self._below[c])]
             fresh = [child for child in children if not self._tried[child][0]]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from tensorop.model.point import Point
@@ -24,7 +26,8 @@ class Tuner(Told):
         optuna.logging.set_verbosity(optuna.logging.ERROR)
         self._optuna, self._initial = optuna, int(initial)
         self._study = optuna.create_study()
-        self._ranges = {
+        self._study.ask()
+        self._ranges: dict[str, Any] = {
             name: optuna.distributions.CategoricalDistribution(range(len(values)))
             if any(isinstance(value, str) for value in values)
             else optuna.distributions.IntDistribution(0, len(values) - 1)
@@ -42,8 +45,8 @@ class Tuner(Told):
     def next(self) -> int:
         seed = self.rng.randrange(2**32)  # of each ask its own: a search that goes on has no earlier asks
         sampler = self._optuna.samplers.TPESampler(seed=seed, n_startup_trials=self._initial, multivariate=True)
-        # asked of the sampler itself: a trial of the study would stay in it
-        asked = self._optuna.trial.create_trial(state=self._optuna.trial.TrialState.RUNNING)
+        # asked of the sampler itself, for the one open trial: others of the study would stay in it
+        asked = self._study.get_trials(deepcopy=False)[0]
         varied = {name: values for name, values in self._ranges.items() if not values.single()}
         wish = sampler.sample_relative(self._study, asked, varied) if len(self.told) >= self._initial else {}
         if not wish:

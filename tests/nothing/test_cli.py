@@ -40,7 +40,7 @@ PLATFORM = "schema: 1\nname: mine\nparent: generic\ndescription: a test's own\n"
         (["gmem"], ["unknown command or operator 'gmem'", "did you mean gemm?", "doctor"]),
         (["gemm", "--platform", "rvx"], ["unknown platform 'rvx'", "did you mean rvv", "spacemit-k1"]),
         (["gemm", "--dtype", "f23"], ["unknown dtype of gemm 'f23'", "did you mean f32?", "f64"]),
-        (["gemm", "--tuner", "bayse"], ["unknown tuner 'bayse'", "did you mean bayes?", "grid, random"]),
+        (["gemm", "--tuner", "bayse"], ["unknown tuner 'bayse'", "did you mean bayes?", "grid, mcts, random"]),
         (["gemm", "--author", "offlin"], ["'offlin' is not one of 'offline', 'llm'"]),
         (["gemm", "--runner", "qmu"], ["unknown runner 'qmu'", "qemu"]),
         (["gemm", "--runner", "ssh://"], ["'ssh://' names no board", "ssh://[user@]host"]),

@@ -1,0 +1,172 @@
+"""Bayesian optimisation: scikit-optimize's Gaussian process over generated legal points.
+
+scikit-optimize samples its own candidates, by rejection where a space has constraints, and asks points twice. Here
+its candidates are legal points not asked so far, so neither can happen. The optimizer is built anew for every ask
+from what was told: what is asked depends on the seed and on the told history alone, never on earlier asks, so a
+search that was killed and told its journal goes on as if nothing had happened.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import warnings
+
+import numpy as np
+from numpy.typing import NDArray
+from skopt import Optimizer
+from skopt.learning import GaussianProcessRegressor
+from skopt.learning.gaussian_process.kernels import ConstantKernel, Matern
+from skopt.space import Real
+from skopt.space import Space as Box
+from threadpoolctl import threadpool_limits
+
+from tensorop.model.point import Point
+from tensorop.space import Space
+
+DESCRIPTION = "scikit-optimize's Gaussian process over the ranks of the tunables' values, expected improvement"
+OPTIONS: dict[str, tuple[str, int | float | str]] = {
+    "initial": ("points spread over the space before the model is used", 8),
+    "candidates": ("legal points the model ranks at each ask", 1500),
+    "memory": ("trials the model is fitted to: the best half of it and the newest half", 120),
+    "failure": ("a failed trial counts as the worst cost seen times this", 1.5),
+}
+
+
+class _Candidates(Box):  # type: ignore[misc]
+    """A box whose random samples are a given pool, so that scikit-optimize ranks exactly that."""
+
+    def __init__(self, dimensions: list[Real], pool: NDArray[np.float64]) -> None:
+        super().__init__(dimensions)
+        self._pool: list[list[float]] = pool.tolist()
+
+    def rvs(self, n_samples: int = 1, random_state: object = None) -> list[list[float]]:
+        return self._pool
+
+
+class Tuner:
+    """Ask and tell. Costs are positive, lower is better, None marks a failed trial."""
+
+    def __init__(
+        self,
+        space: Space,
+        seed: int,
+        initial: int = 8,
+        candidates: int = 1500,
+        memory: int = 120,
+        failure: float = 1.5,
+    ) -> None:
+        self._space = space
+        self._seed = seed
+        self._initial = int(initial)
+        self._candidates = int(candidates)
+        self._memory = int(memory)
+        self._failure = float(failure)
+        self._encoded = _encode(space)
+        self._told: dict[int, float | None] = {}  # in order of telling
+        self._pending: dict[int, None] = {}  # asked, not told
+        self._design = _spread(self._encoded, self._initial, random.Random(seed))
+
+    def ask(self, n: int = 1) -> list[Point]:
+        """Up to n legal points never asked or told before; [] when none is left."""
+        found: list[Point] = []
+        while len(found) < n and len(self._told) + len(self._pending) < self._space.size:
+            index = self._next()
+            self._pending[index] = None
+            found.append(self._space.at(index))
+        return found
+
+    def tell(self, point: Point, cost: float | None) -> None:
+        index = self._space.index(point)
+        self._pending.pop(index, None)
+        self._told[index] = cost
+
+    def _next(self) -> int:
+        for index in self._design:
+            if index not in self._told and index not in self._pending:
+                return index
+        pool = self._pool()
+        costs = [cost for cost in self._told.values() if cost is not None]
+        if len(pool) == 1 or len(set(costs)) < 2:
+            return pool[0]
+        return self._model_choice(pool, costs)
+
+    def _pool(self) -> list[int]:
+        """Points left: all, or the neighbours of the best three and a random rest."""
+        taken = self._told.keys() | self._pending.keys()
+        left = [index for index in range(self._space.size) if index not in taken]
+        rng = random.Random(f"{self._seed} {len(taken)}")
+        if len(left) <= self._candidates:
+            rng.shuffle(left)
+            return left
+        good = sorted((cost, index) for index, cost in self._told.items() if cost is not None)[:3]
+        near = {self._space.index(p) for _, index in good for p in self._space.neighbours(self._space.at(index))}
+        near -= taken
+        rest = [index for index in rng.sample(left, self._candidates) if index not in near]
+        return sorted(near) + rest[: self._candidates - len(near)]
+
+    def _model_choice(self, pool: list[int], costs: list[float]) -> int:
+        worst = math.log(max(costs) * self._failure)
+        known = {i: worst if cost is None else math.log(cost) for i, cost in self._told.items()}
+        if len(known) > self._memory:
+            newest = list(known)[-self._memory // 2 :]
+            best = sorted(known, key=lambda i: (known[i], i))[: self._memory - len(newest)]
+            known = {i: known[i] for i in dict.fromkeys([*best, *newest])}
+        # a pending point is told as the best cost seen (constant liar), which sends the next one elsewhere
+        known |= dict.fromkeys(self._pending, math.log(min(costs)))
+        rows = self._encoded[pool]
+        try:
+            with threadpool_limits(1), warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                chosen = _ask(self._encoded[list(known)], list(known.values()), rows, self._seed)
+        except (np.linalg.LinAlgError, ValueError):
+            return pool[0]  # a covariance without a factor says nothing; the pool is shuffled
+        return pool[int(np.argmin(((rows - chosen) ** 2).sum(axis=1)))]
+
+
+def _ask(x: NDArray[np.float64], y: list[float], pool: NDArray[np.float64], seed: int) -> NDArray[np.float64]:
+    """The row of the pool with the highest expected improvement, one fit of scikit-optimize's process."""
+    width = x.shape[1]
+    kernel = ConstantKernel(1.0, (0.01, 1000.0)) * Matern(np.ones(width), [(0.05, 20.0)] * width, nu=2.5)
+    process = GaussianProcessRegressor(
+        kernel=kernel, normalize_y=True, noise="gaussian", n_restarts_optimizer=0, random_state=seed % 2**32
+    )
+    box = [Real(0.0, 1.0) for _ in range(width)]
+    optimizer = Optimizer(
+        box,
+        base_estimator=process,
+        n_initial_points=0,
+        acq_func="EI",
+        acq_func_kwargs={"xi": 0.005},
+        acq_optimizer="sampling",
+        acq_optimizer_kwargs={"n_points": len(pool)},
+        random_state=seed % 2**32,
+    )
+    optimizer.space = _Candidates(optimizer.space.dimensions, pool)
+    optimizer.tell(x.tolist(), y)
+    return np.asarray(optimizer.ask(), dtype=np.float64)
+
+
+def _encode(space: Space) -> NDArray[np.float64]:
+    """Legal points as rows in [0, 1]: the rank among a tunable's values, one column a word for words."""
+    columns: list[NDArray[np.float64]] = []
+    ranks = np.array([space.coordinates(i) for i in range(space.size)], dtype=np.float64)
+    for axis, (_, values) in enumerate(space.dimensions):
+        if any(isinstance(value, str) for value in values):
+            columns += [(ranks[:, axis] == word).astype(np.float64) for word in range(len(values))]
+        else:
+            columns.append(ranks[:, axis] / max(1, len(values) - 1))
+    # tunables with one value carry nothing; a space of a single point keeps one column
+    varying = [column for column in columns if np.ptp(column) > 0]
+    return np.stack(varying or [np.zeros(space.size)], axis=1)
+
+
+def _spread(rows: NDArray[np.float64], count: int, rng: random.Random) -> list[int]:
+    """Indices of `count` rows, each the farthest from those before it among a random sample."""
+    sample = rng.sample(range(len(rows)), min(len(rows), 1000))
+    chosen = sample[:1]
+    distance = np.full(len(sample), np.inf)
+    while len(chosen) < min(count, len(sample)):
+        distance = np.minimum(distance, ((rows[sample] - rows[chosen[-1]]) ** 2).sum(axis=1))
+        chosen.append(sample[int(np.argmax(distance))])
+    return chosen
