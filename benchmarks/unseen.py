@@ -173,23 +173,24 @@ class Judge:
         number, among = self._chosen(case, vlen)
         call = measured_call(self.found.operator, case.problem, self.seed, 0)
 
-        def count(library: Path, variants: Sequence[int]) -> list[float]:
-            return [self._count(library, case, call, vlen, variant) for variant in variants]
+        def count(library: Path, variants: Sequence[int], warm: int) -> list[float]:
+            return [self._count(library, case, call, vlen, variant, warm) for variant in variants]
 
-        costs = count(self.whole, self._forced(case))
-        free, forced = count(self.found.library, (-1, number))
+        costs = count(self.whole, self._forced(case), 1)
+        # the first call chooses, and leaves the caches otherwise than a forced one does: the third is the steady one
+        free, forced = count(self.found.library, (-1, number), 2)
         best = min(range(len(costs)), key=costs.__getitem__)
         return self._found(case, vlen, among, best, costs[among] / costs[best] - 1, 1 - forced / free, costs)
 
-    def _count(self, library: Path, case: Case, call: Call, vlen: int, variant: int) -> float:
+    def _count(self, library: Path, case: Case, call: Call, vlen: int, variant: int, warm: int) -> float:
         """Modelled cycles, remembered by everything that goes into them."""
-        made_of = (self._model(vlen), _digest(library), _digest(self.program), vlen, case.problem.label, variant)
+        made_of = (self._model(vlen), _digest(library), _digest(self.program), vlen, case.problem.label, variant, warm)
         kept = paths.cache_dir("unseen") / f"{hashlib.sha256(repr(made_of).encode()).hexdigest()[:24]}.json"
         with contextlib.suppress(OSError, ValueError):
             return float(json.loads(kept.read_text(encoding="utf-8")))
         guest = self._guest(library, dtype=case.problem.dtype)
         run = Run(self.program, vlen, guest, self.target.means.deadline(case.work))
-        samples = self.target.together(run, call, [Entry(0, (self.slot, variant))])
+        samples = self.target.together(run, call, [Entry(0, (self.slot, variant))], warm=warm)
         if isinstance(samples, Outcome):
             raise SystemExit(f"{case.problem.label}: {samples.message}")
         part = kept.with_suffix(f".{os.getpid()}-{threading.get_ident()}")

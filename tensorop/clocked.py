@@ -51,7 +51,9 @@ class Clocked(Target):
             self.runner, run.program, calls, entry, pace=SEARCH_PACE, guest=guest, timeout_s=until, judge=judge
         )
 
-    def together(self, run: Run, call: Call, entries: Sequence[Entry], judge: Judge | None = None) -> Answer:
+    def together(
+        self, run: Run, call: Call, entries: Sequence[Entry], judge: Judge | None = None, warm: int = 1
+    ) -> Answer:
         timed = self._timed(run, call, entries, SEARCH_PACE, keep=judge is not None)
         if isinstance(timed, Outcome):
             return timed

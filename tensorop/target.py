@@ -218,10 +218,12 @@ class Target(ABC):
         """
         raise NotImplementedError
 
-    def together(self, run: Run, call: Call, entries: Sequence[Entry], judge: Judge | None = None) -> Answer:
+    def together(
+        self, run: Run, call: Call, entries: Sequence[Entry], judge: Judge | None = None, warm: int = 1
+    ) -> Answer:
         """The cost of one call of each entry, interleaved on a clock and however unsteady that is.
 
-        judge: of what an entry's timed calls left, on a clock.
+        judge: of what an entry's timed calls left, on a clock; warm: calls before the counted one, under a model.
         """
         raise NotImplementedError
 

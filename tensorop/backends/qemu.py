@@ -108,8 +108,10 @@ class Backend(Target):
     def costs(self, run: Run, calls: Sequence[Call], entry: Entry, warm: Sequence[int], judge: JudgeEach) -> Answer:
         return modelled.count_calls(self.runner, run.program, calls, entry, warm=warm, judge=judge, **self._how(run))
 
-    def together(self, run: Run, call: Call, entries: Sequence[Entry], judge: Judge | None = None) -> Answer:
-        return modelled.count_entries(self.runner, run.program, call, entries, **self._how(run))
+    def together(
+        self, run: Run, call: Call, entries: Sequence[Entry], judge: Judge | None = None, warm: int = 1
+    ) -> Answer:
+        return modelled.count_entries(self.runner, run.program, call, entries, warm=warm, **self._how(run))
 
     def counted(
         self, run: Run, call: Call, judge: Verdict, final: bool, warm: int, empty: bool, judged_by: str

@@ -26,13 +26,13 @@ from tensorop.model.winner import Leaf, Split, Tree, Winners
 from tensorop.space.problems import features, of
 
 LONGEST = 4096  # a side of the problems that the tree is grown on
-DRAWN, QUICK = 7000, 1500  # of them in each layout, and so many while shapes are left out,
-FOR_EACH = 60  # but no more than so many for each that was measured
+DRAWN, QUICK = 14000, 1500  # of them in each layout, and so many while shapes are left out,
+FOR_EACH = 120  # but no more than so many for each that was measured
 SEED = 20240229
 PARTS = 5  # shapes are left out in so many parts
 WEIGHT = 3.0  # of a measured problem, against one that a model predicts
 APART = 3.0  # octaves between problems whose yes-or-no features differ
-GAIN = 4e-5  # a split must save this much over all problems, in their mean, in natural logarithm of cost
+GAIN = 2e-5  # a split must save this much over all problems, in their mean, in natural logarithm of cost
 SMALL, HARDLY = 200, 0.03  # problems in each layout, and the logarithm: what a choice costs small products anyhow
 UNTRIED = 4.0  # times the worst cost known: what a variant is taken to cost where nobody tried it
 WARY = 0.3  # standard deviations that are added to a prediction: of two variants that look alike, the known one
@@ -141,9 +141,7 @@ class Field:
 
     def predicted(self, models: Sequence[Fitted]) -> tuple[Matrix, Matrix]:
         """Problems x variants: natural logarithms of costs, and their standard deviations."""
-        found = [model.predict(terms, self.places) for model, terms in zip(models, self.terms, strict=True)]
-        means = np.stack([one for one, _ in found], axis=1)
-        spreads = np.stack([spread for _, spread in found], axis=1)
+        means, spreads = costmodel.predict(models, self.terms, self.places)
         return _dear(means, self.barred), np.where(self.barred, 0.0, spreads)
 
 
@@ -291,8 +289,8 @@ def _grown(samples: Known, over: Field, without: int | None) -> Leaf | Split:
     columns = {name: [column] for name, column in over.columns.items()}
     rows = [row for row, part in enumerate(samples.parts) if part != without]
     places = samples.places[rows]
-    guessed = [model.predict(terms[rows], places) for model, terms in zip(models, samples.terms, strict=True)]
-    told = np.stack([mean + WARY * spread for mean, spread in guessed], axis=1)
+    guessed, unsure = costmodel.predict(models, [terms[rows] for terms in samples.terms], places)
+    told = guessed + WARY * unsure
     for place, row in enumerate(rows):
         for number, cost in enumerate(samples.measured[row].costs):
             if cost is not None:

@@ -23,6 +23,7 @@ TOWARDS = 1.0  # how strongly coefficients are drawn to those of the pool, again
 FAR = 5.0  # octaves over which a deviation from the terms carries
 ALIKE = 4.0  # variance of a coefficient's deviation over that of neighbours' own
 NOISE = 0.2  # share of the deviations' variance that neighbours do not share
+BLOCK = 2048  # problems whose costs are predicted at once
 LEAST_SPREAD = 0.03  # natural logarithm: what the model is never surer than
 
 Matrix = NDArray[np.float64]
@@ -64,16 +65,36 @@ class Fitted:
         found: Matrix = np.log(np.maximum(terms @ self.weights, 1.0))
         return found
 
-    def predict(self, terms: Matrix, places: Matrix) -> tuple[Matrix, Matrix]:
-        """(natural logarithm of the cost, its standard deviation) of each problem, with what those alike are off."""
+    def predict(self, terms: Matrix, near: Matrix) -> tuple[Matrix, Matrix]:
+        """(natural logarithm of the cost, its standard deviation) of each problem, with what those alike are off.
+
+        near: problems x samples, how alike their coordinates are
+        """
         mean = self.mean(terms)
         if not len(self.places):
             return mean, np.full(len(mean), 1.0)
         shares = _shares(terms, self.weights)
-        near = _kernel(places, self.places) + ALIKE * (shares @ self.shares.T)
+        near = near + ALIKE * (shares @ self.shares.T)
         known = np.sum((near @ self.inverse) * near, axis=1)
         unknown = 1.0 + ALIKE * np.sum(shares**2, axis=1) + NOISE - known
         return mean + near @ self.solved, self.spread * np.sqrt(np.maximum(unknown, NOISE))
+
+
+def predict(models: Sequence[Fitted], terms: Sequence[Matrix], places: Matrix) -> tuple[Matrix, Matrix]:
+    """Problems x models: natural logarithms of costs, and their standard deviations. terms: by model, of each problem;
+    places: the problems' coordinates."""
+    means, spreads = np.empty((len(places), len(models))), np.empty((len(places), len(models)))
+    told = np.concatenate([model.places for model in models])
+    # most places are those of all models
+    apart, of_sample = np.unique(told, axis=0, return_inverse=True)
+    columns = np.split(of_sample.reshape(-1), np.cumsum([len(model.places) for model in models])[:-1])
+    with threadpool_limits(1):
+        for begin in range(0, len(places), BLOCK):
+            rows = slice(begin, begin + BLOCK)
+            near = _kernel(places[rows], apart)
+            for number, (model, of_model, mine) in enumerate(zip(models, terms, columns, strict=True)):
+                means[rows, number], spreads[rows, number] = model.predict(of_model[rows], near[:, mine])
+    return means, spreads
 
 
 def fit(samples: Sequence[Samples], pools: Sequence[Pool], more: Sequence[tuple[Samples, Pool]] = ()) -> list[Fitted]:

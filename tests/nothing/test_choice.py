@@ -183,7 +183,7 @@ def test_a_coefficient_that_is_off_is_off_wherever_it_counts() -> None:
     own = costmodel.Samples(terms, places, terms @ spent)
     (model,) = costmodel.fit([own], [costmodel.Pool("own", "family")], [(pool, costmodel.Pool("other", "family"))])
     far = np.array([[40.0], [40.0]])
-    told, spreads = model.predict(np.array([[4e5, 1e3], [1e3, 4e5]]), far)
+    (told,), (spreads,) = (one.T for one in costmodel.predict([model], [np.array([[4e5, 1e3], [1e3, 4e5]])], far))
     assert told[0] == pytest.approx(math.log(4e5 * 3), abs=0.15)
     assert told[1] == pytest.approx(math.log(4e5), abs=0.5)  # hardly seen
     assert spreads[1] > 1.15 * spreads[0]
