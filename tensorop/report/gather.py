@@ -32,7 +32,7 @@ def gather(folder: Path, plugins: tuple[Path, ...] = ()) -> dict[str, Any]:
     """The record of the run and product in a folder.
 
     Keys: schema, run, product, kits, bench, threads, searches, failures, templates, choices, maps, constants,
-    importance, predicted, refusals, roofline, loops, controls, verification, warm_start, notes, absent. Raises
+    importance, predicted, probes, refusals, roofline, loops, controls, verification, warm_start, notes, absent. Raises
     UsageError when the folder holds no run, JobError when its journal is damaged.
     """
     absent: dict[str, str] = {}
@@ -97,7 +97,10 @@ def gather(folder: Path, plugins: tuple[Path, ...] = ()) -> dict[str, Any]:
         absent["product"] = "the run has not come to a library yet"
     if not bench:
         absent["bench"] = "the run has not compared its library yet; `tensorop bench DIR` does"
-    notes.pop("dispatch", None)  # costs of every variant, from which the choice was made
+    # of costs of every variant, from which the choice was made, the seconds alone
+    record["probes"] = {}
+    for noted in notes.pop("dispatch", ()):
+        record["probes"][noted["dtype"]] = round(record["probes"].get(noted["dtype"], 0.0) + noted["seconds"], 1)
     record["notes"] = notes
     return record
 

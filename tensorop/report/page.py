@@ -26,12 +26,13 @@ def page(record: Mapping[str, Any]) -> str:
     bench = record["bench"]
     dtypes = list(dict.fromkeys(row["dtype"] for row in bench["results"])) if bench else []
     chosen = colours(record)
+    probes = [{"stage": "probes", "dtype": d, "steps": {"measure": s}} for d, s in record["probes"].items()]
     unit = next((search["unit"] for search in record["searches"] if search["unit"]), "")
     drawn = {
         "ratios": {dtype: plots.ratios(bench, dtype) for dtype in dtypes},
         "convergence": plots.convergence(record["searches"], chosen),
         "anytime": curves.anytime(record["searches"]),
-        "steps": curves.steps(record["searches"]),
+        "steps": curves.steps([*record["searches"], *probes]),
         "predicted": curves.predicted(record["predicted"], unit, chosen),
         "speeds": {dtype: curves.speeds(bench, dtype) for dtype in dtypes},
         "by_vlen": curves.by_vlen(bench) if bench else "",

@@ -133,6 +133,10 @@ def test_a_recorded_search_tells_its_figures(told: tuple[dict[str, Any], str]) -
     assert sum(halt["ended"] for halt in blocking["halts"]) == blocking["kinds"]["ok"]
     assert {str(halt["problems"]): halt["ended"] for halt in blocking["halts"]} == blocking["problems"]
     assert "trials by fidelity" in text
+    noted = [json.loads(line) for line in journal.journal_path(RECORDED).read_text().splitlines()]
+    probed = sum(one["data"]["seconds"] for one in noted if one.get("name") == "dispatch")
+    assert record["probes"] == {"f32": pytest.approx(probed, abs=0.2)}
+    assert "probes, f32" in text
     for words in ("How soon it was good", "Where the seconds went", "Predicted and measured", "in random order"):
         assert words in text
     assert record["absent"].keys() <= {"bench"}
