@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tensorop.dispatch import choice, known
+from tensorop.dispatch import choice, costmodel, known
 from tensorop.dispatch.choice import PARTS, Also, Measured, Subject
 from tensorop.model.kernel import Variant
 from tensorop.model.operator import Operator
@@ -98,8 +98,9 @@ def _points(subject: Subject, measured: Sequence[Measured], also: Sequence[Also]
         rows = [row for row, of_row in enumerate(samples.parts) if of_row == part]
         if not rows or len(rows) == len(measured):
             continue
-        for number, model in enumerate(samples.fitted(part)):
-            logs, _ = model.predict(samples.terms[number][rows], samples.places[rows])
+        of_each = [terms[rows] for terms in samples.terms]
+        predictions, _ = costmodel.predict(samples.fitted(part), of_each, samples.places[rows])
+        for number, logs in enumerate(predictions.T):
             for row, log in zip(rows, logs, strict=True):
                 cost, problem = measured[row].costs[number], measured[row].problem
                 if cost is not None:
