@@ -26,7 +26,7 @@ from tensorop.space.told import Told
 DESCRIPTION = "Gaussian process on the logarithm of the cost, expected improvement over the legal points left"
 OPTIONS: dict[str, tuple[str, int | float | str]] = {
     "initial": ("random points before the model is used", 6),
-    "candidates": ("legal points the model ranks at each ask", 6000),
+    "candidates": ("legal points the model ranks at each ask, beside the neighbours of the best three", 6000),
     "memory": ("trials the model is fitted to: the best half of it and the newest half", 200),
     "failure": ("a failed trial counts as the worst cost seen times this", 1.5),
 }
@@ -73,7 +73,10 @@ class Tuner(Told):
             return waiting[0]
         pool = np.flatnonzero(self.left)
         if len(pool) > self._candidates:
-            pool = np.array(sorted(self.rng.sample(pool.tolist(), self._candidates)))
+            best = map(self.space.at, self.ranked()[:3])
+            near = {self.space.index(point) for good in best for point in self.space.neighbours(good)}
+            drawn = self.rng.sample(pool.tolist(), self._candidates)
+            pool = np.array(sorted({*drawn, *(index for index in near if self.left[index])}))
         if not self._varied():
             return int(self.rng.choice(pool.tolist()))
         with threadpool_limits(1):

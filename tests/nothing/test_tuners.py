@@ -102,6 +102,17 @@ def test_the_next_point_depends_on_what_was_told_alone(name):
         assert rebuilt.ask() == [history[cut]]
 
 
+def test_bayes_in_a_space_that_is_too_large_to_rank_whole():
+    tuner = strategy.load("bayes").make(LARGE, 5, {"candidates": 20, "memory": 12})
+    costs = {}
+    for _ in range(30):
+        (point,) = tuner.ask()
+        assert point not in costs
+        costs[point] = surface(point)
+        tuner.tell(point, costs[point])
+    assert min(filter(None, list(costs.values())[6:])) < min(filter(None, list(costs.values())[:6]))
+
+
 def test_bayes_beats_random():
     seeds = range(5)
     assert statistics.median(best_of("bayes", seed, 30) for seed in seeds) < statistics.median(
