@@ -179,7 +179,7 @@ def test_a_killed_kit_goes_on(made: Made):
         os.killpg(child.pid, signal.SIGKILL)
     path = made.folder / "killed.jsonl"
     before = path.read_text().splitlines()
-    assert 4 <= len(before) < 13
+    assert 3 <= len(before) < 13  # the head and two rows: a step is said before its row is there
     with path.open("a") as file:
         file.write('{"step":9,"kind":"tim')
     done = run_kit(made.folder, path.name)
