@@ -1,4 +1,5 @@
 // bench controls | verify | time | list: see docs/cuda.md.
+#include "finished/chosen.h"
 #include "lt.h"
 #include "measure.h"
 #include <algorithm>
@@ -222,8 +223,8 @@ int time_rows(const Options &o, uint64_t seed) {
                 arms.push_back(again);
                 const Measured m =
                     measure(p, arms, o.rounds, o.screen, {"cublaslt#0", "again#0"}, seed);
-                const Arm *top = nullptr, *best = nullptr, *pad = nullptr, *ours = nullptr,
-                          *noise = nullptr;
+                const Arm *top = nullptr, *best = nullptr, *pad = nullptr, *hand = nullptr,
+                          *one = nullptr, *product = nullptr, *noise = nullptr;
                 auto better = [](const Arm *&held, const Arm &arm) {
                     if (!held || arm.median() < held->median())
                         held = &arm;
@@ -234,6 +235,7 @@ int time_rows(const Options &o, uint64_t seed) {
                     const std::string &name = arm.candidate.name;
                     const bool baseline = name.rfind("cublaslt#", 0) == 0;
                     const bool copies = name.rfind("pad+", 0) == 0;
+                    const bool right = arm.refused.empty();
                     if (name == "cublaslt#0")
                         top = &arm;
                     if (name == "again#0")
@@ -242,8 +244,10 @@ int time_rows(const Options &o, uint64_t seed) {
                         better(best, arm);
                     else if (copies)
                         better(pad, arm);
-                    else if (arm.refused.empty())
-                        better(ours, arm);
+                    else if (name == "product")
+                        product = right ? &arm : nullptr;
+                    else if (right)
+                        better(name.rfind("one:", 0) == 0 ? one : hand, arm);
                     snprintf(text, sizeof text,
                              "%s{\"name\": \"%s\", \"us\": %.4g, \"q1\": %.4g, \"q3\": %.4g, "
                              "\"refused\": \"%s\"}",
@@ -256,9 +260,13 @@ int time_rows(const Options &o, uint64_t seed) {
                 }
                 if (!top || !best)
                     continue;
+                const bool finished = chosen(o, "product") && finished::chosen;
+                const Arm *ours = finished ? product : hand;
                 const Ratio by_best = ours ? ratio(*best, *ours) : Ratio{},
                             by_top = ours ? ratio(*top, *ours) : Ratio{},
                             by_pad = ours && pad ? ratio(*pad, *ours) : Ratio{},
+                            by_one = ours && one ? ratio(*one, *ours) : Ratio{},
+                            by_hand = ours && hand ? ratio(*hand, *ours) : Ratio{},
                             by_self = noise ? ratio(*top, *noise) : Ratio{};
                 printf(
                     "%-20s %-2s %-4s %5s %9.2f %9.2f %9.2f %9.2f %7.3f %7.3f %6.0f %6.0f  %s %s\n",
@@ -288,6 +296,10 @@ int time_rows(const Options &o, uint64_t seed) {
                     file << text;
                 };
                 member("ours", ours, {1, 1, 1});
+                if (finished) {
+                    file << "\"chosen\": \"" << finished::chosen(p) << "\", ";
+                    member("one", one, by_one), member("hand", hand, by_hand);
+                }
                 member("best", best, by_best), member("top1", top, by_top);
                 member("pad", pad, by_pad), member("noise", noise, by_self);
                 file << "\"arms\": [" << names << "]}\n";

@@ -70,7 +70,8 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[tuple[in
     (folder / "lib.a").write_bytes(archive)
     (folder / "include/tensorop").mkdir(parents=True)
     (folder / "include/tensorop/gemm_cuda.h").write_bytes(files["tensorop/gemm_cuda.h"])
-    (folder / "driver.h").write_bytes(files["driver.h"])
+    for name in ("driver.h", "library.c", "kernels.bin"):
+        (folder / name).write_bytes(files[name])
     command = [*zig_cc(), "-target", platform.compiler.shared_target, "-O2", "-shared", "-fPIC", f"-I{folder}"]
     command += [str(SUPPORT / "fake_cuda.c"), "-o", str(folder / "libcuda.so.1")]
     subprocess.run(command, check=True, env={**os.environ, **zig_environment()})
@@ -152,6 +153,39 @@ def test_the_judge_of_products_refuses_faulty_calls_and_nothing_else(built: tupl
     absent = subprocess.run([program], env={**there, "FAKE_NO_DEVICE": "1"}, capture_output=True, text=True)
     assert absent.returncode == 2
     assert absent.stderr
+
+
+ALONE = """
+import ctypes, sys
+sys.path.insert(0, sys.argv[2])
+from tests.support.device_calls import Problem
+lib = ctypes.CDLL(sys.argv[1])
+lib.every_one.restype = ctypes.c_void_p
+lib.every_chosen.restype = ctypes.c_char_p
+label, at, served = ctypes.c_char_p(), ctypes.c_void_p(1 << 40), 0
+for i in range(lib.every_variants()):
+    one = ctypes.c_void_p(lib.every_one(i, ctypes.byref(label)))
+    each = [(f16, a, b) for f16 in (0, 1) for a in (0, 1) for b in (0, 1)]
+    problems = [Problem(f16, 101, 111 + a, 111 + b, 1, 0, 512, 512, 512, 512, 512, 512, 1) for f16, a, b in each]
+    found = [lib.every_chosen(one, ctypes.byref(p), at, at, at, ctypes.c_size_t(1 << 60)) for p in problems]
+    assert set(found) - {None} == {label.value}, (label.value, found)
+    served += 1
+print(served)
+"""
+
+
+def test_each_variant_of_a_product_can_be_timed_alone(built: tuple[Path, Any]) -> None:
+    folder, library_path = built[0], built[0] / "libevery.so"
+    words = ["-target", platforms.load("cuda-sm90").compiler.shared_target, "-std=gnu11", "-O1", "-shared", "-fPIC"]
+    words += ["-fvisibility=hidden", f"-I{folder}", f"-I{folder}/include", f'-DTENSOROP_KERNELS="{folder}/kernels.bin"']
+    command = [*zig_cc(), *words, str(ROOT / "benchmarks/cuda/finished/every.c"), "-ldl", "-lpthread"]
+    subprocess.run([*command, "-o", str(library_path)], check=True, env={**os.environ, **zig_environment()})
+    there = {**os.environ, "LD_LIBRARY_PATH": str(folder)}
+    done = subprocess.run(
+        [sys.executable, "-c", ALONE, str(library_path), str(ROOT)], env=there, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) == 2 * sum(len(places) for _, places in built[1].values())
 
 
 def test_the_library_chooses_as_the_model_does_in_python(calls: Calls, built: Any) -> None:
