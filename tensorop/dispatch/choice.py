@@ -275,10 +275,9 @@ def _left_out(
 
 
 def _loss(subject: Subject, root: Leaf | Split, measured: Measured) -> float:
-    """The logarithm of what the tree's choice costs over the best, where all were measured."""
-    cost = measured.costs[decide(root, features(subject.operator, measured.problem))]
-    assert cost is not None
-    return math.log(cost / measured.best)
+    """The logarithm of what the tree's choice costs over the best; a choice of what is barred there counts as untried."""
+    row = row_of(subject.operator, measured)
+    return math.log(row.costs[decide(root, row.features)] / measured.best)
 
 
 def _grown(samples: Known, over: Field, without: int | None) -> Leaf | Split:
