@@ -275,7 +275,7 @@ def _left_out(
 
 
 def _loss(subject: Subject, root: Leaf | Split, measured: Measured) -> float:
-    """The logarithm of what the tree's choice costs over the best; a choice of what is barred there counts as untried."""
+    """The logarithm of what the tree's choice costs over the best; what is barred there counts as untried."""
     row = row_of(subject.operator, measured)
     return math.log(row.costs[decide(root, row.features)] / measured.best)
 
