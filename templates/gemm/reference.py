@@ -796,9 +796,9 @@ class Gemm(Contract):
         masked: bool,
         rng: np.random.Generator,
     ) -> tuple[Case, ...]:
-        """Each tile once, with its last vector in part where it has a tail, then the largest some more, whole. A and B
-        are one panel each, as packing leaves them: A by rows or, its columns in whole vectors, by columns; B by columns
-        or by rows.
+        """Each tile once whole and once, where it can have a tail, with its last vector in part: that is code of its
+        own where vectors have no length. Then the largest some more. A and B are one panel each, as packing leaves
+        them: A by rows or, its columns in whole vectors, by columns; B by columns or by rows.
 
         Depths of k, coefficients and inputs change from call to call. None of dtypes whose packing widens. Without
         masks panels of A are zero behind their rows, and behind one of B a vector more can be read (`beyond`).
@@ -808,13 +808,15 @@ class Gemm(Contract):
         how, tallest, nr, ku = reads.get("a"), int(point["mr_vectors"]), int(point["nr"]), int(point.get("ku", 1))
         by_rows, along = how == "rows", 1 if how == "rows" else lanes
         heights = [1, 2, min(3, tallest), min(9, tallest)] if how == "stream" else list(range(1, tallest + 1))
-        tiles = [(v, n, not by_rows) for n in range(1, nr + 1) for v in heights] + [(heights[-1], nr, False)] * 4
+        tails = (False,) if by_rows or lanes == 1 else (False, True)
+        tiles = [(v, n, tail) for n in range(1, nr + 1) for v in heights for tail in tails]
+        tiles += [(heights[-1], nr, False)] * 4
         depths = [1, ku, ku + 1, 2 * ku + 1, 4 * ku + 3, 17]
         kinds = ("normal", "exact", "special", "normal", "integer")
         cases = []
         for number, at in enumerate(rng.permutation(len(tiles))):  # drawn first: the same at all VLENs
             v, n, tail = tiles[at]
-            short = int(rng.integers(lanes)) if tail else 0
+            short = int(rng.integers(1, lanes)) if tail else 0
             values: dict[str, Value] = {"layout": "col", "m": v * along - short, "n": n, "ta": int(by_rows)}
             values |= {"tb": int(not by_rows), "k": depths[int(rng.integers(len(depths)))], "lda_pad": short}
             values |= {"ldc_pad": int(rng.integers(2)), "distribution": kinds[number % len(kinds)]}

@@ -102,7 +102,7 @@ def test_a_dealt_grid_is_one_quick_grid_over_all_vlens() -> None:
 
 @pytest.mark.parametrize("reads", ["columns", "rows", "stream"])
 def test_the_grid_of_a_kernel_has_each_tile_once(reads: str) -> None:
-    """All VLENs together; every tile that may have a tail may have one of any length."""
+    """All VLENs together; every tile that may have a tail is there with one and without."""
     point, vlens = {"mr_vectors": 3, "nr": 4, "ku": 2}, (128, 256, 512)
 
     def whole(vlen: int, seed: Seed) -> tuple[Case, ...]:
@@ -118,9 +118,10 @@ def test_the_grid_of_a_kernel_has_each_tile_once(reads: str) -> None:
             assert k >= 1
             assert n <= 4
             assert int(option(case, "lda_pad")) == -m % along
-            tiles.append((-(-m // along), n))
+            tiles.append((-(-m // along), n, m % along > 0))
     heights = (1, 2, 3, 3) if reads == "stream" else (1, 2, 3)
-    assert sorted(tiles) == sorted([*product(heights, (1, 2, 3, 4)), *[(3, 4)] * 4])
+    tails = (False,) if reads == "rows" else (False, True)
+    assert sorted(tiles) == sorted([*product(heights, (1, 2, 3, 4), tails), *[(3, 4, False)] * 4])
     assert {coefficient(case, "beta") for of in cases.values() for case in of} == {"0", "1", "-1", "other"}
     assert not reference.kernel_grid("i8", point, 4, {"a": reads}, True, Seed(3, 4).stream(0))
 
