@@ -61,7 +61,7 @@ class Tuner(Told):
 
     def tell(self, point: Point, cost: float | None) -> None:
         super().tell(point, cost)
-        if len(self.told) >= self._due and self._varied():
+        if len(self.told) >= self._due and self.varied:
             self._due = len(self.told) + max(1, len(self.told) // 10)
             chosen, costs = self._known({})
             with threadpool_limits(1):
@@ -77,26 +77,14 @@ class Tuner(Told):
             near = {self.space.index(point) for good in best for point in self.space.neighbours(good)}
             drawn = self.rng.sample(pool.tolist(), self._candidates)
             pool = np.array(sorted({*drawn, *(index for index in near if self.left[index])}))
-        if not self._varied():
+        if not self.varied:
             return int(self.rng.choice(pool.tolist()))
         with threadpool_limits(1):
             return int(pool[int(np.argmax(self._improvement(pool)))])
 
-    def _varied(self) -> bool:
-        return len({cost for cost in self.told.values() if cost is not None}) > 1
-
     def _known(self, pending: dict[int, None]) -> tuple[list[int], Array]:
-        """Numbers of the points that the model is of, and the logarithms of their costs, of mean 0 and deviation 1.
-
-        A pending point is told as the best cost seen (constant liar), which sends the next one elsewhere."""
-        costs = [cost for cost in self.told.values() if cost is not None]
-        worst = math.log(max(costs) * self._failure)
-        known = {index: worst if cost is None else math.log(cost) for index, cost in self.told.items()}
-        if len(known) > self._memory:
-            newest = list(known)[-(self._memory // 2) :]
-            best = sorted(known, key=lambda index: (known[index], index))[: self._memory - len(newest)]
-            known = {index: known[index] for index in dict.fromkeys([*best, *newest])}
-        known |= dict.fromkeys(pending, math.log(min(costs)))
+        """Numbers of the points that the model is of, and the logarithms of their costs, of mean 0 and deviation 1."""
+        known = self.remembered(self._memory, self._failure, pending)
         logs = np.array(list(known.values()))
         logs = np.minimum(logs, 2 * np.median(logs) - logs.min())  # how bad the bad ones are says nothing of the good
         return list(known), (logs - logs.mean()) / (logs.std() or 1.0)

@@ -8,7 +8,6 @@ search that was killed and told its journal goes on as if nothing had happened.
 
 from __future__ import annotations
 
-import math
 import random
 import warnings
 
@@ -21,8 +20,8 @@ from skopt.space import Real
 from skopt.space import Space as Box
 from threadpoolctl import threadpool_limits
 
-from tensorop.model.point import Point
 from tensorop.space import Space
+from tensorop.space.told import Told
 
 DESCRIPTION = "scikit-optimize's Gaussian process over the ranks of the tunables' values, expected improvement"
 OPTIONS: dict[str, tuple[str, int | float | str]] = {
@@ -44,7 +43,7 @@ class _Candidates(Box):  # type: ignore[misc]
         return self._pool
 
 
-class Tuner:
+class Tuner(Told):
     """Ask and tell. Costs are positive, lower is better, None marks a failed trial."""
 
     def __init__(
@@ -56,69 +55,42 @@ class Tuner:
         memory: int = 120,
         failure: float = 1.5,
     ) -> None:
-        self._space = space
-        self._seed = seed
+        super().__init__(space, seed)
         self._initial = int(initial)
         self._candidates = int(candidates)
         self._memory = int(memory)
         self._failure = float(failure)
         self._encoded = _encode(space)
-        self._told: dict[int, float | None] = {}  # in order of telling
-        self._pending: dict[int, None] = {}  # asked, not told
         self._design = _spread(self._encoded, self._initial, random.Random(seed))
 
-    def ask(self, n: int = 1) -> list[Point]:
-        """Up to n legal points never asked or told before; [] when none is left."""
-        found: list[Point] = []
-        while len(found) < n and len(self._told) + len(self._pending) < self._space.size:
-            index = self._next()
-            self._pending[index] = None
-            found.append(self._space.at(index))
-        return found
-
-    def tell(self, point: Point, cost: float | None) -> None:
-        index = self._space.index(point)
-        self._pending.pop(index, None)
-        self._told[index] = cost
-
-    def _next(self) -> int:
+    def next(self) -> int:
         for index in self._design:
-            if index not in self._told and index not in self._pending:
+            if self.left[index]:
                 return index
         pool = self._pool()
-        costs = [cost for cost in self._told.values() if cost is not None]
-        if len(pool) == 1 or len(set(costs)) < 2:
+        if len(pool) == 1 or not self.varied:
             return pool[0]
-        return self._model_choice(pool, costs)
+        return self._model_choice(pool)
 
     def _pool(self) -> list[int]:
         """Points left: all, or the neighbours of the best three and a random rest."""
-        taken = self._told.keys() | self._pending.keys()
-        left = [index for index in range(self._space.size) if index not in taken]
-        rng = random.Random(f"{self._seed} {len(taken)}")
+        left, rng = np.flatnonzero(self.left).tolist(), self.rng
         if len(left) <= self._candidates:
             rng.shuffle(left)
             return left
-        good = sorted((cost, index) for index, cost in self._told.items() if cost is not None)[:3]
-        near = {self._space.index(p) for _, index in good for p in self._space.neighbours(self._space.at(index))}
-        near -= taken
+        good = sorted((cost, index) for index, cost in self.told.items() if cost is not None)[:3]
+        near = {self.space.index(p) for _, index in good for p in self.space.neighbours(self.space.at(index))}
+        near = {index for index in near if self.left[index]}
         rest = [index for index in rng.sample(left, self._candidates) if index not in near]
         return sorted(near) + rest[: self._candidates - len(near)]
 
-    def _model_choice(self, pool: list[int], costs: list[float]) -> int:
-        worst = math.log(max(costs) * self._failure)
-        known = {i: worst if cost is None else math.log(cost) for i, cost in self._told.items()}
-        if len(known) > self._memory:
-            newest = list(known)[-self._memory // 2 :]
-            best = sorted(known, key=lambda i: (known[i], i))[: self._memory - len(newest)]
-            known = {i: known[i] for i in dict.fromkeys([*best, *newest])}
-        # a pending point is told as the best cost seen (constant liar), which sends the next one elsewhere
-        known |= dict.fromkeys(self._pending, math.log(min(costs)))
+    def _model_choice(self, pool: list[int]) -> int:
+        known = self.remembered(self._memory, self._failure, self.pending)
         rows = self._encoded[pool]
         try:
             with threadpool_limits(1), warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                chosen = _ask(self._encoded[list(known)], list(known.values()), rows, self._seed)
+                chosen = _ask(self._encoded[list(known)], list(known.values()), rows, self.seed)
         except (np.linalg.LinAlgError, ValueError):
             return pool[0]  # a covariance without a factor says nothing; the pool is shuffled
         return pool[int(np.argmin(((rows - chosen) ** 2).sum(axis=1)))]

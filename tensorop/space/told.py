@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,6 +53,11 @@ class Told(ABC):
         """Numbers that depend on the seed and on how many points were asked and told, so that a search may go on."""
         return random.Random(f"{self.seed} {len(self.told) + len(self.pending)}")
 
+    @property
+    def varied(self) -> bool:
+        """Whether two trials that passed differ in cost."""
+        return len({cost for cost in self.told.values() if cost is not None}) > 1
+
     def ranked(self) -> list[int]:
         """The points told, the best first, failed ones last."""
         costs = {index: math.inf if cost is None else cost for index, cost in self.told.items()}
@@ -63,3 +69,18 @@ class Told(ABC):
         numbers = np.flatnonzero(self.left)
         far = (np.abs(self.rows[numbers] - row) / lengths).sum(axis=1)
         return int(numbers[int(np.argmin(far))])
+
+    def remembered(self, memory: int, failure: float, pending: Iterable[int] = ()) -> dict[int, float]:
+        """What a model is fitted to, number -> logarithm of the cost: the best half of `memory` trials and the newest.
+
+        A failed trial counts as the worst cost seen times `failure`, a pending one as the best cost seen (constant
+        liar), which sends the next one elsewhere. Some trial has to have passed.
+        """
+        costs = [cost for cost in self.told.values() if cost is not None]
+        worst = math.log(max(costs) * failure)
+        known = {index: worst if cost is None else math.log(cost) for index, cost in self.told.items()}
+        if len(known) > memory:
+            newest = list(known)[-memory // 2 :]
+            best = sorted(known, key=lambda index: (known[index], index))[: memory - len(newest)]
+            known = {index: known[index] for index in dict.fromkeys([*best, *newest])}
+        return known | dict.fromkeys(pending, math.log(min(costs)))
