@@ -41,7 +41,7 @@ def identify_program(arch: str) -> Artifact:
     beyond the base ISA but through a trap it catches. Raises JobError, MissingTool."""
     target = targets.target(arch)
     flags = ("-target", target.static_triple, f"-mcpu={target.static_cpu.removesuffix(_VECTOR)}", *LEAN, "-O2", "-g0")
-    built = compile_source(_native("identify.c"), flags)
+    built = compile_source(_native("identify.c", "additions.h"), flags)
     program = built if isinstance(built, Outcome) else link.link_program(built, arch=arch, name="identify")
     return tool.required(program, f"the program that identifies a core of {arch}")
 
@@ -72,5 +72,5 @@ def benchmark_program(folder: Path, source: str, benchmarks: Sequence[Benchmark]
     return tool.required(built, f"{source} of the micro-benchmarks for {platform.name}")
 
 
-def _native(name: str) -> Source:
-    return Source(((name, (paths.native_dir() / name).read_text()),))
+def _native(*names: str) -> Source:
+    return Source(tuple((name, (paths.native_dir() / name).read_text()) for name in names))

@@ -3,15 +3,16 @@
  *   vlen   bits of a vector register, where the ISA lets cores choose
  *   page   bytes; cores, online
  *   vendor, architecture, implementation    identity registers of RISC-V, from Linux 6.4 on
- *   clock  MHz, by a chain of dependent additions, each of which takes a cycle on every known core
+ *   clock  MHz, as additions.h measures it
  */
 #define _GNU_SOURCE
+#include "additions.h"
+
 #include <setjmp.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 static sigjmp_buf resume;
@@ -50,36 +51,16 @@ static void tell_identity(void) {
 #endif
 }
 
-static double seconds(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-static double chain(long rounds) {
-    uint64_t x = 0, one = 1;
-    double begin = seconds();
-    for (long i = 0; i < rounds; i++) {
-#define TEN(S) S S S S S S S S S S
-#if defined(__riscv) || defined(__aarch64__)
-        __asm__ volatile(TEN(TEN("add %0, %0, %1\n")) : "+r"(x) : "r"(one));
-#else
-        __asm__ volatile(TEN(TEN("add %1, %0\n")) : "+r"(x) : "r"(one));
-#endif
-    }
-    return seconds() - begin;
-}
-
 int main(void) {
     tell_vector();
     printf("page %ld\ncores %ld\n", sysconf(_SC_PAGESIZE), sysconf(_SC_NPROCESSORS_ONLN));
     tell_identity();
     long rounds = 1000;
-    while (chain(rounds) < 2e-3)
+    while (additions(rounds) < 2e-3)
         rounds *= 4;
     double best = 1e9;
     for (int i = 0; i < 15; i++) {
-        double took = chain(rounds);
+        double took = additions(rounds);
         best = took < best ? took : best;
     }
     printf("clock %.0f\n", 100e-6 * (double)rounds / best);

@@ -1,5 +1,6 @@
 /* What the machine says of itself, for the head of a file of results. */
 #define _GNU_SOURCE
+#include "additions.h"
 #include "kit.h"
 
 #include <setjmp.h>
@@ -8,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
-#include <time.h>
 #include <unistd.h>
 
 static sigjmp_buf resume;
@@ -32,28 +32,15 @@ unsigned machine_vlen(void) {
 #endif
 }
 
-/* MHz, by a chain of dependent additions, each of which takes a cycle on every known core. */
+/* MHz. */
 double machine_clock(void) {
     double best = 1e9;
-    enum { ADDITIONS = 100000 };
+    enum { ROUNDS = 1000 };
     for (int i = 0; i < 5; i++) {
-        struct timespec begin, end;
-        uint64_t x = 0, one = 1;
-        clock_gettime(CLOCK_MONOTONIC, &begin);
-        for (int n = 0; n < ADDITIONS / 100; n++) {
-#define TEN(S) S S S S S S S S S S
-#if defined(__riscv) || defined(__aarch64__)
-            __asm__ volatile(TEN(TEN("add %0, %0, %1\n")) : "+r"(x) : "r"(one));
-#else
-            __asm__ volatile(TEN(TEN("add %1, %0\n")) : "+r"(x) : "r"(one));
-#endif
-        }
-        clock_gettime(CLOCK_MONOTONIC, &end);
-        double took =
-            (double)(end.tv_sec - begin.tv_sec) + 1e-9 * (double)(end.tv_nsec - begin.tv_nsec);
+        double took = additions(ROUNDS);
         best = took < best ? took : best;
     }
-    return best > 0 ? 1e-6 * ADDITIONS / best : 0;
+    return best > 0 ? 100e-6 * ROUNDS / best : 0;
 }
 
 size_t json_text(char *out, size_t size, const char *text) {
