@@ -24,6 +24,12 @@ class Ratio:
         return (self.high - self.low) / self.median
 
 
+def bound(peaks: Sequence[float]) -> float | None:
+    """The cost of 1000 flops, in geometric mean over VLENs, where a core does nothing but multiply-adds; None where
+    a peak is not known. peaks: by VLEN, flops in the cost's unit."""
+    return 1e3 / geomean(peaks) if peaks and all(peaks) else None
+
+
 def quartiles(values: Sequence[float]) -> tuple[float, float, float]:
     """25 %, median, 75 %, by linear interpolation."""
     low, middle, high = np.quantile(np.asarray(values, dtype=np.float64), (0.25, 0.5, 0.75))

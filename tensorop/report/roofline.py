@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from tensorop.measure import statistics
 from tensorop.measure.model_peak import modelled_peak
-from tensorop.measure.statistics import geomean
 from tensorop.model.number import NUMBERS
 from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
@@ -43,11 +43,10 @@ def roofs(
 
 
 def bound(platform: Platform, dtype: str, bench: Mapping[str, Any] | None, unit: str) -> float | None:
-    """The cost of 1000 flops, in geometric mean over VLENs, where a core does nothing but multiply-adds; None where its
-    peak in this unit is not known."""
+    """As `statistics.bound`; None where a peak in this unit is not known."""
     peaks = [peak for peak, _ in roofs(platform, dtype, bench).values()]
     alike = (unit == "ns") == bool(bench and bench["model"] is None)
-    return 1e3 / geomean(peaks) if peaks and alike else None
+    return statistics.bound(peaks) if alike else None
 
 
 def _roof(

@@ -50,9 +50,8 @@ class Roof:
         return self._peaks[key]
 
     def bound(self, dtype: str, vlens: Sequence[int]) -> float | None:
-        """The cost of 1000 flops, in geometric mean over VLENs, where a core does nothing but multiply-adds."""
-        peaks = [self.peak(dtype, vlen) for vlen in vlens]
-        return 1e3 / statistics.geomean(peaks) if all(peaks) else None
+        """As `statistics.bound`."""
+        return statistics.bound([self.peak(dtype, vlen) for vlen in vlens])
 
     def _least(self, operator: Operator, problem: Problem, vlen: int, threads: int) -> float:
         """The least cost that is to be believed."""
