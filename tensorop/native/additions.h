@@ -1,4 +1,5 @@
-/* A core's clock, by a chain of dependent additions, each of which takes a cycle on every known core. */
+/* A core's clock, by a chain of dependent additions, each of which takes a cycle on every known
+ * core. */
 #ifndef TENSOROP_ADDITIONS_H
 #define TENSOROP_ADDITIONS_H
 
