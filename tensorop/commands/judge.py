@@ -25,7 +25,7 @@ from tensorop.render import instantiate, prior
 from tensorop.space import Space, problems, seeds
 from tensorop.specs import operators, platforms
 from tensorop.specs.operators import TEMPLATE_SUFFIX
-from tensorop.trial import confinement, judging
+from tensorop.trial import carry_out, confinement, judging
 from tensorop.trial.trial import CALL_TIMEOUT_S, Evaluator, micro_problem
 from tensorop.verify import controls
 
@@ -257,7 +257,7 @@ def _one(evaluator: Evaluator, template: KernelTemplate, point: Point) -> Config
     # a kernel that reads both operands where they lie is whole calls alone
     for stage in (Stage.SMALLEST,) if _DIRECT in template.reads.values() else (Stage.MICRO, Stage.BLOCKING):
         at = replace(evaluator, stage=stage, inputs={})
-        ended = judging.tried(at, Trial("judge", 0, stage, variant))
+        ended = carry_out.whole(at, Trial("judge", 0, stage, variant), judging.PATIENT)
         if not ended.outcome.ok:
             return Configuration(variant.point, ended.outcome)
         outcome = ended.outcome

@@ -25,7 +25,7 @@ from tensorop.render.texts import Texts
 from tensorop.search.arms import Revise
 from tensorop.store.journal import START_OVER, Journal
 from tensorop.target import Target
-from tensorop.trial import judging
+from tensorop.trial import carry_out, judging
 from tensorop.trial.trial import Evaluator
 
 TEMPLATES = 4  # asked of a model in one job
@@ -102,7 +102,7 @@ def judge(
     evaluator = Evaluator(operator, target, dtype, Stage.MICRO, (), seed, work, texts or Texts())
     for index in judging.spread(space, JUDGED_POINTS):
         trial = Trial("judge", 0, Stage.MICRO, Variant(Kernel(template, dtype, space.at(index))))
-        ended = judging.tried(evaluator, trial, Limit(FIRST_S, "before it may compete"))
+        ended = carry_out.whole(evaluator, trial, Limit(FIRST_S, "before it may compete"))
         if not ended.outcome.ok:
             return dataclasses.replace(ended.outcome, message=f"at {trial.point}: {ended.outcome.message}")
     return Outcome(Kind.OK, "author")

@@ -14,7 +14,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
 
 from tensorop.errors import TensoropError
 from tensorop.model.budget import Budget
@@ -22,26 +22,18 @@ from tensorop.model.kernel import Kernel, Variant
 from tensorop.model.point import Point
 from tensorop.model.trial import Finished, Kind, Measured, Outcome, Rung, Stage, Trial
 from tensorop.process import children
-from tensorop.process.barrier import FIRST_S, Limit, in_time
+from tensorop.process.barrier import FIRST_S, Limit
 from tensorop.search.arms import FLOOR, Arm, Bandit, Limits, Seeded, Source
 from tensorop.space import Space
 from tensorop.space.strategy import Strategy
 from tensorop.store.journal import Journal
+from tensorop.trial import carry_out
+from tensorop.trial.carry_out import Evaluator
 
 MAX_ATTEMPTS = 2  # an unfinished trial is tried once more, then skipped for good
 MAX_LOST = 3  # this many times in a row the target was away: the search stops
 
 P = TypeVar("P")
-
-
-class Evaluator(Protocol[P]):
-    """Carries out trials; a failing candidate is an outcome, never an exception."""
-
-    def prepare(self, trial: Trial) -> P | Measured:
-        """Renders and builds; called from several threads at once. `Measured` when the trial failed here."""
-
-    def measure(self, trial: Trial, prepared: P) -> Measured:
-        """Verifies and measures; called from one thread at a time unless the search says otherwise."""
 
 
 class Stop(StrEnum):
@@ -119,7 +111,9 @@ class Search(Generic[P]):
     make_tuner: of a space and a seed; None: an arm's first points are all there is to try
     first_s: what a trial may take, in seconds, while none has passed
     stopped: whether somebody wants the search to end now
-    shared_clock: False where trials can be measured side by side without touching each other's figures.
+    jobs: builds side by side; batch: trials that are asked for before any of them is told, 0: as many
+    shared_clock: False where trials can be measured side by side without touching each other's figures
+    elsewhere: carries trials out in other processes; what each comes to, in their order.
     """
 
     stage: Stage
@@ -132,11 +126,13 @@ class Search(Generic[P]):
     budget: Budget
     seed: int = 0
     jobs: int = 1
+    batch: int = 0
     round: int = 0
     shared_clock: bool = True
     first_s: float = FIRST_S
     race: Callable[[Sequence[Finished]], tuple[Rung, ...]] | None = None
     stopped: Callable[[], bool] = lambda: False
+    elsewhere: Callable[[Sequence[Trial], Limit], Iterator[Measured]] | None = None
 
 
 def search(what: Search[P]) -> Iterator[Event]:
@@ -207,7 +203,8 @@ class _Run(Generic[P]):
         while self._goes_on():
             if self.what.stopped():
                 return Stop.INTERRUPTED
-            wanted = min(self.what.jobs, self.clock.trials_left or self.what.jobs)
+            batch_size = self.what.batch or self.what.jobs
+            wanted = min(batch_size, self.clock.trials_left or batch_size)
             batch, self.again = self.again[:wanted], self.again[wanted:]
             if not batch:
                 self._join(live=True)
@@ -254,16 +251,16 @@ class _Run(Generic[P]):
         return fresh
 
     def _try(self, batch: Sequence[Trial], pool: ThreadPoolExecutor) -> Iterator[Event]:
-        begun = []
+        begun: list[Trial] = []
         for trial in batch:
             open_trial = self.history.started(trial.key, trial.round)
             if open_trial is not None and open_trial.attempts >= MAX_ATTEMPTS:
                 died = Outcome(Kind.CRASH, "search", f"{MAX_ATTEMPTS} runs ended during this trial; it is skipped")
                 yield self._end(trial, Measured(died))
                 continue
-            self.under_way.append(trial)  # first: an interrupt may come as soon as it is written
-            attempt = self.what.journal.start(trial)
             begun.append(trial)
+        self.under_way += begun  # first: an interrupt may come as soon as they are written
+        for trial, attempt in zip(begun, self.what.journal.start_all(begun), strict=True):
             yield Began(trial, attempt)
         for trial, measured in zip(begun, self._carry_out(begun, pool), strict=True):
             ended: Ended | Lost
@@ -283,14 +280,17 @@ class _Run(Generic[P]):
     def _carry_out(self, trials: Sequence[Trial], pool: ThreadPoolExecutor) -> Iterator[Measured]:
         """The results in the order of the trials, whichever was ready first, so that the tuner's path is the same."""
         evaluate, limit = self.what.evaluate, self.limits.now
+        if self.what.elsewhere is not None:
+            yield from self.what.elsewhere(trials, limit)
+            return
         if not self.what.shared_clock:
-            whole = [pool.submit(_whole, evaluate, trial, limit) for trial in trials]
+            whole = [pool.submit(carry_out.whole, evaluate, trial, limit) for trial in trials]
             yield from (future.result() for future in whole)
             return
-        builds = [pool.submit(_prepare, evaluate, trial, limit) for trial in trials]
+        builds = [pool.submit(carry_out.prepare, evaluate, trial, limit) for trial in trials]
         prepared = [future.result() for future in builds]
         for trial, (made, used) in zip(trials, prepared, strict=True):
-            yield _measure(evaluate, trial, made, limit, used)
+            yield carry_out.measure(evaluate, trial, made, limit, used)
 
     def _heed_time(self, finished: Finished) -> Iterator[Event]:
         """Gives a template up with the trial that ran into its limit once too often."""
@@ -356,32 +356,6 @@ class _Run(Generic[P]):
     def _is_ours(self, trial: Trial) -> bool:
         arm = self.arms.get(trial.arm)
         return arm is not None and trial.point in arm.space and self.what.key_of(trial.variant) == trial.key
-
-
-def _whole(evaluate: Evaluator[P], trial: Trial, limit: Limit) -> Measured:
-    made = _prepare(evaluate, trial, limit)
-    return _measure(evaluate, trial, made[0], limit, made[1])
-
-
-def _prepare(evaluate: Evaluator[P], trial: Trial, limit: Limit) -> tuple[P | Measured, float]:
-    """What there is to measure, and the seconds that took."""
-    began = time.monotonic()
-    found = in_time("prepare", limit, 0.0, evaluate.prepare, trial)
-    used = time.monotonic() - began
-    return (_failed(found, {"build": used}) if isinstance(found, Outcome) else found), used
-
-
-def _measure(evaluate: Evaluator[P], trial: Trial, prepared: P | Measured, limit: Limit, used: float) -> Measured:
-    if isinstance(prepared, Measured):
-        return prepared
-    began = time.monotonic()
-    found = in_time("measure", limit, used, evaluate.measure, trial, prepared)
-    seconds = {"build": used, "measure": time.monotonic() - began}
-    return _failed(found, seconds) if isinstance(found, Outcome) else found
-
-
-def _failed(outcome: Outcome, seconds: Mapping[str, float]) -> Measured:
-    return Measured(outcome, seconds={stage: round(took, 4) for stage, took in seconds.items()})
 
 
 class Clock:

@@ -11,7 +11,7 @@ import errno
 import json
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -80,15 +80,19 @@ class Journal:
             raise
 
     def start(self, trial: Trial) -> int:
-        """Before a trial, with its template where that was not told of. Returns how often it was started by now without
-        an end."""
-        if self.history.finished(trial.key, trial.round) is not None:
-            raise ValueError(f"trial {trial.key} of round {trial.round} has ended before")
-        self.template(trial.variant.template)
-        self._append("started", trial_record(trial))
-        begun = self.history.started(trial.key, trial.round)
-        assert begun is not None
-        return begun.attempts
+        """Before a trial; returns how often it was started by now without an end."""
+        return self.start_all([trial])[0]
+
+    def start_all(self, trials: Sequence[Trial]) -> list[int]:
+        """As `start` for trials that were asked for together, with templates that were not told of: all are written, or
+        none, so that a run that goes on asks for the others knowing what this one knew."""
+        for trial in trials:
+            if self.history.finished(trial.key, trial.round) is not None:
+                raise ValueError(f"trial {trial.key} of round {trial.round} has ended before")
+            self.template(trial.variant.template)
+        self._append("started", *map(trial_record, trials))
+        begun = (self.history.started(trial.key, trial.round) for trial in trials)
+        return [one.attempts for one in begun if one is not None]
 
     def finish(self, finished: Finished) -> None:
         """After a trial; each (key, round) once."""
@@ -135,18 +139,21 @@ class Journal:
     ) -> None:
         self.close()
 
-    def _append(self, event: str, fields: Record) -> None:
-        record: Record = {"schema": SCHEMA, "event": event, "t": round(time.monotonic() - self._began, 3), **fields}
-        line = json.dumps(record, allow_nan=False, separators=(",", ":")) + "\n"
+    def _append(self, event: str, *of_each: Record) -> None:
+        """Records of one kind, in one write: a process that is killed has written all or none."""
+        now = round(time.monotonic() - self._began, 3)
+        records = [{"schema": SCHEMA, "event": event, "t": now, **fields} for fields in of_each]
+        lines = [json.dumps(record, allow_nan=False, separators=(",", ":")) + "\n" for record in records]
         if self._broken:
             raise JobError(f"{self.path} could not be written before; the run has to stop")
         with whole():
             try:
-                _write(self._descriptor, line.encode())
+                _write(self._descriptor, "".join(lines).encode())
             except OSError as error:
                 self._broken = True
                 raise _cannot_write(self.path, error) from error
-            self.history.add(json.loads(line))
+            for line in lines:
+                self.history.add(json.loads(line))
 
 
 def _open(folder: Path, facts: Mapping[str, Any], fresh: bool, lock: FolderLock) -> Journal:

@@ -8,12 +8,11 @@ from tensorop.errors import JobError, TensoropError
 from tensorop.model.kernel import Kernel, KernelTemplate
 from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
-from tensorop.model.trial import Kind, Measured, Outcome, Trial
+from tensorop.model.trial import Kind, Outcome
 from tensorop.process import barrier
-from tensorop.process.barrier import Limit, in_time
+from tensorop.process.barrier import Limit
 from tensorop.render import instantiate, prior
 from tensorop.space import Space
-from tensorop.trial.trial import Evaluator, Prepared
 
 PATIENT = Limit(3600.0, "an hour")
 
@@ -40,11 +39,3 @@ def _legal(operator: Operator, platform: Platform, template: KernelTemplate, dty
 def spread(space: Space, count: int) -> list[int]:
     """Numbers of so many points, evenly over the space; fewer where it has fewer."""
     return sorted({space.size * i // count for i in range(count)})
-
-
-def tried(evaluator: Evaluator, trial: Trial, limit: Limit = PATIENT) -> Measured:
-    """The very path of a trial, to its outcome."""
-    made = in_time("prepare", limit, 0.0, evaluator.prepare, trial)
-    if isinstance(made, Prepared):
-        made = in_time("measure", limit, sum(made.seconds.values()), evaluator.measure, trial, made)
-    return Measured(made) if isinstance(made, Outcome) else made

@@ -80,6 +80,16 @@ def test_long_logs_keep_their_tail(tmp_path):
     assert finished.outcome.log.endswith("error")
 
 
+def test_trials_that_begin_together_are_written_together(tmp_path, monkeypatch):
+    written = []
+    monkeypatch.setattr(store, "_write", lambda descriptor, data: written.append(data))
+    with Journal.open(tmp_path, FACTS) as journal:
+        journal.template(TEMPLATE)
+        assert journal.start_all([trial(1), trial(2)]) == [1, 1]
+        assert journal.history.replay() == [Started(trial(1), 1), Started(trial(2), 1)]
+    assert written[-1].count(b'"event":"started"') == 2
+
+
 def test_a_round_ends_once(tmp_path):
     with Journal.open(tmp_path, FACTS) as journal:
         journal.start(trial(1))
@@ -221,7 +231,7 @@ def test_a_full_disk(tmp_path):
         full = os.open("/dev/full", os.O_WRONLY)
         journal._descriptor, disk = full, journal._descriptor
         with pytest.raises(JobError, match=r"the disk is full: .*journal\.jsonl cannot grow") as caught:
-            journal.start(trial(1))
+            journal.start_all([trial(1), trial(3)])
         assert "run the same command again" in caught.value.hint
         journal._descriptor = disk
         os.close(full)

@@ -25,6 +25,7 @@ from tensorop.search.loop import Began, Ended, Exhausted, GivenUp, Lost, Search,
 from tensorop.space import Space, strategy
 from tensorop.store import journal as store
 from tensorop.store.journal import Journal, journal_path
+from tensorop.trial import carry_out
 
 SPACES = {
     "rows": Space.of({"a": (1, 2, 3, 4, 5), "b": (0, 1, 2, 3)}),
@@ -266,6 +267,29 @@ def test_whole_trials_side_by_side_tell_in_the_same_order(tmp_path):
             list(search(a_search(journal, Uneven() if name == "one" else Formula(), jobs=3, shared_clock=False)))
             found.append(ends(journal.history))
     assert found[0] == found[1]
+
+
+def elsewhere(trials, limit):
+    """The last first, as other processes may be done."""
+    done = {trial.key: carry_out.whole(Formula(), trial, limit) for trial in reversed(trials)}
+    return (done[trial.key] for trial in trials)
+
+
+@pytest.mark.parametrize("where", [None, elsewhere])
+def test_killed_in_the_middle_of_a_batch_and_resumed_is_the_search_it_was(tmp_path, where):
+    with Journal.open(tmp_path / "whole", {}) as journal:
+        list(search(a_search(journal, jobs=2, batch=4)))
+        whole = ends(journal.history)
+    lines = journal_path(tmp_path / "whole").read_bytes().splitlines(keepends=True)
+    events = [json.loads(line)["event"] for line in lines]
+    assert events.count("started") == 18
+    cuts = [i for i in range(2, len(lines)) if "finished" in (events[i - 1], events[i])]  # a batch is begun as one
+    for cut in cuts[::4]:
+        (tmp_path / f"{cut}" / "share" / "tensorop").mkdir(parents=True)
+        journal_path(tmp_path / f"{cut}").write_bytes(b"".join(lines[:cut]))
+        with Journal.open(tmp_path / f"{cut}", {}) as journal:
+            list(search(a_search(journal, batch=4, elsewhere=where)))
+            assert ends(journal.history) == whole
 
 
 @pytest.mark.parametrize("jobs", [1, 3])
