@@ -160,32 +160,54 @@ import ctypes, sys
 sys.path.insert(0, sys.argv[2])
 from tests.support.device_calls import Problem
 lib = ctypes.CDLL(sys.argv[1])
-lib.every_one.restype = ctypes.c_void_p
-lib.every_chosen.restype = ctypes.c_char_p
-label, at, served = ctypes.c_char_p(), ctypes.c_void_p(1 << 40), 0
-for i in range(lib.every_variants()):
-    one = ctypes.c_void_p(lib.every_one(i, ctypes.byref(label)))
-    each = [(f16, a, b) for f16 in (0, 1) for a in (0, 1) for b in (0, 1)]
-    problems = [Problem(f16, 101, 111 + a, 111 + b, 1, 0, 512, 512, 512, 512, 512, 512, 1) for f16, a, b in each]
-    found = [lib.every_chosen(one, ctypes.byref(p), at, at, at, ctypes.c_size_t(1 << 60)) for p in problems]
-    assert set(found) - {None} == {label.value}, (label.value, found)
-    served += 1
-print(served)
+lib.tensorop_gemm_variant.restype = lib.tensorop_gemm_chosen.restype = ctypes.c_char_p
+handle, at, most = ctypes.c_void_p(), ctypes.c_void_p(1 << 40), ctypes.c_size_t(1 << 60)
+assert lib.tensorop_gemm_create(ctypes.byref(handle), 0) == 0
+each = [(f16, a, b) for f16 in (0, 1) for a in (0, 1) for b in (0, 1)]
+problems = [Problem(f16, 101, 111 + a, 111 + b, 1, 0, 512, 512, 512, 512, 512, 512, 1) for f16, a, b in each]
+asked = lambda: [lib.tensorop_gemm_chosen_variant(handle, ctypes.byref(p), at, at, at, most) for p in problems]
+usual = asked()
+count = lib.tensorop_gemm_variants()
+for i in range(count):
+    assert lib.tensorop_gemm_force(handle, i) == 0
+    assert sorted(asked()) == [-1] * 7 + [i], (i, asked())
+    served = problems[asked().index(i)]
+    assert lib.tensorop_gemm_chosen(handle, ctypes.byref(served), at, at, at, most) == lib.tensorop_gemm_variant(i)
+other = problems[asked().index(-1)]
+assert lib.tensorop_gemm_ex(handle, None, ctypes.byref(other), at, at, at, None, ctypes.c_size_t(0)) == 12
+assert lib.tensorop_gemm_force(handle, count) == lib.tensorop_gemm_force(handle, -2) == 1
+assert lib.tensorop_gemm_force(handle, -1) == 0 and asked() == usual
+assert lib.tensorop_gemm_variant(count) is lib.tensorop_gemm_variant(-1) is None
+print(count, *usual)
 """
 
 
-def test_each_variant_of_a_product_can_be_timed_alone(built: tuple[Path, Any]) -> None:
-    folder, library_path = built[0], built[0] / "libevery.so"
-    words = ["-target", platforms.load("cuda-sm90").compiler.shared_target, "-std=gnu11", "-O1", "-shared", "-fPIC"]
-    words += ["-fvisibility=hidden", f"-I{folder}", f"-I{folder}/include", f'-DTENSOROP_KERNELS="{folder}/kernels.bin"']
-    command = [*zig_cc(), *words, str(ROOT / "benchmarks/cuda/finished/every.c"), "-ldl", "-lpthread"]
-    subprocess.run([*command, "-o", str(library_path)], check=True, env={**os.environ, **zig_environment()})
-    there = {**os.environ, "LD_LIBRARY_PATH": str(folder)}
-    done = subprocess.run(
-        [sys.executable, "-c", ALONE, str(library_path), str(ROOT)], env=there, capture_output=True, text=True
-    )
+def _alone(folder: Path, **said: str) -> tuple[list[int], str]:
+    there = {**os.environ, "LD_LIBRARY_PATH": str(folder), **said}
+    words = [sys.executable, "-c", ALONE, str(folder / "lib.so"), str(ROOT)]
+    done = subprocess.run(words, env=there, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    assert int(done.stdout) == 2 * sum(len(places) for _, places in built[1].values())
+    return [int(word) for word in done.stdout.split()], done.stderr
+
+
+def test_each_variant_of_a_product_can_be_forced(built: tuple[Path, Any]) -> None:
+    (count, *_), _ = _alone(built[0])
+    assert count == 2 * sum(len(places) for _, places in built[1].values())
+
+
+def test_the_environment_forces_a_variant_where_it_serves(calls: Calls) -> None:
+    cubes = [{**CASE, "asked": 1, "seed": 0, "m": 512, "n": 512, "k": 512, "ta": a, "tb": b} for a, b in LAYOUTS]
+    usual = [of["chosen"] for of in calls(cubes)["cases"]]
+    changed = set()
+    for number in range(12):
+        found = [of["chosen"] for of in calls(cubes, TENSOROP_VARIANT=str(number))["cases"]]
+        different = [place for place, of in enumerate(found) if of != usual[place]]
+        assert len(different) <= 1, number  # of one layout; the others go by choice
+        changed |= set(different)
+    assert changed
+    told = calls(cubes, TENSOROP_VARIANT="9999")
+    assert [of["chosen"] for of in told["cases"]] == usual
+    assert told["stderr"].count("TENSOROP_VARIANT=9999 is ignored: this library has variants 0 to ") == 1
 
 
 def test_the_library_chooses_as_the_model_does_in_python(calls: Calls, built: Any) -> None:
@@ -232,8 +254,10 @@ def test_the_library_needs_the_c_library_alone(built: Any) -> None:
     found = facts(built[0] / "lib.so")
     assert set(found.needed) <= {"libc.so.6", "libdl.so.2", "libpthread.so.0"}
     assert found.soname == "libtensorop_gemm_cuda.so.0"
+    forcing = ("variants", "variant", "force", "chosen_variant")
     assert found.exports == {
-        f"tensorop_gemm_{name}" for name in ("create", "destroy", "workspace", "ex", "chosen", "message", "cuda_card")
+        f"tensorop_gemm_{name}"
+        for name in ("create", "destroy", "workspace", "ex", "chosen", "message", "cuda_card", *forcing)
     }
     assert tuple(map(int, found.glibc.split("."))) <= (2, 31)
 

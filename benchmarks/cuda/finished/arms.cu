@@ -1,5 +1,5 @@
 #include "chosen.h"
-#include "every.h"
+#include <tensorop/gemm_cuda.h>
 #include <algorithm>
 
 namespace {
@@ -77,25 +77,29 @@ std::string chosen(const Problem &p) {
     return label ? label : "";
 }
 
-// With EVERY=1: a handle of the product's kernels for each variant takes memory and time.
+// With EVERY=1: each variant by force, of a second handle.
 bool add_every() {
     finished::chosen = chosen;
-    for (int i = 0; getenv("EVERY") && i < every_variants(); ++i) {
-        CHECK(cudaFree(nullptr));
-        const char *label = nullptr;
-        const tensorop_gemm_handle handle = every_one(i, &label);
-        if (!handle)
-            continue;
+    if (!getenv("EVERY"))
+        return true;
+    CHECK(cudaFree(nullptr));
+    static tensorop_gemm_handle handle = nullptr;
+    must(tensorop_gemm_create(&handle, 0));
+    for (int i = 0; i < tensorop_gemm_variants(); ++i) {
+        auto forced = [i] {
+            must(tensorop_gemm_force(handle, i));
+            return handle;
+        };
         candidates().push_back(
-            {std::string("one:") + label,
-             [handle](const Problem &p) {
+            {std::string("one:") + tensorop_gemm_variant(i),
+             [forced](const Problem &p) {
                  const tensorop_gemm_problem problem = called(p);
                  const char *at = address(0);
-                 return every_chosen(handle, &problem, at, at, at, SIZE_MAX) != nullptr;
+                 return tensorop_gemm_chosen_variant(forced(), &problem, at, at, at, SIZE_MAX) >= 0;
              },
-             [handle](const Problem &p) { return most(p, handle, every_workspace); },
-             [handle](const Problem &p, const Operands &o, cudaStream_t stream) {
-                 return run(p, o, stream, handle, every_workspace, every_ex);
+             [forced](const Problem &p) { return most(p, forced(), tensorop_gemm_workspace); },
+             [forced](const Problem &p, const Operands &o, cudaStream_t stream) {
+                 return run(p, o, stream, forced(), tensorop_gemm_workspace, tensorop_gemm_ex);
              }});
     }
     return true;
