@@ -1,6 +1,6 @@
 #include "chosen.h"
-#include <tensorop/gemm_cuda.h>
 #include <algorithm>
+#include <tensorop/gemm_cuda.h>
 
 namespace {
 
