@@ -43,7 +43,7 @@ class Arm:
     kernel: whose blockings they are; without a configuration, where these are searched (`Stage.of_kernels`)
     space: legal points of what is searched; first: those to try before the tuner's own, and before better arms are
     preferred; least: trials it gets however long they take: seconds are a wish, a number of trials is not
-    spared: points that are measured on all problems, where others race
+    spared: points that are measured on all problems unless they are far behind, where others race
     """
 
     kernel: Kernel

@@ -107,7 +107,7 @@ Event = Began | Ended | Lost | Exhausted | GivenUp | Stopped
 class Search(Generic[P]):
     """What to search. source: the arms; key_of: the trial key of a variant.
 
-    race: where a trial that begins now may end early, by those that ended
+    race: where a trial that begins now may end early, by those that ended, and whether it is spared what they reach
     make_tuner: of a space and a seed; None: an arm's first points are all there is to try
     first_s: what a trial may take, in seconds, while none has passed
     stopped: whether somebody wants the search to end now
@@ -130,7 +130,7 @@ class Search(Generic[P]):
     round: int = 0
     shared_clock: bool = True
     first_s: float = FIRST_S
-    race: Callable[[Sequence[Finished]], tuple[Rung, ...]] | None = None
+    race: Callable[[Sequence[Finished], bool], tuple[Rung, ...]] | None = None
     stopped: Callable[[], bool] = lambda: False
     elsewhere: Callable[[Sequence[Trial], Limit], Iterator[Measured]] | None = None
 
@@ -347,7 +347,8 @@ class _Run(Generic[P]):
         variant = Variant(replace(kernel, configuration=point)) if of_kernels else Variant(kernel, point)
         # blockings of one kernel template race: one that few problems are for is not to lose to another on the rest
         alike = [done for done in self.ended if done.trial.variant.template == kernel.template]
-        race = what.race([] if point in arm.spared else alike) if what.race else ()
+        spared = point in arm.spared
+        race = what.race(self.ended if spared else alike, spared) if what.race else ()
         return Trial(what.key_of(variant), what.round, what.stage, variant, race)
 
     def _is_open(self, trial: Trial) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from functools import cache, cached_property, partial
+from functools import cache, cached_property
 from hashlib import sha256
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from tensorop.model.job import Job
 from tensorop.model.kernel import KernelTemplate, Variant
 from tensorop.model.operator import Operator
 from tensorop.model.problem import Problem
-from tensorop.model.trial import Stage
+from tensorop.model.trial import Finished, Rung, Stage
 from tensorop.model.verdict import Seed
 from tensorop.model.winner import Known, WarmStart, Winners
 from tensorop.process.barrier import FIRST_S
@@ -240,6 +240,10 @@ def conduct(task: Task, stage: Stage, plan: Plan) -> Iterator[loop.Event]:
         )
 
     work = {p.label: float(task.operator.reference.work(p)) for p in plan.problems}
+
+    def raced(ended: Sequence[Finished], spared: bool) -> tuple[Rung, ...]:
+        return race.rungs(ended, work, target.configurations, spared)
+
     arms = plan.arms
     source = Growing(arms, task.journal, group, plan.joining, task.revise) if plan.joining else Given(arms)
     yield from loop.search(
@@ -258,7 +262,7 @@ def conduct(task: Task, stage: Stage, plan: Plan) -> Iterator[loop.Event]:
             jobs=job.jobs,
             shared_clock=not target.side_by_side,
             first_s=plan.first_s * target.runner.patience,
-            race=partial(race.rungs, work=work, vlens=target.configurations) if plan.race else None,
+            race=raced if plan.race else None,
             stopped=lambda: task.stop.asked,
         )
     )

@@ -2,7 +2,7 @@
 
 A race has halts, by shares of the whole work. Who comes to one goes on where it is among the best of those that came
 there before: a third of them goes on, each VLEN's best in equal parts, for a variant that serves one VLEN alone is not
-to be lost. What falls out costs, for the tuner, what its problems say times what those that were measured on all of
+to be lost. What is spared, since cheap problems may hide what it is for, goes on unless it is far behind all. What falls out costs, for the tuner, what its problems say times what those that were measured on all of
 them cost beyond theirs.
 """
 
@@ -16,6 +16,7 @@ from tensorop.model.trial import Finished, Rung, Samples
 
 HALTS = (0.01, 0.06)  # of the work of all problems, at most
 PART = 3  # one of so many goes on from a halt, of all VLENs together
+HOPELESS = 5.0  # times the least cost of all, at every VLEN: what is spared goes on below
 
 
 def halts(work: Sequence[float]) -> tuple[int, ...]:
@@ -25,10 +26,12 @@ def halts(work: Sequence[float]) -> tuple[int, ...]:
     return tuple(dict.fromkeys(count for count in counts if 0 < count < len(work)))
 
 
-def rungs(ended: Sequence[Finished], work: Mapping[str, float], vlens: Sequence[int]) -> tuple[Rung, ...]:
+def rungs(
+    ended: Sequence[Finished], work: Mapping[str, float], vlens: Sequence[int], spared: bool = False
+) -> tuple[Rung, ...]:
     """What the next trial has to reach, by the trials so far; nothing while none was measured on all problems.
 
-    work: by label, in the order in which they are measured.
+    work: by label, in the order in which they are measured; spared: falls out only where it is HOPELESS.
     """
     passed = [finished.score.per_problem for finished in ended if finished.outcome.ok]
     whole = [found for found in passed if len(found) == len(work)]
@@ -39,7 +42,8 @@ def rungs(ended: Sequence[Finished], work: Mapping[str, float], vlens: Sequence[
         first = list(work)[:count]
         came = [{name: found[name] for name in first} for found in passed if len(found) >= count]
         among = math.ceil(len(came) / (PART * len(vlens))) - 1
-        bars = tuple((vlen, sorted(cost(found, work, vlen) for found in came)[among]) for vlen in vlens)
+        costs = {vlen: sorted(cost(found, work, vlen) for found in came) for vlen in vlens}
+        bars = tuple((vlen, HOPELESS * of[0] if spared else of[among]) for vlen, of in costs.items())
         beyond = [_mean(found, work) / _mean({name: found[name] for name in first}, work) for found in whole]
         made.append(Rung(count, bars, statistics.geomean(beyond)))
     return tuple(made)

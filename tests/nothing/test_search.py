@@ -455,7 +455,7 @@ def test_what_serves_others_has_no_deadline():
 def test_kernel_templates_do_not_race_each_other(tmp_path):
     told = []
 
-    def race(ended):
+    def race(ended, spared):
         told.append({name_of(done.trial) for done in ended})
         return ()
 
@@ -465,11 +465,11 @@ def test_kernel_templates_do_not_race_each_other(tmp_path):
     assert {*map(frozenset, told)} == {frozenset(), frozenset({"rows"}), frozenset({"columns"})}
 
 
-def test_what_races_is_told_what_ended_and_what_is_spared_is_not(tmp_path):
+def test_what_races_is_told_what_ended_and_whether_it_is_spared(tmp_path):
     """Each trial's race is made when it is asked, and is in the journal: a run that goes on has the same."""
 
-    def race(ended):
-        return (Rung(1, ((0, float(len(ended) + 1)),)),)
+    def race(ended, spared):
+        return (Rung(1, ((0, float(len(ended) + 1) + 0.5 * spared),)),)
 
     spared = SPACES["rows"].at(0)
     one = Arm(KERNELS["rows"], SPACES["rows"], [SPACES["rows"].at(3), spared], spared=[spared])
@@ -478,4 +478,4 @@ def test_what_races_is_told_what_ended_and_what_is_spared_is_not(tmp_path):
     told = [(end.trial.point, end.trial.race) for end in store.read(tmp_path).ended(("micro", "f32", 0))]
     assert [point for point, _ in told[:2]] == [SPACES["rows"].at(3), spared]
     bars = [rung.bars[0][1] for _, (rung,) in told]
-    assert bars == [1.0, 1.0, 3.0, 4.0, 5.0]
+    assert bars == [1.0, 2.5, 3.0, 4.0, 5.0]
