@@ -7,6 +7,7 @@ tree would choose for them is held against what was measured.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -64,6 +65,7 @@ class Subject:
     """Whose choice is made: an operator's variants of one dtype on a platform, at a VLEN (bits; 0: the first).
 
     direct: the number of the direct one among them
+    fields: made so far, without their terms: the same at every VLEN
     """
 
     operator: Operator
@@ -72,6 +74,7 @@ class Subject:
     variants: tuple[Variant, ...]
     vlen: int = 0
     direct: int | None = None
+    fields: dict[tuple[object, ...], Field] = dataclasses.field(default_factory=dict, compare=False, repr=False)
 
     def barred(self, problems: Sequence[Problem]) -> NDArray[np.bool_]:
         """Problems x variants: what is never chosen there, the direct one beyond what it may serve."""
@@ -173,15 +176,22 @@ def _parts(problems: Sequence[Problem]) -> dict[Any, int]:
     return {shape: int(place) % PARTS for shape, place in zip(shapes, order, strict=True)}
 
 
-def field(subject: Subject, count: int, seed: int = SEED, longest: int = LONGEST) -> Field:
-    """Problems with log-uniform sides, `count` in each of the operator's layouts; the same for the same seed."""
-    return _field(subject, drawn(subject.operator, subject.dtype, count, seed, longest))
-
-
-def _field(subject: Subject, problems: tuple[Problem, ...]) -> Field:
-    columns = subject.columns(problems)
-    terms = tuple(subject.terms(variant, columns) for variant in subject.variants)
-    return Field(problems, terms, subject.places(columns), columns, subject.barred(problems))
+def field(
+    subject: Subject,
+    count: int,
+    seed: int = SEED,
+    longest: int = LONGEST,
+    most: float = math.inf,
+    least: float = 0.0,
+) -> Field:
+    """Problems as `drawn`; the same for the same seed."""
+    by = (count, seed, longest, most, least, subject.direct)
+    if by not in subject.fields:
+        problems = drawn(subject.operator, subject.dtype, count, seed, longest, most, least)
+        columns = subject.columns(problems)
+        subject.fields[by] = Field(problems, (), subject.places(columns), columns, subject.barred(problems))
+    found = subject.fields[by]
+    return replace(found, terms=tuple(subject.terms(variant, found.columns) for variant in subject.variants))
 
 
 def drawn(
@@ -330,15 +340,16 @@ def winners(
     measured, also: with a cost for the direct one too, as the last, where there is one.
     """
     trees, unasked = [], 0
+    fields: dict[tuple[object, ...], Field] = {}
     if direct is not None and operator.direct is not None:
         unasked = operator.direct.unasked
     for vlen, rows in sorted(measured.items()):
         if direct is not None and any(row.costs[-1] is not None for row in rows):
-            subject = Subject(operator, platform, dtype, (*variants, direct), vlen, len(variants))
+            subject = Subject(operator, platform, dtype, (*variants, direct), vlen, len(variants), fields)
             if judged:
                 unasked = min(unasked, _unasked(subject, rows, (also or {}).get(vlen, ())))
         else:  # nothing is known of the direct one
-            subject = Subject(operator, platform, dtype, variants, vlen)
+            subject = Subject(operator, platform, dtype, variants, vlen, fields=fields)
             rows = [replace(row, costs=row.costs[: len(variants)]) for row in rows]
         found = tree(subject, rows, (also or {}).get(vlen, ()), judged)
         trees.append(replace(found, vlen=vlen if len(measured) > 1 else 0))
@@ -356,8 +367,7 @@ def _unasked(subject: Subject, measured: Sequence[Measured], also: Sequence[Also
         return direct.always
     found, models = direct.always, known(subject, rows, also).fitted()
     while found < direct.unasked:
-        problems = drawn(operator, subject.dtype, SMALL, SEED, direct.unasked, min(2 * found, direct.unasked), found)
-        over = _field(subject, problems).predicted(models)[0]
+        over = field(subject, SMALL, SEED, direct.unasked, min(2 * found, direct.unasked), found).predicted(models)[0]
         if float(_over_best(over)[:, subject.direct].mean()) > HARDLY:
             break
         found = min(2 * found, direct.unasked)

@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,7 @@ DEEP = 16  # of a tree that many problems tell apart
 MOST_LOST = 0.7  # natural logarithm: by how much a variant is too dear does not matter beyond
 FOLLOWED = 6  # splits of a node that are followed to the end
 SAME = 1e-9  # losses nearer than this are equal
+AT_ONCE = 4096  # rows and features whose splits are looked at together: what lies in a cache
 
 Node = Leaf | Split
 
@@ -44,7 +46,8 @@ def grow(rows: Sequence[Row], depth: int = DEPTH) -> Node:
     losses = np.array([[math.log(cost / min(row.costs)) for cost in row.costs] for row in rows])
     names = sorted(rows[0].features)
     columns = {name: np.array([row.features[name] for row in rows]) for name in names}
-    return _Measured(losses, columns).grow(np.arange(len(rows)), depth, FOLLOWED)[0]
+    given = _Measured(losses, columns)
+    return given.grow(given.whole, depth, FOLLOWED)[0]
 
 
 def distil(
@@ -53,7 +56,24 @@ def distil(
     """The tree of many problems. losses: problems x variants, the logarithm of cost over the problem's best, times the
     problem's weight; columns: each feature's values; gain: what a split must save."""
     ordered = {name: columns[name] for name in sorted(columns)}
-    return _Measured(losses, ordered, gain, np.minimum(losses, MOST_LOST)).grow(np.arange(len(losses)), depth, 1)[0]
+    given = _Measured(losses, ordered, gain, np.minimum(losses, MOST_LOST))
+    return given.grow(given.whole, depth, 1)[0]
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Some of the rows: their numbers, and the same by each feature's values (features x rows)."""
+
+    rows: NDArray[np.intp]
+    ordered: NDArray[np.intp]
+
+    def cut(self, low: NDArray[np.bool_]) -> tuple[_Part, _Part]:
+        """Those of all rows that are low, and the others."""
+        count = len(self.ordered)
+        return tuple(  # type: ignore[return-value]
+            _Part(self.rows[side[self.rows]], self.ordered[side[self.ordered]].reshape(count, -1))
+            for side in (low, ~low)
+        )
 
 
 @dataclass(frozen=True)
@@ -66,49 +86,76 @@ class _Measured:
     gain: float = GAIN
     alike: NDArray[np.float64] | None = None
 
-    def grow(self, rows: NDArray[np.intp], depth: int, followed: int) -> tuple[Node, float]:
+    @cached_property
+    def ranks(self) -> NDArray[np.intp]:
+        """Features x rows: the place of a row's value among the feature's values."""
+        return np.stack([np.unique(column, return_inverse=True)[1].reshape(-1) for column in self.columns.values()])
+
+    @cached_property
+    def turned(self) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
+        """`losses` and `alike`, with the rows last."""
+        alike = None if self.alike is None else np.ascontiguousarray(self.alike.T)
+        return np.ascontiguousarray(self.losses.T), alike
+
+    @property
+    def whole(self) -> _Part:
+        return _Part(np.arange(len(self.losses)), np.argsort(self.ranks, axis=1, kind="stable"))
+
+    def grow(self, part: _Part, depth: int, followed: int) -> tuple[Node, float]:
         """The tree of these rows and its loss."""
-        sums = self.losses[rows].sum(axis=0)
+        sums = self.losses[part.rows].sum(axis=0)
         variant = int(sums.argmin())
         leaf, loss = Leaf(variant), float(sums[variant])
         best: tuple[float, str, int] | None = None
         # nothing to gain, nothing to look for
-        splits = self._splits(rows, followed) if depth > 0 and loss > self.gain else []
+        splits = self._splits(part, followed) if depth > 0 and loss > self.gain else []
         if followed == 1 and splits:
             best = splits[0]
         for _, feature, threshold in splits[:followed] if followed > 1 else ():
-            total = sum(self.grow(part, depth - 1, 1)[1] for part in self._cut(rows, feature, threshold))
+            total = sum(self.grow(side, depth - 1, 1)[1] for side in self._cut(part, feature, threshold))
             if best is None or total < best[0] - SAME:
                 best = total, feature, threshold
         if best is None:
             return leaf, loss
         _, feature, threshold = best
         (low, low_loss), (high, high_loss) = (
-            self.grow(part, depth - 1, followed) for part in self._cut(rows, feature, threshold)
+            self.grow(side, depth - 1, followed) for side in self._cut(part, feature, threshold)
         )
         gained = loss - low_loss - high_loss > self.gain
         return (Split(feature, threshold, low, high), low_loss + high_loss) if gained else (leaf, loss)
 
-    def _cut(self, rows: NDArray[np.intp], feature: str, threshold: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        low = self.columns[feature][rows] <= threshold
-        return rows[low], rows[~low]
+    def _cut(self, part: _Part, feature: str, threshold: int) -> tuple[_Part, _Part]:
+        return part.cut((self.columns[feature] <= threshold).astype(bool))
 
-    def _splits(self, rows: NDArray[np.intp], wanted: int) -> list[tuple[float, str, int]]:
+    def _splits(self, part: _Part, wanted: int) -> list[tuple[float, str, int]]:
         """(loss with a leaf on each side and what is not alike there, feature, threshold), the least first; equal ones
         as features are named. wanted: how many of them, of each feature at most."""
+        at_once = max(1, AT_ONCE // len(part.rows))  # features
+        starts = range(0, len(part.ordered), at_once)
+        rounded = np.concatenate([self._rounded(part.ordered[i : i + at_once], i) for i in starts])
+        if wanted == 1:
+            chosen = [np.unravel_index(int(rounded.argmin()), rounded.shape)] if rounded.size else []
+        else:
+            chosen = [(f, i) for f, of in enumerate(rounded) for i in np.argsort(of, kind="stable")[:wanted]]
+        names = list(self.columns)
         found = []
-        for feature, column in self.columns.items():
-            order = rows[np.argsort(column[rows], kind="stable")]
-            values = column[order]
-            below = np.cumsum(self.losses[order], axis=0)
-            totals = below.min(axis=1) + (below[-1] - below).min(axis=1)
-            if self.alike is not None:
-                totals = totals + _differing(self.alike[order])
-            between = np.flatnonzero(values[1:] > values[:-1])
-            rounded = np.round(totals[between] / SAME)
-            for i in between[np.argsort(rounded, kind="stable")[:wanted]]:
-                found.append((float(totals[i]), feature, _between(int(values[i]), int(values[i + 1]))))
-        return sorted(found, key=lambda split: round(split[0] / SAME))
+        for f, i in chosen:
+            if math.isfinite(rounded[f, i]):
+                low, high = (int(self.columns[names[f]][row]) for row in part.ordered[f, i : i + 2])
+                found.append((float(rounded[f, i]), names[f], _between(low, high)))
+        return sorted(found, key=lambda split: split[0])
+
+    def _rounded(self, ordered: NDArray[np.intp], first: int) -> NDArray[np.float64]:
+        """Features x splits: the loss with a leaf on each side and what is not alike there, in units of SAME; without
+        end between equal values. first: the number of the first of these features."""
+        losses, alike = self.turned
+        below = np.cumsum(losses[:, ordered], axis=-1)
+        found = below.min(axis=0) + (below[..., -1:] - below).min(axis=0)
+        if alike is not None:
+            found += _differing(alike[:, ordered])
+        values = np.take_along_axis(self.ranks[first : first + len(ordered)], ordered, axis=1)
+        split: NDArray[np.float64] = np.where(values[:, 1:] > values[:, :-1], np.round(found[:, :-1] / SAME), np.inf)
+        return split
 
 
 def decide(tree: Node, features: Mapping[str, int]) -> int:
@@ -120,12 +167,12 @@ def decide(tree: Node, features: Mapping[str, int]) -> int:
 
 def _differing(figures: NDArray[np.float64]) -> NDArray[np.float64]:
     """The squares of the deviations from their means of the rows up to each and of the rows after it, but for a sum
-    that is the same everywhere; with no row after it, as with no split."""
-    count = len(figures)
-    below = np.cumsum(figures, axis=0)
-    low = np.arange(1, count + 1)[:, None]
-    above, high = below[-1] - below, np.maximum(count - low, 1)
-    found: NDArray[np.float64] = -(below**2 / low + above**2 / high).sum(axis=1)
+    that is the same everywhere; with no row after it, as with no split. figures: any x features x rows."""
+    count = figures.shape[-1]
+    below = np.cumsum(figures, axis=-1)
+    low = np.arange(1, count + 1)
+    above, high = below[..., -1:] - below, np.maximum(count - low, 1)
+    found: NDArray[np.float64] = -(below**2 / low + above**2 / high).sum(axis=0)
     return found
 
 
