@@ -2,8 +2,9 @@
 
 A race has halts, by shares of the whole work. Who comes to one goes on where it is among the best of those that came
 there before: a third of them goes on, each VLEN's best in equal parts, for a variant that serves one VLEN alone is not
-to be lost. What is spared, since cheap problems may hide what it is for, goes on unless it is far behind all. What falls out costs, for the tuner, what its problems say times what those that were measured on all of
-them cost beyond theirs.
+to be lost. What is spared, since cheap problems may hide what it is for, goes on unless it is far behind all. What
+falls out costs, for the tuner, what its problems say times what those that were measured on all of them cost beyond
+theirs.
 """
 
 from __future__ import annotations
