@@ -134,9 +134,9 @@ class _Measured:
         starts = range(0, len(part.ordered), at_once)
         rounded = np.concatenate([self._rounded(part.ordered[i : i + at_once], i) for i in starts])
         if wanted == 1:
-            chosen = [np.unravel_index(int(rounded.argmin()), rounded.shape)] if rounded.size else []
+            chosen = [divmod(int(rounded.argmin()), rounded.shape[1])] if rounded.size else []
         else:
-            chosen = [(f, i) for f, of in enumerate(rounded) for i in np.argsort(of, kind="stable")[:wanted]]
+            chosen = [(f, int(i)) for f, of in enumerate(rounded) for i in np.argsort(of, kind="stable")[:wanted]]
         names = list(self.columns)
         found = []
         for f, i in chosen:
