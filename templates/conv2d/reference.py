@@ -281,7 +281,8 @@ class Conv2d(Contract):
         return cases
 
     def _known(self, dtype: str, tile: Mapping[str, int]) -> list[Case]:
-        """Depthwise ones, sums longer than a block, more outputs than a block holds, first layers."""
+        """Depthwise ones, sums longer than a block, more outputs than a block holds, first layers, wide rows,
+        weights whose rows share sets of a cache."""
         mr, nr = tile["mr"], tile["nr"]
         texts = [
             f"n1c5h6w{mr + 3}k5r3s3p1g5",
@@ -293,6 +294,9 @@ class Conv2d(Contract):
             f"n2c5h3w3k{2 * mr + 2}r3s3p1",
             f"n2c5h6w5k{2 * mr}r3s3u2p1",
             f"n2c9h3w3k{2 * mr}r1s1",
+            "n1c2h21w131k2r3s3p1g2",
+            "n1c2h42w98k2r3s3u2p1g2",
+            f"n1c1024h2w3k{nr + 2}r1s1",
         ]
         return [
             self._case(

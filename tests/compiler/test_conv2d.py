@@ -16,6 +16,7 @@ from tensorop.specs import operators, platforms
 from tensorop.verify import grid
 from tensorop.verify.controls import Control, controls, run_control
 from tensorop.verify.subject import Subject
+from tests.support.convolutions import PIPELINED, verdict
 from tests.support.kernels import platform
 from tests.support.operators import builder, runner_of
 
@@ -57,3 +58,12 @@ def test_a_name_may_mean_a_certain_build() -> None:
     assert set(libraries.check_names(["im2col+openblas", "onednn"], "riscv64", own)) == {"onednn"}
     with pytest.raises(UsageError, match="direct, im2col\\+openblas, libxsmm, mkl, onednn, onednn@"):
         libraries.check_known("winograd", "x86_64", own)
+
+
+@pytest.mark.skipif(host_arch() != "x86_64", reason="the plain platform is one of x86-64")
+@pytest.mark.parametrize("dtype", ["f32", "f64"])
+@pytest.mark.parametrize("packs", [(1, 1), (1, 0), (0, 0)], ids=["both packed", "weights in place", "both in place"])
+def test_a_variant_is_right(packs: tuple[int, int], dtype: str) -> None:
+    chosen = {**PIPELINED, "mr_vectors": 2, "nr": 4, "pack_a": packs[0], "pack_b": packs[1]}
+    found = verdict("generic", "outer", dtype, chosen)
+    assert found.ok, found.outcome
