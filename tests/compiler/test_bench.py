@@ -224,7 +224,9 @@ def test_threads_that_go_on_looking_for_work_are_waited_for(tmp_path, monkeypatc
 
     assert wait(tmp_path / "one", threads=1) == 0
     calm = wait(tmp_path / "calm")
-    assert wait(tmp_path / "looking", "(look(), k)", LOOKS) > 1.5 * calm > 0
+    assert calm > 0
+    # beside other programs a thread that looks may not run for as long as one wait, so that this ends
+    assert any(wait(tmp_path / f"looking{n}", "(look(), k)", LOOKS) > 1.5 * calm for n in range(5))
 
 
 @pytest.mark.parametrize("against", [("openblas",), ()])
