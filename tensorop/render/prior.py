@@ -22,11 +22,15 @@ MAX_READ = 50_000_000  # characters of a cost, read again for each point: second
 
 def facts(platform: Platform, dtype: str, chosen: Mapping[str, Any]) -> dict[str, Value]:
     """What a prior may name beside tunables: the facts of constraints, with the lanes of the middle VLEN; `in_order`, 1
-    where the board model is; `broadcast`, vector registers that a scalar factor of `fma` takes on its way."""
+    where the board model is; `l1_prefetch`, 1 where that has a prefetcher into level 1 that follows vector loads;
+    `broadcast`, vector registers that a scalar factor of `fma` takes on its way."""
+    board = platform.board or {}
+    into_l1 = board.get("memory", {}).get("l1_prefetch")
     return {
         **instantiate.facts(platform, dtype, chosen),
         "lanes": platform.lanes(dtype, chosen, platform.vlens[len(platform.vlens) // 2]),
-        "in_order": int((platform.board or {}).get("pipeline") == "inorder"),
+        "in_order": int(board.get("pipeline") == "inorder"),
+        "l1_prefetch": int(into_l1 is not None and not into_l1.get("scalar_only")),
         "broadcast": platform.leading(dtype).broadcast,
     }
 

@@ -51,7 +51,7 @@ class PlatformSpec(Record):
     arch: str = Field(pattern=r"^[a-z][a-z0-9_]{0,31}$")
     primitives: tuple[str, ...] = Field(min_length=1, strict=False)
     registers: int = Field(gt=0, le=1 << 10)
-    streams: int = Field(default=32, gt=0, le=1 << 10)
+    streams: int | None = Field(default=None, gt=0, le=1 << 10)
     vlens: tuple[_Vlen, ...] = Field(min_length=1, max_length=16, strict=False)
     verify_vlens: tuple[_Vlen, ...] = Field(default=(), max_length=16, strict=False)
     fixed_vlen: int | None = Field(default=None, gt=0, le=MAX_VLEN)
@@ -97,6 +97,7 @@ class ProbeSpec(Record):
     model: dict[str, Any] | None = None
 
 
+_PREFETCHERS = ("l1_prefetch", "l2_prefetch")
 _MERGED = ("compiler", "baselines", "tunables", "device")  # by key; everything else is replaced whole
 
 
@@ -217,6 +218,12 @@ def _under(child: dict[str, Any], parent: dict[str, Any]) -> dict[str, Any]:
     return out
 
 
+def _followed(board: dict[str, Any] | None) -> int:
+    """The streams that a model's prefetchers follow, of the one with the fewest; 32 where nothing is known of them."""
+    memory = (board or {}).get("memory", {})
+    return min((memory[level]["streams"] for level in _PREFETCHERS if level in memory), default=32)
+
+
 def _resolve(
     spec: PlatformSpec, sets: tuple[PrimitiveSet, ...], board: dict[str, Any] | None, files: list[inherit.File]
 ) -> Platform:
@@ -240,7 +247,7 @@ def _resolve(
             for name, choices in spec.baselines.items()
         },
         tunables=spec.tunables,
-        streams=spec.streams,
+        streams=spec.streams or _followed(board),
         board=board,
         device=spec.device,
         identity=spec.identity,

@@ -294,7 +294,8 @@ def micro_problem(operator: Operator, target: Target, variant: Variant, vlen: in
     """The first stage's problem of a variant at a VLEN (bits; 0: the platform's first)."""
     platform, dtype = target.platform, variant.kernel.dtype
     full = instantiate.defaults(operator, platform, dtype, variant.point)
-    names = {**instantiate.facts(platform, dtype, full), **full, "lanes": platform.lanes(dtype, full, vlen)}
+    reads = {f"reads_{name}": how for name, how in variant.template.reads.items()}
+    names = {**instantiate.facts(platform, dtype, full), **full, **reads, "lanes": platform.lanes(dtype, full, vlen)}
     dims = {name: evaluate(text, names) for name, text in operator.micro.items()}
     return operator.reference.problem(dtype, dims, operator.micro_layout)
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from tensorop import pipeline
+from tensorop import backends, pipeline
 from tensorop.author import offline
 from tensorop.backends.null import Backend, Nowhere
 from tensorop.errors import SpecError
 from tensorop.model.job import Job
-from tensorop.model.kernel import Kernel, KernelTemplate, Prior
+from tensorop.model.kernel import Kernel, KernelTemplate, Prior, Variant
 from tensorop.model.platform import Platform
 from tensorop.model.point import Point
 from tensorop.model.trial import Outcome, Stage
@@ -26,6 +26,7 @@ from tensorop.space import Space, seeds
 from tensorop.specs import catalog, operators, platforms
 from tensorop.store.journal import Journal
 from tensorop.trial import judging
+from tensorop.trial.trial import micro_problem
 from tests.support.operators import gemm
 
 OPERATOR = gemm()
@@ -203,3 +204,32 @@ def test_known_variants_are_tried_on_all_problems(tmp_path: Path) -> None:
     assert [point["kc"] for point in arm.first] == [128, 256]
     assert arm.least == 2
     assert arm.spared == arm.first
+
+
+def test_no_more_columns_or_rows_side_by_side_than_prefetchers_follow() -> None:
+    """cortex-a53's model has four streams: with more, 1x1024x1024 takes three times as long."""
+    platform = platforms.load("cortex-a53")
+    assert platform.streams == 4
+    for dtype in ("f32", "f64"):
+        stream = first("cortex-a53", TEMPLATES["stream"], dtype)[0]
+        assert stream["ku"] == 2
+        assert stream["fetch"] == 0
+        straight = next(point for point in first("cortex-a53", TEMPLATES["dot"], dtype) if point["straight"])
+        assert max(int(straight["mr_vectors"]), int(straight["nr"])) == 3
+    # a prefetcher that follows scalar loads alone says nothing of vectors
+    assert first("spacemit-k1", TEMPLATES["stream"])[0]["fetch"] == 2
+    assert platforms.load("spacemit-k1").streams == 8
+    assert platforms.load("native").streams == 32
+
+
+@pytest.mark.parametrize("platform", ["cortex-a53", "spacemit-k1", "avx512"])
+def test_a_kernel_that_streams_is_measured_on_more_than_level_2_holds(platform: str) -> None:
+    target = backends.reach(platforms.load(platform), None)
+    level_2 = target.platform.caches["l2"].size
+    for name, template in TEMPLATES.items():
+        if "stream" not in template.reads.values() and name != "outer":
+            continue
+        variant = Variant(Kernel(template, "f32", first(platform, template)[0]))
+        problem = micro_problem(OPERATOR, target, variant, 0)
+        size = 4 * problem.dims["m"] * problem.dims["k"]
+        assert (size >= level_2) == (name == "stream")
