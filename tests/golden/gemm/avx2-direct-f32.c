@@ -152,8 +152,8 @@ static void avx2_f32_direct_330b_rows_1_tail(size_t m, size_t n, size_t k, float
 
 /* A's columns are contiguous, lda apart. */
 static inline __attribute__((always_inline)) void
-avx2_f32_direct_330b_by_columns(size_t m, size_t n, size_t k, float alpha, const float *a, size_t lda,
-                                const float *b, size_t rsb, size_t csb, float beta, float *c, size_t ldc) {
+avx2_f32_direct_330b_down(size_t m, size_t n, size_t k, float alpha, const float *a, size_t lda,
+                          const float *b, size_t rsb, size_t csb, float beta, float *c, size_t ldc) {
     const size_t lanes = 8;
     for (; m > 1 * lanes; m -= 1 * lanes) {
         avx2_f32_direct_330b_rows_1(1 * lanes, n, k, alpha, a, lda, b, rsb, csb, beta, c, ldc);
@@ -165,6 +165,22 @@ avx2_f32_direct_330b_by_columns(size_t m, size_t n, size_t k, float alpha, const
         return;
     }
     avx2_f32_direct_330b_rows_1_tail(m, n, k, alpha, a, lda, b, rsb, csb, beta, c, ldc);
+}
+
+/* The same; of a C larger than half of L1 as many columns at a time as that holds. */
+static inline __attribute__((always_inline)) void
+avx2_f32_direct_330b_by_columns(size_t m, size_t n, size_t k, float alpha, const float *a, size_t lda,
+                                const float *b, size_t rsb, size_t csb, float beta, float *c, size_t ldc) {
+    const size_t near = 4096;
+    if (m * n > near && m > 1 * 8 && m * k <= near) {
+        const size_t most = m < near / 2 ? near / m / 1 * 1 : 2;
+        for (; n > most; n -= most) {
+            avx2_f32_direct_330b_down(m, most, k, alpha, a, lda, b, rsb, csb, beta, c, ldc);
+            b += most * csb;
+            c += most * ldc;
+        }
+    }
+    avx2_f32_direct_330b_down(m, n, k, alpha, a, lda, b, rsb, csb, beta, c, ldc);
 }
 
 /* to[q * ldt + i] = from[i * lda + q]; functions of their own, so that they are spared the callers' many
@@ -826,6 +842,8 @@ avx2_f32_direct_330b_run(size_t m, size_t n, size_t k, float alpha, const float 
         avx2_f32_direct_330b_scale(m, n, beta, c, ldc);
     else if (k == 1 && n == 1 && rsa == 1)
         avx2_f32_direct_330b_scaled(m, alpha * *b, a, beta, c);
+    else if (m == 1 && ldc == 1 && rsb == 1 && k < 8 && n >= 8) /* vectors run along C, a column */
+        avx2_f32_direct_330b_turned(n, 1, k, alpha, b, csb, a, csa, 1, beta, c, n);
     else if (csa == 1 && rsb == 1 &&
              (m == 1 ||
               (rsa != 1 && k >= 4 * n && (m <= 6 || n <= 6)))) /* a sum over a vector's lanes is dear */

@@ -80,8 +80,8 @@ static void rvv_f64_direct_0dc0_rows_1_tail(size_t m, size_t n, size_t k, double
 
 /* A's columns are contiguous, lda apart. */
 static inline __attribute__((always_inline)) void
-rvv_f64_direct_0dc0_by_columns(size_t m, size_t n, size_t k, double alpha, const double *a, size_t lda,
-                               const double *b, size_t rsb, size_t csb, double beta, double *c, size_t ldc) {
+rvv_f64_direct_0dc0_down(size_t m, size_t n, size_t k, double alpha, const double *a, size_t lda,
+                         const double *b, size_t rsb, size_t csb, double beta, double *c, size_t ldc) {
     const size_t lanes = __riscv_vsetvlmax_e64m2();
     for (; m > 1 * lanes; m -= 1 * lanes) {
         rvv_f64_direct_0dc0_rows_1_tail(1 * lanes, n, k, alpha, a, lda, b, rsb, csb, beta, c, ldc);
@@ -89,6 +89,22 @@ rvv_f64_direct_0dc0_by_columns(size_t m, size_t n, size_t k, double alpha, const
         c += 1 * lanes;
     }
     rvv_f64_direct_0dc0_rows_1_tail(m, n, k, alpha, a, lda, b, rsb, csb, beta, c, ldc);
+}
+
+/* The same; of a C larger than half of L1 as many columns at a time as that holds. */
+static inline __attribute__((always_inline)) void
+rvv_f64_direct_0dc0_by_columns(size_t m, size_t n, size_t k, double alpha, const double *a, size_t lda,
+                               const double *b, size_t rsb, size_t csb, double beta, double *c, size_t ldc) {
+    const size_t near = 2048;
+    if (m * n > near && m > 1 * __riscv_vsetvlmax_e64m2() && m * k <= near) {
+        const size_t most = m < near / 2 ? near / m / 1 * 1 : 2;
+        for (; n > most; n -= most) {
+            rvv_f64_direct_0dc0_down(m, most, k, alpha, a, lda, b, rsb, csb, beta, c, ldc);
+            b += most * csb;
+            c += most * ldc;
+        }
+    }
+    rvv_f64_direct_0dc0_down(m, n, k, alpha, a, lda, b, rsb, csb, beta, c, ldc);
 }
 
 /* to[q * ldt + i] = from[i * lda + q]; functions of their own, so that they are spared the callers' many
@@ -725,6 +741,9 @@ rvv_f64_direct_0dc0_run(size_t m, size_t n, size_t k, double alpha, const double
         rvv_f64_direct_0dc0_scale(m, n, beta, c, ldc);
     else if (k == 1 && n == 1 && rsa == 1)
         rvv_f64_direct_0dc0_scaled(m, alpha * *b, a, beta, c);
+    else if (m == 1 && ldc == 1 && rsb == 1 && k < __riscv_vsetvlmax_e64m2() &&
+             n >= __riscv_vsetvlmax_e64m2()) /* vectors run along C, a column */
+        rvv_f64_direct_0dc0_turned(n, 1, k, alpha, b, csb, a, csa, 1, beta, c, n);
     else if (csa == 1 && rsb == 1 &&
              (m == 1 ||
               (rsa != 1 && k >= 4 * n && (m <= 6 || n <= 6)))) /* a sum over a vector's lanes is dear */
