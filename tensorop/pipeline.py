@@ -15,7 +15,7 @@ from tensorop.backends import reach
 from tensorop.dispatch import probing, robust, single_vlen, winners
 from tensorop.errors import JobError, Stopped
 from tensorop.events import Event, Note, Phase, Trying
-from tensorop.job import authoring, deliver, forecast
+from tensorop.job import authoring, deliver, forecast, workers
 from tensorop.model.job import Job
 from tensorop.model.kernel import KernelTemplate
 from tensorop.model.operator import Operator
@@ -65,6 +65,7 @@ def run(job: Job, stop: Stop | None = None) -> Generator[Event, None, None]:
     stop = stop or Stop()
     operator = operators.load(job.operator, job.plugins)
     target = reach(platforms.load(job.platform, job.plugins), job.runner, job.plugins)
+    workers.check(job, target)
     if not target.measures:
         yield from target.unmeasured(job, operator, stop)
         return
@@ -101,7 +102,11 @@ def _run(
     yield from (Note(remark) for remark in leftovers.remarks(job.plugins))
     if remark := confinement.require(job, target):  # a job that is refused leaves nothing
         yield Note(remark)
-    with Journal.open(job.out, _facts(job, operator, target), fresh=job.fresh) as journal:
+    with (
+        contextlib.ExitStack() as until,  # the search ends
+        contextlib.nullcontext(until.enter_context(workers.crew(job))) as crew,
+        Journal.open(job.out, _facts(job, operator, target), fresh=job.fresh) as journal,
+    ):
         yield from (Note(remark) for remark in journal.remarks)
         seed = Seed.draw(job.seed)
         work = (job.out / "work").absolute()  # compilers are run in folders of their own
@@ -112,6 +117,9 @@ def _run(
                 yield Phase("tools", "compiler, emulator, C library")
                 target.bring(job.offline or None)
                 yield from _controls(job, operator, target, journal, seed, work)
+            if crew is not None:
+                yield Phase("workers", "each shows that its figures are ours")
+                yield from map(Note, crew.introduced())
             templates = yield from authoring.templates(job, operator, target, journal, seed, work, texts)
         if not templates:
             raise _nothing()
@@ -121,9 +129,12 @@ def _run(
         begun = yield from _warm(job, operator, target, journal, templates, sources, odd)
         revise = authoring.reviser(job, operator, target)
         parts = passes(operator)
-        resolved = Resolved(job, operator, target, parts, templates, journal, seed, work, stop, texts, revise, begun)
+        resolved = Resolved(
+            job, operator, target, parts, templates, journal, seed, work, stop, texts, revise, begun, crew
+        )
         tasks = [resolved.task(dtype) for dtype in job.dtypes]
         found, interrupted = yield from _search(tasks, stop)
+        until.close()
         yield from deliver.deliver(resolved, {task.dtype: task for task in tasks}, found, interrupted)
 
 

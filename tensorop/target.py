@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, ClassVar, Self
 
 from tensorop.build import compile as building
 from tensorop.build import gate as object_gate
-from tensorop.build import link
+from tensorop.build import link, tool
 from tensorop.errors import UsageError
 from tensorop.measure import statistics
 from tensorop.measure.clock import Timed
@@ -158,6 +158,11 @@ class Target(ABC):
     def identity(self) -> list[object]:
         """What a run that goes on must find again of the machine."""
         return []
+
+    @property
+    def tools(self) -> dict[str, str]:
+        """By name the versions of what builds and runs kernels: with others, figures may be others."""
+        return {} if self.pretends else {"compiler": tool.compiler_version()}
 
     @property
     def assumed(self) -> Assumed | None:

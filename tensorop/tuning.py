@@ -24,6 +24,8 @@ def tune(
     tuner: str = Job.tuner,
     author: str = Job.author,
     jobs: int = Job.jobs,
+    workers: int | str = Job.workers,
+    batch: int | None = Job.batch,
     seed: int = Job.seed,
     threads: int = Job.threads,
     runner: str | None = Job.runner,
@@ -42,6 +44,7 @@ def tune(
     operator's order, or by name
     budget: seconds of search, or a text such as "3m"; two minutes unless `trials` is given
     threads: threads the comparison uses on a clock; out: the product's folder, `build/<operator>-<platform>` by default
+    workers: how many processes, or the address of a Dask scheduler; batch: trials asked for at once (docs/workers.md)
     warm_start: "auto", "none" or the path of a journal, a product or a file of winners (docs/warm-start.md)
     unsafe: let a model's kernels run where nothing confines them; the product says so
     progress: is given each event as it happens (see `tensorop.events`)
@@ -83,6 +86,8 @@ def tune(
         tuner=tuner,
         author=author,
         jobs=jobs,
+        workers=str(workers),
+        batch=batch,
         seed=seed,
         threads=threads,
         runner=runner,

@@ -13,6 +13,7 @@ from tensorop.model.call import Call
 from tensorop.model.means import Means
 from tensorop.model.platform import Platform
 from tensorop.model.trial import Outcome, Samples
+from tensorop.provision import qemu as provision_qemu
 from tensorop.runners.protocol import Entry
 from tensorop.runners.qemu import Qemu
 from tensorop.runners.session import Guest
@@ -87,6 +88,10 @@ class Backend(Target):
             )
         model = board.load(platform.board, f"platform '{platform.name}'")
         return cls(platform, cls.start(platform, address), model=model)
+
+    @property
+    def tools(self) -> dict[str, str]:
+        return super().tools | {"emulator": provision_qemu.qemu_version(provision_qemu.qemu(self.platform.arch))}
 
     @property
     def assumed(self) -> Assumed:

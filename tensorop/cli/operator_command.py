@@ -20,7 +20,7 @@ from tensorop.specs import catalog, operators, platforms
 MOST_PATIENCE = 86400.0  # seconds
 _AS_GIVEN = (
     "platform", "trials", "tuner", "author", "jobs", "seed", "threads", "runner", "plugins", "offline", "fresh",
-    "warm_start", "unsafe",
+    "warm_start", "unsafe", "workers", "batch",
 )  # fmt: skip
 STOPPED_EARLY = 3  # exit status: the user stopped it, and there is a verified product
 
@@ -91,6 +91,20 @@ def operator_command(name: str, plugins: tuple[Path, ...] = ()) -> click.Command
     )
     @click.option(
         "--jobs", type=click.IntRange(1, 256), default=Job.jobs, show_default=True, help="Builds side by side."
+    )
+    @click.option(
+        "--workers",
+        metavar="N|tcp://HOST:PORT",
+        default=Job.workers,
+        help="Carry trials out in N processes, or on the workers of a Dask scheduler (docs/workers.md); --jobs is then "
+        "side by side in each of N.",
+    )
+    @click.option(
+        "--batch",
+        metavar="N",
+        type=click.IntRange(1, 4096),
+        default=None,
+        help="Trials asked for at once, on which the search's path depends.  [default: as many as run side by side]",
     )
     @click.option("--seed", type=int, default=Job.seed, show_default=True, help="Of everything random.")
     @click.option(

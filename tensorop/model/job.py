@@ -14,7 +14,9 @@ class Job:
     shapes: dims in the operator's order; suite: its name, where they are one's
     budget_s: seconds of search; trials: search trials instead of seconds
     author_timeout_s: for one answer of a model with all retries; all answers together have three times that
-    threads: checked for correctness and, on a real clock, measured; jobs: builds side by side
+    threads: checked for correctness and, on a real clock, measured; jobs: builds side by side, in each worker
+    workers: processes to start here, or the address of a Dask scheduler that has some; "": trials are carried out here
+    batch: trials that a search asks for at once; None: as many as are carried out side by side
     warm_start: auto | none | the path of a journal, a file of winners or a folder of such (search/warm.py)
     unsafe: a model's kernels run even where nothing confines them
     """
@@ -30,6 +32,8 @@ class Job:
     author: str = "offline"
     author_timeout_s: float = 600.0
     jobs: int = 2
+    workers: str = ""
+    batch: int | None = None
     seed: int = 0
     threads: int = 1
     runner: str | None = None

@@ -118,6 +118,11 @@ def allow() -> None:
         _ending = _for_good
 
 
+def ending() -> bool:
+    """Whether whoever waits for something is to give up."""
+    return _ending
+
+
 def ending_for_good() -> bool:
     """Whether this process is on its way out."""
     return _for_good

@@ -50,6 +50,14 @@ class Texts:
         with self._lock:
             return self._known.setdefault(variant.id, made)
 
+    def heard(self, text: KernelText) -> None:
+        """What a worker says that it judged: before it is packaged it is made here too. Raises JobError where the
+        journal has another one."""
+        with self._lock:
+            told = self._told.setdefault(text.variant, text)
+        if told != text:
+            raise JobError(f"a worker judged the text {text.id} where the journal has {told.id}", hint=START_OVER)
+
     def judged(self, operator: Operator, platform: Platform, variant: Variant) -> KernelText:
         """The same for a product. Raises JobError for a template that is not shipped where no trial made its text,
         where the gate refuses it, and where the journal has another one."""

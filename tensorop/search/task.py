@@ -5,23 +5,25 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from hashlib import sha256
 from pathlib import Path
+from typing import Protocol
 
 from tensorop import __version__
 from tensorop.author import offline
 from tensorop.build import tool
 from tensorop.build.compile import candidate_flags
 from tensorop.model.budget import Budget
+from tensorop.model.conditions import Conditions
 from tensorop.model.job import Job
 from tensorop.model.kernel import KernelTemplate, Variant
 from tensorop.model.operator import Operator
 from tensorop.model.problem import Problem
-from tensorop.model.trial import Finished, Rung, Stage
+from tensorop.model.trial import Finished, Measured, Rung, Stage, Trial
 from tensorop.model.verdict import Seed
 from tensorop.model.winner import Known, WarmStart, Winners
-from tensorop.process.barrier import FIRST_S
+from tensorop.process.barrier import FIRST_S, Limit
 from tensorop.process.stopping import Stop
 from tensorop.render import instantiate, prior
 from tensorop.render.texts import Texts
@@ -78,11 +80,20 @@ class Pass:
     told: Callable[[Task], str] | None = None
 
 
+class Crew(Protocol):
+    """Other processes that carry trials out. batch: how many to ask for at once."""
+
+    batch: int
+
+    def __call__(self, conditions: Conditions, trials: Sequence[Trial], limit: Limit) -> Iterator[Measured]:
+        """What each comes to, in their order."""
+
+
 @dataclass(frozen=True)
 class Resolved:
     """A job with everything its wish names. passes: those of the operator, in their order; templates: those there are
     from the start, and `revise` what may bring others; work: folder for candidates; texts: the job's kernels; warm: by
-    dtype, what earlier searches found."""
+    dtype, what earlier searches found; crew: who carries trials out where this process does not."""
 
     job: Job
     operator: Operator
@@ -96,6 +107,7 @@ class Resolved:
     texts: Texts = field(default_factory=Texts)
     revise: Revise | None = None
     warm: Mapping[str, WarmStart] = field(default_factory=dict)
+    crew: Crew | None = None
 
     def task(self, dtype: str) -> Task:
         return Task(**vars(self), dtype=dtype)
@@ -239,6 +251,7 @@ def conduct(task: Task, stage: Stage, plan: Plan) -> Iterator[loop.Event]:
             tool=__version__,
         )
 
+    conditions = Conditions(job, task.dtype, stage, plan.problems, task.seed)
     work = {p.label: float(task.operator.reference.work(p)) for p in plan.problems}
 
     def raced(ended: Sequence[Finished], spared: bool) -> tuple[Rung, ...]:
@@ -260,12 +273,22 @@ def conduct(task: Task, stage: Stage, plan: Plan) -> Iterator[loop.Event]:
             budget=task.left(plan.budget, stage),
             seed=job.seed,
             jobs=job.jobs,
+            batch=task.crew.batch if task.crew else job.batch or 0,
+            elsewhere=partial(_elsewhere, task, conditions) if task.crew else None,
             shared_clock=not target.side_by_side,
             first_s=plan.first_s * target.runner.patience,
             race=raced if plan.race else None,
             stopped=lambda: task.stop.asked,
         )
     )
+
+
+def _elsewhere(task: Task, conditions: Conditions, trials: Sequence[Trial], limit: Limit) -> Iterator[Measured]:
+    assert task.crew is not None
+    for measured in task.crew(conditions, trials, limit):
+        if measured.text is not None:
+            task.texts.heard(measured.text)
+        yield measured
 
 
 def digest(operator: Operator, target: Target) -> str:

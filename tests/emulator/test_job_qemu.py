@@ -19,7 +19,21 @@ from tensorop.store import journal
 from tests.support import plugins
 from tests.support.commands import events, kill_group, refused, start, tensorop, wait_for
 
-JOB = ("gemm", "--dtype", "f32", "--shapes", "16x16x16,5x40x9", "--jobs", "1", "--seed", "7", "--trials", "6")
+JOB = (
+    "gemm",
+    "--dtype",
+    "f32",
+    "--shapes",
+    "16x16x16,5x40x9",
+    "--jobs",
+    "1",
+    "--batch",
+    "2",
+    "--seed",
+    "7",
+    "--trials",
+    "6",
+)
 # Two VLENs are several: the searches, trees and specialisations of rvv's own three differ in number alone.
 TWO_VLENS = "vlens: [128, 256]\nverify_vlens: [128, 256]\n"  # test_dtypes_qemu.py verifies at others too
 
@@ -105,16 +119,17 @@ def _under_way(folder: Path, stage: str) -> bool:
     return any(record["stage"] == stage for record in events(folder, "started"))
 
 
-def test_the_same_wish_gives_the_same_bits_elsewhere_killed_and_resumed(
+def test_the_same_wish_gives_the_same_bits_elsewhere_by_other_processes_killed_and_resumed(
     on_rvv: tuple[str, ...], uninterrupted: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "elsewhere" / "longer-name"
-    for stage in ("micro", "blocking"):
-        child = start(*on_rvv, "--out", out, cwd=tmp_path)
+    for stage, workers in ("micro", ("--workers", "2")), ("blocking", ()):
+        child = start(*on_rvv, *workers, "--out", out, cwd=tmp_path)
         wait_for(partial(_under_way, out, stage), child)
         kill_group(child)
         child.communicate()
-    last = tensorop(*on_rvv, "--out", out, cwd=tmp_path)
+    last = tensorop(*on_rvv, "--workers", "1", "--out", out, cwd=tmp_path)
+    assert "workers admitted: 1; trials asked for at once (--batch): 2" in last.stderr
     assert last.status == 0, last.stderr
     keys = [[(r["key"], r["outcome"]["kind"]) for r in events(folder, "finished")] for folder in (out, uninterrupted)]
     assert keys[0] == keys[1]

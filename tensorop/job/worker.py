@@ -1,0 +1,105 @@
+"""What runs in a worker: its papers, by which it is admitted, and trials."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+
+from distributed import get_worker
+
+from tensorop import __version__, paths
+from tensorop.backends import reach
+from tensorop.build import sample, tool
+from tensorop.errors import JobError
+from tensorop.model.conditions import Conditions
+from tensorop.model.job import Job
+from tensorop.model.operator import Operator
+from tensorop.model.point import Point
+from tensorop.model.trial import Kind, Measured, Outcome, Trial
+from tensorop.process import children
+from tensorop.process.barrier import Limit
+from tensorop.runners.protocol import Entry
+from tensorop.search.task import digest
+from tensorop.specs import operators, platforms
+from tensorop.target import Target
+from tensorop.trial import carry_out, confinement
+from tensorop.trial.trial import Evaluator
+
+_OK = Outcome(Kind.OK)
+
+
+@dataclass(frozen=True)
+class Papers:
+    """What a process can show of what its figures depend on. versions: by name, of tensorop and its tools; costs: of a
+    fixed kernel, at each configuration; lacks: what its processes lack of their jail."""
+
+    versions: Mapping[str, str] = field(default_factory=dict)
+    costs: tuple[float, ...] = ()
+    lacks: tuple[str, ...] = ()
+
+    def unlike(self, mine: Papers) -> str:
+        """Why trials of somebody who shows `mine` cannot be carried out there; "" where they can."""
+        for name, version in mine.versions.items():
+            if (theirs := self.versions.get(name, "absent")) != version:
+                return f"its {name} is {theirs}, here it is {version}"
+        return "" if self.costs == mine.costs else f"a fixed kernel costs {self.costs} there, {mine.costs} here"
+
+
+def papers(job: Job) -> Papers:
+    """This process's, for a job. Raises TensoropError where it cannot do the job at all."""
+    operator, target = _loaded(job)
+    target.bring(job.offline or None)
+    versions = {
+        "tensorop": f"{__version__} ({_code()})",
+        **target.tools,
+        "platform or operator": digest(operator, target),
+    }
+    return Papers(versions, tuple(_costs(target)), () if target.pretends else confinement.missing(target))
+
+
+def trial(conditions: Conditions, one: Trial, limit: Limit) -> Measured:
+    """One trial, to its outcome. Raises JobError, which names this worker, for what is no fault of the candidate."""
+    try:
+        return carry_out.whole(_evaluator(conditions), one, limit)
+    except (OSError, children.Cancelled) as error:
+        raise JobError(f"the worker {get_worker().address} gave up: {error or 'it is ending'}") from None
+    except JobError as error:
+        raise JobError(f"the worker {get_worker().address}: {error.message}", hint=error.hint) from None
+
+
+def _loaded(job: Job) -> tuple[Operator, Target]:
+    platform = platforms.load(job.platform, job.plugins)
+    return operators.load(job.operator, job.plugins), reach(platform, job.runner, job.plugins)
+
+
+@functools.lru_cache(maxsize=2)  # one search follows the other; each holds its operands
+def _evaluator(conditions: Conditions) -> Evaluator:
+    operator, target = _loaded(conditions.job)
+    work, given = Path(get_worker().local_directory) / "tensorop", conditions
+    return Evaluator(operator, target, given.dtype, given.stage, given.problems, given.seed, work)
+
+
+@functools.cache
+def _code() -> str:
+    """Of this very tensorop: a checkout's version says little."""
+    native = paths.native_dir()
+    total = sha256()
+    for file in sorted([*native.parent.rglob("*.py"), *(path for path in native.rglob("*") if path.is_file())]):
+        if "__pycache__" not in file.parts:
+            total.update(f"{file.relative_to(native.parent)}\0".encode() + file.read_bytes())
+    return total.hexdigest()[:12]
+
+
+def _costs(target: Target) -> Iterator[float]:
+    if target.pretends:
+        _, samples = target.pretend(Point(()), "papers", 1.0)
+        yield samples.value if samples else 0.0
+        return
+    program = tool.required(sample.build(target.platform), "the kernel by which workers are admitted").path
+    found = target.search_costs(program, lambda at: [sample.CALL], Entry(0), [1], lambda *_: _OK)
+    if isinstance(found, Outcome):
+        raise JobError(f"the kernel by which workers are admitted fails: {found.message}")
+    yield from (found[0][at].value for at in target.configurations)

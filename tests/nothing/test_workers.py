@@ -1,0 +1,325 @@
+"""Trials on the workers of a real Dask scheduler: whatever comes and goes, the search is the one without them."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from distributed import KilledWorker
+
+from tensorop import pipeline
+from tensorop.errors import JobError, MissingTool, UsageError
+from tensorop.events import Done, Note, Trying
+from tensorop.job import workers
+from tensorop.job.worker import papers as papers_of
+from tensorop.model.conditions import Conditions
+from tensorop.model.job import Job
+from tensorop.model.kernel import Kernel, KernelTemplate, Variant
+from tensorop.model.trial import Kind, Measured, Outcome, Stage, Trial
+from tensorop.model.verdict import Seed
+from tensorop.process import children
+from tensorop.process.barrier import Limit
+from tensorop.search.loop import Ended
+from tests.support.commands import environment, events
+
+# Pretends, and while there is a file `hold` stays in the middle of its trial; who is there is told by files.
+HELD = """
+import os, time
+from dataclasses import dataclass
+from pathlib import Path
+from tensorop.backends import null
+
+@dataclass(frozen=True)
+class Backend(null.Backend):
+    name = "null"
+
+    def pretend(self, point, problem, work=1.0):
+        folder = Path(__file__).parent
+        if (folder / "hold").exists():
+            (folder / f"held-{os.getpid()}").touch()
+        while (folder / "hold").exists():
+            time.sleep(0.01)
+        return super().pretend(point, problem, work * float(os.environ.get("COSTS", "1")))
+"""
+
+
+def started(*words: str, **more: str) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "dask", *words, "--no-dashboard"]
+    return subprocess.Popen(
+        command, env=environment(more), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+    )
+
+
+class Cluster:
+    """A scheduler at a port, and workers of one thread, each in a process that nobody starts again."""
+
+    def __init__(self) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            self.port = free.getsockname()[1]
+        self.processes: list[subprocess.Popen[bytes]] = []
+
+    @property
+    def address(self) -> str:
+        return f"tcp://127.0.0.1:{self.port}"
+
+    def scheduler(self) -> subprocess.Popen[bytes]:
+        words = ("scheduler", "--host", "127.0.0.1", "--port", str(self.port))
+        return self._keep(started(*words))
+
+    def worker(self, **more: str) -> subprocess.Popen[bytes]:
+        return self._keep(started("worker", self.address, "--nthreads", "1", "--no-nanny", **more))
+
+    def _keep(self, process: subprocess.Popen[bytes]) -> subprocess.Popen[bytes]:
+        self.processes.append(process)
+        return process
+
+    def close(self) -> None:
+        for process in self.processes:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+@pytest.fixture
+def cluster() -> Iterator[Cluster]:
+    with contextlib.closing(Cluster()) as found:
+        yield found
+
+
+def job(folder: Path, **more: Any) -> Job:
+    shapes = ((64, 64, 64),)
+    return Job("gemm", "generic", ("f32",), shapes, trials=14, budget_s=None, batch=2, seed=3, out=folder, **more)
+
+
+def path_of(folder: Path) -> list[Any]:
+    """What was tried in which order, and what came of it."""
+    return [(r["key"], r["outcome"]["kind"], r["score"]) for r in events(folder, "finished")]
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
+    folder = tmp_path_factory.mktemp("plain")
+    assert isinstance(list(pipeline.run(job(folder, runner="null")))[-1], Done)
+    assert len(path_of(folder)) == 14
+    return path_of(folder)
+
+
+def in_the_middle(plugin: Path, then: Callable[[set[int]], None]) -> threading.Thread:
+    """The next trials are held; `then` is told the processes that are in the middle of one, and they go on after it."""
+    (plugin / "hold").touch()
+    before = set(plugin.glob("held-*"))
+
+    def run() -> None:
+        while not (held := set(plugin.glob("held-*")) - before):
+            time.sleep(0.01)
+        then({int(file.name.removeprefix("held-")) for file in held})
+        (plugin / "hold").unlink()
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    return thread
+
+
+def test_a_worker_killed_a_scheduler_that_comes_back_and_one_that_does_not(
+    tmp_path: Path, cluster: Cluster, plain: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plugin = tmp_path / "plugins" / "backends"
+    plugin.mkdir(parents=True)
+    (plugin / "null.py").write_text(HELD)
+    scheduler = cluster.scheduler()
+    there = [cluster.worker(), cluster.worker(), cluster.worker(COSTS="1.0000001")]
+    monkeypatch.setattr(workers, "ANSWER_S", 60.0)
+    wish = job(tmp_path / "out", runner="null", plugins=(tmp_path / "plugins",), workers=cluster.address)
+    threads: list[threading.Thread] = []
+
+    def worker_dies(held: set[int]) -> None:
+        os.kill(min(held), signal.SIGKILL)
+
+    def scheduler_dies(held: set[int]) -> None:
+        scheduler.kill()
+        scheduler.wait()
+
+    def scheduler_bounces(held: set[int]) -> None:
+        nonlocal scheduler
+        scheduler_dies(held)
+        scheduler = cluster.scheduler()
+        cluster.worker()
+
+    acts = {3: worker_dies, 7: scheduler_bounces, 11: scheduler_dies}
+    said: list[str] = []
+    ended: list[Ended] = []
+
+    def follow() -> None:
+        for event in pipeline.run(wish):
+            if isinstance(event, Note):
+                said.append(event.text)
+            if isinstance(event, Trying) and isinstance(event.event, Ended):
+                ended.append(event.event)
+                if (act := acts.get(len(ended))) is not None:
+                    threads.append(in_the_middle(plugin, act))
+                if act is scheduler_dies:
+                    monkeypatch.setattr(workers, "PATIENCE_S", 0.0)
+                    monkeypatch.setattr(workers, "ANSWER_S", 0.5)
+
+    with pytest.raises(JobError, match="no Dask scheduler answers") as lost:
+        follow()
+    for thread in threads:
+        thread.join()
+    assert "the same command goes on" in (lost.value.hint or "")
+    assert [process.poll() for process in there].count(-signal.SIGKILL) == 1
+    assert any("is not admitted: a fixed kernel costs" in text for text in said)
+    assert path_of(tmp_path / "out") == plain[: len(ended)]
+    list(pipeline.run(job(tmp_path / "out", runner="null", plugins=(tmp_path / "plugins",))))
+    assert path_of(tmp_path / "out") == plain
+
+
+@pytest.mark.parametrize(
+    ("wish", "runner", "said"),
+    [
+        ("0", "null", "--workers 0: expected 1 to 256 processes"),
+        ("257", "null", "expected 1 to 256 processes"),
+        ("-1", "null", "expected a number of processes, or the address of a Dask scheduler"),
+        ("board", "null", "expected a number of processes, or the address of a Dask scheduler"),
+        ("tcp://board", "null", "expected a number of processes, or the address of a Dask scheduler"),
+        ("2", "native", "trials for generic stay on one machine, .* 'native' gives figures of that machine's clock"),
+    ],
+)
+def test_a_wish_that_cannot_be(tmp_path: Path, wish: str, runner: str, said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        list(pipeline.run(job(tmp_path / "out", runner=runner, workers=wish)))
+    assert not (tmp_path / "out").exists()
+
+
+def test_nobody_answers(tmp_path: Path, cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workers, "ANSWER_S", 0.1)
+    with pytest.raises(JobError, match=f"--workers {cluster.address}: no Dask scheduler answers: .") as refused:
+        list(pipeline.run(job(tmp_path / "out", runner="null", workers=cluster.address)))
+    assert "`dask scheduler`" in (refused.value.hint or "")
+    assert not (tmp_path / "out" / "share").exists()
+
+
+def test_without_dask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(MissingTool) as refused:
+        list(pipeline.run(job(tmp_path / "out", runner="null", workers="2")))
+    assert refused.value.hint == "pip install 'tensorop-tuner[cluster]'"
+
+
+class Answer:
+    """A future that is done."""
+
+    def __init__(self, value: object) -> None:
+        self.value = value
+
+    def done(self) -> bool:
+        return True
+
+    def result(self, timeout: float = 0.0) -> object:
+        if isinstance(self.value, Exception):
+            raise self.value
+        return self.value
+
+
+class Client:
+    """A scheduler whose workers show these papers; every trial comes to `outcome`."""
+
+    def __init__(self, papers: dict[str, object], outcome: object = None) -> None:
+        self.papers, self.outcome = papers, outcome
+        self.sent: list[set[str]] = []
+
+    def nthreads(self) -> dict[str, int]:
+        return dict.fromkeys(self.papers, 3)
+
+    def submit(self, call: Callable[..., object], *given: object, workers: list[str], **how: bool) -> Answer:
+        assert how == {"allow_other_workers": False, "pure": False}
+        if call is papers_of:
+            return Answer(self.papers[workers[0]])
+        self.sent.append(set(workers))
+        return Answer(self.outcome)
+
+
+def crew(client: Client, **more: Any) -> tuple[workers.Crew, list[str]]:
+    wish = replace(job(Path("out"), runner="null", workers="tcp://there:1"), **more)
+    found = workers.Crew(wish, lambda: client)
+    return found, list(found.introduced())
+
+
+def trial(author: str) -> Trial:
+    return Trial("key", 0, Stage.MICRO, Variant(Kernel(KernelTemplate("gemm", "t", author, "", ""), "f32")))
+
+
+OURS = papers_of(job(Path("out"), runner="null"))
+LOOSE = replace(OURS, lacks=("its kernel filters no system calls",))
+LIMIT = Limit(1.0, "a test")
+CONDITIONS = Conditions(job(Path("out")), "f32", Stage.MICRO, (), Seed(0, 0))
+PASSED = Measured(Outcome(Kind.OK))
+
+
+def test_who_is_admitted() -> None:
+    older = replace(OURS, versions={**OURS.versions, "tensorop": "0.0.1 (abc)"})
+    client = Client({"a": OURS, "b": older, "c": ModuleNotFoundError("No module named 'tensorop'"), "d": OURS}, PASSED)
+    found, said = crew(client, batch=None)
+    assert list(found(CONDITIONS, [trial("offline")], LIMIT)) == [PASSED]
+    assert client.sent == [{"a", "d"}]
+    assert found.batch == 6
+    assert said == [
+        f"the worker b is not admitted: its tensorop is 0.0.1 (abc), here it is {OURS.versions['tensorop']}",
+        "the worker c is not admitted: it cannot be asked: ModuleNotFoundError: No module named 'tensorop'",
+        "workers admitted: 2; trials asked for at once (--batch): 6",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("author", "unsafe", "to"),
+    [("offline", False, {"a", "b"}), ("plug-in", False, {"a", "b"}), ("llm", False, {"a"}), ("llm", True, {"a", "b"})],
+)
+def test_a_strangers_kernels_go_where_the_jail_holds(author: str, unsafe: bool, to: set[str]) -> None:
+    client = Client({"a": OURS, "b": LOOSE}, PASSED)
+    found, _ = crew(client, unsafe=unsafe)
+    assert list(found(CONDITIONS, [trial(author)], LIMIT)) == [PASSED]
+    assert client.sent == [to]
+
+
+def test_where_nobody_is_admitted(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(JobError, match=r"no worker is admitted: a: a fixed kernel costs \(1.0,\) there, .* here"):
+        crew(Client({"a": replace(OURS, costs=(1.0,))}))
+    with pytest.raises(JobError, match="no worker is admitted for a model's kernels: a: its kernel filters no"):
+        crew(Client({"a": LOOSE}), author="llm")
+    monkeypatch.setattr(workers, "PATIENCE_S", -1.0)
+    with pytest.raises(JobError, match="no worker is admitted: none came within"):
+        crew(Client({}))
+
+
+def test_a_trial_that_every_worker_dies_of_is_skipped() -> None:
+    died = KilledWorker("trial-1", None, 3)
+    found, _ = crew(Client({"a": OURS}, died))
+    (measured,) = found(CONDITIONS, [trial("offline")], LIMIT)
+    assert measured.outcome.kind is Kind.CRASH
+    assert measured.outcome.message == "4 workers ended during this trial; it is skipped"
+
+
+def test_what_ends_a_trial_ends_the_job() -> None:
+    found, _ = crew(Client({"a": OURS}, JobError("the worker a: its disk is full")))
+    with pytest.raises(JobError, match="its disk is full"):
+        list(found(CONDITIONS, [trial("offline")], LIMIT))
+
+
+def test_whoever_waits_for_a_worker_is_cut_short() -> None:
+    found, _ = crew(Client({"a": OURS}, TimeoutError()))
+    children.end()
+    try:
+        with pytest.raises(children.Cancelled):
+            list(found(CONDITIONS, [trial("offline")], LIMIT))
+    finally:
+        children.allow()
