@@ -22,8 +22,7 @@ vec *vec_new(void) {
 
 const vec *config_step(const struct config *config, const vec *occupancy, int group) {
     vec *step = vec_new();
-    EACH_QUAD step->q[i_] =
-        occupancy->q[i_] * config->chained.q[i_] * quad_set(1.0f / (float)group);
+    *step = vmul(vmul(*occupancy, config->chained), vset(1.0f / (float)group));
     return step;
 }
 

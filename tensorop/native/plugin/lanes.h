@@ -58,44 +58,80 @@ typedef struct {
     quad q[QUADS];
 } vec;
 
+/* One after the other by number, not in a loop: so compilers keep a vec in registers. */
+#if QUADS == 1
+#define EACH_QUAD(f) f(0)
+#elif QUADS == 2
+#define EACH_QUAD(f) f(0) f(1)
+#elif QUADS == 3
+#define EACH_QUAD(f) f(0) f(1) f(2)
+#elif QUADS == 4
+#define EACH_QUAD(f) f(0) f(1) f(2) f(3)
+#elif QUADS == 6
+#define EACH_QUAD(f) f(0) f(1) f(2) f(3) f(4) f(5)
+#elif QUADS == 8
+#define EACH_QUAD(f) f(0) f(1) f(2) f(3) f(4) f(5) f(6) f(7)
+#else
+#error "LANES is none of 1, 4, 8, 16, 24, 32"
+#endif
+
 /* Long before any time that can be compared with it. */
 #define LONG_AGO (-1e30f)
 
-#define EACH_QUAD for (int i_ = 0; i_ < QUADS; i_++)
-
 static inline vec vset(float x) {
-    vec r;
-    EACH_QUAD r.q[i_] = quad_set(x);
-    return r;
+    vec a;
+#define ONE(i) a.q[i] = quad_set(x);
+    EACH_QUAD(ONE)
+#undef ONE
+    return a;
 }
 
 static inline vec vmax(vec a, vec b) {
-    EACH_QUAD a.q[i_] = quad_max(a.q[i_], b.q[i_]);
+#define ONE(i) a.q[i] = quad_max(a.q[i], b.q[i]);
+    EACH_QUAD(ONE)
+#undef ONE
     return a;
 }
 
 static inline vec vmin(vec a, vec b) {
-    EACH_QUAD a.q[i_] = -quad_max(-a.q[i_], -b.q[i_]);
+#define ONE(i) a.q[i] = -quad_max(-a.q[i], -b.q[i]);
+    EACH_QUAD(ONE)
+#undef ONE
     return a;
 }
 
 static inline vec vadd(vec a, vec b) {
-    EACH_QUAD a.q[i_] = a.q[i_] + b.q[i_];
+#define ONE(i) a.q[i] = a.q[i] + b.q[i];
+    EACH_QUAD(ONE)
+#undef ONE
     return a;
 }
 
 static inline vec vsub(vec a, vec b) {
-    EACH_QUAD a.q[i_] = a.q[i_] - b.q[i_];
+#define ONE(i) a.q[i] = a.q[i] - b.q[i];
+    EACH_QUAD(ONE)
+#undef ONE
+    return a;
+}
+
+static inline vec vmul(vec a, vec b) {
+#define ONE(i) a.q[i] = a.q[i] * b.q[i];
+    EACH_QUAD(ONE)
+#undef ONE
     return a;
 }
 
 static inline vec vfloor(vec a) {
-    EACH_QUAD a.q[i_] = quad_floor(a.q[i_]);
+#define ONE(i) a.q[i] = quad_floor(a.q[i]);
+    EACH_QUAD(ONE)
+#undef ONE
     return a;
 }
 
 static inline vec vceil(vec a) {
-    EACH_QUAD a.q[i_] = -quad_floor(-a.q[i_]);
+#define ONE(i) a.q[i] = -quad_floor(-a.q[i]);
+    EACH_QUAD(ONE)
+#undef ONE
     return a;
 }
 

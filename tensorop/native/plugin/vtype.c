@@ -98,20 +98,20 @@ static int priced_lmul(const struct insn *insn, const struct vstate *state) {
 
 static const vec *scaled(const vec *by, float factor) {
     vec *copy = vec_new();
-    EACH_QUAD copy->q[i_] = by->q[i_] * quad_set(factor);
+    *copy = vmul(*by, vset(factor));
     return copy;
 }
 
 /* A group's last register comes out as many cycles later as the unit was busy beyond the first. */
 static const vec *with_tail(const vec *latency, const vec *occupancy) {
     vec *copy = vec_new();
-    EACH_QUAD copy->q[i_] = latency->q[i_] + quad_max(occupancy->q[i_] - quad_set(1), quad_set(0));
+    *copy = vadd(*latency, vmax(vsub(*occupancy, vset(1)), vset(0)));
     return copy;
 }
 
 static const vec *longer(const vec *latency, const vec *than) {
     vec *copy = vec_new();
-    EACH_QUAD copy->q[i_] = quad_max(latency->q[i_] - than->q[i_], quad_set(0));
+    *copy = vmax(vsub(*latency, *than), vset(0));
     return copy;
 }
 
