@@ -17,7 +17,7 @@ from tensorop.model.trial import Finished, Rung, Samples
 
 HALTS = (0.01, 0.06)  # of the work of all problems, at most
 PART = 3  # one of so many goes on from a halt, of all VLENs together
-HOPELESS = 5.0  # times the least cost of all, at every VLEN: what is spared goes on below
+HOPELESS = 4.0  # times the least cost of all, at every VLEN: what is spared goes on below
 
 
 def halts(work: Sequence[float]) -> tuple[int, ...]:
