@@ -164,15 +164,18 @@ def _whole_lines(p: Product, a: Array) -> Array:
 
 
 def _matrices(p: Product, rng: np.random.Generator, distribution: str) -> tuple[Array, Array, Array]:
+    """A, B and C, the last as it is where it is read."""
     if distribution not in DISTRIBUTIONS:
         raise ValueError(f"gemm: inputs are one of {', '.join(DISTRIBUTIONS)}, not '{distribution}'")
     if distribution == "integer":
-        return tuple(rng.integers(-4, 5, shape).astype(np.float64) for shape in p.shapes)  # type: ignore[return-value]
+        a, b = (rng.integers(-4, 5, shape).astype(np.float64) for shape in p.shapes[:2])
+        return a, b, _small(p, rng)
     if p.operands.whole:
         return _integers(p, rng, distribution)
     if distribution == "exact":
         return _exact(p, rng)
-    a, b, c = (rng.standard_normal(shape) for shape in p.shapes)
+    a, b = (rng.standard_normal(shape) for shape in p.shapes[:2])
+    c = rng.standard_normal(p.c.shape) if p.beta else np.zeros(p.c.shape)
     if distribution == "wide":
         _widen(p, a, b, c, rng)
     elif distribution == "special":
@@ -187,7 +190,12 @@ def _exact(p: Product, rng: np.random.Generator) -> tuple[Array, Array, Array]:
     wide = int(rng.integers(2))
     both = [rng.integers(-1, 2, shape) * (rng.random(shape) < many / 2 / max(p.k, 1)) * 1.0 for shape in p.shapes[:2]]
     both[wide] = rng.integers(-(2**bits), 2**bits + 1, p.shapes[wide]).astype(np.float64)
-    return both[0], both[1], rng.integers(-4, 5, p.shapes[2]).astype(np.float64)
+    return both[0], both[1], _small(p, rng)
+
+
+def _small(p: Product, rng: np.random.Generator) -> Array:
+    """C of small whole numbers where it is read."""
+    return rng.integers(-4, 5, p.c.shape).astype(np.float64) if p.beta else np.zeros(p.c.shape)
 
 
 def _integers(p: Product, rng: np.random.Generator, distribution: str) -> tuple[Array, Array, Array]:
@@ -258,22 +266,26 @@ def oracle(problem: Problem, given: Call) -> tuple[Array, Array]:
     with np.errstate(all="ignore"):
         exact: Array = np.zeros(c.shape, wider)
         size = np.zeros(c.shape)
-        underflow = np.full(c.shape, 2.0)
+        rows, columns = np.full((p.m, 1), 2.0), np.zeros(p.n)
         blocked = wider is not np.float64 and p.m * p.n * p.k > MUCH
         whole = True
         if p.alpha != 0 and p.k:
             a64, b64 = a.astype(np.float64), b.astype(np.float64)
             if blocked:
-                exact = exact + wider(p.alpha) * _by_blocks(a64, b64, wider)
+                exact = _by_blocks(a64, b64, wider)
             else:
-                exact = exact + wider(p.alpha) * np.einsum("ik,kj->ij", a.astype(wider), b.astype(wider))
+                exact = np.einsum("ik,kj->ij", a.astype(wider), b.astype(wider), order="C")
+            exact *= wider(p.alpha)
             a64, b64 = np.abs(a64), np.abs(b64)
-            size = size + abs(p.alpha) * _by_blocks(a64, b64, np.float64)
-            underflow = underflow + (abs(p.alpha) + 1) * p.k + a64.sum(axis=1)[:, None] + b64.sum(axis=0)
+            size = _by_blocks(a64, b64, np.float64)
+            size *= abs(p.alpha)
+            rows = rows + (abs(p.alpha) + 1) * p.k + a64.sum(axis=1)[:, None]
+            columns = b64.sum(axis=0)
             whole = _whole(a) and _whole(b) and p.alpha.is_integer()
         if p.beta != 0:
-            exact = exact + wider(p.beta) * c.astype(wider)
-            size = size + abs(p.beta) * np.abs(c.astype(np.float64))
+            held = np.array(c, wider, order="C")
+            exact += np.multiply(held, wider(p.beta), out=held)
+            size += np.abs(held, out=held).astype(np.float64, copy=False)
             whole = whole and _whole(c) and p.beta.is_integer()
         if whole and float(size.max(initial=0.0)) < 2.0**info.nmant:
             return exact, np.zeros(c.shape)
@@ -281,7 +293,11 @@ def oracle(problem: Problem, given: Call) -> tuple[Array, Array]:
         gamma = _gamma(count, float(info.eps) / 2) + _gamma(count, float(own.eps) / 2)
         if blocked:
             gamma += _gamma(min(DEPTH, p.k), float(np.finfo(np.float64).eps) / 2)
-        return exact, gamma * size + underflow * float(info.smallest_subnormal)
+        size *= gamma
+        underflow = rows + columns
+        underflow *= float(info.smallest_subnormal)
+        size += underflow
+        return exact, size
 
 
 def _gamma(count: int, u: float) -> float:
@@ -290,9 +306,11 @@ def _gamma(count: int, u: float) -> float:
 
 def _by_blocks(a: Array, b: Array, wider: type[np.floating[Any]]) -> Array:
     """A B of float64, each sum over DEPTH steps of k in float64, those added up in the wider type."""
-    out: Array = np.zeros((a.shape[0], b.shape[1]), wider)
-    for start in range(0, a.shape[1], DEPTH):
-        out += np.einsum("ik,kj->ij", a[:, start : start + DEPTH], b[start : start + DEPTH])
+    steps = range(0, a.shape[1], DEPTH)
+    parts = (np.einsum("ik,kj->ij", a[:, i : i + DEPTH], b[i : i + DEPTH], order="C") for i in steps)
+    out: Array = next(parts).astype(wider, copy=False)
+    for part in parts:
+        out += part
     return out
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -53,7 +53,11 @@ class Matrix:
 
     def store(self, values: Array, dtype: str, rng: np.random.Generator) -> Array:
         """Storage in a number format that holds `values` (logical shape), with poison in the gaps."""
-        storage = NUMBERS[dtype].poison(self.size, rng)
+        storage = np.empty(self.size, NUMBERS[dtype].storage)
+        if self.ld > self.inner and self.size:
+            gaps = replace(self, outer=self.outer - 1, inner=self.ld - self.inner, transposed=False)
+            poison = NUMBERS[dtype].poison(gaps.outer * gaps.inner, rng)
+            gaps.view(storage[self.inner :])[...] = poison.reshape(gaps.shape)
         self.view(storage)[...] = NUMBERS[dtype].encoded(values)
         return storage
 
