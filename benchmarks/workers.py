@@ -1,50 +1,56 @@
 """Trials a minute by the number of workers: `python benchmarks/workers.py 1 2`. The same trials each time.
 
-Each number has a whole job of its own below --out; products have to be equal in all but times.
+Each number has a search of its own below --out, which ends before a library is built; the digest of its trials' figures
+has to be the same for all.
 """
 
 from __future__ import annotations
 
 import argparse
 import hashlib
+import shutil
+from contextlib import closing
 from pathlib import Path
 
-import tensorop
+from tensorop import pipeline
+from tensorop.events import Note, Phase
+from tensorop.model.job import Job
 from tensorop.model.trial import Stage
+from tensorop.specs import operators
 from tensorop.store import journal
-
-OF_A_RUN = {"journal.jsonl", "report.html", "report.json"}  # these hold times
-
-
-def product(folder: Path) -> str:
-    """A digest of all files of a product that hold no times."""
-    total = hashlib.sha256()
-    for path in sorted(folder.rglob("*")):
-        if path.is_file() and path.name not in OF_A_RUN and path.relative_to(folder).parts[0] != "work":
-            total.update(f"{path.relative_to(folder)}\0".encode() + path.read_bytes())
-    return total.hexdigest()[:16]
 
 
 def main() -> None:
     asked = argparse.ArgumentParser(description=__doc__)
-    asked.add_argument("workers", type=int, nargs="+")
+    asked.add_argument("workers", nargs="+", help="each as --workers takes it")
     asked.add_argument("--platform", default="rvv")
     asked.add_argument("--trials", type=int, default=48)
     asked.add_argument("--batch", type=int, default=8)
     asked.add_argument("--out", type=Path, default=Path("build/workers"))
     given = asked.parse_args()
-    print("| workers | micro | blocking | all | product |\n|---|---|---|---|---|")
-    for count in given.workers:
-        out = given.out / str(count)
-        how = {"trials": given.trials, "batch": given.batch, "jobs": 1, "workers": count}
-        tensorop.tune("gemm", platform=given.platform, dtypes=["f32"], out=out, fresh=True, warm_start="none", **how)
+    operator = operators.load("gemm")
+    for number, workers in enumerate(given.workers):
+        out = given.out / str(number)
+        shutil.rmtree(out, ignore_errors=True)
+        job = Job(
+            "gemm", given.platform, ("f32",), operator.suites["quick"], "quick", budget_s=None, trials=given.trials,
+            jobs=1, workers=workers, batch=given.batch, out=out, warm_start="none",
+        )  # fmt: skip
+        with closing(pipeline.run(job)) as events:
+            for event in events:
+                if isinstance(event, Note) and "admitted" in event.text:
+                    print(event.text, flush=True)
+                if isinstance(event, Phase) and event.name == "library":
+                    break
         history = journal.read(out)
-        groups = {stage: (stage, "f32", 0) for stage in Stage}
-        ended = {stage: len(history.ended(group)) for stage, group in groups.items()}
-        spent = {stage: history.spent(group) for stage, group in groups.items()}
-        rates = [60 * ended[stage] / spent[stage] for stage in (Stage.MICRO, Stage.BLOCKING)]
-        rates.append(60 * sum(ended.values()) / sum(spent.values()))
-        print(f"| {count} | {' | '.join(f'{rate:.1f}' for rate in rates)} | {product(out)} |", flush=True)
+        total = hashlib.sha256()
+        for stage in Stage:
+            ended, seconds = history.ended((stage, "f32", 0)), history.spent((stage, "f32", 0))
+            for one in ended:
+                total.update(repr((one.trial.key, one.outcome.kind, one.score)).encode())
+            if ended:
+                print(f"{stage}: {len(ended)} trials in {seconds:.0f} s, {60 * len(ended) / seconds:.1f} a minute")
+        print(f"figures {total.hexdigest()[:16]}", flush=True)
 
 
 if __name__ == "__main__":

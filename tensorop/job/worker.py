@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
-
-from distributed import get_worker
+from typing import TYPE_CHECKING
 
 from tensorop import __version__, paths
 from tensorop.backends import reach
@@ -27,6 +26,9 @@ from tensorop.specs import operators, platforms
 from tensorop.target import Target
 from tensorop.trial import carry_out, confinement
 from tensorop.trial.trial import Evaluator
+
+if TYPE_CHECKING:
+    from distributed import Worker
 
 _OK = Outcome(Kind.OK)
 
@@ -65,9 +67,15 @@ def trial(conditions: Conditions, one: Trial, limit: Limit) -> Measured:
     try:
         return carry_out.whole(_evaluator(conditions), one, limit)
     except (OSError, children.Cancelled) as error:
-        raise JobError(f"the worker {get_worker().address} gave up: {error or 'it is ending'}") from None
+        raise JobError(f"the worker {_here().address} gave up: {error or 'it is ending'}") from None
     except JobError as error:
-        raise JobError(f"the worker {get_worker().address}: {error.message}", hint=error.hint) from None
+        raise JobError(f"the worker {_here().address}: {error.message}", hint=error.hint) from None
+
+
+def _here() -> Worker:
+    from distributed import get_worker
+
+    return get_worker()
 
 
 def _loaded(job: Job) -> tuple[Operator, Target]:
@@ -78,7 +86,7 @@ def _loaded(job: Job) -> tuple[Operator, Target]:
 @functools.lru_cache(maxsize=2)  # one search follows the other; each holds its operands
 def _evaluator(conditions: Conditions) -> Evaluator:
     operator, target = _loaded(conditions.job)
-    work, given = Path(get_worker().local_directory) / "tensorop", conditions
+    work, given = Path(_here().local_directory) / "tensorop", conditions
     return Evaluator(operator, target, given.dtype, given.stage, given.problems, given.seed, work)
 
 

@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING
 
 from tensorop.author import offline
 from tensorop.errors import JobError, MissingTool, TensoropError, UsageError
+from tensorop.job import worker
+from tensorop.job.worker import Papers
 from tensorop.model.conditions import Conditions
 from tensorop.model.job import Job
 from tensorop.model.trial import Kind, Measured, Outcome, Trial
@@ -27,12 +29,14 @@ from tensorop.target import Target
 if TYPE_CHECKING:
     from distributed import Client, Future
 
-    from tensorop.job.worker import Papers
-
 MOST = 256
 ANSWER_S = 10.0  # for a scheduler to answer
 PATIENCE_S = 60.0  # for a scheduler that went away to come back, and for a first worker
 LOOK_S = 0.5  # between looks at who is there
+HINT = (
+    "docs/workers.md says how to start a scheduler and its workers; the same command goes on where it stopped, also "
+    "without --workers"
+)
 _ADDRESS = re.compile(r"(tcp|tls)://[^\s/]+:\d+")
 
 
@@ -133,23 +137,18 @@ class Crew:
 
     def __init__(self, job: Job, connect: Callable[[], Client]) -> None:
         self._job, self._connect = job, connect
-        self._asked: dict[str, Future] = {}  # by address, for papers
-        self._refused: dict[str, tuple[str, str]] = {}  # why: for our own kernels, for a stranger's
-        self._met = time.monotonic()
-        self._mine: Papers | None = None
+        self._mine = Papers()
         self.batch = 0
-        self._client = self._reached()
+        self._reach(0.0)
 
     def introduced(self) -> Iterator[str]:
         """What there is to say of the workers, once all that are there have shown their papers."""
-        from tensorop.job import worker
-
         self._mine, stranger = worker.papers(self._job), self._job.author != offline.AUTHOR
-        while not (admitted := self._admitted(stranger)) or self._asked.keys() - self._refused.keys():
+        while not (admitted := self._admitted(stranger)) or self._asked.keys() - self._shown.keys():
             time.sleep(LOOK_S)
         threads = self._client.nthreads()
         self.batch = self._job.batch or max(1, sum(threads.get(address, 0) for address in admitted))
-        for address, (why, _) in sorted(self._refused.items()):
+        for address, (why, _) in sorted(self._shown.items()):
             if why:
                 yield f"the worker {address} is not admitted: {why}"
         yield f"workers admitted: {len(admitted)}; trials asked for at once (--batch): {self.batch}"
@@ -158,18 +157,16 @@ class Crew:
         """What each trial comes to, in their order."""
         from distributed import CancelledError, KilledWorker
 
-        from tensorop.job import worker
-
         sent: dict[str, tuple[Future, Collection[str]]] = {}
-        waiting = list(trials)
+        waiting = [(trial, trial.variant.template.author not in offline.AUTHORS) for trial in trials]
         while waiting:
-            first = waiting[0].key
+            first = waiting[0][0].key
             try:
-                for trial in waiting:
-                    to = self._admitted(trial.variant.template.author not in offline.AUTHORS)
+                able = {stranger: self._admitted(stranger) for stranger in {stranger for _, stranger in waiting}}
+                for trial, stranger in waiting:
+                    to = able[stranger]  # Dask takes nobody for anybody
                     if to and (trial.key not in sent or to.isdisjoint(sent[trial.key][1])):
-                        future = self._submit(to, worker.trial, conditions, trial, limit)
-                        sent[trial.key] = future, to
+                        sent[trial.key] = self._submit(to, worker.trial, conditions, trial, limit), to
                 if first not in sent:
                     time.sleep(LOOK_S)
                     continue
@@ -180,90 +177,76 @@ class Crew:
             except TimeoutError:
                 continue
             except (OSError, CancelledError):  # the scheduler went away: what it had is sent once more, counted once
-                self._again()
+                self._reach(PATIENCE_S)
                 sent = {}
                 continue
             waiting = waiting[1:]
             yield measured
 
     def close(self) -> None:
-        with contextlib.suppress(Exception):
+        with contextlib.suppress(Exception):  # also where there is none yet
             self._client.close(timeout=LOOK_S)
 
+    def _reach(self, patience: float) -> None:
+        """The scheduler, which may come back for so many seconds. Raises JobError where it does not, Cancelled where
+        the user wants an end."""
+        self.close()
+        self._asked: dict[str, Future] = {}  # by address, for papers
+        self._shown: dict[str, tuple[str, str]] = {}  # what is wrong with them: for our kernels, for a stranger's
+        end = time.monotonic() + patience
+        while True:
+            try:
+                self._client = self._connect()
+                break
+            except (OSError, ValueError, RuntimeError) as error:
+                if time.monotonic() > end:
+                    said = str(error).splitlines()[0]
+                    raise JobError(
+                        f"--workers {self._job.workers}: no Dask scheduler answers: {said}", hint=HINT
+                    ) from None
+            _heed()
+            time.sleep(LOOK_S)
+        self._met = time.monotonic()
+
     def _admitted(self, stranger: bool) -> set[str]:
-        """The addresses of those that may carry trials out, of a stranger's kernels or of our own. Who is new is asked
-        for its papers.
-
-        Raises Cancelled where the user wants an end, JobError where nobody can be admitted.
-        """
-        from tensorop.job import worker
-
-        if children.ending():
-            raise children.Cancelled
+        """The addresses of those that may carry trials out, of a stranger's kernels or of our own; who is new is asked
+        for its papers. Raises as `_reach`, JobError where nobody can be admitted."""
+        _heed()
         there = self._client.nthreads().keys()
+        for address in self._asked.keys() - there:
+            del self._asked[address]
+            self._shown.pop(address, None)
         for address in there - self._asked.keys():
             self._asked[address] = self._submit([address], worker.papers, self._job)
-        for address in self._asked.keys() - self._refused.keys():
-            if address not in there:  # it is a new one that comes back
-                self._refused[address] = "it went away", ""
-            elif self._asked[address].done():
-                self._refused[address] = self._read(self._asked[address])
-        able = {address for address in there & self._refused.keys() if not self._why(address, stranger)}
-        if able or there - self._refused.keys():
+        for address in self._asked.keys() - self._shown.keys():
+            if self._asked[address].done():
+                self._shown[address] = self._read(self._asked[address])
+        able = {address for address in self._shown if not self._why(address, stranger)}
+        if able or there - self._shown.keys():
             self._met = time.monotonic()
         elif time.monotonic() - self._met > PATIENCE_S or (there and not self.batch):
-            raise self._nobody(there, stranger)
+            whys = [f"{address}: {self._why(address, stranger)}" for address in sorted(there)]
+            said = "; ".join(whys) or f"none came within {PATIENCE_S:g} s"
+            jail = " for a model's kernels" if stranger else ""
+            raise JobError(f"--workers {self._job.workers}: no worker is admitted{jail}: {said}", hint=HINT)
         return able
 
     def _why(self, address: str, stranger: bool) -> str:
-        own, jail = self._refused[address]
+        own, jail = self._shown[address]
         return own or (jail if stranger and not self._job.unsafe else "")
 
     def _read(self, future: Future) -> tuple[str, str]:
         try:
             found: Papers = future.result()
-            return found.unlike(self._mine or found), "; ".join(found.lacks)
-        except TensoropError as error:
-            return error.message, ""
+            return found.unlike(self._mine), "; ".join(found.lacks)
         except Exception as error:  # another version of tensorop, or none
-            return f"it cannot be asked: {type(error).__name__}: {error}"[:300], ""
+            said = error.message if isinstance(error, TensoropError) else f"{type(error).__name__}: {error}"
+            return f"it cannot be asked: {said}"[:300], ""
 
     def _submit(self, to: Collection[str], call: Callable[..., object], *args: object) -> Future:
         return self._client.submit(call, *args, workers=list(to), allow_other_workers=False, pure=False)
 
-    def _reached(self) -> Client:
-        try:
-            return self._connect()
-        except (OSError, ValueError, RuntimeError) as error:
-            raise JobError(
-                f"--workers {self._job.workers}: no Dask scheduler answers: {str(error).splitlines()[0]}",
-                hint="start one with `dask scheduler`, or leave --workers out; the same command goes on where it "
-                "stopped",
-            ) from None
 
-    def _again(self) -> None:
-        """The scheduler, where it comes back."""
-        self.close()
-        self._asked, self._refused = {}, {}
-        end = time.monotonic() + PATIENCE_S
-        while True:
-            try:
-                self._client = self._reached()
-                self._met = time.monotonic()
-                return
-            except JobError:
-                if time.monotonic() > end:
-                    raise
-            if children.ending():
-                raise children.Cancelled
-            time.sleep(LOOK_S)
-
-    def _nobody(self, there: Collection[str], stranger: bool) -> JobError:
-        whys = [f"{address}: {self._why(address, stranger)}" for address in sorted(there)]
-        said = "; ".join(whys) or f"none came within {PATIENCE_S:g} s"
-        jail = " for a model's kernels" if stranger else ""
-        return JobError(
-            f"--workers {self._job.workers}: no worker is admitted{jail}: {said}",
-            hint="start workers of the same tensorop and tools (docs/workers.md); the same command goes on where it "
-            "stopped",
-        )
+def _heed() -> None:
+    if children.ending():
+        raise children.Cancelled

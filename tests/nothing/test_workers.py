@@ -205,7 +205,7 @@ def test_nobody_answers(tmp_path: Path, cluster: Cluster, monkeypatch: pytest.Mo
     monkeypatch.setattr(workers, "ANSWER_S", 0.1)
     with pytest.raises(JobError, match=f"--workers {cluster.address}: no Dask scheduler answers: .") as refused:
         list(pipeline.run(job(tmp_path / "out", runner="null", workers=cluster.address)))
-    assert "`dask scheduler`" in (refused.value.hint or "")
+    assert "docs/workers.md says how" in (refused.value.hint or "")
     assert not (tmp_path / "out" / "share").exists()
 
 
@@ -237,8 +237,12 @@ class Client:
     def __init__(self, papers: dict[str, object], outcome: object = None) -> None:
         self.papers, self.outcome = papers, outcome
         self.sent: list[set[str]] = []
+        self.leave: tuple[str, ...] = ()
 
     def nthreads(self) -> dict[str, int]:
+        for address in self.leave:
+            self.papers.pop(address)
+        self.leave = ()
         return dict.fromkeys(self.papers, 3)
 
     def submit(self, call: Callable[..., object], *given: object, workers: list[str], **how: bool) -> Answer:
@@ -299,6 +303,17 @@ def test_where_nobody_is_admitted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(workers, "PATIENCE_S", -1.0)
     with pytest.raises(JobError, match="no worker is admitted: none came within"):
         crew(Client({}))
+
+
+def test_once_nobody_is_left_a_trial_goes_to_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    client = Client({"a": OURS, "b": replace(OURS, costs=(1.0,))}, PASSED)
+    found, _ = crew(client)
+    client.leave = ("a",)
+    monkeypatch.setattr(workers, "LOOK_S", 0.01)
+    monkeypatch.setattr(workers, "PATIENCE_S", 0.1)
+    with pytest.raises(JobError, match="no worker is admitted: b: a fixed kernel costs"):
+        list(found(CONDITIONS, [trial("offline")], LIMIT))
+    assert client.sent == []
 
 
 def test_a_trial_that_every_worker_dies_of_is_skipped() -> None:
