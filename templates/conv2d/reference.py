@@ -132,7 +132,8 @@ class Conv2d(Contract):
     def features(self, problem: Problem) -> dict[str, int]:
         g, nhwc = Geometry.of(problem), problem.options.get("layout") == "nhwc"
         images, m, n, k = g.product(nhwc)
-        return {"m": m, "n": n, "k": k, "images": images, "gathers": int(g.gathers), "nhwc": int(nhwc)}
+        told = {"m": m, "n": n, "k": k, "images": images, "groups": g.g, "wide": g.wide, "gathers": int(g.gathers)}
+        return {**told, "strided": int(g.u * g.v > 1), "depthwise": int(g.depthwise), "nhwc": int(nhwc)}
 
     def _values(self, one: Any, problem: Problem, rng: np.random.Generator, distribution: str) -> Array:
         """special: N(0, 1) with NaN, both infinities and -0 in x."""
@@ -282,7 +283,7 @@ class Conv2d(Contract):
 
     def _known(self, dtype: str, tile: Mapping[str, int]) -> list[Case]:
         """Depthwise ones, sums longer than a block, more outputs than a block holds, first layers, wide rows,
-        weights whose rows share sets of a cache."""
+        weights whose rows are many pages."""
         mr, nr = tile["mr"], tile["nr"]
         texts = [
             f"n1c5h6w{mr + 3}k5r3s3p1g5",

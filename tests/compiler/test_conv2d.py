@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from tensorop.backends import reach
-from tensorop.build import harness
+from tensorop.build import harness, tool
 from tensorop.commands import libraries
 from tensorop.errors import UsageError
 from tensorop.model.verdict import Seed
@@ -67,3 +70,37 @@ def test_a_variant_is_right(packs: tuple[int, int], dtype: str) -> None:
     chosen = {**PIPELINED, "mr_vectors": 2, "nr": 4, "pack_a": packs[0], "pack_b": packs[1]}
     found = verdict("generic", "outer", dtype, chosen)
     assert found.ok, found.outcome
+
+
+FIELDS = ("n", "c", "h", "w", "k", "r", "s", "u", "v", "top", "left", "d", "e", "g", "high", "wide", "nhwc")
+
+
+def test_the_library_sees_the_features_that_the_models_do(tmp_path: Path) -> None:
+    dispatch = (operator.folder / "product" / "dispatch.c.j2").read_text()
+    begin, end = dispatch.index("    const uint64_t area"), dispatch.index(";\n", dispatch.index("return choose(")) + 2
+    cases = [
+        case.problem for case in operator.reference.quick_grid("f32", {"mr": 8, "nr": 4}, np.random.default_rng(0))
+    ]
+    rows = []
+    for problem in cases:
+        sizes = problem.sizes
+        high = (sizes["h"] + sizes["p"] + sizes["b"] - sizes["d"] * (sizes["r"] - 1) - 1) // sizes["u"] + 1
+        wide = (sizes["w"] + sizes["l"] + sizes["q"] - sizes["e"] * (sizes["s"] - 1) - 1) // sizes["v"] + 1
+        told = [sizes[name] for name in "nchwkrsuvpldeg"]
+        rows.append([*told, high, wide, int(problem.options["layout"] == "nhwc")])
+    count = len(operator.seen)
+    (tmp_path / "seen.c").write_text(
+        "#include <stdint.h>\n#include <stdio.h>\n"
+        f"struct sizes {{ {''.join(f'size_t {name}; ' for name in FIELDS)}}};\n"
+        f"static int shown(const uint64_t *seen) {{ for (int i = 0; i < {count}; ++i)"
+        ' printf("%llu ", (unsigned long long)seen[i]); return puts(""); }\n'
+        "#define choose(...) shown((uint64_t[]){ __VA_ARGS__ })\n"
+        f"static int of(const struct sizes *z) {{\n{dispatch[begin:end]}}}\n"
+        f"static const struct sizes all[] = {{ {', '.join('{' + ', '.join(map(str, row)) + '}' for row in rows)} }};\n"
+        "int main(void) { for (unsigned i = 0; i < sizeof all / sizeof *all; ++i) of(all + i); return 0; }\n"
+    )
+    subprocess.run([*tool.cc("seen.c", "-o", "seen")], cwd=tmp_path, check=True)
+    told_by_c = subprocess.run([tmp_path / "seen"], capture_output=True, text=True, check=True).stdout.splitlines()
+    mine = [list(operator.reference.features(problem).values()) for problem in cases]
+    assert [list(map(int, line.split())) for line in told_by_c] == mine
+    assert {row[operator.seen.index("depthwise")] for row in mine} == {0, 1}
