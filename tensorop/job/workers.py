@@ -6,12 +6,14 @@ decided here is who may have them: a worker that shows the papers which this pro
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import logging
 import re
 import signal
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from multiprocessing import resource_tracker
 from typing import TYPE_CHECKING
 
@@ -72,11 +74,21 @@ def crew(job: Job) -> Iterator[Crew | None]:
         else:
 
             def connect() -> Client:
+                with ThreadPoolExecutor(1) as apart:  # from a loop that may be running here
+                    apart.submit(asyncio.run, _meet(job.workers)).result()
                 return distributed.Client(job.workers, timeout=ANSWER_S, set_as_default=False)
 
         found = Crew(job, connect)
         until.callback(found.close)
         yield found
+
+
+async def _meet(address: str) -> None:
+    """Raises what Dask raises where no scheduler answers; a client that has met nobody would be waited for."""
+    from distributed.comm import connect
+    from distributed.security import Security
+
+    await (await connect(address, timeout=ANSWER_S, **Security().get_connection_args("client"))).close()
 
 
 def _count(wish: str) -> int:
@@ -198,9 +210,9 @@ class Crew:
             try:
                 self._client = self._connect()
                 break
-            except (OSError, ValueError, RuntimeError) as error:
+            except Exception as error:  # of TLS that is not configured, too
                 if time.monotonic() > end:
-                    said = str(error).splitlines()[0]
+                    said = (str(error) or type(error).__name__).splitlines()[0]
                     raise JobError(
                         f"--workers {self._job.workers}: no Dask scheduler answers: {said}", hint=HINT
                     ) from None

@@ -201,10 +201,12 @@ def test_a_wish_that_cannot_be(tmp_path: Path, wish: str, runner: str, said: str
     assert not (tmp_path / "out").exists()
 
 
-def test_nobody_answers(tmp_path: Path, cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("by", "said"), [("tcp", "Timed out"), ("tls", "TLS expects .* configuration")])
+def test_nobody_answers(tmp_path: Path, cluster: Cluster, by: str, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(workers, "ANSWER_S", 0.1)
-    with pytest.raises(JobError, match=f"--workers {cluster.address}: no Dask scheduler answers: .") as refused:
-        list(pipeline.run(job(tmp_path / "out", runner="null", workers=cluster.address)))
+    address = cluster.address.replace("tcp", by)
+    with pytest.raises(JobError, match=f"--workers {address}: no Dask scheduler answers: {said}") as refused:
+        list(pipeline.run(job(tmp_path / "out", runner="null", workers=address)))
     assert "docs/workers.md says how" in (refused.value.hint or "")
     assert not (tmp_path / "out" / "share").exists()
 
