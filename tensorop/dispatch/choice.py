@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 
 from tensorop.dispatch import costmodel, costs
 from tensorop.dispatch.costmodel import Fitted, Matrix, Pool, Samples
@@ -36,7 +39,10 @@ APART = 3.0  # octaves between problems whose yes-or-no features differ
 GAIN = 2e-5  # a split must save this much over all problems, in their mean, in natural logarithm of cost
 SMALL, HARDLY = 200, 0.03  # problems in each layout, and the logarithm: what a choice costs small products anyhow
 UNTRIED = 4.0  # times the worst cost known: what a variant is taken to cost where nobody tried it
+SIDE_BY_SIDE = 2  # trees that grow at once: arrays are most of their work
 WARY = 0.3  # standard deviations that are added to a prediction: of two variants that look alike, the known one
+
+_DRAWING = threading.Lock()
 
 
 @dataclass(frozen=True)
@@ -186,10 +192,11 @@ def field(
 ) -> Field:
     """Problems as `drawn`; the same for the same seed."""
     by = (count, seed, longest, most, least, subject.direct)
-    if by not in subject.fields:
-        problems = drawn(subject.operator, subject.dtype, count, seed, longest, most, least)
-        columns = subject.columns(problems)
-        subject.fields[by] = Field(problems, (), subject.places(columns), columns, subject.barred(problems))
+    with _DRAWING:
+        if by not in subject.fields:
+            problems = drawn(subject.operator, subject.dtype, count, seed, longest, most, least)
+            columns = subject.columns(problems)
+            subject.fields[by] = Field(problems, (), subject.places(columns), columns, subject.barred(problems))
     found = subject.fields[by]
     return replace(found, terms=tuple(subject.terms(variant, found.columns) for variant in subject.variants))
 
@@ -339,21 +346,24 @@ def winners(
 
     measured, also: with a cost for the direct one too, as the last, where there is one.
     """
-    trees, unasked = [], 0
+    unasked = operator.direct.unasked if direct is not None and operator.direct is not None else 0
     fields: dict[tuple[object, ...], Field] = {}
-    if direct is not None and operator.direct is not None:
-        unasked = operator.direct.unasked
+    wanted: list[tuple[Subject, Sequence[Measured], Sequence[Also]]] = []
     for vlen, rows in sorted(measured.items()):
+        others = (also or {}).get(vlen, ())
         if direct is not None and any(row.costs[-1] is not None for row in rows):
             subject = Subject(operator, platform, dtype, (*variants, direct), vlen, len(variants), fields)
             if judged:
-                unasked = min(unasked, _unasked(subject, rows, (also or {}).get(vlen, ())))
+                unasked = min(unasked, _unasked(subject, rows, others))
         else:  # nothing is known of the direct one
             subject = Subject(operator, platform, dtype, variants, vlen, fields=fields)
             rows = [replace(row, costs=row.costs[: len(variants)]) for row in rows]
-        found = tree(subject, rows, (also or {}).get(vlen, ()), judged)
-        trees.append(replace(found, vlen=vlen if len(measured) > 1 else 0))
-    return Winners(dtype, variants, tuple(trees), direct, unasked)
+        wanted.append((subject, rows, others))
+    several = len(measured) > 1
+    with threadpool_limits(1), ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
+        found = pool.map(lambda one: tree(one[0], one[1], one[2], judged), wanted)
+        trees = tuple(replace(t, vlen=one.vlen if several else 0) for (one, _, _), t in zip(wanted, found, strict=True))
+    return Winners(dtype, variants, trees, direct, unasked)
 
 
 def _unasked(subject: Subject, measured: Sequence[Measured], also: Sequence[Also]) -> int:
