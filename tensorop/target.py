@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from tensorop.build import compile as building
 from tensorop.build import gate as object_gate
@@ -32,6 +32,7 @@ from tensorop.model.means import Means
 from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
 from tensorop.model.point import Point
+from tensorop.model.shape import Shape
 from tensorop.model.trial import Outcome, Samples
 from tensorop.model.verdict import Judgement
 from tensorop.process import deadline
@@ -44,11 +45,13 @@ from tensorop.runners.session import Guest
 
 if TYPE_CHECKING:
     from tensorop.events import Event
+    from tensorop.package.product import Product
 
 INSTRUCTIONS = 0.1  # the power of them in a variant's objective
 
 _TURNS = threading.BoundedSemaphore(max(2, os.cpu_count() or 1))  # of all trials that are under way
 
+Files = Mapping[str, bytes]
 Answer = tuple[Samples, ...] | Outcome
 Judge = Callable[[tuple[Left, ...]], Outcome]
 JudgeEach = Callable[[int, tuple[Left, ...]], Outcome]
@@ -75,6 +78,15 @@ class Assumed:
     constants: Sequence[str] = ()
     alternatives: Sequence[str] = ()
     said: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Unmeasured:
+    """A product of a target that takes no figures. told: of its manifest, its operator's part."""
+
+    operator: Operator
+    root: Path
+    told: Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -250,6 +262,18 @@ class Target(ABC):
 
     def unmeasured(self, job: Job, operator: Operator, stop: Stop) -> Iterator[Event]:
         """A whole job on a target that takes no figures: yields what happens, `Done` last. The product says so."""
+        raise NotImplementedError
+
+    def kit(self, held: Unmeasured, shapes: Sequence[Shape], probes: int, before: int) -> tuple[Files, Sequence[str]]:
+        """Of such a product the files of a tuning kit and its plan, line by line. shapes: that are timed, by default
+        the usual ones; probes: how many more; before: how many kits came back."""
+        raise NotImplementedError
+
+    def retuned(
+        self, held: Unmeasured, rows: Sequence[Mapping[str, Any]], where: str
+    ) -> tuple[Product, Mapping[str, Any]]:
+        """The product with its dispatch by a kit's rows, which were measured at `where`, and what to say of that, by
+        dtype: `regret` and `off` before and after."""
         raise NotImplementedError
 
     def pretend(self, point: Point, problem: str, work: float) -> tuple[Outcome, Samples | None]:

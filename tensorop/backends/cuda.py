@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NoReturn
 
-from tensorop import __version__
 from tensorop.author import offline
-from tensorop.backends.cuda_parts import kernels, library
+from tensorop.backends.cuda_parts import kernels, kit, library
 from tensorop.backends.cuda_parts.choose import LAYOUTS, Candidate, Layout
 from tensorop.backends.cuda_parts.library import Variant
+from tensorop.backends.cuda_parts.product import Content, content, product
 from tensorop.build import device
 from tensorop.build.device import Built
 from tensorop.errors import JobError, UsageError
@@ -22,16 +22,16 @@ from tensorop.model.kernel import KernelTemplate
 from tensorop.model.means import Means
 from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
+from tensorop.model.shape import Shape
 from tensorop.model.trial import Kind, Outcome
-from tensorop.package import cmake, manifest, pkgconfig, publish
-from tensorop.package.product import MANIFEST, SHARE, Product, licence
-from tensorop.package.sources import Library, Part, Sources
+from tensorop.package import publish
+from tensorop.package.product import Product
 from tensorop.process.stopping import Stop
 from tensorop.provision import nvcc
 from tensorop.render import render
 from tensorop.runners.base import Launch, Runner
 from tensorop.specs import yamlfile
-from tensorop.target import Target
+from tensorop.target import Files, Target, Unmeasured
 
 SUFFIX = ".cu.j2"  # of templates
 SAID = "not measured: chosen by an analytic model, and no kernel was run"
@@ -82,15 +82,36 @@ class Backend(Target):
                 "library",
                 f"lib{library.name_of(operator)}.so, {len(work.images)} kernels in {len(work.variants)} variants",
             )
-            product = work.product()
-        staged = publish.stage(product, job.out)
+            made = work.product()
+        staged = publish.stage(made, job.out)
         try:
             with stop.shield("the product is being put in place"):
                 yield Phase("publication", str(job.out))
                 publish.publish(staged, job.out)
         finally:
             publish.discard(staged)
-        yield Done(job.out, job.out / product.library, None, (SAID,))
+        yield Done(job.out, job.out / made.library, None, (SAID,))
+
+    def kit(self, held: Unmeasured, shapes: Sequence[Shape], probes: int, before: int) -> tuple[Files, Sequence[str]]:
+        operator, own = held.operator, held.operator.folder / "device" / "kit"
+        program = kit.program(operator, self.platform, held.root, library.name_of(operator))
+        script = (own / "run-kit.sh").read_text(encoding="utf-8").replace("@PLATFORM@", self.platform.name)
+        files = {"kit": program, "run-kit": script.encode(), "README": (own / "README").read_bytes()}
+        plan = kit.steps(self._content(held), shapes or _usual(operator), probes, before)
+        return files, list(plan)
+
+    def retuned(
+        self, held: Unmeasured, rows: Sequence[Mapping[str, Any]], where: str
+    ) -> tuple[Product, dict[str, Any]]:
+        content = self._content(held)
+        found = kit.corrections(content, rows, where)
+        facts = {**content.facts, "measured": where, "said": where}
+        told = {dtype: found.judged(dtype) for dtype in dict.fromkeys(str(row["of"]["dtype"]) for row in rows)}
+        return product(replace(content, facts=facts), found), told
+
+    def _content(self, held: Unmeasured) -> Content:
+        templates = offline.templates(held.operator.folder, held.operator.name, suffix=SUFFIX)
+        return content(held.root, held.told, held.operator, self.platform, templates, counted(self.platform))
 
 
 def _templates(platform: Platform, operator: Operator, dtypes: Sequence[str]) -> list[KernelTemplate]:
@@ -108,11 +129,13 @@ def _templates(platform: Platform, operator: Operator, dtypes: Sequence[str]) ->
 
 def _shapes(job: Job, operator: Operator) -> tuple[tuple[int, ...], ...]:
     """The job's, and where nobody named any those that the operator expects of a device."""
-    if job.suite != operator.usual:
-        return job.shapes
+    return job.shapes if job.suite != operator.usual else tuple(dict.fromkeys((*job.shapes, *_usual(operator))))
+
+
+def _usual(operator: Operator) -> list[tuple[int, ...]]:
     text = yamlfile.text(operator.folder / "device" / "shapes.txt")
     words = [word for line in text.splitlines() if not line.startswith("#") for word in line.split()]
-    return tuple(dict.fromkeys((*job.shapes, *(shape for word in words if (shape := operator.shapes.read(word))))))
+    return [shape for word in words if (shape := operator.shapes.read(word))]
 
 
 def counted(platform: Platform) -> dict[str, int]:
@@ -207,30 +230,9 @@ class _Work:
 
     def product(self) -> Product:
         """Everything the product's folder holds."""
-        job, platform = self.job, self.platform
         facts = {"measured": False, "said": SAID, "nvcc": self.compiler.version, "ptxas": self.compiler.ptxas}
-        card = manifest.provenance(Part(self.operator, [], facts), platform, {})
-        each = list(zip(self.variants, self.told, strict=True))
-        card["dtypes"] = {d: {"variants": [u for v, u in each if v.dtype == d]} for d in job.dtypes}
-        card["platform"] |= {"device": dict(platform.device or {})}
-        own = library.sources(self.operator, platform, self.variants, self.images, card)
-        shared, archive = library.build(own, self.operator, platform)
-        name = library.name_of(self.operator)
-        whole = f"lib{name}.so.{__version__}"
-        soname = f"lib{name}.so.{__version__.split('.')[0]}"
-        named = Sources((), (), (Library(name, f"{self.operator.name} on NVIDIA GPUs, not measured", (), ()),))
-        files = {f"lib/{whole}": shared, f"lib/lib{name}.a": archive}
-        files |= {f"include/{n}": data for n, data in own.items() if n.startswith("tensorop/")}
-        files |= {f"{cmake.FOLDER}/{n}": text.encode() for n, text in cmake.package_files(named, platform).items()}
-        files |= {f"{pkgconfig.FOLDER}/{n}": text.encode() for n, text in pkgconfig.files(named, platform).items()}
-        inside = {n: f"include/{n}" if n.startswith("tensorop/") else n for n in own}
-        files |= {f"{SHARE}/src/{inside[n]}": data for n, data in own.items()}
-        files |= {f"{SHARE}/src/kernels/{n}.cu": text.encode() for n, text in self.sources.items()}
-        files[f"{SHARE}/LICENSE"] = licence().encode()
-        told = {self.operator.name: {name: card[name] for name in ("facts", "dtypes")}}
-        files[MANIFEST] = manifest.document(card, told, {}, files).encode()
-        links = {f"lib/{soname}": whole, f"lib/lib{name}.so": soname}
-        return Product(dict(sorted(files.items())), links, f"lib/lib{name}.so")
+        content = Content(self.operator, self.platform, self.variants, self.told, self.images, self.sources, facts)
+        return product(content)
 
 
 def _told(one: Candidate, made: Built, image: int) -> dict[str, Any]:

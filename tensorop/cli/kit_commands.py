@@ -10,11 +10,11 @@ import click
 from tensorop.cli import options, screen
 from tensorop.cli.helps import examples, format_option, jobs_option, plugins_option
 from tensorop.commands import opened
+from tensorop.commands.opened import Opened
+from tensorop.kit import device, retune
 from tensorop.kit import export as exporting
 from tensorop.kit import held as holding
 from tensorop.kit import result as results
-from tensorop.kit import retune
-from tensorop.kit.held import Held
 
 _product = click.argument("path", metavar="DIR", type=click.Path(path_type=Path))
 
@@ -23,10 +23,6 @@ def add_to(group: click.Group) -> None:
     """Adds the two commands."""
     for command in (export, import_):
         group.add_command(command)
-
-
-def _held(path: Path, plugins: tuple[Path, ...]) -> Held:
-    return holding.read(opened.open_product(path, plugins))
 
 
 @click.command(
@@ -67,10 +63,13 @@ def export(
     format_: str,
 ) -> None:
     """Write a tuning kit of a product for a machine without tensorop: it judges, times, and writes one file."""
-    held = _held(path, plugins)
-    wanted = options.shapes(held.operator, shapes) if shapes else ()
+    product = opened.open_product(path, plugins)
+    wanted = options.shapes(product.operator, shapes) if shapes else ()
     place = out or path.with_name(f"{path.resolve().name}-kit")
-    made = exporting.export(held, place, shapes=wanted, probes=probes, jobs=jobs)
+    if product.platform.device is not None:
+        made = device.export(device.read(product), place, shapes=wanted, probes=probes)
+    else:
+        made = exporting.export(holding.read(product), place, shapes=wanted, probes=probes, jobs=jobs)
     if format_ == "json":
         screen.echo(json.dumps(made.to_json(), indent=2))
         return
@@ -90,7 +89,11 @@ def export(
 @format_option
 def import_(path: Path, file: Path, jobs: int, plugins: tuple[Path, ...], format_: str) -> None:
     """Choose among a product's variants anew, by what its kit measured on a board."""
-    held = _held(path, plugins)
+    product = opened.open_product(path, plugins)
+    if product.platform.device is not None:
+        _import_device(product, file, format_)
+        return
+    held = holding.read(product)
     found = results.read(file, held)
     done = retune.retune(held, found, plugins=plugins, jobs=jobs)
     if format_ == "json":
@@ -102,3 +105,23 @@ def import_(path: Path, file: Path, jobs: int, plugins: tuple[Path, ...], format
         screen.echo(f"{dtype}: choosing costs {after} on shapes left out (by what was known before: {before})")
     cases = sum(verdict.cases for verdict in done.verdicts)
     screen.echo(f"{cases} calls of the new library right here; a kit exported now measures what is still open")
+
+
+def _import_device(product: Opened, file: Path, format_: str) -> None:
+    done = device.retune(device.read(product), file)
+    if format_ == "json":
+        screen.echo(json.dumps(done.to_json(), indent=2, allow_nan=False))
+        return
+    screen.echo(f"{done.folder}: {done.said}: {done.rows} problems, {done.unmeasured} without a figure")
+    for dtype, told in done.told.items():
+        regret, off = told["regret"], told["off"]
+        screen.echo(
+            f"{dtype}: choosing costs {regret['after']:.1%} on shapes left out "
+            f"(by the model alone {regret['before']:.1%}); "
+            f"predictions are off by {off['after']:.1%} ({off['before']:.1%})"
+        )
+    if done.against:
+        screen.echo(
+            f"of cuBLASLt's best: {done.against['before']:.2f} as the library chose, "
+            f"{done.against['fastest']:.2f} by its fastest kernels; a kit exported now measures other shapes"
+        )

@@ -37,7 +37,7 @@ ROUNDS, WARM_NS, MIN_NS, MAX_NS = 15, 2_000_000, 1_000_000, 1_000_000_000
 HALVES = 1 << 16  # elements of an output up to which timed calls alternate between two sets of operands
 PROBES = 24
 _PLAN, _MANIFEST, _RUN, _README, _SUMS = "plan.bin", "manifest.json", "run-kit", "README", "SHA256SUMS"
-_OWN = {"kit", _PLAN, _MANIFEST, _RUN, _README, _SUMS}
+_OWN = {"kit", _PLAN, "plan.txt", _MANIFEST, _RUN, _README, _SUMS}
 _ONE_VLEN = "vlens"  # what a control needs that shows its fault at some VLENs alone
 _FOR = {"riscv64": "riscv64", "aarch64": "aarch64 arm64", "x86_64": "x86_64 amd64"}
 
@@ -71,8 +71,7 @@ def export(
 
     Raises UsageError where `out` is something else than a kit, JobError where it cannot be built.
     """
-    packed = out.with_name(f"{out.name}.tar.gz")
-    _free(out)
+    free(out)
     operator, platform = held.operator, held.opened.platform
     seed = seed or Seed.draw()
     found = controls.controls(operator)
@@ -110,10 +109,7 @@ def export(
     script = (own / "run-kit.sh").read_text().replace("@ARCH@", _FOR[platform.arch])
     files[_RUN] = script.replace("@PLATFORM@", platform.name).encode()
     files[_README] = (own / "README").read_bytes()
-    sums = "".join(f"{hashlib.sha256(text).hexdigest()}  {name}\n" for name, text in sorted(files.items()))
-    files[_SUMS] = sums.encode()
-    _write(out, packed, files)
-    return Made(out, packed, kit, counts, sum(map(len, files.values())))
+    return written(out, files, kit, counts)
 
 
 def _steps(
@@ -209,7 +205,16 @@ def _time(held: Held, w: Winners, library: int, seed: Seed, number: int, probe: 
     return Step(plan.TIME, of, [Planned(problem, request, problem.label, drawn)])
 
 
-def _free(out: Path) -> None:
+def written(out: Path, files: Mapping[str, bytes], kit: str, counts: Mapping[str, int]) -> Made:
+    """The folder `out` and `out`.tar.gz, with the digests of its files."""
+    packed = out.with_name(f"{out.name}.tar.gz")
+    sums = "".join(f"{hashlib.sha256(text).hexdigest()}  {name}\n" for name, text in sorted(files.items()))
+    whole = {**files, _SUMS: sums.encode()}
+    _write(out, packed, whole)
+    return Made(out, packed, kit, counts, sum(map(len, whole.values())))
+
+
+def free(out: Path) -> None:
     """Only a kit that nothing was measured with may be replaced."""
     if out.exists() and not (out / _MANIFEST).is_file():
         raise UsageError(f"{out} exists and is no kit", hint="give another --out")

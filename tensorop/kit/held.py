@@ -49,13 +49,18 @@ class Held:
 
     @property
     def digest(self) -> str:
-        variants = {name: of_dtype["variants"] for name, of_dtype in self.of_operator["dtypes"].items()}
-        parts = [self.operator.name, self.told["platform"], self.told["compiler"], self.told["tool"], variants]
-        return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+        return digest(self.told, self.operator.name)
 
     @property
     def archive(self) -> Path:
         return self.opened.library.with_suffix(".a")
+
+
+def digest(told: Mapping[str, Any], operator: str) -> str:
+    """Of what a product's kits are of, by its manifest."""
+    variants = {name: of_dtype["variants"] for name, of_dtype in by_operator(told)[operator]["dtypes"].items()}
+    parts = [operator, told["platform"], told["compiler"], told["tool"], variants]
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
 def read(opened: Opened) -> Held:
@@ -63,11 +68,6 @@ def read(opened: Opened) -> Held:
     root = opened.root
     if root is None:
         raise UsageError(f"{opened.library} is not in a product's folder", hint="give the folder, not the library")
-    if opened.platform.device is not None:
-        raise UsageError(
-            f"{root} is for {opened.platform.name}: kits are made for processors, none yet for devices",
-            hint="measure it where its device is",
-        )
     try:
         told = jsontext.loads((root / MANIFEST).read_text(encoding="utf-8"))
         dtypes = by_operator(told)[opened.operator.name]["dtypes"]

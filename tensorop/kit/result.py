@@ -41,13 +41,7 @@ class Result:
 def read(path: Path, held: Held) -> Result:
     """Raises UsageError for what is no result of this product's kit, JobError for one that is cut off or says that the
     library is wrong there."""
-    lines = _lines(path)
-    head, *rest = [_line(path, number, text) for number, text in enumerate(lines, 1)]
-    if head.get("schema") != SCHEMA:
-        raise UsageError(
-            f"{path} is of schema {head.get('schema')!r:.40}, expected {SCHEMA}",
-            hint="use the version of tensorop that made the kit, or make a new kit with this one",
-        )
+    head, *rest = lines(path)
     try:
         return _result(path, held, head, rest)
     except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
@@ -56,12 +50,7 @@ def read(path: Path, held: Held) -> Result:
 
 def _result(path: Path, held: Held, head: Mapping[str, Any], rest: list[dict[str, Any]]) -> Result:
     platform, machines = held.opened.platform, [one["machine"] for one in (head, *rest) if "machine" in one]
-    if head["product"] != held.digest:
-        raise UsageError(
-            f"{path} is of a kit of another product (platform {head['platform']}, {head['product'][:12]}; "
-            f"{held.root} is {held.digest[:12]})",
-            hint="give the product that the kit was exported from, or export a kit of this one",
-        )
+    of_product(path, head, held.digest, held.root)
     machine = machines[0]
     if any(one["arch"] != platform.arch for one in machines):
         raise UsageError(
@@ -76,6 +65,26 @@ def _result(path: Path, held: Held, head: Mapping[str, Any], rest: list[dict[str
             f"{path} was measured on vectors of {machine['vlen']} bits, {platform.name} has {least} or more",
             hint="run the kit on a board of that kind",
         )
+    rows = whole(path, head, rest, machine["board"])
+    timed = [row for row in rows if row["kind"] == plan.KINDS[plan.TIME]]
+    told = tuple(_row(held, row) for row in timed if row["outcome"] == "ok")
+    if not told:
+        raise JobError(f"{path} has no figure: nothing could be timed there", hint=_AGAIN)
+    return Result(head["kit"], machine, rows[-1]["date"], told, len(machines), len(timed) - len(told))
+
+
+def of_product(path: Path, head: Mapping[str, Any], digest: str, root: Path) -> None:
+    """Raises UsageError for a result of another product's kit."""
+    if head["product"] != digest:
+        raise UsageError(
+            f"{path} is of a kit of another product (platform {head['platform']}, {head['product'][:12]}; "
+            f"{root} is {digest[:12]})",
+            hint="give the product that the kit was exported from, or export a kit of this one",
+        )
+
+
+def whole(path: Path, head: Mapping[str, Any], rest: list[dict[str, Any]], board: str) -> list[dict[str, Any]]:
+    """The rows, all of them. Raises JobError where some are absent or the library is wrong there."""
     rows = [row for row in rest if "step" in row]
     if [row["step"] for row in rows] != list(range(len(rows))):
         raise UsageError(f"{path} is damaged: its rows are not in order", hint=_AGAIN)
@@ -83,7 +92,7 @@ def _result(path: Path, held: Held, head: Mapping[str, Any], rest: list[dict[str
     wrong = wrong or next((row for row in rows if row["kind"] == "verify" and row["outcome"] != "ok"), None)
     if wrong is not None:
         raise JobError(
-            f"the library is wrong on {machine['board']}: {wrong['of']}: {wrong['outcome']}: {wrong.get('message')} "
+            f"the library is wrong on {board}: {wrong['of']}: {wrong['outcome']}: {wrong.get('message')} "
             f"({wrong.get('case')})",
             hint="do not use it there; `tensorop verify` judges it here, and please report it",
         )
@@ -91,11 +100,7 @@ def _result(path: Path, held: Held, head: Mapping[str, Any], rest: list[dict[str
         raise JobError(f"{path} is cut off: {len(rows)} of {head['steps']} rows", hint=_AGAIN)
     if not any(row["kind"] == "control" for row in rows):
         raise UsageError(f"{path} has no controls", hint=_AGAIN)
-    timed = [row for row in rows if row["kind"] == plan.KINDS[plan.TIME]]
-    told = tuple(_row(held, row) for row in timed if row["outcome"] == "ok")
-    if not told:
-        raise JobError(f"{path} has no figure: nothing could be timed there", hint=_AGAIN)
-    return Result(head["kit"], machine, rows[-1]["date"], told, len(machines), len(timed) - len(told))
+    return rows
 
 
 def _row(held: Held, row: Mapping[str, Any]) -> dict[str, Any]:
@@ -109,6 +114,17 @@ def _row(held: Held, row: Mapping[str, Any]) -> dict[str, Any]:
     ns = [medians.get(number) for number in range(len(winners.all))]
     told = {"dtype": of["dtype"], "dims": of["dims"], "options": of["options"], "ns": ns}
     return {**told, "date": row["date"], "mhz": row["mhz"]}
+
+
+def lines(path: Path) -> list[dict[str, Any]]:
+    """All of a file, each line by its checksum, the first of this schema. Raises as `read`."""
+    found = [_line(path, number, text) for number, text in enumerate(_lines(path), 1)]
+    if found[0].get("schema") != SCHEMA:
+        raise UsageError(
+            f"{path} is of schema {found[0].get('schema')!r:.40}, expected {SCHEMA}",
+            hint="use the version of tensorop that made the kit, or make a new kit with this one",
+        )
+    return found
 
 
 def _lines(path: Path) -> list[str]:

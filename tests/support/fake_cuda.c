@@ -44,6 +44,27 @@ static int contexts[2], current_set;
 static struct CUctx_st *current;
 static int launches;
 
+/* What is enqueued: at once, into a graph while its stream is captured, or behind what holds its
+ * stream. */
+struct work {
+    int kind;
+    CUlaunchConfig config;
+    CUlaunchAttribute attributes[2];
+    void *function;
+    char held[8][128];
+    void *arguments[8];
+};
+enum { KERNEL, OWN, COPY_BYTES, STREAMS = 16, WORKS = 4096 };
+static struct queue {
+    void *stream;
+    bool capturing, held;
+    struct work *works;
+    int count;
+} queues[STREAMS];
+static uint64_t now_ns; /* a kernel takes as long as what it is called */
+int kit_on_cpu(const char *name, const unsigned *grid, unsigned threads, void **arguments)
+    __attribute__((weak)); /* tests/support/kit_on_cpu.h */
+
 static int wrong(const char *why) {
     fprintf(stderr, "fake driver: %s\n", why);
     return 1;
@@ -72,20 +93,22 @@ int cuCtxPopCurrent_v2(CUcontext *context) {
     return *context = current, current_set--, current = NULL, 0;
 }
 int cuStreamGetCtx(CUstream stream, CUcontext *context) {
-    return *context = (void *)&contexts[(uintptr_t)stream == 64 ? 0 : 1], 0;
+    const uintptr_t at = (uintptr_t)stream;
+    return *context = (void *)&contexts[at == 64 || at > 1000 ? 0 : 1], 0;
 }
 int cuModuleLoadData(CUmodule *module, const void *image) {
     return *module = (void *)(uintptr_t)image, 0;
 }
 int cuModuleUnload(CUmodule module) { return module == NULL; }
 int cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name) {
-    return *function = (void *)module, strcmp(name, "tensorop_kernel") != 0;
+    const bool own = !strcmp((const char *)module, "kit"); /* whose functions are their names */
+    *function = own ? (void *)(uintptr_t)name : (void *)module;
+    return own ? 0 : strcmp(name, "tensorop_kernel") != 0;
 }
 int cuFuncSetAttribute(CUfunction function, int attribute, int value) {
     return function == NULL || attribute != MOST_SHARED || value > 232448;
 }
 int cuCtxSetCurrent(CUcontext context) { return current = context, 0; }
-int cuCtxSynchronize(void) { return 0; }
 int cuMemAlloc_v2(uint64_t *at, size_t size) {
     void *made = aligned_alloc(256, (size + 255) / 256 * 256);
     return *at = (uintptr_t)made, made == NULL ? OUT_OF_MEMORY : 0;
@@ -96,6 +119,22 @@ int cuMemcpyHtoD_v2(uint64_t to, const void *from, size_t size) {
 }
 int cuMemcpyDtoH_v2(void *to, uint64_t from, size_t size) {
     return memcpy(to, (const void *)(uintptr_t)from, size), 0;
+}
+int cuDriverGetVersion(int *version) { return *version = 13000, 0; }
+int cuDeviceGetName(char *name, int size, int device) {
+    return snprintf(name, (size_t)size, "pretended %d", device), 0;
+}
+int cuDeviceGetPCIBusId(char *name, int size, int device) { return device + (size < 1) + !name; }
+int cuMemGetInfo_v2(size_t *left, size_t *all) { return *left = *all = 1u << 30, 0; }
+int cuMemHostAlloc(void **at, size_t size, unsigned flags) {
+    return *at = calloc(1, size), flags != 2;
+}
+int cuMemsetD8_v2(uint64_t at, unsigned char value, size_t size) {
+    return memset((void *)(uintptr_t)at, value, size), 0;
+}
+int cuStreamCreate(CUstream *stream, unsigned flags) {
+    static int made;
+    return *stream = (void *)(uintptr_t)(1000 + ++made), flags != 1 || made >= STREAMS;
 }
 int fake_launches(void) { return launches; }
 int fake_current(void) { return current_set; }
@@ -164,16 +203,17 @@ static void put(uint16_t *c, float sum, float alpha, float beta, int f16) {
     *c = rounded(alpha * sum + (beta != 0 ? beta * value(*c, f16) : 0), f16);
 }
 
-int cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, void **arguments,
-                     void **extra) {
+static int compute(const CUlaunchConfig *config, CUfunction function, void **arguments) {
     char kind[16];
     int a_along_m, b_along_k, swap, tile_m, tile_n, cluster_m, cluster_n, cluster, engine, f16;
     if (sscanf((const char *)function, "%15s %d %d %d %d %d %d %d %d %d %d", kind, &a_along_m,
                &b_along_k, &swap, &tile_m, &tile_n, &cluster_m, &cluster_n, &cluster, &engine,
                &f16) != 11 ||
-        extra != NULL || current == NULL)
+        current == NULL)
         return wrong("no such kernel, or no context");
     ++launches;
+    for (const char *at = (const char *)function; *at; ++at)
+        now_ns += (unsigned char)*at * 37 % 101;
     if (!strcmp(kind, "copy")) {
         for (int which = 0; which < 2; ++which) {
             const struct Copy *copy = arguments[which];
@@ -210,6 +250,7 @@ int cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, void **a
         return 0;
     }
     const struct Maps *p = arguments[3];
+    const int lost = getenv("FAKE_WRONG") != NULL; /* of k */
     struct map a, b, c;
     memcpy(&a, arguments[0], sizeof a);
     memcpy(&b, arguments[1], sizeof b);
@@ -232,11 +273,150 @@ int cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, void **a
         for (int64_t i = 0; i < p->m; ++i)
             for (int64_t j = 0; j < p->n; ++j) {
                 float sum = 0;
-                for (int64_t k = 0; k < p->k; ++k)
+                for (int64_t k = 0; k < p->k - lost; ++k)
                     sum += at(&a, a_along_m ? i : k, a_along_m ? k : i, z, f16) *
                            at(&b, b_along_k ? k : j, b_along_k ? j : k, z, f16);
                 put(p->c + z * p->stride_c + (swap ? j * p->ldc + i : i * p->ldc + j), sum,
                     p->alpha, p->beta, f16);
             }
     return 0;
+}
+
+static struct queue *queue(void *stream) {
+    int i = 0;
+    while (queues[i].works && queues[i].stream != stream)
+        i++;
+    if (!queues[i].works)
+        queues[i].stream = stream, queues[i].works = calloc(WORKS, sizeof(struct work));
+    return &queues[i];
+}
+
+static int done(struct work *of) {
+    of->config.attributes = of->attributes;
+    if (of->kind == COPY_BYTES)
+        return memcpy(of->arguments[0], of->arguments[1], (size_t)(uintptr_t)of->arguments[2]), 0;
+    if (of->kind == OWN)
+        return kit_on_cpu(of->function, of->config.grid, of->config.block[0], of->arguments);
+    return compute(&of->config, of->function, of->arguments);
+}
+
+/* Bytes of each argument, which the caller has. */
+static const size_t *sizes(const struct work *of) {
+    static const size_t plain[8] = {104, 8, 8, 8, 8, 4, 4, 4}, none[8] = {0},
+                        pointers[8] = {sizeof(struct Pointers)},
+                        copy[8] = {sizeof(struct Copy), sizeof(struct Copy), 8},
+                        maps[8] = {128, 128, 128, sizeof(struct Maps)};
+    if (of->kind == OWN)
+        return !strcmp(of->function, "kit_plain") ? plain : none;
+    const char first = of->kind == KERNEL ? *(const char *)of->function : 0;
+    return !first ? none : first == 'c' ? copy : first == 'p' ? pointers : maps;
+}
+
+static int enqueue(struct work *of, void *stream, void **arguments) {
+    struct queue *q = queue(stream);
+    if (of->kind == OWN && !strcmp(of->function, "kit_hold"))
+        return q->held = true, 0;
+    if (!q->capturing && !q->held) {
+        if (of->kind == OWN)
+            return kit_on_cpu(of->function, of->config.grid, of->config.block[0], arguments);
+        for (int i = 0; i < 8 && sizes(of)[i]; i++)
+            of->arguments[i] = arguments[i];
+        return done(of);
+    }
+    if (q->count >= WORKS)
+        return wrong("too much at once");
+    struct work *kept = &q->works[q->count++];
+    *kept = *of;
+    for (int i = 0; i < 8 && sizes(of)[i]; i++) {
+        kept->arguments[i] = kept->held[i];
+        memcpy(kept->held[i], arguments[i], sizes(of)[i]);
+    }
+    return 0;
+}
+
+static int run_all(struct work *works, int count) {
+    int status = 0;
+    for (int i = 0; i < count && !status; i++)
+        status = done(&works[i]);
+    return status;
+}
+
+static int let_go(struct queue *q) {
+    const int count = q->held ? q->count : 0;
+    if (q->held)
+        q->held = false, q->count = 0;
+    return run_all(q->works, count);
+}
+
+int cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, void **arguments,
+                     void **extra) {
+    struct work of = {.kind = KERNEL, .config = *config, .function = (void *)function};
+    memcpy(of.attributes, config->attributes, sizeof of.attributes);
+    return extra ? wrong("a launch with more") : enqueue(&of, config->stream, arguments);
+}
+
+int cuLaunchKernel(CUfunction function, unsigned x, unsigned y, unsigned z, unsigned threads,
+                   unsigned high, unsigned deep, unsigned shared, CUstream stream, void **arguments,
+                   void **extra) {
+    struct work of = {.kind = OWN, .function = (void *)function};
+    if (getenv("FAKE_BLIND") && !strcmp(of.function, "kit_compare"))
+        return 0;
+    of.config = (CUlaunchConfig){{x, y, z}, {threads, high, deep}, shared, stream, NULL, 0};
+    return extra ? wrong("a launch with more") : enqueue(&of, stream, arguments);
+}
+
+int cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t size, CUstream stream) {
+    struct work of = {.kind = COPY_BYTES};
+    of.arguments[0] = (void *)(uintptr_t)to, of.arguments[1] = (void *)(uintptr_t)from;
+    of.arguments[2] = (void *)(uintptr_t)size;
+    return enqueue(&of, stream, NULL);
+}
+
+int cuStreamSynchronize(CUstream stream) { return let_go(queue(stream)); }
+int cuCtxSynchronize(void) {
+    int status = 0;
+    for (int i = 0; i < STREAMS && !status; i++)
+        status = let_go(&queues[i]);
+    return status;
+}
+
+int cuStreamBeginCapture_v2(CUstream stream, int mode) {
+    if (getenv("FAKE_CRASH"))
+        abort();
+    return queue(stream)->capturing = true, mode != 1;
+}
+struct graph {
+    int count;
+    struct work works[];
+};
+int cuStreamEndCapture(CUstream stream, void **graph) {
+    struct queue *q = queue(stream);
+    struct graph *made = malloc(sizeof *made + (size_t)q->count * sizeof *q->works);
+    memcpy(made->works, q->works, (size_t)q->count * sizeof *q->works);
+    for (int i = 0; i < q->count; i++)
+        for (int j = 0; j < 8; j++) /* they are held beside it */
+            made->works[i].arguments[j] = made->works[i].held[j];
+    made->count = q->count, q->count = 0, q->capturing = false;
+    return *graph = made, 0;
+}
+int cuGraphInstantiateWithFlags(void **made, struct graph *graph, unsigned long long flags) {
+    const size_t size = sizeof *graph + (size_t)graph->count * sizeof *graph->works;
+    struct graph *own = memcpy(malloc(size), graph, size);
+    for (int i = 0; i < own->count; i++)
+        for (int j = 0; j < 8; j++)
+            own->works[i].arguments[j] = own->works[i].held[j];
+    return *made = own, flags != 0;
+}
+int cuGraphLaunch(struct graph *graph, CUstream stream) {
+    return (void)stream, run_all(graph->works, graph->count);
+}
+int cuGraphDestroy(struct graph *graph) { return free(graph), 0; }
+int cuGraphExecDestroy(struct graph *graph) { return free(graph), 0; }
+int cuEventCreate(void **event, unsigned flags) {
+    return *event = calloc(1, sizeof now_ns), flags != 0;
+}
+int cuEventRecord(uint64_t *event, CUstream stream) { return (void)stream, *event = now_ns, 0; }
+int cuEventSynchronize(uint64_t *event) { return !event; }
+int cuEventElapsedTime(float *ms, const uint64_t *begun, const uint64_t *ended) {
+    return *ms = (float)(*ended - *begun) * 1e-6f, 0;
 }

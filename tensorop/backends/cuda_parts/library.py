@@ -43,8 +43,10 @@ def sources(
     variants: Sequence[Variant],
     images: Sequence[bytes],
     provenance: Mapping[str, Any],
+    corrections: Mapping[str, Any] | None = None,
 ) -> dict[str, bytes]:
-    """The files of the library, by name; the last of `images` is the kernel that copies."""
+    """The files of the library, by name; the last of `images` is the kernel that copies. corrections: of predictions,
+    by what was measured (corrected.py)."""
     templates = {one.candidate.template.name: one.candidate for one in variants}
     families = list(templates)
     named = {name for one in templates.values() for name in {*one.template.tunables, *one.template.facts}}
@@ -68,6 +70,7 @@ def sources(
         "given": {name: value for name, value in given.items() if name in used - {"a_along_m", "b_along_k"}},
         "conventions": sorted({one.template.reads["operands"] for one in templates.values()}),
         "numbers": kept,
+        "measured": corrections,
         "images": len(images),
         "copy_image": len(images) - 1,
         "copy_cycles": COPY_CYCLES,

@@ -1,0 +1,290 @@
+/* The variants that serve a problem, and cuBLASLt's answers, timed in turn in one process: graphs
+ * of some milliseconds on operands that together are beyond L2, the order reversed every other
+ * round. What each leaves is judged. */
+#include "kit.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum {
+    ARMS = 128,
+    SETS = 120,
+    ROUNDS = 32,
+    LT_KEPT = 4,
+    GUARD = 4096,
+    RELAXED = 1,
+    NON_BLOCKING = 1
+};
+#define SLOWER 3.0 /* than the fastest variant, by which one is not timed further */
+
+double clock_l2 = 180e6; /* bytes of all operands together */
+double clock_graph_us = 2000, clock_heat_ms = 400;
+
+/* One C more than inputs: none is where the same product was left before, so that nothing is gained
+ * by finding it. */
+struct sets {
+    struct judged p;
+    int inputs;
+    struct buffer *a, *b, *c, workspace;
+    pointer region;
+};
+
+struct timed {
+    struct arm arm;
+    void *graph;
+    int launches, rounds;
+    double least, us[ROUNDS];
+    bool dropped, screened;
+    char refused[160];
+};
+
+static struct timed timed[ARMS];
+static stream on;
+static void *begun, *ended;
+
+static struct buffer sliced(pointer *next, size_t bytes) {
+    struct buffer b = {
+        .base = *next, .bytes = bytes, .total = 2 * GUARD + (bytes + 255) / 256 * 256};
+    b.at = b.base + GUARD;
+    *next += b.total;
+    return b;
+}
+
+static size_t taken(int64_t elements) {
+    return 2 * GUARD + (2 * (size_t)elements + 255) / 256 * 256;
+}
+
+static void sets_make(struct sets *s, const struct judged *p, size_t workspace, uint64_t seed) {
+    const double one = 2.0 * (double)(a_size(p) + b_size(p) + c_size(p));
+    s->p = *p;
+    s->inputs = clock_l2 / one < 2 ? 2 : clock_l2 / one > SETS ? SETS : (int)(clock_l2 / one) + 1;
+    s->inputs += s->inputs % 2;
+    const size_t many = (size_t)s->inputs;
+    const size_t all = many * (taken(a_size(p)) + taken(b_size(p))) + (many + 1) * taken(c_size(p));
+    must(cu.cuMemAlloc_v2(&s->region, all), "memory for the operands");
+    must(cu.cuMemsetD8_v2(s->region, 0xff, all), "memory is filled");
+    s->a = calloc(many, sizeof *s->a), s->b = calloc(many, sizeof *s->b),
+    s->c = calloc(many + 1, sizeof *s->c);
+    pointer next = s->region;
+    for (int i = 0; i <= s->inputs; i++) {
+        s->c[i] = sliced(&next, 2 * (size_t)c_size(p));
+        if (i == s->inputs)
+            break;
+        s->a[i] = sliced(&next, 2 * (size_t)a_size(p)),
+        s->b[i] = sliced(&next, 2 * (size_t)b_size(p));
+        fill_normal(s->a[i].at, a_size(p), seed + 2 * (uint64_t)i, p->bf16);
+        fill_normal(s->b[i].at, b_size(p), seed + 2 * (uint64_t)i + 1, p->bf16);
+    }
+    s->workspace = buffer_make((workspace + 511) / 256 * 256, 0);
+    must(cu.cuCtxSynchronize(), "operands");
+}
+
+static void sets_free(struct sets *s) {
+    cu.cuMemFree_v2(s->region);
+    buffer_free(&s->workspace);
+    free(s->a), free(s->b), free(s->c);
+}
+
+static void graph_free(struct timed *t) {
+    if (t->graph)
+        cu.cuGraphExecDestroy(t->graph);
+    t->graph = NULL;
+}
+
+/* Whether it could be captured. */
+static bool captured(struct timed *t, const struct sets *s, int launches) {
+    void *graph = NULL;
+    graph_free(t);
+    t->launches = launches;
+    int status = cu.cuStreamBeginCapture_v2(on, RELAXED);
+    for (int i = 0; i < launches && !status; i++)
+        status = t->arm.run(&t->arm, &s->p, s->a[i % s->inputs].at, s->b[i % s->inputs].at,
+                            s->c[i % (s->inputs + 1)].at, s->workspace.at, on);
+    const int last = cu.cuStreamEndCapture(on, &graph);
+    status = status ? status : last;
+    status = status ? status : cu.cuGraphInstantiateWithFlags(&t->graph, graph, 0);
+    if (graph)
+        cu.cuGraphDestroy(graph);
+    return !status;
+}
+
+/* us of one launch. */
+static double took(const struct timed *t, bool sample) {
+    float ms;
+    must(cu.cuEventRecord(begun, on), "an event");
+    must(cu.cuGraphLaunch(t->graph, on), t->arm.name);
+    must(cu.cuEventRecord(ended, on), "an event");
+    if (sample)
+        board_sample();
+    must(cu.cuEventSynchronize(ended), t->arm.name);
+    must(cu.cuEventElapsedTime(&ms, begun, ended), "an event");
+    return (double)ms * 1000 / t->launches;
+}
+
+/* What the arm's own graph leaves after poison, in two of the Cs that have these inputs. */
+static const char *left_right(const struct timed *t, const struct sets *s,
+                              const struct reference *references, int many) {
+    for (int i = 0; i <= s->inputs; i++)
+        must(cu.cuMemsetD8_v2(s->c[i].at, 0xff, s->c[i].bytes), "poison");
+    must(cu.cuCtxSynchronize(), "poison");
+    took(t, false), took(t, false);
+    for (int i = 0; i < many; i++) {
+        const int input = i * (s->inputs / 2);
+        int launch = t->launches - 1;
+        while (launch >= 0 && launch % s->inputs != input)
+            launch--;
+        const struct buffer *c = &s->c[launch % (s->inputs + 1)];
+        const char *wrong = judge_c(&references[i], &s->p, 0, c->at);
+        if (wrong)
+            return wrong;
+        if (!buffer_intact(c) || !buffer_intact(&s->workspace))
+            return "wrote outside a buffer";
+    }
+    return NULL;
+}
+
+static double now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static bool of_library(const struct timed *t) { return strcmp(t->arm.name, "cublaslt") == 0; }
+
+/* Short rounds of all: those that are far from the fastest, and cuBLASLt's slower answers, keep
+ * these figures. */
+static double screen(const struct sets *s, int count, int turn) {
+    double fastest = 1e30, best = 1e30;
+    for (int i = 0; i < count; i++) {
+        struct timed *t = &timed[i];
+        if (!captured(t, s, turn)) {
+            t->dropped = true;
+            snprintf(t->refused, sizeof t->refused, "not captured in a graph");
+            continue;
+        }
+        took(t, false);
+        t->least = took(t, false);
+        fastest = t->least < fastest ? t->least : fastest;
+        if (!of_library(t) && t->least < best)
+            best = t->least;
+    }
+    for (int round = 0; round < 3; round++)
+        for (int i = 0; i < count; i++)
+            if (!timed[i].dropped && timed[i].least < SLOWER * best) {
+                const double us = took(&timed[i], false);
+                timed[i].least = us < timed[i].least ? us : timed[i].least;
+            }
+    for (int i = 0; i < count; i++) {
+        int faster = 0;
+        for (int j = 0; j < count && of_library(&timed[i]); j++)
+            faster += of_library(&timed[j]) && !timed[j].dropped && timed[j].least < timed[i].least;
+        const bool kept = of_library(&timed[i]) ? faster < LT_KEPT || timed[i].arm.number == 0
+                                                : timed[i].least < SLOWER * best;
+        timed[i].screened = !timed[i].dropped && !kept;
+    }
+    return fastest;
+}
+
+static void rounds_of(int count, int rounds, double heat_s) {
+    board_forget();
+    for (const double begin = now(); now() < begin + heat_s;)
+        for (int i = 0; i < count; i++)
+            if (timed[i].graph)
+                took(&timed[i], false);
+    for (int round = 0; round < rounds; round++) {
+        bool sample = true;
+        for (int i = 0; i < count; i++) {
+            struct timed *t = &timed[round % 2 ? count - 1 - i : i];
+            if (t->graph && t->rounds < ROUNDS)
+                t->us[t->rounds++] = took(t, sample), sample = false;
+        }
+    }
+}
+
+static size_t row_json(int count, int sets, int launches, char *out, size_t size) {
+    size_t n = (size_t)snprintf(out, size, "\"sets\":%d,\"launches\":%d,", sets, launches);
+    n += board_sampled(out + n, size - n);
+    n += (size_t)snprintf(out + n, size - n, ",\"arms\":[");
+    for (int i = 0; i < count && n + 1024 < size; i++) {
+        const struct timed *t = &timed[i];
+        n += (size_t)snprintf(out + n, size - n, "%s{\"%s\":%d", i ? "," : "",
+                              of_library(t) ? "cublaslt" : "variant", t->arm.number);
+        if (t->refused[0]) {
+            n += (size_t)snprintf(out + n, size - n, ",\"refused\":");
+            n += text_json(out + n, 200, t->refused);
+        }
+        if (!t->dropped) {
+            n += (size_t)snprintf(out + n, size - n, ",%s\"us\":[",
+                                  t->screened ? "\"screened\":true," : "");
+            for (int j = 0; j < t->rounds; j++)
+                n += (size_t)snprintf(out + n, size - n, "%s%.5g", j ? "," : "", t->us[j]);
+            if (t->screened)
+                n += (size_t)snprintf(out + n, size - n, "%.5g", t->least);
+            n += (size_t)snprintf(out + n, size - n, "]");
+        }
+        n += (size_t)snprintf(out + n, size - n, "}");
+    }
+    return n + (size_t)snprintf(out + n, size - n, "]");
+}
+
+const char *clock_problem(const struct judged *p, int rounds, uint64_t seed, char *out,
+                          size_t size) {
+    struct arm lt[ARMS / 2];
+    struct sets s;
+    struct reference references[2];
+    size_t workspace = 0;
+    int count = 0;
+    if (!on) {
+        must(cu.cuStreamCreate(&on, NON_BLOCKING), "a stream");
+        must(cu.cuEventCreate(&begun, 0), "an event");
+        must(cu.cuEventCreate(&ended, 0), "an event");
+    }
+    memset(timed, 0, sizeof timed);
+    for (int i = 0; i < tensorop_gemm_variants() && count < ARMS / 2; i++)
+        if (variant_serves(i, p, 0))
+            timed[count++].arm = arm_of_variant(i);
+    const int answers = lt_arms(p, lt, ARMS / 2);
+    for (int i = 0; i < answers; i++)
+        timed[count++].arm = lt[i];
+    for (int i = 0; i < count; i++) {
+        const size_t wanted = timed[i].arm.needs(&timed[i].arm, p);
+        workspace = wanted > workspace ? wanted : workspace;
+    }
+    sets_make(&s, p, workspace, seed);
+    const int turn = 2 * (s.inputs + 1); /* after an even number of turns no C repeats its input */
+    const double fastest = screen(&s, count, turn);
+    int turns = (int)(clock_graph_us / (fastest * turn)) + 1;
+    const int most = 4000 / turn > 0 ? 4000 / turn : 1;
+    turns = turns < most ? turns : most;
+    for (int i = 0; i < 2; i++) {
+        const int input = i * (s.inputs / 2);
+        references[i] = reference_make(p, s.a[input].at, s.b[input].at, seed + 7 + (uint64_t)i);
+    }
+    const char *outcome = "ok";
+    for (int i = 0; i < count; i++) {
+        struct timed *t = &timed[i];
+        if (t->screened || t->dropped || (turns > 1 && !captured(t, &s, turns * turn))) {
+            graph_free(t);
+            continue;
+        }
+        const char *wrong = left_right(t, &s, references, 2);
+        if (!wrong)
+            continue;
+        snprintf(t->refused, sizeof t->refused, "%s", wrong);
+        if (!of_library(t)) /* a baseline's own precision is written down */
+            outcome = "wrong-result";
+    }
+    rounds_of(count, rounds,
+              2.0 * p->m * p->n * p->k * p->batch > 1e10 ? clock_heat_ms / 1000
+                                                         : clock_heat_ms / 8000);
+    row_json(count, s.inputs, turns * turn, out, size);
+    for (int i = 0; i < count; i++)
+        graph_free(&timed[i]);
+    for (int i = 0; i < 2; i++)
+        reference_free(&references[i]);
+    sets_free(&s);
+    lt_release(lt, answers);
+    return outcome;
+}

@@ -1,0 +1,259 @@
+// The kit's own kernels: data, fp64 references, comparisons, and a plain product that can have one
+// fault. No thread waits for another, so that each is executed by itself where there is no device.
+#include "judged.h"
+#include <math.h>
+#include <string.h>
+
+namespace {
+
+__device__ double widen(uint16_t bits, int bf16) {
+    const uint32_t sign = uint32_t(bits) >> 15 << 31, exponent = bits >> 10 & 31,
+                   mantissa = bits & 1023;
+    uint32_t word = uint32_t(bits) << 16;
+    if (!bf16) {
+        if (exponent == 0)
+            return (sign ? -1 : 1) * double(mantissa) * 0x1p-24;
+        word = sign | (exponent == 31 ? 255 : exponent + 112) << 23 | mantissa << 13;
+    }
+    float value;
+    memcpy(&value, &word, 4);
+    return value;
+}
+
+// To nearest even at the precision of the type; the upper end of its range is not reached by this
+// data.
+__device__ double rounded(double v, int bf16) {
+    if (v == 0 || isnan(v) || isinf(v))
+        return v;
+    int e;
+    frexp(v, &e);
+    int unit = e - (bf16 ? 8 : 11);
+    if (!bf16 && unit < -24)
+        unit = -24;
+    return ldexp(rint(ldexp(v, -unit)), unit);
+}
+
+__device__ uint16_t narrow(double given, int bf16) {
+    const double v = rounded(given, bf16);
+    const int digits = bf16 ? 7 : 10, bias = bf16 ? 127 : 15;
+    const int sign = (v < 0) << 15;
+    if (isnan(v))
+        return 0x7fff;
+    if (v == 0)
+        return uint16_t(sign);
+    int e;
+    const double part = frexp(fabs(v), &e); // from a half to one
+    const int exponent = e - 1 + bias;
+    if (exponent >= (bf16 ? 255 : 31))
+        return uint16_t(sign | (bf16 ? 0x7f80 : 0x7c00));
+    if (exponent < 1) // subnormal
+        return uint16_t(sign | int(ldexp(fabs(v), bias - 1 + digits)));
+    return uint16_t(sign | exponent << digits |
+                    (int(ldexp(part, digits + 1)) & ((1 << digits) - 1)));
+}
+
+__device__ uint64_t mix(uint64_t x) {
+    x += 0x9e3779b97f4a7c15;
+    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9;
+    x = (x ^ x >> 27) * 0x94d049bb133111eb;
+    return x ^ x >> 31;
+}
+
+__device__ int64_t first() { return blockIdx.x * int64_t(blockDim.x) + threadIdx.x; }
+__device__ int64_t all() { return int64_t(gridDim.x) * blockDim.x; }
+
+__device__ const uint16_t *at_a(const judged &p, const uint16_t *a, int64_t row, int64_t k) {
+    return a + (p.a_along_m ? k * p.lda + row : row * p.lda + k);
+}
+
+__device__ const uint16_t *at_b(const judged &p, const uint16_t *b, int64_t k, int64_t col) {
+    return b + (p.b_along_k ? col * p.ldb + k : k * p.ldb + col);
+}
+
+} // namespace
+
+// N(0, 1) from a counter and a seed.
+extern "C" __global__ void kit_normal(uint16_t *p, int64_t count, uint64_t seed, int bf16) {
+    for (int64_t i = first(); 2 * i < count; i += all()) {
+        const uint64_t r = mix(seed ^ mix(i));
+        const float u = (uint32_t(r) + 0.5f) * 2.3283064e-10f,
+                    turn = uint32_t(r >> 32) * 4.6566129e-10f;
+        const float radius = sqrtf(-2 * logf(fminf(u, 0.99999994f)));
+        p[2 * i] = narrow(radius * cospif(turn), bf16);
+        if (2 * i + 1 < count)
+            p[2 * i + 1] = narrow(radius * sinpif(turn), bf16);
+    }
+}
+
+// A sum that any changed word changes.
+extern "C" __global__ void kit_hash(const uint16_t *p, int64_t rows, int64_t cols, int64_t ld,
+                                    unsigned long long *sum) {
+    uint64_t mine = 0;
+    for (int64_t i = first(); i < rows * cols; i += all())
+        mine += mix(p[i / cols * ld + i % cols] ^ uint64_t(i) << 16);
+    if (mine)
+        atomicAdd(sum, static_cast<unsigned long long>(mine));
+}
+
+// How many words from column `from` on are not `value`.
+extern "C" __global__ void kit_differs(const uint16_t *p, int64_t rows, int64_t from, int64_t cols,
+                                       int64_t ld, int value, unsigned long long *sum) {
+    for (int64_t i = first(); i < rows * cols; i += all())
+        if (p[i / cols * ld + from + i % cols] != value)
+            atomicAdd(sum, 1ull);
+}
+
+// Elements of C as they were before, its gaps left alone.
+extern "C" __global__ void kit_copy(judged p, const uint16_t *from, uint16_t *to) {
+    const int64_t row = int64_t(p.m) * p.n;
+    for (int64_t i = first(); i < row * p.batch; i += all()) {
+        const int64_t place = i / row * p.stride_c + i % row / p.n * p.ldc + i % p.n;
+        to[place] = from[place];
+    }
+}
+
+// Sums of products, and of their magnitudes, of chosen rows and columns (null: all): 64 x 64 a
+// block of 256.
+extern "C" __global__ void kit_reference(judged p, const uint16_t *a, const uint16_t *b,
+                                         const int *rows, int row_count, const int *cols,
+                                         int col_count, double *sums, double *magnitudes) {
+    const int tx = threadIdx.x % 16, ty = threadIdx.x / 16;
+    const int row0 = blockIdx.y * 64, col0 = blockIdx.x * 64;
+    const int64_t part = blockIdx.z;
+    double sum[4][4] = {}, magnitude[4][4] = {};
+    int64_t row[4], col[4];
+    for (int i = 0; i < 4; ++i) {
+        const int r = min(row0 + ty + 16 * i, row_count - 1),
+                  c = min(col0 + tx + 16 * i, col_count - 1);
+        row[i] = rows ? rows[r] : r, col[i] = cols ? cols[c] : c;
+    }
+    for (int k = 0; k < p.k; ++k) {
+        double left[4], right[4];
+        for (int i = 0; i < 4; ++i) {
+            left[i] = widen(*at_a(p, a + part * p.stride_a, row[i], k), p.bf16);
+            right[i] = widen(*at_b(p, b + part * p.stride_b, k, col[i]), p.bf16);
+        }
+        for (int i = 0; i < 4; ++i)
+            for (int j = 0; j < 4; ++j) {
+                const double product = left[i] * right[j];
+                sum[i][j] += product;
+                magnitude[i][j] += fabs(product);
+            }
+    }
+    for (int i = 0; i < 4; ++i)
+        for (int j = 0; j < 4; ++j) {
+            const int64_t r = row0 + ty + 16 * i, c = col0 + tx + 16 * j;
+            if (r < row_count && c < col_count) {
+                const int64_t place = (part * row_count + r) * col_count + c;
+                sums[place] = sum[i][j], magnitudes[place] = magnitude[i][j];
+            }
+        }
+}
+
+extern "C" __global__ void kit_compare(judged p, const uint16_t *before, const uint16_t *c,
+                                       const int *rows, int row_count, const int *cols,
+                                       int col_count, const double *sums, const double *magnitudes,
+                                       totals *found) {
+    const double unit = p.bf16 ? 0x1p-8 : 0x1p-11, least = p.bf16 ? 0 : 0x1p-25;
+    double error2 = 0, ideal2 = 0, reference2 = 0, worst = 0;
+    unsigned long long wrong = 0;
+    const int64_t one = int64_t(row_count) * col_count;
+    const int64_t end = one * p.batch;
+    for (int64_t i = first(); i < end; i += all()) {
+        const int64_t r = i % one / col_count, col = i % col_count;
+        const int64_t place =
+            i / one * p.stride_c + (rows ? rows[r] : r) * p.ldc + (cols ? cols[col] : col);
+        double want = p.alpha * sums[i], magnitude = fabs(double(p.alpha)) * magnitudes[i];
+        if (p.beta != 0) {
+            const double old = p.beta * widen(before[place], p.bf16);
+            want += old, magnitude += fabs(old);
+        }
+        // One rounding to the type of C, and sums in fp32 whose order is the candidate's.
+        const double bound = unit * fabs(want) * (1 + 0x1p-6) + least +
+                             magnitude * 0x1p-24 * (4 + sqrt(double(p.k)));
+        const double error = fabs(widen(c[place], p.bf16) - want);
+        const double relative = magnitude == 0 ? (error == 0 ? 0 : 2) : error / bound;
+        if (!(relative <= 1))
+            ++wrong;
+        worst = fmax(worst, relative == relative ? relative : 1e300);
+        const double ideal = rounded(want, p.bf16) - want;
+        if (error == error)
+            error2 += error * error;
+        ideal2 += ideal * ideal, reference2 += want * want;
+    }
+    if (first() >= end)
+        return;
+    atomicAdd(&found->error2, error2);
+    atomicAdd(&found->ideal2, ideal2);
+    atomicAdd(&found->reference2, reference2);
+    atomicMax(&found->worst, static_cast<unsigned long long>(__double_as_longlong(worst)));
+    atomicAdd(&found->wrong, wrong);
+}
+
+// y[r] += sum over c of M[r, c] x[c], squares[r] likewise of M[r, c]^2; both are zeros before.
+// Lanes run along what is stored: a block a row, or where columns are stored a thread a row and
+// blockIdx.y a part of the columns.
+extern "C" __global__ void kit_matvec(const uint16_t *m, int rows, int cols, int64_t ld,
+                                      int transposed, int bf16, const double *x, double *y,
+                                      double *squares) {
+    double s = 0, q = 0;
+    const int64_t r = transposed ? first() : blockIdx.x;
+    if (r >= rows)
+        return;
+    const int from = transposed ? blockIdx.y : threadIdx.x,
+              step = transposed ? gridDim.y : blockDim.x;
+    for (int c = from; c < cols; c += step) {
+        const double v = widen(m[transposed ? c * ld + r : r * ld + c], bf16);
+        s += v * x[c], q += v * v;
+    }
+    if (q != 0)
+        atomicAdd(&y[r], s);
+    if (squares && q != 0)
+        atomicAdd(&squares[r], q);
+}
+
+// Keeps a stream busy until it is let go, or for two seconds.
+extern "C" __global__ void kit_hold(volatile int *released) {
+    const long long limit = clock64() + 4000000000ll;
+    while (!*released && clock64() < limit) {
+    }
+}
+
+// A thread an element.
+extern "C" __global__ void kit_plain(judged p, uint16_t *a, const uint16_t *b, uint16_t *c,
+                                     const float *workspace, int fault, int k_end, int call) {
+    if (fault == FAULT_SKIPS_WHEN_DONE && c[0] != 0xffff)
+        return;
+    const int64_t one = int64_t(p.m) * p.n;
+    for (int64_t i = first(); i < one * p.batch; i += all()) {
+        const int64_t part = i / one, row = i % one / p.n, col = i % p.n;
+        float sum = 0;
+        for (int k = 0; k < k_end; ++k) {
+            float left = float(widen(*at_a(p, a + part * p.stride_a, row, k), p.bf16));
+            if (fault == FAULT_READS_BEYOND && row == p.m - 1 && k == k_end - 1)
+                left += float(widen(a[p.stride_a * p.batch], p.bf16));
+            sum += left * float(widen(*at_b(p, b + part * p.stride_b, k, col), p.bf16));
+            if (fault == FAULT_LOW_PRECISION && k % 64 == 63)
+                sum = float(rounded(sum, p.bf16));
+        }
+        uint16_t *to = c + part * p.stride_c + row * p.ldc + col;
+        float v = p.alpha * sum;
+        if (p.beta != 0 && fault != FAULT_BETA)
+            v += p.beta * float(widen(*to, p.bf16));
+        if (fault == FAULT_ZEROED_WORKSPACE)
+            v += workspace[0];
+        if (fault == FAULT_ONE_ROW && row == p.m / 4 * 3 && col % 2)
+            v = -v;
+        if (fault == FAULT_ANOTHER_EACH_TIME)
+            v *= 1 + call * 0x1p-11f;
+        *to = narrow(v, p.bf16);
+    }
+    if (first() == 0) {
+        if (fault == FAULT_PAST_EDGE)
+            c[p.stride_c * p.batch] = 0x3c00;
+        if (fault == FAULT_BETWEEN_ROWS)
+            c[p.n] = 0x3c00;
+        if (fault == FAULT_CHANGES_INPUT)
+            a[0] = 0x4000;
+    }
+}

@@ -1,0 +1,112 @@
+"""A product to the program of its tuning kit and the steps that it takes; and the rows that come back."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+
+from tensorop.backends.cuda_parts.choose import LAYOUTS
+from tensorop.backends.cuda_parts.corrected import Corrections, Row
+from tensorop.backends.cuda_parts.product import Content
+from tensorop.build import cache, device, tool
+from tensorop.build.cache import Made
+from tensorop.errors import JobError
+from tensorop.model.operator import Operator
+from tensorop.model.platform import Platform
+from tensorop.model.trial import Outcome
+from tensorop.provision import nvcc
+
+CONTROLS = 16  # faulty kernels and the plain one, after the oracle itself
+VERIFIED = "64x48x72x1 136x200x136x1 33x47x51x3 257x129x1031x1 1x512x256x1 128x128x64x5 520x72x2056x1 2304x2560x2112x1"
+BATCHED = ((128, 128, 128, 256), (32, 32, 32, 4096))
+# What is compared element by element (multiply-adds), bytes of operands together, us of a graph, ms of heat, rounds,
+# and the seconds that a step may take.
+SETTINGS = "8589934592 180000000 2000 300 9 300"
+LARGEST = 3e11  # multiply-adds of a random problem
+_GLIBC = "2.28"
+
+
+def program(operator: Operator, platform: Platform, root: Path, library: str) -> bytes:
+    """library: its name; it is linked in as the product's archive has it. Raises JobError where it cannot be built."""
+    own = operator.folder / "device" / "kit"
+    files = {path.name: path.read_text(encoding="utf-8") for path in sorted(own.glob("*.[ch]"))}
+    kernels = (own / "kernels.cu").read_text(encoding="utf-8").replace('#include "judged.h"', files["judged.h"])
+    built = device.build(kernels, str((platform.device or {})["code"]), nvcc.nvcc())
+    if isinstance(built, Outcome):
+        raise JobError(f"the kit's kernels cannot be built: {built.message}\n{built.log}", hint="tensorop doctor")
+    header, archive = f"tensorop/{operator.name}_cuda.h", (root / "lib" / f"lib{library}.a").read_bytes()
+    files[header] = (root / "include" / header).read_text(encoding="utf-8")
+    target = re.sub(r"-gnu\..*", f"-gnu.{_GLIBC}", platform.compiler.shared_target)
+    key = cache.key_of(files, built.image, archive, target, tool.compiler_version())
+
+    def fill(folder: Path) -> Made | Outcome:
+        (folder / "tensorop").mkdir()
+        for name, text in files.items():
+            (folder / name).write_text(text, encoding="utf-8")
+        (folder / "kernels.bin").write_bytes(built.image)
+        (folder / "library.a").write_bytes(archive)
+        units = [name for name in files if name.endswith(".c")]
+        argv = ("-target", target, "-std=gnu11", "-O2", "-g0", "-I.", *units, "library.a", "-ldl", "-lpthread", "-lm")
+        linked = tool.run(tool.cc(*argv, "-o", "kit"), folder, timeout_s=300, doing="building the kit")
+        for name in ("tensorop/" + Path(header).name, "library.a", "kernels.bin"):
+            (folder / name).unlink()
+        (folder / "tensorop").rmdir()
+        return linked
+
+    return tool.required(cache.entry("kits", key, "kit", fill), "the kit").path.read_bytes()
+
+
+def steps(of: Content, shapes: Sequence[tuple[int, ...]], probes: int, before: int) -> Iterator[str]:
+    """The lines of its plan. Of types only the first is timed: the same configuration of another is as fast within some
+    percent. before: how many kits were imported."""
+    yield f"settings {SETTINGS}"
+    for number in range(-1, CONTROLS):
+        yield f"control {number}"
+    for number in range(-1, len(of.variants)):
+        yield f"verify {number} {VERIFIED}"
+    dtype = of.variants[0].dtype
+    problems = [*((*shape[:3], 1) for shape in shapes), *(BATCHED if probes else ()), *_random(probes, before)]
+    for a_along_m, b_along_k in LAYOUTS:
+        for m, n, k, batch in dict.fromkeys(problems):
+            yield f"time {dtype} {a_along_m} {b_along_k} {m} {n} {k} {batch}"
+
+
+def _random(count: int, before: int) -> Iterator[tuple[int, int, int, int]]:
+    """Sizes up to 16384, two of three in whole words of 16 bytes."""
+    rng = np.random.default_rng((20261123, before))
+    for number in range(count):
+        while True:
+            m, n, k = (int(2**power) for power in rng.uniform((0, 4, 4), (14, 14, 14)))
+            if number % 3:
+                m, n, k = (-(-size // 8) * 8 for size in (m, n, k))
+            if m * n * k <= LARGEST:
+                break
+        yield m, n, k, 1
+
+
+def corrections(of: Content, rows: Sequence[Mapping[str, Any]], where: str) -> Corrections:
+    """rows: a kit's, the last one of a problem counts. A type without rows of its own takes another's."""
+    alike: dict[tuple[Any, ...], dict[str, int]] = {}
+    for number, variant in enumerate(of.variants):
+        one = variant.candidate.numbers
+        alike.setdefault((variant.candidate.label, one["a_along_m"], one["b_along_k"]), {})[variant.dtype] = number
+    twins = {number: group for group in alike.values() for number in group.values()}
+    measured = {row["of"]["dtype"] for row in rows}
+    found: dict[tuple[int, int, int, int, int, int], dict[int, float]] = {}
+    for row in rows:
+        problem = row["of"]
+        a, b, m, n, k, batch = (int(problem[name]) for name in ("a_along_m", "b_along_k", "m", "n", "k", "batch"))
+        us = found.setdefault((a, b, m, n, k, batch), {})
+        for arm in row["arms"]:
+            if "variant" in arm and "us" in arm and "refused" not in arm:
+                for dtype, twin in twins[int(arm["variant"])].items():
+                    if dtype == problem["dtype"] or dtype not in measured:
+                        us[twin] = float(median(arm["us"]))
+    return Corrections(
+        of.variants, [Row(a, b, m, n, k, batch, us) for (a, b, m, n, k, batch), us in found.items() if us], where
+    )

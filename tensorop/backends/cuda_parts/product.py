@@ -1,0 +1,116 @@
+"""Variants to a product for GPUs, and back: everything that a folder holds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tensorop import __version__
+from tensorop.backends.cuda_parts import library
+from tensorop.backends.cuda_parts.choose import Candidate
+from tensorop.backends.cuda_parts.corrected import Corrections
+from tensorop.backends.cuda_parts.family import Family
+from tensorop.backends.cuda_parts.library import Variant
+from tensorop.errors import UsageError
+from tensorop.model.kernel import KernelTemplate
+from tensorop.model.operator import Operator
+from tensorop.model.platform import Platform
+from tensorop.model.point import Point
+from tensorop.package import cmake, manifest, pkgconfig
+from tensorop.package.product import MANIFEST, SHARE, Product, licence
+from tensorop.package.sources import Library, Part, Sources
+
+_AGAIN = "make the product again with this version: the same `tensorop <operator>` command"
+
+
+@dataclass(frozen=True)
+class Content:
+    """variants: in the library's order, told: what card and manifest say of each; images: the last one copies; texts:
+    CUDA, by image; facts: of the card."""
+
+    operator: Operator
+    platform: Platform
+    variants: Sequence[Variant]
+    told: Sequence[Mapping[str, Any]]
+    images: Sequence[bytes]
+    texts: Mapping[int, str]
+    facts: Mapping[str, Any]
+
+
+def product(of: Content, corrections: Corrections | None = None) -> Product:
+    """Everything the product's folder holds."""
+    operator, platform = of.operator, of.platform
+    facts = {**of.facts, "images": [len(image) for image in of.images]}
+    card = manifest.provenance(Part(operator, [], facts), platform, {})
+    dtypes = dict.fromkeys(variant.dtype for variant in of.variants)
+    numbered = [
+        (v.dtype, {**told, "number": at}) for at, (v, told) in enumerate(zip(of.variants, of.told, strict=True))
+    ]
+    card["dtypes"] = {d: {"variants": [told for dtype, told in numbered if dtype == d]} for d in dtypes}
+    card["platform"] |= {"device": dict(platform.device or {})}
+    more = corrections.context() if corrections else None
+    own = library.sources(operator, platform, of.variants, of.images, card, more)
+    shared, archive = library.build(own, operator, platform)
+    name = library.name_of(operator)
+    whole = f"lib{name}.so.{__version__}"
+    soname = f"lib{name}.so.{__version__.split('.')[0]}"
+    said = corrections.where if corrections else "not measured"
+    named = Sources((), (), (Library(name, f"{operator.name} on NVIDIA GPUs, {said}", (), ()),))
+    files = {f"lib/{whole}": shared, f"lib/lib{name}.a": archive}
+    files |= {f"include/{n}": data for n, data in own.items() if n.startswith("tensorop/")}
+    files |= {f"{cmake.FOLDER}/{n}": text.encode() for n, text in cmake.package_files(named, platform).items()}
+    files |= {f"{pkgconfig.FOLDER}/{n}": text.encode() for n, text in pkgconfig.files(named, platform).items()}
+    inside = {n: f"include/{n}" if n.startswith("tensorop/") else n for n in own}
+    files |= {f"{SHARE}/src/{inside[n]}": data for n, data in own.items()}
+    files |= {f"{SHARE}/src/kernels/{n}.cu": text.encode() for n, text in of.texts.items()}
+    files[f"{SHARE}/LICENSE"] = licence().encode()
+    of_operator = {operator.name: {name: card[name] for name in ("facts", "dtypes")}}
+    files[MANIFEST] = manifest.document(card, of_operator, {}, files).encode()
+    links = {f"lib/{soname}": whole, f"lib/lib{name}.so": soname}
+    return Product(dict(sorted(files.items())), links, f"lib/lib{name}.so")
+
+
+def content(
+    root: Path,
+    told: Mapping[str, Any],
+    operator: Operator,
+    platform: Platform,
+    templates: Sequence[KernelTemplate],
+    device: Mapping[str, int],
+) -> Content:
+    """What a product was made of. told: of its manifest, its operator's part. Raises UsageError where a template is
+    another one now; KeyError, ValueError, OSError where something is absent."""
+    by_digest = {template.digest: template for template in templates}
+    families: dict[tuple[str, int, int], Family] = {}
+    numbered = {}
+    for dtype, of_dtype in told["dtypes"].items():
+        for one in of_dtype["variants"]:
+            key = (one["digest"], int(one["a_along_m"]), int(one["b_along_k"]))
+            if key[0] not in by_digest:
+                raise UsageError(f"template '{one['template']}' of {root} is another one by now", hint=_AGAIN)
+            if key not in families:
+                given = {**device, "a_along_m": key[1], "b_along_k": key[2]}
+                families[key] = Family(by_digest[key[0]], given)
+            candidate = Candidate(families[key], _place(families[key], one["point"]))
+            numbered[int(one["number"])] = (Variant(candidate, dtype, int(one["image"])), one)
+    blob, images, at = (root / SHARE / "src" / "kernels.bin").read_bytes(), [], 0
+    for size in told["facts"]["images"]:
+        images.append(blob[at : at + size])
+        at += size + -size % 64
+    if at != len(blob) or sorted(numbered) != list(range(len(numbered))):
+        raise ValueError("its kernels are not those of its manifest")
+    variants, said = zip(*(numbered[number] for number in sorted(numbered)), strict=True)
+    folder = root / SHARE / "src" / "kernels"
+    texts = {int(path.stem): path.read_text(encoding="utf-8") for path in folder.glob("*.cu")}
+    return Content(operator, platform, variants, said, images, texts, told["facts"])
+
+
+def _place(family: Family, told: Mapping[str, Any]) -> int:
+    point = Point.of(told)
+    same = np.logical_and.reduce([family.grid[name] == value for name, value in dict(point).items()])
+    (found,) = np.flatnonzero(same)
+    return int(found)

@@ -1,0 +1,276 @@
+"""A kit of a product for a device, from export to import, on this machine's processor."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from tensorop.backends.cuda_parts import corrected, kit, product
+from tensorop.build import device as building
+from tensorop.build.device import Built
+from tensorop.build.library import facts
+from tensorop.cli.main import cli
+from tensorop.commands import opened
+from tensorop.errors import JobError, UsageError
+from tensorop.kit import device, result
+from tensorop.package import publish
+from tensorop.provision import nvcc
+from tensorop.specs import platforms
+from tests.support.device_calls import __file__ as calls_file
+from tests.support.device_products import driver, made
+
+SHAPES = ((64, 48, 40), (33, 50, 65))
+Exported = tuple[Path, Path]  # of a product, of a driver and a kit
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory: pytest.TempPathFactory) -> Exported:
+    """A product and, beside a driver, its kit."""
+    root, folder = tmp_path_factory.mktemp("product") / "gemm", tmp_path_factory.mktemp("device")
+    content, _ = made(platforms.load("cuda-sm90"), most=3)
+    publish.publish(publish.stage(product.product(content), root), root)
+    driver(folder)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(kit, "SETTINGS", "32768 20000 1 0 3 60")
+        patch.setattr(kit, "VERIFIED", "64x48x40x1 33x17x50x2")
+        patch.setattr(building, "build", lambda *_: Built(b"kit\0", 0))
+        patch.setattr(nvcc, "nvcc", lambda: None)
+        device.export(device.read(opened.open_product(root)), folder / "kit", shapes=SHAPES, probes=0)
+    return root, folder
+
+
+def run(folder: Path, out: Path, **said: str) -> subprocess.CompletedProcess[str]:
+    there = {**os.environ, "LD_LIBRARY_PATH": str(folder), "CUBLASLT": "/none", "OUT": str(out), **said}
+    return subprocess.run(["./run-kit"], cwd=folder / "kit", env=there, capture_output=True, text=True)
+
+
+@pytest.fixture(scope="module")
+def measured(exported: Exported) -> Path:
+    out = exported[1] / "result.jsonl"
+    done = run(exported[1], out)
+    assert done.returncode == 0, done.stderr
+    return out
+
+
+def rows(path: Path) -> list[dict[str, Any]]:
+    return [row for row in result.lines(path) if "step" in row]
+
+
+def files(root: Path) -> dict[str, bytes]:
+    """All but the lock."""
+    every = (path.relative_to(root) for path in sorted(root.rglob("*")) if path.is_file())
+    return {str(path): (root / path).read_bytes() for path in every if path.parts[0] != "work"}
+
+
+def signed(value: dict[str, Any]) -> str:
+    """A line as a kit writes it."""
+    body = json.dumps({name: of for name, of in value.items() if name != "sum"}, separators=(",", ":"))[:-1]
+    return f'{body},"sum":"{result._sum(body.encode()):016x}"}}\n'
+
+
+def test_the_program_needs_little_and_an_old_glibc(exported: Exported) -> None:
+    found = facts(exported[1] / "kit" / "kit")
+    assert set(found.needed) <= {"libc.so.6", "libdl.so.2", "libm.so.6", "libpthread.so.0"}
+    assert tuple(map(int, found.glibc.split("."))) <= (2, 28)
+
+
+def test_faulty_kernels_are_refused_all_variants_verified_and_timed(exported: Exported, measured: Path) -> None:
+    told = rows(measured)
+    assert {row["outcome"] for row in told} == {"ok"}
+    by_kind = {kind: [row for row in told if row["kind"] == kind] for kind in ("control", "verify", "time")}
+    reasons = {row["of"]["control"]: row.get("message") for row in by_kind["control"]}
+    assert reasons.pop("oracle") is reasons.pop("plain") is None
+    assert len(reasons) == 15
+    assert reasons["writes-past-edge"] == "wrote outside a buffer"
+    assert reasons["changes-an-input"] == "changed an input"
+    assert reasons["runs-on-legacy-stream"] == reasons["wrong-on-second-stream"]
+    assert all(reasons.values())
+    assert [row["of"]["variant"] for row in by_kind["verify"]] == list(range(-1, 24))
+    assert all(row["cases"] >= 2 for row in by_kind["verify"])
+    assert len(by_kind["time"]) == 4 * len(SHAPES)
+    for row in by_kind["time"]:
+        us = {arm["variant"]: arm["us"] for arm in row["arms"]}
+        assert row["chosen"] in us
+        assert all(min(of) > 0 for of in us.values())
+
+
+def test_a_run_that_was_stopped_goes_on(exported: Exported, measured: Path, tmp_path: Path) -> None:
+    whole = measured.read_text().splitlines(keepends=True)
+    cut = tmp_path / "result.jsonl"
+    cut.write_text("".join(whole[:-3]) + whole[-3][:40])
+    done = run(exported[1], cut)
+    assert done.returncode == 0, done.stderr
+    told = result.lines(cut)
+    assert [row["step"] for row in rows(cut)] == list(range(len(rows(measured))))
+    assert sum("machine" in row for row in told) == 2
+    assert rows(cut)[:-2] == rows(measured)[:-2]  # the others were measured again
+
+
+@pytest.mark.parametrize(
+    ("fault", "status", "said", "steps"),
+    [("FAKE_BLIND", 2, "the judge is broken", 1), ("FAKE_WRONG", 1, "the library is wrong", 18)],
+)
+def test_a_broken_judge_and_a_wrong_library_end_it(
+    exported: Exported, tmp_path: Path, fault: str, status: int, said: str, steps: int
+) -> None:
+    out = tmp_path / "result.jsonl"
+    done = run(exported[1], out, **{fault: "1"})
+    assert done.returncode == status
+    assert said in done.stderr
+    assert len(rows(out)) == steps
+    before = files(exported[0])
+    with pytest.raises(JobError, match="is cut off" if fault == "FAKE_BLIND" else "the library is wrong on pretended"):
+        device.retune(device.read(opened.open_product(exported[0])), out)
+    assert files(exported[0]) == before
+
+
+def test_a_kernel_that_faults_ends_its_own_process_alone(exported: Exported, measured: Path, tmp_path: Path) -> None:
+    verified = [line for line in measured.read_text().splitlines(keepends=True) if '"kind":"time"' not in line]
+    out = tmp_path / "result.jsonl"
+    out.write_text("".join(verified[:-1]))  # without its end
+    assert run(exported[1], out, FAKE_CRASH="1").returncode == 0
+    timed = [row for row in rows(out) if row["kind"] == "time"]
+    assert {row["outcome"] for row in timed} == {"crash"}
+    assert [row["of"] for row in timed] == [row["of"] for row in rows(measured) if row["kind"] == "time"]
+    with pytest.raises(JobError, match="nothing could be timed there"):
+        device.retune(device.read(opened.open_product(exported[0])), out)
+
+
+def test_products_that_have_no_kit(exported: Exported, tmp_path: Path) -> None:
+    root = shutil.copytree(exported[0], tmp_path / "gemm", symlinks=True)
+    (tmp_path / "taken").mkdir()
+    with pytest.raises(UsageError, match="exists and is no kit"):
+        device.export(device.read(opened.open_product(root)), tmp_path / "taken")
+    (root / "share/tensorop/src/kernels.bin").write_bytes(b"")
+    with pytest.raises(UsageError, match="does not say what a kit needs: ValueError: its kernels are not those"):
+        device.export(device.read(opened.open_product(root)), tmp_path / "kit")
+    (root / "share/tensorop/manifest.json").write_text("{")
+    with pytest.raises(UsageError, match=r"manifest\.json cannot be read"):
+        device.read(opened.open_product(root))
+
+
+def test_where_no_device_is_nothing_is_written(exported: Exported, tmp_path: Path) -> None:
+    out = tmp_path / "result.jsonl"
+    done = run(exported[1], out, FAKE_NO_DEVICE="1")
+    assert done.returncode == 2
+    assert "the driver finds no device" in done.stderr
+    assert out.read_text() == ""
+    done = run(exported[1], out, FAKE_CAPABILITY="80")
+    assert "has not the architecture of this library's kernels" in done.stderr
+
+
+def _other(lines: list[dict[str, Any]], what: str) -> str:
+    head = lines[0]
+    if what == "product":
+        head["product"] = "0" * 64
+    elif what == "capability":
+        head["machine"]["capability"] = 80
+    elif what == "time":
+        next(row for row in lines if row.get("kind") == "time")["arms"][0]["us"] = [0.0]
+    elif what == "end":
+        lines = lines[:-4]
+    text = "".join(map(signed, lines))
+    return text[:-30] if what == "half" else text.replace("bf16", "bf17") if what == "changed" else text
+
+
+@pytest.mark.parametrize(
+    ("what", "said"),
+    [
+        ("product", "is of a kit of another product"),
+        ("capability", r"was measured on pretended 0 \(compute capability 80\), cuda-sm90 is for 90 to 90"),
+        ("time", "is damaged: ValueError: a time that is none"),
+        ("end", "is cut off: "),
+        ("half", "is cut off in line"),
+        ("changed", "is not as a kit writes it"),
+    ],
+)
+def test_a_file_that_does_not_fit_leaves_the_product(
+    exported: Exported, measured: Path, tmp_path: Path, what: str, said: str
+) -> None:
+    given, before = tmp_path / "result.jsonl", files(exported[0])
+    given.write_text(_other(result.lines(measured), what))
+    with pytest.raises((UsageError, JobError), match=said):
+        device.retune(device.read(opened.open_product(exported[0])), given)
+    assert files(exported[0]) == before
+
+
+def test_an_import_changes_the_choice_and_nothing_else(exported: Exported, measured: Path, tmp_path: Path) -> None:
+    root = shutil.copytree(exported[0], tmp_path / "gemm", symlinks=True)
+    of = device.read(opened.open_product(root))
+    done = device.retune(of, measured)
+    assert done.rows == 4 * len(SHAPES)
+    assert "measured on pretended 0 by kit" in done.said
+    assert set(done.told) == {"bf16"}
+    again = device.read(opened.open_product(root))
+    assert again.digest == of.digest
+    assert [kit["machine"]["device"] for kit in device.holding.kept(root)] == ["pretended 0"]
+    content = again.target._content(again.held)  # type: ignore[attr-defined]
+    timed = [row for row in rows(measured) if row["kind"] == "time"]
+    found = kit.corrections(content, timed, "there")
+    others = [
+        corrected.Row(a, b, m, n, k, 1, {}) for a in (0, 1) for b in (0, 1) for m, n, k in ((96, 64, 32), (40, 33, 80))
+    ]
+    asked = [*found.rows, *others]
+    told = _chosen(exported[1], root, asked)
+    for place, row in enumerate(asked):
+        for dtype in ("bf16", "f16"):
+            number = told[place][dtype]
+            if row.us:  # the fastest of those that were timed; f16 goes by bf16's figures
+                own = {n: us for n, us in row.us.items() if content.variants[n].dtype == dtype}
+                assert own[number] == min(own.values())
+            else:
+                serving = [n for n, v in enumerate(content.variants) if _serves(v, row, dtype)]
+                whole = replace(row, us=dict.fromkeys(serving, 1.0))
+                costs = {n: cycles * found.factor(n, row) for n, cycles in found._cycles(whole).items()}
+                assert costs[number] == min(costs.values())
+
+
+def _serves(variant: Any, row: corrected.Row, dtype: str) -> bool:
+    one = variant.candidate.numbers
+    a, b = (1 - row.b_along_k, 1 - row.a_along_m) if one.get("swap") else (row.a_along_m, row.b_along_k)
+    fits = (one["a_along_m"], one["b_along_k"]) == (a, b) and variant.dtype == dtype
+    return bool(fits and (row.n % 8 == 0 or one["align_c"] <= 2))
+
+
+CHOSEN = """
+import ctypes, json, sys
+sys.path.insert(0, sys.argv[2])
+from tests.support.device_calls import Problem
+lib, handle = ctypes.CDLL(sys.argv[1]), ctypes.c_void_p()
+assert lib.tensorop_gemm_create(ctypes.byref(handle), 0) == 0
+at, most, found = ctypes.c_void_p(1 << 40), ctypes.c_size_t(1 << 60), []
+for a, b, m, n, k in json.loads(sys.argv[3]):
+    lines = (m if a else k, k if b else n, n)
+    each = [Problem(f16, 101, 111 + a, 111 + b, 1, 0, m, n, k, *lines, 1) for f16 in (0, 1)]
+    numbers = [lib.tensorop_gemm_chosen_variant(handle, ctypes.byref(p), at, at, at, most) for p in each]
+    found.append(dict(zip(("bf16", "f16"), numbers, strict=True)))
+print(json.dumps(found))
+"""
+
+
+def _chosen(folder: Path, root: Path, asked: list[corrected.Row]) -> list[dict[str, int]]:
+    problems = json.dumps([[row.a_along_m, row.b_along_k, row.m, row.n, row.k] for row in asked])
+    library = next((root / "lib").glob("*.so"))
+    words = [sys.executable, "-c", CHOSEN, str(library), str(Path(calls_file).parents[2]), problems]
+    done = subprocess.run(words, env={**os.environ, "LD_LIBRARY_PATH": str(folder)}, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return list(json.loads(done.stdout))
+
+
+def test_the_command_says_what_came_of_it(exported: Exported, measured: Path, tmp_path: Path) -> None:
+    root = shutil.copytree(exported[0], tmp_path / "gemm", symlinks=True)
+    done = CliRunner().invoke(cli, ["import", str(root), str(measured)])
+    assert done.exit_code == 0, done.output
+    assert "8 problems, 0 without a figure" in done.output
+    assert "bf16: choosing costs " in done.output
+    card = CliRunner().invoke(cli, ["inspect", str(next((root / "lib").glob("*.so")))])
+    assert "measured on pretended 0 by kit" in card.output

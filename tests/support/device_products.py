@@ -1,0 +1,65 @@
+"""Products for a device whose kernels are made up, and the driver that computes what each would."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import subprocess
+from pathlib import Path
+
+from tensorop.author import offline
+from tensorop.backends import cuda
+from tensorop.backends.cuda_parts.choose import LAYOUTS, Candidate, Layout
+from tensorop.backends.cuda_parts.library import Variant
+from tensorop.backends.cuda_parts.product import Content
+from tensorop.build.device import Built
+from tensorop.model.platform import Platform
+from tensorop.provision.zig import zig_cc, zig_environment
+from tensorop.specs import operators
+from tests.support.commands import ROOT
+
+GEMM = operators.load("gemm")
+TEMPLATES = offline.templates(GEMM.folder, "gemm", suffix=cuda.SUFFIX)
+SUPPORT = ROOT / "tests" / "support"
+TUNED = [(4096, 4096, 4096), (512, 512, 512), (16, 4096, 4096), (128, 4096, 4096), (1001, 1001, 1001), (127, 129, 131)]
+WMMA_NUMBERS = {"swap": 0, "cluster_m": 1, "cluster_n": 1, "cluster": 1, "by_engine": 0}
+
+
+def image(one: Candidate, dtype: str) -> bytes:
+    """A kernel as the fake driver reads it."""
+    numbers = {**WMMA_NUMBERS, **one.numbers}
+    names = ["a_along_m", "b_along_k", "swap", "tile_m", "tile_n", "cluster_m", "cluster_n", "cluster", "by_engine"]
+    said = [one.template.reads["operands"], *(str(numbers[name]) for name in names), str(int(dtype == "f16"))]
+    return " ".join(said).encode() + b"\0"
+
+
+def made(platform: Platform, most: int = 8) -> tuple[Content, dict[tuple[int, int], tuple[Layout, list[int]]]]:
+    """What a library of made-up kernels is made of, and the places each layout's variants have."""
+    templates = [
+        template
+        for template in TEMPLATES
+        if not set(template.needs) - set().union(*(s.collectives for s in platform.primitives))
+    ]
+    chosen, variants, images = {}, [], []
+    for a, b in LAYOUTS:
+        layout = Layout.of(templates, cuda.counted(platform), a, b)
+        chosen[a, b] = layout, layout.chosen(TUNED, most)
+        for place, dtype in itertools.product(chosen[a, b][1], ("bf16", "f16")):
+            one = layout.candidate(place)
+            variants.append(Variant(one, dtype, len(images)))
+            images.append(image(one, dtype))
+    images.append(b"copy" + b" 0" * 10 + b"\0")
+    told = [cuda._told(v.candidate, Built(images[v.image], 0), v.image) for v in variants]
+    facts = {"measured": False, "said": cuda.SAID}
+    return Content(GEMM, platform, variants, told, images, {0: "a kernel"}, facts), chosen
+
+
+def driver(folder: Path) -> None:
+    """Builds libcuda.so.1 there, with the kernels of kits."""
+    own = GEMM.folder / "device"
+    (folder / "driver.h").write_text((own / "driver.h.j2").read_text())
+    (folder / "kit_on_cpu.cpp").write_text('#include "kit_on_cpu.h"\n')
+    parts = [str(folder / "kit_on_cpu.cpp"), str(SUPPORT / "fake_cuda.c")]
+    includes = [f"-I{folder}", f"-I{SUPPORT}", f"-I{own / 'kit'}"]
+    command = [*zig_cc(), "-O2", "-fno-exceptions", "-shared", "-fPIC", *includes, *parts, "-lm"]
+    subprocess.run([*command, "-o", str(folder / "libcuda.so.1")], check=True, env={**os.environ, **zig_environment()})
