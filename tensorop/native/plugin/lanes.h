@@ -72,7 +72,10 @@ typedef struct {
 #elif QUADS == 8
 #define EACH_QUAD(f) f(0) f(1) f(2) f(3) f(4) f(5) f(6) f(7)
 #else
-#error "LANES is none of 1, 4, 8, 16, 24, 32"
+#define EACH_QUAD(f)                                                                               \
+    for (int i_ = 0; i_ < QUADS; i_++) {                                                           \
+        f(i_)                                                                                      \
+    }
 #endif
 
 /* Long before any time that can be compared with it. */
