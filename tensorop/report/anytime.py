@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from scipy.stats import kendalltau
 
 from tensorop.measure import statistics
 from tensorop.model.trial import Finished, Samples
@@ -60,6 +59,8 @@ def halts(ended: Sequence[Finished]) -> list[dict[str, Any]]:
         told = {"problems": problems, "came": came, "ended": counts[problems], "bars": bars[-1] if bars else {}}
         tau = None
         if len(whole) >= _FEWEST and problems < max(counts):
+            from scipy.stats import kendalltau  # half of what any command would take to start
+
             tau = float(kendalltau([_mean(w, problems) for w in whole], [_mean(w) for w in whole]).statistic)
         out.append({**told, "tau": tau if tau is not None and math.isfinite(tau) else None, "compared": len(whole)})
     return out
