@@ -167,7 +167,8 @@ def _machine(of: Device, path: Path, head: Mapping[str, Any], rest: Sequence[Map
 
 def _good(timed: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """Rows with a figure. Raises ValueError for a figure that is none."""
-    found = [row for row in timed if row["outcome"] == "ok" and any("us" in arm for arm in row["arms"])]
+    good = [row for row in timed if row["outcome"] == "ok"]
+    found = [row for row in good if any("variant" in arm and "us" in arm for arm in row["arms"])]
     if not all(time > 0 for row in found for arm in row["arms"] for time in arm.get("us", ())):
         raise ValueError("a time that is none")
     return found

@@ -6,6 +6,7 @@
 
 #define __global__
 #define __device__
+#define __host__
 
 struct Index {
     unsigned x, y, z;

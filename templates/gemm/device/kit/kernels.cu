@@ -6,7 +6,7 @@
 
 namespace {
 
-__device__ double widen(uint16_t bits, int bf16) {
+__host__ __device__ double widen(uint16_t bits, int bf16) {
     const uint32_t sign = uint32_t(bits) >> 15 << 31, exponent = bits >> 10 & 31,
                    mantissa = bits & 1023;
     uint32_t word = uint32_t(bits) << 16;
@@ -52,7 +52,7 @@ __device__ uint16_t narrow(double given, int bf16) {
                     (int(ldexp(part, digits + 1)) & ((1 << digits) - 1)));
 }
 
-__device__ uint64_t mix(uint64_t x) {
+__host__ __device__ uint64_t mix(uint64_t x) {
     x += 0x9e3779b97f4a7c15;
     x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9;
     x = (x ^ x >> 27) * 0x94d049bb133111eb;

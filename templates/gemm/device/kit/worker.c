@@ -56,6 +56,7 @@ static void control(int fault) {
     add_verdict((wrong != NULL) == refused ? "ok" : "judge-broken", wrong, "");
 }
 
+/* No case: of a type that this device has no code for. */
 static void verify(int variant, const char *shapes) {
     struct arm arm = arm_of_variant(variant);
     static const struct {
@@ -81,8 +82,6 @@ static void verify(int variant, const char *shapes) {
                      forms[form].pad, forms[form].shift, (double)p.alpha, (double)p.beta);
         }
     ADD("\"kind\":\"verify\",\"of\":{\"variant\":%d},\"cases\":%d", variant, cases);
-    if (!wrong && !cases)
-        wrong = "it serves none of the plan's shapes";
     add_verdict(wrong ? "wrong-result" : "ok", wrong, label);
 }
 
