@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -30,6 +31,7 @@ from tensorop.target import Target, Unmeasured
 
 _AGAIN = "make the product again with this version: the same `tensorop <operator>` command"
 _KINDS = ("control", "verify", "time")
+_STRANGE = re.compile(r"[^\w .,()+-]", re.ASCII)  # what a file says becomes a comment in C
 
 
 @dataclass(frozen=True)
@@ -137,7 +139,7 @@ def _retune(of: Device, path: Path) -> Imported:
         raise JobError(f"{path} has no figure: nothing could be timed there", hint="./run-kit says why")
     before = [kit for kit in holding.kept(of.root) if kit["kit"] != own["kit"] or not _same(kit, machine)]
     all_rows = [row for kit in before if _same(kit, machine) for row in kit["rows"]] + kept
-    said = f"measured on {machine['board']} by kit, {own['date'][:10]}"
+    said = _STRANGE.sub("_", f"measured on {machine['board']:.80} by kit, {own['date']:.10}")
     try:
         made, told = of.target.retuned(of.held, all_rows, said)
     except (OSError, KeyError, ValueError, TypeError) as error:
@@ -169,7 +171,7 @@ def _good(timed: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """Rows with a figure. Raises ValueError for a figure that is none."""
     good = [row for row in timed if row["outcome"] == "ok"]
     found = [row for row in good if any("variant" in arm and "us" in arm for arm in row["arms"])]
-    if not all(time > 0 for row in found for arm in row["arms"] for time in arm.get("us", ())):
+    if not all(0 < time < 1e12 for row in found for arm in row["arms"] for time in arm.get("us", ())):
         raise ValueError("a time that is none")
     return found
 

@@ -267,10 +267,13 @@ def _chosen(folder: Path, root: Path, asked: list[corrected.Row]) -> list[dict[s
 
 
 def test_the_command_says_what_came_of_it(exported: Exported, measured: Path, tmp_path: Path) -> None:
-    root = shutil.copytree(exported[0], tmp_path / "gemm", symlinks=True)
-    done = CliRunner().invoke(cli, ["import", str(root), str(measured)])
+    root, given = shutil.copytree(exported[0], tmp_path / "gemm", symlinks=True), tmp_path / "result.jsonl"
+    lines = result.lines(measured)
+    lines[0]["machine"]["board"] = "mine */ #error"  # it is named in comments of C
+    given.write_text("".join(map(signed, lines)))
+    done = CliRunner().invoke(cli, ["import", str(root), str(given)])
     assert done.exit_code == 0, done.output
     assert "8 problems, 0 without a figure" in done.output
     assert "bf16: choosing costs " in done.output
     card = CliRunner().invoke(cli, ["inspect", str(next((root / "lib").glob("*.so")))])
-    assert "measured on pretended 0 by kit" in card.output
+    assert "measured on mine __ _error by kit" in card.output
