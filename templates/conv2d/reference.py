@@ -37,6 +37,7 @@ LONG = 1 << 24  # multiply-adds from which sums of f64 go by blocks
 BLOCK = 16  # channels of such a block
 ROUNDED = 64  # elements that a packed block is rounded up to
 TURNED = 1 << 18  # outputs of an image's group that may be computed turned round
+NEAR = 1 << 12  # elements of a panel of y that stays in L1
 MOST_STRIDE, MOST_TAPS = 4, 64  # of channels that are cut into planes
 
 
@@ -176,6 +177,7 @@ class Conv2d(Contract):
             m = n = max(m, n)
         mc, kc, nc, nr = (int(point[name]) for name in ("mc", "kc", "nc", "nr"))
         depth = k if k <= kc + kc // 4 else -(-k // -(-k // kc))
+        mc = max(mc, min(mc * kc // k, NEAR // nr))
         vectors = min(-(-m // lanes), max(mc // lanes, 1))
         cut = 0 if nhwc or g.v == 1 or g.s == 1 or max(g.u, g.v) > MOST_STRIDE else g.c // g.g * g.cut
         return _rounded(vectors * lanes * depth) + _rounded(min(n, max(nc, nr)) * depth) + cut + turned + ROUNDED
@@ -289,6 +291,7 @@ class Conv2d(Contract):
             f"n1c5h6w{mr + 3}k5r3s3p1g5",
             f"n2c{mr + 1}h7w9k{mr + 1}r3s3u2p1g{mr + 1}",
             "n1c3h9w8k3r2s5u1v3p1d2e1g3",
+            "n1c3h64w33k8r1s1",
             f"n1c72h5w5k{nr + 1}r3s3p1",
             f"n2c3h23w24k{nr + 2}r7s7u2p3",
             f"n1c2h40w41k{2 * nr}r3s3p1",
