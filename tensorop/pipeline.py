@@ -16,6 +16,7 @@ from tensorop.dispatch import probing, robust, single_vlen, winners
 from tensorop.errors import JobError, Stopped
 from tensorop.events import Event, Note, Phase, Trying
 from tensorop.job import authoring, deliver, forecast, workers
+from tensorop.kit import here
 from tensorop.model.job import Job
 from tensorop.model.kernel import KernelTemplate
 from tensorop.model.operator import Operator
@@ -67,7 +68,9 @@ def run(job: Job, stop: Stop | None = None) -> Generator[Event, None, None]:
     target = reach(platforms.load(job.platform, job.plugins), job.runner, job.plugins)
     workers.check(job, target)
     if not target.measures:
-        yield from target.unmeasured(job, operator, stop)
+        events = target.unmeasured(job, operator, stop)
+        name = target.attached()
+        yield from (events if name is None else here.measured(job, operator, name, events, stop))
         return
     sources, odd = warm.read(job)
     plan = forecast.forecast(job, operator, target, passes(operator), sources)

@@ -264,6 +264,10 @@ class Target(ABC):
         """A whole job on a target that takes no figures: yields what happens, `Done` last. The product says so."""
         raise NotImplementedError
 
+    def attached(self) -> str | None:
+        """The device of such a product that is in this machine, by its name; None without one."""
+        return None
+
     def kit(self, held: Unmeasured, shapes: Sequence[Shape], probes: int, before: int) -> tuple[Files, Sequence[str]]:
         """Of such a product the files of a tuning kit and its plan, line by line. shapes: that are timed, by default
         the usual ones; probes: how many more; before: how many kits came back."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from tensorop.author import offline
-from tensorop.backends.cuda_parts import kernels, kit, library
+from tensorop.backends.cuda_parts import attached, kernels, kit, library
 from tensorop.backends.cuda_parts.choose import LAYOUTS, Candidate, Layout
 from tensorop.backends.cuda_parts.library import Variant
 from tensorop.backends.cuda_parts.product import Content, content, product
@@ -91,6 +91,9 @@ class Backend(Target):
         finally:
             publish.discard(staged)
         yield Done(job.out, job.out / made.library, None, (SAID,))
+
+    def attached(self) -> str | None:
+        return attached.attached(self.platform.device or {})
 
     def kit(self, held: Unmeasured, shapes: Sequence[Shape], probes: int, before: int) -> tuple[Files, Sequence[str]]:
         operator, own = held.operator, held.operator.folder / "device" / "kit"

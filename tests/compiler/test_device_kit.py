@@ -21,10 +21,14 @@ from tensorop.build.library import facts
 from tensorop.cli.main import cli
 from tensorop.commands import opened
 from tensorop.errors import JobError, UsageError
-from tensorop.kit import device, result
+from tensorop.events import Done, Event, Phase
+from tensorop.kit import device, here, result
+from tensorop.kit import held as holding
+from tensorop.model.job import Job
 from tensorop.package import publish
+from tensorop.process.stopping import Stop
 from tensorop.provision import nvcc
-from tensorop.specs import platforms
+from tensorop.specs import operators, platforms
 from tests.support.device_calls import __file__ as calls_file
 from tests.support.device_products import driver, made
 
@@ -277,3 +281,53 @@ def test_the_command_says_what_came_of_it(exported: Exported, measured: Path, tm
     assert "bf16: choosing costs " in done.output
     card = CliRunner().invoke(cli, ["inspect", str(next((root / "lib").glob("*.so")))])
     assert "measured on mine __ _error by kit" in card.output
+
+
+def _here(exported: Exported, root: Path, patch: pytest.MonkeyPatch, **said: str) -> list[Event]:
+    """The events of a job whose product is made, on a machine with the device."""
+    patch.setattr(kit, "SETTINGS", "32768 20000 1 0 3 60")
+    patch.setattr(kit, "VERIFIED", "64x48x40x1")
+    patch.setattr(building, "build", lambda *_: Built(b"kit\0", 0))
+    patch.setattr(nvcc, "nvcc", lambda: None)
+    patch.setattr(here, "PROBES", 0)
+    for name, value in {"LD_LIBRARY_PATH": str(exported[1]), "CUBLASLT": "/none", **said}.items():
+        patch.setenv(name, value)
+    shutil.copytree(exported[0], root, symlinks=True)
+    job = Job("gemm", "cuda-sm90", ("bf16", "f16"), SHAPES, "", out=root)
+    return list(
+        here.measured(job, operators.load("gemm"), "a GPU", iter([Done(root, None, None, ("as made",))]), Stop())
+    )
+
+
+def test_with_the_device_in_the_machine_a_job_measures(
+    exported: Exported, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    *told, done = _here(exported, tmp_path / "gemm", monkeypatch)
+    assert isinstance(told[0], Phase)
+    assert any("bf16: choosing costs" in str(event) for event in told)
+    assert isinstance(done, Done)
+    assert "measured on" in done.notes[0]
+    assert holding.kept(tmp_path / "gemm")
+
+
+def test_a_device_that_refuses_leaves_the_product_as_made_and_a_wrong_library_is_said(
+    exported: Exported, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    *told, done = _here(exported, tmp_path / "absent", monkeypatch, FAKE_NO_DEVICE="1")
+    assert "the product stays as the model chose" in str(told[-1])
+    assert isinstance(done, Done)
+    assert done.notes == ("as made",)
+    assert not holding.kept(tmp_path / "absent")
+    monkeypatch.delenv("FAKE_NO_DEVICE")
+    with pytest.raises(JobError, match="must not be used on a GPU"):
+        _here(exported, tmp_path / "wrong", monkeypatch, FAKE_WRONG="1")
+
+
+@pytest.mark.parametrize(
+    ("said", "name"), [({}, True), ({"FAKE_NO_DEVICE": "1"}, False), ({"FAKE_CAPABILITY": "80"}, False)]
+)
+def test_a_device_is_found_where_it_fits(exported: Exported, said: dict[str, str], name: bool) -> None:
+    asked = "from tensorop.backends.cuda_parts.attached import attached; print(attached({'least': 90, 'most': 90}))"
+    environment = {**os.environ, "LD_LIBRARY_PATH": str(exported[1]), **said}
+    done = subprocess.run([sys.executable, "-c", asked], env=environment, capture_output=True, text=True, check=True)
+    assert (done.stdout.strip() != "None") is name

@@ -1,0 +1,31 @@
+"""Which GPU is in this machine."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Mapping
+
+_MAJOR, _MINOR = 75, 76  # attributes of a device, by CUDA's driver API
+
+
+def attached(device: Mapping[str, int | str]) -> str | None:
+    """The name of this machine's first GPU; None without one, or where it has not the architecture of a platform's
+    `device:`."""
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return None
+    first, major, minor = ctypes.c_int(), ctypes.c_int(), ctypes.c_int()
+    asked = (
+        lambda: driver.cuInit(0),
+        lambda: driver.cuDeviceGet(ctypes.byref(first), 0),
+        lambda: driver.cuDeviceGetAttribute(ctypes.byref(major), _MAJOR, first),
+        lambda: driver.cuDeviceGetAttribute(ctypes.byref(minor), _MINOR, first),
+    )
+    if any(ask() for ask in asked):
+        return None
+    if not int(device["least"]) <= 10 * major.value + minor.value <= int(device["most"]):
+        return None
+    name = ctypes.create_string_buffer(100)
+    known = driver.cuDeviceGetName(name, len(name), first) == 0
+    return name.value.decode(errors="replace") if known else "a GPU"
