@@ -16,13 +16,12 @@ def attached(device: Mapping[str, int | str]) -> str | None:
     except OSError:
         return None
     first, major, minor = ctypes.c_int(), ctypes.c_int(), ctypes.c_int()
-    asked = (
-        lambda: driver.cuInit(0),
-        lambda: driver.cuDeviceGet(ctypes.byref(first), 0),
-        lambda: driver.cuDeviceGetAttribute(ctypes.byref(major), _MAJOR, first),
-        lambda: driver.cuDeviceGetAttribute(ctypes.byref(minor), _MINOR, first),
-    )
-    if any(ask() for ask in asked):
+    if (
+        driver.cuInit(0)
+        or driver.cuDeviceGet(ctypes.byref(first), 0)
+        or driver.cuDeviceGetAttribute(ctypes.byref(major), _MAJOR, first)
+        or driver.cuDeviceGetAttribute(ctypes.byref(minor), _MINOR, first)
+    ):
         return None
     if not int(device["least"]) <= 10 * major.value + minor.value <= int(device["most"]):
         return None
