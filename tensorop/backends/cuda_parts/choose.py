@@ -114,7 +114,9 @@ class Layout:
         return np.concatenate(each)
 
     def chosen(self, shapes: Sequence[Shape], most: int, failed: Collection[int] = ()) -> list[int]:
-        """At most `most` places of candidates, one that serves everything first, then each the one that helps most.
+        """At most `most` places of candidates, one that serves everything first, then each the one that helps most. Where
+        none helps any more there is room for what the model may be wrong about: shape by shape the best kernel that is
+        not carried yet.
 
         failed: places that must not be chosen. Raises JobError where nothing serves everything.
         """
@@ -132,4 +134,11 @@ class Layout:
                 break
             found.append(place)
             best = np.minimum(best, costs[:, place])
+        for place in found:
+            costs[:, self.alike(place)] = np.inf
+        while len(found) < most and np.isfinite(costs).any():
+            for row in costs:
+                if len(found) < most and np.isfinite(row).any():
+                    found.append(int(np.argmin(row)))
+                    costs[:, self.alike(found[-1])] = np.inf
         return found
