@@ -114,9 +114,8 @@ class Layout:
         return np.concatenate(each)
 
     def chosen(self, shapes: Sequence[Shape], most: int, failed: Collection[int] = ()) -> list[int]:
-        """At most `most` places of candidates, one that serves everything first, then each the one that helps most. Where
-        none helps any more there is room for what the model may be wrong about: shape by shape the best kernel that is
-        not carried yet.
+        """At most `most` places of candidates: one that serves everything first, then each the one that helps most,
+        then, for what the model may be wrong about, shape by shape the best whose kernel is not carried yet.
 
         failed: places that must not be chosen. Raises JobError where nothing serves everything.
         """
