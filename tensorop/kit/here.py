@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -33,14 +34,14 @@ def measured(job: Job, operator: Operator, name: str, events: Iterator[Event], s
 
 
 def _by_kit(job: Job, operator: Operator, name: str, done: Done, folder: Path, stop: Stop) -> Iterator[Event]:
-    of = device.read(opened.open_product(job.out, job.plugins))
+    of, result = device.read(opened.open_product(job.out, job.plugins)), folder.with_name("result.jsonl")
     shapes = () if job.suite == operator.usual else job.shapes  # nobody named any
     ended = None
     with stop.may_end(f"stopping: {_STAYS}"):
         steps = device.export(of, folder, shapes=shapes, probes=PROBES).steps
         yield Phase("measuring", f"on {name}: {steps['control']} controls, {steps['verify']} verifications, "
                     f"{steps['time']} problems; some minutes, Ctrl-C leaves it out")  # fmt: skip
-        ended = children.run([str(folder / "run-kit")], cwd=folder)
+        ended = children.run([str(folder / "run-kit")], cwd=folder, env={**os.environ, "OUT": str(result)})
     if ended is None or ended.returncode not in (0, 1):  # 1: the library is wrong, which its file says
         said = "it was stopped" if ended is None else (ended.stderr.strip() or "no word").splitlines()[-1]
         yield Note(f"measuring on {name} ended: {said}; {_STAYS}")
@@ -48,7 +49,7 @@ def _by_kit(job: Job, operator: Operator, name: str, done: Done, folder: Path, s
         return
     with stop.shield("the product is being put in place"):
         try:
-            found = device.retune(of, folder / "result.jsonl")
+            found = device.retune(of, result)
         except JobError as error:
             raise JobError(f"{job.out} must not be used on {name}: {error.message}", hint=error.hint) from None
     for dtype, told in found.told.items():

@@ -290,7 +290,8 @@ def _here(exported: Exported, root: Path, patch: pytest.MonkeyPatch, **said: str
     patch.setattr(building, "build", lambda *_: Built(b"kit\0", 0))
     patch.setattr(nvcc, "nvcc", lambda: None)
     patch.setattr(here, "PROBES", 0)
-    for name, value in {"LD_LIBRARY_PATH": str(exported[1]), "CUBLASLT": "/none", **said}.items():
+    there = {"LD_LIBRARY_PATH": str(exported[1]), "CUBLASLT": "/none", "OUT": "/none/of-the-user", **said}
+    for name, value in there.items():
         patch.setenv(name, value)
     shutil.copytree(exported[0], root, symlinks=True)
     job = Job("gemm", "cuda-sm90", ("bf16", "f16"), SHAPES, "", out=root)
