@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+from tensorop import settings
 from tensorop.commands import opened
 from tensorop.errors import JobError
 from tensorop.events import Done, Event, Note, Phase
@@ -36,12 +36,12 @@ def measured(job: Job, operator: Operator, name: str, events: Iterator[Event], s
 def _by_kit(job: Job, operator: Operator, name: str, done: Done, folder: Path, stop: Stop) -> Iterator[Event]:
     of, result = device.read(opened.open_product(job.out, job.plugins)), folder.with_name("result.jsonl")
     shapes = () if job.suite == operator.usual else job.shapes  # nobody named any
-    ended = None
+    there, ended = {**settings.scrubbed_environment(), "OUT": str(result)}, None
     with stop.may_end(f"stopping: {_STAYS}"):
         steps = device.export(of, folder, shapes=shapes, probes=PROBES).steps
         yield Phase("measuring", f"on {name}: {steps['control']} controls, {steps['verify']} verifications, "
                     f"{steps['time']} problems; some minutes, Ctrl-C leaves it out")  # fmt: skip
-        ended = children.run([str(folder / "run-kit")], cwd=folder, env={**os.environ, "OUT": str(result)})
+        ended = children.run([str(folder / "run-kit")], cwd=folder, env=there)
     if ended is None or ended.returncode not in (0, 1):  # 1: the library is wrong, which its file says
         said = "it was stopped" if ended is None else (ended.stderr.strip() or "no word").splitlines()[-1]
         yield Note(f"measuring on {name} ended: {said}; {_STAYS}")
