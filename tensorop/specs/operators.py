@@ -289,13 +289,13 @@ def _direct(path: Path, spec: OperatorSpec) -> Direct | None:
     return Direct(spec.direct.suite, spec.direct.always, unasked, spec.direct.most)
 
 
-def binding(operator: Operator) -> ModuleType:
-    """The operator's binding.py: how its product is called from Python (see tensorop.api)."""
-    return _module(operator.folder / "binding.py")
+def binding(operator: Operator, device: bool = False) -> ModuleType:
+    """The operator's binding.py, or that of its products for devices: how one is called from Python (tensorop.api)."""
+    return _module(operator.folder / ("device/binding.py" if device else "binding.py"))
 
 
 @lru_cache(maxsize=32)
 def _module(path: Path) -> ModuleType:
     if not path.is_file():
         raise SpecError(f"{path}: missing; an operator needs it")
-    return pymodule.load(path, f"_tensorop_operator_{path.parent.name}_{path.stem}")
+    return pymodule.load(path, f"_tensorop_operator_{path.parent.parent.name}_{path.parent.name}_{path.stem}")

@@ -136,6 +136,20 @@ int cuStreamCreate(CUstream *stream, unsigned flags) {
     static int made;
     return *stream = (void *)(uintptr_t)(1000 + ++made), flags != 1 || made >= STREAMS;
 }
+static uint64_t waits[2];
+int cuStreamWaitEvent(CUstream stream, void *event, unsigned flags) {
+    return waits[0]++, waits[1] = (uintptr_t)stream, flags != 0 || event == NULL;
+}
+int cuEventDestroy_v2(void *event) { return free(event), 0; }
+int fake_waits(uint64_t *of) { return of[0] = waits[1], (int)waits[0]; }
+/* All memory of this process is the first device's, but for what was said to be the host's. */
+static struct {
+    uint64_t first, after;
+} hosts;
+void fake_host(uint64_t first, uint64_t after) { hosts.first = first, hosts.after = after; }
+int cuPointerGetAttribute(int *value, int attribute, uint64_t at) {
+    return *value = 0, attribute != 9 || (at >= hosts.first && at < hosts.after);
+}
 int fake_launches(void) { return launches; }
 int fake_current(void) { return current_set; }
 
@@ -413,7 +427,7 @@ int cuGraphLaunch(struct graph *graph, CUstream stream) {
 int cuGraphDestroy(struct graph *graph) { return free(graph), 0; }
 int cuGraphExecDestroy(struct graph *graph) { return free(graph), 0; }
 int cuEventCreate(void **event, unsigned flags) {
-    return *event = calloc(1, sizeof now_ns), flags != 0;
+    return *event = calloc(1, sizeof now_ns), flags != 0 && flags != 2;
 }
 int cuEventRecord(uint64_t *event, CUstream stream) { return (void)stream, *event = now_ns, 0; }
 int cuEventSynchronize(uint64_t *event) { return !event; }
