@@ -90,6 +90,18 @@ class Unmeasured:
 
 
 @dataclass(frozen=True)
+class Asked:
+    """What the kit of such a product measures. shapes: by default the usual ones; probes: how many more; dtypes: by
+    default the first; layouts: by their names, by default all; before: how many kits came back."""
+
+    shapes: Sequence[Shape] = ()
+    probes: int = 0
+    dtypes: Sequence[str] = ()
+    layouts: Sequence[str] = ()
+    before: int = 0
+
+
+@dataclass(frozen=True)
 class Target(ABC):
     """A platform within reach. runner: how its processes start; core: what a machine that was asked turned out to be.
 
@@ -268,9 +280,8 @@ class Target(ABC):
         """The device of such a product that is in this machine, by its name; None without one."""
         return None
 
-    def kit(self, held: Unmeasured, shapes: Sequence[Shape], probes: int, before: int) -> tuple[Files, Sequence[str]]:
-        """Of such a product the files of a tuning kit and its plan, line by line. shapes: that are timed, by default
-        the usual ones; probes: how many more; before: how many kits came back."""
+    def kit(self, held: Unmeasured, asked: Asked) -> tuple[Files, Sequence[str]]:
+        """Of such a product the files of a tuning kit and its plan, line by line. Raises UsageError."""
         raise NotImplementedError
 
     def retuned(

@@ -22,7 +22,6 @@ from tensorop.model.kernel import KernelTemplate
 from tensorop.model.means import Means
 from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
-from tensorop.model.shape import Shape
 from tensorop.model.trial import Kind, Outcome
 from tensorop.package import publish
 from tensorop.package.product import Product
@@ -31,7 +30,7 @@ from tensorop.provision import nvcc
 from tensorop.render import render
 from tensorop.runners.base import Launch, Runner
 from tensorop.specs import yamlfile
-from tensorop.target import Files, Target, Unmeasured
+from tensorop.target import Asked, Files, Target, Unmeasured
 
 SUFFIX = ".cu.j2"  # of templates
 SAID = "not measured: chosen by an analytic model, and no kernel was run"
@@ -95,12 +94,12 @@ class Backend(Target):
     def attached(self) -> str | None:
         return attached.attached(self.platform.device or {})
 
-    def kit(self, held: Unmeasured, shapes: Sequence[Shape], probes: int, before: int) -> tuple[Files, Sequence[str]]:
+    def kit(self, held: Unmeasured, asked: Asked) -> tuple[Files, Sequence[str]]:
         operator, own = held.operator, held.operator.folder / "device" / "kit"
         program = kit.program(operator, self.platform, held.root, library.name_of(operator))
         script = (own / "run-kit.sh").read_text(encoding="utf-8").replace("@PLATFORM@", self.platform.name)
         files = {"kit": program, "run-kit": script.encode(), "README": (own / "README").read_bytes()}
-        plan = kit.steps(self._content(held), shapes or _usual(operator), probes, before)
+        plan = kit.steps(self._content(held), replace(asked, shapes=asked.shapes or _usual(operator)))
         return files, list(plan)
 
     def retuned(

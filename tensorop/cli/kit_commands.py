@@ -11,12 +11,18 @@ from tensorop.cli import options, screen
 from tensorop.cli.helps import examples, format_option, jobs_option, plugins_option
 from tensorop.commands import opened
 from tensorop.commands.opened import Opened
+from tensorop.errors import UsageError
 from tensorop.kit import device, retune
 from tensorop.kit import export as exporting
 from tensorop.kit import held as holding
 from tensorop.kit import result as results
+from tensorop.target import Asked
 
 _product = click.argument("path", metavar="DIR", type=click.Path(path_type=Path))
+
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(word.strip() for word in text.split(",") if word.strip())
 
 
 def add_to(group: click.Group) -> None:
@@ -50,6 +56,8 @@ def add_to(group: click.Group) -> None:
     show_default=True,
     help="More shapes of each dtype for the dispatch: at random and, after a kit, where the choice is still open.",
 )
+@click.option("--dtype", metavar="NAME,...", default="", help="Types that are timed on a device; by default the first.")
+@click.option("--layouts", metavar="NN,...", default="", help="Layouts that are timed on a device: NN, NT, TN, TT.")
 @jobs_option
 @plugins_option
 @format_option
@@ -58,6 +66,8 @@ def export(
     out: Path | None,
     shapes: str | None,
     probes: int,
+    dtype: str,
+    layouts: str,
     jobs: int,
     plugins: tuple[Path, ...],
     format_: str,
@@ -67,7 +77,10 @@ def export(
     wanted = options.shapes(product.operator, shapes) if shapes else ()
     place = out or path.with_name(f"{path.resolve().name}-kit")
     if product.platform.device is not None:
-        made = device.export(device.read(product), place, shapes=wanted, probes=probes)
+        asked = Asked(wanted, probes, _words(dtype), _words(layouts.upper()))
+        made = device.export(device.read(product), place, asked)
+    elif dtype or layouts:
+        raise UsageError("--dtype and --layouts are of kits for a device", hint="leave them out")
     else:
         made = exporting.export(holding.read(product), place, shapes=wanted, probes=probes, jobs=jobs)
     if format_ == "json":

@@ -24,6 +24,7 @@ from tensorop.commands import report as reporting
 from tensorop.commands import verify as verifying
 from tensorop.commands.opened import Opened
 from tensorop.errors import JobError, UsageError
+from tensorop.kit import on_device
 from tensorop.model.bench import Bench, Row, joined
 from tensorop.provision import baseline
 from tensorop.space import problems
@@ -163,6 +164,9 @@ def bench(
         raise UsageError("--junit writes what --compare finds", hint="give --compare OLD.json too")
     old = recorded.read(older) if older else None
     each = opened.open_each(path, plugins)
+    if any(found.platform.device is not None for found in each) and (old or against or threads != (1,)):
+        said = "a library for a device is compared with cuBLASLt, without --against, --compare and --threads"
+        raise UsageError(said, hint="leave them out")
     if old is not None and len(each) > 1:
         raise UsageError("--compare is of one operator", hint=f"give {each[0].library} in place of {path}")
     given = {name for name in ("shapes", "dtype", "layout", "threads") if _is_given(context, name)}
@@ -177,6 +181,9 @@ def bench(
         progress.print(Text(f"  {row.shape} {row.dtype}: {ratios or tables.figure(row.ours)}"))
 
     def measured(found: Opened) -> tuple[Bench, ...]:
+        if found.platform.device is not None:
+            wanted = options.shapes(found.operator, shapes) if shapes else ()
+            return (on_device.bench(found, wanted, options.dtypes(found.operator, dtype) if dtype else (), layout),)
         usual = ",".join(found.operator.against)
         names = [name.strip() for name in (usual if against is None else against).split(",") if name.strip()]
         if not names:
@@ -274,6 +281,13 @@ def verify(
     """Judge a library on the whole correctness grid, on its target."""
     each = opened.open_each(path, plugins)
     drawn = options.seed(seed)
+    if any(found.platform.device is not None for found in each):
+        if dtype or seed or not controls:
+            said = "a library for a device is verified in all its types, by new calls, after controls"
+            raise UsageError(said, hint="leave --dtype, --seed and --no-controls out")
+        told = on_device.verify(each[0])
+        screen.echo(json.dumps(told, indent=2)) if format_ == "json" else tables.show_on_device(told)
+        raise SystemExit(0 if told["ok"] else 1)
     record: dict[str, Any] = {"platform": each[0].platform.name, "ok": True, "controls": [], "verdicts": []}
     for found in each:
         name, library = found.operator.name, found.library

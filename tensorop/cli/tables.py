@@ -67,6 +67,7 @@ def show_scaling(record: Mapping[str, Any]) -> None:
 def bench_table(bench: Bench) -> Table:
     """ours in the bench's unit, then each baseline's ratio with its interval, at each VLEN by itself."""
     threads = f"{bench.threads} thread" + ("s" if bench.threads > 1 else "")
+    threads = str(bench.machine.get("device", threads))
     table = Table(
         title=f"{bench.platform}, {threads}: times as fast as", title_justify="left", box=None, pad_edge=False
     )
@@ -154,7 +155,7 @@ def bench_notes(bench: Bench) -> list[str]:
         machine = bench.machine
         peaks = ", ".join(f"{dtype} {peak:.0f} GFLOP/s" for dtype, peak in bench.peak.items())
         lines.append(
-            f"measured on {machine['cpu']}, {machine['cores']} cores, load {machine['load']:.1f}"
+            f"measured on {_machine(machine)}"
             + (f"; FMA peak of one core: {peaks}" if peaks else "")
             + "; intervals are quartiles of paired rounds"
         )
@@ -177,6 +178,12 @@ def bench_notes(bench: Bench) -> list[str]:
     return lines
 
 
+def _machine(machine: Mapping[str, Any]) -> str:
+    if "device" in machine:
+        return f"{machine['board']}, {machine['watts']} W, driver {machine['driver']}"
+    return f"{machine['cpu']}, {machine['cores']} cores, load {machine['load']:.1f}"
+
+
 def show_verdict(verdict: Verdict) -> None:
     """One line."""
     console().print(Text(verdict_line(verdict), "" if verdict.ok else "red"), soft_wrap=True)
@@ -190,6 +197,24 @@ def verdict_line(verdict: Verdict) -> str:
     if not verdict.ok:
         return f"{head}FAILED ({verdict.outcome.kind.value}): {verdict.outcome.message}"
     return f"{head}{verdict.cases} cases passed, worst error {verdict.worst:.2f} of its bound, seed {verdict.seed}"
+
+
+def show_on_device(told: Mapping[str, Any]) -> None:
+    """Of a library for a device: what was refused, what passed, and what is wrong."""
+    refused = [one["control"] for one in told["controls"] if one["refused"]]
+    verdicts, out = told["verdicts"], console()
+    out.print(
+        Text(f"on {told['device']}: {len(refused)} faulty kernels refused ({', '.join(refused)})"), soft_wrap=True
+    )
+    wrong = [one for one in verdicts if one["outcome"] != "ok"]
+    cases = sum(one["cases"] or 0 for one in verdicts)
+    if not wrong:
+        line = f"{cases} calls passed: the library's own choices, and each of {len(verdicts) - 1} variants"
+        out.print(Text(line), soft_wrap=True)
+    for one in wrong:
+        name = "the library" if one["variant"] < 0 else f"variant {one['variant']}"
+        said = f"{name} FAILED ({one['outcome']}): {one.get('message')} ({one.get('case')})"
+        out.print(Text(said, "red"), soft_wrap=True)
 
 
 def show_controls(results: Iterable[ControlResult]) -> None:

@@ -7,7 +7,7 @@ import json
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from statistics import median
@@ -21,16 +21,15 @@ from tensorop.kit import held as holding
 from tensorop.kit import result as results
 from tensorop.kit.export import Made
 from tensorop.kit.held import KEPT, SCHEMA
-from tensorop.model.shape import Shape
 from tensorop.model.winner import by_operator
 from tensorop.package import publish
 from tensorop.package.product import MANIFEST
 from tensorop.specs import jsontext
 from tensorop.store.lock import FolderLock
-from tensorop.target import Target, Unmeasured
+from tensorop.target import Asked, Target, Unmeasured
 
 _AGAIN = "make the product again with this version: the same `tensorop <operator>` command"
-_KINDS = ("control", "verify", "time")
+KINDS = ("control", "verify", "time")
 _STRANGE = re.compile(r"[^\w .,()+-]", re.ASCII)  # what a file says becomes a comment in C
 
 
@@ -84,17 +83,18 @@ def read(opened: Opened) -> Device:
         raise UsageError(f"{opened.root / MANIFEST} cannot be read: {error!s:.200}", hint=_AGAIN) from None
 
 
-def export(of: Device, out: Path, *, shapes: Sequence[Shape] = (), probes: int = exporting.PROBES) -> Made:
-    """Writes the folder `out` and `out`.tar.gz. Raises as `kit.export.export`."""
+def export(of: Device, out: Path, asked: Asked, kinds: Sequence[str] = KINDS) -> Made:
+    """Writes the folder `out` and `out`.tar.gz; kinds: of steps. Raises as `kit.export.export`."""
     exporting.free(out)
     platform = of.opened.platform
     try:
-        files, steps = of.target.kit(of.held, shapes, probes, len(holding.kept(of.root)))
+        files, steps = of.target.kit(of.held, replace(asked, before=len(holding.kept(of.root))))
     except (OSError, KeyError, ValueError, TypeError) as error:
         raise _strange(of.root, error) from None
+    steps = [step for step in steps if step.split()[0] in ("settings", *kinds)]
     text = "\n".join([f"product {of.digest}", f"platform {platform.name}", *steps, ""])
     kit = hashlib.sha256(hashlib.sha256(files["kit"]).digest() + text.encode()).hexdigest()
-    counts = {kind: sum(step.startswith(f"{kind} ") for step in steps) for kind in _KINDS}
+    counts = {kind: sum(step.startswith(f"{kind} ") for step in steps) for kind in KINDS}
     manifest = {
         "schema": 1,
         "kit": kit,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +17,7 @@ from tensorop.model.job import Job
 from tensorop.model.operator import Operator
 from tensorop.process import children, scratch
 from tensorop.process.stopping import Stop
+from tensorop.target import Asked
 
 _STAYS = "the product stays as the model chose"
 
@@ -33,23 +35,28 @@ def measured(job: Job, operator: Operator, name: str, events: Iterator[Event], s
             yield from _by_kit(job, operator, name, event, folder / "kit", stop)
 
 
+def run(folder: Path) -> subprocess.CompletedProcess[str]:
+    """A kit's program; `result.jsonl` is beside its folder then. Status 1: the library is wrong, which that says."""
+    there = {**settings.scrubbed_environment(), "OUT": str(folder.with_name("result.jsonl"))}
+    return children.run([str(folder / "run-kit")], cwd=folder, env=there)
+
+
 def _by_kit(job: Job, operator: Operator, name: str, done: Done, folder: Path, stop: Stop) -> Iterator[Event]:
-    of, result = device.read(opened.open_product(job.out, job.plugins)), folder.with_name("result.jsonl")
+    of, ended = device.read(opened.open_product(job.out, job.plugins)), None
     shapes = () if job.suite == operator.usual else job.shapes  # nobody named any
-    there, ended = {**settings.scrubbed_environment(), "OUT": str(result)}, None
     with stop.may_end(f"stopping: {_STAYS}"):
-        steps = device.export(of, folder, shapes=shapes, probes=PROBES).steps
+        steps = device.export(of, folder, Asked(shapes, PROBES)).steps
         yield Phase("measuring", f"on {name}: {steps['control']} controls, {steps['verify']} verifications, "
                     f"{steps['time']} problems; some minutes, Ctrl-C leaves it out")  # fmt: skip
-        ended = children.run([str(folder / "run-kit")], cwd=folder, env=there)
-    if ended is None or ended.returncode not in (0, 1):  # 1: the library is wrong, which its file says
+        ended = run(folder)
+    if ended is None or ended.returncode not in (0, 1):
         said = "it was stopped" if ended is None else (ended.stderr.strip() or "no word").splitlines()[-1]
         yield Note(f"measuring on {name} ended: {said}; {_STAYS}")
         yield done
         return
     with stop.shield("the product is being put in place"):
         try:
-            found = device.retune(of, result)
+            found = device.retune(of, folder.with_name("result.jsonl"))
         except JobError as error:
             raise JobError(f"{job.out} must not be used on {name}: {error.message}", hint=error.hint) from None
     for dtype, told in found.told.items():

@@ -14,21 +14,23 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from tensorop.backends.cuda_parts import corrected, kit, product
+from tensorop.backends.cuda_parts import attached, corrected, kit, product
 from tensorop.build import device as building
 from tensorop.build.device import Built
 from tensorop.build.library import facts
+from tensorop.cli import tables
 from tensorop.cli.main import cli
 from tensorop.commands import opened
 from tensorop.errors import JobError, UsageError
 from tensorop.events import Done, Event, Phase
-from tensorop.kit import device, here, result
+from tensorop.kit import device, here, on_device, result
 from tensorop.kit import held as holding
 from tensorop.model.job import Job
 from tensorop.package import publish
 from tensorop.process.stopping import Stop
 from tensorop.provision import nvcc
 from tensorop.specs import operators, platforms
+from tensorop.target import Asked
 from tests.support.device_calls import __file__ as calls_file
 from tests.support.device_products import driver, made
 
@@ -48,7 +50,7 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Exported:
         patch.setattr(kit, "VERIFIED", "64x48x40x1 33x17x50x2")
         patch.setattr(building, "build", lambda *_: Built(b"kit\0", 0))
         patch.setattr(nvcc, "nvcc", lambda: None)
-        device.export(device.read(opened.open_product(root)), folder / "kit", shapes=SHAPES, probes=0)
+        device.export(device.read(opened.open_product(root)), folder / "kit", Asked(SHAPES))
     return root, folder
 
 
@@ -153,10 +155,10 @@ def test_products_that_have_no_kit(exported: Exported, tmp_path: Path) -> None:
     root = shutil.copytree(exported[0], tmp_path / "gemm", symlinks=True)
     (tmp_path / "taken").mkdir()
     with pytest.raises(UsageError, match="exists and is no kit"):
-        device.export(device.read(opened.open_product(root)), tmp_path / "taken")
+        device.export(device.read(opened.open_product(root)), tmp_path / "taken", Asked())
     (root / "share/tensorop/src/kernels.bin").write_bytes(b"")
     with pytest.raises(UsageError, match="does not say what a kit needs: ValueError: its kernels are not those"):
-        device.export(device.read(opened.open_product(root)), tmp_path / "kit")
+        device.export(device.read(opened.open_product(root)), tmp_path / "kit", Asked())
     (root / "share/tensorop/manifest.json").write_text("{")
     with pytest.raises(UsageError, match=r"manifest\.json cannot be read"):
         device.read(opened.open_product(root))
@@ -283,8 +285,8 @@ def test_the_command_says_what_came_of_it(exported: Exported, measured: Path, tm
     assert "measured on mine __ _error by kit" in card.output
 
 
-def _here(exported: Exported, root: Path, patch: pytest.MonkeyPatch, **said: str) -> list[Event]:
-    """The events of a job whose product is made, on a machine with the device."""
+def _there(exported: Exported, patch: pytest.MonkeyPatch, **said: str) -> None:
+    """This machine has the device."""
     patch.setattr(kit, "SETTINGS", "32768 20000 1 0 3 60")
     patch.setattr(kit, "VERIFIED", "64x48x40x1")
     patch.setattr(building, "build", lambda *_: Built(b"kit\0", 0))
@@ -293,6 +295,11 @@ def _here(exported: Exported, root: Path, patch: pytest.MonkeyPatch, **said: str
     there = {"LD_LIBRARY_PATH": str(exported[1]), "CUBLASLT": "/none", "OUT": "/none/of-the-user", **said}
     for name, value in there.items():
         patch.setenv(name, value)
+
+
+def _here(exported: Exported, root: Path, patch: pytest.MonkeyPatch, **said: str) -> list[Event]:
+    """The events of a job whose product is made, on a machine with the device."""
+    _there(exported, patch, **said)
     shutil.copytree(exported[0], root, symlinks=True)
     job = Job("gemm", "cuda-sm90", ("bf16", "f16"), SHAPES, "", out=root)
     return list(
@@ -322,6 +329,66 @@ def test_a_device_that_refuses_leaves_the_product_as_made_and_a_wrong_library_is
     monkeypatch.delenv("FAKE_NO_DEVICE")
     with pytest.raises(JobError, match="must not be used on a GPU"):
         _here(exported, tmp_path / "wrong", monkeypatch, FAKE_WRONG="1")
+
+
+def test_verify_and_bench_are_the_kits_where_the_device_is(exported: Exported, monkeypatch: pytest.MonkeyPatch) -> None:
+    def told(*words: str, status: int = 0) -> str:
+        done = CliRunner().invoke(cli, [words[0], str(exported[0]), *words[1:]])
+        assert done.exit_code == status, done.output
+        return done.output + str(done.exception or "")
+
+    assert "no GPU that cuda-sm90 is for is in this machine" in told("verify", status=1)
+    _there(exported, monkeypatch)
+    monkeypatch.setattr(attached, "attached", lambda _: "a GPU")
+    before = files(exported[0])
+    judged = json.loads(told("verify", "--format", "json"))
+    assert judged["ok"]
+    assert [one["variant"] for one in judged["verdicts"]] == list(range(-1, 24))
+    assert sum(bool(one["refused"]) for one in judged["controls"]) == 15
+    words = "--shapes", "33x50x65", "--layout", "1"
+    rows = json.loads(told("bench", *words, "--format", "json"))
+    figures = [(row["shape"], row["dtype"], row["layout"]) for row in rows["results"]]
+    assert figures == [("33x50x65", dtype, "row tb=1") for dtype in ("bf16", "f16")]
+    assert all(row["ours"] > 0 and row["verdict"] == {"ours": "ok"} for row in rows["results"])
+    assert "libcublasLt.so is not on this machine" in rows["absent"]["cublaslt"]
+    assert "without --against" in told("bench", "--against", "openblas", status=1)
+    assert files(exported[0]) == before
+
+
+def test_a_library_that_is_wrong_here_is_said(
+    exported: Exported, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _there(exported, monkeypatch, FAKE_WRONG="1")
+    monkeypatch.setattr(attached, "attached", lambda _: "a GPU")
+    told = on_device.verify(opened.open_product(exported[0]))
+    assert not told["ok"]
+    tables.show_on_device(told)
+    assert "the library FAILED (wrong-result)" in capsys.readouterr().out
+
+
+def test_a_row_to_ratios_by_rounds(exported: Exported) -> None:
+    of = {"dtype": "f16", "a_along_m": 1, "b_along_k": 0, "m": 100, "n": 10, "k": 5, "batch": 1}
+    arms = [{"variant": 3, "us": [1.0, 2.0, 4.0]}, {"variant": 1, "us": [0.5] * 3}]
+    arms += [{"cublaslt": 0, "us": [3.0, 6.0, 12.0]}, {"cublaslt": 4, "us": [2.0, 2.0, 2.0], "refused": "too far"}]
+    row = on_device._row(opened.open_product(exported[0]), {"of": of, "arms": arms, "chosen": 3})
+    assert row is not None
+    assert (row.ours, row.layout) == (pytest.approx(5000e-3), "row ta=1")
+    assert row.ratios["cublaslt"].value == 1.0
+    assert (row.ratios["cublaslt-top1"].low, row.ratios["cublaslt-top1"].high) == (3.0, 3.0)
+    assert row.verdicts == {"ours": "ok", "cublaslt": "too far", "cublaslt-top1": "ok"}
+    assert on_device._row(opened.open_product(exported[0]), {"of": of, "arms": arms, "chosen": 7}) is None
+
+
+def test_a_kit_of_both_types_and_two_layouts(exported: Exported, tmp_path: Path) -> None:
+    of = device.read(opened.open_product(exported[0]))
+    content = of.target._content(of.held)  # type: ignore[attr-defined]
+    plan = [step.split() for step in kit.steps(content, Asked(SHAPES, 0, ("bf16", "f16"), ("NN", "TN")))]
+    timed = [words[1:4] for words in plan if words[0] == "time"]
+    assert timed == [[dtype, "0", b] for b in "01" for _ in SHAPES for dtype in ("bf16", "f16")]
+    with pytest.raises(UsageError, match="there is no layout NX"):
+        list(kit.steps(content, Asked(SHAPES, 0, (), ("NX",))))
+    with pytest.raises(UsageError, match="the library holds bf16, f16, not f32"):
+        list(kit.steps(content, Asked(SHAPES, 0, ("f32",))))
 
 
 @pytest.mark.parametrize(

@@ -15,11 +15,12 @@ from tensorop.backends.cuda_parts.corrected import Corrections, Row
 from tensorop.backends.cuda_parts.product import Content
 from tensorop.build import cache, device, tool
 from tensorop.build.cache import Made
-from tensorop.errors import JobError
+from tensorop.errors import JobError, UsageError
 from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
 from tensorop.model.trial import Outcome
 from tensorop.provision import nvcc
+from tensorop.target import Asked
 
 CONTROLS = 16  # faulty kernels and the plain one, after the oracle itself
 VERIFIED = "64x48x72x1 136x200x136x1 33x47x51x3 257x129x1031x1 1x512x256x1 128x128x64x5 520x72x2056x1 2304x2560x2112x1"
@@ -28,6 +29,7 @@ BATCHED = ((128, 128, 128, 256), (32, 32, 32, 4096))
 # and the seconds that a step may take.
 SETTINGS = "8589934592 180000000 2000 300 9 300"
 LARGEST = 3e11  # multiply-adds of a random problem
+NAMES = {"TN"[not b] + "TN"[not a]: (a, b) for a, b in LAYOUTS}  # as of a column-major product, B first
 _GLIBC = "2.28"
 
 
@@ -61,19 +63,25 @@ def program(operator: Operator, platform: Platform, root: Path, library: str) ->
     return tool.required(cache.entry("kits", key, "kit", fill), "the kit").path.read_bytes()
 
 
-def steps(of: Content, shapes: Sequence[tuple[int, ...]], probes: int, before: int) -> Iterator[str]:
-    """The lines of its plan. Of types only the first is timed: the same configuration of another is as fast within some
-    percent. before: how many kits were imported."""
+def steps(of: Content, asked: Asked) -> Iterator[str]:
+    """The lines of its plan. Of types only the first is timed where nobody asks: the same configuration of another is
+    as fast within some percent."""
+    held = list(dict.fromkeys(variant.dtype for variant in of.variants))
+    if strange := [name for name in asked.dtypes if name not in held]:
+        raise UsageError(f"the library holds {', '.join(held)}, not {', '.join(strange)}", hint="give --dtype of those")
+    if strange := [name for name in asked.layouts if name not in NAMES]:
+        raise UsageError(f"there is no layout {', '.join(strange)}", hint=f"give --layouts of {', '.join(NAMES)}")
     yield f"settings {SETTINGS}"
     for number in range(-1, CONTROLS):
         yield f"control {number}"
     for number in range(-1, len(of.variants)):
         yield f"verify {number} {VERIFIED}"
-    dtype = of.variants[0].dtype
-    problems = [*((*shape[:3], 1) for shape in shapes), *(BATCHED if probes else ()), *_random(probes, before)]
-    for a_along_m, b_along_k in LAYOUTS:
-        for m, n, k, batch in dict.fromkeys(problems):
-            yield f"time {dtype} {a_along_m} {b_along_k} {m} {n} {k} {batch}"
+    more = *(BATCHED if asked.probes else ()), *_random(asked.probes, asked.before)
+    problems = dict.fromkeys((*((*shape[:3], 1) for shape in asked.shapes), *more))
+    for name in asked.layouts or NAMES:
+        for m, n, k, batch in problems:
+            for dtype in asked.dtypes or held[:1]:  # side by side, as the machine is in one state then
+                yield f"time {dtype} {' '.join(map(str, NAMES[name]))} {m} {n} {k} {batch}"
 
 
 def _random(count: int, before: int) -> Iterator[tuple[int, int, int, int]]:
