@@ -39,6 +39,7 @@ ROUNDED = 64  # elements that a packed block is rounded up to
 TURNED = 1 << 18  # outputs of an image's group that may be computed turned round
 NEAR = 1 << 12  # elements of a panel of y that stays in L1
 MOST_STRIDE, MOST_TAPS = 4, 64  # of channels that are cut into planes
+LAST = 4  # pixels of an image that may be left to dot products
 
 
 @dataclass(frozen=True)
@@ -164,7 +165,8 @@ class Conv2d(Contract):
         return replace(given, buffers=(*like, *rest))
 
     def workspace(self, problem: Problem, point: Mapping[str, Value], lanes: int, group: int = 1) -> int:
-        """As the driver counts it: a block of each operand, each with its end rounded up, and a line to begin at."""
+        """As much as the driver counts, or more: a block of each operand, each with its end rounded up, planes, what is turned round,
+        the windows of the last pixels, and a line to begin at."""
         g = Geometry.of(problem)
         nhwc = problem.options.get("layout") == "nhwc"
         if g.depthwise:
@@ -179,8 +181,16 @@ class Conv2d(Contract):
         depth = k if k <= kc + kc // 4 else -(-k // -(-k // kc))
         mc = max(mc, min(mc * kc // k, NEAR // nr))
         vectors = min(-(-m // lanes), max(mc // lanes, 1))
-        cut = 0 if nhwc or g.v == 1 or g.s == 1 or max(g.u, g.v) > MOST_STRIDE else g.c // g.g * g.cut
-        return _rounded(vectors * lanes * depth) + _rounded(min(n, max(nc, nr)) * depth) + cut + turned + ROUNDED
+        taps, channels = g.r * g.s, g.c // g.g
+        # whole channels where strides are across, and with masks those of a block of k, to the end of a vector
+        cut = 0 if g.v == 1 or g.s == 1 else channels * g.cut
+        if 1 < taps <= MOST_TAPS:
+            cut = max(cut, min(channels, (depth - 1) // taps + 2) * g.cut + lanes)
+        if nhwc or max(g.u, g.v) > MOST_STRIDE:
+            cut = 0
+        last = 0 if nhwc else 2 * LAST * depth
+        packed = _rounded(vectors * lanes * depth) + _rounded(min(n, max(nc, nr)) * depth)
+        return packed + cut + turned + last + ROUNDED
 
     def expected(self, problem: Problem, given: Call) -> Mapping[str, tuple[Array, Array]]:
         """Sums of depth terms (and a bias) within gamma of the terms' sizes (Higham, section 3.1)."""
@@ -285,7 +295,7 @@ class Conv2d(Contract):
 
     def _known(self, dtype: str, tile: Mapping[str, int]) -> list[Case]:
         """Depthwise ones, sums longer than a block, more outputs than a block holds, first layers, wide rows,
-        weights whose rows are many pages."""
+        weights whose rows are many pages, images of one to four pixels more than vectors hold."""
         mr, nr = tile["mr"], tile["nr"]
         texts = [
             f"n1c5h6w{mr + 3}k5r3s3p1g5",
@@ -301,6 +311,10 @@ class Conv2d(Contract):
             "n1c2h21w131k2r3s3p1g2",
             "n1c2h42w98k2r3s3u2p1g2",
             f"n1c1024h2w3k{nr + 2}r1s1",
+            f"n2c9h7w7k{nr + 2}r3s3p1",
+            f"n1c65h6w3k{2 * nr + 5}r1s1",
+            "n1c70h37w1k5r1s1u2",
+            f"n1c35h7w10k{nr + 1}r3s3u2p1",
         ]
         return [
             self._case(

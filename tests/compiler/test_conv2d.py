@@ -15,7 +15,7 @@ from tensorop.errors import UsageError
 from tensorop.model.verdict import Seed
 from tensorop.provision.targets import host_arch
 from tensorop.runners.session import Guest
-from tensorop.specs import operators, platforms
+from tensorop.specs import native, operators, platforms
 from tensorop.verify import grid
 from tensorop.verify.controls import Control, controls, run_control
 from tensorop.verify.subject import Subject
@@ -69,6 +69,16 @@ def test_a_name_may_mean_a_certain_build() -> None:
 def test_a_variant_is_right(packs: tuple[int, int], dtype: str) -> None:
     chosen = {**PIPELINED, "mr_vectors": 2, "nr": 4, "pack_a": packs[0], "pack_b": packs[1]}
     found = verdict("generic", "outer", dtype, chosen)
+    assert found.ok, found.outcome
+
+
+@pytest.mark.skipif(bool(native.missing_flags(platforms.load("avx512"))), reason="this processor lacks AVX-512")
+@pytest.mark.parametrize("dtype", ["f32", "f64"])
+@pytest.mark.parametrize("packs", [(1, 1), (0, 0)], ids=["both packed", "both in place"])
+def test_a_variant_of_long_vectors_is_right(packs: tuple[int, int], dtype: str) -> None:
+    """Vectors of windows come from planes, and an image's last pixels are dot products where weights are in place."""
+    chosen = {**PIPELINED, "fetch": 0, "c_ahead": 0, "mr_vectors": 2, "nr": 6, "pack_a": packs[0], "pack_b": packs[1]}
+    found = verdict("avx512", "outer", dtype, chosen)
     assert found.ok, found.outcome
 
 
