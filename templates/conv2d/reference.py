@@ -165,8 +165,8 @@ class Conv2d(Contract):
         return replace(given, buffers=(*like, *rest))
 
     def workspace(self, problem: Problem, point: Mapping[str, Value], lanes: int, group: int = 1) -> int:
-        """As much as the driver counts, or more: a block of each operand, each with its end rounded up, planes, what is turned round,
-        the windows of the last pixels, and a line to begin at."""
+        """As much as the driver counts, or more: a block of each operand, each with its end rounded up, planes, what is
+        turned round, the windows of the last pixels, and a line to begin at."""
         g = Geometry.of(problem)
         nhwc = problem.options.get("layout") == "nhwc"
         if g.depthwise:
