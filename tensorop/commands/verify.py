@@ -143,8 +143,8 @@ class _Judge:
         if verdict.ok and vlen in self.target.configurations:
             more = [Case(problem) for problem in timed if problem.dtype == dtype]
             judged = grid.check(reference, subject, more, vlen, self.seed, answers=self.answers)
-            both = {"cases": verdict.cases + judged.cases, "worst": max(verdict.worst, judged.worst)}
-            verdict = dataclasses.replace(judged, **both)
+            cases_of_both, worst = verdict.cases + judged.cases, max(verdict.worst, judged.worst)
+            verdict = dataclasses.replace(judged, cases=cases_of_both, worst=worst)
         return dataclasses.replace(verdict, dtype=dtype)
 
     def quick(self, dtype: str, vlen: int, timed: Sequence[Problem]) -> Verdict:
