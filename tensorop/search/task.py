@@ -212,8 +212,12 @@ class Task(Resolved):
         share = sum(self.sharing.get(name, 0.0) for name in names) / sum(self.sharing.values())
         apart = [one for one in self.passes if one.apart and one.wanted(self.target)]
         of_trials = 1.0 - sum(one.share for one in apart if one.plan)
-        in_seconds = 1.0 - sum(one.share for one in apart)
-        return replace(self.share(share * of_trials), seconds=self.share(share * in_seconds).seconds)
+        return replace(self.share(share * of_trials), seconds=self.share(share * self.shared).seconds)
+
+    @property
+    def shared(self) -> float:
+        """The share of the seconds that parts have which share the budget: what is apart has the rest."""
+        return 1.0 - sum(one.share for one in self.passes if one.apart and one.wanted(self.target))
 
     def left(self, budget: Budget, stage: Stage) -> Budget:
         """A stage's budget, less what earlier dtypes and this one's other stages took beyond theirs. Earlier dtypes'
@@ -286,7 +290,7 @@ def conduct(task: Task, stage: Stage, plan: Plan) -> Iterator[loop.Event]:
             shared_clock=not target.side_by_side,
             first_s=plan.first_s * target.runner.patience,
             race=raced if plan.race else None,
-            spare_s=left and left[0] - left[1],
+            spare_s=left and left[0] * task.shared - left[1],
             stopped=lambda: task.stop.asked,
         )
     )
