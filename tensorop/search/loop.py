@@ -108,7 +108,6 @@ class Search(Generic[P]):
     """What to search. source: the arms; key_of: the trial key of a variant.
 
     race: where a trial that begins now may end early, by those that ended, and whether it is spared what they reach
-    spare_s: seconds of the search in which its arms' `spared` points are; None: always
     make_tuner: of a space and a seed; None: an arm's first points are all there is to try
     first_s: what a trial may take, in seconds, while none has passed
     stopped: whether somebody wants the search to end now
@@ -132,7 +131,6 @@ class Search(Generic[P]):
     shared_clock: bool = True
     first_s: float = FIRST_S
     race: Callable[[Sequence[Finished], bool], tuple[Rung, ...]] | None = None
-    spare_s: float | None = None
     stopped: Callable[[], bool] = lambda: False
     elsewhere: Callable[[Sequence[Trial], Limit], Iterator[Measured]] | None = None
 
@@ -349,8 +347,7 @@ class _Run(Generic[P]):
         variant = Variant(replace(kernel, configuration=point)) if of_kernels else Variant(kernel, point)
         # blockings of one kernel template race: one that few problems are for is not to lose to another on the rest
         alike = [done for done in self.ended if done.trial.variant.template == kernel.template]
-        late = what.spare_s is not None and self.clock.elapsed >= what.spare_s
-        spared = point in arm.spared and not late
+        spared = point in arm.spared
         race = what.race(self.ended if spared else alike, spared) if what.race else ()
         return Trial(what.key_of(variant), what.round, what.stage, variant, race)
 

@@ -212,33 +212,21 @@ class Task(Resolved):
         share = sum(self.sharing.get(name, 0.0) for name in names) / sum(self.sharing.values())
         apart = [one for one in self.passes if one.apart and one.wanted(self.target)]
         of_trials = 1.0 - sum(one.share for one in apart if one.plan)
-        return replace(self.share(share * of_trials), seconds=self.share(share * self.shared).seconds)
-
-    @property
-    def shared(self) -> float:
-        """The share of the seconds that parts have which share the budget: what is apart has the rest."""
-        return 1.0 - sum(one.share for one in self.passes if one.apart and one.wanted(self.target))
+        in_seconds = 1.0 - sum(one.share for one in apart)
+        return replace(self.share(share * of_trials), seconds=self.share(share * in_seconds).seconds)
 
     def left(self, budget: Budget, stage: Stage) -> Budget:
         """A stage's budget, less what earlier dtypes and this one's other stages took beyond theirs. Earlier dtypes'
         excess is shared by all that follow."""
-        whole = self.seconds_left(stage)
-        if budget.seconds is None or whole is None or self.job.budget_s is None:
+        if budget.seconds is None or self.job.budget_s is None:
             return budget
-        part, beside = whole
-        usual = self.job.budget_s / len(self.job.dtypes)
-        return replace(budget, seconds=max(LITTLE, min(budget.seconds * part / usual, part - beside)))
-
-    def seconds_left(self, stage: Stage) -> tuple[float, float] | None:
-        """This dtype's part of the budget, less its share of what earlier ones took beyond theirs, and what its other
-        stages have taken of it."""
-        if self.job.budget_s is None:
-            return None
         dtypes, history = self.job.dtypes, self.journal.history
         here = dtypes.index(self.dtype)
         before = sum(history.spent((other, name, 0)) for name in dtypes[:here] for other in Stage)
         beside = sum(history.spent((other, self.dtype, 0)) for other in Stage if other is not stage)
-        return min(self.job.budget_s / len(dtypes), (self.job.budget_s - before) / (len(dtypes) - here)), beside
+        usual = self.job.budget_s / len(dtypes)
+        part = min(usual, (self.job.budget_s - before) / (len(dtypes) - here))
+        return replace(budget, seconds=max(LITTLE, min(budget.seconds * part / usual, part - beside)))
 
 
 def conduct(task: Task, stage: Stage, plan: Plan) -> Iterator[loop.Event]:
@@ -269,7 +257,7 @@ def conduct(task: Task, stage: Stage, plan: Plan) -> Iterator[loop.Event]:
     def raced(ended: Sequence[Finished], spared: bool) -> tuple[Rung, ...]:
         return race.rungs(ended, work, target.configurations, spared)
 
-    arms, left = plan.arms, task.seconds_left(stage)
+    arms = plan.arms
     source = Growing(arms, task.journal, group, plan.joining, task.revise) if plan.joining else Given(arms)
     yield from loop.search(
         loop.Search(
@@ -290,7 +278,6 @@ def conduct(task: Task, stage: Stage, plan: Plan) -> Iterator[loop.Event]:
             shared_clock=not target.side_by_side,
             first_s=plan.first_s * target.runner.patience,
             race=raced if plan.race else None,
-            spare_s=left and left[0] * task.shared - left[1],
             stopped=lambda: task.stop.asked,
         )
     )

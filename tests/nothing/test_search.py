@@ -479,17 +479,3 @@ def test_what_races_is_told_what_ended_and_whether_it_is_spared(tmp_path):
     assert [point for point, _ in told[:2]] == [SPACES["rows"].at(3), spared]
     bars = [rung.bars[0][1] for _, (rung,) in told]
     assert bars == [1.0, 2.5, 3.0, 4.0, 5.0]
-
-
-def test_nothing_is_spared_once_the_time_for_it_is_over(tmp_path):
-    told = []
-
-    def race(ended, spared):
-        told.append(spared)
-        return ()
-
-    for seconds in (None, 3600.0, 0.0):
-        one = Arm(KERNELS["rows"], SPACES["rows"], spared=[SPACES["rows"].at(number) for number in range(20)])
-        with Journal.open(tmp_path / str(seconds), {}) as journal:
-            list(search(a_search(journal, source=Given([one]), race=race, spare_s=seconds, budget=Budget(trials=2))))
-    assert told == [True, True, True, True, False, False]
