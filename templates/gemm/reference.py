@@ -379,6 +379,30 @@ def _few_rows(
     return cases
 
 
+def _shallow(
+    dtype: str, tile: Mapping[str, int], rng: np.random.Generator, count: int, variants: Sequence[Value] = (-1,)
+) -> list[Case]:
+    """Products of little depth, one side of C many tiles long: a library may keep the elements of the shorter operand
+    in registers, or a whole short side."""
+    mr, nr, _ = _tile(tile)
+    cases = []
+    for number in range(count):
+        values = {name: options[int(rng.integers(len(options)))] for name, options in _layouts().items()}
+        row = values["layout"] == "row"
+        long, short = int(rng.integers(4 * mr, 18 * mr)), int(rng.integers(1, max(mr, nr + 6)))
+        values |= {"m" if row else "n": short, "n" if row else "m": long}
+        if number % 4 == 3:
+            values |= {"m": values["n"], "n": values["m"]}
+        values |= {
+            "k": (1, 2, 3, 4, 5, 6, 7, 9, 16, 17)[int(rng.integers(10))],
+            "variant": variants[number % len(variants)],
+        }
+        values |= {"ta" if not row else "tb": int(number % 5 == 4)}  # its columns contiguous, mostly
+        values |= {"alpha": COEFFICIENTS[1 + number % 3], "beta": COEFFICIENTS[int(rng.integers(4))]}
+        cases.append(_case(dtype, values))
+    return cases
+
+
 def _nearly_done(dtype: str, tile: Mapping[str, int], rng: np.random.Generator, count: int) -> list[Case]:
     """Products whose C holds the result but for one element, of numbers that every order of sums is exact on: one that
     recomputes an element and looks no further is found out."""
@@ -800,6 +824,7 @@ class Gemm(Contract):
             *_nearly_done(dtype, tile, rng, 4),
             *_large(dtype, tile, rng, 2, 2.4e6),
             *_few_rows(dtype, tile, rng, 2),
+            *_shallow(dtype, tile, rng, 2),
             *(_anywhere(dtype, 3 * mr, 3 * nr, 40, rng) for _ in range(3)),
             *_squares(dtype, nr + 1, ("col" if rng.integers(2) else "row",), rng),
             *_empty(dtype, nothing, rng),
@@ -898,6 +923,7 @@ class Gemm(Contract):
         cases += _large(dtype, tile, rng, 8, 2e7)
         cases += smallest_grid(dtype, rng, 128)
         cases += _few_rows(dtype, tile, rng, 24, variants)
+        cases += _shallow(dtype, tile, rng, 48, variants)
         cases += [_anywhere(dtype, 3 * mr, 3 * nr, 64, rng) for _ in range(40)]
         cases += _squares(dtype, nr + 1, ("col", "row"), rng) + _squares(dtype, mr + 1, ("col", "row"), rng)
         empty: list[dict[str, Value]] = [

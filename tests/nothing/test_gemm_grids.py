@@ -63,7 +63,7 @@ def multiplied(cases: tuple[Case, ...]) -> list[Case]:
 @pytest.mark.parametrize("dtype", ["f32", "f64"])
 def test_the_quick_grid(dtype: str, tile: dict[str, int]) -> None:
     cases = reference.quick_grid(dtype, tile, Seed(1, 2).stream(0))
-    assert 25 <= len(cases) <= 60
+    assert 25 <= len(cases) <= 62
     assert sum(reference.work(c.problem) for c in cases) < 60e6
     full = multiplied(cases)
     names = ("layout", "ta", "tb", "lda_pad", "ldb_pad", "ldc_pad")
