@@ -162,7 +162,7 @@ class Judge:
         """The variants that may be forced on a case: the direct one, the last, serves only small ones."""
         dtype = case.problem.dtype
         direct = self.manifest["dtypes"][dtype].get("direct")
-        small = direct is None or choice.served_directly(self.found.operator, case.problem)
+        small = direct is None or choice.served_directly(self.found.operator, self.found.platform, case.problem)
         return range(len(self.all[dtype]) - (not small))
 
     def _guest(self, *libraries: Path, dtype: str) -> Guest:

@@ -82,11 +82,11 @@ class Subject:
     direct: int | None = None
     fields: dict[tuple[object, ...], Field] = dataclasses.field(default_factory=dict, compare=False, repr=False)
 
-    def barred(self, problems: Sequence[Problem]) -> NDArray[np.bool_]:
+    def barred(self, columns: Mapping[str, NDArray[Any]]) -> NDArray[np.bool_]:
         """Problems x variants: what is never chosen there, the direct one beyond what it may serve."""
-        found = np.zeros((len(problems), len(self.variants)), dtype=bool)
+        found = np.zeros((len(next(iter(columns.values()))), len(self.variants)), dtype=bool)
         if self.direct is not None:
-            found[:, self.direct] = [not served_directly(self.operator, problem) for problem in problems]
+            found[:, self.direct] = ~costs.served_directly(self.operator, self.platform, self.dtype, columns)
         return found
 
     def terms(self, variant: Variant, columns: Mapping[str, NDArray[Any]]) -> Matrix:
@@ -168,7 +168,7 @@ def known(subject: Subject, measured: Sequence[Measured], also: Sequence[Also] =
         subject,
         tuple(measured),
         tuple(subject.terms(variant, columns) for variant in subject.variants),
-        subject.barred(problems),
+        subject.barred(columns),
         subject.places(columns),
         tuple(others),
         tuple(part[p.pairs] for p in problems),
@@ -196,7 +196,7 @@ def field(
         if by not in subject.fields:
             problems = drawn(subject.operator, subject.dtype, count, seed, longest, most, least)
             columns = subject.columns(problems)
-            subject.fields[by] = Field(problems, (), subject.places(columns), columns, subject.barred(problems))
+            subject.fields[by] = Field(problems, (), subject.places(columns), columns, subject.barred(columns))
     found = subject.fields[by]
     return replace(found, terms=tuple(subject.terms(variant, found.columns) for variant in subject.variants))
 
@@ -235,9 +235,10 @@ def chosen_for(operator: Operator, problem: Problem) -> bool:
     return operator.direct is None or float(operator.reference.work(problem)) > operator.direct.always
 
 
-def served_directly(operator: Operator, problem: Problem) -> bool:
+def served_directly(operator: Operator, platform: Platform, problem: Problem) -> bool:
     """Whether the direct variant may serve a problem."""
-    return operator.direct is not None and float(operator.reference.work(problem)) <= operator.direct.most
+    columns = {name: np.array([value]) for name, value in features(operator, problem).items()}
+    return bool(costs.served_directly(operator, platform, problem.dtype, columns)[0])
 
 
 def tree(subject: Subject, measured: Sequence[Measured], also: Sequence[Also] = (), judged: bool = True) -> Tree:
@@ -278,7 +279,7 @@ def _left_out(
     """The regret, in geometric mean, of trees grown without a part of the shapes, on those of that part that all
     variants were measured on; None where there are none."""
     losses: list[float] = []
-    barred = subject.barred([one.problem for one in measured])
+    barred = subject.barred(subject.columns([one.problem for one in measured]))
     whole = [
         all(cost is not None or no for cost, no in zip(one.costs, of_one, strict=True))
         for one, of_one in zip(measured, barred, strict=True)

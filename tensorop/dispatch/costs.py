@@ -46,6 +46,25 @@ def terms(
     return np.maximum(np.stack(found, axis=1), 0.0)
 
 
+def served_directly(
+    operator: Operator, platform: Platform, dtype: str, features: Mapping[str, NDArray[Any]]
+) -> NDArray[np.bool_]:
+    """By problem, whether the direct variant may serve it: `serves` of operator.yaml. features: as in `terms`.
+
+    Raises SpecError where the expression cannot be read or evaluated.
+    """
+    columns = {name: np.asarray(features[name], dtype=np.float64) for name in operator.seen}
+    count = len(next(iter(columns.values())))
+    if operator.direct is None:
+        return np.zeros(count, dtype=np.bool_)
+    values: dict[str, Value | NDArray[np.float64]] = {**instantiate.facts(platform, dtype, {}), **columns}
+    try:
+        found = parse(operator.direct.serves, dict.fromkeys(values, int)).column(values)
+    except (ValueError, ArithmeticError, SpecError) as error:
+        raise SpecError(f"{operator.folder / 'operator.yaml'}: key 'direct.serves': {error}") from None
+    return np.broadcast_to(found != 0, count)
+
+
 def constants(
     operator: Operator,
     platform: Platform,
@@ -53,11 +72,11 @@ def constants(
     variant: Variant,
     vlen: int = 0,
 ) -> dict[str, Value]:
-    """What terms may name of a variant: its point, the platform's facts, `reads_*`, `masked`, `lanes` and
-    `short_lanes` (elements of the chosen and of the shortest vectors), `whole_l1`, `whole_l2`, `whole_l3` (bytes)
-    of the caches that a thread alone may fill."""
+    """What terms may name of a variant: its point, the platform's facts, `reads_*`, `masked`, `lengths` (whether masks
+    are lengths), `lanes` and `short_lanes` (elements of the chosen and of the shortest vectors), `whole_l1`,
+    `whole_l2`, `whole_l3` (bytes) of the caches that a thread alone may fill."""
     facts = instantiate.facts(platform, dtype, variant.point)
-    short = instantiate.narrow(platform, variant.kernel)
+    short, primitives = instantiate.narrow(platform, variant.kernel), platform.primitives_of(dtype, variant.point)
     lanes = platform.lanes(dtype, variant.point, vlen)
     return {
         **operator.costs.absent,
@@ -65,7 +84,8 @@ def constants(
         **_whole(platform),
         **instantiate.defaults(operator, platform, dtype, variant.point),
         **{f"reads_{name}": how for name, how in variant.template.reads.items()},
-        "masked": int(platform.primitives_of(dtype, variant.point).masked),
+        "masked": int(primitives.masked),
+        "lengths": int(primitives.masked and primitives.predicate == "size_t"),
         "lanes": lanes,
         "short_lanes": lanes if short is None else platform.lanes(dtype, short.configuration, vlen),
     }

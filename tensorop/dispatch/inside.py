@@ -81,7 +81,9 @@ class Inside:
 
     def _of(self, probe: Probe) -> tuple[int, ...]:
         """The variants that are measured on a probe: the direct one, the last, only where it may serve."""
-        small = self.given.direct is None or choice.served_directly(self.task.operator, probe.problem)
+        small = self.given.direct is None or choice.served_directly(
+            self.task.operator, self.task.target.platform, probe.problem
+        )
         return probe.variants or tuple(range(len(self.entries) - (not small)))
 
     def _call(self, problem: Problem) -> Call:

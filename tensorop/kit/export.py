@@ -192,7 +192,7 @@ def _timed(held: Held, w: Winners, shapes: Sequence[Shape], count: int) -> list[
 
 def _time(held: Held, w: Winners, library: int, seed: Seed, number: int, probe: Probe) -> Step:
     reference, problem = held.operator.reference, probe.problem
-    small = w.direct is None or choice.served_directly(held.operator, problem)
+    small = w.direct is None or choice.served_directly(held.operator, held.opened.platform, problem)
     which = probe.variants or tuple(range(len(w.all) - (not small)))
     call = reference.call(problem, seed.stream(7, library, number), "normal", Placement.START)
     written = max(buffer.data.size for buffer in call.buffers if buffer.access.value in ("out", "inout"))

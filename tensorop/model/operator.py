@@ -39,13 +39,16 @@ class Tunables:
 @dataclass(frozen=True)
 class Direct:
     """What the template `direct` serves: problems of at most `always` flops without a choice, up to `unasked` flops
-    where it is hardly ever worse than another, of at most `most` where it is chosen; it is searched on the suite's
-    shapes."""
+    where it is hardly ever worse than another, those that `serves` is true of where it is chosen; it is searched on
+    the suite's shapes.
+
+    serves: an expression over features that are no expressions themselves, and the platform's facts
+    """
 
     suite: str
     always: int
     unasked: int
-    most: int
+    serves: str
 
 
 @dataclass(frozen=True)

@@ -41,7 +41,7 @@ class DirectSpec(Record):
     suite: str
     always: int = Field(gt=0, le=1 << 20)
     unasked: int | None = Field(default=None, gt=0, le=1 << 20)  # as much as `always`
-    most: int = Field(gt=0, le=1 << 30)
+    serves: str
 
 
 class CostsSpec(Record):
@@ -282,11 +282,7 @@ def _direct(path: Path, spec: OperatorSpec) -> Direct | None:
         raise SpecError(
             f"{path}: key 'direct.unasked': expected {spec.direct.always} ('always') or more, got {unasked}"
         )
-    if spec.direct.most < unasked:
-        raise SpecError(
-            f"{path}: key 'direct.most': expected {unasked} ('always', 'unasked') or more, got {spec.direct.most}"
-        )
-    return Direct(spec.direct.suite, spec.direct.always, unasked, spec.direct.most)
+    return Direct(spec.direct.suite, spec.direct.always, unasked, spec.direct.serves)
 
 
 def binding(operator: Operator, device: bool = False) -> ModuleType:

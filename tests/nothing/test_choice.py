@@ -205,7 +205,7 @@ def test_choosing_what_is_barred_counts_as_choosing_the_untried() -> None:
     """A coarse tree may send the direct variant a problem beyond what it serves, where nothing was measured of it."""
     subject, _ = small_world(1.0)
     beyond = [problems.of(OPERATOR, "f32", (side,) * 3) for side in (200, 300)]
-    assert subject.barred(beyond)[:, 3].all()
+    assert subject.barred(subject.columns(beyond))[:, 3].all()
     told = [Measured(problem, (10.0, 20.0, 30.0, None)) for problem in beyond]
     lost = choice._left_out(subject, told, (0, 1), lambda _: Leaf(3))
     assert lost == pytest.approx(choice.UNTRIED * 30.0 / 10.0 - 1)

@@ -167,10 +167,438 @@ avx2_f32_direct_330b_down(size_t m, size_t n, size_t k, float alpha, const float
     avx2_f32_direct_330b_rows_1_tail(m, n, k, alpha, a, lda, b, rsb, csb, beta, c, ldc);
 }
 
+/* m <= lanes, k = 1 */
+static __attribute__((noinline)) void avx2_f32_direct_330b_across_1(size_t m, size_t n, float alpha,
+                                                                    const float *restrict a, size_t lda,
+                                                                    const float *restrict b, size_t rsb,
+                                                                    size_t csb, float beta, float *restrict c,
+                                                                    size_t ldc) {
+    const size_t lanes = 8;
+    const __m256i full = _mm256_set1_epi32(-1),
+                  tail = _mm256_cmpgt_epi32(_mm256_set1_epi32((int)(m)),
+                                            _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+    (void)full, (void)lanes, (void)rsb, (void)lda;
+    const __m256 a0 = _mm256_mul_ps(_mm256_maskload_ps(a + 0 * lda, tail), _mm256_set1_ps(alpha));
+    for (; n >= 1; n -= 1) {
+        __m256 c0 = _mm256_mul_ps(a0, _mm256_set1_ps(b[0 * rsb + 0 * csb]));
+
+        if (beta != 0) { /* else C is not read */
+            c0 = _mm256_fmadd_ps(_mm256_maskload_ps(c + 0 * ldc, tail), _mm256_set1_ps(beta), c0);
+        }
+        tensorop_store_tail_f32(c + 0 * ldc, tail, c0);
+
+        b += 1 * csb;
+        c += 1 * ldc;
+    }
+}
+
+/* m <= lanes, k = 2 */
+static __attribute__((noinline)) void avx2_f32_direct_330b_across_2(size_t m, size_t n, float alpha,
+                                                                    const float *restrict a, size_t lda,
+                                                                    const float *restrict b, size_t rsb,
+                                                                    size_t csb, float beta, float *restrict c,
+                                                                    size_t ldc) {
+    const size_t lanes = 8;
+    const __m256i full = _mm256_set1_epi32(-1),
+                  tail = _mm256_cmpgt_epi32(_mm256_set1_epi32((int)(m)),
+                                            _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+    (void)full, (void)lanes, (void)rsb, (void)lda;
+    const __m256 a0 = _mm256_mul_ps(_mm256_maskload_ps(a + 0 * lda, tail), _mm256_set1_ps(alpha));
+    const __m256 a1 = _mm256_mul_ps(_mm256_maskload_ps(a + 1 * lda, tail), _mm256_set1_ps(alpha));
+    for (; n >= 1; n -= 1) {
+        __m256 c0 = _mm256_mul_ps(a0, _mm256_set1_ps(b[0 * rsb + 0 * csb]));
+        c0 = _mm256_fmadd_ps(a1, _mm256_set1_ps(b[1 * rsb + 0 * csb]), c0);
+
+        if (beta != 0) { /* else C is not read */
+            c0 = _mm256_fmadd_ps(_mm256_maskload_ps(c + 0 * ldc, tail), _mm256_set1_ps(beta), c0);
+        }
+        tensorop_store_tail_f32(c + 0 * ldc, tail, c0);
+
+        b += 1 * csb;
+        c += 1 * ldc;
+    }
+}
+
+/* m <= lanes, k = 3 */
+static __attribute__((noinline)) void avx2_f32_direct_330b_across_3(size_t m, size_t n, float alpha,
+                                                                    const float *restrict a, size_t lda,
+                                                                    const float *restrict b, size_t rsb,
+                                                                    size_t csb, float beta, float *restrict c,
+                                                                    size_t ldc) {
+    const size_t lanes = 8;
+    const __m256i full = _mm256_set1_epi32(-1),
+                  tail = _mm256_cmpgt_epi32(_mm256_set1_epi32((int)(m)),
+                                            _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+    (void)full, (void)lanes, (void)rsb, (void)lda;
+    const __m256 a0 = _mm256_mul_ps(_mm256_maskload_ps(a + 0 * lda, tail), _mm256_set1_ps(alpha));
+    const __m256 a1 = _mm256_mul_ps(_mm256_maskload_ps(a + 1 * lda, tail), _mm256_set1_ps(alpha));
+    const __m256 a2 = _mm256_mul_ps(_mm256_maskload_ps(a + 2 * lda, tail), _mm256_set1_ps(alpha));
+    for (; n >= 1; n -= 1) {
+        __m256 c0 = _mm256_mul_ps(a0, _mm256_set1_ps(b[0 * rsb + 0 * csb]));
+        c0 = _mm256_fmadd_ps(a1, _mm256_set1_ps(b[1 * rsb + 0 * csb]), c0);
+        c0 = _mm256_fmadd_ps(a2, _mm256_set1_ps(b[2 * rsb + 0 * csb]), c0);
+
+        if (beta != 0) { /* else C is not read */
+            c0 = _mm256_fmadd_ps(_mm256_maskload_ps(c + 0 * ldc, tail), _mm256_set1_ps(beta), c0);
+        }
+        tensorop_store_tail_f32(c + 0 * ldc, tail, c0);
+
+        b += 1 * csb;
+        c += 1 * ldc;
+    }
+}
+
+/* m <= lanes, k = 4 */
+static __attribute__((noinline)) void avx2_f32_direct_330b_across_4(size_t m, size_t n, float alpha,
+                                                                    const float *restrict a, size_t lda,
+                                                                    const float *restrict b, size_t rsb,
+                                                                    size_t csb, float beta, float *restrict c,
+                                                                    size_t ldc) {
+    const size_t lanes = 8;
+    const __m256i full = _mm256_set1_epi32(-1),
+                  tail = _mm256_cmpgt_epi32(_mm256_set1_epi32((int)(m)),
+                                            _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+    (void)full, (void)lanes, (void)rsb, (void)lda;
+    const __m256 a0 = _mm256_mul_ps(_mm256_maskload_ps(a + 0 * lda, tail), _mm256_set1_ps(alpha));
+    const __m256 a1 = _mm256_mul_ps(_mm256_maskload_ps(a + 1 * lda, tail), _mm256_set1_ps(alpha));
+    const __m256 a2 = _mm256_mul_ps(_mm256_maskload_ps(a + 2 * lda, tail), _mm256_set1_ps(alpha));
+    const __m256 a3 = _mm256_mul_ps(_mm256_maskload_ps(a + 3 * lda, tail), _mm256_set1_ps(alpha));
+    for (; n >= 1; n -= 1) {
+        __m256 c0 = _mm256_mul_ps(a0, _mm256_set1_ps(b[0 * rsb + 0 * csb]));
+        c0 = _mm256_fmadd_ps(a1, _mm256_set1_ps(b[1 * rsb + 0 * csb]), c0);
+        c0 = _mm256_fmadd_ps(a2, _mm256_set1_ps(b[2 * rsb + 0 * csb]), c0);
+        c0 = _mm256_fmadd_ps(a3, _mm256_set1_ps(b[3 * rsb + 0 * csb]), c0);
+
+        if (beta != 0) { /* else C is not read */
+            c0 = _mm256_fmadd_ps(_mm256_maskload_ps(c + 0 * ldc, tail), _mm256_set1_ps(beta), c0);
+        }
+        tensorop_store_tail_f32(c + 0 * ldc, tail, c0);
+
+        b += 1 * csb;
+        c += 1 * ldc;
+    }
+}
+
+/* m <= lanes, k = 5 */
+static __attribute__((noinline)) void avx2_f32_direct_330b_across_5(size_t m, size_t n, float alpha,
+                                                                    const float *restrict a, size_t lda,
+                                                                    const float *restrict b, size_t rsb,
+                                                                    size_t csb, float beta, float *restrict c,
+                                                                    size_t ldc) {
+    const size_t lanes = 8;
+    const __m256i full = _mm256_set1_epi32(-1),
+                  tail = _mm256_cmpgt_epi32(_mm256_set1_epi32((int)(m)),
+                                            _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+    (void)full, (void)lanes, (void)rsb, (void)lda;
+    const __m256 a0 = _mm256_mul_ps(_mm256_maskload_ps(a + 0 * lda, tail), _mm256_set1_ps(alpha));
+    const __m256 a1 = _mm256_mul_ps(_mm256_maskload_ps(a + 1 * lda, tail), _mm256_set1_ps(alpha));
+    const __m256 a2 = _mm256_mul_ps(_mm256_maskload_ps(a + 2 * lda, tail), _mm256_set1_ps(alpha));
+    const __m256 a3 = _mm256_mul_ps(_mm256_maskload_ps(a + 3 * lda, tail), _mm256_set1_ps(alpha));
+    const __m256 a4 = _mm256_mul_ps(_mm256_maskload_ps(a + 4 * lda, tail), _mm256_set1_ps(alpha));
+    for (; n >= 1; n -= 1) {
+        __m256 c0 = _mm256_mul_ps(a0, _mm256_set1_ps(b[0 * rsb + 0 * csb]));
+        c0 = _mm256_fmadd_ps(a1, _mm256_set1_ps(b[1 * rsb + 0 * csb]), c0);
+        c0 = _mm256_fmadd_ps(a2, _mm256_set1_ps(b[2 * rsb + 0 * csb]), c0);
+        c0 = _mm256_fmadd_ps(a3, _mm256_set1_ps(b[3 * rsb + 0 * csb]), c0);
+        c0 = _mm256_fmadd_ps(a4, _mm256_set1_ps(b[4 * rsb + 0 * csb]), c0);
+
+        if (beta != 0) { /* else C is not read */
+            c0 = _mm256_fmadd_ps(_mm256_maskload_ps(c + 0 * ldc, tail), _mm256_set1_ps(beta), c0);
+        }
+        tensorop_store_tail_f32(c + 0 * ldc, tail, c0);
+
+        b += 1 * csb;
+        c += 1 * ldc;
+    }
+}
+
+/* m <= lanes, k = 6 */
+static __attribute__((noinline)) void avx2_f32_direct_330b_across_6(size_t m, size_t n, float alpha,
+                                                                    const float *restrict a, size_t lda,
+                                                                    const float *restrict b, size_t rsb,
+                                                                    size_t csb, float beta, float *restrict c,
+                                                                    size_t ldc) {
+    const size_t lanes = 8;
+    const __m256i full = _mm256_set1_epi32(-1),
+                  tail = _mm256_cmpgt_epi32(_mm256_set1_epi32((int)(m)),
+                                            _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+    (void)full, (void)lanes, (void)rsb, (void)lda;
+    const __m256 a0 = _mm256_mul_ps(_mm256_maskload_ps(a + 0 * lda, tail), _mm256_set1_ps(alpha));
+    const __m256 a1 = _mm256_mul_ps(_mm256_maskload_ps(a + 1 * lda, tail), _mm256_set1_ps(alpha));
+    const __m256 a2 = _mm256_mul_ps(_mm256_maskload_ps(a + 2 * lda, tail), _mm256_set1_ps(alpha));
+    const __m256 a3 = _mm256_mul_ps(_mm256_maskload_ps(a + 3 * lda, tail), _mm256_set1_ps(alpha));
+    const __m256 a4 = _mm256_mul_ps(_mm256_maskload_ps(a + 4 * lda, tail), _mm256_set1_ps(alpha));
+    const __m256 a5 = _mm256_mul_ps(_mm256_maskload_ps(a + 5 * lda, tail), _mm256_set1_ps(alpha));
+    for (; n >= 1; n -= 1) {
+        __m256 c0 = _mm256_mul_ps(a0, _mm256_set1_ps(b[0 * rsb + 0 * csb]));
+        c0 = _mm256_fmadd_ps(a1, _mm256_set1_ps(b[1 * rsb + 0 * csb]), c0);
+        c0 = _mm256_fmadd_ps(a2, _mm256_set1_ps(b[2 * rsb + 0 * csb]), c0);
+        c0 = _mm256_fmadd_ps(a3, _mm256_set1_ps(b[3 * rsb + 0 * csb]), c0);
+        c0 = _mm256_fmadd_ps(a4, _mm256_set1_ps(b[4 * rsb + 0 * csb]), c0);
+        c0 = _mm256_fmadd_ps(a5, _mm256_set1_ps(b[5 * rsb + 0 * csb]), c0);
+
+        if (beta != 0) { /* else C is not read */
+            c0 = _mm256_fmadd_ps(_mm256_maskload_ps(c + 0 * ldc, tail), _mm256_set1_ps(beta), c0);
+        }
+        tensorop_store_tail_f32(c + 0 * ldc, tail, c0);
+
+        b += 1 * csb;
+        c += 1 * ldc;
+    }
+}
+
+/* k = 1 */
+static __attribute__((noinline)) void avx2_f32_direct_330b_shallow_1(size_t m, size_t n, float alpha,
+                                                                     const float *restrict a, size_t lda,
+                                                                     const float *restrict b, size_t rsb,
+                                                                     size_t csb, float beta,
+                                                                     float *restrict c, size_t ldc) {
+    const size_t lanes = 8;
+    const __m256i full = _mm256_set1_epi32(-1);
+    (void)full, (void)rsb, (void)lda;
+    for (; n >= 1; n -= 1) {
+        const float b0_0 = alpha * b[0 * rsb + 0 * csb];
+        size_t i = 0;
+        for (; i + lanes <= m; i += lanes) {
+            const __m256 a0 = _mm256_loadu_ps(a + i + 0 * lda);
+            __m256 c0 = _mm256_mul_ps(a0, _mm256_set1_ps(b0_0));
+
+            if (beta != 0) { /* else C is not read */
+                c0 = _mm256_fmadd_ps(_mm256_loadu_ps(c + i + 0 * ldc), _mm256_set1_ps(beta), c0);
+            }
+            _mm256_storeu_ps(c + i + 0 * ldc, c0);
+        }
+        if (i < m) {
+            const __m256i tail = _mm256_cmpgt_epi32(_mm256_set1_epi32((int)(m - i)),
+                                                    _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+            const __m256 a0 = _mm256_maskload_ps(a + i + 0 * lda, tail);
+            __m256 c0 = _mm256_mul_ps(a0, _mm256_set1_ps(b0_0));
+
+            if (beta != 0) { /* else C is not read */
+                c0 = _mm256_fmadd_ps(_mm256_maskload_ps(c + i + 0 * ldc, tail), _mm256_set1_ps(beta), c0);
+            }
+            tensorop_store_tail_f32(c + i + 0 * ldc, tail, c0);
+        }
+
+        b += 1 * csb;
+        c += 1 * ldc;
+    }
+}
+
+/* k = 2 */
+static __attribute__((noinline)) void avx2_f32_direct_330b_shallow_2(size_t m, size_t n, float alpha,
+                                                                     const float *restrict a, size_t lda,
+                                                                     const float *restrict b, size_t rsb,
+                                                                     size_t csb, float beta,
+                                                                     float *restrict c, size_t ldc) {
+    const size_t lanes = 8;
+    const __m256i full = _mm256_set1_epi32(-1);
+    (void)full, (void)rsb, (void)lda;
+    for (; n >= 1; n -= 1) {
+        const float b0_0 = alpha * b[0 * rsb + 0 * csb];
+        const float b1_0 = alpha * b[1 * rsb + 0 * csb];
+        size_t i = 0;
+        for (; i + lanes <= m; i += lanes) {
+            const __m256 a0 = _mm256_loadu_ps(a + i + 0 * lda);
+            const __m256 a1 = _mm256_loadu_ps(a + i + 1 * lda);
+            __m256 c0 = _mm256_mul_ps(a0, _mm256_set1_ps(b0_0));
+            c0 = _mm256_fmadd_ps(a1, _mm256_set1_ps(b1_0), c0);
+
+            if (beta != 0) { /* else C is not read */
+                c0 = _mm256_fmadd_ps(_mm256_loadu_ps(c + i + 0 * ldc), _mm256_set1_ps(beta), c0);
+            }
+            _mm256_storeu_ps(c + i + 0 * ldc, c0);
+        }
+        if (i < m) {
+            const __m256i tail = _mm256_cmpgt_epi32(_mm256_set1_epi32((int)(m - i)),
+                                                    _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+            const __m256 a0 = _mm256_maskload_ps(a + i + 0 * lda, tail);
+            const __m256 a1 = _mm256_maskload_ps(a + i + 1 * lda, tail);
+            __m256 c0 = _mm256_mul_ps(a0, _mm256_set1_ps(b0_0));
+            c0 = _mm256_fmadd_ps(a1, _mm256_set1_ps(b1_0), c0);
+
+            if (beta != 0) { /* else C is not read */
+                c0 = _mm256_fmadd_ps(_mm256_maskload_ps(c + i + 0 * ldc, tail), _mm256_set1_ps(beta), c0);
+            }
+            tensorop_store_tail_f32(c + i + 0 * ldc, tail, c0);
+        }
+
+        b += 1 * csb;
+        c += 1 * ldc;
+    }
+}
+
+/* k = 3 */
+static __attribute__((noinline)) void avx2_f32_direct_330b_shallow_3(size_t m, size_t n, float alpha,
+                                                                     const float *restrict a, size_t lda,
+                                                                     const float *restrict b, size_t rsb,
+                                                                     size_t csb, float beta,
+                                                                     float *restrict c, size_t ldc) {
+    const size_t lanes = 8;
+    const __m256i full = _mm256_set1_epi32(-1);
+    (void)full, (void)rsb, (void)lda;
+    for (; n >= 1; n -= 1) {
+        const float b0_0 = alpha * b[0 * rsb + 0 * csb];
+        const float b1_0 = alpha * b[1 * rsb + 0 * csb];
+        const float b2_0 = alpha * b[2 * rsb + 0 * csb];
+        size_t i = 0;
+        for (; i + lanes <= m; i += lanes) {
+            const __m256 a0 = _mm256_loadu_ps(a + i + 0 * lda);
+            const __m256 a1 = _mm256_loadu_ps(a + i + 1 * lda);
+            const __m256 a2 = _mm256_loadu_ps(a + i + 2 * lda);
+            __m256 c0 = _mm256_mul_ps(a0, _mm256_set1_ps(b0_0));
+            c0 = _mm256_fmadd_ps(a1, _mm256_set1_ps(b1_0), c0);
+            c0 = _mm256_fmadd_ps(a2, _mm256_set1_ps(b2_0), c0);
+
+            if (beta != 0) { /* else C is not read */
+                c0 = _mm256_fmadd_ps(_mm256_loadu_ps(c + i + 0 * ldc), _mm256_set1_ps(beta), c0);
+            }
+            _mm256_storeu_ps(c + i + 0 * ldc, c0);
+        }
+        if (i < m) {
+            const __m256i tail = _mm256_cmpgt_epi32(_mm256_set1_epi32((int)(m - i)),
+                                                    _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+            const __m256 a0 = _mm256_maskload_ps(a + i + 0 * lda, tail);
+            const __m256 a1 = _mm256_maskload_ps(a + i + 1 * lda, tail);
+            const __m256 a2 = _mm256_maskload_ps(a + i + 2 * lda, tail);
+            __m256 c0 = _mm256_mul_ps(a0, _mm256_set1_ps(b0_0));
+            c0 = _mm256_fmadd_ps(a1, _mm256_set1_ps(b1_0), c0);
+            c0 = _mm256_fmadd_ps(a2, _mm256_set1_ps(b2_0), c0);
+
+            if (beta != 0) { /* else C is not read */
+                c0 = _mm256_fmadd_ps(_mm256_maskload_ps(c + i + 0 * ldc, tail), _mm256_set1_ps(beta), c0);
+            }
+            tensorop_store_tail_f32(c + i + 0 * ldc, tail, c0);
+        }
+
+        b += 1 * csb;
+        c += 1 * ldc;
+    }
+}
+
+/* k = 4 */
+static __attribute__((noinline)) void avx2_f32_direct_330b_shallow_4(size_t m, size_t n, float alpha,
+                                                                     const float *restrict a, size_t lda,
+                                                                     const float *restrict b, size_t rsb,
+                                                                     size_t csb, float beta,
+                                                                     float *restrict c, size_t ldc) {
+    const size_t lanes = 8;
+    const __m256i full = _mm256_set1_epi32(-1);
+    (void)full, (void)rsb, (void)lda;
+    for (; n >= 1; n -= 1) {
+        const float b0_0 = alpha * b[0 * rsb + 0 * csb];
+        const float b1_0 = alpha * b[1 * rsb + 0 * csb];
+        const float b2_0 = alpha * b[2 * rsb + 0 * csb];
+        const float b3_0 = alpha * b[3 * rsb + 0 * csb];
+        size_t i = 0;
+        for (; i + lanes <= m; i += lanes) {
+            const __m256 a0 = _mm256_loadu_ps(a + i + 0 * lda);
+            const __m256 a1 = _mm256_loadu_ps(a + i + 1 * lda);
+            const __m256 a2 = _mm256_loadu_ps(a + i + 2 * lda);
+            const __m256 a3 = _mm256_loadu_ps(a + i + 3 * lda);
+            __m256 c0 = _mm256_mul_ps(a0, _mm256_set1_ps(b0_0));
+            c0 = _mm256_fmadd_ps(a1, _mm256_set1_ps(b1_0), c0);
+            c0 = _mm256_fmadd_ps(a2, _mm256_set1_ps(b2_0), c0);
+            c0 = _mm256_fmadd_ps(a3, _mm256_set1_ps(b3_0), c0);
+
+            if (beta != 0) { /* else C is not read */
+                c0 = _mm256_fmadd_ps(_mm256_loadu_ps(c + i + 0 * ldc), _mm256_set1_ps(beta), c0);
+            }
+            _mm256_storeu_ps(c + i + 0 * ldc, c0);
+        }
+        if (i < m) {
+            const __m256i tail = _mm256_cmpgt_epi32(_mm256_set1_epi32((int)(m - i)),
+                                                    _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+            const __m256 a0 = _mm256_maskload_ps(a + i + 0 * lda, tail);
+            const __m256 a1 = _mm256_maskload_ps(a + i + 1 * lda, tail);
+            const __m256 a2 = _mm256_maskload_ps(a + i + 2 * lda, tail);
+            const __m256 a3 = _mm256_maskload_ps(a + i + 3 * lda, tail);
+            __m256 c0 = _mm256_mul_ps(a0, _mm256_set1_ps(b0_0));
+            c0 = _mm256_fmadd_ps(a1, _mm256_set1_ps(b1_0), c0);
+            c0 = _mm256_fmadd_ps(a2, _mm256_set1_ps(b2_0), c0);
+            c0 = _mm256_fmadd_ps(a3, _mm256_set1_ps(b3_0), c0);
+
+            if (beta != 0) { /* else C is not read */
+                c0 = _mm256_fmadd_ps(_mm256_maskload_ps(c + i + 0 * ldc, tail), _mm256_set1_ps(beta), c0);
+            }
+            tensorop_store_tail_f32(c + i + 0 * ldc, tail, c0);
+        }
+
+        b += 1 * csb;
+        c += 1 * ldc;
+    }
+}
+
+static inline int avx2_f32_direct_330b_is_shallow(size_t m, size_t n, size_t k) {
+    return (m <= 8 && k <= 6 && n >= 8) || (k <= 4 && m >= 4 * 8);
+}
+
+static inline void avx2_f32_direct_330b_shallow_rows(size_t m, size_t n, size_t k, float alpha,
+                                                     const float *a, size_t lda, const float *b, size_t rsb,
+                                                     size_t csb, float beta, float *c, size_t ldc) {
+    switch (k) {
+    case 1:
+        avx2_f32_direct_330b_shallow_1(m, n, alpha, a, lda, b, rsb, csb, beta, c, ldc);
+        break;
+    case 2:
+        avx2_f32_direct_330b_shallow_2(m, n, alpha, a, lda, b, rsb, csb, beta, c, ldc);
+        break;
+    case 3:
+        avx2_f32_direct_330b_shallow_3(m, n, alpha, a, lda, b, rsb, csb, beta, c, ldc);
+        break;
+    case 4:
+        avx2_f32_direct_330b_shallow_4(m, n, alpha, a, lda, b, rsb, csb, beta, c, ldc);
+        break;
+    default:
+        break;
+    }
+}
+
+/* Of many rows as many at a time as half of L1 holds of A. */
+static __attribute__((noinline)) void avx2_f32_direct_330b_shallow(size_t m, size_t n, size_t k, float alpha,
+                                                                   const float *a, size_t lda, const float *b,
+                                                                   size_t rsb, size_t csb, float beta,
+                                                                   float *c, size_t ldc) {
+    const size_t lanes = 8;
+    if (m <= lanes) {
+        switch (k) {
+        case 1:
+            avx2_f32_direct_330b_across_1(m, n, alpha, a, lda, b, rsb, csb, beta, c, ldc);
+            return;
+        case 2:
+            avx2_f32_direct_330b_across_2(m, n, alpha, a, lda, b, rsb, csb, beta, c, ldc);
+            return;
+        case 3:
+            avx2_f32_direct_330b_across_3(m, n, alpha, a, lda, b, rsb, csb, beta, c, ldc);
+            return;
+        case 4:
+            avx2_f32_direct_330b_across_4(m, n, alpha, a, lda, b, rsb, csb, beta, c, ldc);
+            return;
+        case 5:
+            avx2_f32_direct_330b_across_5(m, n, alpha, a, lda, b, rsb, csb, beta, c, ldc);
+            return;
+        case 6:
+            avx2_f32_direct_330b_across_6(m, n, alpha, a, lda, b, rsb, csb, beta, c, ldc);
+            return;
+        default:
+            return;
+        }
+    }
+    const size_t most = 1024 / lanes * lanes;
+    for (size_t i = 0; i < m; i += most) {
+        avx2_f32_direct_330b_shallow_rows(m - i < most ? m - i : most, n, k, alpha, a + i, lda, b, rsb, csb,
+                                          beta, c + i, ldc);
+    }
+}
+
 /* The same; of a C larger than half of L1 as many columns at a time as that holds. */
 static inline __attribute__((always_inline)) void
 avx2_f32_direct_330b_by_columns(size_t m, size_t n, size_t k, float alpha, const float *a, size_t lda,
                                 const float *b, size_t rsb, size_t csb, float beta, float *c, size_t ldc) {
+    if (avx2_f32_direct_330b_is_shallow(m, n, k)) {
+        avx2_f32_direct_330b_shallow(m, n, k, alpha, a, lda, b, rsb, csb, beta, c, ldc);
+        return;
+    }
     const size_t near = 4096;
     if (m * n > near && m > 1 * 8 && m * k <= near) {
         const size_t most = m < near / 2 ? near / m / 1 * 1 : 2;

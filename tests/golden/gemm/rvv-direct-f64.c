@@ -91,10 +91,178 @@ rvv_f64_direct_0dc0_down(size_t m, size_t n, size_t k, double alpha, const doubl
     rvv_f64_direct_0dc0_rows_1_tail(m, n, k, alpha, a, lda, b, rsb, csb, beta, c, ldc);
 }
 
+/* k = 1 */
+static __attribute__((noinline)) void rvv_f64_direct_0dc0_shallow_1(size_t m, size_t n, double alpha,
+                                                                    const double *restrict a, size_t lda,
+                                                                    const double *restrict b, size_t rsb,
+                                                                    size_t csb, double beta,
+                                                                    double *restrict c, size_t ldc) {
+    const size_t lanes = __riscv_vsetvlmax_e64m2();
+    const size_t full = lanes;
+    (void)full, (void)rsb, (void)lda;
+    for (; n >= 1; n -= 1) {
+        const double b0_0 = alpha * b[0 * rsb + 0 * csb];
+        for (size_t i = 0; i < m; i += lanes) {
+            const size_t tail = ((size_t)(m - i < lanes ? m - i : lanes));
+            const vfloat64m2_t a0 = __riscv_vle64_v_f64m2(a + i + 0 * lda, tail);
+            vfloat64m2_t c0 = __riscv_vfmul_vf_f64m2(a0, b0_0, tail);
+
+            if (beta != 0) { /* else C is not read */
+                c0 = __riscv_vfmacc_vf_f64m2(c0, beta, __riscv_vle64_v_f64m2(c + i + 0 * ldc, tail), tail);
+            }
+            __riscv_vse64_v_f64m2(c + i + 0 * ldc, c0, tail);
+        }
+
+        b += 1 * csb;
+        c += 1 * ldc;
+    }
+}
+
+/* k = 2 */
+static __attribute__((noinline)) void rvv_f64_direct_0dc0_shallow_2(size_t m, size_t n, double alpha,
+                                                                    const double *restrict a, size_t lda,
+                                                                    const double *restrict b, size_t rsb,
+                                                                    size_t csb, double beta,
+                                                                    double *restrict c, size_t ldc) {
+    const size_t lanes = __riscv_vsetvlmax_e64m2();
+    const size_t full = lanes;
+    (void)full, (void)rsb, (void)lda;
+    for (; n >= 1; n -= 1) {
+        const double b0_0 = alpha * b[0 * rsb + 0 * csb];
+        const double b1_0 = alpha * b[1 * rsb + 0 * csb];
+        for (size_t i = 0; i < m; i += lanes) {
+            const size_t tail = ((size_t)(m - i < lanes ? m - i : lanes));
+            const vfloat64m2_t a0 = __riscv_vle64_v_f64m2(a + i + 0 * lda, tail);
+            const vfloat64m2_t a1 = __riscv_vle64_v_f64m2(a + i + 1 * lda, tail);
+            vfloat64m2_t c0 = __riscv_vfmul_vf_f64m2(a0, b0_0, tail);
+            c0 = __riscv_vfmacc_vf_f64m2(c0, b1_0, a1, tail);
+
+            if (beta != 0) { /* else C is not read */
+                c0 = __riscv_vfmacc_vf_f64m2(c0, beta, __riscv_vle64_v_f64m2(c + i + 0 * ldc, tail), tail);
+            }
+            __riscv_vse64_v_f64m2(c + i + 0 * ldc, c0, tail);
+        }
+
+        b += 1 * csb;
+        c += 1 * ldc;
+    }
+}
+
+/* k = 3 */
+static __attribute__((noinline)) void rvv_f64_direct_0dc0_shallow_3(size_t m, size_t n, double alpha,
+                                                                    const double *restrict a, size_t lda,
+                                                                    const double *restrict b, size_t rsb,
+                                                                    size_t csb, double beta,
+                                                                    double *restrict c, size_t ldc) {
+    const size_t lanes = __riscv_vsetvlmax_e64m2();
+    const size_t full = lanes;
+    (void)full, (void)rsb, (void)lda;
+    for (; n >= 1; n -= 1) {
+        const double b0_0 = alpha * b[0 * rsb + 0 * csb];
+        const double b1_0 = alpha * b[1 * rsb + 0 * csb];
+        const double b2_0 = alpha * b[2 * rsb + 0 * csb];
+        for (size_t i = 0; i < m; i += lanes) {
+            const size_t tail = ((size_t)(m - i < lanes ? m - i : lanes));
+            const vfloat64m2_t a0 = __riscv_vle64_v_f64m2(a + i + 0 * lda, tail);
+            const vfloat64m2_t a1 = __riscv_vle64_v_f64m2(a + i + 1 * lda, tail);
+            const vfloat64m2_t a2 = __riscv_vle64_v_f64m2(a + i + 2 * lda, tail);
+            vfloat64m2_t c0 = __riscv_vfmul_vf_f64m2(a0, b0_0, tail);
+            c0 = __riscv_vfmacc_vf_f64m2(c0, b1_0, a1, tail);
+            c0 = __riscv_vfmacc_vf_f64m2(c0, b2_0, a2, tail);
+
+            if (beta != 0) { /* else C is not read */
+                c0 = __riscv_vfmacc_vf_f64m2(c0, beta, __riscv_vle64_v_f64m2(c + i + 0 * ldc, tail), tail);
+            }
+            __riscv_vse64_v_f64m2(c + i + 0 * ldc, c0, tail);
+        }
+
+        b += 1 * csb;
+        c += 1 * ldc;
+    }
+}
+
+/* k = 4 */
+static __attribute__((noinline)) void rvv_f64_direct_0dc0_shallow_4(size_t m, size_t n, double alpha,
+                                                                    const double *restrict a, size_t lda,
+                                                                    const double *restrict b, size_t rsb,
+                                                                    size_t csb, double beta,
+                                                                    double *restrict c, size_t ldc) {
+    const size_t lanes = __riscv_vsetvlmax_e64m2();
+    const size_t full = lanes;
+    (void)full, (void)rsb, (void)lda;
+    for (; n >= 1; n -= 1) {
+        const double b0_0 = alpha * b[0 * rsb + 0 * csb];
+        const double b1_0 = alpha * b[1 * rsb + 0 * csb];
+        const double b2_0 = alpha * b[2 * rsb + 0 * csb];
+        const double b3_0 = alpha * b[3 * rsb + 0 * csb];
+        for (size_t i = 0; i < m; i += lanes) {
+            const size_t tail = ((size_t)(m - i < lanes ? m - i : lanes));
+            const vfloat64m2_t a0 = __riscv_vle64_v_f64m2(a + i + 0 * lda, tail);
+            const vfloat64m2_t a1 = __riscv_vle64_v_f64m2(a + i + 1 * lda, tail);
+            const vfloat64m2_t a2 = __riscv_vle64_v_f64m2(a + i + 2 * lda, tail);
+            const vfloat64m2_t a3 = __riscv_vle64_v_f64m2(a + i + 3 * lda, tail);
+            vfloat64m2_t c0 = __riscv_vfmul_vf_f64m2(a0, b0_0, tail);
+            c0 = __riscv_vfmacc_vf_f64m2(c0, b1_0, a1, tail);
+            c0 = __riscv_vfmacc_vf_f64m2(c0, b2_0, a2, tail);
+            c0 = __riscv_vfmacc_vf_f64m2(c0, b3_0, a3, tail);
+
+            if (beta != 0) { /* else C is not read */
+                c0 = __riscv_vfmacc_vf_f64m2(c0, beta, __riscv_vle64_v_f64m2(c + i + 0 * ldc, tail), tail);
+            }
+            __riscv_vse64_v_f64m2(c + i + 0 * ldc, c0, tail);
+        }
+
+        b += 1 * csb;
+        c += 1 * ldc;
+    }
+}
+
+static inline int rvv_f64_direct_0dc0_is_shallow(size_t m, size_t n, size_t k) {
+    return k <= 4 && m >= 8 * __riscv_vsetvlmax_e64m2();
+}
+
+static inline void rvv_f64_direct_0dc0_shallow_rows(size_t m, size_t n, size_t k, double alpha,
+                                                    const double *a, size_t lda, const double *b, size_t rsb,
+                                                    size_t csb, double beta, double *c, size_t ldc) {
+    switch (k) {
+    case 1:
+        rvv_f64_direct_0dc0_shallow_1(m, n, alpha, a, lda, b, rsb, csb, beta, c, ldc);
+        break;
+    case 2:
+        rvv_f64_direct_0dc0_shallow_2(m, n, alpha, a, lda, b, rsb, csb, beta, c, ldc);
+        break;
+    case 3:
+        rvv_f64_direct_0dc0_shallow_3(m, n, alpha, a, lda, b, rsb, csb, beta, c, ldc);
+        break;
+    case 4:
+        rvv_f64_direct_0dc0_shallow_4(m, n, alpha, a, lda, b, rsb, csb, beta, c, ldc);
+        break;
+    default:
+        break;
+    }
+}
+
+/* Of many rows as many at a time as half of L1 holds of A. */
+static __attribute__((noinline)) void rvv_f64_direct_0dc0_shallow(size_t m, size_t n, size_t k, double alpha,
+                                                                  const double *a, size_t lda,
+                                                                  const double *b, size_t rsb, size_t csb,
+                                                                  double beta, double *c, size_t ldc) {
+    const size_t lanes = __riscv_vsetvlmax_e64m2();
+    const size_t most = 512 / lanes * lanes;
+    for (size_t i = 0; i < m; i += most) {
+        rvv_f64_direct_0dc0_shallow_rows(m - i < most ? m - i : most, n, k, alpha, a + i, lda, b, rsb, csb,
+                                         beta, c + i, ldc);
+    }
+}
+
 /* The same; of a C larger than half of L1 as many columns at a time as that holds. */
 static inline __attribute__((always_inline)) void
 rvv_f64_direct_0dc0_by_columns(size_t m, size_t n, size_t k, double alpha, const double *a, size_t lda,
                                const double *b, size_t rsb, size_t csb, double beta, double *c, size_t ldc) {
+    if (rvv_f64_direct_0dc0_is_shallow(m, n, k)) {
+        rvv_f64_direct_0dc0_shallow(m, n, k, alpha, a, lda, b, rsb, csb, beta, c, ldc);
+        return;
+    }
     const size_t near = 2048;
     if (m * n > near && m > 1 * __riscv_vsetvlmax_e64m2() && m * k <= near) {
         const size_t most = m < near / 2 ? near / m / 1 * 1 : 2;
