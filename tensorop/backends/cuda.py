@@ -47,8 +47,8 @@ class Nowhere(Runner):
 
     def command(self, launch: Launch) -> NoReturn:
         raise JobError(
-            "programs of a processor are not started on a GPU",
-            hint="`tensorop verify DIR` and `bench DIR` run a product's kit where the GPU is (docs/cuda.md)",
+            "this version starts nothing on a GPU",
+            hint="benchmarks/cuda judges and times kernels where a GPU is (docs/cuda.md)",
         )
 
 
@@ -130,8 +130,9 @@ def _templates(platform: Platform, operator: Operator, dtypes: Sequence[str]) ->
 
 
 def _shapes(job: Job, operator: Operator) -> tuple[tuple[int, ...], ...]:
-    """The job's, and where nobody named any those that the operator expects of a device."""
-    return job.shapes if job.suite != operator.usual else tuple(dict.fromkeys((*job.shapes, *_usual(operator))))
+    """The job's, and where nobody named any also those that the operator expects of a device, and batches."""
+    own = tuple(shape[:3] for shape in job.shapes)
+    return own if job.suite != operator.usual else tuple(dict.fromkeys((*own, *_usual(operator), *kit.BATCHED)))
 
 
 def _usual(operator: Operator) -> list[tuple[int, ...]]:

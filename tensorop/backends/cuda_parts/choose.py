@@ -93,12 +93,12 @@ class Layout:
             first += part.numbers.size
         return found
 
-    def costs(self, m: int, n: int, k: int) -> Column:
-        """Predicted cycles of a product whose rows follow each other; infinite where a candidate cannot serve it."""
-        call = {"m": m, "n": n, "k": k, "batch": 1}
+    def costs(self, m: int, n: int, k: int, batch: int = 1) -> Column:
+        """Predicted cycles of products whose rows follow each other; infinite where a candidate cannot serve them."""
+        call = {"m": m, "n": n, "k": k, "batch": batch}
         unaligned_a = (m if self.a_along_m else k) % 8 != 0
         unaligned_b = (k if self.b_along_k else n) % 8 != 0
-        moved = (m * k * unaligned_a + k * n * unaligned_b) * 2
+        moved = (m * k * unaligned_a + k * n * unaligned_b) * 2 * batch
         found = []
         for part in self.parts:
             cycles = part.family.predicted(call)[part.numbers]
@@ -119,7 +119,7 @@ class Layout:
 
         failed: places that must not be chosen. Raises JobError where nothing serves everything.
         """
-        costs = np.log(np.array([self.costs(*shape[:3]) for shape in shapes]))
+        costs = np.log(np.array([self.costs(*shape) for shape in shapes]))
         costs[:, list(failed)] = np.inf
         first = np.where(self.universal(), costs.sum(axis=0), np.inf)
         found = [int(np.argmin(first))]

@@ -126,9 +126,9 @@ __device__ __forceinline__ float element_value(uint16_t bits) {
     return __uint_as_float(uint32_t(bits) << 16);
 }
 
-__device__ __forceinline__ uint64_t descriptor(uint32_t address, bool along_k) {
-    const uint64_t leading = along_k ? 1 : 64 * 128 >> 4;
-    return uint64_t(1) << 62 | uint64_t(1024 >> 4) << 32 | leading << 16 |
+__device__ __forceinline__ uint64_t descriptor(uint32_t address, bool along_k, int chunk) {
+    const uint64_t leading = along_k ? 1 : chunk * 128 >> 4;
+    return uint64_t(chunk == 64 ? 1 : 2) << 62 | uint64_t(chunk) << 32 | leading << 16 |
            uint64_t((address & 0x3ffff) >> 4);
 }
 
@@ -178,7 +178,7 @@ constexpr int A_BYTES = BM * 128, B_BYTES = BN * 128, STAGE_BYTES = A_BYTES + B_
 constexpr int CLM = 2, CLN = 1, SPLIT = 1, CLUSTER = 2;
 constexpr int SLICE_M = BM / CLN, SLICE_N = BN / CLM; // what one block loads and shares
 constexpr int BOX_A = 128, BOX_B = 128;
-constexpr int RING = STAGES * STAGE_BYTES, SUMS = SPLIT > 1 ? BM * BN * 4 : 0;
+constexpr int RING = STAGES * STAGE_BYTES, SUMS = 0;
 constexpr int BODY = RING > SUMS ? RING : SUMS, C_BYTES = 32768;
 
 // Where the tile of a number is, in clusters of tiles: groups of `group` rows run along N together.
@@ -340,8 +340,8 @@ if (++stage == STAGES)
             int last = -1;
             for (int k = k_begin; k < k_end; ++k) {
                 barrier_wait(full + 8 * stage, phase);
-                const uint64_t a = descriptor(a0 + stage * STAGE_BYTES, true);
-                const uint64_t b = descriptor(b0 + stage * STAGE_BYTES, true);
+                const uint64_t a = descriptor(a0 + stage * STAGE_BYTES, true, 64);
+                const uint64_t b = descriptor(b0 + stage * STAGE_BYTES, true, 64);
                 wgmma_begin();
 #pragma unroll
                 for (int kk = 0; kk < BK / 16; ++kk)

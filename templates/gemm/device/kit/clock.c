@@ -9,7 +9,8 @@
 #include <time.h>
 
 enum {
-    ARMS = 128,
+    ARMS = 256,
+    MOST_LT = 64,
     SETS = 120,
     ROUNDS = 32,
     LT_KEPT = 4,
@@ -231,7 +232,7 @@ static size_t row_json(int count, int sets, int launches, char *out, size_t size
 
 const char *clock_problem(const struct judged *p, int rounds, uint64_t seed, char *out,
                           size_t size) {
-    struct arm lt[ARMS / 2];
+    struct arm lt[MOST_LT];
     struct sets s;
     struct reference references[2];
     size_t workspace = 0;
@@ -242,10 +243,10 @@ const char *clock_problem(const struct judged *p, int rounds, uint64_t seed, cha
         must(cu.cuEventCreate(&ended, 0), "an event");
     }
     memset(timed, 0, sizeof timed);
-    for (int i = 0; i < tensorop_gemm_variants() && count < ARMS / 2; i++)
+    for (int i = 0; i < tensorop_gemm_variants() && count < ARMS - MOST_LT; i++)
         if (variant_serves(i, p, 0))
             timed[count++].arm = arm_of_variant(i);
-    const int answers = lt_arms(p, lt, ARMS / 2);
+    const int answers = lt_arms(p, lt, MOST_LT);
     for (int i = 0; i < answers; i++)
         timed[count++].arm = lt[i];
     for (int i = 0; i < count; i++) {
