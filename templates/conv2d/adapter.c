@@ -1,5 +1,6 @@
 /* conv2d behind the harness's calling convention: "tensorop" is the product's
- * tensorop_conv2d_<dtype>_variant, "dnnl" is in onednn.h, the others are in baselines.c. */
+ * tensorop_conv2d_<dtype>_variant, "dnnl" and "prepacked" are in onednn.h, the others are in
+ * baselines.c. */
 #include "baselines.h"
 #include "bind.h"
 #include "onednn.h"
@@ -31,6 +32,7 @@ static const struct tensorop_interface interfaces[] = {
     {"direct", "f32", NULL, call_direct_f32},
     {"direct", "f64", NULL, call_direct_f64},
     {"dnnl", "f32", "dnnl_convolution_forward_primitive_desc_create", call_dnnl_f32},
+    {"prepacked", "f32", "dnnl_convolution_forward_primitive_desc_create", call_prepacked_f32},
 };
 
 int tensorop_bind(struct tensorop_bound *out, const char *api, const char *dtype,
@@ -38,5 +40,6 @@ int tensorop_bind(struct tensorop_bound *out, const char *api, const char *dtype
                   void *(*lookup)(void *handle, const char *symbol), void *handle) {
     int lacks = tensorop_bind_among(interfaces, sizeof interfaces / sizeof *interfaces, out, api,
                                     dtype, prefix, suffix, lookup, handle);
-    return lacks || strcmp(api, "dnnl") != 0 ? lacks : bind_dnnl(lookup, handle);
+    int is_dnnl = strcmp(api, "dnnl") == 0 || strcmp(api, "prepacked") == 0;
+    return lacks || !is_dnnl ? lacks : bind_dnnl(lookup, handle);
 }

@@ -1,6 +1,7 @@
 /* oneDNN behind the harness's calling convention: in the caller's layout, and in the one it likes
  * best with reorders of x and y in every call, whichever was faster at the first call of a shape;
- * in both it reorders the weights in every call as it likes. */
+ * in both it reorders the weights in every call as it likes, or ("prepacked") once for all calls
+ * with the same weights. */
 #ifndef CONV2D_ONEDNN_H
 #define CONV2D_ONEDNN_H
 
@@ -25,6 +26,7 @@ enum {
     DNNL_AUTO = 3
 };
 enum { DNNL_RELU = 0x20, DNNL_SRC_MD = 129, DNNL_WEIGHTS_MD = 131, DNNL_DST_MD = 133 };
+enum { SOME = 16 }; /* of the weights, by which they are known again */
 enum { DNNL_SRC = 1, DNNL_DST = 17, DNNL_WEIGHTS = 33, DNNL_BIAS = 41 };
 #define DNNL_CALLS(X)                                                                              \
     X(engine_create, (dnnl *, int, size_t))                                                        \
@@ -57,7 +59,12 @@ static struct {
 struct ready {
     struct conv z;
     dnnl convolution, bias, caller[3], own[3], reorder[3];
-    int fails;
+    struct packed {
+        dnnl memory;
+        const float *of;
+        float some[SOME];
+    } packed[2]; /* prepacked weights: timed calls alternate between two */
+    int keeps, next, fails;
 };
 
 #define MUST(call)                                                                                 \
@@ -89,14 +96,15 @@ static int dnnl_described(const struct conv *z, int which, int any, dnnl *to) {
     return onednn.memory_desc_create_with_strides(to, count, size, DNNL_F32, strides);
 }
 
-/* own: x and y in oneDNN's layout too */
-static int dnnl_make(const struct conv *z, int own, struct ready *to) {
+/* own: x and y in oneDNN's layout too; keeps: weights are reordered once */
+static int dnnl_make(const struct conv *z, int own, int keeps, struct ready *to) {
     static const int queries[3] = {DNNL_SRC_MD, DNNL_WEIGHTS_MD, DNNL_DST_MD};
     dnnl caller[3], asked[3], bias = NULL, attributes = NULL, operations, described, reorder;
     dnnl_dims strides = {z->u, z->v}, dilations = {z->d - 1, z->e - 1}, before = {z->p, z->l},
               after = {z->b, z->q};
     memset(to, 0, sizeof *to);
     to->z = *z;
+    to->keeps = keeps;
     for (int i = 0; i < 3; i++) {
         MUST(dnnl_described(z, i, 0, &caller[i]));
         MUST(dnnl_described(z, i, own || i == 1, &asked[i]));
@@ -129,35 +137,59 @@ static int dnnl_make(const struct conv *z, int own, struct ready *to) {
                                                   onednn.engine, i < 2 ? wanted : caller[i],
                                                   onednn.engine, NULL));
         MUST(onednn.primitive_create(&to->reorder[i], reorder));
+        for (int j = 0; j < 2 && keeps && i == 1; j++)
+            MUST(onednn.memory_create(&to->packed[j].memory, wanted, onednn.engine,
+                                      (void *)(size_t)-1));
     }
     return 0;
 }
 
-static void dnnl_run(const struct ready *made, const struct tensorop_call *call) {
+static void dnnl_reorder(const struct ready *made, int which, dnnl from, dnnl to) {
+    struct dnnl_arg both[2] = {{DNNL_SRC, from}, {DNNL_DST, to}};
+    onednn.primitive_execute(made->reorder[which], onednn.stream, 2, both);
+}
+
+/* The weights as oneDNN wants them, reordered when they were not seen before. */
+static dnnl dnnl_packed(struct ready *made, const float *w) {
+    const struct conv *z = &made->z;
+    int64_t count = z->k * (z->c / z->g) * z->r * z->s;
+    float some[SOME];
+    for (int i = 0; i < SOME; i++)
+        some[i] = w[(count - 1) * i / (SOME - 1)];
+    for (int i = 0; i < 2; i++)
+        if (made->packed[i].of == w && memcmp(made->packed[i].some, some, sizeof some) == 0)
+            return made->packed[i].memory;
+    struct packed *to = &made->packed[made->next];
+    made->next = 1 - made->next;
+    to->of = w;
+    memcpy(to->some, some, sizeof some);
+    dnnl_reorder(made, 1, made->caller[1], to->memory);
+    return to->memory;
+}
+
+static void dnnl_run(struct ready *made, const struct tensorop_call *call) {
     static const int buffers[3] = {BUFFER_x, BUFFER_w, BUFFER_y},
                      names[3] = {DNNL_SRC, DNNL_WEIGHTS, DNNL_DST};
     struct dnnl_arg of[4];
     for (int i = 0; i < 3; i++) {
         onednn.memory_set_data_handle(made->caller[i], call->buffer[buffers[i]]);
         of[i] = (struct dnnl_arg){names[i], made->reorder[i] ? made->own[i] : made->caller[i]};
-        if (i < 2 && made->reorder[i]) {
-            struct dnnl_arg both[2] = {{DNNL_SRC, made->caller[i]}, {DNNL_DST, made->own[i]}};
-            onednn.primitive_execute(made->reorder[i], onednn.stream, 2, both);
-        }
+        if (i == 1 && made->reorder[i] && made->keeps)
+            of[i].memory = dnnl_packed(made, call->buffer[BUFFER_w]);
+        else if (i < 2 && made->reorder[i])
+            dnnl_reorder(made, i, made->caller[i], made->own[i]);
     }
     if (made->bias)
         onednn.memory_set_data_handle(made->bias, call->buffer[BUFFER_bias]);
     of[3] = (struct dnnl_arg){DNNL_BIAS, made->bias};
     onednn.primitive_execute(made->convolution, onednn.stream, made->bias ? 4 : 3, of);
-    if (made->reorder[2]) {
-        struct dnnl_arg both[2] = {{DNNL_SRC, made->own[2]}, {DNNL_DST, made->caller[2]}};
-        onednn.primitive_execute(made->reorder[2], onednn.stream, 2, both);
-    }
+    if (made->reorder[2])
+        dnnl_reorder(made, 2, made->own[2], made->caller[2]);
     onednn.stream_wait(onednn.stream);
 }
 
 /* Seconds of the fastest of some calls. */
-static double dnnl_timed(const struct ready *made, const struct tensorop_call *call) {
+static double dnnl_timed(struct ready *made, const struct tensorop_call *call) {
     double best = 1e9, spent = 0;
     for (int i = 0; i < 3 || (i < 20 && spent < 0.05); i++) {
         struct timespec from, to;
@@ -171,9 +203,12 @@ static double dnnl_timed(const struct ready *made, const struct tensorop_call *c
     return best;
 }
 
-static void call_dnnl_f32(const struct tensorop_bound *self, const struct tensorop_call *call) {
-    static struct ready kept[64];
-    static int count;
+static void dnnl_call(const struct tensorop_bound *self, const struct tensorop_call *call,
+                      int keeps) {
+    static struct ready all[2][64];
+    static int counts[2];
+    struct ready *kept = all[keeps];
+    int count = counts[keeps];
     struct conv z = conv_of(call);
     if (self->function != (void *)onednn.convolution_forward_primitive_desc_create)
         return; /* what calling costs is measured */
@@ -184,7 +219,7 @@ static void call_dnnl_f32(const struct tensorop_bound *self, const struct tensor
             return;
         }
     struct ready caller, own;
-    int no_caller = dnnl_make(&z, 0, &caller), no_own = dnnl_make(&z, 1, &own);
+    int no_caller = dnnl_make(&z, 0, keeps, &caller), no_own = dnnl_make(&z, 1, keeps, &own);
     struct ready *chosen = no_caller ? &own : &caller;
     if (!no_caller && !no_own && dnnl_timed(&own, call) < dnnl_timed(&caller, call))
         chosen = &own;
@@ -192,7 +227,16 @@ static void call_dnnl_f32(const struct tensorop_bound *self, const struct tensor
     if (!chosen->fails)
         dnnl_run(chosen, call);
     if (count < 64)
-        kept[count++] = *chosen;
+        kept[counts[keeps]++] = *chosen;
+}
+
+static void call_dnnl_f32(const struct tensorop_bound *self, const struct tensorop_call *call) {
+    dnnl_call(self, call, 0);
+}
+
+static void call_prepacked_f32(const struct tensorop_bound *self,
+                               const struct tensorop_call *call) {
+    dnnl_call(self, call, 1);
 }
 
 /* What it calls, in the library that `handle` is of; an engine and a stream. */

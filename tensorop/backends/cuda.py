@@ -47,8 +47,8 @@ class Nowhere(Runner):
 
     def command(self, launch: Launch) -> NoReturn:
         raise JobError(
-            "this version starts nothing on a GPU",
-            hint="benchmarks/cuda judges and times kernels where a GPU is (docs/cuda.md)",
+            "programs of a processor are not started on a GPU",
+            hint="`tensorop verify DIR` and `bench DIR` run a product's kit where the GPU is (docs/cuda.md)",
         )
 
 

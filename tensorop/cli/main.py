@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 import logging
 import os
@@ -72,6 +73,8 @@ catalog_commands.add_to(cli)
 def main() -> None:
     """Entry point. Exit status: 0 done, 1 the job failed, 2 wrong usage, 3 stopped early with a verified product, 130
     stopped without one."""
+    gc.freeze()  # what is loaded stays,
+    gc.set_threshold(50_000, 20, 100)  # and what lives as long as a job need not be gone through hundreds of times
     logger = logging.getLogger("tensorop")
     logger.setLevel(logging.INFO)
     logger.handlers = [_Stderr()]

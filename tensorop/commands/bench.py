@@ -164,10 +164,10 @@ def _rows(contest: Contest, wanted: Sequence[Problem], jobs: int, unsteady: dict
                 unsteady[problem.label] = error.message
         return
     with ThreadPoolExecutor(max(1, jobs)) as pool:
-        futures = [pool.submit(bench_modelled.row, contest, problem) for problem in wanted]
+        longest_first = sorted(dict.fromkeys(wanted), key=contest.flops, reverse=True)  # so that all end together
+        futures = {problem: pool.submit(bench_modelled.row, contest, problem) for problem in longest_first}
         try:
-            for future in futures:
-                yield future.result()
+            yield from (futures[problem].result() for problem in wanted)
         finally:
-            for future in futures:
+            for future in futures.values():
                 future.cancel()

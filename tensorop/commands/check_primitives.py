@@ -77,7 +77,7 @@ def check(
         yield Result(False, name, where.name, f"not run: this machine lacks {', '.join(missing)}")
         return
     if spec.collectives:
-        yield Result(False, name, where.name, "not run: what a device's threads do together is not executed yet")
+        yield Result(False, name, where.name, "not run here: on a GPU benchmarks/cuda/primitives.py does")
         return
     for dtype in dtypes or tuple(spec.types):
         for chosen in combinations(spec.settings):

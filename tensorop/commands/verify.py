@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -22,6 +23,7 @@ from tensorop.runners.protocol import Library
 from tensorop.runners.session import Guest
 from tensorop.target import Target
 from tensorop.verify import controls, grid
+from tensorop.verify.answers import Answers
 from tensorop.verify.subject import Subject
 from tensorop.verify.threads import verify_threads
 
@@ -118,6 +120,10 @@ class _Judge:
     target: Target
     seed: Seed
 
+    @functools.cached_property
+    def answers(self) -> Answers:
+        return Answers(self.opened.operator.reference)
+
     def whole(self, dtype: str, vlen: int, timed: Sequence[Problem] = ()) -> Verdict:
         """The full grid around the first variant's tile, past every variant's blocks; each variant's quick grid and the
         edges of its tile too; what is timed."""
@@ -132,9 +138,13 @@ class _Judge:
             rng = self.seed.stream(3, vlen, number)
             for case in (*reference.quick_grid(dtype, tile, rng), *reference.edge_grid(dtype, tile, rng)):
                 cases.append(dataclasses.replace(case, problem=case.problem.with_options(variant=number)))
-        if vlen in self.target.configurations:
-            cases += [Case(problem) for problem in timed if problem.dtype == dtype]
-        verdict = grid.check(reference, self._subject(dtype, 1), cases, vlen, self.seed)
+        subject = self._subject(dtype, 1)
+        verdict = grid.check(reference, subject, cases, vlen, self.seed)
+        if verdict.ok and vlen in self.target.configurations:
+            more = [Case(problem) for problem in timed if problem.dtype == dtype]
+            judged = grid.check(reference, subject, more, vlen, self.seed, answers=self.answers)
+            cases_of_both, worst = verdict.cases + judged.cases, max(verdict.worst, judged.worst)
+            verdict = dataclasses.replace(judged, cases=cases_of_both, worst=worst)
         return dataclasses.replace(verdict, dtype=dtype)
 
     def quick(self, dtype: str, vlen: int, timed: Sequence[Problem]) -> Verdict:

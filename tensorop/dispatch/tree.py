@@ -149,12 +149,16 @@ class _Measured:
         """Features x splits: the loss with a leaf on each side and what is not alike there, in units of SAME; without
         end between equal values. first: the number of the first of these features."""
         losses, alike = self.turned
-        below = np.cumsum(losses[:, ordered], axis=-1)
-        found = below.min(axis=0) + (below[..., -1:] - below).min(axis=0)
+        below = np.take(losses, ordered, axis=1)
+        np.cumsum(below, axis=-1, out=below)
+        found: NDArray[np.float64] = below.min(axis=0)
+        above = np.subtract(below[..., -1:].copy(), below, out=below)
+        found += above.min(axis=0)
         if alike is not None:
-            found += _differing(alike[:, ordered])
+            found += _differing(np.take(alike, ordered, axis=1))
         values = np.take_along_axis(self.ranks[first : first + len(ordered)], ordered, axis=1)
-        split: NDArray[np.float64] = np.where(values[:, 1:] > values[:, :-1], np.round(found[:, :-1] / SAME), np.inf)
+        split = np.round(found[:, :-1] / SAME)
+        split[values[:, 1:] <= values[:, :-1]] = np.inf
         return split
 
 
@@ -170,10 +174,14 @@ def _differing(figures: NDArray[np.float64]) -> NDArray[np.float64]:
     that is the same everywhere; with no row after it, as with no split. figures: any x features x rows."""
     count = figures.shape[-1]
     below = np.cumsum(figures, axis=-1)
+    above = below[..., -1:] - below
     low = np.arange(1, count + 1)
-    above, high = below[..., -1:] - below, np.maximum(count - low, 1)
-    found: NDArray[np.float64] = -(below**2 / low + above**2 / high).sum(axis=0)
-    return found
+    for sums, rows in ((below, low), (above, np.maximum(count - low, 1))):  # in place: it is most of a tree's work
+        np.multiply(sums, sums, out=sums)
+        np.divide(sums, rows, out=sums)
+    below += above
+    found: NDArray[np.float64] = below.sum(axis=0)
+    return np.negative(found, out=found)
 
 
 def _between(low: int, high: int) -> int:

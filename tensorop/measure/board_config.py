@@ -115,7 +115,8 @@ def _stops(values: _Values, model: BoardModel) -> list[str]:
 
 
 def _numbers(values: Sequence[float]) -> str:
-    return " ".join(f"{x:.9g}" for x in values)
+    told = {x: f"{x:.9g}" for x in set(values)}  # most scenarios have the same
+    return " ".join(told[x] for x in values)
 
 
 def _cost_lines(model: BoardModel, values: _Values, name: str, beats: float, units: list[str]) -> list[str]:
@@ -143,10 +144,11 @@ def _cost_lines(model: BoardModel, values: _Values, name: str, beats: float, uni
 
     def busy(what: str, part: str, cycles: Cycles | Constant, count: int) -> Iterator[str]:
         if isinstance(cycles, Cycles):
+            by_scenario = factors(part)
             for lmul in range(len(LMULS)):
                 for eew in range(len(EEWS)):
-                    table = [cycles.at(lmul, eew, f) * beats / count for f in factors(part)]
-                    yield f"price {name} {lmul} {eew} {what} {_numbers(table)}"
+                    by_factor = {f: cycles.at(lmul, eew, f) * beats / count for f in set(by_scenario)}
+                    yield f"price {name} {lmul} {eew} {what} {_numbers([by_factor[f] for f in by_scenario])}"
             return
         yield f"price {name} * * {what} {_numbers([x / count for x in values.of(cycles, key(part))])}"
         for width, value in cycles.eew.items():

@@ -7,7 +7,9 @@ from collections.abc import Mapping, Sequence
 from itertools import groupby, pairwise
 from typing import Any
 
-from matplotlib.patches import Patch
+from matplotlib.collections import PatchCollection
+from matplotlib.colors import to_rgba
+from matplotlib.patches import Patch, Rectangle
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
 from tensorop.model.bench import geomean
@@ -98,21 +100,21 @@ def dispatch(maps: Sequence[Mapping[str, Any]], colours: Mapping[str, str]) -> s
         between = [(a * b) ** 0.5 for a, b in pairwise(sides)]
         edges = [sides[0] / 2**0.5, *between, sides[-1] * 2**0.17]
         areas: dict[int, list[tuple[float, float]]] = {}
+        cells: list[Rectangle] = []
         for j, line in enumerate(plane["chosen"]):
             at = 0
             for number, run in groupby(line):
                 length = len(list(run))
+                size = edges[at + length] - edges[at], edges[j + 1] - edges[j]
                 colour = COLOUR[colours[plane["templates"][number]]]
-                axes.barh(
-                    edges[j], edges[at + length] - edges[at], left=edges[at], height=edges[j + 1] - edges[j],
-                    align="edge", color=colour, alpha=shades[number], linewidth=0,
-                    antialiased=False,  # or hairlines show between lines
-                )  # fmt: skip
+                cells.append(Rectangle((edges[at], edges[j]), *size, facecolor=to_rgba(colour, shades[number])))
                 areas.setdefault(number, []).extend((sides[i], sides[j]) for i in range(at, at + length))
                 at += length
-        for number, cells in areas.items():
-            if len(cells) >= 24:
-                x, y = _middle(cells)
+        # all at once, and not antialiased, or hairlines show between lines
+        axes.add_collection(PatchCollection(cells, match_original=True, linewidth=0, antialiased=False))
+        for number, area in areas.items():
+            if len(area) >= 24:
+                x, y = _middle(area)
                 axes.text(x, y, str(number), ha="center", va="center", fontsize=8, color=COLOUR["ink"])
         ends = edges[0], edges[-1]
         axes.set(xscale="log", yscale="log", xlim=ends, ylim=ends)

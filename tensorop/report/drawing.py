@@ -12,7 +12,7 @@ import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, NullFormatter
+from matplotlib.ticker import FuncFormatter, NullLocator
 
 # Colours that stand for the page's variables until the SVG is written.
 _VARIABLES = ("ink", "muted", "rule", "good", "bad", "one", "two", "three", "four", "five", "six", "seven", "eight")
@@ -68,7 +68,7 @@ def _ticks(axes: Axes, which: str) -> None:
             break
     axis.set_ticks(sorted(ticks))
     axis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
-    axis.set_minor_formatter(NullFormatter())
+    axis.set_minor_locator(NullLocator())  # ticks that nobody sees are a third of the work
 
 
 def powers_of_two(axes: Axes) -> None:
@@ -76,7 +76,7 @@ def powers_of_two(axes: Axes) -> None:
     for axis, (low, high) in ((axes.xaxis, axes.get_xlim()), (axes.yaxis, axes.get_ylim())):
         axis.set_ticks([2.0**e for e in range(0, 64, 3) if low <= 2.0**e <= high])
         axis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
-        axis.set_minor_formatter(NullFormatter())
+        axis.set_minor_locator(NullLocator())
 
 
 def panels(count: int, height: float, columns: int = 2) -> tuple[Figure, list[Axes]]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import signal
 from dataclasses import dataclass
 from pathlib import Path
 
+from tensorop import settings
 from tensorop.provision import jail as provision_jail
 from tensorop.provision import qemu as provision_qemu
 from tensorop.provision import sysroot as provision_sysroot
@@ -29,16 +31,15 @@ class Qemu(Runner):
         return str(program.absolute())
 
     def command(self, launch: Launch) -> list[str]:
-        out = [str(provision_qemu.qemu(self.arch))]
+        emulator, sysroot, plugin = _tools(self.arch, launch.dynamic, settings.read().cache)
+        out = [str(emulator)]
         if self.cpu:
             out += ["-cpu", self.cpu.format(vlen=launch.vlen or self.vlen)]
         if launch.dynamic:
-            out += ["-L", str(provision_sysroot.sysroot(self.arch))]
+            out += ["-L", str(sysroot)]
         for key, value in launch.environment.items():
             out += ["-E", f"{key}={value}"]  # beside QEMU's own environment, which the guest inherits and is empty
-        jail = ",".join(
-            (str(provision_jail.plugin()), *(f"{need.name.lower()}=on" for need in launch.needs if need.name))
-        )
+        jail = ",".join((str(plugin), *(f"{need.name.lower()}=on" for need in launch.needs if need.name)))
         return [*out, "-plugin", jail, *launch.plugin_args, *launch.argv]
 
     def lost(self, status: int, log: str) -> str | None:
@@ -46,3 +47,11 @@ class Qemu(Runner):
             return "the emulator was killed from outside (out of memory?)"
         # A guest's own abort is caught in the harness and comes back as a reply.
         return "the emulator itself failed" if status == -signal.SIGABRT else None
+
+
+@functools.lru_cache(maxsize=8)
+def _tools(arch: str, dynamic: bool, cache: Path) -> tuple[Path, Path | None, Path]:
+    """The emulator, the libraries of programs that load some, the jail: looked over once a process and cache, for a job
+    starts thousands of programs."""
+    sysroot = provision_sysroot.sysroot(arch) if dynamic else None
+    return provision_qemu.qemu(arch), sysroot, provision_jail.plugin()

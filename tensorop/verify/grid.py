@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from tensorop.model.call import Left
 from tensorop.model.case import Case
 from tensorop.model.contract import Contract
 from tensorop.model.operator import Operator
 from tensorop.model.trial import Kind, Outcome
 from tensorop.model.verdict import Seed, Verdict
+from tensorop.verify.answers import Answers
 from tensorop.verify.subject import Subject
 
-BATCH = 96  # calls a process: few enough to stop early, enough to make its start cheap
+BATCH = 256  # calls a process: few enough to stop early, enough to make its start cheap
 
 # Streams of the seed, so that grids, inputs and VLENs are independent of each other.
-_SIZES, _INPUTS = 0, 1
+_SIZES, _INPUTS, _SAME_INPUTS = 0, 1, 5
 
 Grid = Callable[[int, Seed], Sequence[Case]]  # VLEN in bits, seed -> cases
 
@@ -61,19 +63,32 @@ def outcome(verdicts: Sequence[Verdict]) -> Outcome:
 
 
 def check(
-    reference: Contract, subject: Subject, cases: Sequence[Case], vlen: int, seed: Seed, threads: int = 1
+    reference: Contract,
+    subject: Subject,
+    cases: Sequence[Case],
+    vlen: int,
+    seed: Seed,
+    threads: int = 1,
+    answers: Answers | None = None,
 ) -> Verdict:
-    """Calls and judges each case with inputs of its own; the message names case, VLEN and seed of the first failure."""
+    """Calls and judges each case with inputs of its own; the message names case, VLEN and seed of the first failure.
+
+    answers: of large problems, whose inputs are then the same at every VLEN, so that the oracle is asked once.
+    """
     worst = 0.0
     for start in range(0, len(cases), BATCH):
         batch = cases[start : start + BATCH]
-        streams = [seed.stream(_INPUTS, vlen, start + i) for i in range(len(batch))]
+        path = (_INPUTS, vlen) if answers is None else (_SAME_INPUTS,)
+        streams = [seed.stream(*path, start + i) for i in range(len(batch))]
         calls = [subject.call(reference, case, rng, vlen) for case, rng in zip(batch, streams, strict=True)]
         replies = subject.execute(calls, vlen)
         for i, (case, given, reply) in enumerate(zip(batch, calls, replies, strict=True)):
             found: Outcome = reply.outcome
             if found.ok:
-                judged = reference.judge(case.problem, given, reply.outputs)
+                if answers is None:
+                    judged = reference.judge(case.problem, given, reply.outputs)
+                else:
+                    judged = answers.judge(case.problem, given, Left(reply.outputs))
                 worst, found = max(worst, judged.worst), judged
             if not found.ok:
                 place = f"case {start + i + 1} of {len(cases)}, {case.label}"

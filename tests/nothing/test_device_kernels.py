@@ -25,7 +25,7 @@ from tensorop.errors import SpecError, UsageError
 from tensorop.model.expression import evaluate
 from tensorop.model.job import Job
 from tensorop.model.trial import Kind, Outcome
-from tensorop.specs import operators, platforms, primitives
+from tensorop.specs import operators, platforms, primitives, pymodule
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "gemm"
 GEMM = operators.load("gemm")
@@ -126,6 +126,24 @@ def test_fragments_have_each_element_once() -> None:
         for r in range(32)
     }
     assert places == set(itertools.product(range(64), range(64)))
+
+
+def test_each_primitive_has_a_test_for_a_gpu() -> None:
+    place = Path(__file__).parents[2] / "benchmarks" / "cuda" / "primitives.py"
+    told = pymodule.load(place, "_primitives_on_a_gpu")
+    texts = dict(told.TEXTS.findall(place.with_suffix(".cuh").read_text()))
+    for one in SM90.primitives:
+        tests = told.TESTS[one.name]
+        assert {name for test in tests.values() for name in told.controls(test)} == set(one.collectives)
+        for label, test in tests.items():
+            text = texts[f"{one.name.removeprefix('cuda-')}_{label}"]
+            text += texts[f"wgmma_{label}_first"] if test.after_first else ""
+            assert all(name in text for name in told.controls(test)), label
+            variant = told.VARIANTS[-1]
+            given = test.given(variant)
+            left = test.left(variant, given, np.full(test.size, told.POISON, np.uint8))
+            assert left is not None
+    assert tuple(SM90.primitives[0].collectives["wgmma"].holds["d"]) == told.HOLDS
 
 
 def test_every_alignment_is_served_and_more_variants_are_no_slower() -> None:

@@ -198,6 +198,29 @@ def test_results_and_workspace_come_from_the_library_of_a() -> None:
     assert len([taken for taken in cupy.taken if taken[1] == "uint8"]) == 1
 
 
+def test_tensors_of_torch_are_read_without_a_protocol_on_their_own_stream() -> None:
+    class Tensor(Owned):
+        dtype, requires_grad, itemsize = "torch.float16", False, 2
+        get_device = lambda self: 0  # noqa: E731
+        stride = lambda self: tuple(step // 2 for step in self.view.strides)  # noqa: E731
+        data_ptr = lambda self: self.view.ctypes.data  # noqa: E731
+        shape = property(lambda self: self.view.shape)
+
+        def new_empty(self, shape: Any, dtype: object = None) -> Any:
+            return Tensor(memory(int(np.prod(shape))).reshape(shape))
+
+    Tensor.__module__ = "torch"
+    sys.modules["torch"] = torch = types.ModuleType("torch")
+    torch.uint8 = torch.cuda = types.SimpleNamespace(current_stream=lambda _: types.SimpleNamespace(cuda_stream=64))
+    a, b = Tensor(memory(33 * 65).reshape(33, 65)), Tensor(memory(33 * 65).reshape(33, 65))
+    a.view[...] = b.view[...] = bits(np.ones(1), True)
+    assert (gemm(a, b, transpose_b=True).values() == 65).all()
+    assert a.asked == []
+    b.requires_grad = True  # DLPack says no to those
+    gemm(a, b, transpose_b=True)
+    assert b.asked == [-1]
+
+
 def test_an_array_on_another_stream_is_waited_for() -> None:
     a, b, c = (ByInterface(memory(256).reshape(16, 16), stream=s) for s in (64, 64, None))
     a.view[...] = b.view[...] = bits(np.ones(1), True)
@@ -239,7 +262,7 @@ def test_what_is_wrong_is_said_with_status_and_next_step() -> None:
         ((a, b, array(16, 24, flags=1)), {}, 1, "c is read-only"),
         ((ByDlpack(both[:, :8]), b, ByDlpack(both[:, 8:])), {}, 0, ""),
         ((a, b, ByDlpack(a.view.reshape(-1)[:1].repeat(1).reshape(1, 1))), {}, 1, "c is 1 x 1"),
-        ((array(24, 24), array(24, 24), None), {"same": True}, 1, "c overlaps a, b or itself"),
+        ((array(24, 24), array(24, 24), None), {"same": True}, 1, "c overlaps a or b"),
         ((a, b, c), {"stream": "main"}, 1, "stream is a str: give a stream of torch or cupy"),
         ((a, b, c), {"stream": 128}, 9, "the stream is not of the context the handle was made for"),
         ((a, b, c), {"workspace": ByDlpack(memory(64).reshape(8, 8)[:, :4])}, 1, "workspace has gaps"),

@@ -1,0 +1,346 @@
+// What each group of threads does with the primitives, from `in` to `out`; primitives.py says what
+// must come of it, and puts this together with the primitives.
+#include <stdint.h>
+
+struct alignas(128) CUtensorMap {
+    uint64_t opaque[16];
+};
+#define T (int(threadIdx.x))
+extern __shared__ __align__(1024) uint8_t shared[];
+template <class X> __device__ __forceinline__ X get(const uint8_t *p, int i) {
+    return reinterpret_cast<const X *>(p)[i];
+}
+template <class X> __device__ __forceinline__ void put(uint8_t *p, int i, X x) {
+    reinterpret_cast<X *>(p)[i] = x;
+}
+__device__ __forceinline__ void fill() {
+    for (int i = T; i < 4096; i += blockDim.x)
+        shared[i] = 0xee;
+    __syncthreads();
+}
+__device__ __forceinline__ void copy(const uint8_t *in, int bytes) {
+    for (int i = T; i < bytes; i += blockDim.x)
+        shared[i] = in[i];
+    __syncthreads();
+}
+__device__ __forceinline__ void dump(uint8_t *out, const uint8_t *from, int bytes) {
+    __syncthreads();
+    for (int i = T; i < bytes; i += blockDim.x)
+        out[i] = from[i];
+}
+__device__ __forceinline__ void late() { // a millisecond
+    for (long long begun = clock64(); clock64() - begun < 2000000;)
+        ;
+}
+__device__ __forceinline__ uint64_t now() {
+    uint64_t ns;
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(ns));
+    return ns;
+}
+
+TEST(wgmma_shared_address) {
+    put<uint32_t>(out, T, shared_address(shared + 4 * T) - shared_address(shared));
+}
+
+TEST(wgmma_thread_number) { put<int>(out, T, thread_number()); }
+
+TEST(wgmma_pair_aligned) { put<int>(out, T, pair_aligned((const uint16_t *)in + T)); }
+
+TEST(wgmma_elements_before_word) {
+    put<int>(out, T, elements_before_word((const uint16_t *)in + T));
+}
+
+TEST(wgmma_word_store) { word_store((uint16_t *)out + 8 * T, get<uint4>(in, T)); }
+
+TEST(wgmma_pair_store) { pair_store((uint16_t *)out + 2 * T, get<uint32_t>(in, T)); }
+
+TEST(wgmma_pair_packed) {
+    put<uint32_t>(out, T, pair_packed(get<float>(in, 2 * T), get<float>(in, 2 * T + 1)));
+}
+
+TEST(wgmma_element_value) { put<float>(out, T, element_value(get<uint16_t>(in, T))); }
+
+TEST(wgmma_words_shifted) {
+    put<uint4>(out, T, words_shifted(get<uint4>(in, 2 * T), get<uint4>(in, 2 * T + 1), T % 8));
+}
+
+TEST(wgmma_shared_word) {
+    copy(in, 16384);
+    shared_written();
+    __syncthreads();
+    put<uint4>(out, T, shared_word(shared_address(shared) + 16 * (T * 5 % 64)));
+}
+
+TEST(wgmma_shared_element) {
+    copy(in, 16384);
+    shared_written();
+    __syncthreads();
+    put<uint16_t>(out, T, shared_element(shared_address(shared) + 2 * (T * 7 % 64)));
+}
+
+TEST(wgmma_shared_pair_store) {
+    fill();
+    shared_pair_store(shared_address(shared) + 8 * (T * 3 % 64), get<float>(in, 2 * T),
+                      get<float>(in, 2 * T + 1));
+    dump(out, shared, 512);
+}
+
+TEST(wgmma_matrix_store) {
+    fill();
+    matrix_store(shared_address(shared) + 16 * (T * 7 % 32), get<uint32_t>(in, 4 * T),
+                 get<uint32_t>(in, 4 * T + 1), get<uint32_t>(in, 4 * T + 2),
+                 get<uint32_t>(in, 4 * T + 3));
+    dump(out, shared, 512);
+}
+
+TEST(wgmma_barrier) {
+    uint32_t *words = (uint32_t *)shared;
+    if (T < 64)
+        words[T] = 0;
+    if (T < 4)
+        words[8192 + T] = 0;
+    __syncthreads();
+    const uint32_t at = shared_address(shared), b = at + 32768;
+    if (T == 0) {
+        barrier_init(b, 32);
+        barriers_visible();
+    }
+    __syncthreads();
+    for (int phase = 0; phase < 2; ++phase)
+        if (T < 32) {
+            late();
+            ((volatile uint32_t *)words)[32 * phase + T] = get<uint32_t>(in, 32 * phase + T);
+            barrier_arrive(b);
+        } else {
+            barrier_wait(b, phase);
+            put<uint32_t>(out, 32 * phase + T - 32,
+                          ((volatile uint32_t *)words)[32 * phase + T - 32]);
+        }
+}
+
+TEST(wgmma_tile_load) {
+    fill();
+    const uint32_t at = shared_address(shared), b = at + 32768;
+    if (T == 0) {
+        barrier_init(b, 1);
+        barriers_visible();
+    }
+    shared_written();
+    __syncthreads();
+    if (T == 0) {
+        barrier_expect(b, 2048);
+        tile_load(at, &map, b, 40, 5, 1);
+    }
+    barrier_wait(b, 0);
+    dump(out, shared, 2048);
+}
+
+TEST(wgmma_prefetch) {
+    fill();
+    const uint32_t at = shared_address(shared), b = at + 32768;
+    if (T == 0) {
+        barrier_init(b, 1);
+        barriers_visible();
+    }
+    shared_written();
+    __syncthreads();
+    if (T == 0) {
+        map_prefetch(&map);
+        tile_prefetch(&map, 40, 5, 1);
+        barrier_expect(b, 2048);
+        tile_load(at, &map, b, 40, 5, 1);
+    }
+    barrier_wait(b, 0);
+    dump(out, shared, 2048);
+}
+
+TEST(wgmma_tile_load_shared) {
+    fill();
+    const uint32_t at = shared_address(shared), b = at + 32768;
+    if (T == 0) {
+        barrier_init(b, 1);
+        barriers_visible();
+    }
+    shared_written();
+    __syncthreads();
+    const int rank = cluster_rank();
+    if (T == 0)
+        barrier_expect(b, 2048);
+    cluster_barrier();
+    if (rank == 0 && T == 0)
+        tile_load_shared(at, &map, b, 40, 5, 1, 3);
+    barrier_wait(b, 0);
+    dump(out + rank * 2048, shared, 2048);
+    cluster_barrier();
+}
+
+TEST(wgmma_cluster_rank) {
+    if (T == 0)
+        put<uint32_t>(out, blockIdx.x, cluster_rank());
+}
+
+TEST(wgmma_load_remote) {
+    const int rank = blockIdx.x;
+    float2 *pairs = (float2 *)shared;
+    pairs[T] = make_float2(0, 0);
+    __syncthreads();
+    if (rank)
+        late();
+    pairs[T] = get<float2>(in, 64 * rank + T);
+    cluster_barrier();
+    put<float2>(out, 64 * rank + T,
+                load_remote(shared_address(shared) + 8 * (T * 5 % 64), 1 - rank));
+    cluster_barrier();
+}
+
+TEST(wgmma_barrier_arrive_at) {
+    const uint32_t at = shared_address(shared), b = at + 32768;
+    if (T == 0) {
+        barrier_init(b, 64);
+        barriers_visible();
+    }
+    cluster_barrier();
+    if (cluster_rank() == 1) {
+        late();
+        put<uint32_t>(out, T, T + 1);
+        __threadfence();
+        barrier_arrive_at(b, 0);
+    } else {
+        barrier_wait(b, 0);
+        put<uint32_t>(out, 64 + T, ((volatile uint32_t *)out)[T]);
+    }
+    cluster_barrier();
+}
+
+TEST(wgmma_named) {
+    volatile uint32_t *words = (uint32_t *)shared;
+    words[T] = 0;
+    __syncthreads();
+    if (T < 32) {
+        late();
+        words[T] = get<uint32_t>(in, T);
+        named_arrive(1, 64);
+    } else {
+        named_barrier(1, 64);
+        put<uint32_t>(out, T - 32, words[T - 32]);
+    }
+}
+
+TEST(wgmma_tile_store) {
+    copy(in, 16384);
+    shared_written();
+    __syncthreads();
+    if (T == 0) {
+        tile_store(&map, shared_address(shared), 40, 5, 1);
+        tile_stores_done();
+    }
+}
+
+TEST(wgmma_tile_stores_read) {
+    copy(in, 16384);
+    shared_written();
+    __syncthreads();
+    if (T == 0) {
+        tile_store(&map, shared_address(shared), 40, 5, 1);
+        tile_stores_read<0>();
+        for (int i = 0; i < 2048; ++i)
+            shared[i] = 0;
+        shared_written();
+        tile_stores_done();
+    }
+}
+
+TEST(wgmma_tile_stores_done) {
+    copy(in, 16384);
+    shared_written();
+    __syncthreads();
+    if (T == 0) {
+        tile_store(&map, shared_address(shared), 40, 5, 1);
+        tile_stores_done();
+        put<uint16_t>(out, 4000, ((volatile uint16_t *)out)[(17 + 5) * 72 + 40]);
+    }
+}
+
+TEST(wgmma_wgmma) {
+    copy(in, 16384);
+    shared_written();
+    __syncthreads();
+    float d[32];
+    const uint32_t at = shared_address(shared);
+    const uint64_t a = descriptor(at, !A_ALONG_M), b = descriptor(at + 8192, B_ALONG_K);
+    for (int keeps = 1; keeps >= 0; --keeps) {
+        for (int i = 0; i < 32; ++i)
+            d[i] = get<float>(in, 4096 + 32 * T + i);
+        wgmma_begin();
+        for (int kk = 0; kk < 4; ++kk)
+            wgmma(d, a + kk * (A_ALONG_M ? 128 : 2), b + kk * (B_ALONG_K ? 2 : 128),
+                  keeps || kk > 0);
+        wgmma_commit();
+        wgmma_wait<0>();
+        for (int i = 0; i < 32; ++i)
+            put<float>(out, (1 - keeps) * 4096 + 32 * T + i, d[i]);
+    }
+}
+
+TEST(wgmma_registers) {
+    if (T < 128)
+        registers_fewer<40>();
+    else
+        registers_more<232>();
+    put<int>(out, T, T);
+}
+
+TEST(wgmma_previous_first) {
+    next_may_begin();
+    late();
+    put<uint32_t>(out, T, get<uint32_t>(in, T));
+    if (T == 0)
+        put<uint64_t>(out, 256, now());
+}
+
+TEST(wgmma_previous) {
+    if (T == 0)
+        put<uint64_t>(out, 257, now());
+    previous_done();
+    put<uint32_t>(out, 256 + T, ((volatile uint32_t *)out)[T]);
+}
+
+TEST(wmma_word_copy) {
+    fill();
+    word_copy((Element *)shared + 8 * T, (const Element *)in + 8 * T, T % 11 - 1);
+    copies_commit();
+    copies_wait<0>();
+    put<uint4>(out, T, ((uint4 *)shared)[T]);
+}
+
+TEST(wmma_elements_copy) {
+    fill();
+    elements_copy((Element *)shared + 8 * T, (const Element *)in + 8 * T + 1, T % 11 - 1);
+    put<uint4>(out, T, ((uint4 *)shared)[T]);
+}
+
+TEST(wmma_tiles) {
+    fill();
+    copy(in, 1536);
+    SumTile sum;
+    TileA a;
+    TileB b;
+    wmma::fill_fragment(sum, 7.f);
+    wmma::fill_fragment(a, Element(0.f));
+    wmma::fill_fragment(b, Element(0.f));
+    sum_clear(sum);
+    tile_a(a, (const Element *)shared, 24);
+    tile_b(b, (const Element *)(shared + 768), 24);
+    tile_multiply(sum, a, b);
+    sum_spread((float *)(shared + 2048), sum, 20);
+    dump(out, shared + 2048, 1280);
+}
+
+TEST(wmma_value) { put<float>(out, T, value(get<Element>(in, T))); }
+
+TEST(wmma_pair_aligned) { put<int>(out, T, pair_aligned((const Element *)in + T)); }
+
+TEST(wmma_pair_put) {
+    pair_put((Element *)out + 4 * T, get<float>(in, 2 * T), get<float>(in, 2 * T + 1), T & 1,
+             T & 2);
+}

@@ -1,0 +1,509 @@
+"""Every collective primitive of cuda-wmma and cuda-wgmma on a GPU against what it means, for a whole group's registers
+and shared memory; and, as a control, each test with one of its primitives emptied, which must be refused.
+
+    python benchmarks/cuda/primitives.py build FOLDER            # nvcc, no GPU
+    python benchmarks/cuda/primitives.py run FOLDER [OUT.json [TEST ...]]  # NumPy and the driver, on a Hopper GPU
+
+A test is a kernel that gets bytes and leaves bytes; what it must leave is said here in NumPy.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+POISON, LIMIT_S, WGN = 0xCD, 10, 64
+COLUMNS, ROWS, DEPTH, BOX = 72, 17, 2, (64, 16)  # of the matrices that the copy engine reads and writes
+AT = (40, 5, 1)  # the box's place: part of it is outside
+HOLDS = (
+    "thread // 32 * 16 + thread % 32 // 4 + register // 2 % 2 * 8",
+    "register // 4 * 8 + thread % 4 * 2 + register % 2",
+)
+
+
+@dataclass(frozen=True)
+class Variant:
+    """How a set is rendered."""
+
+    dtype: str
+    a_along_m: int
+    b_along_k: int
+
+    def __str__(self) -> str:
+        return f"{self.dtype}-{self.a_along_m}{self.b_along_k}"
+
+
+@dataclass(frozen=True)
+class Test:
+    """covers: primitives of which each must be seen when it is empty; unseen: what only orders, may be right without.
+    given: the input; left: of input and output so far (poison) what must be there; after_first: another kernel is
+    before it in the stream; map: over "in" or "out"; every: also in the other types and layouts."""
+
+    covers: tuple[str, ...]
+    given: Callable[[Variant], np.ndarray]
+    left: Callable[[Variant, np.ndarray, np.ndarray], np.ndarray | None]
+    unseen: tuple[str, ...] = ()
+    size: int = 4096
+    threads: int = 64
+    grid: int = 1
+    cluster: int = 1
+    after_first: bool = False
+    map: str = ""
+    every: bool = False
+    bounds: str = ""
+
+
+RNG = np.random.default_rng(20261123)
+NOISE = RNG.integers(0, 256, 1 << 16, dtype=np.uint8)
+
+
+def noise(_: Variant) -> np.ndarray:
+    return NOISE
+
+
+def words(*values: Any) -> np.ndarray:
+    return np.concatenate([np.ascontiguousarray(v).view(np.uint8).reshape(-1) for v in values])
+
+
+def leaves(
+    kind: Any, of: Callable[[Variant, np.ndarray], Any]
+) -> Callable[[Variant, np.ndarray, np.ndarray], np.ndarray]:
+    """The output begins with these values; the rest stays."""
+
+    def left(variant: Variant, given: np.ndarray, out: np.ndarray) -> np.ndarray:
+        value = words(np.asarray(of(variant, given), dtype=kind))
+        out[: value.size] = value
+        return out
+
+    return left
+
+
+def encode(values: np.ndarray, dtype: str) -> np.ndarray:
+    """To the nearest, ties to even."""
+    values = np.asarray(values, np.float32)
+    if dtype == "f16":
+        return values.astype(np.float16).view(np.uint16)
+    whole = values.view(np.uint32).astype(np.uint64)
+    return ((whole + 0x7FFF + (whole >> 16 & 1)) >> 16).astype(np.uint16)
+
+
+def decode(bits: np.ndarray, dtype: str) -> np.ndarray:
+    return (
+        bits.view(np.float16).astype(np.float32) if dtype == "f16" else (bits.astype(np.uint32) << 16).view(np.float32)
+    )
+
+
+def floats(count: int) -> np.ndarray:
+    """Some between two elements, at the middle too."""
+    found = RNG.standard_normal(count).astype(np.float32)
+    found[::3] = (RNG.integers(-64, 64, found[::3].size) * 2 + 1) / 2**9 + 1
+    return found
+
+
+FLOATS = floats(4096)
+SMALL = RNG.integers(-2, 3, (4, 64, 64)).astype(np.float32)
+T = np.arange(64)
+
+
+def swizzled(rows: np.ndarray) -> np.ndarray:
+    """Rows of 64 elements as tile_load leaves them."""
+    out = np.empty_like(rows)
+    for r, row in enumerate(rows):
+        for c in range(8):
+            out[r, (c ^ r % 8) * 8 :][:8] = row[c * 8 :][:8]
+    return out
+
+
+def box(matrices: np.ndarray) -> np.ndarray:
+    x, y, z = AT
+    found = np.zeros((BOX[1], BOX[0]), np.uint16)
+    part = matrices[z, y : y + BOX[1], x : x + BOX[0]]
+    found[: part.shape[0], : part.shape[1]] = part
+    return found
+
+
+def matrices(of: np.ndarray) -> np.ndarray:
+    return of[: DEPTH * ROWS * COLUMNS * 2].view(np.uint16).reshape(DEPTH, ROWS, COLUMNS)
+
+
+def stored(_: Variant, given: np.ndarray, out: np.ndarray) -> np.ndarray:
+    x, y, z = AT
+    held, into = swizzled(given[:2048].view(np.uint16).reshape(16, 64)), matrices(out)
+    into[z, y:, x:] = held[: ROWS - y, : COLUMNS - x]
+    return out
+
+
+def multiplied(variant: Variant, given: np.ndarray, out: np.ndarray) -> np.ndarray:
+    threads, registers = np.arange(128)[:, None], np.arange(WGN // 2)[None, :]
+    names = {"thread": threads, "register": registers}
+    row, column = (np.broadcast_to(eval(text, {}, names), (128, WGN // 2)) for text in HOLDS)
+    product = SMALL[0] @ SMALL[1]
+    kept = given[16384 : 16384 + 128 * WGN * 2].view(np.float32).reshape(128, WGN // 2) + product[row, column]
+    return leaves(np.float32, lambda *_: np.stack([kept, product[row, column]]))(variant, given, out)
+
+
+def operands(variant: Variant) -> np.ndarray:
+    """A and B as tile_load leaves them, then D of each thread."""
+    a, b = SMALL[0], SMALL[1]
+    tiles = (a.T if variant.a_along_m else a), (b.T if variant.b_along_k else b)
+    held = [swizzled(encode(tile, variant.dtype).reshape(64, 64)) for tile in tiles]
+    return words(*held, np.arange(128 * WGN // 2, dtype=np.float32))
+
+
+def wmma_operands(variant: Variant) -> np.ndarray:
+    found = []
+    for tile, turned in ((SMALL[0, :16, :16], variant.a_along_m), (SMALL[1, :16, :16], variant.b_along_k)):
+        rows = np.full((16, 24), 99, np.float32)
+        rows[:, :16] = tile.T if turned else tile
+        found.append(encode(rows, variant.dtype))
+    return words(*found)
+
+
+def wmma_left(variant: Variant, given: np.ndarray, out: np.ndarray) -> np.ndarray:
+    whole = np.full((16, 20), np.frombuffer(b"\xee" * 4, np.float32)[0], np.float32)
+    whole[:, :16] = SMALL[0, :16, :16] @ SMALL[1, :16, :16]
+    return leaves(np.float32, lambda *_: whole)(variant, given, out)
+
+
+def copied(shift: int) -> Callable[[Variant, np.ndarray], np.ndarray]:
+    def of(_: Variant, given: np.ndarray) -> np.ndarray:
+        rows = given[2 * shift :][:1024].view(np.uint16).reshape(64, 8).copy()
+        rows[np.arange(8)[None, :] >= (T % 11 - 1)[:, None]] = 0
+        return rows
+
+    return of
+
+
+def put(variant: Variant, given: np.ndarray, out: np.ndarray) -> np.ndarray:
+    pairs, into = encode(FLOATS[:128], variant.dtype).reshape(64, 2), out[:512].view(np.uint16).reshape(64, 4)
+    into[:, 0] = pairs[:, 0]
+    into[1::2, 1] = pairs[1::2, 1]
+    return out
+
+
+def early(_: Variant, given: np.ndarray, out: np.ndarray) -> np.ndarray | None:
+    """What the first one wrote is seen, and the second one had begun before."""
+    ended, begun = out[2048:2064].view(np.uint64)
+    seen = (out[:256] == given[:256]).all() and (out[1024:1280] == given[:256]).all()
+    return None if seen and begun < ended else np.zeros_like(out)
+
+
+def bytes_at(shape: Any, index: Any) -> Callable[[Variant, np.ndarray], Any]:
+    """The input in items of a shape, in another order."""
+    return lambda v, g: g[: int(np.prod(shape))].reshape(shape)[index]
+
+
+def scattered(by: int, count: int) -> np.ndarray:
+    """Of a place, which thread wrote it."""
+    return np.argsort(np.arange(count) * by % count)
+
+
+def shifted(_: Variant, given: np.ndarray) -> Any:
+    return [given[:2048].view(np.uint16).reshape(64, 16)[t, t % 8 :][:8] for t in T]
+
+
+def fragments(_: Variant, given: np.ndarray) -> Any:
+    """Four matrices of 8 x 8, of which register i of thread t has a pair of row t // 4 of matrix i."""
+    registers = given[:512].view(np.uint32).reshape(32, 4)
+    return [[registers[t % 8 * 4 + c, t // 8] for c in range(4)] for t in scattered(7, 32)]
+
+
+def tile(_: Variant, given: np.ndarray) -> Any:
+    return swizzled(box(matrices(given)))
+
+
+def read_back(variant: Variant, given: np.ndarray, out: np.ndarray) -> np.ndarray:
+    """As `stored`, and its first element once more."""
+    out[8000:8002] = swizzled(given[:2048].view(np.uint16).reshape(16, 64))[0, :1].view(np.uint8)
+    return stored(variant, given, out)
+
+
+def packed(variant: Variant, _: np.ndarray) -> Any:
+    return encode(FLOATS[:128], variant.dtype)
+
+
+def valued(variant: Variant, given: np.ndarray) -> Any:
+    return decode(given[:128].view(np.uint16), variant.dtype)
+
+
+def elements(variant: Variant) -> np.ndarray:
+    return words(encode(FLOATS, variant.dtype))
+
+
+def same(count: int) -> Callable[[Variant, np.ndarray, np.ndarray], np.ndarray]:
+    return leaves(np.uint8, lambda v, g: g[:count])
+
+
+def numbers(of: Any, kind: Any = np.int32) -> Callable[[Variant, np.ndarray, np.ndarray], np.ndarray]:
+    return leaves(kind, lambda v, g: of)
+
+
+def alone(name: str, left: Any, given: Any = noise, **more: Any) -> dict[str, Test]:
+    return {name: Test((name,), given, left, **more)}
+
+
+PAIR = {"grid": 2, "cluster": 2}
+TESTS: dict[str, dict[str, Test]] = {
+    "cuda-wgmma": {
+        **alone("shared_address", numbers(4 * T)),
+        **alone("thread_number", numbers(T)),
+        **alone("pair_aligned", numbers(T % 2 == 0)),
+        **alone("elements_before_word", numbers(-T % 8)),
+        **alone("word_store", same(1024)),
+        **alone("pair_store", same(256)),
+        **alone("pair_packed", leaves(np.uint16, packed), lambda v: words(FLOATS), every=True),
+        **alone("element_value", leaves(np.float32, valued), elements, every=True),
+        **alone("words_shifted", leaves(np.uint16, shifted)),
+        **alone("shared_word", leaves(np.uint8, bytes_at((64, 16), T * 5 % 64))),
+        **alone("shared_element", leaves(np.uint8, bytes_at((64, 2), T * 7 % 64))),
+        **alone("shared_pair_store", leaves(np.uint8, bytes_at((64, 8), scattered(3, 64)))),
+        **alone("matrix_store", leaves(np.uint32, fragments), threads=32),
+        **alone("cluster_rank", numbers([0, 1, 0, 1]), grid=4, cluster=2),
+        **alone("barrier_arrive_at", numbers([T + 1] * 2), **PAIR),
+        **alone("tile_load_shared", leaves(np.uint16, lambda v, g: [tile(v, g)] * 2), map="in", **PAIR),
+        "barrier": Test(("barrier_init", "barrier_arrive", "barrier_wait"), noise, same(256)),
+        "named": Test(("named_barrier", "named_arrive"), noise, same(128)),
+        "load_remote": Test(
+            ("cluster_barrier", "load_remote"), noise,
+            leaves(np.uint8, lambda v, g: g[:1024].reshape(2, 64, 8)[::-1][:, T * 5 % 64]), **PAIR,
+        ),
+        "tile_load": Test(
+            ("barrier_expect", "tile_load"), noise, leaves(np.uint16, tile), ("shared_written", "barriers_visible"),
+            map="in", threads=128,
+        ),
+        "prefetch": Test((), noise, leaves(np.uint16, tile), ("map_prefetch", "tile_prefetch"), map="in", threads=128),
+        "tile_store": Test(("tile_store",), noise, stored, ("shared_written",), map="out", size=8192),
+        "tile_stores_read": Test(("tile_stores_read",), noise, stored, map="out", size=8192),
+        "tile_stores_done": Test((), noise, read_back, ("tile_stores_done",), map="out", size=8192),
+        "wgmma": Test(
+            ("descriptor", "wgmma", "wgmma_begin"), operands, multiplied, ("wgmma_commit", "wgmma_wait"),
+            threads=128, size=32768, every=True,
+        ),
+        "registers": Test(
+            ("registers_fewer",), noise, numbers(np.arange(384)), ("registers_more",), threads=384,
+            bounds="__launch_bounds__(384, 1)",
+        ),
+        "previous": Test(("previous_done", "next_may_begin"), noise, early, after_first=True),
+    },
+    "cuda-wmma": {
+        "word_copy": Test(
+            ("word_copy", "copies_commit", "copies_wait"), noise, leaves(np.uint16, copied(0)),
+        ),
+        **alone("elements_copy", leaves(np.uint16, copied(1))),
+        **alone("value", leaves(np.float32, valued), elements, every=True),
+        **alone("pair_aligned", numbers(T % 2 == 0)),
+        **alone("pair_put", put, lambda v: words(FLOATS), every=True),
+        "tiles": Test(
+            ("sum_clear", "tile_a", "tile_b", "tile_multiply", "sum_spread"), wmma_operands, wmma_left, threads=32,
+            every=True,
+        ),
+    },
+}  # fmt: skip
+VARIANTS = tuple(Variant(dtype, a, b) for dtype in ("bf16", "f16") for a in (0, 1) for b in (0, 1))
+TEXTS = re.compile(r"^TEST\((\w+)\) \{(.*?)\}\n(?=\n|\Z)", re.MULTILINE | re.DOTALL)
+
+
+def controls(test: Test) -> list[str]:
+    return [*test.covers, *test.unseen]
+
+
+def build(folder: Path) -> None:
+    """A cubin for each set, type and layout; those of the first have the controls."""
+    sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+    from tensorop.backends.cuda_parts import kernels
+    from tensorop.provision import nvcc
+    from tensorop.specs import operators, platforms
+
+    folder.mkdir(parents=True, exist_ok=True)
+    operator, compiler = operators.load("gemm"), nvcc.nvcc()
+    whole = (Path(__file__).parent / "primitives.cuh").read_text()
+    texts = dict(TEXTS.findall(whole))
+    sets = {one.name: one for one in platforms.load("cuda-sm90").primitives}
+
+    def text(name: str, variant: Variant) -> str:
+        known = sets[name]
+        of = {"dtype": variant.dtype, "a_along_m": variant.a_along_m, "b_along_k": variant.b_along_k, "wgn": WGN}
+        if strange := set(known.collectives) ^ {p for t in TESTS[name].values() for p in controls(t)}:
+            raise SystemExit(f"{name}: no test, or no primitive, for {', '.join(sorted(strange))}")
+        if name == "cuda-wgmma" and tuple(known.collectives["wgmma"].holds["d"]) != HOLDS:
+            raise SystemExit("wgmma's `holds` is another now")
+
+        def functions(empty: str) -> str:
+            parts = [kernels._rendered(operator, known.types[variant.dtype].support, of)]
+            for one in known.collectives.values():
+                whole = kernels._function(one)
+                whole = kernels._rendered(operator, whole, of) if one.parameters else whole
+                if one.name == empty:
+                    nothing = "" if one.returns == "void" else f"return {one.returns}{{}};"
+                    whole = f"{whole[: whole.index('{' + chr(10))]}{{ {nothing} }}\n"
+                parts.append(whole)
+            return "\n".join(parts)
+
+        def test(space: str, label: str, one: Test) -> str:
+            args = ("const __grid_constant__ CUtensorMap map, " if one.map else "") + "const uint8_t *in, uint8_t *out"
+            bodies = [(part, texts[f"{name[5:]}_{label}{part}"]) for part in ("_first", "")[not one.after_first :]]
+            return "\n".join(
+                f'extern "C" __global__ void {one.bounds} {space}_{label}{part}({args}) {{{body}}}'
+                for part, body in bodies
+            )
+
+        main = variant == VARIANTS[0]
+        wanted = {label: one for label, one in TESTS[name].items() if main or one.every}
+        spaces = [("real", "", wanted)]
+        for label, one in wanted.items() if main else ():
+            spaces += [(f"no_{primitive}", primitive, {label: one}) for primitive in controls(one)]
+        layout = f"#define A_ALONG_M {variant.a_along_m}\n#define B_ALONG_K {variant.b_along_k}"
+        found = [*(f"#include <{header}>" for header in known.headers), layout, whole[: whole.index("\nTEST(")]]
+        for place, (space, empty, tests) in enumerate(spaces):
+            kernels_of = "\n".join(test(space, label, one) for label, one in tests.items())
+            found.append(f"namespace s{place} {{\n{functions(empty)}\n{kernels_of}\n}}")
+        return "\n".join(found)
+
+    def compiled(name: str, variant: Variant) -> None:
+        source = folder / f"{name}-{variant}.cu"
+        source.write_text(text(name, variant))
+        words = [str(compiler.binary), "-std=c++17", "-O2", "-w", "-cubin", "-gencode=arch=compute_90a,code=sm_90a"]
+        done = subprocess.run(
+            [*words, str(source), "-o", str(source.with_suffix(".cubin"))], capture_output=True, text=True
+        )
+        if done.returncode:
+            raise SystemExit(done.stderr or done.stdout)
+
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(lambda one: compiled(*one), [(name, variant) for name in TESTS for variant in VARIANTS]))
+
+
+class Attribute(ctypes.Structure):
+    _fields_ = (("id", ctypes.c_int), ("pad", ctypes.c_int), ("value", ctypes.c_uint * 16))
+
+
+class Config(ctypes.Structure):
+    _fields_ = (
+        ("grid", ctypes.c_uint * 3), ("block", ctypes.c_uint * 3), ("shared", ctypes.c_uint),
+        ("stream", ctypes.c_void_p),
+        ("attributes", ctypes.POINTER(Attribute)), ("count", ctypes.c_uint),
+    )  # fmt: skip
+
+
+def left_by(cubin: Path, space: str, label: str, test: Test, given: np.ndarray) -> np.ndarray:
+    """What a kernel leaves on the first device."""
+    cuda = ctypes.CDLL("libcuda.so.1")
+
+    def must(name: str, *words: Any) -> None:
+        if status := getattr(cuda, name)(*words):
+            raise RuntimeError(f"{name} returned {status}")
+
+    device, context, module = ctypes.c_int(), ctypes.c_void_p(), ctypes.c_void_p()
+    must("cuInit", 0)
+    must("cuDeviceGet", ctypes.byref(device), 0)
+    must("cuDevicePrimaryCtxRetain", ctypes.byref(context), device)
+    must("cuCtxSetCurrent", context)
+    must("cuModuleLoad", ctypes.byref(module), str(cubin).encode())
+    at = [ctypes.c_uint64(), ctypes.c_uint64()]
+    for place, size in zip(at, (1 << 16, test.size), strict=True):
+        must("cuMemAlloc_v2", ctypes.byref(place), ctypes.c_size_t(size))
+    out = np.full(test.size, POISON, np.uint8)
+    for place, held in zip(at, (given, out), strict=True):
+        must("cuMemcpyHtoD_v2", place, held.ctypes.data_as(ctypes.c_void_p), ctypes.c_size_t(held.size))
+    arguments = [ctypes.cast(ctypes.byref(place), ctypes.c_void_p) for place in at]
+    if test.map:
+        raw = ctypes.create_string_buffer(256)
+        aligned = ctypes.c_void_p(-(-ctypes.addressof(raw) // 128) * 128)
+        extents = (ctypes.c_uint64 * 3)(COLUMNS, ROWS, DEPTH)
+        pitches = (ctypes.c_uint64 * 2)(COLUMNS * 2, ROWS * COLUMNS * 2)
+        small, steps = (ctypes.c_uint32 * 3)(*BOX, 1), (ctypes.c_uint32 * 3)(1, 1, 1)
+        must("cuTensorMapEncodeTiled", aligned, 9, 3, at[test.map == "out"], extents, pitches, small, steps, 0, 3, 0, 0)
+        arguments.insert(0, aligned)
+    functions = [ctypes.c_void_p() for _ in ("_first", "")[not test.after_first :]]
+    for function, part in zip(functions[::-1], ("", "_first"), strict=False):  # all before the first launch
+        must("cuModuleGetFunction", ctypes.byref(function), module, f"{space}_{label}{part}".encode())
+        must("cuFuncSetAttribute", function, 8, 49152)
+    stream = ctypes.c_void_p()
+    must("cuStreamCreate", ctypes.byref(stream), 1)
+    attributes = (Attribute * 2)()
+    attributes[0].id, attributes[0].value[0] = 6, 1
+    attributes[1].id, attributes[1].value[:3] = 4, [test.cluster, 1, 1]
+    config = Config((test.grid, 1, 1), (test.threads, 1, 1), 49152, stream, attributes, 2)
+    for function in functions:
+        must("cuLaunchKernelEx", ctypes.byref(config), function, (ctypes.c_void_p * len(arguments))(*arguments), None)
+    must("cuCtxSynchronize")
+    must("cuMemcpyDtoH_v2", out.ctypes.data_as(ctypes.c_void_p), at[1], ctypes.c_size_t(out.size))
+    return out
+
+
+def one(folder: Path, name: str, variant: Variant, space: str, label: str) -> str:
+    test = TESTS[name][label]
+    given = np.ascontiguousarray(test.given(variant))
+    got = left_by(folder / f"{name}-{variant}.cubin", space, label, test, given)
+    start = got if test.left is early else np.full(test.size, POISON, np.uint8)
+    wanted = test.left(variant, given, start)
+    if wanted is None or (got == wanted).all():
+        return "right"
+    differ = np.flatnonzero(got != wanted)
+    return f"wrong: {differ.size} of {got.size} bytes, first {differ[0]}: {got[differ[0]]}, not {wanted[differ[0]]}"
+
+
+def run(folder: Path) -> int:
+    """Each in its own process: one that hangs or faults is an outcome."""
+    jobs = [
+        (name, variant, space, label)
+        for name, tests in TESTS.items()
+        for variant in VARIANTS
+        for label, test in tests.items()
+        if (variant == VARIANTS[0] or test.every) and label in (sys.argv[4:] or tests)
+        for space in ("real", *(f"no_{p}" for p in (controls(test) if variant == VARIANTS[0] else ())))
+    ]
+
+    def outcome(job: tuple[str, Variant, str, str]) -> str:
+        words = [sys.executable, __file__, "one", str(folder), job[0], str(job[1]), *job[2:]]
+        try:
+            done = subprocess.run(words, capture_output=True, text=True, timeout=LIMIT_S)
+        except subprocess.TimeoutExpired:
+            return "hangs"
+        return done.stdout.strip() if done.returncode == 0 else (done.stderr.strip() or "died").splitlines()[-1]
+
+    with ThreadPoolExecutor(8) as pool:
+        found = list(zip(jobs, pool.map(outcome, jobs), strict=True))
+    bad, rows = 0, []
+    for (name, variant, space, label), said in found:
+        emptied = space.removeprefix("no_") if space != "real" else ""
+        must = emptied in TESTS[name][label].covers
+        good = (said == "right") == (not emptied) or (bool(emptied) and not must)
+        bad += not good
+        rows.append(
+            {"set": name, "variant": str(variant), "test": label, "without": emptied, "outcome": said, "good": good}
+        )
+        print(
+            f"{'ok ' if good else 'BAD'} {name} {variant} {label}{' without ' + emptied if emptied else ''}: {said}",
+            flush=True,
+        )
+    print(f"{len(rows)} runs, {bad} not as they must be")
+    if len(sys.argv) > 3:
+        Path(sys.argv[3]).write_text(json.dumps(rows, indent=1) + "\n")
+    return int(bad > 0)
+
+
+def main() -> int:
+    if sys.argv[1] == "build":
+        build(Path(sys.argv[2]))
+        return 0
+    if sys.argv[1] == "one":
+        dtype, layout = sys.argv[4].split("-")
+        variant = Variant(dtype, int(layout[0]), int(layout[1]))
+        print(one(Path(sys.argv[2]), sys.argv[3], variant, *sys.argv[5:7]))
+        return 0
+    return run(Path(sys.argv[2]))
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

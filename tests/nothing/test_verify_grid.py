@@ -1,0 +1,47 @@
+"""A grid's calls and how they are judged, on a subject that computes with the oracle itself."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tensorop.model.case import Case
+from tensorop.model.trial import Kind, Outcome
+from tensorop.model.verdict import Seed
+from tensorop.runners.session import Reply
+from tensorop.space import problems
+from tensorop.specs import operators
+from tensorop.verify import grid
+from tensorop.verify.answers import Answers
+
+GEMM = operators.load("gemm")
+PROBLEMS = [problems.of(GEMM, "f32", shape) for shape in ((5, 6, 7), (3, 9, 2))]
+
+
+class Computes:
+    """Right at every VLEN but one; what it is given is kept by VLEN."""
+
+    def __init__(self, wrong_at=0):
+        self.wrong_at, self.given = wrong_at, {}
+
+    def call(self, reference, case, rng, vlen):
+        return reference.call(case.problem, rng, case.distribution, case.placement)
+
+    def execute(self, calls, vlen):
+        self.given[vlen] = [call.buffers[0].data for call in calls]
+        replies = []
+        for problem, call in zip(PROBLEMS, calls, strict=True):
+            right = GEMM.reference.limits(problem, call)[0].astype(np.float32).reshape(-1)
+            replies.append(Reply(Outcome(Kind.OK), {"C": right + np.float32(vlen == self.wrong_at)}))
+        return replies
+
+
+def test_large_problems_have_the_same_inputs_at_every_vlen_and_the_oracle_is_asked_once(monkeypatch):
+    subject, seed, answers = Computes(wrong_at=512), Seed.draw(), Answers(GEMM.reference)
+    cases = [Case(problem) for problem in PROBLEMS]
+    verdicts = [grid.check(GEMM.reference, subject, cases, vlen, seed, answers=answers) for vlen in (128, 256, 512)]
+    assert [verdict.outcome.kind for verdict in verdicts] == [Kind.OK, Kind.OK, Kind.WRONG]
+    assert len(answers._limits) == len(PROBLEMS)
+    for first, second in zip(subject.given[128], subject.given[256], strict=True):
+        np.testing.assert_array_equal(first, second)
+    grid.check(GEMM.reference, subject, cases, 1024, seed)
+    assert not np.array_equal(subject.given[128][0], subject.given[1024][0])
