@@ -85,6 +85,12 @@ TEST(wgmma_shared_pair_store) {
     dump(out, shared, 512);
 }
 
+TEST(wgmma_shared_float_store) {
+    fill();
+    shared_float_store(shared_address(shared) + 4 * (T * 3 % 64), get<float>(in, T));
+    dump(out, shared, 256);
+}
+
 TEST(wgmma_matrix_store) {
     fill();
     matrix_store(shared_address(shared) + 16 * (T * 7 % 32), get<uint32_t>(in, 4 * T),
@@ -181,15 +187,15 @@ TEST(wgmma_cluster_rank) {
 
 TEST(wgmma_load_remote) {
     const int rank = blockIdx.x;
-    float2 *pairs = (float2 *)shared;
-    pairs[T] = make_float2(0, 0);
+    float4 *fours = (float4 *)shared;
+    fours[T] = make_float4(0, 0, 0, 0);
     __syncthreads();
     if (rank)
         late();
-    pairs[T] = get<float2>(in, 64 * rank + T);
+    fours[T] = get<float4>(in, 64 * rank + T);
     cluster_barrier();
-    put<float2>(out, 64 * rank + T,
-                load_remote(shared_address(shared) + 8 * (T * 5 % 64), 1 - rank));
+    put<float4>(out, 64 * rank + T,
+                load_remote(shared_address(shared) + 16 * (T * 5 % 64), 1 - rank));
     cluster_barrier();
 }
 
@@ -267,7 +273,7 @@ TEST(wgmma_wgmma) {
     __syncthreads();
     float d[32];
     const uint32_t at = shared_address(shared);
-    const uint64_t a = descriptor(at, !A_ALONG_M), b = descriptor(at + 8192, B_ALONG_K);
+    const uint64_t a = descriptor(at, !A_ALONG_M, 64), b = descriptor(at + 8192, B_ALONG_K, 64);
     for (int keeps = 1; keeps >= 0; --keeps) {
         for (int i = 0; i < 32; ++i)
             d[i] = get<float>(in, 4096 + 32 * T + i);

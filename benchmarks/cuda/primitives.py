@@ -267,6 +267,7 @@ TESTS: dict[str, dict[str, Test]] = {
         **alone("shared_word", leaves(np.uint8, bytes_at((64, 16), T * 5 % 64))),
         **alone("shared_element", leaves(np.uint8, bytes_at((64, 2), T * 7 % 64))),
         **alone("shared_pair_store", leaves(np.uint8, bytes_at((64, 8), scattered(3, 64)))),
+        **alone("shared_float_store", leaves(np.uint8, bytes_at((64, 4), scattered(3, 64)))),
         **alone("matrix_store", leaves(np.uint32, fragments), threads=32),
         **alone("cluster_rank", numbers([0, 1, 0, 1]), grid=4, cluster=2),
         **alone("barrier_arrive_at", numbers([T + 1] * 2), **PAIR),
@@ -275,7 +276,7 @@ TESTS: dict[str, dict[str, Test]] = {
         "named": Test(("named_barrier", "named_arrive"), noise, same(128)),
         "load_remote": Test(
             ("cluster_barrier", "load_remote"), noise,
-            leaves(np.uint8, lambda v, g: g[:1024].reshape(2, 64, 8)[::-1][:, T * 5 % 64]), **PAIR,
+            leaves(np.uint8, lambda v, g: g[:2048].reshape(2, 64, 16)[::-1][:, T * 5 % 64]), **PAIR,
         ),
         "tile_load": Test(
             ("barrier_expect", "tile_load"), noise, leaves(np.uint16, tile), ("shared_written", "barriers_visible"),
