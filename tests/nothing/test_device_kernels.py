@@ -18,7 +18,7 @@ import pytest
 from tensorop import pipeline
 from tensorop.author import offline
 from tensorop.backends import cuda
-from tensorop.backends.cuda_parts import gate, kernels
+from tensorop.backends.cuda_parts import corrected, gate, kernels
 from tensorop.backends.cuda_parts.choose import LAYOUTS, Layout
 from tensorop.backends.cuda_parts.family import Family
 from tensorop.errors import SpecError, UsageError
@@ -291,3 +291,9 @@ def test_the_model_ranks_the_kernels_that_came_after() -> None:
             costs[number] = cycles[int(point["swap"])][places[along_k, number]]
         lost.append(math.log(row["us"][min(costs, key=costs.__getitem__)] / min(row["us"].values())))
     assert np.exp(np.mean(lost)) < 1.06
+
+
+def test_which_rows_are_off_16_bytes_is_a_bit_an_operand_as_the_library_has_it() -> None:
+    assert corrected.Row(0, 0, 33, 50, 65, 1, {}).odd == 7
+    assert corrected.Row(0, 0, 40, 33, 80, 1, {}).odd == 2 + 4
+    assert corrected.Row(1, 0, 33, 64, 80, 1, {}).odd == 1

@@ -41,7 +41,8 @@ class Row:
 
     @cached_property
     def odd(self) -> int:
-        return sum(not _aligned(rows, cols, self.batch, 16) << at for at, (rows, cols) in enumerate(self.operands))
+        off = (not _aligned(rows, cols, self.batch, 16) for rows, cols in self.operands)
+        return sum(one << at for at, one in enumerate(off))
 
     @cached_property
     def logs(self) -> tuple[int, ...]:
