@@ -17,6 +17,7 @@ from tensorop.specs.yamltext import MAX_TEXT, parse
 RENAMED = {
     "at_call": "runtime",
     "drafts": "kernels",
+    "most": "serves",
     "packed": "compute",
     "packed_vector": "compute_vector",
     "starts": "seed_configurations",

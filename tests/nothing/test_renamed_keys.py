@@ -8,12 +8,13 @@ from pydantic import BaseModel
 from tensorop.errors import SpecError
 from tensorop.specs import yamlfile
 from tensorop.specs.frontmatter import TemplateHead
-from tensorop.specs.operators import BlockingSpec, OperatorSpec
+from tensorop.specs.operators import BlockingSpec, DirectSpec, OperatorSpec
 from tensorop.specs.primitives import SetSpec, TypeSpec
 
 OF_TYPES = ("packed", "packed_vector", "stored", "stored_vector", "sums")
 PLACES: list[tuple[type[BaseModel], str]] = [
     (BlockingSpec, "at_call"),
+    (DirectSpec, "most"),
     (OperatorSpec, "drafts"),
     (SetSpec, "words"),
     (TemplateHead, "starts"),
