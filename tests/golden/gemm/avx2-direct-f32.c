@@ -584,7 +584,7 @@ static __attribute__((noinline)) void avx2_f32_direct_330b_shallow(size_t m, siz
             return;
         }
     }
-    const size_t most = 1024 / lanes * lanes;
+    const size_t near = 1024 / lanes * lanes, most = near ? near : lanes;
     for (size_t i = 0; i < m; i += most) {
         avx2_f32_direct_330b_shallow_rows(m - i < most ? m - i : most, n, k, alpha, a + i, lda, b, rsb, csb,
                                           beta, c + i, ldc);

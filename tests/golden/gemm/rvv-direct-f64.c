@@ -248,7 +248,7 @@ static __attribute__((noinline)) void rvv_f64_direct_0dc0_shallow(size_t m, size
                                                                   const double *b, size_t rsb, size_t csb,
                                                                   double beta, double *c, size_t ldc) {
     const size_t lanes = __riscv_vsetvlmax_e64m2();
-    const size_t most = 512 / lanes * lanes;
+    const size_t near = 512 / lanes * lanes, most = near ? near : lanes;
     for (size_t i = 0; i < m; i += most) {
         rvv_f64_direct_0dc0_shallow_rows(m - i < most ? m - i : most, n, k, alpha, a + i, lda, b, rsb, csb,
                                          beta, c + i, ldc);
