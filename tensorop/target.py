@@ -6,6 +6,7 @@ methods below; it never asks which backend answers.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import os
@@ -172,6 +173,17 @@ class Target(ABC):
     def checked(self) -> tuple[int, ...]:
         """Those that winners must be right at."""
         return self.platform.verify_vlens
+
+    @property
+    def clocks(self) -> int:
+        """Machines that now take trials side by side, each one at a time."""
+        return 1
+
+    @contextlib.contextmanager
+    def one(self) -> Iterator[Self]:
+        """The target with one of its machines alone, that no other thread has in the block. A BoardError that leaves
+        the block takes the machine out while there are others."""
+        yield self
 
     @staticmethod
     def label(configuration: int) -> str:

@@ -1,20 +1,63 @@
-"""A board reached by ssh, by its own clock."""
+"""Boards reached by ssh, by their own clocks. Several of one kind take trials side by side, one on each at a time."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import contextlib
+import dataclasses
+import itertools
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Self
 
+from tensorop.build import sample, tool
 from tensorop.clocked import Clocked
+from tensorop.errors import BoardError, JobError, UsageError
 from tensorop.measure import boards
 from tensorop.model.core import Core
 from tensorop.model.platform import Platform
+from tensorop.model.trial import Kind, Outcome
 from tensorop.runners import ssh
+from tensorop.runners.protocol import Entry
+
+ALIKE = 1.05  # times the fastest board's figure: what another one's may be
+SIZES = (4096, 1 << 20)  # elements of the fixed kernel's calls: in level 1, and beyond most caches
+_OK = Outcome(Kind.OK)
+
+
+class Pool:
+    """Boards, each of which one thread has at a time. One that is lost is left out while there are others."""
+
+    def __init__(self, all_: Sequence[Backend]) -> None:
+        self._free, self._change = list(all_), threading.Condition()
+        self.size = len(all_)
+
+    @contextlib.contextmanager
+    def one(self) -> Iterator[Backend]:
+        with self._change:
+            self._change.wait_for(lambda: self._free)
+            board = self._free.pop(0)
+        gone = False
+        try:
+            yield board
+        except BoardError:
+            gone = True
+            raise
+        finally:
+            with self._change:
+                if gone and self.size > 1:
+                    self.size -= 1
+                else:
+                    self._free.append(board)
+                self._change.notify()
 
 
 @dataclass(frozen=True)
 class Backend(Clocked):
+    """pool: of several boards; the first one alone does what is no trial."""
+
     runner: ssh.Ssh
+    pool: Pool | None = field(default=None, compare=False, repr=False)
 
     name = "ssh"
     address = "host"
@@ -32,9 +75,58 @@ class Backend(Clocked):
     def meet(cls, platform: Platform, address: str) -> tuple[Platform, ssh.Ssh, Core]:
         return boards.meet(platform, cls.start(platform, address))
 
+    @classmethod
+    def reach(cls, platform: Platform, address: str) -> Self:
+        """ssh://a,ssh://b are boards of one kind. Raises BoardError where they are not."""
+        addresses = [one.strip().removeprefix("ssh://").rstrip("/") for one in address.split(",")]
+        if twice := next((one for one in addresses if addresses.count(one) > 1), None):
+            raise UsageError(f"--runner names ssh://{twice} twice", hint="each board takes one trial at a time")
+        for one in addresses:  # a word that names none is said before any is asked
+            ssh.board(one)
+        all_ = [cls(*cls.meet(platform, one)) for one in addresses]
+        if len(all_) == 1:
+            return all_[0]
+        names = [f"ssh://{one}" for one in addresses]
+        agree(names, [one.identity for one in all_], [one.paces() for one in all_])
+        return dataclasses.replace(all_[0], pool=Pool(all_))
+
     @property
     def identity(self) -> list[object]:
         return [self.core.label, self.core.vlen] if self.core else []
 
     def described(self) -> Mapping[str, object]:
         return {"host": self.runner.host, **self.core.short} if self.core else {}
+
+    @property
+    def clocks(self) -> int:
+        return self.pool.size if self.pool else 1
+
+    @contextlib.contextmanager
+    def one(self) -> Iterator[Self]:
+        with self.pool.one() if self.pool else contextlib.nullcontext(self) as board:
+            yield dataclasses.replace(self, runner=board.runner, core=board.core, pool=None) if self.pool else self
+
+    def paces(self) -> tuple[float, ...]:
+        """What a fixed kernel's calls cost. Raises JobError, BoardError."""
+        program = tool.required(sample.build(self.platform), "the kernel that boards are compared by").path
+        calls = [sample.call(size) for size in SIZES]
+        found = self.search_costs(program, lambda at: calls, Entry(0), [1] * len(calls), lambda *_: _OK)
+        if isinstance(found, Outcome):
+            raise JobError(f"{self.runner.host}: the kernel that boards are compared by fails: {found.message}")
+        return tuple(samples.value for by_vlen in found for samples in by_vlen.values())
+
+
+def agree(names: Sequence[str], cores: Sequence[list[object]], paces: Sequence[Sequence[float]]) -> None:
+    """Raises BoardError where figures of these boards cannot be mixed. paces: of each, nanoseconds by size of call."""
+    hint = "name boards of one kind, with the same clock (cpupower frequency-set -g performance), or one alone"
+    for (one, a), (other, b) in itertools.pairwise(zip(names, cores, strict=True)):
+        if a != b:
+            raise BoardError(f"{one} is {a}, {other} is {b}: their figures cannot be mixed", hint=hint)
+    for size, figures in zip(SIZES, zip(*paces, strict=True), strict=True):
+        (fast, first), (slow, last) = min(zip(figures, names, strict=True)), max(zip(figures, names, strict=True))
+        if slow > ALIKE * fast:
+            raise BoardError(
+                f"{first} and {last} are not alike: the same call of {size} elements takes {fast:.4g} ns and "
+                f"{slow:.4g} ns, and at most {ALIKE:g} times as much is mixed",
+                hint=hint,
+            )

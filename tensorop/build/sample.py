@@ -17,8 +17,14 @@ from tensorop.runners.base import Runner
 from tensorop.runners.protocol import Check
 from tensorop.runners.session import Guest
 
-_X = np.arange(64, dtype=np.float32)
-CALL = Call((64,), buffers=(Buffer("x", Access.IN, _X), Buffer("y", Access.OUT, np.zeros_like(_X))))
+
+def call(size: int) -> Call:
+    """One that doubles so many numbers."""
+    x = np.arange(size, dtype=np.float32)
+    return Call((size,), buffers=(Buffer("x", Access.IN, x), Buffer("y", Access.OUT, np.zeros_like(x))))
+
+
+CALL = call(64)
 _TEXT = """#include "call.h"
 void tensorop_candidate_0(const struct tensorop_call *c) {
     const float *x = c->buffer[0];
@@ -37,5 +43,5 @@ def build(platform: Platform) -> Artifact | Outcome:
 def wrong(runner: Runner, program: Path, guest: Guest) -> str:
     """What is wrong with its call on a target; "" where nothing is. Raises as `session.run` does."""
     (reply,) = session.run(runner, program, [Check(CALL)], guest=guest)
-    right = reply.outcome.ok and np.array_equal(reply.outputs["y"], 2 * _X)
+    right = reply.outcome.ok and np.array_equal(reply.outputs["y"], 2 * CALL.buffers[0].data)
     return "" if right else reply.outcome.message or "wrong result"

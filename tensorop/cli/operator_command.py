@@ -116,7 +116,7 @@ def operator_command(name: str, plugins: tuple[Path, ...] = ()) -> click.Command
     )
     @click.option(
         "--runner",
-        metavar="native|qemu|null|ssh://HOST",
+        metavar="native|qemu|null|ssh://HOST[,ssh://HOST...]",
         default=None,
         help="Where programs run, or a backend of your own; by default the platform says. null pretends.",
     )

@@ -112,6 +112,7 @@ class Search(Generic[P]):
     first_s: what a trial may take, in seconds, while none has passed
     stopped: whether somebody wants the search to end now
     jobs: builds side by side; batch: trials that are asked for before any of them is told, 0: as many
+    clocks: machines that trials are measured on side by side now, each with its own clock
     shared_clock: False where trials can be measured side by side without touching each other's figures
     elsewhere: carries trials out in other processes; what each comes to, in their order.
     """
@@ -129,6 +130,7 @@ class Search(Generic[P]):
     batch: int = 0
     round: int = 0
     shared_clock: bool = True
+    clocks: Callable[[], int] = lambda: 1
     first_s: float = FIRST_S
     race: Callable[[Sequence[Finished], bool], tuple[Rung, ...]] | None = None
     stopped: Callable[[], bool] = lambda: False
@@ -289,8 +291,17 @@ class _Run(Generic[P]):
             return
         builds = [pool.submit(carry_out.prepare, evaluate, trial, limit) for trial in trials]
         prepared = [future.result() for future in builds]
-        for trial, (made, used) in zip(trials, prepared, strict=True):
-            yield carry_out.measure(evaluate, trial, made, limit, used)
+        if (clocks := self.what.clocks()) == 1:
+            for trial, (made, used) in zip(trials, prepared, strict=True):
+                yield carry_out.measure(evaluate, trial, made, limit, used)
+            return
+        machines = ThreadPoolExecutor(clocks)
+        try:
+            each = zip(trials, prepared, strict=True)
+            ready = [machines.submit(carry_out.measure, evaluate, one, made, limit, used) for one, (made, used) in each]
+            yield from (future.result() for future in ready)
+        finally:
+            machines.shutdown(wait=not children.ending_for_good(), cancel_futures=True)
 
     def _heed_time(self, finished: Finished) -> Iterator[Event]:
         """Gives a template up with the trial that ran into its limit once too often."""

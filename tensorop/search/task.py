@@ -273,7 +273,10 @@ def conduct(task: Task, stage: Stage, plan: Plan) -> Iterator[loop.Event]:
             budget=task.left(plan.budget, stage),
             seed=job.seed,
             jobs=job.jobs,
-            batch=task.crew.batch if task.crew else job.batch or 0,
+            batch=task.crew.batch
+            if task.crew
+            else job.batch or (max(job.jobs, target.clocks) if target.clocks > 1 else 0),
+            clocks=lambda: target.clocks,
             elsewhere=partial(_elsewhere, task, conditions) if task.crew else None,
             shared_clock=not target.side_by_side,
             first_s=plan.first_s * target.runner.patience,

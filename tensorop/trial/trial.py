@@ -154,7 +154,9 @@ class Evaluator:
         """
         clock = _Clock(prepared.seconds)
         try:
-            return replace(self._for(trial)._measure(trial, prepared, clock), text=prepared.text)
+            with self.target.one() as target:
+                own = self if target is self.target else replace(self, target=target, specialised={})
+                return replace(own._for(trial)._measure(trial, prepared, clock), text=prepared.text)
         except BoardError as error:
             return Measured(Outcome(Kind.LOST, "measure", error.message), seconds=clock.lap("measure"))
 

@@ -1,8 +1,10 @@
 """gemm, bench and verify on a board over ssh, and a job whose board dies."""
 
 import json
+import math
 import threading
 import time
+from dataclasses import replace
 
 import pytest
 
@@ -56,8 +58,10 @@ def _journal(out):
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
-def test_a_job_outlives_its_board(board, tmp_path, monkeypatch):
+def test_a_job_outlives_its_boards(board, tmp_path, monkeypatch):
+    """Two of them: what the first to go had under way is tried on the other; without any the job ends and goes on."""
     monkeypatch.setattr("tensorop.runners.ssh._BACK_S", 0.2)
+    monkeypatch.setattr("tensorop.backends.ssh.ALIKE", math.inf)  # two that share a busy machine are not alike
     out = tmp_path / "out"
     job = Job(
         "gemm",
@@ -71,21 +75,26 @@ def test_a_job_outlives_its_board(board, tmp_path, monkeypatch):
         runner=board.word,
         out=out,
     )
+    with boards_here.board(tmp_path / "other") as other:
+        other.trust(board)
 
-    def power() -> None:
-        while not any(entry["event"] == "finished" for entry in _journal(out)):
-            time.sleep(0.05)
-        board.stop()
+        def power() -> None:
+            for number, each in enumerate((other, board), 1):
+                while sum(entry["event"] == "finished" for entry in _journal(out)) < number:
+                    time.sleep(0.05)
+                each.stop()
 
-    gone = threading.Thread(target=power)
-    gone.start()
-    with pytest.raises(BoardError):
-        list(pipeline.run(job))
-    gone.join()
+        gone = threading.Thread(target=power)
+        gone.start()
+        with pytest.raises(BoardError):
+            list(pipeline.run(replace(job, runner=f"{board.word},{other.word}")))
+        gone.join()
     entries = _journal(out)
     lost = [entry for entry in entries if entry["event"] == "abandoned"]
     assert lost
     assert {entry["outcome"]["kind"] for entry in lost} == {"target-lost"}
+    finished = [(e["key"], e["round"]) for e in entries if e["event"] == "finished"]
+    assert len(finished) == len(set(finished)) >= 2
     assert {e["outcome"]["kind"] for e in entries if e["event"] == "finished"} <= {"ok", "refused"}
     assert not (out / "lib").exists()
     board.start()

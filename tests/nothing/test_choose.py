@@ -5,11 +5,12 @@ from dataclasses import replace
 import pytest
 
 from tensorop import errors
-from tensorop.backends import start
+from tensorop.backends import reach, ssh, start
 from tensorop.provision import targets
 from tensorop.runners.ssh import Ssh
 from tensorop.specs import platforms
 
+FIGURES = {"ssh://a": (100.0, 9000.0), "ssh://b": (104.0, 9000.0), "ssh://c": (104.0, 9500.0)}
 RVV = platforms.load("rvv")
 
 
@@ -25,3 +26,37 @@ def test_other_words_are_usage_errors(word):
     other = next(arch for arch in targets.TARGETS if arch != targets.host_arch())
     with pytest.raises(errors.UsageError, match=r"unknown runner|names no board|cannot run natively|names no target"):
         start(replace(RVV, arch=other), word)
+
+
+@pytest.mark.parametrize(
+    ("word", "said"),
+    [
+        ("ssh://a,ssh://a/", "names ssh://a twice"),
+        ("ssh://a,", "'ssh://' names no board"),
+        ("ssh://a,qemu:x", "no board"),
+    ],
+)
+def test_several_boards_are_named_before_any_is_asked(word, said):
+    with pytest.raises(errors.UsageError, match=said):
+        reach(RVV, word)
+
+
+def test_figures_of_boards_that_differ_are_not_mixed():
+    def agree(names, cores=("X60", 256)):
+        ssh.agree(names, [list(cores)] * (len(names) - 1) + [["X60", 256]], [FIGURES[name] for name in names])
+
+    agree(["ssh://a", "ssh://b"])
+    with pytest.raises(errors.BoardError, match=r"ssh://a and ssh://c .* 1048576 elements takes 9000 ns and 9500 ns"):
+        agree(["ssh://a", "ssh://b", "ssh://c"])
+    with pytest.raises(errors.BoardError, match=r"ssh://a is .*128.*, ssh://b is .*256"):
+        agree(["ssh://a", "ssh://b"], ("X60", 128))
+
+
+def test_a_board_that_is_lost_is_left_out_while_there_are_others():
+    pool = ssh.Pool(["a", "b"])
+    for _ in range(2):  # the last one stays, and may be back
+        with pytest.raises(errors.BoardError), pool.one():
+            raise errors.BoardError("gone")
+        assert pool.size == 1
+    with pool.one() as board:
+        assert board == "b"

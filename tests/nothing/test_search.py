@@ -255,6 +255,32 @@ def test_builds_side_by_side_timings_never(tmp_path):
     assert evaluate.threads == {threading.get_ident()}
 
 
+def test_several_clocks_measure_side_by_side_and_a_lost_one_is_left_out(tmp_path):
+    class Machines(Formula):
+        clocks = 2
+
+        def __init__(self):
+            super().__init__()
+            self.both = threading.Barrier(2)
+
+        def prepare(self, trial):
+            return 1.0 + trial.point["a"]
+
+        def measure(self, trial, prepared):
+            if self.clocks == 2 and self.both.wait(20) == 0:  # passes only when two are here at once
+                self.clocks = 1
+                return Measured(Outcome(Kind.LOST, "measure", "no answer"))
+            return super().measure(trial, prepared)
+
+    evaluate = Machines()
+    with Journal.open(tmp_path, {}) as journal:
+        asked = a_search(journal, evaluate, Budget(trials=6), "random", batch=2, clocks=lambda: evaluate.clocks)
+        events = list(search(asked))
+    assert sum(isinstance(e, Lost) for e in events) == 1
+    ended = [e.finished.trial.key for e in events if isinstance(e, Ended)]
+    assert len(ended) == len(set(ended)) == 6
+
+
 def test_whole_trials_side_by_side_tell_in_the_same_order(tmp_path):
     class Uneven(Formula):
         def measure(self, trial, prepared):
