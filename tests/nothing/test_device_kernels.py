@@ -60,6 +60,17 @@ def test_the_source_is_the_golden_one(name: str, dtype: str, request: pytest.Fix
     assert text == path.read_text()
 
 
+@pytest.mark.parametrize("dtype", ["bf16", "f16"])
+def test_wmma_reads_tiles_as_what_lies_in_shared_memory(dtype: str) -> None:
+    """From an address of any kind the compiler asks for each word what it is, which halves the speed."""
+    of = family("wmma", 1, 0)
+    text = kernels.text(GEMM, SM90, TEMPLATES["wmma"], dtype, of.numbers(0))
+    assert isinstance(text, str), text
+    assert f"wmma.load.a.sync.aligned.col.m16n16k16.shared.{dtype} " in text
+    assert f"wmma.load.b.sync.aligned.row.m16n16k16.shared.{dtype} " in text
+    assert "load_matrix_sync" not in text
+
+
 def test_every_start_is_legal_in_the_usual_layout() -> None:
     for name, template in TEMPLATES.items():
         for start in template.seed_configurations:

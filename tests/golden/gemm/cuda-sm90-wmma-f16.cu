@@ -43,11 +43,19 @@ __device__ __forceinline__ void sum_clear(SumTile &sum) {
 }
 
 __device__ __forceinline__ void tile_a(TileA &tile, const Element *from, int ld) {
-    wmma::load_matrix_sync(tile, from, ld);
+    uint32_t *const r = reinterpret_cast<uint32_t *>(&tile);
+    asm volatile("wmma.load.a.sync.aligned.row.m16n16k16.shared.f16 "
+                 "{ %0, %1, %2, %3, %4, %5, %6, %7 }, [%8], %9;"
+                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]), "=r"(r[4]), "=r"(r[5]), "=r"(r[6]), "=r"(r[7])                 : "r"(static_cast<uint32_t>(__cvta_generic_to_shared(from))), "r"(ld)
+                 : "memory");
 }
 
 __device__ __forceinline__ void tile_b(TileB &tile, const Element *from, int ld) {
-    wmma::load_matrix_sync(tile, from, ld);
+    uint32_t *const r = reinterpret_cast<uint32_t *>(&tile);
+    asm volatile("wmma.load.b.sync.aligned.col.m16n16k16.shared.f16 "
+                 "{ %0, %1, %2, %3, %4, %5, %6, %7 }, [%8], %9;"
+                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]), "=r"(r[4]), "=r"(r[5]), "=r"(r[6]), "=r"(r[7])                 : "r"(static_cast<uint32_t>(__cvta_generic_to_shared(from))), "r"(ld)
+                 : "memory");
 }
 
 __device__ __forceinline__ void tile_multiply(SumTile &sum, const TileA &a, const TileB &b) {
@@ -83,18 +91,20 @@ constexpr int PAD = 8; // rows begin in different banks
 constexpr int A_ROWS = 128, A_COLS = 32, A_SIZE = A_ROWS * (A_COLS + PAD);
 constexpr int B_ROWS = 128, B_COLS = 32, B_SIZE = B_ROWS * (B_COLS + PAD);
 
-// ROWS x COLS of a stored matrix into shared memory, 0 beyond its end.
-template <int ROWS, int COLS>
+// ROWS x COLS of a stored matrix into shared memory, 0 beyond its end. WHOLE: there is none inside. A thread's copies are
+// of one column, so that an address is one addition.
+template <int ROWS, int COLS, bool WHOLE>
 __device__ __forceinline__ void load_tile(Element *to, const Element *from, int64_t ld, int row0, int col0, int rows,
                                           int cols) {
-    constexpr int CHUNKS = COLS / 8;
+    constexpr int CHUNKS = COLS / 8, HIGH = THREADS / CHUNKS;
+    const int r = threadIdx.x / CHUNKS, c = threadIdx.x % CHUNKS * 8, inside = cols - col0 - c;
+    Element *const at = to + r * (COLS + PAD) + c;
+    const Element *source = from + (row0 + r) * ld + col0 + c;
 #pragma unroll
-    for (int i = 0; i < ROWS * CHUNKS / THREADS; ++i) {
-        const int index = i * THREADS + threadIdx.x, r = index / CHUNKS, c = index % CHUNKS * 8;
-        Element *at = to + r * (COLS + PAD) + c;
-        const Element *source = from + (row0 + r) * ld + col0 + c;
-        const int left = row0 + r < rows ? cols - col0 - c : 0;
-        elements_copy(at, source, left);
+    for (int i = 0; i < ROWS / HIGH; ++i) {
+        const int left = WHOLE ? 8 : row0 + r + i * HIGH < rows ? inside : 0;
+        elements_copy(at + i * HIGH * (COLS + PAD), source, left);
+        source += HIGH * ld;
     }
 }
 
@@ -111,10 +121,11 @@ extern "C" __global__ __launch_bounds__(THREADS, 1) void tensorop_kernel(const _
     const Element *const b = static_cast<const Element *>(p.b) + blockIdx.z * p.stride_b;
     Element *const c = static_cast<Element *>(p.c) + blockIdx.z * p.stride_c;
 
+    const bool within = row0 + BM <= p.m && col0 + BN <= p.n;
     auto load = [&](int stage, int k0) {
         Element *sa = tiles + stage * (A_SIZE + B_SIZE), *sb = sa + A_SIZE;
-        load_tile<A_ROWS, A_COLS>(sa, a, p.lda, row0, k0, p.m, p.k);
-        load_tile<B_ROWS, B_COLS>(sb, b, p.ldb, col0, k0, p.n, p.k);
+        load_tile<A_ROWS, A_COLS, false>(sa, a, p.lda, row0, k0, p.m, p.k);
+        load_tile<B_ROWS, B_COLS, false>(sb, b, p.ldb, col0, k0, p.n, p.k);
     };
     SumTile sum[WM / 16][WN / 16];
     for (auto &row : sum)
