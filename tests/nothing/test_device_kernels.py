@@ -182,6 +182,15 @@ def test_where_no_kernel_helps_there_is_room_for_what_the_model_may_be_wrong_abo
     assert sum(cycles[place] <= cycles[left].min() for place in found[-20:]) >= 20 // len(SHAPES)
 
 
+def test_kernels_that_were_fastest_somewhere_are_carried_where_there_is_room() -> None:
+    layout = Layout.of(list(TEMPLATES.values()), DEVICE, 0, 1)
+    seeds = layout.seeds()
+    assert len(seeds) >= len(TEMPLATES["wgmma"].seed_configurations)
+    found = {*layout.chosen(SHAPES, 40)}
+    assert all(found & {*layout.alike(place)} for place in seeds)
+    assert seeds[1] not in layout.chosen(SHAPES, 40, layout.alike(seeds[1]))
+
+
 def test_large_products_go_by_the_copy_engine() -> None:
     layout = Layout.of(list(TEMPLATES.values()), DEVICE, 0, 1)
     best = layout.candidate(int(np.argmin(layout.costs(4096, 4096, 4096))))

@@ -113,9 +113,21 @@ class Layout:
         each = [(part.column("align_ab") <= 2) & (part.column("align_c") <= 2) for part in self.parts]
         return np.concatenate(each)
 
+    def seeds(self) -> list[int]:
+        """The places of its families' seed configurations, where they are legal."""
+        found, first = [], 0
+        for part in self.parts:
+            grid = part.family.grid
+            for seed in part.family.template.seed_configurations:
+                same = np.logical_and.reduce([grid[name][part.numbers] == value for name, value in dict(seed).items()])
+                found += [first + int(at) for at in np.flatnonzero(same)[:1]]
+            first += part.numbers.size
+        return found
+
     def chosen(self, shapes: Sequence[Shape], most: int, failed: Collection[int] = ()) -> list[int]:
         """At most `most` places of candidates: one that serves everything first, then each the one that helps most,
-        then, for what the model may be wrong about, shape by shape the best whose kernel is not carried yet.
+        then, for what the model may be wrong about, the families' seeds, and shape by shape the best whose kernel is
+        not carried yet.
 
         failed: places that must not be chosen. Raises JobError where nothing serves everything.
         """
@@ -133,6 +145,9 @@ class Layout:
                 break
             found.append(place)
             best = np.minimum(best, costs[:, place])
+        for place in self.seeds():
+            if len(found) < most and place not in failed and not {*self.alike(place)} & {*found}:
+                found.append(place)
         for place in found:
             costs[:, self.alike(place)] = np.inf
         while len(found) < most and np.isfinite(costs).any():
