@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from tensorop import paths
-from tensorop.errors import JobError, UsageError
+from tensorop.errors import JobError, SpecError, UsageError
 from tensorop.space import recorded, strategy
 from tensorop.space.recorded import Recorded
 
@@ -80,23 +80,30 @@ def compare(
 ) -> Table:
     """Each strategy on each space with each seed, until it tried a point within 1 % of the best.
 
-    The yardstick is always among them. Raises SpecError for a file that is no recorded space, UsageError for an unknown
-    strategy or one whose library is missing, JobError for one that breaks its contract.
+    The yardstick is always among them. A file that is no recorded space is told and left out while others are; the last
+    one's SpecError is raised where none is. Raises UsageError for an unknown strategy or one whose library is missing, JobError for one that breaks its contract.
     """
     names = tuple(dict.fromkeys((YARDSTICK, *tuners)))
-    spaces = {file: recorded.read(file) for file in files}
+    spaces: dict[Path, Recorded] = {}
+    for number, file in enumerate(files, 1):
+        try:
+            spaces[file] = recorded.read(file)
+        except SpecError as error:
+            if number == len(files) and not spaces:
+                raise
+            tell(f"left out: {error}")
     if not spaces:
         raise UsageError("no recorded space is given", hint="--space FILE, or install the shipped ones again")
     for name in names:  # a missing library is said before anything is measured
         strategy.load(name, plugins).make(next(iter(spaces.values())).space, 0)
-    largest = max(files, key=lambda file: (spaces[file].space.size, str(file)))
+    largest = max(spaces, key=lambda file: (spaces[file].space.size, str(file)))
     timed = spaces[largest].space.size >= TIMED[1]
     found: dict[tuple[str, str], NDArray[np.float64]] = {}
     with ProcessPoolExecutor(jobs) as pool:
         slow = {name: pool.submit(asking, name, largest, plugins) for name in names if timed}
         runs = {
             (name, file): pool.map(functools.partial(trials, name, file, plugins), range(seeds))
-            for file in files
+            for file in spaces
             for name in names
         }
         for (name, file), each in runs.items():

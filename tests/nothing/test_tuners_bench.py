@@ -87,6 +87,18 @@ def test_a_file_that_was_changed_is_refused(file, change, said):
     assert str(file) in error.value.message
 
 
+def test_a_file_that_was_changed_is_left_out_beside_others(file, tmp_path):
+    said = []
+    wrong = tmp_path / "wrong.jsonl.gz"
+    wrong.write_bytes(file.read_bytes())
+    rewritten(wrong, lambda lines: lines[:-1])
+    found = replay.compare(["grid"], [wrong, file], seeds=2, tell=said.append)
+    assert list(found.spaces) == ["tiny"]
+    assert said[0].startswith(f"left out: {wrong}, line 1: 'digest' is")
+    with pytest.raises(SpecError, match="'digest' is"):
+        replay.compare(["grid"], [wrong], seeds=2)
+
+
 def test_a_file_that_is_no_archive_is_refused(tmp_path):
     (tmp_path / "x").write_text("{}")
     with pytest.raises(SpecError, match=r"x: not a recorded space: .*; expected gzip of JSON lines"):
