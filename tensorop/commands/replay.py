@@ -80,8 +80,9 @@ def compare(
 ) -> Table:
     """Each strategy on each space with each seed, until it tried a point within 1 % of the best.
 
-    The yardstick is always among them. A file that is no recorded space is told and left out while others are; the last
-    one's SpecError is raised where none is. Raises UsageError for an unknown strategy or one whose library is missing, JobError for one that breaks its contract.
+    The yardstick is always among them. A file that is no recorded space is told and left out while others are; where
+    none is, the last one's SpecError is raised. Raises UsageError for an unknown strategy or one whose library is
+    missing, JobError for one that breaks its contract.
     """
     names = tuple(dict.fromkeys((YARDSTICK, *tuners)))
     spaces: dict[Path, Recorded] = {}
