@@ -39,6 +39,7 @@ LAYOUTS = ("row", "col")
 MUCH = 2e7  # multiplications above which f64 is summed by blocks
 DEPTH = 32  # of such a block
 TURNED = 2048  # elements of C that few_rows.c.j2 computes at a time
+SHALLOW = 1 << 21  # elements of C of little depth: tiles of thousands of rows are multiplied by a narrow B
 DISTRIBUTIONS = ("integer", "exact", "normal", "wide", "special")
 LARGEST_SQUARE = 215  # 20 Mflop: a tile may be thousands of rows high, and an emulator is slow
 STARTS = ("poison", "zeros", "numbers", "result")  # what C holds at beta = 0
@@ -390,6 +391,7 @@ def _shallow(
         values = {name: options[int(rng.integers(len(options)))] for name, options in _layouts().items()}
         row = values["layout"] == "row"
         long, short = int(rng.integers(4 * mr, 18 * mr)), int(rng.integers(1, max(mr, nr + 6)))
+        short = min(short, max(nr + 6, SHALLOW // long))
         values |= {"m" if row else "n": short, "n" if row else "m": long}
         if number % 4 == 3:
             values |= {"m": values["n"], "n": values["m"]}

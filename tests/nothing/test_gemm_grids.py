@@ -171,6 +171,17 @@ def test_the_full_grid(tile: dict[str, int]) -> None:
     assert any(c.problem.dims["m"] == 0 for c in cases)
 
 
+def test_a_tile_of_thousands_of_rows_asks_for_no_huge_product() -> None:
+    """Memory and an emulator's time: C alone would be hundreds of megabytes."""
+    tile = {"mr": 2048, "nr": 4}
+    rng = np.random.default_rng(1)
+    blocking = {**BLOCKING, "mc": 2048}
+    cases = (*reference.quick_grid("f64", tile, rng), *reference.full_grid("f64", tile, blocking, rng))
+    sizes = [int(case.problem.dims["m"]) * int(case.problem.dims["n"]) for case in cases]
+    assert max(sizes) <= 1 << 21
+    assert any(max(case.problem.dims["m"], case.problem.dims["n"]) >= 4 * 2048 for case in cases)
+
+
 def test_a_contiguous_row_is_chosen_for_as_a_column() -> None:
     def seen(m: int, n: int, k: int, **options: str | int) -> dict[str, int]:
         (problem,) = reference.problems([(m, n, k)], "f32", {"layout": "row", **options})
