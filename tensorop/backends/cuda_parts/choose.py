@@ -16,7 +16,7 @@ from tensorop.model.point import Point, Value
 
 LAYOUTS = ((0, 0), (0, 1), (1, 0), (1, 1))  # A along M, B along K
 COPY_CYCLES = 3000  # of a launch that copies operands to aligned rows, beside what it moves
-LEAST_GAIN = 0.002  # of the geometric mean, for which one more is carried
+LEAST_GAIN = 0.005  # of the geometric mean, for which one more is carried
 Shape = tuple[int, ...]
 
 
