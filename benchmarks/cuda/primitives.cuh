@@ -261,10 +261,34 @@ TEST(wgmma_tile_stores_done) {
     shared_written();
     __syncthreads();
     if (T == 0) {
+        for (int i = 0; i < 64; ++i) // the last one waits behind these
+            tile_store(&map, shared_address(shared) + 2048, 40, 5, 0);
         tile_store(&map, shared_address(shared), 40, 5, 1);
         tile_stores_done();
         put<uint16_t>(out, 4000, ((volatile uint16_t *)out)[(17 + 5) * 72 + 40]);
     }
+}
+
+TEST(wgmma_shared_written) {
+    copy(in, 16384);
+    shared_written();
+    __syncthreads();
+    float d[32];
+    const uint32_t at = shared_address(shared);
+    const uint64_t a = descriptor(at, !A_ALONG_M, 64), b = descriptor(at + 8192, B_ALONG_K, 64);
+    volatile uint32_t *words = (uint32_t *)shared + T / 32 * 512;
+    for (int i = 0; i < 16; ++i) // the warp's own rows of A, a bank each
+        words[T % 32 * 16 + i] =
+            get<uint32_t>(in, 65536 / 4 - 2048 + T / 32 * 512 + T % 32 * 16 + i);
+    shared_written();
+    __syncwarp();
+    wgmma_begin();
+    for (int kk = 0; kk < 4; ++kk)
+        wgmma(d, a + kk * (A_ALONG_M ? 128 : 2), b + kk * (B_ALONG_K ? 2 : 128), kk > 0);
+    wgmma_commit();
+    wgmma_wait<0>();
+    for (int i = 0; i < 32; ++i)
+        put<float>(out, 32 * T + i, d[i]);
 }
 
 TEST(wgmma_wgmma) {
@@ -288,12 +312,68 @@ TEST(wgmma_wgmma) {
     }
 }
 
+TEST(wgmma_overwritten) {
+    copy(in, 16384);
+    shared_written();
+    __syncthreads();
+    float d[32];
+    const uint32_t at = shared_address(shared);
+    const uint64_t a = descriptor(at, !A_ALONG_M, 64), b = descriptor(at + 8192, B_ALONG_K, 64);
+    wgmma_begin();
+    for (int again = 0; again < 16; ++again) // some thousand cycles of work
+        for (int kk = 0; kk < 4; ++kk)
+            wgmma(d, a + kk * (A_ALONG_M ? 128 : 2), b + kk * (B_ALONG_K ? 2 : 128),
+                  again + kk > 0);
+    wgmma_commit();
+    wgmma_wait<0>();
+    for (int i = T; i < 1024; i += 128)
+        ((volatile uint4 *)shared)[i].x = 0x40004000; // 2, or 1 and a half
+    // waits again, so that only the stores are early where a primitive is missing
+    asm volatile("wgmma.commit_group.sync.aligned;\nwgmma.wait_group.sync.aligned 0;" ::: "memory");
+    for (int i = 0; i < 32; ++i)
+        put<float>(out, 32 * T + i, d[i]);
+}
+
+TEST(wgmma_groups) {
+    copy(in, 16384);
+    for (int i = T; i < 16384; i += 128)
+        shared[16384 + i] = shared[i];
+    shared_written();
+    __syncthreads();
+    float d[32], e[32];
+    const uint32_t at = shared_address(shared);
+    const uint64_t a = descriptor(at, !A_ALONG_M, 64), b = descriptor(at + 8192, B_ALONG_K, 64);
+    wgmma_begin();
+    for (int again = 0; again < 16; ++again)
+        for (int kk = 0; kk < 4; ++kk)
+            wgmma(d, a + kk * (A_ALONG_M ? 128 : 2), b + kk * (B_ALONG_K ? 2 : 128),
+                  again + kk > 0);
+    wgmma_commit();
+    wgmma(e, descriptor(at + 16384, !A_ALONG_M, 64), descriptor(at + 24576, B_ALONG_K, 64), 0);
+    asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+    wgmma_wait<1>();
+    for (int i = T; i < 1024; i += 128)
+        ((volatile uint4 *)shared)[i].x = 0x40004000;
+    asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+    for (int i = 0; i < 32; ++i)
+        put<float>(out, 32 * T + i, d[i]);
+    if (e[0] == 12345.f) // of small whole numbers no product is
+        put<float>(out, 0, e[0]);
+}
+
 TEST(wgmma_registers) {
     if (T < 128)
         registers_fewer<40>();
-    else
+    else {
+        float v[176]; // more than 65536 / 384 registers hold: without the others' they are spilled
         registers_more<232>();
-    put<int>(out, T, T);
+        for (int i = 0; i < 176; ++i)
+            v[i] = get<float>(in, i * 64 + T % 64);
+        asm volatile("" ::: "memory");
+        for (int i = 0; i < 176; ++i)
+            put<float>(out, (175 - i) * 256 + T - 128, v[i]);
+    }
+    __syncthreads(); // registers of threads that ended would be free too
 }
 
 TEST(wgmma_previous_first) {

@@ -152,6 +152,34 @@ def multiplied(variant: Variant, given: np.ndarray, out: np.ndarray) -> np.ndarr
     return leaves(np.float32, lambda *_: np.stack([kept, product[row, column]]))(variant, given, out)
 
 
+def kept_all(variant: Variant, given: np.ndarray, out: np.ndarray) -> np.ndarray:
+    """176 floats a thread, the last first."""
+    rows = given[: 176 * 256].view(np.uint32).reshape(176, 64)[::-1]
+    return leaves(np.uint32, lambda *_: np.tile(rows, (1, 4)))(variant, given, out)
+
+
+def read_at_last(variant: Variant, given: np.ndarray, out: np.ndarray) -> np.ndarray:
+    """As `stored`, with the next box in matrix 0, and the first element once more."""
+    x, y, _ = AT
+    out[8000:8002] = swizzled(given[:2048].view(np.uint16).reshape(16, 64))[0, :1].view(np.uint8)
+    matrices(out)[0, y:, x:] = swizzled(given[2048:4096].view(np.uint16).reshape(16, 64))[: ROWS - y, : COLUMNS - x]
+    return stored(variant, given, out)
+
+
+def product(times: int) -> Callable[[Variant, np.ndarray, np.ndarray], np.ndarray]:
+    """A B as registers hold it, summed so often."""
+    names = {"thread": np.arange(128)[:, None], "register": np.arange(WGN // 2)[None, :]}
+    row, column = (np.broadcast_to(eval(text, {}, names), (128, WGN // 2)) for text in HOLDS)
+    return leaves(np.float32, lambda *_: times * (SMALL[0] @ SMALL[1])[row, column])
+
+
+def rewritten(variant: Variant) -> np.ndarray:
+    """Another A, B, and far behind them the A that counts."""
+    first, counts = (swizzled(encode(SMALL[i], variant.dtype).reshape(64, 64)) for i in (2, 0))
+    b = swizzled(encode(SMALL[1].T if variant.b_along_k else SMALL[1], variant.dtype).reshape(64, 64))
+    return words(first, b, np.zeros(57344 - 16384, np.uint8), counts)
+
+
 def operands(variant: Variant) -> np.ndarray:
     """A and B as tile_load leaves them, then D of each thread."""
     a, b = SMALL[0], SMALL[1]
@@ -222,12 +250,6 @@ def tile(_: Variant, given: np.ndarray) -> Any:
     return swizzled(box(matrices(given)))
 
 
-def read_back(variant: Variant, given: np.ndarray, out: np.ndarray) -> np.ndarray:
-    """As `stored`, and its first element once more."""
-    out[8000:8002] = swizzled(given[:2048].view(np.uint16).reshape(16, 64))[0, :1].view(np.uint8)
-    return stored(variant, given, out)
-
-
 def packed(variant: Variant, _: np.ndarray) -> Any:
     return encode(FLOATS[:128], variant.dtype)
 
@@ -285,13 +307,16 @@ TESTS: dict[str, dict[str, Test]] = {
         "prefetch": Test((), noise, leaves(np.uint16, tile), ("map_prefetch", "tile_prefetch"), map="in", threads=128),
         "tile_store": Test(("tile_store",), noise, stored, ("shared_written",), map="out", size=8192),
         "tile_stores_read": Test(("tile_stores_read",), noise, stored, map="out", size=8192),
-        "tile_stores_done": Test((), noise, read_back, ("tile_stores_done",), map="out", size=8192),
+        **alone("tile_stores_done", read_at_last, map="out", size=8192),
         "wgmma": Test(
             ("descriptor", "wgmma", "wgmma_begin"), operands, multiplied, ("wgmma_commit", "wgmma_wait"),
             threads=128, size=32768, every=True,
         ),
+        "overwritten": Test(("wgmma_wait",), operands, product(16), threads=128, size=16384),
+        "groups": Test(("wgmma_commit",), operands, product(16), threads=128, size=16384),
+        **alone("shared_written", product(1), rewritten, threads=128, size=16384),
         "registers": Test(
-            ("registers_fewer",), noise, numbers(np.arange(384)), ("registers_more",), threads=384,
+            ("registers_fewer", "registers_more"), noise, kept_all, threads=384, size=176 * 1024,
             bounds="__launch_bounds__(384, 1)",
         ),
         "previous": Test(("previous_done", "next_may_begin"), noise, early, after_first=True),
@@ -310,6 +335,7 @@ TESTS: dict[str, dict[str, Test]] = {
         ),
     },
 }  # fmt: skip
+SPILLED = re.compile(r"Function properties for (\w+)\n.*?(\d+) bytes spill stores")
 VARIANTS = tuple(Variant(dtype, a, b) for dtype in ("bf16", "f16") for a in (0, 1) for b in (0, 1))
 TEXTS = re.compile(r"^TEST\((\w+)\) \{(.*?)\}\n(?=\n|\Z)", re.MULTILINE | re.DOTALL)
 
@@ -373,12 +399,15 @@ def build(folder: Path) -> None:
     def compiled(name: str, variant: Variant) -> None:
         source = folder / f"{name}-{variant}.cu"
         source.write_text(text(name, variant))
-        words = [str(compiler.binary), "-std=c++17", "-O2", "-w", "-cubin", "-gencode=arch=compute_90a,code=sm_90a"]
+        words = [str(compiler.binary), "-std=c++17", "-O2", "-w", "-Xptxas=-v"]
+        words += ["-cubin", "-gencode=arch=compute_90a,code=sm_90a"]
         done = subprocess.run(
             [*words, str(source), "-o", str(source.with_suffix(".cubin"))], capture_output=True, text=True
         )
         if done.returncode:
             raise SystemExit(done.stderr or done.stdout)
+        found = {kernel: int(stores) for kernel, stores in SPILLED.findall(done.stdout + done.stderr) if int(stores)}
+        source.with_suffix(".json").write_text(json.dumps(found))
 
     with ThreadPoolExecutor(2) as pool:
         list(pool.map(lambda one: compiled(*one), [(name, variant) for name in TESTS for variant in VARIANTS]))
@@ -444,6 +473,8 @@ def left_by(cubin: Path, space: str, label: str, test: Test, given: np.ndarray) 
 
 def one(folder: Path, name: str, variant: Variant, space: str, label: str) -> str:
     test = TESTS[name][label]
+    if spilled := json.loads((folder / f"{name}-{variant}.json").read_text()).get(f"{space}_{label}"):
+        return f"spills {spilled} bytes"
     given = np.ascontiguousarray(test.given(variant))
     got = left_by(folder / f"{name}-{variant}.cubin", space, label, test, given)
     start = got if test.left is early else np.full(test.size, POISON, np.uint8)
