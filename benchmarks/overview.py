@@ -3,6 +3,8 @@
     tensorop bench build/gemm-rvv --format json > rvv.json
     python benchmarks/overview.py rvv.json spacemit-k1.json tiny=k1-tiny.json --plot docs/images/overview.svg
 
+With `--warm` files of the same platforms, made from shipped winners, what those add is a further column.
+
 A line of the table, and of the plot, is a platform, dtype and VLEN, and a suite where one is named: the geometric mean
 of the ratios to the first baseline (above 1: tensorop is faster) and the lowest of all shapes, which is never left
 out.
@@ -72,12 +74,15 @@ def _shape(row: Mapping[str, Any]) -> str:
     return "x".join(str(side) for side in (row["dims"].values() if "dims" in row else (row[d] for d in "mnk")))
 
 
-def table(found: Sequence[Line]) -> str:
-    """Markdown: one row a line."""
+def table(found: Sequence[Line], warm: Sequence[Line] = ()) -> str:
+    """Markdown: one row a line; the last column, where there is one, is of the same line in `warm`."""
     rows = [
         "| platform | measured by | against | shapes | geometric mean | lowest of all shapes |",
         "|---|---|---|---|---|---|",
     ]
+    same = {line.label: line for line in warm}
+    if warm:
+        rows = [rows[0] + " from shipped winners: mean, lowest |", rows[1] + "---|"]
     for line in found:
         lowest, shape = line.lowest
         shapes = f"{len(line.ratios)}" + (f" ({line.absent} without a right baseline)" if line.absent else "")
@@ -85,6 +90,9 @@ def table(found: Sequence[Line]) -> str:
             f"| {line.label} | {'modelled cycles' if line.modelled else 'clock'} | {line.baseline} | {shapes} "
             f"| **{line.geomean:.2f}** | {lowest:.2f} ({shape}) |"
         )
+        if warm:
+            other = same.get(line.label)
+            rows[-1] += f" {other.geomean:.2f}, {other.lowest[0]:.2f} |" if other else " not measured |"
     return "\n".join(rows)
 
 
@@ -110,17 +118,24 @@ def plot(found: Sequence[Line], path: Path) -> None:
     plt.close(figure)
 
 
+def read(files: Sequence[str]) -> list[Line]:
+    """files: FILE or SUITE=FILE."""
+    found: list[Line] = []
+    for text in files:
+        suite, _, file = text.rpartition("=")
+        found += lines(json.loads(Path(file).read_text(encoding="utf-8")), suite)
+    return found
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     told = "what `tensorop bench --format json` printed; with the name of its suite: NAME=FILE"
     parser.add_argument("files", nargs="+", help=told)
+    parser.add_argument("--warm", nargs="+", default=[], metavar="FILE", help="the same, made from shipped winners")
     parser.add_argument("--plot", type=Path, help="SVG to write")
     wanted = parser.parse_args()
-    found: list[Line] = []
-    for text in wanted.files:
-        suite, _, file = text.rpartition("=")
-        found += lines(json.loads(Path(file).read_text(encoding="utf-8")), suite)
-    print(table(found))
+    found, warm = read(wanted.files), read(wanted.warm)
+    print(table(found, warm))
     if wanted.plot:
         plot(found, wanted.plot)
 
