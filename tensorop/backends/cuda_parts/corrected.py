@@ -11,9 +11,12 @@ from typing import Any
 from tensorop.backends.cuda_parts.choose import COPY_CYCLES
 from tensorop.backends.cuda_parts.library import Variant
 
-PRIOR = 0.05  # weight of the model as it is; a problem two doublings away has 0.06
-NEAR = 0.02  # what keeps a problem's weight on itself finite
-ODD = 4 << 16  # how far rows off 16 bytes are from aligned ones, as two doublings
+# Fitted on rows that are left out, of two products. Distances are squares of doublings.
+PRIOR = 0.02  # weight of the model as it is; a problem two doublings away has 0.03
+NEAR = 0.0001  # what keeps a problem's weight on itself finite: a measured one goes by its own figures
+REACH = 4  # weights fall with the distance up to here, with its square beyond
+ODD = 4 << 16  # how far rows off 16 bytes are from aligned ones
+PARTS = (1, 1, 4, 1)  # of m, n, k, batch: by what a square is divided; K says least of which kernel is best
 
 
 @dataclass(frozen=True)
@@ -116,7 +119,7 @@ class Corrections:
             told.append((len(figures), len(own)))
             figures += own
         rows = [{"a_along_m": r.a_along_m, "b_along_k": r.b_along_k, "logs": r.logs, "odd": r.odd} for r in self.rows]
-        fixed = {"prior": PRIOR, "near": NEAR, "odd": ODD, "where": self.where}
+        fixed = {"prior": PRIOR, "near": NEAR, "reach": REACH, "odd": ODD, "parts": PARTS, "where": self.where}
         return {**fixed, "rows": rows, "figures": figures, "variants": told}
 
     def judged(self, dtype: str) -> dict[str, Any]:
@@ -146,9 +149,9 @@ class Corrections:
 
 def _weight(known: Row, row: Row) -> float:
     apart = (known.odd ^ row.odd).bit_count() * ODD
-    apart += sum((a - b) ** 2 for a, b in zip(known.logs, row.logs, strict=True))
+    apart += sum((a - b) ** 2 // part for a, b, part in zip(known.logs, row.logs, PARTS, strict=True))
     far = apart / 65536 + NEAR
-    return 1 / (far * far)
+    return 1 / (far * (far + REACH))
 
 
 def _mean(values: Sequence[float]) -> float:
