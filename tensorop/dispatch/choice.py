@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from tensorop.dispatch import costmodel, costs
+from tensorop.dispatch import costmodel, costs, served
 from tensorop.dispatch.costmodel import Fitted, Matrix, Pool, Samples
 from tensorop.dispatch.tree import Row, decide, distil, grow
 from tensorop.model.kernel import Variant
@@ -86,8 +86,17 @@ class Subject:
         """Problems x variants: what is never chosen there, the direct one beyond what it may serve."""
         found = np.zeros((len(next(iter(columns.values()))), len(self.variants)), dtype=bool)
         if self.direct is not None:
-            found[:, self.direct] = ~costs.served_directly(self.operator, self.platform, self.dtype, columns)
+            found[:, self.direct] = ~served.over(self.operator, self.platform, self.dtype, columns)
         return found
+
+    def guarded(
+        self, root: Leaf | Split, losses: Matrix, columns: Mapping[str, NDArray[Any]], barred: NDArray[np.bool_]
+    ) -> Leaf | Split:
+        """The tree, grown on these problems, that calls the direct variant only where it may serve."""
+        if self.direct is None:
+            return root
+        test = served.condition(self.operator, self.platform, self.dtype)
+        return served.guarded(root, test, self.direct, losses, barred[:, self.direct], columns)
 
     def terms(self, variant: Variant, columns: Mapping[str, NDArray[Any]]) -> Matrix:
         """Problems x terms. columns: the problems' features."""
@@ -235,12 +244,6 @@ def chosen_for(operator: Operator, problem: Problem) -> bool:
     return operator.direct is None or float(operator.reference.work(problem)) > operator.direct.always
 
 
-def served_directly(operator: Operator, platform: Platform, problem: Problem) -> bool:
-    """Whether the direct variant may serve a problem."""
-    columns = {name: np.array([value]) for name, value in features(operator, problem).items()}
-    return bool(costs.served_directly(operator, platform, problem.dtype, columns)[0])
-
-
 def tree(subject: Subject, measured: Sequence[Measured], also: Sequence[Also] = (), judged: bool = True) -> Tree:
     """The tree and its regret on shapes left out; unless `judged` one of the measured problems alone, for what is not
     delivered."""
@@ -265,8 +268,10 @@ def _of_measured(subject: Subject, measured: Sequence[Measured], judged: bool) -
     """Without models: a tree of the measured problems alone."""
 
     def grown(without: int | None) -> Leaf | Split:
-        told = zip(measured, parts, strict=True)
-        return grow([row_of(subject.operator, one) for one, part in told if part != without])
+        kept = [one for one, part in zip(measured, parts, strict=True) if part != without]
+        rows, columns = [row_of(subject.operator, one) for one in kept], subject.columns([one.problem for one in kept])
+        losses = np.array([[math.log(cost / min(row.costs)) for cost in row.costs] for row in rows])
+        return subject.guarded(grow(rows), losses, columns, subject.barred(columns))
 
     of_shape = _parts([one.problem for one in measured])
     parts = tuple(of_shape[one.problem.pairs] for one in measured)
@@ -317,8 +322,8 @@ def _grown(samples: Known, over: Field, without: int | None) -> Leaf | Split:
     for name, column in samples.subject.columns([samples.measured[row].problem for row in rows]).items():
         columns[name].append(column)
     joined = {name: np.concatenate(parts) for name, parts in columns.items()}
-    together = np.concatenate(losses)
-    return distil(together, joined, gain=GAIN * len(together))
+    together, barred = np.concatenate(losses), np.concatenate([over.barred, samples.barred[rows]])
+    return samples.subject.guarded(distil(together, joined, gain=GAIN * len(together)), together, joined, barred)
 
 
 def _dear(logs: Matrix, barred: NDArray[np.bool_]) -> Matrix:

@@ -46,25 +46,6 @@ def terms(
     return np.maximum(np.stack(found, axis=1), 0.0)
 
 
-def served_directly(
-    operator: Operator, platform: Platform, dtype: str, features: Mapping[str, NDArray[Any]]
-) -> NDArray[np.bool_]:
-    """By problem, whether the direct variant may serve it: `serves` of operator.yaml. features: as in `terms`.
-
-    Raises SpecError where the expression cannot be read or evaluated.
-    """
-    columns = {name: np.asarray(features[name], dtype=np.float64) for name in operator.seen}
-    count = len(next(iter(columns.values())))
-    if operator.direct is None:
-        return np.zeros(count, dtype=np.bool_)
-    values: dict[str, Value | NDArray[np.float64]] = {**instantiate.facts(platform, dtype, {}), **columns}
-    try:
-        found = parse(operator.direct.serves, dict.fromkeys(values, int)).column(values)
-    except (ValueError, ArithmeticError, SpecError) as error:
-        raise SpecError(f"{operator.folder / 'operator.yaml'}: key 'direct.serves': {error}") from None
-    return np.broadcast_to(found != 0, count)
-
-
 def constants(
     operator: Operator,
     platform: Platform,

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tensorop.build import harness
-from tensorop.dispatch import choice
+from tensorop.dispatch import served
 from tensorop.dispatch.known import FAULTS, Refused
 from tensorop.model.call import Call
 from tensorop.model.problem import Problem
@@ -81,7 +81,7 @@ class Inside:
 
     def _of(self, probe: Probe) -> tuple[int, ...]:
         """The variants that are measured on a probe: the direct one, the last, only where it may serve."""
-        small = self.given.direct is None or choice.served_directly(
+        small = self.given.direct is None or served.directly(
             self.task.operator, self.task.target.platform, probe.problem
         )
         return probe.variants or tuple(range(len(self.entries) - (not small)))

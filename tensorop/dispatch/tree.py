@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tensorop.model.winner import Leaf, Split
+from tensorop.space import problems
 
 DEPTH = 6
 GAIN = 0.01  # a split must save this much, summed over its problems, in natural logarithm of cost
@@ -165,7 +166,7 @@ class _Measured:
 def decide(tree: Node, features: Mapping[str, int]) -> int:
     """The variant the tree sends a problem to."""
     while isinstance(tree, Split):
-        tree = tree.low if features[tree.feature] <= tree.threshold else tree.high
+        tree = tree.low if problems.feature(tree.feature, features) <= tree.threshold else tree.high
     return tree.variant
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from tensorop import __version__, paths
-from tensorop.dispatch import choice, probing
+from tensorop.dispatch import choice, probing, served
 from tensorop.dispatch.inside import Probe
 from tensorop.errors import JobError, UsageError
 from tensorop.kit import held as holding
@@ -175,9 +175,9 @@ def _timed(held: Held, w: Winners, shapes: Sequence[Shape], count: int) -> list[
     """Shapes in the usual layout, and probes: at random, and where what kits measured leaves the choice open."""
     operator, platform = held.operator, held.opened.platform
     own = [problems.of(operator, w.dtype, shape) for shape in shapes or operator.suites[operator.usual]]
-    served = [problem for problem in own if choice.chosen_for(operator, problem)] or own
+    asked = [problem for problem in own if choice.chosen_for(operator, problem)] or own
     if not count:
-        return [Probe(problem) for problem in served]
+        return [Probe(problem) for problem in asked]
     kits = holding.kept(held.root)
     known_at: dict[int, Any] = {}
     if kits:  # the next one is for the last one's board
@@ -186,13 +186,13 @@ def _timed(held: Held, w: Winners, shapes: Sequence[Shape], count: int) -> list[
         known_at[vlen if vlen in platform.vlens else platform.vlens[0]] = holding.measured(operator, w, same), ()
     telling = probing.telling(operator, platform, w, known_at, CLOCK.probe, len(kits), count) if len(w.all) > 1 else []
     random = probing.at_random(operator, w.dtype, CLOCK.random / 4, len(kits), count - len(telling))
-    seen = {problem.label for problem in served}
-    return [*map(Probe, served), *(probe for probe in (*random, *telling) if probe.problem.label not in seen)]
+    seen = {problem.label for problem in asked}
+    return [*map(Probe, asked), *(probe for probe in (*random, *telling) if probe.problem.label not in seen)]
 
 
 def _time(held: Held, w: Winners, library: int, seed: Seed, number: int, probe: Probe) -> Step:
     reference, problem = held.operator.reference, probe.problem
-    small = w.direct is None or choice.served_directly(held.operator, held.opened.platform, problem)
+    small = w.direct is None or served.directly(held.operator, held.opened.platform, problem)
     which = probe.variants or tuple(range(len(w.all) - (not small)))
     call = reference.call(problem, seed.stream(7, library, number), "normal", Placement.START)
     written = max(buffer.data.size for buffer in call.buffers if buffer.access.value in ("out", "inout"))

@@ -36,7 +36,8 @@ class Leaf:
 
 @dataclass(frozen=True)
 class Split:
-    """feature <= threshold: low, else high. Features are the operator's dispatch features, by name."""
+    """feature <= threshold: low, else high. A feature is one of the operator's
+    dispatch features, by name, or an expression over those of them that are no expressions."""
 
     feature: str
     threshold: int

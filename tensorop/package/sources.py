@@ -282,7 +282,7 @@ def _trees(operator: Operator, winners: Winners, measured: str) -> list[dict[str
 
 def _tree(operator: Operator, tree: Tree, measured: str) -> dict[str, Any]:
     used: set[str] = set()
-    text = "\n".join(_branch(tree.root, used))
+    text = "\n".join(_branch(operator, tree.root, used))
     features = {
         name: parse(text, dict.fromkeys(operator.seen, int)).in_c()
         for name, text in operator.derived.items()
@@ -302,16 +302,18 @@ def _tree(operator: Operator, tree: Tree, measured: str) -> dict[str, Any]:
     }
 
 
-def _branch(node: Leaf | Split, used: set[str]) -> list[str]:
+def _branch(operator: Operator, node: Leaf | Split, used: set[str]) -> list[str]:
     """The tree as nested ifs: what is below the threshold returns, the rest follows."""
     if isinstance(node, Leaf):
         return [f"return {node.variant};"]
     used.add(node.feature)
+    named = node.feature in operator.features
+    value = node.feature if named else parse(node.feature, dict.fromkeys(operator.seen, int)).in_c()
     return [
-        f"if ({node.feature} <= {node.threshold}) {{",
-        *_branch(node.low, used),
+        f"if ({value} <= {node.threshold}) {{",
+        *_branch(operator, node.low, used),
         "}",
-        *_branch(node.high, used),
+        *_branch(operator, node.high, used),
     ]
 
 

@@ -108,7 +108,7 @@ def trees(winners: Mapping[str, Any]) -> list[tuple[int | None, Mapping[str, Any
 def decide(node: Mapping[str, Any], features: Mapping[str, int]) -> int:
     """The variant a manifest's tree sends these features to."""
     while "variant" not in node:
-        node = node["low"] if features[node["feature"]] <= node["threshold"] else node["high"]
+        node = node["low"] if problems.feature(node["feature"], features) <= node["threshold"] else node["high"]
     return int(node["variant"])
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 
 import psutil
@@ -65,6 +65,11 @@ def features(operator: Operator, problem: Problem) -> dict[str, int]:
     seen = operator.reference.features(problem)
     derived = {n: int(_feature(text, tuple(sorted(seen))).value(seen)) for n, text in operator.derived.items()}
     return {**seen, **derived}
+
+
+def feature(text: str, features: Mapping[str, int]) -> int:
+    """What a tree splits on: the value of a feature, or of an expression over them."""
+    return features[text] if text in features else int(_feature(text, tuple(sorted(features))).value(features))
 
 
 @lru_cache(maxsize=64)

@@ -218,3 +218,15 @@ def test_the_direct_variant_is_unasked_where_it_is_hardly_worse(over: float, wan
     found = choice.winners(OPERATOR, subject.platform, "f32", tuple(others), {0: told}, direct=direct)
     assert OPERATOR.direct is not None
     assert found.unasked == getattr(OPERATOR.direct, wanted)
+
+
+@pytest.mark.parametrize("judged", [False, True])
+def test_the_direct_variant_is_not_called_beyond_what_it_serves(judged: bool) -> None:
+    """Whatever a leaf of the tree covers: large products would take several times as long."""
+    subject, told = small_world(0.5)
+    found = choice.tree(subject, told, judged=judged).root
+    drawn = choice.drawn(OPERATOR, "f32", 200, seed=6, longest=4096)
+    sent = np.array([tree.decide(found, problems.features(OPERATOR, problem)) == 3 for problem in drawn])
+    barred = subject.barred(subject.columns(drawn))[:, 3]
+    assert (sent & ~barred).any()
+    assert not (sent & barred).any()
