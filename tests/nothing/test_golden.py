@@ -33,6 +33,7 @@ CASES = [
     ("rvv", "outer", "f64", {**OUTER, "lmul": 2, "c_ahead": 1}),
     ("rvv", "outer", "i8", {**OUTER, "lmul": 2}),
     ("rvv", "stream", "f32", {**STREAM, "lmul": 2}),
+    ("avx2", "stream", "f32", STREAM),
     ("spacemit-k1", "dot", "f32", {**DOT, "lmul": 1, "ku": 1, "ahead": 1, "late": 4}),
     ("avx2", "direct", "f32", {**DIRECT, "ahead": 0, "narrow": 1}),
     ("rvv", "direct", "f64", {**DIRECT, "lmul": 2}),

@@ -1,7 +1,8 @@
 /* rvv_f32_stream_f04e: micro-kernel 'stream' at fetch=4 ku=2 lmul=2 mr_vectors=64 nr=1 wide=2 (rvv, f32)
  * updates of columns of C by `ku` columns of A at a time: A is read once, from one end to the other, and C,
  * kept in L1, goes through the registers; for products with few columns, where a register tile would walk A
- * page by page */
+ * page by page; where prefetchers follow many streams, a single column takes four columns of A at a time in
+ * pieces of many vectors */
 static inline __attribute__((always_inline)) void
 rvv_f32_stream_f04e_tile_1x1(size_t m, size_t k, const float *restrict a, size_t lda, const float *restrict b,
                              size_t rsb, size_t csb, float alpha, float beta, float *restrict c, size_t ldc) {
@@ -22,6 +23,7 @@ rvv_f32_stream_f04e_tile_1x1(size_t m, size_t k, const float *restrict a, size_t
     for (; k >= 2; k -= 2) {
         const float b0_0 = alpha * b[0 * rsb + 0 * csb];
         const float b1_0 = alpha * b[1 * rsb + 0 * csb];
+
         size_t i = 0;
         for (; i + 2 * lanes <= m; i += 2 * lanes) {
             vfloat32m2_t c0_0 = __riscv_vle32_v_f32m2(c + 0 * ldc + i + 0 * lanes, full);
@@ -67,6 +69,7 @@ rvv_f32_stream_f04e_tile_1x1(size_t m, size_t k, const float *restrict a, size_t
     }
     for (; k; --k) {
         const float b0_0 = alpha * b[0 * rsb + 0 * csb];
+
         size_t i = 0;
         for (; i + 2 * lanes <= m; i += 2 * lanes) {
             vfloat32m2_t c0_0 = __riscv_vle32_v_f32m2(c + 0 * ldc + i + 0 * lanes, full);
