@@ -135,7 +135,7 @@ TEST(wgmma_tile_load) {
     __syncthreads();
     if (T == 0) {
         barrier_expect(b, 2048);
-        tile_load(at, &map, b, 40, 5, 1);
+        tile_load(at, &map, b, 40, 5, 1, 0x1000000000000000u);
     }
     barrier_wait(b, 0);
     dump(out, shared, 2048);
@@ -154,7 +154,7 @@ TEST(wgmma_prefetch) {
         map_prefetch(&map);
         tile_prefetch(&map, 40, 5, 1);
         barrier_expect(b, 2048);
-        tile_load(at, &map, b, 40, 5, 1);
+        tile_load(at, &map, b, 40, 5, 1, 0x1000000000000000u);
     }
     barrier_wait(b, 0);
     dump(out, shared, 2048);
@@ -237,7 +237,7 @@ TEST(wgmma_tile_store) {
     shared_written();
     __syncthreads();
     if (T == 0) {
-        tile_store(&map, shared_address(shared), 40, 5, 1);
+        tile_store(&map, shared_address(shared), 40, 5, 1, 0x1000000000000000u);
         tile_stores_done();
     }
 }
@@ -247,7 +247,7 @@ TEST(wgmma_tile_stores_read) {
     shared_written();
     __syncthreads();
     if (T == 0) {
-        tile_store(&map, shared_address(shared), 40, 5, 1);
+        tile_store(&map, shared_address(shared), 40, 5, 1, 0x1000000000000000u);
         tile_stores_read<0>();
         for (int i = 0; i < 2048; ++i)
             shared[i] = 0;
@@ -262,8 +262,8 @@ TEST(wgmma_tile_stores_done) {
     __syncthreads();
     if (T == 0) {
         for (int i = 0; i < 64; ++i) // the last one waits behind these
-            tile_store(&map, shared_address(shared) + 2048, 40, 5, 0);
-        tile_store(&map, shared_address(shared), 40, 5, 1);
+            tile_store(&map, shared_address(shared) + 2048, 40, 5, 0, 0x1000000000000000u);
+        tile_store(&map, shared_address(shared), 40, 5, 1, 0x1000000000000000u);
         tile_stores_done();
         put<uint16_t>(out, 4000, ((volatile uint16_t *)out)[(17 + 5) * 72 + 40]);
     }

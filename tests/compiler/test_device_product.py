@@ -80,6 +80,7 @@ def cases() -> list[dict[str, Any]]:
         found.append({**CASE, "column": column, "ta": ta, "tb": tb, "m": m, "n": n, "k": k, "workspace": workspace})
         found[-1] |= {"pad": [0, 8, 3][number % 3], "shift": [0, 8, 1][number // 3 % 3], "f16": number % 2}
         found[-1] |= {"alpha": [1, 2, -1][number % 3], "beta": [0, 1, 2][number % 3], "batch": [1, 3][number // 2 % 2]}
+    found += [{**CASE, "m": m, "n": n, "k": 4096} for m, n in ((1, 1088), (1088, 1))]  # an operand comes once
     found.append({**CASE, "m": 16, "n": 16, "k": 0, "beta": 2})
     found.append({**CASE, "m": 16, "n": 16, "k": 16, "alpha": 0, "beta": 2})
     found.append({**CASE, "m": 2, "n": 1, "k": 3, "batch": 65540})  # deeper than a grid

@@ -10,6 +10,9 @@
 
 #include "driver.h"
 
+#define SMS 132
+#define USUAL 0x1000000000000000u
+
 #define Args Maps
 struct Args {
     int m, n, k, batch;
@@ -17,7 +20,8 @@ struct Args {
     float alpha, beta;
     uint16_t *c;
     int64_t ldc, stride_c;
-    int early, prefetch;
+    int next, ahead_a, ahead_b;
+    uint64_t keep_a, keep_b, keep_c;
 };
 #undef Args
 #define Args Pointers
@@ -78,7 +82,7 @@ static int capability(void) {
 int cuInit(unsigned flags) { return getenv("FAKE_NO_DEVICE") ? 100 : 0 * flags; }
 int cuDeviceGet(int *device, int ordinal) { return *device = ordinal, ordinal == 0 ? 0 : 101; }
 int cuDeviceGetAttribute(int *value, int attribute, int device) {
-    *value = attribute == MULTIPROCESSORS ? 132
+    *value = attribute == MULTIPROCESSORS ? SMS
              : attribute == MAJOR         ? capability() / 10
                                           : capability() % 10;
     return device;
@@ -278,6 +282,14 @@ static int compute(const CUlaunchConfig *config, CUfunction function, void **arg
     if (p->tiles_m != (p->m + high - 1) / high || p->tiles_n != (p->n + wide - 1) / wide ||
         p->clusters != p->tiles_m * p->tiles_n * p->batch)
         return wrong("tiles");
+    const int b_once = p->tiles_m == 1, streams = p->next == 2;
+    const int64_t read = (int64_t)(b_once ? p->n : p->m) * p->k * p->batch * 2;
+    const int must = p->k > 128 && (b_once || p->tiles_n == 1) && read >= 8 << 20;
+    if (streams ? !must : must && p->clusters * cluster <= SMS)
+        return wrong("when the next launch may begin");
+    if ((p->keep_a != USUAL) != (streams && !b_once) || (p->keep_b != USUAL) != (streams && b_once) ||
+        (streams && (p->ahead_a > 0) + 2 * (p->ahead_b > 0) != 1 + b_once))
+        return wrong("what is read many times leaves L2 first");
     if (engine && (c.base != (uint64_t)(uintptr_t)p->c || c.pitches[0] != (uint64_t)p->ldc * 2 ||
                    c.extents[0] != (uint64_t)p->n || c.extents[1] != (uint64_t)p->m))
         return wrong("C's map");

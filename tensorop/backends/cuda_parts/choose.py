@@ -114,15 +114,15 @@ class Layout:
         return np.concatenate(each)
 
     def seeds(self) -> list[int]:
-        """The places of its families' seed configurations, where they are legal."""
-        found, first = [], 0
+        """The places of its families' seed configurations, where they are legal, in each family's order."""
+        found, first, families = [], 0, [part.family.template for part in self.parts]
         for part in self.parts:
             grid = part.family.grid
-            for seed in part.family.template.seed_configurations:
+            for rank, seed in enumerate(part.family.template.seed_configurations):
                 same = np.logical_and.reduce([grid[name][part.numbers] == value for name, value in dict(seed).items()])
-                found += [first + int(at) for at in np.flatnonzero(same)[:1]]
+                found += [(families.index(part.family.template), rank, first + int(at)) for at in np.flatnonzero(same)[:1]]
             first += part.numbers.size
-        return found
+        return [place for _, _, place in sorted(found)]
 
     def chosen(self, shapes: Sequence[Shape], most: int, failed: Collection[int] = ()) -> list[int]:
         """At most `most` places of candidates: one that serves everything first, then each the one that helps most,

@@ -10,7 +10,9 @@ struct Args {
     float alpha, beta;
     uint16_t *c;
     int64_t ldc, stride_c;
-    int early, prefetch; /* the next launch may begin at once; inputs are fetched into L2 before the wait */
+    int next; /* when the next launch may begin: 0 at once, 1 when the one before is over, 2 when the last load is begun */
+    int ahead_a, ahead_b; /* steps of K of which inputs are fetched into L2 before the one before is over */
+    uint64_t keep_a, keep_b, keep_c; /* how L2 keeps what is read and written */
 };
 struct alignas(128) CUtensorMap {
     uint64_t opaque[16];
@@ -80,10 +82,10 @@ __device__ __forceinline__ void map_prefetch(const CUtensorMap *map) {
     asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
 }
 
-__device__ __forceinline__ void tile_load(uint32_t to, const CUtensorMap *map, uint32_t barrier, int x, int y, int z) {
-    asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes "
-                 "[%0], [%1, {%3, %4, %5}], [%2];" ::"r"(to),
-                 "l"(map), "r"(barrier), "r"(x), "r"(y), "r"(z)
+__device__ __forceinline__ void tile_load(uint32_t to, const CUtensorMap *map, uint32_t barrier, int x, int y, int z, uint64_t keep) {
+    asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint "
+                 "[%0], [%1, {%3, %4, %5}], [%2], %6;" ::"r"(to),
+                 "l"(map), "r"(barrier), "r"(x), "r"(y), "r"(z), "l"(keep)
                  : "memory");
 }
 
@@ -94,10 +96,10 @@ __device__ __forceinline__ void tile_load_shared(uint32_t to, const CUtensorMap 
                  : "memory");
 }
 
-__device__ __forceinline__ void tile_store(const CUtensorMap *map, uint32_t from, int x, int y, int z) {
-    asm volatile("cp.async.bulk.tensor.3d.global.shared::cta.bulk_group [%0, {%2, %3, %4}], [%1];\n"
+__device__ __forceinline__ void tile_store(const CUtensorMap *map, uint32_t from, int x, int y, int z, uint64_t keep) {
+    asm volatile("cp.async.bulk.tensor.3d.global.shared::cta.bulk_group.L2::cache_hint [%0, {%2, %3, %4}], [%1], %5;\n"
                  "cp.async.bulk.commit_group;" ::"l"(map),
-                 "r"(from), "r"(x), "r"(y), "r"(z)
+                 "r"(from), "r"(x), "r"(y), "r"(z), "l"(keep)
                  : "memory");
 }
 
@@ -240,7 +242,7 @@ __device__ __forceinline__ void leave(const Args &p, const CUtensorMap *map, flo
             shared_written();
             named_barrier(barrier, 128);
             if (threadIdx.x % 128 == 0)
-                tile_store(map, to, col0 + piece * PIECE, row0 + 64 * i, batch);
+                tile_store(map, to, col0 + piece * PIECE, row0 + 64 * i, batch, p.keep_c);
         }
 }
 
@@ -263,7 +265,7 @@ extern "C" __global__ __launch_bounds__(384, 1) void tensorop_kernel(
     }
     cluster_barrier();
     // The next kernel may take its place as soon as this one has: it waits as this one does.
-    if (p.early)
+    if (p.next == 0)
         next_may_begin();
     const int rank = cluster_rank();
     const int rank_m = rank % CLM, rank_n = rank / CLM;
@@ -274,7 +276,7 @@ extern "C" __global__ __launch_bounds__(384, 1) void tensorop_kernel(
 
     __syncwarp();
     previous_done();
-    if (!p.early)
+    if (p.next == 1)
         next_may_begin();
 
     if (warpgroup == 0) {
@@ -300,7 +302,7 @@ extern "C" __global__ __launch_bounds__(384, 1) void tensorop_kernel(
                 for (int i = 0; i < SLICE_M; i += BOX_A) {
                     const int x = k * BK;
                     const int y = row + i;
-                    tile_load(to_a + i * 128, &map_a, ready, x, y, at.batch);
+                    tile_load(to_a + i * 128, &map_a, ready, x, y, at.batch, p.keep_a);
                 }
 #pragma unroll
                 for (int i = 0; i < SLICE_N; i += BOX_B) {
@@ -312,6 +314,8 @@ if (++stage == STAGES)
                         stage = 0, phase ^= 1;
                 }
             }
+            if (p.next == 2)
+                next_may_begin();
         }
     } else {
         registers_more<232>();
