@@ -115,12 +115,13 @@ class Layout:
 
     def seeds(self) -> list[int]:
         """The places of its families' seed configurations, where they are legal, in each family's order."""
-        found, first, families = [], 0, [part.family.template for part in self.parts]
+        found, first, names = [], 0, [part.family.template.name for part in self.parts]
         for part in self.parts:
             grid = part.family.grid
-            for rank, seed in enumerate(part.family.template.seed_configurations):
+            template = part.family.template
+            for rank, seed in enumerate(template.seed_configurations):
                 same = np.logical_and.reduce([grid[name][part.numbers] == value for name, value in dict(seed).items()])
-                found += [(families.index(part.family.template), rank, first + int(at)) for at in np.flatnonzero(same)[:1]]
+                found += [(names.index(template.name), rank, first + int(at)) for at in np.flatnonzero(same)[:1]]
             first += part.numbers.size
         return [place for _, _, place in sorted(found)]
 
