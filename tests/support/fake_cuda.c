@@ -287,7 +287,8 @@ static int compute(const CUlaunchConfig *config, CUfunction function, void **arg
     const int must = p->k > 128 && (b_once || p->tiles_n == 1) && read >= 8 << 20;
     if (streams ? !must : must && p->clusters * cluster <= SMS)
         return wrong("when the next launch may begin");
-    if ((p->keep_a != USUAL) != (streams && !b_once) || (p->keep_b != USUAL) != (streams && b_once) ||
+    if ((p->keep_a != USUAL) != (streams && !b_once) ||
+        (p->keep_b != USUAL) != (streams && b_once) ||
         (streams && (p->ahead_a > 0) + 2 * (p->ahead_b > 0) != 1 + b_once))
         return wrong("what is read many times leaves L2 first");
     if (engine && (c.base != (uint64_t)(uintptr_t)p->c || c.pitches[0] != (uint64_t)p->ldc * 2 ||
