@@ -13,7 +13,7 @@ from tensorop import __version__
 from tensorop.author import offline
 from tensorop.backends import reach
 from tensorop.dispatch import probing, robust, single_vlen, winners
-from tensorop.errors import JobError, Stopped
+from tensorop.errors import JobError, Stopped, UsageError
 from tensorop.events import Event, Note, Phase, Trying
 from tensorop.job import authoring, deliver, forecast, workers
 from tensorop.kit import here
@@ -67,6 +67,7 @@ def run(job: Job, stop: Stop | None = None) -> Generator[Event, None, None]:
     operator = operators.load(job.operator, job.plugins)
     target = reach(platforms.load(job.platform, job.plugins), job.runner, job.plugins)
     workers.check(job, target)
+    _check_c(job, operator, target)
     if not target.measures:
         events = target.unmeasured(job, operator, stop)
         name = target.attached()
@@ -78,6 +79,14 @@ def run(job: Job, stop: Stop | None = None) -> Generator[Event, None, None]:
         stop.grid_s = plan.seconds["library"] / 2 + plan.seconds["verification"]  # without what improves the dispatch
     events = _run(job, operator, target, stop, plan, sources, odd)
     yield from (events if plan is None else forecast.watched(events, plan))
+
+
+def _check_c(job: Job, operator: Operator, target: Target) -> None:
+    """Raises UsageError where the result cannot be of the type asked for."""
+    for dtype in job.dtypes if job.c_dtype else ():
+        if job.c_dtype not in (known := tuple(dict.fromkeys(target.types_of_c(operator, dtype)))):
+            said = f"platform '{target.platform.name}' has results of {' or '.join(known)} beside {dtype}"
+            raise UsageError(f"--c-dtype {job.c_dtype}: {said}", hint="leave --c-dtype out, or give one of those")
 
 
 def _run(

@@ -25,7 +25,7 @@ from tensorop.errors import UsageError
 from tensorop.measure import statistics
 from tensorop.measure.clock import Timed
 from tensorop.measure.modelled import Counted
-from tensorop.model.call import Call, Left, Outputs
+from tensorop.model.call import Access, Call, Left, Outputs
 from tensorop.model.core import Core
 from tensorop.model.job import Job
 from tensorop.model.kernel import Artifact, Source
@@ -283,6 +283,11 @@ class Target(ABC):
         """The cost of a call, with each assumed constant at either end (`choices`) and under each alternative
         (`under`), for targets that assume something."""
         raise NotImplementedError
+
+    def types_of_c(self, operator: Operator, dtype: str) -> tuple[str, ...]:
+        """What the result may be of where the others are of a dtype, the usual one first."""
+        written = next(one for one in operator.reference.operands.values() if one.access is not Access.IN)
+        return (written.formats.get(dtype, dtype),)
 
     def unmeasured(self, job: Job, operator: Operator, stop: Stop) -> Iterator[Event]:
         """A whole job on a target that takes no figures: yields what happens, `Done` last. The product says so."""

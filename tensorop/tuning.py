@@ -35,6 +35,7 @@ def tune(
     fresh: bool = Job.fresh,
     warm_start: str | Path = Job.warm_start,
     unsafe: bool = Job.unsafe,
+    c_dtype: str | None = Job.c_dtype,
     progress: Callable[[Event], None] = lambda event: None,
 ) -> Done:
     """Makes a library of tuned kernels; the same as `tensorop OPERATOR` on the command line, and resumes likewise.
@@ -47,6 +48,7 @@ def tune(
     workers: how many processes, or the address of a Dask scheduler; batch: trials asked for at once (docs/workers.md)
     warm_start: "auto", "none" or the path of a journal, a product or a file of winners (docs/warm-start.md)
     unsafe: let a model's kernels run where nothing confines them; the product says so
+    c_dtype: of the result, where the platform has a choice: "f32" beside bf16 and f16 on GPUs
     progress: is given each event as it happens (see `tensorop.events`)
 
     Returns the folder, the library's path and the comparison with the baselines, whose figures are GFLOP/s by a clock
@@ -97,6 +99,7 @@ def tune(
         fresh=fresh,
         warm_start=str(warm_start),
         unsafe=unsafe,
+        c_dtype=c_dtype,
     )
     for event in pipeline.run(job):
         progress(event)

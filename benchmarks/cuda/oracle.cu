@@ -12,7 +12,7 @@ constexpr int64_t EVERY_ELEMENT = int64_t(2048) * 2048 * 2048;
 judged of(const Problem &p) {
     judged q{};
     q.m = p.m, q.n = p.n, q.k = p.k, q.batch = p.batch;
-    q.a_along_m = p.a_km, q.b_along_k = p.b_nk, q.bf16 = p.bf16;
+    q.a_along_m = p.a_km, q.b_along_k = p.b_nk, q.bf16 = q.format_c = p.bf16;
     q.alpha = p.alpha, q.beta = p.beta;
     q.lda = p.lda, q.ldb = p.ldb, q.ldc = p.ldc;
     q.stride_a = p.stride_a, q.stride_b = p.stride_b, q.stride_c = p.stride_c;

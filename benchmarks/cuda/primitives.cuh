@@ -54,6 +54,17 @@ TEST(wgmma_word_store) { word_store((uint16_t *)out + 8 * T, get<uint4>(in, T));
 
 TEST(wgmma_pair_store) { pair_store((uint16_t *)out + 2 * T, get<uint32_t>(in, T)); }
 
+TEST(wgmma_floats_aligned) { put<int>(out, T, floats_aligned((const float *)in + T, 4)); }
+
+TEST(wgmma_float_pair_store) {
+    float_pair_store((float *)out + 2 * T, get<float>(in, 2 * T), get<float>(in, 2 * T + 1));
+}
+
+TEST(wgmma_floats_store) {
+    const float4 v = get<float4>(in, T);
+    floats_store((float *)out + 4 * T, v.x, v.y, v.z, v.w);
+}
+
 TEST(wgmma_pair_packed) {
     put<uint32_t>(out, T, pair_packed(get<float>(in, 2 * T), get<float>(in, 2 * T + 1)));
 }
@@ -425,6 +436,13 @@ TEST(wmma_tiles) {
 TEST(wmma_value) { put<float>(out, T, value(get<Element>(in, T))); }
 
 TEST(wmma_pair_aligned) { put<int>(out, T, pair_aligned((const Element *)in + T)); }
+
+TEST(wmma_floats_aligned) { put<int>(out, T, floats_aligned((const float *)in + T, 2)); }
+
+TEST(wmma_float_pair_put) {
+    float_pair_put((float *)out + 4 * T, get<float>(in, 2 * T), get<float>(in, 2 * T + 1), T & 1,
+                   T & 2);
+}
 
 TEST(wmma_pair_put) {
     pair_put((Element *)out + 4 * T, get<float>(in, 2 * T), get<float>(in, 2 * T + 1), T & 1,

@@ -219,6 +219,13 @@ def put(variant: Variant, given: np.ndarray, out: np.ndarray) -> np.ndarray:
     return out
 
 
+def float_put(_: Variant, given: np.ndarray, out: np.ndarray) -> np.ndarray:
+    pairs, into = FLOATS[:128].reshape(64, 2), out[:1024].view(np.float32).reshape(64, 4)
+    into[:, 0] = pairs[:, 0]
+    into[1::2, 1] = pairs[1::2, 1]
+    return out
+
+
 def early(_: Variant, given: np.ndarray, out: np.ndarray) -> np.ndarray | None:
     """What the first one wrote is seen, and the second one had begun before."""
     ended, begun = out[2048:2064].view(np.uint64)
@@ -283,6 +290,9 @@ TESTS: dict[str, dict[str, Test]] = {
         **alone("elements_before_word", numbers(-T % 8)),
         **alone("word_store", same(1024)),
         **alone("pair_store", same(256)),
+        **alone("floats_aligned", numbers(T % 4 == 0)),
+        **alone("float_pair_store", same(512), lambda v: words(FLOATS)),
+        **alone("floats_store", same(1024), lambda v: words(FLOATS)),
         **alone("pair_packed", leaves(np.uint16, packed), lambda v: words(FLOATS), every=True),
         **alone("element_value", leaves(np.float32, valued), elements, every=True),
         **alone("words_shifted", leaves(np.uint16, shifted)),
@@ -328,6 +338,8 @@ TESTS: dict[str, dict[str, Test]] = {
         **alone("elements_copy", leaves(np.uint16, copied(1))),
         **alone("value", leaves(np.float32, valued), elements, every=True),
         **alone("pair_aligned", numbers(T % 2 == 0)),
+        **alone("floats_aligned", numbers(T % 2 == 0)),
+        **alone("float_pair_put", float_put, lambda v: words(FLOATS)),
         **alone("pair_put", put, lambda v: words(FLOATS), every=True),
         "tiles": Test(
             ("sum_clear", "tile_a", "tile_b", "tile_multiply", "sum_spread"), wmma_operands, wmma_left, threads=32,

@@ -68,6 +68,9 @@ class Backend(Target):
             )
         return Nowhere()
 
+    def types_of_c(self, operator: Operator, dtype: str) -> tuple[str, ...]:
+        return dtype, "f32"
+
     def unmeasured(self, job: Job, operator: Operator, stop: Stop) -> Iterator[Event]:
         yield Phase("platform", f"{self.platform.name}: {self.platform.description}")
         templates = _templates(self.platform, operator, job.dtypes)
@@ -141,11 +144,11 @@ def _usual(operator: Operator) -> list[tuple[int, ...]]:
     return [shape for word in words if (shape := operator.shapes.read(word))]
 
 
-def counted(platform: Platform) -> dict[str, int]:
-    """What the models count with."""
+def counted(platform: Platform, c_size: int = 2) -> dict[str, int]:
+    """What families are given: the device's numbers, and how many bytes an element of C has."""
     numbers = {name: value for name, value in (platform.device or {}).items() if isinstance(value, int)}
     known = ("multiprocessors", "macs", "shared_a_cycle", "l2_a_cycle", "memory_a_cycle", "shared_all")
-    return {**{name: numbers[name] for name in known}, "shared_most": numbers["shared"]}
+    return {**{name: numbers[name] for name in known}, "shared_most": numbers["shared"], "c_size": c_size}
 
 
 class _Work:
@@ -157,7 +160,8 @@ class _Work:
         self.platform, self.operator, self.compiler, self.job = platform, operator, compiler, job
         self.shapes = _shapes(job, operator)
         self.codes = str((platform.device or {})["code"])
-        known = counted(platform)
+        self.dtypes = [dtype + kernels.FLOAT_C * (job.c_dtype == "f32") for dtype in job.dtypes]
+        known = counted(platform, kernels.c_size(self.dtypes[0]))
         self.layouts = [Layout.of(templates, known, *layout) for layout in LAYOUTS]
         self.built: dict[str, Built | Outcome] = {}
         self.texts: dict[tuple[int, int, str], str | Outcome] = {}  # of a layout, a place in it, and a dtype
@@ -171,13 +175,13 @@ class _Work:
         size = sum(part.numbers.size for layout in self.layouts for part in layout.parts)
         yield Phase("model", f"{size} configurations ranked on {len(self.shapes)} shapes")
         trials = self.job.trials or _KERNELS
-        most = max(2, trials // (len(self.layouts) * len(self.job.dtypes)))
+        most = max(2, trials // (len(self.layouts) * len(self.dtypes)))
         failed: list[set[int]] = [set() for _ in self.layouts]
         for _ in range(_ROUNDS):
             chosen = [
                 layout.chosen(self.shapes, most, without) for layout, without in zip(self.layouts, failed, strict=True)
             ]
-            wanted = [(at, place, d) for at, places in enumerate(chosen) for place in places for d in self.job.dtypes]
+            wanted = [(at, place, d) for at, places in enumerate(chosen) for place in places for d in self.dtypes]
             if new := [one for one in wanted if one not in self.texts]:
                 yield Phase("kernels", f"{len(new)} to build, {self.job.jobs} at a time")
                 with ThreadPoolExecutor(self.job.jobs) as pool:
@@ -206,7 +210,7 @@ class _Work:
 
     def _codes(self, dtype: str) -> str:
         """The architectures that know a dtype."""
-        if dtype != "bf16":
+        if dtype.removesuffix(kernels.FLOAT_C) != "bf16":
             return self.codes
         number = {code: int("".join(c for c in code if c.isdigit())) for code in self.codes.split()}
         return " ".join(

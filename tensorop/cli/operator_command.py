@@ -20,7 +20,7 @@ from tensorop.specs import catalog, operators, platforms
 MOST_PATIENCE = 86400.0  # seconds
 _AS_GIVEN = (
     "platform", "trials", "tuner", "author", "jobs", "seed", "threads", "runner", "plugins", "offline", "fresh",
-    "warm_start", "unsafe", "workers", "batch",
+    "warm_start", "unsafe", "workers", "batch", "c_dtype",
 )  # fmt: skip
 STOPPED_EARLY = 3  # exit status: the user stopped it, and there is a verified product
 
@@ -51,6 +51,12 @@ def operator_command(name: str, plugins: tuple[Path, ...] = ()) -> click.Command
         default=None,
         show_default=f"{','.join(Job.dtypes)}, or what the platform has",
         help=f"Element types: {', '.join(operator.dtypes)}.",
+    )
+    @click.option(
+        "--c-dtype",
+        metavar="NAME",
+        default=None,
+        help="Type of the result, where a platform has a choice: f32 beside bf16 and f16 on GPUs.",
     )
     @click.option(
         "--shapes",

@@ -19,6 +19,7 @@ class Job:
     batch: trials that a search asks for at once; None: as many as are carried out side by side
     warm_start: auto | none | the path of a journal, a file of winners or a folder of such (search/warm.py)
     unsafe: a model's kernels run even where nothing confines them
+    c_dtype: of the result; None: what goes with each of dtypes
     """
 
     operator: str
@@ -43,6 +44,7 @@ class Job:
     fresh: bool = False
     warm_start: str = "auto"
     unsafe: bool = False
+    c_dtype: str | None = None
 
     @staticmethod
     def folder(operator: str, platform: str) -> Path:

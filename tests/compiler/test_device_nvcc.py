@@ -5,9 +5,14 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tensorop import pipeline
+from tensorop.author import offline
+from tensorop.backends import cuda
+from tensorop.backends.cuda_parts import kernels
+from tensorop.backends.cuda_parts.family import Family
 from tensorop.build import device
 from tensorop.build.library import facts
 from tensorop.commands import inspect
@@ -15,6 +20,7 @@ from tensorop.events import Done
 from tensorop.model.job import Job
 from tensorop.model.trial import Kind, Outcome
 from tensorop.provision import nvcc
+from tensorop.specs import operators, platforms
 from tests.support.commands import ROOT
 
 GOLDEN = ROOT / "tests" / "golden" / "gemm"
@@ -34,6 +40,21 @@ def test_the_golden_kernels_compile_without_a_spill(name: str, codes: str) -> No
     assert not isinstance(built, Outcome), (built.message, built.log)
     assert 0 < built.registers <= 255
     assert b"tensorop_kernel" in built.image or built.image[:4] == b"P\xedU\xba"  # a fat binary, packed or not
+
+
+def test_kernels_with_a_float_c_compile_without_a_spill() -> None:
+    operator, platform = operators.load("gemm"), platforms.load("cuda-sm90")
+    for name, place, codes in (("wgmma", 1, "sm_90a"), ("wmma", 0, "sm_75")):  # a start that splits K; any
+        templates = offline.templates(operator.folder, "gemm", suffix=cuda.SUFFIX)
+        template = next(one for one in templates if one.name == name)
+        of = Family(template, {**cuda.counted(platform, 4), "a_along_m": 0, "b_along_k": 1})
+        start = dict(template.seed_configurations[place])
+        same = np.logical_and.reduce([of.grid[tunable] == value for tunable, value in start.items()])
+        text = kernels.text(operator, platform, template, "f16_f32", of.numbers(int(np.argmax(same))))
+        assert isinstance(text, str), text
+        assert "float *" in text
+        built = device.build(text, codes, nvcc.nvcc())
+        assert not isinstance(built, Outcome), (built.message, built.log)
 
 
 def test_a_spill_is_a_failed_build() -> None:

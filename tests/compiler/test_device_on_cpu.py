@@ -44,9 +44,11 @@ class Args(ctypes.Structure):
     )
 
 
-def built(folder: Path, point: dict[str, int | str], a_along_m: int, b_along_k: int, spoil: str = "") -> ctypes.CDLL:
+def built(
+    folder: Path, point: dict[str, int | str], a_along_m: int, b_along_k: int, spoil: str = "", c_size: int = 2
+) -> ctypes.CDLL:
     """A kernel as a function of this machine. spoil: a text of it that is left out."""
-    family = Family(WMMA, {**DEVICE, "a_along_m": a_along_m, "b_along_k": b_along_k})
+    family = Family(WMMA, {**DEVICE, "c_size": c_size, "a_along_m": a_along_m, "b_along_k": b_along_k})
     same = np.logical_and.reduce([family.grid[name] == value for name, value in point.items()])
     numbers = family.numbers(int(np.flatnonzero(same)[0]))
     env = render.environment(GEMM.templates, {"template": WMMA.text})
@@ -69,19 +71,21 @@ def built(folder: Path, point: dict[str, int | str], a_along_m: int, b_along_k: 
     return ctypes.CDLL(str(folder / "kernel.so"))
 
 
-def wrong(kernel: ctypes.CDLL, point: dict[str, int | str], a_along_m: int, b_along_k: int) -> str:
+def wrong(
+    kernel: ctypes.CDLL, point: dict[str, int | str], a_along_m: int, b_along_k: int, of_c: type = np.float16
+) -> str:
     """What a batch of products that fit no tile leaves that it should not; "" for nothing."""
     rng = np.random.default_rng(3)
     batch, m, n, k, beta = 2, 70, 90, 77, 2.0
     a, b = (rng.integers(-2, 3, (batch, *shape)).astype(np.float16) for shape in ((m, k), (k, n)))
-    c = rng.integers(-4, 5, (batch, m, n)).astype(np.float16)
+    c = rng.integers(-4, 5, (batch, m, n)).astype(of_c)
     expected = 0.5 * (a.astype(np.float64) @ b.astype(np.float64)) + beta * c
     lines = [a.swapaxes(1, 2) if a_along_m else a, b.swapaxes(1, 2) if b_along_k else b, c]
     held = []
     for x in lines:  # rows of a multiple of 16 bytes, NaN between them
-        room = np.full((batch, x.shape[1], (x.shape[2] + 15) // 8 * 8 + 8), np.nan, np.float16)
-        raw = np.full(room.size + 8, np.nan, np.float16)
-        first = (-raw.ctypes.data % 16) // 2
+        room = np.full((batch, x.shape[1], (x.shape[2] + 15) // 8 * 8 + 8), np.nan, x.dtype)
+        raw = np.full(room.size + 8, np.nan, x.dtype)
+        first = (-raw.ctypes.data % 16) // raw.itemsize
         at = raw[first : first + room.size].reshape(room.shape)
         at[:, :, : x.shape[2]] = x
         held.append((raw, at))
@@ -92,7 +96,7 @@ def wrong(kernel: ctypes.CDLL, point: dict[str, int | str], a_along_m: int, b_al
     if kernel.run(ctypes.byref(args), tiles_m * tiles_n, batch):
         return "shared memory beyond what the launch has"
     got = held[2][1]
-    if not (got[:, :, :n] == expected.astype(np.float16)).all():
+    if not (got[:, :, :n] == expected.astype(of_c)).all():
         return "C"
     return "" if np.isnan(got[:, :, n:].astype(np.float32)).all() else "what follows C's rows"
 
@@ -100,6 +104,10 @@ def wrong(kernel: ctypes.CDLL, point: dict[str, int | str], a_along_m: int, b_al
 @pytest.mark.parametrize(("point", "a", "b"), [(0, 0, 0), (0, 0, 1), (0, 1, 0), (0, 1, 1), (1, 1, 0), (2, 0, 1)])
 def test_a_kernel_is_right(point: int, a: int, b: int, tmp_path: Path) -> None:
     assert wrong(built(tmp_path, POINTS[point], a, b), POINTS[point], a, b) == ""
+
+
+def test_a_kernel_with_a_float_c_is_right(tmp_path: Path) -> None:
+    assert wrong(built(tmp_path, POINTS[1], 0, 1, c_size=4), POINTS[1], 0, 1, np.float32) == ""
 
 
 @pytest.mark.parametrize("spoil", ["copies_wait<STAGES - 2>();", "x += p.beta * value(at[0]);"])

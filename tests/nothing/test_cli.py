@@ -60,6 +60,12 @@ PLATFORM = "schema: 1\nname: mine\nparent: generic\ndescription: a test's own\n"
         (["gemm", "--trials", "0"], ["at least one trial"]),
         (["gemm", "--trials", "many"], ["'many' is not a valid integer"]),
         (["gemm", "--jobs", "0"], ["--jobs"]),
+        (["gemm", "--platform", "avx2", "--c-dtype", "f32"], ["has results of f64 beside f64", "leave --c-dtype"]),
+        (["gemm", "--platform", "avx2", "--dtype", "i8", "--c-dtype", "i8"], ["results of i32 beside i8"]),
+        (
+            ["gemm", "--platform", "cuda-sm90", "--dtype", "bf16,f16", "--c-dtype", "f16"],
+            ["--c-dtype f16", "'cuda-sm90' has results of bf16 or f32 beside bf16"],
+        ),
         (["gemm", "--threads", "0"], ["--threads"]),
         (["gemm", "--plugins", "nowhere"], ["--plugins", "'nowhere' does not exist"]),
         (["gemm", "--platform", "avx512", "--runner", "qemu"], ["no emulated core", "--runner native"]),

@@ -37,8 +37,8 @@ STARTS = [(name, dtype) for name, dtype in (("wgmma", "bf16"), ("wmma", "f16"))]
 
 
 @cache
-def family(name: str, a_along_m: int = 0, b_along_k: int = 1) -> Family:
-    return Family(TEMPLATES[name], {**DEVICE, "a_along_m": a_along_m, "b_along_k": b_along_k})
+def family(name: str, a_along_m: int = 0, b_along_k: int = 1, c_size: int = 2) -> Family:
+    return Family(TEMPLATES[name], {**DEVICE, "c_size": c_size, "a_along_m": a_along_m, "b_along_k": b_along_k})
 
 
 def number_of(of: Family, point: dict[str, int | str]) -> int:
@@ -78,11 +78,20 @@ def test_every_start_is_legal_in_the_usual_layout() -> None:
 
 
 def test_shipped_families_render_everywhere() -> None:
-    for name, (a, b), dtype in itertools.product(TEMPLATES, LAYOUTS, ("bf16", "f16")):
-        of = family(name, a, b)
+    for name, (a, b), dtype in itertools.product(TEMPLATES, LAYOUTS, ("bf16", "f16", "f16_f32")):
+        of = family(name, a, b, kernels.c_size(dtype))
         for number in np.random.default_rng(0).choice(of.size, 6, replace=False):
             text = kernels.text(GEMM, SM90, TEMPLATES[name], dtype, of.numbers(int(number)))
             assert isinstance(text, str), (name, str(of.point(int(number))), text)
+
+
+def test_a_float_c_is_stored_from_registers_and_counts_twice_in_memory() -> None:
+    assert set(family("wgmma", c_size=4).grid["store"]) == {"registers"}
+    assert all(any("c_size" in part.names for part in family(name).model.values()) for name in TEMPLATES)
+    call = {"m": 16384, "n": 16384, "k": 16, "batch": 1}  # C is most of what memory has to take
+    wide, narrow = family("wmma", c_size=4), family("wmma")
+    start = dict(TEMPLATES["wmma"].seed_configurations[1])
+    assert wide.predicted(call)[number_of(wide, start)] > 1.5 * narrow.predicted(call)[number_of(narrow, start)]
 
 
 KERNEL = 'extern "C" __global__ __launch_bounds__(32) void tensorop_kernel(const __grid_constant__ Args p) {{\n{}\n}}\n'

@@ -20,14 +20,19 @@ class Problem(ctypes.Structure):
     )
 
 
-def bits(values: np.ndarray, f16: bool) -> np.ndarray:
-    if f16:
+def bits(values: np.ndarray, kind: int) -> np.ndarray:
+    """kind: 0 bf16, 1 f16, 2 float."""
+    if kind == 2:
+        return values.astype(np.float32).view(np.uint32)
+    if kind:
         return values.astype(np.float16).view(np.uint16)
     return (values.astype(np.float32).view(np.uint32) >> 16).astype(np.uint16)
 
 
-def floats(held: np.ndarray, f16: bool) -> np.ndarray:
-    if f16:
+def floats(held: np.ndarray, kind: int) -> np.ndarray:
+    if kind == 2:
+        return held.view(np.float32)
+    if kind:
         return held.view(np.float16).astype(np.float32)
     return (held.astype(np.uint32) << 16).view(np.float32)
 
@@ -35,12 +40,13 @@ def floats(held: np.ndarray, f16: bool) -> np.ndarray:
 class Buffer:
     """Matrices of a batch, lines of `ld` elements, `shift` elements behind a multiple of 256 bytes; the rest is -7."""
 
-    def __init__(self, values: np.ndarray, ld: int, shift: int, f16: bool) -> None:
+    def __init__(self, values: np.ndarray, ld: int, shift: int, kind: int) -> None:
         batch, lines, length = values.shape
-        self.shape, self.ld, self.f16 = values.shape, ld, f16
-        self.raw = np.full(batch * lines * ld + 512, bits(np.array(-7.0), f16), np.uint16)
-        self.first = (-self.raw.ctypes.data % 256) // 2 + shift
-        self.view()[:, :, :length] = bits(values, f16)
+        self.shape, self.ld, self.kind = values.shape, ld, kind
+        filling = bits(np.array(-7.0), kind)
+        self.raw = np.full(batch * lines * ld + 512, filling, filling.dtype)
+        self.first = (-self.raw.ctypes.data % 256) // self.raw.itemsize + shift
+        self.view()[:, :, :length] = bits(values, kind)
         self.before = self.raw.copy()
 
     def view(self) -> np.ndarray:
@@ -49,10 +55,10 @@ class Buffer:
 
     @property
     def address(self) -> int:
-        return int(self.raw.ctypes.data + 2 * self.first)
+        return int(self.raw.ctypes.data + self.raw.itemsize * self.first)
 
     def values(self) -> np.ndarray:
-        return floats(np.ascontiguousarray(self.view()[:, :, : self.shape[2]]), self.f16)
+        return floats(np.ascontiguousarray(self.view()[:, :, : self.shape[2]]), self.kind)
 
     def kept(self) -> bool:
         """Whether nothing but the matrices' elements changed."""
@@ -74,10 +80,10 @@ def asked(lib: ctypes.CDLL, handle: ctypes.c_void_p, case: dict[str, int]) -> st
 
 
 def bad(lib: ctypes.CDLL, handle: ctypes.c_void_p, case: dict[str, int]) -> dict[str, object]:
-    """A call whose matrices are never touched, as it is refused."""
+    """A call whose matrices are never touched, as it is refused. off: bytes of C's address beyond a whole one."""
     m, n, k = case["m"], case["n"], case["k"]
     problem = Problem(case["f16"], 101, 111, 111, 1, 0, m, n, k, k + case["pad"], n, n, 1)
-    pointers = [ctypes.c_void_p(1 << 40)] * 3
+    pointers = [ctypes.c_void_p(1 << 40)] * 2 + [ctypes.c_void_p((1 << 40) + case.get("off", 0))]
     stream = ctypes.c_void_p(case.get("stream", 64))
     status = lib.tensorop_gemm_ex(handle, stream, ctypes.byref(problem), *pointers, None, ctypes.c_size_t(0))
     return {"status": status, "launches": ctypes.CDLL("libcuda.so.1").fake_launches()}
@@ -85,7 +91,7 @@ def bad(lib: ctypes.CDLL, handle: ctypes.c_void_p, case: dict[str, int]) -> dict
 
 def run(lib: ctypes.CDLL, handle: ctypes.c_void_p, case: dict[str, int]) -> dict[str, object]:
     rng = np.random.default_rng(case["seed"])
-    m, n, k, batch, f16 = case["m"], case["n"], case["k"], case["batch"], bool(case["f16"])
+    m, n, k, batch, kind = case["m"], case["n"], case["k"], case["batch"], case["f16"] % 2
     if case.get("bad"):
         return bad(lib, handle, case)
     if case.get("asked"):
@@ -99,8 +105,8 @@ def run(lib: ctypes.CDLL, handle: ctypes.c_void_p, case: dict[str, int]) -> dict
         return x.swapaxes(1, 2) if transposed != bool(case["column"]) else x
 
     held = [
-        Buffer(stored(x, bool(t)), max(1, stored(x, bool(t)).shape[2] + case["pad"]), case["shift"], f16)
-        for x, t in ((a, case["ta"]), (b, case["tb"]), (c, 0))
+        Buffer(stored(x, bool(t)), max(1, stored(x, bool(t)).shape[2] + case["pad"]), case["shift"], of)
+        for x, t, of in ((a, case["ta"], kind), (b, case["tb"], kind), (c, 0, kind if case["f16"] < 2 else 2))
     ]
     strides = [one.shape[1] * one.ld for one in held]
     problem = Problem(

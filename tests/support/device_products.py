@@ -9,6 +9,7 @@ from pathlib import Path
 
 from tensorop.author import offline
 from tensorop.backends import cuda
+from tensorop.backends.cuda_parts import kernels
 from tensorop.backends.cuda_parts.choose import LAYOUTS, Candidate, Layout
 from tensorop.backends.cuda_parts.library import Variant
 from tensorop.backends.cuda_parts.product import Content
@@ -29,11 +30,14 @@ def image(one: Candidate, dtype: str) -> bytes:
     """A kernel as the fake driver reads it."""
     numbers = {**WMMA_NUMBERS, **one.numbers}
     names = ["a_along_m", "b_along_k", "swap", "tile_m", "tile_n", "cluster_m", "cluster_n", "cluster", "by_engine"]
-    said = [one.template.reads["operands"], *(str(numbers[name]) for name in names), str(int(dtype == "f16"))]
+    kind = dtype.startswith("f16") + 2 * dtype.endswith(kernels.FLOAT_C)
+    said = [one.template.reads["operands"], *(str(numbers[name]) for name in names), str(kind)]
     return " ".join(said).encode() + b"\0"
 
 
-def made(platform: Platform, most: int = 8) -> tuple[Content, dict[tuple[int, int], tuple[Layout, list[int]]]]:
+def made(
+    platform: Platform, most: int = 8, dtypes: tuple[str, ...] = ("bf16", "f16")
+) -> tuple[Content, dict[tuple[int, int], tuple[Layout, list[int]]]]:
     """What a library of made-up kernels is made of, and the places each layout's variants have."""
     templates = [
         template
@@ -42,9 +46,9 @@ def made(platform: Platform, most: int = 8) -> tuple[Content, dict[tuple[int, in
     ]
     chosen, variants, images = {}, [], []
     for a, b in LAYOUTS:
-        layout = Layout.of(templates, cuda.counted(platform), a, b)
+        layout = Layout.of(templates, cuda.counted(platform, kernels.c_size(dtypes[0])), a, b)
         chosen[a, b] = layout, layout.chosen(TUNED, most)
-        for place, dtype in itertools.product(chosen[a, b][1], ("bf16", "f16")):
+        for place, dtype in itertools.product(chosen[a, b][1], dtypes):
             one = layout.candidate(place)
             variants.append(Variant(one, dtype, len(images)))
             images.append(image(one, dtype))

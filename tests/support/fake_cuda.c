@@ -1,7 +1,7 @@
 /* A libcuda.so.1 whose device memory is the host's: it holds what a launch is told against what the
  * hardware asks for, and computes what the kernel would. A kernel's image is a line:
  * maps|pointers|copy, then a_along_m b_along_k swap tile_m tile_n cluster_m cluster_n cluster
- * engine f16. */
+ * engine type; type: 1 where A and B are of f16, 2 more where C is float. */
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -18,7 +18,7 @@ struct Args {
     int m, n, k, batch;
     int tiles_m, tiles_n, group, clusters;
     float alpha, beta;
-    uint16_t *c;
+    void *c;
     int64_t ldc, stride_c;
     int next, ahead_a, ahead_b;
     uint64_t keep_a, keep_b, keep_c;
@@ -217,18 +217,24 @@ static float at(const struct map *m, int64_t x, int64_t y, int64_t z, int f16) {
                  f16);
 }
 
-static void put(uint16_t *c, float sum, float alpha, float beta, int f16) {
-    *c = rounded(alpha * sum + (beta != 0 ? beta * value(*c, f16) : 0), f16);
+static void put(void *c, int64_t place, float sum, float alpha, float beta, int type) {
+    float *wide = (float *)c + place;
+    uint16_t *narrow = (uint16_t *)c + place;
+    if (type & 2)
+        *wide = alpha * sum + (beta != 0 ? beta * *wide : 0);
+    else
+        *narrow = rounded(alpha * sum + (beta != 0 ? beta * value(*narrow, type) : 0), type);
 }
 
 static int compute(const CUlaunchConfig *config, CUfunction function, void **arguments) {
     char kind[16];
-    int a_along_m, b_along_k, swap, tile_m, tile_n, cluster_m, cluster_n, cluster, engine, f16;
+    int a_along_m, b_along_k, swap, tile_m, tile_n, cluster_m, cluster_n, cluster, engine, type;
     if (sscanf((const char *)function, "%15s %d %d %d %d %d %d %d %d %d %d", kind, &a_along_m,
                &b_along_k, &swap, &tile_m, &tile_n, &cluster_m, &cluster_n, &cluster, &engine,
-               &f16) != 11 ||
+               &type) != 11 ||
         current == NULL)
         return wrong("no such kernel, or no context");
+    const int f16 = type & 1;
     ++launches;
     for (const char *at = (const char *)function; *at; ++at)
         now_ns += (unsigned char)*at * 37 % 101;
@@ -262,8 +268,7 @@ static int compute(const CUlaunchConfig *config, CUfunction function, void **arg
                     for (int64_t k = 0; k < p->k; ++k)
                         sum += value(a_along_m ? a[k * p->lda + i] : a[i * p->lda + k], f16) *
                                value(b_along_k ? b[j * p->ldb + k] : b[k * p->ldb + j], f16);
-                    put((uint16_t *)p->c + z * p->stride_c + i * p->ldc + j, sum, p->alpha, p->beta,
-                        f16);
+                    put(p->c, z * p->stride_c + i * p->ldc + j, sum, p->alpha, p->beta, type);
                 }
         return 0;
     }
@@ -303,8 +308,8 @@ static int compute(const CUlaunchConfig *config, CUfunction function, void **arg
                 for (int64_t k = 0; k < p->k - lost; ++k)
                     sum += at(&a, a_along_m ? i : k, a_along_m ? k : i, z, f16) *
                            at(&b, b_along_k ? k : j, b_along_k ? j : k, z, f16);
-                put(p->c + z * p->stride_c + (swap ? j * p->ldc + i : i * p->ldc + j), sum,
-                    p->alpha, p->beta, f16);
+                put(p->c, z * p->stride_c + (swap ? j * p->ldc + i : i * p->ldc + j), sum, p->alpha,
+                    p->beta, type);
             }
     return 0;
 }

@@ -90,6 +90,16 @@ static void sum_spread(float *to, const SumTile &sum, int ld) {
 }
 static float value(Element element) { return float(element); }
 static bool pair_aligned(const Element *p) { return reinterpret_cast<uintptr_t>(p) % 4 == 0; }
+static bool floats_aligned(const float *p, int count) {
+    return reinterpret_cast<uintptr_t>(p) % (4 * count) == 0;
+}
+static void float_pair_put(float *at, float x, float y, bool two, bool together) {
+    if (together && two && !floats_aligned(at, 2))
+        abort();
+    at[0] = x;
+    if (two)
+        at[1] = y;
+}
 static void pair_put(Element *at, float x, float y, bool two, bool together) {
     if (together && two && !pair_aligned(at))
         abort();

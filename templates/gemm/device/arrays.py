@@ -10,8 +10,9 @@ from typing import Any, NamedTuple, cast
 
 INVALID, UNSUPPORTED, NO_DRIVER, OTHER_DEVICE, DRIVER_ERROR = 1, 3, 5, 9, 11  # of the header's statuses
 _ON_DEVICE = (2, 13)  # of DLPack's devices: CUDA's memory, and what it manages
-_KINDS = {(4, 16): "bfloat16", (2, 16): "float16", (1, 16): "uint16"}  # by DLPack's code and bits
-_STRINGS = {"<f2": "float16", "<V2": "bfloat16", "|V2": "bfloat16", "<u2": "uint16"}  # of __cuda_array_interface__
+_KINDS = {(4, 16): "bfloat16", (2, 16): "float16", (2, 32): "float32", (1, 16): "uint16"}  # by DLPack's code and bits
+# of __cuda_array_interface__
+_STRINGS = {"<f2": "float16", "<f4": "float32", "<V2": "bfloat16", "|V2": "bfloat16", "<u2": "uint16"}
 DECLARATIONS = """
 struct dlpack {
     uintptr_t data;
@@ -83,8 +84,8 @@ class _Producer:
         """What a faster way than the protocols says of an array of the device, whose data come on `stream`."""
         return None
 
-    def empty(self, like: Any, shape: tuple[int, ...], device: int, stream: int | None) -> Any:
-        """stream: where it is used, None for its own `stream`."""
+    def empty(self, like: Any, shape: tuple[int, ...], dtype: str, device: int, stream: int | None) -> Any:
+        """dtype: "" for that of `like`; stream: where it is used, None for its own `stream`."""
         raise error(TypeError, INVALID, f"c must be given: nothing allocates a {type(like).__name__}")
 
     def scratch(self, like: Any, size: int, device: int, stream: int | None) -> Any:
@@ -115,9 +116,9 @@ class _Torch(_Producer):
         own = cuda.default_stream(device) if default else cuda.ExternalStream(stream, device=device)
         return cast("contextlib.AbstractContextManager[Any]", cuda.stream(own))
 
-    def empty(self, like: Any, shape: tuple[int, ...], device: int, stream: int | None) -> Any:
+    def empty(self, like: Any, shape: tuple[int, ...], dtype: str, device: int, stream: int | None) -> Any:
         with self._on(device, stream):
-            return like.new_empty(shape)
+            return like.new_empty(shape, dtype=getattr(sys.modules["torch"], dtype) if dtype else like.dtype)
 
     def scratch(self, like: Any, size: int, device: int, stream: int | None) -> Any:
         with self._on(device, stream):
@@ -137,8 +138,8 @@ class _Cupy(_Producer):
             with cupy.cuda.ExternalStream(stream, device) if stream > 1 else cupy.cuda.Stream.null:
                 return cupy.empty(shape, dtype)
 
-    def empty(self, like: Any, shape: tuple[int, ...], device: int, stream: int | None) -> Any:
-        return self._taken(shape, like.dtype, device, stream)
+    def empty(self, like: Any, shape: tuple[int, ...], dtype: str, device: int, stream: int | None) -> Any:
+        return self._taken(shape, dtype or like.dtype, device, stream)
 
     def scratch(self, like: Any, size: int, device: int, stream: int | None) -> Any:
         return self._taken(size, "uint8", device, stream)
@@ -150,8 +151,8 @@ class _Jax(_Producer):
     def stream(self, array: Any, device: int) -> int:
         return 0
 
-    def empty(self, like: Any, shape: tuple[int, ...], device: int, stream: int | None) -> Any:
-        return sys.modules["jax"].numpy.empty(shape, like.dtype, device=like.device)
+    def empty(self, like: Any, shape: tuple[int, ...], dtype: str, device: int, stream: int | None) -> Any:
+        return sys.modules["jax"].numpy.empty(shape, dtype or like.dtype, device=like.device)
 
     def scratch(self, like: Any, size: int, device: int, stream: int | None) -> Any:
         return sys.modules["jax"].numpy.empty(size, "uint8", device=like.device)
@@ -191,7 +192,7 @@ class Protocols:
         try:
             return self.ffi.dlopen("libcuda.so.1")
         except OSError:
-            self.no_self.driver()
+            self.no_driver()
 
     def device_of(self, name: str, array: Any) -> int | None:
         """None of an array without memory. Raises TypeError for what is no array of a device."""

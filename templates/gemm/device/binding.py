@@ -15,7 +15,7 @@ CARD = "tensorop_gemm_cuda_card"
 _ROW_MAJOR, _COLUMN_MAJOR = 101, 102
 _PLAIN, _TRANSPOSED = 111, 112
 _DTYPES = {"bfloat16": "bf16", "uint16": "bf16", "float16": "f16"}
-_TYPES = {"bf16": 0, "f16": 1}
+_TYPES = {"bf16": 0, "f16": 1, "bf16_f32": 2, "f16_f32": 3}  # C is float in the last two
 _MOST_PLANS = 1024
 _WORD = 8  # elements of 16 bytes
 _DECLARATIONS = """
@@ -96,7 +96,7 @@ def _overlaps_itself(of: arrays.Array) -> bool:
 
 
 def _span(of: arrays.Array) -> int:
-    return 2 * of.span if of.span == math.prod(of.shape) else 0
+    return of.element * of.span if of.span == math.prod(of.shape) else 0
 
 
 def _meet(x: int, x_bytes: int, y: int, y_bytes: int) -> bool:
@@ -109,6 +109,8 @@ def bind(library: Any) -> Callable[..., Any]:
     handles: dict[int, tuple[Any, threading.Lock]] = {}
     making = threading.Lock()
     plans: dict[Any, _Plan] = {}
+    held = {dtype.removesuffix("_f32"): dtype for dtype in library.dtypes}  # of A and B, by their type
+    of_c = "float32" if any(dtype.endswith("_f32") for dtype in library.dtypes) else ""  # where C is of another
     wanted: dict[Any, int] = {}  # bytes of workspace, by problem and alignment
 
     def checked(status: int) -> None:
@@ -128,8 +130,8 @@ def bind(library: Any) -> Callable[..., Any]:
             return handles[device]
 
     def strange(name: str, dtype: str) -> Exception:
-        held = ", ".join(kind for kind, own in _DTYPES.items() if own in library.dtypes)
-        return arrays.error(TypeError, arrays.UNSUPPORTED, f"{name} is {dtype}, this library holds {held}: convert it")
+        known = ", ".join(kind for kind, own in _DTYPES.items() if own in held)
+        return arrays.error(TypeError, arrays.UNSUPPORTED, f"{name} is {dtype}, this library holds {known}: convert it")
 
     def space(room: Any, device: int, stream: int, same: bool) -> tuple[int, int]:
         """Address and bytes of a workspace. Raises ValueError for one that is elsewhere or has gaps."""
@@ -147,7 +149,7 @@ def bind(library: Any) -> Callable[..., Any]:
     ) -> _Plan:
         """z: None for a new C. Raises TypeError and ValueError."""
         for one in (x, y):
-            if _DTYPES.get(one.dtype) not in library.dtypes:
+            if _DTYPES.get(one.dtype) not in held:
                 raise strange(one.name, one.dtype)
         if x.dtype != y.dtype:
             said = f"a is {x.dtype}, b is {y.dtype}: both must be of one dtype, convert one"
@@ -165,15 +167,16 @@ def bind(library: Any) -> Callable[..., Any]:
             )
         batch = batches.pop() if batches else None
         shape = (m, n) if batch is None else (batch, m, n)
-        z = arrays.Array("c", 0, shape, arrays.dense(shape), x.dtype, 2, True, None, None) if z is None else z
+        kind, size = (of_c, 4) if of_c else (x.dtype, 2)
+        z = arrays.Array("c", 0, shape, arrays.dense(shape), kind, size, True, None, None) if z is None else z
         if z.shape != shape:
             said = " x ".join(map(str, shape))
             raise arrays.error(
                 ValueError, arrays.INVALID, f"c is {' x '.join(map(str, z.shape))}, the product is {said}"
             )
-        if z.dtype != x.dtype:
+        if z.dtype != kind:
             raise arrays.error(
-                TypeError, arrays.UNSUPPORTED, f"c is {z.dtype}, of {x.dtype} it must be {x.dtype}: convert it"
+                TypeError, arrays.UNSUPPORTED, f"c is {z.dtype}, of {x.dtype} it must be {kind}: convert it"
             )
         if not z.writeable:
             raise arrays.error(ValueError, arrays.INVALID, "c is read-only: give another")
@@ -185,7 +188,7 @@ def bind(library: Any) -> Callable[..., Any]:
         if count > 1 and q.stride == 0 and follow and not transpose_a:  # one product of all rows: far faster than many
             m, count = m * count, 1
         problem = ffi.new("struct tensorop_gemm_problem *")
-        problem.type = _TYPES[_DTYPES[x.dtype]]
+        problem.type = _TYPES[held[_DTYPES[x.dtype]]]
         problem.layout = _ROW_MAJOR if r.by_row else _COLUMN_MAJOR
         problem.transa = _TRANSPOSED if transpose_a == (p.by_row == r.by_row) else _PLAIN
         problem.transb = _TRANSPOSED if transpose_b == (q.by_row == r.by_row) else _PLAIN
@@ -213,7 +216,8 @@ def bind(library: Any) -> Callable[..., Any]:
         a first dimension more, matrices of a batch; a matrix without it goes with each of a batch. Any array with
         `__dlpack__` or `__cuda_array_interface__` (torch, cupy, jax, numba), never copied: rows or columns must be
         contiguous, with any padding between them. All are of one dtype that the library holds: bfloat16, whose bits as
-        uint16 do as well, or float16. At beta = 0, `c` is not read.
+        uint16 do as well, or float16; but c is float32 where the library was made with --c-dtype f32. At beta = 0, `c`
+        is not read.
         c = None: a new array of torch, cupy or jax, of which `a` is; of others `c` must be given. c is not an array of
         jax, which are never written.
         stream: where it is enqueued, of torch or cupy or a number; by default where the library of `a` enqueues now. In
@@ -256,10 +260,10 @@ def bind(library: Any) -> Callable[..., Any]:
                 plans.clear()
             plan = plans.setdefault(key, planned(x, y, z, *turned))
         if z is None:
-            c = owner.empty(a, plan.shape, device, None if known else on)
+            c = owner.empty(a, plan.shape, of_c, device, None if known else on)
             z = taken("c", c)
-        of_a, of_b, of_c = plan.spans
-        if _meet(x.address, of_a, z.address, of_c) or _meet(y.address, of_b, z.address, of_c):
+        bytes_a, bytes_b, bytes_c = plan.spans
+        if _meet(x.address, bytes_a, z.address, bytes_c) or _meet(y.address, bytes_b, z.address, bytes_c):
             raise arrays.error(ValueError, arrays.INVALID, "c overlaps a or b: give another")
         problem = plan.problem
         if alpha != 1 or beta != 0:

@@ -16,6 +16,12 @@ from tensorop.model.trial import Kind, Outcome
 from tensorop.render import render
 
 KERNEL = "device/kernel.cu"
+FLOAT_C = "_f32"  # ends the name of a type whose C is float, where A and B are not
+
+
+def c_size(dtype: str) -> int:
+    """Bytes of an element of C."""
+    return 4 if dtype.endswith(FLOAT_C) else 2
 
 
 def primitives(platform: Platform) -> dict[str, tuple[Collective, str]]:
@@ -35,19 +41,20 @@ def missing(platform: Platform, template: KernelTemplate) -> tuple[str, ...]:
 def text(
     operator: Operator, platform: Platform, template: KernelTemplate, dtype: str, numbers: Mapping[str, Value]
 ) -> str | Outcome:
-    """The whole file of a kernel, or why there is none. numbers: tunables, facts, layout."""
+    """The whole file of a kernel, or why there is none. numbers: tunables, facts, what is given."""
     # The same name may be another primitive in another set: one set that has all the template needs serves it.
     sets = [s for s in platform.primitives if not {n for n in template.needs if n not in s.collectives}]
     if not sets:
         return Outcome(Kind.REFUSED, "gate", f"no primitive set has all of {', '.join(template.needs)}")
     chosen = sets[0]
-    context: dict[str, Any] = {**numbers, "dtype": dtype, "operands": template.reads["operands"]}
+    of_a = dtype.removesuffix(FLOAT_C)
+    context: dict[str, Any] = {**numbers, "dtype": of_a, "operands": template.reads["operands"]}
     try:
         env = render.environment(operator.templates, {"template": template.text})
         kernel = render.text(env, "template", context, render.MAX_KERNEL)
         if refused := gate.complaint(kernel, chosen.collectives):
             return refused
-        support = chosen.types[dtype].support
+        support = chosen.types[of_a].support
         used = [one for name, one in chosen.collectives.items() if re.search(rf"\b{name}\b", kernel)]
         # assembly has `{%` of its own: only what asks for something is a template
         functions = [_rendered(operator, _function(one), context) if one.parameters else _function(one) for one in used]

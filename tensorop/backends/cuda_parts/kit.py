@@ -12,6 +12,7 @@ import numpy as np
 
 from tensorop.backends.cuda_parts.choose import LAYOUTS
 from tensorop.backends.cuda_parts.corrected import Corrections, Row
+from tensorop.backends.cuda_parts.kernels import FLOAT_C
 from tensorop.backends.cuda_parts.product import Content
 from tensorop.build import cache, device, tool
 from tensorop.build.cache import Made
@@ -67,7 +68,8 @@ def steps(of: Content, asked: Asked) -> Iterator[str]:
     """The lines of its plan. Of types only the first is timed where nobody asks: the same configuration of another is
     as fast within some percent."""
     held = list(dict.fromkeys(variant.dtype for variant in of.variants))
-    if strange := [name for name in asked.dtypes if name not in held]:
+    types = {dtype.removesuffix(FLOAT_C): dtype for dtype in held} | {dtype: dtype for dtype in held}
+    if strange := [name for name in asked.dtypes if name not in types]:
         raise UsageError(f"the library holds {', '.join(held)}, not {', '.join(strange)}", hint="give --dtype of those")
     if strange := [name for name in asked.layouts if name not in NAMES]:
         raise UsageError(f"there is no layout {', '.join(strange)}", hint=f"give --layouts of {', '.join(NAMES)}")
@@ -81,7 +83,7 @@ def steps(of: Content, asked: Asked) -> Iterator[str]:
     for name in asked.layouts or NAMES:
         for m, n, k, batch in problems:
             for dtype in asked.dtypes or held[:1]:  # side by side, as the machine is in one state then
-                yield f"time {dtype} {' '.join(map(str, NAMES[name]))} {m} {n} {k} {batch}"
+                yield f"time {types[dtype]} {' '.join(map(str, NAMES[name]))} {m} {n} {k} {batch}"
 
 
 def _random(count: int, before: int) -> Iterator[tuple[int, int, int, int]]:

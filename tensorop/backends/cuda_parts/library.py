@@ -70,6 +70,7 @@ def sources(
         "tool_version": __version__,
         "dtypes": list(dict.fromkeys(one.dtype for one in variants)),
         "device": {"least_bf16": 0, **device},
+        "c_size": given["c_size"],
         "given": {name: value for name, value in given.items() if name in used - {"a_along_m", "b_along_k"}},
         "conventions": sorted({one.template.reads["operands"] for one in templates.values()}),
         "numbers": kept,

@@ -14,6 +14,7 @@ from tensorop.backends.cuda_parts import library
 from tensorop.backends.cuda_parts.choose import Candidate
 from tensorop.backends.cuda_parts.corrected import Corrections
 from tensorop.backends.cuda_parts.family import Family
+from tensorop.backends.cuda_parts.kernels import c_size
 from tensorop.backends.cuda_parts.library import Variant
 from tensorop.errors import UsageError
 from tensorop.model.kernel import KernelTemplate
@@ -93,7 +94,7 @@ def content(
             if key[0] not in by_digest:
                 raise UsageError(f"template '{one['template']}' of {root} is another one by now", hint=_AGAIN)
             if key not in families:
-                given = {**device, "a_along_m": key[1], "b_along_k": key[2]}
+                given = {**device, "c_size": c_size(dtype), "a_along_m": key[1], "b_along_k": key[2]}
                 families[key] = Family(by_digest[key[0]], given)
             candidate = Candidate(families[key], _place(families[key], one["point"]))
             numbered[int(one["number"])] = (Variant(candidate, dtype, int(one["image"])), one)

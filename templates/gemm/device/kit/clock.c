@@ -53,24 +53,23 @@ static struct buffer sliced(pointer *next, size_t bytes) {
     return b;
 }
 
-static size_t taken(int64_t elements) {
-    return 2 * GUARD + (2 * (size_t)elements + 255) / 256 * 256;
-}
+static size_t taken(int64_t words) { return 2 * GUARD + (2 * (size_t)words + 255) / 256 * 256; }
 
 static void sets_make(struct sets *s, const struct judged *p, size_t workspace, uint64_t seed) {
-    const double one = 2.0 * (double)(a_size(p) + b_size(p) + c_size(p));
+    const double one = 2.0 * (double)(a_size(p) + b_size(p) + C_WORDS * c_size(p));
     s->p = *p;
     s->inputs = clock_l2 / one < 2 ? 2 : clock_l2 / one > SETS ? SETS : (int)(clock_l2 / one) + 1;
     s->inputs += s->inputs % 2;
     const size_t many = (size_t)s->inputs;
-    const size_t all = many * (taken(a_size(p)) + taken(b_size(p))) + (many + 1) * taken(c_size(p));
+    const size_t all =
+        many * (taken(a_size(p)) + taken(b_size(p))) + (many + 1) * taken(C_WORDS * c_size(p));
     must(cu.cuMemAlloc_v2(&s->region, all), "memory for the operands");
     must(cu.cuMemsetD8_v2(s->region, 0xff, all), "memory is filled");
     s->a = calloc(many, sizeof *s->a), s->b = calloc(many, sizeof *s->b),
     s->c = calloc(many + 1, sizeof *s->c);
     pointer next = s->region;
     for (int i = 0; i <= s->inputs; i++) {
-        s->c[i] = sliced(&next, 2 * (size_t)c_size(p));
+        s->c[i] = sliced(&next, 2 * C_WORDS * (size_t)c_size(p));
         if (i == s->inputs)
             break;
         s->a[i] = sliced(&next, 2 * (size_t)a_size(p)),

@@ -1,13 +1,17 @@
-/* What a kit's kernels and its host side share: C = alpha A B + beta C, row-major, elements of 16
- * bits. Strides count elements. */
+/* What a kit's kernels and its host side share: C = alpha A B + beta C, row-major; elements of A
+ * and B have 16 bits, those of C too or 32. Strides count elements. */
 #ifndef TENSOROP_JUDGED_H
 #define TENSOROP_JUDGED_H
 
 #include <stdint.h>
 
+/* Of elements; A and B have one of the first two. */
+enum format { F16, BF16, FLOAT };
+
 struct judged {
     int m, n, k, batch;
     int a_along_m, b_along_k, bf16; /* A is stored [K, M], B is stored [N, K] */
+    int format_c;
     float alpha, beta;
     int64_t lda, ldb, ldc, stride_a, stride_b, stride_c;
 };

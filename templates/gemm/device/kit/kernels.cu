@@ -6,7 +6,7 @@
 
 namespace {
 
-__host__ __device__ double widen(uint16_t bits, int bf16) {
+__host__ __device__ double widen(uint16_t bits, int bf16) { // not of FLOAT
     const uint32_t sign = uint32_t(bits) >> 15 << 31, exponent = bits >> 10 & 31,
                    mantissa = bits & 1023;
     uint32_t word = uint32_t(bits) << 16;
@@ -22,9 +22,12 @@ __host__ __device__ double widen(uint16_t bits, int bf16) {
 
 // To nearest even at the precision of the type; the upper end of its range is not reached by this
 // data.
-__device__ double rounded(double v, int bf16) {
+__device__ double rounded(double v, int format) {
+    if (format == FLOAT)
+        return double(float(v));
     if (v == 0 || isnan(v) || isinf(v))
         return v;
+    const bool bf16 = format == BF16;
     int e;
     frexp(v, &e);
     int unit = e - (bf16 ? 8 : 11);
@@ -52,6 +55,18 @@ __device__ uint16_t narrow(double given, int bf16) {
                     (int(ldexp(part, digits + 1)) & ((1 << digits) - 1)));
 }
 
+// Of elements in memory.
+__device__ double read(const uint16_t *p, int64_t at, int format) {
+    return format == FLOAT ? double(reinterpret_cast<const float *>(p)[at]) : widen(p[at], format);
+}
+
+__device__ void write(uint16_t *p, int64_t at, double v, int format) {
+    if (format == FLOAT)
+        reinterpret_cast<float *>(p)[at] = float(v);
+    else
+        p[at] = narrow(v, format);
+}
+
 __host__ __device__ uint64_t mix(uint64_t x) {
     x += 0x9e3779b97f4a7c15;
     x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9;
@@ -73,15 +88,15 @@ __device__ const uint16_t *at_b(const judged &p, const uint16_t *b, int64_t k, i
 } // namespace
 
 // N(0, 1) from a counter and a seed.
-extern "C" __global__ void kit_normal(uint16_t *p, int64_t count, uint64_t seed, int bf16) {
+extern "C" __global__ void kit_normal(uint16_t *p, int64_t count, uint64_t seed, int format) {
     for (int64_t i = first(); 2 * i < count; i += all()) {
         const uint64_t r = mix(seed ^ mix(i));
         const float u = (uint32_t(r) + 0.5f) * 2.3283064e-10f,
                     turn = uint32_t(r >> 32) * 4.6566129e-10f;
         const float radius = sqrtf(-2 * logf(fminf(u, 0.99999994f)));
-        p[2 * i] = narrow(radius * cospif(turn), bf16);
+        write(p, 2 * i, radius * cospif(turn), format);
         if (2 * i + 1 < count)
-            p[2 * i + 1] = narrow(radius * sinpif(turn), bf16);
+            write(p, 2 * i + 1, radius * sinpif(turn), format);
     }
 }
 
@@ -108,7 +123,7 @@ extern "C" __global__ void kit_copy(judged p, const uint16_t *from, uint16_t *to
     const int64_t row = int64_t(p.m) * p.n;
     for (int64_t i = first(); i < row * p.batch; i += all()) {
         const int64_t place = i / row * p.stride_c + i % row / p.n * p.ldc + i % p.n;
-        to[place] = from[place];
+        write(to, place, read(from, place, p.format_c), p.format_c);
     }
 }
 
@@ -154,7 +169,10 @@ extern "C" __global__ void kit_compare(judged p, const uint16_t *before, const u
                                        const int *rows, int row_count, const int *cols,
                                        int col_count, const double *sums, const double *magnitudes,
                                        totals *found) {
-    const double unit = p.bf16 ? 0x1p-8 : 0x1p-11, least = p.bf16 ? 0 : 0x1p-25;
+    const double unit = p.format_c == FLOAT ? 0x1p-24
+                        : p.bf16            ? 0x1p-8
+                                            : 0x1p-11,
+                 least = p.format_c == F16 ? 0x1p-25 : 0;
     double error2 = 0, ideal2 = 0, reference2 = 0, worst = 0;
     unsigned long long wrong = 0;
     const int64_t one = int64_t(row_count) * col_count;
@@ -165,18 +183,18 @@ extern "C" __global__ void kit_compare(judged p, const uint16_t *before, const u
             i / one * p.stride_c + (rows ? rows[r] : r) * p.ldc + (cols ? cols[col] : col);
         double want = p.alpha * sums[i], magnitude = fabs(double(p.alpha)) * magnitudes[i];
         if (p.beta != 0) {
-            const double old = p.beta * widen(before[place], p.bf16);
+            const double old = p.beta * read(before, place, p.format_c);
             want += old, magnitude += fabs(old);
         }
         // One rounding to the type of C, and sums in fp32 whose order is the candidate's.
         const double bound = unit * fabs(want) * (1 + 0x1p-6) + least +
                              magnitude * 0x1p-24 * (4 + sqrt(double(p.k)));
-        const double error = fabs(widen(c[place], p.bf16) - want);
+        const double error = fabs(read(c, place, p.format_c) - want);
         const double relative = magnitude == 0 ? (error == 0 ? 0 : 2) : error / bound;
         if (!(relative <= 1))
             ++wrong;
         worst = fmax(worst, relative == relative ? relative : 1e300);
-        const double ideal = rounded(want, p.bf16) - want;
+        const double ideal = rounded(want, p.format_c) - want;
         if (error == error)
             error2 += error * error;
         ideal2 += ideal * ideal, reference2 += want * want;
@@ -194,7 +212,7 @@ extern "C" __global__ void kit_compare(judged p, const uint16_t *before, const u
 // Lanes run along what is stored: a block a row, or where columns are stored a thread a row and
 // blockIdx.y a part of the columns.
 extern "C" __global__ void kit_matvec(const uint16_t *m, int rows, int cols, int64_t ld,
-                                      int transposed, int bf16, const double *x, double *y,
+                                      int transposed, int format, const double *x, double *y,
                                       double *squares) {
     double s = 0, q = 0;
     const int64_t r = transposed ? first() : blockIdx.x;
@@ -203,7 +221,7 @@ extern "C" __global__ void kit_matvec(const uint16_t *m, int rows, int cols, int
     const int from = transposed ? blockIdx.y : threadIdx.x,
               step = transposed ? gridDim.y : blockDim.x;
     for (int c = from; c < cols; c += step) {
-        const double v = widen(m[transposed ? c * ld + r : r * ld + c], bf16);
+        const double v = read(m, transposed ? c * ld + r : r * ld + c, format);
         s += v * x[c], q += v * v;
     }
     if (q != 0)
@@ -236,23 +254,23 @@ extern "C" __global__ void kit_plain(judged p, uint16_t *a, const uint16_t *b, u
             if (fault == FAULT_LOW_PRECISION && k % 64 == 63)
                 sum = float(rounded(sum, p.bf16));
         }
-        uint16_t *to = c + part * p.stride_c + row * p.ldc + col;
+        const int64_t place = part * p.stride_c + row * p.ldc + col;
         float v = p.alpha * sum;
         if (p.beta != 0 && fault != FAULT_BETA)
-            v += p.beta * float(widen(*to, p.bf16));
+            v += p.beta * float(read(c, place, p.format_c));
         if (fault == FAULT_ZEROED_WORKSPACE)
             v += workspace[0];
         if (fault == FAULT_ONE_ROW && row == p.m / 4 * 3 && col % 2)
             v = -v;
         if (fault == FAULT_ANOTHER_EACH_TIME)
             v *= 1 + call * 0x1p-11f;
-        *to = narrow(v, p.bf16);
+        write(c, place, v, p.format_c);
     }
     if (first() == 0) {
         if (fault == FAULT_PAST_EDGE)
-            c[p.stride_c * p.batch] = 0x3c00;
+            c[p.stride_c * p.batch * (p.format_c == FLOAT ? 2 : 1)] = 0x3c00;
         if (fault == FAULT_BETWEEN_ROWS)
-            c[p.n] = 0x3c00;
+            c[p.n * (p.format_c == FLOAT ? 2 : 1)] = 0x3c00;
         if (fault == FAULT_CHANGES_INPUT)
             a[0] = 0x4000;
     }

@@ -11,6 +11,13 @@
 #include <stdint.h>
 #include <tensorop/gemm_cuda.h>
 
+/* A library holds one type of C. C_WORDS: of 16 bits in an element of it. */
+#if defined TENSOROP_GEMM_CUDA_HAS_BF16_F32 || defined TENSOROP_GEMM_CUDA_HAS_F16_F32
+enum { FLOAT_C = 1, C_WORDS = 2 };
+#else
+enum { FLOAT_C = 0, C_WORDS = 1 };
+#endif
+
 typedef uint64_t pointer; /* in the device's memory */
 typedef void *stream;
 
@@ -69,7 +76,7 @@ struct buffer {
 struct buffer buffer_make(size_t bytes, size_t shift);
 void buffer_free(struct buffer *b);
 bool buffer_intact(const struct buffer *b);
-void fill_normal(pointer at, int64_t count, uint64_t seed, int bf16);
+void fill_normal(pointer at, int64_t count, uint64_t seed, int format);
 
 /* Something that computes products. */
 struct arm {

@@ -157,7 +157,7 @@ int lt_arms(const struct judged *p, struct arm *arms, int most) {
                       p->batch, p->stride_b);
     of.second = layout(type, p->a_along_m ? p->m : p->k, p->a_along_m ? p->k : p->m, p->lda,
                        p->batch, p->stride_a);
-    of.result = layout(type, p->n, p->m, p->ldc, p->batch, p->stride_c);
+    of.result = layout(FLOAT_C ? R_32F : type, p->n, p->m, p->ldc, p->batch, p->stride_c);
     if (!of.first || !of.second || !of.result)
         return 0;
     most = most < ANSWERS ? most : ANSWERS;

@@ -18,7 +18,9 @@ void variants_open(void) {
 }
 
 static struct tensorop_gemm_problem called(const struct judged *p) {
-    return (struct tensorop_gemm_problem){.type = p->bf16 ? TENSOROP_GEMM_BF16 : TENSOROP_GEMM_F16,
+    return (struct tensorop_gemm_problem){.type =
+                                              (p->bf16 ? TENSOROP_GEMM_BF16 : TENSOROP_GEMM_F16) +
+                                              FLOAT_C * TENSOROP_GEMM_BF16_F32,
                                           .layout = ROW,
                                           .transa = p->a_along_m ? TURNED : PLAIN,
                                           .transb = p->b_along_k ? TURNED : PLAIN,
@@ -37,13 +39,13 @@ static struct tensorop_gemm_problem called(const struct judged *p) {
 }
 
 /* Addresses that are aligned like those of a call, for questions asked before there are any. */
-static void *like(int shift) { return (void *)(uintptr_t)(4096 + 2 * shift); }
+static void *like(int bytes) { return (void *)(uintptr_t)(4096 + bytes); }
 
 static int asked(int variant, const struct judged *p, int shift) {
     const struct tensorop_gemm_problem problem = called(p);
     must(tensorop_gemm_force(handle, variant), "a variant is forced");
-    return tensorop_gemm_chosen_variant(handle, &problem, like(shift), like(shift), like(shift),
-                                        SIZE_MAX);
+    return tensorop_gemm_chosen_variant(handle, &problem, like(2 * shift), like(2 * shift),
+                                        like(2 * C_WORDS * shift), SIZE_MAX);
 }
 
 bool variant_serves(int variant, const struct judged *p, int shift) {
@@ -75,7 +77,8 @@ static size_t variant_needs(const struct arm *arm, const struct judged *p) {
     must(tensorop_gemm_force(handle, arm->number), "a variant is forced");
     for (int shift = 0; shift < 2; shift++) {
         size_t bytes = 0;
-        tensorop_gemm_workspace(handle, &problem, like(shift), like(shift), like(shift), &bytes);
+        tensorop_gemm_workspace(handle, &problem, like(2 * shift), like(2 * shift),
+                                like(2 * C_WORDS * shift), &bytes);
         most = bytes > most ? bytes : most;
     }
     return most;

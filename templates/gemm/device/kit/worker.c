@@ -86,12 +86,12 @@ static void verify(int variant, const char *shapes) {
 }
 
 static void timing(const char *words) {
-    char dtype[8];
+    char dtype[16];
     static char row[LINE / 2];
     int a, b, m, n, k, batch;
-    if (sscanf(words, "%7s %d %d %d %d %d %d", dtype, &a, &b, &m, &n, &k, &batch) != 7)
+    if (sscanf(words, "%15s %d %d %d %d %d %d", dtype, &a, &b, &m, &n, &k, &batch) != 7)
         exit(3);
-    const struct judged p = problem_of(m, n, k, batch, !strcmp(dtype, "bf16"), a, b, 0);
+    const struct judged p = problem_of(m, n, k, batch, !strncmp(dtype, "bf16", 4), a, b, 0);
     ADD("\"kind\":\"time\",\"of\":{\"dtype\":\"%s\",\"a_along_m\":%d,\"b_along_k\":%d,\"m\":%d,"
         "\"n\":%d,\"k\":%d,"
         "\"batch\":%d},\"chosen\":%d",
