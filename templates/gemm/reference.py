@@ -16,6 +16,7 @@ as fast; the blocks' rounding is part of the bound.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
@@ -38,6 +39,7 @@ WIDER: dict[str, type[np.floating[Any]]] = {"f32": np.float64, "f64": np.longdou
 LAYOUTS = ("row", "col")
 MUCH = 2e7  # multiplications above which f64 is summed by blocks
 DEPTH = 32  # of such a block
+TURNED_FROM = 8  # rows of A from which the oracle's products read B along k
 TURNED = 2048  # elements of C that few_rows.c.j2 computes at a time
 SHALLOW = 1 << 21  # elements of C of little depth: tiles of thousands of rows are multiplied by a narrow B
 DISTRIBUTIONS = ("integer", "exact", "normal", "wide", "special")
@@ -272,13 +274,10 @@ def oracle(problem: Problem, given: Call) -> tuple[Array, Array]:
         whole = True
         if p.alpha != 0 and p.k:
             a64, b64 = a.astype(np.float64), b.astype(np.float64)
-            if blocked:
-                exact = _by_blocks(a64, b64, wider)
-            else:
-                exact = np.einsum("ik,kj->ij", a.astype(wider), b.astype(wider), order="C")
+            exact = _by_blocks(a64, b64, wider) if blocked else _times(a.astype(wider), b.astype(wider))
             exact *= wider(p.alpha)
             a64, b64 = np.abs(a64), np.abs(b64)
-            size = _by_blocks(a64, b64, np.float64)
+            size = _times(a64, b64)
             size *= abs(p.alpha)
             rows = rows + (abs(p.alpha) + 1) * p.k + a64.sum(axis=1)[:, None]
             columns = b64.sum(axis=0)
@@ -308,11 +307,18 @@ def _gamma(count: int, u: float) -> float:
 def _by_blocks(a: Array, b: Array, wider: type[np.floating[Any]]) -> Array:
     """A B of float64, each sum over DEPTH steps of k in float64, those added up in the wider type."""
     steps = range(0, a.shape[1], DEPTH)
-    parts = (np.einsum("ik,kj->ij", a[:, i : i + DEPTH], b[i : i + DEPTH], order="C") for i in steps)
+    parts = (_times(a[:, i : i + DEPTH], b[i : i + DEPTH]) for i in steps)
     out: Array = next(parts).astype(wider, copy=False)
     for part in parts:
         out += part
     return out
+
+
+def _times(a: Array, b: Array) -> Array:
+    """A B without a BLAS. Of enough rows einsum is twice as fast on operands that both lie along k."""
+    if len(a) < TURNED_FROM:
+        return np.asarray(np.einsum("ik,kj->ij", a, b, order="C"))
+    return np.asarray(np.einsum("ik,jk->ij", np.ascontiguousarray(a), np.ascontiguousarray(b.T), order="C"))
 
 
 def _modular(p: Product, a: Array, b: Array, c: Array) -> Array:
@@ -376,6 +382,26 @@ def _few_rows(
         values |= {"alpha": COEFFICIENTS[1 + number % 3], "beta": COEFFICIENTS[(number + 1) % 4]}
         values |= {"n" if row else "m": few, "m" if row else "n": long + int(rng.integers(1, 80))}
         values |= {"k": ku + int(rng.integers(1, 40)), "variant": variants[number % len(variants)]}
+        cases.append(_case(dtype, values))
+    return cases
+
+
+def _vectors(
+    dtype: str, tile: Mapping[str, int], rng: np.random.Generator, count: int, variants: Sequence[Value] = (-1,)
+) -> list[Case]:
+    """A matrix by a vector, from either side: many tiles long, of a depth that blocks may cut; C contiguous, mostly."""
+    mr, nr, ku = _tile(tile)
+    cases = []
+    for number in range(count):
+        values = {name: options[int(rng.integers(len(options)))] for name, options in _layouts().items()}
+        long = int(rng.integers(2, 12)) * max(min(mr, 64), nr) + int(rng.integers(1, 9))
+        values |= {"m": long, "n": 1} if number % 2 else {"m": 1, "n": long}
+        values |= {
+            "k": int(rng.integers(1, 700 if number % 3 else 8 * ku)),
+            "variant": variants[number % len(variants)],
+        }
+        values |= {"ta": number // 2 % 2, "tb": number // 4 % 2, "ldc_pad": int(number % 5 == 4)}
+        values |= {"alpha": COEFFICIENTS[1 + number % 3], "beta": COEFFICIENTS[int(rng.integers(4))]}
         cases.append(_case(dtype, values))
     return cases
 
@@ -594,8 +620,8 @@ class Gemm(Contract):
     def workspace(self, problem: Problem, point: Mapping[str, Value], lanes: int, group: int = 1) -> int:
         """Packed elements a candidate packs into: `<prefix>_work` of driver.c.j2, of which this is the mirror.
 
-        point: binds mc, kc and nc; lanes: elements of a vector; group: steps of k in a packed element. As little as
-        that, so that what is written past a packed block meets the guard page.
+        point: binds mc, kc, nc and, as `reads_a`, how the kernel reads A; lanes: elements of a vector; group: steps of
+        k in a packed element. As little as that, so that what is written past a packed block meets the guard page.
         """
         p = product(problem)
         mc, kc, nc = (int(point[name]) for name in ("mc", "kc", "nc"))
@@ -610,7 +636,12 @@ class Gemm(Contract):
             return -(-a // 64) * 64 + -(-b // 64) * 64 + 64
 
         turned = 0 < m < lanes and n >= 2 * m and m * lanes <= TURNED
-        return max(panels(m, n), panels(min(n, TURNED // m // lanes * lanes), m) if turned else 0)
+        lies = point.get("reads_a") == "rows" and 1 in (m, n)  # along either side of its tile
+        return max(
+            panels(m, n),
+            panels(n, m) if lies else 0,
+            panels(min(n, TURNED // m // lanes * lanes), m) if turned else 0,
+        )
 
     def call(
         self,
@@ -688,7 +719,8 @@ class Gemm(Contract):
         else:
             of_a = moved = line if p.a.ld > line else 1
         if (p.layout == "col") != p.tb:
-            of_b = next(up(n * p.b.ld) for n in (2, 3, 5, 7) if up(n * p.b.ld) % p.b.ld != moved)
+            steps = (up(n * p.b.ld) for n in itertools.chain((2, 3, 5, 7), itertools.count(8)))
+            of_b = next(step for step in steps if step % p.b.ld != moved)
         else:
             of_b = line if p.b.ld > line else 1
 
@@ -827,6 +859,7 @@ class Gemm(Contract):
             *_large(dtype, tile, rng, 2, 2.4e6),
             *_few_rows(dtype, tile, rng, 2),
             *_shallow(dtype, tile, rng, 2),
+            *_vectors(dtype, tile, rng, 2),
             *(_anywhere(dtype, 3 * mr, 3 * nr, 40, rng) for _ in range(3)),
             *_squares(dtype, nr + 1, ("col" if rng.integers(2) else "row",), rng),
             *_empty(dtype, nothing, rng),
@@ -926,6 +959,7 @@ class Gemm(Contract):
         cases += smallest_grid(dtype, rng, 128)
         cases += _few_rows(dtype, tile, rng, 24, variants)
         cases += _shallow(dtype, tile, rng, 48, variants)
+        cases += _vectors(dtype, tile, rng, 48, variants)
         cases += [_anywhere(dtype, 3 * mr, 3 * nr, 64, rng) for _ in range(40)]
         cases += _squares(dtype, nr + 1, ("col", "row"), rng) + _squares(dtype, mr + 1, ("col", "row"), rng)
         empty: list[dict[str, Value]] = [

@@ -154,8 +154,8 @@ class Contract(ABC):
         )
 
     def workspace(self, problem: Problem, point: Mapping[str, Value], lanes: int, group: int = 1) -> int:
-        """Packed elements of the workspace that a candidate takes as its last buffer. point: kernel and blocking;
-        group: steps in a packed element."""
+        """Packed elements of the workspace that a candidate takes as its last buffer. point: kernel and blocking,
+        and for each operand that its template names `reads_<operand>`; group: steps in a packed element."""
         return 0
 
     def features(self, problem: Problem) -> dict[str, int]:
@@ -186,7 +186,7 @@ class Contract(ABC):
     ) -> Call:
         """A call with random inputs: dimensions and attributes, parameters, the forced variant, dense operands.
 
-        workspace: elements of number format `compute` (empty: the dtype); start: what lies in an output that is not
+        workspace: elements of number format `compute` (empty: the dtype); start: what is in an output that is not
         read
         """
         buffers = [

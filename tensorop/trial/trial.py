@@ -170,7 +170,7 @@ class Evaluator:
             self.target.runner,
             prepared.program,
             entry=ITS_TILES if alone else OPERATOR,
-            workspace=lambda problem, vlen: self._workspace(problem, full, vlen),
+            workspace=functools.partial(self._workspace, variant, full),
             timeout_s=self.call_timeout_s,
             more=self._more(full),
             compute=self._formats.compute,
@@ -263,7 +263,7 @@ class Evaluator:
         with self._making:  # the numbers are the same for all candidates, and making them takes as long as measuring
             call = self.inputs.get(problem.label) or self._input(problem)
             self.inputs[problem.label] = call
-        elements = self._workspace(problem, full, vlen)
+        elements = self._workspace(variant, full, problem, vlen)
         scratch = NUMBERS[self._formats.compute].poison(elements, self.seed.stream(2))
         free = (Buffer("workspace", Access.SCRATCH, scratch),) if elements else ()
         return replace(call, dims=(*call.dims, *self._more(full)), buffers=(*call.buffers, *free))
@@ -287,17 +287,26 @@ class Evaluator:
         """What a candidate takes with each call."""
         return tuple(int(full[name]) for name in self.operator.runtime)
 
-    def _workspace(self, problem: Problem, full: Point, vlen: int) -> int:
+    def _workspace(self, variant: Variant, full: Point, problem: Problem, vlen: int) -> int:
         lanes = self.target.platform.lanes(self.dtype, full, vlen)
-        return self.operator.reference.workspace(problem, full, lanes, self._formats.group)
+        return self.operator.reference.workspace(problem, {**full, **_reads(variant)}, lanes, self._formats.group)
+
+
+def _reads(variant: Variant) -> dict[str, str]:
+    """How the template walks its operands, under the names that expressions of the operator use."""
+    return {f"reads_{name}": how for name, how in variant.template.reads.items()}
 
 
 def micro_problem(operator: Operator, target: Target, variant: Variant, vlen: int) -> Problem:
     """The first stage's problem of a variant at a VLEN (bits; 0: the platform's first)."""
     platform, dtype = target.platform, variant.kernel.dtype
     full = instantiate.defaults(operator, platform, dtype, variant.point)
-    reads = {f"reads_{name}": how for name, how in variant.template.reads.items()}
-    names = {**instantiate.facts(platform, dtype, full), **full, **reads, "lanes": platform.lanes(dtype, full, vlen)}
+    names = {
+        **instantiate.facts(platform, dtype, full),
+        **full,
+        **_reads(variant),
+        "lanes": platform.lanes(dtype, full, vlen),
+    }
     dims = {name: evaluate(text, names) for name, text in operator.micro.items()}
     return operator.reference.problem(dtype, dims, operator.micro_layout)
 

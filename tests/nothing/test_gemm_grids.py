@@ -63,7 +63,7 @@ def multiplied(cases: tuple[Case, ...]) -> list[Case]:
 @pytest.mark.parametrize("dtype", ["f32", "f64"])
 def test_the_quick_grid(dtype: str, tile: dict[str, int]) -> None:
     cases = reference.quick_grid(dtype, tile, Seed(1, 2).stream(0))
-    assert 25 <= len(cases) <= 62
+    assert 25 <= len(cases) <= 64
     assert sum(reference.work(c.problem) for c in cases) < 60e6
     full = multiplied(cases)
     names = ("layout", "ta", "tb", "lda_pad", "ldb_pad", "ldc_pad")
@@ -83,6 +83,9 @@ def test_the_quick_grid(dtype: str, tile: dict[str, int]) -> None:
     assert {coefficient(c, "beta") for c in cases if coefficient(c, "alpha") == "0"} == {"0", "1", "-1", "other"}
     assert any(c.problem.dims["k"] == 0 and coefficient(c, "beta") == "other" for c in cases)
     assert len(set(cases)) <= len(cases) - 2  # the same problem with other numbers
+    sides = [tuple(int(c.problem.dims[dim]) for dim in ("m", "n")) for c in cases]
+    assert any(m == 1 and n >= 2 * tile["nr"] for m, n in sides)  # a matrix by a vector, from either side
+    assert any(n == 1 and m >= 2 * tile["nr"] for m, n in sides)
 
 
 def test_a_dealt_grid_is_one_quick_grid_over_all_vlens() -> None:

@@ -291,6 +291,11 @@ def test_second_operands_have_a_product_of_their_own(dtype):
             at = np.searchsorted(known, second.ravel()).clip(1, known.size - 1)
             near = np.minimum(abs(known[at] - second.ravel()), abs(known[at - 1] - second.ravel()))
             assert np.mean(near <= 1e-12 * abs(second).max()) < 0.2, (m, n, k, layout, ta, tb)
+    for k, m in itertools.product(range(1, 70), (1, 5, 70)):  # lines that are short beside one of the cache
+        problem = _problem(dtype, m=m, n=700, k=k, layout="row", tb=1)
+        given = reference.call(problem, Seed(1, 2).stream(0))
+        shifts = [b.shift for b in reference.alternated(problem, given, Seed(1, 2).stream(1)).buffers]
+        assert all(shifts[:2])
     accumulating = _problem(dtype, m=8, n=8, k=8, layout="row", beta=1)
     given = reference.call(accumulating, Seed(1, 2).stream(0))
     assert reference.alternated(accumulating, given, Seed(1, 2).stream(1)) is given
