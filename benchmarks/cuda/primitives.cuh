@@ -71,6 +71,33 @@ TEST(wgmma_pair_packed) {
 
 TEST(wgmma_element_value) { put<float>(out, T, element_value(get<uint16_t>(in, T))); }
 
+TEST(wgmma_word_read) { put<uint4>(out, T, word_read((const uint16_t *)in + 8 * T, T % 11 - 1)); }
+
+TEST(wgmma_half_word_read) {
+    put<uint2>(out, T, half_word_read((const uint16_t *)(in + 8) + 4 * T, T % 7 - 1));
+}
+
+TEST(wgmma_pair_read) {
+    put<uint32_t>(out, T, pair_read((const uint16_t *)(in + 4) + 2 * T, T % 5 - 1));
+}
+
+TEST(wgmma_pairs_joined) {
+    put<uint32_t>(out, T,
+                  pairs_joined(get<uint32_t>(in, 2 * T), get<uint32_t>(in, 2 * T + 1), T % 2));
+}
+
+TEST(wgmma_warp_multiply) {
+    uint32_t r[6];
+    float d[4];
+    for (int i = 0; i < 6; ++i)
+        r[i] = get<uint32_t>(in, 6 * T + i);
+    for (int i = 0; i < 4; ++i)
+        d[i] = get<float>(in + 32 * 6 * 4, 4 * T + i);
+    warp_multiply(d, r[0], r[1], r[2], r[3], r[4], r[5]);
+    for (int i = 0; i < 4; ++i)
+        put<float>(out, 4 * T + i, d[i]);
+}
+
 TEST(wgmma_words_shifted) {
     put<uint4>(out, T, words_shifted(get<uint4>(in, 2 * T), get<uint4>(in, 2 * T + 1), T % 8));
 }

@@ -152,6 +152,39 @@ def multiplied(variant: Variant, given: np.ndarray, out: np.ndarray) -> np.ndarr
     return leaves(np.float32, lambda *_: np.stack([kept, product[row, column]]))(variant, given, out)
 
 
+def read_words(size: int, shift: int) -> Callable[[Variant, np.ndarray], Any]:
+    """`size` elements a thread from its own place on, those beyond T % (size + 3) - 1 as 0."""
+
+    def of(_: Variant, given: np.ndarray) -> np.ndarray:
+        rows = given[shift : shift + 128 * size].view(np.uint16).reshape(64, size).copy()
+        rows[np.arange(size)[None, :] >= (T % (size + 3) - 1)[:, None]] = 0
+        return rows
+
+    return of
+
+
+def joined(_: Variant, given: np.ndarray) -> np.ndarray:
+    pairs = given[:512].view(np.uint16).reshape(64, 2, 2)
+    return pairs[T, :, T % 2]
+
+
+def warps_operands(variant: Variant) -> np.ndarray:
+    """Of each thread four pairs of A and two of B, then D."""
+    a, b = encode(SMALL[0, :16, :16], variant.dtype), encode(SMALL[1, :16, :8], variant.dtype)
+    t = np.arange(32)
+    row, col = t // 4, t % 4 * 2
+    of_a = [[a[row + r, col + c + e] for e in (0, 1)] for c in (0, 8) for r in (0, 8)]
+    of_b = [[b[col + r + e, row] for e in (0, 1)] for r in (0, 8)]
+    held = np.array([*of_a, *of_b], np.uint16).transpose(2, 0, 1)  # thread, register, which of the pair
+    return words(held, np.arange(128, dtype=np.float32))
+
+
+def warps_product(variant: Variant, _: np.ndarray) -> np.ndarray:
+    whole = SMALL[0, :16, :16] @ SMALL[1, :16, :8]
+    t, r = np.arange(32)[:, None], np.arange(4)[None, :]
+    return np.arange(128, dtype=np.float32).reshape(32, 4) + whole[t // 4 + r // 2 * 8, t % 4 * 2 + r % 2]
+
+
 def kept_all(variant: Variant, given: np.ndarray, out: np.ndarray) -> np.ndarray:
     """176 floats a thread, the last first."""
     rows = given[: 176 * 256].view(np.uint32).reshape(176, 64)[::-1]
@@ -325,6 +358,11 @@ TESTS: dict[str, dict[str, Test]] = {
         "overwritten": Test(("wgmma_wait",), operands, product(16), threads=128, size=16384),
         "groups": Test(("wgmma_commit",), operands, product(16), threads=128, size=16384),
         **alone("shared_written", product(1), rewritten, threads=128, size=16384),
+        **alone("word_read", leaves(np.uint16, read_words(8, 0))),
+        **alone("half_word_read", leaves(np.uint16, read_words(4, 8))),
+        **alone("pair_read", leaves(np.uint16, read_words(2, 4))),
+        **alone("pairs_joined", leaves(np.uint16, joined)),
+        **alone("warp_multiply", leaves(np.float32, warps_product), warps_operands, threads=32, every=True),
         "registers": Test(
             ("registers_fewer", "registers_more"), noise, kept_all, threads=384, size=176 * 1024,
             bounds="__launch_bounds__(384, 1)",

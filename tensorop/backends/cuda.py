@@ -15,7 +15,7 @@ from tensorop.backends.cuda_parts.library import Variant
 from tensorop.backends.cuda_parts.product import Content, content, product
 from tensorop.build import device
 from tensorop.build.device import Built
-from tensorop.errors import JobError, UsageError
+from tensorop.errors import JobError, Stopped, UsageError
 from tensorop.events import Done, Event, Note, Phase
 from tensorop.model.job import Job
 from tensorop.model.kernel import KernelTemplate
@@ -34,7 +34,7 @@ from tensorop.target import Asked, Files, Target, Unmeasured
 
 SUFFIX = ".cu.j2"  # of templates
 SAID = "not measured: chosen by an analytic model, and no kernel was run"
-_KERNELS = 208  # that a job builds, where --trials does not say
+_KERNELS = 224  # that a job builds, where --trials does not say
 _ROUNDS = 8  # of choosing again without what could not be built
 
 
@@ -75,6 +75,7 @@ class Backend(Target):
         yield Phase("platform", f"{self.platform.name}: {self.platform.description}")
         templates = _templates(self.platform, operator, job.dtypes)
         publish.check_place(job.out)
+        made: Product | None = None
         with stop.may_end("stopping: there will be no product"):
             compiler = nvcc.nvcc(offline=job.offline or None)
             yield Phase("tools", f"nvcc {compiler.version}, ptxas {compiler.ptxas}")
@@ -85,6 +86,8 @@ class Backend(Target):
                 f"lib{library.name_of(operator)}.so, {len(work.images)} kernels in {len(work.variants)} variants",
             )
             made = work.product()
+        if made is None:
+            raise Stopped("stopped before all kernels were built: no product", hint="the same command starts again")
         staged = publish.stage(made, job.out)
         try:
             with stop.shield("the product is being put in place"):

@@ -15,13 +15,13 @@ from tensorop.backends.cuda_parts import kernels
 from tensorop.backends.cuda_parts.family import Family
 from tensorop.build import device
 from tensorop.build.library import facts
-from tensorop.commands import inspect
+from tensorop.commands import opened
 from tensorop.events import Done
 from tensorop.model.job import Job
 from tensorop.model.trial import Kind, Outcome
 from tensorop.provision import nvcc
 from tensorop.specs import operators, platforms
-from tests.support.commands import ROOT
+from tests.support.commands import ROOT, Watched
 
 GOLDEN = ROOT / "tests" / "golden" / "gemm"
 pytestmark = pytest.mark.skipif(not nvcc.present(), reason="no nvcc or g++: python -m tensorop.provision nvcc")
@@ -32,6 +32,7 @@ pytestmark = pytest.mark.skipif(not nvcc.present(), reason="no nvcc or g++: pyth
     [
         ("cuda-sm90-wgmma-bf16", "sm_90a"),
         ("cuda-sm90-wmma-f16", "sm_90a"),
+        ("cuda-sm90-small-bf16", "sm_90a"),
         ("cuda-sm90-wmma-f16", "sm_75 sm_80 compute_80"),
     ],
 )
@@ -95,7 +96,7 @@ def test_a_job_without_a_device_ends_with_a_whole_product(platform: str, tmp_pat
     assert isinstance(done, Done)
     assert done.library is not None
     assert "not measured" in done.notes[0]
-    (card,) = inspect.inspect(done.out).values()
+    (card,) = opened.cards(done.out).values()
     assert card["facts"]["measured"] is False
     assert card["facts"]["ptxas"]
     assert set(card["dtypes"]) == {"bf16", "f16"}
@@ -107,3 +108,14 @@ def test_a_job_without_a_device_ends_with_a_whole_product(platform: str, tmp_pat
     again = list(pipeline.run(job))  # the same again gives the same bits
     assert isinstance(again[-1], Done)
     assert json.loads((done.out / "share/tensorop/manifest.json").read_text()) == manifest
+
+
+def test_ctrl_c_among_the_kernels_leaves_no_product(tmp_path: Path) -> None:
+    job = Watched("gemm", "--platform", "cuda-sm90", "--jobs", "2", "--out", "out", cwd=tmp_path)
+    job.until("kernels: ")
+    job.press()
+    ended = job.finish()
+    assert "Traceback" not in ended.stderr
+    assert ended.status == 130, ended.stderr
+    assert "no product" in ended.stderr
+    assert not (tmp_path / "out" / "lib").exists()

@@ -1,4 +1,4 @@
-"""The portable family's kernels, executed: over what its primitives mean, on this machine's processor."""
+"""Kernels that take no tensor map, executed: over what their primitives mean, on this machine's processor."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import pytest
 
 from tensorop.author import offline
 from tensorop.backends import cuda
+from tensorop.backends.cuda_parts.choose import LAYOUTS
 from tensorop.backends.cuda_parts.family import Family
 from tensorop.provision.zig import zig, zig_environment
 from tensorop.render import render
@@ -19,8 +20,8 @@ from tensorop.specs import operators, platforms
 from tests.support.commands import ROOT
 
 GEMM = operators.load("gemm")
-WMMA = next(d for d in offline.templates(GEMM.folder, "gemm", suffix=cuda.SUFFIX) if d.name == "wmma")
-DEVICE = cuda.counted(platforms.load("cuda-wmma"))
+TEMPLATES = {one.name: one for one in offline.templates(GEMM.folder, "gemm", suffix=cuda.SUFFIX)}
+DEVICE = cuda.counted(platforms.load("cuda-sm90"))
 SUPPORT = ROOT / "tests" / "support"
 WORDS = {
     "tile_m": 64,
@@ -37,7 +38,7 @@ POINTS = [WORDS, {**WORDS, "stages": 2, "rows": "elements"}, {**WORDS, "tile_n":
 
 class Args(ctypes.Structure):
     _fields_ = (
-        *((name, ctypes.c_int) for name in ["m", "n", "k", "tiles_m", "tiles_n", "group"]),
+        *((name, ctypes.c_int) for name in ["m", "n", "k", "batch", "tiles_m", "tiles_n", "group"]),
         *((name, ctypes.c_float) for name in ("alpha", "beta")),
         *((name, ctypes.c_void_p) for name in "abc"),
         *((name, ctypes.c_int64) for name in ["lda", "ldb", "ldc", "stride_a", "stride_b", "stride_c"]),
@@ -45,19 +46,26 @@ class Args(ctypes.Structure):
 
 
 def built(
-    folder: Path, point: dict[str, int | str], a_along_m: int, b_along_k: int, spoil: str = "", c_size: int = 2
+    folder: Path,
+    point: dict[str, int | str],
+    a_along_m: int,
+    b_along_k: int,
+    spoil: str = "",
+    c_size: int = 2,
+    name: str = "wmma",
 ) -> ctypes.CDLL:
     """A kernel as a function of this machine. spoil: a text of it that is left out."""
-    family = Family(WMMA, {**DEVICE, "c_size": c_size, "a_along_m": a_along_m, "b_along_k": b_along_k})
+    family = Family(TEMPLATES[name], {**DEVICE, "c_size": c_size, "a_along_m": a_along_m, "b_along_k": b_along_k})
     same = np.logical_and.reduce([family.grid[name] == value for name, value in point.items()])
     numbers = family.numbers(int(np.flatnonzero(same)[0]))
-    env = render.environment(GEMM.templates, {"template": WMMA.text})
+    env = render.environment(GEMM.templates, {"template": TEMPLATES[name].text})
     context = {**numbers, "dtype": "f16", "operands": "pointers"}
     kernel = render.text(env, "template", context)
     assert spoil in kernel
-    parts = ['#include "wmma_on_cpu.h"', render.text(env, "device/args.h.j2", context), kernel.replace(spoil, "")]
+    support = "wmma" if name == "wmma" else "warps"
+    parts = [f'#include "{support}_on_cpu.h"', render.text(env, "device/args.h.j2", context), kernel.replace(spoil, "")]
     source = folder / "kernel.cpp"
-    source.write_text("\n".join([*parts, '#include "wmma_on_cpu.inc"\n']))
+    source.write_text("\n".join([*parts, '#include "block_on_cpu.inc"\n']))
     names = {"A_ALONG_M": a_along_m, "B_ALONG_K": b_along_k, "SHARED": numbers["shared"], "COUNT": numbers["threads"]}
     command = [str(zig()), "cc", "-std=c++17", "-fno-exceptions", "-O2", "-w", "-shared", "-fPIC", "-pthread"]
     command += [
@@ -72,11 +80,18 @@ def built(
 
 
 def wrong(
-    kernel: ctypes.CDLL, point: dict[str, int | str], a_along_m: int, b_along_k: int, of_c: type = np.float16
+    kernel: ctypes.CDLL,
+    point: dict[str, int | str],
+    a_along_m: int,
+    b_along_k: int,
+    of_c: type = np.float16,
+    matrices: int = 1,
+    size: tuple[int, int, int] = (70, 90, 77),
+    beta: float = 2.0,
 ) -> str:
     """What a batch of products that fit no tile leaves that it should not; "" for nothing."""
     rng = np.random.default_rng(3)
-    batch, m, n, k, beta = 2, 70, 90, 77, 2.0
+    batch, (m, n, k) = 3, size
     a, b = (rng.integers(-2, 3, (batch, *shape)).astype(np.float16) for shape in ((m, k), (k, n)))
     c = rng.integers(-4, 5, (batch, m, n)).astype(of_c)
     expected = 0.5 * (a.astype(np.float64) @ b.astype(np.float64)) + beta * c
@@ -89,11 +104,11 @@ def wrong(
         at = raw[first : first + room.size].reshape(room.shape)
         at[:, :, : x.shape[2]] = x
         held.append((raw, at))
-    tiles_m, tiles_n = -(-m // int(point["tile_m"])), -(-n // int(point["tile_n"]))
+    tiles_m, tiles_n = -(-m // int(point["tile_m"])), -(-n // int(point.get("tile_n", 32)))
     addresses = [at.ctypes.data for _, at in held]
-    args = Args(m, n, k, tiles_m, tiles_n, 1, 0.5, beta, *addresses, *(at.shape[2] for _, at in held))
+    args = Args(m, n, k, batch, tiles_m, tiles_n, 1, 0.5, beta, *addresses, *(at.shape[2] for _, at in held))
     args.stride_a, args.stride_b, args.stride_c = (at[0].size for _, at in held)
-    if kernel.run(ctypes.byref(args), tiles_m * tiles_n, batch):
+    if kernel.run(ctypes.byref(args), tiles_m * tiles_n, -(-batch // matrices)):
         return "shared memory beyond what the launch has"
     got = held[2][1]
     if not (got[:, :, :n] == expected.astype(of_c)).all():
@@ -108,6 +123,27 @@ def test_a_kernel_is_right(point: int, a: int, b: int, tmp_path: Path) -> None:
 
 def test_a_kernel_with_a_float_c_is_right(tmp_path: Path) -> None:
     assert wrong(built(tmp_path, POINTS[1], 0, 1, c_size=4), POINTS[1], 0, 1, np.float32) == ""
+
+
+@pytest.mark.parametrize(("a", "b"), LAYOUTS)
+@pytest.mark.parametrize("tile_m", [16, 32])
+def test_small_matrices_are_right(a: int, b: int, tile_m: int, tmp_path: Path) -> None:
+    point: dict[str, int | str] = {"tile_m": tile_m, "warps": 2}
+    assert wrong(built(tmp_path, point, a, b, name="small"), point, a, b, matrices=2) == ""
+
+
+@pytest.mark.parametrize(("b", "c_size"), [(0, 2), (1, 4)])
+def test_small_matrices_that_fill_a_tile_are_right(b: int, c_size: int, tmp_path: Path) -> None:
+    point: dict[str, int | str] = {"tile_m": 32, "warps": 2}
+    kernel = built(tmp_path, point, 0, b, c_size=c_size, name="small")
+    of_c = np.float32 if c_size == 4 else np.float16
+    assert wrong(kernel, point, 0, b, of_c, 2, size=(32, 32, 32), beta=0.0) == ""
+
+
+@pytest.mark.parametrize("spoil", ["s[e] *= p.alpha;", " + half * 8"])
+def test_a_kernel_of_small_matrices_that_lacks_something_is_found_out(spoil: str, tmp_path: Path) -> None:
+    point: dict[str, int | str] = {"tile_m": 16, "warps": 2}
+    assert wrong(built(tmp_path, point, 0, 1, spoil=spoil, name="small"), point, 0, 1, matrices=2)
 
 
 @pytest.mark.parametrize("spoil", ["copies_wait<STAGES - 2>();", "x += p.beta * value(at[0]);"])

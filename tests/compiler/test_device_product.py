@@ -84,6 +84,7 @@ def cases() -> list[dict[str, Any]]:
     found.append({**CASE, "m": 16, "n": 16, "k": 0, "beta": 2})
     found.append({**CASE, "m": 16, "n": 16, "k": 16, "alpha": 0, "beta": 2})
     found.append({**CASE, "m": 2, "n": 1, "k": 3, "batch": 65540})  # deeper than a grid
+    found.append({**CASE, "m": 8, "n": 8, "k": 8, "batch": 600001})  # and than one of blocks that take several
     return [{**case, "seed": number} for number, case in enumerate(found)]
 
 
@@ -96,7 +97,7 @@ def test_calls_are_right_whatever_their_layout_alignment_and_workspace(calls: Ca
         assert result["kept"], (case, result)
         assert result["inputs"], (case, result)
     templates = {str(result["chosen"]).split()[0] for result in told["cases"]}
-    assert templates == {"wgmma", "wmma"}
+    assert templates == {"wgmma", "wmma", "small"}
     assert any(result["workspace"] for result in told["cases"])
     assert told["destroyed"] == 0
 

@@ -33,7 +33,7 @@ SM90 = platforms.load("cuda-sm90")
 TEMPLATES = {template.name: template for template in offline.templates(GEMM.folder, "gemm", suffix=cuda.SUFFIX)}
 DEVICE = cuda.counted(SM90)
 SHAPES = [(4096, 4096, 4096), (1000, 1000, 1000), (16, 4096, 4096), (127, 129, 131)]
-STARTS = [(name, dtype) for name, dtype in (("wgmma", "bf16"), ("wmma", "f16"))]
+STARTS = [(name, dtype) for name, dtype in (("wgmma", "bf16"), ("wmma", "f16"), ("small", "bf16"))]
 
 
 @cache
@@ -211,7 +211,10 @@ def test_many_small_products_go_by_blocks_that_share_a_multiprocessor() -> None:
     for along_k in (0, 1):
         layout = Layout.of(list(TEMPLATES.values()), DEVICE, 0, along_k)
         best = layout.candidate(int(np.argmin(layout.costs(32, 32, 32, 4096))))
-        assert int(best.numbers["resident"]) >= 3
+        assert best.template.name == "small"
+        assert int(best.numbers["resident"]) * int(best.numbers["threads"]) >= 896
+        best = layout.candidate(int(np.argmin(layout.costs(64, 64, 64, 4096))))
+        assert int(best.numbers["resident"]) >= 2
         assert int(best.numbers["resident"]) * (int(best.numbers["shared"]) + 1024) <= DEVICE["shared_all"]
 
 

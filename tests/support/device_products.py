@@ -23,15 +23,17 @@ GEMM = operators.load("gemm")
 TEMPLATES = offline.templates(GEMM.folder, "gemm", suffix=cuda.SUFFIX)
 SUPPORT = ROOT / "tests" / "support"
 TUNED = [(4096, 4096, 4096), (512, 512, 512), (16, 4096, 4096), (128, 4096, 4096), (1001, 1001, 1001), (127, 129, 131)]
-WMMA_NUMBERS = {"swap": 0, "cluster_m": 1, "cluster_n": 1, "cluster": 1, "by_engine": 0}
+BATCH = (32, 32, 32, 4096)
+ABSENT = {"swap": 0, "cluster_m": 1, "cluster_n": 1, "cluster": 1, "by_engine": 0, "matrices": 1, "overlapped": 0}
 
 
 def image(one: Candidate, dtype: str) -> bytes:
     """A kernel as the fake driver reads it."""
-    numbers = {**WMMA_NUMBERS, **one.numbers}
+    numbers = {**ABSENT, **one.numbers}
     names = ["a_along_m", "b_along_k", "swap", "tile_m", "tile_n", "cluster_m", "cluster_n", "cluster", "by_engine"]
     kind = dtype.startswith("f16") + 2 * dtype.endswith(kernels.FLOAT_C)
     said = [one.template.reads["operands"], *(str(numbers[name]) for name in names), str(kind)]
+    said += [str(numbers[name]) for name in ("matrices", "overlapped")]
     return " ".join(said).encode() + b"\0"
 
 
@@ -47,12 +49,12 @@ def made(
     chosen, variants, images = {}, [], []
     for a, b in LAYOUTS:
         layout = Layout.of(templates, cuda.counted(platform, kernels.c_size(dtypes[0])), a, b)
-        chosen[a, b] = layout, layout.chosen(TUNED, most)
+        chosen[a, b] = layout, layout.chosen([*TUNED, BATCH], most)
         for place, dtype in itertools.product(chosen[a, b][1], dtypes):
             one = layout.candidate(place)
             variants.append(Variant(one, dtype, len(images)))
             images.append(image(one, dtype))
-    images.append(b"copy" + b" 0" * 10 + b"\0")
+    images.append(b"copy" + b" 0" * 12 + b"\0")
     told = [cuda._told(v.candidate, Built(images[v.image], 0), v.image) for v in variants]
     facts = {"measured": False, "said": cuda.SAID}
     return Content(GEMM, platform, variants, told, images, {0: "a kernel"}, facts), chosen

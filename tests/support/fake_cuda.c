@@ -1,7 +1,8 @@
 /* A libcuda.so.1 whose device memory is the host's: it holds what a launch is told against what the
  * hardware asks for, and computes what the kernel would. A kernel's image is a line:
  * maps|pointers|copy, then a_along_m b_along_k swap tile_m tile_n cluster_m cluster_n cluster
- * engine type; type: 1 where A and B are of f16, 2 more where C is float. */
+ * engine type matrices overlapped; type: 1 where A and B are of f16, 2 more where C is float;
+ * matrices: of a block. */
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -26,7 +27,7 @@ struct Args {
 #undef Args
 #define Args Pointers
 struct Args {
-    int m, n, k;
+    int m, n, k, batch;
     int tiles_m, tiles_n, group;
     float alpha, beta;
     const void *a, *b;
@@ -228,10 +229,11 @@ static void put(void *c, int64_t place, float sum, float alpha, float beta, int 
 
 static int compute(const CUlaunchConfig *config, CUfunction function, void **arguments) {
     char kind[16];
-    int a_along_m, b_along_k, swap, tile_m, tile_n, cluster_m, cluster_n, cluster, engine, type;
-    if (sscanf((const char *)function, "%15s %d %d %d %d %d %d %d %d %d %d", kind, &a_along_m,
+    int a_along_m, b_along_k, swap, tile_m, tile_n, cluster_m, cluster_n, cluster, engine, type,
+        matrices, overlapped;
+    if (sscanf((const char *)function, "%15s %d %d %d %d %d %d %d %d %d %d %d %d", kind, &a_along_m,
                &b_along_k, &swap, &tile_m, &tile_n, &cluster_m, &cluster_n, &cluster, &engine,
-               &type) != 11 ||
+               &type, &matrices, &overlapped) != 13 ||
         current == NULL)
         return wrong("no such kernel, or no context");
     const int f16 = type & 1;
@@ -255,11 +257,15 @@ static int compute(const CUlaunchConfig *config, CUfunction function, void **arg
     }
     if (!strcmp(kind, "pointers")) {
         const struct Pointers *p = arguments[0];
-        if (config->count || config->grid[0] != (unsigned)(p->tiles_m * p->tiles_n) ||
+        if (config->count != (overlapped ? 2u : 0u) ||
+            (overlapped &&
+             (config->attributes[1].id != CLUSTER || config->attributes[1].value.cluster.x != 1)) ||
+            (int64_t)config->grid[2] != (p->batch + matrices - 1) / matrices ||
+            config->grid[2] > 65535 || config->grid[0] != (unsigned)(p->tiles_m * p->tiles_n) ||
             p->tiles_m != (p->m + tile_m - 1) / tile_m ||
             p->tiles_n != (p->n + tile_n - 1) / tile_n)
             return wrong("a grid");
-        for (int64_t z = 0; z < config->grid[2]; ++z)
+        for (int64_t z = 0; z < p->batch; ++z)
             for (int64_t i = 0; i < p->m; ++i)
                 for (int64_t j = 0; j < p->n; ++j) {
                     const uint16_t *a = (const uint16_t *)p->a + z * p->stride_a,

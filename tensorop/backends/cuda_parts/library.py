@@ -24,7 +24,7 @@ _PUBLIC = re.compile(r"\b(tensorop_\w+)\(")
 # What a family that has no such tunable or fact is to the host.
 _ABSENT = {
     "swap": 0, "cluster_m": 1, "cluster_n": 1, "cluster": 1, "stays": 0, "box_a": 0, "box_b": 0, "piece": 0,
-    "chunk_b": 64,
+    "chunk_b": 64, "matrices": 1, "overlapped": 0,
 }  # fmt: skip
 _READ = (
     "tile_m", "tile_n", "raster", "threads", "shared", "resident", "align_ab", "align_c", "operands_are_maps", *_ABSENT,

@@ -9,7 +9,7 @@
 
 /* A launch over pointers. */
 struct Args {
-    int m, n, k;
+    int m, n, k, batch;
     int tiles_m, tiles_n, group;
     float alpha, beta;
     const void *a, *b;
