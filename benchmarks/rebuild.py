@@ -202,7 +202,7 @@ def timed(
 def _by_layout(
     found: opened.Opened, told: Sequence[Mapping[str, Any]]
 ) -> Iterator[tuple[int, list[Mapping[str, Any]]]]:
-    names = [",".join(str(v) if k == "layout" else f"{k}={v}" for k, v in of.items()) for of in found.operator.layouts]
+    names = [problems.written(layout) for layout in found.operator.layouts]
     for name in dict.fromkeys(row["layout"] for row in told):
         yield names.index(name), [row for row in told if row["layout"] == name]
 

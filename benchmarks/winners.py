@@ -14,9 +14,9 @@ from pathlib import Path
 from tensorop import __version__
 from tensorop.errors import UsageError
 from tensorop.model.winner import Known
-from tensorop.search import warm
 from tensorop.specs import platforms
 from tensorop.store import journal
+from tensorop.warm import journals, winners
 
 
 def main() -> None:
@@ -24,10 +24,10 @@ def main() -> None:
     parser.add_argument("folders", nargs="+", type=Path, metavar="DIR")
     parser.add_argument("--plugins", nargs="*", type=Path, default=[])
     given = parser.parse_args()
-    print("\n".join(winners(given.folders, tuple(given.plugins), datetime.date.today())))
+    print("\n".join(lines(given.folders, tuple(given.plugins), datetime.date.today())))
 
 
-def winners(folders: list[Path], plugins: tuple[Path, ...], date: datetime.date) -> list[str]:
+def lines(folders: list[Path], plugins: tuple[Path, ...], date: datetime.date) -> list[str]:
     """The lines of the file. Raises UsageError for runs on several platforms."""
     found: dict[tuple[str, str], dict[Known, None]] = {}
     names, trials = set(), 0
@@ -37,13 +37,13 @@ def winners(folders: list[Path], plugins: tuple[Path, ...], date: datetime.date)
         # a file that asks the machine is another platform elsewhere: its parent's has the name
         names.add(next(name for name in lineage if not platforms.is_probed(name, plugins)))
         trials += len(history.replay())
-        for of, known in warm.of_history(history).items():
+        for of, known in journals.of_history(history).items():
             found.setdefault(of, {}).update(dict.fromkeys(known))
     if len(names) > 1:
         raise UsageError(f"runs on {', '.join(sorted(names))}; a file of winners is of one platform")
     made = f"benchmarks/winners.py, of {len(folders)} runs with {trials} trials"
     head = {"platform": names.pop(), "tensorop": __version__, "date": date.isoformat(), "made": made}
-    return list(warm.lines(head, {of: list(known) for of, known in found.items()}))
+    return list(winners.lines(head, {of: list(known) for of, known in found.items()}))
 
 
 if __name__ == "__main__":

@@ -67,6 +67,7 @@ class BoardError(JobError):
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> UsageError:
     """The error for a name nobody knows: the nearest names first, then the whole list."""
     names = sorted(known)
-    near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
+    by_case = {known.lower(): known for known in reversed(names)}
+    near = [by_case[found] for found in difflib.get_close_matches(name.lower(), by_case, n=3, cutoff=0.5)]
     hint = f"did you mean {' or '.join(near)}? " if near else ""
     return UsageError(f"unknown {kind} '{name}'", hint=f"{hint}known: {', '.join(names) or 'none'}")

@@ -26,7 +26,7 @@ from tensorop.model.winner import WarmStart, Winners
 from tensorop.package import publish
 from tensorop.process.stopping import Stop
 from tensorop.render.texts import Texts
-from tensorop.search import blocking, large, loop, micro, smallest, trials, warm
+from tensorop.search import blocking, large, loop, micro, smallest, trials
 from tensorop.search.task import Pass, Resolved, Task, conduct, digest
 from tensorop.space import problems, strategy
 from tensorop.specs import leftovers, operators, platforms
@@ -36,6 +36,8 @@ from tensorop.target import Target
 from tensorop.trial import confinement
 from tensorop.trial.roof import Roof
 from tensorop.verify import controls
+from tensorop.warm import journals, start
+from tensorop.warm.winners import Source
 
 # The parts of a search, by the names that operator.yaml lists: trials first, then what is measured inside the library.
 PASSES = {
@@ -68,12 +70,16 @@ def run(job: Job, stop: Stop | None = None) -> Generator[Event, None, None]:
     target = reach(platforms.load(job.platform, job.plugins), job.runner, job.plugins)
     workers.check(job, target)
     _check_c(job, operator, target)
+    strategy.load(job.tuner, job.plugins)  # an unknown one is said before anything is made
     if not target.measures:
+        if job.author != Job.author:
+            said = f"kernels for '{target.platform.name}' are those that are shipped"
+            raise UsageError(f"--author {job.author}: {said}", hint="leave --author out")
         events = target.unmeasured(job, operator, stop)
         name = target.attached()
         yield from (events if name is None else here.measured(job, operator, name, events, stop))
         return
-    sources, odd = warm.read(job)
+    sources, odd = journals.read(job)
     plan = forecast.forecast(job, operator, target, passes(operator), sources)
     if plan is not None:
         stop.grid_s = plan.seconds["library"] / 2 + plan.seconds["verification"]  # without what improves the dispatch
@@ -95,12 +101,13 @@ def _run(
     target: Target,
     stop: Stop,
     plan: forecast.Forecast | None,
-    sources: Sequence[warm.Source],
+    sources: Sequence[Source],
     odd: Sequence[str],
 ) -> Generator[Event, None, None]:
     platform = target.platform
-    strategy.load(job.tuner, job.plugins)  # an unknown one is said before anything is made
-    offline.templates(operator.folder, operator.name, operator.added)  # so is a broken one
+    offline.templates(operator.folder, operator.name, operator.added)  # a broken one is said before anything is made
+    if not target.pretends:
+        operators.require_whole(operator)
     publish.check_place(job.out)
     # each operand must lie in memory once; of shapes that an emulator takes long for, the search has stand-ins
     problems.require_affordable(operator, job.dtypes, job.shapes, 0.0)
@@ -156,17 +163,17 @@ def _warm(
     target: Target,
     journal: Journal,
     templates: Sequence[KernelTemplate],
-    sources: Sequence[warm.Source],
+    sources: Sequence[Source],
     odd: Sequence[str],
 ) -> Generator[Event, None, dict[str, WarmStart]]:
     """Where each dtype's search begins; a run that goes on begins where it began."""
-    if (noted := warm.of_journal(journal.history, journal.path)) is not None:
+    if (noted := start.of_journal(journal.history, journal.path)) is not None:
         return noted
     direct = offline.direct(operator.folder, operator.name)
-    begun, used, unused = warm.begin(
+    begun, used, unused = start.begin(
         sources, job, operator, target.platform, [*templates, *([direct] if direct else [])]
     )
-    journal.note(warm.NOTE, {"used": used, "unused": [*odd, *unused], "begins": warm.to_json(begun)})
+    journal.note(start.NOTE, {"used": used, "unused": [*odd, *unused], "begins": start.to_json(begun)})
     yield from (Note(remark) for remark in (*odd, *unused, *used))
     return begun
 

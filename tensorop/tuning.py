@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from tensorop import pipeline
 from tensorop.errors import UsageError, unknown_name
 from tensorop.events import Done, Event
 from tensorop.model.budget import parse_seconds
 from tensorop.model.job import Job
+from tensorop.model.operator import Operator
 from tensorop.specs import operators, platforms
 
 
@@ -17,7 +19,7 @@ def tune(
     operator: str,
     *,
     platform: str = Job.platform,
-    dtypes: Sequence[str] | None = None,
+    dtypes: str | Sequence[str] | None = None,
     shapes: str | Sequence[str | Sequence[int] | Mapping[str, int]] | None = None,
     budget: str | float | None = None,
     trials: int | None = None,
@@ -29,7 +31,7 @@ def tune(
     seed: int = Job.seed,
     threads: int = Job.threads,
     runner: str | None = Job.runner,
-    plugins: Sequence[Path] = Job.plugins,
+    plugins: str | Path | Sequence[str | Path] = Job.plugins,
     offline: bool = Job.offline,
     out: str | Path | None = None,
     fresh: bool = Job.fresh,
@@ -41,8 +43,9 @@ def tune(
     """Makes a library of tuned kernels; the same as `tensorop OPERATOR` on the command line, and resumes likewise.
 
     dtypes: by default f32 and f64, or what the platform has
-    shapes: the name of a suite (by default the operator's first), or shapes: text as on the command line, sizes in the
-    operator's order, or by name
+    shapes: a text as on the command line, suites and shapes (by default the operator's first suite), or a list, each a
+    text, sizes in the operator's order, or sizes by name
+    plugins: folders with files of your own
     budget: seconds of search, or a text such as "3m"; two minutes unless `trials` is given
     threads: threads the comparison uses on a clock; out: the product's folder, `build/<operator>-<platform>` by default
     workers: how many processes, or the address of a Dask scheduler; batch: trials asked for at once (docs/workers.md)
@@ -56,26 +59,15 @@ def tune(
     Raises UsageError (an unknown name, an impossible wish), JobError (it could not be done), MissingTool (something the
     platform needs is not here; the hint says how to get it).
     """
-    found = operators.load(operator, tuple(plugins))
+    at = _folders(plugins)
+    for what, name in (("operator", operator), ("platform", platform)):
+        if not isinstance(name, str):
+            raise UsageError(f"{what} is {name!r}", hint="expected its name")
+    found = operators.load(operator, at)
     if budget is not None and trials is not None:
         raise UsageError("both a budget and trials are given", hint="give one of them")
-    wanted = tuple(platforms.load(platform, tuple(plugins)).usual(Job.dtypes) if dtypes is None else dtypes)
-    if not wanted:
-        raise UsageError("no dtype is named", hint=f"give some of {', '.join(found.dtypes)}")
-    for dtype in wanted:
-        if dtype not in found.dtypes:
-            raise unknown_name(f"dtype of {operator}", dtype, found.dtypes)
-    shapes = found.usual if shapes is None else shapes
-    suite = shapes if isinstance(shapes, str) else "the shapes given"
-    if isinstance(shapes, str):
-        if shapes not in found.suites:
-            raise unknown_name(f"suite of {operator}", shapes, found.suites)
-        sizes = found.suites[shapes]
-    else:
-        try:
-            sizes = tuple(map(found.shapes.of, shapes))
-        except ValueError as error:
-            raise UsageError(f"not a shape of {operator}: {error}", hint=f"e.g. {found.example}") from None
+    wanted = _dtypes(found, dtypes, platforms.load(platform, at).usual(Job.dtypes))
+    sizes, suite = _shapes(found, found.usual if shapes is None else shapes)
     seconds = parse_seconds(budget) if isinstance(budget, str) else budget
     job = Job(
         operator=operator,
@@ -93,7 +85,7 @@ def tune(
         seed=seed,
         threads=threads,
         runner=runner,
-        plugins=tuple(plugins),
+        plugins=at,
         offline=offline,
         out=Path(out) if out else Job.folder(operator, platform),
         fresh=fresh,
@@ -106,3 +98,45 @@ def tune(
         if isinstance(event, Done):
             return event
     raise AssertionError("a run ends with Done")
+
+
+def _folders(plugins: str | Path | Sequence[str | Path]) -> tuple[Path, ...]:
+    found = tuple(map(Path, [plugins] if isinstance(plugins, str | Path) else plugins))
+    for folder in found:
+        if not folder.is_dir():
+            raise UsageError(f"the plug-in folder {folder} does not exist", hint="give folders of your own, or none")
+    return found
+
+
+def _dtypes(operator: Operator, given: str | Sequence[str] | None, usual: Sequence[str]) -> tuple[str, ...]:
+    names = usual if given is None else [n.strip() for n in given.split(",")] if isinstance(given, str) else given
+    if not names:
+        raise UsageError("no dtype is named", hint=f"give some of {', '.join(operator.dtypes)}")
+    for name in names:
+        if name not in operator.dtypes:
+            raise unknown_name(f"dtype of {operator.name}", str(name), operator.dtypes)
+    return tuple(dict.fromkeys(names))
+
+
+def _shapes(operator: Operator, given: Any) -> tuple[tuple[tuple[int, ...], ...], str]:
+    """The sizes, each once, and what they are called together."""
+    if isinstance(given, str) and given in operator.suites:
+        return operator.suites[given], given
+    try:
+        parts = given.split(",") if isinstance(given, str) else list(given)
+        sizes = [size for part in parts for size in _sizes(operator, part)]
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"not a shape of {operator.name}: {error}", hint=f"e.g. {operator.example}") from None
+    if not sizes:
+        raise UsageError("no shape is given", hint=f"leave shapes out, or give e.g. {operator.example}")
+    return tuple(dict.fromkeys(sizes)), given if isinstance(given, str) else "the shapes given"
+
+
+def _sizes(operator: Operator, part: Any) -> Sequence[tuple[int, ...]]:
+    if not isinstance(part, str):
+        return [operator.shapes.of(part)]
+    if (name := part.strip()) in operator.suites:
+        return operator.suites[name]
+    if not any(letter.isdigit() for letter in name):
+        raise unknown_name(f"suite of {operator.name}", name, operator.suites)
+    return [operator.shapes.of(name)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -26,20 +26,56 @@ def declarations(dtypes: tuple[str, ...]) -> str:
     return "\n".join(texts)
 
 
+_MOST = 2**63 - 1
+
+
+def _whole(value: Any, what: str) -> int:
+    if not isinstance(value, int | np.integer) or abs(int(value)) > _MOST:
+        raise ValueError(f"{what} is {value!r}: it must be an integer of 64 bits")
+    return int(value)
+
+
+def _listed(value: Any, what: str, form: str, lengths: tuple[int, ...]) -> list[int]:
+    """One whole number, or as many as `lengths` allow."""
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        return [_whole(value, what)]
+    given = list(value)
+    if len(given) not in lengths:
+        raise ValueError(f"{what} is {form}; got {value!r}")
+    return [_whole(one, what) for one in given]
+
+
 def _pair(value: int | tuple[int, int], what: str) -> tuple[int, int]:
-    pair = (value, value) if isinstance(value, int | np.integer) else tuple(value)
-    if len(pair) != 2:
-        raise ValueError(f"{what} is a number, or one down and one across; got {value!r}")
-    return int(pair[0]), int(pair[1])
+    down, *across = _listed(value, what, "a number, or one down and one across", (2,))
+    return down, across[0] if across else down
 
 
 def _zeros(value: int | tuple[int, ...]) -> tuple[int, int, int, int]:
-    given = (value,) * 4 if isinstance(value, int | np.integer) else tuple(map(int, value))
-    if len(given) == 2:
-        given = (given[0], given[0], given[1], given[1])
-    if len(given) != 4:
-        raise ValueError(f"padding is a number, (down, across) or (top, bottom, left, right); got {value!r}")
-    return given  # type: ignore[return-value]
+    given = _listed(value, "padding", "a number, (down, across) or (top, bottom, left, right)", (2, 4))
+    if len(given) == 1:
+        given *= 4
+    elif len(given) == 2:
+        given = [given[0], given[0], given[1], given[1]]
+    top, bottom, left, right = given
+    return top, bottom, left, right
+
+
+def _native(array: Any) -> NDArray[Any]:
+    """The same numbers, dense and in this machine's byte order."""
+    array = np.asarray(array)
+    return np.require(array, array.dtype.newbyteorder("="), "CA")
+
+
+def _check_output(out: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+    if not isinstance(out, np.ndarray):
+        raise TypeError(f"out is {type(out).__name__}; it is written in place, so it must be an array")
+    if out.shape != shape or out.dtype != dtype or not (out.flags.c_contiguous and out.flags.aligned):
+        raise ValueError(
+            f"out is an aligned, C-contiguous {dtype} array of shape {shape}, got {out.dtype} {out.shape}, "
+            f"strides {out.strides}"
+        )
+    if not out.flags.writeable:
+        raise ValueError("out is read-only")
 
 
 def bind(library: Any) -> Callable[..., NDArray[Any]]:
@@ -64,14 +100,15 @@ def bind(library: Any) -> Callable[..., NDArray[Any]]:
 
         layout: `nchw`, with w as (k, c / groups, r, s), or `nhwc`, with w as (k, r, s, c / groups); y lies as x.
         stride, dilation: a number, or (down, across); padding: a number, (down, across) or (top, bottom, left, right)
-        out: a C-contiguous array for y that overlaps none of the others
+        out: an aligned, C-contiguous array for y that can be written and overlaps none of the others
 
         Raises TypeError for another dtype, ValueError for what cannot be, with the library's words.
         """
-        x, w = np.ascontiguousarray(x), np.ascontiguousarray(w)
+        x, w, b = _native(x), _native(w), None if bias is None else _native(bias)
         kind = by_name.get(x.dtype.name)
-        if kind is None or w.dtype != x.dtype or (bias is not None and np.asarray(bias).dtype != x.dtype):
-            raise TypeError(f"x is {x.dtype}, w {w.dtype}; this library holds {', '.join(sorted(by_name))}, all alike")
+        if kind is None or w.dtype != x.dtype or (b is not None and b.dtype != x.dtype):
+            said = f"x is {x.dtype}, w {w.dtype}" + ("" if b is None else f", bias {b.dtype}")
+            raise TypeError(f"{said}; this library holds {', '.join(sorted(by_name))}, all alike")
         if layout not in ("nchw", "nhwc"):
             raise ValueError(f"layout is 'nchw' or 'nhwc', not {layout!r}")
         if x.ndim != 4 or w.ndim != 4:
@@ -82,19 +119,19 @@ def bind(library: Any) -> Callable[..., NDArray[Any]]:
             if nhwc
             else ((*x.shape[:1], *x.shape[2:], x.shape[1]), (*w.shape[:1], *w.shape[2:], w.shape[1]))
         )
+        groups = _whole(groups, "groups")
         if groups > 0 and of * groups != c:
             raise ValueError(f"x has {c} channels, w {of} in each of {groups} groups")
         sizes = (n, c, h, width, k, r, s, *_pair(stride, "stride"), *_zeros(padding), *_pair(dilation, "dilation"))
-        conv = ffi.new("struct tensorop_conv2d *", [*sizes, groups, int(nhwc), int(relu)])
+        conv = ffi.new("struct tensorop_conv2d *", [*sizes, groups, int(nhwc), int(bool(relu))])
         high, wide = ffi.new("int64_t *"), ffi.new("int64_t *")
         _check(lib.tensorop_conv2d_output(conv, high, wide), x, w)
         shape = (n, high[0], wide[0], k) if nhwc else (n, k, high[0], wide[0])
         y = np.empty(shape, x.dtype) if out is None else out
-        if y.shape != shape or y.dtype != x.dtype or not y.flags.c_contiguous:
-            raise ValueError(f"out is a C-contiguous {x.dtype} array of shape {shape}, got {y.dtype} {y.shape}")
-        arrays = [x, w, None if bias is None else np.ascontiguousarray(bias), y]
-        if arrays[2] is not None and arrays[2].shape != (k,):
-            raise ValueError(f"bias has the shape ({k},), got {arrays[2].shape}")
+        _check_output(y, shape, x.dtype)
+        if b is not None and b.shape != (k,):
+            raise ValueError(f"bias has the shape ({k},), got {b.shape}")
+        arrays = [x, w, b, y]
         if out is not None and any(a is not None and np.may_share_memory(a, out) for a in arrays[:3]):
             raise ValueError("out overlaps another operand")
         _, real, letter = kind

@@ -96,7 +96,7 @@ def bind(library: Any) -> Callable[..., Matrix]:
         b_lies, b_by_row, ldb = _lying(y)
         c_lies, c_by_row, ldc = (_BY_ROW, True, max(n, 1)) if c is None else _lying(c)
         copied = _COPY in (a_lies, b_lies, c_lies)
-        if copied and c is not None and (np.may_share_memory(c, x) or np.may_share_memory(c, y)):
+        if copied and c is not None and (_overlap(c, x) or _overlap(c, y)):
             raise ValueError("c overlaps a or b")  # the C function looks for it, but does not see what is copied
         call = ffi.new(f"struct tensorop_gemm_{dtype}_call *")
         call.layout = _ROW_MAJOR if c_by_row else _COLUMN_MAJOR
@@ -132,7 +132,8 @@ def bind(library: Any) -> Callable[..., Matrix]:
         is copied, and an awkward `c` is computed aside and copied back. At beta = 0, `c` is not read.
 
         Raises TypeError for a dtype the library does not hold or that differs, ValueError for shapes that do not fit,
-        for an alpha or beta that is no integer beside integers, and for a `c` that is read-only or overlaps `a` or `b`.
+        for an alpha or beta that is no integer beside integers, and for a `c` that is read-only or overlaps `a`, `b` or
+        itself.
         """
         key: Any = None
         plan = None
@@ -188,9 +189,26 @@ def _matrix(name: str, value: Any) -> Matrix:
 
 
 def _integer(name: str, value: float) -> int:
-    if value != int(value) or not -(2**31) <= value < 2**31:
+    if not -(2**31) <= value < 2**31 or value != int(value):
         raise ValueError(f"{name} is {value}, beside integers it must be one, of 32 bits")
     return int(value)
+
+
+def _overlap(one: Matrix, other: Matrix) -> bool:
+    try:
+        return bool(np.shares_memory(one, other, max_work=10_000))
+    except np.exceptions.TooHardError:
+        return True
+
+
+def _overlaps_itself(array: Matrix) -> bool:
+    """Whether lines that are further apart than they are long do not make up the array; empty ones lie nowhere."""
+    reach = array.itemsize
+    for stride, size in sorted((abs(stride), size) for stride, size in zip(array.strides, array.shape, strict=True)):
+        if size > 1 and stride < reach:
+            return array.size > 0
+        reach += (size - 1) * stride
+    return False
 
 
 def _check_output(c: Any, shape: tuple[int, int], dtype: np.dtype[Any], a: Matrix) -> None:
@@ -202,6 +220,8 @@ def _check_output(c: Any, shape: tuple[int, int], dtype: np.dtype[Any], a: Matri
         raise TypeError(f"c is {c.dtype}, of {a.dtype} it must be {dtype}")
     if not c.flags.writeable:
         raise ValueError("c is read-only")
+    if _overlaps_itself(c):
+        raise ValueError(f"c overlaps itself: its strides are {c.strides}")
 
 
 def _first(array: Matrix, lies: int) -> Matrix:

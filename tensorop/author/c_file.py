@@ -1,4 +1,4 @@
-"""A plain C file read as a kernel template: its head stands in its first comment, and its names are written plainly.
+"""A plain C file read as a kernel template: its head is in its first comment, and its names are written plainly.
 
     /*---
     strategy: ...

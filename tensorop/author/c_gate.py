@@ -168,29 +168,18 @@ class _Rules:
     def of(primitives: Primitives, callables: Mapping[str, Primitive]) -> _Rules:
         """Made once for each set of them: trials ask for the same few again and again."""
         parts = (*primitives.types, primitives.support, *((name, one.c) for name, one in callables.items()))
-        return _rules(_Key(parts, primitives, callables))
+        found = _RULES.get(parts) or _Rules(primitives, callables)
+        if parts not in _RULES and len(_RULES) >= _MOST_RULES:
+            _RULES.clear()
+        return _RULES.setdefault(parts, found)
 
 
-class _Key:
-    """Primitives, compared by what is looked at of them."""
-
-    def __init__(self, parts: tuple[object, ...], primitives: Primitives, callables: Mapping[str, Primitive]) -> None:
-        self.parts, self.primitives, self.callables = parts, primitives, callables
-
-    def __hash__(self) -> int:
-        return hash(self.parts)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Key) and self.parts == other.parts
-
-
-@lru_cache(maxsize=32)
-def _rules(key: _Key) -> _Rules:
-    return _Rules(key.primitives, key.callables)
+_RULES: dict[tuple[object, ...], _Rules] = {}  # by what is looked at of primitives
+_MOST_RULES = 32
 
 
 class _Region:
-    """One place where a template's text stands: the comments that mark it, and what is between them.
+    """One place of a template's text: the comments that mark it, and what is between them.
 
     read: calls and casts that were found harmless, each with what the names in it are
     """

@@ -15,7 +15,7 @@ from tensorop.specs import yamlfile
 from tensorop.specs.operators import KERNELS, TEMPLATE_SUFFIX
 
 AUTHOR = "offline"  # of what is shipped
-PLUGIN = "plug-in"  # of what lies in a folder of the user's
+PLUGIN = "plug-in"  # of what is in a folder of the user's
 AUTHORS = frozenset({AUTHOR, PLUGIN})
 DIRECT = "direct"
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,31}")
@@ -23,15 +23,10 @@ _NONE: Mapping[str, Path] = MappingProxyType({})
 
 
 def files(folder: Path, added: Mapping[str, Path] = _NONE, suffix: str = TEMPLATE_SUFFIX) -> dict[str, Path]:
-    """The templates of an operator's folder, and those `added` (Operator.added), which stand before these; sorted.
+    """The templates of an operator's folder, and those `added` (Operator.added), which take the place of these; sorted.
     suffix: of their files, by what they are written in."""
     own = {file.name.removesuffix(suffix): file for file in (folder / KERNELS).glob(f"*{suffix}")}
     return dict(sorted({**own, **added}.items()))
-
-
-def texts(folder: Path, added: Mapping[str, Path] = _NONE) -> dict[str, str]:
-    """The templates as they were written, by name."""
-    return {name: yamlfile.text(file) for name, file in files(folder, added).items()}
 
 
 def templates(

@@ -18,7 +18,7 @@ MAX_TEXT = 256 << 10  # characters of a template with its head
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,31}")
 _LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 _WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,31}")
-# what a template says of itself stands in a comment of the C it becomes: nothing there may end the comment, turn its
+# what a template says of itself is in a comment of the C it becomes: nothing there may end the comment, turn its
 # direction or move a cursor
 _NO_PROSE = ("\\", "*/", "/*", "??/", "{{", "{%", "{#")
 

@@ -43,14 +43,24 @@ def chosen(word: str, plugins: tuple[Path, ...] = ()) -> tuple[type[Target], str
 
 def start(platform: Platform, word: str | None = None, plugins: tuple[Path, ...] = ()) -> Runner:
     """How processes start for a platform, by a user's word (None: the platform's own). Raises as `Target.start`."""
-    found, address = chosen(word or platform.runner, plugins)
+    found, address = _fitting(platform, word, plugins)
     return found.start(platform, address)
 
 
 def reach(platform: Platform, word: str | None = None, plugins: tuple[Path, ...] = ()) -> Target:
     """The target of a job, by a user's word (None: the platform's own). Raises as `Target.reach`."""
-    found, address = chosen(word or platform.runner, plugins)
+    found, address = _fitting(platform, word, plugins)
     return found.reach(platform, address)
+
+
+def _fitting(platform: Platform, word: str | None, plugins: tuple[Path, ...]) -> tuple[type[Target], str]:
+    found, address = chosen(word or platform.runner, plugins)
+    if platform.device is not None and found.name != platform.runner:
+        raise UsageError(
+            f"--runner {word}: platform '{platform.name}' is of a device, which the backend '{platform.runner}' is for",
+            hint="leave --runner out",
+        )
+    return found, address
 
 
 @lru_cache(maxsize=32)

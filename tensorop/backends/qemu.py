@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Self, TypedDict
 
 from tensorop.errors import JobError, UsageError
+from tensorop.measure import board as board_run
 from tensorop.measure import model_peak, modelled
 from tensorop.measure.modelled import Counted
 from tensorop.model.call import Call
@@ -106,6 +108,12 @@ class Backend(Target):
             "alternatives": {name: alternative.meaning for name, alternative in model.alternatives.items()},
         }
         return Assumed(model.name, model.version, list(model.unknowns()), list(model.alternatives), said)
+
+    def bring(self, offline: bool | None) -> None:
+        with ThreadPoolExecutor(1) as pool:  # the rest mostly waits for the network
+            built = pool.submit(board_run.bring, self.model)
+            super().bring(offline)
+            built.result()
 
     def peak(self, dtype: str, configuration: int, fresh: bool = False) -> float:
         return model_peak.best(self.model, configuration, dtype)

@@ -1,6 +1,6 @@
 """Built things, keyed by all that went into them: filled aside, published by one rename, never changed.
 
-What lies here is executed. So an entry has the digest of its product, written last and down to the disk, and is taken
+What is here is executed. So an entry has the digest of its product, written last and down to the disk, and is taken
 only where both agree and the folder is this user's; any other is made again.
 """
 

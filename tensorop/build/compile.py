@@ -66,7 +66,6 @@ def compile_source(
     *,
     work: Path | None = None,
     timeout_s: float = 60.0,
-    doing: str = "compiling",
     guards: str | None = None,
 ) -> Artifact | Outcome:
     """Compiles the first of the source's files with these flags; its other files and call.h can be included.
@@ -89,7 +88,7 @@ def compile_source(
         (folder / DECLARED).mkdir()
         shutil.copyfile(call, folder / DECLARED / call.name)
         argv = tool.cc(*flags, "-MD", "-MF", READ, "-I", ".", "-I", DECLARED, "-c", main, "-o", OBJECT)
-        made = tool.run(argv, folder, timeout_s=timeout_s, doing=f"{doing} {main}", guards=guards)
+        made = tool.run(argv, folder, timeout_s=timeout_s, doing=f"compiling {main}", guards=guards)
         elsewhere = read_elsewhere(folder) if isinstance(made, Made) else None
         (folder / READ).unlink(missing_ok=True)
         shutil.rmtree(folder / DECLARED)

@@ -6,13 +6,13 @@ from __future__ import annotations
 import hashlib
 import re
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from elftools.elf.elffile import ELFFile
 from elftools.elf.relocation import RelocationSection
-from elftools.elf.sections import Section, SymbolTableSection
+from elftools.elf.sections import Section, Symbol, SymbolTableSection
 
 from tensorop.provision import objdump
 from tensorop.runners import process
@@ -59,6 +59,13 @@ _lock = threading.Lock()
 def architecture(elf: ELFFile) -> str | None:
     """x86_64, riscv64 or aarch64; None for another one."""
     return _MACHINES.get(elf["e_machine"])
+
+
+def symbols(elf: ELFFile) -> Iterator[Symbol]:
+    """Those of all its tables."""
+    for table in elf.iter_sections():
+        if isinstance(table, SymbolTableSection):
+            yield from table.iter_symbols()
 
 
 def disassembled(path: Path) -> Code:

@@ -36,50 +36,39 @@ _REMARKS = re.compile(r"\.comment|\.note\.GNU-stack|\.llvm_addrsig|\.riscv\.attr
 _ADDRESSES = {"x86_64": 1, "riscv64": 2, "aarch64": 257}
 
 
-def check_object(
-    path: Path,
-    *,
-    allowed: Collection[str] = COMPILER_CALLS,
-    entries: Collection[str] = ENTRIES,
-    relocated: bool = False,
-) -> Outcome | None:
+def check_object(path: Path, *, entries: Collection[str] = ENTRIES, relocated: bool = False) -> Outcome | None:
     """None when the object is fit to be linked and run, else an OBJECT outcome that says why not.
 
-    allowed: undefined symbols it may have; entries: global symbols it may define, at least one of which it must;
-    relocated: of a shared library, whose tables of addresses the loader fills and then makes read-only.
+    entries: global symbols it may define, at least one of which it must; relocated: of a shared library, whose tables
+    of addresses the loader fills and then makes read-only.
     Raises MissingTool without a disassembler: what nobody read is not fit.
     """
     try:
         with path.open("rb") as stream:
             elf = ELFFile(stream)
-            why = next(_objections(elf, path, frozenset(allowed), frozenset(entries), relocated), None)
+            why = next(_objections(elf, path, frozenset(entries), relocated), None)
     except (ELFError, OSError, ValueError, KeyError, AssertionError) as e:
         why = f"it cannot be read: {e}"
     return None if why is None else Outcome(Kind.OBJECT, "build", f"the object is refused: {why}")
 
 
-def _objections(
-    elf: ELFFile, path: Path, allowed: frozenset[str], entries: frozenset[str], relocated: bool
-) -> Iterator[str]:
+def _objections(elf: ELFFile, path: Path, entries: frozenset[str], relocated: bool) -> Iterator[str]:
     for section in elf.iter_sections():
         yield from _section(section, relocated)
     defined = False
-    for table in elf.iter_sections():
-        if not isinstance(table, SymbolTableSection):
+    for symbol in disassembly.symbols(elf):
+        bind, kind = symbol["st_info"]["bind"], symbol["st_info"]["type"]
+        if kind == "STT_GNU_IFUNC" or kind == "STT_LOOS":
+            yield f"'{symbol.name}' is resolved by code that runs before any guard is up"
+        if bind == "STB_LOCAL" or not symbol.name:
             continue
-        for symbol in table.iter_symbols():
-            bind, kind = symbol["st_info"]["bind"], symbol["st_info"]["type"]
-            if kind == "STT_GNU_IFUNC" or kind == "STT_LOOS":
-                yield f"'{symbol.name}' is resolved by code that runs before any guard is up"
-            if bind == "STB_LOCAL" or not symbol.name:
-                continue
-            if symbol["st_shndx"] == "SHN_UNDEF":
-                if symbol.name not in allowed:
-                    yield f"it calls or reads '{symbol.name}', which is none of its own"
-            elif symbol.name not in entries:
-                yield f"it defines the global '{symbol.name}'"
-            else:
-                defined = True
+        if symbol["st_shndx"] == "SHN_UNDEF":
+            if symbol.name not in COMPILER_CALLS:
+                yield f"it calls or reads '{symbol.name}', which is none of its own"
+        elif symbol.name not in entries:
+            yield f"it defines the global '{symbol.name}'"
+        else:
+            defined = True
     if not defined:
         yield f"it defines none of {', '.join(sorted(entries))}"
     arch = disassembly.architecture(elf)
@@ -131,12 +120,11 @@ def _code(section: Section, lines: tuple[Line, ...], arch: str) -> Iterator[str]
 def _entered(elf: ELFFile, number: int, name: str, lines: tuple[Line, ...], arch: str) -> Iterator[str]:
     """Functions begin, and addresses in tables point, where an instruction begins."""
     begins = {line.at for line in lines} | {int(elf.get_section(number)["sh_size"])}
+    for symbol in disassembly.symbols(elf):
+        if symbol["st_shndx"] == number and symbol["st_value"] not in begins:
+            yield f"'{symbol.name}' begins in the middle of an instruction of {name}"
     for table in elf.iter_sections():
-        if isinstance(table, SymbolTableSection):
-            for symbol in table.iter_symbols():
-                if symbol["st_shndx"] == number and symbol["st_value"] not in begins:
-                    yield f"'{symbol.name}' begins in the middle of an instruction of {name}"
-        elif isinstance(table, RelocationSection):
+        if isinstance(table, RelocationSection):
             symbols = elf.get_section(table["sh_link"])
             assert isinstance(symbols, SymbolTableSection)
             for relocation in table.iter_relocations():

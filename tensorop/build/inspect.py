@@ -1,4 +1,4 @@
-"""What the compiler made of a kernel's inner loop: how far its loads stand before their uses, and what it spilled.
+"""What the compiler made of a kernel's inner loop: how far its loads are ahead of their uses, and what it spilled.
 
 A source that loads ahead says nothing: schedulers gather the loads in front of the multiply-adds again. So the distance
 is read from the object.
@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from elftools.elf.elffile import ELFFile
-from elftools.elf.sections import SymbolTableSection
 
 from tensorop.build import disassembly, roles
 from tensorop.build.roles import Instruction, Role
@@ -22,7 +21,7 @@ from tensorop.build.roles import Instruction, Role
 class Loop:
     """An innermost loop with multiply-adds.
 
-    function: the one it stands in, "" in a stripped file; at: byte offset in its section, an address in a linked file
+    function: the one it is in, "" in a stripped file; at: byte offset in its section, an address in a linked file
     instructions, fmas, loads: in one iteration
     distances: for each vector load with a use in a multiply-add, the multiply-adds issued between it and its first use,
     across the loop's end where the use is in the next iteration
@@ -67,12 +66,10 @@ def inner_loops(path: Path) -> tuple[Loop, ...]:
 def _functions(elf: ELFFile) -> dict[str, tuple[list[int], list[str]]]:
     """Section -> where its functions begin, ascending, and their names."""
     found: dict[str, list[tuple[int, str]]] = {}
-    for table in elf.iter_sections():
-        if isinstance(table, SymbolTableSection):
-            for symbol in table.iter_symbols():
-                if symbol["st_info"]["type"] == "STT_FUNC" and isinstance(symbol["st_shndx"], int):
-                    name = elf.get_section(symbol["st_shndx"]).name
-                    found.setdefault(name, []).append((symbol["st_value"], symbol.name))
+    for symbol in disassembly.symbols(elf):
+        if symbol["st_info"]["type"] == "STT_FUNC" and isinstance(symbol["st_shndx"], int):
+            name = elf.get_section(symbol["st_shndx"]).name
+            found.setdefault(name, []).append((symbol["st_value"], symbol.name))
     return {name: ([at for at, _ in sorted(rows)], [word for _, word in sorted(rows)]) for name, rows in found.items()}
 
 

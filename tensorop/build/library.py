@@ -70,7 +70,6 @@ def shared_library(
     exports: Collection[str],
     over: Sequence[Artifact] = (),
     work: Path | None = None,
-    timeout_s: float = 300.0,
 ) -> Artifact | Outcome:
     """A shared library called `file`; only `exports` are visible, whatever the sources say.
 
@@ -93,20 +92,17 @@ def shared_library(
             *(["-Wl,-rpath,$ORIGIN"] if over else []), *objects, *(a.path.name for a in over),
             "-lpthread", "-lm", "-o", file,
         )  # fmt: skip
-        return tool.run(argv, folder, timeout_s=timeout_s, doing=f"linking {file}")
+        return tool.run(argv, folder, timeout_s=300, doing=f"linking {file}")
 
     return cache.entry("libraries", key, file, fill, root=work)
 
 
-def static_archive(
-    members: Sequence[Member], *, file: str, work: Path | None = None, timeout_s: float = 60.0
-) -> Artifact | Outcome:
+def static_archive(members: Sequence[Member], *, file: str, work: Path | None = None) -> Artifact | Outcome:
     """The same objects as an archive without times, owners or paths in it."""
 
     def fill(folder: Path) -> Made | Outcome:
-        return tool.run(
-            tool.ar("rcsD", file, *_gather(members, folder)), folder, timeout_s=timeout_s, doing=f"writing {file}"
-        )
+        argv = tool.ar("rcsD", file, *_gather(members, folder))
+        return tool.run(argv, folder, timeout_s=60, doing=f"writing {file}")
 
     return cache.entry("libraries", _key(members, "archive", file), file, fill, root=work)
 

@@ -23,13 +23,13 @@ def candidate(source: Source, platform: Platform, flags: tuple[str, ...]) -> Art
 
 
 def link_candidate(
-    objects: Artifact | Sequence[Artifact], arch: str, *, work: Path | None = None, timeout_s: float = 120.0
+    objects: Artifact | Sequence[Artifact], arch: str, *, work: Path | None = None
 ) -> Artifact | Outcome:
     """A static program that runs the candidate in these objects through the harness.
 
     Outcome: COMPILE when the linker refuses (a missing symbol, two with one name). Raises MissingTool, JobError.
     """
-    return _linked((harness.static_object(arch), *_several(objects)), arch, PROGRAM, work, timeout_s)
+    return _linked((harness.static_object(arch), *_several(objects)), arch, PROGRAM, work)
 
 
 def link_program(objects: Artifact | Sequence[Artifact], *, arch: str, name: str) -> Artifact | Outcome:
@@ -41,14 +41,12 @@ def _several(objects: Artifact | Sequence[Artifact]) -> tuple[Artifact, ...]:
     return (objects,) if isinstance(objects, Artifact) else tuple(objects)
 
 
-def _linked(
-    objects: tuple[Artifact, ...], arch: str, name: str, work: Path | None = None, timeout_s: float = 120.0
-) -> Artifact | Outcome:
+def _linked(objects: tuple[Artifact, ...], arch: str, name: str, work: Path | None = None) -> Artifact | Outcome:
     static = libc.static_link(arch)
 
     def fill(folder: Path) -> Made | Outcome:
         argv = static.argv(tuple(str(a.path) for a in objects), name)
-        made = tool.run(argv, folder, timeout_s=timeout_s, doing=f"linking the {name}")
+        made = tool.run(argv, folder, timeout_s=120, doing=f"linking the {name}")
         if isinstance(made, Made):
             (folder / name).chmod(0o755)
         return made

@@ -41,7 +41,7 @@ def identify_program(arch: str) -> Artifact:
     beyond the base ISA but through a trap it catches. Raises JobError, MissingTool."""
     target = targets.target(arch)
     flags = ("-target", target.static_triple, f"-mcpu={target.static_cpu.removesuffix(_VECTOR)}", *LEAN, "-O2", "-g0")
-    built = compile_source(_native("identify.c", "additions.h"), flags)
+    built = compile_source(native("identify.c", "additions.h"), flags)
     program = built if isinstance(built, Outcome) else link.link_program(built, arch=arch, name="identify")
     return tool.required(program, f"the program that identifies a core of {arch}")
 
@@ -51,9 +51,9 @@ def peak_program(platform: Platform, dtype: str) -> Artifact:
 
     Raises UsageError for another dtype, JobError, MissingTool."""
     if dtype not in _ELEMENT:
-        raise errors.unknown_name("element type of a peak", dtype, _ELEMENT)
+        raise errors.UsageError(f"native/peak.c is of {' and '.join(_ELEMENT)} alone")
     flags = (*candidate_flags(platform), f"-DELEMENT={_ELEMENT[dtype]}", "-ffp-contract=fast")
-    return tool.required(link.candidate(_native("peak.c"), platform, flags), f"the peak of {platform.name}")
+    return tool.required(link.candidate(native("peak.c"), platform, flags), f"the peak of {platform.name}")
 
 
 def benchmark_functions(benchmarks: Sequence[Benchmark], source: str) -> tuple[str, ...]:
@@ -72,5 +72,6 @@ def benchmark_program(folder: Path, source: str, benchmarks: Sequence[Benchmark]
     return tool.required(built, f"{source} of the micro-benchmarks for {platform.name}")
 
 
-def _native(*names: str) -> Source:
+def native(*names: str) -> Source:
+    """Files of native/."""
     return Source(tuple((name, (paths.native_dir() / name).read_text()) for name in names))

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import numpy as np
 
-from tensorop.build import link
+from tensorop.build import link, programs
 from tensorop.build.compile import candidate_flags
 from tensorop.model.call import Access, Buffer, Call
-from tensorop.model.kernel import Artifact, Source
+from tensorop.model.kernel import Artifact
 from tensorop.model.platform import Platform
 from tensorop.model.trial import Outcome
 from tensorop.runners import session
@@ -25,19 +25,11 @@ def call(size: int) -> Call:
 
 
 CALL = call(64)
-_TEXT = """#include "call.h"
-void tensorop_candidate_0(const struct tensorop_call *c) {
-    const float *x = c->buffer[0];
-    float *y = c->buffer[1];
-    for (int64_t i = 0; i < c->dim[0]; i++)
-        y[i] = 2 * x[i];
-}
-"""
 
 
 def build(platform: Platform) -> Artifact | Outcome:
-    """Its program, static. Raises as compiler and linker do."""
-    return link.candidate(Source((("sample.c", _TEXT),)), platform, candidate_flags(platform))
+    """Its program (native/sample.c), static. Raises as compiler and linker do."""
+    return link.candidate(programs.native("sample.c"), platform, candidate_flags(platform))
 
 
 def wrong(runner: Runner, program: Path, guest: Guest) -> str:

@@ -8,7 +8,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import click
 
@@ -16,7 +16,7 @@ from tensorop.author import offline
 from tensorop.cli import screen, tuners_bench
 from tensorop.cli.helps import examples, format_option, plugins_option, runner_option
 from tensorop.commands import check_platform, check_primitives, probe_platform
-from tensorop.errors import SpecError, unknown_name
+from tensorop.errors import SpecError
 from tensorop.model.kernel import KernelTemplate
 from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
@@ -24,10 +24,6 @@ from tensorop.render import instantiate
 from tensorop.space import Space, strategy
 from tensorop.specs import catalog, leftovers, operators, platforms, primitives
 from tensorop.specs.primitives import SetSpec
-
-
-def unknown_command(name: str, known: list[str]) -> NoReturn:
-    raise unknown_name("command or operator", name, known)
 
 
 @dataclass(frozen=True)
@@ -41,17 +37,12 @@ class Kind:
     load: Callable[[str, tuple[Path, ...]], Any]
     record: Callable[[Any], Any]
     show: Callable[[Any], Iterator[str]]
-    check: Callable[[Any, tuple[Path, ...], str | None], Iterable[Any]]
+    check: Callable[..., Iterable[Any]]  # of one, with `runner` and `plugins`
     check_help: str
 
 
-def add_to(group: click.Group) -> None:
-    """Adds the four groups."""
-    for kind in KINDS:
-        group.add_command(_group(kind))
-
-
-def _group(kind: Kind) -> click.Group:
+def group_of(kind: Kind) -> click.Group:
+    """`list`, `show` and `check`, and what the kind has beside."""
     say = f"{kind.name} list", f"{kind.name} show {kind.example}", f"{kind.name} check {kind.example}"
     group = click.Group(kind.name, help=kind.help, epilog=examples(*say))
 
@@ -66,7 +57,7 @@ def _group(kind: Kind) -> click.Group:
             except SpecError as error:  # the others are there all the same
                 broken.append(error)
         if format_ == "json":
-            screen.echo(json.dumps([{"name": name, "description": text} for name, text in found.items()], indent=2))
+            screen.echo_json([{"name": name, "description": text} for name, text in found.items()])
         for name, text in found.items() if format_ == "table" else ():
             screen.echo(f"{name:<16} {text}")
         if broken:
@@ -79,7 +70,7 @@ def _group(kind: Kind) -> click.Group:
     def show_(name: str, plugins: tuple[Path, ...], format_: str) -> None:
         loaded = kind.load(name, plugins)
         if format_ == "json":
-            screen.echo(json.dumps(kind.record(loaded), indent=2, default=str))
+            screen.echo_json(kind.record(loaded), default=str)
         else:
             for line in kind.show(loaded):
                 screen.echo(line)
@@ -91,12 +82,12 @@ def _group(kind: Kind) -> click.Group:
     @format_option
     def check_(name: str, plugins: tuple[Path, ...], runner: str | None, format_: str) -> None:
         told = []
-        for line in kind.check(kind.load(name, plugins), plugins, runner):
+        for line in kind.check(kind.load(name, plugins), runner=runner, plugins=plugins):
             told.append({"ok": getattr(line, "ok", True), "text": str(line)})
             if format_ == "table":
                 screen.echo(str(line))
         if format_ == "json":
-            screen.echo(json.dumps(told, indent=2))
+            screen.echo_json(told)
         if not all(line["ok"] for line in told):
             raise SystemExit(1)
 
@@ -182,17 +173,14 @@ def _show_tuner(tuner: strategy.Tuner) -> Iterator[str]:
         yield f"    {option} = {default}: {text}"
 
 
-def _check_platform(platform: Platform, plugins: tuple[Path, ...], runner: str | None) -> Iterable[Any]:
-    return check_platform.check(platform, runner=runner, plugins=plugins)
-
-
-def _check_primitives(spec: SetSpec, plugins: tuple[Path, ...], runner: str | None) -> Iterable[Any]:
+def _check_primitives(spec: SetSpec, runner: str | None, plugins: tuple[Path, ...]) -> Iterable[Any]:
     return check_primitives.check(spec.name, plugins=plugins)
 
 
-def _check_operator(operator: Operator, plugins: tuple[Path, ...], runner: str | None) -> Iterator[str]:
+def _check_operator(operator: Operator, runner: str | None, plugins: tuple[Path, ...]) -> Iterator[str]:
     for remark in leftovers.remarks(plugins):
         screen.echo(f"note: {remark}")
+    operators.require_whole(operator)
     for name in catalog.names("platforms", plugins):
         platform = platforms.load(name, plugins)
         if platform.device is not None:
@@ -206,7 +194,7 @@ def _check_operator(operator: Operator, plugins: tuple[Path, ...], runner: str |
             yield f"{name} {dtype} {template.name}: {space.size} legal points of {space.product}"
 
 
-def _check_tuner(tuner: strategy.Tuner, plugins: tuple[Path, ...], runner: str | None) -> Iterator[str]:
+def _check_tuner(tuner: strategy.Tuner, runner: str | None, plugins: tuple[Path, ...]) -> Iterator[str]:
     space = Space.of({"x": tuple(range(6)), "y": (1, 2, 4)}, (), {})
     search = tuner.make(space, seed=0)
     seen = set()
@@ -240,7 +228,7 @@ def _probe(target: str, name: str | None, format_: str) -> None:
 KINDS = (
     Kind(
         "platforms", "What libraries are made for: processors, boards, instruction sets.", "platforms", "rvv",
-        platforms.load, _platform, _show_platform, _check_platform,
+        platforms.load, _platform, _show_platform, check_platform.check,
         "Compare what a platform's file says with the target: compile, run and measure there, print what agrees.",
     ),
     Kind(

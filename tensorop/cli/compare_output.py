@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 from rich.table import Table
@@ -13,6 +12,7 @@ from tensorop.commands import compare
 from tensorop.errors import UsageError
 from tensorop.model.comparison import IMPROVED, SAME, WORSE, Comparison, Figure, Recorded
 from tensorop.model.operator import Operator
+from tensorop.space import problems
 
 _STYLES = {IMPROVED: "green", SAME: "", WORSE: "bold red"}
 
@@ -24,16 +24,20 @@ def shapes(old: Recorded) -> tuple[tuple[int, ...], ...]:
 
 def layout(old: Recorded, operator: Operator) -> int:
     """The number of the layout that the record is of. Raises UsageError when it is of several or of none there is."""
-    told = {
-        ",".join(str(v) if k == "layout" else f"{k}={v}" for k, v in x.items()): i
-        for i, x in enumerate(operator.layouts)
-    }
+    told = {problems.written(layout): number for number, layout in enumerate(operator.layouts)}
     found = {place.layout for place in old.figures}
+    others = {place.op for place in old.figures} - {operator.name}
+    if others or not found:
+        got = ", ".join(sorted(others)) or "none"
+        raise UsageError(
+            f"{old.origin}: key 'results': expected figures of {operator.name}, got {got}",
+            hint="give what `tensorop bench` printed of this library",
+        )
     if len(found) == 1 and found <= set(told):
         return told[found.pop()]
-    got = ", ".join(sorted(found)) or "none"
+    layouts = ", ".join(sorted(found))
     raise UsageError(
-        f"{old.origin}: key 'results': expected one layout of {', '.join(told)}, got {got}",
+        f"{old.origin}: key 'results': expected one layout of {', '.join(told)}, got {layouts}",
         hint="give --layout with the number of the one to compare",
     )
 
@@ -41,7 +45,7 @@ def layout(old: Recorded, operator: Operator) -> int:
 def end(found: Comparison, format_: str, junit: Path | None) -> bool:
     """Shows the comparison and writes the JUnit file; whether something is worse."""
     if format_ == "json":
-        screen.echo(json.dumps(found.to_json(), indent=2, allow_nan=False))
+        screen.echo_json(found.to_json())
     else:
         show(found)
     if junit is not None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import click
@@ -113,7 +112,7 @@ def judge(
         tell=lambda said: screen.echo(said, err=True),
     )
     if format_ == "json":
-        screen.echo(json.dumps(ruling.to_json(), indent=2, allow_nan=False))
+        screen.echo_json(ruling.to_json())
     else:
         _show(ruling)
     if not ruling.ok:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import click
@@ -23,12 +22,6 @@ _product = click.argument("path", metavar="DIR", type=click.Path(path_type=Path)
 
 def _words(text: str) -> tuple[str, ...]:
     return tuple(word.strip() for word in text.split(",") if word.strip())
-
-
-def add_to(group: click.Group) -> None:
-    """Adds the two commands."""
-    for command in (export, import_):
-        group.add_command(command)
 
 
 @click.command(
@@ -84,7 +77,7 @@ def export(
     else:
         made = exporting.export(holding.read(product), place, shapes=wanted, probes=probes, jobs=jobs)
     if format_ == "json":
-        screen.echo(json.dumps(made.to_json(), indent=2))
+        screen.echo_json(made.to_json())
         return
     steps = made.steps
     screen.echo(f"{made.folder} and {made.packed.name}: {made.size / 1e6:.1f} MB")
@@ -110,7 +103,7 @@ def import_(path: Path, file: Path, jobs: int, plugins: tuple[Path, ...], format
     found = results.read(file, held)
     done = retune.retune(held, found, plugins=plugins, jobs=jobs)
     if format_ == "json":
-        screen.echo(json.dumps({**done.to_json(), "unmeasured": found.unmeasured}, indent=2, allow_nan=False))
+        screen.echo_json({**done.to_json(), "unmeasured": found.unmeasured})
         return
     screen.echo(f"{done.folder}: {done.said}: {done.rows} problems, {found.unmeasured} without a figure")
     for dtype, (old, new) in done.regret.items():
@@ -123,7 +116,7 @@ def import_(path: Path, file: Path, jobs: int, plugins: tuple[Path, ...], format
 def _import_device(product: Opened, file: Path, format_: str) -> None:
     done = device.retune(device.read(product), file)
     if format_ == "json":
-        screen.echo(json.dumps(done.to_json(), indent=2, allow_nan=False))
+        screen.echo_json(done.to_json())
         return
     screen.echo(f"{done.folder}: {done.said}: {done.rows} problems, {done.unmeasured} without a figure")
     for dtype, told in done.told.items():

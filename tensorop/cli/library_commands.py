@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable
 from pathlib import Path
@@ -18,7 +17,6 @@ from tensorop.cli.judge_command import judge
 from tensorop.commands import bench as benching
 from tensorop.commands import compare as comparing
 from tensorop.commands import doctor as doctoring
-from tensorop.commands import inspect as inspecting
 from tensorop.commands import libraries, opened, scaling
 from tensorop.commands import report as reporting
 from tensorop.commands import verify as verifying
@@ -79,12 +77,6 @@ def _counts(text: str) -> tuple[int, ...]:
 
 def _is_given(context: click.Context, name: str) -> bool:
     return context.get_parameter_source(name) is not click.core.ParameterSource.DEFAULT
-
-
-def add_to(group: click.Group) -> None:
-    """Adds the six commands."""
-    for command in (bench, judge, verify, inspect, report, doctor):
-        group.add_command(command)
 
 
 @click.command(
@@ -227,7 +219,7 @@ def bench(
 
         return scaling.bench_each(counts, at)
 
-    results = tuple(joined(of_count) for of_count in zip(*map(measured, each), strict=False))
+    results = tuple(joined(of_count) for of_count in zip(*[measured(found) for found in each], strict=False))
     result = results[0]
     if (kept := scaling.keep(path, results)) is not None:
         progress.print(Text(f"kept in {kept}; tensorop report {path} plots it"))
@@ -236,7 +228,7 @@ def bench(
         new = recorded.parse(result.to_json(), str(path))
         slower = compare_output.end(comparing.compare(old, new, threshold), format_, junit)
     elif format_ == "json":
-        screen.echo(json.dumps(scaling.record(results), indent=2, allow_nan=False))
+        screen.echo_json(scaling.record(results))
     else:
         for comparison in results:
             tables.show_bench(comparison)
@@ -286,7 +278,7 @@ def verify(
             said = "a library for a device is verified in all its types, by new calls, after controls"
             raise UsageError(said, hint="leave --dtype, --seed and --no-controls out")
         told = on_device.verify(each[0])
-        screen.echo(json.dumps(told, indent=2)) if format_ == "json" else tables.show_on_device(told)
+        screen.echo_json(told) if format_ == "json" else tables.show_on_device(told)
         raise SystemExit(0 if told["ok"] else 1)
     record: dict[str, Any] = {"platform": each[0].platform.name, "ok": True, "controls": [], "verdicts": []}
     for found in each:
@@ -305,7 +297,7 @@ def verify(
             if format_ == "table":
                 tables.show_verdict(verdict)
     if format_ == "json":
-        screen.echo(json.dumps(record, indent=2, allow_nan=False))
+        screen.echo_json(record)
     if not record["ok"]:
         raise SystemExit(1)
 
@@ -317,9 +309,9 @@ def verify(
 @format_option
 def inspect(path: Path, format_: str) -> None:
     """Show the provenance card inside a library, or of each library in a product."""
-    cards = inspecting.inspect(path)
+    cards = opened.cards(path)
     if format_ == "json":
-        screen.echo(json.dumps(cards if len(cards) > 1 else next(iter(cards.values())), indent=2))
+        screen.echo_json(cards if len(cards) > 1 else next(iter(cards.values())))
     else:
         try:
             for card in cards.values():
@@ -339,7 +331,7 @@ def report(path: Path, plugins: tuple[Path, ...], format_: str) -> None:
     """Write share/tensorop/report.html: one page with every figure of a run, for any browser, without network."""
     record, page = reporting.report(path, plugins=plugins)
     if format_ == "json":
-        screen.echo(json.dumps(record, indent=2, allow_nan=False))
+        screen.echo_json(record)
     else:
         screen.echo(f"{page}")
 
@@ -358,8 +350,11 @@ def doctor(platform: str | None, runner: str | None, plugins: tuple[Path, ...], 
     """Say what is there, what is missing and how to get it; compile and run something tiny."""
     health = doctoring.doctor(platform, runner, plugins=plugins)
     if format_ == "json":
-        screen.echo(json.dumps(health.to_json(), indent=2))
+        screen.echo_json(health.to_json())
     else:
         tables.show_health(health)
     if not health.ok:
         raise SystemExit(1)
+
+
+COMMANDS = (bench, judge, verify, inspect, report, doctor)

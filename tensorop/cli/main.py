@@ -16,7 +16,7 @@ from tensorop import __version__
 from tensorop.cli import catalog_commands, kit_commands, library_commands, screen
 from tensorop.cli.ctrl_c import INTERRUPTED, CtrlC
 from tensorop.cli.operator_command import operator_command
-from tensorop.errors import Stopped, TensoropError
+from tensorop.errors import Stopped, TensoropError, unknown_name
 from tensorop.process import children, scratch
 from tensorop.specs import catalog
 
@@ -39,7 +39,7 @@ class Commands(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
-            catalog_commands.unknown_command(args[0], self.list_commands(ctx))
+            raise unknown_name("command or operator", args[0], self.list_commands(ctx))
         return super().resolve_command(ctx, args)
 
 
@@ -65,9 +65,10 @@ def cli() -> None:
     """
 
 
-library_commands.add_to(cli)
-kit_commands.add_to(cli)
-catalog_commands.add_to(cli)
+for _command in (*library_commands.COMMANDS, kit_commands.export, kit_commands.import_):
+    cli.add_command(_command)
+for _kind in catalog_commands.KINDS:
+    cli.add_command(catalog_commands.group_of(_kind))
 
 
 def main() -> None:

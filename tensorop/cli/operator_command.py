@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from tensorop.cli.progress import follow
 from tensorop.errors import UsageError
 from tensorop.model.budget import parse_seconds
 from tensorop.model.job import Job
+from tensorop.model.operator import Operator
 from tensorop.specs import catalog, operators, platforms
 
 MOST_PATIENCE = 86400.0  # seconds
@@ -159,7 +159,7 @@ def operator_command(name: str, plugins: tuple[Path, ...] = ()) -> click.Command
         except KeyboardInterrupt:
             raise KeyboardInterrupt("interrupted; the same command goes on where it stopped") from None
         if given["format_"] == "json":
-            screen.echo(json.dumps(done.to_json(), indent=2))
+            screen.echo_json(done.to_json())
         else:
             tables.show_result(done)
         if done.early:
@@ -173,8 +173,15 @@ def _platforms(plugins: tuple[Path, ...]) -> str:
     return f"What to tune for: {names}; `tensorop platforms list` says what each is."
 
 
-def _usual(given: dict[str, Any]) -> str:
-    return ",".join(platforms.load(given["platform"], given["plugins"]).usual(Job.dtypes))
+def _usual(operator: Operator, given: dict[str, Any]) -> str:
+    usual = platforms.load(given["platform"], given["plugins"]).usual(Job.dtypes)
+    if not set(usual) & set(operator.dtypes):
+        held = ", ".join(operator.dtypes)
+        raise UsageError(
+            f"platform '{given['platform']}' is for {', '.join(usual)}; {operator.name} has {held}",
+            hint="tensorop platforms list",
+        )
+    return ",".join(usual)
 
 
 def _job(name: str, given: dict[str, Any]) -> Job:
@@ -191,7 +198,7 @@ def _job(name: str, given: dict[str, Any]) -> Job:
         raise UsageError(f"--author-timeout {given['author_timeout']}: expected up to a day", hint="give e.g. 5m")
     return Job(
         operator=name,
-        dtypes=options.dtypes(operator, given["dtype"] or _usual(given)),
+        dtypes=options.dtypes(operator, given["dtype"] or _usual(operator, given)),
         shapes=options.shapes(operator, given["shapes"]),
         suite=given["shapes"],
         budget_s=seconds,

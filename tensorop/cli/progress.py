@@ -162,8 +162,6 @@ def clock(seconds: float) -> str:
 
 
 class _Lines(_View):
-    """Plain lines."""
-
     def __init__(self, console: Console) -> None:
         super().__init__(console)
         self.last = self.now()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from typing import Any
 
@@ -13,8 +14,12 @@ from tensorop.specs.printable import printable
 
 
 def echo(text: str, *, err: bool = False, nl: bool = True) -> None:
-    """Prints a line."""
     click.echo(printable(text), err=err, nl=nl)
+
+
+def echo_json(value: Any, **how: Any) -> None:
+    """What `--format json` prints: one value, whose numbers are finite. how: as of json.dumps."""
+    echo(json.dumps(value, indent=2, allow_nan=False, **how))
 
 
 class Screen(Console):

@@ -29,7 +29,7 @@ def console(stderr: bool = False) -> Console:
 
 
 def show_result(done: Done) -> None:
-    """The end of a run: the comparison, remarks, and where the library lies."""
+    """The end of a run: the comparison, remarks, and where the library is."""
     out = console()
     if done.bench is not None:
         show_bench(done.bench)
@@ -37,7 +37,9 @@ def show_result(done: Done) -> None:
         out.print(Text(note))
     if done.library is not None:
         out.print(Text(f"library: {done.library}"))
-        out.print(Text(f"product: {done.out}  (tensorop report {done.out} makes share/tensorop/report.html)"))
+        reported = (done.out / "share/tensorop/journal.jsonl").is_file()  # a model's choice leaves no run to report
+        more = f"  (tensorop report {done.out} makes share/tensorop/report.html)" if reported else ""
+        out.print(Text(f"product: {done.out}{more}"))
 
 
 def show_bench(bench: Bench) -> None:
@@ -86,7 +88,7 @@ def bench_table(bench: Bench) -> Table:
     for row in bench.rows:
         cells: list[Text] = [
             Text(row.shape),
-            Text(_dtype(row.dtype, indicative)),
+            Text(f"{row.dtype} (indicative)" if row.dtype in indicative else row.dtype),
             Text(row.layout),
             Text(figure(row.ours)),
         ]
@@ -100,10 +102,6 @@ def bench_table(bench: Bench) -> Table:
         head = [Text("geomean", "bold"), Text(dtype or "all"), Text(""), Text("")] + ([Text("")] if peaks else [])
         table.add_row(*head, *(cell for name, vlen in columns for cell in _mean(bench, name, vlen, dtype)))
     return table
-
-
-def _dtype(dtype: str, indicative: Mapping[str, str]) -> str:
-    return f"{dtype} (indicative)" if dtype in indicative else dtype
 
 
 def _ratio(ratio: Ratio | None, noisy: bool) -> tuple[Text, Text]:
@@ -185,7 +183,6 @@ def _machine(machine: Mapping[str, Any]) -> str:
 
 
 def show_verdict(verdict: Verdict) -> None:
-    """One line."""
     console().print(Text(verdict_line(verdict), "" if verdict.ok else "red"), soft_wrap=True)
 
 

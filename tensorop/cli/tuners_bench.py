@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import click
@@ -10,10 +9,10 @@ from rich.table import Table
 from rich.text import Text
 
 from tensorop.cli import screen
-from tensorop.cli.helps import examples, format_option, plugins_option
+from tensorop.cli.helps import examples, format_option, jobs_option, plugins_option
 from tensorop.cli.tables import console
 from tensorop.commands import replay
-from tensorop.commands.replay import Interval
+from tensorop.model.bench import Span
 from tensorop.space import strategy
 
 _SAY = (
@@ -33,7 +32,7 @@ _SAY = (
     help="A recorded space; may be given several times. By default those that are shipped.",
 )
 @click.option("--seeds", type=click.IntRange(2), default=replay.SEEDS, show_default=True, help="Searches of each.")
-@click.option("--jobs", type=click.IntRange(1, 256), default=2, show_default=True, help="Processes side by side.")
+@jobs_option
 @plugins_option
 @format_option
 def command(
@@ -53,7 +52,7 @@ def command(
         lambda text: screen.echo(text, err=True),
     )
     if format_ == "json":
-        screen.echo(json.dumps(found.to_json(), indent=2))
+        screen.echo_json(found.to_json())
         return
     out = console()
     for near in found.hard:
@@ -72,7 +71,7 @@ def command(
         out.print(Text(f"the mean is over spaces where chance needs {replay.HARD} trials or more: {names}\n"))
 
 
-def _said(interval: Interval | None, form: str) -> str:
+def _said(interval: Span | None, form: str) -> str:
     if interval is None:
         return ""
     if interval.value >= replay.MOST:

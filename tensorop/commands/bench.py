@@ -43,10 +43,15 @@ def bench(
     shapes: dims in the operator's order, by default those of `suite`, the operator's usual one (with its `-clock`
     companion where a clock measures); layout: number of the operator's layout; final: slowly and exactly; tell: is
     given each row as it comes.
-    Raises UsageError (no product there, an unknown baseline), JobError (our library does not load, is wrong, or no row
-    could be measured; a target that cannot be reached).
+    Raises UsageError (no product there, none of the dtypes in it, an unknown baseline), JobError (our library does not
+    load, is wrong, or no row could be measured; a target that cannot be reached).
     """
     found = opened.open_product(path, plugins)
+    if dtypes is not None and not set(dtypes) & set(found.dtypes):
+        raise UsageError(
+            f"{found.library} holds {', '.join(found.dtypes)}, not {', '.join(dtypes) or 'nothing'}",
+            hint="leave --dtype out, or name one of them",
+        )
     target = reach(found.platform, runner, plugins)
     of_suite = suite_of(found.operator, suite or found.operator.usual, target)
     wanted = of_suite if shapes is None else tuple(map(tuple, shapes))
@@ -90,7 +95,7 @@ def compare(
     jobs: int = 2,
     tell: Tell = lambda row: None,
 ) -> Bench:
-    """The comparison itself, for a library that need not lie in a product. Parameters and errors as `bench`."""
+    """The comparison itself, for a library that need not be in a product. Parameters and errors as `bench`."""
     if not 0 <= layout < len(operator.layouts):
         raise UsageError(f"layout {layout} does not exist: {operator.name} has {len(operator.layouts)}")
     against = against or operator.against

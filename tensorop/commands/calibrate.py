@@ -54,9 +54,7 @@ class Fit:
         return max(self.residual_after, self.residual_known) <= EXPLAINED
 
 
-def fit(
-    benches: Sequence[Bench], measured: Mapping[str, float], runner: Qemu, model: BoardModel, vlen: int, jobs: int = 2
-) -> Fit:
+def fit(benches: Sequence[Bench], measured: Mapping[str, float], runner: Qemu, model: BoardModel, vlen: int) -> Fit:
     """measured: benchmark -> cycles for one unit. Raises JobError without an unknown or a figure to fit."""
     used = [bench for bench in benches if bench.benchmark.name in measured]
     if not used or not model.assumed():
@@ -69,7 +67,7 @@ def fit(
         parts = []
         for start in range(0, len(scenarios), _LANES):
             chunk = list(scenarios[start : start + _LANES])
-            columns = [c for _, c in microbench.model(of, runner, model, vlen, [*chunk, chunk[0]], jobs)]
+            columns = [c for _, c in microbench.model(of, runner, model, vlen, [*chunk, chunk[0]])]
             parts.append(np.log(np.array(columns).T[: len(chunk)]))
         return np.concatenate(parts)
 

@@ -254,7 +254,7 @@ def _require_kind(name: str, returns: str, wanted: object) -> None:
 
 
 def _memory(case: Case, answer: Array, expected: Objects, formats: Formats) -> str | None:
-    """Compares the first array as it stands afterwards, what lies around the primitive's share included."""
+    """Compares the first array as it is afterwards, with what is around the primitive's share of it."""
     name, (before, start) = next(iter(case.arrays.items()))
     number = formats.of(name)
     decoded, got = (NUMBERS[number].decoded(array) for array in (before, answer))

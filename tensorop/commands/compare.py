@@ -5,7 +5,8 @@ from __future__ import annotations
 from xml.etree import ElementTree
 
 from tensorop.errors import UsageError
-from tensorop.model.comparison import IMPROVED, SAME, WORSE, Change, Comparison, Figure, Place, Recorded, Span
+from tensorop.model.bench import Span
+from tensorop.model.comparison import IMPROVED, SAME, WORSE, Change, Comparison, Figure, Place, Recorded
 
 
 def compare(old: Recorded, new: Recorded, threshold: float) -> Comparison:
@@ -91,7 +92,7 @@ def sentence(change: Change, unit: str) -> str:
 
 def _change(old: Recorded, new: Recorded, place: Place, threshold: float) -> Change:
     before, now = old.figures[place], new.figures[place]
-    verdicts = {_verdict(before.span, now.span, threshold)}
+    verdicts = {_verdict(before, now, threshold)}
     # A machine that is slower today slows a baseline as well: a clock's change has to show beside it too.
     verdicts |= {_verdict(before.beside[b], now.beside[b], threshold) for b in before.beside if b in now.beside}
     return Change(place, before, now, verdicts.pop() if len(verdicts) == 1 else SAME)

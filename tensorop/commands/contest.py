@@ -19,6 +19,7 @@ from tensorop.model.trial import Kind, Outcome, Samples
 from tensorop.model.verdict import Judgement, Seed
 from tensorop.runners import session
 from tensorop.runners.session import Guest
+from tensorop.space import problems
 from tensorop.target import Target
 from tensorop.trial.roof import Roof
 from tensorop.verify.answers import Answers
@@ -145,8 +146,7 @@ class Contest:
 
 def layout(problem: Problem) -> str:
     """`row`, with transposes as in `row,tb=1`."""
-    words = [str(v) if k == "layout" else f"{k}={v}" for k, v in problem.options.items()]
-    return ",".join(words)
+    return problems.written(problem.options)
 
 
 def unmeasured(outcome: Outcome, what: str) -> JobError:

@@ -44,7 +44,7 @@ class Health:
     pieces: tuple[Piece, ...]
     steps: tuple[Step, ...]
     complaints: tuple[str, ...]
-    plugins: tuple[str, ...] = ()  # what lies in plug-in folders and nothing uses
+    plugins: tuple[str, ...] = ()  # what is in plug-in folders and nothing uses
 
     @property
     def ok(self) -> bool:

@@ -256,7 +256,7 @@ def _one(evaluator: Evaluator, template: KernelTemplate, point: Point) -> Config
     variant = Variant(Kernel(template, dtype, point), nearest)
     figures: list[Figure] = []
     outcome = Outcome(Kind.OK, "measure")
-    # a kernel that reads both operands where they lie is whole calls alone
+    # a kernel that reads both operands unpacked is measured in whole calls alone
     for stage in (Stage.SMALLEST,) if _DIRECT in template.reads.values() else (Stage.MICRO, Stage.BLOCKING):
         at = replace(evaluator, stage=stage, inputs={})
         ended = carry_out.whole(at, Trial("judge", 0, stage, variant), judging.PATIENT)

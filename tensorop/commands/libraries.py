@@ -35,7 +35,7 @@ _KNOWN = (*baseline.names("x86_64"), "cublas", "cudnn")
 
 @dataclass(frozen=True)
 class LibraryUnderTest:
-    """A library. api, prefix, suffix: how the operator's adapter binds it; folders: where its own libraries lie.
+    """A library. api, prefix, suffix: how the operator's adapter binds it; folders: where its own libraries are.
 
     choices: what it runs under, by VLEN (bits) and dtype.
     standard: dtype -> the library over it, in the same folder, that has a standard interface for it, and which
@@ -79,7 +79,7 @@ def ours(operator: Operator, library: Path, threads: int) -> LibraryUnderTest:
 
 
 def _standard(operator: Operator, library: Path) -> dict[str, tuple[Path, str]]:
-    """By dtype the libraries beside this one that have a standard interface and stand over this very file."""
+    """By dtype the libraries beside this one that have a standard interface and are linked to this very file."""
     found: dict[str, tuple[Path, str]] = {}
     for name, spec in products.load(operator).libraries.items():
         over = library.parent / f"lib{name}.so"

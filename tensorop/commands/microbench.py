@@ -93,10 +93,9 @@ def model(
     board: BoardModel,
     vlen: int,
     scenarios: str | Sequence[Mapping[str, float]] = "interval",
-    jobs: int = 2,
 ) -> Iterator[tuple[Bench, tuple[float, ...]]]:
     """Cycles for one unit of each benchmark, by scenario. Raises JobError when one cannot be counted."""
-    with ThreadPoolExecutor(max(1, jobs)) as pool:
+    with ThreadPoolExecutor(2) as pool:
         counted = pool.map(lambda bench: _count(bench, runner, board, vlen, scenarios), benches)
         yield from zip(benches, counted, strict=True)
 

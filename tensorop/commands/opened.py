@@ -22,7 +22,7 @@ _MAKE = "make one with `tensorop <operator> --out DIR`"
 
 @dataclass(frozen=True)
 class Opened:
-    """root: the product's folder, None for a library that lies elsewhere; card: the provenance in the library."""
+    """root: the product's folder, None for a library that is elsewhere; card: the provenance in the library."""
 
     root: Path | None
     library: Path
@@ -66,13 +66,23 @@ def open_each(path: Path, plugins: tuple[Path, ...] = ()) -> tuple[Opened, ...]:
     carries.
 
     Raises UsageError when there is no library or no card, or it names an operator or platform nobody knows (see
-    --plugins), or when the file is no library of the platform's architecture; JobError when the card is damaged.
+    --plugins), or when the file is no library of the platform's architecture; JobError when the card is damaged or
+    the file cut.
     """
     root, libraries = libraries_of(path)
     cards = [(library, read_card(library)) for library in libraries]
     if root is not None:
         plugins = carried.reopened(root / MANIFEST, plugins)
     return tuple(_opened(root, library, card, plugins) for library, card in cards)
+
+
+def cards(path: Path) -> dict[str, dict[str, Any]]:
+    """By file name the provenance card of a library, or of each operator's library in a product's folder, as it was
+    written.
+
+    Raises UsageError when there is no library or it holds no card, JobError when the card is damaged.
+    """
+    return {library.name: read_card(library) for library in libraries_of(path)[1]}
 
 
 def _opened(root: Path | None, library: Path, card: Mapping[str, Any], plugins: tuple[Path, ...]) -> Opened:
@@ -84,6 +94,7 @@ def _opened(root: Path | None, library: Path, card: Mapping[str, Any], plugins: 
         raise UsageError(
             f"the provenance card of {library} does not say {error}", hint="make the library again with this version"
         ) from None
+    elf.require_uncut(library)
     machine = elf.machine(library)
     if machine != platform.arch:
         raise UsageError(

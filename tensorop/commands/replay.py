@@ -17,6 +17,7 @@ from threadpoolctl import threadpool_limits
 
 from tensorop import paths
 from tensorop.errors import JobError, SpecError, UsageError
+from tensorop.model.bench import Span
 from tensorop.space import recorded, strategy
 from tensorop.space.recorded import Recorded
 
@@ -27,16 +28,7 @@ HARD = 30  # trials the yardstick needs, in median, in the spaces that the mean 
 MOST = 500  # trials of a search; one that needs more counts as this many
 TIMED = (900, 1000)  # trials whose asking and telling is timed
 RESAMPLED = 2000
-INTERVAL = (0.025, 0.975)
-
-
-@dataclass(frozen=True)
-class Interval:
-    """A figure and the 95 % of its bootstrap's that are in the middle."""
-
-    value: float
-    low: float
-    high: float
+INTERVAL = (0.025, 0.975)  # of the bootstrap's figures, in the middle
 
 
 @dataclass(frozen=True)
@@ -46,8 +38,8 @@ class Row:
     trials 900 to 1,000; None where no space has so many points."""
 
     tuner: str
-    trials: Mapping[str, Mapping[str, Interval]]
-    over: Mapping[str, Interval | None]
+    trials: Mapping[str, Mapping[str, Span]]
+    over: Mapping[str, Span | None]
     ask_ms: float | None
 
 
@@ -190,14 +182,14 @@ def _resampled(took: NDArray[np.float64], rng: np.random.Generator) -> NDArray[n
     return np.median(took[drawn], axis=1)
 
 
-def _interval(value: float, drawn: NDArray[np.float64]) -> Interval:
+def _interval(value: float, drawn: NDArray[np.float64]) -> Span:
     low, high = np.quantile(drawn, INTERVAL)
-    return Interval(value, float(low), float(high))
+    return Span(value, float(low), float(high))
 
 
-def _medians(name: str, found: Mapping[tuple[str, str], NDArray[np.float64]]) -> dict[str, dict[str, Interval]]:
+def _medians(name: str, found: Mapping[tuple[str, str], NDArray[np.float64]]) -> dict[str, dict[str, Span]]:
     rng = np.random.default_rng(0)
-    out: dict[str, dict[str, Interval]] = {}
+    out: dict[str, dict[str, Span]] = {}
     for (tuner, space), took in found.items():
         if tuner == name:
             drawn, medians = _resampled(took, rng), np.median(took, axis=0)
@@ -208,10 +200,10 @@ def _medians(name: str, found: Mapping[tuple[str, str], NDArray[np.float64]]) ->
 
 def _over(
     name: str, found: Mapping[tuple[str, str], NDArray[np.float64]], hard: Mapping[str, Sequence[str]]
-) -> dict[str, Interval | None]:
+) -> dict[str, Span | None]:
     """How many times fewer trials than the yardstick, whose seeds are drawn again too."""
     rng = np.random.default_rng(1)
-    out: dict[str, Interval | None] = {}
+    out: dict[str, Span | None] = {}
     for at, near in enumerate(NEAR):
         logs, drawn = [], np.zeros(RESAMPLED)
         for space in hard[_label(near)]:

@@ -33,19 +33,9 @@ def report(folder: Path, *, plugins: tuple[Path, ...] = ()) -> tuple[dict[str, A
             f"what lies in {folder / 'share' / 'tensorop'} cannot be shown: {type(error).__name__}: {error!s:.300}",
             hint="journal.jsonl, manifest.json and bench.json there are expected as tensorop wrote them",
         ) from error
-    return record, _write(folder / PAGE, text)
+    return record, durable.write(folder / PAGE, text)
 
 
 def write(folder: Path, *, plugins: tuple[Path, ...] = ()) -> Path:
     """The page alone; returns its path. Parameters and errors as `report`."""
     return report(folder, plugins=plugins)[1]
-
-
-def _write(path: Path, text: str) -> Path:
-    try:
-        durable.replace(path, text)
-    except OSError as error:
-        raise JobError(
-            f"cannot write {path}: {error.strerror or error}", hint="free space, or make it writable"
-        ) from error
-    return path

@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from tensorop.errors import JobError
 from tensorop.model.bench import Bench
 from tensorop.report.threads import KEPT
 from tensorop.store import durable
@@ -39,10 +38,4 @@ def keep(folder: Path, found: Sequence[Bench]) -> Path | None:
     place = folder / KEPT
     if len(found) == 1 or not place.parent.is_dir():
         return None
-    try:
-        durable.replace(place, json.dumps(record(found), indent=1, allow_nan=False))
-    except OSError as error:
-        raise JobError(
-            f"cannot write {place}: {error.strerror or error}", hint="free space, or make it writable"
-        ) from error
-    return place
+    return durable.write(place, json.dumps(record(found), indent=1, allow_nan=False))

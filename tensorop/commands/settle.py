@@ -14,12 +14,10 @@ from tensorop.specs.board_scenarios import scenario_values, under
 
 SHOWN, REFUTED, OPEN = "shown", "refuted", "open"
 _GAP = 0.05  # ranges nearer than this, on a logarithmic scale, tell nothing
-_NEARER = 3.0  # times as near, on a logarithmic scale, must a figure lie to one side as to the other
+_NEARER = 3.0  # times as near, on a logarithmic scale, must a figure be to one side as to the other
 
 
-def questions(
-    benches: Sequence[Bench], runner: Qemu, model: BoardModel, vlen: int, jobs: int = 2
-) -> tuple[Question, ...]:
+def questions(benches: Sequence[Bench], runner: Qemu, model: BoardModel, vlen: int) -> tuple[Question, ...]:
     """What the benchmarks that settle an alternative take with it and without, over the model's whole ranges.
 
     Where a range holds what the alternative changes, both sides have it at its own. Raises JobError when one cannot
@@ -31,14 +29,14 @@ def questions(
         wanted = [bench for bench in benches if bench.benchmark.name in alternative.settled_by]
         own = {key: value for key, value in choices[0].items() if key in alternative.change}
         sides = [[{**choice, **own} for choice in choices], [under(choice, model, name) for choice in choices]]
-        counted = (microbench.model(wanted, runner, model, vlen, side, jobs) for side in sides)
+        counted = (microbench.model(wanted, runner, model, vlen, side) for side in sides)
         for (bench, usual), (_, other) in zip(*counted, strict=True):
             found.append(Question(name, microbench.interval(bench, usual), microbench.interval(bench, other)))
     return tuple(found)
 
 
 def answer(question: Question, cycles: float) -> str:
-    """What a figure says: SHOWN or REFUTED where it lies clearly nearer to one side, else OPEN."""
+    """What a figure says: SHOWN or REFUTED where it is clearly nearer to one side, else OPEN."""
     usual, other = _apart(question.usual, cycles), _apart(question.under, cycles)
     if max(_apart(question.under, question.usual.low), _apart(question.under, question.usual.high)) < _GAP:
         return OPEN

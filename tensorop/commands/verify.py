@@ -68,17 +68,12 @@ def verify(
 
 
 def quick(
-    path: Path,
-    runner: str | None = None,
-    *,
-    seed: Seed | None = None,
-    plugins: tuple[Path, ...] = (),
-    timed: Iterable[Problem] = (),
+    path: Path, runner: str | None = None, *, plugins: tuple[Path, ...] = (), timed: Iterable[Problem] = ()
 ) -> Iterator[Verdict]:
     """The quick grid of a product whose kernels were judged before, as the library chooses, and of `timed`: a verdict
     for each dtype and VLEN. Raises as `verify`."""
     found, wanted = _open(path, None, plugins)
-    judge = _Judge(found, reach(found.platform, runner, plugins), seed or Seed.draw())
+    judge = _Judge(found, reach(found.platform, runner, plugins), Seed.draw())
     problems = tuple(timed)
     for dtype in wanted:
         for vlen in judge.target.checked:
@@ -97,7 +92,6 @@ def run_controls(
     `verify` raises."""
     found, wanted = _open(path, dtypes, plugins)
     target = reach(found.platform, runner, plugins)
-
     build = controls.programs(found.platform)
     return controls.run_controls(found.operator, found.platform, target.runner, build, seed or Seed.draw(), wanted)
 

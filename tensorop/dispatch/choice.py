@@ -218,6 +218,8 @@ def drawn(
     rng = np.random.default_rng(seed)
     sides = _sides(rng, len(operator.dims), math.log(longest), 1 if operator.shapes.drawn else 256)
     always = operator.direct.always if operator.direct else -math.inf
+    if most <= max(always, least):
+        raise ValueError(f"no shape has at most {most:g} flops and more than {max(always, least):g}")
     found: list[Problem] = []
     for layout in range(len(operator.layouts)):
         of_layout: list[Problem] = []

@@ -16,6 +16,7 @@ from tensorop.search import trials
 from tensorop.search.task import Task
 from tensorop.space.problems import of, proxy
 from tensorop.target import objective
+from tensorop.trial import selection
 
 NOTE = "dispatch"  # in the journal: the variants' costs inside the library
 FIRST_LAYOUT = 2.0  # weight of the layout that figures are reported in, against 1 for each other
@@ -46,7 +47,7 @@ def by_trials(task: Task, kernels: Mapping[str, Kernel]) -> Winners:
     }
     shapes = task.job.shapes + tuple(proxy(operator, task.dtype, shape, means) for shape in task.job.shapes)
     weights = {(of(operator, task.dtype, shape).label, vlen): FIRST_LAYOUT for shape in shapes for vlen in vlens}
-    carried = [ended[name] for name in trials.choose(costs, weights)]
+    carried = [ended[name] for name in selection.choose(costs, weights)]
     if not carried:
         return Winners(task.dtype, (Variant(next(iter(kernels.values()))),), (Tree(Leaf(0)),))
     variants = tuple(finished.trial.variant for finished in carried)

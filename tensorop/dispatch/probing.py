@@ -18,7 +18,6 @@ from tensorop.dispatch import choice, known
 from tensorop.dispatch.choice import Also, Measured, Subject
 from tensorop.dispatch.costmodel import Matrix
 from tensorop.dispatch.inside import Inside, Probe
-from tensorop.model.budget import Budget
 from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
 from tensorop.model.winner import Winners
@@ -55,31 +54,37 @@ def probe(task: Task, library: Path, given: Winners) -> None:
     budget = task.share(PASS.share)
     done = False
     while not done:
-        number = len(list(known.notes(task, given)))
+        notes = list(known.notes(task, given))
+        left = None if budget.trials is None else budget.trials - _probed(notes)
         begun = time.monotonic()
-        wanted = _wanted(task, given, number, _size(task, given, budget))
+        wanted = _wanted(task, given, len(notes), _size(task, given, budget.seconds, left))
         rows = inside.rows(wanted)
         took = time.monotonic() - begun
         spent += took
         # another batch would take as long
         out_of_time = budget.seconds is not None and spent + took / 2 > budget.seconds
-        done = not wanted or out_of_time or budget.trials is not None
-        _write(task, given, rows, took, done)
+        done = not wanted or out_of_time or (left is not None and len(wanted) >= left)
+        _write(task, given, rows, took, done, len(wanted))
 
 
-def _write(task: Task, given: Winners, rows: list[dict[str, Any]], seconds: float, done: bool) -> None:
+def _write(task: Task, given: Winners, rows: list[dict[str, Any]], seconds: float, done: bool, asked: int = 0) -> None:
     told = {"dtype": given.dtype, "variants": known.identity(given), "rows": rows}
-    task.journal.note(known.NOTE, told | {"seconds": round(seconds, 3), "done": done})
+    task.journal.note(known.NOTE, told | {"seconds": round(seconds, 3), "done": done, "asked": asked})
 
 
-def _size(task: Task, given: Winners, budget: Budget) -> int:
-    """Shapes of a batch: fewer where even the first one would take longer than its share."""
-    most = BATCH if budget.trials is None else min(BATCH, budget.trials)
-    if budget.seconds is None:
-        return most
+def _probed(notes: Sequence[Mapping[str, Any]]) -> int:
+    """Shapes that earlier batches asked for; the first comparison of the search's problems is none."""
+    return sum(data.get("asked", 0) for data in notes)
+
+
+def _size(task: Task, given: Winners, seconds: float | None, left: int | None) -> int:
+    """Shapes of a batch: fewer where even the first one would take longer than its share, at least one."""
+    most = BATCH if left is None else max(1, min(BATCH, left))
     side_by_side = task.job.jobs if task.target.side_by_side else 1
     each = task.target.means.random_s * len(given.all) * len(task.target.configurations) / side_by_side
-    return min(most, max(RANDOM, int(budget.seconds / each)))
+    if seconds is None or not each:
+        return most
+    return min(most, max(RANDOM, int(seconds / each)))
 
 
 def _wanted(task: Task, given: Winners, number: int, count: int) -> list[Probe]:

@@ -10,7 +10,7 @@ from tensorop import settings
 from tensorop.author import offline, parse
 from tensorop.author.llm import author as llm
 from tensorop.author.llm.limits import Limits
-from tensorop.author.llm.prompt import Brief, Told
+from tensorop.author.llm.prompt import Brief
 from tensorop.author.llm.rounds import LlmAuthor
 from tensorop.errors import JobError, TensoropError
 from tensorop.events import Event, Note, Phase
@@ -119,10 +119,9 @@ def _writer(job: Job, operator: Operator, target: Target, work: Path) -> LlmAuth
         facts=instantiate.facts(platform, dtype, {}),
         example=offline.example(operator.folder),
     )
-    told = Told()
     if job.author == "replay":
-        return llm.replay(brief, work / "llm", settings.read().llm_model or "recorded", seed=job.seed, told=told)
+        return llm.replay(brief, work / "llm", settings.read().llm_model or "recorded", seed=job.seed)
     environment = settings.read()
     environment = dataclasses.replace(environment, offline=environment.offline or job.offline)
     limits = Limits(seconds=3 * job.author_timeout_s, call_seconds=job.author_timeout_s)
-    return llm.live(brief, environment, work, limits=limits, seed=job.seed, told=told)
+    return llm.live(brief, environment, work, limits=limits, seed=job.seed)

@@ -19,9 +19,9 @@ from tensorop.package.product import product
 from tensorop.package.publish import Staged
 from tensorop.package.sources import Part
 from tensorop.process.stopping import Stop
-from tensorop.search import warm
 from tensorop.search.task import Resolved, Task
 from tensorop.space.problems import within
+from tensorop.warm import start
 
 BENCH = "share/tensorop/bench.json"
 AGAIN = "Ctrl-C again ends at once, without a product"
@@ -148,7 +148,7 @@ def _stage(whole: Resolved, found: list[Winners]) -> Staged:
     job, target = whole.job, whole.target
     model = None if (of := target.assumed) is None else {"name": of.name, "version": of.version}
     facts = {"tuner": job.tuner, "author": job.author, "seed": job.seed, "unit": target.unit, "model": model}
-    noted = [data["used"] for name, data in whole.journal.history.notes if name == warm.NOTE]
+    noted = [data["used"] for name, data in whole.journal.history.notes if name == start.NOTE]
     facts |= {"warm_start": noted[-1] if noted else []}
     facts |= {"unsafe": True} if job.unsafe else {}
     shapes = (

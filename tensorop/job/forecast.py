@@ -27,12 +27,13 @@ from tensorop.model.operator import Operator
 from tensorop.model.problem import Problem
 from tensorop.provision import libc, openblas, sysroot
 from tensorop.provision.targets import host_arch
-from tensorop.search import warm
 from tensorop.search.loop import Stop, Stopped
 from tensorop.search.task import Pass
 from tensorop.search.trials import KERNELS, OTHERS
 from tensorop.space.problems import for_search, large, within, work
 from tensorop.target import Target
+from tensorop.warm import journals, start
+from tensorop.warm.winners import Source
 
 KEPT = 5  # jobs that are remembered of each part
 FETCH_S = 15.0  # for each piece that is not in the cache
@@ -74,7 +75,7 @@ class Forecast:
 
 
 def forecast(
-    job: Job, operator: Operator, target: Target, passes: Sequence[Pass], sources: Sequence[warm.Source] | None = None
+    job: Job, operator: Operator, target: Target, passes: Sequence[Pass], sources: Sequence[Source] | None = None
 ) -> Forecast | None:
     """None where nobody knows: a runner that pretends. sources: the job's warm seed_configurations where they have been
     read."""
@@ -84,8 +85,8 @@ def forecast(
     pace = slower() * (CORES / side_by_side(job.jobs) if target.side_by_side else 1.0)
     shipped = {name: rate * pace for name, rate in target.means.rates.items()}
     rates = {**shipped, **{name: median(seen) for name, seen in _remembered(kind).items() if seen}}
-    known = warm.read(job)[0] if sources is None else sources
-    named = max(warm.surely(known, job, operator, target.platform, dtype) for dtype in job.dtypes)
+    known = journals.read(job)[0] if sources is None else sources
+    named = max(start.surely(known, job, operator, target.platform, dtype) for dtype in job.dtypes)
     sizes = _sizes(job, operator, target, passes, named)
     missing = 0 if job.offline else sum(not path.exists() for path in _pieces(target.platform.arch))
     seconds = {part: rates[part] * sizes[part] for part in dict.fromkeys(PARTS.values()) if part != SEARCH}

@@ -31,6 +31,7 @@ __all__ = ["BoardRun", "RegionCounts", "parse", "plugin", "prepare", "require_pl
 
 LANES = (1, 4, 8, 16, 24, 32)
 MAX_UNKNOWN_SHARE = 0.01
+_BUILDING = threading.Lock()  # what several wait for is built once
 N = TypeVar("N", int, float)
 _FLAGS = ("-O3", "-std=gnu11", "-shared", "-fPIC", "-fvisibility=hidden", "-ffp-contract=off")
 
@@ -131,9 +132,17 @@ def plugin(cc: str = "cc", scenarios: int = 1) -> Path:
         raise MissingTool(f"no host C compiler '{cc}' to build the board model", hint="apt install gcc")
     sources = sorted(native_dir().joinpath("plugin").glob("*.[ch]"))
     path = cache_dir("plugin") / f"board-{_key(compiler, lanes, tuple(sources))}.so"
-    if not path.is_file():
-        _build(compiler, lanes, [s for s in sources if s.suffix == ".c"], path)
+    with _BUILDING:
+        if not path.is_file():
+            _build(compiler, lanes, [s for s in sources if s.suffix == ".c"], path)
     return path
+
+
+def bring(model: BoardModel, cc: str = "cc") -> None:
+    """Builds the plug-ins that a job uses, for a search, for ranges and for a comparison. Raises as `plugin`."""
+    beside = len(alternative_values(model))
+    for kind, more in (("best", 0), ("sensitivity", beside), ("interval", beside)):
+        plugin(cc, len(scenario_values(model, kind)) + more)
 
 
 def _key(compiler: str, lanes: int, sources: tuple[Path, ...]) -> str:

@@ -39,13 +39,19 @@ def verdict(judged: Outcome) -> str:
 
 
 @dataclass(frozen=True)
-class Ratio:
-    """Baseline's cost over ours: above 1, ours is faster. low, high: quartiles of a clock's rounds, or the range over
-    a model's assumed constants. under: by each alternative of a model, beside that range and not in it."""
+class Span:
+    """A value with its interval."""
 
     value: float
     low: float
     high: float
+
+
+@dataclass(frozen=True)
+class Ratio(Span):
+    """Baseline's cost over ours: above 1, ours is faster. low, high: quartiles of a clock's rounds, or the range over
+    a model's assumed constants. under: by each alternative of a model, beside that range and not in it."""
+
     under: Mapping[str, float] = field(default_factory=dict)
 
 
@@ -61,18 +67,7 @@ class AtVlen:
     empty_cycles: Mapping[str, float] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
-        record: dict[str, Any] = {
-            "ours": self.ours,
-            "ratio": {name: ratio.value for name, ratio in self.ratios.items()},
-            "interval": {name: [ratio.low, ratio.high] for name, ratio in self.ratios.items()},
-            "verdict": dict(self.verdicts),
-        }
-        record |= _alternatives(self.ratios)
-        if self.counters:
-            record["per_kflop"] = per_kflop(self.counters, self.baseline_counters)
-        if self.empty_cycles:
-            record["empty_cycles"] = dict(self.empty_cycles)
-        return record
+        return _figures(self)
 
 
 @dataclass(frozen=True)
@@ -129,27 +124,19 @@ class Row:
             "dims": dict(self.dims),
             **self.dims,  # for readers of an operator whose names they know
             "layout": self.layout,
-            "ours": self.ours,
-            "ratio": {name: ratio.value for name, ratio in self.ratios.items()},
+            **_figures(self),
             "low": main.low if main else None,
             "high": main.high if main else None,
             "spread": self.spread,
-            "interval": {name: [ratio.low, ratio.high] for name, ratio in self.ratios.items()},
-            "verdict": dict(self.verdicts),
         }
-        if self.counters:
-            record["per_kflop"] = per_kflop(self.counters, self.baseline_counters)
         if self.by_vlen:
             record["by_vlen"] = {str(vlen): at.to_json() for vlen, at in self.by_vlen.items()}
-        record |= _alternatives(self.ratios)
         if self.noisy:
             record["noisy"] = True
         if self.peak_share is not None:
             record["peak_share"] = self.peak_share
         if self.empty_ns:
             record["empty_ns"] = dict(self.empty_ns)
-        if self.empty_cycles:
-            record["empty_cycles"] = dict(self.empty_cycles)
         return record
 
 
@@ -289,13 +276,24 @@ def _under(ratios: Mapping[str, Ratio], name: str) -> dict[str, Ratio]:
     return {baseline: Ratio(value, value, value) for baseline, value in found.items()}
 
 
-def _alternatives(ratios: Mapping[str, Ratio]) -> dict[str, Any]:
-    under = {name: dict(ratio.under) for name, ratio in ratios.items() if ratio.under}
-    return {"alternatives": under} if under else {}
-
-
-def per_kflop(ours: Mapping[str, float], baselines: Mapping[str, Mapping[str, float]]) -> dict[str, dict[str, float]]:
-    return {"ours": dict(ours), **{name: dict(counters) for name, counters in baselines.items()}}
+def _figures(of: Row | AtVlen) -> dict[str, Any]:
+    """What a row and its figures at one VLEN have alike."""
+    record: dict[str, Any] = {
+        "ours": of.ours,
+        "ratio": {name: ratio.value for name, ratio in of.ratios.items()},
+        "interval": {name: [ratio.low, ratio.high] for name, ratio in of.ratios.items()},
+        "verdict": dict(of.verdicts),
+    }
+    if under := {name: dict(ratio.under) for name, ratio in of.ratios.items() if ratio.under}:
+        record["alternatives"] = under
+    if of.counters:
+        record["per_kflop"] = {
+            OURS: dict(of.counters),
+            **{name: dict(counts) for name, counts in of.baseline_counters.items()},
+        }
+    if of.empty_cycles:
+        record["empty_cycles"] = dict(of.empty_cycles)
+    return record
 
 
 def geomean(values: Iterable[float]) -> float:

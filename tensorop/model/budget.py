@@ -33,10 +33,10 @@ class Budget:
 
 def parse_seconds(text: str) -> float:
     """'90s', '3m', '1h', '1m30s' in seconds; raises UsageError for anything else, a number without a unit included."""
-    if re.fullmatch(r"\s*\d+(\.\d+)?\s*", text):
+    if re.fullmatch(r"\s*[0-9]+(\.[0-9]+)?\s*", text):
         number = text.strip()
         raise UsageError(f"'{text}' has no unit: {number}s or {number}m?", hint="write e.g. 90s, 3m or 1h30m")
-    parts = re.findall(r"(\d+(?:\.\d+)?)(ms|[smh])", text)
+    parts = re.findall(r"([0-9]+(?:\.[0-9]+)?)(ms|[smh])", text)
     if not parts or "".join(number + unit for number, unit in parts) != text.strip():
         raise UsageError(f"'{text}' is not a time", hint="write e.g. 90s, 3m or 1h30m")
     return float(sum(float(number) * _UNITS[unit] for number, unit in parts))

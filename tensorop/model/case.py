@@ -1,4 +1,4 @@
-"""One check of a grid: a problem, the kind of numbers in it, and where its buffers lie."""
+"""One check of a grid: a problem, the kind of numbers in it, and where its buffers are."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tensorop.model.problem import Problem
 @dataclass(frozen=True)
 class Case:
     """`distribution` and `start` are the operator's names for a kind of input (normal, integer, wide, special), and for
-    what lies in an output that is not read."""
+    what is in an output that is not read."""
 
     problem: Problem
     distribution: str = "normal"

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from tensorop.model.bench import Span
+
 IMPROVED, SAME, WORSE = "improved", "same", "worse"
 
 
@@ -34,31 +36,15 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Span:
-    """A value with its interval."""
-
-    value: float
-    low: float
-    high: float
-
-
-@dataclass(frozen=True)
-class Figure:
+class Figure(Span):
     """The library's own speed in the record's unit, with the quartiles of a clock's rounds; a model's counts repeat
     exactly, so theirs are the value.
 
     beside: by baseline with its version, how many times as fast the library is, where a clock measured both by turns
     """
 
-    value: float
-    low: float
-    high: float
     noisy: bool = False
     beside: Mapping[str, Span] = field(default_factory=dict)
-
-    @property
-    def span(self) -> Span:
-        return Span(self.value, self.low, self.high)
 
 
 @dataclass(frozen=True)

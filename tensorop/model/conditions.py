@@ -12,7 +12,7 @@ from tensorop.model.verdict import Seed
 
 @dataclass(frozen=True)
 class Conditions:
-    """All that a trial's outcome depends on beside the trial: by name what lies in files (operator, platform, backend),
+    """All that a trial's outcome depends on beside the trial: by name what is in files (operator, platform, backend),
     so that another process can carry it out. problems: what is measured but with kernels alone."""
 
     job: Job

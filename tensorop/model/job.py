@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import numbers
 from dataclasses import dataclass
 from pathlib import Path
+
+from tensorop.errors import UsageError
+
+_RANGES = {"jobs": (1, 256), "threads": (1, 1024), "batch": (1, 4096), "trials": (1, 2**63 - 1)}
 
 
 @dataclass(frozen=True)
 class Job:
-    """What `tensorop <operator>` was asked for; the one place where the defaults of command line and `tune` stand.
+    """What `tensorop <operator>` was asked for; the one place of the defaults of command line and `tune`.
     None: found from the platform.
 
     shapes: dims in the operator's order; suite: its name, where they are one's
@@ -17,7 +22,7 @@ class Job:
     threads: checked for correctness and, on a real clock, measured; jobs: builds side by side, in each worker
     workers: processes to start here, or the address of a Dask scheduler that has some; "": trials are carried out here
     batch: trials that a search asks for at once; None: as many as are carried out side by side
-    warm_start: auto | none | the path of a journal, a file of winners or a folder of such (search/warm.py)
+    warm_start: auto | none | the path of a journal, a file of winners or a folder of such (tensorop/warm)
     unsafe: a model's kernels run even where nothing confines them
     c_dtype: of the result; None: what goes with each of dtypes
     """
@@ -45,6 +50,19 @@ class Job:
     warm_start: str = "auto"
     unsafe: bool = False
     c_dtype: str | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("operator", "platform", "tuner", "author", "workers", "warm_start"):
+            if not isinstance(value := getattr(self, name), str):
+                raise UsageError(f"{name} is {value!r}", hint="expected a text")
+        if not isinstance(self.seed, numbers.Integral):
+            raise UsageError(f"seed is {self.seed!r}", hint="expected an integer")
+        for name, (least, most) in _RANGES.items():
+            value = getattr(self, name)
+            if value is not None and not (isinstance(value, numbers.Integral) and least <= value <= most):
+                raise UsageError(f"{name} is {value!r}", hint=f"expected an integer from {least} to {most}")
+        if self.budget_s is not None and not (isinstance(self.budget_s, numbers.Real) and 0 < self.budget_s < 1e18):
+            raise UsageError(f"the budget is {self.budget_s!r} seconds", hint="expected a positive time, e.g. 120")
 
     @staticmethod
     def folder(operator: str, platform: str) -> Path:

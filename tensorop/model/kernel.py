@@ -166,7 +166,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Artifact:
-    """A built object, executable or library with the command and log that made it; lies in the build cache."""
+    """A built object, executable or library with the command and log that made it, in the build cache."""
 
     path: Path
     key: str

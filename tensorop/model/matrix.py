@@ -1,4 +1,4 @@
-"""A matrix in memory: leading dimension, transpose, and what lies in between."""
+"""A matrix in memory: leading dimension, transpose, and the gaps between its lines."""
 
 from __future__ import annotations
 

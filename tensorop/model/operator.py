@@ -29,11 +29,13 @@ class Tunables:
     """Names with values, and what legal combinations satisfy; expressions may use the platform's facts.
 
     prior: by name where searches begin, for each choice of the two-valued ones; the others' is the operator's default
+    beside: by name what `prior` is replaced by where one more blocking of the best kernel begins
     """
 
     values: Mapping[str, tuple[Value, ...]]
     constraints: tuple[Constraint, ...]
     prior: Mapping[str, str] = field(default_factory=dict)
+    beside: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -82,7 +84,7 @@ class Operator:
     clock_probes: more of them on a real clock
     direct: which problems the template `direct` serves, where the folder has it
     against: its usual baselines; baselines: by name its own ones over a library, with the interface each wants of it
-    added: templates of plug-in folders, by name, beside those of its own folder; one of the same name stands before it
+    added: templates of plug-in folders, by name, beside those of its own folder; one of the same name replaces it
     reference: the operator's own code; uses: folders of operators whose templates serve where it has none of the name
     """
 

@@ -109,13 +109,13 @@ class Platform:
 
     @property
     def modelled_caches(self) -> tuple[str, ...]:
-        """The levels that its board model has; what lies beyond is one latency and one interval there."""
+        """The levels that its board model has; what is beyond is one latency and one interval there."""
         memory = self.board["memory"] if self.board else {}
         return tuple(level for level in self.caches if level in memory)
 
     @property
     def unmodelled_caches(self) -> tuple[str, ...]:
-        """The levels that its board model does not tell from what lies beyond; none without a model."""
+        """The levels that its board model does not tell from what is beyond; none without a model."""
         return tuple(level for level in self.caches if self.board and level not in self.modelled_caches)
 
     def at(self, vlen: int) -> Platform:

@@ -1,4 +1,4 @@
-"""One problem of an operator: its dimensions, its attributes, and how its operands lie."""
+"""One problem of an operator: its dimensions, its attributes, and the layout of its operands."""
 
 from __future__ import annotations
 

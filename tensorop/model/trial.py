@@ -12,7 +12,7 @@ from tensorop.model.point import Point
 
 
 class Stage(StrEnum):
-    """Where a trial stands in the search: the parts of one, as operator.yaml names them, that make trials."""
+    """The parts of a search that make trials, as operator.yaml names them."""
 
     MICRO = "micro"  # kernels alone, on packed operands
     BLOCKING = "blocking"  # the few best with their blockings, on whole problems

@@ -15,8 +15,11 @@ int guarded_open(struct guarded *g, const struct wire_buffer *wire, uint32_t pla
     /* Timed buffers start at different lines of their pages, so that operands do not share cache
      * sets by accident. */
     size_t lead = placement == PLACE_MIDDLE ? (size_t)LINE * (1 + 3 * number) : 0;
+    /* A masked access whose lanes beyond the end lie in a guard page takes a microcode assist
+     * (135 ns on Zen 5): no user's buffer ends before one. */
+    size_t tail = placement == PLACE_MIDDLE ? LINE : 0;
     memset(g, 0, sizeof *g);
-    g->pages_size = (size + lead + page - 1) / page * page;
+    g->pages_size = (size + lead + tail + page - 1) / page * page;
     g->map_size = g->pages_size + 2 * page;
     void *map = mmap(NULL, g->map_size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (map == MAP_FAILED)

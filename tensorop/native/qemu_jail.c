@@ -12,6 +12,9 @@
 
 #include <stdbool.h>
 #include <string.h>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 
 QEMU_PLUGIN_EXPORT int qemu_plugin_version = 1;
 
@@ -19,6 +22,7 @@ static unsigned needs = JAIL_EMULATOR;
 static bool opened, closed;
 static const uint8_t *mark;
 static size_t mark_size;
+static enum { RISCV, AARCH64, X86 } target;
 
 static void on_close(unsigned cpu, void *data) {
     (void)cpu, (void)data;
@@ -27,11 +31,47 @@ static void on_close(unsigned cpu, void *data) {
     closed = true;
 }
 
+#if defined(__x86_64__)
+/* QEMU's code uses vectors of 256 bits and leaves them so, and its helpers call fma of libm for
+ * each element. On some processors every step between the one's SSE and the other's AVX then costs
+ * as much as ten of these calls: with the upper halves empty, nothing. */
+static bool avx; /* whether this processor has it */
+
+static void look(void) {
+    unsigned a, b, c, d;
+    avx = __get_cpuid(1, &a, &b, &c, &d) && c & bit_AVX && c & bit_OSXSAVE;
+}
+
+static void on_run(unsigned cpu, void *data) {
+    (void)cpu, (void)data;
+    __asm__ volatile("vzeroupper");
+}
+
+/* Whether an instruction may multiply floats: of RISC-V those that compute with F, D and V
+ * registers, of AArch64 with SIMD and FP ones. */
+static bool computes(const struct qemu_plugin_insn *insn) {
+    uint32_t word = 0;
+    if (qemu_plugin_insn_size(insn) != sizeof word)
+        return target == X86;
+    memcpy(&word, qemu_plugin_insn_data(insn), sizeof word);
+    unsigned opcode = word & 0x7f;
+    bool riscv = (opcode & 0x73) == 0x43 || opcode == 0x53 || opcode == 0x57;
+    return target == X86 || (target == RISCV ? riscv : (word >> 25 & 7) == 7);
+}
+#endif
+
 static void on_translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb) {
     (void)id;
     if (!opened)
         jail_open(needs);
     opened = true;
+#if defined(__x86_64__)
+    size_t n = avx ? qemu_plugin_tb_n_insns(tb) : 0, first = 0;
+    while (first < n && !computes(qemu_plugin_tb_get_insn(tb, first)))
+        first++;
+    if (first < n)
+        qemu_plugin_register_vcpu_tb_exec_cb(tb, on_run, QEMU_PLUGIN_CB_NO_REGS, NULL);
+#endif
     for (size_t i = 0; !closed && i < qemu_plugin_tb_n_insns(tb); i++) {
         struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
         if (qemu_plugin_insn_size(insn) == mark_size &&
@@ -51,9 +91,15 @@ QEMU_PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_
         else if (!strcmp(argv[i], "reads=on"))
             needs |= JAIL_READS;
     }
-    bool is_x86 = !strcmp(info->target_name, "x86_64");
-    mark = is_x86 ? x86 : !strcmp(info->target_name, "aarch64") ? aarch64 : riscv;
-    mark_size = is_x86 ? sizeof x86 : sizeof riscv;
+    if (!strcmp(info->target_name, "x86_64"))
+        target = X86;
+    else if (!strcmp(info->target_name, "aarch64"))
+        target = AARCH64;
+    mark = target == X86 ? x86 : target == AARCH64 ? aarch64 : riscv;
+    mark_size = target == X86 ? sizeof x86 : sizeof riscv;
+#if defined(__x86_64__)
+    look();
+#endif
     qemu_plugin_register_vcpu_tb_trans_cb(id, on_translate);
     return 0;
 }

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tensorop.errors import JobError, UsageError
+from tensorop.package import elf
 from tensorop.specs import jsontext
 
 # Split, so that a program that holds this module holds no card.
@@ -44,7 +45,7 @@ def quoted(piece: str) -> str:
 def read_card(library: Path) -> dict[str, Any]:
     """The card of a .so or .a, whatever its architecture.
 
-    Raises UsageError when the file cannot be read or holds no card, JobError when the card is damaged.
+    Raises UsageError when the file cannot be read or holds no card, JobError when the card is damaged or the file cut.
     """
     try:
         data = library.read_bytes()
@@ -52,6 +53,7 @@ def read_card(library: Path) -> dict[str, Any]:
         raise UsageError(f"{library} cannot be read: {error.strerror or error}") from None
     at = data.find(MARKER.encode("latin-1"))
     if at < 0:
+        elf.require_uncut(library)
         raise UsageError(
             f"{library} holds no provenance card",
             hint="an operator's library holds one: lib/libtensorop_<operator>.so, under libtensorop_cblas.so",

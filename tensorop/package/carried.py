@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -15,6 +13,7 @@ from tensorop import paths
 from tensorop.errors import SpecError
 from tensorop.model.platform import Platform
 from tensorop.specs import jsontext, platforms, primitives
+from tensorop.store import durable
 
 KEY = "plugins"
 _FILE = re.compile(r"(platforms|primitives)/([A-Za-z0-9][A-Za-z0-9_.+-]*)\.yaml")
@@ -71,8 +70,5 @@ def _unpacked(files: Mapping[str, str]) -> Path:
     for name, text in files.items():
         path = root / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, part = tempfile.mkstemp(dir=path.parent, prefix=".")
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(text)
-        Path(part).replace(path)
+        durable.replace(path, text)
     return root

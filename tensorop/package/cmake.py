@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from tensorop import __version__, paths
 from tensorop.model.platform import Platform
 from tensorop.package.library import SONAME_MAJOR
-from tensorop.package.sources import Sources
+from tensorop.package.sources import Library, Sources
 
 FOLDER = "lib/cmake/TensorOp"
 
@@ -45,7 +45,7 @@ def project(sources: Sources, platform: Platform, headers: Sequence[str], pkgcon
     """CMakeLists.txt of the source folder. headers: the intrinsics' headers the compiler must have."""
     units = [unit for library in sources.libraries for unit in library.units]
     spellings, llvm = isa_flags(platform)
-    libraries = "".join(_LIBRARY.format(**_library(sources, i)) for i in range(len(sources.libraries)))
+    libraries = "".join(fill("Library.cmake.in", _library(library)) for library in sources.libraries)
     return fill(
         "CMakeLists.txt.in",
         _values(sources, platform)
@@ -100,26 +100,11 @@ def _values(sources: Sources, platform: Platform) -> dict[str, str]:
     }
 
 
-def _library(sources: Sources, index: int) -> dict[str, str]:
-    library = sources.libraries[index]
+def _library(library: Library) -> dict[str, str]:
     return {
-        "name": library.name,
-        "files": "\n  ".join(unit.name for unit in library.units),
-        "links": f"PRIVATE {' '.join(library.over)}" if library.over else "PRIVATE Threads::Threads",
-        "version": __version__,
-        "major": str(SONAME_MAJOR),
+        "NAME": library.name,
+        "FILES": "\n  ".join(unit.name for unit in library.units),
+        "LINKS": f"PRIVATE {' '.join(library.over)}" if library.over else "PRIVATE Threads::Threads",
+        "VERSION": __version__,
+        "SOVERSION": str(SONAME_MAJOR),
     }
-
-
-_LIBRARY = """
-add_library({name}_objects OBJECT
-  {files})
-target_include_directories({name}_objects PRIVATE . include)
-add_library({name} SHARED $<TARGET_OBJECTS:{name}_objects>)
-add_library({name}_static STATIC $<TARGET_OBJECTS:{name}_objects>)
-target_link_libraries({name} {links})
-target_link_options({name} PRIVATE -Wl,-z,nodelete -Wl,-z,defs)
-set_target_properties({name} PROPERTIES VERSION {version} SOVERSION {major} INSTALL_RPATH "$ORIGIN")
-set_target_properties({name}_static PROPERTIES OUTPUT_NAME {name})
-install(TARGETS {name} {name}_static LIBRARY DESTINATION lib ARCHIVE DESTINATION lib)
-"""

@@ -124,9 +124,4 @@ def _dispatch(trees: Sequence[Tree]) -> dict[str, Any]:
 def _node(node: Leaf | Split) -> dict[str, Any]:
     if isinstance(node, Leaf):
         return {"variant": node.variant}
-    return {
-        "feature": node.feature,
-        "threshold": node.threshold,
-        "low": _node(node.low),
-        "high": _node(node.high),
-    }
+    return {"feature": node.feature, "threshold": node.threshold, "low": _node(node.low), "high": _node(node.high)}

@@ -1,4 +1,4 @@
-"""One pkg-config file a library, relocatable with the prefix it lies in."""
+"""One pkg-config file a library, relocatable with the prefix it is in."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ def stage(product: Product, folder: Path) -> Staged:
     """Assembles the product beside `folder`, in the place of one staged there before.
 
     Raises JobError when `folder` holds files that tensorop did not write in include/, lib/ or share/, when the folder
-    it lies in cannot be written or the disk is full; nothing is left half-written then.
+    it is in cannot be written or the disk is full; nothing is left half-written then.
     """
     folder = folder.resolve()  # behind a link, which stays one
     _refuse_foreign(folder, product.files)
@@ -78,7 +78,7 @@ def publish(
     """Puts a staged product at `folder`; returns it. Whoever looks sees the old product or the new one, never a part.
 
     extra: further files by their path below the folder, e.g. the report; results: JSON values for the manifest's
-    `results`, e.g. verdicts. The journal, and whatever lies in the folder outside of include/, lib/ and share/, stay.
+    `results`, e.g. verdicts. The journal, and whatever is in the folder outside of include/, lib/ and share/, stay.
     Raises JobError as `stage` does; the old product is unchanged then.
     """
     asked, folder = folder.absolute(), folder.resolve()

@@ -59,7 +59,7 @@ class Library:
 
 @dataclass(frozen=True)
 class Sources:
-    """All C of a product. `headers` are public and lie in a folder `tensorop`, `private` beside the units. Of several
+    """All C of a product. `headers` are public and in a folder `tensorop`, `private` beside the units. Of several
     operators each has a folder with its units and private headers."""
 
     headers: tuple[tuple[str, str], ...]
@@ -138,7 +138,7 @@ def sources(part: Part, platform: Platform, provenance: str) -> Sources:
         units += kernels
         work.private += drivers
         names = {**shared, "dtype": w.dtype, "direct": _direct(w), **_serving(w, entries[w.dtype])}
-        names["trees"] = _trees(operator, w, part.measured)
+        names["trees"] = [_tree(operator, tree, part.measured) for tree in w.trees]
         units += [Unit(f"{Path(n).stem}_{w.dtype}.c", work.product(n, names)) for n in spec.dtype]
     libraries: list[Library] = []
     for name, library in spec.libraries.items():
@@ -175,15 +175,8 @@ _Entries = dict[tuple[int, int], dict[str, Any]]  # (number of the variant, VLEN
 class _Work:
     """Renders the texts of one product."""
 
-    def __init__(
-        self,
-        operator: Operator,
-        platform: Platform,
-        spec: products.ProductSpec,
-        texts: Texts,
-    ) -> None:
-        self.operator, self.platform, self.spec = operator, platform, spec
-        self.texts = texts
+    def __init__(self, operator: Operator, platform: Platform, spec: products.ProductSpec, texts: Texts) -> None:
+        self.operator, self.platform, self.spec, self.texts = operator, platform, spec, texts
         self.private: list[tuple[str, str]] = []
         self._env = render.environment((*operator.templates, paths.native_dir()))
 
@@ -275,12 +268,8 @@ def _direct(winners: Winners) -> dict[str, int] | None:
     return {"variant": len(winners.variants), "unasked": winners.unasked}
 
 
-def _trees(operator: Operator, winners: Winners, measured: str) -> list[dict[str, Any]]:
-    """For the dispatch's template, in the order of the winners' trees."""
-    return [_tree(operator, tree, measured) for tree in winners.trees]
-
-
 def _tree(operator: Operator, tree: Tree, measured: str) -> dict[str, Any]:
+    """For the dispatch's template."""
     used: set[str] = set()
     text = "\n".join(_branch(operator, tree.root, used))
     features = {

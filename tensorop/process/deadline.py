@@ -26,6 +26,15 @@ def current() -> Deadline | None:
     return found
 
 
+def left(until: float) -> float:
+    """Seconds until then, or until this thread's deadline where that comes first; one that has come has struck."""
+    common = current()
+    seconds = (until if common is None else min(until, common.at)) - time.monotonic()
+    if seconds <= 0 and common is not None and common.at <= until:
+        common.struck = True
+    return seconds
+
+
 @contextlib.contextmanager
 def within(seconds: float) -> Iterator[Deadline]:
     """A deadline for what this thread does in the block; it takes an outer one's place."""

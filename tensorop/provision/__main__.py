@@ -12,7 +12,7 @@ from __future__ import annotations
 import sys
 
 from tensorop import errors
-from tensorop.provision import baseline, emulator, libc, nvcc, objdump, prewarm, qemu, sysroot
+from tensorop.provision import baseline, libc, nvcc, objdump, prewarm, qemu, sysroot
 from tensorop.provision.targets import host_arch
 
 
@@ -31,7 +31,7 @@ def main(arguments: list[str]) -> None:
     elif what == "sysroot":
         sysroot.sysroot(arch)
     elif what == "emulator":
-        sys.stdout.write(";".join(emulator.command(arch)) + "\n")
+        sys.stdout.write(";".join(sysroot.emulator(arch)) + "\n")
     elif what == "nvcc":
         nvcc.nvcc()
     elif what == "libc":

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tensorop import errors
-from tensorop.provision import debian, openblas, process, pypi, zig
+from tensorop.provision import cache, debian, openblas, process, pypi, zig
 from tensorop.provision.library import Library, Source
 from tensorop.provision.targets import target
 
@@ -74,14 +74,14 @@ def _mkl(arch: str, threads: int) -> Source:
 def _blis(arch: str, threads: int) -> Source:
     """For one thread the build without threads, which takes a third less time for the smallest products."""
     t, build = target(arch), "serial" if threads == 1 else "pthread"
-    packages, hint = [f"libblis4-{build}"], f"python -m tensorop.provision blis {arch}"
+    packages, hint = [f"libblis4-{build}"], cache.by_hand("blis", arch)
     fill = debian.unpacker(packages, suite="bookworm", architecture=t.debian, doing="fetching BLIS", hint=hint)
     folder = f"usr/lib/{t.multiarch}/blis-{build}"
     return Source("blis", "0.9.0", arch, f"{folder}/libblis.so.4", fill, folders=(folder,), build=build)
 
 
 def _libxsmm(arch: str, threads: int) -> Source:
-    hint, debians = f"python -m tensorop.provision libxsmm {arch}", target(arch).debian
+    hint, debians = cache.by_hand("libxsmm", arch), target(arch).debian
     unpack = debian.unpacker(
         ["libxsmm-dev"], suite="bookworm", architecture=debians, doing="fetching libxsmm", hint=hint
     )

@@ -28,8 +28,13 @@ def is_offline(offline: bool | None) -> bool:
 
 
 def entry_path(*parts: str) -> Path:
-    """Where an entry lies, whether or not it is there."""
+    """The place of an entry, whether or not it is there."""
     return settings.read().cache.joinpath(*parts)
+
+
+def by_hand(what: str, arch: str) -> str:
+    """The command that fetches a piece."""
+    return f"python -m tensorop.provision {what} {arch}"
 
 
 def _inventory(folder: Path) -> dict[str, int | str]:

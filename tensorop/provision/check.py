@@ -128,7 +128,7 @@ def _emulation(arch: str) -> list[Piece]:
         emulator = Piece(name, purpose, "missing", command=qemu.HINT)
     root = sysroot.path(arch)
     version, purpose = debian.version(root, "libc6"), f"glibc for {arch} programs under QEMU"
-    return [emulator, _kept(f"sysroot {arch}", purpose, root, version, sysroot.command(arch))]
+    return [emulator, _kept(f"sysroot {arch}", purpose, root, version, cache.by_hand("sysroot", arch))]
 
 
 def _kept(name: str, purpose: str, root: Path, version: str, command: str, optional: bool = False) -> Piece:
@@ -141,7 +141,7 @@ def _kept(name: str, purpose: str, root: Path, version: str, command: str, optio
 def _libc(arch: str) -> Piece:
     root = libc.path(arch)
     purpose = "static C library of the candidates' harness (zig's own serves, half a minute slower at first)"
-    return _kept(f"musl {arch}", purpose, root, debian.version(root, "musl-dev"), libc.command(arch), True)
+    return _kept(f"musl {arch}", purpose, root, debian.version(root, "musl-dev"), cache.by_hand("libc", arch), True)
 
 
 def _openblas(arch: str) -> Piece:

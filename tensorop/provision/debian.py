@@ -156,12 +156,15 @@ def entry(
     suite: str,
     arch: str,
     what: str,
-    command: str,
+    piece: str,
     purpose: str,
     offline: bool | None,
 ) -> Path:
-    """Packages unpacked into a cache entry of their own, fetched when absent. Raises as `cache.entry`, MissingTool."""
-    doing = f"fetching {what}"
+    """Packages unpacked into a cache entry of their own, fetched when absent. Raises as `cache.entry`, MissingTool.
+
+    piece: what `python -m tensorop.provision` calls it.
+    """
+    doing, command = f"fetching {what}", cache.by_hand(piece, arch)
     fill = unpacker(names, suite=suite, architecture=target(arch).debian, doing=doing, hint=command)
     return cache.entry(folder, fill, what=what, command=command, offline=offline, purpose=purpose)
 
@@ -170,7 +173,7 @@ def entry(
 class Tools:
     """Programs of this machine with the libraries they load, out of Debian's packages.
 
-    packages: with all that the base system may lack; bin: the folder they lie in; names: those that are kept.
+    packages: with all that the base system may lack; bin: the folder they are in; names: those that are kept.
     """
 
     kind: str

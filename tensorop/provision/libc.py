@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tensorop import errors
-from tensorop.process import children
 from tensorop.provision import cache, debian, zig
 from tensorop.provision.targets import target
 
@@ -37,13 +36,8 @@ class StaticLink:
         return (*self.before, *objects, *self.after, "-o", program)
 
 
-def command(arch: str) -> str:
-    """What fetches it by hand."""
-    return f"python -m tensorop.provision libc {arch}"
-
-
 def path(arch: str) -> Path:
-    """Where Debian's musl lies, whether or not it is there."""
+    """The place of Debian's musl, whether or not it is there."""
     return cache.entry_path("libc", f"musl-{SUITE}-{target(arch).arch}")
 
 
@@ -51,21 +45,20 @@ def prebuilt(arch: str, *, offline: bool | None = None) -> Path:
     """Debian's musl for an architecture, unpacked. Raises MissingTool."""
     what, purpose = f"musl for {arch}", "to link candidates with"
     return debian.entry(
-        path(arch), ["musl-dev"], suite=SUITE, arch=arch, what=what, command=command(arch), purpose=purpose,
-        offline=offline,
-    )  # fmt: skip
+        path(arch), ["musl-dev"], suite=SUITE, arch=arch, what=what, piece="libc", purpose=purpose, offline=offline
+    )
 
 
 @functools.cache
-def static_link(arch: str, *, cpu: str | None = None, offline: bool | None = None) -> StaticLink:
-    """How to link a static program for an architecture, with its one CPU string unless `cpu` says another.
+def static_link(arch: str, *, offline: bool | None = None) -> StaticLink:
+    """How to link a static program for an architecture, with its one CPU string.
 
     Asked once a process. Where Debian's musl cannot be had, zig's own: the same for the caller, half a minute more
     the first time.
     Raises MissingTool without zig.
     """
     t = target(arch)
-    words = ("-target", t.static_triple, f"-mcpu={cpu or t.static_cpu}", "-O3", "-static", "-Wl,--strip-debug")
+    words = ("-target", t.static_triple, f"-mcpu={t.static_cpu}", "-O3", "-static", "-Wl,--strip-debug")
     compiler = (*zig.zig_cc(), *words)
     try:
         root = prebuilt(arch, offline=offline)
@@ -107,9 +100,4 @@ def _empty_object(arch: str, triple: str, folder: Path) -> str:
 
 
 def _run(argv: tuple[str, ...], arch: str) -> None:
-    done = children.run(argv, env=zig.zig_environment())
-    if done.returncode != 0:
-        said = "; ".join(done.stderr.strip().splitlines()[:2]) or f"exit status {done.returncode}"
-        raise errors.MissingTool(
-            f"zig cannot link a program for {arch}: {said}", hint="pip install --force-reinstall ziglang==0.17.0"
-        )
+    zig.run(argv, f"zig cannot link a program for {arch}", hint="pip install --force-reinstall ziglang==0.17.0")

@@ -57,7 +57,7 @@ class Source(_Named):
 
     def command(self) -> str:
         """What fetches it by hand."""
-        return f"python -m tensorop.provision {self.name} {self.arch}"
+        return cache.by_hand(self.name, self.arch)
 
     def folder(self) -> Path:
         """Its cache entry, whether or not it is there."""

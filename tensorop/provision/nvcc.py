@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import re
 import shutil
-import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -62,7 +61,7 @@ def nvcc(*, offline: bool | None = None) -> Nvcc:
             return found
     folder = cache.entry(
         cache.entry_path("nvcc", VERSION),
-        _fill,
+        pypi.placer(_WHEELS, _place, hint=_COMMAND),
         what=f"nvcc {VERSION}",
         command=_COMMAND,
         offline=offline,
@@ -100,19 +99,9 @@ def _asked(binary: Path) -> Nvcc | None:
     return Nvcc(binary, version, ptxas) if tuple(map(int, version.split(".")[:2])) >= _OLDEST else None
 
 
-def _fill(folder: Path) -> None:
+def _place(wheel: pypi.Wheel, name: str) -> str | None:
     """The wheels' common folder nvidia/cu13, and their licences."""
-    for wheel in _WHEELS:
-        file = pypi.download(wheel, folder / ".wheels", hint=_COMMAND)
-        with zipfile.ZipFile(file) as archive:
-            for name in archive.namelist():
-                _, _, inside = name.partition("nvidia/cu13/")
-                if not inside and ".dist-info/licenses/" in name and not name.endswith("/"):
-                    inside = f"licenses/{wheel.project}-{Path(name).name}"
-                if inside and not inside.endswith(("/", ".a")) and "nvlink" not in inside:
-                    into = folder / inside
-                    into.parent.mkdir(parents=True, exist_ok=True)
-                    with archive.open(name) as source, into.open("wb") as sink:
-                        shutil.copyfileobj(source, sink)
-                    into.chmod(0o755 if into.parent.name == "bin" else 0o644)
-    shutil.rmtree(folder / ".wheels")
+    inside = name.partition("nvidia/cu13/")[2]
+    if not inside and ".dist-info/licenses/" in name:
+        return f"licenses/{wheel.project}-{Path(name).name}"
+    return None if inside.endswith(".a") or "nvlink" in inside else inside

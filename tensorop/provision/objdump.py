@@ -56,17 +56,14 @@ def system() -> Path | None:
 
 
 def cached() -> Path:
-    """Where the unpacked one lies, whether or not it is there."""
+    """The place of the unpacked one, whether or not it is there."""
     return _TOOLS.path(NAME)
 
 
 def objdump(*, offline: bool | None = None) -> Path:
-    """An llvm-objdump that is new enough. Raises MissingTool with how to get one."""
-    return system() or unpacked(offline=offline)
-
-
-def unpacked(*, offline: bool | None = None) -> Path:
-    """The same from the cache, fetched when absent, leaving the system's alone. Raises MissingTool."""
+    """An llvm-objdump that is new enough: the system's or the unpacked one, fetched when absent. Raises MissingTool."""
+    if (here := system()) is not None:
+        return here
     binary = _TOOLS.bring(NAME, offline=offline, hint=HINT)
     if version(binary) < LEAST:
         raise errors.MissingTool(f"{binary} does not run on this machine", hint=HINT)

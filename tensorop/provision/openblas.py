@@ -6,7 +6,7 @@ PyPI has no riscv64 wheel before 0.3.33; 0.3.29 is the version most published co
 from __future__ import annotations
 
 from tensorop import errors
-from tensorop.provision import debian, pypi
+from tensorop.provision import cache, debian, pypi
 from tensorop.provision.library import Library, Source
 from tensorop.provision.targets import target
 
@@ -32,7 +32,7 @@ def source(arch: str, version: str = "newest") -> Source:
     t = target(arch)
     wanted = NEWEST if version == "newest" else version
     name = "openblas" if version == "newest" else f"openblas@{version}"
-    command = f"python -m tensorop.provision {name} {arch}"
+    command = cache.by_hand(name, arch)
     if wheel := _WHEELS.get((wanted, arch)):
         fill = pypi.unpacker([wheel], ["scipy_openblas32/lib/*.so*"], hint=command)
         return Source(name, wheel.version, arch, "libscipy_openblas.so", fill, prefix="scipy_", megabytes=8)

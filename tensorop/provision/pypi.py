@@ -61,17 +61,31 @@ def unpacker(wheels: Iterable[Wheel], select: Iterable[str], *, hint: str) -> Ca
     """
     patterns = (*select, "*.dist-info/licenses/*", "*.dist-info/LICENSE*")
 
+    def place(wheel: Wheel, name: str) -> str | None:
+        if not any(fnmatch.fnmatch(name, pattern) for pattern in patterns):
+            return None
+        base = PurePosixPath(name).name
+        return f"{wheel.project}-{base}" if "dist-info" in name else base
+
+    return placer(wheels, place, hint=hint)
+
+
+def placer(wheels: Iterable[Wheel], place: Callable[[Wheel, str], str | None], *, hint: str) -> Callable[[Path], None]:
+    """A filler for a cache entry: each file of the wheels where `place` puts it below the entry's folder.
+
+    place: takes the wheel and the file's path in it; None leaves the file out.
+    """
+
     def fill(folder: Path) -> None:
         for wheel in wheels:
-            file = download(wheel, folder / ".wheels", hint=hint)
-            with zipfile.ZipFile(file) as archive:
+            with zipfile.ZipFile(download(wheel, folder / ".wheels", hint=hint)) as archive:
                 for name in archive.namelist():
-                    if name.endswith("/") or not any(fnmatch.fnmatch(name, p) for p in patterns):
-                        continue
-                    base = PurePosixPath(name).name
-                    into = folder / (f"{wheel.project}-{base}" if "dist-info" in name else base)
-                    with archive.open(name) as source, into.open("wb") as sink:
-                        shutil.copyfileobj(source, sink)
-            shutil.rmtree(folder / ".wheels")
+                    if not name.endswith("/") and (inside := place(wheel, name)):
+                        into = folder / inside
+                        into.parent.mkdir(parents=True, exist_ok=True)
+                        with archive.open(name) as source, into.open("wb") as sink:
+                            shutil.copyfileobj(source, sink)
+                        into.chmod(0o755 if into.parent.name == "bin" else 0o644)
+        shutil.rmtree(folder / ".wheels")
 
     return fill

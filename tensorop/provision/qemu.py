@@ -44,7 +44,7 @@ def system(arch: str) -> Path | None:
 
 
 def cached(arch: str) -> Path:
-    """Where the unpacked one lies, whether or not it is there."""
+    """The place of the unpacked one, whether or not it is there."""
     return _TOOLS.path(f"qemu-{target(arch).arch}")
 
 

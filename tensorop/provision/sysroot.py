@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tensorop.provision import cache, debian
+from tensorop.provision import cache, debian, qemu
 from tensorop.provision.targets import host_arch, target
 
 # Debian 13's glibc 2.41: scipy-openblas32 for riscv64 wants 2.38 and Debian 12 has no riscv64 at all.
@@ -13,13 +13,8 @@ SUITE = "trixie"
 PACKAGES = ("libc6", "libgcc-s1", "zlib1g")
 
 
-def command(arch: str) -> str:
-    """What fetches it by hand."""
-    return f"python -m tensorop.provision sysroot {arch}"
-
-
 def path(arch: str) -> Path:
-    """Where it lies, whether or not it is there."""
+    """Its place, whether or not it is there."""
     return cache.entry_path("sysroot", f"{SUITE}-{target(arch).debian}-{debian.recipe(PACKAGES)}")
 
 
@@ -29,5 +24,18 @@ def sysroot(arch: str, *, offline: bool | None = None) -> Path:
         return Path("/")
     what, purpose = f"the sysroot of {arch}", "to run libraries in"
     return debian.entry(
-        path(arch), PACKAGES, suite=SUITE, arch=arch, what=what, command=command(arch), purpose=purpose, offline=offline
+        path(arch),
+        PACKAGES,
+        suite=SUITE,
+        arch=arch,
+        what=what,
+        piece="sysroot",
+        purpose=purpose,
+        offline=offline,
     )
+
+
+def emulator(arch: str) -> list[str]:
+    """The command behind which programs of a foreign architecture run on this machine, also those that load libraries:
+    QEMU with a core that has what libraries may ask for, and with glibc. Raises MissingTool, UsageError."""
+    return [str(qemu.qemu(arch)), "-cpu", target(arch).emulated_cpu, "-L", str(sysroot(arch))]

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import functools
 import hashlib
 import importlib.util
+import os
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
 from tensorop import errors, paths, settings
@@ -49,6 +52,17 @@ def zig_environment(local: Path | None = None) -> dict[str, str]:
     }
 
 
+def run(argv: Sequence[str], failure: str, *, hint: str) -> None:
+    """Compiles or links something of tensorop's own. Raises MissingTool with what failed and why, JobError where the
+    disk is full."""
+    done = children.run(argv, env=zig_environment())
+    if done.returncode != 0:
+        said = "; ".join(done.stderr.strip().splitlines()[:2]) or f"exit status {done.returncode}"
+        if os.strerror(errno.ENOSPC) in done.stderr:
+            raise errors.JobError(f"the disk is full: {failure}", hint="free some space, or move TENSOROP_CACHE")
+        raise errors.MissingTool(f"{failure}: {said}", hint=hint)
+
+
 @functools.cache
 def own(
     root: Path, source: str, headers: tuple[str, ...], name: str, form: str, flags: tuple[str, ...], what: str
@@ -72,10 +86,7 @@ def own(
             (form, "-nostdlib", str(made), "-o", f"{folder}/{name}"),
         )
         for step in steps:
-            done = children.run([*zig_cc(), "-target", triple, *step], env=zig_environment())
-            if done.returncode != 0:
-                said = "; ".join(done.stderr.strip().splitlines()[:2]) or f"exit status {done.returncode}"
-                raise errors.MissingTool(f"{what} cannot be built: {said}", hint="tensorop doctor")
+            run([*zig_cc(), "-target", triple, *step], f"{what} cannot be built", hint="tensorop doctor")
         made.unlink()
 
     folder = root / "own" / f"{name}-{hashlib.sha256(made_of).hexdigest()[:16]}"

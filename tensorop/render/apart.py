@@ -209,14 +209,10 @@ def _open(way: socket.socket) -> bool:
 def _read(pipe: int, most: int, until: float) -> bytes | None:
     """A line, or what came before the end or was more than `most`; None where its time was up."""
     out = bytearray()
-    common = deadline.current()
     poll = select.poll()
     poll.register(pipe, select.POLLIN)
     while len(out) <= most and not out.endswith(b"\n"):
-        left = (until if common is None else min(until, common.at)) - time.monotonic()
-        if left <= 0:
-            if common is not None and common.at <= until:
-                common.struck = True
+        if (left := deadline.left(until)) <= 0:
             return None
         if poll.poll(1000 * left):
             data = os.read(pipe, _CHUNK)

@@ -124,7 +124,7 @@ def plain(operator: Operator, platform: Platform, variant: Variant) -> dict[str,
 
 def ident(platform: Platform, kernel: Kernel) -> str:
     """What the functions of a kernel are called, in trials and in products alike: set, dtype, template, four digits of
-    where its tunables stand, and the VLEN where it is written for one."""
+    its configuration, and the VLEN where it is written for one."""
     mark = hashlib.sha256(str(kernel.configuration).encode()).hexdigest()[:4]
     fixed = platform.at(kernel.vlen).fixed_vlen
     at = f"_vlen{fixed}" if fixed else ""

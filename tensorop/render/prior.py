@@ -66,17 +66,21 @@ def first(platform: Platform, template: KernelTemplate, dtype: str, space: Space
     return [*(point for point in ranked if point in leading), *(point for point in ranked if point not in leading)]
 
 
-def blocking(operator: Operator, platform: Platform, kernel: Kernel) -> Callable[[Mapping[str, Value]], Point]:
-    """Where a kernel's blockings begin at a choice of some of them; it differs from a choice that is not expected."""
+def blocking(
+    operator: Operator, platform: Platform, kernel: Kernel, beside: bool = False
+) -> Callable[[Mapping[str, Value]], Point]:
+    """Where a kernel's blockings begin at a choice of some of them; it differs from a choice that is not expected.
+    beside: where one more of them begins."""
+    texts = {**operator.blocking.prior, **(operator.blocking.beside if beside else {})}
     reads = {f"reads_{name}": how for name, how in kernel.template.reads.items()}
     usual = instantiate.defaults(operator, platform, kernel.dtype, kernel.configuration)
     given = {**facts(platform, kernel.dtype, kernel.configuration), **reads, **kernel.configuration}
 
     def at(choice: Mapping[str, Value]) -> Point:
         found = {name: usual[name] for name in operator.blocking.values} | dict(choice)
-        settled = {name: value for name, value in found.items() if name not in operator.blocking.prior}
+        settled = {name: value for name, value in found.items() if name not in texts}
         known = {**given, **settled, **choice}
-        for name, text in operator.blocking.prior.items():
+        for name, text in texts.items():
             found[name] = evaluate(text, known)
             known.setdefault(name, found[name])
         return Point.of(found)

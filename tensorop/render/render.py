@@ -29,7 +29,7 @@ MAX_OUTPUT = 4 << 20  # characters; a template that loops is stopped by a limit 
 MAX_KERNEL = 1 << 20  # of a template's C
 
 
-Folders = Path | tuple[Path, ...]  # of templates; one that stands in several is the first folder's
+Folders = Path | tuple[Path, ...]  # of templates; one that several have is the first folder's
 
 
 class RenderError(TensoropError):
@@ -218,6 +218,7 @@ def _arguments(source: str, at: int) -> tuple[list[str], int]:
 _CLANG_FORMAT = Path(clang_format.__file__).parent / "data" / "bin" / "clang-format"
 
 
+@lru_cache(maxsize=64)  # a job stages its product twice
 def formatted(source: str) -> str:
     """C text laid out by clang-format, as the product ships it; a kernel is meant to be read."""
     command = [str(_CLANG_FORMAT), f"-style={C_STYLE}", "-assume-filename=kernel.c"]

@@ -156,7 +156,7 @@ def _rendering(folder: render.Folders, template: str, outer: str, answer: int, w
 
 
 def _whole(descriptor: int) -> bytes:
-    """What lies in a file in memory."""
+    """The contents of a file in memory."""
     with open(descriptor, "rb") as file:
         file.seek(0)
         return file.read()

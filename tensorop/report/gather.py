@@ -18,10 +18,10 @@ from tensorop.model.platform import Platform
 from tensorop.model.trial import Finished, Stage
 from tensorop.model.winner import by_operator
 from tensorop.report import anytime, choices, dispatch_map, importance, loops, predicted, refusals, roofline, threads
-from tensorop.search import warm
 from tensorop.specs import jsontext, operators, platforms
 from tensorop.store import journal
 from tensorop.store.history import History, group_of
+from tensorop.warm import start
 
 SCHEMA = 1
 _SHARE = Path("share") / "tensorop"
@@ -50,7 +50,7 @@ def gather(folder: Path, plugins: tuple[Path, ...] = ()) -> dict[str, Any]:
     bench = _json(folder / _SHARE / "bench.json")
     scaling = _json(folder / threads.KEPT)
     notes = _notes(history)
-    begun = notes.pop(warm.NOTE, [{}])[-1]
+    begun = notes.pop(start.NOTE, [{}])[-1]
     ended = [item for item in history.replay() if isinstance(item, Finished)]
     loaded = part("operator and platform", lambda: _load(history, list(held), plugins), None)
     record: dict[str, Any] = {
@@ -121,8 +121,13 @@ def _json(path: Path) -> dict[str, Any] | None:
 
 def _history(folder: Path, manifest: Mapping[str, Any] | None, held: Mapping[str, Any]) -> History:
     """The run's; of a product of several operators, which no run made, there is none."""
-    if manifest is None or len(held) < 2 or journal.journal_path(folder).exists():
+    if manifest is None or journal.journal_path(folder).exists():
         return journal.read(folder)
+    if len(held) < 2:
+        raise UsageError(
+            f"{folder} holds a product without the journal of a search, which a report is of",
+            hint=f"`tensorop inspect {folder}` says what the product is",
+        )
     return History(facts={"operator": ", ".join(held), "platform": _mapping(manifest["platform"])["name"]})
 
 
@@ -142,17 +147,22 @@ def _notes(history: History) -> dict[str, Any]:
     return out
 
 
-def _run(history: History, ended: Sequence[Finished]) -> dict[str, Any]:
-    stages: Counter[str] = Counter()
+def _seconds(ended: Sequence[Finished]) -> dict[str, float]:
+    """What trials took together, by pipeline stage."""
+    total: Counter[str] = Counter()
     for finished in ended:
-        stages.update(finished.seconds)
+        total.update(finished.seconds)
+    return {name: round(seconds, 1) for name, seconds in total.items()}
+
+
+def _run(history: History, ended: Sequence[Finished]) -> dict[str, Any]:
     return {
         "facts": dict(history.facts),
         "processes": history.sessions,
         "seconds": round(history.seconds, 1),
         "trials": len(ended),
         "passed": sum(f.outcome.ok for f in ended),
-        "seconds_by_stage": {name: round(total, 1) for name, total in stages.items()},
+        "seconds_by_stage": _seconds(ended),
     }
 
 
@@ -178,9 +188,6 @@ def _search(history: History, group: Any) -> dict[str, Any]:
             }
         )
     passed = Counter(len(finished.score.per_problem) for finished in ended if finished.outcome.ok)
-    steps: Counter[str] = Counter()
-    for finished in ended:
-        steps.update(finished.seconds)
     units = {samples.unit for finished in ended for samples in finished.score.per_problem.values()}
     return {
         "stage": stage.value,
@@ -189,7 +196,7 @@ def _search(history: History, group: Any) -> dict[str, Any]:
         "unit": ", ".join(_COST_UNITS.get(unit, unit) for unit in sorted(units)),
         "cost_unit": ", ".join(sorted(units)),
         "seconds": round(history.spent(group), 1),
-        "steps": {name: round(total, 1) for name, total in steps.items()},
+        "steps": _seconds(ended),
         "bound": None,
         # kernels that are written for one VLEN each are not compared with each other
         "random": [] if stage is Stage.SINGLE_VLEN else anytime.random_order(ended),

@@ -1,4 +1,4 @@
-"""Where words stand beside points so that they lie over no point, no line and no other words."""
+"""Where words go beside points so that they cover no point, no line and no other words."""
 
 from __future__ import annotations
 

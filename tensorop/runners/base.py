@@ -89,5 +89,5 @@ class Machine(Runner):
         """stdout of a shell's commands. Raises BoardError."""
 
     def link(self) -> float:
-        """Bytes a second to it, its log-in left out; 0 where nothing lies between."""
+        """Bytes a second to it, its log-in left out; 0 where nothing is between."""
         return 0.0

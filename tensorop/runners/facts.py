@@ -12,7 +12,6 @@ from tensorop.runners.base import Launch, Machine, Runner
 from tensorop.specs import native
 
 _SCRIPT = Path(__file__).with_name("facts.sh")
-_ARCH = {"amd64": "x86_64", "arm64": "aarch64"}
 
 
 def read(runner: Machine, program: Path | None = None) -> Core:
@@ -44,15 +43,19 @@ def parse(said: str, told: Mapping[str, str], link: float = 0.0) -> Core:
     parts = _parts(said)
     if "end" not in parts:
         raise BoardError("the target has no usable shell: it did not run a script of questions", hint="it needs sh")
+
+    def first(part: str) -> str:
+        return next(iter(parts.get(part, [])), "")
+
     machine, *rest = [*parts.get("uname", []), ""]
     processors = _processors(parts.get("cpuinfo", []))
     caches = _sysfs(parts.get("sysfs", [])) or _getconf(parts.get("getconf", [])) or _tree(parts.get("tree", []))
-    online = told.get("cores") or next(iter(parts.get("online", [])), "0")
-    page = told.get("page") or next(iter(parts.get("page", [])), "0")
+    online = told.get("cores") or first("online")
+    page = told.get("page") or first("page")
     return Core(
-        arch=_ARCH.get(machine.lower(), machine.lower()),
+        arch=native.arch_of(machine),
         kernel=rest[0],
-        libc=next(iter(parts.get("libc", [])), ""),
+        libc=first("libc"),
         flags=frozenset[str]().union(*map(native.flags_of, processors.values())),
         processors=processors,
         identity={key: told[key] for key in ("vendor", "architecture", "implementation") if key in told},
@@ -62,8 +65,8 @@ def parse(said: str, told: Mapping[str, str], link: float = 0.0) -> Core:
         caches=caches,
         clock_mhz=float(told.get("clock", 0)),
         link=link,
-        governor=next(iter(parts.get("governor", [])), ""),
-        load=float((parts.get("load") or ["0"])[0].split()[0]),
+        governor=first("governor"),
+        load=float((first("load") or "0").split()[0]),
     )
 
 

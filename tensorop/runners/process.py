@@ -111,7 +111,7 @@ def _limit(pid: int, limits: Limits) -> None:
     }
     for which, value in wanted.items():
         if value is not None:
-            # it may have ended already, or stand under a lower hard limit
+            # it may have ended already, or have a lower hard limit
             with contextlib.suppress(ProcessLookupError, ValueError, PermissionError):
                 resource.prlimit(pid, which, (value, value))
 
@@ -131,7 +131,6 @@ def _talk(
     chunks = iter(stdin)
     pending = memoryview(b"")
     until = time.monotonic() + timeout_s
-    common = deadline.current()
     exited = os.pidfd_open(child.pid)
     with selectors.DefaultSelector() as selector:
         try:
@@ -143,10 +142,7 @@ def _talk(
             selector.register(exited, selectors.EVENT_READ)
             running, waits = True, False
             while running:
-                left = (until if common is None else min(until, common.at)) - time.monotonic()
-                if left <= 0:
-                    if common is not None and common.at <= until:
-                        common.struck = True
+                if (left := deadline.left(until)) <= 0:
                     return out, err, True
                 ready = [key.fileobj for key, _ in selector.select(left)]
                 # What it wrote before it ended is in the pipes still: they are read once more, then it is over.

@@ -120,12 +120,12 @@ def run(
     return replies
 
 
-def hello(runner: Runner, program: Path, *, timeout_s: float = 20.0, guest: Guest = Guest()) -> Hello | None:
+def hello(runner: Runner, program: Path, *, guest: Guest = Guest()) -> Hello | None:
     """What a harness says of itself when nothing is asked of it; None when it does not start.
 
     A `Hello` without `jailed` means that candidates run behind limits and the gates alone.
     """
-    parser, _ = _once(runner, program, (), timeout_s, guest)
+    parser, _ = _once(runner, program, (), 20.0, guest)
     return parser.hello
 
 
@@ -185,7 +185,7 @@ def _once(
         cwd=here.parent,
     )
     if parser.hello is not None and parser.hello.error:
-        raise errors.JobError(f"the target cannot load a library: {parser.hello.error}")
+        raise errors.JobError(f"a library cannot be called on the target: {parser.hello.error}")
     if parser.hello is None and runner.lost(ended.status, ended.stderr) is None and not ended.timed_out:
         # No candidate's code runs before the hello, so this says nothing of any candidate.
         raise errors.JobError(
@@ -196,7 +196,7 @@ def _once(
 
 
 def _lacks(raw: Raw, request: Time, runner: Runner) -> bool:
-    """Whether a timing says much less than passed here, or than its process ran, beside what lies between its batches:
+    """Whether a timing says much less than passed here, or than its process ran, beside what is between its batches:
     operands restored, results kept, caches flushed, words to and fro, and the wait for other threads."""
     samples = sum(map(len, raw.samples))
     moved = sum(request.call.buffers[slot].data.nbytes for slot in protocol.returned(request))

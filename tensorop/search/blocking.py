@@ -27,7 +27,11 @@ def plan(task: Task) -> Plan:
         named = seeds.blockings(task.sure, kernel.template, kernel.configuration, space)
         second = sum(arm.kernel.template == kernel.template for arm in arms) % 2 == 1
         first = named or seeds.around(prior.blocking(operator, platform, kernel), space, nothing_first=second)
-        least = len(named) or (1 if arms else 2)  # both ends of packing for the best of all
+        least = len(named) or 1
+        if not named and not arms:  # of the best of all both ends of packing, and what is expected beside
+            begun = seeds.around(prior.blocking(operator, platform, kernel, beside=True), space)
+            ends = list(dict.fromkeys([*first[:2], *begun[:1]]))
+            first, least = list(dict.fromkeys([*ends, *first])), len(ends)
         kind = (kernel.template.name, *seeds.unseen(kernel.template, kernel.configuration))
         arms.append(Arm(kernel, space, first, least, named or first[: least * (kind not in kinds)]))
         kinds.add(kind)

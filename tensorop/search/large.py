@@ -10,6 +10,7 @@ from tensorop.render import instantiate
 from tensorop.search import trials
 from tensorop.search.arms import FACTOR, Arm
 from tensorop.search.task import Pass, Plan, Task
+from tensorop.trial import selection
 
 MOST = 10  # candidates
 SAYS_LITTLE = 1e7  # flops below which a problem's cost says little of a larger one's
@@ -41,7 +42,7 @@ def _best(task: Task, kernels: dict[str, Kernel]) -> list[Variant]:
         }
         for name, f in tried.items()
     }
-    chosen = trials.choose({name: of_one for name, of_one in costs.items() if of_one}, least=MOST, most=MOST)
+    chosen = selection.choose({name: of_one for name, of_one in costs.items() if of_one}, least=MOST, most=MOST)
     return [tried[name].trial.variant for name in chosen]
 
 

@@ -8,7 +8,6 @@ cycles), trials may run side by side as a whole. Between trials further arms may
 from __future__ import annotations
 
 import contextlib
-import time
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -23,6 +22,7 @@ from tensorop.model.point import Point
 from tensorop.model.trial import Finished, Kind, Measured, Outcome, Rung, Stage, Trial
 from tensorop.process import children
 from tensorop.process.barrier import FIRST_S, Limit
+from tensorop.process.clock import Clock
 from tensorop.search.arms import FLOOR, Arm, Bandit, Limits, Seeded, Source
 from tensorop.space import Space
 from tensorop.space.strategy import Strategy
@@ -107,7 +107,8 @@ Event = Began | Ended | Lost | Exhausted | GivenUp | Stopped
 class Search(Generic[P]):
     """What to search. source: the arms; key_of: the trial key of a variant.
 
-    race: where a trial that begins now may end early, by those that ended, and whether it is spared what they reach
+    race: where a trial that begins now may end early, by those of its template, by all that ended, and whether it is
+    spared what the first reach
     make_tuner: of a space and a seed; None: an arm's first points are all there is to try
     first_s: what a trial may take, in seconds, while none has passed
     stopped: whether somebody wants the search to end now
@@ -132,7 +133,7 @@ class Search(Generic[P]):
     shared_clock: bool = True
     clocks: Callable[[], int] = lambda: 1
     first_s: float = FIRST_S
-    race: Callable[[Sequence[Finished], bool], tuple[Rung, ...]] | None = None
+    race: Callable[[Sequence[Finished], Sequence[Finished], bool], tuple[Rung, ...]] | None = None
     stopped: Callable[[], bool] = lambda: False
     elsewhere: Callable[[Sequence[Trial], Limit], Iterator[Measured]] | None = None
 
@@ -358,8 +359,7 @@ class _Run(Generic[P]):
         variant = Variant(replace(kernel, configuration=point)) if of_kernels else Variant(kernel, point)
         # blockings of one kernel template race: one that few problems are for is not to lose to another on the rest
         alike = [done for done in self.ended if done.trial.variant.template == kernel.template]
-        spared = point in arm.spared
-        race = what.race(self.ended if spared else alike, spared) if what.race else ()
+        race = what.race(alike, self.ended, point in arm.spared) if what.race else ()
         return Trial(what.key_of(variant), what.round, what.stage, variant, race)
 
     def _is_open(self, trial: Trial) -> bool:
@@ -368,34 +368,3 @@ class _Run(Generic[P]):
     def _is_ours(self, trial: Trial) -> bool:
         arm = self.arms.get(trial.arm)
         return arm is not None and trial.point in arm.space and self.what.key_of(trial.variant) == trial.key
-
-
-class Clock:
-    """What is left of a budget. seconds: spent before this run, known from the journal; trials: that ended."""
-
-    def __init__(self, budget: Budget, seconds: float = 0.0, trials: int = 0) -> None:
-        self._budget = budget
-        self._began = time.monotonic() - seconds
-        self.trials = trials
-
-    @property
-    def elapsed(self) -> float:
-        """Seconds spent, earlier runs included."""
-        return time.monotonic() - self._began
-
-    @property
-    def out_of_time(self) -> bool:
-        return self._budget.seconds is not None and self.elapsed >= self._budget.seconds
-
-    @property
-    def trials_left(self) -> int | None:
-        return None if self._budget.trials is None else max(0, self._budget.trials - self.trials)
-
-    @property
-    def seconds_left(self) -> float | None:
-        """By the limit that is known to come: None under a budget of trials alone before the first one ended."""
-        by_time = None if self._budget.seconds is None else max(0.0, self._budget.seconds - self.elapsed)
-        if self.trials_left is None or not self.trials:
-            return by_time
-        by_trials = self.elapsed / self.trials * self.trials_left
-        return by_trials if by_time is None else min(by_time, by_trials)

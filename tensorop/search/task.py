@@ -254,8 +254,8 @@ def conduct(task: Task, stage: Stage, plan: Plan) -> Iterator[loop.Event]:
     conditions = Conditions(job, task.dtype, stage, plan.problems, task.seed)
     work = {p.label: float(task.operator.reference.work(p)) for p in plan.problems}
 
-    def raced(ended: Sequence[Finished], spared: bool) -> tuple[Rung, ...]:
-        return race.rungs(ended, work, target.configurations, spared)
+    def raced(alike: Sequence[Finished], ended: Sequence[Finished], spared: bool) -> tuple[Rung, ...]:
+        return race.rungs(alike, ended, work, target.configurations, spared)
 
     arms = plan.arms
     source = Growing(arms, task.journal, group, plan.joining, task.revise) if plan.joining else Given(arms)

@@ -1,11 +1,9 @@
-"""What the trials of a search say: which kernels go on, which blockings there are, the few that do best together."""
+"""What the trials of a search say: which kernels go on, which blockings there are."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import replace
-from typing import TypeVar
 
 from tensorop.model.kernel import Kernel
 from tensorop.model.trial import Finished, Stage
@@ -15,12 +13,6 @@ from tensorop.space import seeds
 
 KERNELS = 6  # micro-kernels that go on to whole problems, and OTHERS beside those that earlier searches found
 OTHERS = 2
-LEAST, MOST = 4, 12  # variants that a library may carry
-# a further variant must take this share off the geometric mean: each is measured on every probe, and one that hardly
-# differs from another is chosen by error
-WORTH = 0.003
-
-P = TypeVar("P", str, tuple[str, int])  # a problem, or one at a VLEN (bits)
 
 
 def passed(task: Task, stage: Stage, arms: Container[str] | None = None) -> list[Finished]:
@@ -101,42 +93,3 @@ def _in_turn(ended: Sequence[Finished], vlens: Sequence[int], cost: Callable[[Fi
 
     found = [f.trial.variant.kernel for at_once in zip(*map(ranked, vlens), strict=True) for f in at_once]
     return list({kernel.id: kernel for kernel in found}.values())
-
-
-def choose(
-    costs: Mapping[str, Mapping[P, float]],
-    weights: Mapping[P, float] | None = None,
-    *,
-    least: int = LEAST,
-    most: int = MOST,
-    worth: float = WORTH,
-) -> list[str]:
-    """Greedy forward selection: each next variant is the one that lowers the geomean of the best cost most.
-
-    A problem that a candidate did not run is one it cannot serve. At least `least` are kept when there
-    are that many, so that the dispatch has something to choose from; ties go to the earlier candidate.
-
-    weights: of problems in the mean, 1 where nothing is said.
-    """
-    weights = weights or {}
-    problems = sorted({problem for row in costs.values() for problem in row})
-    left = list(costs)
-    chosen: list[str] = []
-    best = dict.fromkeys(problems, math.inf)
-    while left and len(chosen) < most:
-        scored = [
-            (_mean({p: min(best[p], costs[c].get(p, math.inf)) for p in problems}, weights), i)
-            for i, c in enumerate(left)
-        ]
-        score, index = min(scored)
-        if len(chosen) >= least and score > _mean(best, weights) + math.log1p(-worth):
-            break
-        name = left.pop(index)
-        chosen.append(name)
-        best = {p: min(best[p], costs[name].get(p, math.inf)) for p in problems}
-    return chosen
-
-
-def _mean(costs: Mapping[P, float], weights: Mapping[P, float]) -> float:
-    total = sum(weights.get(p, 1.0) * (math.log(c) if math.isfinite(c) else 1e6) for p, c in costs.items())
-    return total / max(sum(weights.get(p, 1.0) for p in costs), 1.0)

@@ -12,6 +12,7 @@ from tensorop.errors import UsageError
 from tensorop.model.expression import Expression, parse
 from tensorop.model.means import Means
 from tensorop.model.operator import Operator
+from tensorop.model.point import Value
 from tensorop.model.problem import Problem
 
 LONGEST_S = 3600.0  # of a problem that is run whole
@@ -22,6 +23,11 @@ FINALISTS = 10  # of a search, that large problems are tried on
 def of(operator: Operator, dtype: str, shape: tuple[int, ...], layout: int = 0) -> Problem:
     """A shape in one of the operator's layouts."""
     return operator.reference.problem(dtype, operator.shapes.named(shape), operator.layouts[layout])
+
+
+def written(layout: Mapping[str, Value]) -> str:
+    """`row`, with transposes as in `row,tb=1`."""
+    return ",".join(str(value) if name == "layout" else f"{name}={value}" for name, value in layout.items())
 
 
 def work(operator: Operator, dtype: str, shape: tuple[int, ...]) -> float:

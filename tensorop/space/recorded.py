@@ -29,7 +29,7 @@ class Recorded:
     """A space with its costs, in the order of its points; None where a trial failed.
 
     about: what was recorded, where and how: platform, operator, dtype, template, unit, what was verified
-    spread: by point, how far its repeated figures lie apart, as a share; 0 under a board model
+    spread: by point, how far its repeated figures are apart, as a share; 0 under a board model
     """
 
     name: str

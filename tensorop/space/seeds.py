@@ -72,7 +72,7 @@ def around(prior: Callable[[Mapping[str, int | str]], Point], space: Space, noth
 
 
 def _part(point: Point, space: Space) -> Point:
-    """What of a point lies in this space's dimensions."""
+    """What of a point is in this space's dimensions."""
     names = {name for name, _ in space.dimensions}
     return Point.of({name: value for name, value in point.items() if name in names})
 

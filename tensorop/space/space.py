@@ -121,7 +121,7 @@ class Space:
         return self.at(int(np.argmin(far)))
 
     def index(self, point: Point) -> int:
-        """Where a legal point stands; raises KeyError for any other."""
+        """The number of a legal point; raises KeyError for any other."""
         return self._order[self._row(point)]
 
     def __contains__(self, point: object) -> bool:

@@ -100,6 +100,6 @@ def environment(variables: Mapping[str, str]) -> Iterator[str]:
 
 
 def beside(name: str) -> Iterator[str]:
-    """What is wrong with the name of a file that lies beside the one that names it."""
+    """What is wrong with the name of a file beside the one that names it."""
     if not _BESIDE.fullmatch(name):
         yield f"expected the name of a .yaml file beside this one, got {name!r:.80}"

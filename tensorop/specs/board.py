@@ -34,7 +34,7 @@ EEWS = (8, 16, 32, 64)
 class _Known(Record):
     """A figure and where it comes from; `eew` holds other values, of a table factors, for some element widths (bits).
 
-    Assumed ones of one `group` stand for one unknown and move together: all at `low`, or all at `high`.
+    Assumed ones of one `group` are one unknown and move together: all at `low`, or all at `high`.
     """
 
     source: str = Field(min_length=1)
@@ -155,7 +155,7 @@ class Prefetcher(Record):
 
 
 class Memory(Record):
-    """What lies beyond the core. l1 and l2 are the platform's `caches:` (see specs.inherit).
+    """What is beyond the core. l1 and l2 are the platform's `caches:` (see specs.inherit).
 
     l2_latency, dram_latency      load to use of a scalar integer load, in cycles; other loads wait as much longer as
                                   in level 1

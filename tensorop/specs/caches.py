@@ -1,4 +1,4 @@
-"""`caches:` of a platform file: the levels from the core outwards, the one place where their sizes stand."""
+"""`caches:` of a platform file: the levels from the core outwards, the one place of their sizes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tensorop.errors import SpecError
 from tensorop.specs import yamlfile
 from tensorop.specs.yamlfile import Record
 
-MODELLED = 2  # levels that native/plugin/memory.c has; what lies beyond is one latency and one interval
+MODELLED = 2  # levels that native/plugin/memory.c has; what is beyond is one latency and one interval
 
 
 class CacheSpec(Record):

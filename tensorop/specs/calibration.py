@@ -16,7 +16,7 @@ from tensorop.errors import SpecError
 from tensorop.model.calibration import EXPLAINED, Calibration
 from tensorop.specs import yamlfile
 from tensorop.specs.board_alternative import put, switched
-from tensorop.specs.yamlfile import Record
+from tensorop.specs.yamlfile import File, Record
 
 _TABLE = ("mf8", "mf4", "mf2", "m1", "m2", "m4", "m8")
 _RANGE = ("assumed", "low", "high", "group")
@@ -50,8 +50,7 @@ class _Residual(Record):
     known: float = Field(ge=0, strict=False)
 
 
-class _Calibration(Record):
-    schema_: Literal[1] = Field(alias="schema")
+class _Calibration(File):
     platform: str
     model: _Model
     board: dict[str, str | int | float | None]
@@ -117,7 +116,7 @@ def _settled(section: Mapping[str, Any], spec: _Calibration, path: Path) -> dict
 
 
 def _fitted(section: Mapping[str, Any], key: str, value: float, source: str, path: Path) -> dict[str, Any]:
-    """What stands at a dotted key of a model when its constant is known."""
+    """What a dotted key of a model holds when its constant is known."""
     known: Any = section
     for part in key.split("."):
         known = known.get(part) if isinstance(known, Mapping) else None

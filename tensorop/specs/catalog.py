@@ -8,7 +8,7 @@ from tensorop.errors import unknown_name
 from tensorop.paths import plugin_dirs
 
 SUFFIX = {"platforms": ".yaml", "primitives": ".yaml", "templates": "", "tuners": ".py", "backends": ".py"}
-_NOT_ONE = ("_", "calibration-")  # what may lie beside plug-ins
+_NOT_ONE = ("_", "calibration-")  # what may be beside plug-ins
 _LONGEST = 200  # bytes of a name, which with its suffix is still a file's
 _CALLED = {"primitives": "primitive set", "templates": "operator"}
 

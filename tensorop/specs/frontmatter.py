@@ -17,8 +17,6 @@ MAX_HEAD = 8192
 
 
 class ConstraintHead(Record):
-    """One constraint."""
-
     must: str
     reason: str
 

@@ -30,7 +30,7 @@ _SIZES = tuple(f"l{number + 1}" for number in range(caches.MODELLED))
 
 @dataclass(frozen=True)
 class File:
-    """One file of a platform's line: its name, where it lies, what it says."""
+    """One file of a platform's line: its name, its path, what it says."""
 
     name: str
     path: Path
@@ -49,7 +49,7 @@ def resolve(files: Sequence[File]) -> dict[str, Any] | None:
     """The whole `model:` section of the last file, the root first; None where no file has one.
 
     A child that says `complete: true` takes nothing of its parent's. One that changes a number is a model of its own:
-    `NAME, after PARENT 4` where it gives no name, and not calibrated. Levels of `caches:` stand in it as memory.l1
+    `NAME, after PARENT 4` where it gives no name, and not calibrated. Levels of `caches:` are in it as memory.l1
     and memory.l2. Raises SpecError with file, key and what was expected.
     """
     section: dict[str, Any] | None = None

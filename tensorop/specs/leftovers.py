@@ -1,4 +1,4 @@
-"""What lies in plug-in folders and is not used as it may be meant: named, so that nothing is ignored in silence."""
+"""What is in plug-in folders and is not used as it may be meant: named, so that nothing is ignored in silence."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PAPERS = (".md", ".txt", ".rst")
 
 
 def remarks(plugins: tuple[Path, ...] = ()) -> tuple[str, ...]:
-    """A sentence for each file or folder that nothing reads, and for each that stands before another."""
+    """A sentence for each file or folder that nothing reads, and for each that takes another's place."""
     roots = paths.plugin_roots(plugins)
     found = [remark for number, root in enumerate(roots) for remark in _of(root, roots[:number])]
     more = [f"{len(found) - MOST} more of the kind"] if len(found) > MOST else []

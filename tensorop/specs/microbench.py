@@ -10,7 +10,7 @@ from pydantic import Field
 from tensorop import paths
 from tensorop.model.microbench import Benchmark, Point
 from tensorop.specs import yamlfile
-from tensorop.specs.yamlfile import Record
+from tensorop.specs.yamlfile import File, Record
 
 
 class _Bench(Record):
@@ -24,8 +24,7 @@ class _Bench(Record):
     fill: Literal["", "chase", "pages"] = ""
 
 
-class _Benches(Record):
-    schema_: Literal[1] = Field(alias="schema")
+class _Benches(File):
     sources: dict[str, dict[str, _Bench]]
 
 
@@ -37,14 +36,13 @@ class _Point(Record):
     source: str = Field(min_length=1)
 
 
-class _Published(Record):
-    schema_: Literal[1] = Field(alias="schema")
+class _Published(File):
     model: str
     points: tuple[_Point, ...] = Field(strict=False)
 
 
 def folder(arch: str) -> Path:
-    """Where an architecture's benchmarks lie, whether or not it has any."""
+    """The folder of an architecture's benchmarks, whether or not it has any."""
     return paths.native_dir() / "microbench" / arch
 
 

@@ -16,8 +16,12 @@ _SYSFS = Path("/sys/devices/system/cpu/cpu0/cache")
 
 def host_arch() -> str:
     """The architecture of this machine: x86_64, aarch64, riscv64, ..."""
-    machine = _python_platform.machine().lower()
-    return {"amd64": "x86_64", "arm64": "aarch64"}.get(machine, machine)
+    return arch_of(_python_platform.machine())
+
+
+def arch_of(machine: str) -> str:
+    """What `uname -m` says, in our spelling."""
+    return {"amd64": "x86_64", "arm64": "aarch64"}.get(machine.lower(), machine.lower())
 
 
 def cpu_flags(cpuinfo: Path = _CPUINFO) -> frozenset[str]:

@@ -22,18 +22,16 @@ from tensorop.model.problem import Problem
 from tensorop.model.shape import Shape, Shapes
 from tensorop.specs import catalog, pymodule, yamlfile
 from tensorop.specs.frontmatter import ConstraintHead
-from tensorop.specs.yamlfile import Record
+from tensorop.specs.yamlfile import File, Record
 
 KERNELS, TEMPLATE_SUFFIX = "kernels", ".c.j2"  # of an operator's folder; their file names
 
 
-class TunablesSpec(Record):
+class BlockingSpec(Record):
     tunables: dict[str, list[int | str]]
     constraints: tuple[ConstraintHead, ...] = Field(default=(), strict=False)
-
-
-class BlockingSpec(TunablesSpec):
     prior: dict[str, str] = Field(default_factory=dict)
+    beside: dict[str, str] = Field(default_factory=dict)
     runtime: tuple[str, ...] = Field(default=(), strict=False)
 
 
@@ -57,10 +55,7 @@ class OperandSpec(Record):
     formats: dict[str, str] = Field(default_factory=dict)
 
 
-class OperatorSpec(Record):
-    """A whole file."""
-
-    schema_: Literal[1] = Field(alias="schema")
+class OperatorSpec(File):
     name: str
     description: str
     dims: tuple[str, ...] = Field(min_length=1, strict=False)
@@ -119,12 +114,8 @@ def load(name: str, plugins: tuple[Path, ...] = ()) -> Operator:
         derived=spec.features,
         costs=Costs(spec.costs.where, spec.costs.terms, spec.costs.absent),
         micro={key: str(value) for key, value in spec.micro.items()},
-        blocking=Tunables(
-            {key: tuple(values) for key, values in spec.blocking.tunables.items()},
-            _constraints(spec.blocking.constraints),
-            _prior(path, spec),
-        ),
-        runtime=_runtime(path, spec),
+        blocking=_blocking(path, spec.blocking),
+        runtime=spec.blocking.runtime,
         micro_layout=spec.micro_layout,
         defaults=spec.defaults,
         numbers=spec.numbers,
@@ -255,20 +246,13 @@ def _stages(path: Path, spec: OperatorSpec) -> tuple[str, ...]:
     return spec.stages
 
 
-def _prior(path: Path, spec: OperatorSpec) -> dict[str, str]:
-    for name in spec.blocking.prior:
-        if name not in spec.blocking.tunables:
-            known = ", ".join(spec.blocking.tunables)
-            raise SpecError(f"{path}: key 'blocking.prior': expected names among {known}, got '{name}'")
-    return spec.blocking.prior
-
-
-def _runtime(path: Path, spec: OperatorSpec) -> tuple[str, ...]:
-    for name in spec.blocking.runtime:
-        if name not in spec.blocking.tunables:
-            known = ", ".join(spec.blocking.tunables)
-            raise SpecError(f"{path}: key 'blocking.runtime': expected names among {known}, got '{name}'")
-    return spec.blocking.runtime
+def _blocking(path: Path, spec: BlockingSpec) -> Tunables:
+    for key, names in (("prior", spec.prior), ("beside", spec.beside), ("runtime", spec.runtime)):
+        if strange := next((name for name in names if name not in spec.tunables), None):
+            known = ", ".join(spec.tunables)
+            raise SpecError(f"{path}: key 'blocking.{key}': expected names among {known}, got '{strange}'")
+    values = {name: tuple(of_name) for name, of_name in spec.tunables.items()}
+    return Tunables(values, _constraints(spec.constraints), spec.prior, spec.beside)
 
 
 def _direct(path: Path, spec: OperatorSpec) -> Direct | None:
@@ -283,6 +267,17 @@ def _direct(path: Path, spec: OperatorSpec) -> Direct | None:
             f"{path}: key 'direct.unasked': expected {spec.direct.always} ('always') or more, got {unasked}"
         )
     return Direct(spec.direct.suite, spec.direct.always, unasked, spec.direct.serves)
+
+
+def require_whole(operator: Operator) -> None:
+    """Raises SpecError where a file is absent without which no library of an operator is built or called."""
+    for name in ("adapter.c", "binding.py", "product/product.yaml"):
+        if not (operator.folder / name).is_file():
+            raise SpecError(f"{operator.folder / name}: missing; an operator needs it")
+    if not any((folder / "candidate.c.j2").is_file() for folder in operator.templates):
+        raise SpecError(
+            f"{operator.folder / 'candidate.c.j2'}: missing; an operator needs it, of its own or by `uses:`"
+        )
 
 
 def binding(operator: Operator, device: bool = False) -> ModuleType:

@@ -15,7 +15,7 @@ from tensorop.model.platform import BaselineChoice, Cache, Compiler, Platform
 from tensorop.model.primitive import PrimitiveSet
 from tensorop.specs import admitted, caches, catalog, inherit, native, primitives, yamlfile, yamltext
 from tensorop.specs.caches import CacheSpec
-from tensorop.specs.yamlfile import Record
+from tensorop.specs.yamlfile import File, Record
 
 MAX_VLEN = 1 << 16  # the longest that an instruction set in use allows
 _Vlen = Annotated[int, Field(gt=0, le=MAX_VLEN)]
@@ -41,10 +41,9 @@ def _choices(value: Any) -> Any:
     return [{"environment": value}] if isinstance(value, dict) else value
 
 
-class PlatformSpec(Record):
+class PlatformSpec(File):
     """A whole file, after the merge with its parents."""
 
-    schema_: Literal[1] = Field(alias="schema")
     name: str
     parent: str | None = None
     description: str
@@ -73,6 +72,12 @@ class PlatformSpec(Record):
     def _check(self) -> PlatformSpec:
         if self.fixed_vlen and min((*self.vlens, *self.verify_vlens)) < self.fixed_vlen:
             raise ValueError(f"rule: vlens and verify_vlens are at least fixed_vlen ({self.fixed_vlen})")
+        for key, vlens in (("vlens", self.vlens), ("verify_vlens", self.verify_vlens)):
+            if len(set(vlens)) < len(vlens):
+                raise ValueError(f"rule: each of {key} stands once, got {list(vlens)}")
+        if lacking := sorted(set(self.vlens) - set(self.verify_vlens or self.vlens)):
+            given = f"{lacking} are not in verify_vlens {list(self.verify_vlens)}"
+            raise ValueError(f"rule: winners are right at the vlens they are tuned at: {given}")
         if complaint := next(self._complaints(), None):
             raise ValueError(f"rule: {complaint}")
         return self
@@ -85,10 +90,9 @@ class PlatformSpec(Record):
                 yield from (f"baselines.{name}: {said}" for said in admitted.environment(choice.environment))
 
 
-class ProbeSpec(Record):
+class ProbeSpec(File):
     """A file whose contents are asked of this machine: everything it leaves out comes from the best platform here."""
 
-    schema_: Literal[1] = Field(alias="schema")
     name: str
     description: str
     probe: Literal[True]

@@ -17,7 +17,7 @@ from tensorop.model import meaning
 from tensorop.model.number import NUMBERS
 from tensorop.model.primitive import ARGUMENTS, Collective, ElementType, Formats, Primitive, PrimitiveSet
 from tensorop.specs import catalog, yamlfile
-from tensorop.specs.yamlfile import Record
+from tensorop.specs.yamlfile import File, Record
 
 _HEADER = re.compile(r"[A-Za-z0-9_]+\.h")
 _NUMBERS = ("vl", "lanes", "count", "rows", "cols", "ldd", "lds", "lane")  # what a meaning may name beside arguments
@@ -84,11 +84,10 @@ class CollectiveSpec(Record):
     holds: dict[str, Annotated[tuple[str, str], Field(strict=False)]] = Field(default_factory=dict)
 
 
-class SetSpec(Record):
+class SetSpec(File):
     """A whole file. It has primitives, which one thread speaks, or collectives, which a group of a device's threads
     does."""
 
-    schema_: Literal[1] = Field(alias="schema")
     name: str
     description: str
     arch: tuple[str, ...] = Field(default=(), strict=False)

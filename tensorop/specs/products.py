@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
 
 from pydantic import Field
 
 from tensorop.model.operator import Operator
 from tensorop.specs import yamlfile
-from tensorop.specs.yamlfile import Record
+from tensorop.specs.yamlfile import File, Record
 
 FOLDER = "product"
 # the core's part of every operator's library, in paths.native_dir() / FOLDER
@@ -31,10 +30,9 @@ class LibrarySpec(Record):
     api: str = ""
 
 
-class ProductSpec(Record):
+class ProductSpec(File):
     """A whole file. File names are those of the product; the template is NAME.j2 in the same folder, or the core's."""
 
-    schema_: Literal[1] = Field(alias="schema")
     headers: tuple[str, ...] = Field(min_length=1, strict=False)
     private: tuple[str, ...] = Field(default=(), strict=False)
     driver: str

@@ -8,7 +8,8 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from tensorop.errors import UsageError
-from tensorop.model.comparison import Figure, Place, Recorded, Span
+from tensorop.model.bench import Span
+from tensorop.model.comparison import Figure, Place, Recorded
 from tensorop.specs import jsontext, yamlfile
 
 _HINT = "give what `tensorop bench DIR --format json` printed, or a product's share/tensorop/bench.json"

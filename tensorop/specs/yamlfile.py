@@ -5,10 +5,10 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, TypeVar, get_args
+from typing import Any, Literal, TypeVar, get_args
 
 import yaml
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from tensorop.errors import SpecError
 from tensorop.specs.yamltext import MAX_TEXT, parse
@@ -36,6 +36,12 @@ class Record(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
+class File(Record):
+    """What every whole file is."""
+
+    schema_: Literal[1] = Field(alias="schema")
+
+
 def dump(data: dict[str, Any]) -> str:
     """A mapping as YAML, keys in their order."""
     text: str = yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=120, default_flow_style=None)
@@ -58,12 +64,19 @@ def text(path: Path, most: int = -1) -> str:
         raise SpecError(f"{path}: not UTF-8 text: {error.reason} at byte {error.start}") from None
 
 
+_OF_LENGTH = ("too_short", "too_long")
+
+
 def validate(schema: type[M], data: dict[str, Any], origin: str) -> M:
     """Data as a schema's record; raises SpecError with file, key, what was expected and what stood there."""
     try:
         return schema.model_validate(data)
     except ValidationError as error:
-        lines = [_explain(schema, item, data, origin) for item in error.errors()]
+        found = error.errors()
+        inner = {item["loc"][:end] for item in found for end in range(1, len(item["loc"]))}
+        # what is said of a list as a whole follows from the elements that were refused
+        told = [item for item in found if item["type"] not in _OF_LENGTH or item["loc"] not in inner]
+        lines = [_explain(schema, item, data, origin) for item in told]
         raise SpecError("\n".join(dict.fromkeys(lines))) from None
 
 
@@ -96,7 +109,7 @@ def _path(loc: tuple[int | str, ...], data: Any) -> Iterator[str]:
 
 
 def _keys(schema: type[BaseModel], path: tuple[int | str, ...]) -> list[str]:
-    """The keys that may stand at a place: names of files' keys, so aliases count."""
+    """The keys that a place may have: names of files' keys, so aliases count."""
     here: Any = schema
     for part in path:
         inside = list(_records(here))

@@ -2,7 +2,7 @@
 
 Nothing that a text holds costs more than a little work for each of its characters, or raises anything but SpecError
 with its line: size, depth and what aliases repeat are bounded, numbers are finite and have 64 bits, no tag and no date
-is known (`2024-01-01` and `12:30` are words), keys are words or integers, and none stands twice.
+is known (`2024-01-01` and `12:30` are words), keys are words or integers, and none is there twice.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class _Loader(_Base):  # type: ignore[misc, valid-type]
 
 
 def parse(text: str, origin: str, *, aliases: bool = True) -> dict[str, Any]:
-    """The mapping in a text. aliases: whether `*name` may stand there. Raises SpecError naming origin and line."""
+    """The mapping in a text. aliases: whether it may have `*name`. Raises SpecError naming origin and line."""
     if len(text) > MAX_TEXT:
         raise SpecError(f"{origin}: {len(text)} characters of YAML; at most {MAX_TEXT} are read")
     try:

@@ -6,6 +6,8 @@ import os
 import tempfile
 from pathlib import Path
 
+from tensorop.errors import JobError
+
 
 def sync(path: Path) -> None:
     """A file's bytes, or a folder's entries: a new file's name survives a crash only when its folder is synced too."""
@@ -27,3 +29,14 @@ def replace(path: Path, text: str) -> None:
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
+
+
+def write(path: Path, text: str) -> Path:
+    """As `replace`; returns the path. Raises JobError where it cannot be written."""
+    try:
+        replace(path, text)
+    except OSError as error:
+        raise JobError(
+            f"cannot write {path}: {error.strerror or error}", hint="free space, or make it writable"
+        ) from error
+    return path

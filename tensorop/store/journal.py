@@ -21,18 +21,11 @@ from tensorop.model.kernel import KernelTemplate, KernelText
 from tensorop.model.trial import Finished, Outcome, Trial
 from tensorop.process.stopping import whole
 from tensorop.specs import jsontext
+from tensorop.store import records
 from tensorop.store.durable import sync
 from tensorop.store.history import Group, History
 from tensorop.store.lock import FolderLock
-from tensorop.store.records import (
-    SCHEMA,
-    Record,
-    finished_record,
-    outcome_record,
-    template_record,
-    text_record,
-    trial_record,
-)
+from tensorop.store.records import SCHEMA, Record
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 START_OVER = "start over with --fresh, or give another --out"
@@ -49,7 +42,10 @@ def read(folder: Path) -> History:
         raise UsageError(
             f"{folder} holds no run: {path} is absent", hint="make one with `tensorop <operator> --out DIR`"
         )
-    return load(path)
+    history = load(path)
+    if not history.sessions:
+        raise UsageError(f"{folder} holds no run: {path} has not one whole line", hint=START_OVER)
+    return history
 
 
 class Journal:
@@ -90,7 +86,7 @@ class Journal:
             if self.history.finished(trial.key, trial.round) is not None:
                 raise ValueError(f"trial {trial.key} of round {trial.round} has ended before")
             self.template(trial.variant.template)
-        self._append("started", *map(trial_record, trials))
+        self._append("started", *map(records.trial_record, trials))
         begun = (self.history.started(trial.key, trial.round) for trial in trials)
         return [one.attempts for one in begun if one is not None]
 
@@ -99,11 +95,11 @@ class Journal:
         trial = finished.trial
         if self.history.started(trial.key, trial.round) is None:
             raise ValueError(f"trial {trial.key} of round {trial.round} ends without having begun")
-        self._append("finished", finished_record(finished))
+        self._append("finished", records.finished_record(finished))
 
     def abandon(self, trial: Trial, outcome: Outcome) -> None:
         """A started trial was stopped from outside (Ctrl-C, a lost target): it may be tried again as if new."""
-        record = {"key": trial.key, "round": trial.round, "outcome": outcome_record(outcome)}
+        record = {"key": trial.key, "round": trial.round, "outcome": records.outcome_record(outcome)}
         self._append("abandoned", record)
 
     def template(self, template: KernelTemplate, joined: tuple[Group, int] | None = None) -> None:
@@ -111,13 +107,13 @@ class Journal:
         to late, and how many trials of it had ended."""
         if template.digest not in self.history.templates:
             late = {"joined": [*joined[0], joined[1]]} if joined else {}
-            self._append("template", {"digest": template.digest, "template": template_record(template), **late})
+            self._append("template", {"digest": template.digest, "template": records.template_record(template), **late})
 
     def text(self, text: KernelText) -> None:
         """The C of a variant's kernel, once: what a resumed run tries and packages is this, not a rendering of
         its own."""
         if text.variant not in self.history.texts:
-            self._append("text", text_record(text))
+            self._append("text", records.text_record(text))
 
     def note(self, name: str, data: Any) -> None:
         """Any other fact worth keeping; `data` is JSON."""
@@ -142,8 +138,8 @@ class Journal:
     def _append(self, event: str, *of_each: Record) -> None:
         """Records of one kind, in one write: a process that is killed has written all or none."""
         now = round(time.monotonic() - self._began, 3)
-        records = [{"schema": SCHEMA, "event": event, "t": now, **fields} for fields in of_each]
-        lines = [json.dumps(record, allow_nan=False, separators=(",", ":")) + "\n" for record in records]
+        told = [{"schema": SCHEMA, "event": event, "t": now, **fields} for fields in of_each]
+        lines = [json.dumps(record, allow_nan=False, separators=(",", ":")) + "\n" for record in told]
         if self._broken:
             raise JobError(f"{self.path} could not be written before; the run has to stop")
         with whole():

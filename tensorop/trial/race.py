@@ -1,9 +1,10 @@
 """Racing: every trial is measured on its cheapest problems first, and only those among the best there on further ones.
 
-A race has halts, by shares of the whole work. Who comes to one goes on where it is among the best of those that came
-there before: a third of them goes on, each VLEN's best in equal parts, for a variant that serves one VLEN alone is not
-to be lost. What is spared, since cheap problems may hide what it is for, goes on unless it is far behind all. What
-falls out costs, for the tuner, what its problems say times what those that were measured on all of them cost beyond
+Trials of one kernel template race each other. A race has halts, by shares of the whole work. Who comes to one goes on
+where it is among the best of those that came there before: a third of them goes on, each VLEN's best in equal parts,
+for a variant that serves one VLEN alone is not to be lost. What is spared, since cheap problems may hide what it is
+for, goes on unless it is far behind the trials of all templates, and so does the first of a template. What falls out
+costs, for the tuner, what its problems say times what those that were measured on all of them cost beyond
 theirs.
 """
 
@@ -28,14 +29,21 @@ def halts(work: Sequence[float]) -> tuple[int, ...]:
 
 
 def rungs(
-    ended: Sequence[Finished], work: Mapping[str, float], vlens: Sequence[int], spared: bool = False
+    alike: Sequence[Finished],
+    ended: Sequence[Finished],
+    work: Mapping[str, float],
+    vlens: Sequence[int],
+    spared: bool = False,
 ) -> tuple[Rung, ...]:
     """What the next trial has to reach, by the trials so far; nothing while none was measured on all problems.
 
-    work: by label, in the order in which they are measured; spared: falls out only where it is HOPELESS.
+    alike: those of its template, with which it races; ended: all; work: by label, in the order in which they are
+    measured; spared: falls out only where it is HOPELESS, as it does while none alike was measured on all problems.
     """
-    passed = [finished.score.per_problem for finished in ended if finished.outcome.ok]
-    whole = [found for found in passed if len(found) == len(work)]
+    passed, whole = _passed(alike, work)
+    if spared or not whole:
+        spared = True
+        passed, whole = _passed(ended, work)
     if not whole:  # it halts all the same: what is counted after it finds no other traces of what was before
         return tuple(Rung(count) for count in halts(list(work.values())))
     made = []
@@ -48,6 +56,14 @@ def rungs(
         beyond = [_mean(found, work) / _mean({name: found[name] for name in first}, work) for found in whole]
         made.append(Rung(count, bars, statistics.geomean(beyond)))
     return tuple(made)
+
+
+def _passed(
+    ended: Sequence[Finished], work: Mapping[str, float]
+) -> tuple[list[Mapping[str, Samples]], list[Mapping[str, Samples]]]:
+    """The figures of those that passed, and of those that were measured on all problems."""
+    passed = [finished.score.per_problem for finished in ended if finished.outcome.ok]
+    return passed, [found for found in passed if len(found) == len(work)]
 
 
 def goes_on(rung: Rung, found: Mapping[str, Samples], work: Mapping[str, float]) -> bool:

@@ -145,6 +145,16 @@ def test_a_cut_library(kept: int, tmp_path: Path) -> None:
         elf.require_whole(path)
 
 
+@pytest.mark.parametrize("kept", [400, 4096, -4096])
+def test_a_cut_product_is_called_damaged_by_those_that_open_it(kept: int, tmp_path: Path) -> None:
+    path = tmp_path / "libtensorop_gemm.so"
+    said = card.MARKER.encode("latin-1") + json.dumps(CARD).encode() + b"\0"
+    for where in (b"", said):  # the card was cut off, or was before the cut
+        path.write_bytes(Path(_ctypes.__file__).read_bytes()[: kept - len(where)] + where)
+        with pytest.raises(JobError, match=r"libtensorop_gemm\.so is damaged"):
+            opened.open_product(path)
+
+
 NASTY = "a\x1b[2Jb\x1b]0;title\x07c\u202ed\u2066e\u200bf\x9b31mg\rh\x08i\ud800j\x00k"
 
 

@@ -84,7 +84,7 @@ def changed(draw: st.DrawFn, whole: tuple[str, ...]) -> str:
     return text
 
 
-TEMPLATES = tuple(offline.texts(OPERATOR.folder).values())
+TEMPLATES = tuple(file.read_text() for file in offline.files(OPERATOR.folder).values())
 BODIES = tuple(text.split("\n---\n", 1)[1] for text in TEMPLATES)
 HEAD = "---\nstrategy: one\nreads: {a: columns, b: scalars}\nneeds: [fma]\ntunables: {mr_vectors: [2], nr: [3]}\n---\n"
 KERNELS = (

@@ -119,9 +119,30 @@ def test_what_cannot_be_had_is_named(product):
     assert alone.geomean() == {}
 
 
+def test_what_a_baseline_has_no_function_for_is_named(tmp_path):
+    of = products.install("generic", tmp_path / "gemm", ("i8",))
+    found = bench.bench(of, ("openblas",), SHAPES[:1], runner="native", final=False)
+    assert "libscipy_openblas.so has no cblas function for i8" in found.absent["openblas i8"]
+    assert found.absent["openblas i8"].startswith("a library cannot be called on the target")
+    assert found.absent["FMA peak i8"] == "native/peak.c is of f32 and f64 alone"
+
+
+def test_what_the_library_does_not_hold_is_said_before_any_work(product, tmp_path):
+    ended = CliRunner().invoke(library_commands.bench, [str(product), "--dtype", "i8,f16"])
+    assert isinstance(ended.exception, UsageError)
+    assert "libtensorop_gemm.so holds f32, not i8, f16" in str(ended.exception)
+    words = [str(product), "--shapes", "16x16x16", "--fast", "--runner", "native", "--format", "json"]
+    told = json.loads(CliRunner().invoke(library_commands.bench, [*words, "--dtype", "f32"]).stdout)
+    rows = told["results"]
+    for results, said in (([], "got none"), ([{**rows[0], "op": "conv2d"}], "got conv2d")):
+        (tmp_path / "old.json").write_text(json.dumps({**told, "results": results}))
+        ended = CliRunner().invoke(library_commands.bench, [*words, "--compare", str(tmp_path / "old.json")])
+        assert f"old.json: key 'results': expected figures of gemm, {said}" in str(ended.exception)
+
+
 def test_fail_below(product):
     group = click.Group()
-    library_commands.add_to(group)
+    group.add_command(library_commands.bench)
     words = ["bench", str(product), "--shapes", "16x16x16", "--fast", "--runner", "native", "--format", "json"]
     low = CliRunner().invoke(group, [*words, "--fail-below", "0.000001"])
     assert low.exit_code == 0, low.output

@@ -98,6 +98,41 @@ def test_python_refuses_what_cannot_be(made: Path) -> None:
         conv2d(x.astype(np.float16), w)
     with pytest.raises(ValueError, match="4 channels, w 3 in each of 1 groups"):
         conv2d(x, w[:, :3])
+    with pytest.raises(TypeError, match="w float32, bias float64"):
+        conv2d(x, w, np.zeros(4))
+    for wish in ({"stride": 1.5}, {"stride": (1.5, 2)}, {"padding": "same"}, {"padding": (0.5, 1)}, {"dilation": None}):
+        with pytest.raises(ValueError, match=f"{next(iter(wish))} is .*: it must be an integer of 64 bits"):
+            conv2d(x, w, **wish)
+    for wish in ({"stride": 2**63}, {"groups": 2**64}, {"groups": "2"}):
+        with pytest.raises(ValueError, match=f"{next(iter(wish))} is .*: it must be an integer of 64 bits"):
+            conv2d(x, w, **wish)
+    with pytest.raises(ValueError, match=r"padding is a number, .*; got \(1, 2, 3\)"):
+        conv2d(x, w, padding=(1, 2, 3))
+
+
+def test_an_array_for_the_result_must_be_one_that_can_take_it(made: Path) -> None:
+    conv2d = api.load(made).conv2d
+    x, w = np.ones((1, 4, 5, 5), np.float32), np.ones((4, 4, 3, 3), np.float32)
+    fixed = bytes(4 * 9 * 4)
+    for said, out in (
+        ("out is read-only", np.frombuffer(fixed, np.float32).reshape(1, 4, 3, 3)),
+        ("out is an aligned", np.zeros(4 * 9 * 4 + 1, np.uint8)[1:].view(np.float32).reshape(1, 4, 3, 3)),
+        ("out is an aligned", np.zeros((1, 4, 3, 3), ">f4")),
+        ("out is an aligned", np.zeros((1, 4, 3, 6), np.float32)[..., ::2]),
+    ):
+        with pytest.raises(ValueError, match=said):
+            conv2d(x, w, out=out)
+        assert not out.any()
+    with pytest.raises(TypeError, match="out is list"):
+        conv2d(x, w, out=[])
+
+
+def test_numbers_of_another_byte_order_are_the_same_numbers(made: Path) -> None:
+    conv2d = api.load(made).conv2d
+    rng = np.random.default_rng(3)
+    x, w, bias = (rng.standard_normal(s).astype(np.float32) for s in ((1, 4, 5, 5), (4, 4, 3, 3), (4,)))
+    swapped = (array.astype(array.dtype.newbyteorder()) for array in (x, w, bias))
+    assert np.array_equal(conv2d(*swapped), conv2d(x, w, bias))
 
 
 CALLER = r"""

@@ -150,8 +150,9 @@ def test_a_result_over_its_operands_is_refused(prefix: Path) -> None:
     library = tensorop.load(prefix)
     big = np.zeros((12, 12))
     a, b = big[:4, :4], np.ones((4, 4))
-    apart = (big[4:8, :4], big[6:10, 6:10].T, np.ones((4, 4)), np.ones((4, 4)).T)
-    over = (a, a.T, big[1:5, 1:5], big[::2, ::2][:4, :4], big[3:7, :4], big[:4, 4:8])  # the last: between a's rows
+    below = big[3:7, 4:8]  # to a's right, from its last row on
+    apart = (big[4:8, :4], big[6:10, 6:10].T, np.ones((4, 4)), np.ones((4, 4)).T, big[:4, 4:8], below, big[:4, 8:])
+    over = (a, a.T, big[1:5, 1:5], big[::2, ::2][:4, :4], big[3:7, :4], big[:4, 3:7], big[2:6, 1:5].T)
     for _ in range(2):
         for c in apart:
             library.gemm(a, b, c)
@@ -160,6 +161,17 @@ def test_a_result_over_its_operands_is_refused(prefix: Path) -> None:
             for x, y in ((a, b), (b, a), (a.T, b)):
                 with pytest.raises(ValueError, match="c overlaps a or b"):
                     library.gemm(x, y, c)
+    blocks = np.arange(12 * 12, dtype=float).reshape(12, 12)  # the step of a blocked factorization, within one array
+    exact = blocks[4:, 4:] - blocks[4:, :4] @ blocks[:4, 4:]
+    assert np.array_equal(library.gemm(blocks[4:, :4], blocks[:4, 4:], blocks[4:, 4:], alpha=-1, beta=1), exact)
+    spread = np.zeros((4, 16))
+    library.gemm(spread[:, ::2][:, :4], b, spread[:, 1::2][:, :4])  # copied, and yet apart
+    with pytest.raises(ValueError, match="c overlaps a or b"):
+        library.gemm(spread[:, ::2][:, :4], b, spread[:, 2::2][:, :4])
+    row = np.zeros(16)
+    for strides in ((0, 8), (8, 0), (8, 8), (16, 8), (-8, 16)):
+        with pytest.raises(ValueError, match="c overlaps itself"):
+            library.gemm(b, b, np.lib.stride_tricks.as_strided(row[8:], (4, 4), strides))
     nothing = np.empty((0, 0))
     assert library.gemm(nothing, nothing, nothing) is nothing
     fixed = np.ones((4, 4))
@@ -550,6 +562,47 @@ def test_cblas_h_beside_that_of_another_library(prefix: Path, tmp_path: Path, or
     assert built.returncode == 0, built.stderr
     done = subprocess.run([tmp_path / "main"], capture_output=True, text=True)
     assert done.stdout.split() == ["4", "5", "10", "11", *(["5"] if both else [])]
+
+
+REFUSED = r"""
+#include <tensorop/cblas.h>
+#include <stdarg.h>
+#include <stdio.h>
+#ifdef OWN
+void cblas_xerbla(int info, const char *routine, const char *form, ...) { printf("own %d\n", info); }
+#endif
+int main(void)
+{
+    static double x[64];
+    for (int layout = CblasRowMajor; layout <= CblasColMajor; ++layout) {
+        cblas_dgemm(layout, CblasNoTrans, CblasNoTrans, -1, 8, 8, 1, x, 8, x, 8, 0, x, 8);
+        cblas_dgemm(layout, CblasNoTrans, CblasNoTrans, 8, -1, 8, 1, x, 8, x, 8, 0, x, 8);
+        cblas_dgemm(layout, CblasNoTrans, CblasNoTrans, 8, 8, 8, 1, x, 1, x, 8, 0, x, 8);
+        cblas_dgemm(layout, CblasNoTrans, CblasNoTrans, 8, 8, 8, 1, x, 8, x, 1, 0, x, 8);
+        cblas_dgemm(layout, CblasNoTrans, CblasNoTrans, 8, 8, 8, 1, x, 8, x, 8, 0, x, 1);
+    }
+    return 0;
+}
+"""
+
+
+def test_an_illegal_argument_is_counted_in_the_callers_own_call(prefix: Path, tmp_path: Path) -> None:
+    """A program's own cblas_xerbla gets the reference's numbers, of a row-major call those of the transposed one."""
+    (tmp_path / "main.c").write_text(REFUSED)
+    flags = [f"-I{prefix}/include", f"-L{prefix}/lib", "-ltensorop_cblas", f"-Wl,-rpath,{prefix}/lib"]
+
+    def said(name: str, *more: str) -> subprocess.CompletedProcess[str]:
+        built = _built(tmp_path / "main.c", tmp_path / name, *more, *flags)
+        assert built.returncode == 0, built.stderr
+        return subprocess.run([tmp_path / name], capture_output=True, text=True, check=True)
+
+    numbers, names = (4, 5, 9, 11, 14), ("M", "N", "lda", "ldb", "ldc")
+    assert said("plain").stderr == 2 * "".join(
+        f"Parameter {number} to routine cblas_dgemm was incorrect\nargument {name} is illegal\n"
+        for number, name in zip(numbers, names, strict=True)
+    )
+    own = [int(line.removeprefix("own ")) for line in said("own", "-DOWN").stdout.splitlines()]
+    assert own == [5, 4, 11, 9, 14, *numbers]
 
 
 @pytest.mark.parametrize("number", [0, 1])

@@ -52,6 +52,15 @@ def test_a_call_has_as_many_values_and_buffers_as_its_operator(tmp_path):
     assert [left.outputs["out"].tolist() for left in timed.left[0]] == [[39, 7, 0.5, 6, 28]]
 
 
+def test_a_timed_buffer_ends_a_line_before_its_guard_page(tmp_path):
+    """A masked access past the end into a guard page costs time that no user's buffer costs."""
+    n = 1008  # 64 bytes before the first of buffer 0, and these, are a page of 4096
+    program = kernels.program("volatile float v = ((float *)c->buffer[0])[c->dim[0] + 15]; (void)v;", tmp_path)
+    call = kernels.axpy_call(n)
+    checked, timed = session.run(NATIVE, program, [Check(call), Time(call, (Entry(0),), rounds=3)], timeout_s=5.0)
+    assert kinds([checked, timed]) == [Kind.GUARD, Kind.OK]
+
+
 def test_what_a_call_lacks_is_0(tmp_path):
     out = Buffer("out", Access.OUT, np.full(1, np.nan))
     body = "*(double *)c->buffer[0] = c->dim[7] + c->ld[7] + c->scalar[7] + c->flag[7] + (c->buffer[7] != 0);"

@@ -6,7 +6,7 @@ import pytest
 
 from tensorop.provision.targets import host_arch
 from tensorop.specs import platforms
-from tests.support.templates import DOT, DOT_AHEAD, FEW_ROWS, OUTER, PIPELINED, verdicts
+from tests.support.templates import DOT, DOT_AHEAD, FEW_ROWS, OUTER, PIPELINED, VECTORS, verdicts
 
 POINTS = [
     ("outer", {**OUTER, "mr_vectors": 3, "nr": 4}),
@@ -55,6 +55,17 @@ def test_products_of_few_rows_are_right(platform: str, mr_vectors: int, packs: i
         pytest.skip(f"this CPU lacks {', '.join(sorted(missing))}")
     point = {**OUTER, "mr_vectors": mr_vectors, "nr": 4, "pack_a": packs, "pack_b": packs}
     for verdict in verdicts(platform, "outer", "f32", point, FEW_ROWS):
+        assert verdict.ok, verdict.outcome
+
+
+@pytest.mark.skipif(host_arch() != "x86_64", reason="the plain platform is one of x86-64")
+@pytest.mark.parametrize("tile", [{"mr_vectors": 4, "nr": 2}, {"mr_vectors": 2, "nr": 6}], ids=["tall", "wide"])
+@pytest.mark.parametrize("platform", ["generic", "avx2"])
+def test_rows_and_columns_of_inner_products_are_right(platform: str, tile: dict[str, int]) -> None:
+    missing = set(platforms.load(platform).requires) - _flags()
+    if missing:
+        pytest.skip(f"this CPU lacks {', '.join(sorted(missing))}")
+    for verdict in verdicts(platform, "dot", "f32", {**DOT, **tile}, VECTORS):
         assert verdict.ok, verdict.outcome
 
 

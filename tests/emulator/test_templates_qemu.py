@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.templates import DOT, DOT_AHEAD, FEW_ROWS, OUTER, PIPELINED, verdicts
+from tensorop.model.problem import Problem
+from tests.support.templates import DOT, DOT_AHEAD, FEW_ROWS, OUTER, PIPELINED, VECTORS, verdicts
 
 CASES = [
     ("rvv", "outer", "f32", {**PIPELINED, "lmul": 2, "mr_vectors": 1, "nr": 14}),
@@ -56,4 +57,20 @@ def test_a_template_is_right(platform: str, template: str, dtype: str, point: di
 def test_products_of_few_rows_are_right(lmul: int) -> None:
     point = {**OUTER, "lmul": lmul, "mr_vectors": 2 if lmul == 1 else 1, "nr": 4, "pack_a": 0, "pack_b": 0}
     for verdict in verdicts("rvv", "outer", "f32", point, FEW_ROWS):
+        assert verdict.ok, (verdict.vlen, verdict.outcome)
+
+
+@pytest.mark.parametrize("kernel", [DOT_AHEAD, {**DOT, "straight": 1}], ids=["blocks", "straight"])
+def test_a_matrix_by_a_vector_is_right(kernel: dict[str, int]) -> None:
+    for verdict in verdicts("rvv", "dot", "f32", {**kernel, "lmul": 1, "mr_vectors": 4, "nr": 2}, VECTORS):
+        assert verdict.ok, (verdict.vlen, verdict.outcome)
+
+
+@pytest.mark.parametrize("a_stationary", [0, 1])
+def test_a_c_larger_than_level_2_is_right(a_stationary: int) -> None:
+    """Its next lines are asked for where prefetchers follow few streams, up to its end and no further."""
+    point = {"mr_vectors": 2, "nr": 6, "ku": 4, "halves": 1, "fetch": 16, "pack_a": 1, "pack_b": 1}
+    layout = {"layout": "col", "ta": 1, "tb": 0}
+    problems = [Problem.of("gemm", "f64", {"m": 261, "n": 271, "k": 19}, {**layout, "beta": beta}) for beta in "01"]
+    for verdict in verdicts("cortex-a53", "lanes", "f64", {**point, "a_stationary": a_stationary}, problems):
         assert verdict.ok, (verdict.vlen, verdict.outcome)

@@ -4,8 +4,8 @@ import pytest
 
 from tensorop.errors import UsageError
 from tensorop.model.budget import Budget, parse_seconds
+from tensorop.process.clock import Clock
 from tensorop.search.arms import Bandit
-from tensorop.search.loop import Clock
 
 
 @pytest.mark.parametrize(
@@ -15,7 +15,7 @@ def test_times(text, seconds):
     assert parse_seconds(text) == pytest.approx(seconds)
 
 
-@pytest.mark.parametrize("text", ["", "m", "3 m", "-3m", "3x", "1m or so", "0x10"])
+@pytest.mark.parametrize("text", ["", "m", "3 m", "-3m", "3x", "1m or so", "0x10", "\u0665s"])
 def test_no_times(text):
     with pytest.raises(UsageError, match="is not a time"):
         parse_seconds(text)

@@ -39,6 +39,14 @@ PLATFORM = "schema: 1\nname: mine\nparent: generic\ndescription: a test's own\n"
     [
         (["gmem"], ["unknown command or operator 'gmem'", "did you mean gemm?", "doctor"]),
         (["gemm", "--platform", "rvx"], ["unknown platform 'rvx'", "did you mean rvv", "spacemit-k1"]),
+        (["gemm", "--platform", "RVV"], ["unknown platform 'RVV'", "did you mean rvv", "spacemit-k1"]),
+        (
+            ["gemm", "--platform", "cuda-sm90", "--runner", "native"],
+            ["--runner native: platform 'cuda-sm90' is of a device"],
+        ),
+        (["gemm", "--platform", "cuda-sm90", "--author", "llm"], ["--author llm: kernels for 'cuda-sm90' are those"]),
+        (["gemm", "--platform", "cuda-sm90", "--tuner", "byes"], ["unknown tuner 'byes'", "did you mean bayes"]),
+        (["conv2d", "--platform", "cuda-sm90"], ["platform 'cuda-sm90' is for bf16, f16; conv2d has f32, f64"]),
         (["gemm", "--dtype", "f23"], ["unknown dtype of gemm 'f23'", "did you mean f32?", "f64"]),
         (["gemm", "--tuner", "bayse"], ["unknown tuner 'bayse'", "did you mean bayes?", "grid, mcts, random"]),
         (["gemm", "--author", "offlin"], ["'offlin' is not one of 'offline', 'llm'"]),

@@ -32,7 +32,8 @@ def library(path, machine=X86_64, **facts):
 
 def invoke(*words):
     group = click.Group()
-    library_commands.add_to(group)
+    for command in library_commands.COMMANDS:
+        group.add_command(command)
     return CliRunner().invoke(group, [str(word) for word in words])
 
 

@@ -21,7 +21,8 @@ from tensorop.specs import operators, platforms
 
 KEY = "sk-secret-0123456789"
 OPERATOR, PLATFORM = operators.load("gemm"), platforms.load("rvv")
-NAME, EXAMPLE = next(iter(sorted(offline.texts(OPERATOR.folder).items())))
+NAME, FILE = next(iter(offline.files(OPERATOR.folder).items()))
+EXAMPLE = FILE.read_text()
 
 
 def variant(what):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
 import threading
 
 import pytest
 
-from tensorop.errors import MissingTool
+from tensorop.errors import JobError, MissingTool
 from tensorop.process import children
-from tensorop.provision import prewarm
+from tensorop.provision import libc, prewarm
 
 
 def test_a_missing_piece_ends_what_the_others_started(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -31,6 +32,21 @@ def test_a_missing_piece_ends_what_the_others_started(monkeypatch: pytest.Monkey
         prewarm.bring("riscv64")
     assert how == [children.Cancelled]
     assert children.run(["true"]).returncode == 0  # a later job of this process starts its own
+
+
+@pytest.mark.parametrize(
+    ("said", "kind", "told"),
+    [
+        ("error: IO failure on output stream: No space left on device", JobError, "the disk is full: zig cannot link"),
+        ("error: no such option", MissingTool, "zig cannot link a program for x86_64: error: no such option"),
+    ],
+)
+def test_a_full_disk_is_no_torn_tool(monkeypatch: pytest.MonkeyPatch, said: str, kind: type, told: str) -> None:
+    failed = subprocess.CompletedProcess([], 1, "", said)
+    monkeypatch.setattr(children, "run", lambda *words, **more: failed)
+    with pytest.raises(kind, match=told) as refused:
+        libc.warm_shared("x86_64", "x86_64-linux-gnu.2.31")
+    assert type(refused.value) is kind
 
 
 def test_all_that_is_needed_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -163,9 +163,13 @@ def test_a_prior_of_no_blocking_tunable_is_refused(tmp_path: Path) -> None:
     folder = tmp_path / "templates" / "mine"
     shutil.copytree(OPERATOR.folder, folder)
     text = (folder / "operator.yaml").read_text().replace("name: gemm\n", "name: mine\n")
-    (folder / "operator.yaml").write_text(text.replace("  prior:\n", "  prior:\n    kd: '3'\n"))
-    with pytest.raises(SpecError, match=r"key 'blocking.prior': expected names among .*, got 'kd'"):
-        operators.load("mine", (tmp_path,))
+    for key, old, new in (
+        ("prior", "  prior:\n", "  prior:\n    kd: '3'\n"),
+        ("beside", "beside: {", "beside: {kd: '3', "),
+    ):
+        (folder / "operator.yaml").write_text(text.replace(old, new))
+        with pytest.raises(SpecError, match=rf"key 'blocking.{key}': expected names among .*, got 'kd'"):
+            operators.load("mine", (tmp_path,))
 
 
 def blocking_arms(tmp_path: Path, *known: Known) -> list[Arm]:
@@ -189,7 +193,12 @@ def test_each_template_is_tried_on_whole_problems_before_cheap_ones_decide(tmp_p
     spared = {(arm.kernel.template.name, arm.kernel.configuration.get("lmul")): list(arm.spared) for arm in arms}
     assert {name for name, _ in spared} == {"outer", "dot", "stream"}
     assert {lmul for name, lmul in spared if name == "outer"} == {1, 2, 4}
-    assert len(arms[0].spared) == min(2, len(arms[0].first))
+    best = arms[0]
+    assert best.least == len(best.spared) == 3
+    ends, (panel,) = best.spared[:2], best.spared[2:]
+    assert [(point["pack_a"], point["pack_b"]) for point in ends] == [(1, 1), (0, 0)]
+    of_f32 = 8 * int(best.kernel.configuration["mr_vectors"]) * int(best.kernel.configuration["lmul"])
+    assert panel == Point.of({**ends[0], "mc": max(32, of_f32)})  # A by the panel
     kinds = {(arm.kernel.template.name, *seeds.unseen(arm.kernel.template, arm.kernel.configuration)) for arm in arms}
     assert sum(bool(arm.spared) for arm in arms) == len(kinds)
 

@@ -131,3 +131,25 @@ def test_small_problems_that_are_left_to_the_choice_are_compared_too(found, monk
     assert name == "dispatch"
     assert {(64, 64, 64), (8, 300, 70), (1, 64, 64), (128, 10, 4), (2, 2, 1000)} <= compared
     assert (4, 4, 4) not in compared  # the direct kernel serves it, whatever the choice
+
+
+def test_probes_of_a_number_of_trials_are_as_many_as_their_share(found, monkeypatch):
+    task, given = found
+    asked = []
+
+    class Counted(Together):
+        def rows(self, probes):
+            asked.append(list(probes))
+            return super().rows(probes)
+
+    monkeypatch.setattr(probing, "Inside", lambda task, _, given: Counted(task, given, {}))
+    monkeypatch.setattr(type(task.target), "means", replace(task.target.means, probe=1e7, random=1e7))
+    many = replace(task, job=replace(task.job, trials=200))
+    assert many.share(probing.PASS.share).trials == 70
+    probing.probe(many, Path("nowhere"), given)
+    assert [len(batch) for batch in asked] == [24, 24, 22]
+    assert len({probe.problem for batch in asked for probe in batch}) == 70
+    notes = [data for _, data in task.journal.history.notes if "asked" in data]
+    assert [data["done"] for data in notes[-3:]] == [False, False, True]
+    probing.probe(many, Path("nowhere"), given)  # what an earlier process measured counts
+    assert len(asked) == 3

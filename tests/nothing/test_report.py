@@ -57,6 +57,31 @@ def _copy(tmp_path):
     return folder
 
 
+def test_a_journal_that_was_cut(run):
+    """What the manifest says of the library is shown; a journal of nothing is no run."""
+    path = run / "share/tensorop/journal.jsonl"
+    lines = path.read_bytes().splitlines(keepends=True)
+    manifest = run / "share/tensorop/manifest.json"
+    told = json.loads(manifest.read_text())
+    told.setdefault("results", {})["verification"] = [{"dtype": "f32", "outcome": "ok", "threads": 1, "vlen": 64}]
+    manifest.write_text(json.dumps(told))
+    path.write_bytes(lines[0] + lines[1][:9])
+    record, page = report.report(run)
+    assert record["verification"][0]["outcome"] == "ok"
+    assert "has not been verified yet" not in page.read_text()
+    for rest in (b"", lines[0][:-1]):
+        path.write_bytes(rest)
+        with pytest.raises(UsageError, match=r"holds no run: .*journal\.jsonl has not one whole line"):
+            report.report(run)
+
+
+def test_a_product_of_no_search_has_no_report(run):
+    (run / "share/tensorop/journal.jsonl").unlink()
+    with pytest.raises(UsageError, match="holds a product without the journal of a search") as refused:
+        report.report(run)
+    assert f"tensorop inspect {run}" in refused.value.hint
+
+
 def test_the_record_tells_the_run(run):
     record, page = report.report(run)
     assert page == run / "share/tensorop/report.html"

@@ -481,8 +481,9 @@ def test_what_serves_others_has_no_deadline():
 def test_kernel_templates_do_not_race_each_other(tmp_path):
     told = []
 
-    def race(ended, spared):
-        told.append({name_of(done.trial) for done in ended})
+    def race(alike, ended, spared):
+        told.append({name_of(done.trial) for done in alike})
+        assert {id(done) for done in alike} <= {id(done) for done in ended}
         return ()
 
     with Journal.open(tmp_path, {}) as journal:
@@ -494,7 +495,7 @@ def test_kernel_templates_do_not_race_each_other(tmp_path):
 def test_what_races_is_told_what_ended_and_whether_it_is_spared(tmp_path):
     """Each trial's race is made when it is asked, and is in the journal: a run that goes on has the same."""
 
-    def race(ended, spared):
+    def race(alike, ended, spared):
         return (Rung(1, ((0, float(len(ended) + 1) + 0.5 * spared),)),)
 
     spared = SPACES["rows"].at(0)

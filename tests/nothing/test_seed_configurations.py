@@ -11,14 +11,14 @@ from tensorop.model.kernel import Kernel
 from tensorop.model.point import Point
 from tensorop.model.winner import Known
 from tensorop.render import instantiate, prior
-from tensorop.search import warm
 from tensorop.space import seeds
 from tensorop.specs import platforms
+from tensorop.warm import winners
 from tests.support.operators import gemm
 
 operator = gemm()
 templates = {template.name: template for template in offline.templates(operator.folder, operator.name)}
-SHIPPED = [warm.winners(path) for path in sorted((paths.builtin_dir("platforms") / warm.FOLDER).glob("*.jsonl"))]
+SHIPPED = [winners.read(path) for path in sorted((paths.builtin_dir("platforms") / winners.FOLDER).glob("*.jsonl"))]
 CASES = [
     (source.platform, dtype, known)
     for source in SHIPPED

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tensorop.search.trials import choose
+from tensorop.trial.selection import choose
 
 COSTS = {
     "good": {"small": 1.0, "large": 4.0, "turned": 4.0},

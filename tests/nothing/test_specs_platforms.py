@@ -200,6 +200,9 @@ def test_a_probing_file_may_say_little_else(tmp_path: Path) -> None:
         ("baselines: {openblas: []}", r"key 'baselines.openblas'.*at least 1"),
         ("tunables: {mr_vectors: 3}", r"key 'tunables.mr_vectors'.*got 3"),
         ("primitives: [rvw]", r"key 'primitives': unknown primitive set 'rvw'\ndid you mean rvv\?.*known: avx2"),
+        ("vlens: [256, 128, 256]", r"each of vlens stands once, got \[256, 128, 256\]"),
+        ("vlens: [2048]", r"tuned at: \[2048\] are not in verify_vlens \[128, 256, 512, 1024\]"),
+        ("vlens: [512]\nverify_vlens: [128]", r"tuned at: \[512\] are not in verify_vlens \[128\]"),
         ("primitives: []", r"key 'primitives'.*at least 1"),
         ("vlens: [128", r"mine.yaml, line \d+: not readable as YAML"),
         ("name: other", "stands twice"),
@@ -211,6 +214,13 @@ def test_a_broken_file_says_file_key_and_what_was_expected(tmp_path: Path, line:
         platforms.load("mine", plugins)
     assert "mine.yaml" in str(caught.value)
     assert caught.value.exit_status == 2
+
+
+def test_what_follows_from_another_fault_is_not_said(tmp_path: Path) -> None:
+    plugins = write(tmp_path, "mine", child("mine", "caches: [{size: 24 KiB, ways: 6, line: 64}]"))
+    with pytest.raises(SpecError, match=r"'caches\.0\.size': input should be a valid integer, got '24 KiB'") as caught:
+        platforms.load("mine", plugins)
+    assert str(caught.value).count("mine.yaml") == 1
 
 
 @pytest.mark.parametrize("key", ["schema", "description", "arch", "primitives", "compiler", "caches", "vlens"])

@@ -22,10 +22,10 @@ from tensorop.model.trial import Stage
 from tensorop.model.winner import Known, WarmStart
 from tensorop.render import instantiate
 from tensorop.report.gather import gather
-from tensorop.search import warm
 from tensorop.space import seeds
 from tensorop.specs import platforms
 from tensorop.store import journal
+from tensorop.warm import journals, start, winners
 from tests.support.commands import ROOT, events, tensorop
 from tests.support.operators import gemm
 
@@ -41,14 +41,14 @@ JOURNAL = journal.journal_path(Path())
 def begin(platform: str, tmp_path: Path, wish: str | Path = "auto", **more: Any) -> tuple[WarmStart, list[str]]:
     """Where gemm's f32 begins, and all that is said."""
     job = Job("gemm", platform, ("f32",), out=tmp_path / "out", warm_start=str(wish), **more)
-    sources, odd = warm.read(job)
-    found, used, unused = warm.begin(sources, job, OPERATOR, platforms.load(platform), TEMPLATES)
+    sources, odd = journals.read(job)
+    found, used, unused = start.begin(sources, job, OPERATOR, platforms.load(platform), TEMPLATES)
     return found["f32"], [*odd, *unused, *used]
 
 
 def a_file(path: Path, known: Any = None, **head: Any) -> Path:
     known = {("gemm", "f32"): [WINNER]} if known is None else known
-    path.write_text("\n".join(warm.lines({**HEAD, **head}, known)) + "\n")
+    path.write_text("\n".join(winners.lines({**HEAD, **head}, known)) + "\n")
     return path
 
 
@@ -68,7 +68,7 @@ def first(folder: Path, stage: Stage = Stage.MICRO) -> list[dict[str, Any]]:
 def test_a_platform_begins_at_its_own_winners_and_else_at_its_ancestors(tmp_path: Path) -> None:
     own, said = begin("spacemit-k1", tmp_path)
     assert len(own.sure) == 12
-    assert said == ["f32: 12 first configurations of the winners of spacemit-k1 of 2026-11-23"]
+    assert said == ["f32: 12 first configurations of the winners of spacemit-k1 of 2026-11-25"]
     inherited, said = begin("c908", tmp_path)
     assert inherited.sure == begin("rvv", tmp_path)[0].sure != ()
     assert "winners of rvv" in said[0]
@@ -87,11 +87,11 @@ def test_winners_of_another_platform_are_scaled(tmp_path: Path) -> None:
         text = text.replace("verify_vlens: [128, 256, 512, 1024]", f"verify_vlens: [{vlen}]")
         (tmp_path / "platforms" / f"{name}.yaml").write_text(text)
     job = Job("gemm", "long", ("f32",), out=tmp_path / "out", plugins=(tmp_path,))
-    sources, _ = warm.read(job)
+    sources, _ = journals.read(job)
     platform = platforms.load("long", (tmp_path,))
-    (near,) = warm.nearest(sources, job, OPERATOR, platform, "f32")
+    (near,) = start.nearest(sources, job, OPERATOR, platform, "f32")
     assert near.platform in ("rvv", "spacemit-k1")
-    found, used, _ = warm.begin(sources, job, OPERATOR, platform, TEMPLATES)
+    found, used, _ = start.begin(sources, job, OPERATOR, platform, TEMPLATES)
     sure = found["f32"].sure
     assert len(sure) >= 4
     assert re.fullmatch(rf"f32: {len(sure)} first configurations of the winners of .*, \d+ of them scaled", used[0])
@@ -128,7 +128,7 @@ def test_a_winner_that_names_what_is_not_here_is_not_taken_in_part(tmp_path: Pat
     """Lists of several platforms' kernels have some with settings that this one lacks."""
     hints = begin("avx512", tmp_path)[0].hints
     assert hints
-    own = [k for k in warm.winners(ROOT / "platforms/winners/generic.jsonl").known["gemm", "f32"] if k in hints]
+    own = [k for k in winners.read(ROOT / "platforms/winners/generic.jsonl").known["gemm", "f32"] if k in hints]
     assert own
     assert not any("lmul" in known.point for known in hints)
     old = a_file(tmp_path / "old.jsonl", {("gemm", "f32"): [Known("outer", Point.of(mv=2, nr=8, mc=64))]})
@@ -137,9 +137,9 @@ def test_a_winner_that_names_what_is_not_here_is_not_taken_in_part(tmp_path: Pat
 
 def test_what_is_most_similar_comes_first(tmp_path: Path) -> None:
     job = Job("gemm", "c908", ("f32",), out=tmp_path / "out")
-    sources, _ = warm.read(job)
+    sources, _ = journals.read(job)
     platform = platforms.load("c908")
-    order = [(source.platform, of) for source, of in warm._ranked(sources, [], job, platform, "f32")]
+    order = [(source.platform, of) for source, of in start._ranked(sources, [], job, platform, "f32")]
     assert order[:2] == [("rvv", "f32"), ("rvv", "f64")]  # an ancestor, the dtype before others
     assert order.index(("generic", "f32")) < order.index(("spacemit-k1", "f32")) < order.index(("neon", "f32"))
 
@@ -163,17 +163,17 @@ def test_a_file_of_winners_and_no_other(tmp_path: Path) -> None:
 
 
 def test_users_put_winners_beside_their_platforms(tmp_path: Path) -> None:
-    (tmp_path / "platforms" / warm.FOLDER).mkdir(parents=True)
-    a_file(tmp_path / "platforms" / warm.FOLDER / "any.jsonl")
+    (tmp_path / "platforms" / winners.FOLDER).mkdir(parents=True)
+    a_file(tmp_path / "platforms" / winners.FOLDER / "any.jsonl")
     found, _ = begin("spacemit-k1", tmp_path, plugins=(tmp_path,))
     assert found.sure[0] == WINNER
-    assert len(found.sure) == warm.MOST
+    assert len(found.sure) == start.MOST
 
 
 def test_a_journal_is_a_warm_start(tmp_path: Path) -> None:
     run(tmp_path / "first")
     history = journal.read(tmp_path / "first")
-    known = warm.of_history(history)["gemm", "f32"]
+    known = journals.of_history(history)["gemm", "f32"]
     ended = [f for f in history.ended((Stage.BLOCKING, "f32", 0)) if f.outcome.ok]
     best = min(ended, key=lambda f: f.score.cost or 0.0).trial.variant
     assert Known(best.template.name, best.point) in known
@@ -186,7 +186,7 @@ def test_a_journal_is_a_warm_start(tmp_path: Path) -> None:
 
 def test_a_run_that_is_forgotten_says_where_the_next_begins(tmp_path: Path) -> None:
     run(tmp_path / "out")
-    known = warm.of_history(journal.read(tmp_path / "out"))["gemm", "f32"]
+    known = journals.of_history(journal.read(tmp_path / "out"))["gemm", "f32"]
     assert begin("spacemit-k1", tmp_path, fresh=True)[0].sure[0] == known[0]
     assert begin("spacemit-k1", tmp_path, "none", fresh=True)[0] == WarmStart()
     assert begin("spacemit-k1", tmp_path)[0].sure[0] != known[0]
@@ -312,12 +312,12 @@ def test_a_file_of_winners_is_made_of_finished_runs(tmp_path: Path) -> None:
     spec = importlib.util.spec_from_file_location("winners", ROOT / "benchmarks" / "winners.py")
     assert spec is not None
     assert spec.loader is not None
-    winners = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(winners)
+    command = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(command)
     run(tmp_path / "first")
-    lines = winners.winners([tmp_path / "first"], (), datetime.date(2026, 11, 23))
+    lines = command.lines([tmp_path / "first"], (), datetime.date(2026, 11, 23))
     path = tmp_path / "made.jsonl"
     path.write_text("\n".join(lines) + "\n")
     head = json.loads(lines[0])
     assert (head["platform"], head["date"], head["lines"]) == ("spacemit-k1", "2026-11-23", len(lines) - 1)
-    assert warm.winners(path).known == warm.of_history(journal.read(tmp_path / "first"))
+    assert winners.read(path).known == journals.of_history(journal.read(tmp_path / "first"))

@@ -98,6 +98,9 @@ class Axpy(Contract):
         return []
 '''
 
+# What every operator has; this one's kernels are only searched, by a runner that pretends.
+NEVER_BUILT = ("adapter.c", "binding.py", "candidate.c.j2", "product/product.yaml")
+
 TEMPLATE = """\
 ---
 strategy: a loop over vectors, unrolled
@@ -128,6 +131,9 @@ def write(folder: Path, root: Path) -> Path:
     (folder / "templates" / "axpy" / "operator.yaml").write_text(OPERATOR)
     (folder / "templates" / "axpy" / "reference.py").write_text(REFERENCE)
     (folder / "templates" / "axpy" / "kernels" / "plain.c.j2").write_text(TEMPLATE)
+    for name in NEVER_BUILT:
+        (folder / "templates" / "axpy" / name).parent.mkdir(exist_ok=True)
+        (folder / "templates" / "axpy" / name).write_text("")
     return folder
 
 

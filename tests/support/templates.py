@@ -41,6 +41,20 @@ FEW_ROWS = [
     )
 ]  # fmt: skip
 
+# A matrix by a vector, from either side, of all ways to lie: several tiles, several blocks of k and of the long side.
+VECTORS = [
+    Problem.of(
+        "gemm", "f32", {"m": m, "n": n, "k": k},
+        {"layout": "col", "ta": ta, "tb": tb, "beta": beta, "ldc_pad": gap, "lda_pad": gap, "ldb_pad": gap},
+    )
+    for m, n, k, beta, gap in (
+        (1, 211, 300, "0", 0), (1, 29, 17, "1", 0), (1, 70, 90, "2", 1), (211, 1, 300, "-1", 0),
+        (1, 702, 190, "0", 0), (703, 1, 200, "2", 0), # more than level 2 holds
+    )
+    for ta in (0, 1)
+    for tb in (0, 1)
+]  # fmt: skip
+
 
 def candidate(platform: Platform, template: KernelTemplate, point: Point, dtype: str) -> Source:
     """The C of a candidate, as a trial builds it."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tensorop.author.llm.limits import Limited, Limits
-from tensorop.author.llm.prompt import Brief, Told
+from tensorop.author.llm.prompt import Brief
 from tensorop.author.llm.rounds import LlmAuthor
 from tensorop.author.llm.transcript import Recorded
 from tensorop.settings import Settings
@@ -18,7 +18,6 @@ def live(
     *,
     limits: Limits | None = None,
     seed: int = 0,
-    told: Told | None = None,
 ) -> LlmAuthor:
     """Over the endpoint the environment names; every call is kept under `work`/llm and answered from there again.
 
@@ -29,9 +28,9 @@ def live(
     where = endpoint(settings)
     limits = limits or Limits()
     transport = Limited(Recorded(work / "llm", Http(where)), limits)
-    return LlmAuthor(brief, transport, where.model, seed=seed, seconds=limits.call_seconds, told=told)
+    return LlmAuthor(brief, transport, where.model, seed=seed, seconds=limits.call_seconds)
 
 
-def replay(brief: Brief, recording: Path, model: str, *, seed: int = 0, told: Told | None = None) -> LlmAuthor:
+def replay(brief: Brief, recording: Path, model: str, *, seed: int = 0) -> LlmAuthor:
     """Over a recording; raises JobError at a request that was not recorded."""
-    return LlmAuthor(brief, Recorded(recording, None), model, seed=seed, told=told)
+    return LlmAuthor(brief, Recorded(recording, None), model, seed=seed)

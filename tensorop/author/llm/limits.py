@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tensorop.author.llm.messages import Failure, Reply, Request, Transport
 from tensorop.model.trial import Kind, Outcome
@@ -18,18 +18,18 @@ class Limits:
     call_seconds: float = 600.0
 
 
+@dataclass
 class Limited:
     """A transport that stops, before a call, when a limit is reached. Calls answered by a recording count too."""
 
-    def __init__(self, transport: Transport, limits: Limits) -> None:
-        self._transport = transport
-        self._limits = limits
-        self.calls = 0
-        self.tokens = 0
-        self.seconds = 0.0
+    transport: Transport
+    limits: Limits
+    calls: int = field(default=0, init=False)
+    tokens: int = field(default=0, init=False)
+    seconds: float = field(default=0.0, init=False)
 
     def complete(self, request: Request, seconds: float) -> Reply | Failure:
-        limits = self._limits
+        limits = self.limits
         spent = (
             (self.calls >= limits.calls, f"{limits.calls} calls"),
             (self.tokens >= limits.tokens, f"{limits.tokens} tokens"),
@@ -39,7 +39,7 @@ class Limited:
             if over:
                 return Failure(Outcome(Kind.LOST, "author", f"the llm author's limit of {what} is reached"), final=True)
         left = min(seconds, limits.call_seconds, limits.seconds - self.seconds)
-        answer = self._transport.complete(request, left)
+        answer = self.transport.complete(request, left)
         self.calls += 1
         self.seconds += answer.seconds
         if isinstance(answer, Reply):

@@ -30,13 +30,7 @@ class Request:
 
     @property
     def digest(self) -> str:
-        parts = [
-            self.model,
-            [[m.role, m.text] for m in self.messages],
-            self.temperature,
-            self.max_tokens,
-            self.seed,
-        ]
+        parts = [self.model, [[m.role, m.text] for m in self.messages], self.temperature, self.max_tokens, self.seed]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
 
 

@@ -1,6 +1,6 @@
 """What the model is told: the operator's contract, the platform's words and facts, an example, what failed.
 
-The prose lies in the operator's folder, `templates/<op>/prompts/{system,template,repair}.md.j2`, with the example
+The prose is in the operator's folder, `templates/<op>/prompts/{system,template,repair}.md.j2`, with the example
 `example.c.j2`; here is only what fills it. Pure: the same brief gives the same messages.
 """
 

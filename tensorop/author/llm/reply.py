@@ -30,7 +30,7 @@ def _spoken(answer: str) -> str:
 
 
 def _blocks(text: str) -> list[str]:
-    """What stands between a line that opens a fence and the next line that is that fence alone."""
+    """What is between a line that opens a fence and the next line that is that fence alone."""
     lines = text.split("\n")
     closing: dict[str, list[int]] = {}
     for number, line in enumerate(lines):

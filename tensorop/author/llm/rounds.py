@@ -8,7 +8,7 @@ does wrong is not the model's to repair.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field
 
 from tensorop.author.llm import prompt, reply
 from tensorop.author.llm.messages import Failure, Message, Request, Transport
@@ -19,6 +19,7 @@ from tensorop.model.kernel import KernelTemplate
 from tensorop.model.trial import Kind, Outcome
 from tensorop.process import barrier
 
+NAME = "llm"  # of the author; its templates are numbered
 REPAIRS = 1
 _NOT_ITS_FAULT = frozenset({Kind.OK, Kind.LOST, Kind.NOISY})
 
@@ -44,48 +45,40 @@ class _Answer:
     final: bool = False
 
 
+@dataclass
 class LlmAuthor:
-    """Asks a transport for templates. The same brief, seed, replies and outcomes give the same templates."""
+    """Asks a transport for templates. The same brief, seed, replies and outcomes give the same templates.
 
-    def __init__(
-        self,
-        brief: Brief,
-        transport: Transport,
-        model: str,
-        *,
-        name: str = "llm",
-        seed: int = 0,
-        repairs: int = REPAIRS,
-        seconds: float = 600.0,
-        told: Told | None = None,
-    ) -> None:
-        self._brief = brief
-        self._transport = transport
-        self._model = model
-        self._name = name
-        self._seed = seed
-        self._repairs = repairs
-        self._seconds = seconds
-        self._told = told or Told()
-        self._seen: set[str] = set()
+    repairs: of one template; seconds: for one answer
+    """
+
+    brief: Brief
+    transport: Transport
+    model: str
+    _: KW_ONLY
+    seed: int = 0
+    repairs: int = REPAIRS
+    seconds: float = 600.0
+    _told: Told = field(default_factory=Told, init=False)
+    _seen: set[str] = field(default_factory=set, init=False)
 
     def rounds(self, count: int, judge: Judge) -> Iterator[Round]:
         """Up to `count` templates, each with its repairs; ends early when asking on is useless."""
         for number in range(1, count + 1):
-            answer = self._ask(prompt.opening(self._brief, self._told), number)
-            for repair in range(self._repairs + 1):
+            answer = self._ask(prompt.opening(self.brief, self._told), number)
+            for repair in range(self.repairs + 1):
                 outcome = answer.outcome or self._judged(answer.template, judge)
                 yield Round(number, repair, answer.template, outcome)
                 self._learn(answer.template, outcome)
                 if answer.final:
                     return
-                if answer.text is None or outcome.kind in _NOT_ITS_FAULT or repair == self._repairs:
+                if answer.text is None or outcome.kind in _NOT_ITS_FAULT or repair == self.repairs:
                     break
-                answer = self._ask(prompt.repair(self._brief, answer.asked, answer.text, repeatable(outcome)), number)
+                answer = self._ask(prompt.repair(self.brief, answer.asked, answer.text, repeatable(outcome)), number)
 
     def _ask(self, messages: tuple[Message, ...], number: int) -> _Answer:
-        request = Request(self._model, messages, seed=self._seed + number)
-        answer = self._transport.complete(request, self._seconds)
+        request = Request(self.model, messages, seed=self.seed + number)
+        answer = self.transport.complete(request, self.seconds)
         if isinstance(answer, Failure):
             return _Answer(messages, None, None, answer.outcome, answer.final)
         found = barrier.guarded("author", self._read, answer.text, number)
@@ -95,7 +88,7 @@ class LlmAuthor:
 
     def _read(self, answer: str, number: int) -> KernelTemplate:
         text = reply.template_text(answer)
-        return parse(text, operator=self._brief.operator, name=f"{self._name}-{number}", author=self._name)
+        return parse(text, operator=self.brief.operator, name=f"{NAME}-{number}", author=NAME)
 
     def _judged(self, template: KernelTemplate | None, judge: Judge) -> Outcome:
         assert template is not None

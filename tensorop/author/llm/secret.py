@@ -10,7 +10,7 @@ from urllib.parse import quote, quote_plus, urlsplit
 from tensorop.errors import UsageError
 
 SHOWN = "[key]"
-SHORTEST = 6  # a shorter one is no secret, and what looks like it stands in many a text
+SHORTEST = 6  # a shorter one is no secret, and many a text has what looks like it
 _KEY = re.compile(r"[\x21-\x7e]{1,1024}")
 
 

@@ -731,23 +731,23 @@ avx2_f32_direct_330b_dot_1x2(size_t m, size_t k, const float *restrict a, size_t
         {
             const __m256 a0 = _mm256_loadu_ps(a + 0 * lda + p + 0 * lanes);
             const __m256 b0 = _mm256_loadu_ps(b + 0 * csb + p + 0 * lanes);
-            c0_0_0 = _mm256_fmadd_ps(a0, b0, c0_0_0);
             const __m256 b1 = _mm256_loadu_ps(b + 1 * csb + p + 0 * lanes);
+            c0_0_0 = _mm256_fmadd_ps(a0, b0, c0_0_0);
             c0_1_0 = _mm256_fmadd_ps(a0, b1, c0_1_0);
         }
         {
             const __m256 a0 = _mm256_loadu_ps(a + 0 * lda + p + 1 * lanes);
             const __m256 b0 = _mm256_loadu_ps(b + 0 * csb + p + 1 * lanes);
-            c0_0_1 = _mm256_fmadd_ps(a0, b0, c0_0_1);
             const __m256 b1 = _mm256_loadu_ps(b + 1 * csb + p + 1 * lanes);
+            c0_0_1 = _mm256_fmadd_ps(a0, b0, c0_0_1);
             c0_1_1 = _mm256_fmadd_ps(a0, b1, c0_1_1);
         }
     }
     for (; p + lanes <= k; p += lanes) {
         const __m256 a0 = _mm256_loadu_ps(a + 0 * lda + p);
         const __m256 b0 = _mm256_loadu_ps(b + 0 * csb + p);
-        c0_0_0 = _mm256_fmadd_ps(a0, b0, c0_0_0);
         const __m256 b1 = _mm256_loadu_ps(b + 1 * csb + p);
+        c0_0_0 = _mm256_fmadd_ps(a0, b0, c0_0_0);
         c0_1_0 = _mm256_fmadd_ps(a0, b1, c0_1_0);
     }
     if (p < k) {
@@ -755,8 +755,8 @@ avx2_f32_direct_330b_dot_1x2(size_t m, size_t k, const float *restrict a, size_t
             _mm256_cmpgt_epi32(_mm256_set1_epi32((int)(k - p)), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
         const __m256 a0 = _mm256_maskload_ps(a + 0 * lda + p, tail);
         const __m256 b0 = _mm256_maskload_ps(b + 0 * csb + p, tail);
-        c0_0_0 = _mm256_blendv_ps(c0_0_0, _mm256_fmadd_ps(a0, b0, c0_0_0), _mm256_castsi256_ps(tail));
         const __m256 b1 = _mm256_maskload_ps(b + 1 * csb + p, tail);
+        c0_0_0 = _mm256_blendv_ps(c0_0_0, _mm256_fmadd_ps(a0, b0, c0_0_0), _mm256_castsi256_ps(tail));
         c0_1_0 = _mm256_blendv_ps(c0_1_0, _mm256_fmadd_ps(a0, b1, c0_1_0), _mm256_castsi256_ps(tail));
     }
     c0_0_0 = _mm256_add_ps(c0_0_0, c0_0_1);
@@ -785,10 +785,10 @@ avx2_f32_direct_330b_dot_1x3(size_t m, size_t k, const float *restrict a, size_t
     for (; p + lanes <= k; p += lanes) {
         const __m256 a0 = _mm256_loadu_ps(a + 0 * lda + p);
         const __m256 b0 = _mm256_loadu_ps(b + 0 * csb + p);
-        c0_0_0 = _mm256_fmadd_ps(a0, b0, c0_0_0);
         const __m256 b1 = _mm256_loadu_ps(b + 1 * csb + p);
-        c0_1_0 = _mm256_fmadd_ps(a0, b1, c0_1_0);
         const __m256 b2 = _mm256_loadu_ps(b + 2 * csb + p);
+        c0_0_0 = _mm256_fmadd_ps(a0, b0, c0_0_0);
+        c0_1_0 = _mm256_fmadd_ps(a0, b1, c0_1_0);
         c0_2_0 = _mm256_fmadd_ps(a0, b2, c0_2_0);
     }
     if (p < k) {
@@ -796,10 +796,10 @@ avx2_f32_direct_330b_dot_1x3(size_t m, size_t k, const float *restrict a, size_t
             _mm256_cmpgt_epi32(_mm256_set1_epi32((int)(k - p)), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
         const __m256 a0 = _mm256_maskload_ps(a + 0 * lda + p, tail);
         const __m256 b0 = _mm256_maskload_ps(b + 0 * csb + p, tail);
-        c0_0_0 = _mm256_blendv_ps(c0_0_0, _mm256_fmadd_ps(a0, b0, c0_0_0), _mm256_castsi256_ps(tail));
         const __m256 b1 = _mm256_maskload_ps(b + 1 * csb + p, tail);
-        c0_1_0 = _mm256_blendv_ps(c0_1_0, _mm256_fmadd_ps(a0, b1, c0_1_0), _mm256_castsi256_ps(tail));
         const __m256 b2 = _mm256_maskload_ps(b + 2 * csb + p, tail);
+        c0_0_0 = _mm256_blendv_ps(c0_0_0, _mm256_fmadd_ps(a0, b0, c0_0_0), _mm256_castsi256_ps(tail));
+        c0_1_0 = _mm256_blendv_ps(c0_1_0, _mm256_fmadd_ps(a0, b1, c0_1_0), _mm256_castsi256_ps(tail));
         c0_2_0 = _mm256_blendv_ps(c0_2_0, _mm256_fmadd_ps(a0, b2, c0_2_0), _mm256_castsi256_ps(tail));
     }
     const float dot0_0 = alpha * tensorop_sum_f32(c0_0_0);
@@ -830,12 +830,12 @@ avx2_f32_direct_330b_dot_1x4(size_t m, size_t k, const float *restrict a, size_t
     for (; p + lanes <= k; p += lanes) {
         const __m256 a0 = _mm256_loadu_ps(a + 0 * lda + p);
         const __m256 b0 = _mm256_loadu_ps(b + 0 * csb + p);
-        c0_0_0 = _mm256_fmadd_ps(a0, b0, c0_0_0);
         const __m256 b1 = _mm256_loadu_ps(b + 1 * csb + p);
-        c0_1_0 = _mm256_fmadd_ps(a0, b1, c0_1_0);
         const __m256 b2 = _mm256_loadu_ps(b + 2 * csb + p);
-        c0_2_0 = _mm256_fmadd_ps(a0, b2, c0_2_0);
         const __m256 b3 = _mm256_loadu_ps(b + 3 * csb + p);
+        c0_0_0 = _mm256_fmadd_ps(a0, b0, c0_0_0);
+        c0_1_0 = _mm256_fmadd_ps(a0, b1, c0_1_0);
+        c0_2_0 = _mm256_fmadd_ps(a0, b2, c0_2_0);
         c0_3_0 = _mm256_fmadd_ps(a0, b3, c0_3_0);
     }
     if (p < k) {
@@ -843,12 +843,12 @@ avx2_f32_direct_330b_dot_1x4(size_t m, size_t k, const float *restrict a, size_t
             _mm256_cmpgt_epi32(_mm256_set1_epi32((int)(k - p)), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
         const __m256 a0 = _mm256_maskload_ps(a + 0 * lda + p, tail);
         const __m256 b0 = _mm256_maskload_ps(b + 0 * csb + p, tail);
-        c0_0_0 = _mm256_blendv_ps(c0_0_0, _mm256_fmadd_ps(a0, b0, c0_0_0), _mm256_castsi256_ps(tail));
         const __m256 b1 = _mm256_maskload_ps(b + 1 * csb + p, tail);
-        c0_1_0 = _mm256_blendv_ps(c0_1_0, _mm256_fmadd_ps(a0, b1, c0_1_0), _mm256_castsi256_ps(tail));
         const __m256 b2 = _mm256_maskload_ps(b + 2 * csb + p, tail);
-        c0_2_0 = _mm256_blendv_ps(c0_2_0, _mm256_fmadd_ps(a0, b2, c0_2_0), _mm256_castsi256_ps(tail));
         const __m256 b3 = _mm256_maskload_ps(b + 3 * csb + p, tail);
+        c0_0_0 = _mm256_blendv_ps(c0_0_0, _mm256_fmadd_ps(a0, b0, c0_0_0), _mm256_castsi256_ps(tail));
+        c0_1_0 = _mm256_blendv_ps(c0_1_0, _mm256_fmadd_ps(a0, b1, c0_1_0), _mm256_castsi256_ps(tail));
+        c0_2_0 = _mm256_blendv_ps(c0_2_0, _mm256_fmadd_ps(a0, b2, c0_2_0), _mm256_castsi256_ps(tail));
         c0_3_0 = _mm256_blendv_ps(c0_3_0, _mm256_fmadd_ps(a0, b3, c0_3_0), _mm256_castsi256_ps(tail));
     }
     const float dot0_0 = alpha * tensorop_sum_f32(c0_0_0);
@@ -962,9 +962,9 @@ avx2_f32_direct_330b_dot_2x2(size_t m, size_t k, const float *restrict a, size_t
         const __m256 a0 = _mm256_loadu_ps(a + 0 * lda + p);
         const __m256 a1 = _mm256_loadu_ps(a + 1 * lda + p);
         const __m256 b0 = _mm256_loadu_ps(b + 0 * csb + p);
+        const __m256 b1 = _mm256_loadu_ps(b + 1 * csb + p);
         c0_0_0 = _mm256_fmadd_ps(a0, b0, c0_0_0);
         c1_0_0 = _mm256_fmadd_ps(a1, b0, c1_0_0);
-        const __m256 b1 = _mm256_loadu_ps(b + 1 * csb + p);
         c0_1_0 = _mm256_fmadd_ps(a0, b1, c0_1_0);
         c1_1_0 = _mm256_fmadd_ps(a1, b1, c1_1_0);
     }
@@ -974,9 +974,9 @@ avx2_f32_direct_330b_dot_2x2(size_t m, size_t k, const float *restrict a, size_t
         const __m256 a0 = _mm256_maskload_ps(a + 0 * lda + p, tail);
         const __m256 a1 = _mm256_maskload_ps(a + 1 * lda + p, tail);
         const __m256 b0 = _mm256_maskload_ps(b + 0 * csb + p, tail);
+        const __m256 b1 = _mm256_maskload_ps(b + 1 * csb + p, tail);
         c0_0_0 = _mm256_blendv_ps(c0_0_0, _mm256_fmadd_ps(a0, b0, c0_0_0), _mm256_castsi256_ps(tail));
         c1_0_0 = _mm256_blendv_ps(c1_0_0, _mm256_fmadd_ps(a1, b0, c1_0_0), _mm256_castsi256_ps(tail));
-        const __m256 b1 = _mm256_maskload_ps(b + 1 * csb + p, tail);
         c0_1_0 = _mm256_blendv_ps(c0_1_0, _mm256_fmadd_ps(a0, b1, c0_1_0), _mm256_castsi256_ps(tail));
         c1_1_0 = _mm256_blendv_ps(c1_1_0, _mm256_fmadd_ps(a1, b1, c1_1_0), _mm256_castsi256_ps(tail));
     }
@@ -1014,12 +1014,12 @@ avx2_f32_direct_330b_dot_2x3(size_t m, size_t k, const float *restrict a, size_t
         const __m256 a0 = _mm256_loadu_ps(a + 0 * lda + p);
         const __m256 a1 = _mm256_loadu_ps(a + 1 * lda + p);
         const __m256 b0 = _mm256_loadu_ps(b + 0 * csb + p);
+        const __m256 b1 = _mm256_loadu_ps(b + 1 * csb + p);
+        const __m256 b2 = _mm256_loadu_ps(b + 2 * csb + p);
         c0_0_0 = _mm256_fmadd_ps(a0, b0, c0_0_0);
         c1_0_0 = _mm256_fmadd_ps(a1, b0, c1_0_0);
-        const __m256 b1 = _mm256_loadu_ps(b + 1 * csb + p);
         c0_1_0 = _mm256_fmadd_ps(a0, b1, c0_1_0);
         c1_1_0 = _mm256_fmadd_ps(a1, b1, c1_1_0);
-        const __m256 b2 = _mm256_loadu_ps(b + 2 * csb + p);
         c0_2_0 = _mm256_fmadd_ps(a0, b2, c0_2_0);
         c1_2_0 = _mm256_fmadd_ps(a1, b2, c1_2_0);
     }
@@ -1029,12 +1029,12 @@ avx2_f32_direct_330b_dot_2x3(size_t m, size_t k, const float *restrict a, size_t
         const __m256 a0 = _mm256_maskload_ps(a + 0 * lda + p, tail);
         const __m256 a1 = _mm256_maskload_ps(a + 1 * lda + p, tail);
         const __m256 b0 = _mm256_maskload_ps(b + 0 * csb + p, tail);
+        const __m256 b1 = _mm256_maskload_ps(b + 1 * csb + p, tail);
+        const __m256 b2 = _mm256_maskload_ps(b + 2 * csb + p, tail);
         c0_0_0 = _mm256_blendv_ps(c0_0_0, _mm256_fmadd_ps(a0, b0, c0_0_0), _mm256_castsi256_ps(tail));
         c1_0_0 = _mm256_blendv_ps(c1_0_0, _mm256_fmadd_ps(a1, b0, c1_0_0), _mm256_castsi256_ps(tail));
-        const __m256 b1 = _mm256_maskload_ps(b + 1 * csb + p, tail);
         c0_1_0 = _mm256_blendv_ps(c0_1_0, _mm256_fmadd_ps(a0, b1, c0_1_0), _mm256_castsi256_ps(tail));
         c1_1_0 = _mm256_blendv_ps(c1_1_0, _mm256_fmadd_ps(a1, b1, c1_1_0), _mm256_castsi256_ps(tail));
-        const __m256 b2 = _mm256_maskload_ps(b + 2 * csb + p, tail);
         c0_2_0 = _mm256_blendv_ps(c0_2_0, _mm256_fmadd_ps(a0, b2, c0_2_0), _mm256_castsi256_ps(tail));
         c1_2_0 = _mm256_blendv_ps(c1_2_0, _mm256_fmadd_ps(a1, b2, c1_2_0), _mm256_castsi256_ps(tail));
     }
@@ -1080,15 +1080,15 @@ avx2_f32_direct_330b_dot_2x4(size_t m, size_t k, const float *restrict a, size_t
         const __m256 a0 = _mm256_loadu_ps(a + 0 * lda + p);
         const __m256 a1 = _mm256_loadu_ps(a + 1 * lda + p);
         const __m256 b0 = _mm256_loadu_ps(b + 0 * csb + p);
+        const __m256 b1 = _mm256_loadu_ps(b + 1 * csb + p);
+        const __m256 b2 = _mm256_loadu_ps(b + 2 * csb + p);
+        const __m256 b3 = _mm256_loadu_ps(b + 3 * csb + p);
         c0_0_0 = _mm256_fmadd_ps(a0, b0, c0_0_0);
         c1_0_0 = _mm256_fmadd_ps(a1, b0, c1_0_0);
-        const __m256 b1 = _mm256_loadu_ps(b + 1 * csb + p);
         c0_1_0 = _mm256_fmadd_ps(a0, b1, c0_1_0);
         c1_1_0 = _mm256_fmadd_ps(a1, b1, c1_1_0);
-        const __m256 b2 = _mm256_loadu_ps(b + 2 * csb + p);
         c0_2_0 = _mm256_fmadd_ps(a0, b2, c0_2_0);
         c1_2_0 = _mm256_fmadd_ps(a1, b2, c1_2_0);
-        const __m256 b3 = _mm256_loadu_ps(b + 3 * csb + p);
         c0_3_0 = _mm256_fmadd_ps(a0, b3, c0_3_0);
         c1_3_0 = _mm256_fmadd_ps(a1, b3, c1_3_0);
     }
@@ -1098,15 +1098,15 @@ avx2_f32_direct_330b_dot_2x4(size_t m, size_t k, const float *restrict a, size_t
         const __m256 a0 = _mm256_maskload_ps(a + 0 * lda + p, tail);
         const __m256 a1 = _mm256_maskload_ps(a + 1 * lda + p, tail);
         const __m256 b0 = _mm256_maskload_ps(b + 0 * csb + p, tail);
+        const __m256 b1 = _mm256_maskload_ps(b + 1 * csb + p, tail);
+        const __m256 b2 = _mm256_maskload_ps(b + 2 * csb + p, tail);
+        const __m256 b3 = _mm256_maskload_ps(b + 3 * csb + p, tail);
         c0_0_0 = _mm256_blendv_ps(c0_0_0, _mm256_fmadd_ps(a0, b0, c0_0_0), _mm256_castsi256_ps(tail));
         c1_0_0 = _mm256_blendv_ps(c1_0_0, _mm256_fmadd_ps(a1, b0, c1_0_0), _mm256_castsi256_ps(tail));
-        const __m256 b1 = _mm256_maskload_ps(b + 1 * csb + p, tail);
         c0_1_0 = _mm256_blendv_ps(c0_1_0, _mm256_fmadd_ps(a0, b1, c0_1_0), _mm256_castsi256_ps(tail));
         c1_1_0 = _mm256_blendv_ps(c1_1_0, _mm256_fmadd_ps(a1, b1, c1_1_0), _mm256_castsi256_ps(tail));
-        const __m256 b2 = _mm256_maskload_ps(b + 2 * csb + p, tail);
         c0_2_0 = _mm256_blendv_ps(c0_2_0, _mm256_fmadd_ps(a0, b2, c0_2_0), _mm256_castsi256_ps(tail));
         c1_2_0 = _mm256_blendv_ps(c1_2_0, _mm256_fmadd_ps(a1, b2, c1_2_0), _mm256_castsi256_ps(tail));
-        const __m256 b3 = _mm256_maskload_ps(b + 3 * csb + p, tail);
         c0_3_0 = _mm256_blendv_ps(c0_3_0, _mm256_fmadd_ps(a0, b3, c0_3_0), _mm256_castsi256_ps(tail));
         c1_3_0 = _mm256_blendv_ps(c1_3_0, _mm256_fmadd_ps(a1, b3, c1_3_0), _mm256_castsi256_ps(tail));
     }
@@ -1167,6 +1167,10 @@ static __attribute__((noinline)) void avx2_f32_direct_330b_along_k(size_t m, siz
                                                                    const float *a, size_t lda, const float *b,
                                                                    size_t rsb, size_t csb, float beta,
                                                                    float *c, size_t ldc) {
+    if (n == 1) { /* a column, as a row */
+        avx2_f32_direct_330b_dots_1(1, m, k, alpha, b, k, a, 1, lda, beta, c, 1);
+        return;
+    }
     for (; m >= 2; m -= 2) {
         avx2_f32_direct_330b_dots_2(2, n, k, alpha, a, lda, b, rsb, csb, beta, c, ldc);
         a += 2 * lda;

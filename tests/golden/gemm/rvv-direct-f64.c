@@ -385,31 +385,31 @@ rvv_f64_direct_0dc0_dot_1x2(size_t m, size_t k, const double *restrict a, size_t
         {
             const vfloat64m2_t a0 = __riscv_vle64_v_f64m2(a + 0 * lda + p + 0 * lanes, full);
             const vfloat64m2_t b0 = __riscv_vle64_v_f64m2(b + 0 * csb + p + 0 * lanes, full);
-            c0_0_0 = __riscv_vfmacc_vv_f64m2(c0_0_0, a0, b0, full);
             const vfloat64m2_t b1 = __riscv_vle64_v_f64m2(b + 1 * csb + p + 0 * lanes, full);
+            c0_0_0 = __riscv_vfmacc_vv_f64m2(c0_0_0, a0, b0, full);
             c0_1_0 = __riscv_vfmacc_vv_f64m2(c0_1_0, a0, b1, full);
         }
         {
             const vfloat64m2_t a0 = __riscv_vle64_v_f64m2(a + 0 * lda + p + 1 * lanes, full);
             const vfloat64m2_t b0 = __riscv_vle64_v_f64m2(b + 0 * csb + p + 1 * lanes, full);
-            c0_0_1 = __riscv_vfmacc_vv_f64m2(c0_0_1, a0, b0, full);
             const vfloat64m2_t b1 = __riscv_vle64_v_f64m2(b + 1 * csb + p + 1 * lanes, full);
+            c0_0_1 = __riscv_vfmacc_vv_f64m2(c0_0_1, a0, b0, full);
             c0_1_1 = __riscv_vfmacc_vv_f64m2(c0_1_1, a0, b1, full);
         }
     }
     for (; p + lanes <= k; p += lanes) {
         const vfloat64m2_t a0 = __riscv_vle64_v_f64m2(a + 0 * lda + p, full);
         const vfloat64m2_t b0 = __riscv_vle64_v_f64m2(b + 0 * csb + p, full);
-        c0_0_0 = __riscv_vfmacc_vv_f64m2(c0_0_0, a0, b0, full);
         const vfloat64m2_t b1 = __riscv_vle64_v_f64m2(b + 1 * csb + p, full);
+        c0_0_0 = __riscv_vfmacc_vv_f64m2(c0_0_0, a0, b0, full);
         c0_1_0 = __riscv_vfmacc_vv_f64m2(c0_1_0, a0, b1, full);
     }
     if (p < k) {
         const size_t tail = ((size_t)(k - p));
         const vfloat64m2_t a0 = __riscv_vle64_v_f64m2(a + 0 * lda + p, tail);
         const vfloat64m2_t b0 = __riscv_vle64_v_f64m2(b + 0 * csb + p, tail);
-        c0_0_0 = __riscv_vfmacc_vv_f64m2_tu(c0_0_0, a0, b0, tail);
         const vfloat64m2_t b1 = __riscv_vle64_v_f64m2(b + 1 * csb + p, tail);
+        c0_0_0 = __riscv_vfmacc_vv_f64m2_tu(c0_0_0, a0, b0, tail);
         c0_1_0 = __riscv_vfmacc_vv_f64m2_tu(c0_1_0, a0, b1, tail);
     }
     c0_0_0 = __riscv_vfadd_vv_f64m2(c0_0_0, c0_0_1, full);
@@ -441,20 +441,20 @@ rvv_f64_direct_0dc0_dot_1x3(size_t m, size_t k, const double *restrict a, size_t
     for (; p + lanes <= k; p += lanes) {
         const vfloat64m2_t a0 = __riscv_vle64_v_f64m2(a + 0 * lda + p, full);
         const vfloat64m2_t b0 = __riscv_vle64_v_f64m2(b + 0 * csb + p, full);
-        c0_0_0 = __riscv_vfmacc_vv_f64m2(c0_0_0, a0, b0, full);
         const vfloat64m2_t b1 = __riscv_vle64_v_f64m2(b + 1 * csb + p, full);
-        c0_1_0 = __riscv_vfmacc_vv_f64m2(c0_1_0, a0, b1, full);
         const vfloat64m2_t b2 = __riscv_vle64_v_f64m2(b + 2 * csb + p, full);
+        c0_0_0 = __riscv_vfmacc_vv_f64m2(c0_0_0, a0, b0, full);
+        c0_1_0 = __riscv_vfmacc_vv_f64m2(c0_1_0, a0, b1, full);
         c0_2_0 = __riscv_vfmacc_vv_f64m2(c0_2_0, a0, b2, full);
     }
     if (p < k) {
         const size_t tail = ((size_t)(k - p));
         const vfloat64m2_t a0 = __riscv_vle64_v_f64m2(a + 0 * lda + p, tail);
         const vfloat64m2_t b0 = __riscv_vle64_v_f64m2(b + 0 * csb + p, tail);
-        c0_0_0 = __riscv_vfmacc_vv_f64m2_tu(c0_0_0, a0, b0, tail);
         const vfloat64m2_t b1 = __riscv_vle64_v_f64m2(b + 1 * csb + p, tail);
-        c0_1_0 = __riscv_vfmacc_vv_f64m2_tu(c0_1_0, a0, b1, tail);
         const vfloat64m2_t b2 = __riscv_vle64_v_f64m2(b + 2 * csb + p, tail);
+        c0_0_0 = __riscv_vfmacc_vv_f64m2_tu(c0_0_0, a0, b0, tail);
+        c0_1_0 = __riscv_vfmacc_vv_f64m2_tu(c0_1_0, a0, b1, tail);
         c0_2_0 = __riscv_vfmacc_vv_f64m2_tu(c0_2_0, a0, b2, tail);
     }
     const double dot0_0 = alpha * __riscv_vfmv_f_s_f64m1_f64(__riscv_vfredusum_vs_f64m2_f64m1(
@@ -489,24 +489,24 @@ rvv_f64_direct_0dc0_dot_1x4(size_t m, size_t k, const double *restrict a, size_t
     for (; p + lanes <= k; p += lanes) {
         const vfloat64m2_t a0 = __riscv_vle64_v_f64m2(a + 0 * lda + p, full);
         const vfloat64m2_t b0 = __riscv_vle64_v_f64m2(b + 0 * csb + p, full);
-        c0_0_0 = __riscv_vfmacc_vv_f64m2(c0_0_0, a0, b0, full);
         const vfloat64m2_t b1 = __riscv_vle64_v_f64m2(b + 1 * csb + p, full);
-        c0_1_0 = __riscv_vfmacc_vv_f64m2(c0_1_0, a0, b1, full);
         const vfloat64m2_t b2 = __riscv_vle64_v_f64m2(b + 2 * csb + p, full);
-        c0_2_0 = __riscv_vfmacc_vv_f64m2(c0_2_0, a0, b2, full);
         const vfloat64m2_t b3 = __riscv_vle64_v_f64m2(b + 3 * csb + p, full);
+        c0_0_0 = __riscv_vfmacc_vv_f64m2(c0_0_0, a0, b0, full);
+        c0_1_0 = __riscv_vfmacc_vv_f64m2(c0_1_0, a0, b1, full);
+        c0_2_0 = __riscv_vfmacc_vv_f64m2(c0_2_0, a0, b2, full);
         c0_3_0 = __riscv_vfmacc_vv_f64m2(c0_3_0, a0, b3, full);
     }
     if (p < k) {
         const size_t tail = ((size_t)(k - p));
         const vfloat64m2_t a0 = __riscv_vle64_v_f64m2(a + 0 * lda + p, tail);
         const vfloat64m2_t b0 = __riscv_vle64_v_f64m2(b + 0 * csb + p, tail);
-        c0_0_0 = __riscv_vfmacc_vv_f64m2_tu(c0_0_0, a0, b0, tail);
         const vfloat64m2_t b1 = __riscv_vle64_v_f64m2(b + 1 * csb + p, tail);
-        c0_1_0 = __riscv_vfmacc_vv_f64m2_tu(c0_1_0, a0, b1, tail);
         const vfloat64m2_t b2 = __riscv_vle64_v_f64m2(b + 2 * csb + p, tail);
-        c0_2_0 = __riscv_vfmacc_vv_f64m2_tu(c0_2_0, a0, b2, tail);
         const vfloat64m2_t b3 = __riscv_vle64_v_f64m2(b + 3 * csb + p, tail);
+        c0_0_0 = __riscv_vfmacc_vv_f64m2_tu(c0_0_0, a0, b0, tail);
+        c0_1_0 = __riscv_vfmacc_vv_f64m2_tu(c0_1_0, a0, b1, tail);
+        c0_2_0 = __riscv_vfmacc_vv_f64m2_tu(c0_2_0, a0, b2, tail);
         c0_3_0 = __riscv_vfmacc_vv_f64m2_tu(c0_3_0, a0, b3, tail);
     }
     const double dot0_0 = alpha * __riscv_vfmv_f_s_f64m1_f64(__riscv_vfredusum_vs_f64m2_f64m1(
@@ -530,14 +530,236 @@ rvv_f64_direct_0dc0_dot_1x4(size_t m, size_t k, const double *restrict a, size_t
     }
 }
 
+static inline __attribute__((always_inline)) void
+rvv_f64_direct_0dc0_dot_1x5(size_t m, size_t k, const double *restrict a, size_t lda,
+                            const double *restrict b, size_t rsb, size_t csb, double alpha, double beta,
+                            double *restrict c, size_t ldc) {
+    const size_t lanes = __riscv_vsetvlmax_e64m2();
+    const size_t full = lanes;
+    (void)m, (void)full, (void)lanes, (void)rsb;
+    vfloat64m2_t c0_0_0 = __riscv_vfmv_v_f_f64m2(0, full);
+    vfloat64m2_t c0_1_0 = __riscv_vfmv_v_f_f64m2(0, full);
+    vfloat64m2_t c0_2_0 = __riscv_vfmv_v_f_f64m2(0, full);
+    vfloat64m2_t c0_3_0 = __riscv_vfmv_v_f_f64m2(0, full);
+    vfloat64m2_t c0_4_0 = __riscv_vfmv_v_f_f64m2(0, full);
+    size_t p = 0;
+    for (; p + lanes <= k; p += lanes) {
+        const vfloat64m2_t a0 = __riscv_vle64_v_f64m2(a + 0 * lda + p, full);
+        const vfloat64m2_t b0 = __riscv_vle64_v_f64m2(b + 0 * csb + p, full);
+        const vfloat64m2_t b1 = __riscv_vle64_v_f64m2(b + 1 * csb + p, full);
+        const vfloat64m2_t b2 = __riscv_vle64_v_f64m2(b + 2 * csb + p, full);
+        const vfloat64m2_t b3 = __riscv_vle64_v_f64m2(b + 3 * csb + p, full);
+        const vfloat64m2_t b4 = __riscv_vle64_v_f64m2(b + 4 * csb + p, full);
+        c0_0_0 = __riscv_vfmacc_vv_f64m2(c0_0_0, a0, b0, full);
+        c0_1_0 = __riscv_vfmacc_vv_f64m2(c0_1_0, a0, b1, full);
+        c0_2_0 = __riscv_vfmacc_vv_f64m2(c0_2_0, a0, b2, full);
+        c0_3_0 = __riscv_vfmacc_vv_f64m2(c0_3_0, a0, b3, full);
+        c0_4_0 = __riscv_vfmacc_vv_f64m2(c0_4_0, a0, b4, full);
+    }
+    if (p < k) {
+        const size_t tail = ((size_t)(k - p));
+        const vfloat64m2_t a0 = __riscv_vle64_v_f64m2(a + 0 * lda + p, tail);
+        const vfloat64m2_t b0 = __riscv_vle64_v_f64m2(b + 0 * csb + p, tail);
+        const vfloat64m2_t b1 = __riscv_vle64_v_f64m2(b + 1 * csb + p, tail);
+        const vfloat64m2_t b2 = __riscv_vle64_v_f64m2(b + 2 * csb + p, tail);
+        const vfloat64m2_t b3 = __riscv_vle64_v_f64m2(b + 3 * csb + p, tail);
+        const vfloat64m2_t b4 = __riscv_vle64_v_f64m2(b + 4 * csb + p, tail);
+        c0_0_0 = __riscv_vfmacc_vv_f64m2_tu(c0_0_0, a0, b0, tail);
+        c0_1_0 = __riscv_vfmacc_vv_f64m2_tu(c0_1_0, a0, b1, tail);
+        c0_2_0 = __riscv_vfmacc_vv_f64m2_tu(c0_2_0, a0, b2, tail);
+        c0_3_0 = __riscv_vfmacc_vv_f64m2_tu(c0_3_0, a0, b3, tail);
+        c0_4_0 = __riscv_vfmacc_vv_f64m2_tu(c0_4_0, a0, b4, tail);
+    }
+    const double dot0_0 = alpha * __riscv_vfmv_f_s_f64m1_f64(__riscv_vfredusum_vs_f64m2_f64m1(
+                                      c0_0_0, __riscv_vfmv_v_f_f64m1(0, 1), lanes));
+    const double dot0_1 = alpha * __riscv_vfmv_f_s_f64m1_f64(__riscv_vfredusum_vs_f64m2_f64m1(
+                                      c0_1_0, __riscv_vfmv_v_f_f64m1(0, 1), lanes));
+    const double dot0_2 = alpha * __riscv_vfmv_f_s_f64m1_f64(__riscv_vfredusum_vs_f64m2_f64m1(
+                                      c0_2_0, __riscv_vfmv_v_f_f64m1(0, 1), lanes));
+    const double dot0_3 = alpha * __riscv_vfmv_f_s_f64m1_f64(__riscv_vfredusum_vs_f64m2_f64m1(
+                                      c0_3_0, __riscv_vfmv_v_f_f64m1(0, 1), lanes));
+    const double dot0_4 = alpha * __riscv_vfmv_f_s_f64m1_f64(__riscv_vfredusum_vs_f64m2_f64m1(
+                                      c0_4_0, __riscv_vfmv_v_f_f64m1(0, 1), lanes));
+    if (beta == 0) { /* C is not read */
+        c[0 + 0 * ldc] = dot0_0;
+        c[0 + 1 * ldc] = dot0_1;
+        c[0 + 2 * ldc] = dot0_2;
+        c[0 + 3 * ldc] = dot0_3;
+        c[0 + 4 * ldc] = dot0_4;
+    } else {
+        c[0 + 0 * ldc] = beta * c[0 + 0 * ldc] + dot0_0;
+        c[0 + 1 * ldc] = beta * c[0 + 1 * ldc] + dot0_1;
+        c[0 + 2 * ldc] = beta * c[0 + 2 * ldc] + dot0_2;
+        c[0 + 3 * ldc] = beta * c[0 + 3 * ldc] + dot0_3;
+        c[0 + 4 * ldc] = beta * c[0 + 4 * ldc] + dot0_4;
+    }
+}
+
+static inline __attribute__((always_inline)) void
+rvv_f64_direct_0dc0_dot_1x6(size_t m, size_t k, const double *restrict a, size_t lda,
+                            const double *restrict b, size_t rsb, size_t csb, double alpha, double beta,
+                            double *restrict c, size_t ldc) {
+    const size_t lanes = __riscv_vsetvlmax_e64m2();
+    const size_t full = lanes;
+    (void)m, (void)full, (void)lanes, (void)rsb;
+    vfloat64m2_t c0_0_0 = __riscv_vfmv_v_f_f64m2(0, full);
+    vfloat64m2_t c0_1_0 = __riscv_vfmv_v_f_f64m2(0, full);
+    vfloat64m2_t c0_2_0 = __riscv_vfmv_v_f_f64m2(0, full);
+    vfloat64m2_t c0_3_0 = __riscv_vfmv_v_f_f64m2(0, full);
+    vfloat64m2_t c0_4_0 = __riscv_vfmv_v_f_f64m2(0, full);
+    vfloat64m2_t c0_5_0 = __riscv_vfmv_v_f_f64m2(0, full);
+    size_t p = 0;
+    for (; p + lanes <= k; p += lanes) {
+        const vfloat64m2_t a0 = __riscv_vle64_v_f64m2(a + 0 * lda + p, full);
+        const vfloat64m2_t b0 = __riscv_vle64_v_f64m2(b + 0 * csb + p, full);
+        const vfloat64m2_t b1 = __riscv_vle64_v_f64m2(b + 1 * csb + p, full);
+        const vfloat64m2_t b2 = __riscv_vle64_v_f64m2(b + 2 * csb + p, full);
+        const vfloat64m2_t b3 = __riscv_vle64_v_f64m2(b + 3 * csb + p, full);
+        const vfloat64m2_t b4 = __riscv_vle64_v_f64m2(b + 4 * csb + p, full);
+        const vfloat64m2_t b5 = __riscv_vle64_v_f64m2(b + 5 * csb + p, full);
+        c0_0_0 = __riscv_vfmacc_vv_f64m2(c0_0_0, a0, b0, full);
+        c0_1_0 = __riscv_vfmacc_vv_f64m2(c0_1_0, a0, b1, full);
+        c0_2_0 = __riscv_vfmacc_vv_f64m2(c0_2_0, a0, b2, full);
+        c0_3_0 = __riscv_vfmacc_vv_f64m2(c0_3_0, a0, b3, full);
+        c0_4_0 = __riscv_vfmacc_vv_f64m2(c0_4_0, a0, b4, full);
+        c0_5_0 = __riscv_vfmacc_vv_f64m2(c0_5_0, a0, b5, full);
+    }
+    if (p < k) {
+        const size_t tail = ((size_t)(k - p));
+        const vfloat64m2_t a0 = __riscv_vle64_v_f64m2(a + 0 * lda + p, tail);
+        const vfloat64m2_t b0 = __riscv_vle64_v_f64m2(b + 0 * csb + p, tail);
+        const vfloat64m2_t b1 = __riscv_vle64_v_f64m2(b + 1 * csb + p, tail);
+        const vfloat64m2_t b2 = __riscv_vle64_v_f64m2(b + 2 * csb + p, tail);
+        const vfloat64m2_t b3 = __riscv_vle64_v_f64m2(b + 3 * csb + p, tail);
+        const vfloat64m2_t b4 = __riscv_vle64_v_f64m2(b + 4 * csb + p, tail);
+        const vfloat64m2_t b5 = __riscv_vle64_v_f64m2(b + 5 * csb + p, tail);
+        c0_0_0 = __riscv_vfmacc_vv_f64m2_tu(c0_0_0, a0, b0, tail);
+        c0_1_0 = __riscv_vfmacc_vv_f64m2_tu(c0_1_0, a0, b1, tail);
+        c0_2_0 = __riscv_vfmacc_vv_f64m2_tu(c0_2_0, a0, b2, tail);
+        c0_3_0 = __riscv_vfmacc_vv_f64m2_tu(c0_3_0, a0, b3, tail);
+        c0_4_0 = __riscv_vfmacc_vv_f64m2_tu(c0_4_0, a0, b4, tail);
+        c0_5_0 = __riscv_vfmacc_vv_f64m2_tu(c0_5_0, a0, b5, tail);
+    }
+    const double dot0_0 = alpha * __riscv_vfmv_f_s_f64m1_f64(__riscv_vfredusum_vs_f64m2_f64m1(
+                                      c0_0_0, __riscv_vfmv_v_f_f64m1(0, 1), lanes));
+    const double dot0_1 = alpha * __riscv_vfmv_f_s_f64m1_f64(__riscv_vfredusum_vs_f64m2_f64m1(
+                                      c0_1_0, __riscv_vfmv_v_f_f64m1(0, 1), lanes));
+    const double dot0_2 = alpha * __riscv_vfmv_f_s_f64m1_f64(__riscv_vfredusum_vs_f64m2_f64m1(
+                                      c0_2_0, __riscv_vfmv_v_f_f64m1(0, 1), lanes));
+    const double dot0_3 = alpha * __riscv_vfmv_f_s_f64m1_f64(__riscv_vfredusum_vs_f64m2_f64m1(
+                                      c0_3_0, __riscv_vfmv_v_f_f64m1(0, 1), lanes));
+    const double dot0_4 = alpha * __riscv_vfmv_f_s_f64m1_f64(__riscv_vfredusum_vs_f64m2_f64m1(
+                                      c0_4_0, __riscv_vfmv_v_f_f64m1(0, 1), lanes));
+    const double dot0_5 = alpha * __riscv_vfmv_f_s_f64m1_f64(__riscv_vfredusum_vs_f64m2_f64m1(
+                                      c0_5_0, __riscv_vfmv_v_f_f64m1(0, 1), lanes));
+    if (beta == 0) { /* C is not read */
+        c[0 + 0 * ldc] = dot0_0;
+        c[0 + 1 * ldc] = dot0_1;
+        c[0 + 2 * ldc] = dot0_2;
+        c[0 + 3 * ldc] = dot0_3;
+        c[0 + 4 * ldc] = dot0_4;
+        c[0 + 5 * ldc] = dot0_5;
+    } else {
+        c[0 + 0 * ldc] = beta * c[0 + 0 * ldc] + dot0_0;
+        c[0 + 1 * ldc] = beta * c[0 + 1 * ldc] + dot0_1;
+        c[0 + 2 * ldc] = beta * c[0 + 2 * ldc] + dot0_2;
+        c[0 + 3 * ldc] = beta * c[0 + 3 * ldc] + dot0_3;
+        c[0 + 4 * ldc] = beta * c[0 + 4 * ldc] + dot0_4;
+        c[0 + 5 * ldc] = beta * c[0 + 5 * ldc] + dot0_5;
+    }
+}
+
+static inline __attribute__((always_inline)) void
+rvv_f64_direct_0dc0_dot_1x7(size_t m, size_t k, const double *restrict a, size_t lda,
+                            const double *restrict b, size_t rsb, size_t csb, double alpha, double beta,
+                            double *restrict c, size_t ldc) {
+    const size_t lanes = __riscv_vsetvlmax_e64m2();
+    const size_t full = lanes;
+    (void)m, (void)full, (void)lanes, (void)rsb;
+    vfloat64m2_t c0_0_0 = __riscv_vfmv_v_f_f64m2(0, full);
+    vfloat64m2_t c0_1_0 = __riscv_vfmv_v_f_f64m2(0, full);
+    vfloat64m2_t c0_2_0 = __riscv_vfmv_v_f_f64m2(0, full);
+    vfloat64m2_t c0_3_0 = __riscv_vfmv_v_f_f64m2(0, full);
+    vfloat64m2_t c0_4_0 = __riscv_vfmv_v_f_f64m2(0, full);
+    vfloat64m2_t c0_5_0 = __riscv_vfmv_v_f_f64m2(0, full);
+    vfloat64m2_t c0_6_0 = __riscv_vfmv_v_f_f64m2(0, full);
+    size_t p = 0;
+    for (; p + lanes <= k; p += lanes) {
+        const vfloat64m2_t a0 = __riscv_vle64_v_f64m2(a + 0 * lda + p, full);
+        const vfloat64m2_t b0 = __riscv_vle64_v_f64m2(b + 0 * csb + p, full);
+        const vfloat64m2_t b1 = __riscv_vle64_v_f64m2(b + 1 * csb + p, full);
+        const vfloat64m2_t b2 = __riscv_vle64_v_f64m2(b + 2 * csb + p, full);
+        const vfloat64m2_t b3 = __riscv_vle64_v_f64m2(b + 3 * csb + p, full);
+        const vfloat64m2_t b4 = __riscv_vle64_v_f64m2(b + 4 * csb + p, full);
+        const vfloat64m2_t b5 = __riscv_vle64_v_f64m2(b + 5 * csb + p, full);
+        const vfloat64m2_t b6 = __riscv_vle64_v_f64m2(b + 6 * csb + p, full);
+        c0_0_0 = __riscv_vfmacc_vv_f64m2(c0_0_0, a0, b0, full);
+        c0_1_0 = __riscv_vfmacc_vv_f64m2(c0_1_0, a0, b1, full);
+        c0_2_0 = __riscv_vfmacc_vv_f64m2(c0_2_0, a0, b2, full);
+        c0_3_0 = __riscv_vfmacc_vv_f64m2(c0_3_0, a0, b3, full);
+        c0_4_0 = __riscv_vfmacc_vv_f64m2(c0_4_0, a0, b4, full);
+        c0_5_0 = __riscv_vfmacc_vv_f64m2(c0_5_0, a0, b5, full);
+        c0_6_0 = __riscv_vfmacc_vv_f64m2(c0_6_0, a0, b6, full);
+    }
+    if (p < k) {
+        const size_t tail = ((size_t)(k - p));
+        const vfloat64m2_t a0 = __riscv_vle64_v_f64m2(a + 0 * lda + p, tail);
+        const vfloat64m2_t b0 = __riscv_vle64_v_f64m2(b + 0 * csb + p, tail);
+        const vfloat64m2_t b1 = __riscv_vle64_v_f64m2(b + 1 * csb + p, tail);
+        const vfloat64m2_t b2 = __riscv_vle64_v_f64m2(b + 2 * csb + p, tail);
+        const vfloat64m2_t b3 = __riscv_vle64_v_f64m2(b + 3 * csb + p, tail);
+        const vfloat64m2_t b4 = __riscv_vle64_v_f64m2(b + 4 * csb + p, tail);
+        const vfloat64m2_t b5 = __riscv_vle64_v_f64m2(b + 5 * csb + p, tail);
+        const vfloat64m2_t b6 = __riscv_vle64_v_f64m2(b + 6 * csb + p, tail);
+        c0_0_0 = __riscv_vfmacc_vv_f64m2_tu(c0_0_0, a0, b0, tail);
+        c0_1_0 = __riscv_vfmacc_vv_f64m2_tu(c0_1_0, a0, b1, tail);
+        c0_2_0 = __riscv_vfmacc_vv_f64m2_tu(c0_2_0, a0, b2, tail);
+        c0_3_0 = __riscv_vfmacc_vv_f64m2_tu(c0_3_0, a0, b3, tail);
+        c0_4_0 = __riscv_vfmacc_vv_f64m2_tu(c0_4_0, a0, b4, tail);
+        c0_5_0 = __riscv_vfmacc_vv_f64m2_tu(c0_5_0, a0, b5, tail);
+        c0_6_0 = __riscv_vfmacc_vv_f64m2_tu(c0_6_0, a0, b6, tail);
+    }
+    const double dot0_0 = alpha * __riscv_vfmv_f_s_f64m1_f64(__riscv_vfredusum_vs_f64m2_f64m1(
+                                      c0_0_0, __riscv_vfmv_v_f_f64m1(0, 1), lanes));
+    const double dot0_1 = alpha * __riscv_vfmv_f_s_f64m1_f64(__riscv_vfredusum_vs_f64m2_f64m1(
+                                      c0_1_0, __riscv_vfmv_v_f_f64m1(0, 1), lanes));
+    const double dot0_2 = alpha * __riscv_vfmv_f_s_f64m1_f64(__riscv_vfredusum_vs_f64m2_f64m1(
+                                      c0_2_0, __riscv_vfmv_v_f_f64m1(0, 1), lanes));
+    const double dot0_3 = alpha * __riscv_vfmv_f_s_f64m1_f64(__riscv_vfredusum_vs_f64m2_f64m1(
+                                      c0_3_0, __riscv_vfmv_v_f_f64m1(0, 1), lanes));
+    const double dot0_4 = alpha * __riscv_vfmv_f_s_f64m1_f64(__riscv_vfredusum_vs_f64m2_f64m1(
+                                      c0_4_0, __riscv_vfmv_v_f_f64m1(0, 1), lanes));
+    const double dot0_5 = alpha * __riscv_vfmv_f_s_f64m1_f64(__riscv_vfredusum_vs_f64m2_f64m1(
+                                      c0_5_0, __riscv_vfmv_v_f_f64m1(0, 1), lanes));
+    const double dot0_6 = alpha * __riscv_vfmv_f_s_f64m1_f64(__riscv_vfredusum_vs_f64m2_f64m1(
+                                      c0_6_0, __riscv_vfmv_v_f_f64m1(0, 1), lanes));
+    if (beta == 0) { /* C is not read */
+        c[0 + 0 * ldc] = dot0_0;
+        c[0 + 1 * ldc] = dot0_1;
+        c[0 + 2 * ldc] = dot0_2;
+        c[0 + 3 * ldc] = dot0_3;
+        c[0 + 4 * ldc] = dot0_4;
+        c[0 + 5 * ldc] = dot0_5;
+        c[0 + 6 * ldc] = dot0_6;
+    } else {
+        c[0 + 0 * ldc] = beta * c[0 + 0 * ldc] + dot0_0;
+        c[0 + 1 * ldc] = beta * c[0 + 1 * ldc] + dot0_1;
+        c[0 + 2 * ldc] = beta * c[0 + 2 * ldc] + dot0_2;
+        c[0 + 3 * ldc] = beta * c[0 + 3 * ldc] + dot0_3;
+        c[0 + 4 * ldc] = beta * c[0 + 4 * ldc] + dot0_4;
+        c[0 + 5 * ldc] = beta * c[0 + 5 * ldc] + dot0_5;
+        c[0 + 6 * ldc] = beta * c[0 + 6 * ldc] + dot0_6;
+    }
+}
+
 /* 1 row of A by n columns of B, both contiguous along k */
 static void rvv_f64_direct_0dc0_dots_1(size_t m, size_t n, size_t k, double alpha, const double *a,
                                        size_t lda, const double *b, size_t rsb, size_t csb, double beta,
                                        double *c, size_t ldc) {
-    for (; n >= 4; n -= 4) {
-        rvv_f64_direct_0dc0_dot_1x4(m, k, a, lda, b, rsb, csb, alpha, beta, c, ldc);
-        b += 4 * csb;
-        c += 4 * ldc;
+    for (; n >= 7; n -= 7) {
+        rvv_f64_direct_0dc0_dot_1x7(m, k, a, lda, b, rsb, csb, alpha, beta, c, ldc);
+        b += 7 * csb;
+        c += 7 * ldc;
     }
     switch (n) {
     case 1:
@@ -548,6 +770,15 @@ static void rvv_f64_direct_0dc0_dots_1(size_t m, size_t n, size_t k, double alph
         break;
     case 3:
         rvv_f64_direct_0dc0_dot_1x3(m, k, a, lda, b, rsb, csb, alpha, beta, c, ldc);
+        break;
+    case 4:
+        rvv_f64_direct_0dc0_dot_1x4(m, k, a, lda, b, rsb, csb, alpha, beta, c, ldc);
+        break;
+    case 5:
+        rvv_f64_direct_0dc0_dot_1x5(m, k, a, lda, b, rsb, csb, alpha, beta, c, ldc);
+        break;
+    case 6:
+        rvv_f64_direct_0dc0_dot_1x6(m, k, a, lda, b, rsb, csb, alpha, beta, c, ldc);
         break;
     default:
         break;
@@ -627,9 +858,9 @@ rvv_f64_direct_0dc0_dot_2x2(size_t m, size_t k, const double *restrict a, size_t
         const vfloat64m2_t a0 = __riscv_vle64_v_f64m2(a + 0 * lda + p, full);
         const vfloat64m2_t a1 = __riscv_vle64_v_f64m2(a + 1 * lda + p, full);
         const vfloat64m2_t b0 = __riscv_vle64_v_f64m2(b + 0 * csb + p, full);
+        const vfloat64m2_t b1 = __riscv_vle64_v_f64m2(b + 1 * csb + p, full);
         c0_0_0 = __riscv_vfmacc_vv_f64m2(c0_0_0, a0, b0, full);
         c1_0_0 = __riscv_vfmacc_vv_f64m2(c1_0_0, a1, b0, full);
-        const vfloat64m2_t b1 = __riscv_vle64_v_f64m2(b + 1 * csb + p, full);
         c0_1_0 = __riscv_vfmacc_vv_f64m2(c0_1_0, a0, b1, full);
         c1_1_0 = __riscv_vfmacc_vv_f64m2(c1_1_0, a1, b1, full);
     }
@@ -638,9 +869,9 @@ rvv_f64_direct_0dc0_dot_2x2(size_t m, size_t k, const double *restrict a, size_t
         const vfloat64m2_t a0 = __riscv_vle64_v_f64m2(a + 0 * lda + p, tail);
         const vfloat64m2_t a1 = __riscv_vle64_v_f64m2(a + 1 * lda + p, tail);
         const vfloat64m2_t b0 = __riscv_vle64_v_f64m2(b + 0 * csb + p, tail);
+        const vfloat64m2_t b1 = __riscv_vle64_v_f64m2(b + 1 * csb + p, tail);
         c0_0_0 = __riscv_vfmacc_vv_f64m2_tu(c0_0_0, a0, b0, tail);
         c1_0_0 = __riscv_vfmacc_vv_f64m2_tu(c1_0_0, a1, b0, tail);
-        const vfloat64m2_t b1 = __riscv_vle64_v_f64m2(b + 1 * csb + p, tail);
         c0_1_0 = __riscv_vfmacc_vv_f64m2_tu(c0_1_0, a0, b1, tail);
         c1_1_0 = __riscv_vfmacc_vv_f64m2_tu(c1_1_0, a1, b1, tail);
     }
@@ -683,12 +914,12 @@ rvv_f64_direct_0dc0_dot_2x3(size_t m, size_t k, const double *restrict a, size_t
         const vfloat64m2_t a0 = __riscv_vle64_v_f64m2(a + 0 * lda + p, full);
         const vfloat64m2_t a1 = __riscv_vle64_v_f64m2(a + 1 * lda + p, full);
         const vfloat64m2_t b0 = __riscv_vle64_v_f64m2(b + 0 * csb + p, full);
+        const vfloat64m2_t b1 = __riscv_vle64_v_f64m2(b + 1 * csb + p, full);
+        const vfloat64m2_t b2 = __riscv_vle64_v_f64m2(b + 2 * csb + p, full);
         c0_0_0 = __riscv_vfmacc_vv_f64m2(c0_0_0, a0, b0, full);
         c1_0_0 = __riscv_vfmacc_vv_f64m2(c1_0_0, a1, b0, full);
-        const vfloat64m2_t b1 = __riscv_vle64_v_f64m2(b + 1 * csb + p, full);
         c0_1_0 = __riscv_vfmacc_vv_f64m2(c0_1_0, a0, b1, full);
         c1_1_0 = __riscv_vfmacc_vv_f64m2(c1_1_0, a1, b1, full);
-        const vfloat64m2_t b2 = __riscv_vle64_v_f64m2(b + 2 * csb + p, full);
         c0_2_0 = __riscv_vfmacc_vv_f64m2(c0_2_0, a0, b2, full);
         c1_2_0 = __riscv_vfmacc_vv_f64m2(c1_2_0, a1, b2, full);
     }
@@ -697,12 +928,12 @@ rvv_f64_direct_0dc0_dot_2x3(size_t m, size_t k, const double *restrict a, size_t
         const vfloat64m2_t a0 = __riscv_vle64_v_f64m2(a + 0 * lda + p, tail);
         const vfloat64m2_t a1 = __riscv_vle64_v_f64m2(a + 1 * lda + p, tail);
         const vfloat64m2_t b0 = __riscv_vle64_v_f64m2(b + 0 * csb + p, tail);
+        const vfloat64m2_t b1 = __riscv_vle64_v_f64m2(b + 1 * csb + p, tail);
+        const vfloat64m2_t b2 = __riscv_vle64_v_f64m2(b + 2 * csb + p, tail);
         c0_0_0 = __riscv_vfmacc_vv_f64m2_tu(c0_0_0, a0, b0, tail);
         c1_0_0 = __riscv_vfmacc_vv_f64m2_tu(c1_0_0, a1, b0, tail);
-        const vfloat64m2_t b1 = __riscv_vle64_v_f64m2(b + 1 * csb + p, tail);
         c0_1_0 = __riscv_vfmacc_vv_f64m2_tu(c0_1_0, a0, b1, tail);
         c1_1_0 = __riscv_vfmacc_vv_f64m2_tu(c1_1_0, a1, b1, tail);
-        const vfloat64m2_t b2 = __riscv_vle64_v_f64m2(b + 2 * csb + p, tail);
         c0_2_0 = __riscv_vfmacc_vv_f64m2_tu(c0_2_0, a0, b2, tail);
         c1_2_0 = __riscv_vfmacc_vv_f64m2_tu(c1_2_0, a1, b2, tail);
     }
@@ -755,15 +986,15 @@ rvv_f64_direct_0dc0_dot_2x4(size_t m, size_t k, const double *restrict a, size_t
         const vfloat64m2_t a0 = __riscv_vle64_v_f64m2(a + 0 * lda + p, full);
         const vfloat64m2_t a1 = __riscv_vle64_v_f64m2(a + 1 * lda + p, full);
         const vfloat64m2_t b0 = __riscv_vle64_v_f64m2(b + 0 * csb + p, full);
+        const vfloat64m2_t b1 = __riscv_vle64_v_f64m2(b + 1 * csb + p, full);
+        const vfloat64m2_t b2 = __riscv_vle64_v_f64m2(b + 2 * csb + p, full);
+        const vfloat64m2_t b3 = __riscv_vle64_v_f64m2(b + 3 * csb + p, full);
         c0_0_0 = __riscv_vfmacc_vv_f64m2(c0_0_0, a0, b0, full);
         c1_0_0 = __riscv_vfmacc_vv_f64m2(c1_0_0, a1, b0, full);
-        const vfloat64m2_t b1 = __riscv_vle64_v_f64m2(b + 1 * csb + p, full);
         c0_1_0 = __riscv_vfmacc_vv_f64m2(c0_1_0, a0, b1, full);
         c1_1_0 = __riscv_vfmacc_vv_f64m2(c1_1_0, a1, b1, full);
-        const vfloat64m2_t b2 = __riscv_vle64_v_f64m2(b + 2 * csb + p, full);
         c0_2_0 = __riscv_vfmacc_vv_f64m2(c0_2_0, a0, b2, full);
         c1_2_0 = __riscv_vfmacc_vv_f64m2(c1_2_0, a1, b2, full);
-        const vfloat64m2_t b3 = __riscv_vle64_v_f64m2(b + 3 * csb + p, full);
         c0_3_0 = __riscv_vfmacc_vv_f64m2(c0_3_0, a0, b3, full);
         c1_3_0 = __riscv_vfmacc_vv_f64m2(c1_3_0, a1, b3, full);
     }
@@ -772,15 +1003,15 @@ rvv_f64_direct_0dc0_dot_2x4(size_t m, size_t k, const double *restrict a, size_t
         const vfloat64m2_t a0 = __riscv_vle64_v_f64m2(a + 0 * lda + p, tail);
         const vfloat64m2_t a1 = __riscv_vle64_v_f64m2(a + 1 * lda + p, tail);
         const vfloat64m2_t b0 = __riscv_vle64_v_f64m2(b + 0 * csb + p, tail);
+        const vfloat64m2_t b1 = __riscv_vle64_v_f64m2(b + 1 * csb + p, tail);
+        const vfloat64m2_t b2 = __riscv_vle64_v_f64m2(b + 2 * csb + p, tail);
+        const vfloat64m2_t b3 = __riscv_vle64_v_f64m2(b + 3 * csb + p, tail);
         c0_0_0 = __riscv_vfmacc_vv_f64m2_tu(c0_0_0, a0, b0, tail);
         c1_0_0 = __riscv_vfmacc_vv_f64m2_tu(c1_0_0, a1, b0, tail);
-        const vfloat64m2_t b1 = __riscv_vle64_v_f64m2(b + 1 * csb + p, tail);
         c0_1_0 = __riscv_vfmacc_vv_f64m2_tu(c0_1_0, a0, b1, tail);
         c1_1_0 = __riscv_vfmacc_vv_f64m2_tu(c1_1_0, a1, b1, tail);
-        const vfloat64m2_t b2 = __riscv_vle64_v_f64m2(b + 2 * csb + p, tail);
         c0_2_0 = __riscv_vfmacc_vv_f64m2_tu(c0_2_0, a0, b2, tail);
         c1_2_0 = __riscv_vfmacc_vv_f64m2_tu(c1_2_0, a1, b2, tail);
-        const vfloat64m2_t b3 = __riscv_vle64_v_f64m2(b + 3 * csb + p, tail);
         c0_3_0 = __riscv_vfmacc_vv_f64m2_tu(c0_3_0, a0, b3, tail);
         c1_3_0 = __riscv_vfmacc_vv_f64m2_tu(c1_3_0, a1, b3, tail);
     }
@@ -849,6 +1080,10 @@ static __attribute__((noinline)) void rvv_f64_direct_0dc0_along_k(size_t m, size
                                                                   const double *a, size_t lda,
                                                                   const double *b, size_t rsb, size_t csb,
                                                                   double beta, double *c, size_t ldc) {
+    if (n == 1) { /* a column, as a row */
+        rvv_f64_direct_0dc0_dots_1(1, m, k, alpha, b, k, a, 1, lda, beta, c, 1);
+        return;
+    }
     for (; m >= 2; m -= 2) {
         rvv_f64_direct_0dc0_dots_2(2, n, k, alpha, a, lda, b, rsb, csb, beta, c, ldc);
         a += 2 * lda;

@@ -1,0 +1,38 @@
+"""The seconds and trials that a budget still has."""
+
+from __future__ import annotations
+
+import time
+
+from tensorop.model.budget import Budget
+
+
+class Clock:
+    """What is left of a budget. seconds: spent before this run, known from the journal; trials: that ended."""
+
+    def __init__(self, budget: Budget, seconds: float = 0.0, trials: int = 0) -> None:
+        self._budget = budget
+        self._began = time.monotonic() - seconds
+        self.trials = trials
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds spent, earlier runs included."""
+        return time.monotonic() - self._began
+
+    @property
+    def out_of_time(self) -> bool:
+        return self._budget.seconds is not None and self.elapsed >= self._budget.seconds
+
+    @property
+    def trials_left(self) -> int | None:
+        return None if self._budget.trials is None else max(0, self._budget.trials - self.trials)
+
+    @property
+    def seconds_left(self) -> float | None:
+        """By the limit that is known to come: None under a budget of trials alone before the first one ended."""
+        by_time = None if self._budget.seconds is None else max(0.0, self._budget.seconds - self.elapsed)
+        if self.trials_left is None or not self.trials:
+            return by_time
+        by_trials = self.elapsed / self.trials * self.trials_left
+        return by_trials if by_time is None else min(by_time, by_trials)

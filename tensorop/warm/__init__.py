@@ -1,0 +1,1 @@
+"""Where a search begins: what earlier ones found, read from journals and files of winners."""

@@ -1,0 +1,91 @@
+"""What the job's `--warm-start` names: journals, files of winners, folders of such."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from tensorop import paths
+from tensorop.errors import JobError, TensoropError, UsageError
+from tensorop.model.job import Job
+from tensorop.model.trial import Stage
+from tensorop.model.winner import Known
+from tensorop.specs import jsontext
+from tensorop.store import journal
+from tensorop.store.history import History
+from tensorop.trial import selection
+from tensorop.warm import winners
+from tensorop.warm.winners import FOLDER, Source
+
+AUTO, NONE = "auto", "none"  # wishes; any other is a path
+
+
+def read(job: Job) -> tuple[list[Source], list[str]]:
+    """What the job's `warm_start` names, and a sentence for each file that is of no use. Raises UsageError for a path
+    that does not exist."""
+    found, remarks = [], []
+    for path in _files(job):
+        try:
+            source = _journal(path) if _is_journal(path) else winners.read(path)
+        except TensoropError as error:
+            remarks.append(f"no warm start: {error.message}")
+            continue
+        found.append(source)
+        remarks += [source.remark] if source.remark else []
+    if not found and not remarks and job.warm_start not in (AUTO, NONE):
+        remarks.append(f"no warm start: {job.warm_start} holds no journal; expected a product's folder or *.jsonl")
+    return found, remarks
+
+
+def of_history(history: History) -> dict[tuple[str, str], list[Known]]:
+    """A journal's best variants: of each dtype the few that do best together, and the best on the smallest problems."""
+    operator = str(history.facts["operator"])
+    found = {}
+    for dtype in history.facts["dtypes"]:
+        ended = {f.trial.variant.id: f for f in history.ended((Stage.BLOCKING, dtype, 0)) if f.outcome.ok}
+        costs = {
+            name: {(p, v): c for p, s in f.score.per_problem.items() for v, c in (s.by_vlen or {0: s.value}).items()}
+            for name, f in ended.items()
+        }
+        whole = [ended[name].trial.variant for name in selection.choose(costs)]
+        small = [f for f in history.ended((Stage.SMALLEST, dtype, 0)) if f.outcome.ok and f.score.cost]
+        best = [min(small, key=lambda f: f.score.cost or 0.0).trial.variant] if small else []
+        found[operator, str(dtype)] = [Known(variant.template.name, variant.point) for variant in (*whole, *best)]
+    return found
+
+
+def _files(job: Job) -> Iterator[Path]:
+    if job.warm_start == AUTO:
+        earlier = journal.journal_path(job.out)
+        yield from [earlier] if job.fresh and earlier.is_file() else []
+        for folder in paths.plugin_dirs("platforms", job.plugins):
+            yield from sorted((folder / FOLDER).glob("*.jsonl"))
+    elif job.warm_start != NONE:
+        path = Path(job.warm_start)
+        if not path.exists():
+            raise UsageError(
+                f"--warm-start {path}: there is no such file", hint="give auto, none, a journal or a product's folder"
+            )
+        inside = journal.journal_path(path)
+        if path.is_file() or inside.is_file():
+            yield inside if inside.is_file() else path
+        else:
+            yield from sorted({*path.glob("*.jsonl"), *path.glob(str(journal.journal_path(Path("*"))))})
+
+
+def _is_journal(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            record = jsontext.loads(file.readline(1 << 20))
+    except (OSError, ValueError):
+        return False
+    return isinstance(record, dict) and record.get("event") == "run"
+
+
+def _journal(path: Path) -> Source:
+    history = journal.load(path)
+    facts = history.facts
+    try:
+        return Source(path, f"{facts['platform']}'s journal", str(facts["platform"]), of_history(history))
+    except (KeyError, TypeError) as error:
+        raise JobError(f"{path}, line 1: no {error}; expected the facts of a run") from None

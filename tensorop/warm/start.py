@@ -1,0 +1,151 @@
+"""Where a search begins by what earlier ones found."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from tensorop.errors import JobError, TensoropError
+from tensorop.model.job import Job
+from tensorop.model.kernel import KernelTemplate
+from tensorop.model.operator import Operator
+from tensorop.model.platform import Platform
+from tensorop.model.winner import Known, WarmStart
+from tensorop.specs import platforms
+from tensorop.store import journal
+from tensorop.store.history import History
+from tensorop.store.records import point_of
+from tensorop.warm.fit import Fit, is_whole
+from tensorop.warm.journals import AUTO, NONE
+from tensorop.warm.winners import Source
+
+NOTE = "warm start"  # of a journal: what its run began with
+MOST = 12  # variants of a dtype that are tried however little time there is
+
+
+def nearest(sources: Iterable[Source], job: Job, operator: Operator, platform: Platform, dtype: str) -> list[Source]:
+    """Those whose whole variants are of this operator, dtype and platform, or else of the nearest of its ancestors, or
+    else the one of the platform most like it that has its primitives; of files that the user names all."""
+    whole = [s for s in sources if any(is_whole(k, operator) for k in s.known.get((operator.name, dtype), ()))]
+    if job.warm_start not in (AUTO, NONE):
+        return whole
+    level = next((name for name in platform.lineage if any(s.platform == name for s in whole)), None)
+    if level is not None:
+        return [source for source in whole if source.platform == level]
+    unlike = sorted((_unlike(source, job, platform), number) for number, source in enumerate(whole))
+    return [whole[number] for (other_words, *_), number in unlike[:1] if not other_words]
+
+
+def surely(sources: Sequence[Source], job: Job, operator: Operator, platform: Platform, dtype: str) -> int:
+    """How many variants a dtype's search is to try however little time there is."""
+    near = nearest(sources, job, operator, platform, dtype)
+    return min(MOST, sum(len(source.known[operator.name, dtype]) for source in near))
+
+
+def begin(
+    sources: Sequence[Source], job: Job, operator: Operator, platform: Platform, templates: Sequence[KernelTemplate]
+) -> tuple[dict[str, WarmStart], list[str], list[str]]:
+    """By dtype where its search begins; a sentence for what is used, and for each file of the user that is not.
+
+    What another platform or dtype found and is not legal here is taken to the nearest legal point.
+    """
+    by_dtype, used, unused = {}, [], {source.path: source for source in sources}
+    for dtype in job.dtypes:
+        fit = Fit(operator, platform, templates, dtype)
+        near = nearest(sources, job, operator, platform, dtype)
+        sure: dict[Known, None] = {}
+        hints: dict[Known, None] = {}
+        for source, of_dtype in [*((source, dtype) for source in near), *_ranked(sources, near, job, platform, dtype)]:
+            strange = source.platform not in platform.lineage or of_dtype != dtype
+            of = [known for name in _operators(operator) for known in source.known.get((name, of_dtype), ())]
+            own = source in near and of_dtype == dtype
+            if strange and not own and len(hints) >= MOST:
+                continue
+            legal = [found for known in of if (found := fit.of(known, strange, own)) is not None]
+            first = [known for known in legal if own and is_whole(known, operator)][: MOST - len(sure)]
+            sure |= dict.fromkeys(first)
+            if first:
+                scaled = len(set(first) - set(of))
+                more = f", {scaled} of them scaled" if scaled else ""
+                used.append(f"{dtype}: {len(first)} first configurations of {source.name}{more}")
+            hints |= dict.fromkeys(known for known in legal if known not in sure)
+            if legal:
+                unused.pop(source.path, None)
+        if hints and not sure:
+            used.append(
+                f"{dtype}: no whole winner; {len(hints)} configurations of other platforms, dtypes and operators"
+            )
+        by_dtype[dtype] = WarmStart(tuple(sure), tuple(hints))
+    odd = unused.values() if job.warm_start != AUTO else ()
+    return by_dtype, used, [f"no warm start: {_unused(source, job, operator, platform)}" for source in odd]
+
+
+def to_json(by_dtype: Mapping[str, WarmStart]) -> dict[str, Any]:
+    """For the journal, which a run that goes on begins by."""
+
+    def plain(of: Iterable[Known]) -> list[Any]:
+        return [[known.template, dict(known.point)] for known in of]
+
+    return {dtype: {name: plain(of) for name, of in vars(one).items()} for dtype, one in by_dtype.items()}
+
+
+def of_journal(history: History, path: Path) -> dict[str, WarmStart] | None:
+    """What a run that goes on began with; None where it had not begun. Raises JobError for a note that is none."""
+    noted = [data for name, data in history.notes if name == NOTE]
+
+    def known(of: Iterable[Any]) -> tuple[Known, ...]:
+        return tuple(Known(str(template), point_of(point)) for template, point in of)
+
+    try:
+        by_dtype = noted[-1]["begins"].items() if noted else None
+        return by_dtype and {dtype: WarmStart(known(one["sure"]), known(one["hints"])) for dtype, one in by_dtype}
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise JobError(f"{path}: its note '{NOTE}' was changed: {error}", hint=journal.START_OVER) from error
+
+
+def _operators(operator: Operator) -> list[str]:
+    """Those whose templates serve it."""
+    return [folder.name for folder in operator.templates]
+
+
+def _ranked(
+    sources: Sequence[Source], near: Sequence[Source], job: Job, platform: Platform, dtype: str
+) -> list[tuple[Source, str]]:
+    """Other sources and dtypes, those first that are most like what is searched; of files that the user names that
+    dtype alone."""
+    pairs = [(source, of) for source in sources for of in dict.fromkeys(of for _, of in source.known)]
+    if job.warm_start != AUTO:
+        return [(source, of) for source, of in pairs if of == dtype and source not in near]
+    unlike = {source.path: _unlike(source, job, platform) for source in sources}
+    generation = {name: number for number, name in enumerate(platform.lineage)}
+
+    def far(pair: tuple[Source, str]) -> tuple[Any, ...]:
+        source, of = pair
+        return (generation.get(source.platform, len(generation)), of != dtype, unlike[source.path])
+
+    return sorted(((source, of) for source, of in pairs if of != dtype or source not in near), key=far)
+
+
+def _unlike(source: Source, job: Job, platform: Platform) -> tuple[bool, float, float]:
+    """How far a source's platform is from this one: other primitives, octaves of vector length, octaves of caches."""
+    try:
+        other = platforms.load(source.platform, job.plugins)
+    except TensoropError:
+        return (True, math.inf, math.inf)
+    vlens = [math.log2(of.vlens[len(of.vlens) // 2]) for of in (other, platform)]
+    caches = [
+        abs(math.log2(other.caches[level].size / cache.size))
+        for level, cache in platform.caches.items()
+        if level in other.caches
+    ]
+    return (other.primitives[0].name != platform.primitives[0].name, abs(vlens[0] - vlens[1]), sum(caches))
+
+
+def _unused(source: Source, job: Job, operator: Operator, platform: Platform) -> str:
+    there = sorted({f"{name} {dtype}" for name, dtype in source.known})
+    wanted = ", ".join(job.dtypes)
+    if not any(name in _operators(operator) and dtype in job.dtypes for name, dtype in source.known):
+        return f"{source.path} has winners of {', '.join(there) or 'nothing'}; expected {operator.name} {wanted}"
+    return f"{source.path}: none of its variants of {operator.name} is legal on {platform.name}"

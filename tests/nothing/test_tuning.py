@@ -1,0 +1,72 @@
+"""What `tensorop.tune` takes, and what it refuses before it touches a folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tensorop
+from tensorop import pipeline
+from tensorop.errors import UsageError
+from tensorop.model.job import Job
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[Job]:
+    """The jobs that `tune` asked for, none of which is carried out."""
+    jobs: list[Job] = []
+
+    def run(job: Job) -> Any:
+        jobs.append(job)
+        return iter(())
+
+    monkeypatch.setattr(pipeline, "run", run)
+    return jobs
+
+
+@pytest.mark.parametrize(
+    ("said", "wish"),
+    [
+        ("operator is None", {"operator": None}),
+        ("platform is 3", {"platform": 3}),
+        ("unknown dtype of gemm 'f33'", {"dtypes": "f32,f33"}),
+        ("unknown dtype of gemm '<class 'numpy.float32'>'", {"dtypes": [np.float32]}),
+        ("no dtype is named", {"dtypes": []}),
+        ("no shape is given", {"shapes": []}),
+        ("not a shape of gemm: 'int' object", {"shapes": 16}),
+        ("unknown suite of gemm 'quik'\ndid you mean quick", {"shapes": "quik"}),
+        ("not a shape of gemm: .*got '64x64'", {"shapes": "quick,64x64"}),
+        ("jobs is 0\nexpected an integer from 1 to 256", {"jobs": 0}),
+        ("jobs is '2'", {"jobs": "2"}),
+        ("threads is 1025", {"threads": 1025}),
+        ("batch is 0", {"batch": 0}),
+        ("trials is 1.5", {"trials": 1.5}),
+        ("trials is 0", {"trials": 0}),
+        ("seed is None", {"seed": None}),
+        ("tuner is None", {"tuner": None}),
+        ("the budget is nan seconds", {"budget": float("nan")}),
+        (r"the budget is \[2\] seconds", {"budget": [2]}),
+        ("the budget is 0 seconds", {"budget": 0}),
+        ("the plug-in folder nowhere does not exist", {"plugins": "nowhere"}),
+    ],
+)
+def test_a_wish_that_cannot_be_is_named(asked: list[Job], said: str, wish: dict[str, Any]) -> None:
+    words = {"operator": "gemm", "platform": "generic", **wish}
+    with pytest.raises(UsageError, match=f"(?s){said}"):
+        tensorop.tune(**words)
+    assert not asked
+
+
+def test_texts_are_those_of_the_command_line(asked: list[Job], tmp_path: Path) -> None:
+    with pytest.raises(AssertionError, match="a run ends with Done"):  # since `run` is none
+        tensorop.tune(
+            "gemm", dtypes="f64, f32", shapes="64x64x64,tiny,64x64x64", plugins=str(tmp_path), budget=np.float64(3)
+        )
+    (job,) = asked
+    assert job.dtypes == ("f64", "f32")
+    assert job.shapes[:2] == ((64, 64, 64), (2, 2, 2))
+    assert len(set(job.shapes)) == len(job.shapes)
+    assert (job.plugins, job.budget_s) == ((tmp_path,), 3)
