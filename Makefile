@@ -1,9 +1,11 @@
 # make gemm            set up, tune GEMM for RISC-V vectors, show the table     (ARGS="--budget 30s" goes to the command)
 # make test            set up what tests need and run them all                  (ARGS="-k name" goes to pytest)
+# make test-latest     the same tests with the newest versions that pyproject.toml allows, in .venv-latest/
 # make lint            ruff (rules and format), mypy, import contracts, clang-format
-# make clean           remove .venv and build/
+# make lock            write the lock files again, with today's newest versions
+# make clean           remove .venv, .venv-latest and build/
 #
-# As root, system packages come by apt; without root nothing outside the checkout and the user's cache is touched.
+# The environment has the exact versions of the lock files, by their hashes. As root, system packages come by apt; without root nothing outside the checkout and the user's cache is touched.
 
 PYTHON ?= python3
 VENV := .venv
@@ -11,11 +13,14 @@ BIN := $(VENV)/bin
 APT := DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300
 TEST_PACKAGES := g++ cmake pkg-config qemu-user libblas-test libblas3 python3-numpy openssh-server
 ROOT_APT := $(shell [ "$$(id -u)" = 0 ] && command -v apt-get)
+PIP = $$( [ -x $(BIN)/pip ] && echo $(BIN)/python -m pip || echo $(PYTHON) -m pip --python $(BIN)/python )
 # Two distributions would own the command: one that an environment has under the bare name goes first.
-FORMER = $(BIN)/python -m pip uninstall -qq -y tensorop 2>/dev/null || true
+FORMER = $(PIP) uninstall -qq -y tensorop 2>/dev/null || true
+LOCK_WITH = build/lock/bin/uv pip compile -q --universal --generate-hashes --no-emit-index-url --no-annotate --upgrade \
+  --custom-compile-command 'make lock' --group build
 C_FILES = $(shell git ls-files '*.c' '*.h' '*.cu' '*.cuh' 2>/dev/null | grep -v '^tests/golden/')
 
-.PHONY: gemm test lint clean
+.PHONY: gemm test test-latest lint lock clean
 .DELETE_ON_ERROR:
 
 gemm: $(VENV)/.installed $(VENV)/.emulator
@@ -24,6 +29,9 @@ gemm: $(VENV)/.installed $(VENV)/.emulator
 test: $(VENV)/.installed-dev $(VENV)/.test-packages $(VENV)/.emulator $(VENV)/.nvcc
 	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
 
+test-latest:
+	+$(MAKE) test VENV=.venv-latest LATEST=1
+
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -31,32 +39,44 @@ lint: $(VENV)/.installed-dev
 	$(BIN)/lint-imports --no-cache --no-logo
 	$(if $(C_FILES),$(BIN)/clang-format --dry-run --Werror $(C_FILES))
 
-clean:
-	rm -rf $(VENV) build
+# Both hold for every Python and machine that pyproject.toml allows; what the two share has one version.
+lock:
+	$(PYTHON) -m venv build/lock && build/lock/bin/pip install -q --upgrade uv
+	$(LOCK_WITH) --group dev -o requirements-dev.lock pyproject.toml
+	$(LOCK_WITH) -c requirements-dev.lock -o requirements.lock pyproject.toml
 
-# Debian keeps ensurepip in python3-venv; where that is absent, the system's pip puts one into a bare environment.
-$(BIN)/pip:
+clean:
+	rm -rf $(VENV) .venv-latest build
+
+# Debian keeps ensurepip in python3-venv; where that is absent, the system's pip fills an environment that has none.
+$(BIN)/python:
 	@$(if $(ROOT_APT),$(PYTHON) -c 'import ensurepip' 2>/dev/null || { $(APT) update -qq && $(APT) install -y -qq python3-venv; })
 	@rm -rf $(VENV)
-	@if $(PYTHON) -c 'import ensurepip' 2>/dev/null; then $(PYTHON) -m venv $(VENV); \
-	else $(PYTHON) -m venv --without-pip $(VENV) && $(PYTHON) -m pip --python $(BIN)/python install -q pip; fi
+	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || bare=--without-pip; $(PYTHON) -m venv $$bare $(VENV)
 
-# --group needs pip 25.1.
-$(VENV)/.pip: $(BIN)/pip
-	$(BIN)/python -m pip install -q --disable-pip-version-check --upgrade 'pip>=25.1'
+# $(1): the lock file, $(2): the dependency group that it holds beside the dependencies
+ifdef LATEST
+define install
+	$(PIP) install -qq --disable-pip-version-check --upgrade pip setuptools wheel
+	$(PIP) install -qq --upgrade --no-build-isolation -e . $(addprefix --group ,$(2))
+endef
+else
+define install
+	$(PIP) install -qq --disable-pip-version-check --require-hashes -r $(1)
+	@$(FORMER)
+	$(PIP) install -qq --no-deps --no-build-isolation -e .
+endef
+endif
+
+$(VENV)/.installed: $(BIN)/python requirements.lock pyproject.toml
+	$(call install,requirements.lock)
 	@touch $@
 
-$(VENV)/.installed: $(VENV)/.pip pyproject.toml
-	@$(FORMER)
-	$(BIN)/python -m pip install -qq -e .
-	@touch $@
-
-$(VENV)/.installed-dev: $(VENV)/.pip pyproject.toml
-	@$(FORMER)
-	$(BIN)/python -m pip install -qq -e . --group dev
+$(VENV)/.installed-dev: $(BIN)/python requirements-dev.lock pyproject.toml
+	$(call install,requirements-dev.lock,dev)
 	@touch $@ $(VENV)/.installed
 
-$(VENV)/.test-packages: Makefile | $(VENV)/.pip
+$(VENV)/.test-packages: Makefile | $(BIN)/python
 ifneq ($(ROOT_APT),)
 	@if ! dpkg -s $(TEST_PACKAGES) >/dev/null 2>&1; then \
 	  $(APT) update -qq && $(APT) install -y -qq --no-install-recommends $(TEST_PACKAGES) >/dev/null; fi

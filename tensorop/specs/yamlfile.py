@@ -65,6 +65,32 @@ def text(path: Path, most: int = -1) -> str:
 
 
 _OF_LENGTH = ("too_short", "too_long")
+# What a schema's rule expects, in words of ours: by pydantic's name of the rule, with its numbers.
+_EXPECTED = {
+    "bool_type": "true or false",
+    "dict_type": "keys with values",
+    "finite_number": "a finite number",
+    "float_parsing": "a number",
+    "float_type": "a number",
+    "greater_than": "more than {gt}",
+    "greater_than_equal": "at least {ge}",
+    "int_from_float": "an integer",
+    "int_parsing": "an integer",
+    "int_type": "an integer",
+    "less_than": "less than {lt}",
+    "less_than_equal": "at most {le}",
+    "list_type": "a list",
+    "literal_error": "{expected}",
+    "model_type": "keys with values",
+    "none_required": "nothing",
+    "string_pattern_mismatch": "text of the form {pattern}",
+    "string_too_long": "at most {max_length} characters",
+    "string_too_short": "at least {min_length} characters",
+    "string_type": "text",
+    "too_long": "at most {max_length} of them",
+    "too_short": "at least {min_length} of them",
+    "tuple_type": "a list",
+}
 
 
 def validate(schema: type[M], data: dict[str, Any], origin: str) -> M:
@@ -92,10 +118,11 @@ def _explain(schema: type[BaseModel], item: Any, data: Any, origin: str) -> str:
         return f"{origin}: unknown key '{key}'; {hint}expected one of: {', '.join(sorted(known))}"
     if kind == "missing":
         return f"{origin}: missing key '{key}'"
-    message = item["msg"].removeprefix("Value error, ").removeprefix("rule: ")
-    if kind == "value_error":
+    if kind == "value_error":  # raised by a rule of ours
+        message = str(item["ctx"]["error"]).removeprefix("rule: ")
         return f"{origin}: {message}" if not item["loc"] else f"{origin}: key '{key}': {message}"
-    return f"{origin}: key '{key}': {message[0].lower()}{message[1:]}, got {item['input']!r:.80}"
+    expected = _EXPECTED.get(kind, f"what its schema says ({kind})").format(**item.get("ctx", {}))
+    return f"{origin}: key '{key}': expected {expected}, got {item['input']!r:.80}"
 
 
 def _path(loc: tuple[int | str, ...], data: Any) -> Iterator[str]:

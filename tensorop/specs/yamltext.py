@@ -7,6 +7,7 @@ is known (`2024-01-01` and `12:30` are words), keys are words or integers, and n
 
 from __future__ import annotations
 
+import contextlib
 import math
 import re
 from typing import Any
@@ -52,6 +53,8 @@ def parse(text: str, origin: str, *, aliases: bool = True) -> dict[str, Any]:
         data = yaml.load(text, Loader=_Loader)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
+        if mark is not None:
+            _limited(text[: mark.index], origin, aliases)
         said = getattr(error, "problem", None) or str(error).splitlines()[0]
         raise _wrong(origin, mark, f"not readable as YAML: {said}") from None
     except UnicodeEncodeError as error:
@@ -62,19 +65,35 @@ def parse(text: str, origin: str, *, aliases: bool = True) -> dict[str, Any]:
     return data
 
 
+def _limited(text: str, origin: str, aliases: bool) -> None:
+    """Raises SpecError where a bound of ours is passed before the place at which the parser gave up.
+
+    Parsers have bounds of their own, and read ahead: they give up before the first level is known.
+    """
+    with contextlib.suppress(yaml.YAMLError):
+        _scan(text, origin, aliases)
+
+
 def _scan(text: str, origin: str, aliases: bool) -> None:
     """Raises SpecError for what must not reach the loader, which calls itself for each level."""
+    documents = 0
     sizes = [0]  # nodes below each open node, aliases counted as what they repeat
     names: list[str | None] = []
     anchored: dict[str, int] = {}
     for event in yaml.parse(text, Loader=_Base):
-        if isinstance(event, yaml.AliasEvent):
+        if isinstance(event, yaml.DocumentStartEvent):
+            documents += 1
+            if documents > 1:
+                raise _wrong(origin, event.start_mark, "a second document begins here; expected one")
+        elif isinstance(event, yaml.AliasEvent):
             if not aliases:
                 raise _wrong(origin, event.start_mark, "anchors are not allowed here")
             name = str(event.anchor)
             if name not in anchored and name in names:
                 raise _wrong(origin, event.start_mark, f"'{name}' holds itself")
-            sizes[-1] += anchored.get(name, 1)
+            if name not in anchored:
+                raise _wrong(origin, event.start_mark, f"'*{name}' stands for nothing: no '&{name}' is above it")
+            sizes[-1] += anchored[name]
         elif isinstance(event, yaml.NodeEvent):
             tag = getattr(event, "tag", None)
             if tag is not None:

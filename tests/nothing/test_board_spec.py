@@ -85,7 +85,7 @@ def test_the_shipped_cores_load_and_every_number_has_a_source(name):
         ("shared", ["vls", "none"], "shared and whole name units"),
         ("pipeline", "ooo", "has a window"),
         ("memory.tlb2.ways", 3, "entries = ways x sets"),
-        ("core.issue_width.source", "", "at least 1 character"),
+        ("core.issue_width.source", "", "expected at least 1 characters"),
         ("pipeline", "sideways", "'inorder' or 'ooo'"),
         ("core.speed", 3, "core.speed"),
     ],

@@ -179,20 +179,20 @@ def test_a_probing_file_may_say_little_else(tmp_path: Path) -> None:
         ("caches: [{size: 1024}]", r"mine.yaml: missing key 'caches.0.ways'"),
         ("caches: {l1: {size: 1024, ways: 4}}", r"key 'caches': expected a list of levels, the innermost first"),
         ("caches: []", r"key 'caches'.*at least 1"),
-        ("caches: [{size: 0, ways: 4}]", r"key 'caches.0.size': input should be greater than 0, got 0"),
-        ("caches: [{size: 32K, ways: 4}]", r"key 'caches.0.size': input should be a valid integer, got '32K'"),
+        ("caches: [{size: 0, ways: 4}]", r"key 'caches.0.size': expected more than 0, got 0"),
+        ("caches: [{size: 32K, ways: 4}]", r"key 'caches.0.size': expected an integer, got '32K'"),
         (
             "caches: [{size: 65536, ways: 7}]",
             r"key 'caches.0': expected ways x sets x line = size.*7 ways.*65536 bytes",
         ),
-        ("registers: many", r"key 'registers': input should be a valid integer.*got 'many'"),
-        ("registers: true", r"key 'registers': input should be a valid integer.*got True"),
+        ("registers: many", r"key 'registers': expected an integer.*got 'many'"),
+        ("registers: true", r"key 'registers': expected an integer.*got True"),
         ("vlens: 256", r"key 'vlens'.*got 256"),
         ("vlens: []", r"key 'vlens'.*at least 1"),
-        ("vlens: [-128]", r"key 'vlens.0': input should be greater than 0, got -128"),
+        ("vlens: [-128]", r"key 'vlens.0': expected more than 0, got -128"),
         ("fixed_vlen: 256", r"mine.yaml: vlens and verify_vlens are at least fixed_vlen \(256\)"),
         ("arch: mips", r"compiler.static_target: expected mips-linux-musl or .* got 'riscv64-linux-musl'"),
-        ("arch: ../mips", r"key 'arch': string should match pattern.* got '../mips'"),
+        ("arch: ../mips", r"key 'arch': expected text of the form.* got '../mips'"),
         ("runner: qmeu", r"key 'runner': unknown backend 'qmeu'\ndid you mean qemu\?.*known: cuda, native, null, qemu"),
         ("schema: 2", "line 5: not readable as YAML: key 'schema' stands twice"),
         ("baselines: {openblas: OPENBLAS_CORETYPE}", r"key 'baselines.openblas'.*got 'OPENBLAS_CORETYPE'"),
@@ -218,7 +218,7 @@ def test_a_broken_file_says_file_key_and_what_was_expected(tmp_path: Path, line:
 
 def test_what_follows_from_another_fault_is_not_said(tmp_path: Path) -> None:
     plugins = write(tmp_path, "mine", child("mine", "caches: [{size: 24 KiB, ways: 6, line: 64}]"))
-    with pytest.raises(SpecError, match=r"'caches\.0\.size': input should be a valid integer, got '24 KiB'") as caught:
+    with pytest.raises(SpecError, match=r"'caches\.0\.size': expected an integer, got '24 KiB'") as caught:
         platforms.load("mine", plugins)
     assert str(caught.value).count("mine.yaml") == 1
 
