@@ -33,6 +33,7 @@ from tests.support.operators import gemm
 pytestmark = pytest.mark.skipif(targets.host_arch() != "x86_64", reason="loads products for x86-64")
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "c"
+ARITHMETIC = Path(__file__).parents[1] / "support" / "arithmetic.c"
 
 
 def _runs(platform: str) -> bool:
@@ -419,6 +420,54 @@ def test_a_thread_cancelled_in_a_call_locks_no_later_one(prefix: Path, tmp_path:
     built = _built(tmp_path / "cancel.c", tmp_path / "cancel", *words)
     assert built.returncode == 0, built.stderr
     assert subprocess.run([tmp_path / "cancel"], timeout=120, check=False).returncode == 0
+
+
+def test_every_thread_computes_as_its_caller_does(prefix: Path, tmp_path: Path) -> None:
+    """Rounding, flushing, exceptions, traps and pages opened on demand, chosen when the pool is there."""
+    lib = prefix / "lib"
+    words = (f"-I{prefix}/include", f"-L{lib}", "-ltensorop_gemm", f"-Wl,-rpath,{lib}", "-lm")
+    built = _built(ARITHMETIC, tmp_path / "arithmetic", "-O1", "-frounding-math", *words)
+    assert built.returncode == 0, built.stderr
+    done = subprocess.run([tmp_path / "arithmetic", "200", "4", "20", "7"], capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stdout) == (0, "")
+
+
+ROUNDED = """
+import ctypes, sys, threading
+import numpy as np
+import tensorop
+
+library, libm = tensorop.load(sys.argv[1]), ctypes.CDLL("libm.so.6")
+library.threads = 3
+rng = np.random.default_rng(1)
+a, b = (rng.uniform(-1, 1, (200, 200)).astype(np.float32) for _ in range(2))
+found, modes = {}, (0, 0x400, 0x800, 0xC00)  # as <fenv.h> has them on x86
+
+def work(mode):
+    assert libm.fesetround(mode) == 0
+    found[mode] = {library.gemm(a, b).tobytes() for _ in range(40)}
+
+def run(*modes):
+    callers = [threading.Thread(target=work, args=(mode,)) for mode in modes]
+    for caller in callers:
+        caller.start()
+    for caller in callers:
+        caller.join()
+
+library.gemm(a, b)
+for mode in modes:
+    run(mode)
+alone = dict(found)
+run(*modes)
+assert all(len(bits) == 1 for bits in alone.values()), {mode: len(bits) for mode, bits in alone.items()}
+assert len(set.union(*alone.values())) == len(modes)
+assert found == alone
+"""
+
+
+def test_callers_who_round_differently_share_the_pool(prefix: Path) -> None:
+    done = _python(ROUNDED, str(prefix))
+    assert done.returncode == 0, done.stderr
 
 
 def test_memory_that_cannot_be_had_costs_time_only(prefix: Path) -> None:

@@ -91,6 +91,16 @@ def test_threads_compute_the_same(built: tuple[str, Path, Path]) -> None:
     assert "on up to 1 threads" not in said[1]
 
 
+def test_every_thread_computes_as_its_caller_does(built: tuple[str, Path, Path], tmp_path: Path) -> None:
+    platform, prefix, _ = built
+    arch, program, lib = ARCH[platform], tmp_path / "arithmetic", prefix / "lib"
+    words = ["-target", f"{arch}-linux-gnu.2.31", "-O1", "-frounding-math", f"-I{prefix}/include", f"-L{lib}"]
+    words += ["-ltensorop_gemm", f"-Wl,-rpath,{lib}", "-lm", ROOT / "tests/support/arithmetic.c", "-o", program]
+    subprocess.run([zig.zig(), "cc", *words], env=zig.zig_environment(), check=True, timeout=300)
+    done = _run(program, arch, CPUS[platform][0], "163", "2", "1", "2")
+    assert (done.returncode, done.stdout) == (0, "")
+
+
 def test_python_refuses_it_and_its_card_is_read(built: tuple[str, Path, Path]) -> None:
     platform, prefix, _ = built
     with pytest.raises(UsageError, match=f"is for {ARCH[platform]}"):
