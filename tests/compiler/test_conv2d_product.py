@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from tensorop import api
+from tensorop.build import library as building
 from tests.support.commands import ROOT, tensorop
 
 SHAPES = "n1c8h14w14k16r3s3p1,n1c16h9w9k8r1s1,n1c8h12w12k8r3s3p1g8"
@@ -133,6 +134,13 @@ def test_numbers_of_another_byte_order_are_the_same_numbers(made: Path) -> None:
     x, w, bias = (rng.standard_normal(s).astype(np.float32) for s in ((1, 4, 5, 5), (4, 4, 3, 3), (4,)))
     swapped = (array.astype(array.dtype.newbyteorder()) for array in (x, w, bias))
     assert np.array_equal(conv2d(*swapped), conv2d(x, w, bias))
+
+
+def test_only_public_names_are_visible(made: Path) -> None:
+    of_dtype = {f"tensorop_{letter}conv2d{part}" for letter in "sd" for part in ("", "_workspace")}
+    of_dtype |= {f"tensorop_conv2d_{name}" for name in ("f32_variant", "f64_variant", "message", "output")}
+    of_all = {"tensorop_set_num_threads", "tensorop_get_num_threads", "tensorop_card"}
+    assert building.facts(made / "lib/libtensorop_conv2d.so").exports == of_dtype | of_all
 
 
 CALLER = r"""

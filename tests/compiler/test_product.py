@@ -204,7 +204,7 @@ def test_only_public_names_are_visible(prefix: Path) -> None:
     both = {"tensorop_set_num_threads", "tensorop_get_num_threads", "tensorop_card"}
     ours = {"tensorop_sgemm", "tensorop_dgemm", *both}
     ours |= {f"tensorop_gemm_{dtype}_{kind}" for dtype in ("f32", "f64") for kind in ("variant", "call")}
-    blas = {"cblas_sgemm", "cblas_dgemm", "sgemm_", "dgemm_", "xerbla_", "cblas_xerbla"}
+    blas = {"cblas_sgemm", "cblas_dgemm", "sgemm_", "dgemm_"}
     gemm, cblas = (building.facts(prefix / f"lib/libtensorop_{name}.so") for name in ("gemm", "cblas"))
     assert (gemm.exports, gemm.soname) == (ours, "libtensorop_gemm.so.0")
     assert (cblas.exports, cblas.soname) == (blas, "libtensorop_cblas.so.0")
@@ -615,43 +615,115 @@ def test_cblas_h_beside_that_of_another_library(prefix: Path, tmp_path: Path, or
 
 REFUSED = r"""
 #include <tensorop/cblas.h>
-#include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
+void dgemm_(const char *, const char *, const int *, const int *, const int *, const double *, const double *,
+            const int *, const double *, const int *, const double *, double *, const int *, size_t, size_t);
 #ifdef OWN
-void cblas_xerbla(int info, const char *routine, const char *form, ...) { printf("own %d\n", info); }
+void xerbla_(const char *routine, const int *info, size_t length)
+{
+    fprintf(stderr, "own %.*s %d\n", (int)length, routine, *info);
+}
+void cblas_xerbla(int info, const char *routine, const char *form, ...)
+{
+    fprintf(stderr, "own %s %d\n", routine, info);
+}
 #endif
 int main(void)
 {
-    static double x[64];
-    for (int layout = CblasRowMajor; layout <= CblasColMajor; ++layout) {
-        cblas_dgemm(layout, CblasNoTrans, CblasNoTrans, -1, 8, 8, 1, x, 8, x, 8, 0, x, 8);
-        cblas_dgemm(layout, CblasNoTrans, CblasNoTrans, 8, -1, 8, 1, x, 8, x, 8, 0, x, 8);
-        cblas_dgemm(layout, CblasNoTrans, CblasNoTrans, 8, 8, 8, 1, x, 1, x, 8, 0, x, 8);
-        cblas_dgemm(layout, CblasNoTrans, CblasNoTrans, 8, 8, 8, 1, x, 8, x, 1, 0, x, 8);
-        cblas_dgemm(layout, CblasNoTrans, CblasNoTrans, 8, 8, 8, 1, x, 8, x, 8, 0, x, 1);
-    }
+    static double x[64], one = 1;
+    const int eight = 8, wrong = -1;
+    cblas_dgemm(CblasRowMajor, 7, CblasNoTrans, 8, 8, 8, 1, x, 8, x, 8, 0, x, 8);
+    cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, -1, 8, 8, 1, x, 8, x, 8, 0, x, 8);
+    dgemm_("N", "N", &eight, &wrong, &eight, &one, x, &eight, x, &eight, &one, x, &eight, 1, 1);
     return 0;
 }
 """
 
 
-def test_an_illegal_argument_is_counted_in_the_callers_own_call(prefix: Path, tmp_path: Path) -> None:
-    """A program's own cblas_xerbla gets the reference's numbers, of a row-major call those of the transposed one."""
+@pytest.mark.parametrize("how", ["shared", "archive", "static"])
+def test_an_illegal_argument_goes_to_the_programs_own_handlers(prefix: Path, tmp_path: Path, how: str) -> None:
     (tmp_path / "main.c").write_text(REFUSED)
-    flags = [f"-I{prefix}/include", f"-L{prefix}/lib", "-ltensorop_cblas", f"-Wl,-rpath,{prefix}/lib"]
+    lib = prefix / "lib"
+    words = {
+        "shared": (f"-L{lib}", "-ltensorop_cblas", f"-Wl,-rpath,{lib}"),
+        "archive": (lib / "libtensorop_cblas.a", lib / "libtensorop_gemm.a", "-lpthread"),
+        "static": ("-static", lib / "libtensorop_cblas.a", lib / "libtensorop_gemm.a", "-lpthread"),
+    }[how]
 
-    def said(name: str, *more: str) -> subprocess.CompletedProcess[str]:
-        built = _built(tmp_path / "main.c", tmp_path / name, *more, *flags)
+    def reported(name: str, *more: str) -> str:
+        built = _built(tmp_path / "main.c", tmp_path / name, f"-I{prefix}/include", *more, *words)
         assert built.returncode == 0, built.stderr
-        return subprocess.run([tmp_path / name], capture_output=True, text=True, check=True)
+        assert built.stderr == ""
+        return subprocess.run([tmp_path / name], capture_output=True, text=True, check=True).stderr
 
-    numbers, names = (4, 5, 9, 11, 14), ("M", "N", "lda", "ldb", "ldc")
-    assert said("plain").stderr == 2 * "".join(
-        f"Parameter {number} to routine cblas_dgemm was incorrect\nargument {name} is illegal\n"
-        for number, name in zip(numbers, names, strict=True)
+    assert reported("own", "-DOWN") == "own cblas_dgemm 2\nown DGEMM  4\nown DGEMM  4\n"
+    assert reported("plain") == (
+        "Parameter 2 to routine cblas_dgemm was incorrect\nIllegal TransA setting, 7\n"
+        "Parameter 4 to routine cblas_dgemm  was incorrect\nParameter 4 to routine DGEMM  was incorrect\n"
     )
-    own = [int(line.removeprefix("own ")) for line in said("own", "-DOWN").stdout.splitlines()]
-    assert own == [5, 4, 11, 9, 14, *numbers]
+
+
+PROCESS = r"""
+#define _GNU_SOURCE
+#include <assert.h>
+#include <errno.h>
+#include <fenv.h>
+#include <locale.h>
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <tensorop/gemm.h>
+#include <unistd.h>
+
+enum { SIGNALS = 65, N = 700 };
+static struct {
+    void (*handler[SIGNALS])(int);
+    sigset_t mask;
+    char **environment, name[16], locale[64];
+    int rounding, traps;
+} seen[2];
+static double a[N * N], c[N * N];
+
+static void look(int i)
+{
+    for (int s = 1; s < SIGNALS; ++s) {
+        struct sigaction action = { 0 };
+        sigaction(s, NULL, &action);
+        seen[i].handler[s] = action.sa_handler;
+    }
+    pthread_sigmask(SIG_SETMASK, NULL, &seen[i].mask);
+    prctl(PR_GET_NAME, seen[i].name);
+    strcpy(seen[i].locale, setlocale(LC_ALL, NULL));
+    seen[i].environment = environ, seen[i].rounding = fegetround(), seen[i].traps = fegetexcept();
+}
+
+int main(void)
+{
+    tensorop_set_num_threads(2);
+    look(0);
+    for (int n = 1; n <= N; n += 233) {
+        errno = 77;
+        tensorop_dgemm(TENSOROP_ROW_MAJOR, TENSOROP_NO_TRANS, TENSOROP_TRANS, n, n, n, 1, a, N, a, N, 0, c, N);
+        assert(errno == 77);
+    }
+    look(1);
+    assert(memcmp(seen, seen + 1, sizeof *seen) == 0);
+    return 0;
+}
+"""
+
+
+@pytest.mark.parametrize("threads", ["", "99999999999999999999"])
+def test_a_call_leaves_the_process_as_it_was(prefix: Path, tmp_path: Path, threads: str) -> None:
+    (tmp_path / "process.c").write_text(PROCESS)
+    lib = prefix / "lib"
+    words = (f"-I{prefix}/include", f"-L{lib}", "-ltensorop_gemm", f"-Wl,-rpath,{lib}", "-lm")
+    built = _built(tmp_path / "process.c", tmp_path / "process", *words)
+    assert built.returncode == 0, built.stderr
+    done = subprocess.run([tmp_path / "process"], env={"TENSOROP_NUM_THREADS": threads}, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize("number", [0, 1])
