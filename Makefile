@@ -11,7 +11,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 APT := DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300
-TEST_PACKAGES := g++ cmake pkg-config qemu-user libblas-test libblas3 python3-numpy openssh-server
+TEST_PACKAGES := g++ gfortran cmake pkg-config qemu-user libblas-test libblas3 python3-numpy openssh-server
 ROOT_APT := $(shell [ "$$(id -u)" = 0 ] && command -v apt-get)
 PIP = $$( [ -x $(BIN)/pip ] && echo $(BIN)/python -m pip || echo $(PYTHON) -m pip --python $(BIN)/python )
 # Two distributions would own the command: one that an environment has under the bare name goes first.

@@ -1,4 +1,8 @@
-"""One pkg-config file a library, relocatable with the prefix it is in."""
+"""Two pkg-config files a library, relocatable with the prefix they are in.
+
+pkg-config takes the first file of a name, whatever the architecture of its library. So each library has a second name
+with its architecture, `LIBRARY-ARCH`, which finds the right prefix in any order of prefixes.
+"""
 
 from __future__ import annotations
 
@@ -13,15 +17,18 @@ FOLDER = "lib/pkgconfig"
 def files(sources: Sources, platform: Platform) -> dict[str, str]:
     """File name -> text."""
     return {
-        f"{library.name}.pc": cmake.fill(
+        f"{library.name}{suffix}.pc": cmake.fill(
             "tensorop.pc.in",
             {
                 "LIBRARY": library.name,
+                "SUFFIX": suffix,
                 "DESCRIPTION": library.description,
                 "PLATFORM": platform.name,
+                "ARCH": platform.arch,
                 "VERSION": __version__,
-                "REQUIRES": " ".join(library.over),
+                "REQUIRES": " ".join(f"{name}{suffix}" for name in library.over),
             },
         )
         for library in sources.libraries
+        for suffix in ("", f"-{platform.arch}")
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -32,7 +33,8 @@ def _cmake(*words: str | Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def _example(prefix: Path, arch: str, build: Path) -> Path:
+def _example(prefix: Path, arch: str, build: Path, *before: Path) -> Path:
+    """before: prefixes that CMake meets first."""
     _cmake(
         "-S",
         ROOT / "examples/c",
@@ -40,7 +42,7 @@ def _example(prefix: Path, arch: str, build: Path) -> Path:
         build,
         f"-DCMAKE_TOOLCHAIN_FILE={ROOT / 'cmake' / f'{arch}.cmake'}",
         f"-DTENSOROP_PYTHON={sys.executable}",
-        f"-DCMAKE_PREFIX_PATH={prefix}",
+        f"-DCMAKE_PREFIX_PATH={';'.join(map(str, (*before, prefix)))}",
     )
     _cmake("--build", build)
     return build / "example"
@@ -54,13 +56,13 @@ def _run(program: Path, arch: str, cpu: str, *words: str, **variables: str) -> s
 
 @pytest.fixture(scope="module", params=["rvv", "neon"])
 def built(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path, Path]:
-    """Platform, prefix, the example linked to its shared library."""
+    """Platform, prefix, the example linked to its shared library; a prefix of another architecture comes first."""
     platform = request.param
     if ARCH[platform] == targets.host_arch():
         pytest.skip("this machine's own architecture is tested without an emulator")
     folder = tmp_path_factory.mktemp(platform)
-    prefix = products.install(platform, folder / "prefix")
-    return platform, prefix, _example(prefix, ARCH[platform], folder / "build")
+    prefix, other = products.install(platform, folder / "prefix"), products.install("generic", folder / "other")
+    return platform, prefix, _example(prefix, ARCH[platform], folder / "build", other)
 
 
 def test_example_runs_on_every_vector_length(built: tuple[str, Path, Path]) -> None:
@@ -69,6 +71,31 @@ def test_example_runs_on_every_vector_length(built: tuple[str, Path, Path]) -> N
         done = _run(program, ARCH[platform], cpu, "65", "66", "67", TENSOROP_VERBOSE="1", TENSOROP_NUM_THREADS="1")
         assert done.returncode == 0, done.stderr
         assert "variant 0" in done.stderr or "variant 1" in done.stderr
+
+
+def test_pkg_config_links_it_beside_another_architecture(built: tuple[str, Path, Path], tmp_path: Path) -> None:
+    if shutil.which("pkg-config") is None:
+        pytest.skip("pkg-config is not installed")
+    platform, prefix, _ = built
+    arch = ARCH[platform]
+    path = ":".join(f"{one}/lib/pkgconfig" for one in (prefix.parent / "other", prefix))
+    words = ["pkg-config", "--cflags", "--libs", "--static", f"tensorop_gemm-{arch}"]
+    flags = subprocess.check_output(words, env={**os.environ, "PKG_CONFIG_PATH": path}, text=True).split()
+    program = tmp_path / "example"
+    command = [
+        *zig.zig_cc(),
+        "-target",
+        f"{arch}-linux-gnu.2.31",
+        ROOT / "examples/c/main.c",
+        *flags,
+        "-lm",
+        "-o",
+        program,
+    ]
+    done = subprocess.run(list(map(str, command)), env=zig.zig_environment(), capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    done = _run(program, arch, CPUS[platform][0], "5", "6", "7", LD_LIBRARY_PATH=f"{prefix}/lib")
+    assert done.returncode == 0, done.stderr
 
 
 def test_threads_compute_the_same(built: tuple[str, Path, Path]) -> None:
