@@ -155,6 +155,126 @@ def test_options_an_endpoint_does_not_know_are_learned(server):
     assert seen[-1].keys() == {"model", "messages", "max_completion_tokens"}
 
 
+PYDANTIC = {"loc": ["body", "seed"], "type": "extra_forbidden", "msg": "Extra inputs are not permitted", "input": 4}
+ECHO = {"loc": ["body", "user"], "type": "missing", "msg": "Field required", "input": {"temperature": 0.7, "seed": 4}}
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"error": {"message": "Unsupported value", "type": "invalid_request_error", "param": "seed", "code": None}},
+        {"detail": [PYDANTIC]},
+        {"detail": [{**PYDANTIC, "loc": ["body", "function-wrap[log]()", 0, "seed"]}]},
+        {"message": {"detail": [PYDANTIC]}},
+        {"object": "error", "message": "1 validation error: extra fields not permitted", "loc": ["body", "seed"]},
+        {"object": "error", "message": str([{**PYDANTIC, "loc": ("body", "seed")}]), "param": None, "code": 400},
+        {"error": "Unrecognized request argument supplied: seed"},
+        {"error": {"message": "Provider returned error", "metadata": {"raw": json.dumps({"detail": [PYDANTIC]})}}},
+        [{"error": {"code": 400, "message": 'Invalid JSON payload received. Unknown name "seed": Cannot find field.'}}],
+        {
+            "type": "error",
+            "error": {"type": "invalid_request_error", "message": "seed: Extra inputs are not permitted"},
+        },
+        {"errors": {"seed": ["Unknown field."]}},
+        "Unrecognized request argument supplied: seed",
+        "unsupported parameter(s): `seed`",
+        "unknown field `seed`, expected one of `model`, `messages`, `temperature`, `max_tokens` at line 1 column 50",
+        "Supported parameters for this model are temperature, max_tokens. Unsupported: seed",
+        "Additional properties are not allowed ('seed' was unexpected)",
+    ],
+)
+def test_the_option_that_is_refused_is_left_out(server, said):
+    """In any of the usual shapes, and no other option with it."""
+
+    def picky(request):
+        if "seed" not in json.loads(request.data):
+            return completion("fine")
+        return Response(said if isinstance(said, str) else json.dumps(said), 422)
+
+    seen = answers(server, picky)
+    transport = http(server)
+    assert transport.complete(REQUEST, 10).text == "fine"
+    assert transport.complete(REQUEST, 10).text == "fine"
+    assert [set(data) - {"model", "messages"} for data in seen] == [
+        {"temperature", "seed", "max_tokens"}, {"temperature", "max_tokens"}, {"temperature", "max_tokens"},
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"error": {"message": "Unsupported parameter: top_p", "param": "top_p"}},
+        {"detail": [ECHO]},
+        {"message": str([ECHO])},
+        "Unknown parameter: 'max_completion_tokens'",
+        "unknown field `user`, expected one of `model`, `temperature`, `seed`",
+        "<html>no</html>",
+        "",
+    ],
+)
+def test_an_option_that_was_not_sent_is_not_learned(server, said):
+    seen = answers(server, Response(said if isinstance(said, str) else json.dumps(said), 422))
+    answer = http(server).complete(REQUEST, 10)
+    assert isinstance(answer, Failure)
+    assert "answers 422: " in answer.outcome.message
+    assert len(seen) == 1
+
+
+@pytest.mark.parametrize(
+    "said",
+    ["max_tokens and max_completion_tokens, seed, temperature: no", "at most {} tokens, max_tokens is too large"],
+)
+def test_an_endpoint_that_refuses_everything_is_asked_a_few_times(server, said):
+    def never(request):
+        data = json.loads(request.data)
+        tokens = data.get("max_tokens", data.get("max_completion_tokens", 0))
+        return error(400, said.format(tokens - 1))
+
+    seen = answers(server, never)
+    assert isinstance(http(server).complete(REQUEST, 10), Failure)
+    assert 2 < len(seen) < 8
+    assert seen[-1].keys() == {"model", "messages"} or "at most" in said
+
+
+@pytest.mark.parametrize(
+    ("said", "tokens"),
+    [
+        ("max_tokens is too large: 8192. This model supports at most 4096 completion tokens.", 4096),
+        ("`max_tokens` must be less than or equal to `4,096`", 4096),
+        ("Invalid max_tokens value, the valid range of max_tokens is [1, 4096]", 4096),
+        ("max_tokens: 8192 > 4096, which is the maximum allowed number of output tokens for m-20240307", 4096),
+        ("it has a maxOutputTokens value of 8192 but the range is from 1 (inclusive) to 4097 (exclusive)", 4096),
+        ("<400> InvalidParameter: Range of max_tokens should be [1, 2000]", 2000),
+        ("This model's maximum context length is 8192 tokens. However, you requested 9000 tokens (808 in the messages, "
+         "8192 in the completion). Please reduce the length of the messages or completion.", 7384),
+        ("'max_tokens' or 'max_completion_tokens' is too large: 8192. This model's maximum context length is 4096 "
+         "tokens and your request has 808 input tokens (8192 > 4096 - 808).", 3288),
+        ("`inputs` tokens + `max_new_tokens` must be <= 4096. Given: 808 `inputs` tokens and 8192 `max_new_tokens`",
+         3288),
+        ("Requested token count exceeds the model's maximum context length of 4096 tokens. You requested a total of "
+         "9000 tokens: 808 tokens from the input messages and 8192 tokens for the completion.", 3288),
+    ],
+)  # fmt: skip
+def test_a_number_of_tokens_is_learned(server, said, tokens):
+    def small(request):
+        return completion("fine") if json.loads(request.data)["max_tokens"] <= tokens else error(400, said)
+
+    seen = answers(server, small)
+    assert http(server).complete(REQUEST, 10).text == "fine"
+    assert [data["max_tokens"] for data in seen] == [8192, tokens]
+
+
+def test_a_limit_without_a_number_leaves_the_option_out(server):
+    def small(request):
+        return (
+            error(422, "max_tokens is out of range") if "max_tokens" in json.loads(request.data) else completion("fine")
+        )
+
+    seen = answers(server, small)
+    assert http(server).complete(REQUEST, 10).text == "fine"
+    assert len(seen) == 2
+
+
 def test_a_hang_ends_at_the_deadline(server):
     seen = answers(server, lambda request: (time.sleep(3), completion("late"))[1])
     answer = http(server).complete(REQUEST, 0.4)

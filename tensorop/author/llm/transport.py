@@ -20,8 +20,10 @@ from typing import Any
 
 import openai
 
-from tensorop.author.llm import secret
+from tensorop.author.llm import refusal, secret
+from tensorop.author.llm.dialect import Call, Dialect
 from tensorop.author.llm.messages import Failure, Reply, Request
+from tensorop.author.llm.refusal import Refusal
 from tensorop.errors import UsageError
 from tensorop.model.trial import Kind, Outcome
 from tensorop.settings import Settings
@@ -33,6 +35,8 @@ MAX_BODY = 8 << 20  # bytes
 MAX_REPLY = 256 << 10  # characters of the answer itself
 MAX_SAID = 300  # characters of what an endpoint says of an error, or of itself
 _MOST_TOKENS = 10**9
+_FINAL = frozenset({401, 403, 404, 407})  # no other request will do better
+_PASSING = frozenset({408, 409, 425, 429})
 _ADDRESS = re.compile(r"https?://[^\s/?#]+[^\s?#]*")
 _NO_KEY = "none"  # a local server wants no key, the client wants one
 
@@ -64,11 +68,11 @@ def endpoint(settings: Settings) -> Endpoint:
 
 
 class Http:
-    """A transport over HTTP. Learns what the endpoint does not support and leaves it out from then on."""
+    """A transport over HTTP. Learns what the endpoint does not take and asks in its way from then on."""
 
     def __init__(self, where: Endpoint) -> None:
         self._where = where
-        self._unsupported: set[str] = set()
+        self._dialect = Dialect()
         key = () if where.api_key == _NO_KEY else (where.api_key,)
         self._scrub = secret.Scrubber(*key, *secret.of_url(where.base_url))
 
@@ -76,8 +80,9 @@ class Http:
         began = time.monotonic()
         deadline = began + seconds
         retries = 0
+        call = Call()
         while True:
-            answer = self._once(request, deadline)
+            answer = self._once(request, call, deadline)
             spent = time.monotonic() - began
             if isinstance(answer, Reply):
                 return Reply(answer.text, answer.model, answer.prompt_tokens, answer.completion_tokens, spent)
@@ -90,14 +95,14 @@ class Http:
             time.sleep(wait)
             retries += 1
 
-    def _once(self, request: Request, deadline: float) -> Reply | _Fault:
+    def _once(self, request: Request, call: Call, deadline: float) -> Reply | _Fault:
         """One attempt in a thread of its own, which is left behind when the deadline comes first."""
         answers: queue.Queue[Reply | _Fault] = queue.Queue()
         client = _Client(deadline)
 
         def attempt() -> None:
             try:
-                answers.put(self._attempt(request, deadline, client))
+                answers.put(self._attempt(request, call, deadline, client))
             except Exception as error:  # whatever libraries make of what came
                 said = self._scrub(f"{type(error).__name__}: {error}")[:MAX_SAID]
                 answers.put(_Fault(Kind.LOST, f"the endpoint's answer cannot be read: {said}", again=True))
@@ -111,11 +116,11 @@ class Http:
             with contextlib.suppress(Exception):  # a thread that still reads from it finds it closed
                 client.close()
 
-    def _attempt(self, request: Request, deadline: float, client: _Client) -> Reply | _Fault:
+    def _attempt(self, request: Request, call: Call, deadline: float, client: _Client) -> Reply | _Fault:
         left = deadline - time.monotonic()
         if left <= 0:
             return _Fault(Kind.TIMEOUT, "no answer before the deadline")
-        options = self._options(request)
+        options = self._dialect.options(request, call)
         caller = openai.OpenAI(
             api_key=self._where.api_key,
             base_url=self._where.base_url,
@@ -134,7 +139,8 @@ class Http:
         except _Unreadable as error:
             return error.fault
         except openai.APIStatusError as error:
-            return self._refused(error, options)
+            body = error.response.content
+            return self._refused(error, refusal.read(body, self._scrub), options, call)
         except openai.APITimeoutError:
             return _Fault(Kind.TIMEOUT, "no answer before the deadline")
         except openai.OpenAIError as error:
@@ -143,30 +149,17 @@ class Http:
             said = self._scrub(str(error.__cause__ or error))[:MAX_SAID]
             return _Fault(Kind.LOST, f"the endpoint cannot be reached: {said}", again=True)
 
-    def _options(self, request: Request) -> dict[str, Any]:
-        options: dict[str, Any] = {
-            "temperature": request.temperature,
-            "seed": request.seed,
-            "max_tokens": request.max_tokens,
-        }
-        if "max_tokens" in self._unsupported and "max_completion_tokens" not in self._unsupported:
-            options["max_completion_tokens"] = request.max_tokens
-        return {name: value for name, value in options.items() if name not in self._unsupported}
-
-    def _refused(self, error: openai.APIStatusError, options: dict[str, Any]) -> _Fault:
-        status, said = error.status_code, _said(error, self._scrub)
-        if error.code == "insufficient_quota":
-            return _Fault(Kind.LOST, f"the endpoint says that the quota is spent: {said}", final=True)
-        if status in (401, 403, 404):
-            return _Fault(Kind.LOST, f"the endpoint answers {status}: {said}", final=True)
-        if status == 400:
-            for name in options:
-                if error.param == name or re.search(rf"\b{name}\b", said):
-                    self._unsupported.add(name)
-                    return _Fault(Kind.LOST, said, learned=True)
-            return _Fault(Kind.LOST, f"the endpoint answers 400: {said}")
-        again = status in (408, 409, 429) or status >= 500
-        return _Fault(Kind.LOST, f"the endpoint answers {status}: {said}", again=again, wait=_retry_after(error))
+    def _refused(self, error: openai.APIStatusError, said: Refusal, options: dict[str, Any], call: Call) -> _Fault:
+        status, words = error.status_code, _text(said.words, str)
+        if status == 402 or "insufficient_quota" in said.codes:
+            return _Fault(Kind.LOST, f"the endpoint says that the quota is spent: {words}", final=True)
+        if status in _FINAL:
+            return _Fault(Kind.LOST, f"the endpoint answers {status}: {words}", final=True)
+        again = status in _PASSING or status >= 500
+        may_teach = said.of_something_unknown if status in (500, 501) else 400 <= status < 500 and not again
+        if may_teach and self._dialect.learn(said, options, call):
+            return _Fault(Kind.LOST, words, learned=True)
+        return _Fault(Kind.LOST, f"the endpoint answers {status}: {words}", again=again, wait=_retry_after(error))
 
 
 class _Unreadable(Exception):
@@ -272,12 +265,6 @@ def _text(value: object, scrub: Callable[[str], str]) -> str:
             value = type(value).__name__
     value = scrub(value)
     return value if len(value) <= MAX_SAID else f"{value[:MAX_SAID]}..."
-
-
-def _said(error: openai.APIStatusError, scrub: Callable[[str], str]) -> str:
-    body = error.body
-    said = body.get("message") if isinstance(body, dict) else None
-    return _text(said or error.message, scrub)
 
 
 def _retry_after(error: openai.APIStatusError) -> float | None:

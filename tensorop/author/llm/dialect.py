@@ -1,0 +1,55 @@
+"""How an endpoint wants to be asked, as its refusals teach it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from tensorop.author.llm.messages import Request
+from tensorop.author.llm.refusal import TOKENS, Refusal
+
+_LOWERINGS = 3  # of the number of tokens in one call
+
+
+@dataclass
+class Call:
+    """One request with its retries. tokens: what its prompt leaves room for."""
+
+    tokens: int | None = None
+    lowerings: int = 0
+
+
+class Dialect:
+    """What one endpoint takes. Each option is dropped once at most, so that a call comes to an end."""
+
+    def __init__(self) -> None:
+        self._dropped: set[str] = set()
+        self._tokens: int | None = None
+
+    def options(self, request: Request, call: Call) -> dict[str, Any]:
+        tokens = min(n for n in (request.max_tokens, self._tokens, call.tokens) if n is not None)
+        name = next((name for name in TOKENS if name not in self._dropped), None)
+        options = {"temperature": request.temperature, "seed": request.seed, name: tokens}
+        return {name: value for name, value in options.items() if name is not None and name not in self._dropped}
+
+    def learn(self, refusal: Refusal, sent: dict[str, Any], call: Call) -> bool:
+        """Whether the request, asked again, will be another one. sent: its options."""
+        refused = refusal.options(sent)
+        tokens = next((name for name in TOKENS if name in sent), None)
+        if tokens is not None and not set(refused) - {tokens} and self._lowered(refusal, sent[tokens], call):
+            return True
+        other = next((name for name in TOKENS if name != tokens), "")
+        if tokens is not None and not refused and other not in self._dropped and refusal.advises(other):
+            refused = (tokens,)
+        self._dropped |= set(refused)
+        return bool(refused)
+
+    def _lowered(self, refusal: Refusal, asked: int, call: Call) -> bool:
+        room = refusal.room(asked)
+        if room is None or call.lowerings == _LOWERINGS:
+            return False
+        call.lowerings += 1
+        if room.whole:
+            self._tokens = room.tokens
+        call.tokens = room.tokens
+        return True
