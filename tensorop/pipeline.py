@@ -116,7 +116,7 @@ def _run(
     if job.fresh or not store.journal_path(job.out).exists():  # a run that goes on may have its templates already
         authoring.require_author(job)
     if plan is not None:
-        yield Phase(f"{job.operator} for {platform.name}", str(plan))
+        yield Phase(f"{job.operator} {', '.join(job.dtypes)} for {platform.name}", str(plan))
     yield Phase("platform", f"{platform.name} ({' < '.join(platform.lineage)}): {platform.description}")
     yield from (Note(remark) for remark in leftovers.remarks(job.plugins))
     if remark := confinement.require(job, target):  # a job that is refused leaves nothing

@@ -42,7 +42,7 @@ def tune(
 ) -> Done:
     """Makes a library of tuned kernels; the same as `tensorop OPERATOR` on the command line, and resumes likewise.
 
-    dtypes: by default f32 and f64, or what the platform has
+    dtypes: by default f32 and f64 where operator and platform have them, or else all that both have
     shapes: a text as on the command line, suites and shapes (by default the operator's first suite), or a list, each a
     text, sizes in the operator's order, or sizes by name
     plugins: folders with files of your own
@@ -66,7 +66,7 @@ def tune(
     found = operators.load(operator, at)
     if budget is not None and trials is not None:
         raise UsageError("both a budget and trials are given", hint="give one of them")
-    wanted = _dtypes(found, dtypes, platforms.load(platform, at).usual(Job.dtypes))
+    wanted = Job.usual_dtypes(found, platforms.load(platform, at)) if dtypes is None else _dtypes(found, dtypes)
     sizes, suite = _shapes(found, found.usual if shapes is None else shapes)
     seconds = parse_seconds(budget) if isinstance(budget, str) else budget
     job = Job(
@@ -108,8 +108,8 @@ def _folders(plugins: str | Path | Sequence[str | Path]) -> tuple[Path, ...]:
     return found
 
 
-def _dtypes(operator: Operator, given: str | Sequence[str] | None, usual: Sequence[str]) -> tuple[str, ...]:
-    names = usual if given is None else [n.strip() for n in given.split(",")] if isinstance(given, str) else given
+def _dtypes(operator: Operator, given: str | Sequence[str]) -> tuple[str, ...]:
+    names = [n.strip() for n in given.split(",")] if isinstance(given, str) else given
     if not names:
         raise UsageError("no dtype is named", hint=f"give some of {', '.join(operator.dtypes)}")
     for name in names:

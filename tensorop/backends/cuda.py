@@ -124,7 +124,7 @@ class Backend(Target):
 
 def _templates(platform: Platform, operator: Operator, dtypes: Sequence[str]) -> list[KernelTemplate]:
     """Those of the operator that the platform has primitives for. Raises UsageError for what it has none for."""
-    known = platform.usual(())
+    known = platform.dtypes
     if strange := [dtype for dtype in dtypes if dtype not in known]:
         said = f"platform '{platform.name}' has no kernels for {', '.join(strange)}"
         raise UsageError(said, hint=f"give --dtype {','.join(known)}")

@@ -30,6 +30,7 @@ def operator_command(name: str, plugins: tuple[Path, ...] = ()) -> click.Command
 
     operator = operators.load(name, plugins)
     example = operator.example
+    usual = [dtype for dtype in Job.dtypes if dtype in operator.dtypes]
     text = (
         f"Tune {name} for a platform and make a C library of it: {operator.description}\n\n"
         "Ctrl-C once ends the search, verifies what has passed and packages it; twice ends the job without a product. "
@@ -49,7 +50,7 @@ def operator_command(name: str, plugins: tuple[Path, ...] = ()) -> click.Command
         "--dtype",
         metavar="NAME,...",
         default=None,
-        show_default=f"{','.join(Job.dtypes)}, or what the platform has",
+        show_default=f"{','.join(usual)}, or what the platform has" if usual else "all that the platform has",
         help=f"Element types: {', '.join(operator.dtypes)}.",
     )
     @click.option(
@@ -173,15 +174,10 @@ def _platforms(plugins: tuple[Path, ...]) -> str:
     return f"What to tune for: {names}; `tensorop platforms list` says what each is."
 
 
-def _usual(operator: Operator, given: dict[str, Any]) -> str:
-    usual = platforms.load(given["platform"], given["plugins"]).usual(Job.dtypes)
-    if not set(usual) & set(operator.dtypes):
-        held = ", ".join(operator.dtypes)
-        raise UsageError(
-            f"platform '{given['platform']}' is for {', '.join(usual)}; {operator.name} has {held}",
-            hint="tensorop platforms list",
-        )
-    return ",".join(usual)
+def _dtypes(operator: Operator, given: dict[str, Any]) -> tuple[str, ...]:
+    if given["dtype"]:
+        return options.dtypes(operator, given["dtype"])
+    return Job.usual_dtypes(operator, platforms.load(given["platform"], given["plugins"]))
 
 
 def _job(name: str, given: dict[str, Any]) -> Job:
@@ -198,7 +194,7 @@ def _job(name: str, given: dict[str, Any]) -> Job:
         raise UsageError(f"--author-timeout {given['author_timeout']}: expected up to a day", hint="give e.g. 5m")
     return Job(
         operator=name,
-        dtypes=options.dtypes(operator, given["dtype"] or _usual(operator, given)),
+        dtypes=_dtypes(operator, given),
         shapes=options.shapes(operator, given["shapes"]),
         suite=given["shapes"],
         budget_s=seconds,

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tensorop.errors import UsageError
+from tensorop.model.operator import Operator
+from tensorop.model.platform import Platform
 
 _RANGES = {"jobs": (1, 256), "threads": (1, 1024), "batch": (1, 4096), "trials": (1, 2**63 - 1)}
 
@@ -63,6 +65,19 @@ class Job:
                 raise UsageError(f"{name} is {value!r}", hint=f"expected an integer from {least} to {most}")
         if self.budget_s is not None and not (isinstance(self.budget_s, numbers.Real) and 0 < self.budget_s < 1e18):
             raise UsageError(f"the budget is {self.budget_s!r} seconds", hint="expected a positive time, e.g. 120")
+
+    @staticmethod
+    def usual_dtypes(operator: Operator, platform: Platform) -> tuple[str, ...]:
+        """What is tuned where no dtype is named: of the usual ones those that operator and platform both have, or else
+        all that both have. Raises UsageError where there is none."""
+        both = tuple(dtype for dtype in platform.dtypes if dtype in operator.dtypes)
+        if not both:
+            raise UsageError(
+                f"platform '{platform.name}' is for {', '.join(platform.dtypes)}; "
+                f"{operator.name} has {', '.join(operator.dtypes)}",
+                hint="name another platform; `tensorop platforms list` has them",
+            )
+        return tuple(dtype for dtype in Job.dtypes if dtype in both) or both
 
     @staticmethod
     def folder(operator: str, platform: str) -> Path:

@@ -89,10 +89,10 @@ class Platform:
             raise SpecError(f"platform '{self.name}' has no primitives for dtype '{dtype}'")
         return found
 
-    def usual(self, dtypes: tuple[str, ...]) -> tuple[str, ...]:
-        """Those of them that it has primitives for, or else all that it has some for."""
-        known = tuple(dict.fromkeys(dtype for one in self.primitives for dtype in one.types))
-        return tuple(dtype for dtype in dtypes if dtype in known) or known
+    @property
+    def dtypes(self) -> tuple[str, ...]:
+        """Those that it has primitives for."""
+        return tuple(dict.fromkeys(dtype for one in self.primitives for dtype in one.types))
 
     def primitives_of(self, dtype: str, chosen: Mapping[str, Any] | None = None) -> Primitives:
         """The primitives for a dtype at the settings that a point chose. Raises SpecError as the set does."""

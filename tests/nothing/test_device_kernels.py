@@ -243,8 +243,8 @@ def test_what_no_kernel_serves_is_refused_by_name(
 
 
 def test_the_usual_dtypes_are_those_with_kernels() -> None:
-    assert SM90.usual(Job.dtypes) == ("bf16", "f16")
-    assert platforms.load("avx2").usual(Job.dtypes) == ("f32", "f64")
+    assert Job.usual_dtypes(operators.load("gemm"), SM90) == ("bf16", "f16")
+    assert Job.usual_dtypes(operators.load("gemm"), platforms.load("avx2")) == ("f32", "f64")
 
 
 def test_a_model_that_names_nothing_known_is_refused() -> None:

@@ -12,6 +12,9 @@ import tensorop
 from tensorop import pipeline
 from tensorop.errors import UsageError
 from tensorop.model.job import Job
+from tests.support import plugins
+from tests.support.commands import ROOT, events
+from tests.support.commands import tensorop as command
 
 
 @pytest.fixture
@@ -70,3 +73,31 @@ def test_texts_are_those_of_the_command_line(asked: list[Job], tmp_path: Path) -
     assert job.shapes[:2] == ((64, 64, 64), (2, 2, 2))
     assert len(set(job.shapes)) == len(job.shapes)
     assert (job.plugins, job.budget_s) == ((tmp_path,), 3)
+
+
+@pytest.mark.parametrize(
+    ("held", "platform", "tuned"),
+    [
+        ("[f64]", "generic", ("f64",)),
+        ("[f64, f32]", "generic", ("f32", "f64")),
+        ("[bf16, f32]", "cuda-sm90", ("bf16",)),
+        ("[bf16]", "generic", ("bf16",)),
+        ("[f64]", "cuda-sm90", ()),
+    ],
+)
+def test_by_default_dtypes_are_tuned_that_operator_and_platform_have(
+    asked: list[Job], held: str, platform: str, tuned: tuple[str, ...], tmp_path: Path
+) -> None:
+    folder = plugins.write(tmp_path, ROOT) / "templates" / "axpy"
+    text = (folder / "operator.yaml").read_text()
+    (folder / "operator.yaml").write_text(text.replace("dtypes: [f32, f64]", f"dtypes: {held}"))
+    with pytest.raises(AssertionError if tuned else UsageError, match="ends with Done" if tuned else "axpy has f64"):
+        tensorop.tune("axpy", platform=platform, plugins=tmp_path)
+    assert [job.dtypes for job in asked] == ([tuned] if tuned else [])
+    words = ("axpy", "--plugins", tmp_path, "--platform", platform, "--runner", "null", "--shapes", "1000")
+    ended = command(*words, "--trials", "2", "--out", "out", cwd=tmp_path)
+    if platform.startswith("cuda"):
+        assert ("axpy has f64" in ended.stderr) is not bool(tuned)
+    else:
+        assert ended.status == 0, ended.stderr
+        assert {trial["dtype"] for trial in events(tmp_path / "out", "started")} == set(tuned)
