@@ -33,13 +33,21 @@ class Buffer:
     """An operand: its whole storage (leading-dimension gaps included), flat, C order.
 
     shift: 0, or where in a longer storage a second operand of the same form begins, in elements: in timing every other
-    call takes that one, so that what a call finds of its own in the output is never right.
+    call takes that one, so that what a call finds of its own in the output is never right. Where an output that is read
+    has one, what the last call of a batch leaves is its own alone: before it the outputs become what they were.
     """
 
     name: str
     access: Access
     data: NDArray[np.generic]
     shift: int = 0
+
+    def half(self, second: bool) -> Buffer:
+        """The first or the second operand alone."""
+        if not self.shift:
+            return self
+        size = self.data.size - self.shift
+        return replace(self, data=self.data[self.shift :] if second else self.data[:size], shift=0)
 
 
 @dataclass(frozen=True)
@@ -58,14 +66,7 @@ class Call:
 
     def half(self, second: bool) -> Call:
         """The call on the first or the second operands alone."""
-
-        def of(buffer: Buffer) -> Buffer:
-            if not buffer.shift:
-                return buffer
-            size = buffer.data.size - buffer.shift
-            return replace(buffer, data=buffer.data[buffer.shift :] if second else buffer.data[:size], shift=0)
-
-        return replace(self, buffers=tuple(map(of, self.buffers)))
+        return replace(self, buffers=tuple(buffer.half(second) for buffer in self.buffers))
 
 
 Outputs = Mapping[str, NDArray[np.generic]]

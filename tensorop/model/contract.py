@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -22,6 +22,7 @@ from tensorop.model.trial import Kind
 from tensorop.model.verdict import Judgement
 
 Array = NDArray[Any]
+LINE = 64  # bytes of a cache line
 
 
 @dataclass(frozen=True)
@@ -214,13 +215,26 @@ class Contract(ABC):
         return number.encoded(rng.integers(-4, 5, size) if whole else rng.standard_normal(size))
 
     def alternated(self, problem: Problem, given: Call, rng: np.random.Generator) -> Call:
-        """The call with second operands for every other call of a batch (`Buffer.shift`), where that can be."""
-        return given
+        """The call with second operands for every other call of a batch (`Buffer.shift`), so that nobody's earlier
+        result is right: those of another call of the problem, for each operand that is read."""
+        second = {buffer.name: buffer.data for buffer in self.call(problem, rng, placement=given.placement).buffers}
+        read = (Access.IN, Access.INOUT)
+        buffers = (_followed(one, second[one.name]) if one.access in read else one for one in given.buffers)
+        return replace(given, buffers=tuple(buffers))
 
     def counted(self, problem: Problem, given: Call, rng: np.random.Generator) -> Call:
-        """The call as a model counts it, once: where outputs may begin as most of the result, so that work left out
-        shows."""
-        return given
+        """The call as a model counts it, once. An output begins as the result in its first and last element and in half
+        of the others, so that who takes any part of it for work done is wrong; where outputs are read, as given."""
+        if any(buffer.access is Access.INOUT for buffer in given.buffers):
+            return given
+        began = {name: _half_done(*told, rng) for name, told in self.expected(problem, given).items()}
+        return replace(given, buffers=tuple(self._begun(problem, one, began) for one in given.buffers))
+
+    def _begun(self, problem: Problem, buffer: Buffer, began: Mapping[str, Array]) -> Buffer:
+        if buffer.name not in began or not buffer.data.size:
+            return buffer
+        start = self.operands[buffer.name].number(problem.dtype).encoded(began[buffer.name])
+        return replace(buffer, data=self.stored(problem, buffer.name, start, buffer.data))
 
     def packed_operands(self, given: Call, compute: str, rng: np.random.Generator) -> Call:
         """The call with operands as packing leaves them, for a micro-kernel alone. compute: their number format."""
@@ -256,6 +270,30 @@ class Contract(ABC):
         dims, attributes = ({n: given[n] for n in names} for names in (self.shapes.dims, self.shapes.attributes))
         written = self.shapes.text(tuple(given.values()))
         return Problem.of(self.name, dtype, dims, {**more, **(options or {})}, attributes, written)
+
+
+def _followed(buffer: Buffer, second: Array) -> Buffer:
+    """An operand with a second one behind it in its storage, as aligned as it is."""
+    size = buffer.data.size
+    if not size:
+        return buffer
+    line = max(1, LINE // buffer.data.itemsize)
+    shift = -(-size // line) * line
+    return replace(
+        buffer, data=np.concatenate([buffer.data, np.zeros_like(second, shape=shift - size), second]), shift=shift
+    )
+
+
+def _half_done(want: Array, bound: Array, rng: np.random.Generator) -> Array:
+    """A result with half of its elements beyond the bound, neither the first nor the last where others can be."""
+    wrong = rng.random(want.shape) < 0.5
+    if want.size > 2:
+        wrong.flat[0] = wrong.flat[-1] = False
+        wrong.flat[rng.integers(1, want.size - 1)] = True
+    else:
+        wrong[...] = True
+    with np.errstate(all="ignore"):
+        return np.where(wrong, want + 1 + np.abs(want) + 2 * bound, want)
 
 
 def compared(what: str, got: Array, want: Array, bound: Array) -> Judgement:

@@ -50,6 +50,14 @@ static int has_shift(const struct request *r) {
     return 0;
 }
 
+/* Whether outputs are read that have a second operand too. */
+static int accumulates(const struct request *r) {
+    for (unsigned i = 0; i < r->wire.buffers; i++)
+        if (r->buffer[i].access == ACCESS_INOUT && r->buffer[i].shift)
+            return 1;
+    return 0;
+}
+
 static void restore(const struct request *r) {
     for (unsigned i = 0; i < r->wire.buffers; i++) {
         const struct guarded *g = &r->buffer[i];
@@ -141,21 +149,23 @@ static void find_late(void) {
 static struct batch batch(const struct request *r, unsigned e, uint64_t calls, uint8_t *walk) {
     struct batch made = {0};
     int shifted = 0; /* for a single call: it finds nothing that it could give out as its own */
+    int before = 0;  /* what the calls before the last take, where that one is made alone: */
+    int alone = r->wire.keep; /* what it leaves must be its own work, not theirs */
     restore(r);
     apart_spoil();
     if (walk)
         flush(walk, r->wire.flush_bytes);
     if (calls > 1 && has_shift(r)) {
         calls -= state_draw() % (calls / 8 + 2);
-        shifted = (int)(state_draw() & 1);
-    } else if (r->wire.keep && calls > 1) {
-        /* What the last call leaves must be its own work, not that of the calls before it. */
-        spend(r, e, --calls, 0, &made);
+        shifted = calls > 1 && state_draw() & 1;
+        before = !shifted;
+        alone = accumulates(r);
+    }
+    if (alone && calls > 1) {
+        spend(r, e, --calls, before, &made);
         restore(r);
         calls = 1;
     }
-    if (calls == 1)
-        shifted = 0;
     spend(r, e, calls, shifted, &made);
     if (r->wire.keep && !r->entry[e].empty)
         made.no_memory = left_add(r, e, (unsigned)shifted);

@@ -7,14 +7,19 @@ import pytest
 from tensorop import paths
 from tensorop.measure import clock
 from tensorop.model.call import Placement
+from tensorop.model.contract import Contract
+from tensorop.model.kernel import Source
 from tensorop.model.trial import Kind, Outcome
 from tensorop.model.verdict import Seed
 from tensorop.runners import session
 from tensorop.runners.native import Native
 from tensorop.runners.protocol import Entry, Time
 from tensorop.space.problems import of
+from tensorop.specs import operators
 from tensorop.verify.answers import Answers
-from tests.support import kernels
+from tensorop.verify.controls import controls
+from tests.support import kernels, plugins
+from tests.support.commands import ROOT
 from tests.support.operators import beside_controls, builder, gemm
 
 NATIVE = Native()
@@ -66,6 +71,66 @@ def test_what_a_timed_call_leaves_is_judged(tmp_path, cheat):
     found = timed(CHEATS[cheat], tmp_path)
     assert isinstance(found, Outcome), found
     assert (found.kind, found.where) == (Kind.WRONG, "measure"), found
+
+
+AXPY = """
+#include "call.h"
+#include "slots.h"
+#include <string.h>
+void tensorop_candidate_0(const struct tensorop_call *call) {{
+    static float kept[64];
+    static int64_t known;
+    const int64_t n = call->dim[DIM_n];
+    const float *x = call->buffer[BUFFER_x];
+    float *y = call->buffer[BUFFER_y];
+    if ({replays} && known == n) {{
+        memcpy(y, kept, (size_t)n * sizeof *y);
+        return;
+    }}
+    for (int64_t i = 0; i < n; i++)
+        y[i] += (float)call->scalar[SCALAR_alpha] * x[i];
+    memcpy(kept, y, (size_t)n * sizeof *y);
+    known = n;
+}}
+"""
+
+
+def replayed(operator, dims, source):
+    """A timed call as an operator has it that says nothing of second operands."""
+    reference, seed, platform = operator.reference, Seed.draw(), kernels.platform()
+    assert type(reference).alternated is Contract.alternated
+    problem = reference.problem("f32", dims, operator.layouts[0])
+    call = reference.call(problem, seed.stream(0), "normal", Placement.START)
+    call = reference.alternated(problem, call, seed.stream(1))
+    made = builder(platform)(source, ("-DTENSOROP_DTYPE_f32=1",))
+    assert not isinstance(made, Outcome), made
+    answers = Answers(reference)
+    return clock.time_calls(
+        NATIVE,
+        made.path,
+        [call],
+        Entry(),
+        pace=PACE,
+        judge=lambda number, left: answers.judge_all(problem, call, left),
+    )
+
+
+def told(found):
+    return (found.kind, found.where) if isinstance(found, Outcome) else Kind.OK
+
+
+@pytest.mark.parametrize(("name", "ends"), [("replays", (Kind.WRONG, "measure")), ("honest", Kind.OK)])
+def test_by_default_every_other_call_has_operands_of_its_own(name, ends):
+    operator = operators.load("conv1d", (ROOT / "examples/operator",))
+    (control,) = [one for one in controls(operator) if one.name == name]
+    assert told(replayed(operator, {"b": 2, "c": 3, "h": 40, "t": 5}, control.source(operator))) == ends
+
+
+@pytest.mark.parametrize(("replays", "ends"), [(1, (Kind.WRONG, "measure")), (0, Kind.OK)])
+def test_so_it_has_where_the_output_is_read(replays, ends, tmp_path):
+    operator = operators.load("axpy", (plugins.write(tmp_path, ROOT),))
+    source = Source((("kernel.c", AXPY.format(replays=replays)), *operator.slots.files))
+    assert told(replayed(operator, {"n": 50}, source)) == ends
 
 
 @pytest.mark.parametrize("shape", [(1, 1, 1), (40, 24, 96), (3, 200, 7)])

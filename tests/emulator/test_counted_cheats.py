@@ -6,14 +6,16 @@ from tensorop.build import compile as compiling
 from tensorop.build import link
 from tensorop.measure import modelled
 from tensorop.model.call import Placement
-from tensorop.model.kernel import Artifact
+from tensorop.model.contract import Contract
+from tensorop.model.kernel import Artifact, Source
 from tensorop.model.trial import Kind, Outcome
 from tensorop.model.verdict import Seed
 from tensorop.runners.protocol import Entry
 from tensorop.space.problems import of
-from tensorop.specs import board, platforms
+from tensorop.specs import board, operators, platforms
 from tensorop.verify.answers import Answers
 from tensorop.verify.controls import controls, run_control
+from tests.support.commands import ROOT
 from tests.support.kernels import before_honest
 from tests.support.operators import beside_controls, builder, gemm, runner_of
 
@@ -53,13 +55,17 @@ def program(platform, text):
 
 
 def counted(name, text, problem=PROBLEM, warm=1):
-    platform, seed = platforms.load(name), Seed.draw()
+    seed = Seed.draw()
     call = REFERENCE.call(problem, seed.stream(0), "normal", Placement.START)
     call = REFERENCE.counted(problem, call, seed.stream(1))
-    answers = Answers(REFERENCE)
+    return ruled(name, program(platforms.load(name), text), REFERENCE, problem, call, warm)
+
+
+def ruled(name, made, reference, problem, call, warm=1):
+    platform, answers = platforms.load(name), Answers(reference)
     return modelled.count_calls(
         runner_of(platform),
-        program(platform, text),
+        made,
         [call],
         Entry(),
         warm=[warm],
@@ -83,6 +89,24 @@ def test_so_must_what_a_call_without_a_warming_one_leaves(name, cheat):
     found = counted(name, before_honest(CHEATS[cheat]), warm=0)
     assert isinstance(found, Outcome), found
     assert (found.kind, found.where) == (Kind.WRONG, "measure"), found
+
+
+@pytest.mark.parametrize(("skips", "ends"), [("if (y[0] == y[0]) return;", Kind.WRONG), ("", Kind.OK)])
+def test_so_it_must_where_an_operator_says_nothing_of_it(skips, ends):
+    operator = operators.load("conv1d", (ROOT / "examples/operator",))
+    (control,) = [one for one in controls(operator) if one.name == "honest"]
+    ((name, text), *headers) = control.source(operator).files
+    made = builder(platforms.load("spacemit-k1"))(
+        Source(((name, text.replace("CONV1D(call)", f"CONV1D(call) {skips}")), *headers)), ("-DTENSOROP_DTYPE_f32=1",)
+    )
+    reference, seed = operator.reference, Seed.draw()
+    assert type(reference).counted is Contract.counted
+    problem = reference.problem("f32", {"b": 2, "c": 3, "h": 40, "t": 5}, operator.layouts[0])
+    call = reference.counted(
+        problem, reference.call(problem, seed.stream(0), "normal", Placement.START), seed.stream(1)
+    )
+    found = ruled("spacemit-k1", made.path, reference, problem, call, warm=0)
+    assert found.kind is ends if isinstance(found, Outcome) else ends is Kind.OK
 
 
 @PLATFORMS

@@ -145,9 +145,11 @@ const char *plan_judge(const struct plan *plan, const struct kit_case *of, unsig
         const uint8_t *high = plan_part(plan, x->high_at, x->count * each);
         const uint8_t *gaps = x->gapped ? plan_part(plan, x->gaps_at, x->count) : NULL;
         uint8_t *before = gaps ? plan_content(plan, &buffers[buffer]) : NULL;
+        uint64_t shift = second ? buffers[buffer].wire.shift : 0;
+        left += shift;
         for (uint64_t i = 0; i < x->count; i++) {
             if (gaps && gaps[i]) {
-                if (before && !memcmp(before + i * each, left + i * each, each))
+                if (before && !memcmp(before + shift + i * each, left + i * each, each))
                     continue;
                 snprintf(message, size, "element %llu of buffer %u, between its lines, was written",
                          (unsigned long long)i, buffer);

@@ -2,6 +2,8 @@
 #include "call.h"
 #include "slots.h"
 
+#include <string.h>
+
 #if defined TENSOROP_DTYPE_f64
 #define REAL double
 #else
