@@ -123,7 +123,7 @@ def _run(
         yield Note(remark)
     with (
         contextlib.ExitStack() as until,  # the search ends
-        contextlib.nullcontext(until.enter_context(workers.crew(job))) as crew,
+        contextlib.nullcontext(_crew(job, until, stop)) as crew,
         Journal.open(job.out, _facts(job, operator, target), fresh=job.fresh) as journal,
     ):
         yield from (Note(remark) for remark in journal.remarks)
@@ -138,7 +138,7 @@ def _run(
                 yield from _controls(job, operator, target, journal, seed, work)
             if crew is not None:
                 yield Phase("workers", "each shows that its figures are ours")
-                yield from map(Note, crew.introduced())
+                yield from map(Note, crew.introduced(stop))
             templates = yield from authoring.templates(job, operator, target, journal, seed, work, texts)
         if not templates:
             raise _nothing()
@@ -155,6 +155,13 @@ def _run(
         found, interrupted = yield from _search(tasks, stop)
         until.close()
         yield from deliver.deliver(resolved, {task.dtype: task for task in tasks}, found, interrupted)
+
+
+def _crew(job: Job, until: contextlib.ExitStack, stop: Stop) -> workers.Crew | None:
+    """The workers that a job wishes for, until then; none where the user wants an end first."""
+    with stop.may_end("stopping: no further search; what passed in earlier runs, if anything did, is packaged"):
+        return until.enter_context(workers.crew(job))
+    return None
 
 
 def _warm(

@@ -9,11 +9,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import math
 import re
 import signal
+import socket
+import ssl
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from concurrent.futures import CancelledError
 from multiprocessing import resource_tracker
 from typing import TYPE_CHECKING
 
@@ -24,8 +27,9 @@ from tensorop.job.worker import Papers
 from tensorop.model.conditions import Conditions
 from tensorop.model.job import Job
 from tensorop.model.trial import Kind, Measured, Outcome, Trial
-from tensorop.process import children, scratch
+from tensorop.process import children, scratch, waiting
 from tensorop.process.barrier import Limit
+from tensorop.process.stopping import Stop
 from tensorop.target import Target
 
 if TYPE_CHECKING:
@@ -33,12 +37,16 @@ if TYPE_CHECKING:
 
 MOST = 256
 ANSWER_S = 10.0  # for a scheduler to answer
-PATIENCE_S = 60.0  # for a scheduler that went away to come back, and for a first worker
+PATIENCE_S = 60.0  # for a scheduler that went away to come back, for a first worker, and for others once there is one
+PAPERS_S = 900.0  # for a worker to show its papers, before which it may have a compiler to fetch
+OVERDUE_S = 300.0  # beyond twice the limit of a trial, for one of a batch to end
+PROBE_S = 2.0  # for a look at who answers in a scheduler's place
 LOOK_S = 0.5  # between looks at who is there
 HINT = (
     "docs/workers.md says how to start a scheduler and its workers; the same command goes on where it stopped, also "
     "without --workers"
 )
+log = logging.getLogger("tensorop")
 _ADDRESS = re.compile(r"(tcp|tls)://[^\s/]+:\d+")
 
 
@@ -74,21 +82,66 @@ def crew(job: Job) -> Iterator[Crew | None]:
         else:
 
             def connect() -> Client:
-                with ThreadPoolExecutor(1) as apart:  # from a loop that may be running here
-                    apart.submit(asyncio.run, _meet(job.workers)).result()
-                return distributed.Client(job.workers, timeout=ANSWER_S, set_as_default=False)
+                _meet(job.workers)
+                return waiting.within(
+                    2 * ANSWER_S, lambda: distributed.Client(job.workers, timeout=ANSWER_S, set_as_default=False)
+                )
 
         found = Crew(job, connect)
         until.callback(found.close)
         yield found
 
 
-async def _meet(address: str) -> None:
-    """Raises what Dask raises where no scheduler answers; a client that has met nobody would be waited for."""
+def _meet(address: str) -> None:
+    """Raises ConnectionError, which says who answers in a scheduler's place; a client that has met nobody would be
+    waited for."""
     from distributed.comm import connect
     from distributed.security import Security
 
-    await (await connect(address, timeout=ANSWER_S, **Security().get_connection_args("client"))).close()
+    async def greet() -> None:
+        async with asyncio.timeout(ANSWER_S):  # Dask's own ends with the connection, before the greeting
+            await (await connect(address, timeout=ANSWER_S, **Security().get_connection_args("client"))).close()
+
+    def call() -> None:
+        socket.getaddrinfo(*_host(address))  # Dask would ask on a thread that the end of the process waits for
+        asyncio.run(greet())
+
+    try:
+        waiting.within(2 * ANSWER_S, call)
+    except Exception as error:  # of TLS that is not configured, too
+        instead = waiting.within(5 * PROBE_S, lambda: _instead(address))
+        raise ConnectionError(instead or str(error) or f"no answer within {ANSWER_S:g} s") from error
+
+
+def _host(address: str) -> tuple[str, int]:
+    host, _, port = address.partition("://")[2].rpartition(":")
+    return host.strip("[]"), int(port)
+
+
+def _instead(address: str) -> str:
+    """Who answers where no scheduler is met; "" where that is not known."""
+    at, tls = _host(address), address.startswith("tls:")
+    said = b""
+    try:
+        with socket.create_connection(at, timeout=PROBE_S) as way, contextlib.suppress(OSError):
+            way.settimeout(PROBE_S)
+            way.sendall(b"GET / HTTP/1.0\r\n\r\n")
+            said = way.recv(256)
+    except OSError as error:
+        return error.strerror or str(error)
+    if said.startswith(b"HTTP/"):
+        return "an HTTP server does; a scheduler's own port is 8786 by default, that of its web page is 8787"
+    if b"pickle-protocol" in said:
+        return "it speaks without TLS, so its address begins with tcp://" if tls else ""
+    if said and not said.startswith(b"\x15\x03"):  # an alert of TLS
+        return f"who listens there says {said[:40]!r}, which is no scheduler's greeting"
+    anybody = ssl.create_default_context()
+    anybody.check_hostname, anybody.verify_mode = False, ssl.CERT_NONE
+    try:
+        with socket.create_connection(at, timeout=PROBE_S) as way, anybody.wrap_socket(way):
+            return "" if tls else "who listens there speaks TLS; a scheduler's address begins with tls:// then"
+    except OSError:
+        return f"who listens there takes the connection and says nothing within {PROBE_S:g} s"
 
 
 def _count(wish: str) -> int:
@@ -131,16 +184,16 @@ def _started(job: Job, count: int) -> Iterator[Callable[[], Client]]:
             )
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
-        until.enter_context(cluster)
+        until.callback(_at_last, cluster.close)
 
         def connect() -> Client:
             return distributed.Client(cluster, timeout=ANSWER_S, set_as_default=False)
 
         def end() -> None:
-            with contextlib.suppress(Exception), connect() as client:
+            with connect() as client:
                 client.run(children.end, True)
 
-        until.callback(end)  # else what they started would go on without them
+        until.callback(_at_last, end)  # else what they started would go on without them
         yield connect
 
 
@@ -153,29 +206,43 @@ class Crew:
         self.batch = 0
         self._reach(0.0)
 
-    def introduced(self) -> Iterator[str]:
-        """What there is to say of the workers, once all that are there have shown their papers."""
+    def introduced(self, stop: Stop) -> Iterator[str]:
+        """What there is to say of the workers, once those that are there have shown their papers; nothing where the
+        user wants an end before. Once one is admitted, others are waited for no longer than PATIENCE_S."""
         self._mine, stranger = worker.papers(self._job), self._job.author != offline.AUTHOR
-        while not (admitted := self._admitted(stranger)) or self._asked.keys() - self._shown.keys():
-            time.sleep(LOOK_S)
-        threads = self._client.nthreads()
-        self.batch = self._job.batch or max(1, sum(threads.get(address, 0) for address in admitted))
+        admitted: set[str] = set()
+        until = math.inf
+        while not admitted or (self._asked.keys() - self._shown.keys() and time.monotonic() < until):
+            if stop.asked:
+                return
+            try:
+                if admitted := self._admitted(stranger):
+                    until = min(until, time.monotonic() + PATIENCE_S)
+            except (OSError, CancelledError):
+                self._reach(PATIENCE_S)
+                admitted = set()
+            if not admitted or self._asked.keys() - self._shown.keys():
+                time.sleep(LOOK_S)
+        self.batch = self._job.batch or max(1, sum(self._there.get(address, 0) for address in admitted))
         for address, (why, _) in sorted(self._shown.items()):
             if why:
                 yield f"the worker {address} is not admitted: {why}"
+        for address in sorted(self._asked.keys() - self._shown.keys()):
+            yield f"the worker {address} has not shown its papers within {PATIENCE_S:g} s; the search begins without it"
         yield f"workers admitted: {len(admitted)}; trials asked for at once (--batch): {self.batch}"
 
     def __call__(self, conditions: Conditions, trials: Sequence[Trial], limit: Limit) -> Iterator[Measured]:
         """What each trial comes to, in their order."""
-        from distributed import CancelledError, KilledWorker
+        from distributed import KilledWorker
 
         sent: dict[str, tuple[Future, Collection[str]]] = {}
-        waiting = [(trial, trial.variant.template.author not in offline.AUTHORS) for trial in trials]
-        while waiting:
-            first = waiting[0][0].key
+        ended, since, most = 0, time.monotonic(), 2 * limit.seconds + OVERDUE_S
+        left = [(trial, trial.variant.template.author not in offline.AUTHORS) for trial in trials]
+        while left:
+            first = left[0][0].key
             try:
-                able = {stranger: self._admitted(stranger) for stranger in {stranger for _, stranger in waiting}}
-                for trial, stranger in waiting:
+                able = {stranger: self._admitted(stranger) for stranger in {stranger for _, stranger in left}}
+                for trial, stranger in left:
                     to = able[stranger]  # Dask takes nobody for anybody
                     if to and (trial.key not in sent or to.isdisjoint(sent[trial.key][1])):
                         sent[trial.key] = self._submit(to, worker.trial, conditions, trial, limit), to
@@ -187,23 +254,44 @@ class Crew:
                 died = f"{error.allowed_failures + 1} workers ended during this trial; it is skipped"
                 measured = Measured(Outcome(Kind.CRASH, "search", died))
             except TimeoutError:
+                if ended != (ended := sum(future.done() for future, _ in sent.values())):
+                    since = time.monotonic()
+                elif time.monotonic() - since > most:
+                    sent, since = self._without_the_hung(sent, most), time.monotonic()
                 continue
             except (OSError, CancelledError):  # the scheduler went away: what it had is sent once more, counted once
                 self._reach(PATIENCE_S)
                 sent = {}
                 continue
-            waiting = waiting[1:]
+            left = left[1:]
             yield measured
 
+    def _without_the_hung(
+        self, sent: dict[str, tuple[Future, Collection[str]]], seconds: float
+    ) -> dict[str, tuple[Future, Collection[str]]]:
+        """What is sent but to the workers that have ended no trial for so long, which get no other. Raises JobError
+        where no worker is at one."""
+        hung = {future.key: future for future, _ in sent.values() if not future.done()}
+        at_work = waiting.within(ANSWER_S, self._client.processing)
+        found = [address for address, keys in at_work.items() if hung.keys() & set(keys)]
+        why = f"it ended no trial within {seconds:.0f} s"
+        for address in found:
+            log.warning("the worker %s gets no further trials: %s", address, why)
+            self._shown[address] = why, why
+        if not found:
+            raise JobError(f"--workers {self._job.workers}: no trial came back within {seconds:.0f} s", hint=HINT)
+        waiting.within(ANSWER_S, lambda: self._client.cancel(list(hung.values())))
+        return {key: one for key, one in sent.items() if one[0].key not in hung}
+
     def close(self) -> None:
-        with contextlib.suppress(Exception):  # also where there is none yet
-            self._client.close(timeout=LOOK_S)
+        _at_last(lambda: self._client.close(timeout=LOOK_S))  # also where there is none yet
 
     def _reach(self, patience: float) -> None:
         """The scheduler, which may come back for so many seconds. Raises JobError where it does not, Cancelled where
         the user wants an end."""
         self.close()
-        self._asked: dict[str, Future] = {}  # by address, for papers
+        self._there: Mapping[str, int] = {}  # threads by address
+        self._asked: dict[str, tuple[Future, float]] = {}  # by address, for papers, and when
         self._shown: dict[str, tuple[str, str]] = {}  # what is wrong with them: for our kernels, for a stranger's
         end = time.monotonic() + patience
         while True:
@@ -216,23 +304,29 @@ class Crew:
                     raise JobError(
                         f"--workers {self._job.workers}: no Dask scheduler answers: {said}", hint=HINT
                     ) from None
-            _heed()
+            waiting.heed()
             time.sleep(LOOK_S)
         self._met = time.monotonic()
 
     def _admitted(self, stranger: bool) -> set[str]:
         """The addresses of those that may carry trials out, of a stranger's kernels or of our own; who is new is asked
         for its papers. Raises as `_reach`, JobError where nobody can be admitted."""
-        _heed()
-        there = self._client.nthreads().keys()
+        try:
+            self._there = waiting.within(ANSWER_S, self._client.nthreads)
+        except TimeoutError as error:
+            raise ConnectionError("the scheduler says nothing") from error
+        there = self._there.keys()
         for address in self._asked.keys() - there:
             del self._asked[address]
             self._shown.pop(address, None)
         for address in there - self._asked.keys():
-            self._asked[address] = self._submit([address], worker.papers, self._job)
+            self._asked[address] = self._submit([address], worker.papers, self._job), time.monotonic()
         for address in self._asked.keys() - self._shown.keys():
-            if self._asked[address].done():
-                self._shown[address] = self._read(self._asked[address])
+            future, since = self._asked[address]
+            if future.done():
+                self._shown[address] = self._read(future)
+            elif time.monotonic() - since > PAPERS_S:
+                self._shown[address] = f"it has not shown its papers within {PAPERS_S:g} s", ""
         able = {address for address in self._shown if not self._why(address, stranger)}
         if able or there - self._shown.keys():
             self._met = time.monotonic()
@@ -249,7 +343,7 @@ class Crew:
 
     def _read(self, future: Future) -> tuple[str, str]:
         try:
-            found: Papers = future.result()
+            found: Papers = waiting.within(ANSWER_S, future.result)
             return found.unlike(self._mine), "; ".join(found.lacks)
         except Exception as error:  # another version of tensorop, or none
             said = error.message if isinstance(error, TensoropError) else f"{type(error).__name__}: {error}"
@@ -259,6 +353,7 @@ class Crew:
         return self._client.submit(call, *args, workers=list(to), allow_other_workers=False, pure=False)
 
 
-def _heed() -> None:
-    if children.ending():
-        raise children.Cancelled
+def _at_last(call: Callable[[], object]) -> None:
+    """Does what may fail at the end of all, or never end."""
+    with contextlib.suppress(Exception):
+        waiting.within(ANSWER_S, call, heeding=False)

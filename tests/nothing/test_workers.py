@@ -6,6 +6,7 @@ import contextlib
 import os
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import threading
@@ -15,11 +16,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import dask
 import pytest
-from distributed import KilledWorker
+from distributed import KilledWorker, Security
 
 from tensorop import pipeline
-from tensorop.errors import JobError, MissingTool, UsageError
+from tensorop.errors import JobError, MissingTool, Stopped, UsageError
 from tensorop.events import Done, Note, Trying
 from tensorop.job import workers
 from tensorop.job.worker import papers as papers_of
@@ -30,6 +32,7 @@ from tensorop.model.trial import Kind, Measured, Outcome, Stage, Trial
 from tensorop.model.verdict import Seed
 from tensorop.process import children
 from tensorop.process.barrier import Limit
+from tensorop.process.stopping import Stop
 from tensorop.search.loop import Ended
 from tests.support.commands import environment, events
 
@@ -201,7 +204,176 @@ def test_a_wish_that_cannot_be(tmp_path: Path, wish: str, runner: str, said: str
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize(("by", "said"), [("tcp", "Timed out"), ("tls", "TLS expects .* configuration")])
+@contextlib.contextmanager
+def serving(serve: Callable[[socket.socket], object]) -> Iterator[str]:
+    """The address of a server, as a scheduler's; `serve` has each connection on a thread of its own."""
+    kept = []
+
+    def accept() -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                kept.append(server.accept()[0])
+                threading.Thread(target=quietly, args=(kept[-1],), daemon=True).start()
+
+    def quietly(way: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            serve(way)
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        threading.Thread(target=accept, daemon=True).start()
+        yield f"tcp://127.0.0.1:{server.getsockname()[1]}"
+        server.shutdown(socket.SHUT_RDWR)
+    for way in kept:
+        way.close()
+
+
+def nothing(way: socket.socket) -> None:
+    """Says nothing, for ever."""
+
+
+def http(way: socket.socket) -> None:
+    """Waits for the end of a request."""
+    with way.makefile("rb") as words:
+        while words.readline().strip():
+            pass
+    way.sendall(b"HTTP/1.0 404 Not Found\r\n\r\n")
+
+
+def ssh(way: socket.socket) -> None:
+    way.sendall(b"SSH-2.0-OpenSSH_9.2\r\n")
+
+
+def half_a_greeting(way: socket.socket) -> None:
+    way.sendall((1).to_bytes(8, "little") + (1 << 20).to_bytes(8, "little"))
+
+
+def drops(way: socket.socket) -> None:
+    way.shutdown(socket.SHUT_RDWR)
+
+
+@pytest.mark.parametrize(
+    ("serve", "said"),
+    [
+        (nothing, "takes the connection and says nothing"),
+        (http, "an HTTP server does; a scheduler's own port is 8786 by default, that of its web page is 8787"),
+        (ssh, "says b'SSH-2.0-OpenSSH_9.2.*', which is no scheduler's greeting"),
+        (half_a_greeting, "which is no scheduler's greeting"),
+        (drops, "takes the connection and says nothing"),
+    ],
+)
+def test_who_answers_is_no_scheduler(
+    tmp_path: Path, serve: Callable[[socket.socket], object], said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(workers, "ANSWER_S", 0.5)
+    monkeypatch.setattr(workers, "PROBE_S", 0.5)
+    with serving(serve) as address, pytest.raises(JobError, match=f"no Dask scheduler answers: .*{said}"):
+        list(pipeline.run(job(tmp_path / "out", runner="null", workers=address)))
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_host_that_nobody_knows(tmp_path: Path) -> None:
+    with pytest.raises(JobError, match=r"no Dask scheduler answers: .*(not known|resolution)"):
+        list(pipeline.run(job(tmp_path / "out", runner="null", workers="tcp://no.such.host.invalid:8786")))
+
+
+def test_a_scheduler_with_tls_and_one_without(
+    tmp_path: Path, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = Security.temporary()
+    (tmp_path / "all.pem").write_text(f"{files.tls_scheduler_key}{files.tls_scheduler_cert}{files.tls_ca_file}")
+    one = str(tmp_path / "all.pem")
+    secret = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    secret.load_cert_chain(one)
+    monkeypatch.setattr(workers, "ANSWER_S", 5.0)
+
+    def said(address: str) -> str:
+        with pytest.raises(JobError) as refused:
+            list(pipeline.run(job(tmp_path / "out", runner="null", workers=address)))
+        return refused.value.message.partition("answers: ")[2]
+
+    cluster.scheduler()
+    while True:
+        with contextlib.suppress(OSError):
+            socket.create_connection(("127.0.0.1", cluster.port)).close()
+            break
+        time.sleep(0.05)
+    by_tls = cluster.address.replace("tcp", "tls")
+    with serving(lambda way: secret.wrap_socket(way, server_side=True).recv(1)) as address:
+        assert said(address) == "who listens there speaks TLS; a scheduler's address begins with tls:// then"
+        keys = dict.fromkeys(("ca-file", "client.cert", "client.key"), one)
+        with dask.config.set({f"distributed.comm.tls.{key}": value for key, value in keys.items()}):
+            assert said(by_tls) == "it speaks without TLS, so its address begins with tcp://"
+        assert "TLS expects a `ssl_context`" in said(address.replace("tcp", "tls"))
+
+
+@pytest.mark.parametrize("before", [False, True])
+def test_ctrl_c_while_a_scheduler_is_looked_for(tmp_path: Path, before: bool) -> None:
+    """Where an earlier run has found something, that is packaged."""
+    out, stop = tmp_path / "out", Stop()
+    if before:
+        list(pipeline.run(job(out, runner="null")))
+    told: list[str] = []
+
+    def press(way: socket.socket) -> None:
+        told.append(stop.ask())
+
+    with serving(press) as address:
+        run = pipeline.run(job(out, runner="null", workers=address), stop)
+        if before:
+            done = list(run)[-1]
+            assert isinstance(done, Done)
+            assert done.early
+        else:
+            with pytest.raises(Stopped):
+                list(run)
+    assert told[0] == "stopping: no further search; what passed in earlier runs, if anything did, is packaged"
+
+
+def test_a_worker_that_hangs_and_a_scheduler_that_does(
+    tmp_path: Path,
+    cluster: Cluster,
+    plain: list[Any],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    plugin = tmp_path / "plugins" / "backends"
+    plugin.mkdir(parents=True)
+    (plugin / "null.py").write_text(HELD)
+    scheduler = cluster.scheduler()
+    cluster.worker()
+    cluster.worker()
+    monkeypatch.setattr(workers, "ANSWER_S", 60.0)
+    wish = job(tmp_path / "out", runner="null", plugins=(tmp_path / "plugins",), workers=cluster.address)
+    ended = 0
+    threads = []
+
+    def worker_hangs(held: set[int]) -> None:
+        os.kill(min(held), signal.SIGSTOP)
+
+    def follow() -> None:
+        nonlocal ended
+        for event in pipeline.run(wish):
+            if isinstance(event, Trying) and isinstance(event.event, Ended):
+                ended += 1
+                if ended == 3:
+                    monkeypatch.setattr(workers, "OVERDUE_S", -15.0)  # a trial has 10 s
+                    threads.append(in_the_middle(plugin, worker_hangs))
+                if ended == 8:
+                    monkeypatch.setattr(workers, "PATIENCE_S", 0.0)
+                    monkeypatch.setattr(workers, "ANSWER_S", 0.5)
+                    monkeypatch.setattr(workers, "PROBE_S", 0.5)
+                    scheduler.send_signal(signal.SIGSTOP)
+
+    with pytest.raises(JobError, match=r"no Dask scheduler answers: .*says nothing"):
+        follow()
+    for thread in threads:
+        thread.join()
+    assert ended >= 8
+    assert "gets no further trials: it ended no trial within" in caplog.text
+    assert path_of(tmp_path / "out") == plain[:ended]
+
+
+@pytest.mark.parametrize(("by", "said"), [("tcp", "Connection refused"), ("tls", "Connection refused")])
 def test_nobody_answers(tmp_path: Path, cluster: Cluster, by: str, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(workers, "ANSWER_S", 0.1)
     address = cluster.address.replace("tcp", by)
@@ -218,14 +390,17 @@ def test_without_dask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert refused.value.hint == "pip install 'tensorop-tuner[cluster]'"
 
 
+NEVER = object()
+
+
 class Answer:
-    """A future that is done."""
+    """A future that is done, but for NEVER."""
 
     def __init__(self, value: object) -> None:
         self.value = value
 
     def done(self) -> bool:
-        return True
+        return self.value is not NEVER
 
     def result(self, timeout: float = 0.0) -> object:
         if isinstance(self.value, Exception):
@@ -258,7 +433,7 @@ class Client:
 def crew(client: Client, **more: Any) -> tuple[workers.Crew, list[str]]:
     wish = replace(job(Path("out"), runner="null", workers="tcp://there:1"), **more)
     found = workers.Crew(wish, lambda: client)
-    return found, list(found.introduced())
+    return found, list(found.introduced(Stop()))
 
 
 def trial(author: str) -> Trial:
@@ -305,6 +480,16 @@ def test_where_nobody_is_admitted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(workers, "PATIENCE_S", -1.0)
     with pytest.raises(JobError, match="no worker is admitted: none came within"):
         crew(Client({}))
+
+
+def test_a_worker_that_never_shows_its_papers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workers, "LOOK_S", 0.01)
+    monkeypatch.setattr(workers, "PATIENCE_S", 0.1)
+    _, said = crew(Client({"a": OURS, "b": NEVER}))
+    assert said[0] == "the worker b has not shown its papers within 0.1 s; the search begins without it"
+    monkeypatch.setattr(workers, "PAPERS_S", 0.1)
+    with pytest.raises(JobError, match=r"no worker is admitted: b: it has not shown its papers within 0\.1 s"):
+        crew(Client({"b": NEVER}))
 
 
 def test_once_nobody_is_left_a_trial_goes_to_nobody(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,49 @@
+"""Waiting for what this process can neither end nor trust: a deadline of ours, and an end when the user wants one."""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+from tensorop.process import children
+
+T = TypeVar("T")
+LOOK_S = 0.1  # between looks at whether the user wants an end
+
+
+def heed() -> None:
+    """Raises Cancelled where whoever waits is to give up."""
+    if children.ending():
+        raise children.Cancelled
+
+
+def within(seconds: float, call: Callable[[], T], *, heeding: bool = True) -> T:
+    """What `call` gives. It runs on a thread of its own, which is left to itself where its time is up.
+
+    heeding: whether the user's wish for an end cuts it short too. Raises what `call` raises, TimeoutError, Cancelled.
+    """
+    ended: queue.SimpleQueue[tuple[T | None, BaseException | None]] = queue.SimpleQueue()
+
+    def run() -> None:
+        try:
+            ended.put((call(), None))
+        except BaseException as error:
+            ended.put((None, error))
+
+    until = time.monotonic() + seconds
+    threading.Thread(target=run, name="waited-for", daemon=True).start()  # the end of the process waits for no such one
+    while True:
+        if heeding:
+            heed()
+        try:
+            found, error = ended.get(timeout=max(0.0, min(LOOK_S, until - time.monotonic())))
+        except queue.Empty:
+            if time.monotonic() >= until:
+                raise TimeoutError(f"no answer within {seconds:g} s") from None
+            continue
+        if error is not None:
+            raise error
+        return found  # type: ignore[return-value]
