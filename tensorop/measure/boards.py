@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 
 from tensorop.build.programs import identify_program
-from tensorop.errors import BoardError
+from tensorop.errors import BoardError, JobError
 from tensorop.model.core import Core
 from tensorop.model.platform import Platform
 from tensorop.runners import facts
@@ -35,10 +36,23 @@ def meet(platform: Platform, runner: Ssh) -> tuple[Platform, Ssh, Core]:
 
 
 def here(platform: Platform) -> Platform:
-    """A platform for several VLENs narrowed to that of this machine's core. Raises JobError, MissingTool."""
+    """A platform for several VLENs narrowed to that of this machine's core. Raises JobError where the core does not
+    execute the vectors that the platform requires, MissingTool without a compiler."""
+    if len(platform.vlens) == 1 and facts.VECTORS not in platform.requires:
+        return platform
+    return on_core(platform, facts.execute(Native(), identify_program(platform.arch).path))
+
+
+def on_core(platform: Platform, told: Mapping[str, str]) -> Platform:
+    """The same for what identify.c said of a core."""
+    if facts.VECTORS in platform.requires and not facts.confirms(told):
+        raise JobError(
+            f"this machine's CPU executes no instruction of the V extension 1.0, which platform '{platform.name}' needs"
+            " (the letter 'v' in /proc/cpuinfo may mean the draft 0.7.1)",
+            hint="choose a platform whose `requires` has no v (tensorop platforms list)",
+        )
     if len(platform.vlens) == 1:
         return platform
-    told = facts.execute(Native(), identify_program(platform.arch).path)
     return narrowed(platform, int(told["vlen"]) if "vlen" in told else None)
 
 

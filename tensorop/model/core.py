@@ -11,7 +11,7 @@ class Core:
     """What could be read of a machine; empty, None or 0 where it does not tell.
 
     arch        in our spelling; kernel, libc: versions as they print themselves
-    flags       of /proc/cpuinfo, extensions of a RISC-V `isa` line one by one
+    flags       of /proc/cpuinfo, extensions of a RISC-V `isa` line one by one, without `v` where that is not V 1.0
     processors  number -> its lines in /proc/cpuinfo, key -> text
     identity    identity registers, name -> hexadecimal, where the kernel hands them out
     vlen        bits of a vector register, by executing; None where nothing was executed or it has none

@@ -1,6 +1,7 @@
 /* What a core says of itself, one `key value` a line; what it does not say is left out.
  *
- *   vlen   bits of a vector register, where the ISA lets cores choose
+ *   vlen   bits of a vector register, where the ISA lets cores choose; of RISC-V only with V 1.0:
+ *          the draft 0.7.1 has no vlenb
  *   page   bytes; cores, online
  *   vendor, architecture, implementation    identity registers of RISC-V, from Linux 6.4 on
  *   clock  MHz, as additions.h measures it

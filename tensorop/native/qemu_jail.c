@@ -38,8 +38,11 @@ static void on_close(unsigned cpu, void *data) {
 static bool avx; /* whether this processor has it */
 
 static void look(void) {
-    unsigned a, b, c, d;
-    avx = __get_cpuid(1, &a, &b, &c, &d) && c & bit_AVX && c & bit_OSXSAVE;
+    unsigned a, b, c, d, saved;
+    if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_AVX) || !(c & bit_OSXSAVE))
+        return;
+    __asm__ volatile("xgetbv" : "=a"(saved), "=d"(d) : "c"(0));
+    avx = (saved & 6) == 6; /* and the operating system saves its registers */
 }
 
 static void on_run(unsigned cpu, void *data) {

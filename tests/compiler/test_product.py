@@ -496,6 +496,67 @@ assert np.array_equal(c, exact)
     assert done.returncode == 0, done.stderr
 
 
+CPUID = """
+#include <stdint.h>
+static unsigned saved, lacks[4]; /* XCR0; leaf, sub-leaf, register and bit that this CPU has not */
+static int __get_cpuid_count(unsigned leaf, unsigned sub, uint32_t *a, uint32_t *b, uint32_t *c, uint32_t *d) {
+    uint32_t *const word[] = {a, b, c, d};
+    *a = *b = *c = *d = ~0u;
+    if (leaf == lacks[0] && sub == lacks[1])
+        *word[lacks[2]] &= ~(1u << lacks[3]);
+    return 1;
+}
+static int __get_cpuid(unsigned leaf, uint32_t *a, uint32_t *b, uint32_t *c, uint32_t *d) {
+    return __get_cpuid_count(leaf, 0, a, b, c, d);
+}
+#define __asm__
+#define volatile(...) low = saved, high = 0 /* xgetbv */
+"""
+LACKING = """
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include "cpu.c" /* whose <cpuid.h>, the one above, comes after theirs */
+struct tensorop_settings tensorop_gemm_environment = {0, -1, 1, 1};
+const struct tensorop_settings *tensorop_gemm_read_environment(void) { return &tensorop_gemm_environment; }
+int main(int count, char **word) {
+    const struct tensorop_isa all = {(0 TENSOROP_ISA_LIST(ALL)), 0};
+    saved = strtoul(word[1], 0, 0);
+    for (int i = 2; i < count; ++i)
+        lacks[i - 2] = strtoul(word[i], 0, 0);
+    return tensorop_gemm_cpu_has(&all);
+}
+"""
+
+
+def test_vectors_count_where_the_system_saves_their_registers(prefix: Path, tmp_path: Path) -> None:
+    """The library's own question, by a CPU and an operating system that answer as they are told."""
+    source = prefix / "share/tensorop/src"
+    (tmp_path / "cpuid.h").write_text(CPUID)
+    (tmp_path / "main.c").write_text(LACKING)
+    all_bits = "-DALL(bit, ...)=| (uint64_t)1 << bit"
+    built = _built(tmp_path / "main.c", tmp_path / "main", f"-I{tmp_path}", f"-I{source}", all_bits, "-lpthread")
+    assert built.returncode == 0, built.stderr
+
+    def lacking(*words: str) -> set[str]:
+        said = subprocess.run([tmp_path / "main", *words], capture_output=True, text=True).stderr
+        return set(said.partition("lacks")[2].split())
+
+    listed = [line.split(",") for line in (source / "isa.h").read_text().splitlines() if "X(" in line and '"' in line]
+    names = {row[2].strip().strip('"'): [word.strip(" )\\u") for word in row[3:]] for row in listed}
+    avx512 = {name for name in names if name.startswith("avx512")}
+    avx = {name for name in names if name.startswith("avx")} | {"fma", "f16c"}
+    assert {"avx512f", "avx512vl", "avx512bw", "avx512dq", "avx512_vnni", "avx512_bf16", "avx512_fp16"} <= avx512
+    for saved in ("0", "0x3", "0x5", "0xe3"):  # none; x87 and SSE; without either half of YMM
+        assert lacking(saved) == avx
+    for saved in ("0x7", "0xc7", "0xa7", "0x67"):  # each of the three states of AVX-512 left out
+        assert lacking(saved) == avx512
+    assert lacking("0xe7") == set()
+    assert lacking("0xe7", "1", "0", "2", "27") == avx  # no OSXSAVE
+    for name, bit in names.items():
+        assert lacking("0xe7", *bit) == {name}
+
+
 def test_the_environment_is_heard(prefix: Path) -> None:
     script = """
 import sys, numpy as np, tensorop

@@ -48,6 +48,18 @@ def _example(prefix: Path, arch: str, build: Path, *before: Path) -> Path:
     return build / "example"
 
 
+def _compile(source: str, arch: str, out: Path, *words: str) -> Path:
+    """A program or library of one C file."""
+    argv = [zig.zig(), "cc", "-target", f"{arch}-linux-gnu.2.31", "-O1", ROOT / source, *words]
+    subprocess.run([*argv, "-o", out], env=zig.zig_environment(), check=True, timeout=300)
+    return out
+
+
+def _linked(prefix: Path) -> list[str]:
+    lib = prefix / "lib"
+    return [f"-I{prefix}/include", f"-L{lib}", "-ltensorop_gemm", f"-Wl,-rpath,{lib}", "-lm"]
+
+
 def _run(program: Path, arch: str, cpu: str, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
     given = [word for name, value in variables.items() for word in ("-E", f"{name}={value}")]
     argv = [qemu.qemu(arch), "-cpu", cpu, "-L", sysroot.sysroot(arch), *given, program, *words]
@@ -120,10 +132,8 @@ def test_threads_compute_the_same(built: tuple[str, Path, Path]) -> None:
 
 def test_every_thread_computes_as_its_caller_does(built: tuple[str, Path, Path], tmp_path: Path) -> None:
     platform, prefix, _ = built
-    arch, program, lib = ARCH[platform], tmp_path / "arithmetic", prefix / "lib"
-    words = ["-target", f"{arch}-linux-gnu.2.31", "-O1", "-frounding-math", f"-I{prefix}/include", f"-L{lib}"]
-    words += ["-ltensorop_gemm", f"-Wl,-rpath,{lib}", "-lm", ROOT / "tests/support/arithmetic.c", "-o", program]
-    subprocess.run([zig.zig(), "cc", *words], env=zig.zig_environment(), check=True, timeout=300)
+    arch, program = ARCH[platform], tmp_path / "arithmetic"
+    _compile("tests/support/arithmetic.c", arch, program, "-frounding-math", *_linked(prefix))
     done = _run(program, arch, CPUS[platform][0], "163", "2", "1", "2")
     assert (done.returncode, done.stdout) == (0, "")
 
@@ -168,7 +178,71 @@ def test_a_core_without_vectors_is_served_by_plain_c(tmp_path: Path) -> None:
     assert "plain C" in done.stderr
 
 
-def test_a_core_with_shorter_vectors_than_the_kernels_need(tmp_path: Path) -> None:
+LETTER = str(1 << 21)
+
+
+@pytest.mark.parametrize("built", ["rvv"], indirect=True)
+def test_hwprobe_is_believed_before_the_letter(built: tuple[str, Path, Path], tmp_path: Path) -> None:
+    """TOLD_*: what the library's own calls are answered (tests/support/told.c)."""
+    _, _, program = built
+    told = str(_compile("tests/support/told.c", "riscv64", tmp_path / "told.so", "-shared", "-fPIC"))
+
+    def lacks_v(cpu: str, letter: str, **answers: str) -> bool:
+        words = {"LD_PRELOAD": told, "TOLD_HWCAP": letter, "TENSOROP_VERBOSE": "1", **answers}
+        done = _run(program, "riscv64", cpu, "33", "34", "35", **words)
+        assert done.returncode == 0, done.stderr
+        assert ("plain C serves, since this CPU lacks v" in done.stderr) != ("by variant 1" in done.stderr)
+        return "plain C" in done.stderr
+
+    vectors, none = VECTOR.format(128), "rv64,v=false"
+    assert not lacks_v(vectors, LETTER, TOLD_HWPROBE="none")  # an emulator or a kernel before 6.4, with V 1.0
+    assert lacks_v(vectors, "0", TOLD_HWPROBE="none")
+    for cpu in (vectors, none):
+        assert lacks_v(cpu, LETTER, TOLD_HWPROBE="0x3b")  # a draft's letter
+        assert lacks_v(cpu, "0", TOLD_HWPROBE="0x3f", TOLD_VECTORS="1")  # refused to this process
+    assert not lacks_v(vectors, LETTER, TOLD_HWPROBE="0x3f")
+    assert not lacks_v(vectors, "0", TOLD_HWPROBE="0x3f", TOLD_VECTORS="2")  # allowed to it later
+
+
+def test_arm_cores_have_what_the_kernel_reports(tmp_path: Path) -> None:
+    if targets.host_arch() == "aarch64":
+        pytest.skip("needs an emulated core")
+    linked = _linked(products.install("neoverse-n1", tmp_path / "prefix", ("f64",)))
+    program = _compile("examples/c/main.c", "aarch64", tmp_path / "example", *linked)
+    told = str(_compile("tests/support/told.c", "aarch64", tmp_path / "told.so", "-shared", "-fPIC"))
+
+    def said(cpu: str, **words: str) -> str:
+        done = _run(program, "aarch64", cpu, TENSOROP_VERBOSE="1", **words)
+        assert done.returncode == 0, done.stderr
+        return done.stderr
+
+    assert "plain C" not in said("neoverse-n1")
+    assert "lacks atomics asimdhp asimdrdm asimddp\n" in said("cortex-a53")
+    every = 1 << 8 | 1 << 10 | 1 << 12 | 1 << 20
+    assert "plain C" not in said("neoverse-n1", LD_PRELOAD=told, TOLD_HWCAP=str(every))
+    assert "lacks asimddp\n" in said("neoverse-n1", LD_PRELOAD=told, TOLD_HWCAP=str(every ^ 1 << 20))
+
+
+def test_x86_cores_have_what_they_and_the_system_report(tmp_path: Path) -> None:
+    emulator = shutil.which("qemu-x86_64")
+    if emulator is None or targets.host_arch() != "x86_64" or shutil.which("cc") is None:
+        pytest.skip("needs cc, an x86-64 C library and qemu-x86_64")
+    avx2 = {"Haswell": "by variant 1", "Nehalem": "lacks fma", "Haswell,-fma": "lacks fma\n"}
+    avx2["Haswell,-xsave"] = "lacks fma avx f16c avx2\n"  # an operating system that saves no YMM
+    avx512 = {"Haswell": "lacks avx512f avx512dq avx512cd avx512bw avx512vl\n"}
+    for platform, cpus in (("avx2", avx2), ("avx512", avx512)):
+        linked = _linked(products.install(platform, tmp_path / platform, ("f64",)))
+        program = tmp_path / f"on-{platform}"
+        subprocess.run(["cc", ROOT / "examples/c/main.c", *linked, "-o", program], check=True, timeout=120)
+        for cpu, said in cpus.items():
+            given = ["-cpu", cpu, "-E", "TENSOROP_VERBOSE=1", program, "33", "34", "35"]
+            done = subprocess.run([emulator, *given], capture_output=True, text=True, timeout=120)
+            assert done.returncode == 0, done.stderr
+            assert said in done.stderr
+
+
+def test_a_core_with_less_than_the_kernels_need(tmp_path: Path) -> None:
+    """Shorter vectors, or another extension than V that hwprobe does not name."""
     if targets.host_arch() == "riscv64":
         pytest.skip("needs an emulated core")
     program = _example(products.install("spacemit-k1", tmp_path / "prefix"), "riscv64", tmp_path / "build")
@@ -176,6 +250,12 @@ def test_a_core_with_shorter_vectors_than_the_kernels_need(tmp_path: Path) -> No
     assert (long.returncode, short.returncode) == (0, 0), long.stderr + short.stderr
     assert "plain C" not in long.stderr
     assert "vectors of 256 bits (it has 128)" in short.stderr
+    told = str(_compile("tests/support/told.c", "riscv64", tmp_path / "told.so", "-shared", "-fPIC"))
+    for probed, said in (("0x1f", "by variant 0"), ("0x17", "lacks zba\n"), ("0xf", "lacks zbb\n")):
+        words = {"LD_PRELOAD": told, "TOLD_HWCAP": LETTER, "TOLD_HWPROBE": probed, "TENSOROP_VERBOSE": "1"}
+        done = _run(program, "riscv64", VECTOR.format(256), **words)
+        assert done.returncode == 0, done.stderr
+        assert said in done.stderr
 
 
 def test_the_lines_of_the_docs_build_and_run(tmp_path: Path) -> None:

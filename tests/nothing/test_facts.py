@@ -3,7 +3,8 @@
 import pytest
 
 from tensorop.commands import probe_platform
-from tensorop.errors import BoardError, UsageError
+from tensorop.errors import BoardError, JobError, UsageError
+from tensorop.measure import boards
 from tensorop.runners import facts
 from tensorop.specs import catalog, platforms
 
@@ -100,6 +101,23 @@ def test_a_board_with_two_kinds_of_core():
     assert core.processors[0]["Hardware"] == "Rockchip RK3399"
     assert core.caches == {"l1": {"size": 32768, "ways": 4, "line": 64}}
     assert core.vlen is None
+
+
+def test_the_letter_v_alone_is_no_vector_extension():
+    """As a core of the draft 0.7.1 answers: the kernel prints the letter, and vlenb cannot be read."""
+    told = {"page": "4096", "cores": "8"}
+    core = facts.parse(K1, told)
+    assert core.vlen is None
+    assert "v" not in core.flags
+    assert "zba" in core.flags
+    assert "v" in facts.parse(K1, {}).flags  # nothing was executed
+    with pytest.raises(UsageError, match="no platform file fits a riscv64 machine"):
+        probe_platform.parent_of(core, known())
+    for name in ("rvv", "spacemit-k1"):
+        with pytest.raises(JobError, match=f"no instruction of the V extension 1.0, which platform '{name}' needs"):
+            boards.on_core(platforms.load(name), told)
+    assert boards.on_core(platforms.load("rvv"), {"vlen": "256"}).vlens == (256,)
+    assert boards.on_core(platforms.load("spacemit-k1"), {"vlen": "256"}) == platforms.load("spacemit-k1")
 
 
 def test_a_device_tree():
