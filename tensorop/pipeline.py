@@ -113,13 +113,14 @@ def _run(
     problems.require_affordable(operator, job.dtypes, job.shapes, 0.0)
     least = [min(job.shapes, key=lambda s: problems.work(operator, job.dtypes[0], s))] if job.shapes else []
     problems.require_affordable(operator, job.dtypes, least, target.means.a_second, len(target.configurations))
-    if job.fresh or not store.journal_path(job.out).exists():  # a run that goes on may have its templates already
+    goes_on = not job.fresh and store.journal_path(job.out).exists()
+    if not goes_on:  # a job that is refused leaves nothing
         authoring.require_author(job)
     if plan is not None:
         yield Phase(f"{job.operator} {', '.join(job.dtypes)} for {platform.name}", str(plan))
     yield Phase("platform", f"{platform.name} ({' < '.join(platform.lineage)}): {platform.description}")
     yield from (Note(remark) for remark in leftovers.remarks(job.plugins))
-    if remark := confinement.require(job, target):  # a job that is refused leaves nothing
+    if remark := confinement.require(job, target):
         yield Note(remark)
     with (
         contextlib.ExitStack() as until,  # the search ends
@@ -127,6 +128,8 @@ def _run(
         Journal.open(job.out, _facts(job, operator, target), fresh=job.fresh) as journal,
     ):
         yield from (Note(remark) for remark in journal.remarks)
+        if goes_on:
+            authoring.require_author(job, journal)
         seed = Seed.draw(job.seed)
         work = (job.out / "work").absolute()  # compilers are run in folders of their own
         texts = Texts(journal.history.texts)

@@ -4,13 +4,15 @@
 - TENSOROP_PLUGINS: extra plug-in folders, ':' between (default: none)
 - TENSOROP_OFFLINE: 1 to use the cache alone
 - OPENAI_API_KEY, OPENAI_BASE_URL, TENSOROP_LLM_MODEL: the endpoint of the `llm` author
+- what the client of that endpoint reads itself (`CLIENT`, proxies), for a check of it
 """
 
 from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import platformdirs
@@ -24,9 +26,20 @@ _SECRET = re.compile(
 )
 
 
+CLIENT = (
+    "OPENAI_ORG_ID",
+    "OPENAI_PROJECT_ID",
+    "OPENAI_CUSTOM_HEADERS",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "SSLKEYLOGFILE",
+)
+_PROXIES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")  # in capitals too
+
+
 @dataclass(frozen=True)
 class Settings:
-    """What the environment says, read once."""
+    """What the environment says, read once. client: by their names the variables that an endpoint's client reads."""
 
     cache: Path
     plugins: tuple[Path, ...]
@@ -34,6 +47,7 @@ class Settings:
     llm_api_key: str | None
     llm_base_url: str | None
     llm_model: str | None
+    client: Mapping[str, str] = field(default_factory=dict)
 
 
 def read() -> Settings:
@@ -47,7 +61,14 @@ def read() -> Settings:
         llm_api_key=env.get("OPENAI_API_KEY"),
         llm_base_url=env.get("OPENAI_BASE_URL"),
         llm_model=env.get("TENSOROP_LLM_MODEL"),
+        client={**{name: env[name] for name in CLIENT if env.get(name)}, **_proxies(env)},
     )
+
+
+def _proxies(env: Mapping[str, str]) -> dict[str, str]:
+    """Those in force: a name in small letters counts before one in capitals, also where it is empty."""
+    names = {name.lower(): name for name in sorted(env) if name.lower() in _PROXIES}  # capitals sort first
+    return {name: env[name] for name in names.values() if env[name]}
 
 
 def scrubbed_environment() -> dict[str, str]:

@@ -39,10 +39,9 @@ def templates(
     own = tuple(offline.templates(operator.folder, operator.name, operator.added))
     for name in sorted(offline.files(operator.folder, operator.added).keys() - {template.name for template in own}):
         yield Note(f"template '{name}' says what another says: left out")
-    told = [one for one in journal.history.templates.values() if one.author not in offline.AUTHORS]
-    for template in told:
+    for template in _told(journal):
         _require_sound(template, journal)
-    kept = tuple(one for one in told if one.digest not in journal.history.late)  # those join where they did
+    kept = _kept(journal)
     if job.author == "offline" or kept:
         return (*own, *kept)
     yield Phase("author", f"{job.author} writes up to {TEMPLATES} templates beside the {len(own)} there are")
@@ -68,6 +67,16 @@ def reviser(job: Job, operator: Operator, target: Target) -> Revise | None:
     return None
 
 
+def _told(journal: Journal) -> list[KernelTemplate]:
+    """Those of earlier runs that are no operator's own."""
+    return [one for one in journal.history.templates.values() if one.author not in offline.AUTHORS]
+
+
+def _kept(journal: Journal) -> tuple[KernelTemplate, ...]:
+    """Those that are there from the start; later ones join where they did."""
+    return tuple(one for one in _told(journal) if one.digest not in journal.history.late)
+
+
 def _require_sound(template: KernelTemplate, journal: Journal) -> None:
     """Raises JobError for a template of the journal that no author's answer could have been."""
     try:
@@ -76,9 +85,10 @@ def _require_sound(template: KernelTemplate, journal: Journal) -> None:
         raise JobError(f"{journal.path} was changed: {error}", hint=START_OVER) from error
 
 
-def require_author(job: Job) -> None:
-    """Raises UsageError where the job's author cannot be asked: no model or no endpoint is named."""
-    if job.author == "llm":
+def require_author(job: Job, journal: Journal | None = None) -> None:
+    """Raises UsageError where the job's author cannot be asked: no model or no endpoint is named, or none that a client
+    could be made for. journal: of a run that goes on, which may have its templates already."""
+    if job.author == "llm" and (journal is None or not _kept(journal)):
         from tensorop.author.llm.transport import endpoint  # the client takes longer to load than a command takes
 
         environment = settings.read()

@@ -105,6 +105,24 @@ def test_wrong_usage_is_refused_in_a_sentence(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [("ALL_PROXY", "socks://h:1"), ("SSL_CERT_FILE", "/nowhere"), ("OPENAI_BASE_URL", "h:1"), ("OPENAI_ORG_ID", "\n")],
+)
+def test_what_an_author_s_client_cannot_work_with_is_refused_before_any_work(
+    variable: str, value: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TENSOROP_LLM_MODEL", "m")
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://localhost:1/v1")
+    monkeypatch.delenv("all_proxy", raising=False)
+    monkeypatch.delenv("no_proxy", raising=False)
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    monkeypatch.setenv(variable, value)
+    assert variable in refused_here(["gemm", "--author", "llm"], monkeypatch, capsys)
+    assert list(tmp_path.iterdir()) == []
+
+
 def commands(group: click.Group, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
     context = click.Context(group)
     for name in group.list_commands(context):

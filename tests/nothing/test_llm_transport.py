@@ -1,5 +1,6 @@
 """The transport against a real HTTP server that behaves as endpoints do on bad days."""
 
+import importlib.util
 import json
 import re
 import socket
@@ -16,7 +17,7 @@ from tensorop.author.llm.transcript import Recorded
 from tensorop.author.llm.transport import Endpoint, Http, endpoint
 from tensorop.errors import JobError, UsageError
 from tensorop.model.trial import Kind
-from tensorop.settings import Settings
+from tensorop.settings import Settings, read
 
 KEY = "sk-secret-0123456789"
 REQUEST = Request("tiny", (Message("system", "be brief"), Message("user", "write")), seed=4)
@@ -30,7 +31,7 @@ def module_server():
 
 @pytest.fixture
 def server(module_server, monkeypatch):
-    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy", "SSL_CERT_FILE", "OPENAI_CUSTOM_HEADERS"):
         monkeypatch.delenv(name, raising=False)
     module_server.clear()
     return module_server
@@ -371,3 +372,112 @@ def test_the_environment_names_the_endpoint():
         endpoint(settings(llm_model="m"))
     with pytest.raises(UsageError, match="--offline forbids it"):
         endpoint(settings(llm_model="m", llm_api_key="k", offline=True))
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"llm_model": "m\n"}, "TENSOROP_LLM_MODEL is 'm.n'"),
+        ({"llm_model": "m\udce9"}, "TENSOROP_LLM_MODEL is"),
+        ({"llm_base_url": "localhost:8000/v1"}, "OPENAI_BASE_URL is no address"),
+        ({"llm_base_url": "http://h:99999/v1"}, "OPENAI_BASE_URL is no address"),
+        ({"llm_base_url": "http://me:hunter2@h:port/v1"}, "OPENAI_BASE_URL is no address"),
+        ({"llm_base_url": "http://[::1/v1"}, "OPENAI_BASE_URL is no address"),
+        ({"llm_base_url": "http:///v1"}, "OPENAI_BASE_URL is no address"),
+        ({"llm_base_url": "http://:80/v1"}, "OPENAI_BASE_URL is no address"),
+        ({"llm_base_url": "http://\x7f/v1"}, "client of the llm author cannot be made.*OPENAI_BASE_URL"),
+        ({"ALL_PROXY": "socks://me:hunter2@h:1"}, "ALL_PROXY names a proxy of the kind 'socks'"),
+        ({"all_proxy": "socks4://h:1"}, "all_proxy names a proxy of the kind 'socks4'"),
+        ({"HTTPS_PROXY": "ftp://h"}, "HTTPS_PROXY names a proxy of the kind 'ftp'"),
+        ({"HTTP_PROXY": "http://me:hunter2@h:port"}, "HTTP_PROXY is no address"),
+        ({"HTTP_PROXY": "http://h:99999"}, "HTTP_PROXY is no address"),
+        ({"http_proxy": "http://"}, "http_proxy is no address"),
+        ({"http_proxy": "http://a b:1"}, "http_proxy is no address"),
+        ({"http_proxy": "://x"}, "http_proxy is no address"),
+        ({"HTTP_PROXY": "http://h:1", "NO_PROXY": "localhost 127.0.0.1"}, "NO_PROXY: 'localhost 127.0.0.1' is no host"),
+        ({"HTTP_PROXY": "http://h:1", "no_proxy": "a,http://[::1"}, "no_proxy: 'http://.::1' is no host"),
+        ({"SSL_CERT_FILE": "/nowhere/ca.pem"}, "SSL_CERT_FILE names /nowhere/ca.pem, which cannot be read: No such"),
+        ({"SSL_CERT_FILE": "/"}, "SSL_CERT_FILE names /, which cannot be read: Is a directory"),
+        ({"SSL_CERT_FILE": __file__}, "which holds no certificates that can be read"),
+        ({"SSL_CERT_DIR": "/nowhere"}, "SSL_CERT_DIR names /nowhere, which is no folder"),
+        ({"SSL_CERT_DIR": "/dev", "llm_base_url": "https://h/v1"}, "holds no certificate by its hash"),
+        ({"OPENAI_ORG_ID": "\u00e9"}, "OPENAI_ORG_ID has a character"),
+        ({"OPENAI_PROJECT_ID": "p\n"}, "OPENAI_PROJECT_ID has a character"),
+        ({"OPENAI_CUSTOM_HEADERS": "X-A: b\nX-Key hunter2"}, "line 2 of OPENAI_CUSTOM_HEADERS is no header"),
+        ({"OPENAI_CUSTOM_HEADERS": "X A: hunter2"}, "line 1 of OPENAI_CUSTOM_HEADERS is no header"),
+        ({"OPENAI_CUSTOM_HEADERS": "X-A: hunter2\u00e9"}, "line 1 of OPENAI_CUSTOM_HEADERS is no header"),
+        ({"OPENAI_CUSTOM_HEADERS": "accept-encoding: gzip"}, "sets accept-encoding, which tensorop sets itself"),
+    ],
+)
+def test_what_configures_the_client_is_named_before_any_work(given, said):
+    own = {name: value for name, value in given.items() if name.startswith("llm_")}
+    client = {name: value for name, value in given.items() if name not in own}
+    with pytest.raises(UsageError) as caught:
+        endpoint(settings(**{"llm_model": "m", "llm_base_url": "http://localhost:1/v1", **own}, client=client))
+    assert re.search(said, str(caught.value), re.DOTALL), str(caught.value)
+    assert "hunter2" not in str(caught.value)
+    assert caught.value.hint
+
+
+def test_a_socks_proxy_needs_its_package():
+    if importlib.util.find_spec("socksio") is not None:
+        pytest.skip("the package is here")
+    with pytest.raises(UsageError, match=r"ALL_PROXY names a proxy of the kind 'socks5', for which .* 'socksio'"):
+        endpoint(settings(llm_model="m", llm_api_key="k", client={"ALL_PROXY": "socks5://h:1"}))
+
+
+def test_the_environment_is_read_as_the_client_reads_it(monkeypatch):
+    for name in (
+        "HTTP_PROXY",
+        "http_proxy",
+        "ALL_PROXY",
+        "all_proxy",
+        "NO_PROXY",
+        "no_proxy",
+        "HTTPS_PROXY",
+        "https_proxy",
+    ):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HTTP_PROXY", "http://capitals:1")
+    monkeypatch.setenv("http_proxy", "me:hunter2-hunter2@small:2")
+    monkeypatch.setenv("HTTPS_PROXY", "http://other:1")
+    monkeypatch.setenv("https_proxy", "")
+    monkeypatch.setenv("NO_PROXY", "localhost, .example.com,[::1]")
+    given = {"llm_model": "m", "client": read().client}
+    found = endpoint(settings(**given, llm_base_url="http://host:1/v1"))
+    assert found.proxy == "http://small:2 (http_proxy)"
+    assert found.secrets == ("hunter2-hunter2",)
+    for address in ("http://localhost:1", "http://a.example.com", "http://[::1]:8000", "https://host"):
+        assert endpoint(settings(**given, llm_base_url=f"{address}/v1")).proxy is None, address
+
+
+def test_a_proxy_is_named_where_the_endpoint_is_not_reached(monkeypatch):
+    monkeypatch.setattr("tensorop.author.llm.transport.BACKOFF", 0.01)
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # bound, never listening: refused
+        where = f"127.0.0.1:{taken.getsockname()[1]}"
+        for name in ("NO_PROXY", "no_proxy"):
+            monkeypatch.delenv(name, raising=False)
+        monkeypatch.setenv("http_proxy", f"http://me:hunter2-hunter2@{where}")
+        found = endpoint(settings(llm_model="m", llm_base_url="http://host:1/v1", client=read().client))
+        answer = Http(found).complete(REQUEST, 5)
+    assert f"through the proxy http://{where} (http_proxy), cannot be reached" in answer.outcome.message
+    assert "hunter2" not in answer.outcome.message
+
+
+def test_a_certificate_that_goes_away_ends_the_calls(server, monkeypatch):
+    transport = http(server)
+    monkeypatch.setenv("SSL_CERT_FILE", "/nowhere/ca.pem")
+    answer = transport.complete(REQUEST, 5)
+    assert isinstance(answer, Failure)
+    assert answer.final
+    assert "the client can no longer be made: FileNotFoundError" in answer.outcome.message
+
+
+def test_headers_of_the_environment_are_sent_and_their_secrets_kept(server, monkeypatch):
+    monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "X-Team: kernels\nX-Api-Key: hunter2-hunter2")
+    server.expect_request("/v1/chat/completions").respond_with_handler(
+        lambda request: error(401, f"{request.headers['X-Team']} {request.headers['X-Api-Key']}")
+    )
+    where = endpoint(settings(llm_model="m", llm_base_url=server.url_for("/v1"), client=read().client))
+    assert "answers 401: kernels [key]" in Http(where).complete(REQUEST, 5).outcome.message

@@ -17,10 +17,11 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlsplit
 
 import openai
 
-from tensorop.author.llm import refusal, secret
+from tensorop.author.llm import refusal, secret, surroundings
 from tensorop.author.llm.dialect import Call, Dialect
 from tensorop.author.llm.messages import Failure, Reply, Request
 from tensorop.author.llm.refusal import Refusal
@@ -38,33 +39,92 @@ _MOST_TOKENS = 10**9
 _FINAL = frozenset({401, 403, 404, 407})  # no other request will do better
 _PASSING = frozenset({408, 409, 425, 429})
 _ADDRESS = re.compile(r"https?://[^\s/?#]+[^\s?#]*")
+_OPENAI = "https://api.openai.com/v1"
 _NO_KEY = "none"  # a local server wants no key, the client wants one
 
 
 @dataclass(frozen=True)
 class Endpoint:
-    """Where the model is. base_url None: the client's own default."""
+    """Where the model is. base_url None: OpenAI's; proxy: through which it is reached; secrets: besides the key."""
 
     model: str
     api_key: str
     base_url: str | None = None
+    proxy: str | None = None
+    secrets: tuple[str, ...] = ()
 
 
 def endpoint(settings: Settings) -> Endpoint:
-    """The endpoint the environment names; raises UsageError where it does not name one or must not be used."""
+    """The endpoint the environment names; raises UsageError where it does not name one, must not be used, or holds what
+    no call could be made with."""
     if settings.offline:
         raise UsageError("the llm author needs a network, and --offline forbids it", hint="use --author offline")
     if not settings.llm_model:
         raise UsageError("no model is named for the llm author", hint="set TENSOROP_LLM_MODEL, or use --author offline")
+    if not settings.llm_model.isprintable() or settings.llm_model != settings.llm_model.strip():
+        raise UsageError(
+            f"TENSOROP_LLM_MODEL is {settings.llm_model[:80]!r}: a line end, a space at an end or what is no text",
+            hint="set it to the model's name as the endpoint knows it",
+        )
     if not settings.llm_api_key and not settings.llm_base_url:
         raise UsageError(
             "the llm author has no endpoint", hint="set OPENAI_API_KEY, or OPENAI_BASE_URL for a server of your own"
         )
-    if settings.llm_base_url and not _ADDRESS.fullmatch(settings.llm_base_url):  # not shown: it may hold a password
-        raise UsageError("OPENAI_BASE_URL is no address", hint="write it as http://localhost:8000/v1")
+    if settings.llm_base_url:
+        _require_address(settings.llm_base_url)
     if settings.llm_api_key:
         secret.require_key(settings.llm_api_key)
-    return Endpoint(settings.llm_model, settings.llm_api_key or _NO_KEY, settings.llm_base_url)
+    address = settings.llm_base_url or _OPENAI
+    surroundings.require(settings.client, address)
+    found = Endpoint(
+        settings.llm_model,
+        settings.llm_api_key or _NO_KEY,
+        settings.llm_base_url or None,
+        surroundings.proxy(settings.client, address),
+        surroundings.secrets(settings.client),
+    )
+    _require_client(found, settings)
+    return found
+
+
+def _require_address(address: str) -> None:
+    """Not shown: it may hold a password."""
+    try:
+        parts = urlsplit(address)
+        good = _ADDRESS.fullmatch(address) and parts.hostname and parts.port != 0
+    except ValueError:
+        good = False
+    if not good:
+        raise UsageError("OPENAI_BASE_URL is no address", hint="write it as http://localhost:8000/v1")
+
+
+def _require_client(where: Endpoint, settings: Settings) -> None:
+    """Raises UsageError where the client is not made of what the environment says, for whatever reason."""
+    try:
+        with _Client(0.0) as client:
+            _caller(where, client)
+    except Exception as error:
+        said = f"{type(error).__name__}: {_scrubber(where)(str(error))[:MAX_SAID]}"
+        names = ["OPENAI_BASE_URL"] * bool(settings.llm_base_url) + list(settings.client)
+        raise UsageError(
+            f"the client of the llm author cannot be made of what the environment says: {said}",
+            hint=f"look at {', '.join(names) or 'OPENAI_API_KEY'}",
+        ) from None
+
+
+def _caller(where: Endpoint, client: _Client) -> openai.OpenAI:
+    return openai.OpenAI(
+        api_key=where.api_key,
+        base_url=where.base_url or _OPENAI,
+        max_retries=0,
+        http_client=client,
+        default_headers={"Accept-Encoding": "identity"},
+    )
+
+
+def _scrubber(where: Endpoint) -> secret.Scrubber:
+    key = () if where.api_key == _NO_KEY else (where.api_key,)
+    return secret.Scrubber(*key, *secret.of_url(where.base_url), *where.secrets)
 
 
 class Http:
@@ -72,9 +132,9 @@ class Http:
 
     def __init__(self, where: Endpoint) -> None:
         self._where = where
+        self._who = f"the endpoint, through the proxy {where.proxy}," if where.proxy else "the endpoint"
         self._dialect = Dialect()
-        key = () if where.api_key == _NO_KEY else (where.api_key,)
-        self._scrub = secret.Scrubber(*key, *secret.of_url(where.base_url))
+        self._scrub = _scrubber(where)
 
     def complete(self, request: Request, seconds: float) -> Reply | Failure:
         began = time.monotonic()
@@ -98,7 +158,11 @@ class Http:
     def _once(self, request: Request, call: Call, deadline: float) -> Reply | _Fault:
         """One attempt in a thread of its own, which is left behind when the deadline comes first."""
         answers: queue.Queue[Reply | _Fault] = queue.Queue()
-        client = _Client(deadline)
+        try:
+            client = _Client(deadline)
+        except Exception as error:  # what it reads of the environment was sound when the job began
+            said = self._scrub(f"{type(error).__name__}: {error}")[:MAX_SAID]
+            return _Fault(Kind.LOST, f"the client can no longer be made: {said}", final=True)
 
         def attempt() -> None:
             try:
@@ -111,7 +175,7 @@ class Http:
         try:
             return answers.get(timeout=max(0.0, deadline - time.monotonic()) + 0.2)
         except queue.Empty:
-            return _Fault(Kind.TIMEOUT, "no answer before the deadline")
+            return _Fault(Kind.TIMEOUT, f"no answer of {self._who} before the deadline")
         finally:
             with contextlib.suppress(Exception):  # a thread that still reads from it finds it closed
                 client.close()
@@ -119,15 +183,9 @@ class Http:
     def _attempt(self, request: Request, call: Call, deadline: float, client: _Client) -> Reply | _Fault:
         left = deadline - time.monotonic()
         if left <= 0:
-            return _Fault(Kind.TIMEOUT, "no answer before the deadline")
+            return _Fault(Kind.TIMEOUT, f"no answer of {self._who} before the deadline")
         options = self._dialect.options(request, call)
-        caller = openai.OpenAI(
-            api_key=self._where.api_key,
-            base_url=self._where.base_url,
-            max_retries=0,
-            http_client=client,
-            default_headers={"Accept-Encoding": "identity"},
-        )
+        caller = _caller(self._where, client)
         try:
             with caller.chat.completions.with_streaming_response.create(
                 model=request.model,
@@ -142,24 +200,24 @@ class Http:
             body = error.response.content
             return self._refused(error, refusal.read(body, self._scrub), options, call)
         except openai.APITimeoutError:
-            return _Fault(Kind.TIMEOUT, "no answer before the deadline")
+            return _Fault(Kind.TIMEOUT, f"no answer of {self._who} before the deadline")
         except openai.OpenAIError as error:
             if isinstance(error.__cause__, _Unreadable):
                 return error.__cause__.fault
             said = self._scrub(str(error.__cause__ or error))[:MAX_SAID]
-            return _Fault(Kind.LOST, f"the endpoint cannot be reached: {said}", again=True)
+            return _Fault(Kind.LOST, f"{self._who} cannot be reached: {said}", again=True)
 
     def _refused(self, error: openai.APIStatusError, said: Refusal, options: dict[str, Any], call: Call) -> _Fault:
         status, words = error.status_code, _text(said.words, str)
         if status == 402 or "insufficient_quota" in said.codes:
             return _Fault(Kind.LOST, f"the endpoint says that the quota is spent: {words}", final=True)
         if status in _FINAL:
-            return _Fault(Kind.LOST, f"the endpoint answers {status}: {words}", final=True)
+            return _Fault(Kind.LOST, f"{self._who} answers {status}: {words}", final=True)
         again = status in _PASSING or status >= 500
         may_teach = said.of_something_unknown if status in (500, 501) else 400 <= status < 500 and not again
         if may_teach and self._dialect.learn(said, options, call):
             return _Fault(Kind.LOST, words, learned=True)
-        return _Fault(Kind.LOST, f"the endpoint answers {status}: {words}", again=again, wait=_retry_after(error))
+        return _Fault(Kind.LOST, f"{self._who} answers {status}: {words}", again=again, wait=_retry_after(error))
 
 
 class _Unreadable(Exception):
