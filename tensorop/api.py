@@ -18,7 +18,7 @@ from tensorop.package import elf
 from tensorop.package.card import read_card
 from tensorop.package.product import MANIFEST
 from tensorop.provision.targets import host_arch
-from tensorop.specs import jsontext, operators
+from tensorop.specs import jsontext, operators, regular
 
 
 class Loaded:
@@ -139,7 +139,7 @@ def _doubts(card: Mapping[str, Any], library: Path) -> Iterator[str]:
         yield f"holds kernels that a model wrote ({models})"
     whole = library.resolve()
     try:
-        manifest = jsontext.loads((whole.parent.parent / MANIFEST).read_text(encoding="utf-8"))
+        manifest = jsontext.loads(regular.data(whole.parent.parent / MANIFEST))
         same = manifest["files"][f"lib/{whole.name}"] == f"sha256:{hashlib.sha256(whole.read_bytes()).hexdigest()}"
         verified = same and {verdict["outcome"] for verdict in manifest["results"]["verification"]} == {"ok"}
     except (OSError, ValueError, TypeError, KeyError):
@@ -156,7 +156,7 @@ def _library(folder: Path, operator: str, manifest: Mapping[str, Any]) -> Path:
 def _of_folder(folder: Path) -> _Cards:
     path = folder / MANIFEST
     try:
-        manifest = dict(jsontext.loads(path.read_text(encoding="utf-8")))
+        manifest = dict(jsontext.loads(regular.data(path)))
         held = by_operator(manifest)
         return {name: ({**manifest, **of_one}, _library(folder, name, manifest)) for name, of_one in held.items()}
     except OSError as error:

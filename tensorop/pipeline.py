@@ -67,7 +67,11 @@ def run(job: Job, stop: Stop | None = None) -> Generator[Event, None, None]:
     """
     stop = stop or Stop()
     operator = operators.load(job.operator, job.plugins)
-    target = reach(platforms.load(job.platform, job.plugins), job.runner, job.plugins)
+    platform, target = platforms.load(job.platform, job.plugins), None
+    with stop.may_end("stopping: nothing has been begun"):
+        target = reach(platform, job.runner, job.plugins)
+    if target is None:
+        raise _nothing()
     workers.check(job, target)
     _check_c(job, operator, target)
     strategy.load(job.tuner, job.plugins)  # an unknown one is said before anything is made

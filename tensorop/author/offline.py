@@ -11,7 +11,7 @@ from tensorop import paths
 from tensorop.author.parse import parse
 from tensorop.errors import SpecError
 from tensorop.model.kernel import KernelTemplate
-from tensorop.specs import yamlfile
+from tensorop.specs import regular
 from tensorop.specs.operators import KERNELS, TEMPLATE_SUFFIX
 
 AUTHOR = "offline"  # of what is shipped
@@ -59,7 +59,7 @@ def direct(folder: Path, operator: str) -> KernelTemplate | None:
 
 def example(folder: Path) -> str:
     """The template an author is shown, front matter and all. Raises SpecError for an operator without one."""
-    return yamlfile.text(folder / "prompts" / f"example{TEMPLATE_SUFFIX}")
+    return regular.text(folder / "prompts" / f"example{TEMPLATE_SUFFIX}")
 
 
 def _parsed(file: Path, operator: str, name: str) -> KernelTemplate:
@@ -67,6 +67,6 @@ def _parsed(file: Path, operator: str, name: str) -> KernelTemplate:
         raise SpecError(f"{file}: expected a name of lower-case letters, digits and '_', at most 32, got '{name}'")
     author = AUTHOR if paths.shipped(file) else PLUGIN
     try:
-        return parse(yamlfile.text(file), operator=operator, name=name, author=author)
+        return parse(regular.text(file), operator=operator, name=name, author=author)
     except SpecError as error:
         raise SpecError(f"{file}: {error.message}", hint=error.hint) from None

@@ -48,6 +48,8 @@ def libraries_of(path: Path) -> tuple[Path | None, list[Path]]:
             hint = _RESUME if unfinished else _MAKE
             raise UsageError(f"{path} holds no product: lib/libtensorop_<operator>.so is absent", hint=hint)
         return path, found
+    if not path.is_file():
+        raise UsageError(f"{path} is neither a folder nor a regular file", hint=_MAKE)
     root = path.resolve().parent.parent
     return (root if (root / SHARE / "manifest.json").is_file() else None), [path]
 

@@ -24,7 +24,7 @@ from tensorop.kit.held import KEPT, SCHEMA
 from tensorop.model.winner import by_operator
 from tensorop.package import publish
 from tensorop.package.product import MANIFEST
-from tensorop.specs import jsontext
+from tensorop.specs import jsontext, regular
 from tensorop.store.lock import FolderLock
 from tensorop.target import Asked, Target, Unmeasured
 
@@ -78,7 +78,7 @@ def read(opened: Opened) -> Device:
     if opened.root is None:
         raise UsageError(f"{opened.library} is not in a product's folder", hint="give the folder, not the library")
     try:
-        return Device(opened, opened.root, jsontext.loads((opened.root / MANIFEST).read_text(encoding="utf-8")))
+        return Device(opened, opened.root, jsontext.loads(regular.data(opened.root / MANIFEST)))
     except (OSError, ValueError) as error:
         raise UsageError(f"{opened.root / MANIFEST} cannot be read: {error!s:.200}", hint=_AGAIN) from None
 

@@ -21,7 +21,7 @@ from tensorop.package.product import MANIFEST, SHARE
 from tensorop.render import instantiate
 from tensorop.render.texts import Texts
 from tensorop.report import choices
-from tensorop.specs import jsontext
+from tensorop.specs import jsontext, regular
 from tensorop.store import journal
 
 KEPT = f"{SHARE}/kits.json"
@@ -69,7 +69,7 @@ def read(opened: Opened) -> Held:
     if root is None:
         raise UsageError(f"{opened.library} is not in a product's folder", hint="give the folder, not the library")
     try:
-        told = jsontext.loads((root / MANIFEST).read_text(encoding="utf-8"))
+        told = jsontext.loads(regular.data(root / MANIFEST))
         dtypes = by_operator(told)[opened.operator.name]["dtypes"]
         past = journal.read(root) if journal.journal_path(root).is_file() else None
         templates = _templates(opened.operator, past.templates.values() if past else ())
@@ -121,7 +121,7 @@ def kept(root: Path) -> list[dict[str, Any]]:
     """What earlier kits brought, in order. Raises JobError where that is damaged."""
     path = root / KEPT
     try:
-        told = jsontext.loads(path.read_text(encoding="utf-8"))
+        told = jsontext.loads(regular.data(path))
         if told["schema"] != SCHEMA:
             raise ValueError(f"schema {told['schema']}")
         return list(told["kits"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 from collections.abc import Iterator
 from dataclasses import replace
@@ -19,6 +20,7 @@ from tensorop.process import children, scratch
 from tensorop.process.stopping import Stop
 from tensorop.target import Asked
 
+_START_S, _STEP_S = 300.0, 60.0  # at most; a step takes about a second
 _STAYS = "the product stays as the model chose"
 
 
@@ -35,10 +37,14 @@ def measured(job: Job, operator: Operator, name: str, events: Iterator[Event], s
             yield from _by_kit(job, operator, name, event, folder / "kit", stop)
 
 
-def run(folder: Path) -> subprocess.CompletedProcess[str]:
+def run(folder: Path, steps: int) -> subprocess.CompletedProcess[str]:
     """A kit's program; `result.jsonl` is beside its folder then. Status 1: the library is wrong, which that says."""
     there = {**settings.scrubbed_environment(), "OUT": str(folder.with_name("result.jsonl"))}
-    return children.run([str(folder / "run-kit")], cwd=folder, env=there)
+    seconds = _START_S + steps * _STEP_S
+    try:
+        return children.run([str(folder / "run-kit")], cwd=folder, env=there, timeout=seconds)
+    except subprocess.TimeoutExpired:
+        return subprocess.CompletedProcess([], -signal.SIGKILL, "", f"{steps} steps took more than {seconds:.0f} s")
 
 
 def _by_kit(job: Job, operator: Operator, name: str, done: Done, folder: Path, stop: Stop) -> Iterator[Event]:
@@ -48,7 +54,7 @@ def _by_kit(job: Job, operator: Operator, name: str, done: Done, folder: Path, s
         steps = device.export(of, folder, Asked(shapes, PROBES)).steps
         yield Phase("measuring", f"on {name}: {steps['control']} controls, {steps['verify']} verifications, "
                     f"{steps['time']} problems; some minutes, Ctrl-C leaves it out")  # fmt: skip
-        ended = run(folder)
+        ended = run(folder, sum(steps.values()))
     if ended is None or ended.returncode not in (0, 1):
         said = "it was stopped" if ended is None else (ended.stderr.strip() or "no word").splitlines()[-1]
         yield Note(f"measuring on {name} ended: {said}; {_STAYS}")

@@ -71,8 +71,8 @@ def _ran(found: Opened, asked: Asked, kinds: Sequence[str]) -> tuple[Mapping[str
             hint=f"take a kit to one: tensorop export {of.root}, there ./run-kit, here tensorop import",
         )
     with scratch.folder("kit") as folder:
-        device.export(of, folder / "kit", asked, kinds)
-        ended = here.run(folder / "kit")
+        steps = device.export(of, folder / "kit", asked, kinds).steps
+        ended = here.run(folder / "kit", sum(steps.values()))
         if ended.returncode not in (0, 1):
             said = (ended.stderr.strip() or "no word").splitlines()[-1]
             raise JobError(f"the kit's program ended with status {ended.returncode}: {said}", hint="tensorop doctor")

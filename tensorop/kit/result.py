@@ -11,7 +11,7 @@ from tensorop.errors import JobError, UsageError
 from tensorop.kit import plan
 from tensorop.kit.held import Held
 from tensorop.measure.statistics import quartiles
-from tensorop.specs import jsontext
+from tensorop.specs import jsontext, regular
 
 SCHEMA = 1
 _AGAIN = "run ./run-kit there again, it goes on where it stopped, and bring the file it names"
@@ -131,12 +131,14 @@ def _lines(path: Path) -> list[str]:
     try:
         if path.stat().st_size > _MOST:
             raise UsageError(f"{path} is no result of a kit: it is larger than any", hint=_AGAIN)
-        text = path.read_bytes().decode("ascii")
+        text = regular.plain(path).decode("ascii").replace("\r\n", "\n")
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror or error}", hint=_FILE) from None
     except UnicodeDecodeError:
         raise UsageError(f"{path} is no result of a kit", hint=_FILE) from None
     *lines, last = text.split("\n")
+    while lines and not lines[-1] and not last:  # an editor's, or a mail's
+        lines.pop()
     if not lines:
         raise UsageError(f"{path} is no result of a kit: it has no whole line", hint=_FILE)
     if last:

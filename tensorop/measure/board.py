@@ -12,6 +12,7 @@ import json
 import os
 import platform
 import shutil
+import subprocess
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,6 +24,7 @@ from tensorop.errors import JobError, MissingTool
 from tensorop.measure.board_config import write_config
 from tensorop.paths import cache_dir, native_dir
 from tensorop.process import children
+from tensorop.provision.process import told
 from tensorop.provision.qemu import has_plugins
 from tensorop.specs.board import BoardModel
 from tensorop.specs.board_scenarios import alternative_values, scenario_values
@@ -31,6 +33,7 @@ __all__ = ["BoardRun", "RegionCounts", "parse", "plugin", "prepare", "require_pl
 
 LANES = (1, 4, 8, 16, 24, 32)
 MAX_UNKNOWN_SHARE = 0.01
+_BUILD_S = 600.0
 _BUILDING = threading.Lock()  # what several wait for is built once
 N = TypeVar("N", int, float)
 _FLAGS = ("-O3", "-std=gnu11", "-shared", "-fPIC", "-fvisibility=hidden", "-ffp-contract=off")
@@ -147,16 +150,11 @@ def bring(model: BoardModel, cc: str = "cc") -> None:
 
 def _key(compiler: str, lanes: int, sources: tuple[Path, ...]) -> str:
     digest = hashlib.sha256()
-    for part in (_version(compiler), _processor(), str(lanes), *_FLAGS):
+    for part in (told(Path(compiler), "--version"), _processor(), str(lanes), *_FLAGS):
         digest.update(part.encode() + b"\0")
     for source in sources:
         digest.update(source.name.encode() + b"\0" + source.read_bytes() + b"\0")
     return digest.hexdigest()[:20]
-
-
-@lru_cache(maxsize=8)
-def _version(compiler: str) -> str:
-    return children.run([compiler, "--version"]).stdout
 
 
 @lru_cache(maxsize=1)
@@ -175,7 +173,10 @@ def _build(compiler: str, lanes: int, sources: list[Path], path: Path) -> None:
     log = ""
     for tuned in (("-march=native",), ()):
         command = [compiler, *_FLAGS, *tuned, f"-DLANES={lanes}", "-o", str(part), *map(str, sources)]
-        done = children.run(command)
+        try:
+            done = children.run(command, timeout=_BUILD_S)
+        except subprocess.TimeoutExpired:
+            raise JobError(f"{compiler} did not build the board model's plug-in within {_BUILD_S:g} s") from None
         if done.returncode == 0:
             part.replace(path)
             return

@@ -7,13 +7,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-import filelock
-
 from tensorop import paths
 from tensorop.measure import statistics
 from tensorop.model.call import Call, Left
 from tensorop.model.platform import Cache
 from tensorop.model.trial import Kind, Outcome, Samples
+from tensorop.process import locks
 from tensorop.runners import session
 from tensorop.runners.base import Runner
 from tensorop.runners.protocol import Entry, Time
@@ -64,7 +63,7 @@ class Timed:
 @contextlib.contextmanager
 def alone() -> Iterator[None]:
     """One measurement at a time on this machine, over all of its processes of this user."""
-    with filelock.FileLock(paths.cache_dir("locks") / "clock.lock"):
+    with locks.held(paths.cache_dir("locks") / "clock.lock", "it measures by the clock of this machine"):
         yield
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from tensorop import paths
 from tensorop.errors import SpecError
 from tensorop.model.platform import Platform
-from tensorop.specs import jsontext, platforms, primitives
+from tensorop.specs import jsontext, platforms, primitives, regular
 from tensorop.store import durable
 
 KEY = "plugins"
@@ -33,7 +33,7 @@ def reopened(manifest: Path, plugins: tuple[Path, ...]) -> tuple[Path, ...]:
     Only YAML comes out of a manifest, held against its schema; no Python. Raises SpecError naming the manifest.
     """
     try:
-        files = jsontext.loads(manifest.read_text(encoding="utf-8")).get(KEY)
+        files = jsontext.loads(regular.data(manifest)).get(KEY)
     except (OSError, ValueError, AttributeError):
         return plugins  # who needs the manifest says what is wrong with it
     if files is None:

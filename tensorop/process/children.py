@@ -6,10 +6,13 @@ Each has a session of its own: Ctrl-C at a terminal reaches this process alone, 
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
+import select
 import signal
 import subprocess
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,6 +20,9 @@ from typing import Any
 import psutil
 
 from tensorop import settings
+
+_CHUNK = 1 << 16
+_GONE_S = 10.0
 
 
 class Cancelled(KeyboardInterrupt):
@@ -54,7 +60,10 @@ def start(argv: Sequence[str], **how: Any) -> subprocess.Popen[Any]:
 def release(child: subprocess.Popen[Any]) -> int:
     """Kills what is left of a child and of all it started; returns its status. Raises Cancelled when `end` ended it."""
     _kill(child)
-    status = child.wait()
+    try:
+        status = child.wait(_GONE_S)
+    except subprocess.TimeoutExpired:  # it hangs in the kernel, in a driver say, where no signal reaches it
+        status = -signal.SIGKILL
     with _lock:
         _alive.pop(child.pid, None)
         ended = child.pid in _ended
@@ -78,26 +87,49 @@ def run(
     argv: Sequence[str],
     *,
     input: str | None = None,
-    timeout: float | None = None,
+    timeout: float,
     env: Mapping[str, str] | None = None,
     cwd: Path | None = None,
 ) -> subprocess.CompletedProcess[str]:
-    """As `subprocess.run` with its output captured as text. Raises FileNotFoundError, TimeoutExpired, Cancelled."""
-    child = start(
-        argv,
-        stdin=subprocess.DEVNULL if input is None else subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        errors="replace",
-        env=None if env is None else dict(env),
-        cwd=cwd,
-    )
+    """As `subprocess.run` with its output captured as text, until the child itself ends: what it left behind may hold
+    its pipes open. Raises FileNotFoundError, TimeoutExpired, Cancelled."""
+    until = time.monotonic() + timeout
+    with open(os.memfd_create("input"), "w+b") as given:
+        given.write((input or "").encode())
+        given.seek(0)
+        pipe = subprocess.PIPE
+        child = start(argv, stdin=given, stdout=pipe, stderr=pipe, env=None if env is None else dict(env), cwd=cwd)
     try:
-        out, err = child.communicate(input, timeout=timeout)
+        said = _outputs(child, until)
     finally:
         status = release(child)
+    if said is None:
+        raise subprocess.TimeoutExpired(list(argv), timeout)
+    out, err = (text.decode(errors="replace") for text in said)
     return subprocess.CompletedProcess(list(argv), status, out, err)
+
+
+def _outputs(child: subprocess.Popen[Any], until: float) -> list[bytearray] | None:
+    """What a child wrote to its pipes before it ended; None where it had not by then."""
+    pipes = [pipe.fileno() for pipe in (child.stdout, child.stderr) if pipe is not None]
+    said = {pipe: bytearray() for pipe in pipes}
+    poll = select.poll()
+    with open(os.pidfd_open(child.pid), "rb") as exited:
+        for descriptor in (*pipes, exited.fileno()):
+            poll.register(descriptor, select.POLLIN)
+        while (left := until - time.monotonic()) > 0:
+            ready = {descriptor for descriptor, _ in poll.poll(1000 * left)}
+            if exited.fileno() in ready:
+                for pipe in pipes:  # what it wrote before is in there still
+                    os.set_blocking(pipe, False)
+                    with contextlib.suppress(BlockingIOError):
+                        said[pipe] += os.read(pipe, fcntl.fcntl(pipe, fcntl.F_GETPIPE_SZ))
+                return list(said.values())
+            for pipe in ready:
+                if not (data := os.read(pipe, _CHUNK)):
+                    poll.unregister(pipe)
+                said[pipe] += data
+    return None
 
 
 def end(for_good: bool = False) -> None:

@@ -14,9 +14,8 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-import filelock
-
 from tensorop import errors, paths, settings
+from tensorop.process import locks
 
 LIST = "entry.json"
 log = logging.getLogger("tensorop")
@@ -83,7 +82,7 @@ def entry(
     try:
         paths.cache_dir()
         folder.parent.mkdir(parents=True, exist_ok=True)
-        with filelock.FileLock(f"{folder}.lock"):
+        with locks.held(Path(f"{folder}.lock"), f"{doing} {what}"):
             if not is_whole(folder):
                 size = f" ({megabytes} MB)" if megabytes else ""
                 log.info("%s %s%s%s; it is kept in %s", doing, what, size, f", {purpose}" if purpose else "", folder)

@@ -14,9 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-import filelock
-
 from tensorop import errors, paths
+from tensorop.process import locks
 from tensorop.provision import cache, pinned, process
 from tensorop.provision.targets import host_arch, target
 
@@ -102,7 +101,7 @@ def download(names: Iterable[str], *, suite: str, architecture: str, into: Path,
     if found := pinned.bring(names, archives, suite=suite, architecture=architecture, into=into):
         return found
     state = paths.cache_dir("apt", f"{suite}-{architecture}")
-    with filelock.FileLock(state / "lock"):
+    with locks.held(state / "lock", "it fetches packages"):
         for archive in archives:
             conf = str(_configure(state, archive, suite, architecture))
             try:

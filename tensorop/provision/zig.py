@@ -8,6 +8,7 @@ import hashlib
 import importlib.util
 import os
 import shutil
+import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from tensorop.process import children
 from tensorop.provision import cache, process
 from tensorop.provision.targets import host_arch, target
 
+_MOST_S = 600.0
 _HINT = "pip install ziglang==0.17.0"
 
 
@@ -55,7 +57,10 @@ def zig_environment(local: Path | None = None) -> dict[str, str]:
 def run(argv: Sequence[str], failure: str, *, hint: str) -> None:
     """Compiles or links something of tensorop's own. Raises MissingTool with what failed and why, JobError where the
     disk is full."""
-    done = children.run(argv, env=zig_environment())
+    try:
+        done = children.run(argv, env=zig_environment(), timeout=_MOST_S)
+    except subprocess.TimeoutExpired:
+        raise errors.MissingTool(f"{failure}: {argv[0]} took more than {_MOST_S:g} s", hint=hint) from None
     if done.returncode != 0:
         said = "; ".join(done.stderr.strip().splitlines()[:2]) or f"exit status {done.returncode}"
         if os.strerror(errno.ENOSPC) in done.stderr:

@@ -18,7 +18,7 @@ from tensorop.model.platform import Platform
 from tensorop.model.trial import Finished, Stage
 from tensorop.model.winner import by_operator
 from tensorop.report import anytime, choices, dispatch_map, importance, loops, predicted, refusals, roofline, threads
-from tensorop.specs import jsontext, operators, platforms
+from tensorop.specs import jsontext, operators, platforms, regular
 from tensorop.store import journal
 from tensorop.store.history import History, group_of
 from tensorop.warm import start
@@ -111,11 +111,12 @@ def _mapping(value: Any) -> dict[str, Any]:
 
 def _json(path: Path) -> dict[str, Any] | None:
     try:
-        found = jsontext.loads(path.read_text())
+        found = jsontext.loads(regular.data(path))
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:
-        raise UsageError(f"{path} cannot be read: {error}", hint="make the product again") from None
+        said = error.strerror if isinstance(error, OSError) else error
+        raise UsageError(f"{path} cannot be read: {said}", hint="make the product again") from None
     return found if isinstance(found, dict) else None
 
 

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from tensorop.errors import JobError
 from tensorop.process import children
 from tensorop.runners.base import Launch, Machine
+
+ASK_S = 60.0
 
 
 @dataclass(frozen=True)
@@ -25,7 +29,10 @@ class Native(Machine):
         return max(os.sched_getaffinity(0))
 
     def shell(self, script: str) -> str:
-        return children.run(["sh", "-s"], input=script).stdout
+        try:
+            return children.run(["sh", "-s"], input=script, timeout=ASK_S).stdout
+        except subprocess.TimeoutExpired:
+            raise JobError(f"this machine says nothing of itself within {ASK_S:g} s", hint="tensorop doctor") from None
 
     def place(self, program: Path) -> str:
         return str(program.absolute())

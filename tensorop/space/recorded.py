@@ -18,6 +18,7 @@ from tensorop.errors import SpecError
 from tensorop.model.kernel import Constraint
 from tensorop.model.point import Point
 from tensorop.space.space import Space
+from tensorop.specs import regular
 
 SCHEMA = 1
 SUFFIX = ".jsonl.gz"
@@ -70,7 +71,7 @@ def write(path: Path, found: Recorded) -> None:
 def read(path: Path) -> Recorded:
     """Raises SpecError for a file that is no recorded space, naming file, place and what was expected."""
     try:
-        first, _, body = gzip.decompress(path.read_bytes()).decode().partition("\n")
+        first, _, body = gzip.decompress(regular.data(path)).decode().partition("\n")
         head = json.loads(first)
     except (OSError, EOFError, ValueError) as error:
         raise SpecError(f"{path}: not a recorded space: {error}; expected gzip of JSON lines", hint=AGAIN) from None

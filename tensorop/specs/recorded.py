@@ -7,10 +7,10 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from tensorop.errors import UsageError
+from tensorop.errors import SpecError, UsageError
 from tensorop.model.bench import Span
 from tensorop.model.comparison import Figure, Place, Recorded
-from tensorop.specs import jsontext, yamlfile
+from tensorop.specs import jsontext, regular, yamlfile
 
 _HINT = "give what `tensorop bench DIR --format json` printed, or a product's share/tensorop/bench.json"
 
@@ -61,11 +61,9 @@ class _Bench(BaseModel):
 def read(path: Path) -> Recorded:
     """The record in a file. Raises UsageError with file, place and what was expected."""
     try:
-        data = jsontext.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UsageError(f"{path} cannot be read: {error.strerror}", hint=_HINT) from None
-    except UnicodeDecodeError as error:
-        raise UsageError(f"{path}: expected JSON, got bytes that are no text at {error.start}", hint=_HINT) from None
+        data = jsontext.loads(regular.text(path))
+    except SpecError as error:
+        raise UsageError(error.message, hint=_HINT) from None
     except ValueError as error:
         raise UsageError(f"{path}: expected JSON: {error}", hint=_HINT) from None
     return parse(data, str(path))

@@ -11,6 +11,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from tensorop.errors import SpecError
+from tensorop.specs import regular
 from tensorop.specs.yamltext import MAX_TEXT, parse
 
 # Keys of before, with those of now.
@@ -50,18 +51,7 @@ def dump(data: dict[str, Any]) -> str:
 
 def read(path: Path) -> dict[str, Any]:
     """The mapping in a file."""
-    return parse(text(path, MAX_TEXT + 1), str(path))
-
-
-def text(path: Path, most: int = -1) -> str:
-    """A file's text, so many characters at most. Raises SpecError."""
-    try:
-        with path.open(encoding="utf-8", newline=None) as file:
-            return file.read(most)
-    except OSError as error:
-        raise SpecError(f"{path}: cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError as error:
-        raise SpecError(f"{path}: not UTF-8 text: {error.reason} at byte {error.start}") from None
+    return parse(regular.text(path, MAX_TEXT + 1), str(path))
 
 
 _OF_LENGTH = ("too_short", "too_long")

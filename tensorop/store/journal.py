@@ -20,7 +20,7 @@ from tensorop.errors import JobError, UsageError
 from tensorop.model.kernel import KernelTemplate, KernelText
 from tensorop.model.trial import Finished, Outcome, Trial
 from tensorop.process.stopping import whole
-from tensorop.specs import jsontext
+from tensorop.specs import jsontext, regular
 from tensorop.store import records
 from tensorop.store.durable import sync
 from tensorop.store.history import Group, History
@@ -164,7 +164,7 @@ def _open(folder: Path, facts: Mapping[str, Any], fresh: bool, lock: FolderLock)
         if torn:
             with open(folder / "work" / "torn", "ab") as aside:
                 aside.write(torn + b"\n")
-        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+        flags = os.O_NONBLOCK | os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
         descriptor = os.open(path, flags | (os.O_TRUNC if fresh else 0), 0o644)
         os.ftruncate(descriptor, size)
         sync(path.parent)
@@ -192,7 +192,7 @@ def load(path: Path) -> History:
 def _load(path: Path) -> tuple[History, int, bytes]:
     """The history, the length of the sound part in bytes, and the torn rest."""
     try:
-        data = path.read_bytes()
+        data = regular.data(path)
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror or error}", hint=START_OVER) from None
     history = History()

@@ -62,10 +62,9 @@ def _files(job: Job) -> Iterator[Path]:
             yield from sorted((folder / FOLDER).glob("*.jsonl"))
     elif job.warm_start != NONE:
         path = Path(job.warm_start)
-        if not path.exists():
-            raise UsageError(
-                f"--warm-start {path}: there is no such file", hint="give auto, none, a journal or a product's folder"
-            )
+        if not (path.is_file() or path.is_dir()):
+            what = "it is neither a file nor a folder" if path.exists() else "there is no such file"
+            raise UsageError(f"--warm-start {path}: {what}", hint="give auto, none, a journal or a product's folder")
         inside = journal.journal_path(path)
         if path.is_file() or inside.is_file():
             yield inside if inside.is_file() else path

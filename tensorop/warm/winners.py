@@ -17,7 +17,7 @@ from typing import Any
 
 from tensorop.errors import UsageError
 from tensorop.model.winner import Known
-from tensorop.specs import jsontext
+from tensorop.specs import jsontext, regular
 from tensorop.store.records import point_of
 
 SCHEMA = 1
@@ -40,12 +40,14 @@ class Source:
 def read(path: Path) -> Source:
     """A file of winners. Raises UsageError with file, place and what was expected."""
     try:
-        lines = path.read_bytes().split(b"\n")
+        lines = regular.plain(path).split(b"\n")
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror or error}") from None
     known: dict[tuple[str, str], list[Known]] = {}
     head: dict[str, Any] = {}
     for number, line in enumerate(lines[:-1], 1):  # what follows the last newline was cut
+        if not line.strip():
+            continue
         try:
             record = jsontext.loads(line)
             if record["event"] != ("winner" if head else "winners"):

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
+
+import pytest
+
+from tensorop.process import children
 
 _MANY = """
 import os, signal, threading
@@ -18,7 +23,7 @@ def press():
 presser = threading.Thread(target=press)
 presser.start()
 try:
-    statuses = {children.run(["true"]).returncode for _ in range(300)}
+    statuses = {children.run(["true"], timeout=60).returncode for _ in range(300)}
 finally:
     done.set()
     presser.join()
@@ -35,7 +40,7 @@ import json, sys
 from tensorop.process import children
 from tensorop.runners import process
 ask = [sys.executable, "-c", "import json, os; print(json.dumps(dict(os.environ)))"]
-print(json.dumps([json.loads(children.run(ask).stdout), json.loads(process.run(ask, timeout_s=60).stdout)]))
+print(json.dumps([json.loads(children.run(ask, timeout=60).stdout), json.loads(process.run(ask, timeout_s=60).stdout)]))
 """
 _SECRETS = (
     "OPENAI_API_KEY",
@@ -55,3 +60,17 @@ def test_none_is_told_a_key() -> None:
         assert "sk-0123456789" not in told.values()
         assert (told["TOKENS"], told["KEYBOARD"]) == ("seen", "seen")
         assert told["PATH"] == mine["PATH"]
+
+
+def test_a_process_that_a_child_leaves_behind_is_not_waited_for() -> None:
+    """It holds the child's pipes open, and is out of its group."""
+    done = children.run(["sh", "-c", "setsid sleep 600 & echo $!; exit 3"], timeout=300)
+    os.kill(int(done.stdout), signal.SIGKILL)
+    assert done.returncode == 3
+
+
+def test_what_a_child_says_and_is_given() -> None:
+    copied = children.run(["sh", "-c", "tee /dev/stderr"], input="ä" * 300_000, timeout=60)
+    assert copied.stdout == copied.stderr == "ä" * 300_000
+    with pytest.raises(subprocess.TimeoutExpired):
+        children.run(["sh", "-c", "exec >&- 2>&-; sleep 600"], timeout=0.1)

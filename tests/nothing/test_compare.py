@@ -137,6 +137,9 @@ def test_a_file_that_is_no_comparison_is_refused_by_name_and_place(tmp_path, tex
 def test_a_file_that_cannot_be_read_is_said(tmp_path):
     with pytest.raises(UsageError, match="cannot be read"):
         recorded.read(tmp_path / "absent.json")
-    (tmp_path / "bytes").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(UsageError, match="expected JSON"):
+    (tmp_path / "bytes").write_bytes(b"\xff\x00")
+    with pytest.raises(UsageError, match="not UTF-8 text: invalid start byte at byte 0"):
         recorded.read(tmp_path / "bytes")
+    (tmp_path / "wide").write_bytes("{}".encode("utf-16"))
+    with pytest.raises(UsageError, match="it is UTF-16 text, expected UTF-8; save it again as that"):
+        recorded.read(tmp_path / "wide")

@@ -18,7 +18,7 @@ def test_a_missing_piece_ends_what_the_others_started(monkeypatch: pytest.Monkey
     def long() -> None:
         begun.set()
         try:
-            children.run(["sleep", "600"])
+            children.run(["sleep", "600"], timeout=600)
         except BaseException as error:
             how.append(type(error))
             raise
@@ -31,7 +31,7 @@ def test_a_missing_piece_ends_what_the_others_started(monkeypatch: pytest.Monkey
     with pytest.raises(MissingTool, match="not in the cache"):
         prewarm.bring("riscv64")
     assert how == [children.Cancelled]
-    assert children.run(["true"]).returncode == 0  # a later job of this process starts its own
+    assert children.run(["true"], timeout=60).returncode == 0  # a later job of this process starts its own
 
 
 @pytest.mark.parametrize(

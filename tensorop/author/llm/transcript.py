@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from tensorop.author.llm.messages import Failure, Reply, Request, Transport
-from tensorop.errors import JobError
-from tensorop.specs import jsontext
+from tensorop.errors import JobError, SpecError
+from tensorop.specs import jsontext, regular
 from tensorop.store import durable
 
 SCHEMA = 1
@@ -79,12 +79,12 @@ def _load(folder: Path) -> tuple[dict[str, list[Reply]], int]:
     files = sorted(folder.glob("[0-9]*.json"))
     for path in files:
         try:
-            record = jsontext.loads(path.read_text(encoding="utf-8"))
+            record = jsontext.loads(regular.text(path))
             if record["schema"] != SCHEMA:
                 raise ValueError(f"schema {record['schema']!r}, expected {SCHEMA}")
             if record["reply"] is not None:
                 replies.setdefault(record["digest"], []).append(_reply(record["reply"]))
-        except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        except (SpecError, ValueError, KeyError, TypeError, RecursionError) as error:
             raise JobError(
                 f"{path} is no recorded call: {str(error)[:300]}", hint="remove it; the call will be made again"
             ) from error

@@ -3,14 +3,27 @@
 from __future__ import annotations
 
 import ctypes
+import logging
 from collections.abc import Mapping
 
+from tensorop.process import waiting
+
+log = logging.getLogger("tensorop")
+_ANSWER_S = 60.0  # several GPUs take seconds to wake
 _MAJOR, _MINOR = 75, 76  # attributes of a device, by CUDA's driver API
 
 
 def attached(device: Mapping[str, int | str]) -> str | None:
     """The name of this machine's first GPU; None without one, or where it has not the architecture of a platform's
-    `device:`."""
+    `device:`. A driver that does not answer counts as none, and that is logged."""
+    try:
+        return waiting.within(_ANSWER_S, lambda: _attached(device))
+    except TimeoutError:
+        log.warning("the driver of the GPU does not answer within %g s: no GPU is used", _ANSWER_S)
+        return None
+
+
+def _attached(device: Mapping[str, int | str]) -> str | None:
     try:
         driver = ctypes.CDLL("libcuda.so.1")
     except OSError:

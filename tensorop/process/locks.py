@@ -1,0 +1,68 @@
+"""A file's lock that processes take in turn: who waits says for whom, heeds the user, and gives up in the end."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import filelock
+import psutil
+
+from tensorop import errors
+from tensorop.process import waiting
+
+MOST_S = 3600.0  # a compiler that somebody fetches, or long measurements
+SAID_S = 10.0  # before whoever waits says so
+log = logging.getLogger("tensorop")
+
+
+@contextlib.contextmanager
+def held(path: Path, what: str) -> Iterator[None]:
+    """The lock for the time of the block. what: the holder does with it, for the message. Raises JobError where it is
+    not free within MOST_S, OSError where the file system has no locks."""
+    lock, begin, silent = filelock.FileLock(path), time.monotonic(), True
+    while True:
+        waiting.heed()
+        try:
+            lock.acquire(timeout=waiting.LOOK_S, poll_interval=waiting.LOOK_S)
+            break
+        except filelock.Timeout:
+            waited = time.monotonic() - begin
+        if waited > MOST_S:
+            raise errors.JobError(
+                f"{path} is not free within {MOST_S:g} s; it is held by {_words(holder(path))}: {what}",
+                hint="end that process, then run the same command again",
+            ) from None
+        if waited > SAID_S and silent:
+            silent = False
+            if (other := holder(path)) != os.getpid():
+                log.info("waiting for %s: %s (%s)", _words(other), what, path)
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def holder(path: Path) -> int | None:
+    """The process that holds a file's lock; None where this kernel knows of none, as with one of another machine."""
+    with contextlib.suppress(OSError, ValueError):
+        of = path.stat()
+        file = f"{os.major(of.st_dev):02x}:{os.minor(of.st_dev):02x}:{of.st_ino}"
+        for line in Path("/proc/locks").read_text().splitlines():
+            words = line.split()
+            if file in words and "->" not in words and int(words[4]) > 0:
+                return int(words[4])
+    return None
+
+
+def _words(process: int | None) -> str:
+    if process is None:
+        return "a process of another machine or container"
+    with contextlib.suppress(psutil.Error):
+        command = " ".join(psutil.Process(process).cmdline()).split()
+        return f"process {process} ({' '.join(command)[:80]})"
+    return f"process {process}"
