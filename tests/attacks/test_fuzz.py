@@ -25,8 +25,7 @@ from hypothesis import strategies as st
 
 from tensorop import api
 from tensorop.author import gate, offline
-from tensorop.author.llm import reply
-from tensorop.author.llm.transport import read_body
+from tensorop.author.llm import completion, reply
 from tensorop.author.parse import parse
 from tensorop.cli.main import cli
 from tensorop.commands import opened
@@ -100,7 +99,7 @@ def _reply(text: str) -> None:
 
 
 def _body_of_a_completion(text: str) -> None:
-    read_body(text.encode(errors="surrogatepass"), "application/json")
+    completion.read(text.encode(errors="surrogatepass"), "application/json")
 
 
 def _head(text: str) -> None:

@@ -223,6 +223,15 @@ def test_the_prompt_says_all_and_no_more(brief):
         ("```\nonly\n```", "only\n"),
         ("```\na\n```\n```\nb\n```", "```\na\n```\n```\nb\n```"),
         ("<think>```\n---\nno\n```</think>~~~\n---\nyes\n~~~", "---\nyes\n"),
+        ("I think\n```\n---\nno\n```\n</think>\n```\n---\nyes\n```", "---\nyes\n"),
+        ("<think>a<think>b</think>```\n---\nno\n```</think>```\n---\nyes\n```", "---\nyes\n"),
+        ("```\n---\nyes\n```\n</think>\n", "---\nyes\n"),
+        ("[THINK]```\n---\nno\n```\n[/THINK]\n```\n---\nyes\n```", "---\nyes\n"),
+        (
+            "<|channel|>analysis<|message|>```\n---\nno\n```\n<|end|><|start|>assistant<|channel|>final<|message|>```\n---\n"
+            "yes\n```\n<|return|>",
+            "---\nyes\n",
+        ),
         ("```\nnever closed", "```\nnever closed"),
     ],
 )

@@ -4,6 +4,7 @@ import importlib.util
 import json
 import re
 import socket
+import threading
 import time
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from tensorop.author.llm.transcript import Recorded
 from tensorop.author.llm.transport import Endpoint, Http, endpoint
 from tensorop.errors import JobError, UsageError
 from tensorop.model.trial import Kind
+from tensorop.process import children
 from tensorop.settings import Settings, read
 
 KEY = "sk-secret-0123456789"
@@ -87,7 +89,7 @@ def test_a_plain_answer(server):
     ("bad", "kind", "complaint"),
     [
         (error(500, "oops"), Kind.LOST, "answers 500: oops"),
-        (error(503), Kind.LOST, "answers 503"),
+        (error(502), Kind.LOST, "answers 502"),
         (error(429, "slow down", {"retry-after": "0"}), Kind.LOST, "answers 429: slow down"),
         (Response('{"id": "x", "choi', 200, None, "application/json"), Kind.REFUSED, "not JSON"),
         (Response("", 200, None, "application/json"), Kind.REFUSED, "not JSON"),
@@ -209,6 +211,7 @@ def test_the_option_that_is_refused_is_left_out(server, said):
         {"message": str([ECHO])},
         "Unknown parameter: 'max_completion_tokens'",
         "unknown field `user`, expected one of `model`, `temperature`, `seed`",
+        'no route for b\'{"model": "m", "messages": [], "temperature": 0.7, "seed": 4, "max_tokens": 8192}\'',
         "<html>no</html>",
         "",
     ],
@@ -357,6 +360,200 @@ def test_a_recording_that_cannot_be_written_is_said(server, tmp_path):
         Recorded(tmp_path / "file" / "llm", http(server)).complete(REQUEST, 10)
 
 
+def message(**fields):
+    choice = {"index": 0, "message": {"role": "assistant", **fields}, "finish_reason": fields.pop("finish", "stop")}
+    return {"choices": [choice]}
+
+
+def part(text, kind="text"):
+    return {"type": kind, "text": text}
+
+
+def streamed(*chunks, end="data: [DONE]\n\n", between="\n\n", kind="text/event-stream"):
+    events = "".join(f"data: {json.dumps(chunk)}{between}" for chunk in chunks)
+    return Response(f": ping\n\n{events}{end}", 200, None, kind)
+
+
+def chunk(finish=None, **delta):
+    return {"model": "tiny-1", "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}
+
+
+USAGE = {"choices": [], "usage": {"prompt_tokens": 7, "completion_tokens": 5}}
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [
+        message(content=[part("hel"), {"type": "thinking", "thinking": [part("x")]}, part("lo", "output_text")]),
+        message(content=None, reasoning_content="hello"),
+        message(content="", reasoning="hello"),
+        message(content="hello", reasoning_content="long thoughts"),
+        message(content="hello", tool_calls=[{"id": "1"}]),
+        {"choices": [{"index": 0, "text": "hello", "finish_reason": "stop"}]},
+        streamed(chunk(content="hel"), chunk(content="lo"), chunk("stop"), USAGE),
+        streamed(chunk(content="hel"), chunk("stop", content="lo"), kind="application/json"),
+        streamed(chunk(content="hel"), chunk(content="lo")),
+        streamed(chunk(content="hel"), chunk("stop", content="lo"), end="", between="\n"),
+        streamed(chunk(reasoning_content="hel"), chunk("stop", reasoning_content="lo")),
+        streamed(chunk(content=[part("hel")]), chunk("stop", content=[part("lo")]), between="\r\n\r\n"),
+    ],
+)
+def test_answers_come_in_several_shapes(server, shape):
+    seen = answers(server, shape)
+    assert http(server).complete(REQUEST, 10).text == "hello"
+    assert len(seen) == 1
+
+
+@pytest.mark.parametrize(
+    ("shape", "said", "asked"),
+    [
+        (message(content=None, refusal="I must not"), "the answer is a refusal: I must not", 1),
+        (message(content=[{"type": "refusal", "refusal": "I must not"}]), "the answer is a refusal: I must not", 1),
+        (message(content=None, tool_calls=[{"id": "1"}]), "the answer calls a tool and has no text", 1),
+        (completion("half", finish="content_filter"), "filter stopped the answer", 1),
+        (completion("half", finish="SAFETY"), "filter stopped the answer", 1),
+        (completion("half", finish="max_tokens"), "cut at the limit of tokens", 1),
+        (completion("half", finish="error"), "ended in an error", 3),
+        ({"choices": []}, "no completion: no choices", 3),
+        ({"choices": None, "error": {"message": "broken", "code": 500}}, "answers 500: broken", 3),
+        ({"error": {"message": "no such user", "code": 401}}, "answers 401: no such user", 1),
+        ({"error": {"message": "pay", "code": "insufficient_quota"}}, "quota is spent: pay", 1),
+        (streamed(chunk(content="hel"), end=""), "cut: it has no finish_reason", 3),
+        (streamed(chunk(content="hel"), {"error": {"message": "out of memory"}}), "no completion: out of memory", 3),
+        (streamed(chunk(content="hel"), end="data: {\n\n"), "text that is not JSON", 3),
+        (streamed(), "no choices", 3),
+        (Response("<html><head><title>502 Bad</title><style>p{}</style></head><h1>502 Bad</h1>try &amp; see",
+                  502, None, "text/html"), "answers 502: 502 Bad try & see$", 3),
+        (Response("<!DOCTYPE html><script>x()</script><p>log in", 200, None, "text/html"), "a web page: log in", 3),
+        (Response("model\x1b[31m\nnot here\u202e", 404), r"answers 404: model\\x1b\[31m not here\\u202e$", 1),
+        (Response("y" * 5000, 400), r"answers 400: y{300}\.\.\.$", 1),
+        (Response("", 400), "answers 400: nothing", 1),
+    ],
+)  # fmt: skip
+def test_what_is_no_answer_is_said_in_its_words(server, monkeypatch, shape, said, asked):
+    monkeypatch.setattr("tensorop.author.llm.transport.BACKOFF", 0.01)
+    seen = answers(server, shape)
+    answer = http(server).complete(REQUEST, 10)
+    assert isinstance(answer, Failure)
+    assert re.search(said, answer.outcome.message), answer.outcome.message
+    assert len(seen) == asked
+
+
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [
+        (400, {"error": {"message": "System role not supported"}}),
+        (500, {"error": {"message": "Jinja Exception: Conversation roles must alternate user/assistant/user/..."}}),
+        (400, {"error": {"message": "Unsupported value: does not support 'system'", "param": "messages[0].role"}}),
+        (400, {"error": {"message": "Developer instruction is not enabled for models/tiny"}}),
+        (422, {"detail": [{"loc": ["body", "messages", 0, "role"], "msg": "Input should be 'user' or 'assistant'"}]}),
+        (400, 'messages: Unexpected role "system". The API accepts a top-level `system` parameter'),
+    ],
+)
+def test_a_refused_system_role_moves_into_the_user_s_message(server, status, said):
+    def picky(request):
+        if json.loads(request.data)["messages"][0]["role"] == "system":
+            return Response(said if isinstance(said, str) else json.dumps(said), status)
+        return completion("fine")
+
+    seen = answers(server, picky)
+    transport = http(server)
+    assert transport.complete(REQUEST, 10).text == "fine"
+    assert transport.complete(REQUEST, 10).text == "fine"
+    assert len(seen) == 3
+    assert seen[-1]["messages"] == [{"role": "user", "content": "be brief\n\nwrite"}]
+    assert seen[-1]["seed"] == 4
+
+
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [
+        (400, "only streaming is supported"),
+        (400, {"error": {"message": "stream must be true"}}),
+        (422, {"detail": [{"loc": ["body", "stream"], "msg": "Input should be True"}]}),
+        (400, {"error": {"message": "This model only support stream mode, please enable the stream parameter"}}),
+        (400, {"error": {"message": "Requests with max_tokens > 4096 must have stream=true"}}),
+        (500, {"error": "Non-streaming requests are not supported"}),
+        (200, {"error": {"message": "stream=false is not supported"}}),
+    ],
+)
+def test_an_endpoint_that_only_streams_is_asked_to(server, status, said):
+    def streaming(request):
+        data = json.loads(request.data)
+        if "stream_options" in data:
+            return error(400, "Unknown parameter: 'stream_options'", param="stream_options")
+        if data.get("stream"):
+            return streamed(chunk(content="fi"), chunk("stop", content="ne"), USAGE)
+        return Response(said if isinstance(said, str) else json.dumps(said), status, None, "application/json")
+
+    seen = answers(server, streaming)
+    transport = http(server)
+    answer = transport.complete(REQUEST, 10)
+    assert (answer.text, answer.completion_tokens) == ("fine", 5)
+    assert transport.complete(REQUEST, 10).text == "fine"
+    assert len(seen) == 4
+    assert seen[-1]["max_tokens"] == 8192
+
+
+def test_an_endpoint_that_refuses_both_ways_is_asked_three_times(server):
+    def never(request):
+        return error(400, "only streaming is supported" if "stream" not in json.loads(request.data) else "no stream")
+
+    seen = answers(server, never)
+    assert isinstance(http(server).complete(REQUEST, 10), Failure)
+    assert len(seen) == 3
+
+
+@pytest.mark.parametrize("bad", [Response("404 page not found", 404), Response("<html>hello", 200, None, "text/html")])
+def test_an_address_without_v1_is_said(server, monkeypatch, bad):
+    monkeypatch.setattr("tensorop.author.llm.transport.BACKOFF", 0.01)
+    answers(server, error(400, "messages is empty"))
+    server.expect_request("/chat/completions").respond_with_response(bad)
+    answer = Http(Endpoint("tiny", KEY, server.url_for("/"))).complete(REQUEST, 10)
+    assert answer.final
+    assert "; OPENAI_BASE_URL seems to lack /v1, where an endpoint answers" in answer.outcome.message
+
+
+def test_another_address_is_not_said_to_lack_v1(server):
+    for path in ("/chat/completions", "/v1/chat/completions"):
+        server.expect_request(path).respond_with_data("404 page not found", 404)
+    for base in ("/", "/v1"):
+        answer = Http(Endpoint("tiny", KEY, server.url_for(base))).complete(REQUEST, 10)
+        assert "/v1" not in answer.outcome.message
+        assert answer.final
+
+
+def test_a_model_that_is_being_loaded_is_waited_for(server, monkeypatch, caplog):
+    monkeypatch.setattr("tensorop.author.llm.transport.BACKOFF", 0.01)
+    caplog.set_level("INFO", "tensorop")
+    loading = error(503, "Loading model")
+    soon = error(503, "Loading model", {"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"})
+    seen = answers(server, *[loading] * 5, soon, error(529, "Overloaded"), completion("at last"))
+    assert http(server).complete(REQUEST, 20).text == "at last"
+    assert len(seen) == 8
+    assert [record.message for record in caplog.records if "asked again" in record.message] == [
+        "the endpoint answers 503: Loading model; it is asked again for up to 20 s"
+    ]
+    server.clear()
+    seen = answers(server, loading)
+    answer = http(server).complete(REQUEST, 0.5)
+    assert "answers 503: Loading model" in answer.outcome.message
+    assert len(seen) > 3
+
+
+@pytest.mark.parametrize("bad", [error(503, "Loading model", {"retry-after": "60"}), lambda _: time.sleep(3) or {}])
+def test_ctrl_c_ends_the_wait(server, bad):
+    answers(server, bad)
+    wish = threading.Timer(0.3, children.end)
+    wish.start()
+    try:
+        with pytest.raises(children.Cancelled):
+            http(server).complete(REQUEST, 600)
+    finally:
+        wish.join()
+        children.allow()
+
+
 def settings(**more):
     given = {"offline": False, "llm_api_key": None, "llm_base_url": None, "llm_model": None, **more}
     return Settings(cache=Path("/nowhere"), plugins=(), **given)
@@ -383,6 +580,8 @@ def test_the_environment_names_the_endpoint():
         ({"llm_base_url": "http://h:99999/v1"}, "OPENAI_BASE_URL is no address"),
         ({"llm_base_url": "http://me:hunter2@h:port/v1"}, "OPENAI_BASE_URL is no address"),
         ({"llm_base_url": "http://[::1/v1"}, "OPENAI_BASE_URL is no address"),
+        ({"llm_base_url": "http://h/v1/chat/completions"}, "OPENAI_BASE_URL ends in /chat/completions"),
+        ({"llm_base_url": "http://h/v1/models/"}, "OPENAI_BASE_URL ends in /models"),
         ({"llm_base_url": "http:///v1"}, "OPENAI_BASE_URL is no address"),
         ({"llm_base_url": "http://:80/v1"}, "OPENAI_BASE_URL is no address"),
         ({"llm_base_url": "http://\x7f/v1"}, "client of the llm author cannot be made.*OPENAI_BASE_URL"),

@@ -25,16 +25,35 @@ class Dialect:
     def __init__(self) -> None:
         self._dropped: set[str] = set()
         self._tokens: int | None = None
+        self._streams = False
+        self._system_inside = False
 
     def options(self, request: Request, call: Call) -> dict[str, Any]:
         tokens = min(n for n in (request.max_tokens, self._tokens, call.tokens) if n is not None)
         name = next((name for name in TOKENS if name not in self._dropped), None)
-        options = {"temperature": request.temperature, "seed": request.seed, name: tokens}
+        options: dict[str | None, Any] = {"temperature": request.temperature, "seed": request.seed, name: tokens}
+        if self._streams and "stream" not in self._dropped:
+            options |= {"stream": True, "stream_options": {"include_usage": True}}
         return {name: value for name, value in options.items() if name is not None and name not in self._dropped}
 
-    def learn(self, refusal: Refusal, sent: dict[str, Any], call: Call) -> bool:
+    def messages(self, request: Request) -> list[dict[str, str]]:
+        """The conversation; where there is no system, what it says begins the user's first message."""
+        messages = [{"role": one.role, "content": one.text} for one in request.messages]
+        if self._system_inside and _has_system(request):
+            system, first, *others = messages
+            return [{**first, "content": f"{system['content']}\n\n{first['content']}"}, *others]
+        return messages
+
+    def learn(self, refusal: Refusal, request: Request, sent: dict[str, Any], call: Call) -> bool:
         """Whether the request, asked again, will be another one. sent: its options."""
         refused = refusal.options(sent)
+        named = bool(refused and refusal.named)
+        if not named and refusal.of_the_system_role and _has_system(request) and not self._system_inside:
+            self._system_inside = True
+            return True
+        if not named and refusal.wants_a_stream and not self._streams:
+            self._streams = True
+            return True
         tokens = next((name for name in TOKENS if name in sent), None)
         if tokens is not None and not set(refused) - {tokens} and self._lowered(refusal, sent[tokens], call):
             return True
@@ -53,3 +72,7 @@ class Dialect:
             self._tokens = room.tokens
         call.tokens = room.tokens
         return True
+
+
+def _has_system(request: Request) -> bool:
+    return [one.role for one in request.messages[:2]] == ["system", "user"]

@@ -7,7 +7,8 @@ import json
 from dataclasses import dataclass
 from typing import Protocol
 
-from tensorop.model.trial import Outcome
+from tensorop.author.llm.refusal import Refusal
+from tensorop.model.trial import Kind, Outcome
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,21 @@ class Failure:
     outcome: Outcome
     final: bool = False
     seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One attempt that gave no answer."""
+
+    kind: Kind
+    message: str
+    again: bool = False  # worth another attempt
+    busy: bool = False  # worth as many as there is time for
+    final: bool = False  # no other request will do better
+    learned: bool = False  # to be asked again at once, in another way
+    misplaced: bool = False  # perhaps nobody's address
+    wait: float | None = None  # seconds until the next attempt, where the endpoint says so
+    said: Refusal | None = None  # the error in a body that calls itself a success
 
 
 class Transport(Protocol):

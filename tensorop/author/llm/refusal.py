@@ -6,6 +6,7 @@ that echoes the request is passed over: it names every option that was sent.
 
 from __future__ import annotations
 
+import html
 import json
 import re
 from collections.abc import Callable, Collection, Iterator
@@ -13,10 +14,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 TOKENS = ("max_tokens", "max_completion_tokens")  # names of one option
-OPTIONS = ("temperature", "seed", *TOKENS)  # of a request; an endpoint may do without each
+OPTIONS = ("temperature", "seed", *TOKENS, "stream", "stream_options")  # of a request; an endpoint may do without each
 LEAST_TOKENS = 256  # fewer hold no template
 _MOST_READ = 16 << 10  # characters of the words that are searched
+_PAGE = re.compile(r"<\s*(?:!doctype\s+html|html|head|body|title|center|h[1-6]|p)\b", re.IGNORECASE)
+_UNSEEN = re.compile(r"<(script|style|head)\b.*?(?:</\1\s*>|\Z)|<!--.*?(?:-->|\Z)", re.IGNORECASE | re.DOTALL)
+_UNSEEN_BUT_TITLES = re.compile(r"<(script|style)\b.*?(?:</\1\s*>|\Z)|<!--.*?(?:-->|\Z)", re.IGNORECASE | re.DOTALL)
+_TAG = re.compile(r"<[^<>]*>")
 _DEPTH = 16
+_NODES = 10_000
 _TEXTS = 20
 
 # Keys in small letters, without `_` and `-`.
@@ -35,6 +41,7 @@ _NOWHERE = frozenset(["body", "query", "request", "json", "root", "none", "null"
 _PLACE_IN_TEXT = re.compile(
     r"['\"]loc['\"]\s*:\s*[(\[]([^)\]]{0,300})[)\]]"
 )  # pydantic's errors, written as Python does
+_QUOTED = re.compile(r"['\"]messages['\"]\s*:")
 _LIST = re.compile(  # of what an endpoint takes, after its head
     r"(\bone of\b|(?<!not )(?<!n't )(?<!currently )(?<!yet )"
     r"\b(?:supported|allowed|valid|accepted|available|permitted|known|recognized|expected)\b"
@@ -45,6 +52,16 @@ _ADVICE = re.compile(r"\b(?:use|try|did you mean|replaced? (?:\w+ )?(?:by|with))
 
 _UNKNOWN = re.compile(
     r"unsupported|(?:not|n't) (?:\w+ )?(?:support|permit|allow|recogni[sz]e)|unknown|unrecogni[sz]ed|unexpected",
+    re.IGNORECASE,
+)
+_SYSTEM = re.compile(
+    r"system[\W_]{0,3}(?:role|message|prompt|instruction)|role\W{1,4}system\b|developer instruction"
+    r"|roles? must alternate|only user and assistant|first message\b.{0,40}\buser",
+    re.IGNORECASE,
+)
+_STREAM = re.compile(
+    r"\bonly\b.{0,40}\bstream|\bstream(?:s|ing|ed)?\b.{0,30}(?:\bonly\b|\brequired\b|\bmust\b|mandatory)"
+    r"|(?:\bmust\b|\benable\b|\brequires?\b|\buse\b).{0,30}\bstream|non.?stream|without stream|stream\W{0,4}false",
     re.IGNORECASE,
 )
 _NUMBER = re.compile(r"(?<![\w.\-/])(?:\d{1,3}(?:[,_]\d{3})+|\d{1,12})(?![\w\-/]|\.\d)")
@@ -91,23 +108,44 @@ class Refusal:
         """Those of the options that were sent which it refuses."""
         if self.named:
             return tuple(name for name in sent if name in self.named)
-        text = _LIST.sub(r"\1 ", self.words[:_MOST_READ])
+        text = _LIST.sub(r"\1 ", self.text)
         for said in (_ADVICE.sub(" ", text), text):
             if found := tuple(name for name in sent if _is_named(name, said)):
                 return found
         return ()
 
     @property
-    def of_something_unknown(self) -> bool:
-        return _UNKNOWN.search(self.words[:_MOST_READ]) is not None
+    def text(self) -> str:
+        """What is searched: no more than a page, and no request that is quoted in it."""
+        words = self.words[:_MOST_READ]
+        quoted = _QUOTED.search(words)
+        return words[: max(0, words.rfind("{", 0, quoted.start()))] if quoted else words
+
+    @property
+    def status(self) -> int | None:
+        """The status that it gives itself in the body."""
+        return next((int(code) for code in sorted(self.codes) if re.fullmatch(r"[45]\d\d", code)), None)
+
+    @property
+    def of_what_is_sent(self) -> bool:
+        """Whether it is the request's way that is refused, in a status that means a fault of the server's."""
+        return self.of_the_system_role or self.wants_a_stream or bool(_UNKNOWN.search(self.text))
+
+    @property
+    def of_the_system_role(self) -> bool:
+        return "role" in self.named or _SYSTEM.search(self.text) is not None
+
+    @property
+    def wants_a_stream(self) -> bool:
+        return "stream" in self.named or _STREAM.search(self.text) is not None
 
     def advises(self, name: str) -> bool:
         """Whether it says to use that."""
-        return any(advice[1] == name for advice in _ADVICE.finditer(self.words[:_MOST_READ]))
+        return any(advice[1] == name for advice in _ADVICE.finditer(self.text))
 
     def room(self, asked: int) -> Room | None:
         """What it says of an answer's tokens, where so many were asked for; None where that is nothing or too few."""
-        text = self.words[:_MOST_READ]
+        text = self.text
         if not _OF_TOKENS.search(text) or not _OF_VALUES.search(text):
             return None
         text = re.sub(r"(?<=\d)[,_](?=\d{3}(?!\d))", "", text)
@@ -120,28 +158,45 @@ class Refusal:
         beside = [n - taken for n in numbers if n not in (asked, asked + taken, taken)]
         if context is not None:
             beside = [context - taken]
-        least = max((n - bool(_EXCLUSIVE.search(text)) for n in beside if n < asked), default=0)
+        least = max((n for n in beside if n < asked), default=0) - bool(_EXCLUSIVE.search(text))
         return Room(least, prompt is None) if least >= LEAST_TOKENS else None
 
 
 def read(body: bytes, scrub: Callable[[str], str] = str) -> Refusal:
-    """A body of whatever shape. scrub: takes secrets out of its words."""
+    """An error's body, of whatever shape. scrub: takes secrets out of its words."""
     text = body.decode(errors="replace").strip()
-    found = _Found()
     try:
         data = json.loads(text)
-        if isinstance(data, str):
-            data = {"message": data}
-        found.gather(data, "", (), 0)
-        words = "; ".join(dict.fromkeys(found.texts)) or json.dumps(data, ensure_ascii=False)
     except RecursionError:
-        words = "JSON that is nested too deeply"
+        data = "JSON that is nested too deeply"
     except ValueError:
-        found = _Found()
-        words = text
+        data = _words_of_page(scrub(text)) if is_page(text) else text
+    return of(data, scrub)
+
+
+def of(data: Any, scrub: Callable[[str], str] = str) -> Refusal:
+    """The same of what JSON was read as, or of a text."""
+    found = _Found()
+    if isinstance(data, str):
+        words = data
+    else:
+        found.gather(data, "", (), 0)
+        words = "; ".join(dict.fromkeys(found.texts)) or _dumped(data)
     for place in _PLACE_IN_TEXT.finditer(words[:_MOST_READ]):
         found.named |= set(_place(place[1]))
     return Refusal(scrub(words) or "nothing", frozenset(found.named), frozenset(found.codes))
+
+
+def is_page(text: str) -> bool:
+    return _PAGE.search(text[:1000]) is not None
+
+
+def _words_of_page(text: str) -> str:
+    text = text[:_MOST_READ]
+    for hidden in (_UNSEEN, _UNSEEN_BUT_TITLES):
+        if words := html.unescape(_TAG.sub(" ", hidden.sub(" ", text))).strip():
+            return words
+    return "a web page without text"
 
 
 @dataclass
@@ -149,10 +204,12 @@ class _Found:
     texts: list[str] = field(default_factory=list)
     named: set[str] = field(default_factory=set)
     codes: set[str] = field(default_factory=set)
+    nodes: int = 0
 
     def gather(self, data: Any, key: str, place: tuple[str, ...], depth: int) -> None:
         """What a part of a body says. key: that it lies under; place: what of the request it is about."""
-        if depth > _DEPTH or len(self.texts) >= _TEXTS:
+        self.nodes += 1
+        if depth > _DEPTH or self.nodes > _NODES or len(self.texts) >= _TEXTS:
             return
         if isinstance(data, dict):
             plain = {str(name).lower().replace("_", "").replace("-", ""): name for name in data}
@@ -186,6 +243,13 @@ def _inner(text: str) -> Any:
         return json.loads(text)
     except (ValueError, RecursionError):
         return None
+
+
+def _dumped(data: Any) -> str:
+    try:
+        return json.dumps(data, ensure_ascii=False)
+    except RecursionError:
+        return "JSON that is nested too deeply"
 
 
 def _place(value: Any) -> Iterator[str]:

@@ -6,7 +6,9 @@ import re
 from bisect import bisect_right
 
 _OPENING = re.compile(r"(`{3,}|~{3,})[^`]*\Z")
-_THINK, _THOUGHT = "<think>", "</think>"
+_THOUGHT = re.compile(r"<(/?)(?:think|thinking|thought|reasoning|seed:think)>|\[(/?)THINK\]|◁(/?)think▷")
+_FINAL = re.compile(r"<\|channel\|>final(?:[^<]{0,40})<\|message\|>")  # of models that write each part on a channel
+_END = re.compile(r"<\|(?:return|end|call)\|>")
 
 
 def template_text(answer: str) -> str:
@@ -20,12 +22,20 @@ def template_text(answer: str) -> str:
 
 
 def _spoken(answer: str) -> str:
-    """The answer without what a model says to itself; a thought that does not end stays."""
+    """The answer without what a model says to itself; a thought that does not end stays. One that only ends began with
+    the answer, where a server's template opens it."""
+    if final := _FINAL.search(answer):
+        answer = _END.split(answer[final.end() :], maxsplit=1)[0]
     kept: list[str] = []
-    at = 0
-    while (begin := answer.find(_THINK, at)) >= 0 and (end := answer.find(_THOUGHT, begin)) >= 0:
-        kept.append(answer[at:begin])
-        at = end + len(_THOUGHT)
+    at, begun, last = 0, None, len(answer.rstrip())
+    for mark in _THOUGHT.finditer(answer):
+        if not any(mark.groups()):
+            begun = mark.start() if begun is None else begun
+        elif begun is not None:
+            kept.append(answer[at:begun])
+            at, begun = mark.end(), None
+        elif mark.end() < last:
+            kept, at = [], mark.end()
     return "".join([*kept, answer[at:]])
 
 

@@ -2,42 +2,47 @@
 
 The client bounds each read, not the call, takes bodies of any length, returns error bodies and web pages as answers,
 and lets JSON errors through. So every body, whatever its status, is read here up to a number of bytes, under one
-deadline on the wall clock for the call with all its retries, and held against what a chat completion must have. What
-an endpoint does is an answer or a Failure, and nothing it says carries the key on.
+deadline on the wall clock for the call with all its retries; `completion` and `refusal` say what it means. What an
+endpoint does is an answer or a Failure, and nothing it says carries the key on.
 """
 
 from __future__ import annotations
 
 import contextlib
-import json
+import logging
 import queue
 import re
 import threading
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import urlsplit
 
 import openai
 
-from tensorop.author.llm import refusal, secret, surroundings
+from tensorop.author.llm import completion, refusal, secret, surroundings
+from tensorop.author.llm.completion import shown
 from tensorop.author.llm.dialect import Call, Dialect
-from tensorop.author.llm.messages import Failure, Reply, Request
+from tensorop.author.llm.messages import Failure, Fault, Reply, Request
 from tensorop.author.llm.refusal import Refusal
 from tensorop.errors import UsageError
 from tensorop.model.trial import Kind, Outcome
+from tensorop.process import children
 from tensorop.settings import Settings
 
 RETRIES = 2
 BACKOFF = 0.5  # seconds, doubled at each retry
-LONGEST_WAIT = 30.0  # a longer Retry-After is no wait but a refusal
+LONGEST_PAUSE = 15.0  # where the endpoint does not say how long
+LOOK_S = 0.1  # between looks at whether the user wants an end
 MAX_BODY = 8 << 20  # bytes
-MAX_REPLY = 256 << 10  # characters of the answer itself
-MAX_SAID = 300  # characters of what an endpoint says of an error, or of itself
-_MOST_TOKENS = 10**9
 _FINAL = frozenset({401, 403, 404, 407})  # no other request will do better
 _PASSING = frozenset({408, 409, 425, 429})
+_BUSY = frozenset({503, 529})  # a model that is being loaded, or has too much to do
+_LOGGER = logging.getLogger("tensorop")
+_VERSION = re.compile(r"/v\d")
+_CALL = re.compile(r"/(?:chat/completions|completions|responses|models|embeddings|chat)/*$")
 _ADDRESS = re.compile(r"https?://[^\s/?#]+[^\s?#]*")
 _OPENAI = "https://api.openai.com/v1"
 _NO_KEY = "none"  # a local server wants no key, the client wants one
@@ -96,6 +101,11 @@ def _require_address(address: str) -> None:
         good = False
     if not good:
         raise UsageError("OPENAI_BASE_URL is no address", hint="write it as http://localhost:8000/v1")
+    if call := _CALL.search(parts.path):
+        raise UsageError(
+            f"OPENAI_BASE_URL ends in {call[0]}; expected the address before that",
+            hint="leave that off: it usually ends in /v1",
+        )
 
 
 def _require_client(where: Endpoint, settings: Settings) -> None:
@@ -104,7 +114,7 @@ def _require_client(where: Endpoint, settings: Settings) -> None:
         with _Client(0.0) as client:
             _caller(where, client)
     except Exception as error:
-        said = f"{type(error).__name__}: {_scrubber(where)(str(error))[:MAX_SAID]}"
+        said = shown(f"{type(error).__name__}: {error}", _scrubber(where))
         names = ["OPENAI_BASE_URL"] * bool(settings.llm_base_url) + list(settings.client)
         raise UsageError(
             f"the client of the llm author cannot be made of what the environment says: {said}",
@@ -142,88 +152,127 @@ class Http:
         retries = 0
         call = Call()
         while True:
-            answer = self._once(request, call, deadline)
+            answer = self._once(lambda client: self._attempt(request, call, deadline, client), deadline)
             spent = time.monotonic() - began
             if isinstance(answer, Reply):
                 return Reply(answer.text, answer.model, answer.prompt_tokens, answer.completion_tokens, spent)
             if answer.learned:
                 continue
-            wait = answer.wait if answer.wait is not None else BACKOFF * 2**retries
-            hopeless = answer.final or not answer.again or retries == RETRIES or wait > LONGEST_WAIT
+            wait = answer.wait if answer.wait is not None else min(BACKOFF * 2**retries, LONGEST_PAUSE)
+            hopeless = answer.final or not answer.again or (retries >= RETRIES and not answer.busy)
             if hopeless or time.monotonic() + wait >= deadline:
-                return Failure(Outcome(answer.kind, "author", self._scrub(answer.message)), answer.final, spent)
-            time.sleep(wait)
+                return self._failure(answer, request, began, deadline)
+            if answer.busy and retries == 0:
+                _LOGGER.info("%s; it is asked again for up to %.0f s", self._scrub(answer.message), seconds - spent)
+            _pause(wait)
             retries += 1
 
-    def _once(self, request: Request, call: Call, deadline: float) -> Reply | _Fault:
-        """One attempt in a thread of its own, which is left behind when the deadline comes first."""
-        answers: queue.Queue[Reply | _Fault] = queue.Queue()
+    def _failure(self, answer: Fault, request: Request, began: float, deadline: float) -> Failure:
+        message, final = answer.message, answer.final
+        if answer.misplaced and self._is_at_v1(request, deadline):
+            message, final = f"{message}; OPENAI_BASE_URL seems to lack /v1, where an endpoint answers", True
+        return Failure(Outcome(answer.kind, "author", self._scrub(message)), final, time.monotonic() - began)
+
+    def _is_at_v1(self, request: Request, deadline: float) -> bool:
+        """Whether something that is no web page answers there, where the address has no version."""
+        where = self._where.base_url or _OPENAI
+        if _VERSION.search(urlsplit(where).path):
+            return False
+        there = replace(self._where, base_url=f"{where.rstrip('/')}/v1")
+        until = min(deadline, time.monotonic() + LONGEST_PAUSE)
+        asked = replace(request, messages=())
+        answer = self._once(lambda client: Http(there)._attempt(asked, Call(), until, client), until)
+        return isinstance(answer, Reply) or (answer.kind is not Kind.TIMEOUT and not (answer.again or answer.misplaced))
+
+    def _once(self, attempt: Callable[[_Client], Reply | Fault], deadline: float) -> Reply | Fault:
+        """One attempt in a thread of its own, which is left behind when the deadline or the user's wish to end comes
+        first."""
+        answers: queue.Queue[Reply | Fault] = queue.Queue()
         try:
             client = _Client(deadline)
         except Exception as error:  # what it reads of the environment was sound when the job began
-            said = self._scrub(f"{type(error).__name__}: {error}")[:MAX_SAID]
-            return _Fault(Kind.LOST, f"the client can no longer be made: {said}", final=True)
+            said = shown(f"{type(error).__name__}: {error}", self._scrub)
+            return Fault(Kind.LOST, f"the client can no longer be made: {said}", final=True)
 
-        def attempt() -> None:
+        def put() -> None:
             try:
-                answers.put(self._attempt(request, call, deadline, client))
+                answers.put(attempt(client))
             except Exception as error:  # whatever libraries make of what came
-                said = self._scrub(f"{type(error).__name__}: {error}")[:MAX_SAID]
-                answers.put(_Fault(Kind.LOST, f"the endpoint's answer cannot be read: {said}", again=True))
+                said = shown(f"{type(error).__name__}: {error}", self._scrub)
+                answers.put(Fault(Kind.LOST, f"the endpoint's answer cannot be read: {said}", again=True))
 
-        threading.Thread(target=attempt, daemon=True).start()
+        threading.Thread(target=put, daemon=True).start()
         try:
-            return answers.get(timeout=max(0.0, deadline - time.monotonic()) + 0.2)
-        except queue.Empty:
-            return _Fault(Kind.TIMEOUT, f"no answer of {self._who} before the deadline")
+            while (left := deadline + 0.2 - time.monotonic()) > 0:
+                with contextlib.suppress(queue.Empty):
+                    return answers.get(timeout=min(left, LOOK_S))
+                _heed()
+            return Fault(Kind.TIMEOUT, f"no answer of {self._who} before the deadline")
         finally:
             with contextlib.suppress(Exception):  # a thread that still reads from it finds it closed
                 client.close()
 
-    def _attempt(self, request: Request, call: Call, deadline: float, client: _Client) -> Reply | _Fault:
+    def _attempt(self, request: Request, call: Call, deadline: float, client: _Client) -> Reply | Fault:
         left = deadline - time.monotonic()
         if left <= 0:
-            return _Fault(Kind.TIMEOUT, f"no answer of {self._who} before the deadline")
+            return Fault(Kind.TIMEOUT, f"no answer of {self._who} before the deadline")
         options = self._dialect.options(request, call)
         caller = _caller(self._where, client)
         try:
             with caller.chat.completions.with_streaming_response.create(
                 model=request.model,
-                messages=[{"role": m.role, "content": m.text} for m in request.messages],  # type: ignore[misc]
+                messages=self._dialect.messages(request),  # type: ignore[arg-type]
                 timeout=left,
                 **options,
             ) as response:
-                return read_body(response.read(), response.headers.get("content-type", ""), self._scrub)
+                answer = completion.read(response.read(), response.headers.get("content-type", ""), self._scrub)
         except _Unreadable as error:
             return error.fault
         except openai.APIStatusError as error:
-            body = error.response.content
-            return self._refused(error, refusal.read(body, self._scrub), options, call)
+            said = refusal.read(error.response.content, self._scrub)
+            fault = self._refused(error.status_code, said, request, options, call)
+            return replace(fault, wait=_retry_after(error.response.headers))
         except openai.APITimeoutError:
-            return _Fault(Kind.TIMEOUT, f"no answer of {self._who} before the deadline")
+            return Fault(Kind.TIMEOUT, f"no answer of {self._who} before the deadline")
         except openai.OpenAIError as error:
             if isinstance(error.__cause__, _Unreadable):
                 return error.__cause__.fault
-            said = self._scrub(str(error.__cause__ or error))[:MAX_SAID]
-            return _Fault(Kind.LOST, f"{self._who} cannot be reached: {said}", again=True)
+            said_of_it = shown(str(error.__cause__ or error), self._scrub)
+            return Fault(Kind.LOST, f"{self._who} cannot be reached: {said_of_it}", again=True)
+        if isinstance(answer, Fault) and answer.said is not None:
+            fault = self._refused(answer.said.status or 200, answer.said, request, options, call)
+            return answer if answer.said.status is None and not (fault.learned or fault.final) else fault
+        return answer
 
-    def _refused(self, error: openai.APIStatusError, said: Refusal, options: dict[str, Any], call: Call) -> _Fault:
-        status, words = error.status_code, _text(said.words, str)
+    def _refused(self, status: int, said: Refusal, request: Request, options: dict[str, Any], call: Call) -> Fault:
+        message = f"{self._who} answers {status}: {shown(said.words)}"
         if status == 402 or "insufficient_quota" in said.codes:
-            return _Fault(Kind.LOST, f"the endpoint says that the quota is spent: {words}", final=True)
+            return Fault(Kind.LOST, f"the endpoint says that the quota is spent: {shown(said.words)}", final=True)
         if status in _FINAL:
-            return _Fault(Kind.LOST, f"{self._who} answers {status}: {words}", final=True)
+            return Fault(Kind.LOST, message, final=True, misplaced=status == 404)
         again = status in _PASSING or status >= 500
-        may_teach = said.of_something_unknown if status in (500, 501) else 400 <= status < 500 and not again
-        if may_teach and self._dialect.learn(said, options, call):
-            return _Fault(Kind.LOST, words, learned=True)
-        return _Fault(Kind.LOST, f"{self._who} answers {status}: {words}", again=again, wait=_retry_after(error))
+        may_teach = said.of_what_is_sent if status in (500, 501) else not again and (status >= 400 or status == 200)
+        if may_teach and self._dialect.learn(said, request, options, call):
+            return Fault(Kind.LOST, message, learned=True)
+        return Fault(Kind.LOST, message, again=again, busy=status in _BUSY, misplaced=status == 405)
+
+
+def _pause(seconds: float) -> None:
+    until = time.monotonic() + seconds
+    while (left := until - time.monotonic()) > 0:
+        _heed()
+        time.sleep(min(left, LOOK_S))
+
+
+def _heed() -> None:
+    if children.ending():
+        raise children.Cancelled
 
 
 class _Unreadable(Exception):
     """A body that is not read to its end."""
 
-    def __init__(self, fault: _Fault) -> None:
+    def __init__(self, fault: Fault) -> None:
         super().__init__(fault.message)
         self.fault = fault
 
@@ -249,84 +298,26 @@ class _Client(openai.DefaultHttpxClient):
         coding = response.headers.get("content-encoding", "identity").strip().lower()
         if coding not in ("", "identity"):
             said = f"the endpoint sent a body in {coding[:40]!r}, though asked for none"
-            raise _Unreadable(_Fault(Kind.REFUSED, said, again=True))
+            raise _Unreadable(Fault(Kind.REFUSED, said, again=True))
         body = bytearray()
         for chunk in response.iter_raw():
             body += chunk
             if len(body) > MAX_BODY:
                 what = "answer" if response.status_code < 400 else f"answer {response.status_code}"
-                raise _Unreadable(_Fault(Kind.REFUSED, f"the {what} is longer than {MAX_BODY >> 20} MiB"))
+                raise _Unreadable(Fault(Kind.REFUSED, f"the {what} is longer than {MAX_BODY >> 20} MiB"))
             if time.monotonic() > self._deadline:
-                raise _Unreadable(_Fault(Kind.TIMEOUT, "the answer was not whole before the deadline"))
+                raise _Unreadable(Fault(Kind.TIMEOUT, "the answer was not whole before the deadline"))
         return bytes(body)
 
 
-@dataclass(frozen=True)
-class _Fault:
-    """One attempt that gave no answer. again: worth another; learned: ask again at once, without an option."""
-
-    kind: Kind
-    message: str
-    again: bool = False
-    final: bool = False
-    learned: bool = False
-    wait: float | None = None
-
-
-def read_body(body: bytes, content_type: str, scrub: Callable[[str], str] = str) -> Reply | _Fault:
-    """The answer in a chat completion's body, or why there is none. scrub: takes secrets out, before any cut."""
+def _retry_after(headers: Mapping[str, str]) -> float | None:
+    """Seconds, which a header gives as such or as a date."""
+    value = headers.get("retry-after", "")
     try:
-        data = json.loads(body)
-    except RecursionError:
-        return _Fault(Kind.REFUSED, "the endpoint sent JSON that is nested too deeply", again=True)
+        return max(0.0, float(value))
     except ValueError:
-        what = "a web page" if "html" in content_type else "text that is not JSON"
-        shown = scrub(body.decode(errors="replace"))[:80]
-        return _Fault(Kind.REFUSED, f"the endpoint sent {what}: {shown!r}", again=True)
-    if not isinstance(data, dict):
-        return _Fault(Kind.REFUSED, f"the endpoint sent a {type(data).__name__} instead of a completion", again=True)
-    choices = data.get("choices")
-    if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
-        said = _text(data.get("error", "no choices"), scrub)
-        return _Fault(Kind.REFUSED, f"the endpoint sent no completion: {said}", again=True)
-    finish = None if choices[0].get("finish_reason") is None else _text(choices[0]["finish_reason"], scrub)
-    message = choices[0].get("message")
-    text = message.get("content") if isinstance(message, dict) else None
-    if finish == "length":
-        return _Fault(Kind.REFUSED, "the answer was cut at the limit of tokens")
-    if finish is None:
-        return _Fault(Kind.REFUSED, "the answer was cut: it has no finish_reason", again=True)
-    if not isinstance(text, str) or not text.strip():
-        return _Fault(Kind.REFUSED, f"the answer has no text (finish_reason '{finish}')")
-    if len(text) > MAX_REPLY:
-        return _Fault(Kind.REFUSED, f"the answer has {len(text)} characters; at most {MAX_REPLY} are read")
-    usage = data.get("usage") if isinstance(data.get("usage"), dict) else {}
-    return Reply(
-        scrub(text),
-        _text(data.get("model") or "", scrub),
-        _count(usage, "prompt_tokens"),
-        _count(usage, "completion_tokens"),
-    )
-
-
-def _count(usage: Any, name: str) -> int:
-    value = usage.get(name)
-    return value if isinstance(value, int) and 0 <= value <= _MOST_TOKENS else 0
-
-
-def _text(value: object, scrub: Callable[[str], str]) -> str:
-    """A field that should be a word, as one of few characters."""
-    if not isinstance(value, str):
-        try:
-            value = json.dumps(value)
-        except (ValueError, RecursionError):  # an integer of many digits, a nest of lists
-            value = type(value).__name__
-    value = scrub(value)
-    return value if len(value) <= MAX_SAID else f"{value[:MAX_SAID]}..."
-
-
-def _retry_after(error: openai.APIStatusError) -> float | None:
+        pass
     try:
-        return max(0.0, float(error.response.headers.get("retry-after", "")))
-    except ValueError:
+        return max(0.0, parsedate_to_datetime(value).timestamp() - time.time())
+    except (ValueError, TypeError, IndexError, OverflowError):
         return None

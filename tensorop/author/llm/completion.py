@@ -1,0 +1,156 @@
+"""An endpoint's answer, whole or streamed, in the shapes that endpoints give it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from tensorop.author.llm import refusal
+from tensorop.author.llm.messages import Fault, Reply
+from tensorop.model.trial import Kind
+from tensorop.specs.printable import printable
+
+MAX_REPLY = 256 << 10  # characters of the answer itself
+MAX_SAID = 300  # characters of what an endpoint says of an error, or of itself
+_MOST_TOKENS = 10**9
+_THOUGHTS = ("reasoning_content", "reasoning", "thinking")  # where some servers put all of the text
+_CUT = frozenset({"length", "max_tokens", "max_output_tokens", "model_length"})
+_FILTERED = frozenset({"content_filter", "safety", "recitation", "prohibited_content", "blocklist", "sensitive"})
+_EVENTS = re.compile(r"(?:data|event|id|retry)?:")
+
+Scrub = Callable[[str], str]
+
+
+def read(body: bytes, content_type: str, scrub: Scrub = str) -> Reply | Fault:
+    """The answer in a chat completion's body, or why there is none. scrub: takes secrets out, before any cut."""
+    text = body.decode(errors="replace").lstrip("\ufeff \t\r\n")
+    try:
+        data = _joined(text) if _EVENTS.match(text) else json.loads(text)
+    except RecursionError:
+        return Fault(Kind.REFUSED, "the endpoint sent JSON that is nested too deeply", again=True)
+    except ValueError:
+        what = "a web page" if "html" in content_type or refusal.is_page(text) else "text that is not JSON"
+        words = shown(refusal.read(body, scrub).words)
+        return Fault(Kind.REFUSED, f"the endpoint sent {what}: {words}", again=True, misplaced=True)
+    if not isinstance(data, dict):
+        return Fault(Kind.REFUSED, f"the endpoint sent a {type(data).__name__} instead of a completion", again=True)
+    choices = data.get("choices")
+    if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
+        said = refusal.of(data, scrub) if set(data) & {"error", "message", "detail"} else None
+        words = shown(said.words) if said else "no choices"
+        return Fault(Kind.REFUSED, f"the endpoint sent no completion: {words}", again=True, misplaced=True, said=said)
+    return _answer(data, choices[0], scrub)
+
+
+def _answer(data: dict[str, Any], choice: dict[str, Any], scrub: Scrub) -> Reply | Fault:
+    finish = None if choice.get("finish_reason") is None else shown(choice["finish_reason"], scrub)
+    message = choice.get("message")
+    message = message if isinstance(message, dict) else {"content": choice.get("text")}
+    text = next((text for name in ("content", *_THOUGHTS) if (text := _text(message.get(name))).strip()), "")
+    kind = (finish or "").casefold()
+    if kind in _CUT:
+        return Fault(Kind.REFUSED, "the answer was cut at the limit of tokens")
+    if kind in _FILTERED:
+        return Fault(Kind.REFUSED, f"the endpoint's filter stopped the answer (finish_reason '{finish}')")
+    if finish is None:
+        return Fault(Kind.REFUSED, "the answer was cut: it has no finish_reason", again=True)
+    if kind == "error":
+        said = refusal.of(choice.get("error") or "nothing", scrub).words
+        return Fault(Kind.REFUSED, f"the answer ended in an error: {shown(said)}", again=True)
+    if not text:
+        return Fault(Kind.REFUSED, f"the answer {_without_text(message, scrub)} (finish_reason '{finish}')")
+    if len(text) > MAX_REPLY:
+        return Fault(Kind.REFUSED, f"the answer has {len(text)} characters; at most {MAX_REPLY} are read")
+    usage = data.get("usage") if isinstance(data.get("usage"), dict) else {}
+    return Reply(
+        scrub(text),
+        shown(data.get("model") or "", scrub),
+        _count(usage, "prompt_tokens"),
+        _count(usage, "completion_tokens"),
+    )
+
+
+def _text(content: Any) -> str:
+    """A text, or the texts among its parts."""
+    if isinstance(content, str):
+        return content
+    parts = content if isinstance(content, list) else [content]
+    texts = (
+        part.get("text") for part in parts if isinstance(part, dict) and part.get("type") in ("text", "output_text")
+    )
+    return "".join(text for text in texts if isinstance(text, str))
+
+
+def _without_text(message: dict[str, Any], scrub: Scrub) -> str:
+    content = message.get("content")
+    parts = content if isinstance(content, list) else []
+    refused = [message.get("refusal"), *(part.get("refusal") for part in parts if isinstance(part, dict))]
+    words = next((words for words in refused if isinstance(words, str) and words.strip()), None)
+    if words is not None:
+        return f"is a refusal: {shown(words, scrub)}"
+    if message.get("tool_calls") or message.get("function_call"):
+        return "calls a tool and has no text"
+    return "has no text"
+
+
+def _joined(text: str) -> dict[str, Any]:
+    """A stream of events as the completion they make, or the error among them. Raises ValueError."""
+    texts: dict[str, list[str]] = {name: [] for name in ("content", *_THOUGHTS, "refusal")}
+    found: dict[str, Any] = {"choices": []}
+    message: dict[str, Any] = {}
+    finish = None
+    for event in _events(text):
+        if event == "[DONE]":
+            finish = finish or "stop"
+            break
+        chunk = json.loads(event)
+        if not isinstance(chunk, dict):
+            continue
+        choices = chunk.get("choices")
+        if chunk.get("error") or (choices is None and set(chunk) & {"message", "detail"}):
+            return {**chunk, "choices": []}
+        found |= {name: chunk[name] for name in ("model", "usage") if chunk.get(name)}
+        choice = choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], dict) else {}
+        delta: dict[str, Any] = next(
+            (choice[name] for name in ("delta", "message") if isinstance(choice.get(name), dict)), {}
+        )
+        for name, of_name in texts.items():
+            of_name.append(_text(delta.get(name)))
+        message |= {name: delta[name] for name in ("tool_calls", "function_call") if delta.get(name)}
+        finish = choice.get("finish_reason") or finish
+        if choice:
+            found["choices"] = [{"message": message}]
+    if found["choices"]:
+        message |= {name: "".join(of_name) for name, of_name in texts.items()}
+        found["choices"][0]["finish_reason"] = finish
+    return found
+
+
+def _events(text: str) -> Iterator[str]:
+    """What each event carries; where a server leaves out the empty lines between them, each line is one."""
+    lines: list[str] = []
+    for line in [*text.replace("\r\n", "\n").replace("\r", "\n").split("\n"), ""]:
+        name, _, value = line.partition(":")
+        if name == "data":
+            lines.append(value.strip())
+        elif not line:
+            yield from lines if all(one.endswith(("}", "[DONE]")) for one in lines) else ["\n".join(lines)]
+            lines = []
+
+
+def _count(usage: Any, name: str) -> int:
+    value = usage.get(name)
+    return value if isinstance(value, int) and 0 <= value <= _MOST_TOKENS else 0
+
+
+def shown(value: object, scrub: Scrub = str) -> str:
+    """A field that should be a word, or words of others, in one line of few printed characters."""
+    if not isinstance(value, str):
+        try:
+            value = json.dumps(value)
+        except (ValueError, RecursionError):  # an integer of many digits, a nest of lists
+            value = type(value).__name__
+    value = printable(" ".join(scrub(value).split()))
+    return value if len(value) <= MAX_SAID else f"{value[:MAX_SAID]}..."
