@@ -161,12 +161,15 @@ class Micro:
 
     def calls(self, chunk: Sequence[int], at: int) -> list[Call]:
         setting = self.setting
-        each = (micro_problem(setting.operator, setting.target, self.variant(index), at) for index in chunk)
+        each = (micro_problem(setting.operator, setting.target.platform, self.variant(index), at) for index in chunk)
         return [setting.call(problem, (number,)) for number, problem in enumerate(each)]
 
     def works(self) -> list[float]:
         setting, at = self.setting, self.setting.target.configurations[0]
-        each = (micro_problem(setting.operator, setting.target, self.variant(i), at) for i in range(self.space.size))
+        each = (
+            micro_problem(setting.operator, setting.target.platform, self.variant(i), at)
+            for i in range(self.space.size)
+        )
         return [float(setting.operator.reference.work(problem)) for problem in each]
 
     def warm(self, chunk: Sequence[int]) -> list[int]:

@@ -9,9 +9,10 @@ import contextlib
 from collections.abc import Generator, Iterator, Sequence
 from pathlib import Path
 
-from tensorop import __version__
+from tensorop import __version__, paths
 from tensorop.author import offline
 from tensorop.backends import reach
+from tensorop.commands import operator_built, operator_read
 from tensorop.dispatch import probing, robust, single_vlen, winners
 from tensorop.errors import JobError, Stopped, UsageError
 from tensorop.events import Event, Note, Phase, Trying
@@ -24,6 +25,7 @@ from tensorop.model.trial import Finished, Stage
 from tensorop.model.verdict import Seed
 from tensorop.model.winner import WarmStart, Winners
 from tensorop.package import publish
+from tensorop.process import scratch
 from tensorop.process.stopping import Stop
 from tensorop.render.texts import Texts
 from tensorop.search import blocking, large, loop, micro, smallest, trials
@@ -110,8 +112,9 @@ def _run(
 ) -> Generator[Event, None, None]:
     platform = target.platform
     offline.templates(operator.folder, operator.name, operator.added)  # a broken one is said before anything is made
-    if not target.pretends:
-        operators.require_whole(operator)
+    own = not paths.shipped(operator.folder)
+    if own:
+        operator_read.require_read(operator, platform, job.dtypes, target.pretends)
     publish.check_place(job.out)
     # each operand must lie in memory once; of shapes that an emulator takes long for, the search has stand-ins
     problems.require_affordable(operator, job.dtypes, job.shapes, 0.0)
@@ -142,6 +145,10 @@ def _run(
             if not target.pretends:
                 yield Phase("tools", "compiler, emulator, C library")
                 target.bring(job.offline or None)
+                if own:
+                    yield Note(f"{job.operator} is not shipped: its product is built once before the search")
+                    with scratch.folder("operator") as folder:
+                        operator_built.built(operator, target, job.dtypes, folder, job.jobs)
                 yield from _controls(job, operator, target, journal, seed, work)
             if crew is not None:
                 yield Phase("workers", "each shows that its figures are ours")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
 import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -15,12 +14,11 @@ import click
 from tensorop.author import offline
 from tensorop.cli import screen, tuners_bench
 from tensorop.cli.helps import examples, format_option, plugins_option, runner_option
-from tensorop.commands import check_platform, check_primitives, probe_platform
+from tensorop.commands import check_operator, check_platform, check_primitives, probe_platform
 from tensorop.errors import SpecError
 from tensorop.model.kernel import KernelTemplate
 from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
-from tensorop.render import instantiate
 from tensorop.space import Space, strategy
 from tensorop.specs import catalog, leftovers, operators, platforms, primitives
 from tensorop.specs.primitives import SetSpec
@@ -177,21 +175,10 @@ def _check_primitives(spec: SetSpec, runner: str | None, plugins: tuple[Path, ..
     return check_primitives.check(spec.name, plugins=plugins)
 
 
-def _check_operator(operator: Operator, runner: str | None, plugins: tuple[Path, ...]) -> Iterator[str]:
+def _check_operator(operator: Operator, runner: str | None, plugins: tuple[Path, ...]) -> Iterable[Any]:
     for remark in leftovers.remarks(plugins):
         screen.echo(f"note: {remark}")
-    operators.require_whole(operator)
-    for name in catalog.names("platforms", plugins):
-        platform = platforms.load(name, plugins)
-        if platform.device is not None:
-            yield f"{name}: its own families of kernels are read by its backend"
-            continue
-        for template, dtype in itertools.product(_templates(operator), operator.dtypes):
-            if missing := instantiate.missing_primitives(platform, template, dtype):
-                yield f"{name} {dtype} {template.name}: not for this platform (lacks {', '.join(missing)})"
-                continue
-            space: Space = instantiate.micro_space(platform, template, dtype)
-            yield f"{name} {dtype} {template.name}: {space.size} legal points of {space.product}"
+    yield from check_operator.check(operator, runner, plugins)
 
 
 def _check_tuner(tuner: strategy.Tuner, runner: str | None, plugins: tuple[Path, ...]) -> Iterator[str]:
@@ -239,7 +226,7 @@ KINDS = (
     Kind(
         "operators", "What is computed: shapes, dtypes, suites and micro-kernel templates.", "templates", "gemm",
         operators.load, _operator, _show_operator, _check_operator,
-        "Read every template and count its legal points on every platform.",
+        "Look at every part of an operator's folder: read it, call its oracle, build its product around one point.",
     ),
     Kind(
         "tuners", "Search strategies.", "tuners", "bayes", strategy.load, _tuner, _show_tuner, _check_tuner,

@@ -271,7 +271,7 @@ def _figures(evaluator: Evaluator, stage: Stage, variant: Variant, found: Mappin
     for label, samples in found.items():
         for vlen in target.configurations:
             alone = stage is Stage.MICRO
-            problem = micro_problem(operator, target, variant, vlen) if alone else by_label[label]
+            problem = micro_problem(operator, target.platform, variant, vlen) if alone else by_label[label]
             cost = samples.at(vlen)
             speed = float(operator.reference.work(problem)) / cost
             peak = evaluator.roof.peak(evaluator.dtype, vlen)

@@ -36,7 +36,10 @@ def terms(
     count = len(next(iter(columns.values())))
     values: dict[str, Value | NDArray[np.float64]] = {**numbers, **columns}
     kinds = (*((name, type(value)) for name, value in numbers.items()), *((name, int) for name in columns))
-    where, of_terms = _read(tuple(operator.costs.where.items()), tuple(operator.costs.terms.items()), kinds)
+    try:
+        where, of_terms = _read(tuple(operator.costs.where.items()), tuple(operator.costs.terms.items()), kinds)
+    except SpecError as error:
+        raise SpecError(f"{operator.folder / 'operator.yaml'}: {error.message}", hint=error.hint) from None
     try:
         for name, expression in where:
             values[name] = expression.column(values)
@@ -92,6 +95,13 @@ def _read(
     known = dict(kinds)
     read = []
     for name, text in where:
-        read.append((name, parse(text, known)))
+        read.append((name, _parsed(f"costs.where.{name}", text, known)))
         known[name] = int
-    return tuple(read), tuple((name, parse(text, known)) for name, text in of_terms)
+    return tuple(read), tuple((name, _parsed(f"costs.terms.{name}", text, known)) for name, text in of_terms)
+
+
+def _parsed(key: str, text: str, known: Mapping[str, type]) -> Expression:
+    try:
+        return parse(text, known)
+    except SpecError as error:
+        raise SpecError(f"key '{key}': {error.message}", hint=error.hint) from None

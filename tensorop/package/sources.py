@@ -10,7 +10,7 @@ from typing import Any
 
 from tensorop import __version__, paths
 from tensorop.author import offline
-from tensorop.errors import JobError
+from tensorop.errors import JobError, SpecError
 from tensorop.model.expression import parse
 from tensorop.model.kernel import KernelTemplate, Source, Variant
 from tensorop.model.operator import Operator
@@ -197,7 +197,7 @@ class _Work:
             template, dtype, first = kernel.template, winners.dtype, kernel.uses[0][1]
             names = self._names(first, kernel.vlen)
             isa = str(names["primitive_sets"]).split(", ")[0]
-            stem = f"{isa}_{dtype}_{template.name}_{self.spec.tile.format(**names)}".replace("-", "_")
+            stem = f"{isa}_{dtype}_{template.name}_{self._tile(names)}".replace("-", "_")
             stem += f"_vlen{kernel.vlen}" if kernel.vlen else ""
             taken = sum(unit.name == f"{stem}.c" or unit.name.startswith(f"{stem}_") for unit in units)
             name = stem if not taken else f"{stem}_{taken + 1}"
@@ -209,6 +209,14 @@ class _Work:
             text = self.product(self.spec.kernel, {**shared, **names, "driver_file": file, "uses": uses})
             units.append(Unit(f"{name}.c", text, tuned=True, entries=tuple(str(use["symbol"]) for use in uses)))
         return units, [(name, text) for text, name in drivers.items()]
+
+    def _tile(self, names: dict[str, Any]) -> str:
+        try:
+            return self.spec.tile.format(**names)
+        except (KeyError, IndexError, ValueError, AttributeError):
+            file = self.operator.folder / products.FOLDER / "product.yaml"
+            expected = "expected a text with names of tunables in braces"
+            raise SpecError(f"{file}: key 'tile': {expected}, got '{self.spec.tile}'") from None
 
     def _names(self, variant: Variant, vlen: int) -> dict[str, Any]:
         """What templates see around the variant's kernel."""

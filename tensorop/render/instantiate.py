@@ -160,9 +160,14 @@ def kernel_context(operator: Operator, platform: Platform, variant: Variant) -> 
     return names, platform.at(kernel.vlen).primitives_of(kernel.dtype, kernel.configuration)
 
 
+def given(platform: Platform, dtype: str) -> frozenset[str]:
+    """What no tunable may be called: whoever reads the name in a template means something else."""
+    return _GIVEN | facts(platform, dtype, {}).keys()
+
+
 def reserved(operator: Operator, platform: Platform, dtype: str) -> frozenset[str]:
-    """What no tunable of a template may be called: whoever reads the name in a template means something else."""
-    return _GIVEN | facts(platform, dtype, {}).keys() | operator.blocking.values.keys()
+    """The same of a template's own tunables."""
+    return given(platform, dtype) | operator.blocking.values.keys()
 
 
 def callables(primitives: Primitives) -> dict[str, Primitive]:

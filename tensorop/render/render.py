@@ -36,10 +36,16 @@ class RenderError(TensoropError):
     """A template is wrong at this point; `message` names template, line and cause."""
 
 
+class _Environment(ImmutableSandboxedEnvironment):
+    def getattr(self, obj: Any, attribute: str) -> Any:
+        """What a mapping holds goes before its methods: a tunable may be called `items`."""
+        return obj[attribute] if isinstance(obj, dict) and attribute in obj else super().getattr(obj, attribute)
+
+
 def environment(folder: Folders, texts: Mapping[str, str] | None = None, *, html: bool = False) -> jinja2.Environment:
     """Templates of a folder, plus texts by name (e.g. `template`). html: what is filled in is escaped."""
     loader = jinja2.ChoiceLoader([jinja2.DictLoader(dict(texts or {})), jinja2.FileSystemLoader(folder)])
-    env = ImmutableSandboxedEnvironment(
+    env = _Environment(
         loader=loader,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,

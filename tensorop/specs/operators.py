@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import keyword
+import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache, partial
 from pathlib import Path
@@ -17,18 +19,29 @@ from tensorop.model.call import Access
 from tensorop.model.contract import Contract, Operand
 from tensorop.model.expression import parse
 from tensorop.model.kernel import Constraint
+from tensorop.model.number import NUMBERS
 from tensorop.model.operator import NEEDED, STAGES, Costs, Direct, Operator, Tunables
 from tensorop.model.problem import Problem
 from tensorop.model.shape import Shape, Shapes
-from tensorop.specs import catalog, pymodule, yamlfile
+from tensorop.specs import catalog, oracle, pymodule, yamlfile
 from tensorop.specs.frontmatter import ConstraintHead
 from tensorop.specs.yamlfile import File, Record
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_C_TEXT = """
+auto break case char const continue default do double else enum extern float for goto if inline int long register
+restrict return short signed sizeof static struct switch typedef union unsigned void volatile while bool true false
+nullptr asm typeof alignas alignof constexpr static_assert thread_local
+"""
+_C_WORDS = frozenset(_C_TEXT.split())
+_WORDS = frozenset((*keyword.kwlist, "min", "max", "true", "false", "none"))  # of expressions and templates
+_NOT_IN_C = ("blocking.tunables", "parameters", "numbers", "costs.where")
 
 KERNELS, TEMPLATE_SUFFIX = "kernels", ".c.j2"  # of an operator's folder; their file names
 
 
 class BlockingSpec(Record):
-    tunables: dict[str, list[int | str]]
+    tunables: dict[str, Annotated[list[int | str], Field(min_length=1)]]
     constraints: tuple[ConstraintHead, ...] = Field(default=(), strict=False)
     prior: dict[str, str] = Field(default_factory=dict)
     beside: dict[str, str] = Field(default_factory=dict)
@@ -61,7 +74,7 @@ class OperatorSpec(File):
     dims: tuple[str, ...] = Field(min_length=1, strict=False)
     attributes: dict[str, int | str] = Field(default_factory=dict)
     shape: str = ""
-    drawn: dict[str, list[int]] = Field(default_factory=dict)
+    drawn: dict[str, Annotated[list[int], Field(min_length=1)]] = Field(default_factory=dict)
     rules: tuple[ConstraintHead, ...] = Field(default=(), strict=False)
     operands: dict[str, OperandSpec] = Field(min_length=1)
     parameters: dict[str, float] = Field(default_factory=dict, strict=False)
@@ -98,7 +111,14 @@ def load(name: str, plugins: tuple[Path, ...] = ()) -> Operator:
     operands = {n: Operand(Access(o.role), tuple(map(str, o.shape)), o.formats) for n, o in spec.operands.items()}
     flags = {key: {str(of): of} if isinstance(of, int) else of for key, of in spec.flags.items()}
     leading = tuple(key for key, one in spec.operands.items() if one.leading)
-    reference = _contract(folder / "reference.py")(name, shapes, operands, spec.parameters, flags, leading)
+    _check_names(path, spec)
+    _check_values(path, spec)
+    own = _contract(folder / "reference.py")
+    reference = _answer(
+        folder / "reference.py",
+        "__init__",
+        lambda: own(name, shapes, operands, spec.parameters, flags, leading),
+    )
     suites = {key: _read(path, f"suites.{key}", shapes, given) for key, given in spec.suites.items()}
     layouts = tuple(dict(layout) for layout in spec.layouts)
     example = reference.problem(spec.dtypes[0], shapes.named(next(iter(suites.values()))[0]), layouts[0])
@@ -129,6 +149,60 @@ def load(name: str, plugins: tuple[Path, ...] = ()) -> Operator:
         added={**_shared(path, spec, used), **_added(name, plugins)},
         uses=used,
     )
+
+
+def _check_names(path: Path, spec: OperatorSpec) -> None:
+    """Raises SpecError for a name that means something else where it is read."""
+    one_each: list[str] = []  # of a call and of a point: each of these is one thing to them all
+    kinds: dict[str, Iterable[str]] = {
+        "dims": spec.dims,
+        "attributes": spec.attributes,
+        "blocking.tunables": spec.blocking.tunables,
+        "parameters": spec.parameters,
+        "operands": spec.operands,
+        "flags": spec.flags,
+        "features": spec.features,
+        "numbers": spec.numbers,
+        "costs.where": spec.costs.where,
+    }
+    for key, names in kinds.items():
+        for name in names:
+            if not _NAME.fullmatch(name) or name in _WORDS or (name in _C_WORDS and key not in _NOT_IN_C):
+                raise SpecError(
+                    f"{path}: key '{key}': expected a name of letters, digits and '_' that is no word of C, Python or "
+                    f"Jinja2, got '{name}'"
+                )
+            if name in one_each and key in list(kinds)[:4]:
+                raise SpecError(
+                    f"{path}: key '{key}': expected a name that no dim, attribute or tunable has, got '{name}'"
+                )
+            one_each.append(name)
+    if spec.costs.where and not spec.costs.terms:
+        raise SpecError(f"{path}: key 'costs.terms': expected some, 'costs.where' names what they are made of")
+    if "workspace" in spec.operands:
+        raise SpecError(f"{path}: key 'operands': expected another name than 'workspace', a buffer that calls have")
+    if lacking := [name for name in spec.blocking.tunables if name not in spec.defaults]:
+        raise SpecError(f"{path}: key 'defaults': expected one for each blocking tunable, none is for '{lacking[0]}'")
+
+
+def _check_values(path: Path, spec: OperatorSpec) -> None:
+    """Raises SpecError for a number format that is none, and for a flag's value that it does not have."""
+    for name, operand in spec.operands.items():
+        key = f"operands.{name}.formats"
+        if strange := next((dtype for dtype in operand.formats if dtype not in spec.dtypes), None):
+            raise SpecError(f"{path}: key '{key}': expected dtypes among {', '.join(spec.dtypes)}, got '{strange}'")
+        for dtype in spec.dtypes:
+            if (found := operand.formats.get(dtype, dtype)) not in NUMBERS:
+                where = key if dtype in operand.formats else "dtypes"
+                raise SpecError(f"{path}: key '{where}': expected some of {', '.join(NUMBERS)}, got '{found}'")
+    layouts = {f"layouts.{number}": layout for number, layout in enumerate(spec.layouts)}
+    for key, layout in {**layouts, "micro_layout": spec.micro_layout}.items():
+        for name, word in layout.items():
+            values = spec.flags.get(name)
+            known = values if isinstance(values, dict) else ()
+            if values is not None and isinstance(word, str) and word not in known and not word.isdigit():
+                expected = ", ".join(known) or "a number"
+                raise SpecError(f"{path}: key '{key}.{name}': expected {expected}, got '{word}'")
 
 
 def _constraints(given: Iterable[ConstraintHead]) -> tuple[Constraint, ...]:
@@ -183,6 +257,8 @@ def _contract(path: Path) -> type[Contract]:
         if not hasattr(own, name):
             raise SpecError(f"{path}: class '{own.__name__}': expected {name}, got none")
     pymodule.check_methods(path, own, Contract, Contract.__abstractmethods__)
+    pymodule.name_faults(path, own)
+    own.expected = oracle.sound(path, own.expected)  # type: ignore[method-assign]
     return own
 
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import inspect
 import sys
+import traceback
 from collections.abc import Collection
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from tensorop.errors import SpecError, UsageError
+from tensorop.errors import SpecError, TensoropError, UsageError
 
 
 def load(path: Path, name: str) -> ModuleType:
@@ -25,7 +27,8 @@ def load(path: Path, name: str) -> ModuleType:
     except ImportError as error:
         raise UsageError(f"{path}: {error}", hint="install what it imports, or choose another") from error
     except Exception as error:
-        raise SpecError(f"{path} fails while it is loaded: {type(error).__name__}: {error}") from error
+        said = f"{type(error).__name__}: {error}"
+        raise SpecError(f"{path}{_line(path, error)} fails while it is loaded: {said}") from error
     return module
 
 
@@ -49,6 +52,33 @@ def check_methods(path: Path, kind: Any, base: Any, required: Collection[str]) -
         if inherited or not callable(found) or not _takes(found, asked):
             said = "no such method" if inherited else got
             raise SpecError(f"{path}: class '{kind.__name__}': expected the method {name}{asked}, got {said}")
+
+
+def name_faults(path: Path, kind: Any) -> None:
+    """From now on a method of the class that raises what is no error of ours raises SpecError, with file, line and
+    method."""
+    for name, method in list(vars(kind).items()):
+        if inspect.isfunction(method):
+            setattr(kind, name, _named(path, name, method))
+
+
+def _named(path: Path, name: str, method: Any) -> Any:
+    @functools.wraps(method)
+    def call(*args: Any, **given: Any) -> Any:
+        try:
+            return method(*args, **given)
+        except (TensoropError, MemoryError):
+            raise
+        except Exception as error:
+            said = f"{type(error).__name__}: {error}"
+            raise SpecError(f"{path}{_line(path, error)}: method '{name}': {said}") from error
+
+    return call
+
+
+def _line(path: Path, error: Exception) -> str:
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
+    return f":{lines[-1]}" if lines else ""
 
 
 def _takes(found: Any, asked: inspect.Signature) -> bool:

@@ -17,6 +17,7 @@ from tensorop.model.expression import evaluate
 from tensorop.model.kernel import Artifact, KernelText, Source, Variant
 from tensorop.model.number import NUMBERS
 from tensorop.model.operator import Operator
+from tensorop.model.platform import Platform
 from tensorop.model.point import Point
 from tensorop.model.primitive import Formats
 from tensorop.model.problem import Problem
@@ -120,7 +121,9 @@ class Evaluator:
         """The refusal of a variant that asks too much of renderer and judge."""
         found = bounds.check(self.operator, self.target, variant)
         if found is None and self.stage is Stage.MICRO:
-            problems = (micro_problem(self.operator, self.target, variant, vlen) for vlen in self.target.configurations)
+            problems = (
+                micro_problem(self.operator, self.target.platform, variant, vlen) for vlen in self.target.configurations
+            )
             found = next((no for p in problems if (no := bounds.affordable(self.operator, p)) is not None), None)
         return found
 
@@ -239,7 +242,7 @@ class Evaluator:
         for problem, by_vlen in zip(problems, measured, strict=True):
             for vlen, samples in by_vlen.items():
                 if self.stage is Stage.MICRO:  # it grows as the vectors do
-                    problem = micro_problem(self.operator, self.target, variant, vlen)
+                    problem = micro_problem(self.operator, self.target.platform, variant, vlen)
                 told = self.roof.impossible(self.operator, problem, samples, vlen)
                 if told is not None:
                     return told
@@ -255,11 +258,11 @@ class Evaluator:
         """The blocking stage's problems, or the one the operator gives its micro-kernel at this point."""
         if self.stage is not Stage.MICRO:
             return self.problems
-        return (micro_problem(self.operator, self.target, variant, 0),)
+        return (micro_problem(self.operator, self.target.platform, variant, 0),)
 
     def _call(self, problem: Problem, variant: Variant, full: Point, vlen: int) -> Call:
         if self.stage is Stage.MICRO:
-            problem = micro_problem(self.operator, self.target, variant, vlen)
+            problem = micro_problem(self.operator, self.target.platform, variant, vlen)
         with self._making:  # the numbers are the same for all candidates, and making them takes as long as measuring
             call = self.inputs.get(problem.label) or self._input(problem)
             self.inputs[problem.label] = call
@@ -297,9 +300,9 @@ def _reads(variant: Variant) -> dict[str, str]:
     return {f"reads_{name}": how for name, how in variant.template.reads.items()}
 
 
-def micro_problem(operator: Operator, target: Target, variant: Variant, vlen: int) -> Problem:
+def micro_problem(operator: Operator, platform: Platform, variant: Variant, vlen: int) -> Problem:
     """The first stage's problem of a variant at a VLEN (bits; 0: the platform's first)."""
-    platform, dtype = target.platform, variant.kernel.dtype
+    dtype = variant.kernel.dtype
     full = instantiate.defaults(operator, platform, dtype, variant.point)
     names = {
         **instantiate.facts(platform, dtype, full),

@@ -54,6 +54,10 @@ class Control:
     needs: tuple[str, ...] = ()
     dtypes: tuple[str, ...] = ()
 
+    @property
+    def honest(self) -> bool:
+        return self.expected == (Kind.OK,)
+
     def applies(self, platform: Platform, dtype: str) -> bool:
         """Whether this platform and dtype can show the fault."""
         several, sets = len(platform.verify_vlens) > 1, {one.name for one in platform.primitives}
@@ -70,7 +74,7 @@ class Control:
 def controls(operator: Operator) -> tuple[Control, ...]:
     """The operator's controls, honest ones first. Raises SpecError for a file that does not say what it is."""
     found = [_read(path) for path in sorted((operator.folder / "controls").glob("*.c"))]
-    return tuple(sorted(found, key=lambda c: c.expected != (Kind.OK,)))
+    return tuple(sorted(found, key=lambda c: not c.honest))
 
 
 def _read(path: Path) -> Control:
@@ -119,9 +123,9 @@ def run_controls(
     pool = ThreadPoolExecutor(max_workers=jobs, thread_name_prefix="controls")
     try:
         judged = [pool.submit(run_control, c, dtype, operator, platform, runner, build, seed) for c, dtype in todo]
-        for future in judged:
+        for (control, _), future in zip(todo, judged, strict=True):
             results.append(future.result())
-            _must_be_expected(results[-1], seed)
+            require_expected(operator, control, results[-1], seed)
     finally:
         pool.shutdown(cancel_futures=True)
     return tuple(results)
@@ -162,11 +166,15 @@ def _timed(operator: Operator, dtype: str, subject: Subject, vlen: int, seed: Se
     return Answers(reference).judge_all(problem, call, left) if reply.outcome.ok else reply.outcome
 
 
-def _must_be_expected(result: ControlResult, seed: Seed) -> None:
+def require_expected(operator: Operator, control: Control, result: ControlResult, seed: Seed) -> None:
+    """Raises JobError where a control ended in another way than it must."""
     if result.as_expected:
         return
     found, name = result.outcome, f"control '{result.name}' ({result.dtype})"
-    hint = "nothing this run could say of its kernels would be worth anything; `tensorop doctor` tests the parts"
+    hint = (
+        f"either {control.path} or the oracle in {operator.folder / 'reference.py'} is wrong, or a tool of this "
+        "machine (`tensorop doctor`); without a judge no kernel can be trusted"
+    )
     if found.kind is Kind.LOST:
         raise JobError(f"{name} could not be judged: {found.message}", hint=hint)
     if found.ok:

@@ -83,13 +83,6 @@ def test_a_manifest_brings_no_python_and_is_checked(
     assert "here" not in message.replace(text, "")
 
 
-def test_an_operator_without_controls_is_not_tuned(tmp_path: Path) -> None:
-    """Its judge was never seen to refuse anything."""
-    own = plugins.write(tmp_path / "own", ROOT)
-    message = refused("axpy", "--plugins", own, "--shapes", "100", "--trials", "4", "--out", "out", cwd=tmp_path)
-    assert f"{own}/templates/axpy/controls holds no kernels" in message
-
-
 def test_primitives_of_ones_own_are_checked_on_the_target(tmp_path: Path) -> None:
     own = plugins.write(tmp_path / "own", ROOT)
     ended = tensorop("primitives", "check", plugins.PRIMITIVES, "--plugins", own, cwd=tmp_path)

@@ -35,10 +35,17 @@ def test_list_and_show(
     assert name in said([group, "show", name, "--plugins", str(own)], monkeypatch, capsys)
 
 
-@pytest.mark.parametrize("group", ["operators", "tuners"])
-def test_check(group: str, own: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    checked = said([group, "check", NAMES[group], "--plugins", str(own)], monkeypatch, capsys)
-    assert "each once" in checked if group == "tuners" else "my-board f32 plain: " in checked
+def test_check(own: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "each once" in said(["tuners", "check", NAMES["tuners"], "--plugins", str(own)], monkeypatch, capsys)
+
+
+def test_check_of_an_operator_names_all_of_its_faults(own: Path) -> None:
+    ended = tensorop("operators", "check", "axpy", "--plugins", own, cwd=own)
+    assert ended.status == 1
+    faults = [line for line in ended.stdout.splitlines() if line.startswith("FAIL ")]
+    expected = ("product.yaml: expected", "binding.py: expected", "controls holds no kernels", "'quick_grid': expected")
+    assert len(faults) == len(expected)
+    assert all(part in fault for part, fault in zip(expected, faults, strict=True))
 
 
 def test_an_operator_of_ones_own_is_a_command_and_searched(own: Path, tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +15,7 @@ from tensorop.model.kernel import Constraint
 from tensorop.model.shape import Shapes
 from tensorop.specs import operators
 from tests.support import plugins
-from tests.support.commands import ROOT, tensorop
+from tests.support.commands import ROOT
 
 CONV = Shapes(
     ("n", "c", "h", "w", "k", "r", "s"),
@@ -180,19 +179,6 @@ def changed(folder: Path, *pairs: tuple[str, str]) -> None:
         assert text.count(old) == 1
         text = text.replace(old, new)
     (folder / "operator.yaml").write_text(text)
-
-
-@pytest.mark.parametrize("name", ["adapter.c", "binding.py", "product/product.yaml", "candidate.c.j2"])
-def test_a_folder_without_a_part_of_its_library_is_refused_before_any_work(name: str, tmp_path: Path) -> None:
-    folder = tmp_path / "templates/conv1d"
-    shutil.copytree(ROOT / "examples/operator/templates/conv1d", folder)
-    operators.require_whole(operators.load("conv1d", (tmp_path,)))
-    (folder / name).unlink()
-    for words in (("operators", "check", "conv1d"), ("conv1d", "--platform", "generic", "--out", tmp_path / "out")):
-        ended = tensorop(*words, "--plugins", tmp_path, cwd=tmp_path)
-        assert ended.status == 2
-        assert f"{name}: missing; an operator needs it" in ended.stderr
-    assert not (tmp_path / "out").exists()
 
 
 def test_flags_and_slots_are_declared_once(tmp_path: Path) -> None:

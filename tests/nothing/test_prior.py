@@ -239,6 +239,6 @@ def test_a_kernel_that_streams_is_measured_on_more_than_level_2_holds(platform: 
         if "stream" not in template.reads.values() and name != "outer":
             continue
         variant = Variant(Kernel(template, "f32", first(platform, template)[0]))
-        problem = micro_problem(OPERATOR, target, variant, 0)
+        problem = micro_problem(OPERATOR, target.platform, variant, 0)
         size = 4 * problem.dims["m"] * problem.dims["k"]
         assert (size >= level_2) == (name == "stream")

@@ -1,0 +1,110 @@
+"""`operators check`: every part of an operator's folder, to the last, where a job ends at the first that is wrong."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+from tensorop import backends
+from tensorop.commands import operator_built, operator_read
+from tensorop.errors import BoardError, MissingTool, TensoropError
+from tensorop.model.job import Job
+from tensorop.model.kernel import KernelTemplate
+from tensorop.model.operator import Operator
+from tensorop.model.platform import Platform
+from tensorop.process import scratch
+from tensorop.render import instantiate
+from tensorop.specs import catalog, native, platforms
+from tensorop.target import Target
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What was looked at, and what came of it."""
+
+    ok: bool
+    text: str
+
+    def __str__(self) -> str:
+        return self.text if self.ok else f"FAIL {self.text}"
+
+
+def check(operator: Operator, runner: str | None = None, plugins: tuple[Path, ...] = ()) -> Iterator[Finding]:
+    """What is read, for every platform; then, where nothing of that is wrong, what is built, on this machine or where
+    `runner` says. Each fault comes once. Raises MissingTool, BoardError."""
+    found = _Findings()
+    for name, look in operator_read.parts(operator, operator.dtypes):
+        yield from found.of(name, look)
+    names = catalog.names("platforms", plugins) if found.whole else ()
+    known = [platforms.load(name, plugins) for name in names]
+    hosts = [platform for platform in known if platform.device is None]
+    for platform in hosts:
+        for template, dtype in itertools.product(operator_read.templates(operator), operator.dtypes):
+            where = f"{platform.name} {dtype} {template.name}"
+            yield from found.of(where, partial(_points, operator, platform, template, dtype))
+    for platform in known:
+        if platform.device is not None:
+            yield Finding(True, f"{platform.name}: its own families of kernels are read by its backend")
+    if lacking := operator_read.prompts(operator):
+        files = ", ".join(file.name for file in lacking)
+        yield Finding(True, f"prompts/: without {files} `tensorop {operator.name} --author llm` is refused")
+    reached = _here(operator, hosts, runner, plugins) if found.whole else None
+    if reached is not None:
+        yield from _built(found, operator, *reached)
+
+
+def _built(found: _Findings, operator: Operator, target: Target, dtypes: Sequence[str]) -> Iterator[Finding]:
+    where = f"{target.platform.name} {', '.join(dtypes)}"
+    with scratch.folder("operator") as folder:
+        built = partial(operator_built.built, operator, target, dtypes, folder)
+        yield from found.of(f"{where}: candidate, adapter and product", built)
+    honest = partial(operator_built.honest, operator, target, dtypes)
+    yield from found.of(f"{where}: an honest control", honest)
+
+
+@dataclass
+class _Findings:
+    """Faults so far, by what they say."""
+
+    faults: set[str] = field(default_factory=set)
+
+    @property
+    def whole(self) -> bool:
+        return not self.faults
+
+    def of(self, name: str, look: Callable[[], object]) -> Iterator[Finding]:
+        try:
+            said = look()
+        except (MissingTool, BoardError):
+            raise
+        except TensoropError as error:
+            if str(error) not in self.faults:
+                self.faults.add(str(error))
+                yield Finding(False, str(error))
+        else:
+            yield Finding(True, f"{name}: {said or 'as expected'}")
+
+
+def _here(
+    operator: Operator, known: Sequence[Platform], runner: str | None, plugins: tuple[Path, ...]
+) -> tuple[Target, tuple[str, ...]] | None:
+    """The first platform, the usual one before others, that is within reach and has templates of the operator."""
+    for platform in sorted(known, key=lambda one: one.name != Job.platform):
+        dtypes = tuple(dict.fromkeys(dtype for dtype, _ in operator_read.pairs(operator, platform, operator.dtypes)))
+        here = backends.load(platform.runner, plugins).here and not native.missing_flags(platform)
+        if dtypes and (runner or here):
+            return backends.reach(platform, runner, plugins), dtypes
+    return None
+
+
+def _points(operator: Operator, platform: Platform, template: KernelTemplate, dtype: str) -> str:
+    if dtype not in platform.dtypes:
+        return "not for this platform"
+    if missing := instantiate.missing_primitives(platform, template, dtype):
+        return f"not for this platform (lacks {', '.join(missing)})"
+    operator_read.expressions(operator, platform, template, dtype)
+    space = instantiate.micro_space(platform, template, dtype)
+    return f"{space.size} legal points of {space.product}"

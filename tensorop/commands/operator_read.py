@@ -1,0 +1,208 @@
+"""What an operator's folder says, read as a search and its product will read it: no compiler, no target."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import cffi
+import numpy as np
+
+from tensorop import paths
+from tensorop.author import gate, offline
+from tensorop.commands import libraries
+from tensorop.dispatch import costs, served
+from tensorop.errors import JobError, SpecError, UsageError
+from tensorop.model.case import Case
+from tensorop.model.kernel import Kernel, KernelTemplate, Variant
+from tensorop.model.operator import Operator
+from tensorop.model.platform import Platform
+from tensorop.model.point import Point
+from tensorop.render import instantiate, prior
+from tensorop.space import problems
+from tensorop.specs import operators, products
+from tensorop.trial.trial import micro_problem
+from tensorop.verify.controls import controls
+
+Look = tuple[str, Callable[[], Any]]  # what is looked at, and how: it raises TensoropError where it is wrong
+
+
+def parts(operator: Operator, dtypes: Sequence[str]) -> Iterator[Look]:
+    """What needs neither platform nor compiler."""
+    yield "files", lambda: operators.require_whole(operator)
+    yield "product/product.yaml", lambda: _product(operator)
+    yield "binding.py", lambda: _binding(operator)
+    yield "controls/", lambda: _controls(operator)
+    yield "operator.yaml: against", lambda: _against(operator)
+    for dtype in dtypes:
+        yield f"reference.py {dtype}", partial(_oracle, operator, dtype)
+    yield "kernels/", lambda: ", ".join(template.name for template in templates(operator))
+
+
+def require_read(operator: Operator, platform: Platform, dtypes: Sequence[str], pretended: bool) -> None:
+    """Raises SpecError for the first part that is wrong of those that a job reads. pretended: nothing is built."""
+    for _, look in () if pretended else parts(operator, dtypes):
+        look()
+    for dtype, template in pairs(operator, platform, dtypes):
+        expressions(operator, platform, template, dtype)
+
+
+def templates(operator: Operator) -> tuple[KernelTemplate, ...]:
+    """All it has but the direct one. Raises SpecError."""
+    return tuple(offline.templates(operator.folder, operator.name, operator.added))
+
+
+def prompts(operator: Operator) -> tuple[Path, ...]:
+    """Files that `--author llm` needs and the folder lacks."""
+    names = ("system.md.j2", "template.md.j2", "repair.md.j2", f"example{operators.TEMPLATE_SUFFIX}")
+    return tuple(file for name in names if not (file := operator.folder / "prompts" / name).is_file())
+
+
+def _product(operator: Operator) -> None:
+    spec = products.load(operator)
+    own = operator.folder / products.FOLDER
+    folders = (*operator.templates, paths.native_dir())
+    first = next(iter(spec.libraries.values()))
+    named = {
+        "headers": spec.headers,
+        "private": spec.private,
+        "kernel": (spec.kernel,),
+        "dtype": spec.dtype,
+        **{f"libraries.{name}.sources": one.sources for name, one in spec.libraries.items()},
+    }
+    for key, names in named.items():
+        for name in names:
+            if not any((folder / products.FOLDER / f"{name}.j2").is_file() for folder in folders):
+                raise SpecError(f"{own / 'product.yaml'}: key '{key}': expected a file of product/, {name}.j2 is none")
+    if not any((folder / f"{spec.driver}.j2").is_file() for folder in operator.templates):
+        raise SpecError(
+            f"{own / 'product.yaml'}: key 'driver': expected a file beside product/, {spec.driver}.j2 is none"
+        )
+    if lacking := [dtype for dtype in operator.dtypes if not {dtype, "all"} & first.names.keys()]:
+        name = next(iter(spec.libraries))
+        raise SpecError(
+            f"{own / 'product.yaml'}: key 'libraries.{name}.names': expected the functions of each dtype, none are of "
+            f"{lacking[0]}"
+        )
+
+
+def _binding(operator: Operator) -> None:
+    file, module = operator.folder / "binding.py", operators.binding(operator)
+    for name in ("declarations", "bind"):
+        if not callable(getattr(module, name, None)):
+            raise SpecError(f"{file}: expected a function '{name}', got none")
+    try:
+        text = module.declarations(operator.dtypes)
+        cffi.FFI().cdef(text)
+    except Exception as error:
+        raise SpecError(f"{file}: function 'declarations': {type(error).__name__}: {error}") from error
+    known = {
+        name for one in products.load(operator).libraries.values() for names in one.names.values() for name in names
+    }
+    if strange := [name for name in re.findall(r"\b(tensorop_\w+)\s*\(", text) if name not in known]:
+        raise SpecError(
+            f"{file}: function 'declarations': expected functions that product.yaml names, got '{strange[0]}'"
+        )
+
+
+def _controls(operator: Operator) -> None:
+    kinds = {control.honest for control in controls(operator)}
+    if len(kinds) < 2:
+        lacking = "kernels" if not kinds else "faulty kernel" if True in kinds else "honest kernel (`expect: ok`)"
+        raise SpecError(
+            f"{operator.folder / 'controls'} holds no {lacking}; a judge never shown a faulty one and a right one "
+            "proves nothing",
+            hint="add honest.c and faulty kernels beside it, as in templates of the operators shipped",
+        )
+
+
+def _against(operator: Operator) -> None:
+    for name in operator.against:
+        try:
+            libraries.check_known(name, own=operator.baselines)
+        except UsageError as error:
+            raise SpecError(f"{_yaml(operator)}: key 'against': {error.message}", hint=error.hint) from None
+
+
+def _oracle(operator: Operator, dtype: str) -> None:
+    """One call of each layout, whose own result must be right, and the grid around the controls' tile."""
+    reference, rng = operator.reference, np.random.default_rng(0)
+    file = operator.folder / "reference.py"
+    sizes = operator.shapes.named(operator.shapes.of(reference.CONTROL_SHAPE))
+    for layout in operator.layouts:
+        problem = reference.problem(dtype, sizes, layout)
+        call = reference.call(problem, rng)
+        held = {buffer.name: buffer.data for buffer in call.buffers}
+        left = {}
+        for name, (want, bound) in reference.expected(problem, call).items():
+            if not np.isfinite(bound[np.isfinite(want)]).all():
+                raise SpecError(f"{file}: method 'expected': output '{name}': expected finite bounds ({problem.label})")
+            stored = reference.operands[name].number(dtype).encoded(want)
+            left[name] = reference.stored(problem, name, stored, held[name])
+        judged = reference.judge(problem, call, left)
+        if not judged.ok:
+            raise SpecError(f"{file}: method 'expected': its own result, rounded, is refused: {judged.message}")
+        reference.alternated(problem, call, rng)
+        reference.counted(problem, call, rng)
+    cases = reference.quick_grid(dtype, reference.CONTROL_TILE, rng)
+    if not isinstance(cases, Sequence) or not cases or not all(isinstance(case, Case) for case in cases):
+        raise SpecError(f"{file}: method 'quick_grid': expected some cases, got {cases!r:.80}")
+    reference.call(cases[0].problem, rng, cases[0].distribution, cases[0].placement, start=cases[0].start)
+
+
+def pairs(operator: Operator, platform: Platform, dtypes: Sequence[str]) -> Iterator[tuple[str, KernelTemplate]]:
+    """Dtypes and templates that the platform has primitives for."""
+    for dtype in dtypes:
+        for template in templates(operator) if dtype in platform.dtypes else ():
+            if not instantiate.missing_primitives(platform, template, dtype):
+                yield dtype, template
+
+
+def expressions(operator: Operator, platform: Platform, template: KernelTemplate, dtype: str) -> None:
+    file = operator.added.get(template.name, operator.folder / operators.KERNELS / f"{template.name}.c.j2")
+    reserved = instantiate.reserved(operator, platform, dtype)
+    if strange := gate.check_template(template, platform.primitives_of(dtype), reserved):
+        raise SpecError(f"{file}: {strange.message}")
+    if taken := [name for name in operator.blocking.values if name in instantiate.given(platform, dtype)]:
+        raise SpecError(f"{_yaml(operator)}: key 'blocking.tunables': '{taken[0]}' means something else in templates")
+    with _at(f"{file}"):
+        try:
+            space = instantiate.micro_space(platform, template, dtype)
+        except JobError:  # it has no legal point there
+            return
+        prior.first(platform, template, dtype, space)
+    kernel = Kernel(template, dtype, space.at(0))
+    with _at(f"{_yaml(operator)}: key 'defaults'"):
+        full = instantiate.defaults(operator, platform, dtype, kernel.configuration)
+    with _at(f"{_yaml(operator)}: key 'blocking'"), contextlib.suppress(JobError):  # a tile that no blocking fits
+        instantiate.blocking_space(operator, platform, kernel)
+    for beside in (False, True):
+        with _at(f"{_yaml(operator)}: key 'blocking.{'beside' if beside else 'prior'}'"):
+            prior.blocking(operator, platform, kernel, beside)({})
+    blocked = Variant(kernel, Point.of({name: full[name] for name in operator.blocking.values}))
+    with _at(f"{_yaml(operator)}: key 'micro'"):
+        micro_problem(operator, platform, blocked, platform.vlens[0])
+    problem = problems.of(operator, dtype, operator.suites[operator.usual][0])
+    columns = {name: np.array([value]) for name, value in problems.features(operator, problem).items()}
+    if operator.costs.terms:
+        costs.terms(operator, platform, dtype, blocked, columns)
+    if operator.direct is not None:
+        served.over(operator, platform, dtype, columns)
+
+
+@contextlib.contextmanager
+def _at(place: str) -> Iterator[None]:
+    try:
+        yield
+    except SpecError as error:
+        raise SpecError(f"{place}: {error.message}", hint=error.hint) from None
+    except (ArithmeticError, KeyError, TypeError, ValueError) as error:
+        raise SpecError(f"{place}: {type(error).__name__}: {error}") from None
+
+
+def _yaml(operator: Operator) -> Path:
+    return operator.folder / "operator.yaml"
