@@ -122,7 +122,7 @@ def _run(
     problems.require_affordable(operator, job.dtypes, least, target.means.a_second, len(target.configurations))
     goes_on = not job.fresh and store.journal_path(job.out).exists()
     if not goes_on:  # a job that is refused leaves nothing
-        authoring.require_author(job)
+        authoring.require_author(job, operator)
     if plan is not None:
         yield Phase(f"{job.operator} {', '.join(job.dtypes)} for {platform.name}", str(plan))
     yield Phase("platform", f"{platform.name} ({' < '.join(platform.lineage)}): {platform.description}")
@@ -136,7 +136,7 @@ def _run(
     ):
         yield from (Note(remark) for remark in journal.remarks)
         if goes_on:
-            authoring.require_author(job, journal)
+            authoring.require_author(job, operator, journal)
         seed = Seed.draw(job.seed)
         work = (job.out / "work").absolute()  # compilers are run in folders of their own
         texts = Texts(journal.history.texts)

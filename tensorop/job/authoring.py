@@ -12,7 +12,8 @@ from tensorop.author.llm import author as llm
 from tensorop.author.llm.limits import Limits
 from tensorop.author.llm.prompt import Brief
 from tensorop.author.llm.rounds import LlmAuthor
-from tensorop.errors import JobError, TensoropError
+from tensorop.commands import operator_read
+from tensorop.errors import JobError, TensoropError, UsageError
 from tensorop.events import Event, Note, Phase
 from tensorop.model.job import Job
 from tensorop.model.kernel import Kernel, KernelTemplate, Variant
@@ -85,10 +86,16 @@ def _require_sound(template: KernelTemplate, journal: Journal) -> None:
         raise JobError(f"{journal.path} was changed: {error}", hint=START_OVER) from error
 
 
-def require_author(job: Job, journal: Journal | None = None) -> None:
-    """Raises UsageError where the job's author cannot be asked: no model or no endpoint is named, or none that a client
-    could be made for. journal: of a run that goes on, which may have its templates already."""
-    if job.author == "llm" and (journal is None or not _kept(journal)):
+def require_author(job: Job, operator: Operator, journal: Journal | None = None) -> None:
+    """Raises UsageError where the job's author cannot be asked: the operator has no prompts, no model or no endpoint is
+    named, or none that a client could be made for. journal: of a run that goes on, which may have its templates
+    already."""
+    if job.author != Job.author and (journal is None or not _kept(journal)):
+        if lacking := operator_read.prompts(operator):
+            raise UsageError(
+                f"--author {job.author}: {lacking[0]} is missing",
+                hint="add the operator's prompts (CONTRIBUTING.md, An operator), or leave --author out",
+            )
         from tensorop.author.llm.transport import endpoint  # the client takes longer to load than a command takes
 
         environment = settings.read()
