@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import operator
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -30,34 +31,57 @@ _MOST = 2**63 - 1
 
 
 def _whole(value: Any, what: str) -> int:
-    if not isinstance(value, int | np.integer) or abs(int(value)) > _MOST:
-        raise ValueError(f"{what} is {value!r}: it must be an integer of 64 bits")
-    return int(value)
+    try:
+        if isinstance(value, bool) or abs(found := operator.index(value)) > _MOST:  # NumPy's integers have an index
+            raise TypeError
+    except TypeError:
+        raise ValueError(f"{what} is {value!r:.80}: it must be an integer of 64 bits") from None
+    return found
 
 
 def _listed(value: Any, what: str, form: str, lengths: tuple[int, ...]) -> list[int]:
     """One whole number, or as many as `lengths` allow."""
-    if isinstance(value, str) or not isinstance(value, Iterable):
+    if isinstance(value, str | bytes) or not (isinstance(value, Sequence) or np.ndim(value) == 1):
         return [_whole(value, what)]
     given = list(value)
     if len(given) not in lengths:
-        raise ValueError(f"{what} is {form}; got {value!r}")
+        raise ValueError(f"{what} is {form}; got {value!r:.80}")
     return [_whole(one, what) for one in given]
 
 
-def _pair(value: int | tuple[int, int], what: str) -> tuple[int, int]:
+def _pair(value: Any, what: str) -> tuple[int, int]:
     down, *across = _listed(value, what, "a number, or one down and one across", (2,))
     return down, across[0] if across else down
 
 
-def _zeros(value: int | tuple[int, ...]) -> tuple[int, int, int, int]:
-    given = _listed(value, "padding", "a number, (down, across) or (top, bottom, left, right)", (2, 4))
+def _zeros(
+    value: Any, filters: tuple[int, int], stride: tuple[int, int], dilation: tuple[int, int]
+) -> tuple[int, int, int, int]:
+    """Above, below, on the left and on the right. `same` gives y the size of x; of an odd number of zeros the one more
+    is below and on the right, as in PyTorch."""
+    if isinstance(value, str) and value == "valid":
+        return 0, 0, 0, 0
+    if isinstance(value, str) and value == "same":
+        if stride != (1, 1):
+            raise ValueError(f"padding is 'same', which needs stride 1; got {stride}")
+        down, across = (apart * (size - 1) for apart, size in zip(dilation, filters, strict=True))
+        return down // 2, down - down // 2, across // 2, across - across // 2
+    form = "a number, (down, across), (top, bottom, left, right), 'same' or 'valid'"
+    if isinstance(value, str):
+        raise ValueError(f"padding is {form}; got {value!r:.80}")
+    given = _listed(value, "padding", form, (2, 4))
     if len(given) == 1:
         given *= 4
     elif len(given) == 2:
         given = [given[0], given[0], given[1], given[1]]
     top, bottom, left, right = given
     return top, bottom, left, right
+
+
+def _flag(value: Any, what: str) -> bool:
+    if np.ndim(value) or value not in (False, True):
+        raise ValueError(f"{what} is {value!r:.80}: it must be True or False")
+    return bool(value)
 
 
 def _native(array: Any) -> NDArray[Any]:
@@ -89,7 +113,7 @@ def bind(library: Any) -> Callable[..., NDArray[Any]]:
         bias: NDArray[Any] | None = None,
         *,
         stride: int | tuple[int, int] = 1,
-        padding: int | tuple[int, ...] = 0,
+        padding: int | tuple[int, ...] | str = 0,
         dilation: int | tuple[int, int] = 1,
         groups: int = 1,
         layout: str = "nchw",
@@ -99,7 +123,9 @@ def bind(library: Any) -> Callable[..., NDArray[Any]]:
         """y = x * w (+ bias), then ReLU if asked for, all of one dtype that the library holds.
 
         layout: `nchw`, with w as (k, c / groups, r, s), or `nhwc`, with w as (k, r, s, c / groups); y lies as x.
-        stride, dilation: a number, or (down, across); padding: a number, (down, across) or (top, bottom, left, right)
+        stride, dilation: a number, or (down, across)
+        padding: a number, (down, across), (top, bottom, left, right), "valid" for none, or "same" for a y as large as
+        x, which needs stride 1
         out: an aligned, C-contiguous array for y that can be written and overlaps none of the others
 
         Raises TypeError for another dtype, ValueError for what cannot be, with the library's words.
@@ -109,8 +135,9 @@ def bind(library: Any) -> Callable[..., NDArray[Any]]:
         if kind is None or w.dtype != x.dtype or (b is not None and b.dtype != x.dtype):
             said = f"x is {x.dtype}, w {w.dtype}" + ("" if b is None else f", bias {b.dtype}")
             raise TypeError(f"{said}; this library holds {', '.join(sorted(by_name))}, all alike")
-        if layout not in ("nchw", "nhwc"):
-            raise ValueError(f"layout is 'nchw' or 'nhwc', not {layout!r}")
+        if not isinstance(layout, str) or layout not in ("nchw", "nhwc"):
+            raise ValueError(f"layout is 'nchw' or 'nhwc', not {layout!r:.80}")
+        rectified = _flag(relu, "relu")
         if x.ndim != 4 or w.ndim != 4:
             raise ValueError(f"x and w have four dimensions each, got {x.shape} and {w.shape}")
         nhwc = layout == "nhwc"
@@ -122,8 +149,10 @@ def bind(library: Any) -> Callable[..., NDArray[Any]]:
         groups = _whole(groups, "groups")
         if groups > 0 and of * groups != c:
             raise ValueError(f"x has {c} channels, w {of} in each of {groups} groups")
-        sizes = (n, c, h, width, k, r, s, *_pair(stride, "stride"), *_zeros(padding), *_pair(dilation, "dilation"))
-        conv = ffi.new("struct tensorop_conv2d *", [*sizes, groups, int(nhwc), int(bool(relu))])
+        steps, apart = _pair(stride, "stride"), _pair(dilation, "dilation")
+        zeros = _zeros(padding, (r, s), steps, apart)
+        sizes = (n, c, h, width, k, r, s, *steps, *zeros, *apart, groups)
+        conv = ffi.new("struct tensorop_conv2d *", [*sizes, int(nhwc), int(rectified)])
         high, wide = ffi.new("int64_t *"), ffi.new("int64_t *")
         _check(lib.tensorop_conv2d_output(conv, high, wide), x, w)
         shape = (n, high[0], wide[0], k) if nhwc else (n, k, high[0], wide[0])

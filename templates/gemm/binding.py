@@ -131,10 +131,14 @@ def bind(library: Any) -> Callable[..., Matrix]:
         array whose rows or columns are contiguous is used as it lies, padding between them included; another
         is copied, and an awkward `c` is computed aside and copied back. At beta = 0, `c` is not read.
 
-        Raises TypeError for a dtype the library does not hold or that differs, ValueError for shapes that do not fit,
+        Raises TypeError for a dtype the library does not hold or that differs, and for an alpha, a beta or a transpose
+        of another kind, ValueError for shapes that do not fit,
         for an alpha or beta that is no integer beside integers, and for a `c` that is read-only or overlaps `a`, `b` or
         itself.
         """
+        if not (type(alpha) is type(beta) is float and type(transpose_a) is type(transpose_b) is bool):
+            alpha, beta = _real("alpha", alpha), _real("beta", beta)
+            transpose_a, transpose_b = _flag("transpose_a", transpose_a), _flag("transpose_b", transpose_b)
         key: Any = None
         plan = None
         if type(a) is type(b) is ndarray and (c is None or type(c) is ndarray):
@@ -150,7 +154,7 @@ def bind(library: Any) -> Callable[..., Matrix]:
                 key = key, a.strides, b.strides, None if c is None else c.strides
                 plan = plans.get(key)
         if plan is None:
-            a, b, plan = planned(key, a, b, c, bool(transpose_a), bool(transpose_b))
+            a, b, plan = planned(key, a, b, c, transpose_a, transpose_b)
         function, call, a_lies, b_lies, c_lies, shape, result = plan
         if c is None:
             if beta != 0:
@@ -186,6 +190,20 @@ def _matrix(name: str, value: Any) -> Matrix:
     if not array.dtype.isnative:
         array = array.astype(array.dtype.newbyteorder("="))
     return array
+
+
+def _real(name: str, value: Any) -> Any:
+    """What C takes as a number."""
+    kind = getattr(getattr(value, "dtype", None), "kind", "")
+    if isinstance(value, str | bytes | complex) or kind == "c" or np.ndim(value) or not hasattr(value, "__float__"):
+        raise TypeError(f"{name} is {value!r:.80}: it must be a real number")
+    return value
+
+
+def _flag(name: str, value: Any) -> bool:
+    if np.ndim(value) or value not in (False, True):
+        raise TypeError(f"{name} is {value!r:.80}: it must be True or False")
+    return bool(value)
 
 
 def _integer(name: str, value: float) -> int:

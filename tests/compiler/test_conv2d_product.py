@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from itertools import product as every
 from pathlib import Path
@@ -101,14 +102,43 @@ def test_python_refuses_what_cannot_be(made: Path) -> None:
         conv2d(x, w[:, :3])
     with pytest.raises(TypeError, match="w float32, bias float64"):
         conv2d(x, w, np.zeros(4))
-    for wish in ({"stride": 1.5}, {"stride": (1.5, 2)}, {"padding": "same"}, {"padding": (0.5, 1)}, {"dilation": None}):
+    for wish in (
+        {"stride": 1.5}, {"stride": 2.0}, {"stride": (1.5, 2)}, {"stride": True}, {"stride": "2"}, {"stride": {1, 2}},
+        {"stride": np.float64(2)}, {"stride": ((1, 2), 1)}, {"padding": (0.5, 1)}, {"padding": None}, {"padding": b"1"},
+        {"dilation": None}, {"dilation": 1j}, {"groups": 1.0}, {"groups": np.array([1, 1])},
+    ):  # fmt: skip
         with pytest.raises(ValueError, match=f"{next(iter(wish))} is .*: it must be an integer of 64 bits"):
             conv2d(x, w, **wish)
     for wish in ({"stride": 2**63}, {"groups": 2**64}, {"groups": "2"}):
         with pytest.raises(ValueError, match=f"{next(iter(wish))} is .*: it must be an integer of 64 bits"):
             conv2d(x, w, **wish)
-    with pytest.raises(ValueError, match=r"padding is a number, .*; got \(1, 2, 3\)"):
-        conv2d(x, w, padding=(1, 2, 3))
+    for wish in ((1, 2, 3), (), "SAME", "1", "reflect"):
+        with pytest.raises(ValueError, match=f"padding is a number, .*'same' or 'valid'; got {re.escape(repr(wish))}"):
+            conv2d(x, w, padding=wish)
+    for layout in ("NCHW", None, 0, np.zeros(2)):
+        with pytest.raises(ValueError, match="layout is 'nchw' or 'nhwc', not"):
+            conv2d(x, w, layout=layout)
+    for relu in ("relu", None, 2, np.zeros(2)):
+        with pytest.raises(ValueError, match=r"relu is .*: it must be True or False"):
+            conv2d(x, w, relu=relu)
+    with pytest.raises(ValueError, match=r"padding is 'same', which needs stride 1; got \(2, 2\)"):
+        conv2d(x, w, padding="same", stride=2)
+
+
+def test_padding_by_its_name(made: Path) -> None:
+    """As in PyTorch: `same` keeps the size, of an odd number of zeros the one more is below and on the right."""
+    conv2d, rng = api.load(made).conv2d, np.random.default_rng(0)
+    x = rng.standard_normal((1, 4, 9, 8)).astype(np.float32)
+    for rows, columns, dilation, zeros in (
+        (3, 3, 1, (1, 1, 1, 1)), (2, 4, 1, (0, 1, 1, 2)), (1, 1, 1, (0, 0, 0, 0)), (3, 2, (2, 3), (2, 2, 1, 2))
+    ):  # fmt: skip
+        w = rng.standard_normal((4, 4, rows, columns)).astype(np.float32)
+        same = conv2d(x, w, padding="same", dilation=dilation)
+        assert same.shape == x.shape
+        assert np.array_equal(same, conv2d(x, w, padding=zeros, dilation=dilation))
+    assert np.array_equal(conv2d(x, w, padding="valid"), conv2d(x, w))
+    several = {"stride": np.array([1, 2]), "padding": [np.int64(1), np.array(1)], "groups": np.uint8(1)}
+    assert np.array_equal(conv2d(x, w, **several), conv2d(x, w, stride=(1, 2), padding=1))
 
 
 def test_an_array_for_the_result_must_be_one_that_can_take_it(made: Path) -> None:

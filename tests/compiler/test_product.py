@@ -194,6 +194,19 @@ def test_coefficients_are_those_of_each_call(prefix: Path) -> None:
     assert np.array_equal(library.gemm(a, b), b)
 
 
+def test_coefficients_that_are_none(prefix: Path) -> None:
+    library, a, c = tensorop.load(prefix), np.eye(3), np.zeros((3, 3))
+    for value in ("2", None, 1j, np.complex128(1), np.ones(2), np.ones(1), [1.0], b"1"):
+        for name in ("alpha", "beta"):
+            with pytest.raises(TypeError, match=f"{name} is .*: it must be a real number"):
+                library.gemm(a, a, c, **{name: value})
+    for value in ("T", None, 2, 0.5, np.ones(2), [True]):
+        for name in ("transpose_a", "transpose_b"):
+            with pytest.raises(TypeError, match=f"{name} is .*: it must be True or False"):
+                library.gemm(a, a, c, **{name: value})
+    assert np.array_equal(library.gemm(a, a, alpha=np.array(2.0), transpose_a=np.True_, transpose_b=1), 2 * a)
+
+
 def test_more_shapes_than_are_kept(prefix: Path) -> None:
     library = tensorop.load(prefix)
     for n in range(1, 1300):

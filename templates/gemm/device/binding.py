@@ -103,6 +103,21 @@ def _meet(x: int, x_bytes: int, y: int, y_bytes: int) -> bool:
     return bool(x_bytes and y_bytes) and x < y + y_bytes and y < x + x_bytes
 
 
+def _real(name: str, value: Any) -> float:
+    try:
+        if isinstance(value, str | bytes) or getattr(value, "ndim", 0):
+            raise TypeError
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        raise arrays.error(TypeError, arrays.INVALID, f"{name} is {value!r:.80}: it must be a real number") from None
+
+
+def _flag(name: str, value: Any) -> bool:
+    if getattr(value, "ndim", 0) or value not in (False, True):
+        raise arrays.error(TypeError, arrays.INVALID, f"{name} is {value!r:.80}: it must be True or False")
+    return bool(value)
+
+
 def bind(library: Any) -> Callable[..., Any]:
     """The function that calls a loaded library (`library.ffi`, `library.lib`, `library.dtypes`)."""
     ffi, lib = library.ffi, library.lib
@@ -237,6 +252,8 @@ def bind(library: Any) -> Callable[..., Any]:
             raise arrays.error(
                 ValueError, arrays.OTHER_DEVICE, f"arrays are on several devices ({said}): bring them to one"
             )
+        if type(alpha) is not float or type(beta) is not float:
+            alpha, beta = _real("alpha", alpha), _real("beta", beta)
         device = devices.pop() if devices else 0
         on = owner.stream(a, device) if known else arrays.handle_of(stream)
 
@@ -252,7 +269,7 @@ def bind(library: Any) -> Callable[..., Any]:
             raise arrays.error(TypeError, arrays.INVALID, "c is of jax, whose arrays are never written: leave it out")
         else:
             z = taken("c", c)
-        turned = bool(transpose_a), bool(transpose_b)
+        turned = _flag("transpose_a", transpose_a), _flag("transpose_b", transpose_b)
         key = *x[2:7], *y[2:7], *((None,) if z is None else z[2:7]), *turned
         plan = plans.get(key)
         if plan is None:
