@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from os import PathLike
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -101,7 +102,11 @@ def load(path: str | Path, plugins: tuple[Path, ...] = ()) -> Library:
     Raises UsageError when there is none, or it is for another architecture; JobError when it is damaged or the loader
     refuses it.
     """
-    path = Path(path).absolute()
+    if not isinstance(path, str | PathLike) or "\0" in str(path):
+        raise UsageError(f"a product cannot be at {path!r}", hint="give its folder's path, or a library's")
+    if isinstance(plugins, str) or not isinstance(plugins, Iterable):
+        raise UsageError(f"plugins is {plugins!r}", hint="expected paths of folders, as a tuple")
+    path, plugins = Path(path).absolute(), tuple(map(Path, plugins))
     cards, where = (_of_library(path), path.parent) if path.is_file() else (_of_folder(path), path)
     try:
         arch = {card["platform"]["arch"] for card, _ in cards.values()}

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +64,10 @@ def tune(
     for what, name in (("operator", operator), ("platform", platform)):
         if not isinstance(name, str):
             raise UsageError(f"{what} is {name!r}", hint="expected its name")
+    if not isinstance(out, str | PathLike | None):
+        raise UsageError(f"out is {out!r}", hint="expected a folder's path")
+    if not callable(progress):
+        raise UsageError(f"progress is {progress!r}", hint="expected what can be called with an event")
     found = operators.load(operator, at)
     if budget is not None and trials is not None:
         raise UsageError("both a budget and trials are given", hint="give one of them")
@@ -101,7 +106,10 @@ def tune(
 
 
 def _folders(plugins: str | Path | Sequence[str | Path]) -> tuple[Path, ...]:
-    found = tuple(map(Path, [plugins] if isinstance(plugins, str | Path) else plugins))
+    try:
+        found = tuple(map(Path, [plugins] if isinstance(plugins, str | PathLike) else plugins))
+    except TypeError:
+        raise UsageError(f"plugins is {plugins!r}", hint="expected a folder's path, or a list of them") from None
     for folder in found:
         if not folder.is_dir():
             raise UsageError(f"the plug-in folder {folder} does not exist", hint="give folders of your own, or none")
@@ -110,6 +118,8 @@ def _folders(plugins: str | Path | Sequence[str | Path]) -> tuple[Path, ...]:
 
 def _dtypes(operator: Operator, given: str | Sequence[str]) -> tuple[str, ...]:
     names = [n.strip() for n in given.split(",")] if isinstance(given, str) else given
+    if not isinstance(names, Iterable):
+        raise UsageError(f"dtypes is {given!r}", hint=f"give some of {', '.join(operator.dtypes)}")
     if not names:
         raise UsageError("no dtype is named", hint=f"give some of {', '.join(operator.dtypes)}")
     for name in names:

@@ -57,13 +57,22 @@ class Job:
         for name in ("operator", "platform", "tuner", "author", "workers", "warm_start"):
             if not isinstance(value := getattr(self, name), str):
                 raise UsageError(f"{name} is {value!r}", hint="expected a text")
-        if not isinstance(self.seed, numbers.Integral):
+        for name in ("runner", "c_dtype"):
+            if not isinstance(value := getattr(self, name), str | None):
+                raise UsageError(f"{name} is {value!r}", hint="expected a text, or None")
+        for name in ("offline", "fresh", "unsafe"):
+            if not isinstance(value := getattr(self, name), numbers.Integral) or value not in (False, True):
+                raise UsageError(f"{name} is {value!r}", hint="expected True or False")
+        if not isinstance(self.seed, numbers.Integral) or isinstance(self.seed, bool):
             raise UsageError(f"seed is {self.seed!r}", hint="expected an integer")
         for name, (least, most) in _RANGES.items():
             value = getattr(self, name)
-            if value is not None and not (isinstance(value, numbers.Integral) and least <= value <= most):
+            if value is not None and (
+                isinstance(value, bool) or not (isinstance(value, numbers.Integral) and least <= value <= most)
+            ):
                 raise UsageError(f"{name} is {value!r}", hint=f"expected an integer from {least} to {most}")
-        if self.budget_s is not None and not (isinstance(self.budget_s, numbers.Real) and 0 < self.budget_s < 1e18):
+        budget = self.budget_s
+        if isinstance(budget, bool) or not (budget is None or (isinstance(budget, numbers.Real) and 0 < budget < 1e18)):
             raise UsageError(f"the budget is {self.budget_s!r} seconds", hint="expected a positive time, e.g. 120")
 
     @staticmethod

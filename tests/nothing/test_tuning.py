@@ -53,7 +53,16 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[Job]:
         ("the budget is nan seconds", {"budget": float("nan")}),
         (r"the budget is \[2\] seconds", {"budget": [2]}),
         ("the budget is 0 seconds", {"budget": 0}),
+        ("the budget is True seconds", {"budget": True}),
         ("the plug-in folder nowhere does not exist", {"plugins": "nowhere"}),
+        ("plugins is 5", {"plugins": 5}),
+        ("dtypes is 5", {"dtypes": 5}),
+        ("out is 5", {"out": 5}),
+        ("runner is 5", {"runner": 5}),
+        ("c_dtype is 5", {"c_dtype": 5}),
+        ("offline is 'no'\nexpected True or False", {"offline": "no"}),
+        ("fresh is None", {"fresh": None}),
+        ("progress is 5", {"progress": 5}),
     ],
 )
 def test_a_wish_that_cannot_be_is_named(asked: list[Job], said: str, wish: dict[str, Any]) -> None:
@@ -101,3 +110,15 @@ def test_by_default_dtypes_are_tuned_that_operator_and_platform_have(
     else:
         assert ended.status == 0, ended.stderr
         assert {trial["dtype"] for trial in events(tmp_path / "out", "started")} == set(tuned)
+
+
+@pytest.mark.parametrize("place", [5, None, b"x", ["x"], "x\0y"])
+def test_what_is_no_place_of_a_product(place: Any) -> None:
+    with pytest.raises(UsageError, match="a product cannot be at"):
+        tensorop.load(place)
+
+
+def test_plug_in_folders_of_a_product_are_a_tuple(tmp_path: Path) -> None:
+    for plugins in (5, "folder", None):
+        with pytest.raises(UsageError, match=f"plugins is {plugins!r}"):
+            tensorop.load(tmp_path, plugins=plugins)
