@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import click
@@ -82,7 +83,7 @@ def export(
     steps = made.steps
     screen.echo(f"{made.folder} and {made.packed.name}: {made.size / 1e6:.1f} MB")
     screen.echo(f"{steps['control']} controls, {steps['verify']} verifications, {steps['time']} problems to time")
-    screen.echo(f"on the board: ./run-kit; then here: tensorop import {path} result.jsonl")
+    screen.echo(f"on the board: ./run-kit; then here: tensorop import {shlex.quote(str(path))} result.jsonl")
 
 
 @click.command(

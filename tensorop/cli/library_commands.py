@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -222,7 +223,7 @@ def bench(
     results = tuple(joined(of_count) for of_count in zip(*[measured(found) for found in each], strict=False))
     result = results[0]
     if (kept := scaling.keep(path, results)) is not None:
-        progress.print(Text(f"kept in {kept}; tensorop report {path} plots it"))
+        progress.print(Text(f"kept in {kept}; tensorop report {shlex.quote(str(path))} plots it"))
     slower = False
     if old is not None:
         new = recorded.parse(result.to_json(), str(path))

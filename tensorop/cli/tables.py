@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import shlex
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -38,7 +39,7 @@ def show_result(done: Done) -> None:
     if done.library is not None:
         out.print(Text(f"library: {done.library}"))
         reported = (done.out / "share/tensorop/journal.jsonl").is_file()  # a model's choice leaves no run to report
-        more = f"  (tensorop report {done.out} makes share/tensorop/report.html)" if reported else ""
+        more = f"  (tensorop report {shlex.quote(str(done.out))} makes share/tensorop/report.html)" if reported else ""
         out.print(Text(f"product: {done.out}{more}"))
 
 

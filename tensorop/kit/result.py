@@ -131,32 +131,36 @@ def _lines(path: Path) -> list[str]:
     try:
         if path.stat().st_size > _MOST:
             raise UsageError(f"{path} is no result of a kit: it is larger than any", hint=_AGAIN)
-        text = regular.plain(path).decode("ascii").replace("\r\n", "\n")
+        text = regular.plain(path).decode("ascii").replace("\r\n", "\n")  # it may have been mailed
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror or error}", hint=_FILE) from None
     except UnicodeDecodeError:
         raise UsageError(f"{path} is no result of a kit", hint=_FILE) from None
-    *lines, last = text.split("\n")
-    while lines and not lines[-1] and not last:  # an editor's, or a mail's
-        lines.pop()
-    if not lines:
+    lines = text.rstrip().split("\n")
+    if lines == [""]:
         raise UsageError(f"{path} is no result of a kit: it has no whole line", hint=_FILE)
-    if last:
-        raise JobError(f"{path} is cut off in line {len(lines) + 1}", hint=_AGAIN)
+    if not text.endswith("\n") and _value(lines[-1]) is None:
+        raise JobError(f"{path} is cut off in line {len(lines)}", hint=_AGAIN)
     return lines
 
 
 def _line(path: Path, number: int, text: str) -> dict[str, Any]:
+    value = _value(text)
+    if value is None:
+        said = f"line {number} is not as a kit writes it"
+        raise UsageError(f"{path} is damaged or no result of a kit: {said}", hint=_AGAIN)
+    return value
+
+
+def _value(text: str) -> dict[str, Any] | None:
+    """What a line says; None where its checksum is not right."""
     body, mark, total = text.rpartition(',"sum":"')
     try:
         value = jsontext.loads(text)
-        right = mark and isinstance(value, dict) and total == f'{_sum(body.encode()):016x}"}}'
     except ValueError:
-        right = False
-    if not right:
-        said = f"line {number} is not as a kit writes it"
-        raise UsageError(f"{path} is damaged or no result of a kit: {said}", hint=_AGAIN)
-    return dict(value)
+        return None
+    right = mark and isinstance(value, dict) and total == f'{_sum(body.encode()):016x}"}}'
+    return dict(value) if right else None
 
 
 def _sum(data: bytes) -> int:

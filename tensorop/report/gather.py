@@ -5,6 +5,7 @@ A part that cannot be told (no product yet, a platform file that is gone) is lef
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -127,7 +128,7 @@ def _history(folder: Path, manifest: Mapping[str, Any] | None, held: Mapping[str
     if len(held) < 2:
         raise UsageError(
             f"{folder} holds a product without the journal of a search, which a report is of",
-            hint=f"`tensorop inspect {folder}` says what the product is",
+            hint=f"`tensorop inspect {shlex.quote(str(folder))}` says what the product is",
         )
     return History(facts={"operator": ", ".join(held), "platform": _mapping(manifest["platform"])["name"]})
 

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
+import platform
+import shlex
+import subprocess
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+from tensorop import paths
 from tensorop.dispatch.tree import decide
-from tensorop.errors import JobError
-from tensorop.kit import held, plan, retune
+from tensorop.errors import JobError, TensoropError
+from tensorop.kit import held, plan, result, retune
 from tensorop.model.number import NUMBERS
 from tensorop.space import problems
 from tensorop.specs import platforms
@@ -113,3 +120,52 @@ def test_poison_stays_poison():
     assert np.array_equal(filled.buffers[1].data, plan.drawn(NUMBERS["f32"], 8, 12))
     assert (np.abs(filled.buffers[0].data) <= 1).all()
     assert replace(filled, buffers=()) == replace(call, buffers=())
+
+
+def line(text: str) -> bytes:
+    """As a kit writes it."""
+    return f'{text},"sum":"{result._sum(text.encode()):016x}"}}\n'.encode()
+
+
+def test_a_result_that_was_mailed_or_came_through_windows(tmp_path: Path) -> None:
+    file, whole = tmp_path / "result.jsonl", line('{"schema":1') + line('{"step":0') + line('{"end":1')
+    file.write_bytes(whole)
+    there = result.lines(file)
+    assert [set(row) - {"sum"} for row in there] == [{"schema"}, {"step"}, {"end"}]
+    crlf = whole.replace(b"\n", b"\r\n")
+    for sent in (crlf, whole + b"\n", crlf + b"\r\n \r\n", b"\xef\xbb\xbf" + crlf, whole.rstrip()):
+        file.write_bytes(sent)
+        assert result.lines(file) == there
+    for damaged, said in (
+        (whole[:-9], "is cut off in line 3"),
+        (whole.decode().encode("utf-16"), "it is UTF-16 text, expected UTF-8"),
+        (whole.replace(b'"step":0', b'"step":1'), "line 2 is not as a kit writes it"),
+        (whole.replace(b"\n", b"\n\n"), "line 2 is not as a kit writes it"),
+        (b"\n\r\n", "it has no whole line"),
+    ):
+        file.write_bytes(damaged)
+        with pytest.raises(TensoropError, match=said):
+            result.lines(file)
+
+
+@pytest.mark.parametrize(
+    "script", [paths.native_dir() / "kit", paths.builtin_dir("templates") / "gemm" / "device" / "kit"]
+)
+def test_a_kit_names_the_file_it_wrote(tmp_path: Path, script: Path) -> None:
+    """A program that writes something in the place of a kit's: the script is tried."""
+    folder = tmp_path / "a kit's"
+    folder.mkdir()
+    text, here = (script / "run-kit.sh").read_text(), platform.machine()
+    text = text.replace("@ARCH@", here).replace("x86_64", here)
+    for name, body in (("run-kit", text), ("kit", '#!/bin/sh\necho measured > "$2"\n')):
+        (folder / name).write_text(body)
+        (folder / name).chmod(0o755)
+    (folder / "SHA256SUMS").write_text(f"{hashlib.sha256((folder / 'kit').read_bytes()).hexdigest()}  kit\n")
+    there = {name: value for name, value in os.environ.items() if name not in ("OUT", "RUN")}
+    for out in ("", "its own.jsonl", str(tmp_path / "some'where \\else.jsonl"), str(tmp_path / "plain.jsonl")):
+        given = {**there, "CDPATH": "/"} | ({"OUT": out} if out else {})
+        said = subprocess.run([folder / "run-kit"], env=given, capture_output=True, text=True, check=True).stdout
+        whole, _, command = said.rstrip("\n").partition(" is whole; bring it back: ")
+        assert Path(whole).read_text() == "measured\n"
+        assert Path(whole) == folder / (out or "result.jsonl")
+        assert shlex.split(command) == ["tensorop", "import", "DIR", Path(whole).name]

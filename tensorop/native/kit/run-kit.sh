@@ -2,7 +2,7 @@
 # Measures this kit's library here and writes one file, which goes back to `tensorop import DIR FILE`.
 # Stopped and started again, it goes on. See README for BOARD, CPU, OUT and RUN.
 set -eu
-cd "$(dirname "$0")"
+CDPATH='' cd -- "$(dirname -- "$0")"
 out=${OUT:-result.jsonl}
 RUN=${RUN:-}
 export RUN
@@ -25,4 +25,12 @@ fi
 # $RUN is words: an emulator and its options
 # shellcheck disable=SC2086
 $RUN ./kit plan.bin "$out" || exit $?
-echo "$(pwd)/$out is whole; bring it back: tensorop import DIR ${out##*/}"
+case $out in
+/*) whole=$out ;;
+*) whole=$(pwd)/$out ;;
+esac
+name=${out##*/}
+case $name in
+*[!A-Za-z0-9_.+-]*) name="'$(printf %s "$name" | sed "s/'/'\\\\''/g")'" ;; # as a shell reads it
+esac
+printf '%s\n' "$whole is whole; bring it back: tensorop import DIR $name"

@@ -2,7 +2,7 @@
 # Measures this kit's library on this machine's GPU and writes one file, which goes back to `tensorop import DIR FILE`.
 # Stopped and started again, it goes on. See README for BOARD, CUBLASLT and OUT.
 set -eu
-cd "$(dirname "$0")"
+CDPATH='' cd -- "$(dirname -- "$0")"
 out=${OUT:-result.jsonl}
 if [ "$(uname -m)" != "x86_64" ]; then
     echo "run-kit: this kit is for @PLATFORM@ in an x86-64 machine, this one is $(uname -m)" >&2
@@ -15,4 +15,12 @@ if command -v sha256sum >/dev/null 2>&1; then
     fi
 fi
 ./kit plan.txt "$out" || exit $?
-echo "$(pwd)/$out is whole; bring it back: tensorop import DIR ${out##*/}"
+case $out in
+/*) whole=$out ;;
+*) whole=$(pwd)/$out ;;
+esac
+name=${out##*/}
+case $name in
+*[!A-Za-z0-9_.+-]*) name="'$(printf %s "$name" | sed "s/'/'\\\\''/g")'" ;; # as a shell reads it
+esac
+printf '%s\n' "$whole is whole; bring it back: tensorop import DIR $name"
