@@ -44,7 +44,8 @@ class _Environment(ImmutableSandboxedEnvironment):
 
 def environment(folder: Folders, texts: Mapping[str, str] | None = None, *, html: bool = False) -> jinja2.Environment:
     """Templates of a folder, plus texts by name (e.g. `template`). html: what is filled in is escaped."""
-    loader = jinja2.ChoiceLoader([jinja2.DictLoader(dict(texts or {})), jinja2.FileSystemLoader(folder)])
+    files = jinja2.FileSystemLoader(folder, encoding="utf-8-sig")
+    loader = jinja2.ChoiceLoader([jinja2.DictLoader(dict(texts or {})), files])
     env = _Environment(
         loader=loader,
         undefined=jinja2.StrictUndefined,

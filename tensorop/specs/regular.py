@@ -18,7 +18,7 @@ _KINDS = {
     stat.S_IFDIR: "a folder",
 }  # fmt: skip
 _WIDE = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-WIDE = "it is UTF-16 text, expected UTF-8; save it again as that"
+_SAID = "it is UTF-16 text, expected UTF-8; save it again as that"
 
 
 def opened(path: Path) -> int:
@@ -40,9 +40,14 @@ def data(path: Path) -> bytes:
 def plain(path: Path) -> bytes:
     """All of a regular file of text, without a byte-order mark. Raises OSError as `opened`, also for UTF-16."""
     found = data(path)
-    if found.startswith(_WIDE):
-        raise OSError(errno.EINVAL, WIDE, str(path))
+    require_narrow(path, found)
     return found.removeprefix(codecs.BOM_UTF8)
+
+
+def require_narrow(path: Path, found: bytes) -> None:
+    """Raises OSError for the data of a file that is UTF-16 text."""
+    if found.startswith(_WIDE):
+        raise OSError(errno.EINVAL, _SAID, str(path))
 
 
 def text(path: Path, most: int = -1) -> str:
@@ -52,7 +57,7 @@ def text(path: Path, most: int = -1) -> str:
         wide = os.pread(descriptor, 2, 0) in _WIDE
         with open(descriptor, encoding="utf-8-sig", newline=None) as file:
             if wide:
-                raise SpecError(f"{path}: {WIDE}")
+                raise SpecError(f"{path}: {_SAID}")
             return file.read(most)
     except OSError as error:
         raise SpecError(f"{path}: cannot be read: {error.strerror}") from None

@@ -193,6 +193,7 @@ def _load(path: Path) -> tuple[History, int, bytes]:
     """The history, the length of the sound part in bytes, and the torn rest."""
     try:
         data = regular.data(path)
+        regular.require_narrow(path, data)
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror or error}", hint=START_OVER) from None
     history = History()

@@ -61,8 +61,8 @@ def repair(brief: Brief, asked: tuple[Message, ...], answer: str, outcome: Outco
 def _fill(brief: Brief, name: str, **more: object) -> str:
     folder = brief.folder / "prompts"
     env = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(folder), undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True,
-        autoescape=False,
+        loader=jinja2.FileSystemLoader(folder, encoding="utf-8-sig"), undefined=jinja2.StrictUndefined,
+        trim_blocks=True, lstrip_blocks=True, autoescape=False,
     )  # fmt: skip
     try:
         return env.get_template(name).render(brief=brief, **more)
