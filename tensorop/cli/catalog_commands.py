@@ -19,7 +19,7 @@ from tensorop.errors import SpecError
 from tensorop.model.kernel import KernelTemplate
 from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
-from tensorop.space import Space, strategy
+from tensorop.space import Space, problems, strategy
 from tensorop.specs import catalog, leftovers, operators, platforms, primitives
 from tensorop.specs.primitives import SetSpec
 
@@ -137,6 +137,7 @@ def _operator(operator: Operator) -> Any:
         "dims": operator.dims,
         "attributes": dict(operator.shapes.attributes),
         "dtypes": operator.dtypes,
+        "layouts": [dict(layout) for layout in operator.layouts],
         "suites": {suite: [*map(operator.shapes.text, shapes)] for suite, shapes in operator.suites.items()},
         "templates": [
             {"name": template.name, "strategy": template.strategy.strip(), "tunables": dict(template.tunables)}
@@ -150,6 +151,7 @@ def _show_operator(operator: Operator) -> Iterator[str]:
     usual = [f"{name} (usually {value})" for name, value in operator.shapes.attributes.items()]
     attributes = f"; attributes {', '.join(usual)}" if usual else ""
     yield f"dims {', '.join(operator.dims)}{attributes}; dtypes {', '.join(operator.dtypes)}"
+    yield f"layouts {problems.numbered(operator)}"
     for template in _templates(operator):
         yield f"\ntemplate {template.name}: {template.strategy.strip()}"
         for tunable, values in template.tunables.items():

@@ -111,7 +111,13 @@ def _is_given(context: click.Context, name: str) -> bool:
     show_default=True,
     help="Of each library, where a clock measures; with several, e.g. 1,2,4, what each adds, kept for the report.",
 )
-@click.option("--layout", type=click.IntRange(0), default=0, show_default=True, help="Number of the operator's layout.")
+@click.option(
+    "--layout",
+    type=click.IntRange(0),
+    default=0,
+    show_default=True,
+    help="Number of the operator's layout; `operators show NAME` lists them.",
+)
 @click.option("--fast", is_flag=True, help="Fewer rounds; a model's best fit without its interval.")
 @jobs_option
 @click.option("--fail-below", type=_Read("X", _ratio), default=None, help="Exit 1 when a ratio is under X.")
@@ -233,6 +239,9 @@ def bench(
     else:
         for comparison in results:
             tables.show_bench(comparison)
+        for found in each:
+            if len(found.operator.layouts) > 1:
+                screen.echo(f"one of the layouts {problems.numbered(found.operator)}; --layout N measures another")
         tables.show_scaling(scaling.record(results))
     if fail_below is not None:
         below = [low for comparison in results for low in comparison.below(fail_below)]

@@ -194,6 +194,8 @@ def verdict_line(verdict: Verdict) -> str:
     head = f"{verdict.dtype}{width}, {threads}: "
     if not verdict.ok:
         return f"{head}FAILED ({verdict.outcome.kind.value}): {verdict.outcome.message}"
+    if not verdict.cases:
+        return f"{head}not verified: the operator names no calls for it (`thread_grid` of its reference.py)"
     return f"{head}{verdict.cases} cases passed, worst error {verdict.worst:.2f} of its bound, seed {verdict.seed}"
 
 

@@ -25,6 +25,11 @@ def of(operator: Operator, dtype: str, shape: tuple[int, ...], layout: int = 0) 
     return operator.reference.problem(dtype, operator.shapes.named(shape), operator.layouts[layout])
 
 
+def numbered(operator: Operator) -> str:
+    """The operator's layouts with the numbers that they are asked for by."""
+    return ", ".join(f"{number} ({written(layout)})" for number, layout in enumerate(operator.layouts))
+
+
 def written(layout: Mapping[str, Value]) -> str:
     """`row`, with transposes as in `row,tb=1`."""
     return ",".join(str(value) if name == "layout" else f"{name}={value}" for name, value in layout.items())

@@ -150,6 +150,8 @@ def test_fail_below(product):
     high = CliRunner().invoke(group, [*words, "--fail-below", "1000000"])
     assert high.exit_code == 1
     assert "below 1e+06: 16x16x16 f32" in high.stderr
+    shown = CliRunner().invoke(group, words[:-2])
+    assert "one of the layouts 0 (row), 1 (row,tb=1), 2 (row,ta=1); --layout N measures another" in shown.stdout
 
 
 def test_several_numbers_of_threads(product):

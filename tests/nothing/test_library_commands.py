@@ -127,3 +127,5 @@ def test_verdicts_in_a_line():
     bad = Verdict(Outcome(Kind.WRONG, "verify", "C[0,1] is off"), 0, 3, "0:ff", float("inf"), 2, "f64")
     assert tables.verdict_line(bad) == "f64, 2 threads: FAILED (wrong-result): C[0,1] is off"
     assert bad.to_json()["worst"] is None
+    none = Verdict(Outcome(Kind.OK), 0, 0, "0:ff", 0.0, 2, "f64")
+    assert tables.verdict_line(none).startswith("f64, 2 threads: not verified: the operator names no calls for it")
