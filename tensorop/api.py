@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from types import ModuleType
@@ -15,11 +15,11 @@ import cffi
 from tensorop.author.offline import AUTHOR, PLUGIN
 from tensorop.errors import JobError, UsageError
 from tensorop.model.winner import by_operator
-from tensorop.package import elf
+from tensorop.package import elf, plugged
 from tensorop.package.card import read_card
 from tensorop.package.product import MANIFEST
 from tensorop.provision.targets import host_arch
-from tensorop.specs import jsontext, operators, regular
+from tensorop.specs import catalog, jsontext, operators, regular
 
 
 class Loaded:
@@ -93,9 +93,9 @@ def _device(card: Mapping[str, Any]) -> bool:
     return "device" in card["platform"]
 
 
-def load(path: str | Path, plugins: tuple[Path, ...] = ()) -> Library:
+def load(path: str | Path, plugins: str | Path | Sequence[str | Path] = ()) -> Library:
     """Opens a product: the folder that `tensorop <operator> --out` made, or one of its shared libraries, wherever that
-    lies.
+    lies. plugins: folders with plug-ins of your own, of which one has the product's operator.
 
     Its code runs in this process, confined by nothing: a UserWarning says so where a model wrote its kernels, or where
     nothing beside it says that it was verified.
@@ -104,9 +104,7 @@ def load(path: str | Path, plugins: tuple[Path, ...] = ()) -> Library:
     """
     if not isinstance(path, str | PathLike) or "\0" in str(path):
         raise UsageError(f"a product cannot be at {path!r}", hint="give its folder's path, or a library's")
-    if isinstance(plugins, str) or not isinstance(plugins, Iterable):
-        raise UsageError(f"plugins is {plugins!r}", hint="expected paths of folders, as a tuple")
-    path, plugins = Path(path).absolute(), tuple(map(Path, plugins))
+    path, at = Path(path).absolute(), catalog.folders(plugins)
     cards, where = (_of_library(path), path.parent) if path.is_file() else (_of_folder(path), path)
     try:
         arch = {card["platform"]["arch"] for card, _ in cards.values()}
@@ -121,7 +119,9 @@ def load(path: str | Path, plugins: tuple[Path, ...] = ()) -> Library:
         )
     if path.suffix == ".a":
         raise UsageError(f"{path} is an archive", hint=f"give the shared library: {path.with_suffix('.so')}")
-    bindings = {name: operators.binding(operators.load(name, plugins), _device(cards[name][0])) for name in cards}
+    root = path.resolve().parent.parent if path.is_file() else path
+    with plugged.explained(root / MANIFEST, at):
+        bindings = {name: operators.binding(operators.load(name, at), _device(cards[name][0])) for name in cards}
     for doubt in doubts:
         warnings.warn(f"{doubt}; its code runs in this process, confined by nothing", stacklevel=2)
     return Library(where, {name: Loaded(card, file, bindings[name]) for name, (card, file) in cards.items()}, bindings)

@@ -2,6 +2,7 @@
 
     TensoropError            what happened, where, and the next step
     |- UsageError            the request itself is wrong             exit status 2
+    |  |- UnknownName        nothing has the name that is given      exit status 2
     |  `- SpecError          a YAML file breaks its schema           exit status 2
     `- JobError              the request is fine, the job failed     exit status 1
        |- Stopped           the user ended it before anything had passed      exit status 130
@@ -38,6 +39,14 @@ class UsageError(TensoropError):
     exit_status = 2
 
 
+class UnknownName(UsageError):
+    """A name that nothing has. plugin: the plug-in that would have it, e.g. `templates/NAME`; None where none could."""
+
+    def __init__(self, message: str, *, hint: str | None = None, plugin: str | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.plugin = plugin
+
+
 class SpecError(UsageError):
     """A platform, primitive or operator file breaks its schema: file, key, what was expected."""
 
@@ -64,10 +73,12 @@ class BoardError(JobError):
     """A board is lost, too slow, or not the core its platform file declares."""
 
 
-def unknown_name(kind: str, name: str, known: Iterable[str]) -> UsageError:
-    """The error for a name nobody knows: the nearest names first, then the whole list."""
+def unknown_name(kind: str, name: str, known: Iterable[str], plugin: str | None = None) -> UnknownName:
+    """The error for a name nobody knows: the nearest names first, then the whole list. plugin: see UnknownName."""
     names = sorted(known)
     by_case = {known.lower(): known for known in reversed(names)}
     near = [by_case[found] for found in difflib.get_close_matches(name.lower(), by_case, n=3, cutoff=0.5)]
     hint = f"did you mean {' or '.join(near)}? " if near else ""
-    return UsageError(f"unknown {kind} '{name}'", hint=f"{hint}known: {', '.join(names) or 'none'}")
+    shown = name if name.isprintable() else ascii(name)[1:-1]
+    hint += f"known: {', '.join(names) or 'none'}"
+    return UnknownName(f"unknown {kind} '{shown}'", hint=hint, plugin=plugin)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import shlex
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from tensorop import settings
@@ -35,6 +36,16 @@ def plugin_dirs(kind: str, extra: tuple[Path, ...] = ()) -> Iterator[Path]:
 def plugin_roots(extra: tuple[Path, ...] = ()) -> tuple[Path, ...]:
     """The user's own folders: those given, then those of the environment."""
     return tuple(dict.fromkeys((*extra, *settings.read().plugins)))
+
+
+def plugin_options(folders: Iterable[Path | str]) -> str:
+    """The options that give plug-in folders, as a shell reads them."""
+    return shlex.join(word for folder in folders for word in ("--plugins", str(folder)))
+
+
+def command(*words: Path | str, plugins: Iterable[Path | str] = ()) -> str:
+    """A command line of ours as a shell reads it. plugins: the folders that the user gave."""
+    return " ".join(filter(None, (shlex.join(["tensorop", *map(str, words)]), plugin_options(plugins))))
 
 
 def shipped(path: Path) -> bool:

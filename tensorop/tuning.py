@@ -13,7 +13,7 @@ from tensorop.events import Done, Event
 from tensorop.model.budget import parse_seconds
 from tensorop.model.job import Job
 from tensorop.model.operator import Operator
-from tensorop.specs import operators, platforms
+from tensorop.specs import catalog, operators, platforms
 
 
 def tune(
@@ -60,7 +60,7 @@ def tune(
     Raises UsageError (an unknown name, an impossible wish), JobError (it could not be done), MissingTool (something the
     platform needs is not here; the hint says how to get it).
     """
-    at = _folders(plugins)
+    at = catalog.folders(plugins)
     for what, name in (("operator", operator), ("platform", platform)):
         if not isinstance(name, str):
             raise UsageError(f"{what} is {name!r}", hint="expected its name")
@@ -103,17 +103,6 @@ def tune(
         if isinstance(event, Done):
             return event
     raise AssertionError("a run ends with Done")
-
-
-def _folders(plugins: str | Path | Sequence[str | Path]) -> tuple[Path, ...]:
-    try:
-        found = tuple(map(Path, [plugins] if isinstance(plugins, str | PathLike) else plugins))
-    except TypeError:
-        raise UsageError(f"plugins is {plugins!r}", hint="expected a folder's path, or a list of them") from None
-    for folder in found:
-        if not folder.is_dir():
-            raise UsageError(f"the plug-in folder {folder} does not exist", hint="give folders of your own, or none")
-    return found
 
 
 def _dtypes(operator: Operator, given: str | Sequence[str]) -> tuple[str, ...]:

@@ -33,7 +33,7 @@ def chosen(word: str, plugins: tuple[Path, ...] = ()) -> tuple[type[Target], str
     """The backend that a user's word names, and the address in it. Raises UsageError for a word that names none."""
     name, slashes, address = word.partition("://")
     if name not in catalog.names("backends", plugins):
-        raise unknown_name("runner", word, words(plugins))
+        raise unknown_name("runner", word, words(plugins), f"backends/{name}")
     found = load(name, plugins)
     if bool(slashes) != bool(found.address):
         hint = f"expected {name}://{found.address}" if found.address else f"expected {name}"

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
 
 import click
 
+from tensorop import paths
 from tensorop.cli import options, screen
 from tensorop.cli.helps import examples, format_option, jobs_option, plugins_option
 from tensorop.commands import opened
@@ -83,7 +83,8 @@ def export(
     steps = made.steps
     screen.echo(f"{made.folder} and {made.packed.name}: {made.size / 1e6:.1f} MB")
     screen.echo(f"{steps['control']} controls, {steps['verify']} verifications, {steps['time']} problems to time")
-    screen.echo(f"on the board: ./run-kit; then here: tensorop import {shlex.quote(str(path))} result.jsonl")
+    then = paths.command("import", path, "result.jsonl", plugins=plugins)
+    screen.echo(f"on the board: ./run-kit; then here: {then}")
 
 
 @click.command(

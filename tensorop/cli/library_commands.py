@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ from typing import Any
 import click
 from rich.text import Text
 
-from tensorop.backends import reach
+from tensorop import paths
 from tensorop.cli import compare_output, options, screen, tables
 from tensorop.cli.helps import examples, format_option, jobs_option, offline_option, plugins_option, runner_option
 from tensorop.cli.judge_command import judge
@@ -191,7 +190,7 @@ def bench(
             screen.echo(f"{name} is left out: it {why}", err=True)
         named = shapes or found.operator.usual
         wanted = options.shapes(found.operator, named)
-        target = reach(found.platform, runner, plugins)
+        target = found.reach(runner)
         if named in found.operator.suites:
             wanted = benching.suite_of(found.operator, named, target)
         means = target.means.a_second, len(target.configurations)
@@ -229,7 +228,7 @@ def bench(
     results = tuple(joined(of_count) for of_count in zip(*[measured(found) for found in each], strict=False))
     result = results[0]
     if (kept := scaling.keep(path, results)) is not None:
-        progress.print(Text(f"kept in {kept}; tensorop report {shlex.quote(str(path))} plots it"))
+        progress.print(Text(f"kept in {kept}; {paths.command('report', path, plugins=plugins)} plots it"))
     slower = False
     if old is not None:
         new = recorded.parse(result.to_json(), str(path))
@@ -344,6 +343,8 @@ def report(path: Path, plugins: tuple[Path, ...], format_: str) -> None:
         screen.echo_json(record)
     else:
         screen.echo(f"{page}")
+        if lacking := record["absent"].get("operator and platform"):
+            screen.echo("parts of it are left out: " + lacking.replace("\n", "; "), err=True)
 
 
 @click.command(epilog=examples("doctor", "doctor --platform rvv", "doctor --format json"))

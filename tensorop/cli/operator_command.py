@@ -162,7 +162,7 @@ def operator_command(name: str, plugins: tuple[Path, ...] = ()) -> click.Command
         if given["format_"] == "json":
             screen.echo_json(done.to_json())
         else:
-            tables.show_result(done)
+            tables.show_result(done, given["plugins"])
         if done.early:
             raise SystemExit(STOPPED_EARLY if done.library else INTERRUPTED)
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import math
-import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from tensorop import paths
 from tensorop.cli import screen
 from tensorop.commands.doctor import Health
 from tensorop.events import Done
@@ -29,8 +30,8 @@ def console(stderr: bool = False) -> Console:
     return found if found.is_terminal else screen.screen(stderr, width=_WIDEST)
 
 
-def show_result(done: Done) -> None:
-    """The end of a run: the comparison, remarks, and where the library is."""
+def show_result(done: Done, plugins: Sequence[Path] = ()) -> None:
+    """The end of a run: the comparison, remarks, and where the library is. plugins: the folders that the user gave."""
     out = console()
     if done.bench is not None:
         show_bench(done.bench)
@@ -39,7 +40,8 @@ def show_result(done: Done) -> None:
     if done.library is not None:
         out.print(Text(f"library: {done.library}"))
         reported = (done.out / "share/tensorop/journal.jsonl").is_file()  # a model's choice leaves no run to report
-        more = f"  (tensorop report {shlex.quote(str(done.out))} makes share/tensorop/report.html)" if reported else ""
+        report = paths.command("report", done.out, plugins=plugins)
+        more = f"  ({report} makes share/tensorop/report.html)" if reported else ""
         out.print(Text(f"product: {done.out}{more}"))
 
 

@@ -8,7 +8,7 @@ from tensorop.model.trial import Kind
 
 PASSED = (
     "put it, as a template, into DIR/templates/{operator}/kernels/{name}.c.j2 (a C file's is written by --template) "
-    "and let a search find its numbers: tensorop {operator} --plugins DIR --platform {platform} --dtype {dtype}"
+    "and let a search find its numbers: tensorop {operator} {plugins} --platform {platform} --dtype {dtype}"
 )
 
 FAILED: Mapping[Kind, str] = {

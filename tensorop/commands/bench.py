@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from tensorop.backends import reach
 from tensorop.build import harness
 from tensorop.commands import bench_modelled, bench_timed, libraries, opened
 from tensorop.commands.contest import Contest
@@ -52,7 +51,7 @@ def bench(
             f"{found.library} holds {', '.join(found.dtypes)}, not {', '.join(dtypes) or 'nothing'}",
             hint="leave --dtype out, or name one of them",
         )
-    target = reach(found.platform, runner, plugins)
+    target = found.reach(runner)
     of_suite = suite_of(found.operator, suite or found.operator.usual, target)
     wanted = of_suite if shapes is None else tuple(map(tuple, shapes))
     missing = [dtype for dtype in dtypes or () if dtype not in found.dtypes]

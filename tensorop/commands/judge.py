@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from tensorop import paths
 from tensorop.author import c_file, offline
 from tensorop.author.parse import MAX_TEXT, parse
 from tensorop.backends import reach
@@ -61,7 +62,7 @@ class Configuration:
 @dataclass(frozen=True)
 class Ruling:
     """What came of a file. outcome: the first failure; legal: configurations there are; chosen: those that were to be
-    judged, of which the ones after a failure were not; remarks: for the user to read."""
+    judged, of which the ones after a failure were not; remarks: for the user to read; plugins: the folders given."""
 
     file: Path
     template: KernelTemplate
@@ -76,6 +77,7 @@ class Ruling:
     chosen: tuple[Point, ...] = ()
     judged: tuple[Configuration, ...] = ()
     remarks: tuple[str, ...] = ()
+    plugins: tuple[Path, ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -86,7 +88,8 @@ class Ruling:
         """What its author does now."""
         if not self.ok:
             return FAILED[self.outcome.kind].format(operator=self.operator, platform=self.platform)
-        return PASSED.format(operator=self.operator, platform=self.platform, name=self.template.name, dtype=self.dtype)
+        given = {"operator": self.operator, "platform": self.platform, "dtype": self.dtype, "name": self.template.name}
+        return PASSED.format(plugins=paths.plugin_options(("DIR", *self.plugins)), **given)
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -168,6 +171,7 @@ def judge(
         controls=shown,
         outcome=Outcome(Kind.OK, "measure"),
         remarks=(remark,) if remark else (),
+        plugins=plugins,
     )
     space = judging.legal(spec, target.platform, template, dtype)
     if isinstance(space, Outcome):

@@ -7,13 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tensorop.backends import reach
 from tensorop.errors import UsageError
 from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
-from tensorop.package import carried, elf
+from tensorop.package import carried, elf, plugged
 from tensorop.package.card import read_card
 from tensorop.package.product import MANIFEST
 from tensorop.specs import operators, platforms
+from tensorop.target import Target
 
 SHARE = Path("share") / "tensorop"
 _RESUME = "run the same `tensorop <operator>` command again; it goes on where it stopped"
@@ -22,7 +24,8 @@ _MAKE = "make one with `tensorop <operator> --out DIR`"
 
 @dataclass(frozen=True)
 class Opened:
-    """root: the product's folder, None for a library that is elsewhere; card: the provenance in the library."""
+    """root: the product's folder, None for a library that is elsewhere; card: the provenance in the library; plugins:
+    the folders that the user gave."""
 
     root: Path | None
     library: Path
@@ -30,6 +33,12 @@ class Opened:
     operator: Operator
     platform: Platform
     dtypes: tuple[str, ...]
+    plugins: tuple[Path, ...]
+
+    def reach(self, runner: str | None = None) -> Target:
+        """The target of the product's platform. Raises as `backends.reach`."""
+        with plugged.explained(_manifest(self.root), self.plugins):
+            return reach(self.platform, runner, self.plugins)
 
 
 def libraries_of(path: Path) -> tuple[Path | None, list[Path]]:
@@ -73,9 +82,9 @@ def open_each(path: Path, plugins: tuple[Path, ...] = ()) -> tuple[Opened, ...]:
     """
     root, libraries = libraries_of(path)
     cards = [(library, read_card(library)) for library in libraries]
-    if root is not None:
-        plugins = carried.reopened(root / MANIFEST, plugins)
-    return tuple(_opened(root, library, card, plugins) for library, card in cards)
+    whole = plugins if root is None else carried.reopened(root / MANIFEST, plugins)
+    with plugged.explained(_manifest(root), whole):
+        return tuple(_opened(root, library, card, plugins, whole) for library, card in cards)
 
 
 def cards(path: Path) -> dict[str, dict[str, Any]]:
@@ -87,7 +96,9 @@ def cards(path: Path) -> dict[str, dict[str, Any]]:
     return {library.name: read_card(library) for library in libraries_of(path)[1]}
 
 
-def _opened(root: Path | None, library: Path, card: Mapping[str, Any], plugins: tuple[Path, ...]) -> Opened:
+def _opened(
+    root: Path | None, library: Path, card: Mapping[str, Any], given: tuple[Path, ...], plugins: tuple[Path, ...]
+) -> Opened:
     try:
         operator = operators.load(_name(card["operator"]), plugins)
         platform = platforms.load(_name(card["platform"]), plugins)
@@ -103,7 +114,11 @@ def _opened(root: Path | None, library: Path, card: Mapping[str, Any], plugins: 
             f"{library} is a library for {machine}, its card says platform {platform.name} ({platform.arch})",
             hint="give the library as it was made",
         )
-    return Opened(root, library, card, operator, platform, dtypes)
+    return Opened(root, library, card, operator, platform, dtypes, given)
+
+
+def _manifest(root: Path | None) -> Path | None:
+    return None if root is None else root / MANIFEST
 
 
 def _name(value: Any) -> str:

@@ -153,7 +153,8 @@ def _searched(
                 wrong = "a second time" if point in seen else "which is not legal"
                 raise JobError(
                     f"the tuner {tuner} asks for {point} {wrong}: trial {number} in {space.name}, seed {seed}",
-                    hint=f"a tuner asks for each legal point once; tensorop tuners check {tuner}",
+                    hint="a tuner asks for each legal point once; "
+                    + paths.command("tuners", "check", tuner, plugins=plugins),
                 )
             seen.add(point)
             cost = space.cost(point)

@@ -9,7 +9,6 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from tensorop.backends import reach
 from tensorop.build import harness
 from tensorop.commands import opened
 from tensorop.commands.opened import Opened
@@ -50,7 +49,7 @@ def verify(
     cannot be reached).
     """
     found, wanted = _open(path, dtypes, plugins)
-    target = reach(found.platform, runner, plugins)
+    target = found.reach(runner)
     seed = seed or Seed.draw()
     judge = _Judge(found, target, seed)
     tasks: list[Callable[[], list[Verdict]]] = []
@@ -73,7 +72,7 @@ def quick(
     """The quick grid of a product whose kernels were judged before, as the library chooses, and of `timed`: a verdict
     for each dtype and VLEN. Raises as `verify`."""
     found, wanted = _open(path, None, plugins)
-    judge = _Judge(found, reach(found.platform, runner, plugins), Seed.draw())
+    judge = _Judge(found, found.reach(runner), Seed.draw())
     problems = tuple(timed)
     for dtype in wanted:
         for vlen in judge.target.checked:
@@ -91,7 +90,7 @@ def run_controls(
     """The negative controls of a product's operator on its target. Raises JobError when the judge is broken, and what
     `verify` raises."""
     found, wanted = _open(path, dtypes, plugins)
-    target = reach(found.platform, runner, plugins)
+    target = found.reach(runner)
     build = controls.programs(found.platform)
     return controls.run_controls(found.operator, found.platform, target.runner, build, seed or Seed.draw(), wanted)
 

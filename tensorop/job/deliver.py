@@ -14,7 +14,7 @@ from tensorop.model.bench import Bench
 from tensorop.model.trial import Outcome
 from tensorop.model.verdict import Verdict
 from tensorop.model.winner import Winners
-from tensorop.package import publish
+from tensorop.package import plugged, publish
 from tensorop.package.product import product
 from tensorop.package.publish import Staged
 from tensorop.package.sources import Part
@@ -56,7 +56,8 @@ def deliver(whole: Resolved, tasks: Tasks, found: list[Winners], interrupted: bo
             extra = {} if compared is None else {BENCH: json.dumps(compared.to_json(), indent=1).encode()}
             results = {"verification": [_verdict(verdict) for verdict in verdicts]}
             whole.journal.note("verification", [_verdict(v) | {"cases": v.cases} for v in verdicts])
-            publish.publish(staged, job.out, extra=extra, results=results)
+            used = plugged.folders(job, whole.operator, whole.target.platform, whole.target.name)
+            publish.publish(staged, job.out, extra=extra, results=results, more=used)
             yield Note(f"report: {report.write(job.out, plugins=job.plugins)}")
     finally:
         publish.discard(staged)

@@ -13,7 +13,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from tensorop import __version__, backends
+from tensorop import __version__
 from tensorop.commands.opened import Opened
 from tensorop.errors import JobError, UsageError
 from tensorop.kit import export as exporting
@@ -22,7 +22,7 @@ from tensorop.kit import result as results
 from tensorop.kit.export import Made
 from tensorop.kit.held import KEPT, SCHEMA
 from tensorop.model.winner import by_operator
-from tensorop.package import publish
+from tensorop.package import plugged, publish
 from tensorop.package.product import MANIFEST
 from tensorop.specs import jsontext, regular
 from tensorop.store.lock import FolderLock
@@ -52,7 +52,7 @@ class Device:
 
     @cached_property
     def target(self) -> Target:
-        return backends.reach(self.opened.platform)
+        return self.opened.reach()
 
 
 @dataclass(frozen=True)
@@ -150,7 +150,8 @@ def _retune(of: Device, path: Path) -> Imported:
         text = json.dumps({"schema": SCHEMA, "kits": [*before, own]}, indent=1, allow_nan=False) + "\n"
         verified = {"dtype": ", ".join(of.opened.dtypes), "vlen": 0, "threads": 1, "outcome": "ok", "cases": cases}
         said_of = {"choice": told, "verification": [verified]}
-        publish.publish(staged, of.root, extra={KEPT: text.encode()}, results=said_of)
+        more = plugged.kept(of.told)
+        publish.publish(staged, of.root, extra={KEPT: text.encode()}, results=said_of, more=more)
     finally:
         publish.discard(staged)
     return Imported(of.root, said, len(kept), len(timed) - len(kept), told, _against(kept))

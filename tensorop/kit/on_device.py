@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping, Sequence
 from statistics import median
 from typing import Any
 
+from tensorop import paths
 from tensorop.commands.opened import Opened
 from tensorop.errors import JobError
 from tensorop.kit import device, here
@@ -67,10 +67,10 @@ def _ran(found: Opened, asked: Asked, kinds: Sequence[str]) -> tuple[Mapping[str
     """The machine and the rows of so many steps."""
     of = device.read(found)
     if of.target.attached() is None:
-        export = f"tensorop export {shlex.quote(str(of.root))}"
         raise JobError(
             f"no GPU that {found.platform.name} is for is in this machine",
-            hint=f"take a kit to one: {export}, there ./run-kit, here tensorop import",
+            hint=f"take a kit to one: {paths.command('export', of.root, plugins=found.plugins)}, there ./run-kit, here "
+            f"{paths.command('import', of.root, 'result.jsonl', plugins=found.plugins)}",
         )
     with scratch.folder("kit") as folder:
         steps = device.export(of, folder / "kit", asked, kinds).steps

@@ -16,7 +16,7 @@ from tensorop.kit.held import KEPT, SCHEMA, Held
 from tensorop.kit.result import Result
 from tensorop.model.verdict import Verdict
 from tensorop.model.winner import Tree, Winners
-from tensorop.package import publish
+from tensorop.package import plugged, publish
 from tensorop.package.product import product
 from tensorop.package.sources import Part
 from tensorop.store import journal
@@ -76,7 +76,7 @@ def _retune(held: Held, result: Result, plugins: tuple[Path, ...], jobs: int) ->
             )
         kept = json.dumps({"schema": SCHEMA, "kits": kits}, indent=1, allow_nan=False) + "\n"
         results = dict(held.told.get("results") or {})
-        publish.publish(staged, held.root, extra={KEPT: kept.encode()}, results=results)
+        publish.publish(staged, held.root, extra={KEPT: kept.encode()}, results=results, more=plugged.kept(held.told))
     finally:
         publish.discard(staged)
     if journal.journal_path(held.root).is_file():

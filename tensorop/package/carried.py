@@ -12,6 +12,7 @@ from typing import Any
 from tensorop import paths
 from tensorop.errors import SpecError
 from tensorop.model.platform import Platform
+from tensorop.package import plugged
 from tensorop.specs import jsontext, platforms, primitives, regular
 from tensorop.store import durable
 
@@ -41,12 +42,13 @@ def reopened(manifest: Path, plugins: tuple[Path, ...]) -> tuple[Path, ...]:
     _check(files, manifest)
     folder = _unpacked(files)
     out = (*paths.plugin_roots(plugins), folder)
-    for name in files:
-        kind, _, stem = name.removesuffix(".yaml").partition("/")
-        try:
-            platforms.load(stem, out) if kind == "platforms" else primitives.load(stem, out)
-        except SpecError as error:
-            raise SpecError(f"{manifest}: key '{KEY}.{name}': {error.message}", hint=error.hint) from None
+    with plugged.explained(manifest, out):
+        for name in files:
+            kind, _, stem = name.removesuffix(".yaml").partition("/")
+            try:
+                platforms.load(stem, out) if kind == "platforms" else primitives.load(stem, out)
+            except SpecError as error:
+                raise SpecError(f"{manifest}: key '{KEY}.{name}': {error.message}", hint=error.hint) from error
     return out
 
 

@@ -1,4 +1,7 @@
-"""What a product is and where it comes from, as JSON: no times, no paths, so the same journal gives the same bits."""
+"""What a product is and where it comes from, as JSON: no times and no paths, so the same journal gives the same bits.
+
+Of a product made with plug-ins it has the folders of these, as they were given (see plugged.py).
+"""
 
 from __future__ import annotations
 

@@ -74,17 +74,20 @@ def publish(
     *,
     extra: Mapping[str, bytes] | None = None,
     results: Mapping[str, Any] | None = None,
+    more: Mapping[str, Any] | None = None,
 ) -> Path:
     """Puts a staged product at `folder`; returns it. Whoever looks sees the old product or the new one, never a part.
 
     extra: further files by their path below the folder, e.g. the report; results: JSON values for the manifest's
-    `results`, e.g. verdicts. The journal, and whatever is in the folder outside of include/, lib/ and share/, stay.
+    `results`, e.g. verdicts; more: further keys of the manifest. The journal, and whatever is in the folder outside of
+    include/, lib/ and share/, stay.
     Raises JobError as `stage` does; the old product is unchanged then.
     """
     asked, folder = folder.absolute(), folder.resolve()
     added = dict(extra or {})
-    if results is not None:
-        whole = json.loads(staged.product.files[MANIFEST]) | {"results": results}
+    told = dict(more or {}) | ({} if results is None else {"results": results})
+    if told:
+        whole = json.loads(staged.product.files[MANIFEST]) | told
         added[MANIFEST] = (json.dumps(whole, sort_keys=True, indent=1, allow_nan=False) + "\n").encode()
     _refuse_foreign(folder, {**staged.product.files, **added})
     try:

@@ -18,6 +18,7 @@ from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
 from tensorop.model.trial import Finished, Stage
 from tensorop.model.winner import by_operator
+from tensorop.package import plugged
 from tensorop.report import anytime, choices, dispatch_map, importance, loops, predicted, refusals, roofline, threads
 from tensorop.specs import jsontext, operators, platforms, regular
 from tensorop.store import journal
@@ -53,7 +54,9 @@ def gather(folder: Path, plugins: tuple[Path, ...] = ()) -> dict[str, Any]:
     notes = _notes(history)
     begun = notes.pop(start.NOTE, [{}])[-1]
     ended = [item for item in history.replay() if isinstance(item, Finished)]
-    loaded = part("operator and platform", lambda: _load(history, list(held), plugins), None)
+    loaded = part(
+        "operator and platform", lambda: _load(history, list(held), folder / _SHARE / "manifest.json", plugins), None
+    )
     record: dict[str, Any] = {
         "schema": SCHEMA,
         "run": _run(history, ended),
@@ -92,8 +95,6 @@ def gather(folder: Path, plugins: tuple[Path, ...] = ()) -> dict[str, Any]:
             record["choices"] += part("choices", partial(choices.choices, one, of, history), [])
         if bench:
             record["roofline"] = part("roofline", lambda: roofline.rooflines(found[0], platform, bench), [])
-    if loaded is None and not manifest:  # a product carries its platform, a run does not
-        absent["operator and platform"] += "; where they come from a plug-in, give --plugins DIR as the run was given"
     if not manifest:
         absent["product"] = "the run has not come to a library yet"
     if not bench:
@@ -128,14 +129,17 @@ def _history(folder: Path, manifest: Mapping[str, Any] | None, held: Mapping[str
     if len(held) < 2:
         raise UsageError(
             f"{folder} holds a product without the journal of a search, which a report is of",
-            hint=f"`tensorop inspect {shlex.quote(str(folder))}` says what the product is",
+            hint=f"`{paths.command('inspect', folder)}` says what the product is",
         )
     return History(facts={"operator": ", ".join(held), "platform": _mapping(manifest["platform"])["name"]})
 
 
-def _load(history: History, names: Sequence[str], plugins: tuple[Path, ...]) -> tuple[list[Operator], Platform]:
-    found = [operators.load(name, plugins) for name in names or [str(history.facts["operator"])]]
-    return found, platforms.load(str(history.facts["platform"]), plugins)
+def _load(
+    history: History, names: Sequence[str], manifest: Path, plugins: tuple[Path, ...]
+) -> tuple[list[Operator], Platform]:
+    with plugged.explained(manifest, plugins):
+        found = [operators.load(name, plugins) for name in names or [str(history.facts["operator"])]]
+        return found, platforms.load(str(history.facts["platform"]), plugins)
 
 
 def _notes(history: History) -> dict[str, Any]:

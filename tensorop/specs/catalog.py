@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from os import PathLike
 from pathlib import Path
 
-from tensorop.errors import unknown_name
-from tensorop.paths import plugin_dirs
+from tensorop.errors import UsageError, unknown_name
+from tensorop.paths import plugin_dirs, plugin_roots
 
 SUFFIX = {"platforms": ".yaml", "primitives": ".yaml", "templates": "", "tuners": ".py", "backends": ".py"}
 _NOT_ONE = ("_", "calibration-")  # what may be beside plug-ins
@@ -31,4 +33,23 @@ def find(kind: str, name: str, plugins: tuple[Path, ...] = ()) -> Path:
             path = folder / f"{name}{SUFFIX[kind]}"
             if path.is_file() or (kind == "templates" and (path / "operator.yaml").is_file()):
                 return path
-    raise unknown_name(_CALLED.get(kind, kind[:-1]), name, names(kind, plugins))
+    raise unknown_name(_CALLED.get(kind, kind[:-1]), name, names(kind, plugins), f"{kind}/{name}")
+
+
+def root(kind: str, name: str, plugins: tuple[Path, ...] = ()) -> Path | None:
+    """The plug-in folder, as it was given, that a name is found in; None for a shipped one. Raises as `find`."""
+    folder = find(kind, name, plugins).parent
+    return next((root for root in plugin_roots(plugins) if root / kind == folder), None)
+
+
+def folders(plugins: str | Path | Sequence[str | Path]) -> tuple[Path, ...]:
+    """Plug-in folders as Python code gives them: one or several, texts or paths. Raises UsageError for what is no
+    folder."""
+    try:
+        found = tuple(map(Path, [plugins] if isinstance(plugins, str | PathLike) else plugins))
+    except TypeError:
+        raise UsageError(f"plugins is {plugins!r}", hint="expected a folder's path, or a list of them") from None
+    for folder in found:
+        if not folder.is_dir():
+            raise UsageError(f"the plug-in folder {folder} does not exist", hint="give folders of your own, or none")
+    return found

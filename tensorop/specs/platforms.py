@@ -208,7 +208,7 @@ def _find(kind: str, name: str, plugins: tuple[Path, ...], asker: Path, key: str
     try:
         return catalog.find(kind, name, plugins)
     except UsageError as error:
-        raise SpecError(f"{asker}: key '{key}': {error.message}", hint=error.hint) from None
+        raise SpecError(f"{asker}: key '{key}': {error.message}", hint=error.hint) from error
 
 
 def _under(child: dict[str, Any], parent: dict[str, Any]) -> dict[str, Any]:

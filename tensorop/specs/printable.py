@@ -17,6 +17,12 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() or c in _KEPT else _escaped(c) for c in text)
 
 
+def one_line(text: str, most: int) -> str:
+    """At most so many characters of a text, printable and on one line."""
+    shown = printable(text[:most]).replace("\n", "\\n").replace("\t", "\\t")
+    return shown if len(text) <= most else f"{shown}..."
+
+
 def _escaped(character: str) -> str:
     number = ord(character)
     return f"\\x{number:02x}" if number < 0x100 else f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"

@@ -211,8 +211,11 @@ def test_a_file_that_does_not_fit_leaves_the_product(
 
 def test_an_import_changes_the_choice_and_nothing_else(exported: Exported, measured: Path, tmp_path: Path) -> None:
     root = shutil.copytree(exported[0], tmp_path / "gemm", symlinks=True)
+    manifest, named = root / "share/tensorop/manifest.json", {"plugin_folders": {"templates/gemm": "my own"}}
+    manifest.write_text(json.dumps(json.loads(manifest.read_text()) | named))
     of = device.read(opened.open_product(root))
     done = device.retune(of, measured)
+    assert json.loads(manifest.read_text()).items() >= named.items()
     assert done.rows == 4 * len(SHAPES)
     assert "measured on pretended 0 by kit" in done.said
     assert set(done.told) == {"bf16"}

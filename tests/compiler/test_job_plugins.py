@@ -43,6 +43,12 @@ def test_the_manifest_holds_the_platform_and_its_primitives(made: Path) -> None:
     assert "parent" not in files["platforms/my-board.yaml"]
 
 
+def test_the_manifest_names_the_folder_of_each_plugin(made: Path) -> None:
+    named = json.loads((made / "share/tensorop/manifest.json").read_text())["plugin_folders"]
+    own = str(made.parent / "own")
+    assert named == dict.fromkeys(("platforms/my-board", f"primitives/{plugins.PRIMITIVES}", "tuners/backwards"), own)
+
+
 def test_it_is_verified_compared_and_reported_without_the_plugins(made: Path) -> None:
     for words in (("verify", made), ("bench", made, "--shapes", SHAPE, "--format", "json"), ("report", made)):
         ended = tensorop(*words, cwd=made.parent)

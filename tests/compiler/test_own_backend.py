@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tensorop.provision import targets
+from tests.support import products
 from tests.support.commands import ROOT, refused, tensorop
 
 pytestmark = pytest.mark.skipif(targets.host_arch() != "x86_64", reason="its platform is for x86-64")
@@ -37,6 +38,21 @@ def test_a_whole_job_on_a_backend_of_ones_own(tmp_path: Path) -> None:
     compared = tensorop("bench", "out", *own, "--shapes", "24x17x33", "--fast", "--format", "json", cwd=tmp_path)
     assert compared.status == 0, compared.stderr
     assert compared.json()["unit"] == "GFLOP/s"
+    assert manifest["plugin_folders"] == dict.fromkeys(("platforms/nice-generic", "backends/nice"), str(EXAMPLE))
+    told = f"unknown backend 'nice': this product was made with backends/nice of the plug-in folder '{EXAMPLE}'"
+    for command in ("verify", "export", "report"):
+        assert told in refused(command, "out", cwd=tmp_path)
+
+
+def test_a_runner_of_ones_own_is_asked_for_without_its_folder(tmp_path: Path) -> None:
+    path = products.install("generic", tmp_path / "out", ("f32",)) / "share/tensorop/manifest.json"
+    named = {"backends/nice": "own", "tuners/mine": "other"}
+    path.write_text(json.dumps({**json.loads(path.read_text()), "plugin_folders": named}))
+    for command in (("verify", "out", "--no-controls"), ("bench", "out", "--shapes", "8x8x8")):
+        message = refused(*command, "--runner", "nice", cwd=tmp_path)
+        assert "unknown runner 'nice': this product was made with backends/nice of the plug-in folder 'own'" in message
+        assert "give --plugins own, from Python" in message
+        assert "give its folder: --plugins DIR" in refused(*command, "--runner", "nasty", cwd=tmp_path)
 
 
 def test_a_backend_without_a_jail_runs_no_strangers_kernel(tmp_path: Path) -> None:
@@ -66,3 +82,4 @@ def test_a_backend_without_a_jail_runs_no_strangers_kernel(tmp_path: Path) -> No
     unsafe = tensorop(*judged, "--unsafe", cwd=tmp_path)
     assert unsafe.status == 0, unsafe.stdout + unsafe.stderr
     assert said in " ".join((unsafe.stdout + unsafe.stderr).split())
+    assert f"tensorop gemm --plugins DIR --plugins {tmp_path / 'own'} --platform" in " ".join(unsafe.stdout.split())

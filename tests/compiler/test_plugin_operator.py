@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import shlex
+import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from tensorop import api, tuning
-from tensorop.errors import UsageError
+from tensorop.commands import opened
+from tensorop.errors import SpecError, UsageError
 from tensorop.provision.targets import host_arch
 from tensorop.specs import operators
-from tests.support.commands import ROOT, events, tensorop
+from tests.support.commands import ROOT, events, refused, tensorop
 
 OWN = ROOT / "examples" / "operator"
 SHAPES = "b2c3h100t5p2,b1c4h64t7u2,b1c1h9t3u3p1"
@@ -25,6 +29,7 @@ def product(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ended = tensorop(*words, "--out", "made", cwd=folder)
     assert ended.status == 0, ended.stderr
     assert "4 faulty kernels refused, 1 honest ones passed" in ended.stderr
+    (folder / "stdout").write_text(ended.stdout)
     return folder / "made"
 
 
@@ -77,6 +82,119 @@ def test_its_report_shows_its_shapes(product: Path) -> None:
     assert tensorop("report", product, "--plugins", OWN, cwd=ROOT).status == 0
     page = (product / "share" / "tensorop" / "report.html").read_text()
     assert all(shape in page for shape in SHAPES.split(","))
+
+
+COMMANDS = {
+    "verify": (),
+    "bench": ("--shapes", "b1c1h9t3", "--fast"),
+    "export": ("--out", "kit"),
+    "import": ("result.jsonl",),
+}
+
+
+def test_without_its_folder_the_folder_is_named(product: Path, tmp_path: Path) -> None:
+    manifest = json.loads((product / "share/tensorop/manifest.json").read_text())
+    assert manifest["plugin_folders"] == {"templates/conv1d": str(OWN)}
+    told = f"unknown operator 'conv1d': this product was made with templates/conv1d of the plug-in folder '{OWN}'"
+    for path in (product, product / "lib/libtensorop_conv1d.so"):
+        for command, words in COMMANDS.items():
+            message = refused(command, path, *words, cwd=tmp_path)
+            assert told in message
+            assert f"give --plugins {OWN}, from Python plugins=['{OWN}']" in message
+        with pytest.raises(UsageError) as caught:
+            api.load(path)
+        assert (caught.value.message, f"--plugins {OWN}" in str(caught.value.hint)) == (told, True)
+    assert told in refused("verify", product, "--plugins", tmp_path, cwd=tmp_path)  # another folder
+    reported = tensorop("report", product, cwd=tmp_path)
+    assert reported.status == 0
+    assert told in reported.stderr
+    assert tensorop("inspect", product, cwd=tmp_path).status == 0
+    alone = shutil.copy(product / "lib/libtensorop_conv1d.so", tmp_path)  # no manifest says where it is from
+    assert "where it is a plug-in, give its folder: --plugins DIR" in refused("verify", alone, cwd=tmp_path)
+
+
+def test_folders_are_given_as_texts_or_paths(product: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT.parent)
+    relative = f"{ROOT.name}/examples/operator"
+    for plugins in (OWN, str(OWN), relative, [str(OWN)], (relative, tmp_path), [tmp_path, OWN]):
+        assert api.load(product, plugins).dtypes == ("f32",)
+    monkeypatch.setenv("TENSOROP_PLUGINS", f"{tmp_path}:{relative}")
+    assert api.load(product).dtypes == ("f32",)
+    with pytest.raises(UsageError, match="the plug-in folder nowhere does not exist"):
+        api.load(product, "nowhere")
+
+
+RUNS = "import pathlib\npathlib.Path({marker!r}).touch()\n"
+FORGED = "\x1b]0;x\x07own'; touch {marker}; '\nerror: none\r\u202e"
+
+
+def test_what_a_manifest_names_is_shown_and_never_run(
+    product: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    evil, marker = tmp_path / "evil", tmp_path / "ran"
+    shutil.copytree(OWN, evil)
+    for path in ("reference.py", "binding.py"):
+        (evil / "templates/conv1d" / path).write_text(RUNS.format(marker=str(marker)))
+    for kind, name in (("tuners", "bayes.py"), ("backends", "native.py")):
+        (evil / kind).mkdir()
+        (evil / kind / name).write_text(RUNS.format(marker=str(marker)))
+    out = evil / "out"
+    shutil.copytree(product, out, symlinks=True)
+    shutil.copytree(evil / "templates", out / "templates")
+    path = out / "share/tensorop/manifest.json"
+    whole = json.loads(path.read_text())
+    monkeypatch.chdir(evil)
+
+    def named(folder: object) -> None:
+        names = dict.fromkeys(("templates/conv1d", "backends/native", "tuners/bayes", "\x1b/x", "x"), folder)
+        path.write_text(json.dumps({**whole, "plugin_folders": names}))
+
+    for folder in (str(evil), FORGED.format(marker=marker)):
+        named(folder)
+        for command, words in COMMANDS.items() if folder == str(evil) else [("verify", ())]:
+            message = refused(command, "out", *words, cwd=evil)
+            assert message.startswith("error: unknown operator 'conv1d': this product was made with ")
+            assert [line for line in message.splitlines() if not line.isprintable()] == []
+            assert len(message.splitlines()) == 2
+        reported = tensorop("report", "out", cwd=evil)
+        assert reported.status == 0
+        assert [line for line in reported.stderr.splitlines() if not line.isprintable()] == []
+        with pytest.raises(UsageError) as caught:
+            api.load(out)
+        assert all(c.isprintable() or c == "\n" for c in str(caught.value))
+        command_line = str(caught.value.hint).split(", from Python")[0]
+        assert len(shlex.split(command_line)) == len(("give", "--plugins", folder))
+    for folder in (".", "", "x" * 5000, ["."], None):
+        named(folder)
+        for opens in (api.load, opened.open_product):
+            with contextlib.suppress(UsageError):
+                opens(out)
+    names = {"templates/conv1d": "one", "templates/that-it-uses": "two", "templates/gemm": "three", "tuners/x": "four"}
+    path.write_text(json.dumps({**whole, "plugin_folders": names}))
+    with pytest.raises(UsageError, match="give --plugins one --plugins two, from Python"):
+        opened.open_product(out)
+    for told in ("x", ["x"], None, {"templates/conv1d": {}}):
+        path.write_text(json.dumps({**whole, "plugin_folders": told}))
+        with pytest.raises(UsageError, match="unknown operator"):
+            opened.open_product(out)
+    assert not marker.exists()
+    with pytest.raises(SpecError):
+        api.load(out, [evil])
+    assert marker.exists()
+
+
+def test_the_next_command_has_the_folder(product: Path, tmp_path: Path) -> None:
+    said = (product.parent / "stdout").read_text()
+    assert f"(tensorop report made --plugins {OWN} makes" in " ".join(said.split())
+    own = tmp_path / "own's folder"
+    own.symlink_to(OWN)
+    words = ("--out", "kit", "--probes", "0", "--shapes", "b1c1h64t3")
+    ended = tensorop("export", product, "--plugins", tmp_path, "--plugins", own, *words, cwd=tmp_path)
+    assert ended.status == 0, ended.stderr
+    (line,) = [line for line in ended.stdout.splitlines() if "then here: " in line]
+    given = shlex.split(line.partition("then here: ")[2])
+    plugins = ["--plugins", str(tmp_path), "--plugins", str(own)]
+    assert given == ["tensorop", "import", str(product), "result.jsonl", *plugins]
 
 
 @pytest.mark.parametrize(("stride", "padding"), [(1, 0), (1, 2), (2, 1), (3, 0)])

@@ -132,6 +132,8 @@ def test_import_chooses_anew(own: Path, measured: Path, tmp_path: Path):
     for row in rows:
         if row.get("kind") == "time":
             row["ns"] = [[100.0], [1000.0 + row["step"]]]  # variant 0 everywhere
+    manifest, named = own / "share/tensorop/manifest.json", {"plugin_folders": {"tuners/mine": "my own"}}
+    manifest.write_text(json.dumps(json.loads(manifest.read_text()) | named))
     done = retune.retune(opened_at(own), result.read(written(tmp_path / "r.jsonl", rows), opened_at(own)))
     assert done.said.startswith("measured on a test's board, under the emulator qemu-riscv64 by kit, ")
     assert done.verdicts
@@ -140,6 +142,7 @@ def test_import_chooses_anew(own: Path, measured: Path, tmp_path: Path):
     assert card["dtypes"]["f32"]["tree"] == {"variant": 0}
     assert [kit["board"] for kit in card["facts"]["measured"]] == ["a test's board"]
     assert card["facts"]["seed"] == products.FACTS["seed"]
+    assert json.loads(manifest.read_text()).items() >= named.items()
     assert "by kit" in (own / "share/tensorop/src/dispatch_f32.c").read_text()
     # what was imported is known to the next kit, which is one of the same product
     again = opened_at(own)

@@ -282,7 +282,7 @@ def test_a_run_without_a_product_is_told_as_far_as_it_came(run):
     journal.write_text(journal.read_text().replace('"platform":"rvv"', '"platform":"my-board"'))
     record, _ = report.report(run)
     assert "my-board" in record["absent"]["operator and platform"]
-    assert "give --plugins DIR as the run was given" in record["absent"]["operator and platform"]
+    assert "where it is a plug-in, give its folder: --plugins DIR" in record["absent"]["operator and platform"]
 
 
 def test_no_run_is_said(tmp_path):

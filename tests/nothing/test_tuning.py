@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -118,7 +119,7 @@ def test_what_is_no_place_of_a_product(place: Any) -> None:
         tensorop.load(place)
 
 
-def test_plug_in_folders_of_a_product_are_a_tuple(tmp_path: Path) -> None:
-    for plugins in (5, "folder", None):
-        with pytest.raises(UsageError, match=f"plugins is {plugins!r}"):
-            tensorop.load(tmp_path, plugins=plugins)
+@pytest.mark.parametrize("given", [5, None, [5]])
+def test_what_is_no_plug_in_folder_of_a_product(given: Any, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=rf"plugins is {re.escape(repr(given))}"):
+        tensorop.load(tmp_path, plugins=given)
