@@ -5,13 +5,13 @@ A part that cannot be told (no product yet, a platform file that is gone) is lef
 
 from __future__ import annotations
 
-import shlex
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from tensorop import paths
 from tensorop.errors import TensoropError, UsageError
 from tensorop.model.kernel import Variant
 from tensorop.model.operator import Operator
