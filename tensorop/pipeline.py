@@ -77,10 +77,8 @@ def run(job: Job, stop: Stop | None = None) -> Generator[Event, None, None]:
     workers.check(job, target)
     _check_c(job, operator, target)
     strategy.load(job.tuner, job.plugins)  # an unknown one is said before anything is made
+    _check_effect(job, target)
     if not target.measures:
-        if job.author != Job.author:
-            said = f"kernels for '{target.platform.name}' are those that are shipped"
-            raise UsageError(f"--author {job.author}: {said}", hint="leave --author out")
         events = target.unmeasured(job, operator, stop)
         name = target.attached()
         yield from (events if name is None else here.measured(job, operator, name, events, stop))
@@ -93,12 +91,31 @@ def run(job: Job, stop: Stop | None = None) -> Generator[Event, None, None]:
     yield from (events if plan is None else forecast.watched(events, plan))
 
 
+def _check_effect(job: Job, target: Target) -> None:
+    """Raises UsageError for an option that the user gave and that would change nothing."""
+    ignored = {name: f"for '{target.platform.name}': {why}" for name, why in target.ignores.items()}
+    if job.author != "llm":
+        ignored["author_timeout"] = "without --author llm: no model is asked"
+    if job.author == offline.AUTHOR:
+        ignored["unsafe"] = "without --author llm or replay: no kernels of a model are run"
+    for name in sorted(job.chosen & ignored.keys()):
+        if (name, job.threads) != ("threads", Job.threads):  # one thread is what there is everywhere
+            option = f"--{name.replace('_', '-')}"
+            raise UsageError(f"{option} has no effect {ignored[name]}", hint=f"leave {option} out")
+
+
 def _check_c(job: Job, operator: Operator, target: Target) -> None:
-    """Raises UsageError where the result cannot be of the type asked for."""
-    for dtype in job.dtypes if job.c_dtype else ():
-        if job.c_dtype not in (known := tuple(dict.fromkeys(target.types_of_c(operator, dtype)))):
-            said = f"platform '{target.platform.name}' has results of {' or '.join(known)} beside {dtype}"
+    """Raises UsageError where the result cannot be of the type asked for, or is of no other anyway."""
+    if not job.c_dtype:
+        return
+    known = {dtype: tuple(dict.fromkeys(target.types_of_c(operator, dtype))) for dtype in job.dtypes}
+    for dtype, types in known.items():
+        if job.c_dtype not in types:
+            said = f"platform '{target.platform.name}' has results of {' or '.join(types)} beside {dtype}"
             raise UsageError(f"--c-dtype {job.c_dtype}: {said}", hint="leave --c-dtype out, or give one of those")
+    if all(len(types) == 1 for types in known.values()):
+        said = f"platform '{target.platform.name}' has no other results beside {', '.join(known)}"
+        raise UsageError(f"--c-dtype {job.c_dtype} has no effect: {said}", hint="leave --c-dtype out")
 
 
 def _run(

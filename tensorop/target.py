@@ -118,6 +118,7 @@ class Target(ABC):
     jail: whether every process on the target is confined (docs/security.md), which is then tried before it is relied on
     pretends: whether nothing is built, and costs are made up (`pretend`)
     measures: whether figures can be taken there; else its own path makes products (`unmeasured`)
+    ignores: options of a job that change nothing there, by their names, each with the reason; they are refused
     """
 
     platform: Platform
@@ -136,6 +137,7 @@ class Target(ABC):
     jail: ClassVar[bool] = False
     pretends: ClassVar[bool] = False
     measures: ClassVar[bool] = True
+    ignores: ClassVar[Mapping[str, str]] = {}
 
     @classmethod
     def machine(cls, address: str) -> Machine:

@@ -70,7 +70,7 @@ def _read(path: Path) -> type[Target]:
     else:
         module = pymodule.load(path, f"_tensorop_backend_{path.stem}")
     found: type[Target] = pymodule.derived(path, module, Target)
-    kinds = {**dict.fromkeys(_WORDS, str), **dict.fromkeys(_SWITCHES, bool), "means": Means}
+    kinds = {**dict.fromkeys(_WORDS, str), **dict.fromkeys(_SWITCHES, bool), "means": Means, "ignores": dict}
     for part, kind in kinds.items():
         if type(value := getattr(found, part, None)) is not kind:
             raise SpecError(

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 from tensorop.author import offline
 from tensorop.backends.cuda_parts import attached, kernels, kit, library
@@ -59,6 +59,16 @@ class Backend(Target):
     speed = "flop/predicted-cycle"
     means = Means(search=0.0, every_layout=0.0)
     measures = False
+    ignores: ClassVar[Mapping[str, str]] = {
+        "author": "its kernels are those that are shipped",
+        "batch": "a model ranks all configurations, so there is no search",
+        "budget": "a model ranks all configurations, so there is no search; --trials says how many kernels are built",
+        "fresh": "each job starts over there",
+        "seed": "a model ranks all configurations, so nothing is drawn",
+        "threads": "its library is called from one thread of the processor",
+        "tuner": "a model ranks all configurations, so there is no search",
+        "warm_start": "a model ranks all configurations, so there is no search",
+    }
 
     @classmethod
     def start(cls, platform: Platform, address: str) -> Nowhere:

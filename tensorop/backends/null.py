@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
+from typing import ClassVar, NoReturn
 
 from tensorop.errors import JobError
 from tensorop.model.means import Means
@@ -50,6 +51,10 @@ class Backend(Target):
     means = Means(search=3e9, every_layout=5e7, per=1e8)
     side_by_side = True
     pretends = True
+    ignores: ClassVar[Mapping[str, str]] = {
+        "threads": "nothing is compared there",
+        "unsafe": "no kernel is run there",
+    }
 
     @classmethod
     def start(cls, platform: Platform, address: str) -> Nowhere:

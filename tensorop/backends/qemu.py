@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Self, TypedDict
+from typing import ClassVar, Self, TypedDict
 
 from tensorop.errors import JobError, UsageError
 from tensorop.measure import board as board_run
@@ -69,6 +69,9 @@ class Backend(Target):
     )
     side_by_side = True
     counts = True
+    ignores: ClassVar[Mapping[str, str]] = {
+        "threads": "a board model is of one core, and several threads are verified in every job"
+    }
     jail = True
 
     @classmethod

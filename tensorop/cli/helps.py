@@ -36,6 +36,12 @@ jobs_option = click.option(
 )
 
 
+def is_given(name: str) -> bool:
+    """Whether the command line has this option of the command that runs."""
+    source = click.get_current_context().get_parameter_source(name)
+    return source not in (None, click.core.ParameterSource.DEFAULT)
+
+
 def examples(*lines: str) -> str:
     """A help text's end: command lines as they are typed."""
     return "\b\nExamples:\n" + "\n".join(f"  tensorop {line}" for line in lines)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,15 @@ from rich.text import Text
 
 from tensorop import paths
 from tensorop.cli import compare_output, options, screen, tables
-from tensorop.cli.helps import examples, format_option, jobs_option, offline_option, plugins_option, runner_option
+from tensorop.cli.helps import (
+    examples,
+    format_option,
+    is_given,
+    jobs_option,
+    offline_option,
+    plugins_option,
+    runner_option,
+)
 from tensorop.cli.judge_command import judge
 from tensorop.commands import bench as benching
 from tensorop.commands import compare as comparing
@@ -29,6 +37,10 @@ from tensorop.space import problems
 from tensorop.specs import recorded
 
 _MOST_THREADS = 1024
+_NOT_ON_DEVICE = {
+    "against": "--against", "older": "--compare", "threads": "--threads", "fast": "--fast", "jobs": "--jobs",
+    "runner": "--runner", "offline": "--offline",
+}  # fmt: skip
 _library = click.argument("path", metavar="DIR|LIB", type=click.Path(path_type=Path))
 
 
@@ -75,8 +87,14 @@ def _counts(text: str) -> tuple[int, ...]:
     return tuple(dict.fromkeys(map(int, words)))
 
 
-def _is_given(context: click.Context, name: str) -> bool:
-    return context.get_parameter_source(name) is not click.core.ParameterSource.DEFAULT
+def _refuse_on_device(each: Sequence[Opened], options: Mapping[str, str], why: str) -> None:
+    """Raises UsageError where one of the libraries is for a device, and an option was given that changes nothing there.
+
+    options: by the names that click has for them
+    """
+    useless = [option for name, option in options.items() if is_given(name)]
+    if useless and any(found.platform.device is not None for found in each):
+        raise UsageError(f"{', '.join(useless)}: no effect on a library for a device, {why}", hint="leave it out")
 
 
 @click.command(
@@ -135,9 +153,7 @@ def _is_given(context: click.Context, name: str) -> bool:
 @plugins_option
 @offline_option
 @format_option
-@click.pass_context
 def bench(
-    context: click.Context,
     path: Path,
     against: str | None,
     shapes: str | None,
@@ -160,14 +176,14 @@ def bench(
         raise UsageError("--compare is of one number of threads", hint=f"e.g. --threads {threads[0]}")
     if junit and not older:
         raise UsageError("--junit writes what --compare finds", hint="give --compare OLD.json too")
+    if is_given("threshold") and not older:
+        raise UsageError("--threshold is of what --compare finds", hint="give --compare OLD.json too")
     old = recorded.read(older) if older else None
     each = opened.open_each(path, plugins)
-    if any(found.platform.device is not None for found in each) and (old or against or threads != (1,)):
-        said = "a library for a device is compared with cuBLASLt, without --against, --compare and --threads"
-        raise UsageError(said, hint="leave them out")
+    _refuse_on_device(each, _NOT_ON_DEVICE, "which is compared with cuBLASLt where the device is")
     if old is not None and len(each) > 1:
         raise UsageError("--compare is of one operator", hint=f"give {each[0].library} in place of {path}")
-    given = {name for name in ("shapes", "dtype", "layout", "threads") if _is_given(context, name)}
+    given = {name for name in ("shapes", "dtype", "layout", "threads") if is_given(name)}
     progress = tables.console(stderr=True)
 
     def tell(row: Row) -> None:
@@ -191,6 +207,12 @@ def bench(
         named = shapes or found.operator.usual
         wanted = options.shapes(found.operator, named)
         target = found.reach(runner)
+        if max(threads) > 1 and "threads" in target.ignores:
+            said = f"has no effect for '{found.platform.name}': {target.ignores['threads']}"
+            raise UsageError(f"--threads {said}", hint="leave --threads out")
+        if is_given("jobs") and not target.counts:
+            said = "has no effect where a clock measures, one problem after the other"
+            raise UsageError(f"--jobs {said}", hint="leave --jobs out")
         if named in found.operator.suites:
             wanted = benching.suite_of(found.operator, named, target)
         means = target.means.a_second, len(target.configurations)
@@ -282,10 +304,9 @@ def verify(
     """Judge a library on the whole correctness grid, on its target."""
     each = opened.open_each(path, plugins)
     drawn = options.seed(seed)
+    of_hosts = {name: f"--{name}" for name in ("dtype", "seed", "controls", "jobs", "runner")}
+    _refuse_on_device(each, of_hosts, "which is verified in all its types, by new calls, after controls")
     if any(found.platform.device is not None for found in each):
-        if dtype or seed or not controls:
-            said = "a library for a device is verified in all its types, by new calls, after controls"
-            raise UsageError(said, hint="leave --dtype, --seed and --no-controls out")
         told = on_device.verify(each[0])
         screen.echo_json(told) if format_ == "json" else tables.show_on_device(told)
         raise SystemExit(0 if told["ok"] else 1)

@@ -9,7 +9,7 @@ import click
 
 from tensorop.cli import options, screen, tables
 from tensorop.cli.ctrl_c import INTERRUPTED
-from tensorop.cli.helps import examples, format_option, offline_option, plugins_option
+from tensorop.cli.helps import examples, format_option, is_given, offline_option, plugins_option
 from tensorop.cli.progress import follow
 from tensorop.errors import UsageError
 from tensorop.model.budget import parse_seconds
@@ -57,6 +57,7 @@ def operator_command(name: str, plugins: tuple[Path, ...] = ()) -> click.Command
         "--c-dtype",
         metavar="NAME",
         default=None,
+        hidden=not operators.serves_devices(operator),
         help="Type of the result, where a platform has a choice: f32 beside bf16 and f16 on GPUs.",
     )
     @click.option(
@@ -200,5 +201,6 @@ def _job(name: str, given: dict[str, Any]) -> Job:
         budget_s=seconds,
         author_timeout_s=patience,
         out=given["out"] or Job.folder(name, given["platform"]),
+        given=frozenset(option for option in given if is_given(option)),
         **{option: given[option] for option in _AS_GIVEN},
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numbers
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 from tensorop.errors import UsageError
@@ -27,6 +27,7 @@ class Job:
     warm_start: auto | none | the path of a journal, a file of winners or a folder of such (tensorop/warm)
     unsafe: a model's kernels run even where nothing confines them
     c_dtype: of the result; None: what goes with each of dtypes
+    given: options that the user gave, by their names; None: those that are not as by default
     """
 
     operator: str
@@ -52,6 +53,15 @@ class Job:
     warm_start: str = "auto"
     unsafe: bool = False
     c_dtype: str | None = None
+    given: frozenset[str] | None = None
+
+    @property
+    def chosen(self) -> frozenset[str]:
+        """Names of the options that the user gave."""
+        if self.given is not None:
+            return self.given
+        values = ((field.name, getattr(self, field.name), field.default) for field in fields(self))
+        return frozenset(name.removesuffix("_s") for name, value, usual in values if value not in (None, usual))
 
     def __post_init__(self) -> None:
         for name in ("operator", "platform", "tuner", "author", "workers", "warm_start"):

@@ -356,6 +356,11 @@ def require_whole(operator: Operator) -> None:
         )
 
 
+def serves_devices(operator: Operator) -> bool:
+    """Whether its folder holds what products for devices are made of."""
+    return (operator.folder / "device").is_dir()
+
+
 def binding(operator: Operator, device: bool = False) -> ModuleType:
     """The operator's binding.py, or that of its products for devices: how one is called from Python (tensorop.api)."""
     return _module(operator.folder / ("device/binding.py" if device else "binding.py"))

@@ -3,8 +3,10 @@
 import json
 
 import pytest
+from click.testing import CliRunner
 
 from tensorop.backends import reach
+from tensorop.cli import library_commands
 from tensorop.commands import bench, doctor
 from tensorop.model.bench import geomean
 from tensorop.specs import platforms
@@ -32,6 +34,11 @@ def test_modelled_rows_say_what_they_are(found):
     assert "one core" in found.absent["2 threads"]
     assert "riscv64_zvl128b at vlen 128" in found.baselines["openblas"].config.lower()
     json.dumps(found.to_json(), allow_nan=False)
+
+
+def test_threads_of_a_model_are_refused(product):
+    ended = CliRunner().invoke(library_commands.bench, [str(product), "--threads", "1,2"])
+    assert "--threads has no effect for 'rvv': a board model is of one core" in str(ended.exception)
 
 
 def test_each_vlen_is_given_and_the_row_is_their_mean(found):

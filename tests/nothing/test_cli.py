@@ -13,11 +13,12 @@ import click
 import pytest
 
 import tensorop as package
+from tensorop import backends
 from tensorop.cli.main import cli, main
 from tensorop.cli.operator_command import operator_command
 from tensorop.commands import libraries
 from tensorop.errors import UsageError
-from tensorop.specs import operators
+from tensorop.specs import catalog, operators
 from tests.support.commands import refused, tensorop
 
 
@@ -44,7 +45,10 @@ PLATFORM = "schema: 1\nname: mine\nparent: generic\ndescription: a test's own\n"
             ["gemm", "--platform", "cuda-sm90", "--runner", "native"],
             ["--runner native: platform 'cuda-sm90' is of a device"],
         ),
-        (["gemm", "--platform", "cuda-sm90", "--author", "llm"], ["--author llm: kernels for 'cuda-sm90' are those"]),
+        (
+            ["gemm", "--platform", "cuda-sm90", "--author", "llm"],
+            ["--author has no effect for 'cuda-sm90': its kernels are"],
+        ),
         (["gemm", "--platform", "cuda-sm90", "--tuner", "byes"], ["unknown tuner 'byes'", "did you mean bayes"]),
         (["conv2d", "--platform", "cuda-sm90"], ["platform 'cuda-sm90' is for bf16, f16; conv2d has f32, f64"]),
         (["gemm", "--dtype", "f23"], ["unknown dtype of gemm 'f23'", "did you mean f32?", "f64"]),
@@ -85,6 +89,7 @@ PLATFORM = "schema: 1\nname: mine\nparent: generic\ndescription: a test's own\n"
         (["gemm", "--author", "llm"], ["no model is named", "TENSOROP_LLM_MODEL", "--author offline"]),
         (["bench", "nowhere"], ["nowhere does not exist", "tensorop <operator> --out"]),
         (["verify", "nowhere"], ["nowhere does not exist", "tensorop <operator> --out"]),
+        (["bench", "nowhere", "--threshold", "5%"], ["--threshold is of what --compare finds", "--compare OLD.json"]),
         (["inspect", "nowhere"], ["nowhere does not exist", "tensorop <operator> --out"]),
         (["report", "nowhere"], ["nowhere does not exist", "tensorop <operator> --out"]),
     ],
@@ -121,6 +126,44 @@ def test_what_an_author_s_client_cannot_work_with_is_refused_before_any_work(
     monkeypatch.setenv(variable, value)
     assert variable in refused_here(["gemm", "--author", "llm"], monkeypatch, capsys)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        *(f"--platform cuda-sm90 {given}" for given in (
+            "--budget 5m", "--tuner random", "--tuner bayes", "--batch 4", "--seed 3", "--threads 4", "--fresh",
+            "--unsafe", "--warm-start none", "--author replay", "--author-timeout 5m",
+        )),
+        "--platform rvv --threads 4", "--platform neon --threads 2",
+        "--runner null --threads 4", "--runner null --unsafe", "--author replay --runner null --unsafe",
+        "--unsafe", "--author-timeout 5m", "--author replay --author-timeout 5m",
+        "--platform generic --dtype f32 --c-dtype f32", "--platform rvv --dtype bf16,f16 --c-dtype f32",
+    ],
+)  # fmt: skip
+def test_an_option_that_would_change_nothing_is_refused(
+    words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    message = refused_here(["gemm", *words.split()], monkeypatch, capsys)
+    option = re.findall(r"--[a-z-]+", words)[-1]
+    assert re.search(rf"{option}( f32)? has no effect.*\n +leave {option} out", message), message
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_a_backend_ignores_are_options() -> None:
+    known = {option.name for option in operator_command("gemm").params}
+    for name in catalog.names("backends"):
+        assert backends.load(name).ignores.keys() <= known
+
+
+def test_the_type_of_the_result_is_shown_where_there_is_a_choice(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for operator, shown in (("gemm", True), ("conv2d", False)):
+        monkeypatch.setattr(sys, "argv", ["tensorop", operator, "--help"])
+        main()
+        assert ("--c-dtype" in capsys.readouterr().out) == shown
 
 
 def commands(group: click.Group, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:

@@ -123,3 +123,26 @@ def test_what_is_no_place_of_a_product(place: Any) -> None:
 def test_what_is_no_plug_in_folder_of_a_product(given: Any, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=rf"plugins is {re.escape(repr(given))}"):
         tensorop.load(tmp_path, plugins=given)
+
+
+@pytest.mark.parametrize(
+    ("wish", "option"),
+    [
+        ({"platform": "cuda-sm90", "tuner": "random"}, "tuner"),
+        ({"platform": "cuda-sm90", "trials": 9, "warm_start": "none"}, "warm-start"),
+        ({"platform": "cuda-sm90", "budget": "5m"}, "budget"),
+        ({"platform": "rvv", "threads": 4}, "threads"),
+        ({"platform": "generic", "unsafe": True}, "unsafe"),
+        ({"platform": "generic", "dtypes": "f32", "c_dtype": "f32"}, "c-dtype f32"),
+    ],
+)
+def test_a_wish_that_would_change_nothing_is_refused(wish: dict[str, Any], option: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=f"^--{option} has no effect"):
+        tensorop.tune("gemm", out=tmp_path / "out", **wish)
+    assert not list(tmp_path.iterdir())
+
+
+def test_options_are_those_that_are_not_as_by_default() -> None:
+    assert Job("gemm").chosen == {"operator"}
+    assert Job("gemm", budget_s=None, trials=9, c_dtype=None).chosen == {"operator", "trials"}
+    assert Job("gemm", budget_s=9.0, given=frozenset()).chosen == set()
