@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
+
+from tensorop.errors import UsageError
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -40,6 +42,13 @@ def is_given(name: str) -> bool:
     """Whether the command line has this option of the command that runs."""
     source = click.get_current_context().get_parameter_source(name)
     return source not in (None, click.core.ParameterSource.DEFAULT)
+
+
+def refuse_given(where: str, options: Mapping[str, str]) -> None:
+    """Raises UsageError where one of the options is given, which have no effect there; by click's names for them."""
+    useless = [option for name, option in options.items() if is_given(name)]
+    if useless:
+        raise UsageError(f"{', '.join(useless)}: no effect on {where}", hint=f"leave {' and '.join(useless)} out")
 
 
 def examples(*lines: str) -> str:

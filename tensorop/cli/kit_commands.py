@@ -8,7 +8,7 @@ import click
 
 from tensorop import paths
 from tensorop.cli import options, screen
-from tensorop.cli.helps import examples, format_option, jobs_option, plugins_option
+from tensorop.cli.helps import examples, format_option, jobs_option, plugins_option, refuse_given
 from tensorop.commands import opened
 from tensorop.commands.opened import Opened
 from tensorop.errors import UsageError
@@ -71,6 +71,7 @@ def export(
     wanted = options.shapes(product.operator, shapes) if shapes else ()
     place = out or path.with_name(f"{path.resolve().name}-kit")
     if product.platform.device is not None:
+        refuse_given("a kit for a device", {"jobs": "--jobs"})
         asked = Asked(wanted, probes, _words(dtype), _words(layouts.upper()))
         made = device.export(device.read(product), place, asked)
     elif dtype or layouts:
@@ -99,6 +100,7 @@ def import_(path: Path, file: Path, jobs: int, plugins: tuple[Path, ...], format
     """Choose among a product's variants anew, by what its kit measured on a board."""
     product = opened.open_product(path, plugins)
     if product.platform.device is not None:
+        refuse_given("a library for a device", {"jobs": "--jobs"})
         _import_device(product, file, format_)
         return
     held = holding.read(product)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from tensorop.cli.helps import (
     jobs_option,
     offline_option,
     plugins_option,
+    refuse_given,
     runner_option,
 )
 from tensorop.cli.judge_command import judge
@@ -87,14 +88,8 @@ def _counts(text: str) -> tuple[int, ...]:
     return tuple(dict.fromkeys(map(int, words)))
 
 
-def _refuse_on_device(each: Sequence[Opened], options: Mapping[str, str], why: str) -> None:
-    """Raises UsageError where one of the libraries is for a device, and an option was given that changes nothing there.
-
-    options: by the names that click has for them
-    """
-    useless = [option for name, option in options.items() if is_given(name)]
-    if useless and any(found.platform.device is not None for found in each):
-        raise UsageError(f"{', '.join(useless)}: no effect on a library for a device, {why}", hint="leave it out")
+def _has_device(each: Sequence[Opened]) -> bool:
+    return any(found.platform.device is not None for found in each)
 
 
 @click.command(
@@ -180,7 +175,8 @@ def bench(
         raise UsageError("--threshold is of what --compare finds", hint="give --compare OLD.json too")
     old = recorded.read(older) if older else None
     each = opened.open_each(path, plugins)
-    _refuse_on_device(each, _NOT_ON_DEVICE, "which is compared with cuBLASLt where the device is")
+    if _has_device(each):
+        refuse_given("a library for a device, which is compared with cuBLASLt where the device is", _NOT_ON_DEVICE)
     if old is not None and len(each) > 1:
         raise UsageError("--compare is of one operator", hint=f"give {each[0].library} in place of {path}")
     given = {name for name in ("shapes", "dtype", "layout", "threads") if is_given(name)}
@@ -304,9 +300,11 @@ def verify(
     """Judge a library on the whole correctness grid, on its target."""
     each = opened.open_each(path, plugins)
     drawn = options.seed(seed)
-    of_hosts = {name: f"--{name}" for name in ("dtype", "seed", "controls", "jobs", "runner")}
-    _refuse_on_device(each, of_hosts, "which is verified in all its types, by new calls, after controls")
-    if any(found.platform.device is not None for found in each):
+    if _has_device(each):
+        of_hosts = {name: f"--{name}" for name in ("dtype", "seed", "controls", "jobs", "runner")}
+        refuse_given(
+            "a library for a device, which is verified in all its types, by new calls, after controls", of_hosts
+        )
         told = on_device.verify(each[0])
         screen.echo_json(told) if format_ == "json" else tables.show_on_device(told)
         raise SystemExit(0 if told["ok"] else 1)
