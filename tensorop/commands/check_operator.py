@@ -61,6 +61,8 @@ def _built(found: _Findings, operator: Operator, target: Target, dtypes: Sequenc
     with scratch.folder("operator") as folder:
         built = partial(operator_built.built, operator, target, dtypes, folder)
         yield from found.of(f"{where}: candidate, adapter and product", built)
+        each = partial(operator_built.each, operator, target, dtypes, folder)
+        yield from found.of(f"{where}: a candidate of each template", each)
     honest = partial(operator_built.honest, operator, target, dtypes)
     yield from found.of(f"{where}: an honest control", honest)
 

@@ -12,6 +12,7 @@ from tensorop import paths
 from tensorop.author import c_file, offline
 from tensorop.author.parse import MAX_TEXT, parse
 from tensorop.backends import reach
+from tensorop.commands import operator_read
 from tensorop.commands.advice import FAILED, PASSED
 from tensorop.errors import JobError, SpecError, UsageError
 from tensorop.model.kernel import Kernel, KernelTemplate, Variant
@@ -147,6 +148,8 @@ def judge(
     spec = operators.load(operator, plugins)
     platform_ = platforms.load(platform, plugins)
     dtype = dtype or spec.dtypes[0]
+    if not paths.shipped(spec.folder):
+        operator_read.require_read(spec, platform_, (dtype,), pretended=False)
     template = read(file, spec, platform_, dtype)
     usual = _usual(spec, dtype, _DIRECT in template.reads.values())
     measured = tuple(problems.of(spec, dtype, shape) for shape in shapes or (usual,))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Sequence
+from numbers import Integral
 from pathlib import Path
 
 from tensorop.build import harness
@@ -46,7 +47,8 @@ def built(operator: Operator, target: Target, dtypes: Sequence[str], work: Path,
         program = harness.of_operator(target.platform, operator).path
     chosen: dict[str, tuple[Variant, Path]] = {}
     for dtype in dtypes:
-        found = _candidate(operator, target, dtype, texts, work)
+        of_dtype = [template for _, template in pairs(operator, target.platform, (dtype,))]
+        found = _candidate(operator, target, dtype, of_dtype, texts, work)
         if found is not None:
             chosen[dtype] = found
     if not chosen:
@@ -84,11 +86,23 @@ def _every(operator: Operator) -> Leaf | Split:
     return root
 
 
-def _candidate(operator: Operator, target: Target, dtype: str, texts: Texts, work: Path) -> tuple[Variant, Path] | None:
-    """The first variant that builds, of the templates in their order; None where none is for this platform. Raises
+def each(operator: Operator, target: Target, dtypes: Sequence[str], work: Path) -> None:
+    """Builds a candidate of each template, for the first dtype that it serves. Raises SpecError for the first template
+    of which none builds."""
+    first: dict[str, tuple[str, KernelTemplate]] = {}
+    for dtype, template in pairs(operator, target.platform, dtypes):
+        first.setdefault(template.name, (dtype, template))
+    for dtype, template in first.values():
+        _candidate(operator, target, dtype, [template], Texts(), work)
+
+
+def _candidate(
+    operator: Operator, target: Target, dtype: str, of: Sequence[KernelTemplate], texts: Texts, work: Path
+) -> tuple[Variant, Path] | None:
+    """The first variant that builds, of these templates in their order; None where none has a legal point. Raises
     SpecError where none builds."""
     failed: tuple[KernelTemplate, str] | None = None
-    for _, template in pairs(operator, target.platform, (dtype,)):
+    for template in of:
         try:
             space = instantiate.micro_space(target.platform, template, dtype)
         except JobError:
@@ -132,7 +146,11 @@ def _subject(operator: Operator, target: Target, variant: Variant, program: Path
 
     def workspace(problem: Problem, vlen: int) -> int:
         lanes = platform.lanes(dtype, full, vlen)
-        return operator.reference.workspace(problem, {**full, **reads}, lanes, formats.group)
+        elements = operator.reference.workspace(problem, {**full, **reads}, lanes, formats.group)
+        if not isinstance(elements, Integral) or elements < 0:
+            file = operator.folder / "reference.py"
+            raise SpecError(f"{file}: method 'workspace': expected a number of elements, got {elements!r:.80}")
+        return int(elements)
 
     more = tuple(int(full[name]) for name in operator.runtime)
     return Subject(target.runner, program, workspace=workspace, more=more, compute=formats.compute)

@@ -151,7 +151,9 @@ def _oracle(operator: Operator, dtype: str) -> None:
     cases = reference.quick_grid(dtype, reference.CONTROL_TILE, rng)
     if not isinstance(cases, Sequence) or not cases or not all(isinstance(case, Case) for case in cases):
         raise SpecError(f"{file}: method 'quick_grid': expected some cases, got {cases!r:.80}")
-    reference.call(cases[0].problem, rng, cases[0].distribution, cases[0].placement, start=cases[0].start)
+    for case in cases:
+        with _at(f"{file}: method 'quick_grid': {case.label}"):
+            reference.call(case.problem, rng, case.distribution, case.placement, start=case.start)
 
 
 def pairs(operator: Operator, platform: Platform, dtypes: Sequence[str]) -> Iterator[tuple[str, KernelTemplate]]:
@@ -185,7 +187,9 @@ def expressions(operator: Operator, platform: Platform, template: KernelTemplate
             prior.blocking(operator, platform, kernel, beside)({})
     blocked = Variant(kernel, Point.of({name: full[name] for name in operator.blocking.values}))
     with _at(f"{_yaml(operator)}: key 'micro'"):
-        micro_problem(operator, platform, blocked, platform.vlens[0])
+        alone = micro_problem(operator, platform, blocked, platform.vlens[0])
+        if wrong := operator.shapes.wrong(tuple(alone.sizes.values())):
+            raise SpecError(f"expected a shape of the operator, got {alone.label}: {wrong}")
     problem = problems.of(operator, dtype, operator.suites[operator.usual][0])
     columns = {name: np.array([value]) for name, value in problems.features(operator, problem).items()}
     if operator.costs.terms:

@@ -9,12 +9,20 @@ from functools import cached_property
 
 import numpy as np
 
+from tensorop.errors import SpecError
 from tensorop.model.expression import evaluate
 from tensorop.model.kernel import Constraint
 
 Shape = tuple[int, ...]  # the dimensions in their order, then the attributes
 LARGEST = 1 << 31
 _NAME = re.compile(r"\\{(\w+)\\}")
+
+
+def _holds(rule: Constraint, named: Mapping[str, int]) -> bool:
+    try:
+        return bool(evaluate(rule.must, named))
+    except SpecError:  # a quotient that does not exist satisfies nothing
+        return False
 
 
 @dataclass(frozen=True)
@@ -111,7 +119,7 @@ class Shapes:
             least = 1 if name in self.dims else 0
             if not least <= value < LARGEST:
                 return f"{name} is {value}; sides to tune for are between {least} and {LARGEST - 1}"
-        return next((rule.reason for rule in self.rules if not evaluate(rule.must, named)), "")
+        return next((rule.reason for rule in self.rules if not _holds(rule, named)), "")
 
     def named(self, shape: Sequence[int]) -> dict[str, int]:
         """The values by name."""

@@ -231,6 +231,8 @@ def _shapes(path: Path, spec: OperatorSpec) -> Shapes:
         if more := names - known.keys() or (key == "micro" and names and known.keys() - spec.attributes.keys() - names):
             raise SpecError(f"{path}: key '{key}': expected {', '.join(known)}, got {', '.join(names)}: {more}")
     shown = [name for name in known if shapes.written.count(f"{{{name}}}") != 1]
+    if set(re.sub(r"\{\w+\}", "", shapes.written)) & set("{}"):
+        raise SpecError(f"{path}: key 'shape': expected braces around names alone, got '{spec.shape}'")
     if shown or len(known) != len(spec.dims) + len(spec.attributes):
         raise SpecError(f"{path}: key 'shape': expected each of {', '.join(known)} once, got '{spec.shape}'")
     return shapes

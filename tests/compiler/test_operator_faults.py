@@ -50,6 +50,14 @@ FAULTS: dict[str, tuple[str, str | None, str, tuple[str, ...]]] = {
     "an unknown name in a prior": (
         YAML, "  runtime: [block]", "  prior: {block: q}", (YAML, "key 'blocking.prior'", "q")
     ),
+    "a rule that divides by zero": (
+        YAML, '{must: "p < t"', '{must: "h % p == 0", reason: d}\n  - {must: "p < t"',
+        (YAML, "key 'suites.speech'", "d"),
+    ),
+    "a kernel's own problem that is none": (YAML, "16 * lanes", "1", (YAML, "key 'micro'", "the t taps are no longer")),
+    "a shape that nobody can write": (YAML, "[p{p}]", "[p{p}]{", (YAML, "key 'shape'")),
+    "an operand of words": (YAML, "[b, c, h]", "[b, c, h, x]", (YAML, "key 'operands.x.shape'")),
+    "a default of words": (YAML, '"1024"', "\"'many'\"", (YAML, "key 'defaults'")),
     "an unknown probe": (YAML, "suites:", "probes: [b1]\nsuites:", (YAML, "key 'probes'", "b1")),
     "an unknown baseline": (YAML, "[taps+openblas]", "[tap+openblas]", (YAML, "key 'against'", "tap+openblas")),
     "no value of a tunable": (YAML, "[64, 256, 1024]", "[]", (YAML, "key 'blocking.tunables.block'")),
@@ -112,6 +120,13 @@ FAULTS: dict[str, tuple[str, str | None, str, tuple[str, ...]]] = {
     "a narrow result": (REFERENCE, "taps), bound", 'taps).astype("f2"), bound', (REFERENCE, "output 'y'", "float16")),
     "a grid that raises": (REFERENCE, 'tile["outputs"] * u', 'tile["out"] * u', (REFERENCE, "'quick_grid'", "'out'")),
     "a grid of nothing": (REFERENCE, "return cases", "return []", (REFERENCE, "'quick_grid'", "got []")),
+    "a grid of an unknown kind": (
+        REFERENCE, "self.DISTRIBUTIONS[number // 2 % 2]", "'odd'", (REFERENCE, "'quick_grid'", "'odd'"),
+    ),
+    "a tile that raises": (REFERENCE, 'point["wide"]', 'point["width"]', (f"{REFERENCE}:", "method 'tile'", "'width'")),
+    "a workspace of words": (
+        REFERENCE, RUN, f"    def workspace(self, *given):\n        return 'much'\n\n{RUN}", (REFERENCE, "workspace"),
+    ),
     "a control shape of none": (REFERENCE, "(2, 3, 40, 5, 2, 1)", "(2, 3)", (REFERENCE, "CONTROL_SHAPE")),
     "C of the product that is none": (
         "product/dispatch.c.j2", "int i = 0;", "int i = ;", ("product", "dispatch_f32.c")
@@ -209,10 +224,19 @@ def test_a_whole_folder_has_no_fault() -> None:
     plugins = (ROOT / "examples" / "operator",)
     found = list(check_operator.check(operators.load("conv1d", plugins), plugins=plugins))
     assert all(one.ok for one in found)
-    assert [str(one) for one in found][-2:] == [
+    assert [str(one) for one in found][-3:] == [
         "native f32, f64: candidate, adapter and product: as expected",
+        "native f32, f64: a candidate of each template: as expected",
         "native f32, f64: an honest control: as expected",
     ]
+
+
+def test_each_kernel_is_built(tmp_path: Path) -> None:
+    kernels = tmp_path / "own" / "templates" / "conv1d" / "kernels"
+    shutil.copytree(WHOLE, kernels.parent)
+    text = (kernels / "direct_taps.c.j2").read_text()
+    (kernels / "other.c.j2").write_text(text.replace("    size_t i = 0;", "    size_t i = ;"))
+    assert "template 'other' at " in _checked(tmp_path / "own")
 
 
 def test_a_tunable_may_be_called_as_a_method_of_a_mapping(tmp_path: Path) -> None:
