@@ -190,8 +190,12 @@ def expressions(operator: Operator, platform: Platform, template: KernelTemplate
         alone = micro_problem(operator, platform, blocked, platform.vlens[0])
         if wrong := operator.shapes.wrong(tuple(alone.sizes.values())):
             raise SpecError(f"expected a shape of the operator, got {alone.label}: {wrong}")
-    problem = problems.of(operator, dtype, operator.suites[operator.usual][0])
-    columns = {name: np.array([value]) for name, value in problems.features(operator, problem).items()}
+    rows = [problems.features(operator, problems.of(operator, dtype, s)) for s in operator.suites[operator.usual]]
+    columns = {name: np.array([row[name] for row in rows]) for name in rows[0]}
+    if below := next((name for name, values in columns.items() if values.min() < 0), None):
+        raise SpecError(
+            f"{_yaml(operator)}: key 'features.{below}': expected numbers from 0, got {columns[below].min()}"
+        )
     if operator.costs.terms:
         costs.terms(operator, platform, dtype, blocked, columns)
     if operator.direct is not None:

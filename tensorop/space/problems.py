@@ -8,7 +8,7 @@ from functools import lru_cache
 
 import psutil
 
-from tensorop.errors import UsageError
+from tensorop.errors import SpecError, UsageError
 from tensorop.model.expression import Expression, parse
 from tensorop.model.means import Means
 from tensorop.model.operator import Operator
@@ -74,7 +74,13 @@ def require_affordable(
 def features(operator: Operator, problem: Problem) -> dict[str, int]:
     """What the library's dispatch sees of a problem: the reference's own features, and expressions over them."""
     seen = operator.reference.features(problem)
-    derived = {n: int(_feature(text, tuple(sorted(seen))).value(seen)) for n, text in operator.derived.items()}
+    derived = {}
+    for name, text in operator.derived.items():
+        try:
+            derived[name] = int(_feature(text, tuple(sorted(seen))).value(seen))
+        except ZeroDivisionError:
+            where = f"{operator.folder / 'operator.yaml'}: key 'features.{name}'"
+            raise SpecError(f"{where}: '{text}' divides by zero for {problem.label}") from None
     return {**seen, **derived}
 
 

@@ -28,6 +28,7 @@ from tensorop.specs.frontmatter import ConstraintHead
 from tensorop.specs.yamlfile import File, Record
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_SUITE = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*")
 _C_TEXT = """
 auto break case char const continue default do double else enum extern float for goto if inline int long register
 restrict return short signed sizeof static struct switch typedef union unsigned void volatile while bool true false
@@ -179,6 +180,8 @@ def _check_names(path: Path, spec: OperatorSpec) -> None:
             one_each.append(name)
     if spec.costs.where and not spec.costs.terms:
         raise SpecError(f"{path}: key 'costs.terms': expected some, 'costs.where' names what they are made of")
+    if strange := [name for name in spec.suites if not _SUITE.fullmatch(name)]:
+        raise SpecError(f"{path}: key 'suites': expected a name that begins with a letter, got '{strange[0]}'")
     if "workspace" in spec.operands:
         raise SpecError(f"{path}: key 'operands': expected another name than 'workspace', a buffer that calls have")
     if lacking := [name for name in spec.blocking.tunables if name not in spec.defaults]:
@@ -198,6 +201,8 @@ def _check_values(path: Path, spec: OperatorSpec) -> None:
     layouts = {f"layouts.{number}": layout for number, layout in enumerate(spec.layouts)}
     for key, layout in {**layouts, "micro_layout": spec.micro_layout}.items():
         for name, word in layout.items():
+            if name in (*spec.dims, *spec.attributes, "variant"):
+                raise SpecError(f"{path}: key '{key}': expected names of flags or of your own, got '{name}'")
             values = spec.flags.get(name)
             known = values if isinstance(values, dict) else ()
             if values is not None and isinstance(word, str) and word not in known and not word.isdigit():
@@ -231,6 +236,9 @@ def _shapes(path: Path, spec: OperatorSpec) -> Shapes:
         if more := names - known.keys() or (key == "micro" and names and known.keys() - spec.attributes.keys() - names):
             raise SpecError(f"{path}: key '{key}': expected {', '.join(known)}, got {', '.join(names)}: {more}")
     shown = [name for name in known if shapes.written.count(f"{{{name}}}") != 1]
+    for name, values in spec.drawn.items():
+        if min(values) < (least := 1 if name in spec.dims else 0):
+            raise SpecError(f"{path}: key 'drawn.{name}': expected numbers from {least}, got {min(values)}")
     if set(re.sub(r"\{\w+\}", "", shapes.written)) & set("{}"):
         raise SpecError(f"{path}: key 'shape': expected braces around names alone, got '{spec.shape}'")
     if shown or len(known) != len(spec.dims) + len(spec.attributes):

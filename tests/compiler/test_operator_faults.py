@@ -58,6 +58,13 @@ FAULTS: dict[str, tuple[str, str | None, str, tuple[str, ...]]] = {
     "a shape that nobody can write": (YAML, "[p{p}]", "[p{p}]{", (YAML, "key 'shape'")),
     "an operand of words": (YAML, "[b, c, h]", "[b, c, h, x]", (YAML, "key 'operands.x.shape'")),
     "a default of words": (YAML, '"1024"', "\"'many'\"", (YAML, "key 'defaults'")),
+    "a feature that divides by zero": (
+        YAML, "work: b * c * h * t", "work: h // p", (YAML, "key 'features.work'", "divides by zero"),
+    ),
+    "a feature below zero": (YAML, "work: b * c * h * t", "work: p - t", (YAML, "key 'features.work'", "got -9")),
+    "a suite that nobody can name": (YAML, "speech:", "'a,b':", (YAML, "key 'suites'", "'a,b'")),
+    "a layout with a dim": (YAML, "- {layout: bch}", "- {h: 3}", (YAML, "key 'layouts.0'", "'h'")),
+    "a drawn side of nothing": (YAML, "[1, 2, 3, 5, 7, 9]", "[0, 1]", (YAML, "key 'drawn.t'", "got 0")),
     "an unknown probe": (YAML, "suites:", "probes: [b1]\nsuites:", (YAML, "key 'probes'", "b1")),
     "an unknown baseline": (YAML, "[taps+openblas]", "[tap+openblas]", (YAML, "key 'against'", "tap+openblas")),
     "no value of a tunable": (YAML, "[64, 256, 1024]", "[]", (YAML, "key 'blocking.tunables.block'")),
