@@ -154,7 +154,7 @@ def anytime(searches: Sequence[Mapping[str, Any]]) -> str:
             axes.yaxis.set_major_formatter(PercentFormatter(1, decimals=0, symbol=" %"))
         of = "of peak" if search["bound"] else "of its best"
         drawing.labelled(over[0], "trials", of, f"{search['stage']}, {search['dtype']}", "y")
-        over[0].xaxis.set_major_locator(MaxNLocator(nbins=7, integer=True))
+        over[0].xaxis.set_major_locator(MaxNLocator(nbins=7, integer=True, min_n_ticks=1))
         drawing.labelled(over[1], "seconds of trials", grid="y")
     drawing.legend(figure, *panels[0].get_legend_handles_labels())
     return drawing.svg(figure, "anytime")
@@ -162,7 +162,7 @@ def anytime(searches: Sequence[Mapping[str, Any]]) -> str:
 
 def steps(searches: Sequence[Mapping[str, Any]]) -> str:
     """A bar a search: the seconds of its trials by step."""
-    names = list(dict.fromkeys(name for search in searches for name in search["steps"]))
+    names = list(dict.fromkeys(name for search in searches for name, seconds in search["steps"].items() if seconds))
     if not names:
         return ""
     figure, (axes,) = drawing.panels(1, 0.75 + 0.24 * len(searches))

@@ -262,8 +262,10 @@ def facts_line(facts: Mapping[str, Any]) -> str:
     """`dtypes f32 f64, 16 shapes, ...` for the head of a page; digests are for machines."""
     words = []
     for key, value in facts.items():
+        if value in (None, "", []):
+            continue
         if key == "shapes":
-            words.append(f"{len(value)} shapes")
+            words.append(f"{len(value)} shape{'s' if len(value) > 1 else ''}")
         elif key not in ("operator", "platform") and " and " not in key and "digest" not in key:
             words.append(f"{key} {' '.join(map(str, value)) if isinstance(value, list) else value}")
     return ", ".join(words)

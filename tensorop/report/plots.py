@@ -78,10 +78,11 @@ def _one_search(axes: Axes, search: Mapping[str, Any], colours: Mapping[str, str
         )
     axes.set_yscale("log")
     costs = sorted(t["cost"] for t in trials if t["cost"])
+    axes.set_xlim(0.5, len(trials) + 0.5)
     axes.set_ylim(costs[0] * 0.93, costs[int(0.95 * (len(costs) - 1))] * 1.1)  # the worst few would flatten the rest
     drawing.plain_ticks(axes, "y")
     drawing.labelled(axes, "trial", search["unit"], f"{search['stage']}, {search['dtype']}", "y")
-    axes.xaxis.set_major_locator(MaxNLocator(nbins=7, integer=True))
+    axes.xaxis.set_major_locator(MaxNLocator(nbins=7, integer=True, min_n_ticks=1))
     axes.yaxis.label.set_fontsize(7.5)
 
 

@@ -10,8 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from tensorop import pipeline
 from tensorop.commands import report
 from tensorop.errors import UsageError
+from tensorop.model.job import Job
 from tensorop.model.kernel import Kernel, Variant
 from tensorop.model.point import Point
 from tensorop.model.trial import Stage, Trial
@@ -355,3 +357,32 @@ def test_each_vlen_stands_by_itself(run):
     assert "VLEN 128: 3.21 (3.11 to 3.31)" in text
     assert "VLEN 512: absent" in text
     assert "no right kernel of this width" in text
+
+
+def test_nothing_is_named_without_its_value(tmp_path):
+    """A search of one trial each, whose target pretends and has no board."""
+    job = Job("gemm", "generic", ("f32",), ((8, 8, 8),), trials=1, budget_s=None, runner="null", out=tmp_path)
+    list(pipeline.run(job))
+    record, page = report.report(tmp_path)
+    assert not record["run"]["facts"]["board"]
+    text = re.sub(r"<style>.*?</style>", "", page.read_text(), flags=re.DOTALL)
+    head = re.search('<p class="muted">(.*?)</p>', text)[1]
+    assert head.startswith("tensorop ")
+    assert all(len(words.split()) > 1 for words in head.split(", "))
+    assert "1 shape," in head
+    for empty in ("None", "nan", "Undefined", "{}", "[]", "1 trials", "1 shapes", ">0 calls", " ,"):
+        assert empty not in re.sub("<[^>]*>", " ", re.sub("<code>.*?</code>", "", text))
+
+
+def test_the_axis_of_one_trial_counts_one():
+    search = {"stage": "micro", "dtype": "f32", "unit": "ns", "trials": [{"template": "t", "cost": 2.0, "best": 2.0}]}
+    text = plots.convergence([search], {"t": "one"})
+    before, _, _ = text.partition(">trial<")
+    assert re.findall(r">([0-9.]+)</text>", before) == ["1"]
+
+
+def test_calls_that_nobody_counted_are_no_calls(run):
+    """A product's manifest has verdicts without how many calls they are of."""
+    assert "calls of the finished library judged" not in page.page(
+        report.report(run)[0] | {"verification": [{"dtype": "f32", "vlen": 0, "threads": 1, "outcome": "ok"}]}
+    )
