@@ -205,9 +205,8 @@ def show_on_device(told: Mapping[str, Any]) -> None:
     """Of a library for a device: what was refused, what passed, and what is wrong."""
     refused = [one["control"] for one in told["controls"] if one["refused"]]
     verdicts, out = told["verdicts"], console()
-    out.print(
-        Text(f"on {told['device']}: {len(refused)} faulty kernels refused ({', '.join(refused)})"), soft_wrap=True
-    )
+    said = f"{len(refused)} faulty kernels refused ({', '.join(refused)})" if refused else "no faulty kernel was tried"
+    out.print(Text(f"on {told['device']}: {said}"), soft_wrap=True)
     wrong = [one for one in verdicts if one["outcome"] != "ok"]
     cases = sum(one["cases"] or 0 for one in verdicts)
     if not wrong:
@@ -224,10 +223,9 @@ def show_controls(results: Iterable[ControlResult]) -> None:
     found = list(results)
     refused = [r for r in found if not r.outcome.ok]
     names = ", ".join(dict.fromkeys(r.name for r in refused))
-    console().print(
-        Text(f"negative controls: {len(refused)} refused ({names}), {len(found) - len(refused)} honest passed"),
-        soft_wrap=True,
-    )
+    honest = f"{len(found) - len(refused)} honest passed"
+    said = f"{len(refused)} refused ({names}), {honest}" if refused else f"no faulty kernel was tried, {honest}"
+    console().print(Text(f"negative controls: {said}"), soft_wrap=True)
 
 
 def show_health(health: Health) -> None:

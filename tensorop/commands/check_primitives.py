@@ -121,7 +121,10 @@ def _check_built(
             yield Result(False, name, place, message, primitive)
         good = len(resolved.by_name) - len({word for word, _ in failed})
         yield Result(
-            not failed, name, place, f"{good} of {len(resolved.by_name)} primitives in {len(run.answers)} cases"
+            bool(run.answers) and not failed,
+            name,
+            place,
+            f"{good} of {len(resolved.by_name)} primitives in {len(run.answers)} cases",
         )
 
 

@@ -134,7 +134,8 @@ class _Judge:
         subject = self._subject(dtype, 1)
         verdict = grid.check(reference, subject, cases, vlen, self.seed)
         if verdict.ok and vlen in self.target.configurations:
-            more = [Case(problem) for problem in timed if problem.dtype == dtype]
+            if not (more := [Case(problem) for problem in timed if problem.dtype == dtype]):
+                return dataclasses.replace(verdict, dtype=dtype)
             judged = grid.check(reference, subject, more, vlen, self.seed, answers=self.answers)
             cases_of_both, worst = verdict.cases + judged.cases, max(verdict.worst, judged.worst)
             verdict = dataclasses.replace(judged, cases=cases_of_both, worst=worst)

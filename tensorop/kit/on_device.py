@@ -33,6 +33,10 @@ def verify(found: Opened) -> dict[str, Any]:
         | {name: row[name] for name in ("message", "case") if name in row}
         for row in told["verify"]
     ]
+    if not sum(verdict["cases"] or 0 for verdict in verdicts):
+        raise JobError(
+            f"the kit's program on {machine['device']} tried no case: nothing was verified", hint="tensorop doctor"
+        )
     controls = [{"op": found.operator.name, **row["of"], "refused": row.get("message")} for row in told["control"]]
     good = all(verdict["outcome"] == "ok" for verdict in verdicts)
     common = {"platform": found.platform.name, "device": machine["device"], "ok": good}

@@ -75,6 +75,9 @@ def check(
 
     answers: of large problems, whose inputs are then the same at every VLEN, so that the oracle is asked once.
     """
+    if not cases:  # whoever has tried nothing has found nothing right
+        nothing = Outcome(Kind.REFUSED, "verify", "the grid has no case, so nothing was verified")
+        return Verdict(nothing, vlen, 0, str(seed), 0.0, threads)
     worst = 0.0
     for start in range(0, len(cases), BATCH):
         batch = cases[start : start + BATCH]

@@ -27,14 +27,14 @@ def verify_threads(
     seed: Seed,
     repeats: int = 3,
 ) -> tuple[Verdict, ...]:
-    """A verdict for each thread count, ending with the first that fails.
+    """A verdict for each thread count, ending with the first that fails; none where there is no case to try.
 
     with_threads: the product, made to use so many; cases: large enough that all of them get work. Each case is judged,
     then one call is repeated and its outputs compared bit by bit: a sum whose order depends on which thread was
     faster, or an element two threads write, gives itself away.
     """
     verdicts: list[Verdict] = []
-    for count in counts:
+    for count in counts if cases else ():
         subject = with_threads(count)
         verdict = check(operator.reference, subject, cases, vlen, seed, threads=count)
         if verdict.ok:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 from itertools import product as every
@@ -25,6 +26,20 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert ended.status == 0, ended.stderr
     assert "calls right" in ended.stderr
     return folder / "made"
+
+
+def test_threads_that_nobody_tried_are_not_called_right(made: Path) -> None:
+    """A call uses the caller's thread alone, so that the operator has no case for several."""
+    for words in ((), ("--format", "json")):
+        judged = tensorop("verify", made, "--dtype", "f32", "--no-controls", *words, cwd=ROOT)
+        assert judged.status == 0, judged.stderr
+        assert " 0 cases" not in judged.stdout
+        if words:
+            assert [one["threads"] for one in json.loads(judged.stdout)["verdicts"]] == [1]
+        else:
+            assert "several threads: not verified, conv2d has no case for them" in judged.stdout
+    told = json.loads((made / "share/tensorop/manifest.json").read_text())["results"]["verification"]
+    assert {one["threads"] for one in told} == {1}
 
 
 def test_it_is_compared(made: Path) -> None:

@@ -12,6 +12,7 @@ from tensorop.space import problems
 from tensorop.specs import operators
 from tensorop.verify import grid
 from tensorop.verify.answers import Answers
+from tensorop.verify.threads import verify_threads
 
 GEMM = operators.load("gemm")
 PROBLEMS = [problems.of(GEMM, "f32", shape) for shape in ((5, 6, 7), (3, 9, 2))]
@@ -45,3 +46,11 @@ def test_large_problems_have_the_same_inputs_at_every_vlen_and_the_oracle_is_ask
         np.testing.assert_array_equal(first, second)
     grid.check(GEMM.reference, subject, cases, 1024, seed)
     assert not np.array_equal(subject.given[128][0], subject.given[1024][0])
+
+
+def test_where_nothing_was_tried_nothing_passed():
+    """A grid without cases fails; without a case for several threads nothing is said of them."""
+    verdict = grid.check(GEMM.reference, Computes(), [], 0, Seed.draw())
+    assert (verdict.outcome.kind, verdict.cases) == (Kind.REFUSED, 0)
+    assert verdict.outcome.message == "the grid has no case, so nothing was verified"
+    assert verify_threads(GEMM, lambda count: Computes(), [], (2, 4), 0, Seed.draw()) == ()
