@@ -304,8 +304,7 @@ class Crew:
                     raise JobError(
                         f"--workers {self._job.workers}: no Dask scheduler answers: {said}", hint=HINT
                     ) from None
-            waiting.heed()
-            time.sleep(LOOK_S)
+            waiting.pause(LOOK_S)
         self._met = time.monotonic()
 
     def _admitted(self, stranger: bool) -> set[str]:

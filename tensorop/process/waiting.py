@@ -20,6 +20,14 @@ def heed() -> None:
         raise children.Cancelled
 
 
+def pause(seconds: float) -> None:
+    """Nothing for so long. Raises Cancelled."""
+    until = time.monotonic() + seconds
+    while (left := until - time.monotonic()) > 0:
+        heed()
+        time.sleep(min(LOOK_S, left))
+
+
 def within(seconds: float, call: Callable[[], T], *, heeding: bool = True) -> T:
     """What `call` gives. It runs on a thread of its own, which is left to itself where its time is up.
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tensorop import errors
+from tensorop.process import waiting
 from tensorop.runners import process
 from tensorop.runners.base import Launch, Machine
 
@@ -146,7 +147,7 @@ class Ssh(Machine):
             except errors.BoardError:
                 if time.monotonic() > deadline:
                     return False
-                time.sleep(2.0)
+                waiting.pause(2.0)
 
     def command(self, launch: Launch) -> list[str]:
         # The program closes its own jail; these limits hold on kernels that have none.

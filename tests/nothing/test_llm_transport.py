@@ -288,6 +288,29 @@ def test_a_hang_ends_at_the_deadline(server):
     assert len(seen) == 1
 
 
+@pytest.mark.parametrize("response", ["hangs", "retries"])
+def test_the_users_wish_for_an_end_ends_the_wait(server, response):
+    asked, may_end = threading.Event(), threading.Event()
+
+    def hangs(request):
+        asked.set()
+        may_end.wait(60)
+        return completion("late")
+
+    def refuses(request):
+        asked.set()
+        return error(429, headers={"Retry-After": "10"})
+
+    answers(server, hangs if response == "hangs" else refuses)
+    threading.Thread(target=lambda: (asked.wait(), children.end()), daemon=True).start()
+    try:
+        with pytest.raises(children.Cancelled):
+            http(server).complete(REQUEST, 600.0)
+    finally:
+        children.allow()
+        may_end.set()
+
+
 def test_a_drip_ends_at_the_deadline(server):
     """Each read is well within any time limit a client sets for a read."""
 

@@ -10,9 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import queue
 import re
-import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -29,13 +27,12 @@ from tensorop.author.llm.messages import Failure, Fault, Reply, Request
 from tensorop.author.llm.refusal import Refusal
 from tensorop.errors import UsageError
 from tensorop.model.trial import Kind, Outcome
-from tensorop.process import children
+from tensorop.process import waiting
 from tensorop.settings import Settings
 
 RETRIES = 2
 BACKOFF = 0.5  # seconds, doubled at each retry
 LONGEST_PAUSE = 15.0  # where the endpoint does not say how long
-LOOK_S = 0.1  # between looks at whether the user wants an end
 MAX_BODY = 8 << 20  # bytes
 _FINAL = frozenset({401, 403, 404, 407})  # no other request will do better
 _PASSING = frozenset({408, 409, 425, 429})
@@ -164,7 +161,7 @@ class Http:
                 return self._failure(answer, request, began, deadline)
             if answer.busy and retries == 0:
                 _LOGGER.info("%s; it is asked again for up to %.0f s", self._scrub(answer.message), seconds - spent)
-            _pause(wait)
+            waiting.pause(wait)
             retries += 1
 
     def _failure(self, answer: Fault, request: Request, began: float, deadline: float) -> Failure:
@@ -187,26 +184,22 @@ class Http:
     def _once(self, attempt: Callable[[_Client], Reply | Fault], deadline: float) -> Reply | Fault:
         """One attempt in a thread of its own, which is left behind when the deadline or the user's wish to end comes
         first."""
-        answers: queue.Queue[Reply | Fault] = queue.Queue()
         try:
             client = _Client(deadline)
         except Exception as error:  # what it reads of the environment was sound when the job began
             said = shown(f"{type(error).__name__}: {error}", self._scrub)
             return Fault(Kind.LOST, f"the client can no longer be made: {said}", final=True)
 
-        def put() -> None:
+        def made() -> Reply | Fault:
             try:
-                answers.put(attempt(client))
+                return attempt(client)
             except Exception as error:  # whatever libraries make of what came
                 said = shown(f"{type(error).__name__}: {error}", self._scrub)
-                answers.put(Fault(Kind.LOST, f"the endpoint's answer cannot be read: {said}", again=True))
+                return Fault(Kind.LOST, f"the endpoint's answer cannot be read: {said}", again=True)
 
-        threading.Thread(target=put, daemon=True).start()
         try:
-            while (left := deadline + 0.2 - time.monotonic()) > 0:
-                with contextlib.suppress(queue.Empty):
-                    return answers.get(timeout=min(left, LOOK_S))
-                _heed()
+            return waiting.within(max(0.0, deadline - time.monotonic()) + 0.2, made)
+        except TimeoutError:
             return Fault(Kind.TIMEOUT, f"no answer of {self._who} before the deadline")
         finally:
             with contextlib.suppress(Exception):  # a thread that still reads from it finds it closed
@@ -255,18 +248,6 @@ class Http:
         if may_teach and self._dialect.learn(said, request, options, call):
             return Fault(Kind.LOST, message, learned=True)
         return Fault(Kind.LOST, message, again=again, busy=status in _BUSY, misplaced=status == 405)
-
-
-def _pause(seconds: float) -> None:
-    until = time.monotonic() + seconds
-    while (left := until - time.monotonic()) > 0:
-        _heed()
-        time.sleep(min(left, LOOK_S))
-
-
-def _heed() -> None:
-    if children.ending():
-        raise children.Cancelled
 
 
 class _Unreadable(Exception):
