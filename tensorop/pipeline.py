@@ -69,9 +69,10 @@ def run(job: Job, stop: Stop | None = None) -> Generator[Event, None, None]:
     """
     stop = stop or Stop()
     operator = operators.load(job.operator, job.plugins)
-    platform, target = platforms.load(job.platform, job.plugins), None
-    with stop.may_end("stopping: nothing has been begun"):
+    platform, target, device = platforms.load(job.platform, job.plugins), None, None
+    with stop.may_end("stopping: nothing has been begun"):  # a board or a driver may not answer
         target = reach(platform, job.runner, job.plugins)
+        device = None if target.measures else target.attached()
     if target is None:
         raise _nothing()
     workers.check(job, target)
@@ -80,8 +81,7 @@ def run(job: Job, stop: Stop | None = None) -> Generator[Event, None, None]:
     _check_effect(job, target)
     if not target.measures:
         events = target.unmeasured(job, operator, stop)
-        name = target.attached()
-        yield from (events if name is None else here.measured(job, operator, name, events, stop))
+        yield from (events if device is None else here.measured(job, operator, device, events, stop))
         return
     sources, odd = journals.read(job)
     plan = forecast.forecast(job, operator, target, passes(operator), sources)

@@ -172,7 +172,7 @@ def _choosing(given: Winners) -> str:
 def _verify(whole: Resolved, tasks: Tasks, staged: Staged) -> Generator[Event, None, list[Verdict]]:
     """The whole grid on the finished library, at every VLEN, then with several threads; to the first that fails."""
     whole.stop.goes_on(f"stopping: verification goes on, the comparison is left out. {AGAIN}")
-    yield Phase("verification", "the whole grid, every VLEN, several threads")
+    yield Phase("verification", "the whole grid at every VLEN")
     verdicts = []
     for verdict in verify.verify(
         staged.folder,
@@ -186,7 +186,9 @@ def _verify(whole: Resolved, tasks: Tasks, staged: Staged) -> Generator[Event, N
         if not verdict.ok:
             return verdicts
     cases, worst = sum(verdict.cases for verdict in verdicts), max(verdict.worst for verdict in verdicts)
-    yield Note(f"{cases} calls right, the largest error {worst:.2f} of what is allowed")
+    counts = sorted({verdict.threads for verdict in verdicts} - {1})
+    several = f", with {' and '.join(map(str, counts))} threads too" if counts else ""
+    yield Note(f"{cases} calls right{several}, the largest error {worst:.2f} of what is allowed")
     return verdicts
 
 
