@@ -625,7 +625,8 @@ class Gemm(Contract):
         """
         p = product(problem)
         mc, kc, nc = (int(point[name]) for name in ("mc", "kc", "nc"))
-        m, n, _, _ = computed(p)
+        m, n, _, along_k = computed(p)
+        rows = point.get("reads_a") == "rows"
         depth = p.k if p.k <= kc + kc // 4 else -(-p.k // -(-p.k // kc))
         depth = -(-depth // group)
 
@@ -636,11 +637,12 @@ class Gemm(Contract):
             return -(-a // 64) * 64 + -(-b // 64) * 64 + 64
 
         turned = 0 < m < lanes and n >= 2 * m and m * lanes <= TURNED
-        lies = point.get("reads_a") == "rows" and 1 in (m, n)  # along either side of its tile
+        turned = turned and not rows and not along_k and p.operands == p.accumulator
+        lies = rows and 1 in (m, n)  # along either side of its tile
         return max(
             panels(m, n),
             panels(n, m) if lies else 0,
-            panels(min(n, TURNED // m // lanes * lanes), m) if turned else 0,
+            TURNED + LINE // p.operands.size + panels(min(n, TURNED // m // lanes * lanes), m) if turned else 0,
         )
 
     def call(

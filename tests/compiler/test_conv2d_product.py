@@ -13,6 +13,7 @@ import pytest
 
 from tensorop import api
 from tensorop.build import library as building
+from tests.support import products
 from tests.support.commands import ROOT, tensorop
 
 SHAPES = "n1c8h14w14k16r3s3p1,n1c16h9w9k8r1s1,n1c8h12w12k8r3s3p1g8"
@@ -268,6 +269,55 @@ def test_c_calls_it(made: Path, tmp_path: Path) -> None:
     ended = subprocess.run([tmp_path / "caller"], capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stdout + ended.stderr
     assert ended.stdout == "no status of this library\n"
+
+
+STACK = r"""
+#include "stack.h"
+
+#include <tensorop/conv2d.h>
+
+#define BY_ALL_VARIANTS(dtype, real)                                                                         \
+    for (int variant = -1, status = 0; status != TENSOROP_CONV2D_VARIANT; ++variant) {                       \
+        const real *x = numbers[0], *w = numbers[1];                                                         \
+        status = tensorop_conv2d_##dtype##_variant(&conv, x, w, at & 1 ? w : NULL, numbers[2], variant);     \
+        if (status != TENSOROP_OK && status != TENSOROP_CONV2D_VARIANT)                                      \
+            exit(5);                                                                                         \
+        snprintf(what, sizeof what, "%s case %d: c%d k%d h%d r%d, variant %d", #dtype, at, channels, filters, \
+                 high, side, variant);                                                                       \
+        reached(what);                                                                                       \
+    }
+
+static void calls(void)
+{
+    static char what[200];
+    static const int cases[][6] = { /* channels, filters, groups, side of the input, of the filter, stride */
+        { 1, 1, 1, 7, 1, 1 }, { 8, 16, 1, 14, 3, 1 }, { 16, 40, 1, 9, 1, 1 }, { 3, 20, 1, 33, 7, 2 },
+        { 12, 12, 12, 12, 3, 1 }, { 9, 9, 9, 30, 3, 2 }, { 6, 6, 6, 31, 5, 5 }, { 4, 8, 2, 5, 5, 1 },
+        { 32, 24, 1, 6, 3, 3 }, { 2, 3, 1, 40, 9, 1 },
+    };
+    for (int at = 0; at < 80; ++at) {
+        const int *given = cases[at / 8], channels = given[0], filters = given[1], high = given[3], side = given[4];
+        const struct tensorop_conv2d conv = {
+            .n = 2, .c = channels, .h = high, .w = high + 2, .k = filters, .r = side, .s = side, .stride_h = given[5],
+            .stride_w = given[5], .pad_top = at & 2 ? side / 2 : 0, .pad_left = at & 2 ? side / 2 : 0, .dilation_h = 1,
+            .dilation_w = 1, .groups = given[2], .layout = at & 4 ? TENSOROP_NHWC : TENSOROP_NCHW, .relu = at & 1,
+        };
+        BY_ALL_VARIANTS(f32, float)
+        BY_ALL_VARIANTS(f64, double)
+    }
+}
+"""
+
+
+def test_calls_fit_into_the_least_stack_of_a_thread(made: Path, tmp_path: Path) -> None:
+    (tmp_path / "stack.c").write_text(STACK)
+    lib = made / "lib"
+    words = ["cc", "-Wall", "-Werror", "-O1", "-I", products.STACK.parent, "-I", made / "include", tmp_path / "stack.c"]
+    words += [f"-L{lib}", "-ltensorop_conv2d", f"-Wl,-rpath,{lib}", "-lpthread", "-o", tmp_path / "stack"]
+    subprocess.run([*map(str, words)], check=True)
+    ended = subprocess.run([tmp_path / "stack"], capture_output=True, text=True, timeout=60)
+    assert ended.returncode == 0, (ended.stdout, ended.stderr)
+    assert int(ended.stdout.split()[0]) <= products.MOST_STACK, ended.stdout
 
 
 @pytest.mark.parametrize(

@@ -800,6 +800,22 @@ def test_a_call_leaves_the_process_as_it_was(prefix: Path, tmp_path: Path, threa
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.parametrize("platform", ["generic", "avx2", "avx512"])
+def test_calls_fit_into_the_least_stack_of_a_thread(platform: str, tmp_path: Path) -> None:
+    """Painted, and in PTHREAD_STACK_MIN: by every variant and path, in parts on threads, refused, and with words."""
+    if not _runs(platform):
+        pytest.skip(f"this CPU cannot run {platform}")
+    out = products.install(platform, tmp_path / "out", found=products.of_all_templates(("f64",)))
+    words = ("-O1", f"-I{out}/include", f"-L{out}/lib", "-ltensorop_cblas", "-ltensorop_gemm", "-lpthread")
+    built = _built(products.STACK, tmp_path / "stack", *words, f"-Wl,-rpath,{out}/lib")
+    assert built.returncode == 0, built.stderr
+    for verbose in ("0", "1"):
+        environment = {"TENSOROP_NUM_THREADS": "3", "TENSOROP_VERBOSE": verbose}
+        done = subprocess.run([tmp_path / "stack"], env=environment, capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0, (done.stdout, done.stderr[-300:])
+        assert int(done.stdout.split()[0]) <= products.MOST_STACK, done.stdout
+
+
 @pytest.mark.parametrize("number", [0, 1])
 def test_the_lines_of_the_docs(prefix: Path, tmp_path: Path, number: int) -> None:
     if any(shutil.which(tool) is None for tool in ("pkg-config", "cc", "cmake")):

@@ -16,6 +16,7 @@ from tensorop.commands import verify
 from tensorop.errors import UsageError
 from tensorop.package.card import read_card
 from tensorop.provision import qemu, sysroot, targets, zig
+from tensorop.specs import platforms
 from tests.support import docs, products
 
 ROOT = Path(__file__).parents[2]
@@ -136,6 +137,29 @@ def test_every_thread_computes_as_its_caller_does(built: tuple[str, Path, Path],
     _compile("tests/support/arithmetic.c", arch, program, "-frounding-math", *_linked(prefix))
     done = _run(program, arch, CPUS[platform][0], "163", "2", "1", "2")
     assert (done.returncode, done.stdout) == (0, "")
+
+
+@pytest.mark.parametrize("platform", ["rvv", "neon"])
+def test_calls_fit_into_the_least_stack_of_a_thread(platform: str, tmp_path: Path) -> None:
+    arch = ARCH[platform]
+    if arch == targets.host_arch():
+        pytest.skip("this machine's own architecture is tested without an emulator")
+    out = products.install(platform, tmp_path / "out", found=products.of_all_templates(("f64",)))
+    words = (
+        "-target",
+        platforms.load(platform).compiler.shared_target,
+        "-O1",
+        products.STACK,
+        f"-I{out}/include",
+        f"-L{out}/lib",
+    )
+    command = [zig.zig(), "cc", *words, "-ltensorop_cblas", "-ltensorop_gemm", "-lpthread", "-o", tmp_path / "stack"]
+    built = subprocess.run([*map(str, command)], env=zig.zig_environment(), capture_output=True, text=True, timeout=120)
+    assert built.returncode == 0, built.stderr
+    for cpu in {CPUS[platform][0], CPUS[platform][-1]}:
+        done = _run(tmp_path / "stack", arch, cpu, LD_LIBRARY_PATH=f"{out}/lib", TENSOROP_NUM_THREADS="3")
+        assert done.returncode == 0, (cpu, done.stdout, done.stderr[-300:])
+        assert int(done.stdout.split()[0]) <= products.MOST_STACK, (cpu, done.stdout)
 
 
 def test_python_refuses_it_and_its_card_is_read(built: tuple[str, Path, Path]) -> None:

@@ -16,6 +16,9 @@ from tensorop.package.sources import Part
 from tensorop.render import instantiate
 from tensorop.specs import operators, platforms
 
+STACK = Path(__file__).with_name("stack.c")
+MOST_STACK = 12 << 10  # bytes, as the headers say
+
 FACTS = {"seed": 7, "machine": "none: fixed winners of a test"}
 
 
@@ -44,6 +47,26 @@ def with_direct(dtypes: tuple[str, ...] = ("f32", "f64"), **chosen: int) -> list
     point = {"mr_vectors": 2, "nr": 4, "partial_sums": 8, "narrow": 1, **chosen}
     return [
         replace(found, direct=_variant(template, found.dtype, **point), unasked=unasked) for found in winners(dtypes)
+    ]
+
+
+def of_all_templates(dtypes: tuple[str, ...] = ("f32", "f64")) -> list[Winners]:
+    """The same with a variant of each other template for any instruction set."""
+    operator = operators.load("gemm")
+    known = {template.name: template for template in offline.templates(operator.folder, operator.name)}
+    blocks = {"mc": 64, "kc": 128, "nc": 256}
+    dot = {"mr_vectors": 4, "nr": 3, "straight": 1, "fetch": 4, **blocks}
+    stream = {"mr_vectors": 64, "nr": 2, "ku": 4, "wide": 2, "fetch": 4, **blocks, "mc": 2048, "pack_a": 0, "pack_b": 0}
+    return [
+        replace(
+            found,
+            variants=(
+                *found.variants,
+                _variant(known["dot"], found.dtype, **dot),
+                _variant(known["stream"], found.dtype, **stream),
+            ),
+        )
+        for found in with_direct(dtypes)
     ]
 
 

@@ -78,7 +78,8 @@ def verdicts(
 
     def least(problem: Problem, vlen: int) -> int:
         lanes = platform.lanes(dtype, point, vlen)
-        return int(operator.reference.workspace(problem, point, lanes))
+        reads = {f"reads_{name}": how for name, how in templates[template].reads.items()}
+        return int(operator.reference.workspace(problem, {**point, **reads}, lanes))
 
     subject = Subject(runner_of(platform), built.path, workspace=least if problems else _room)
     quick = grid.quick(operator, dtype, dict.fromkeys(vlens, tile))

@@ -642,10 +642,12 @@ static __attribute__((noinline)) void avx2_f32_direct_330b_turned(size_t m, size
                                                                   size_t rsb, size_t csb, float beta,
                                                                   float *c, size_t ldc) {
     _Alignas(64) float panel[2048];
-    const size_t lanes = 8, tile = 1 * lanes, most = 2048 / tile;
+    const size_t lanes = 8, largest = 1 * lanes;
+    const size_t tile = m && m < largest ? (m + lanes - 1) / lanes * lanes : largest, most = 2048 / tile;
     const size_t high = m > tile && k < most ? 2048 / k / tile * tile : tile;
     for (size_t i = 0; i < m; i += high) {
-        const size_t height = m - i < high ? m - i : high, apart = (height + lanes - 1) / lanes * lanes;
+        const size_t height = m - i < high ? m - i : high, vectors = (height + lanes - 1) / lanes * lanes;
+        const size_t apart = vectors;
         for (size_t p = 0; p < k; p += most) {
             const size_t depth = k - p < most ? k - p : most;
             size_t x = 0;
