@@ -295,10 +295,10 @@ static __attribute__((noinline)) void rvv_f64_direct_0dc0_turned(size_t m, size_
                                                                  const double *a, size_t lda, const double *b,
                                                                  size_t rsb, size_t csb, double beta,
                                                                  double *c, size_t ldc) {
-    _Alignas(64) double panel[1024];
+    _Alignas(64) double panel[768];
     const size_t lanes = __riscv_vsetvlmax_e64m2(), largest = 1 * lanes;
-    const size_t tile = largest < 1024 ? largest : 1024, most = 1024 / tile;
-    const size_t high = m > tile && k < most ? 1024 / k / tile * tile : tile;
+    const size_t tile = largest < 768 ? largest : 768, most = 768 / tile;
+    const size_t high = m > tile && k < most ? 768 / k / tile * tile : tile;
     for (size_t i = 0; i < m; i += high) {
         const size_t height = m - i < high ? m - i : high, vectors = (height + lanes - 1) / lanes * lanes;
         const size_t apart = vectors < high ? vectors : high;
