@@ -73,7 +73,7 @@ def bind(library: Any) -> Callable[..., Matrix]:
     """
     ffi = library.ffi
     from_buffer = _cffi_backend.FFI().from_buffer  # without the Python function that cffi.FFI has around it
-    ndarray, empty = np.ndarray, np.empty
+    ndarray, empty, one, zero = np.ndarray, np.empty, 1.0, 0.0
     by_name = {name: d for d in library.dtypes for name in _KINDS[d].arrays}
     plans: dict[Any, _Plan] = {}
 
@@ -117,8 +117,8 @@ def bind(library: Any) -> Callable[..., Matrix]:
         b: Matrix,
         c: Matrix | None = None,
         *,
-        alpha: float = 1.0,
-        beta: float = 0.0,
+        alpha: float = one,
+        beta: float = zero,
         transpose_a: bool = False,
         transpose_b: bool = False,
     ) -> Matrix:
@@ -136,8 +136,10 @@ def bind(library: Any) -> Callable[..., Matrix]:
         for an alpha or beta that is no integer beside integers, and for a `c` that is read-only or overlaps `a`, `b` or
         itself.
         """
-        if not (type(alpha) is type(beta) is float and type(transpose_a) is type(transpose_b) is bool):
-            alpha, beta = _real("alpha", alpha), _real("beta", beta)
+        if alpha is not one or beta is not zero:
+            alpha = alpha if type(alpha) is float else _real("alpha", alpha)
+            beta = beta if type(beta) is float else _real("beta", beta)
+        if transpose_a is not False or transpose_b is not False:
             transpose_a, transpose_b = _flag("transpose_a", transpose_a), _flag("transpose_b", transpose_b)
         key: Any = None
         plan = None
@@ -201,7 +203,7 @@ def _real(name: str, value: Any) -> Any:
 
 
 def _flag(name: str, value: Any) -> bool:
-    if np.ndim(value) or value not in (False, True):
+    if value is not True and value is not False and (np.ndim(value) or value not in (False, True)):
         raise TypeError(f"{name} is {value!r:.80}: it must be True or False")
     return bool(value)
 
