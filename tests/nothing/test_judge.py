@@ -78,7 +78,7 @@ def test_own_starts_come_first_then_points_over_the_space() -> None:
 def test_every_end_has_a_next_step() -> None:
     assert FAILED.keys() == set(Kind) - {Kind.OK}
     for text in (PASSED, *FAILED.values()):
-        assert text.format(operator="gemm", platform="rvv", name="d", dtype="f32")
+        assert text.format(operator="gemm", platform="rvv", name="d", dtype="f32", plugins="--plugins DIR")
 
 
 FILES: dict[str, tuple[str | bytes, str]] = {
