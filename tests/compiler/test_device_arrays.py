@@ -12,7 +12,9 @@ import pytest
 
 import tensorop
 from tensorop.backends.cuda_parts import product
+from tensorop.build import tool
 from tensorop.package import publish
+from tensorop.provision import zig
 from tensorop.specs import platforms
 from tests.support.commands import ROOT
 from tests.support.device_products import driver, made
@@ -42,3 +44,21 @@ def test_a_product_that_was_never_run_says_so(root: Path) -> None:
     assert library.dtypes == ("bf16", "f16")
     with pytest.raises(TypeError, match=r"a is in the host's memory: move it to the GPU first.*\(status 1\)"):
         library.gemm(np.zeros((2, 2), np.float16), None)
+
+
+HUNG = "int cuInit(unsigned flags) { for (volatile int on = 1; on;) flags++; return (int)flags; }\n"
+ASK = """
+from tensorop.backends.cuda_parts import attached
+attached._ANSWER_S = 0.5
+print(attached.attached({"least": 90, "most": 90}))
+"""
+
+
+def test_a_driver_that_does_not_answer_is_none(tmp_path: Path) -> None:
+    (tmp_path / "hung.c").write_text(HUNG)
+    words = [*tool.cc("-shared", "-nostdlib", str(tmp_path / "hung.c"), "-o", str(tmp_path / "libcuda.so.1"))]
+    subprocess.run(words, check=True, env=zig.zig_environment())
+    there = {**os.environ, "LD_LIBRARY_PATH": str(tmp_path), "PYTHONPATH": str(ROOT)}
+    done = subprocess.run([sys.executable, "-c", ASK], env=there, capture_output=True, text=True, timeout=300)
+    assert (done.returncode, done.stdout) == (0, "None\n")
+    assert "the driver of the GPU does not answer within 0.5 s" in done.stderr
