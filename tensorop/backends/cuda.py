@@ -27,7 +27,7 @@ from tensorop.package import plugged, publish
 from tensorop.package.product import Product
 from tensorop.process.stopping import Stop
 from tensorop.provision import nvcc
-from tensorop.render import render
+from tensorop.render import render, words
 from tensorop.runners.base import Launch, Runner
 from tensorop.specs import regular
 from tensorop.target import Asked, Files, Target, Unmeasured
@@ -113,7 +113,8 @@ class Backend(Target):
     def kit(self, held: Unmeasured, asked: Asked) -> tuple[Files, Sequence[str]]:
         operator, own = held.operator, held.operator.folder / "device" / "kit"
         program = kit.program(operator, self.platform, held.root, library.name_of(operator))
-        script = (own / "run-kit.sh").read_text(encoding="utf-8").replace("@PLATFORM@", self.platform.name)
+        script = (own / "run-kit.sh").read_text(encoding="utf-8")
+        script = script.replace("@PLATFORM@", words.in_build_file(self.platform.name))
         files = {"kit": program, "run-kit": script.encode(), "README": (own / "README").read_bytes()}
         plan = kit.steps(self._content(held), replace(asked, shapes=asked.shapes or _usual(operator)))
         return files, list(plan)

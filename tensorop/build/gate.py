@@ -1,8 +1,9 @@
-"""What an object of a stranger may hold: code and constants, its own entries, and calls to nobody.
+"""What an object may hold: of a kernel code and constants, its own entries, and calls to nobody; of another part of a
+product what that part needs beside (`needs`).
 
 Most published ways to cheat a kernel benchmark (calling the library it is measured against, replaying kept results,
 running before the guards are up, talking to the system) leave a trace here, before anything runs. Candidates are read
-before they are linked, and every tuned object of a library before it is packaged.
+before they are linked, and every object of a library before it is packaged.
 """
 
 from __future__ import annotations
@@ -16,60 +17,74 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.relocation import RelocationSection
 from elftools.elf.sections import Section, SymbolTableSection
 
-from tensorop.build import disassembly, instructions
+from tensorop.build import disassembly, instructions, needs
 from tensorop.build.disassembly import Line
+from tensorop.build.needs import Needs
 from tensorop.model.trial import Kind, Outcome
 
-# What a compiler itself may put in place of a loop.
-COMPILER_CALLS = frozenset({"memcpy", "memset", "memmove"})
 ENTRIES = frozenset({"tensorop_candidate_0", "tensorop_candidate_1", "tensorop_candidate_2"})
 
 _WRITE, _ALLOC, _EXEC, _TLS = 0x1, 0x2, 0x4, 0x400
 _RUNS_BEFORE_MAIN = frozenset({"SHT_INIT_ARRAY", "SHT_FINI_ARRAY", "SHT_PREINIT_ARRAY"})
 _OLD_CONSTRUCTORS = (".ctors", ".dtors", ".init", ".fini", ".init_array", ".fini_array", ".preinit_array")
+CHOSEN_BY_CODE = frozenset({"STT_GNU_IFUNC", "STT_LOOS"})  # the same, where a file does not say that it is GNU's
 _TABLES = frozenset({"SHT_NULL", "SHT_SYMTAB", "SHT_STRTAB", "SHT_RELA", "SHT_REL", "SHT_SYMTAB_SHNDX"})
 _HELD = re.compile(r"\.rodata(\..*)?|\.eh_frame")
 _CODE = re.compile(r"\.text(\..*)?")
 _RELOCATED = re.compile(r"\.data\.rel\.ro(\..*)?")
+_MEMORY = re.compile(r"\.(bss|data)(\..*)?")
 _REMARKS = re.compile(r"\.comment|\.note\.GNU-stack|\.llvm_addrsig|\.riscv\.attributes|\.debug_\w+")
 # R_X86_64_64, R_RISCV_64, R_AARCH64_ABS64: addresses that a table holds
 _ADDRESSES = {"x86_64": 1, "riscv64": 2, "aarch64": 257}
 
 
-def check_object(path: Path, *, entries: Collection[str] = ENTRIES, relocated: bool = False) -> Outcome | None:
+def check_object(
+    path: Path, *, entries: Collection[str] = ENTRIES, relocated: bool = False, of: Needs = needs.KERNEL
+) -> Outcome | None:
     """None when the object is fit to be linked and run, else an OBJECT outcome that says why not.
 
-    entries: global symbols it may define, at least one of which it must; relocated: of a shared library, whose tables
-    of addresses the loader fills and then makes read-only.
+    entries: global symbols it may define, at least one of which a kernel must; relocated: of a shared library, whose
+    tables of addresses the loader fills and then makes read-only; of: what the part of a product needs that it is.
     Raises MissingTool without a disassembler: what nobody read is not fit.
     """
     try:
         with path.open("rb") as stream:
             elf = ELFFile(stream)
-            why = next(_objections(elf, path, frozenset(entries), relocated), None)
+            why = next(_objections(elf, path, frozenset(entries), relocated, of), None)
     except (ELFError, OSError, ValueError, KeyError, AssertionError) as e:
         why = f"it cannot be read: {e}"
     return None if why is None else Outcome(Kind.OBJECT, "build", f"the object is refused: {why}")
 
 
-def _objections(elf: ELFFile, path: Path, entries: frozenset[str], relocated: bool) -> Iterator[str]:
+def runs_when_loaded(elf: ELFFile) -> str | None:
+    """What of an object runs before anything of its library is called, None where nothing does."""
     for section in elf.iter_sections():
-        yield from _section(section, relocated)
+        if section["sh_type"] in _RUNS_BEFORE_MAIN or section.name.startswith(_OLD_CONSTRUCTORS):
+            return f"section {section.name} runs code before any guard is up"
+    for symbol in disassembly.symbols(elf):
+        if symbol["st_info"]["type"] in CHOSEN_BY_CODE:
+            return f"'{symbol.name}' is resolved by code that runs before any guard is up"
+    return None
+
+
+def _objections(elf: ELFFile, path: Path, entries: frozenset[str], relocated: bool, of: Needs) -> Iterator[str]:
+    if started := runs_when_loaded(elf):
+        yield started
+    for section in elf.iter_sections():
+        yield from _section(section, relocated, of)
     defined = False
     for symbol in disassembly.symbols(elf):
-        bind, kind = symbol["st_info"]["bind"], symbol["st_info"]["type"]
-        if kind == "STT_GNU_IFUNC" or kind == "STT_LOOS":
-            yield f"'{symbol.name}' is resolved by code that runs before any guard is up"
-        if bind == "STB_LOCAL" or not symbol.name:
+        if symbol["st_info"]["bind"] == "STB_LOCAL" or not symbol.name:
             continue
+        own = of.among and symbol.name.startswith(needs.OWN)
         if symbol["st_shndx"] == "SHN_UNDEF":
-            if symbol.name not in COMPILER_CALLS:
+            if not own and symbol.name not in of.calls:
                 yield f"it calls or reads '{symbol.name}', which is none of its own"
-        elif symbol.name not in entries:
+        elif not own and symbol.name not in entries:
             yield f"it defines the global '{symbol.name}'"
         else:
             defined = True
-    if not defined:
+    if not defined and not of.among:
         yield f"it defines none of {', '.join(sorted(entries))}"
     arch = disassembly.architecture(elf)
     if arch is None:
@@ -78,15 +93,13 @@ def _objections(elf: ELFFile, path: Path, entries: frozenset[str], relocated: bo
     code = dict(disassembly.disassembled(path))
     for number, section in enumerate(elf.iter_sections()):
         if section["sh_flags"] & _EXEC and section["sh_size"]:
-            yield from _code(section, code.get(section.name, ()), arch)
+            yield from _code(section, code.get(section.name, ()), arch, of)
             yield from _entered(elf, number, section.name, code.get(section.name, ()), arch)
 
 
-def _section(section: Section, relocated: bool) -> Iterator[str]:
+def _section(section: Section, relocated: bool, of: Needs) -> Iterator[str]:
     flags, name, kind = section["sh_flags"], section.name, section["sh_type"]
-    if kind in _RUNS_BEFORE_MAIN or name.startswith(_OLD_CONSTRUCTORS):
-        yield f"section {name} runs code before any guard is up"
-    elif not flags & _ALLOC:
+    if not flags & _ALLOC:
         if kind not in _TABLES and (not _REMARKS.fullmatch(name) or flags & _EXEC):
             yield f"section {name} tells linker or loader something"
     elif section["sh_size"] == 0:
@@ -94,14 +107,15 @@ def _section(section: Section, relocated: bool) -> Iterator[str]:
     elif flags & _TLS:
         yield f"section {name} keeps {section['sh_size']} bytes for each thread between calls"
     elif flags & _WRITE:
-        if not relocated or not _RELOCATED.fullmatch(name) or flags & _EXEC:
+        kept = (relocated and _RELOCATED.fullmatch(name)) or (of.keeps and _MEMORY.fullmatch(name))
+        if not kept or flags & _EXEC:
             yield f"section {name} keeps {section['sh_size']} bytes between calls"
     elif not (_CODE if flags & _EXEC else _HELD).fullmatch(name):
         yield f"section {name} is none of code and constants"
 
 
-def _code(section: Section, lines: tuple[Line, ...], arch: str) -> Iterator[str]:
-    """Every byte is part of an instruction that a kernel may have, and jumps go to where one begins."""
+def _code(section: Section, lines: tuple[Line, ...], arch: str, of: Needs) -> Iterator[str]:
+    """Every byte is part of an instruction that the part may have, and jumps go to where one begins."""
     begins = {line.at for line in lines}
     at = 0
     for line in lines:
@@ -111,7 +125,8 @@ def _code(section: Section, lines: tuple[Line, ...], arch: str) -> Iterator[str]
     if at != section["sh_size"]:
         yield f"instructions overlap, or leave bytes out, in {section.name} at byte {at}"
     for line in lines:
-        if (what := instructions.forbidden(arch, line)) is not None:
+        what = instructions.forbidden(arch, line)
+        if what is not None and not of.instructions.fullmatch(f"{line.mnemonic} {line.operands}"):
             yield f"{what} in {section.name} at byte {line.at}"
         if line.target is not None and line.target not in begins and line.target != section["sh_size"]:
             yield f"a jump into an instruction or out of its section in {section.name} at byte {line.at}"

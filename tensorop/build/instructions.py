@@ -27,27 +27,30 @@ _AARCH64 = re.compile(
 )
 
 
+def system_call(arch: str, line: Line) -> bool:
+    """Whether an instruction asks the kernel of the operating system, or what is below it, for something."""
+    if arch == "x86_64":
+        return _SYSTEM_X86.fullmatch(line.mnemonic) is not None
+    return line.mnemonic in (("ecall", "scall") if arch == "riscv64" else ("svc", "hvc", "smc"))
+
+
 def forbidden(arch: str, line: Line) -> str | None:
     """Why an instruction is refused, None where it is not."""
     name = line.mnemonic
     if _UNREADABLE.fullmatch(name):
         return "something that is no instruction"
+    if system_call(arch, line):
+        return f"a system call ({name})"
     if arch == "x86_64":
-        if _SYSTEM_X86.fullmatch(name):
-            return f"a system call ({name})"
         if _SEGMENT.search(line.operands):
             return f"the thread's own memory or a control register ({name} {line.operands})"
         return f"the instruction {name}" if _X86.fullmatch(name) else None
     if arch == "riscv64":
-        if name in ("ecall", "scall"):
-            return f"a system call ({name})"
         if name == "slti" and line.operands.startswith("zero,"):
             return "a mark of the measured region (slti x0)"
         if name == "csrr" and _READABLE_CSRS.fullmatch(line.operands):
             return None
         return f"the instruction {name} {line.operands}".rstrip() if _RISCV.fullmatch(name) else None
-    if name in ("svc", "hvc", "smc"):
-        return f"a system call ({name})"
     if name == "hint" and int(line.operands.lstrip("#") or "0", 0) >= 96:
         return f"a mark of the measured region (hint {line.operands})"
     return f"the instruction {name} {line.operands}".rstrip() if _AARCH64.fullmatch(name) else None

@@ -7,6 +7,7 @@ from xml.etree import ElementTree
 from tensorop.errors import UsageError
 from tensorop.model.bench import Span
 from tensorop.model.comparison import IMPROVED, SAME, WORSE, Change, Comparison, Figure, Place, Recorded
+from tensorop.specs.printable import printable
 
 
 def compare(old: Recorded, new: Recorded, threshold: float) -> Comparison:
@@ -77,7 +78,7 @@ def junit(comparison: Comparison) -> str:
         case = ElementTree.SubElement(suite, "testcase", {"classname": group, "name": str(place), "time": "0"})
         ElementTree.SubElement(case, "skipped", {"message": "not measured now"})
     ElementTree.indent(root)
-    return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"
+    return '<?xml version="1.0" encoding="UTF-8"?>\n' + printable(ElementTree.tostring(root, encoding="unicode")) + "\n"
 
 
 def sentence(change: Change, unit: str) -> str:

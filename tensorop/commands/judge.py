@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -87,10 +88,11 @@ class Ruling:
     @property
     def next_step(self) -> str:
         """What its author does now."""
+        at = {"operator": shlex.quote(self.operator), "platform": shlex.quote(self.platform)}
         if not self.ok:
-            return FAILED[self.outcome.kind].format(operator=self.operator, platform=self.platform)
-        given = {"operator": self.operator, "platform": self.platform, "dtype": self.dtype, "name": self.template.name}
-        return PASSED.format(plugins=paths.plugin_options(("DIR", *self.plugins)), **given)
+            return FAILED[self.outcome.kind].format(**at)
+        plugins = paths.plugin_options(("DIR", *self.plugins))
+        return PASSED.format(plugins=plugins, name=self.template.name, dtype=self.dtype, **at)
 
     def to_json(self) -> dict[str, Any]:
         return {

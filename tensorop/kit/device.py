@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -30,7 +29,6 @@ from tensorop.target import Asked, Target, Unmeasured
 
 _AGAIN = "make the product again with this version: the same `tensorop <operator>` command"
 KINDS = ("control", "verify", "time")
-_STRANGE = re.compile(r"[^\w .,()+-]", re.ASCII)  # what a file says becomes a comment in C
 
 
 @dataclass(frozen=True)
@@ -140,7 +138,7 @@ def _retune(of: Device, path: Path) -> Imported:
         raise JobError(f"{path} has no figure: nothing could be timed there", hint="./run-kit says why")
     before = [kit for kit in holding.kept(of.root) if kit["kit"] != own["kit"] or not _same(kit, machine)]
     all_rows = [row for kit in before if _same(kit, machine) for row in kit["rows"]] + kept
-    said = _STRANGE.sub("_", f"measured on {machine['board']:.80} by kit, {own['date']:.10}")
+    said = f"measured on {machine['board']:.80} by kit, {own['date']:.10}"
     try:
         made, told = of.target.retuned(of.held, all_rows, said)
     except (OSError, KeyError, ValueError, TypeError) as error:

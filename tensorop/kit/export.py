@@ -28,6 +28,7 @@ from tensorop.model.means import CLOCK
 from tensorop.model.shape import Shape
 from tensorop.model.verdict import Seed
 from tensorop.model.winner import Winners
+from tensorop.render import words
 from tensorop.runners.protocol import Check, Entry, Time
 from tensorop.space import problems
 from tensorop.verify import controls
@@ -107,7 +108,7 @@ def export(
     files = {"kit": executable, _PLAN: data, _MANIFEST: (json.dumps(manifest, indent=1) + "\n").encode()}
     own = paths.native_dir() / "kit"
     script = (own / "run-kit.sh").read_text().replace("@ARCH@", _FOR[platform.arch])
-    files[_RUN] = script.replace("@PLATFORM@", platform.name).encode()
+    files[_RUN] = script.replace("@PLATFORM@", words.in_build_file(platform.name)).encode()
     files[_README] = (own / "README").read_bytes()
     return written(out, files, kit, counts)
 

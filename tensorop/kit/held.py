@@ -102,16 +102,21 @@ def _winners(opened: Opened, dtype: str, told: Mapping[str, Any], templates: Map
         variant = instantiate.variant(opened.operator, templates[one["digest"]], dtype, Point.of(one["point"]))
         if variant.id != one["id"]:
             raise UsageError(f"variant {one['id']} of {dtype} is another one by this version", hint=_AGAIN)
-        variants.append(replace(variant, specialisations=tuple(one.get("specialisations", ()))))
+        variants.append(replace(variant, specialisations=tuple(map(int, one.get("specialisations", ())))))
     direct = variants.pop() if variants[-1].template.name == offline.DIRECT else None
-    trees = tuple(Tree(_node(of["tree"]), of["regret"], vlen or 0) for vlen, of in choices.trees(told))
+    count = len(told["variants"])
+    trees = tuple(Tree(_node(of["tree"], count), of["regret"], vlen or 0) for vlen, of in choices.trees(told))
     return Winners(dtype, tuple(variants), trees, direct, int(told.get("direct", {}).get("most_flops", 0)))
 
 
-def _node(told: Mapping[str, Any]) -> Leaf | Split:
+def _node(told: Mapping[str, Any], count: int) -> Leaf | Split:
+    """count: of the variants among which it chooses."""
     if "variant" in told:
+        if not 0 <= int(told["variant"]) < count:
+            raise ValueError(f"a tree chooses variant {told['variant']} of {count}")
         return Leaf(int(told["variant"]))
-    return Split(str(told["feature"]), int(told["threshold"]), _node(told["low"]), _node(told["high"]))
+    below = (_node(told[side], count) for side in ("low", "high"))
+    return Split(str(told["feature"]), int(told["threshold"]), *below)
 
 
 # --- what kits have measured --------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ from statistics import median
 from typing import Any
 
 from tensorop import paths
+from tensorop.commands import loadable
 from tensorop.commands.opened import Opened
 from tensorop.errors import JobError
 from tensorop.kit import device, here
@@ -26,6 +27,7 @@ def verify(found: Opened) -> dict[str, Any]:
 
     Raises JobError where the device is not in this machine, or its judge is broken there.
     """
+    loadable.require(found)
     machine, rows = _ran(found, Asked(), ("control", "verify"))
     told = {kind: [row for row in rows if row["kind"] == kind] for kind in ("control", "verify")}
     verdicts = [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import shlex
 from collections.abc import Mapping
 
 from tensorop.build.programs import identify_program
@@ -90,5 +91,5 @@ def patience(core: Core) -> float:
 def _not(platform: Platform, runner: Ssh, what: str) -> BoardError:
     return BoardError(
         f"{runner.host} is not the board that platform '{platform.name}' describes: it is {what}",
-        hint=f"`tensorop platforms probe ssh://{runner.host}` writes a platform file for it",
+        hint=f"`tensorop platforms probe {shlex.quote(f'ssh://{runner.host}')}` writes a platform file for it",
     )

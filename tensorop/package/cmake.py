@@ -9,6 +9,7 @@ from tensorop import __version__, paths
 from tensorop.model.platform import Platform
 from tensorop.package.library import SONAME_MAJOR
 from tensorop.package.sources import Library, Sources
+from tensorop.render import words
 
 FOLDER = "lib/cmake/TensorOp"
 
@@ -92,7 +93,7 @@ def _values(sources: Sources, platform: Platform) -> dict[str, str]:
     return {
         "VERSION": __version__,
         "SOVERSION": str(SONAME_MAJOR),
-        "PLATFORM": platform.name,
+        "PLATFORM": words.in_build_file(platform.name),
         "ARCH": platform.arch,
         "PROCESSORS": _PROCESSORS[platform.arch],
         "NAMES": " ".join(libraries),

@@ -34,9 +34,9 @@ class Built:
 def libraries(sources: Sources, platform: Platform, *, jobs: int = 2) -> tuple[Built, ...]:
     """Compiles and links everything, in the order of the sources; from the cache what was built before.
 
-    The machine code of every kernel is read as a candidate's is. Raises JobError with the compiler's words when a file
-    does not compile, or with the gate's: winners were built before, so this is a fault of the product's own templates
-    or of the machine. MissingTool without a compiler or a disassembler.
+    The machine code of every object is read, of a kernel as a candidate's is. Raises JobError with the compiler's words
+    when a file does not compile, or with the gate's: winners were built before, so this is a fault of the product's own
+    templates or of the machine. MissingTool without a compiler or a disassembler.
     """
     built: dict[str, Built] = {}
     with ThreadPoolExecutor(max(jobs, 1)) as pool:
@@ -60,7 +60,8 @@ def _compile(unit: Unit, sources: Sources, platform: Platform) -> Member:
         arch_flags=None if unit.tuned else (),
     )
     built = _whole(member, unit.name)
-    if unit.tuned and (refused := gate.check_object(built.artifact.path, entries=unit.entries, relocated=True)):
+    refused = gate.check_object(built.artifact.path, entries=unit.entries, relocated=True, of=unit.needs)
+    if refused:
         return _whole(refused, unit.name)
     return built
 

@@ -10,6 +10,7 @@ from tensorop import __version__
 from tensorop.model.platform import Platform
 from tensorop.package import cmake
 from tensorop.package.sources import Sources
+from tensorop.render import words
 
 FOLDER = "lib/pkgconfig"
 
@@ -22,8 +23,8 @@ def files(sources: Sources, platform: Platform) -> dict[str, str]:
             {
                 "LIBRARY": library.name,
                 "SUFFIX": suffix,
-                "DESCRIPTION": library.description,
-                "PLATFORM": platform.name,
+                "DESCRIPTION": words.in_build_file(library.description),
+                "PLATFORM": words.in_build_file(platform.name),
                 "ARCH": platform.arch,
                 "VERSION": __version__,
                 "REQUIRES": " ".join(f"{name}{suffix}" for name in library.over),

@@ -10,6 +10,8 @@ from typing import Any
 
 from tensorop import __version__, paths
 from tensorop.author import offline
+from tensorop.build import needs
+from tensorop.build.needs import Needs
 from tensorop.errors import JobError, SpecError
 from tensorop.model.expression import parse
 from tensorop.model.kernel import KernelTemplate, Source, Variant
@@ -17,7 +19,7 @@ from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
 from tensorop.model.winner import Leaf, Split, Tree, Winners
 from tensorop.package import card
-from tensorop.render import instantiate, render
+from tensorop.render import instantiate, render, words
 from tensorop.render.texts import Texts
 from tensorop.specs import products
 
@@ -38,12 +40,13 @@ class Part:
 @dataclass(frozen=True)
 class Unit:
     """One C file to compile. `tuned`: with the platform's ISA, else with the architecture's baseline; `entries`: the
-    symbols that a tuned one defines."""
+    symbols that it defines for others than the product; needs: what its object may hold beside."""
 
     name: str
     text: str
     tuned: bool = False
     entries: tuple[str, ...] = ()
+    needs: Needs = needs.KERNEL
 
 
 @dataclass(frozen=True)
@@ -139,12 +142,17 @@ def sources(part: Part, platform: Platform, provenance: str) -> Sources:
         work.private += drivers
         names = {**shared, "dtype": w.dtype, "direct": _direct(w), **_serving(w, entries[w.dtype])}
         names["trees"] = [_tree(operator, tree, part.measured) for tree in w.trees]
-        units += [Unit(f"{Path(n).stem}_{w.dtype}.c", work.product(n, names)) for n in spec.dtype]
+        units += [
+            Unit(f"{Path(n).stem}_{w.dtype}.c", work.product(n, names), needs=_needs(spec, n)) for n in spec.dtype
+        ]
     libraries: list[Library] = []
     for name, library in spec.libraries.items():
         first = not libraries
-        own = [Unit(f, work.product(f, shared)) for f in (*library.sources, *(products.SOURCES if first else ()))]
         exports = [symbol for kind in ("all", *shared["dtypes"]) for symbol in library.names.get(kind, ())]
+        own = [
+            Unit(f, work.product(f, shared), entries=tuple(exports), needs=_needs(spec, f))
+            for f in (*library.sources, *(products.SOURCES if first else ()))
+        ]
         libraries.append(
             Library(
                 name,
@@ -169,6 +177,12 @@ def text_ids(part: Part, platform: Platform) -> dict[tuple[str, int, int], str]:
     }
 
 
+def _needs(spec: products.ProductSpec, file: str) -> Needs:
+    """What the object of a file may hold: of the core's as they are, of the operator's with what its product.yaml
+    names."""
+    return needs.OF_FILE[file] if file in products.SOURCES else needs.OPERATOR.with_calls(spec.calls.get(file, ()))
+
+
 _Entries = dict[tuple[int, int], dict[str, Any]]  # (number of the variant, VLEN or 0) -> what templates say of it
 
 
@@ -181,7 +195,7 @@ class _Work:
         self._env = render.environment((*operator.templates, paths.native_dir()))
 
     def product(self, name: str, names: dict[str, Any]) -> str:
-        return render.text(self._env, f"{products.FOLDER}/{name}.j2", names)
+        return render.c_text(self._env, f"{products.FOLDER}/{name}.j2", names)
 
     def compute(self, winners: Winners) -> str:
         """The C type of packed operands, which all variants of a dtype share."""
@@ -197,11 +211,11 @@ class _Work:
             template, dtype, first = kernel.template, winners.dtype, kernel.uses[0][1]
             names = self._names(first, kernel.vlen)
             isa = str(names["primitive_sets"]).split(", ")[0]
-            stem = f"{isa}_{dtype}_{template.name}_{self._tile(names)}".replace("-", "_")
-            stem += f"_vlen{kernel.vlen}" if kernel.vlen else ""
+            stem = f"{isa}_{dtype}_{template.name}_{self._tile(names)}"
+            stem = words.identifier(f"{stem}_vlen{kernel.vlen}" if kernel.vlen else stem)
             taken = sum(unit.name == f"{stem}.c" or unit.name.startswith(f"{stem}_") for unit in units)
             name = stem if not taken else f"{stem}_{taken + 1}"
-            driver = render.text(self._env, f"{self.spec.driver}.j2", names)
+            driver = render.c_text(self._env, f"{self.spec.driver}.j2", names)
             file = drivers.get(driver, f"driver_{dtype}{f'_{len(drivers) + 1}' if drivers else ''}.h")
             if template.name != offline.DIRECT:
                 drivers[driver] = file

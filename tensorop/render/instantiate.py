@@ -16,12 +16,11 @@ from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
 from tensorop.model.point import Point, Value
 from tensorop.model.primitive import Primitive, Primitives
-from tensorop.render import render
+from tensorop.render import render, words
 from tensorop.space import Space
 
 KERNEL = "kernel.c.j2"  # of an operator: the tiles of one micro-kernel
 LANES = "lanes"  # as a call, in a kernel's text: elements in a vector
-_PROSE = re.compile(r"[^\x20-\x7e]|\\|/\*|\*/|\?\?")  # what does not belong in a comment of one line of prose
 # the names that templates are given beside tunables, facts and primitives
 _GIVEN_TEXT = """
 ident is_edge prefix element vector storage compute compute_vector storage_vector group whole predicate lanes masked
@@ -91,7 +90,7 @@ def plain(operator: Operator, platform: Platform, variant: Variant) -> dict[str,
     full = defaults(operator, platform, dtype, variant.point)
     return {
         **{key: value for key, value in facts(platform, dtype, variant.point).items() if key != "lanes"},
-        **dict(full),
+        **{name: words.value(name, chosen) for name, chosen in full.items()},
         "ident": ident(platform, variant.kernel),
         "is_edge": False,
         "prefix": dtype,
@@ -128,7 +127,7 @@ def ident(platform: Platform, kernel: Kernel) -> str:
     mark = hashlib.sha256(str(kernel.configuration).encode()).hexdigest()[:4]
     fixed = platform.at(kernel.vlen).fixed_vlen
     at = f"_vlen{fixed}" if fixed else ""
-    return re.sub(r"\W", "_", f"{platform.leading(kernel.dtype).name}_{kernel.dtype}_{kernel.template.name}_{mark}{at}")
+    return words.identifier(f"{platform.leading(kernel.dtype).name}_{kernel.dtype}_{kernel.template.name}_{mark}{at}")
 
 
 def kernel_contexts(
@@ -156,8 +155,7 @@ def kernel_context(operator: Operator, platform: Platform, variant: Variant) -> 
         names.pop(name, None)
     lanes = names["lanes"] if _NUMERIC.fullmatch(names["lanes"]) else f"{LANES}()"
     names |= {"point": str(kernel.configuration), "lanes": lanes}
-    names["template"] = {**names["template"], "strategy": _PROSE.sub("?", kernel.template.strategy)}
-    return names, platform.at(kernel.vlen).primitives_of(kernel.dtype, kernel.configuration)
+    return words.encoded(names), platform.at(kernel.vlen).primitives_of(kernel.dtype, kernel.configuration)
 
 
 def given(platform: Platform, dtype: str) -> frozenset[str]:
@@ -196,7 +194,7 @@ def candidate(
     operator's parameters. Raises render.RenderError when the operator's template is wrong at this point.
     """
     names = {**around(operator, platform, variant, text), "micro": micro}
-    made = render.text(render.of_operator(operator.templates), "candidate.c.j2", names)
+    made = render.c_text(render.of_operator(operator.templates), "candidate.c.j2", names)
     return Source((("candidate.c", made), *operator.slots.files))
 
 

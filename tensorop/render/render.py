@@ -22,6 +22,7 @@ from markupsafe import Markup
 from tensorop.errors import TensoropError
 from tensorop.model.primitive import Primitive, Primitives
 from tensorop.process import children
+from tensorop.render import words
 from tensorop.specs.printable import printable
 
 C_STYLE = "{BasedOnStyle: LLVM, IndentWidth: 4, ColumnLimit: 110}"
@@ -106,6 +107,11 @@ def text(env: jinja2.Environment, template: str, context: Mapping[str, Any], mos
     except (TypeError, ValueError, ZeroDivisionError, OverflowError, AttributeError) as error:
         raise RenderError(f"{template}: {error}") from None
     return "".join(pieces)
+
+
+def c_text(env: jinja2.Environment, template: str, context: Mapping[str, Any]) -> str:
+    """The same of C by templates of ours: what they fill in of texts from outside is no code. Raises RenderError."""
+    return text(env, template, words.encoded(context))
 
 
 @lru_cache(maxsize=16)

@@ -14,6 +14,8 @@ from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullLocator
 
+mpl.rcParams["text.parse_math"] = False  # a dollar in a text of others is one
+
 # Colours that stand for the page's variables until the SVG is written.
 _VARIABLES = ("ink", "muted", "rule", "good", "bad", "one", "two", "three", "four", "five", "six", "seven", "eight")
 COLOUR = {name: f"#0a0b{i:02x}" for i, name in enumerate(_VARIABLES, start=1)}

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from elftools.common.exceptions import ELFError
 
+from tensorop.build.archive import members
 from tensorop.build.inspect import Loop, inner_loops
 from tensorop.process import scratch
-
-_MAGIC = b"!<arch>\n"
-_HEADER = 60
 
 
 def of_product(folder: Path) -> list[dict[str, Any]]:
@@ -52,19 +49,3 @@ def _hottest(data: bytes) -> list[Loop]:
 
 def _mean(numbers: tuple[int, ...]) -> float:
     return sum(numbers) / len(numbers)
-
-
-def members(data: bytes) -> Iterator[tuple[str, bytes]]:
-    """(name, content) of an archive in GNU's format; nothing for another file."""
-    if not data.startswith(_MAGIC):
-        return
-    at, names = len(_MAGIC), b""
-    while at + _HEADER <= len(data):
-        field, size = data[at : at + 16].rstrip(), int(data[at + 48 : at + 58])
-        content = data[at + _HEADER : at + _HEADER + size]
-        at += _HEADER + size + size % 2
-        if field == b"//":
-            names = content
-        elif field not in (b"/", b"/SYM64/"):
-            text = names[int(field[1:]) :].split(b"/\n")[0] if field.startswith(b"/") else field.rstrip(b"/")
-            yield text.decode(errors="replace"), content

@@ -142,7 +142,7 @@ def weaknesses(runner: Runner, greeting: Hello | None) -> tuple[str, ...]:
 
 
 def _long(path: str) -> str:
-    """The same file by a path of one length: the loader keeps it on the heap, where its length moves modelled cycles."""
+    """The same file by a path of one length: the loader keeps it on the heap, where it moves modelled cycles."""
     return "/" * (-len(path) % _PATH) + path if path.startswith("/") else path
 
 

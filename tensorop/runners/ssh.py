@@ -63,7 +63,7 @@ class Ssh(Machine):
 
     @property
     def hint(self) -> str:
-        return f"check that `ssh {self.host} true` works"
+        return f"check that `ssh {shlex.quote(self.host)} true` works"
 
     def link(self) -> float:
         begin = time.monotonic()

@@ -42,6 +42,7 @@ class ProductSpec(File):
     libraries: dict[str, LibrarySpec] = Field(min_length=1)
     types: dict[str, dict[str, str]] = Field(default_factory=dict)  # dtype -> what the texts say of it
     settings: dict[str, int] = Field(default_factory=dict)
+    calls: dict[str, list[str]] = Field(default_factory=dict)  # file -> what it calls outside of the product
 
 
 def load(operator: Operator) -> ProductSpec:

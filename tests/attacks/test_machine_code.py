@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import shutil
+import struct
+import subprocess
 from pathlib import Path
 
 import pytest
 
-from tensorop.build import gate, instructions
+from tensorop.build import gate, instructions, needs
 from tensorop.build.disassembly import Line
+from tensorop.commands import loadable, opened, verify
 from tensorop.errors import JobError, MissingTool
 from tensorop.model.trial import Kind
 from tensorop.package import library
 from tensorop.package.sources import Sources, Unit
 from tensorop.provision import objdump
-from tests.support import kernels
+from tensorop.provision.targets import host_arch
+from tensorop.provision.zig import zig_cc, zig_environment
+from tensorop.specs import platforms
+from tests.support import kernels, products
 
 FORBIDDEN = {
     "x86_64": "syscall|sysenter|int 128|int3|rdtsc|rdtscp|rdpmc|cpuid|wrpkru|rdpkru|xgetbv|wrfsbase rax|rdfsbase rax"
@@ -103,3 +110,189 @@ def test_without_a_disassembler_nothing_passes(tmp_path: Path, monkeypatch: pyte
 def test_a_products_kernel_is_read_before_it_is_packaged(text: str, said: str) -> None:
     with pytest.raises(JobError, match=f"the object is refused: .*({said})"):
         library._compile(Unit("k.c", text, tuned=True, entries=("way",)), Sources((), (), ()), kernels.platform())
+
+
+def of(file: str, text: str, **more: object) -> None:
+    """Compiles a file of a product as the part that it is."""
+    unit = Unit(file, text, needs=needs.OF_FILE.get(file, needs.OPERATOR), **more)  # type: ignore[arg-type]
+    library._compile(unit, Sources((), (), ()), kernels.platform())
+
+
+PARTS = {
+    "a constructor": "__attribute__((constructor)) static void early(void) { *(volatile int *)8 = 1; }",
+    "a destructor": "__attribute__((destructor)) static void late(void) { tensorop_it = 1; }",
+    "an entry before all": '__attribute__((section(".preinit_array"), used)) static void (*p)(void) = tensorop_way;',
+    "an old constructor": '__attribute__((section(".ctors"), used)) static void (*p)(void) = tensorop_way;',
+    "a function that code chooses": "static void *choose(void) { return tensorop_way; }"
+    ' void tensorop_other(void) __attribute__((ifunc("choose")));',
+    "a library's name": "int system(const char *); void tensorop_more(void) { system(0); }",
+    "a name of everybody's": "void *malloc(unsigned long n) { (void)n; return 0; }",
+    "a system call": 'void tensorop_more(void) { __asm__ volatile("syscall"); }',
+    "a thread's own memory": "_Thread_local int tensorop_own; int tensorop_more(void) { return ++tensorop_own; }",
+    "a section of its own": '__asm__(".pushsection .mine,\\"ax\\",@progbits\\nret\\n.popsection");',
+}
+
+
+@pytest.mark.parametrize("file", ["cpu.c", "dispatch_f32.c"])
+@pytest.mark.parametrize("what", PARTS)
+def test_no_part_of_a_product_holds(what: str, file: str) -> None:
+    text = f"int tensorop_it; void tensorop_way(void) {{ tensorop_it = 2; }} {PARTS[what]}"
+    with pytest.raises(JobError, match=f"cannot build {file} of the product: the object is refused: "):
+        of(file, text)
+
+
+def test_a_part_has_what_it_needs_and_not_what_others_need() -> None:
+    asks = '{ unsigned a; __asm__ volatile("cpuid" : "=a"(a) : "a"(0) : "ebx", "ecx", "edx"); return (int)a; }'
+    of("cpu.c", f"int tensorop_asks(void) {asks}")
+    rounds = "{ __builtin_ia32_ldmxcsr(0x1f80); }"
+    of("threads.c", f"void tensorop_rounds(void) {rounds}")
+    free = "void free(void *); void tensorop_gives(void *p) { free(p); }"
+    of("workspace.c", free)
+    for file, text in (
+        ("threads.c", f"int tensorop_asks(void) {asks}"),
+        ("cpu.c", f"void tensorop_rounds(void) {rounds}"),
+        ("dispatch_f32.c", free),
+    ):
+        with pytest.raises(JobError, match="the object is refused: "):
+            of(file, text)
+
+
+def test_what_an_operators_file_calls_is_what_its_product_says(tmp_path: Path) -> None:
+    text = "double exp(double); double tensorop_more(double x) { return exp(x); }"
+    with pytest.raises(JobError, match="it calls or reads 'exp'"):
+        of("soft.c", text)
+    unit = Unit("soft.c", text, needs=needs.OPERATOR.with_calls(["exp"]))
+    library._compile(unit, Sources((), (), ()), kernels.platform())
+
+
+# --- libraries of others ------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def product(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return products.install("generic", tmp_path_factory.mktemp("honest") / "gemm", ("f32",))
+
+
+def relinked(folder: Path, more: str, *flags: str) -> None:
+    """The product's library linked again with another file and other flags, without its list of exports."""
+    file = folder / "more.c"
+    file.write_text(more)
+    whole = (folder / "lib/libtensorop_gemm.so").resolve()
+    archive = folder / "lib/libtensorop_gemm.a"
+    words = ["-target", platforms.load("generic").compiler.shared_target, "-shared", "-fPIC", "-O2", "-g0"]
+    words += ["-fvisibility=hidden", "-Wl,-soname,libtensorop_gemm.so.0", "-Wl,--whole-archive", str(archive)]
+    words += ["-Wl,--no-whole-archive", str(file), *flags, "-lpthread", "-o", str(whole)]
+    subprocess.run([*zig_cc(), *words], env=zig_environment(), check=True, capture_output=True, timeout=120)
+    file.unlink()
+
+
+SEEN = '__attribute__((visibility("default")))'
+LIBRARIES = {
+    "a constructor": (
+        "__attribute__((constructor)) static void early(void) { *(volatile int *)8 = 1; }",
+        "DT_INIT_ARRAY",
+    ),
+    "an empty one": ('__attribute__((constructor)) static void early(void) { __asm__ volatile(""); }', "DT_INIT_ARRAY"),
+    "one that sets a byte": (
+        "static volatile char it; __attribute__((constructor)) static void early(void) { it = 1; }",
+        "DT_INIT_ARRAY",
+    ),
+    "one that calls": (
+        'void *dlopen(const char *, int); __attribute__((constructor)) static void early(void) { dlopen("x", 2); }',
+        "DT_INIT_ARRAY",
+    ),
+    "two": (
+        "static volatile int it; __attribute__((constructor)) static void early(void) { it = 1; }"
+        "__attribute__((constructor(200))) static void first(void) { it = 2; }",
+        "DT_INIT_ARRAY has 2 entries",
+    ),
+    "a destructor": (
+        "static volatile int it; __attribute__((destructor)) static void late(void) { it = 1; }",
+        "DT_FINI_ARRAY|__cxa_atexit",
+    ),
+    "a function that code chooses": (
+        "static int one(void) { return 1; } static void *choose(void) { return one; }"
+        ' int tensorop_other(void) __attribute__((ifunc("choose"), visibility("default")));',
+        "IFUNC|is resolved by code",
+    ),
+    "a name of everybody's": (f"{SEEN} void *malloc(unsigned long n) {{ (void)n; return 0; }}", "it exports 'malloc'"),
+    "a command": (
+        f'int system(const char *); {SEEN} int tensorop_more(void) {{ return system("x"); }}',
+        "'system', which none of its parts needs",
+    ),
+    "a system call": (f'{SEEN} void tensorop_f(void) {{ __asm__ volatile("syscall"); }}', "a system call"),
+}
+
+
+def refused(own: Path, said: str) -> None:
+    with pytest.raises(JobError, match=f"is refused: .*({said})") as caught:
+        loadable.require(opened.open_product(own))
+    assert caught.value.hint
+    with pytest.raises(JobError, match="is refused"):
+        list(verify.quick(own))
+
+
+@pytest.mark.parametrize("what", LIBRARIES)
+def test_a_library_of_others_is_read_before_it_is_loaded(what: str, product: Path, tmp_path: Path) -> None:
+    text, said = LIBRARIES[what]
+    own = shutil.copytree(product, tmp_path / "gemm", symlinks=True)
+    relinked(own, text)
+    refused(own, said)
+
+
+def test_a_library_that_looks_elsewhere(product: Path, tmp_path: Path) -> None:
+    own = shutil.copytree(product, tmp_path / "gemm", symlinks=True)
+    relinked(own, "", "-Wl,-rpath,/tmp/evil")
+    refused(own, "/tmp/evil")
+    more = tmp_path / "libevil.so"
+    words = [*zig_cc(), "-target", platforms.load("generic").compiler.shared_target, "-shared", "-o", str(more)]
+    words += ["-Wl,-soname,libevil.so", "-x", "c", "-"]
+    text = f"{SEEN} int tensorop_evil(void) {{ return 1; }}"
+    subprocess.run(words, env=zig_environment(), input=text.encode(), check=True, capture_output=True, timeout=60)
+    relinked(own, f"int tensorop_evil(void); {SEEN} int tensorop_g(void) {{ return tensorop_evil(); }}", str(more))
+    refused(own, "it needs the library 'libevil.so'")
+
+
+@pytest.mark.parametrize(
+    ("tag", "value", "said"),
+    [
+        (0x0C, 0x1800, "DT_INIT, at 0x1800"),
+        (0x16, 0, "TEXTREL"),
+        (0x1E, 4, "TEXTREL"),
+        (0x6FFFFEFC, 1, "DT_AUDIT makes the loader load another library"),
+        (0x7FFFFFFF, 1, "DT_FILTER makes the loader load another library"),
+    ],
+)
+def test_what_a_loader_is_told(tag: int, value: int, said: str, product: Path, tmp_path: Path) -> None:
+    own = shutil.copytree(product, tmp_path / "gemm", symlinks=True)
+    whole = (own / "lib/libtensorop_gemm.so").resolve()
+    data = bytearray(whole.read_bytes())
+    at = data.index(struct.pack("<QQ", 0x1E, 8))  # DT_FLAGS: BIND_NOW
+    data[at : at + 16] = struct.pack("<QQ", tag, value)
+    whole.write_bytes(data)
+    refused(own, said)
+
+
+def test_an_honest_library_is_loaded_whoever_linked_it(product: Path, tmp_path: Path) -> None:
+    loadable.require(opened.open_product(product))
+    own = shutil.copytree(product, tmp_path / "gemm", symlinks=True)
+    relinked(own, "")
+    loadable.require(opened.open_product(own))
+    if host_arch() != "x86_64" or shutil.which("gcc") is None:
+        pytest.skip("no gcc for x86-64 is here")
+    archive, whole = own / "lib/libtensorop_gemm.a", (own / "lib/libtensorop_gemm.so").resolve()
+    words = ["gcc", "-shared", "-o", whole, "-Wl,--whole-archive", archive, "-Wl,--no-whole-archive", "-lpthread"]
+    subprocess.run(words, check=True, capture_output=True, timeout=60)
+    loadable.require(opened.open_product(own))  # with gcc's start files
+
+
+def test_an_archive_of_others_is_read_too(product: Path, tmp_path: Path) -> None:
+    own = shutil.copytree(product, tmp_path / "gemm", symlinks=True)
+    (tmp_path / "early.c").write_text("int it; __attribute__((constructor)) static void early(void) { it = 1; }")
+    words = [*zig_cc(), "-target", platforms.load("generic").compiler.shared_target, "-c", "early.c", "-o", "early.o"]
+    subprocess.run(words, env=zig_environment(), cwd=tmp_path, check=True, capture_output=True, timeout=60)
+    archive = own / "lib/libtensorop_gemm.a"
+    words = [*zig_cc()[:-1], "ar", "rcsD", str(archive), "early.o"]
+    subprocess.run(words, env=zig_environment(), cwd=tmp_path, check=True, capture_output=True, timeout=60)
+    with pytest.raises(JobError, match=r"gemm\.a is refused: early\.o: section \.init_array"):
+        loadable.require(opened.open_product(own))

@@ -67,7 +67,7 @@ def text(
             "label": f"{operator.name} {dtype} by {template.name}",
             "strategy": template.strategy,
         }
-        return render.text(env, f"{KERNEL}.j2", files)
+        return render.c_text(env, f"{KERNEL}.j2", files)
     except render.RenderError as error:
         return Outcome(Kind.RENDER, "render", error.message)
 

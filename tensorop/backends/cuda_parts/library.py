@@ -11,7 +11,7 @@ from typing import Any
 
 from tensorop import __version__
 from tensorop.backends.cuda_parts.choose import COPY_CYCLES, Candidate
-from tensorop.build import cache, tool
+from tensorop.build import cache, gate, needs, tool
 from tensorop.build.cache import Made
 from tensorop.errors import SpecError
 from tensorop.model.operator import Operator
@@ -92,7 +92,7 @@ def sources(
     }
     env = render.environment(operator.templates)
     texts = {
-        name: render.text(env, f"device/{Path(name).name}.j2", context)
+        name: render.c_text(env, f"device/{Path(name).name}.j2", context)
         for name in ("library.c", "driver.h", f"tensorop/{operator.name}_cuda.h", "CMakeLists.txt")
     }
     laid_out = {n: text if n == "CMakeLists.txt" else render.formatted(text) for n, text in texts.items()}
@@ -131,7 +131,8 @@ def build(
     """The shared library and the archive of its one object. Raises JobError with the compiler's words."""
     target, name = platform.compiler.shared_target, name_of(operator)
     header = files[f"tensorop/{operator.name}_cuda.h"].decode()
-    exports = " ".join(f"{one};" for one in sorted(set(_PUBLIC.findall(header))))
+    names = sorted(set(_PUBLIC.findall(header)))
+    exports = " ".join(f"{one};" for one in names)
     major = __version__.split(".")[0]
     key = cache.key_of(sorted(files.items()), target, tool.compiler_version())
 
@@ -155,6 +156,8 @@ def build(
             made = tool.run(step, folder, timeout_s=timeout_s, doing=f"building lib{name}.so")
             if isinstance(made, Outcome):
                 return made
+            if refused := gate.check_object(folder / f"{name}.o", entries=names, relocated=True, of=needs.DEVICE):
+                return refused
         shutil.rmtree(folder / "tensorop")
         return made
 

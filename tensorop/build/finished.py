@@ -1,0 +1,242 @@
+"""What a finished library may hold, whoever linked it: nothing of it runs when it is loaded, and it binds to the names
+and libraries that its parts need.
+
+A loader reads segments and the dynamic section, not section headers; so does this.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import struct
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from elftools.elf.dynamic import DynamicSegment
+from elftools.elf.elffile import ELFFile
+
+from tensorop.build import archive, disassembly, gate, instructions, needs
+from tensorop.build.disassembly import Line
+
+_LIBRARIES = re.compile(
+    r"lib(c|m|dl|pthread)\.so(\.[0-9]+)?|libc\.musl-\w+\.so\.1|ld-[\w-]+\.so\.[0-9]+|libgcc_s\.so\.1"
+)
+_ELSEWHERE = ("DT_RPATH", "DT_RUNPATH")
+_LOADED_BESIDE = ("DT_AUDIT", "DT_DEPAUDIT", "DT_AUXILIARY", "DT_FILTER")
+_LINKERS = frozenset({"_edata", "_end", "__bss_start", "_init", "_fini"})  # that older linkers export
+_ORIGIN = "$ORIGIN"
+_DF_TEXTREL = 4
+_IRELATIVE = {"x86_64": 37, "aarch64": 1032, "riscv64": 58}
+_RELATIVE = {"x86_64": 8, "aarch64": 1027, "riscv64": 3}
+_WRITE, _EXEC = 2, 1
+# What the start files of GCC and Clang do before main and after it: they call registers of transactions and profilers,
+# where there are any, and keep in one byte that they were called.
+_STEPS = 64
+_CALLS = {
+    "DT_INIT": frozenset({"__gmon_start__"}),
+    "DT_INIT_ARRAY": frozenset({"_ITM_registerTMCloneTable"}),
+    "DT_FINI": frozenset[str](),
+    "DT_FINI_ARRAY": frozenset({"_ITM_deregisterTMCloneTable", "__cxa_finalize"}),
+    "DT_PREINIT_ARRAY": frozenset({""}),
+}
+_RIP = re.compile(r"\[rip ([+-] \w+)\]")
+_RUNTIME = {
+    "x86_64": re.compile(
+        r"(endbr64|ret|leave|nopw?|xchg) ?.*|(lea|sub|add|sar|shr|test|cmp|push|pop|and|xor|or|je|jne|jmp|call) .*"
+        r"|mov \w+, .*|mov byte ptr \[rip .*\], 1"
+    ),
+    "aarch64": re.compile(
+        r"(ret|nop|paciasp|autiasp) ?.*"
+        r"|(adrp|add|sub|asr|lsr|cmp|cbz|cbnz|b|b\.\w+|bl|br|blr|ldr|ldrb|ldp|mov|hint|bti) .*"
+        r"|(stp|str) x.*\[sp.*|strb .*"
+    ),
+    "riscv64": re.compile(
+        r"(ret|nop) ?.*|(auipc|addi?|sub|srai|srli|beqz|bnez|j|jr|jal|jalr|ld|lbu|lb|mv|li|lui|call|tail) .*"
+        r"|sd (ra|s0), .*\(sp\)|sb .*"
+    ),
+}
+
+
+def complaint(path: Path, exports: Collection[str], libraries: Collection[str], calls: Collection[str]) -> str | None:
+    """Why a shared library is not fit to be loaded, None where it is.
+
+    exports: its public names; libraries: of the same product, which it may need; calls: names beyond those of `needs`.
+    Raises ELFError, OSError for what is none, MissingTool without a disassembler.
+    """
+    with path.open("rb") as stream:
+        elf = ELFFile(stream)
+        arch = disassembly.architecture(elf)
+        if arch is None:
+            return f"it is for another machine ({elf['e_machine']})"
+        return next(_complaints(elf, path, arch, frozenset(exports), frozenset(libraries), frozenset(calls)), None)
+
+
+def archive_complaint(path: Path, calls: Collection[str]) -> str | None:
+    """The same of the objects in a static archive, by their sections and names. Raises as `complaint`, ValueError."""
+    for name, data in archive.members(path.read_bytes()):
+        elf = ELFFile(io.BytesIO(data))
+        if started := gate.runs_when_loaded(elf):
+            return f"{name}: {started}"
+        for symbol in disassembly.symbols(elf):
+            own = not symbol.name or symbol.name.startswith(needs.OWN)
+            if symbol["st_shndx"] == "SHN_UNDEF" and not own and symbol.name not in needs.ALL | set(calls):
+                return f"{name}: it calls or reads '{symbol.name}', which none of its parts needs"
+    return None
+
+
+def _complaints(
+    elf: ELFFile, path: Path, arch: str, exports: frozenset[str], libraries: frozenset[str], calls: frozenset[str]
+) -> Iterator[str]:
+    dynamic = next((s for s in elf.iter_segments() if isinstance(s, DynamicSegment)), None)
+    if dynamic is None:
+        yield "it has no dynamic section"
+        return
+    for segment in elf.iter_segments():
+        if segment["p_flags"] & _EXEC and segment["p_flags"] & _WRITE:
+            yield f"{segment['p_type']} can be written and executed"
+    tags: dict[str, int] = {}
+    tag: Any  # its attributes are those of its kind
+    for tag in dynamic.iter_tags():
+        name = str(tag.entry.d_tag)
+        tags[name] = tag.entry.d_val
+        if name == "DT_NEEDED" and not _LIBRARIES.fullmatch(tag.needed) and tag.needed not in libraries:
+            yield f"it needs the library '{tag.needed}'"
+        elif name in _ELSEWHERE and getattr(tag, name.removeprefix("DT_").lower()) != _ORIGIN:
+            yield f"its {name} is '{getattr(tag, name.removeprefix('DT_').lower())}', expected none or {_ORIGIN}"
+        elif name in _LOADED_BESIDE:
+            yield f"its {name} makes the loader load another library"
+    if "DT_TEXTREL" in tags or tags.get("DT_FLAGS", 0) & _DF_TEXTREL:
+        yield "its code is changed when it is loaded (TEXTREL)"
+    yield from _names(dynamic, exports, needs.ALL | calls)
+    code = {line.at: line for _, lines in _disassembled(elf, path) for line in lines}
+    for line in code.values():
+        if instructions.system_call(arch, line):
+            yield f"it has a system call ({line.mnemonic}) at {line.at:#x}"
+    yield from _started(elf, dynamic, arch, tags, code)
+
+
+def _disassembled(elf: ELFFile, path: Path) -> disassembly.Code:
+    """Its code, where the section headers show what a loader maps. Raises ValueError where they do not."""
+    loaded = [s for s in elf.iter_segments() if s["p_type"] == "PT_LOAD" and s["p_flags"] & _EXEC]
+    executable = [s for s in elf.iter_sections() if s["sh_flags"] & 4 and s["sh_size"]]
+    for section in executable:
+        if not any(
+            of["p_vaddr"] <= section["sh_addr"]
+            and section["sh_addr"] + section["sh_size"] <= of["p_vaddr"] + of["p_filesz"]
+            and section["sh_addr"] - of["p_vaddr"] == section["sh_offset"] - of["p_offset"]
+            for of in loaded
+        ):
+            raise ValueError(f"section {section.name} is not what a loader maps")
+    return disassembly.disassembled(path)
+
+
+def _names(dynamic: DynamicSegment, exports: frozenset[str], calls: frozenset[str]) -> Iterator[str]:
+    for symbol in dynamic.iter_symbols():
+        bind, kind = symbol["st_info"]["bind"], symbol["st_info"]["type"]
+        if kind in gate.CHOSEN_BY_CODE:
+            yield f"'{symbol.name}' is resolved by code that runs when it is loaded"
+        if bind == "STB_LOCAL" or not symbol.name:
+            continue
+        own = symbol.name.startswith(needs.OWN)
+        if symbol["st_shndx"] == "SHN_UNDEF":
+            if not own and symbol.name not in calls:
+                yield f"it calls or reads '{symbol.name}', which none of its parts needs"
+        elif not own and symbol.name not in exports and symbol.name not in _LINKERS:
+            yield f"it exports '{symbol.name}'"
+
+
+def _started(
+    elf: ELFFile, dynamic: DynamicSegment, arch: str, tags: dict[str, int], code: dict[int, Line]
+) -> Iterator[str]:
+    """Code that runs when the library is loaded or goes, beyond what a compiler's start files bring."""
+    addends: dict[int, int] = {}
+    slots: dict[int, str] = {}
+    symbols = list(dynamic.iter_symbols())
+    table: Any
+    for table in dynamic.get_relocation_tables().values():
+        for relocation in table.iter_relocations():
+            kind, at, number = (relocation[f"r_{name}"] for name in ("info_type", "offset", "info_sym"))
+            if kind == _IRELATIVE[arch]:
+                yield "code of it chooses functions when it is loaded (IFUNC)"
+            elif kind == _RELATIVE[arch]:
+                addends[at] = relocation["r_addend"] if relocation.is_RELA() else 0
+            elif number < len(symbols):
+                slots[at] = symbols[number].name
+    entries = {name: tags[name] for name in ("DT_INIT", "DT_FINI") if tags.get(name)}
+    for name in ("DT_INIT_ARRAY", "DT_FINI_ARRAY", "DT_PREINIT_ARRAY"):
+        count = tags.get(f"{name}SZ", 0) // 8
+        if count > 1 or (count and name == "DT_PREINIT_ARRAY"):
+            yield f"it runs code when it is loaded or goes: {name} has {count} entries"
+        if count:
+            at = tags[name]
+            entries[name] = addends.get(at) or _word(elf, at)
+    files = _StartFiles(arch, code, slots, addends)
+    for name, at in entries.items():
+        if not files.hold(at, _CALLS[name]):
+            yield f"it runs code of its own when it is loaded or goes: {name}, at {at:#x}"
+
+
+def _word(elf: ELFFile, address: int) -> int:
+    for segment in elf.iter_segments():
+        if segment["p_type"] == "PT_LOAD" and 0 <= address - segment["p_vaddr"] <= segment["p_filesz"] - 8:
+            elf.stream.seek(segment["p_offset"] + address - segment["p_vaddr"])
+            return int(struct.unpack("<Q", elf.stream.read(8))[0])
+    return 0
+
+
+@dataclass(frozen=True)
+class _StartFiles:
+    """code: by address; slots: names of other libraries by the address where the loader writes theirs; addends: of the
+    library's own addresses that the loader writes, likewise."""
+
+    arch: str
+    code: dict[int, Line]
+    slots: dict[int, str]
+    addends: dict[int, int]
+
+    def hold(self, entry: int, calls: frozenset[str]) -> bool:
+        """Whether what can be reached from here is short, made of what start files have, and calls one of these at
+        least, and only names of a compiler's runtime."""
+        open_, seen, met = [entry], set[int](), set[str]()
+        while open_:
+            at = open_.pop()
+            while at not in seen:
+                line = self.code.get(at)
+                if line is None or len(seen) > _STEPS:
+                    return False
+                if not _RUNTIME[self.arch].fullmatch(f"{line.mnemonic} {line.operands}"):
+                    return False
+                if self.arch == "x86_64" and not self._harmless(line, met):
+                    return False
+                seen.add(at)
+                if line.target is not None:
+                    open_.append(line.target)
+                if line.mnemonic in ("ret", "jmp", "b", "br", "j", "jr", "tail"):
+                    break
+                at += line.size
+        met |= set() if self.arch == "x86_64" else set(self.slots.values())
+        return not calls or bool(calls & met)
+
+    def _harmless(self, line: Line, met: set[str]) -> bool:
+        """Addresses are those of data and of the runtime's names; what is called or jumped to is one of the latter."""
+        calls = line.mnemonic in ("call", "jmp")
+        found = _RIP.search(line.operands)
+        if found is None:
+            return not calls or line.target is not None or self._loaded(line)
+        at = line.at + line.size + int(found[1].replace(" ", ""), 0)
+        if at in self.slots:
+            met.add(self.slots[at])
+            return self.slots[at] in needs.RUNTIME
+        return not calls and at not in self.code and self.addends.get(at) not in self.code
+
+    def _loaded(self, line: Line) -> bool:
+        """Whether a register that is called or jumped to was loaded just before, with a name of the runtime."""
+        before = [at for at in range(line.at - 20, line.at) if at in self.code]
+        for at in before:
+            other = self.code[at]
+            found = _RIP.search(other.operands)
+            if found and other.mnemonic == "mov" and other.operands.startswith(f"{line.operands}, "):
+                return self.slots.get(at + other.size + int(found[1].replace(" ", ""), 0)) in needs.RUNTIME
+        return False

@@ -1,0 +1,73 @@
+"""What each part of a library needs beside code and constants: names that others define, instructions, memory.
+
+The gate refuses an object that has more than its part needs. So text from outside that became C shows in the object,
+and an object of somebody else's that is more than it seems.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+# What a compiler itself may put in place of a loop.
+COMPILER_CALLS = frozenset({"memcpy", "memset", "memmove"})
+OWN = "tensorop_"  # begins what the parts of a product call each other, and nothing else
+
+
+@dataclass(frozen=True)
+class Needs:
+    """calls: names it may use of the C library's and the loader's; instructions: regular expression of those it may
+    have, though kernels may not; keeps: whether it has memory between calls; among: whether it calls other parts, and
+    defines what they call, by names that begin with `tensorop_`."""
+
+    calls: frozenset[str] = COMPILER_CALLS
+    instructions: re.Pattern[str] = field(default=re.compile(r"(?!)"))
+    keeps: bool = True
+    among: bool = True
+
+    def with_calls(self, names: Iterable[str]) -> Needs:
+        return replace(self, calls=self.calls | frozenset(names))
+
+
+def _needs(names: str, instructions: str = r"(?!)") -> Needs:
+    return Needs(COMPILER_CALLS | frozenset(names.split()), re.compile(instructions))
+
+
+_PRINTS = "fprintf fputs fputc fwrite stderr"
+KERNEL = Needs(keeps=False, among=False)
+OPERATOR = _needs(f"{_PRINTS} memcmp strlen strcmp __errno_location")  # the operator's own C: dispatch, plain C
+# By file, the C that every product has (native/product/).
+OF_FILE = {
+    "api.c": _needs(
+        f"{_PRINTS} getenv strtol sched_getaffinity __sched_cpucount pthread_once __errno_location"
+    ),
+    "cpu.c": _needs(f"{_PRINTS} getauxval syscall pthread_once __errno_location", "(cpuid|xgetbv) ?"),
+    "threads.c": _needs(
+        "pthread_once pthread_atfork pthread_create pthread_attr_init pthread_attr_destroy pthread_attr_setdetachstate "
+        "pthread_cond_init pthread_cond_broadcast pthread_cond_signal pthread_cond_wait pthread_mutex_init "
+        "pthread_mutex_lock pthread_mutex_unlock pthread_setcancelstate pthread_sigmask sigdelset sigfillset",
+        # the rounding, flushing and exceptions of a thread's arithmetic
+        r"v?ldmxcsr .*|fldcw .*|fr(rm|flags|csr) \w+|fs(rm|flags|csr) .*|csrs fflags, \w+"
+        r"|mrs x\d+, FP[CS]R|msr FP[CS]R, x(\d+|zr)",
+    ),
+    "workspace.c": _needs(
+        "free posix_memalign madvise pthread_once pthread_key_create pthread_getspecific pthread_setspecific "
+        "__errno_location"
+    ),
+    "card.c": Needs(),
+}  # fmt: skip
+# The host side of a library for a device: a driver that it opens.
+DEVICE = _needs(
+    f"{_PRINTS} memcmp strlen strcmp snprintf malloc calloc realloc free getenv dlopen dlsym dlerror dlclose "
+    "pthread_once pthread_mutex_init pthread_mutex_lock pthread_mutex_unlock pthread_mutex_destroy __errno_location"
+)
+# What compilers' own runtimes and glibc's headers put in place of calls, in a library that another compiler built.
+RUNTIME = frozenset(
+    {"_ITM_registerTMCloneTable", "_ITM_deregisterTMCloneTable", "__gmon_start__", "__cxa_finalize", "__cxa_atexit"}
+)
+_CHECKED = """
+__register_atfork __stack_chk_fail __stack_chk_guard __fprintf_chk __memcpy_chk __memset_chk __memmove_chk
+__tls_get_addr
+"""
+ALL = RUNTIME.union(_CHECKED.split(), *(part.calls for part in (KERNEL, OPERATOR, DEVICE, *OF_FILE.values())))

@@ -1,0 +1,44 @@
+"""Whether a product's libraries are fit to be loaded and linked: read before anything of them runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from tensorop.build import finished
+from tensorop.commands.opened import Opened
+from tensorop.errors import JobError, MissingTool
+from tensorop.package import library as building
+from tensorop.specs import products
+
+_HINT = "do not load it; make the product again, or take it from somebody whose programs you run"
+
+
+def require(found: Opened) -> None:
+    """Raises JobError where a library or archive of the operator runs code when it is loaded, binds to names or
+    libraries that none of its parts needs, or exports others than a product of it has."""
+    spec = products.load(found.operator)
+    exports = {*products.NAMES, *(name for one in spec.libraries.values() for of in one.names.values() for name in of)}
+    calls = {name for names in spec.calls.values() for name in names}
+    libraries = {building.soname(name) for name in spec.libraries}
+    folder = found.library.parent if found.root is not None else None
+    of_product = [folder / f"lib{name}.so" for name in spec.libraries] if folder else []
+    for path in dict.fromkeys((found.library, *(path for path in of_product if path.is_file()))):
+        _refuse(path, partial(finished.complaint, path, exports, libraries, calls))
+        static = path.with_suffix(".a")
+        if folder and static.is_file():
+            _refuse(static, partial(finished.archive_complaint, static, calls))
+
+
+def _refuse(path: Path, look: Callable[[], str | None]) -> None:
+    try:
+        why = look()
+    except MissingTool:
+        raise
+    except Exception as error:  # whatever the reader makes of bytes that are no library
+        raise JobError(
+            f"{path} cannot be read: {error or type(error).__name__}", hint="make the product again"
+        ) from None
+    if why is not None:
+        raise JobError(f"{path} is refused: {why}", hint=_HINT)
