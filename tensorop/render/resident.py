@@ -9,7 +9,6 @@ first byte is read.
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import gc
 import json
 import os
@@ -22,48 +21,31 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn
 
+from tensorop.process import limits
 from tensorop.render import render
 
 SECONDS = 10
 MEMORY = 1 << 30
 IDLE_S = 60
 _FILES = 64
-_PR_SET_PDEATHSIG = 1
 
 Work = Callable[[int, int], None]  # what a forked process does with the two descriptors it was sent
 
 
 def main() -> None:
     """argv: the parent's process id. stdin: the socket over which it asks."""
-    _limit(resource.RLIMIT_AS, MEMORY)
-    _limit(resource.RLIMIT_FSIZE, 0)
-    _limit(resource.RLIMIT_CORE, 0)
-    _limit(resource.RLIMIT_NOFILE, _FILES)
+    limits.limit(resource.RLIMIT_AS, MEMORY)
+    limits.limit(resource.RLIMIT_FSIZE, 0)
+    limits.limit(resource.RLIMIT_CORE, 0)
+    limits.limit(resource.RLIMIT_NOFILE, _FILES)
     parent = int(sys.argv[1])
     # It comes at the end of the thread that started this process, too: then the parent is still there.
-    signal.signal(signal.SIGTERM, lambda *_: _alone(parent))
-    _ends_with(parent, signal.SIGTERM)
+    signal.signal(signal.SIGTERM, lambda *_: limits.alone(parent))
+    limits.ends_with(parent, signal.SIGTERM)
     asked = socket.socket(fileno=os.dup(0))
     os.dup2(1, 0)
     gc.freeze()
     _serve(asked, _template)
-
-
-def _limit(which: int, most: int) -> None:
-    hard = resource.getrlimit(which)[1]
-    most = most if hard == resource.RLIM_INFINITY else min(most, hard)
-    resource.setrlimit(which, (most, most))
-
-
-def _ends_with(parent: int, how: signal.Signals) -> None:
-    """From here on the kernel tells this process that its parent ended."""
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(how))
-    _alone(parent)
-
-
-def _alone(parent: int) -> None:
-    if os.getppid() != parent:
-        os._exit(0)
 
 
 def _serve(asked: socket.socket, work: Work) -> NoReturn:
@@ -111,7 +93,7 @@ def _become(work: Work, *sent: int) -> NoReturn:
     with contextlib.suppress(BaseException):
         parent = os.getppid()
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        _ends_with(parent, signal.SIGKILL)
+        limits.ends_with(parent, signal.SIGKILL)
         at = 3
         for descriptor in sorted(sent):
             os.closerange(at, descriptor)
@@ -135,8 +117,8 @@ def _template(way: int, wish: int) -> None:
 
 def _rendering(folder: render.Folders, template: str, outer: str, answer: int, wish: int) -> None:
     os.setsid()
-    _limit(resource.RLIMIT_CPU, SECONDS)
-    _limit(resource.RLIMIT_NPROC, 0)
+    limits.limit(resource.RLIMIT_CPU, SECONDS)
+    limits.limit(resource.RLIMIT_NPROC, 0)
     said: list[object]
     try:
         contexts, arities = json.loads(_whole(wish))

@@ -55,8 +55,8 @@ class Parts:
 def template(text: str, origin: str) -> Parts:
     """Takes a template's text apart. Raises SpecError naming origin, key and what was expected."""
     lines = text.replace("\r\n", "\n").split("\n")
-    while lines and not lines[0].strip():
-        lines.pop(0)
+    first = next((number for number, line in enumerate(lines) if line.strip()), len(lines))
+    lines = lines[first:]
     if not lines or lines[0].rstrip() != "---":
         raise SpecError(f"{origin}: expected a head between two lines of '---', got {(lines or [''])[0][:60]!r}")
     end = next((number for number, line in enumerate(lines[1:], start=1) if line.rstrip() == "---"), None)

@@ -5,14 +5,19 @@ They go through the very path of a model's answer: found in the reply, read, jud
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from tensorop.author.llm import reading, secret
 from tensorop.author.llm.messages import Failure, Reply, Request
 from tensorop.author.llm.prompt import Brief
 from tensorop.author.llm.rounds import LlmAuthor
 from tensorop.backends import reach
+from tensorop.errors import SpecError
 from tensorop.job import authoring
 from tensorop.model.job import Job
 from tensorop.model.kernel import KernelTemplate
@@ -20,6 +25,7 @@ from tensorop.model.trial import Kind, Outcome
 from tensorop.model.verdict import Seed
 from tensorop.render import instantiate
 from tensorop.specs import operators, platforms
+from tests.support.commands import ROOT
 
 OPERATOR, PLATFORM = operators.load("gemm"), platforms.load("generic")
 HEAD = """---
@@ -173,3 +179,104 @@ def test_a_reply_is_an_outcome(name: str, brief: Brief, work: Path) -> None:
     assert one.outcome.message
     assert str(Path.home()) not in one.outcome.message + one.outcome.log
     assert str(work) not in one.outcome.message + one.outcome.log
+
+
+# Each is read by a program that the kernel ends after CPU_S seconds of a processor: with time that grows with the
+# square of the length they take minutes.
+CPU_S = 30
+LONG = 250_000
+KEY = "1sk-abcdefghij"
+READERS = {
+    "spaces in a key": f"secret.Scrubber({KEY!r})('1' + ' ' * {LONG})",
+    "spaces in its bytes": f"secret.Scrubber({KEY!r})('49' + ' ' * {LONG} + '115' + ' ' * {LONG})",
+    "spaces in each of its forms": f"[secret.Scrubber({KEY!r})(c + ' ' * {LONG}) for c in {KEY + '%&#x5749'!r}]",
+    "a key again and again": f"secret.Scrubber({KEY!r})({KEY!r} * {LONG // len(KEY)})",
+    "a key that is half a key": f"secret.Scrubber('a' * 1000 + 'b')('a' * {LONG})",
+    "marks without a width": f"secret.Scrubber({KEY!r})('1' + chr(0x200b) * {LONG} + '\\n' * {LONG})",
+    "waves": f"reply.template_text('~' * {LONG} + '`')",
+    "ticks": f"reply.template_text('`' * {LONG} + 'x`')",
+    "thoughts": f"reply.template_text('<think>' * {LONG // 7})",
+    "fences of all lengths": f"reply.template_text('\\n'.join('`' * (3 + at % 700) for at in range({LONG // 350})))",
+    "empty lines": f"parsed('\\n' * {LONG})",
+    "lines of three": f"parsed('---\\n' * {LONG // 4})",
+    "a head of brackets": "parsed('---\\n' + '[' * 8000 + '\\n---\\nx')",
+    "a refusal of one word": f"refusal.read(b'supported ' * {LONG}).options(['seed'])",
+    "a refusal of places": f"refusal.read(b'\\'loc\\': [' * {LONG}).room(4096)",
+    "a diagnostic": f"repeatable.repeatable(Outcome(Kind.COMPILE, 'b', 'm', ': /a' * {LONG}))",
+    "a cast": f"gate.complaint(KERNEL + '(a' + ' ' * {LONG} + '*' * {LONG}, {{}})",
+    "a call": f"gate.complaint(KERNEL + 'a' + ' ' * {LONG}, {{}})",
+    "functions": f"gate.complaint(KERNEL + '__device__ __forceinline__ ' * {LONG // 27}, {{}})",
+    "comments": f"gate.complaint(KERNEL + '/*' * {LONG}, {{}})",
+    "what is not printed": f"printable('\\x1b' * {LONG})",
+}
+PROGRAM = """
+import resource
+from tensorop.author.llm import refusal, repeatable, reply, secret
+from tensorop.author.parse import parse
+from tensorop.backends.cuda_parts import gate
+from tensorop.errors import SpecError
+from tensorop.model.trial import Kind, Outcome
+from tensorop.specs.printable import printable
+KERNEL = 'extern "C" __global__ __launch_bounds__(1) void tensorop_kernel('
+def parsed(text):
+    try:
+        parse(text, operator="gemm", name="x", author="llm")
+    except SpecError:
+        pass
+resource.setrlimit(resource.RLIMIT_CPU, (%d, %d))
+for text in %r:
+    eval(text)
+"""
+
+
+def test_what_reads_an_answer_takes_time_as_its_length() -> None:
+    program = PROGRAM % (CPU_S, CPU_S, list(READERS.values()))
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-500:]
+
+
+@pytest.mark.parametrize(
+    "said", [KEY, "1 S\nk - a\u200bbcdefghij", "49 115 107 45 97 98 99 100 101 102 103 104 105 106"]
+)
+def test_a_key_is_taken_out_where_lines_break_it(said: str) -> None:
+    assert secret.Scrubber(KEY)(f"a{said} b {said}c") == "a[key] b [key]c"
+    assert secret.Scrubber(KEY)(f"ab {said[:-2]}") == f"ab {said[:-2]}"
+
+
+# --- the process that reads ---------------------------------------------------------------------------------------
+
+GOOD = f"```\n{HEAD}{BODY}```"
+
+
+def read(seconds: float = reading.SECONDS) -> str:
+    return reading.template(GOOD, operator="gemm", name="llm-1", author="llm", seconds=seconds).strategy
+
+
+def test_reading_ends_when_its_time_is_up_and_the_next_answer_is_read() -> None:
+    assert read() == "rank-1 updates"
+    assert reading._child is not None
+    stopped = reading._child
+    stopped.send_signal(signal.SIGSTOP)
+    with pytest.raises(SpecError, match=r"reading the answer took more than 0\.2 s"):
+        read(0.2)
+    assert stopped.poll() is not None
+    assert read() == "rank-1 updates"
+    reading._child.kill()
+    reading._child.wait()
+    assert read() == "rank-1 updates"
+
+
+def test_ctrl_c_ends_reading() -> None:
+    program = (
+        "import signal; from tests.attacks.test_replies import read, reading; read(); "
+        "reading._child.send_signal(signal.SIGSTOP); print('reads', flush=True); read(600)"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT
+    ) as child:
+        assert child.stdout is not None
+        assert child.stdout.readline() == "reads\n"
+        child.send_signal(signal.SIGINT)
+        _, said = child.communicate(timeout=60)
+    assert "KeyboardInterrupt" in said
+    assert child.returncode != 0

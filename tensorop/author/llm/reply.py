@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 
-_OPENING = re.compile(r"(`{3,}|~{3,})[^`]*\Z")
+_OPENING = re.compile(r"(`{3,}+|~{3,}+)[^`]*+\Z")
 _THOUGHT = re.compile(r"<(/?)(?:think|thinking|thought|reasoning|seed:think)>|\[(/?)THINK\]|◁(/?)think▷")
 _FINAL = re.compile(r"<\|channel\|>final(?:[^<]{0,40})<\|message\|>")  # of models that write each part on a channel
 _END = re.compile(r"<\|(?:return|end|call)\|>")

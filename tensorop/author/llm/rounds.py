@@ -10,11 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import KW_ONLY, dataclass, field
 
-from tensorop.author.llm import prompt, reply
+from tensorop.author.llm import prompt, reading
 from tensorop.author.llm.messages import Failure, Message, Request, Transport
 from tensorop.author.llm.prompt import Brief, Told
 from tensorop.author.llm.repeatable import repeatable
-from tensorop.author.parse import parse
 from tensorop.model.kernel import KernelTemplate
 from tensorop.model.trial import Kind, Outcome
 from tensorop.process import barrier
@@ -87,8 +86,7 @@ class LlmAuthor:
         return _Answer(messages, answer.text, found, None)
 
     def _read(self, answer: str, number: int) -> KernelTemplate:
-        text = reply.template_text(answer)
-        return parse(text, operator=self.brief.operator, name=f"{NAME}-{number}", author=NAME)
+        return reading.template(answer, operator=self.brief.operator, name=f"{NAME}-{number}", author=NAME)
 
     def _judged(self, template: KernelTemplate | None, judge: Judge) -> Outcome:
         assert template is not None

@@ -5,12 +5,15 @@ from __future__ import annotations
 import base64
 import json
 import re
+from collections.abc import Iterator
 from urllib.parse import quote, quote_plus, urlsplit
 
 from tensorop.errors import UsageError
 
 SHOWN = "[key]"
 SHORTEST = 6  # a shorter one is no secret, and many a text has what looks like it
+# Lines may be broken inside of a secret, and marks without a width be put there.
+_BETWEEN = re.compile(r"[\s\u200b-\u200f\u2060\ufeff]+")
 _KEY = re.compile(r"[\x21-\x7e]{1,1024}")
 
 
@@ -27,18 +30,33 @@ def require_key(key: str) -> None:
 
 
 class Scrubber:
-    """Replaces a secret by `[key]` wherever a text gives it away."""
+    """Replaces a secret by `[key]` wherever a text gives it away, in time that grows with the text's length."""
 
     def __init__(self, *secrets: str) -> None:
         kept = [secret for secret in secrets if len(secret) >= SHORTEST]
-        forms = {form for secret in kept for form in _forms(secret)}
-        # lines may be broken inside of it, and marks without a width be put there
-        between = r"[\s\u200b-\u200f\u2060\ufeff]*"
-        patterns = [between.join(map(re.escape, form)) for form in sorted(forms, key=len, reverse=True)]
-        self._pattern = re.compile("|".join(patterns), re.IGNORECASE) if patterns else None
+        self._forms = sorted({_BETWEEN.sub("", form.casefold()) for secret in kept for form in _forms(secret)})
 
     def __call__(self, text: str) -> str:
-        return self._pattern.sub(SHOWN, text) if self._pattern else text
+        bare = _BETWEEN.sub("", text.casefold())
+        spans = sorted(span for form in self._forms for span in _found(form, bare))
+        if not spans:
+            return text
+        # where each character of `bare` stands in the text; one may become several when its case is folded
+        places = [at for at, c in enumerate(text) for _ in _BETWEEN.sub("", c.casefold())]
+        out: list[str] = []
+        at = 0
+        for begin, end in spans:
+            if places[begin] >= at:
+                out += [text[at : places[begin]], SHOWN]
+            at = max(at, places[end - 1] + 1)
+        return "".join([*out, text[at:]])
+
+
+def _found(form: str, text: str) -> Iterator[tuple[int, int]]:
+    at = text.find(form)
+    while at >= 0:
+        yield at, at + len(form)
+        at = text.find(form, at + len(form))
 
 
 def of_url(url: str | None) -> tuple[str, ...]:

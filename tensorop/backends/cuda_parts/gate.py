@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator
 
 from tensorop.model.trial import Kind, Outcome
 
-_COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
+_COMMENT = re.compile(r"/\*(?>.*?(?:\*/|\Z))|//[^\n]*", re.DOTALL)
 _WORD = re.compile(r"[A-Za-z_]\w*")
 # Of the names that begin with two underscores a template may say these.
 _RESERVED_TEXT = """
@@ -26,13 +26,13 @@ asm volatile goto static thread_local new delete operator clock clock64 globalti
 dynamic_cast reinterpret_cast friend class namespace using typedef decltype extern __device__ __global__ __shared__
 """
 _RESERVED, _CALLED, _REFUSED = (frozenset(t.split()) for t in (_RESERVED_TEXT, _CALLED_TEXT, _REFUSED_TEXT))
-_FUNCTION = re.compile(r"__device__ __forceinline__ [\w &*]+\(")
+_FUNCTION = re.compile(r"__device__ __forceinline__ [\w &*]{1,400}+\(")
 _KERNEL = re.compile(r'extern "C" __global__ __launch_bounds__\([^()]*\) void tensorop_kernel\(')
 _SHARED = re.compile(r"extern __shared__ (?:__align__\(\d+\) )?unsigned char \w+\[\];")
 _OF_SHARED = re.compile(r"reinterpret_cast<(?:Element|float) \*>\(raw\)")
 _UNROLL = re.compile(r"^[ \t]*#pragma unroll(?: \d+)?$", re.MULTILINE)
 _CAST = re.compile(r"\(\s*(?:const\s+)?\w+\s*\*+\s*\)\s*[\w(&]")
-_CALL = re.compile(r"(?<![\w.])([A-Za-z_]\w*)\s*(?:<[^<>;(){}]*>)?\s*\(")
+_CALL = re.compile(r"(?<![\w.])([A-Za-z_]\w*+)\s*+(?:<[^<>;(){}]*+>\s*+)?\(")
 
 
 def complaint(text: str, primitives: Collection[str]) -> Outcome | None:
@@ -56,10 +56,11 @@ def _complaints(text: str, primitives: Collection[str]) -> Iterator[str]:
             yield f"a template does not say '{name}': {_line(rest, word.start())}"
     if cast := _CAST.search(rest):
         yield f"no pointer is made of another or of a number: {_line(rest, cast.start())}"
-    own = {*re.findall(r"(?:void|Place|auto|int|float|bool)\s+&?(\w+)\s*(?:\(|= \[)", rest), "kernel"}
+    own = re.findall(r"\b(?:void|Place|auto|int|float|bool)\s++&?(\w++)\s*+(?:\(|= \[)", rest)
+    known = {*primitives, *own, *_CALLED, *_RESERVED, "kernel"}
     for call in _CALL.finditer(rest):
         name = call[1]
-        if name not in {*primitives, *own, *_CALLED, *_RESERVED}:
+        if name not in known:
             yield f"'{name}' is no primitive of this platform, nor of this template: {_line(rest, call.start())}"
 
 
