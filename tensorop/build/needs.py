@@ -42,7 +42,7 @@ OF_FILE = {
     "api.c": _needs(
         f"{_PRINTS} getenv strtol sched_getaffinity __sched_cpucount pthread_once __errno_location"
     ),
-    "cpu.c": _needs(f"{_PRINTS} getauxval syscall pthread_once __errno_location", "(cpuid|xgetbv) ?"),
+    "cpu.c": _needs(f"{_PRINTS} getauxval syscall prctl pthread_once __errno_location", "(cpuid|xgetbv) ?"),
     "threads.c": _needs(
         "pthread_once pthread_atfork pthread_create pthread_attr_init pthread_attr_destroy pthread_attr_setdetachstate "
         "pthread_cond_init pthread_cond_broadcast pthread_cond_signal pthread_cond_wait pthread_mutex_init "

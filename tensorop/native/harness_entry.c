@@ -11,6 +11,13 @@
  * is supported. */
 static int nothing(void) { return 0; }
 
+/* Paths come with as many slashes before them as make them of one length (runners/session.py). */
+static const char *shown(const char *path) {
+    while (path[0] == '/' && path[1] == '/')
+        path++;
+    return path;
+}
+
 int entry_bind(unsigned number, const char *const text[5], char *error, size_t error_size) {
     if (number >= LIBRARY_LIMIT) {
         snprintf(error, error_size, "more than %d libraries", LIBRARY_LIMIT);
@@ -18,12 +25,12 @@ int entry_bind(unsigned number, const char *const text[5], char *error, size_t e
     }
     void *handle = dlopen(*text[0] ? text[0] : NULL, RTLD_NOW | RTLD_LOCAL);
     if (!handle) {
-        snprintf(error, error_size, "%s", dlerror());
+        snprintf(error, error_size, "%s", shown(dlerror()));
         return -1;
     }
     if (tensorop_bind(&state()->bound[number], text[1], text[2], text[3], text[4], dlsym, handle)) {
         snprintf(error, error_size, "%s has no %s function for %s (prefix '%s', suffix '%s')",
-                 text[0], text[1], text[2], text[3], text[4]);
+                 shown(text[0]), text[1], text[2], text[3], text[4]);
         return -1;
     }
     state()->empty[number] = (struct tensorop_bound){state()->bound[number].call, (void *)nothing};

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import secrets
 import signal as signals
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,7 +24,6 @@ _SLACK_NS, _BATCH_NS, _BYTE_NS = 5e6, 2e5, 10.0  # of a timing, of a batch, of a
 _NEAR_NS, _FAR_NS = 5e7, 4e8  # of a word to and fro
 _OURS = "tensorop"  # the calling interface of products, whose code opens no file
 _PATH = 256  # characters of a library's path, or a multiple
-_SLASHES = re.compile("//+")
 _FAULTS = {
     Fault.BEFORE: "touched memory before the start of buffer",
     Fault.AFTER: "touched memory past the end of buffer",
@@ -192,7 +190,7 @@ def _once(
         cwd=here.parent,
     )
     if parser.hello is not None and parser.hello.error:
-        raise errors.JobError(f"a library cannot be called on the target: {_SLASHES.sub('/', parser.hello.error)}")
+        raise errors.JobError(f"a library cannot be called on the target: {parser.hello.error}")
     if parser.hello is None and runner.lost(ended.status, ended.stderr) is None and not ended.timed_out:
         # No candidate's code runs before the hello, so this says nothing of any candidate.
         raise errors.JobError(
