@@ -62,6 +62,9 @@ def passes(operator: Operator) -> tuple[Pass, ...]:
     return tuple(PASSES[name] for name in operator.stages)
 
 
+_SEED = "seed"  # the journal's note of it
+
+
 def run(job: Job, stop: Stop | None = None) -> Generator[Event, None, None]:
     """Yields what happens, `Done` last. Raises UsageError, JobError, MissingTool; a failing candidate is no error.
 
@@ -154,7 +157,9 @@ def _run(
         yield from (Note(remark) for remark in journal.remarks)
         if goes_on:
             authoring.require_author(job, operator, journal)
-        seed = Seed.draw(job.seed)
+        seed = _seed(job, journal)
+        if not target.pretends:
+            yield Note(f"seed {seed}: kernels are verified on calls drawn from it")
         work = (job.out / "work").absolute()  # compilers are run in folders of their own
         texts = Texts(journal.history.texts)
         templates: tuple[KernelTemplate, ...] = ()
@@ -186,6 +191,19 @@ def _run(
         found, interrupted = yield from _search(tasks, stop)
         until.close()
         yield from deliver.deliver(resolved, {task.dtype: task for task in tasks}, found, interrupted)
+
+
+def _seed(job: Job, journal: Journal) -> Seed:
+    """What verification draws from: a run that goes on is judged by the draws that it began with."""
+    noted = [data for name, data in journal.history.notes if name == _SEED]
+    if not noted:
+        drawn = Seed.draw(job.seed)
+        journal.note(_SEED, str(drawn))
+        return drawn
+    try:
+        return Seed.parse(noted[0])
+    except (ValueError, AttributeError) as error:
+        raise JobError(f"{journal.path}: its note '{_SEED}' was changed: {error}", hint=store.START_OVER) from error
 
 
 def _crew(job: Job, until: contextlib.ExitStack, stop: Stop) -> workers.Crew | None:

@@ -14,6 +14,7 @@ bound.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
@@ -21,6 +22,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from tensorop.model import drawing
 from tensorop.model.call import Buffer, Call, Placement
 from tensorop.model.case import Case, cover
 from tensorop.model.contract import Contract
@@ -39,6 +41,8 @@ ROUNDED = 64  # elements that a packed block is rounded up to
 TURNED = 1 << 18  # outputs of an image's group that may be computed turned round
 NEAR = 1 << 12  # elements of a panel of y that stays in L1
 MOST_STRIDE, MOST_TAPS = 4, 64  # of channels that are cut into planes
+LONGEST = 1 << 14  # of a dimension in grids that every candidate takes
+DRAWN_WORK = 1e5  # multiply-adds of a drawn convolution, about
 LAST = 4  # pixels of an image that may be left to dot products
 
 
@@ -235,7 +239,7 @@ class Conv2d(Contract):
     def quick_grid(self, dtype: str, tile: Mapping[str, int], rng: np.random.Generator) -> Sequence[Case]:
         """Outputs and filters around the tile, all else in pairs; depthwise, deep and large ones; both ends against a
         guard page."""
-        return self._pairs(dtype, tile, rng) + self._known(dtype, tile)
+        return self._pairs(dtype, tile, rng) + self._known(dtype, tile) + self._drawn(dtype, rng, 3)
 
     def full_grid(
         self, dtype: str, tile: Mapping[str, int], blocking: Mapping[str, int], rng: np.random.Generator
@@ -246,6 +250,7 @@ class Conv2d(Contract):
         for variant in variants:
             made = self._pairs(dtype, tile, rng)
             made += self._known(dtype, tile) + self._beyond(dtype, blocking)
+            made += self._drawn(dtype, rng, 4 if variant == -1 else 1, 4 * LONGEST)
             cases += [replace(case, problem=case.problem.with_options(variant=variant)) for case in made]
         return cases
 
@@ -323,6 +328,43 @@ class Conv2d(Contract):
             for i, text in enumerate(texts)
             for j, layout in enumerate(LAYOUTS)
         ]
+
+    def _drawn(self, dtype: str, rng: np.random.Generator, count: int, longest: int = LONGEST) -> list[Case]:
+        """What nobody can prepare for: of each dimension `count` convolutions in which it is long and the others are
+        small, all sizes and magnitudes log-uniform, one in each of as many equal parts of their range."""
+        dims = {"n": longest, "c": longest, "h": longest, "w": longest, "k": longest, "r": MOST_TAPS, "s": MOST_TAPS}
+        total = count * len(dims)
+        parts = [itertools.cycle(drawing.strata(total // 2 + 1, rng)) for _ in range(2)]
+        cases: list[Case] = []
+        for name, most in dims.items():
+            for part in drawing.strata(count, rng):
+                size = drawing.between(8 if most == MOST_TAPS else 64, most, part)
+                others = max(1, min(6, int((DRAWN_WORK / size) ** 0.25)))
+                z = {dim: drawing.between(1, others, rng.random()) for dim in dims}
+                z |= {at: drawing.between(1, 3, rng.random()) for at in "uvde"}
+                z |= {at: int(rng.integers(3)) for at in "pblq"}
+                z["g"] = drawing.between(1, min(others, 3), rng.random())
+                z[name] = size
+                z["k"] = max(z["k"], 4) if name == "c" else z["k"]
+                z |= {"c": -(-z["c"] // z["g"]) * z["g"], "k": -(-z["k"] // z["g"]) * z["g"]}
+                for side, taps, far, before, after in (("h", "r", "d", "p", "b"), ("w", "s", "e", "l", "q")):
+                    reach = z[far] * (z[taps] - 1)
+                    z[before] = min(z[before], reach)  # the first window sees some of x
+                    seen = reach + 1 - z[before] - z[after]
+                    z[side] = max(z[side], seen + int(rng.integers(3)), 4 if reach else 1)
+                geometry = Geometry(**self.shapes.filled(z))
+                many = z["n"] * z["k"] * geometry.high * geometry.wide > 64  # of few ReLU hides a fault
+                options: dict[str, Value] = {"bias": int(rng.integers(2)), "relu": int(rng.integers(1 + many))}
+                number = len(cases)
+                long = z["c"] // z["g"] * z["r"] * z["s"] > 1000
+                kind = "integer" if long and number % 3 else "normal"  # a long sum has a wide bound, or none at all
+                if kind == "normal":
+                    factors = ("x", "w") if number % 2 else ("w", "x")
+                    at = next(parts[number % 2])
+                    options |= self.magnitudes(dtype, factors, "y", "bias" if options["bias"] else "", at, rng)
+                case = self._case(dtype, z, LAYOUTS[int(rng.integers(2))], number, options)
+                cases.append(replace(case, distribution=kind, placement=list(Placement)[int(rng.integers(2))]))
+        return cases
 
     def _beyond(self, dtype: str, blocking: Mapping[str, int]) -> list[Case]:
         """One dimension of the product longer than its largest block."""

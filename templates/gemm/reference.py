@@ -3,7 +3,8 @@
 Problem.dims     m, n, k
 Problem.options  layout ("col" | "row"), ta, tb (0 | 1), alpha, beta (numbers or their text),
                  variant (-1: the library chooses),
-                 lda_pad, ldb_pad, ldc_pad (elements a leading dimension is longer than it must be)
+                 lda_pad, ldb_pad, ldc_pad (elements a leading dimension is longer than it must be),
+                 exp_A, exp_B, exp_C (binary exponents of `normal` inputs, which are in [1, 2) times that then)
 
 A dtype is the number format of A and B. C, alpha and beta are of the same, but of i8 (i32; sums are modulo 2^32) and of
 bf16 and f16 (f32).
@@ -24,6 +25,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from tensorop.model import drawing
 from tensorop.model.call import Access, Buffer, Call, Placement
 from tensorop.model.case import Case, cover
 from tensorop.model.contract import Contract, compared
@@ -166,7 +168,9 @@ def _whole_lines(p: Product, a: Array) -> Array:
     return p.operands.encoded(lines.reshape(-1))
 
 
-def _matrices(p: Product, rng: np.random.Generator, distribution: str) -> tuple[Array, Array, Array]:
+def _matrices(
+    p: Product, rng: np.random.Generator, distribution: str, options: Mapping[str, Value]
+) -> tuple[Array, Array, Array]:
     """A, B and C, the last as it is where it is read."""
     if distribution not in DISTRIBUTIONS:
         raise ValueError(f"gemm: inputs are one of {', '.join(DISTRIBUTIONS)}, not '{distribution}'")
@@ -177,6 +181,10 @@ def _matrices(p: Product, rng: np.random.Generator, distribution: str) -> tuple[
         return _integers(p, rng, distribution)
     if distribution == "exact":
         return _exact(p, rng)
+    if distribution == "normal" and "exp_A" in options:
+        each = zip(p.shapes, ("exp_A", "exp_B", "exp_C"), strict=True)
+        a, b, c = (drawing.scaled(shape, int(options.get(name, 0)), rng) for shape, name in each)
+        return a, b, c
     a, b = (rng.standard_normal(shape) for shape in p.shapes[:2])
     c = rng.standard_normal(p.c.shape) if p.beta else np.zeros(p.c.shape)
     if distribution == "wide":
@@ -338,10 +346,7 @@ def _whole(x: Array) -> bool:
 
 # --- the grids ----------------------------------------------------------------------------------------------------
 
-# A coefficient's classes; the fourth is any other number, whole where the inputs are, so that the result stays exact.
-OTHER = {"integer": {"alpha": "3", "beta": "-2"}, "exact": {"alpha": "3", "beta": "-2"}}
-OTHER_DEFAULT = {"alpha": "0.7", "beta": "-1.3"}
-OTHER_WHOLE = {"alpha": "1000003", "beta": "-70001"}  # products that wrap
+# A coefficient's classes; the fourth is any other number, drawn for each case, whole where results must be exact.
 COEFFICIENTS = ("0", "1", "-1", "other")
 
 
@@ -362,7 +367,7 @@ def _large(dtype: str, tile: Mapping[str, int], rng: np.random.Generator, count:
         }
         values |= {"m": m, "n": n, "k": k, "alpha": "1", "beta": "0", "variant": -1}
         values |= {"distribution": ("normal", "exact")[number % 2]}
-        cases.append(_case(dtype, values))
+        cases.append(_case(dtype, values, rng))
     return cases
 
 
@@ -382,7 +387,7 @@ def _few_rows(
         values |= {"alpha": COEFFICIENTS[1 + number % 3], "beta": COEFFICIENTS[(number + 1) % 4]}
         values |= {"n" if row else "m": few, "m" if row else "n": long + int(rng.integers(1, 80))}
         values |= {"k": ku + int(rng.integers(1, 40)), "variant": variants[number % len(variants)]}
-        cases.append(_case(dtype, values))
+        cases.append(_case(dtype, values, rng))
     return cases
 
 
@@ -402,7 +407,7 @@ def _vectors(
         }
         values |= {"ta": number // 2 % 2, "tb": number // 4 % 2, "ldc_pad": int(number % 5 == 4)}
         values |= {"alpha": COEFFICIENTS[1 + number % 3], "beta": COEFFICIENTS[int(rng.integers(4))]}
-        cases.append(_case(dtype, values))
+        cases.append(_case(dtype, values, rng))
     return cases
 
 
@@ -427,7 +432,7 @@ def _shallow(
         }
         values |= {"ta" if not row else "tb": int(number % 5 == 4)}  # its columns contiguous, mostly
         values |= {"alpha": COEFFICIENTS[1 + number % 3], "beta": COEFFICIENTS[int(rng.integers(4))]}
-        cases.append(_case(dtype, values))
+        cases.append(_case(dtype, values, rng))
     return cases
 
 
@@ -442,7 +447,7 @@ def _nearly_done(dtype: str, tile: Mapping[str, int], rng: np.random.Generator, 
         }
         values |= {"layout": ("col", "row")[number % 2], "m": mr + 4, "n": nr + 3, "k": ku + 1}
         values |= {"alpha": "1", "beta": "0", "start": "result", "distribution": "integer"}
-        cases.append(_case(dtype, values))
+        cases.append(_case(dtype, values, rng))
     return cases
 
 
@@ -459,7 +464,7 @@ def smallest_grid(dtype: str, rng: np.random.Generator, count: int) -> tuple[Cas
         values |= {"m": m, "n": n, "k": k, "variant": -1}
         values |= {"layout": ("col", "row")[number % 2], "ta": number // 2 % 2, "tb": number // 4 % 2}
         values |= {"alpha": COEFFICIENTS[1 + number % 3], "beta": COEFFICIENTS[int(rng.integers(4))]}
-        cases.append(_case(dtype, values))
+        cases.append(_case(dtype, values, rng))
     return tuple(cases)
 
 
@@ -522,7 +527,7 @@ def _anywhere(dtype: str, m: int, n: int, k: int, rng: np.random.Generator) -> C
     values: dict[str, Value] = {name: options[int(rng.integers(len(options)))] for name, options in _layouts().items()}
     values |= {"m": int(rng.integers(1, m + 1)), "n": int(rng.integers(1, n + 1)), "k": int(rng.integers(1, k + 1))}
     values |= {name: COEFFICIENTS[1 + int(rng.integers(3))] for name in ("alpha", "beta")}
-    return _case(dtype, values)
+    return _case(dtype, values, rng)
 
 
 def _squares(dtype: str, size: int, layouts: Sequence[str], rng: np.random.Generator) -> list[Case]:
@@ -546,6 +551,7 @@ def _squares(dtype: str, size: int, layouts: Sequence[str], rng: np.random.Gener
                 "tb": tb,
                 "distribution": distribution,
             },
+            rng,
         )
         for layout in layouts
         for ta, tb, distribution in kinds
@@ -563,25 +569,178 @@ def _empty(dtype: str, cases: Sequence[Mapping[str, Value]], rng: np.random.Gene
                 "distribution": "normal",
                 **values,
             },
+            rng,
         )
         for values in cases
     ]
 
 
-def _case(dtype: str, values: Mapping[str, Value]) -> Case:
+def _case(
+    dtype: str, values: Mapping[str, Value], rng: np.random.Generator, first: str = "", part: float = 0.0
+) -> Case:
+    """A case, with coefficients and magnitudes drawn where `values` leave them open. first: `alpha`, `A` or `B`, which
+    is drawn before the others bind it, at `part` of its range."""
     distribution = str(values["distribution"])
     options = {
         name: value
         for name, value in values.items()
         if name not in ("m", "n", "k", "placement", "distribution", "start")
     }
-    for name in ("alpha", "beta"):
-        if options.get(name) == "other":
-            usual = OTHER_WHOLE if accumulator(dtype).whole else OTHER_DEFAULT
-            options[name] = OTHER.get(distribution, usual)[name]
+    options |= _numbers(dtype, distribution, options, rng, first, part)
     problem = Problem.of("gemm", dtype, {name: values[name] for name in ("m", "n", "k")}, options)
     start = str(values["start"]) if float(str(options.get("beta", 0))) == 0 else STARTS[0]
     return Case(problem, distribution, Placement(str(values["placement"])), start)
+
+
+OPEN = ("other", "above", "below")  # coefficients that are drawn; the last two beyond 1 and -1
+NARROW = 4  # binary exponents of the coefficients that are usual
+
+
+def _numbers(
+    dtype: str, distribution: str, options: Mapping[str, Value], rng: np.random.Generator, first: str, part: float
+) -> dict[str, Value]:
+    """Coefficients that are `other`, and what `normal` inputs are multiplied by: half of the time of the magnitudes
+    that people use, else from the whole range in which no product or sum leaves the normal numbers."""
+    number, operands = accumulator(dtype), NUMBERS[dtype]
+    of_alpha, of_beta = (options.get(name) for name in ("alpha", "beta"))
+    sign = int(rng.choice([-1, 1]))
+    if number.whole or distribution in ("integer", "exact"):
+        most = (2**31 - 1, 2**31 - 1) if number.whole else (7, 1000)
+        drawn = (drawing.between(2, limit, rng.random()) for limit in most)
+        both = {"alpha": sign * next(drawn), "beta": int(rng.choice([-1, 1])) * next(drawn)}
+        return {name: str(value) for name, value in both.items() if options.get(name) in OPEN}
+    most, everywhere = drawing.spare(number), bool(first) or rng.random() < 0.5
+    if distribution == "wide":
+        most -= 4 * (min(operands.overflow, 1024) // 7)
+    own = {"alpha": (most if everywhere else NARROW) if of_alpha == "other" else 0, "A": 0, "B": 0}
+    scales = everywhere and distribution == "normal" and of_alpha != "0"
+    if scales:
+        own |= dict.fromkeys("AB", min(most, drawing.normal(operands)))
+    if not own[first or "alpha"]:
+        first = ""
+    if first == "alpha":  # both signs, each at as many places
+        sign, part = (1 if part >= 0.5 else -1), 2 * part % 1
+    chosen = drawing.exponents(most, own, first or str(rng.choice(["alpha", "A", "B"])), part or rng.random(), rng)
+    found: dict[str, Value] = {}
+    if of_alpha == "other":
+        # what makes a denormal 0 makes an infinity that it meets NaN
+        exponent = abs(chosen["alpha"]) if distribution == "special" else chosen["alpha"]
+        found["alpha"] = _text(sign, exponent, rng)
+    total, of_c = sum(chosen.values()), 0
+    if of_beta in OPEN:
+        limit = most if scales and rng.random() < 0.5 else NARROW
+        low, high = max(-limit, total - most), min(limit, total + most)
+        low = low if of_beta == "other" else 1
+        of_c = int(rng.integers(low, high + 1)) if low <= high else low
+        found["beta"] = _text({"above": 1, "below": -1}.get(str(of_beta), int(rng.choice([-1, 1]))), of_c, rng)
+    if scales:  # what beta adds is about as large as the product
+        found |= {"exp_A": chosen["A"], "exp_B": chosen["B"]}
+        found |= {"exp_C": max(-most, min(most, total - of_c))} if of_beta != "0" else {}
+    return found
+
+
+def _text(sign: int, exponent: int, rng: np.random.Generator) -> str:
+    return f"{sign * float(np.ldexp(1.05 + 0.9 * rng.random(), exponent)):.4g}"
+
+
+LONGEST = 1 << 14  # of a dimension in grids that every candidate takes
+FURTHEST = 35.9  # binary exponent of the bytes from an operand's first line to its last
+
+
+def _drawn(
+    dtype: str,
+    tile: Mapping[str, int],
+    rng: np.random.Generator,
+    count: int,
+    longest: int = LONGEST,
+    variants: Sequence[Value] = (-1,),
+) -> list[Case]:
+    """What nobody can prepare for: of each dimension `count` products in which it is long, and a few small ones with
+    large leading dimensions. Sizes, strides, coefficients and magnitudes are log-uniform, one in each of as many equal
+    parts of a range as there are cases: a fault that shows in a whole part is found in every run. count: 3 or more."""
+    shares = (("alpha", 6), ("A", 2), ("B", 4))
+    pool = [(name, part) for name, many in shares for part in drawing.strata(many * (count // 3), rng)]
+    pools = itertools.cycle([pool[i] for i in rng.permutation(len(pool))])
+    dims = ("m", "n", "k")
+    long = {dim: drawing.strata(count, rng) for dim in dims}
+    cases = []
+
+    def case(number: int, values: dict[str, Value]) -> Case:
+        usual = {name: options[int(rng.integers(len(options)))] for name, options in _layouts().items()}
+        usual |= {"variant": variants[number % len(variants)]}
+        usual |= {"alpha": COEFFICIENTS[1 + int(rng.integers(3))], "beta": COEFFICIENTS[int(rng.integers(4))]}
+        usual |= values
+        drawn = ("", 0.0)
+        if usual["distribution"] == "normal":
+            drawn = next(pools)
+            usual["beta"] = ("above", "other", "below", usual["beta"])[len(cases) % 4]
+        if drawn[0] == "alpha":
+            usual["alpha"] = "other"
+        return _case(dtype, usual, rng, *drawn)
+
+    for number in range(count):
+        for dim in dims:
+            size = drawing.between(256, longest, long[dim][number])
+            sizes: dict[str, Value] = {dim: size}
+            least, left = (2, 2 * DRAWN_WORK / size) if dim == "k" else (1, DRAWN_WORK / 2 / size)
+            for name in (dims[i] for i in rng.permutation(3)):
+                if name not in sizes:
+                    sizes[name] = drawing.between(least, max(least, min(16, int(left))), rng.random())
+                    left /= int(sizes[name])
+            # long sums have a wide bound: there it is 0
+            kind = "integer" if dim == "k" and size > 1000 else "normal"
+            cases.append(case(number, {**sizes, "distribution": kind}))
+    far = {name: rng.permutation([*drawing.strata(count + 1, rng), 1.0]) for name in "ABC"}
+    for number in range(count + 2):
+        values: dict[str, Value] = {dim: drawing.between(2, 24, rng.random()) for dim in dims}
+        values |= {"layout": str(rng.choice(LAYOUTS)), "ta": int(rng.integers(2)), "tb": int(rng.integers(2))}
+        laid = product(Problem.of("gemm", dtype, {dim: values[dim] for dim in dims}, values))
+        for name, matrix in (("A", laid.a), ("B", laid.b), ("C", laid.c)):
+            size = (laid.accumulator if name == "C" else laid.operands).size
+            values[f"ld{name.lower()}_pad"] = _pad(matrix, size, float(far[name][number]), rng)
+        cases.append(case(number, {**values, "distribution": "normal"}))
+    return cases
+
+
+DRAWN_WORK = 4e5  # flops of a drawn case
+
+
+def _pad(matrix: Matrix, size: int, part: float, rng: np.random.Generator) -> int:
+    """A gap with which a last line begins at `part` of the way from the first line to as far as addresses go, by
+    logarithms; at 1 beyond 2^32 elements."""
+    most = FURTHEST - float(np.log2(size))
+    bits = 5 + (most - 5) * part if part < 1 else float(rng.uniform(32.01, min(most, 34)))
+    return max(0, int(2**bits) // max(matrix.outer - 1, 1) - matrix.inner)
+
+
+def _no_numbers(dtype: str, tile: Mapping[str, int], rng: np.random.Generator, count: int) -> list[Case]:
+    """Coefficients that are no numbers: NaN, and infinite beta."""
+    if accumulator(dtype).whole:
+        return []
+    mr, nr, ku = _tile(tile)
+    kinds = (("nan", "0"), ("1", "nan"), ("nan", "1"), ("1", "inf"), ("-1", "-inf"))
+    cases = []
+    for number in range(count):
+        values: dict[str, Value] = {
+            name: options[int(rng.integers(len(options)))] for name, options in _layouts().items()
+        }
+        alpha, beta = kinds[number % len(kinds)]
+        values |= {"m": mr + 1, "n": nr + 1, "k": ku + 1, "alpha": alpha, "beta": beta, "distribution": "normal"}
+        cases.append(_case(dtype, values, rng))
+    return cases
+
+
+def _each_size(dtype: str, rng: np.random.Generator, dim: str, most: int, variants: Sequence[Value]) -> list[Case]:
+    """Every size of a dimension up to `most` once, the others small: a fault at one size alone is found."""
+    cases = []
+    for number, size in enumerate(rng.permutation(most)):
+        values = {name: options[int(rng.integers(len(options)))] for name, options in _layouts().items()}
+        values |= {"alpha": COEFFICIENTS[1 + int(rng.integers(3))], "beta": COEFFICIENTS[int(rng.integers(4))]}
+        values |= {name: drawing.between(1, 20, rng.random()) for name in ("m", "n", "k")} | {dim: int(size) + 1}
+        values |= {"variant": variants[number % len(variants)]}
+        values |= {"distribution": "integer" if number % 2 else "normal"}
+        cases.append(_case(dtype, values, rng))
+    return cases
 
 
 class Gemm(Contract):
@@ -660,7 +819,7 @@ class Gemm(Contract):
         integer  whole numbers in [-4, 4]: every order of summation gives the same bits
         exact    so does this, with one operand of wide numbers and a sparse one of -1, 0 and 1: nothing may be rounded
                  on the way, however large k is
-        normal   N(0, 1)
+        normal   N(0, 1); where the problem says so, of magnitudes from all that the format can multiply and add
         wide     rows, columns and steps of k scaled by powers of two, the second half of k cancelling the first
         special  N(0, 1) with NaN, both infinities, -0 and a row of denormals
 
@@ -674,7 +833,7 @@ class Gemm(Contract):
         the format `compute` (by default the dtype). Integers have no NaN: random bits stand there.
         """
         p = product(problem)
-        a, b, c = _matrices(p, rng, distribution)
+        a, b, c = _matrices(p, rng, distribution, problem.options)
         if p.alpha == 0:
             a, b = _poison(p.operands, a, rng), _poison(p.operands, b, rng)
         if p.beta == 0:
@@ -684,15 +843,15 @@ class Gemm(Contract):
         if beyond:
             of_a, of_b = _whole_lines(p, a), np.concatenate([of_b, p.operands.poison(beyond, rng)])
         buffers: tuple[Buffer, ...] = (
-            Buffer("A", Access.IN, of_a),
-            Buffer("B", Access.IN, of_b),
-            Buffer("C", Access.INOUT, p.c.store(c, p.accumulator.name, rng)),
+            Buffer("A", Access.IN, of_a, apart=p.a.apart),
+            Buffer("B", Access.IN, of_b, apart=p.b.apart),
+            Buffer("C", Access.INOUT, p.c.store(c, p.accumulator.name, rng), apart=p.c.apart),
         )
         if workspace:
             buffers += (Buffer("workspace", Access.SCRATCH, NUMBERS[compute or p.dtype].poison(workspace, rng)),)
         return Call(
             dims=(p.m, p.n, p.k),
-            lds=(p.a.ld, p.b.ld, p.c.ld),
+            lds=(p.a.leading, p.b.leading, p.c.leading),
             scalars=(p.alpha, p.beta),
             flags=self.told(problem),
             buffers=buffers,
@@ -824,7 +983,10 @@ class Gemm(Contract):
             line, column = divmod(int(touched[0]), p.c.ld)
             where = f"{column - p.c.inner + 1} past the end of line {line} of C ({touched.size} gap elements in all)"
             return Judgement(
-                Kind.WRONG, "verify", f"{problem.label}: the gap of ldc={p.c.ld} was written, {where}", worst=np.inf
+                Kind.WRONG,
+                "verify",
+                f"{problem.label}: the gap of ldc={p.c.leading} was written, {where}",
+                worst=np.inf,
             )
         got = p.c.view(after)
         if within is not None and bool(np.all((got >= within[0]) & (got <= within[1]))):
@@ -847,7 +1009,7 @@ class Gemm(Contract):
             "beta": COEFFICIENTS,
         }
         # plain numbers before special ones and small before large: the first failure is the one that is told
-        covered = sorted((_case(dtype, point) for point in cover(factors, rng)), key=_plainness)
+        covered = sorted((_case(dtype, point, rng) for point in cover(factors, rng)), key=_plainness)
         # the same problems with other numbers: a result kept from the first call is found out
         again = [case for case in covered if case.distribution == "normal"][-2:]
         shape: dict[str, Value] = {"m": mr + 1, "n": nr + 1, "k": ku + 1}
@@ -864,6 +1026,8 @@ class Gemm(Contract):
             *_vectors(dtype, tile, rng, 2),
             *(_anywhere(dtype, 3 * mr, 3 * nr, 40, rng) for _ in range(3)),
             *_squares(dtype, nr + 1, ("col" if rng.integers(2) else "row",), rng),
+            *_drawn(dtype, tile, rng, 3),
+            *_no_numbers(dtype, tile, rng, 3),
             *_empty(dtype, nothing, rng),
         )
 
@@ -877,8 +1041,9 @@ class Gemm(Contract):
         rng: np.random.Generator,
     ) -> tuple[Case, ...]:
         """Each tile once whole and once, where it can have a tail, with its last vector in part: that is code of its
-        own where vectors have no length. Then the largest some more. A and B are one panel each, as packing leaves
-        them: A by rows or, its columns in whole vectors, by columns; B by columns or by rows.
+        own where vectors have no length. Then the largest and the smallest some more, much deeper. A and B are one
+        panel each, as packing leaves them: A by rows or, its columns in whole vectors, by columns; B by columns or by
+        rows.
 
         Depths of k, coefficients and inputs change from call to call. None of dtypes whose packing widens. Without
         masks panels of A are zero behind their rows, and behind one of B a vector more can be read (`beyond`).
@@ -891,6 +1056,10 @@ class Gemm(Contract):
         tails = (False,) if by_rows or lanes == 1 else (False, True)
         tiles = [(v, n, tail) for n in range(1, nr + 1) for v in heights for tail in tails]
         tiles += [(heights[-1], nr, False)] * 4
+        tiles += [(1, 1, False)] * 4
+        # as deep as the work allows: what no list of depths has
+        deepest = [max(64, int(DRAWN_WORK / (2 * along * heights[-1] * nr)))] * 4 + [LONGEST] * 4
+        deep = [drawing.between(18, most, part) for most, part in zip(deepest, 2 * drawing.strata(4, rng), strict=True)]
         depths = [1, ku, ku + 1, 2 * ku + 1, 4 * ku + 3, 17]
         kinds = ("normal", "exact", "special", "normal", "integer")
         cases = []
@@ -898,16 +1067,19 @@ class Gemm(Contract):
             v, n, tail = tiles[at]
             short = int(rng.integers(1, lanes)) if tail else 0
             values: dict[str, Value] = {"layout": "col", "m": v * along - short, "n": n, "ta": int(by_rows)}
-            values |= {"tb": int(not by_rows), "k": depths[int(rng.integers(len(depths)))], "lda_pad": short}
-            alone = tail or (
-                len(tails) == 1 and at < len(tiles) - 4
-            )  # no other case of its code: NaN would hide a fault
+            last = int(at) - (len(tiles) - len(deep))
+            k = deep[last] if last >= 0 else depths[int(rng.integers(len(depths)))]
+            values |= {"tb": int(not by_rows), "k": k, "lda_pad": short}
+            alone = tail or (len(tails) == 1 and last < 0)  # no other case of its code: NaN would hide a fault
             kind = kinds[number % len(kinds)]
             kind = "normal" if alone and kind == "special" else kind
-            values |= {"ldc_pad": int(rng.integers(2)), "distribution": kind}
+            c = Matrix.of(v * along - short, n, "col")
+            far = number % 4 == 3 and n > 1
+            pad = _pad(c, NUMBERS[dtype].size, min(1.0, 1.2 * float(rng.random())), rng) if far else rng.integers(2)
+            values |= {"ldc_pad": int(pad), "distribution": kind}
             values |= {"alpha": COEFFICIENTS[1 + int(rng.integers(3))], "beta": COEFFICIENTS[number % 4]}
             values |= {"placement": ("end", "start")[number % 2], "start": STARTS[int(rng.integers(len(STARTS)))]}
-            cases.append(_case(dtype, values if masked else {**values, "beyond": lanes}))
+            cases.append(_case(dtype, values if masked else {**values, "beyond": lanes}, rng))
         return tuple(cases)
 
     def full_grid(
@@ -941,7 +1113,7 @@ class Gemm(Contract):
                                 values = {name: pick(options) for name, options in layouts.items()}
                                 values |= {"m": pick(ms), "n": pick(ns), "k": pick(ks), "variant": pick(variants)}
                                 values |= {"layout": layout, "ta": ta, "tb": tb, "alpha": alpha, "beta": beta}
-                                cases.append(_case(dtype, values))
+                                cases.append(_case(dtype, values, rng))
         pairs = {
             "m": ms,
             "n": ns,
@@ -951,18 +1123,22 @@ class Gemm(Contract):
             "beta": COEFFICIENTS,
             "variant": variants,
         }
-        cases += [_case(dtype, point) for point in cover(pairs, rng)]
+        cases += [_case(dtype, point, rng) for point in cover(pairs, rng)]
         for variant in variants:
             for m, n, k, layout in _beyond_blocks(tile, blocking, thorough=variant == -1):
                 values = {name: pick(options) for name, options in layouts.items()}
                 values |= {"layout": layout, "alpha": pick(COEFFICIENTS[1:]), "beta": pick(COEFFICIENTS)}
-                cases.append(_case(dtype, {**values, "m": m, "n": n, "k": k, "variant": variant}))
+                cases.append(_case(dtype, {**values, "m": m, "n": n, "k": k, "variant": variant}, rng))
         cases += _large(dtype, tile, rng, 8, 2e7)
         cases += smallest_grid(dtype, rng, 128)
         cases += _few_rows(dtype, tile, rng, 24, variants)
         cases += _shallow(dtype, tile, rng, 48, variants)
         cases += _vectors(dtype, tile, rng, 48, variants)
         cases += [_anywhere(dtype, 3 * mr, 3 * nr, 64, rng) for _ in range(40)]
+        cases += _drawn(dtype, tile, rng, 15, 16 * LONGEST, variants)
+        cases += _no_numbers(dtype, tile, rng, 10)
+        for dim, most in (("k", 192), ("m", 48), ("n", 48)):
+            cases += _each_size(dtype, rng, dim, most, variants)
         cases += _squares(dtype, nr + 1, ("col", "row"), rng) + _squares(dtype, mr + 1, ("col", "row"), rng)
         empty: list[dict[str, Value]] = [
             {"m": m, "n": n, "k": k, "alpha": alpha, "beta": beta}
@@ -984,7 +1160,7 @@ class Gemm(Contract):
                 name: options[int(rng.integers(len(options)))] for name, options in _layouts().items()
             }
             values |= {"layout": "col", "m": m, "n": n, "k": ku + 1, "alpha": "1", "beta": ("0", "1")[number % 2]}
-            cases.append(_case(dtype, values))
+            cases.append(_case(dtype, values, rng))
         return cases
 
     def thread_grid(self, dtype: str, tile: Mapping[str, int]) -> tuple[Case, ...]:

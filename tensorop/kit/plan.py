@@ -23,7 +23,7 @@ from tensorop.model.problem import Problem
 from tensorop.runners import protocol
 from tensorop.runners.protocol import Check, Time
 
-VERSION = 1
+VERSION = 2
 CONTROL, VERIFY, TIME = range(3)
 KINDS = ("control", "verify", "time")
 FIRST_CONTROL = 16  # the number of the first control among functions
@@ -33,7 +33,7 @@ _HEAD = struct.Struct("<8sIIIIIIQ16s80s80s80s128s")
 KIT_AT = struct.calcsize("<8sIIIIIIQ16s")  # where the id of a plan is
 _STEP = struct.Struct("<IIiIqQ64s680s")
 _CASE = struct.Struct("<IIIIQQQ232s")
-_BUFFER = struct.Struct("<IIQIIQQ")
+_BUFFER = struct.Struct("<IIQQ")
 _EXPECTED = struct.Struct("<IIIIQQQQ")
 _ACCESS = {Access.IN: 0, Access.OUT: 1, Access.INOUT: 2, Access.SCRATCH: 3}
 _RAW, _DRAWN, _POISON = range(3)
@@ -186,10 +186,7 @@ class Writer:
             fill = _POISON
         else:
             fill, seed = _DRAWN, case.drawn + place
-        shift = buffer.shift * buffer.data.itemsize
-        return _BUFFER.pack(
-            _ACCESS[buffer.access], shift, buffer.data.nbytes, fill, _FORMATS.index(number.name), seed, at
-        )
+        return protocol.pack_buffer(buffer) + _BUFFER.pack(fill, _FORMATS.index(number.name), seed, at)
 
     def _expected(self, problem: Problem, call: Call, second: bool) -> Iterable[bytes]:
         given = call.half(second)

@@ -35,12 +35,15 @@ class Buffer:
     shift: 0, or where in a longer storage a second operand of the same form begins, in elements: in timing every other
     call takes that one, so that what a call finds of its own in the output is never right. Where an output that is read
     has one, what the last call of a batch leaves is its own alone: before it the outputs become what they were.
+    apart: of a storage whose lines lie further apart in the memory of the call: elements of a line in `data`, and from
+    one line to the next in memory. Nothing between them can be touched. For single calls.
     """
 
     name: str
     access: Access
     data: NDArray[np.generic]
     shift: int = 0
+    apart: tuple[int, int] = (0, 0)
 
     def half(self, second: bool) -> Buffer:
         """The first or the second operand alone."""

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from tensorop.model import drawing
 from tensorop.model.call import Access, Buffer, Call, Outputs, Placement
 from tensorop.model.case import Case
 from tensorop.model.expression import evaluate
@@ -188,12 +189,16 @@ class Contract(ABC):
         """A call with random inputs: dimensions and attributes, parameters, the forced variant, dense operands.
 
         workspace: elements of number format `compute` (empty: the dtype); start: what is in an output that is not
-        read
+        read. `normal` inputs are N(0, 1), or in [1, 2) times 2^e of either sign where the problem has an option
+        `exp_<operand>` (`magnitudes`)
         """
-        buffers = [
-            Buffer(name, one.access, self._values(one, problem, rng, distribution))
-            for name, one in self.operands.items()
-        ]
+        buffers = []
+        for name, one in self.operands.items():
+            values = self._values(one, problem, rng, distribution)
+            if distribution == "normal" and f"exp_{name}" in problem.options:
+                exponent = int(problem.options[f"exp_{name}"])
+                values = one.number(problem.dtype).encoded(drawing.scaled(values.size, exponent, rng))
+            buffers.append(Buffer(name, one.access, values))
         if workspace:
             scratch = NUMBERS[compute or problem.dtype].poison(workspace, rng)
             buffers.append(Buffer("workspace", Access.SCRATCH, scratch))
@@ -213,6 +218,23 @@ class Contract(ABC):
             return number.poison(size, rng)
         whole = number.whole or distribution == "integer"
         return number.encoded(rng.integers(-4, 5, size) if whole else rng.standard_normal(size))
+
+    def magnitudes(
+        self, dtype: str, factors: Sequence[str], output: str, added: str, part: float, rng: np.random.Generator
+    ) -> dict[str, Value]:
+        """Options that give operands magnitudes from all that the output's format can multiply and add.
+
+        factors: operands whose elements are multiplied with each other, the first at `part` of its range, of [0, 1);
+        added: one that is added to the products, and about as large; empty: none.
+        """
+        number = self.operands[output].number(dtype)
+        if number.whole:
+            return {}
+        most = drawing.spare(number)
+        own = {name: min(most, drawing.normal(self.operands[name].number(dtype))) for name in factors}
+        chosen = drawing.exponents(most, own, factors[0], part, rng)
+        found: dict[str, Value] = {f"exp_{name}": exponent for name, exponent in chosen.items()}
+        return {**found, f"exp_{added}": sum(chosen.values())} if added else found
 
     def alternated(self, problem: Problem, given: Call, rng: np.random.Generator) -> Call:
         """The call with second operands for every other call of a batch (`Buffer.shift`), so that nobody's earlier

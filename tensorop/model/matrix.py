@@ -13,14 +13,22 @@ from tensorop.model.number import NUMBERS
 Array = NDArray[Any]
 
 
+FAR = 1 << 15  # elements of a gap from which lines lie in pages of their own
+KEPT = 7  # elements of such a gap that its storage has
+
+
 @dataclass(frozen=True)
 class Matrix:
-    """`outer` lines of `inner` elements, `ld` apart, with nothing after the last line."""
+    """`outer` lines of `inner` elements, `ld` apart in their storage, with nothing after the last line.
+
+    leading: the leading dimension; larger than `ld` where the storage holds the beginning of each gap alone.
+    """
 
     outer: int
     inner: int
     ld: int
     transposed: bool  # the logical matrix is the transpose of (outer, inner)
+    leading: int
 
     @staticmethod
     def of(rows: int, columns: int, layout: str, transpose: bool = False, pad: int = 0) -> Matrix:
@@ -31,7 +39,14 @@ class Matrix:
         stored_rows, stored_columns = (columns, rows) if transpose else (rows, columns)
         by_column = layout == "col"
         outer, inner = (stored_columns, stored_rows) if by_column else (stored_rows, stored_columns)
-        return Matrix(outer, inner, max(1, inner) + pad, transposed=by_column != transpose)
+        leading = max(1, inner) + pad
+        ld = max(1, inner) + KEPT if pad >= FAR and outer > 1 and inner else leading
+        return Matrix(outer, inner, ld, by_column != transpose, leading)
+
+    @property
+    def apart(self) -> tuple[int, int]:
+        """`Buffer.apart` of the storage."""
+        return (self.ld, self.leading) if self.leading > self.ld else (0, 0)
 
     @property
     def size(self) -> int:

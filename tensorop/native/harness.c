@@ -80,7 +80,9 @@ static int open_buffers(struct request *r) {
         read_whole(&described, sizeof described);
         if (described.shift > described.size || guarded_open(g, &described, r->wire.placement, i))
             return -1;
-        read_whole(g->data, g->size);
+        uint8_t *line;
+        for (size_t at = 0, size; (line = guarded_line(g, at, &size)); at += size)
+            read_whole(line, size);
         if (guarded_protect(g))
             return -1;
     }
@@ -134,7 +136,11 @@ static void write_outputs(const struct request *r, uint32_t which, const uint8_t
         if (!comes_back(g))
             continue;
         wire_write(&out, sizeof out);
-        wire_write(from ? from : g->data, g->size);
+        uint8_t *line;
+        for (size_t at = 0, size; !from && (line = guarded_line(g, at, &size)); at += size)
+            wire_write(line, size);
+        if (from)
+            wire_write(from, g->size);
         from = from ? from + g->size : NULL;
     }
 }

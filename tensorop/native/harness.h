@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 enum {
-    WIRE_VERSION = 8,
+    WIRE_VERSION = 9,
     MAGIC_START = 0x53504f54,
     MAGIC_HELLO = 0x48504f54,
     MAGIC_REQUEST = 0x52504f54,
@@ -80,10 +80,12 @@ struct wire_entry {
     uint32_t empty, reserved;
 };
 
-/* shift: 0, or the bytes by which every other call of a batch takes the operand further on. */
+/* shift: 0, or the bytes by which every other call of a batch takes the operand further on.
+ * step: 0, or the bytes from one line of `line` bytes to the next in memory; the stream has the
+ * lines one behind the other, the last one maybe shorter. */
 struct wire_buffer {
     uint32_t access, shift;
-    uint64_t size;
+    uint64_t size, line, step;
 };
 
 struct wire_reply {
@@ -133,7 +135,8 @@ struct guarded {
     uint8_t *pages; /* between the guards */
     size_t pages_size;
     uint8_t *data;
-    size_t size;
+    size_t size;       /* of what the stream has */
+    size_t line, step; /* lines that lie apart; one line where they do not */
     uint32_t access, shift;
     uint8_t *pristine; /* contents to restore, which can only be read, or NULL */
 };
@@ -213,7 +216,9 @@ void wire_write(const void *from, size_t size);
 int guarded_open(struct guarded *g, const struct wire_buffer *wire, uint32_t placement,
                  unsigned number);
 int guarded_protect(struct guarded *g); /* read-only when it is an input */
-int guarded_keep(struct guarded *g);    /* remembers the contents, for guarded_restore */
+/* The line that begins after `at` bytes of the stream, and its size; NULL behind the last. */
+uint8_t *guarded_line(const struct guarded *g, size_t at, size_t *size);
+int guarded_keep(struct guarded *g); /* remembers the contents, for guarded_restore */
 void guarded_restore(struct guarded *g);
 /* Other contents of the same numbers, where they are remembered: turned round by as many words as
  * the draw says, of very few zeros. */

@@ -9,6 +9,81 @@ enum { CANARY = 0xA5, LINE = 64 };
 
 static size_t page_size(void) { return (size_t)sysconf(_SC_PAGESIZE); }
 
+uint8_t *guarded_line(const struct guarded *g, size_t at, size_t *size) {
+    if (at >= g->size)
+        return NULL;
+    *size = g->size - at < g->line ? g->size - at : g->line;
+    return g->data + at / g->line * g->step;
+}
+
+/* The pages of a line that lies apart, and one more on either side, which a vector that begins or
+ * ends in it may read. */
+static uint8_t *pages_of(const struct guarded *g, size_t at, size_t *size) {
+    size_t page = page_size(), length;
+    uint8_t *line = guarded_line(g, at, &length);
+    uint8_t *from = g->pages + (size_t)(line - g->pages) / page * page;
+    uint8_t *to = from + ((size_t)(line + length - from) + page - 1) / page * page;
+    from = from > g->pages ? from - page : from;
+    to = to < g->pages + g->pages_size ? to + page : to;
+    *size = (size_t)(to - from);
+    return from;
+}
+
+/* Gives back the pages of the lines that begin before `until` bytes of the stream. */
+static void close_apart(const struct guarded *g, size_t until) {
+    for (size_t at = 0; at < until; at += g->line) {
+        size_t size;
+        uint8_t *from = pages_of(g, at, &size);
+        munmap(from, size);
+    }
+}
+
+/* Lines that lie so far apart that no memory would hold all that is between them: only their own
+ * pages are there, at addresses that are asked for, and the rest is guard. 0, or -1 where something
+ * else is in the way. */
+static int open_apart(const struct guarded *g) {
+    uint8_t *end = g->pages;
+    for (size_t at = 0; at < g->size; at += g->line) {
+        size_t size;
+        uint8_t *from = pages_of(g, at, &size), *to = from + size;
+        from = from < end ? end : from; /* pages of the line before are there */
+        size = to > from ? (size_t)(to - from) : 0;
+        void *map =
+            size ? mmap(from, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
+                 : from;
+        if (map != from) {
+            if (map != MAP_FAILED)
+                munmap(map, size);
+            close_apart(g, at);
+            return -1;
+        }
+        memset(from, CANARY, size);
+        end = to > end ? to : end;
+    }
+    return 0;
+}
+
+/* Where operands that lie apart begin, each in 2^38 or 2^36 bytes of its own: in the middle of what
+ * a process with addresses of 47 bits has, else of 38 bits, where programs and libraries are not.
+ */
+static int place_apart(struct guarded *g, uint32_t placement, unsigned number) {
+    static const unsigned places[][2] = {{44, 38}, {45, 38}, {35, 36}};
+    size_t page = page_size(), lines = (g->size + g->line - 1) / g->line;
+    size_t extent = (lines - 1) * g->step + g->size - (lines - 1) * g->line;
+    g->pages_size = (extent + page - 1) / page * page;
+    g->map_size = g->pages_size + 2 * page;
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        uintptr_t from = (uintptr_t)1 << places[i][0];
+        g->map = (uint8_t *)(from + ((uintptr_t)number << places[i][1]));
+        g->pages = g->map + page;
+        g->data = placement == PLACE_END ? g->pages + g->pages_size - extent : g->pages;
+        if (!open_apart(g))
+            return 0;
+    }
+    g->map = NULL;
+    return -1;
+}
+
 int guarded_open(struct guarded *g, const struct wire_buffer *wire, uint32_t placement,
                  unsigned number) {
     size_t page = page_size(), size = wire->size;
@@ -19,6 +94,15 @@ int guarded_open(struct guarded *g, const struct wire_buffer *wire, uint32_t pla
      * (135 ns on Zen 5): no user's buffer ends before one. */
     size_t tail = placement == PLACE_MIDDLE ? LINE : 0;
     memset(g, 0, sizeof *g);
+    g->size = size;
+    g->access = wire->access;
+    g->shift = wire->shift;
+    g->line = wire->step ? wire->line : size + 1;
+    g->step = wire->step;
+    if (g->step)
+        return placement == PLACE_MIDDLE || !size || !g->line || g->step < g->line
+                   ? -1
+                   : place_apart(g, placement, number);
     g->pages_size = (size + lead + tail + page - 1) / page * page;
     g->map_size = g->pages_size + 2 * page;
     void *map = mmap(NULL, g->map_size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -31,9 +115,6 @@ int guarded_open(struct guarded *g, const struct wire_buffer *wire, uint32_t pla
         g->map = NULL;
         return -1;
     }
-    g->size = size;
-    g->access = wire->access;
-    g->shift = wire->shift;
     g->data = placement == PLACE_END ? g->pages + g->pages_size - size : g->pages + lead;
     memset(g->pages, CANARY, (size_t)(g->data - g->pages));
     memset(g->data + size, CANARY, (size_t)(g->pages + g->pages_size - g->data) - size);
@@ -43,12 +124,22 @@ int guarded_open(struct guarded *g, const struct wire_buffer *wire, uint32_t pla
 int guarded_protect(struct guarded *g) {
     if (g->access != ACCESS_IN || !g->pages_size)
         return 0;
-    return mprotect(g->pages, g->pages_size, PROT_READ);
+    if (!g->step)
+        return mprotect(g->pages, g->pages_size, PROT_READ);
+    for (size_t at = 0; at < g->size; at += g->line) {
+        size_t size;
+        uint8_t *from = pages_of(g, at, &size);
+        if (mprotect(from, size, PROT_READ))
+            return -1;
+    }
+    return 0;
 }
 
 int guarded_keep(struct guarded *g) {
     if (!g->size)
         return 0;
+    if (g->step) /* only single calls find lines apart */
+        return -1;
     void *map = mmap(NULL, g->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (map == MAP_FAILED)
         return -1;
@@ -81,18 +172,32 @@ void guarded_turn(struct guarded *g, uint64_t draw) {
     guarded_protect(g);
 }
 
+/* The first byte of these that holds no canary. */
+static const uint8_t *first_touched(const uint8_t *from, const uint8_t *to) {
+    while (from < to && *from == CANARY)
+        from++;
+    return from < to ? from : NULL;
+}
+
 int guarded_touched(const struct guarded *g, int64_t *offset) {
-    for (const uint8_t *at = g->pages; at < g->pages + g->pages_size; at++) {
-        if (at == g->data)
-            at += g->size;
-        if (at >= g->pages + g->pages_size)
-            break;
-        if (*at != CANARY) {
-            *offset = at - g->data;
-            return 1;
-        }
+    const uint8_t *before = g->pages, *found = NULL; /* what is not looked at yet */
+    for (size_t at = 0; at < g->size && !found; at += g->line) {
+        size_t size, around = 0;
+        const uint8_t *line = guarded_line(g, at, &size);
+        const uint8_t *from = g->step ? pages_of(g, at, &around) : g->pages;
+        const uint8_t *to = g->step ? from + around : g->pages + g->pages_size, *next = to;
+        if (g->step && at + g->line < g->size && line + g->step < to)
+            next = line + g->step;
+        found = first_touched(from > before ? from : before, line);
+        if (!found)
+            found = first_touched(line + size, next);
+        before = next;
     }
-    return 0;
+    if (!g->size)
+        found = first_touched(g->pages, g->pages + g->pages_size);
+    if (found)
+        *offset = found - g->data;
+    return found != NULL;
 }
 
 enum wire_fault guarded_fault(const struct guarded *g, const void *address, int64_t *offset) {
@@ -108,7 +213,9 @@ enum wire_fault guarded_fault(const struct guarded *g, const void *address, int6
 void guarded_close(struct guarded *g) {
     if (g->pristine)
         munmap(g->pristine, g->size);
-    if (g->map)
+    if (g->map && g->step)
+        close_apart(g, g->size);
+    else if (g->map)
         munmap(g->map, g->map_size);
     memset(g, 0, sizeof *g);
 }

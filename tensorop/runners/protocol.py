@@ -12,17 +12,17 @@ from enum import IntEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from tensorop.model.call import Access, Call, Placement
+from tensorop.model.call import Access, Buffer, Call, Placement
 from tensorop.runners.base import Need
 from tensorop.runners.counts import Clocks, Counts, Refused, clocks
 
-VERSION = 8
+VERSION = 9
 _START = struct.Struct("<IIQiIII")
 _HELLO = struct.Struct("<IIQII256s")
 _REQUEST = struct.Struct("<14I4Q")
 _LEAST = 8  # values of each kind: those that an operator lacks are 0
 _ENTRY = struct.Struct("<IiqI4x")
-_BUFFER = struct.Struct("<IIQ")
+_BUFFER = struct.Struct("<IIQQQ")
 _REPLY = struct.Struct("<IIQIiiiqIIIIQQQ")
 _REPORT = struct.Struct("<IIQIIQQ")
 _ANSWER = struct.Struct("<IIQ")
@@ -211,9 +211,16 @@ def pack(request: Request, index: int) -> Iterator[bytes | memoryview]:
         struct.pack(f"<{len(each)}{'d' if each is values[2] else 'q'}", *each) for each in values
     )  # fmt: skip
     for buffer in call.buffers:
-        yield _BUFFER.pack(_ACCESS[buffer.access], buffer.shift * buffer.data.itemsize, buffer.data.nbytes)
+        yield pack_buffer(buffer)
         if buffer.data.nbytes:
             yield np.ascontiguousarray(buffer.data).reshape(-1).view(np.uint8).data
+
+
+def pack_buffer(buffer: Buffer) -> bytes:
+    """What the harness is told of a buffer before its contents."""
+    size = buffer.data.itemsize
+    line, step = (size * count for count in buffer.apart)
+    return _BUFFER.pack(_ACCESS[buffer.access], size * buffer.shift, buffer.data.nbytes, line, step)
 
 
 def _pack_entry(entry: Entry) -> bytes:

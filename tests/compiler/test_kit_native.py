@@ -11,8 +11,10 @@ import pytest
 
 from tensorop import paths
 from tensorop.kit import plan
+from tensorop.model.call import Access, Buffer
 from tensorop.model.number import NUMBERS
 from tensorop.provision.zig import zig_cc, zig_environment
+from tensorop.runners import protocol
 
 SIZE, SEED = 5000, 0x1234_5678_9ABC_DEF0
 
@@ -34,6 +36,7 @@ def test_operands_are_drawn_alike(library: ctypes.CDLL, place: int, tmp_path: Pa
     number = NUMBERS[name]
     wanted = plan.drawn(number, SEED, SIZE)
     assert len(np.unique(wanted)) > min(4000, 2 ** (number.precision or 8 * number.size) // 2)
-    described = plan._BUFFER.pack(0, 0, wanted.nbytes, plan._DRAWN, place, SEED, 0)
+    head = protocol.pack_buffer(Buffer("x", Access.IN, wanted))
+    described = head + plan._BUFFER.pack(plan._DRAWN, place, SEED, 0)
     at = library.plan_content(None, ctypes.c_char_p(described))
     assert ctypes.string_at(at, wanted.nbytes) == wanted.tobytes()

@@ -52,6 +52,18 @@ def test_a_call_has_as_many_values_and_buffers_as_its_operator(tmp_path):
     assert [left.outputs["out"].tolist() for left in timed.left[0]] == [[39, 7, 0.5, 6, 28]]
 
 
+@BOTH
+def test_lines_far_apart_take_their_own_pages_alone(tmp_path, placement):
+    """128 GiB from the first to the last, in a jail of 8 GiB; what lies between is guard."""
+    call = kernels.far_call(placement)
+    replies = run(kernels.FAR_BODY, tmp_path, call, call)
+    assert kinds(replies) == [Kind.OK] * 2
+    assert all((reply.outputs["y"] == 2 * call.buffers[0].data).all() for reply in replies)
+    for fault, kind in kernels.FAR_FAULTS.items():
+        if placement is Placement.END or "end" not in fault:
+            assert kinds(run(kernels.FAR_BODY + fault, tmp_path, call)) == [kind], fault
+
+
 def test_a_timed_buffer_ends_a_line_before_its_guard_page(tmp_path):
     """A masked access past the end into a guard page costs time that no user's buffer costs."""
     n = 1008  # 64 bytes before the first of buffer 0, and these, are a page of 4096

@@ -32,6 +32,16 @@ def test_a_good_kernel_and_one_that_crashes_in_between(tmp_path, arch):
 
 
 @ARCHES
+def test_lines_far_apart_take_their_own_pages_alone(tmp_path, arch):
+    call = kernels.far_call(Placement.END)
+    (reply,) = run(arch, kernels.FAR_BODY, tmp_path, call)
+    assert reply.outcome.kind is Kind.OK, reply.outcome
+    assert (reply.outputs["y"] == 2 * call.buffers[0].data).all()
+    for fault in list(kernels.FAR_FAULTS)[:2]:
+        assert run(arch, kernels.FAR_BODY + fault, tmp_path, call)[0].outcome.kind is Kind.GUARD
+
+
+@ARCHES
 @pytest.mark.parametrize(
     ("body", "kind"),
     [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tensorop.build import harness
+from tensorop.model.case import Case
 from tensorop.model.kernel import Artifact
 from tensorop.model.trial import Kind
 from tensorop.model.verdict import Seed
@@ -73,8 +74,15 @@ def test_a_library_nobody_here_wrote_passes(dtype: str) -> None:
     subject = with_threads(1)
     vlens, tile = (128, 256), {"mr": 8, "nr": 8, "ku": 4}
     blocking = {"mc": 128, "kc": 240, "nc": 512}
-    whole = grid.full(operator, dtype, dict.fromkeys(vlens, tile), blocking)
-    verdicts = grid.verify(operator, subject, whole, vlens, Seed.draw())
+    whole, reference = grid.full(operator, dtype, dict.fromkeys(vlens, tile), blocking), operator.reference
+
+    def its(vlen: int, seed: Seed) -> list[Case]:
+        """Its interface has leading dimensions of 32 bits."""
+        leading = (reference.product(case.problem) for case in whole(vlen, seed))
+        fits = [max(p.a.leading, p.b.leading, p.c.leading) < 2**31 for p in leading]
+        return [case for case, fit in zip(whole(vlen, seed), fits, strict=True) if fit]
+
+    verdicts = grid.verify(operator, subject, its, vlens, Seed.draw())
     assert grid.outcome(verdicts).ok, grid.outcome(verdicts)
     assert [v.vlen for v in verdicts] == [128, 256]
 

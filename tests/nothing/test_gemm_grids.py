@@ -24,6 +24,7 @@ operator = gemm()
 reference = operator.reference
 TILES = [{"mr": 8, "nr": 4, "ku": 4}, {"mr": 48, "nr": 8, "ku": 2}, {"mr": 128, "nr": 7}, {"mr": 1, "nr": 1, "ku": 1}]
 DEFAULTS = {"layout": "col", "alpha": "1", "beta": "0", "variant": -1}
+NO_NUMBERS = {"nan", "inf", "-inf"}
 BLOCKING = {"mc": 96, "kc": 128, "nc": 256, "variants": 3}
 
 
@@ -46,7 +47,7 @@ def option(case: Case, name: str) -> int | str:
 
 def coefficient(case: Case, name: str) -> str:
     value = str(option(case, name))
-    return value if value in ("0", "1", "-1") else "other"
+    return value if value in ("0", "1", "-1", "nan", "inf", "-inf") else "other"
 
 
 def as_column_major(case: Case) -> tuple[int, int, int]:
@@ -56,19 +57,26 @@ def as_column_major(case: Case) -> tuple[int, int, int]:
 
 
 def multiplied(cases: tuple[Case, ...]) -> list[Case]:
-    return [c for c in cases if reference.work(c.problem) > 0 and coefficient(c, "alpha") != "0"]
+    """Those that multiply numbers."""
+    none = {"0": "alpha", "nan": "alpha beta", "inf": "beta", "-inf": "beta"}
+    return [
+        c
+        for c in cases
+        if reference.work(c.problem) > 0
+        and not any(coefficient(c, name) == value for value, names in none.items() for name in names.split())
+    ]
 
 
 @pytest.mark.parametrize("tile", TILES)
 @pytest.mark.parametrize("dtype", ["f32", "f64"])
 def test_the_quick_grid(dtype: str, tile: dict[str, int]) -> None:
     cases = reference.quick_grid(dtype, tile, Seed(1, 2).stream(0))
-    assert 25 <= len(cases) <= 64
+    assert 45 <= len(cases) <= 90
     assert sum(reference.work(c.problem) for c in cases) < 60e6
     full = multiplied(cases)
     names = ("layout", "ta", "tb", "lda_pad", "ldb_pad", "ldc_pad")
     for a, b in combinations(names, 2):
-        assert len({(option(c, a), option(c, b)) for c in full}) == 4
+        assert len({(bool(option(c, a) in (0, "col")), bool(option(c, b) in (0, "col"))) for c in full}) == 4
     assert {(coefficient(c, "alpha"), coefficient(c, "beta")) for c in full} == set(
         product(("1", "-1", "other"), ("0", "1", "-1", "other"))
     )
@@ -86,6 +94,37 @@ def test_the_quick_grid(dtype: str, tile: dict[str, int]) -> None:
     sides = [tuple(int(c.problem.dims[dim]) for dim in ("m", "n")) for c in cases]
     assert any(m == 1 and n >= 2 * tile["nr"] for m, n in sides)  # a matrix by a vector, from either side
     assert any(n == 1 and m >= 2 * tile["nr"] for m, n in sides)
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f64", "i8", "bf16", "f16"])
+def test_every_quick_grid_draws_from_the_whole_range(dtype: str) -> None:
+    """Of coefficients, magnitudes, sizes and strides; none of them leads to a value that is no normal number."""
+    for public in range(12):
+        cases = reference.quick_grid(dtype, TILES[0], Seed(public, 2).stream(0))
+        read = [reference.product(case.problem) for case in multiplied(cases)]
+        whole = reference.product(cases[0].problem).accumulator.whole
+        far = [(float(p.alpha), float(p.beta)) for p in read]
+        if not whole:
+            assert any(alpha > 3 for alpha, _ in far)
+            assert any(alpha < -1 for alpha, _ in far)
+            assert any(0 < alpha < 0.69 for alpha, _ in far)
+        assert any(beta > 1 for _, beta in far)
+        for name in ("m", "n", "k"):
+            assert max(getattr(p, name) for p in read) > 2400
+        for name in ("a", "b", "c"):
+            assert any((getattr(p, name).outer - 1) * getattr(p, name).leading > 1 << 32 for p in read)
+        exponents = [int(c.problem.options.get("exp_B", 0)) for c in cases]
+        assert whole or max(exponents) >= (50 if dtype != "f16" else 6)
+        for i, case in enumerate(multiplied(cases)):
+            if "exp_A" in case.problem.options:
+                call = reference.call(case.problem, Seed(public, 2).stream(1, i), case.distribution)
+                (want, bound) = reference.expected(case.problem, call)["C"]
+                size = np.abs(want[want != 0]).astype(np.longdouble)
+                number = reference.product(case.problem).accumulator
+                assert np.isfinite(want).all()
+                assert size.max() < np.ldexp(np.longdouble(1), number.overflow - 1)
+                assert size.min() >= np.ldexp(np.longdouble(1), number.smallest + number.precision - 1)
+                assert case.problem.dims["k"] > 1000 or (bound <= 0.1 * size.max()).all()
 
 
 def test_a_dealt_grid_is_one_quick_grid_over_all_vlens() -> None:
@@ -126,7 +165,7 @@ def test_the_grid_of_a_kernel_has_each_tile_once(reads: str) -> None:
                 finite.add(tiles[-1][:2])
     heights = (1, 2, 3, 3) if reads == "stream" else (1, 2, 3)
     tails = (False,) if reads == "rows" else (False, True)
-    assert sorted(tiles) == sorted([*product(heights, (1, 2, 3, 4), tails), *[(3, 4, False)] * 4])
+    assert sorted(tiles) == sorted([*product(heights, (1, 2, 3, 4), tails), *[(3, 4, False)] * 4, *[(1, 1, False)] * 4])
     assert finite == set(product(heights, (1, 2, 3, 4)))  # a fault hides behind NaN
     assert {coefficient(case, "beta") for of in cases.values() for case in of} == {"0", "1", "-1", "other"}
     assert not reference.kernel_grid("i8", point, 4, {"a": reads}, True, Seed(3, 4).stream(0))
@@ -148,12 +187,12 @@ def test_a_panel_that_is_read_whole_has_zeros_behind_its_rows() -> None:
 @pytest.mark.parametrize("tile", TILES)
 def test_the_full_grid(tile: dict[str, int]) -> None:
     cases = reference.full_grid("f32", tile, BLOCKING, Seed(1, 2).stream(0))
-    assert len(cases) < 1200
+    assert len(cases) < 1350
     assert sum(reference.work(c.problem) for c in cases) < 600e6
     seen = {
         (option(c, "layout"), option(c, "ta"), option(c, "tb"), coefficient(c, "alpha"), coefficient(c, "beta"))
         for c in cases
-        if reference.work(c.problem) > 0
+        if reference.work(c.problem) > 0 and not {coefficient(c, "alpha"), coefficient(c, "beta")} & NO_NUMBERS
     }
     assert len(seen) == 2 * 2 * 2 * 4 * 4
     full = multiplied(cases)

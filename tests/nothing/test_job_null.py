@@ -8,6 +8,7 @@ from typing import Any
 from tensorop import pipeline
 from tensorop.events import Done, Trying
 from tensorop.model.job import Job
+from tensorop.model.verdict import Seed
 from tensorop.process.stopping import Stop
 from tests.support.commands import events, kill_group, start, tensorop, wait_for
 
@@ -43,6 +44,10 @@ def test_a_larger_budget_goes_on_from_a_smaller_one(tmp_path: Path) -> None:
         tried.append(path_of(tmp_path / "out"))
     assert len(events(tmp_path / "out", "run")) == 1
     assert tried[1][: len(tried[0])] == tried[0]
+    # what kernels are verified on was drawn once, before anything was tried
+    notes = [note["data"] for note in events(tmp_path / "out", "note") if note["name"] == "seed"]
+    assert len(notes) == 1
+    assert str(Seed.parse(notes[0])) == notes[0]
     assert len({key for key, _, _ in tried[1]}) == len(tried[1]) > len(tried[0])
 
 

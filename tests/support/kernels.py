@@ -11,6 +11,7 @@ from tensorop.build import link
 from tensorop.model.call import Access, Buffer, Call, Placement
 from tensorop.model.kernel import Artifact, Source
 from tensorop.model.platform import Compiler, Platform
+from tensorop.model.trial import Kind
 from tensorop.provision import targets
 from tensorop.runners.base import Runner
 from tensorop.runners.native import Native
@@ -119,3 +120,30 @@ def axpy_result(call: Call) -> np.ndarray:
     """What a call of axpy must leave in y."""
     x, y = (buffer.data for buffer in call.buffers)
     return y + np.float32(call.scalars[0]) * x
+
+
+FAR = 1 << 33  # elements between two lines of `far_call`
+FAR_BODY = """
+    const double *x = c->buffer[0];
+    double *y = c->buffer[1];
+    for (int64_t i = 0; i < c->dim[0]; i++)
+        for (int64_t j = 0; j < 5; j++)
+            y[i * c->ld[0] + j] = 2 * x[i * c->ld[0] + j];
+"""
+FAR_FAULTS = {
+    "y[c->ld[0] / 2] = 0;": Kind.GUARD,
+    "volatile double far = x[c->ld[0] / 2]; (void)far;": Kind.GUARD,
+    "y[5] = 0;": Kind.GUARD,
+    "y[-1] = 0;": Kind.GUARD,
+    "volatile double end = x[2 * c->ld[0] + 5]; (void)end;": Kind.GUARD,
+    "((double *)x)[c->ld[0]] = 0;": Kind.GUARD,
+    "y[c->ld[0] + 7] = 0;": Kind.GUARD,
+}
+
+
+def far_call(placement: Placement) -> Call:
+    """y = 2 x of three lines of five doubles, 64 GiB apart in memory."""
+    x = np.arange(15, dtype=np.float64)
+    apart = (5, FAR)
+    buffers = (Buffer("x", Access.IN, x, apart=apart), Buffer("y", Access.OUT, np.zeros(15), apart=apart))
+    return Call((3,), (FAR,), buffers=buffers, placement=placement)

@@ -11,8 +11,9 @@
 struct conv2d {
     int64_t n, c, h, w, k, r, s, u, v, p, b, l, q, d, e, g, high, wide;
     int nhwc, biased, relu;
-    int lost, flipped, shared; /* faults: the last tap left out, taps from the other end, the first
-                                  group's channels for every group */
+    int dull, narrow, shallow; /* faults: large x, x far to the right taken for 0, half of c */
+    int lost, flipped, shared; /* faults: the last tap left out, taps
+                                  from the other end, the first group's channels for every group */
     const REAL *x, *taps, *bias;
     REAL *y;
 };
@@ -75,8 +76,14 @@ static inline REAL conv2d_sum(const struct conv2d *z, int64_t n, int64_t k, int6
                                                : conv2d_tap(z, k, c, r, s);
                 if (z->lost && c == of - 1 && r == z->r - 1 && s == z->s - 1)
                     continue;
-                if (a >= 0 && a < z->h && b >= 0 && b < z->w)
-                    sum += z->taps[tap] * z->x[conv2d_x(z, n, first + c, a, b)];
+                if (z->shallow && 2 * c >= of)
+                    continue;
+                if (z->narrow && b >= 1200)
+                    continue;
+                if (a >= 0 && a < z->h && b >= 0 && b < z->w) {
+                    const REAL x = z->x[conv2d_x(z, n, first + c, a, b)];
+                    sum += z->taps[tap] * (z->dull && (x > (REAL)1e15 || x < (REAL)-1e15) ? 0 : x);
+                }
             }
     return sum;
 }

@@ -1,7 +1,8 @@
 """What of a failure may be said to a model, which is somebody else's machine.
 
 Compilers quote lines of the files they read and name them; a process prints what it likes. Of a compiler's diagnostics
-the texts alone are repeated, of a process nothing but the outcome's own sentence.
+the texts alone are repeated, of a process nothing but the outcome's own sentence, without the run's seed: whoever knows
+it knows the operands of the calls to come.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ LONGEST = 300  # characters of one
 
 _DIAGNOSTIC = re.compile(r"^(?:.*?[:\s])?(?:fatal )?(error|warning|note): (.*)$", re.MULTILINE)
 _PATH = re.compile(r"(?<![\w.)\]])(?:~|\.{1,2})?/[\w.+~-]+(?:/[\w.+~-]+)*/?|\b[A-Za-z]:\\\\\S+")
+_SEED = re.compile(r",? ?\bseed -?\d+:[0-9a-f]{32}\b")
 
 
 def repeatable(outcome: Outcome) -> Outcome:
@@ -29,4 +31,4 @@ def repeatable(outcome: Outcome) -> Outcome:
 
 
 def _without_paths(text: str) -> str:
-    return _PATH.sub("[path]", text)
+    return _PATH.sub("[path]", _SEED.sub("", text))

@@ -10,7 +10,7 @@
 
 #include "../harness.h"
 
-enum { KIT_VERSION = 1, KIT_CONTROL = 16 /* the number of the first control among functions */ };
+enum { KIT_VERSION = 2, KIT_CONTROL = 16 /* the number of the first control among functions */ };
 enum kit_kind { STEP_CONTROL = 0, STEP_VERIFY = 1, STEP_TIME = 2 };
 enum kit_fill { FILL_RAW = 0, FILL_DRAWN = 1, FILL_POISON = 2 };
 enum kit_format {

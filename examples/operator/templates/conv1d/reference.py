@@ -4,6 +4,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from tensorop.model import drawing
 from tensorop.model.call import Placement
 from tensorop.model.case import Case
 from tensorop.model.contract import Contract
@@ -36,7 +37,8 @@ class Conv1d(Contract):
         return {"outputs": int(point["wide"]) * lanes}
 
     def quick_grid(self, dtype, tile, rng):
-        """Lengths around the tile, every stride and padding, both ends against a guard page."""
+        """Lengths around the tile, every stride and padding, both ends against a guard page; then each dimension long,
+        with operands of all magnitudes."""
         cases = []
         for number in range(48):
             t, u = int(rng.integers(1, 8)), int(rng.integers(1, 4))
@@ -46,4 +48,16 @@ class Conv1d(Contract):
             problem = self.problem(dtype, sizes, {"layout": "bch"})
             placement = list(Placement)[number % 2]
             cases.append(Case(problem, self.DISTRIBUTIONS[number // 2 % 2], placement))
+        parts = drawing.strata(12, rng)
+        for name, most in (("b", 9000), ("c", 9000), ("h", 60000), ("t", 4000)):
+            for part in drawing.strata(3, rng):
+                sizes = {other: drawing.between(1, 5, rng.random()) for other in ("b", "c", "t", "u")}
+                sizes["h"] = drawing.between(1, 40, rng.random())
+                sizes[name] = drawing.between(64, most, part)
+                sizes["p"] = int(rng.integers(min(sizes["t"], 3)))
+                sizes["h"] = max(sizes["h"], sizes["t"])
+                options = {"layout": "bch", **self.magnitudes(dtype, ("w", "x"), "y", "", parts.pop(), rng)}
+                problem = self.problem(dtype, sizes, options)
+                kind = "integer" if name == "t" and part > 0.3 else "normal"
+                cases.append(Case(problem, kind, list(Placement)[len(cases) % 2]))
         return cases
