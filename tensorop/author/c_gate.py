@@ -24,7 +24,7 @@ from tensorop.model.primitive import Primitive, Primitives, shape_of
 from tensorop.model.trial import Outcome
 
 MAX_REGION = 128 << 10  # bytes of C that a template may become; the parser's own recursion bears no more depth
-MAX_ARRAY = 1 << 12  # elements of a local array
+MAX_ARRAY = 1 << 9  # elements of a local array: of doubles what a frame may hold (model.kernel.MAX_FRAME)
 MAX_STATEMENT = 1 << 13  # bytes of a statement without a body, or of a declaration
 
 _STRANGE = re.compile(r"[^\t\n\x20-\x7e]")

@@ -10,11 +10,11 @@ from types import MappingProxyType
 from tensorop import paths
 from tensorop.author.parse import parse
 from tensorop.errors import SpecError
-from tensorop.model.kernel import KernelTemplate
+from tensorop.model.kernel import OURS, KernelTemplate
 from tensorop.specs import regular
 from tensorop.specs.operators import KERNELS, TEMPLATE_SUFFIX
 
-AUTHOR = "offline"  # of what is shipped
+AUTHOR = OURS  # of what is shipped
 PLUGIN = "plug-in"  # of what is in a folder of the user's
 AUTHORS = frozenset({AUTHOR, PLUGIN})
 DIRECT = "direct"

@@ -73,7 +73,7 @@ def compile_source(
     The compiler sees these and its own headers, and no other file of this machine, as far as `guards` (see tool.run)
     can keep them from it.
     """
-    call = paths.native_dir() / "call.h"
+    call, flags = paths.native_dir() / "call.h", (*flags, *source.flags)
     header = cache.content([call])
     key = cache.key_of(source.files, flags, tool.compiler_version(), header)
     main = source.files[0][0] if source.files else ""

@@ -33,6 +33,14 @@ class Prior:
     apart: tuple[str, ...] = ()
 
 
+OURS = "offline"  # the author of what is shipped
+# C of any other author: no local is read before it is written, so that none keeps anything from call to call, and
+# frames lie within the stack that is overwritten between batches of calls (DENSE of native/harness_state.c).
+MAX_FRAME = 4096  # bytes of an author's locals
+_FRAME = 2 * MAX_FRAME + 17408  # as many of vectors spilled, and what our driver holds that the text is inlined to
+CONFINED = ("-ftrivial-auto-var-init=zero", f"-Wframe-larger-than={_FRAME}", "-Werror=frame-larger-than")
+
+
 @dataclass(frozen=True)
 class KernelTemplate:
     """A family of micro-kernels: a Jinja2 body over primitives with free tunables.
@@ -64,6 +72,11 @@ class KernelTemplate:
     parent: str = ""
     facts: Mapping[str, str] = field(default_factory=dict)
     model: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """That C made of it is compiled with, beside the platform's."""
+        return () if self.author == OURS else CONFINED
 
     @cached_property
     def digest(self) -> str:
@@ -154,10 +167,11 @@ class KernelText:
 
 @dataclass(frozen=True)
 class Source:
-    """Rendered C: file name -> text, the one to compile first."""
+    """Rendered C: file name -> text, the one to compile first. flags: of the compiler, beside the platform's."""
 
     files: tuple[tuple[str, str], ...]
     language: str = "c"
+    flags: tuple[str, ...] = ()
 
     @property
     def digest(self) -> str:

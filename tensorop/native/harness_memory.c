@@ -5,7 +5,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { CANARY = 0xA5, LINE = 64 };
+enum { CANARY = 0xA5, LINE = 64, GUARD = 1 << 20 };
 
 static size_t page_size(void) { return (size_t)sysconf(_SC_PAGESIZE); }
 
@@ -104,12 +104,19 @@ int guarded_open(struct guarded *g, const struct wire_buffer *wire, uint32_t pla
                    ? -1
                    : place_apart(g, placement, number);
     g->pages_size = (size + lead + tail + page - 1) / page * page;
-    g->map_size = g->pages_size + 2 * page;
-    void *map = mmap(NULL, g->map_size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    /* A wide guard tells whose end was passed. */
+    size_t guard = placement == PLACE_MIDDLE ? page : GUARD;
+    g->map_size = g->pages_size + 2 * guard;
+    /* Operands of calls that are checked lie at the same addresses in each, where these are free:
+     * who goes by addresses takes one call for another. */
+    void *wanted = placement == PLACE_MIDDLE
+                       ? NULL
+                       : (void *)(((uintptr_t)1 << 34) + ((uintptr_t)number << 30));
+    void *map = mmap(wanted, g->map_size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (map == MAP_FAILED)
         return -1;
     g->map = map;
-    g->pages = g->map + page;
+    g->pages = g->map + guard;
     if (g->pages_size && mprotect(g->pages, g->pages_size, PROT_READ | PROT_WRITE)) {
         munmap(g->map, g->map_size);
         g->map = NULL;

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-enum { STACK = 8 << 20, SPOILED = 1 << 18, GUARD = 1 << 16 };
+enum { STACK = 8 << 20, SPOILED = 1 << 18, DENSE = 1 << 16, GUARD = 1 << 16 };
 
 /* Its pages are found by rounding up, whatever the size of a page. */
 __attribute__((visibility("hidden"))) uint8_t tensorop_room[sizeof(struct state) + 2 * STATE_ALIGN];
@@ -35,12 +35,22 @@ uint64_t state_draw(void) {
     return z ^ (z >> 31);
 }
 
+static uint64_t spoiling(void) { return state_draw() | 0x7ff0000000000000u; }
+
 /* A line in every KiB, wherever in it the draw says: nothing that a call left there can be used. */
 void spoil(void *at, size_t size) {
-    uint64_t value = state_draw() | 0x7ff0000000000000u;
+    uint64_t value = spoiling();
     for (size_t step = value / 64 % 16 * 64; step + 64 <= size; step += 1024)
         for (size_t i = 0; i < 64; i += 8)
             memcpy((uint8_t *)at + step + i, &value, sizeof value);
+}
+
+/* The stack that ends at `top`: all that the frames of a candidate may be, and lines below. */
+static void spoil_stack(uint8_t *top) {
+    uint64_t value = spoiling();
+    spoil(top - SPOILED, SPOILED - DENSE);
+    for (uint8_t *at = top - DENSE; at < top; at += sizeof value)
+        memcpy(at, &value, sizeof value);
 }
 
 int apart_open(void) {
@@ -54,11 +64,11 @@ int apart_open(void) {
 /* What calls left on the stack below the caller. */
 __attribute__((noinline)) void spoil_below(void) {
     uint8_t below[SPOILED];
-    spoil(below, sizeof below);
+    spoil_stack(below + sizeof below);
     __asm__ volatile("" : : "r"(below) : "memory");
 }
 
-void apart_spoil(void) { spoil((uint8_t *)state()->top - SPOILED, SPOILED); }
+void apart_spoil(void) { spoil_stack(state()->top); }
 
 /* void tensorop_apart(entry_way way, unsigned number, const struct tensorop_call *call, void *top):
  * calls way(number, call) on the stack that ends at top. The caller's own stack pointer is noted in

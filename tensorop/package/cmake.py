@@ -55,6 +55,7 @@ def project(sources: Sources, platform: Platform, headers: Sequence[str], pkgcon
             "HEADERS": " ".join(headers),
             "ISA_FLAGS": " ".join(spellings),
             "LLVM_FLAGS": " ".join(llvm),
+            "CONFINED": " ".join(unit.name for unit in units if unit.flags),
             "TUNED": " ".join(unit.name for unit in units if unit.tuned),
             "LIBRARIES": libraries,
             "PC": " ".join(pkgconfig),

@@ -40,13 +40,15 @@ class Part:
 @dataclass(frozen=True)
 class Unit:
     """One C file to compile. `tuned`: with the platform's ISA, else with the architecture's baseline; `entries`: the
-    symbols that it defines for others than the product; needs: what its object may hold beside."""
+    symbols that it defines for others than the product; needs: what its object may hold beside; flags: those of its
+    template's author."""
 
     name: str
     text: str
     tuned: bool = False
     entries: tuple[str, ...] = ()
     needs: Needs = needs.KERNEL
+    flags: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -73,7 +75,8 @@ class Sources:
         """A unit with every file it may include."""
         folder = Path(unit.name).parent
         private = ((name, text) for name, text in self.private if Path(name).parent == folder)
-        return Source(((unit.name, unit.text), *((f"tensorop/{name}", text) for name, text in self.headers), *private))
+        files = ((unit.name, unit.text), *((f"tensorop/{name}", text) for name, text in self.headers), *private)
+        return Source(files, flags=unit.flags)
 
 
 @dataclass(frozen=True)
@@ -221,7 +224,8 @@ class _Work:
                 drivers[driver] = file
             uses = [{**self._names(v, kernel.vlen), **entries[number, kernel.vlen]} for number, v in kernel.uses]
             text = self.product(self.spec.kernel, {**shared, **names, "driver_file": file, "uses": uses})
-            units.append(Unit(f"{name}.c", text, tuned=True, entries=tuple(str(use["symbol"]) for use in uses)))
+            symbols = tuple(str(use["symbol"]) for use in uses)
+            units.append(Unit(f"{name}.c", text, tuned=True, entries=symbols, flags=template.flags))
         return units, [(name, text) for text, name in drivers.items()]
 
     def _tile(self, names: dict[str, Any]) -> str:

@@ -195,7 +195,7 @@ def candidate(
     """
     names = {**around(operator, platform, variant, text), "micro": micro}
     made = render.c_text(render.of_operator(operator.templates), "candidate.c.j2", names)
-    return Source((("candidate.c", made), *operator.slots.files))
+    return Source((("candidate.c", made), *operator.slots.files), flags=variant.template.flags)
 
 
 def around(operator: Operator, platform: Platform, variant: Variant, text: KernelText) -> dict[str, Any]:

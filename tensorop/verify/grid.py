@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
-from tensorop.model.call import Left
+import numpy as np
+
+from tensorop.model.call import Access, Call, Left
 from tensorop.model.case import Case
 from tensorop.model.contract import Contract
 from tensorop.model.operator import Operator
+from tensorop.model.problem import Problem
 from tensorop.model.trial import Kind, Outcome
 from tensorop.model.verdict import Seed, Verdict
 from tensorop.verify.answers import Answers
@@ -16,7 +21,11 @@ from tensorop.verify.subject import Subject
 BATCH = 256  # calls a process: few enough to stop early, enough to make its start cheap
 
 # Streams of the seed, so that grids, inputs and VLENs are independent of each other.
-_SIZES, _INPUTS, _SAME_INPUTS = 0, 1, 5
+_SIZES, _INPUTS, _SAME_INPUTS, _AGAIN = 0, 1, 5, 7
+
+AGAIN = 2  # calls of a process that are made again with other numbers in one place
+LEAST = 8  # elements of such a call's inputs
+MOST = 1e6  # flops of one
 
 Grid = Callable[[int, Seed], Sequence[Case]]  # VLEN in bits, seed -> cases
 
@@ -83,10 +92,16 @@ def check(
         batch = cases[start : start + BATCH]
         path = (_INPUTS, vlen) if answers is None else (_SAME_INPUTS,)
         streams = [seed.stream(*path, start + i) for i in range(len(batch))]
-        calls = [subject.call(reference, case, rng, vlen) for case, rng in zip(batch, streams, strict=True)]
-        replies = subject.execute(calls, vlen)
-        for i, (case, given, reply) in enumerate(zip(batch, calls, replies, strict=True)):
-            found: Outcome = reply.outcome
+        calls = [
+            (i, subject.call(reference, case, rng, vlen))
+            for i, (case, rng) in enumerate(zip(batch, streams, strict=True))
+        ]
+        if answers is None:
+            calls = _with_changed(batch, calls, reference, seed.stream(_AGAIN, vlen, start))
+        replies = subject.execute([call for _, call in calls], vlen)
+        before = -1
+        for (i, given), reply in zip(calls, replies, strict=True):
+            case, found = batch[i], reply.outcome
             if found.ok:
                 if answers is None:
                     judged = reference.judge(case.problem, given, reply.outputs)
@@ -95,8 +110,58 @@ def check(
                 worst, found = max(worst, judged.worst), judged
             if not found.ok:
                 place = f"case {start + i + 1} of {len(cases)}, {case.label}"
+                place += ", called again with one element changed" if i == before else ""
                 place += (f", VLEN {vlen}" if vlen else "") + (f", {threads} threads" if threads > 1 else "")
                 message = f"{found.message} ({place}, seed {seed})"
                 failed = Outcome(found.kind, "verify", message, found.log)
                 return Verdict(failed, vlen, start + i + 1, str(seed), worst, threads, case=case)
+            before = i
     return Verdict(Outcome(Kind.OK, "verify"), vlen, len(cases), str(seed), worst, threads)
+
+
+Calls = list[tuple[int, Call]]  # the number of a case in its batch, and a call of it
+
+
+def _with_changed(batch: Sequence[Case], calls: Calls, reference: Contract, rng: np.random.Generator) -> Calls:
+    """The calls, a few of them followed by the same at the same addresses, with one element of each input changed in
+    turn: what a kernel keeps of a call says nothing of the next, however much of it is alike."""
+    able = [i for i, call in calls if batch[i].distribution == "normal" and all(map(math.isfinite, call.scalars))]
+    able = [i for i in able if _inputs(calls[i][1]) and 0 < reference.work(batch[i].problem) < MOST]
+    again: dict[int, Calls] = {}
+    for i in (able[at] for at in rng.permutation(len(able))):
+        call, made = calls[i][1], []
+        for place in _inputs(call):
+            changed = _changed(call, place, batch[i].problem, reference, rng)
+            if changed is not None:
+                call = changed
+                made.append((i, call))
+        if made:
+            again[i] = made
+        if len(again) == AGAIN:
+            break
+    return [one for i, call in calls for one in ((i, call), *again.get(i, ()))]
+
+
+def _inputs(call: Call) -> list[int]:
+    """The buffers that are read alone, where all are large enough to have an element that is easily overlooked."""
+    found = [i for i, buffer in enumerate(call.buffers) if buffer.access is Access.IN and buffer.data.size]
+    return found if all(call.buffers[i].data.size >= LEAST for i in found) else []
+
+
+def _changed(call: Call, place: int, problem: Problem, reference: Contract, rng: np.random.Generator) -> Call | None:
+    """One element has the other sign, or is another integer: neither the first nor the last one, and one that the
+    result shows. None where a few tries find none, as in an input that is not used."""
+    buffer = call.buffers[place]
+    number, before = reference.operands[buffer.name].number(problem.dtype), reference.expected(problem, call)
+    for at in rng.integers(1, buffer.data.size - 1, LEAST):
+        data = buffer.data.copy()
+        value = number.decoded(data[at : at + 1]).astype(np.float64)
+        data[at] = number.encoded(value + 37 if number.whole else -value)[0]
+        buffers = (*call.buffers[:place], replace(buffer, data=data), *call.buffers[place + 1 :])
+        after = reference.expected(problem, replace(call, buffers=buffers))
+        with np.errstate(all="ignore"):
+            if any(
+                (abs(want - before[name][0]) > bound + before[name][1]).any() for name, (want, bound) in after.items()
+            ):
+                return replace(call, buffers=buffers)
+    return None

@@ -30,7 +30,8 @@ class Computes:
     def execute(self, calls, vlen):
         self.given[vlen] = [call.buffers[0].data for call in calls]
         replies = []
-        for problem, call in zip(PROBLEMS, calls, strict=True):
+        for call in calls:
+            problem = next(problem for problem in PROBLEMS if tuple(problem.dims.values()) == call.dims)
             right = GEMM.reference.limits(problem, call)[0].astype(np.float32).reshape(-1)
             replies.append(Reply(Outcome(Kind.OK), {"C": right + np.float32(vlen == self.wrong_at)}))
         return replies
@@ -54,3 +55,18 @@ def test_where_nothing_was_tried_nothing_passed():
     assert (verdict.outcome.kind, verdict.cases) == (Kind.REFUSED, 0)
     assert verdict.outcome.message == "the grid has no case, so nothing was verified"
     assert verify_threads(GEMM, lambda count: Computes(), [], (2, 4), 0, Seed.draw()) == ()
+
+
+def test_what_is_called_again_differs_in_one_element_of_each_input_in_turn():
+    for dtype in GEMM.dtypes:
+        problem = problems.of(GEMM, dtype, (5, 6, 7))
+        cases = [Case(problem), Case(problem, "special"), Case(problem)]
+        calls = [
+            (i, GEMM.reference.call(problem, np.random.default_rng(i), c.distribution)) for i, c in enumerate(cases)
+        ]
+        found = grid._with_changed(cases, calls, GEMM.reference, np.random.default_rng(3))
+        assert [i for i, _ in found] == [0, 0, 0, 1, 2, 2, 2]
+        for first, second, name in ((0, 1, "A"), (1, 2, "B"), (4, 5, "A"), (5, 6, "B")):
+            for one, other in zip(found[first][1].buffers, found[second][1].buffers, strict=True):
+                assert (one.data.view(np.uint8) != other.data.view(np.uint8)).any() == (one.name == name)
+                assert (one.data != other.data)[one.data == one.data].sum() == (one.name == name)
