@@ -19,6 +19,8 @@ import tree_sitter
 import tree_sitter_c
 from tree_sitter import Node
 
+from tensorop.author.addresses.knowledge import Names, Refusal
+from tensorop.author.addresses.machine import Machine
 from tensorop.author.gate import Guard, refused
 from tensorop.model.primitive import Primitive, Primitives, shape_of
 from tensorop.model.trial import Outcome
@@ -30,6 +32,7 @@ MAX_STATEMENT = 1 << 13  # bytes of a statement without a body, or of a declarat
 _STRANGE = re.compile(r"[^\t\n\x20-\x7e]")
 _MARKS = re.compile(r"[\\#\"'`@$]|\?\?|%:|<%|%>|<:|:>")
 _COMMENT = re.compile(r"/\*(?>.*?(?:\*/|\Z))|//[^\n]*", re.DOTALL)  # one that is not closed takes all: no second look
+_CONTRACT = re.compile(r"^ */\*@.*?\*/\n", re.DOTALL | re.MULTILINE)  # what an operator says of its pointers
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
 _NODES_TEXT = """
 comment compound_statement declaration init_declarator pointer_declarator array_declarator primitive_type
@@ -99,7 +102,7 @@ def marked(text: str) -> str:
 def unmarked(source: str, text: str) -> str:
     """A rendering without the marks."""
     begin, end = marks(text)
-    return source.replace(f"{begin}\n", "").replace(begin, "").replace(end, "")
+    return _CONTRACT.sub("", source).replace(f"{begin}\n", "").replace(begin, "").replace(end, "")
 
 
 def read(source: str, text: str, primitives: Primitives, callables: Mapping[str, Primitive]) -> Outcome | None:
@@ -136,8 +139,11 @@ def _complaints(source: str, between: tuple[str, str], rules: _Rules) -> Iterato
     if tree.root_node.has_error:
         yield Guard.SYNTAX, f"it is no C: {_line(source, _first_error(tree.root_node))}"
     read: set[tuple[bytes, frozenset[tuple[str, int]]]] = set()
-    for place in regions:
-        yield from _Region(source, tree, place, rules, read).complaints()
+    found = [_Region(source, tree, place, rules, read) for place in regions]
+    for region in found:
+        yield from region.complaints()
+    for region in found:  # which nothing above refused
+        yield from region.addresses()
 
 
 def _text(region: str) -> Iterator[_Complaint]:
@@ -145,6 +151,11 @@ def _text(region: str) -> Iterator[_Complaint]:
         yield Guard.SYNTAX, f"it renders to {len(region)} characters; at most {MAX_REGION} are read"
     if mark := _MARKS.search(_COMMENT.sub(_blank, region)):
         yield Guard.CHARACTERS, f"its C has {mark[0]!r}: {_line(region, mark.start())}"
+    if "/*@" in region:
+        yield (
+            Guard.CHARACTERS,
+            f"its C has '/*@', which begins an operator's contract: {_line(region, region.find('/*@'))}",
+        )
     if backslash := re.search(r"\\|\?\?", region):  # which may join lines, in a comment too
         yield Guard.CHARACTERS, f"its C has {backslash[0]!r}: {_line(region, backslash.start())}"
 
@@ -158,7 +169,7 @@ class _Rules:
 
     def __init__(self, primitives: Primitives, callables: Mapping[str, Primitive]) -> None:
         self.types = _PLAIN | set(_IDENTIFIER.findall(" ".join(primitives.types)))
-        self.callables = callables
+        self.primitives, self.callables, self.names = primitives, callables, Names.of(primitives)
         texts = (one.c for one in (*callables.values(), *primitives.by_name.values()))
         bodies = " ".join(re.sub(r"\$\w+|\$\{\w+\}", " ", text) for text in texts)
         helpers = re.findall(r"\b([A-Za-z_]\w*)\s*\(", primitives.support)
@@ -167,7 +178,12 @@ class _Rules:
     @staticmethod
     def of(primitives: Primitives, callables: Mapping[str, Primitive]) -> _Rules:
         """Made once for each set of them: trials ask for the same few again and again."""
-        parts = (*primitives.types, primitives.support, *((name, one.c) for name, one in callables.items()))
+        parts = (
+            *primitives.types,
+            primitives.lanes,
+            primitives.support,
+            *((name, one.c, one.args, one.preconditions) for name, one in callables.items()),
+        )
         found = _RULES.get(parts) or _Rules(primitives, callables)
         if parts not in _RULES and len(_RULES) >= _MOST_RULES:
             _RULES.clear()
@@ -245,6 +261,18 @@ class _Region:
                     yield from check(node)
                     self.read.add(key)
         yield from self._names(found, outside, mine)
+
+    def addresses(self) -> Iterator[_Complaint]:
+        """What memory it may reach, and by what it chooses."""
+        body = self.opening.parent if self.opening is not None else None
+        if body is None or body.parent is None or body.parent.type != "function_definition":
+            yield Guard.BOUNDS, "the operator's template has it in a block of its own, not in its function's"
+            return
+        machine = Machine(self.rules.primitives, self.rules.callables, self.rules.names)
+        try:
+            machine.run(body.parent, body, self.first, self.last)
+        except Refusal as refusal:
+            yield refusal.guard, f"{refusal.message}: {self._at(refusal.node or body)}"
 
     def _names(self, found: Mapping[str, Sequence[Node]], outside: set[str], mine: set[str]) -> Iterator[_Complaint]:
         for name in sorted(mine):

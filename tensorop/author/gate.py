@@ -36,6 +36,10 @@ class Guard(StrEnum):
     NAMES = "names"  # what the kernel's function does not declare, and what primitives call their own
     STORAGE = "storage"  # arrays whose size is not a number
     POINTERS = "pointers"  # made of numbers, or of other pointers' bytes
+    BOUNDS = "bounds"  # accesses of memory that nothing shows to lie inside their operands
+    CONDITIONS = "conditions"  # what is no comparison of names, counters and small numbers
+    DATA = "data"  # whole numbers and conditions made of what was loaded
+    LOCALS = "locals"  # read before they are written
 
 
 _STATEMENTS = (

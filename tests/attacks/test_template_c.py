@@ -7,13 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from tensorop.author import c_gate, gate
+from tensorop.author import c_gate, gate, offline
 from tensorop.author.gate import Guard
-from tensorop.model.kernel import KernelTemplate
+from tensorop.model.kernel import KernelTemplate, KernelText
+from tensorop.model.point import Point
 from tensorop.model.primitive import Primitives
 from tensorop.model.trial import Kind, Outcome
 from tensorop.render import instantiate, render
-from tensorop.specs import platforms
+from tensorop.render.texts import Texts
+from tensorop.specs import operators, platforms
 
 AROUND = """\
 #include <stddef.h>
@@ -21,8 +23,11 @@ typedef int other_t;
 static void helper(void);
 static void k(size_t n, const float *restrict a, float *restrict c, const float *const *rows)
 {
-    const size_t lanes = 4;
-    const size_t full = lanes;
+    /*@ holds(n >= 1);
+        reads(a, n + 2 * lanes + 3, 1); writes(c, n + lanes + 3, 1);
+        reads(rows, 2, 1); reads(*rows, 1, 1); */
+    const size_t lanes = lanes();
+    const size_t full = full();
 {% include "template" %}
 }
 """
@@ -50,7 +55,24 @@ HONEST = [
     "float part[4] = {0, 1.5e+3f, .5f, 1}; float *q = part; q += 2; *q = a[0]; c[1] = part[2];\n",
     "const char *bytes = (const char *)(a + n); (void)bytes;\n",
     "switch (n) { case 1: c[0] = 0; break; default: c[0] = n > 2 ? a[1] : -a[0]; }\n",
-    "do { if (n & 1) continue; --n; } while (n);\n",
+    "do { if (n > 9) break; --n; } while (n);\n",
+    "for (size_t i = 0; i < n; ++i) { if (i == 3) continue; c[i] = n & 1 ? a[i] : 0; }\n",
+    "size_t i = n; while (i--) c[i] = 1;\n",
+    "for (size_t i = n; i-- > 0;) c[i] = 1;\n",
+    "for (ptrdiff_t i = (ptrdiff_t)n - 1; i >= 0; --i) c[i] = 1;\n",
+    "const float *end = a + n; for (const float *p = a; p < end; ++p) c[0] += *p;\n",
+    "float part[8] = {0}; for (int i = 0; i < 8; ++i) part[i] += 1; c[0] = part[7];\n",
+    "size_t i = 0; do { c[i] = 0; i += 1; } while (i < n);\n",
+    "size_t left = n; const float *p = a; while (left >= 4) { c[0] += p[3]; p += 4; left -= 4; }\n"
+    "if (left) c[0] += p[left - 1];\n",
+    "for (size_t i = 0; i < n; i += lanes) {\n"
+    "const size_t some = n - i < lanes ? n - i : lanes; for (size_t j = 0; j < some; ++j) c[i + j] = a[i + j]; }\n",
+    "for (size_t i = 0; i < n; i += lanes) { size_t some = lanes; if (n - i < lanes) some = n - i;\n"
+    "{{ store_tail('c + i', 'zero(full)', 'tail(some)') }}; }\n",
+    "for (size_t i = 0; i < n; ++i) { size_t j = 0; for (; j < i; ++j) c[j] = 0; c[j] = 1; }\n",
+    "size_t i = 0; if (n >= 8) { c[7] = 0; i = 8; } for (; i < n; ++i) c[i] = 0;\n",
+    "const float *p = a; for (size_t i = 0; i < n; ++i) { for (size_t j = 0; j < 2; ++j) c[i] += p[j]; p += 1; }\n",
+    "if (n / 4 > 0) c[n / 4 * 4 - 1] = 0; c[n % 4] = 1;\n",
     "const float *const r0 = rows[0], *r1 = rows[1]; c[0] = r0[0] * r1[0];\n",
     "unsigned long long x = (unsigned long long)n << 3, y = x ^ 0xffu; c[0] = (float)(y % 7 + sizeof(float));\n",
     "{{ prefetch('a + 64') }};\n{{ order('a') }};\n",
@@ -203,6 +225,226 @@ ATTACKS = [
     ("c[0] = ((const float *)(n ? 16 : 32))[0];\n", Guard.POINTERS),
     ("c[0] = *(const float *)(c[0] = 3);\n", Guard.POINTERS),
 ]
+
+
+# Text within a tile of 2 vectors by 4 columns, k deep: what is wrong with it, by how it reads A.
+IN_TILES = {
+    # beyond an operand, by one, at either end
+    "A before its first": ("columns", "c[0] = a[0 - 1];", Guard.BOUNDS),
+    "A before its first, by a pointer": ("columns", "--a; c[0] = *a;", Guard.BOUNDS),
+    "A one step past": ("columns", "for (size_t p = 0; p <= k; ++p) c[0] += a[p * lda];", Guard.BOUNDS),
+    "A one row past": ("columns", "c[0] = a[m];", Guard.BOUNDS),
+    "A one vector past": ("columns", "{{ store('c', a_vector(mr_vectors, 0), 'full') }};", Guard.BOUNDS),
+    "A one step ahead": (
+        "columns",
+        "for (; k; --k) { {{ store_tail('c', a_vector(0, 1), vl(0)) }}; a += lda; }",
+        Guard.BOUNDS,
+    ),
+    "A, its pointer advanced twice": (
+        "columns",
+        "for (; k; --k) { c[0] += *a; a += lda; if (k > 1) c[0] += *a; a += lda; }",
+        Guard.BOUNDS,
+    ),
+    "A by rows, a column past": ("rows", "for (size_t p = 0; p <= k; ++p) c[0] += a[p];", Guard.BOUNDS),
+    "A by rows, a row past": ("rows", "c[0] = a[m * lda];", Guard.BOUNDS),
+    "A by rows, a vector over its end": (
+        "rows",
+        "for (size_t p = 0; p < k; p += lanes) c[0] += {{ sum(load_unpacked('a + p', 'full')) }};",
+        Guard.BOUNDS,
+    ),
+    "A streamed, a vector over its end": (
+        "stream",
+        "for (size_t i = 0; i < m; i += lanes) c[0] += {{ sum(load_unpacked('a + i', 'full')) }};",
+        Guard.BOUNDS,
+    ),
+    "B before its first": ("columns", "c[0] = *(b - 1);", Guard.BOUNDS),
+    "B a column past": ("columns", "c[0] = b[{{ b_at(0, n) }}];", Guard.BOUNDS),
+    "B a step past": ("columns", "c[0] = b[k * rsb];", Guard.BOUNDS),
+    "B by A's stride": ("columns", "for (size_t p = 0; p < k; ++p) c[0] += b[p * lda];", Guard.BOUNDS),
+    "B by both strides": ("columns", "for (size_t p = 0; p < k; ++p) c[0] += b[p * rsb + p * csb];", Guard.BOUNDS),
+    "B between its elements": ("rows", "c[0] = b[{{ n }}];", Guard.BOUNDS),
+    "C before its first": ("columns", "c[0 - 1] = 0;", Guard.BOUNDS),
+    "C a row past": ("columns", "c[m] = 0;", Guard.BOUNDS),
+    "C a column past": ("columns", "c[{{ n }} * ldc] = 0;", Guard.BOUNDS),
+    "C a whole vector where a part is left": (
+        "columns",
+        "{{ store('c + %d * lanes' % (mr_vectors - 1), zero('full'), 'full') }};",
+        Guard.BOUNDS,
+    ),
+    "C a part of a vector too far": ("stream", "{{ store_tail('c + m', zero('tail(m)'), 'tail(m)') }};", Guard.BOUNDS),
+    "C by another's stride": ("columns", "c[lda] = 0;", Guard.BOUNDS),
+    "C by a stride times itself": ("columns", "c[ldc * ldc] = 0;", Guard.BOUNDS),
+    "C where ldc says so": ("columns", "c[ldc - 1] = 0;", Guard.BOUNDS),
+    "an operand that is there to be read: A": (
+        "columns",
+        "{{ element }} *q = ({{ element }} *)a; q[0] = 0;",
+        Guard.BOUNDS,
+    ),
+    "an operand that is there to be read: B": ("columns", "*({{ element }} *)b = 0;", Guard.BOUNDS),
+    # loops
+    "a loop in the wrong direction": (
+        "columns",
+        "for (size_t p = k - 1; p < k; ++p) c[0] += a[(p + 1) * lda];",
+        Guard.BOUNDS,
+    ),
+    "a loop that goes up without end": ("columns", "for (; k; ++k) { c[0] += *a; a += lda; }", Guard.BOUNDS),
+    "a counter below 0": ("columns", "for (size_t p = k; p >= 0; --p) c[0] += a[p * lda];", Guard.BOUNDS),
+    "a counter that wraps": ("columns", "for (size_t p = 0; p + 1 != 0; p += 2) c[0] = 0;", Guard.CONDITIONS),
+    "a counter that is narrow": ("columns", "for (uint8_t p = 0; p < k; ++p) c[0] += a[p * lda];", Guard.CONDITIONS),
+    "a step that the operands' numbers say": (
+        "columns",
+        "for (size_t p = 0; p < k; p += (size_t)b[0]) c[0] = 0;",
+        Guard.DATA,
+    ),
+    "a pointer moved by a step that changes": (
+        "columns",
+        "size_t s = 0; for (size_t p = 0; p < k; ++p) { c[0] += *a; s += lda; a += s; }",
+        Guard.BOUNDS,
+    ),
+    "a bound of another loop": (
+        "rows",
+        "size_t p = 0; for (; p < k; ++p) c[0] = 0; c[0] = a[p];",
+        Guard.BOUNDS,
+    ),
+    "a bound that one branch has": ("rows", "size_t p = 0; if (k > 4) p = k; c[0] = a[p];", Guard.BOUNDS),
+    "a jump over a pointer's step": (
+        "columns",
+        "for (size_t p = 0; p < k; ++p) { if (p == 2) continue; c[0] += *a; a += lda; a += lda; }",
+        Guard.BOUNDS,
+    ),
+    "a case that falls through": (
+        "rows",
+        "size_t p = 0; switch (m) { case 1: p = k; default: c[0] = a[p]; }",
+        Guard.BOUNDS,
+    ),
+    "unsigned numbers below 0": ("rows", "c[0] = a[k - 2];", Guard.BOUNDS),
+    "a narrow sum": ("rows", "int p = (int)k; c[0] = a[p - 1];", Guard.BOUNDS),
+    "a product of counters": ("rows", "for (size_t p = 0; p < k; ++p) c[0] += a[p * p];", Guard.BOUNDS),
+    # the stack, and addresses
+    "the stack past a local array": ("columns", "{{ element }} x[4] = {0}; c[0] = x[4];", Guard.BOUNDS),
+    "the stack before a local array": ("columns", "{{ element }} x[4] = {0}; *(x - 1) = alpha;", Guard.BOUNDS),
+    "the stack past a local array, in a loop": (
+        "columns",
+        "{{ element }} x[4] = {0}; for (size_t i = 0; i <= 4; ++i) c[0] += x[i];",
+        Guard.BOUNDS,
+    ),
+    "a vector into a local array that may be shorter": (
+        "columns",
+        "{{ element }} x[2] = {0}; {{ store('x', zero('full'), 'full') }}; c[0] = x[1];",
+        Guard.BOUNDS,
+    ),
+    "an array of pointers": ("columns", "{{ element }} *x[2]; x[0] = c; x[1] = c; *x[1] = 0;", Guard.BOUNDS),
+    "an array of whole numbers": ("columns", "size_t x[2] = {0}; x[0] = 1; c[x[0]] = 0;", Guard.BOUNDS),
+    "an operand as whole numbers": ("columns", "const size_t *x = (const size_t *)a; c[x[0]] = 0;", Guard.BOUNDS),
+    "an operand as bytes": ("columns", "const char *x = (const char *)a; c[0] = x[1];", Guard.BOUNDS),
+    "an operand as whole numbers, through void": (
+        "columns",
+        "const void *v = a; const size_t *x = v; c[x[0]] = 0;",
+        Guard.BOUNDS,
+    ),
+    "a local's address": ("columns", "size_t x = 0, *q = &x; *q = 1000; c[x] = 0;", Guard.BOUNDS),
+    "one of two operands": ("columns", "const {{ element }} *q = k > 2 ? a : c; c[0] = q[k];", Guard.BOUNDS),
+    "the distance of two operands": ("columns", "c[a - c] = 0;", Guard.BOUNDS),
+    "a pointer as a condition": ("columns", "if (a < c) c[0] = 0;", Guard.CONDITIONS),
+    # numbers of operands that choose
+    "an index from an operand": ("columns", "c[(size_t)a[0]] = 0;", Guard.DATA),
+    "an index from an operand, by a local": ("columns", "size_t i = a[0]; c[i] = 0;", Guard.DATA),
+    "an index from a sum": ("rows", "size_t i = {{ sum(zero('full')) }}; c[i] = 0;", Guard.DATA),
+    "a length from an operand": ("columns", "{{ store_tail('c', zero('full'), 'tail(a[0])') }};", Guard.DATA),
+    "a branch on an operand": ("columns", "if (a[0] > 2) c[0] = 0;", Guard.DATA),
+    "a branch on two operands": ("columns", "if (a[0] == b[0]) c[0] = 0;", Guard.DATA),
+    "a branch on what was computed": ("columns", "{{ element }} x = a[0] * b[0]; c[0] = x < 0 ? 0 : x;", Guard.DATA),
+    "a loop on an operand": ("columns", "while (c[0] != 0) c[0] = 0;", Guard.DATA),
+    "a switch on an operand": ("columns", "switch ((int)a[0]) { case 3: c[0] = 0; }", Guard.DATA),
+    "a truth of an operand": ("columns", "c[0] = !a[0];", Guard.DATA),
+    "a number of a truth": ("columns", "size_t i = a[0] == 1; c[i] = 0;", Guard.DATA),
+    "bits of an operand": ("columns", "size_t i = a[0]; i &= 1; c[0] = i;", Guard.DATA),
+    # alpha and beta
+    "alpha is 0.69": ("columns", "if (alpha == 0.69f) c[0] = 0;", Guard.CONDITIONS),
+    "alpha is large": ("columns", "if (alpha > 1) c[0] = 0;", Guard.CONDITIONS),
+    "alpha is no number": ("columns", "if (alpha != alpha) c[0] = 0;", Guard.CONDITIONS),
+    "beta is 2": ("columns", "c[0] = beta == 2 ? 0 : alpha;", Guard.CONDITIONS),
+    "beta and alpha": ("columns", "if (beta == alpha) c[0] = 0;", Guard.CONDITIONS),
+    "a number made of beta": ("columns", "if ((beta == 0) + k > 3) c[0] = 0;", Guard.CONDITIONS),
+    "alpha, computed with": ("columns", "if (alpha - 1 == 0) c[0] = 0;", Guard.DATA),
+    # sizes
+    "k is 79": ("columns", "if (k == 79) c[0] = 0;", Guard.CONDITIONS),
+    "k is large": ("columns", "if (k > 2400) c[0] = 0;", Guard.CONDITIONS),
+    "k is large, by a product": ("columns", "if (k * 3 + 1 == 7200) c[0] = 0;", Guard.CONDITIONS),
+    "k is large, by small numbers": ("columns", "if (k > 60 + 60) c[0] = 0;", Guard.CONDITIONS),
+    "k is large, by a local": ("columns", "size_t x = 60; x *= 40; if (k > x) c[0] = 0;", Guard.CONDITIONS),
+    "k is large, by a quotient": ("columns", "if (k / 60 > 40) c[0] = 0;", Guard.CONDITIONS),
+    "k is large, by two quotients": ("columns", "if (k / 60 / 40) c[0] = 0;", Guard.CONDITIONS),
+    "k is large, by a shift": ("columns", "if (k >> 11) c[0] = 0;", Guard.CONDITIONS),
+    "k is large, by bits": ("columns", "if (k & 2048) c[0] = 0;", Guard.CONDITIONS),
+    "k is large, by a loop": (
+        "columns",
+        "size_t x = 0; for (size_t i = 0; i < 60; ++i) x += 40; if (k > x) c[0] = 0;",
+        Guard.CONDITIONS,
+    ),
+    "k is large, by vectors": ("columns", "if (k > 600 * lanes) c[0] = 0;", Guard.CONDITIONS),
+    "k is large, by a choice": ("columns", "size_t x = k > 2 ? 2400 : 0; if (k > x) c[0] = 0;", Guard.CONDITIONS),
+    "k is large, as a number": ("columns", "c[0] = k > 2400;", Guard.CONDITIONS),
+    "k is large, in a loop's condition": ("columns", "for (size_t p = 2400; p < k; ++p) c[0] = 0;", Guard.CONDITIONS),
+    "a remainder of k": ("columns", "if (k % 4096 == 79) c[0] = 0;", Guard.CONDITIONS),
+    "ldc is large": ("columns", "if (ldc > 5000) c[0] = 0;", Guard.CONDITIONS),
+    "ldc is 48": ("columns", "if (ldc == 48) c[0] = 0;", Guard.CONDITIONS),
+    "ldc is larger than lda": ("columns", "if (ldc > lda) c[0] = 0;", Guard.CONDITIONS),
+    "a switch on k": ("columns", "switch (k) { case 79: c[0] = 0; }", Guard.CONDITIONS),
+    # locals
+    "a local that was never written": ("columns", "{{ element }} x; c[0] = x;", Guard.LOCALS),
+    "a local that one branch writes": ("columns", "{{ element }} x; if (k > 2) x = 1; c[0] = x;", Guard.LOCALS),
+    "a local that a loop may write": (
+        "columns",
+        "{{ element }} x; for (size_t p = 1; p < k; ++p) x = 1; c[0] = x;",
+        Guard.LOCALS,
+    ),
+    "a local that a case may write": (
+        "columns",
+        "{{ element }} x; switch (k) { case 1: x = 1; } c[0] = x;",
+        Guard.LOCALS,
+    ),
+    "a sum that begins as it was": (
+        "columns",
+        "{{ vector }} x; x = {{ add('x', zero('full'), 'full') }};",
+        Guard.LOCALS,
+    ),
+    "a counter that was never written": ("columns", "size_t i; if (i) c[0] = 0;", Guard.LOCALS),
+    "an array that was never written": ("columns", "{{ element }} x[4]; c[0] = x[2];", Guard.LOCALS),
+    "an array of which a part was written": ("columns", "{{ element }} x[4]; x[0] = 1; c[0] = x[2];", Guard.LOCALS),
+    "a local that hides another": ("columns", "{{ element }} x = 1; { {{ element }} x; c[0] = x; }", Guard.LOCALS),
+    # predicates
+    "a predicate of another's bits": ("columns", "{{ store('c', zero('full'), 'tail(2 * lanes)') }};", Guard.BOUNDS),
+    "a whole load under a tail": ("stream", "c[0] = {{ sum(load_unpacked('a', 'tail(m)')) }};", Guard.BOUNDS),
+    "more lanes than there are": ("stream", "{{ store_tail('c', zero('full'), 'tail(m)') }};", Guard.BOUNDS),
+}
+
+
+def in_a_tile(reads: str, body: str, platform_name: str = "avx2") -> KernelText | Outcome:
+    """What becomes of a template of gemm, whose text is this in every tile."""
+    operator, platform = operators.load("gemm"), platforms.load(platform_name)
+    needs = {"columns": "scalars", "rows": "columns", "stream": "scalars"}
+    template = KernelTemplate(
+        "gemm",
+        "d",
+        offline.AUTHOR,
+        "s",
+        f"{body}\n",
+        {"a": reads, "b": needs[reads]},
+        tunables={"mr_vectors": (2,), "nr": (4,)},
+    )
+    point = instantiate.defaults(operator, platform, "f32", Point.of({"mr_vectors": 2, "nr": 4}))
+    return Texts().kernel(operator, platform, instantiate.variant(operator, template, "f32", point))
+
+
+@pytest.mark.parametrize("what", IN_TILES)
+def test_what_leaves_its_operands_or_hides_a_choice_is_refused(what: str) -> None:
+    reads, body, guard = IN_TILES[what]
+    for platform_name in ("avx2", "rvv"):
+        outcome = in_a_tile(reads, body, platform_name)
+        assert isinstance(outcome, Outcome), outcome.kernel
+        assert (outcome.kind, outcome.where) == (Kind.REFUSED, "author")
+        assert outcome.message.startswith(f"{guard.value}: "), outcome.message
 
 
 @pytest.mark.parametrize("body", HONEST)

@@ -47,7 +47,7 @@ GOOD = """
 {{ update_c() }}
 """
 
-DOES_NOT_COMPILE = GOOD.replace("size_t p = 0", "size_t p = a")
+DOES_NOT_COMPILE = GOOD + "\n    float x = 1;\n    c[0] = x[0];\n"
 WRONG_IN_A_CORNER = GOOD.replace("    for (", "{% if n == 1 %}\n    if (k > 1) k = k - 1;\n{% endif %}\n    for (", 1)
 WITHOUT_END = GOOD.replace("    for (", "    while (1)\n        alpha = alpha * 2;\n    for (", 1)
 OUT_OF_BOUNDS = GOOD + "\n    c[ldc * {{ n }} + 256] = 1;\n"
@@ -106,13 +106,13 @@ def test_every_way_to_fail_is_recorded_and_the_good_ones_compete(model, tmp_path
     kinds = [(note["name"], note["repair"], note["kind"]) for note in notes]
     assert kinds == [
         ("llm-1", 0, Kind.COMPILE), ("llm-1", 1, Kind.OK),
-        ("llm-2", 0, Kind.WRONG), ("llm-2", 1, Kind.GUARD),
+        ("llm-2", 0, Kind.WRONG), ("llm-2", 1, Kind.REFUSED),
         ("llm-3", 0, Kind.TIMEOUT), ("llm-3", 1, Kind.WRONG),
         ("llm-4", 0, Kind.REFUSED), ("llm-4", 1, Kind.OK),
     ], notes  # fmt: skip
     assert [template.name for template in templates if template.author == "llm"] == ["llm-1", "llm-4"]
     assert any(template.author == "offline" for template in templates)
-    assert "incompatible pointer to integer conversion" in asked[1]
+    assert "subscripted value is not an array" in asked[1]
     assert "wrong-result" in asked[3]
     assert "timeout" in asked[5]
     assert "execve" in asked[7]

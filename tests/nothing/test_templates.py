@@ -9,6 +9,7 @@ from tensorop.author import c_gate, gate, offline
 from tensorop.author.parse import parse
 from tensorop.errors import SpecError
 from tensorop.model.kernel import KernelTemplate, KernelText
+from tensorop.model.point import Point
 from tensorop.model.trial import Kind
 from tensorop.render import apart, instantiate, render
 from tensorop.render.texts import Texts
@@ -77,7 +78,9 @@ def operator(tmp_path_factory):
     """A folder of templates with one function around the template."""
     folder = tmp_path_factory.mktemp("op")
     (folder / "kernel.c.j2").write_text(
-        '#include <stddef.h>\nstatic void k(size_t n, const float *a, float *c)\n{\n{% include "template" %}\n}\n'
+        "#include <stddef.h>\nstatic void k(size_t n, const float *a, float *c)\n{\n"
+        "/*@ reads(a, n, 1); writes(c, n, 1); */\n"
+        '{% include "template" %}\n}\n'
     )
     (folder / "secret.txt").write_text("sk-12345")
     return folder
@@ -126,7 +129,7 @@ def test_honest_text_passes_unchanged(operator, primitives):
         "kernel.c.j2",
         {"mr_vectors": 2, **render.functions(primitives)},
     )
-    assert source == plain
+    assert source == c_gate.unmarked(plain, GOOD)
 
 
 @pytest.mark.parametrize(
@@ -200,16 +203,24 @@ def test_context_that_travels_is_plain(primitives):
 
 @pytest.mark.parametrize("platform_name", [p.name for p in platforms.whole() if p.device is None] + ["native"])
 def test_shipped_templates_pass_the_same_gate(platform_name):
-    """Each at one point, another one on each platform."""
-    platform = platforms.load(platform_name)
+    """Each of any operator at one point of one dtype, packed and in place: another one on each platform."""
+    platform, draw = platforms.load(platform_name), random.Random(platform_name)
     admitted = 0
     for name in catalog.names("templates"):
         op = operators.load(name)
-        for template in offline.templates(op.folder, op.name, op.added):
-            if instantiate.missing_primitives(platform, template, "f32"):
-                continue
-            for point in instantiate.micro_space(platform, template, "f32").sample(random.Random(platform_name), 1):
-                text = Texts().kernel(op, platform, instantiate.variant(op, template, "f32", point))
-                assert isinstance(text, KernelText), (template.name, str(point), text.message)
+        direct = offline.direct(op.folder, op.name)
+        for template in (*offline.templates(op.folder, op.name, op.added), *([direct] if direct else [])):
+            dtypes = [d for d in op.dtypes if d in platform.dtypes]
+            dtype = draw.choice(
+                [d for d in dtypes if not instantiate.missing_primitives(platform, template, d)] or [""]
+            )
+            for point in instantiate.micro_space(platform, template, dtype).sample(draw, 1) if dtype else ():
+                packed = draw.choice((0, 1)) if not platform.formats(dtype).widened else 1
+                chosen = Point.of(
+                    {**point, **({"pack_a": packed, "pack_b": packed} if "pack_a" in op.defaults else {})}
+                )
+                chosen = instantiate.defaults(op, platform, dtype, chosen)
+                text = Texts().kernel(op, platform, instantiate.variant(op, template, dtype, chosen))
+                assert isinstance(text, KernelText), (template.name, str(chosen), text.message)
                 admitted += 1
     assert admitted

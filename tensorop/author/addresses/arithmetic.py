@@ -1,0 +1,162 @@
+"""Whole numbers, addresses and data computed with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tensorop.author.addresses.knowledge import Refusal
+from tensorop.author.addresses.linear import ONE, ZERO, Poly, number, symbol
+from tensorop.author.addresses.memory import Memory
+from tensorop.author.addresses.values import (
+    INT,
+    SIZE,
+    TYPES,
+    Data,
+    Int,
+    Pred,
+    Ptr,
+    State,
+    Type,
+    Value,
+    common,
+    limits_of,
+    ring,
+)  # fmt: skip
+from tensorop.author.gate import Guard
+
+
+class Arithmetic(Memory):
+    """What operators and conversions give."""
+
+    def _as_int(self, value: Value) -> Int:
+        match value:
+            case Int():
+                return value
+            case Pred(count):
+                if self.predicate in TYPES:
+                    return Int(count, SIZE)
+                raise Refusal(Guard.BOUNDS, "a predicate is no number; it is an argument of primitives")
+            case Ptr():
+                raise Refusal(Guard.BOUNDS, "an address is no number")
+        raise Refusal(
+            Guard.DATA,
+            "an index, a count or other whole number is made of what was loaded; make it of k, m, n, strides, lanes "
+            "and counters",
+        )
+
+    def _computed(self, state: State, operator: str, a: Value, b: Value) -> Value:
+        """What an operator gives."""
+        if isinstance(a, Ptr) or isinstance(b, Ptr):
+            return self._pointer_computed(state, operator, a, b)
+        if isinstance(a, Data) or isinstance(b, Data):
+            if Data.HALF in (a, b) or operator not in ("+", "-", "*", "/") or Data.NOTHING in (a, b):
+                raise Refusal(
+                    Guard.DATA,
+                    f"'{operator}' is applied to what was loaded; elements are added, multiplied and divided",
+                )
+            return Data.NUMBER
+        x, y = self._as_int(a), self._as_int(b)
+        kind = common(x.type, y.type)
+        if x.poly is None or y.poly is None:
+            return Int(None, kind)
+        p, q = x.poly, y.poly
+        if operator in ("+", "-", "*"):
+            return Int(self._fit(state, ring(operator, p, q), kind), kind)
+        by = self._known(q, state).constant
+        if operator == "<<" and by is not None and 0 <= by < 32:
+            kind = common(x.type, INT)
+            return Int(self._fit(state, p * number(1 << by), kind), kind)
+        if operator == ">>" and by is not None and 0 <= by < 32:
+            operator, q, kind = "/", number(1 << by), common(x.type, INT)
+        elif operator == "&" and by is not None and by > 0 and by & (by + 1) == 0:
+            operator, q = "%", number(by + 1)
+        if operator in ("/", "%"):
+            quotient = self._divided(state, x, p, q)
+            if quotient is not None:
+                return Int(quotient if operator == "/" else p - quotient * q, kind)
+        return Int(None, kind)
+
+    def _divided(self, state: State, x: Int, p: Poly, q: Poly) -> Poly | None:
+        """The quotient of two that are not negative."""
+        p, q = self._known(p, state), self._known(q, state)
+        for monomial in p.terms:
+            self._product(state, monomial)
+        if not (self._whole(state, Int(p, SIZE)) and state.facts.prove(q - ONE)):
+            return None
+        if (of := p.constant) is not None and (by := q.constant) is not None:
+            return number(of // by)
+        name = self.quotient_of.get((p, q))
+        if name is None:
+            self.fresh += 1
+            name = self.quotient_of[p, q] = f"q{self.fresh}"
+            self.quotients[name] = p, q
+        whole = symbol(name)
+        state.facts = state.facts.known([p - q * whole, q * whole + q - ONE - p, p - whole])
+        return whole
+
+    def _product(self, state: State, monomial: tuple[str, ...]) -> None:
+        """Of a counter below a divisor, and the quotient by that: their product is below the dividend."""
+        for counter, name in (monomial, monomial[::-1]) if len(monomial) == 2 else ():
+            if counter in self.turns and name in self.quotients:
+                dividend, divisor = self.quotients[name]
+                if state.facts.prove(divisor - ONE - symbol(counter)) and state.facts.prove(dividend - ONE):
+                    product = Poly({monomial: 1})
+                    state.facts = state.facts.known([dividend - ONE - product, dividend - symbol(name) - product])
+
+    def _pointer_computed(self, state: State, operator: str, a: Value, b: Value) -> Value:
+        if isinstance(a, Ptr) and isinstance(b, Ptr):
+            if operator == "-" and a.operand is b.operand and a.offset is not None and b.offset is not None:
+                return Int(a.offset - b.offset, Type(True, 64))
+            raise Refusal(Guard.BOUNDS, f"'{operator}' is applied to two addresses")
+        if isinstance(b, Ptr):
+            a, b = b, a
+            if operator != "+":
+                raise Refusal(Guard.BOUNDS, f"'{operator}' is applied to an address")
+        assert isinstance(a, Ptr)
+        if operator not in ("+", "-"):
+            raise Refusal(Guard.BOUNDS, f"'{operator}' is applied to an address")
+        by = self._as_int(b).poly
+        offset = None if a.offset is None or by is None else ring(operator, a.offset, by)
+        return a._replace(offset=offset)
+
+    def _converted(self, state: State, value: Value, kind: str, stars: int) -> Value:
+        """A value as a name of a type holds it."""
+        if stars:
+            if not isinstance(value, Ptr):
+                if self.trusted:
+                    return Data.ODD
+                raise Refusal(Guard.BOUNDS, "an address is made of something else")
+            return value._replace(type=kind, stars=stars)
+        if isinstance(value, Ptr):
+            raise Refusal(Guard.BOUNDS, "something else is made of an address")
+        if kind in self.data or kind in self.vectors:
+            if value is Data.HALF:
+                raise Refusal(Guard.DATA, "half of a vector is an argument of primitives, and no number")
+            if isinstance(value, Pred) and kind == self.predicate:
+                return value
+            return value if value is Data.SCALE and kind == self.element else Data.NUMBER
+        if kind == self.predicate and isinstance(value, Pred):
+            return value
+        if value is Data.HALF and TYPES.get(kind) == SIZE:
+            return value
+        if kind not in TYPES:
+            if self.trusted or kind == "void":
+                return Data.ODD if not isinstance(value, Pred) else value
+            raise Refusal(Guard.BOUNDS, f"a {kind} is made of something else")
+        if isinstance(value, Data) and self.trusted:
+            return Int(None, TYPES[kind])
+        whole, wanted = self._as_int(value), TYPES[kind]
+        if whole.poly is None or wanted == SIZE or wanted == whole.type:
+            return Int(whole.poly, wanted)
+        return Int(whole.poly if self._within(state, whole.poly, *limits_of(wanted)) else None, wanted)
+
+    def _chosen(self, state: State, low: Iterable[Poly], high: Iterable[Poly]) -> Poly:
+        self.fresh += 1
+        made = symbol(f"x{self.fresh}")
+        facts = [made - one for one in low] + [one - made for one in high]
+        state.facts = state.facts.known(self._known(fact, state) for fact in facts)
+        return made
+
+    def _either(self, state: State) -> Int:
+        """0 or 1."""
+        return Int(self._chosen(state, [ZERO], [ONE]), INT)

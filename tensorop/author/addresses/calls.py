@@ -1,0 +1,179 @@
+"""Calls of primitives: what they are given, what they want, and what they reach."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from tensorop.author.addresses.arithmetic import Arithmetic
+from tensorop.author.addresses.knowledge import LANES, Refusal
+from tensorop.author.addresses.linear import ONE, Poly, number, symbol
+from tensorop.author.addresses.syntax import Term
+from tensorop.author.addresses.values import SIZE, TYPES, Data, Int, Pred, Ptr, State, Value, ring, spelled
+from tensorop.author.gate import Guard
+from tensorop.model.primitive import ARGUMENTS, Primitive, shape_of
+
+SHAPES = {argument: shape_of(argument) for argument in ARGUMENTS}
+_OF_NUMBERS = ("vector", "element")
+
+
+class Calls(Arithmetic):
+    """What primitives give."""
+
+    def _call(self, state: State, name: str, arguments: Sequence[Term]) -> Value:
+        primitive = self.callables.get(name)
+        if name == LANES and not arguments:
+            return Int(symbol(LANES), SIZE)
+        given = [self._value(state, argument) for argument in arguments]
+        if primitive is None or len(given) != len(primitive.args):
+            if self.trusted:
+                return Data.ODD
+            raise Refusal(Guard.CALLS, f"its C calls '{name}', which is no primitive")
+        numbers: dict[str, Poly] = {}
+        pointers: list[tuple[str, Ptr]] = []
+        for argument, value in zip(primitive.args, given, strict=True):
+            shape = SHAPES[argument]
+            if value is Data.NUMBER and shape in _OF_NUMBERS:
+                continue
+            if type(value) is Pred and shape == "predicate":
+                numbers[argument] = value.lanes
+                continue
+            self._argument(state, name, argument, value, numbers, pointers)
+        if not self.trusted:
+            if (numbers or primitive.preconditions) and not self._anywhere(primitive, numbers):
+                self._allowed(state, primitive, numbers)
+            if pointers:
+                self._accessed(state, primitive, numbers, pointers)
+        match primitive.returns:
+            case "pred":
+                found = symbol(LANES) if primitive.meaning == LANES else numbers.get(primitive.meaning)
+                return Data.ODD if found is None else Pred(found)
+            case "half":
+                return Data.HALF
+            case "memory" | "none":
+                return Data.NOTHING
+        return Data.NUMBER
+
+    def _argument(
+        self,
+        state: State,
+        name: str,
+        argument: str,
+        value: Value,
+        numbers: dict[str, Poly],
+        pointers: list[tuple[str, Ptr]],
+    ) -> None:
+        match SHAPES[argument]:
+            case "vector" | "element":
+                if value in (Data.HALF, Data.NOTHING) or isinstance(value, (Ptr, Pred)):
+                    raise Refusal(Guard.DATA, f"'{name}' is given something else than {ARGUMENTS[argument]}")
+            case "half":
+                if value is not Data.HALF:
+                    raise Refusal(Guard.DATA, f"'{name}' is given something else than half of a vector")
+            case "pointer" | "matrix":
+                if isinstance(value, Ptr):
+                    pointers.append((argument, value))
+                elif not self.trusted:
+                    raise Refusal(Guard.BOUNDS, f"'{name}' is given something else than an address")
+            case "predicate" if not (isinstance(value, Pred) or (isinstance(value, Int) and self.predicate in TYPES)):
+                if not self.trusted:
+                    raise Refusal(Guard.BOUNDS, f"'{name}' is given a predicate that is neither full nor a tail's")
+            case _:
+                if self.trusted and isinstance(value, Data):
+                    return
+                poly = self._as_int(value).poly if not isinstance(value, Pred) else value.lanes
+                if poly is None:
+                    if self.trusted:
+                        return
+                    raise Refusal(Guard.BOUNDS, f"'{name}' is given a number of which nothing is known")
+                if not self.trusted and isinstance(value, Int):
+                    if not self._whole(state, value, signed=False):
+                        raise Refusal(Guard.BOUNDS, f"'{name}' is given {spelled(poly)}, which may be below 0")
+                    if argument == "vl" and not self._prove(state, symbol(LANES) - poly):
+                        raise Refusal(Guard.BOUNDS, f"'{name}' is given {spelled(poly)} lanes, which may be too many")
+                numbers[argument] = poly
+
+    def _anywhere(self, primitive: Primitive, numbers: Mapping[str, Poly]) -> bool:
+        """Whether a call is allowed wherever it stands: of whole vectors."""
+        if any(value is not symbol(LANES) for value in numbers.values()):
+            return False
+        return all(
+            goal.of({**numbers, LANES: symbol(LANES)}).terms == {}
+            for condition in primitive.preconditions
+            for goal in _goals(condition, (*numbers, LANES))
+        )
+
+    def _allowed(self, state: State, primitive: Primitive, numbers: Mapping[str, Poly]) -> None:
+        """Refuses a call that a primitive's preconditions forbid."""
+        numbers = {**numbers, LANES: symbol(LANES)}
+        for condition in primitive.preconditions:
+            for goal in _goals(condition, tuple(numbers)):
+                if not self._prove(state, goal.of(numbers)):
+                    raise Refusal(
+                        Guard.BOUNDS,
+                        f"'{primitive.name}' wants {condition}, which nothing shows here; whole vectors take full, "
+                        "parts of one the _tail primitives with tail(count), count from 0 to lanes",
+                    )
+
+    def _accessed(
+        self, state: State, primitive: Primitive, numbers: Mapping[str, Poly], pointers: Sequence[tuple[str, Ptr]]
+    ) -> None:
+        if primitive.returns == "none" and "readable" not in primitive.preconditions:
+            return  # a prefetch reads nothing that anybody sees, and no address is wrong for it
+        lanes = symbol(LANES)
+        rows, columns = numbers.get("rows", lanes), numbers.get("cols", lanes)
+        for i, (argument, at) in enumerate(pointers):
+            if primitive.returns == "none":
+                places: list[tuple[Poly, Poly]] = []
+            elif argument == "src":
+                places = [(rows, numbers["lds"]), (columns, ONE)]
+            elif argument == "dst":
+                places = [(columns, numbers["ldd"]), (rows, ONE)]
+            else:
+                places = [(numbers.get("vl", lanes), numbers.get("lds", ONE))]
+            self._reach(state, at, places, writes=primitive.returns == "memory" and i == 0)
+
+
+@dataclass(frozen=True)
+class _Goal:
+    """left - right + more >= 0, or that of its negative."""
+
+    left: ast.expr
+    right: ast.expr
+    more: int
+
+    def of(self, numbers: Mapping[str, Poly]) -> Poly:
+        return _arithmetic(self.left, numbers) - _arithmetic(self.right, numbers) + number(self.more)
+
+
+@lru_cache(maxsize=256)
+def _goals(condition: str, known: tuple[str, ...]) -> tuple[_Goal, ...]:
+    """What has to be at least 0 for a precondition to hold, as far as it is about whole numbers."""
+    tree = ast.parse(condition, mode="eval").body
+    if not isinstance(tree, ast.Compare):
+        return ()
+    names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    if not names <= set(known):
+        return ()
+    found = []
+    sides = [tree.left, *tree.comparators]
+    for a, operator, b in zip(sides, tree.ops, sides[1:], strict=False):
+        if isinstance(operator, (ast.LtE, ast.Lt, ast.Eq)):
+            found.append(_Goal(b, a, -isinstance(operator, ast.Lt)))
+        if isinstance(operator, (ast.GtE, ast.Gt, ast.Eq)):
+            found.append(_Goal(a, b, -isinstance(operator, ast.Gt)))
+    return tuple(found)
+
+
+def _arithmetic(tree: ast.expr, numbers: Mapping[str, Poly]) -> Poly:
+    match tree:
+        case ast.Constant(value=int(value)):
+            return number(value)
+        case ast.Name(id=name):
+            return numbers[name]
+        case ast.BinOp(left=left, op=ast.Add() | ast.Sub() | ast.Mult() as operator, right=right):
+            sign = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*"}[type(operator)]
+            return ring(sign, _arithmetic(left, numbers), _arithmetic(right, numbers))
+    raise ValueError(ast.dump(tree))

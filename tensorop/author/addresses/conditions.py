@@ -1,0 +1,236 @@
+"""Conditions: what is known where they hold and where not, and which of them a kernel may ask."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tensorop.author.addresses.calls import Calls
+from tensorop.author.addresses.knowledge import LANES, Refusal
+from tensorop.author.addresses.linear import ONE, ZERO, Poly, number, symbol
+from tensorop.author.addresses.syntax import Term
+from tensorop.author.addresses.values import Data, Ptr, State, Value, spelled
+from tensorop.author.gate import Guard
+
+MOST_COMPARED = 64  # what a condition may compare with
+MOST_TIMES = 16  # vectors, or turns of a loop, that a condition may say at once
+_MOST_LANES_COMPARED = 256  # elements that a condition on `lanes` alone may say
+COMPARISONS = ("<", "<=", ">", ">=", "==", "!=")
+
+
+@dataclass(frozen=True)
+class Way:
+    """What is known in addition on one way out of a condition."""
+
+    facts: tuple[Poly, ...] = ()
+    ones: frozenset[str] = frozenset()
+
+    def and_then(self, other: Way) -> Way:
+        return Way(self.facts + other.facts, self.ones | other.ones)
+
+
+Ways = list[Way]
+
+
+class Conditions(Calls):
+    """What a condition tells."""
+
+    def _decide(self, state: State, of: Term) -> tuple[Ways, Ways]:
+        """What is known where a condition holds, and where it does not; `state` is changed as by reading it."""
+        match of:
+            case "two", "&&", left, right:
+                yes, no = self._decide(state, left)
+                then_yes, then_no = self._decide(self._under(state, yes), right)
+                both = [a.and_then(b) for a in yes for b in then_yes]
+                return both, no + [a.and_then(b) for a in yes for b in then_no]
+            case "two", "||", left, right:
+                yes, no = self._decide(state, left)
+                then_yes, then_no = self._decide(self._under(state, no), right)
+                return yes + [a.and_then(b) for a in no for b in then_yes], [a.and_then(b) for a in no for b in then_no]
+            case "one", "!", right:
+                yes, no = self._decide(state, right)
+                return no, yes
+            case "two", operator, left, right if operator in COMPARISONS:
+                return self._compared(state, operator, left, right)
+            case ("number", int(value), _):
+                return ([Way()], []) if value else ([], [Way()])
+        return self._compared(state, "!=", of, ("number", 0, "0"))
+
+    def _under(self, state: State, ways: Ways) -> State:
+        """For the second half of a condition, which may have no effect of its own."""
+        under = state.copy()
+        if len(ways) == 1:
+            under.facts, under.ones = under.facts.known(ways[0].facts), under.ones | ways[0].ones
+        return under
+
+    def _compared(self, state: State, operator: str, left: Term, right: Term) -> tuple[Ways, Ways]:
+        a, b = self._value(state, left), self._value(state, right)
+        if isinstance(a, Data) or isinstance(b, Data):
+            self._scale_compared(operator, a, b, left, right)
+            return [Way()], [Way()]
+        if isinstance(a, Ptr) or isinstance(b, Ptr):
+            apart = self._pointers_compared(state, a, b)
+        else:
+            x, y = self._as_int(a), self._as_int(b)
+            signed = x.type.signed and y.type.signed
+            if self.trusted and (x.poly is None or y.poly is None):
+                return [Way()], [Way()]
+            if not self.trusted and not (self._whole(state, x, signed) and self._whole(state, y, signed)):
+                raise Refusal(
+                    Guard.CONDITIONS,
+                    "a condition compares a number of which nothing is known (it may have wrapped around); compare "
+                    "counters, k, m, n, lanes and numbers up to "
+                    f"{MOST_COMPARED}, each changed by the same amount in every turn of a loop",
+                )
+            assert x.poly is not None
+            assert y.poly is not None
+            apart = x.poly - y.poly
+        if not self.trusted:
+            self._admit(state, operator, apart)
+        return self._ways_of(state, operator, apart)
+
+    def _ways_of(self, state: State, operator: str, apart: Poly) -> tuple[Ways, Ways]:
+        ones = frozenset(
+            name
+            for name in self.strides
+            if operator in ("==", "!=") and apart in (symbol(name) - ONE, ONE - symbol(name))
+        )
+        apart = self._known(apart, state)
+        back = ZERO - apart
+        match operator:
+            case "<":
+                return [Way((back - ONE,))], [Way((apart,))]
+            case "<=":
+                return [Way((back,))], [Way((apart - ONE,))]
+            case ">":
+                return [Way((apart - ONE,))], [Way((back,))]
+            case ">=":
+                return [Way((apart,))], [Way((back - ONE,))]
+        same = Way((apart, back), ones)
+        other = Way()
+        if apart == ZERO:
+            found: tuple[Ways, Ways] = [Way()], []
+            return found if operator == "==" else (found[1], found[0])
+        if state.facts.prove(apart):
+            same, other = Way((back,), ones), Way((apart - ONE,))
+        elif state.facts.prove(back):
+            same, other = Way((apart,), ones), Way((back - ONE,))
+        else:
+            self.unequal = apart
+        return ([same], [other]) if operator == "==" else ([other], [same])
+
+    def _scale_compared(self, operator: str, a: Value, b: Value, left: Term, right: Term) -> None:
+        if self.trusted:
+            return
+        scale, other, said = (a, b, right) if a is Data.SCALE else (b, a, left)
+        if scale is Data.SCALE and operator in ("==", "!=") and said[0] == "number" and is_0_or_1(said):
+            return
+        if scale is Data.SCALE or other is Data.SCALE:
+            raise Refusal(
+                Guard.CONDITIONS, "alpha and beta may be compared with 0 and 1 alone, by == and !=: if (beta == 0)"
+            )
+        raise Refusal(
+            Guard.DATA,
+            "a condition looks at what was loaded or computed of it; choose by k, m, n, lanes and counters, and "
+            "values by primitives (max)",
+        )
+
+    def _pointers_compared(self, state: State, a: Value, b: Value) -> Poly:
+        """The distance of two pointers into one operand, in steps of the stride that it is a multiple of."""
+        if (
+            not (isinstance(a, Ptr) and isinstance(b, Ptr))
+            or a.operand is not b.operand
+            or a.offset is None
+            or b.offset is None
+        ):
+            raise Refusal(Guard.CONDITIONS, "a condition looks at an address; compare pointers into one operand alone")
+        apart = a.offset - b.offset
+        for name in self.strides - state.ones:
+            split = apart.by(name)
+            if split is not None and split[1] == ZERO and apart != ZERO:
+                if not state.facts.prove(symbol(name) - ONE):
+                    raise Refusal(
+                        Guard.CONDITIONS, f"a condition compares pointers '{name}' apart; count turns instead"
+                    )
+                return split[0]
+        return apart
+
+    def _admit(self, state: State, operator: str, apart: Poly) -> None:
+        """Refuses a condition that says more than names, counters, lanes and small numbers can."""
+        wrong = self._hidden(apart)
+        if wrong is None:
+            return
+        if strides := apart.symbols & self.strides:
+            name = min(strides)
+            wrong = f"'{name}' is compared; strides may be compared with 1 alone: if ({name} == 1)"
+        raise Refusal(
+            Guard.CONDITIONS,
+            f"a condition is about {spelled(apart)} {operator} 0: {wrong}",
+        )
+
+    def _hidden(self, apart: Poly) -> str | None:
+        if self.fixed == 1:
+            apart = apart.replaced(LANES, ONE)
+        allowed = f"compare names and counters with names, tunables and numbers up to {MOST_COMPARED}"
+        for name in reversed(self.quotients):  # one of another's first
+            if name not in apart.symbols:
+                continue
+            found = self._remainder(apart, name)
+            if found is None:
+                return f"it encodes another number by a division; {allowed}"
+            apart = found
+        most = _MOST_LANES_COMPARED if apart.symbols <= {LANES} else MOST_COMPARED
+        if abs(apart.terms.get((), 0)) > most:
+            return f"it encodes {abs(apart.terms[()])}; {allowed}"
+        for monomial, factor in apart.terms.items():
+            if any(name in self.strides for name in monomial) and (
+                len(monomial) > 1 or abs(factor) != 1 or apart.symbols != {monomial[0]}
+            ):
+                return allowed
+            counted = [name for name in monomial if name != LANES]
+            if len(counted) > 1 or (monomial.count(LANES) > 1):
+                return f"it multiplies; {allowed}"
+            if counted and counted[0] not in self.turns and len(monomial) == 1:
+                if abs(factor) != 1:
+                    return f"it multiplies '{counted[0]}' by {abs(factor)}; {allowed}"
+            elif counted and counted[0] not in self.turns:
+                return f"it multiplies '{counted[0]}' by lanes; {allowed}"
+            elif monomial and abs(factor) > MOST_TIMES:
+                return f"it multiplies by {abs(factor)}; at most {MOST_TIMES} vectors or turns are compared at once"
+        if any(apart.symbols & {name} for name in self.strides):
+            constant = apart.terms.get((), 0)
+            if abs(constant) > 1:
+                return allowed
+        return None
+
+    def _remainder(self, apart: Poly, name: str) -> Poly | None:
+        """A condition on a quotient or a remainder, without it: whether there is any, or a small number's."""
+        dividend, divisor = self.quotients[name]
+        by = divisor.constant
+        split = apart.by(name)
+        if by is None or split is None or (factor := split[0].constant) is None or self._least(name) > MOST_COMPARED:
+            return None
+        rest = split[1]
+        if rest.symbols <= self.turns and not rest.terms.get((), 0):
+            return rest
+        if factor % by:
+            return None
+        left = apart + (dividend - divisor * symbol(name)) * number(factor // by)
+        return left if left.symbols <= self.turns else None
+
+    def _least(self, name: str) -> int:
+        """What an argument of the kernel is at least where a quotient is not 0."""
+        dividend, divisor = self.quotients[name]
+        wanted = (divisor.constant or MOST_COMPARED) + abs(dividend.terms.get((), 0))
+        found = 1
+        for monomial, factor in dividend.terms.items():
+            for one in monomial:
+                if one in self.quotients:
+                    found = max(found, self._least(one) * -(-wanted // abs(factor)))
+        return max(found, wanted)
+
+
+def is_0_or_1(literal: Term) -> bool:
+    try:
+        return (literal[1] if literal[1] is not None else float(literal[2].rstrip("fFlL"))) in (0, 1)
+    except ValueError:
+        return False

@@ -1,0 +1,198 @@
+"""Expressions and declarations."""
+
+from __future__ import annotations
+
+from tensorop.author.addresses.conditions import COMPARISONS, Conditions
+from tensorop.author.addresses.knowledge import LANES, Refusal
+from tensorop.author.addresses.linear import ZERO, Poly, number, symbol
+from tensorop.author.addresses.syntax import Term
+from tensorop.author.addresses.values import INT, SIZE, TYPES, Data, Int, Operand, Ptr, State, Value, common
+from tensorop.author.gate import Guard
+
+
+class Expressions(Conditions):
+    """What expressions give, and what names hold after them."""
+
+    def _value(self, state: State, of: Term) -> Value:
+        kind = of[0]
+        if kind == "name":
+            found = state.env.get(of[1])
+            if found is None:
+                raise Refusal(Guard.BOUNDS, f"nothing is known of '{of[1]}'")
+            if found is Data.UNSET and not self.trusted:
+                raise Refusal(
+                    Guard.LOCALS, f"'{of[1]}' may be read before it is written; give it a value where it is declared"
+                )
+            return found
+        if kind == "call":
+            return self._call(state, of[1], of[2])
+        if kind == "two":
+            return self._two(state, of[1], of[2], of[3])
+        if kind == "assign":
+            return self._assign(state, of[1], of[2], of[3])
+        if kind in ("at", "item") and of[1][0] == "name" and self._is_one_number(of[1][1]):
+            return Data.NUMBER  # no compiler takes this
+        if kind == "item":
+            return self._loaded(state, self._moved(state, of[1], of[2]))
+        if kind == "number":
+            return Data.NUMBER if of[1] is None else Int(number(of[1]), INT if of[1] < 1 << 31 else SIZE)
+        match of:
+            case "one", operator, right:
+                return self._one(state, operator, right)
+            case "step", by, first, to:
+                old = self._value(state, to)
+                new = self._computed(state, "+", old, Int(number(by), INT))
+                self._write(state, to, new)
+                return old if first else new
+            case ("at", pointer):
+                return self._loaded(state, self._value(state, pointer))
+            case ("address", ("item", pointer, index)):
+                return self._moved(state, pointer, index)
+            case ("address", ("at", pointer)):
+                return self._value(state, pointer)
+            case ("address", _):
+                raise Refusal(Guard.BOUNDS, "the address of a local is taken; give it to a primitive as an array")
+            case "cast", kind, stars, value:
+                found = self._value(state, value)
+                return Data.NOTHING if kind == "void" and not stars else self._converted(state, found, kind, stars)
+            case "choice", condition, yes, no:
+                return self._choice(state, condition, yes, no)
+        raise Refusal(Guard.BOUNDS, f"its C has {of[1]}" if kind == "odd" else f"a {kind} has no place here")
+
+    def _is_one_number(self, name: str) -> bool:
+        """Whether a name is declared as a number, which is no pointer, array or vector."""
+        kind, stars = next((scope[name] for scope in reversed(self.scopes) if name in scope), ("", 1))
+        return not stars and (kind in TYPES or kind in ("float", "double"))
+
+    def _moved(self, state: State, pointer: Term, index: Term) -> Value:
+        return self._computed(state, "+", self._value(state, pointer), self._value(state, index))
+
+    def _two(self, state: State, operator: str, left: Term, right: Term) -> Value:
+        if operator in ("+", "*", "-"):
+            return self._computed(state, operator, self._value(state, left), self._value(state, right))
+        if operator == ",":
+            self._value(state, left)
+            return self._value(state, right)
+        if operator in COMPARISONS or operator in ("&&", "||"):
+            if not self.trusted and self._is_scale(state, left, right):
+                raise Refusal(Guard.CONDITIONS, "what a comparison of alpha or beta gives is no number to compute with")
+            self._decide(state, ("two", operator, left, right))
+            return self._either(state)
+        return self._computed(state, operator, self._value(state, left), self._value(state, right))
+
+    def _is_scale(self, state: State, *sides: Term) -> bool:
+        return any(side[0] == "name" and state.env.get(side[1]) is Data.SCALE for side in sides)
+
+    def _one(self, state: State, operator: str, right: Term) -> Value:
+        if operator == "!":
+            if not self.trusted and self._is_scale(state, right):
+                raise Refusal(Guard.CONDITIONS, "what a comparison of alpha or beta gives is no number to compute with")
+            self._decide(state, right)
+            return self._either(state)
+        found = self._value(state, right)
+        if isinstance(found, Data):
+            return self._computed(state, "+" if operator in "+-" else operator, found, Data.NUMBER)
+        if operator == "+":
+            return found
+        if operator == "-":
+            return self._computed(state, "-", Int(ZERO, INT), found)
+        return Int(None, self._as_int(found).type)
+
+    def _choice(self, state: State, condition: Term, yes: Term, no: Term) -> Value:
+        if_yes, if_no = self._decide(state, condition)
+        before = dict(state.env)
+        found: list[tuple[Value, State]] = []
+        for ways, of in ((if_yes, yes), (if_no, no)):
+            under = self._under(state, ways)
+            found.append((self._value(under, of), under))
+            if under.env != before:
+                raise Refusal(Guard.BOUNDS, "one side of a choice changes a local; write an if")
+        (a, under_a), (b, under_b) = found
+        if isinstance(a, Data) or isinstance(b, Data):
+            return a if a is b else Data.NUMBER
+        if isinstance(a, Ptr) or isinstance(b, Ptr):
+            if a == b:
+                return a
+            raise Refusal(Guard.BOUNDS, "a choice is made between two addresses; write an if")
+        x, y = self._as_int(a), self._as_int(b)
+        kind = common(x.type, y.type)
+        if x == y:
+            return Int(x.poly, kind)
+        if not (self._whole(under_a, x) and self._whole(under_b, y)):
+            return Int(None, kind)
+        assert x.poly is not None
+        assert y.poly is not None
+        if not self.trusted:
+            for poly in (x.poly, y.poly):
+                self._admit(state, "==", poly)
+        low, high = [ZERO], []
+        for one in (x.poly, y.poly):
+            if self._prove(under_a, one - x.poly) and self._prove(under_b, one - y.poly):
+                high.append(one)
+            if self._prove(under_a, x.poly - one) and self._prove(under_b, y.poly - one):
+                low.append(one)
+        return Int(self._chosen(state, low, high), kind)
+
+    def _declare(self, state: State, of: Term) -> None:
+        _, kind, names = of
+        for name, stars, size, value in names:
+            self._named(state, name, kind, stars + (size is not None))
+            if size is not None:
+                self._declare_array(state, name, kind, stars, size, value)
+            elif name == LANES and self.trusted:
+                state.env[name] = Int(symbol(LANES), SIZE)
+            elif value is None:
+                state.env[name] = Data.UNSET
+            else:
+                state.env[name] = self._converted(state, self._value(state, value), kind, stars)
+
+    def _named(self, state: State, name: str, kind: str, stars: int) -> None:
+        if name not in self.scopes[-1] and name in state.env:
+            state.env[f"{name} {len(self.scopes) - 1}"] = state.env[name]
+        self.scopes[-1][name] = kind, stars
+
+    def _declare_array(self, state: State, name: str, kind: str, stars: int, size: str, value: Term | None) -> None:
+        if stars or (kind not in self.data and not self.trusted) or not size.isdecimal():
+            if self.trusted:
+                state.env[name] = Data.ODD
+                return
+            raise Refusal(
+                Guard.BOUNDS, f"'{name}' is an array of something else than elements; use arrays of {self.element}"
+            )
+        operand = Operand(name, kind, 1, ((number(int(size)), ""),), True, local=True)
+        for item in value[1] if value is not None and value[0] == "row" else ():
+            self._value(state, item)
+        state.env[name] = Ptr(operand, ZERO, kind, 1)
+        state.env[f"{name}[]"] = Data.UNSET if value is None else Data.NUMBER
+        self.scopes[-1][f"{name}[]"] = kind, stars
+
+    def _assign(self, state: State, operator: str, to: Term, value: Term) -> Value:
+        new = self._value(state, value)
+        if operator:
+            new = self._computed(state, operator, self._value(state, to), new)
+        return self._write(state, to, new)
+
+    def _write(self, state: State, to: Term, value: Value) -> Value:
+        match to:
+            case ("name", name):
+                kind, stars = next(scope[name] for scope in reversed(self.scopes) if name in scope)
+                if isinstance(state.env.get(name), Ptr) and state.env.get(f"{name}[]") is not None:
+                    raise Refusal(Guard.BOUNDS, f"the array '{name}' is assigned to")
+                state.env[name] = value = self._converted(state, value, kind, stars)
+                return value
+            case ("at", pointer):
+                place = self._value(state, pointer)
+            case "item", pointer, index:
+                place = self._moved(state, pointer, index)
+            case _:
+                raise Refusal(Guard.BOUNDS, "something else than a name or an element is assigned to")
+        if not isinstance(place, Ptr):
+            raise Refusal(Guard.BOUNDS, "what is no pointer is followed")
+        self._reach(state, place, (), writes=True)
+        return value
+
+    def _poly(self, state: State, of: Term) -> Poly:
+        found = self._value(state, of)
+        assert isinstance(found, Int)
+        assert found.poly is not None
+        return found.poly

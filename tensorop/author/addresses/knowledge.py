@@ -1,0 +1,106 @@
+"""What is known while a kernel is read, and who refuses it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from tree_sitter import Node
+
+from tensorop.author.addresses.linear import ONE, Facts, Poly, number
+from tensorop.author.addresses.syntax import Statement, Term
+from tensorop.author.addresses.values import LARGEST, SIZE, Int, Operand, Pred, State, Type, Value, limits_of
+from tensorop.author.gate import Guard
+from tensorop.model.primitive import Primitive, Primitives
+
+LANES = "lanes"
+
+
+class Refusal(Exception):
+    """Who refuses, why, and where."""
+
+    def __init__(self, guard: Guard, message: str, node: Node | None = None) -> None:
+        super().__init__(message)
+        self.guard, self.message, self.node = guard, message, node
+
+
+@dataclass(frozen=True, eq=False)
+class Names:
+    """The C types of a platform's numbers and vectors.
+
+    done: statements that were found harmless, and what was known there
+    """
+
+    data: frozenset[str]
+    vectors: frozenset[str]
+    done: set[tuple[Statement, Facts, frozenset[str], tuple[Value | None, ...]]] = field(default_factory=set)
+
+    @staticmethod
+    def of(primitives: Primitives) -> Names:
+        elements = {primitives.element, primitives.compute, primitives.storage}
+        unsigned = {f"u{name}" for name in elements if name.startswith("int")}
+        vectors = {primitives.vector, primitives.compute_vector, primitives.storage_vector}
+        return Names(frozenset({"float", "double", *elements, *unsigned}), frozenset(vectors))
+
+
+class Knowledge:
+    """What one function's names are, and what of them is proved.
+
+    trusted: while the operator's own text is read, whose conditions and accesses are not looked at
+    """
+
+    def __init__(self, primitives: Primitives, callables: Mapping[str, Primitive], names: Names) -> None:
+        self.callables, self.names = callables, names
+        self.data, self.vectors, self.predicate = names.data, names.vectors, primitives.predicate
+        self.element = primitives.element
+        self.fixed: int | None = None  # lanes, where they are a number
+        self.strides: set[str] = set()
+        self.given: set[str] = set()
+        self.limits: tuple[Poly, ...] = ()
+        self.turns: set[str] = set()
+        self.quotients: dict[str, tuple[Poly, Poly]] = {}
+        self.quotient_of: dict[tuple[Poly, Poly], str] = {}
+        self.fresh = 0
+        self.scopes: list[dict[str, tuple[str, int]]] = [{}]  # of each block the names it declares: type and stars
+        self.breaks: list[tuple[int, list[State]]] = []  # how many blocks are around, and the ways out
+        self.continues: list[tuple[int, list[State]]] = []
+        self.trusted = True
+        self.unequal: Poly | None = None
+        self.operands: dict[str, Operand] = {}
+
+    def _value(self, state: State, of: Term) -> Value:
+        """What an expression gives."""
+        raise NotImplementedError
+
+    def _known(self, poly: Poly, state: State) -> Poly:
+        """With the lanes and strides that are numbers here."""
+        if self.fixed is not None:
+            poly = poly.fixed(LANES, self.fixed)
+        for name in state.ones:
+            poly = poly.replaced(name, ONE)
+        return poly
+
+    def _prove(self, state: State, goal: Poly) -> bool:
+        return state.facts.prove(self._known(goal, state))
+
+    def _within(self, state: State, poly: Poly, low: int, high: int) -> bool:
+        poly = self._known(poly, state)
+        if (value := poly.constant) is not None:
+            return low <= value <= high
+        if not state.facts.prove(poly - number(low)):
+            return False
+        return state.facts.bounded(self.limits).prove(number(high) - poly)
+
+    def _whole(self, state: State, value: Value | None, signed: bool | None = None, most: int = LARGEST) -> bool:
+        """Whether a number is what its polynomial says, and (signed: False) not negative."""
+        if isinstance(value, Pred):
+            return True
+        if not isinstance(value, Int) or value.poly is None:
+            return False
+        signed = value.type.signed if signed is None else signed
+        low, high = limits_of(value.type, most)
+        return self._within(state, value.poly, low if signed else 0, high)
+
+    def _fit(self, state: State, poly: Poly, kind: Type) -> Poly | None:
+        """What arithmetic of a type gives; None where that may be something else."""
+        return poly if kind == SIZE or self._within(state, poly, *limits_of(kind)) else None

@@ -1,0 +1,304 @@
+"""Integers as polynomials over symbols that are never negative, and proofs that one is at least 0.
+
+A monomial of several symbols (`t * lanes`) is one unknown more. A proof adds multiples of known facts until nothing is
+left that could be negative.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
+
+Monomial = tuple[str, ...]  # of sorted names; () is the constant's
+Key = frozenset[tuple[Monomial, int]]
+
+_DEEPEST = 7  # facts that one proof adds up
+_STEPS = 400  # that one proof may try
+_MOST_KNOWN = 1 << 16
+_HUGE = 1 << 40  # what limits of that size say is of no use to other goals
+
+
+class Poly:
+    """A polynomial with whole coefficients, none of which is 0."""
+
+    __slots__ = ("_fixed", "_key", "terms")
+
+    def __init__(self, terms: dict[Monomial, int]) -> None:
+        self.terms = terms
+        self._key: Key | None = None
+        self._fixed: tuple[int, Poly] | None = None
+
+    @property
+    def key(self) -> Key:
+        if self._key is None:
+            self._key = frozenset(self.terms.items())
+        return self._key
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, Poly) and self.terms == other.terms)
+
+    def __add__(self, other: Poly) -> Poly:
+        return self.plus(other, 1) if other.terms else self
+
+    def __sub__(self, other: Poly) -> Poly:
+        return self.plus(other, -1) if other.terms else self
+
+    def plus(self, other: Poly, times: int) -> Poly:
+        terms = dict(self.terms)
+        for monomial, factor in other.terms.items():
+            value = terms.get(monomial, 0) + times * factor
+            if value:
+                terms[monomial] = value
+            else:
+                del terms[monomial]
+        return Poly(terms)
+
+    def __mul__(self, other: Poly) -> Poly:
+        for one, many in ((other, self), (self, other)):
+            factor = one.constant
+            if factor is not None:
+                if factor == 1:
+                    return many
+                return Poly({monomial: factor * mine for monomial, mine in many.terms.items()} if factor else {})
+        terms: dict[Monomial, int] = {}
+        for a, x in self.terms.items():
+            for b, y in other.terms.items():
+                monomial = tuple(sorted(a + b))
+                terms[monomial] = terms.get(monomial, 0) + x * y
+        return Poly({monomial: factor for monomial, factor in terms.items() if factor})
+
+    @property
+    def constant(self) -> int | None:
+        """Its value, where it has no symbol."""
+        if not self.terms:
+            return 0
+        return self.terms[()] if len(self.terms) == 1 and () in self.terms else None
+
+    def by(self, symbol: str) -> tuple[Poly, Poly] | None:
+        """Factor and rest: factor * symbol + rest, neither of which has the symbol; None where there is no such."""
+        factor: dict[Monomial, int] = {}
+        rest: dict[Monomial, int] = {}
+        for monomial, value in self.terms.items():
+            if symbol not in monomial:
+                rest[monomial] = value
+                continue
+            left = list(monomial)
+            left.remove(symbol)
+            if symbol in left:
+                return None
+            factor[tuple(left)] = value
+        return Poly(factor), Poly(rest)
+
+    def replaced(self, symbol: str, by: Poly) -> Poly:
+        """With a polynomial in a symbol's place."""
+        for monomial in self.terms:
+            if symbol in monomial:
+                break
+        else:
+            return self
+        made = Poly({})
+        for monomial, value in self.terms.items():
+            one = Poly({tuple(name for name in monomial if name != symbol): value})
+            for _ in range(monomial.count(symbol)):
+                one = one * by
+            made = made + one
+        return made
+
+    def fixed(self, symbol: str, value: int) -> Poly:
+        """With a number in a symbol's place, the same one whenever it is asked."""
+        if self._fixed is None or self._fixed[0] != value:
+            self._fixed = value, self.replaced(symbol, number(value))
+        return self._fixed[1]
+
+    @property
+    def symbols(self) -> set[str]:
+        return {name for monomial in self.terms for name in monomial}
+
+
+@lru_cache(maxsize=1024)
+def number(value: int) -> Poly:
+    return Poly({(): value} if value else {})
+
+
+@lru_cache(maxsize=1024)
+def symbol(name: str) -> Poly:
+    return Poly({(name,): 1})
+
+
+ZERO, ONE = number(0), number(1)
+
+_MOST_BEGUN = 1 << 9  # functions whose facts are kept
+_BEGUN = 0
+
+_PROVED: dict[tuple[frozenset[Key], Key], bool] = {}  # of facts, and what was asked
+
+
+class Facts:
+    """Polynomials that are known to be at least 0. Never changed; `known` gives one with more, the same each time."""
+
+    __slots__ = ("_about", "_bounded", "_chosen", "_more", "_proved", "facts")
+
+    def __init__(self, facts: tuple[Poly, ...] = ()) -> None:
+        self.facts = facts
+        self._proved: dict[Key, bool] = {}
+        self._bounded: Facts | None = None
+        self._more: dict[tuple[Poly, ...], Facts] = {}
+        self._chosen: dict[tuple[frozenset[Monomial], bool], tuple[list[Poly], frozenset[Key]]] = {}
+        self._about: dict[Monomial, list[Poly]] | None = None
+
+    def known(self, more: Iterable[Poly]) -> Facts:
+        tight = tuple(fact for fact in map(_tight, more) if fact.constant is None or fact.constant < 0)
+        if not tight:
+            return self
+        made = self._more.get(tight)
+        if made is None:
+            made = self._more[tight] = Facts(self.facts + tight)
+        return made
+
+    @staticmethod
+    def none() -> Facts:
+        """What nothing is known of; what follows from it is kept from one kernel to the next, for a while."""
+        global _BEGUN, _NOTHING
+        _BEGUN += 1
+        if _BEGUN % _MOST_BEGUN == 0:
+            _NOTHING = Facts()
+        return _NOTHING
+
+    def bounded(self, limits: tuple[Poly, ...]) -> Facts:
+        """The same and these, which are always the same."""
+        if self._bounded is None:
+            self._bounded = self.known(limits)
+        return self._bounded
+
+    def shared(self, other: Facts) -> Facts:
+        """What both began with."""
+        count = 0
+        for mine, its in zip(self.facts, other.facts, strict=False):
+            if mine is not its:
+                break
+            count += 1
+        return self if count == len(self.facts) else Facts(self.facts[:count])
+
+    def prove(self, goal: Poly) -> bool:
+        """Whether the goal is at least 0, by these facts."""
+        for factor in goal.terms.values():
+            if factor < 0:
+                break
+        else:
+            return True
+        found = self._proved.get(goal.key)
+        if found is None:
+            about = frozenset(goal.terms), abs(goal.terms.get((), 0)) >= _HUGE
+            if (chosen := self._chosen.get(about)) is None:
+                facts = _tightest(self._relevant(goal))
+                chosen = self._chosen[about] = facts, frozenset(fact.key for fact in facts)
+            key = chosen[1], goal.key
+            found = _PROVED.get(key)
+            if found is None:
+                found = _Search(chosen[0]).holds(goal.terms, 1, _DEEPEST)
+                if len(_PROVED) >= _MOST_KNOWN:
+                    _PROVED.clear()
+                _PROVED[key] = found
+            self._proved[goal.key] = found
+        return found
+
+    def _relevant(self, goal: Poly) -> Iterator[Poly]:
+        """Facts that have to do with a goal, however indirectly."""
+        if self._about is None:
+            self._about = {}
+            for fact in self.facts:
+                for monomial in fact.terms:
+                    self._about.setdefault(monomial, []).append(fact)
+        huge = abs(goal.terms.get((), 0)) >= _HUGE
+        seen: set[int] = set()
+        left = [monomial for monomial in goal.terms if monomial]
+        asked = set(left)
+        for fact in self.facts:
+            if fact.constant is not None:  # a contradiction: nothing comes here
+                yield fact
+        while left:
+            for fact in self._about.get(left.pop(), ()):
+                if id(fact) not in seen and (huge or fact.terms.get((), 0) < _HUGE):
+                    seen.add(id(fact))
+                    yield fact
+                    more = [monomial for monomial in fact.terms if monomial and monomial not in asked]
+                    asked.update(more)
+                    left += more
+
+
+_NOTHING = Facts()
+
+
+def _tightest(facts: Iterable[Poly]) -> list[Poly]:
+    """Of those that differ by a constant the one that says most."""
+    found: dict[Key, Poly] = {}
+    for fact in facts:
+        key = fact.key - {((), fact.terms.get((), 0))}
+        if (other := found.get(key)) is None or fact.terms.get((), 0) < other.terms.get((), 0):
+            found[key] = fact
+    return list(found.values())
+
+
+def _tight(fact: Poly) -> Poly:
+    """The same for whole numbers: factors without a common divisor."""
+    common = math.gcd(*(factor for monomial, factor in fact.terms.items() if monomial))
+    if common <= 1:
+        return fact
+    return Poly({monomial: factor // common for monomial, factor in fact.terms.items()})  # the constant rounds down
+
+
+class _Search:
+    """One proof: the goal less multiples of facts, until no factor is negative."""
+
+    def __init__(self, facts: list[Poly]) -> None:
+        self.facts = [fact.terms for fact in facts]
+        self.left = _STEPS
+
+    def holds(
+        self, goal: Mapping[Monomial, int], scale: int, depth: int, done: frozenset[Monomial] = frozenset()
+    ) -> bool:
+        """Whether goal + scale - 1 >= 0, where goal is `scale` times what was asked, which is whole.
+
+        done: monomials that facts took away already, which none may bring back
+        """
+        negative = [monomial for monomial, factor in goal.items() if factor < 0 and monomial]
+        if not negative and goal.get((), 0) > -scale:
+            return True
+        self.left -= 1
+        if depth == 0 or self.left < 0:
+            return False
+        if negative:
+            choices = min(
+                ([(monomial, fact) for fact in self.facts if fact.get(monomial, 0) < 0] for monomial in negative),
+                key=len,
+            )
+        else:
+            choices = [
+                (monomial, fact)
+                for fact in self.facts
+                if any(factor < 0 for factor in fact.values())
+                for monomial in (fact or ((),))
+                if fact.get(monomial, 0) > 0 and goal.get(monomial, 0) > 0
+            ]
+        if any(len(fact) == 1 and fact.get((), 0) < 0 for fact in self.facts):
+            return True  # facts that contradict: this is never reached
+        for monomial, fact in choices:
+            if any(fact.get(name, 0) > 0 for name in done):
+                continue
+            mine, its = abs(goal[monomial]), abs(fact[monomial])
+            common = math.gcd(mine, its)
+            mine, its = mine // common, its // common
+            less = {name: its * factor for name, factor in goal.items()}
+            for name, factor in fact.items():
+                value = less.get(name, 0) - mine * factor
+                if value:
+                    less[name] = value
+                else:
+                    less.pop(name, None)
+            if self.holds(less, scale * its, depth - 1, done | {monomial} if negative else done):
+                return True
+        return False

@@ -1,0 +1,321 @@
+"""A kernel's C followed along every way through it, with whole numbers as polynomials over what its function is given.
+
+Every access of memory must lie inside its operand by what is known where it stands. What is known: the operator's
+contract, the conditions on the way, and of a loop what each turn changes by the same amount.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Hashable, Sequence
+from functools import lru_cache
+
+import tree_sitter
+import tree_sitter_c
+from tree_sitter import Node
+
+from tensorop.author.addresses.conditions import Ways
+from tensorop.author.addresses.knowledge import LANES, Refusal
+from tensorop.author.addresses.linear import ONE, ZERO, Facts, number, symbol
+from tensorop.author.addresses.loops import Loops
+from tensorop.author.addresses.syntax import Statement, Term, inner, parameters, statement, term, text
+from tensorop.author.addresses.values import SIZE, TYPES, Data, Int, Operand, Ptr, State, joined
+from tensorop.author.gate import Guard
+from tensorop.model.primitive import MAX_LANES
+
+_GIVEN = 1 << 56  # no argument of a kernel is as large
+_MOST_WAYS = 16
+_CONTRACT = "/*@"
+_NAMES = re.compile(rb"[A-Za-z_]\w*")
+_MOST_DONE = 1 << 15
+_OPERANDS: dict[Hashable, Operand] = {}  # the same one wherever the same is said of it
+
+_PARSER = tree_sitter.Parser(tree_sitter.Language(tree_sitter_c.language()))
+
+
+class Machine(Loops):
+    """One region of a template, in its function."""
+
+    def run(self, function: Node, body: Node, first: int, last: int) -> None:
+        """Follows the function to the region's end; raises Refusal."""
+        state = State({}, Facts.none())
+        for name, stars, kind in parameters(function):
+            self.scopes[0][name] = kind, stars
+            if stars:
+                operand = self.operands[name] = Operand(name, kind, stars, None, False)
+                state.env[name] = Ptr(operand, ZERO, kind, stars)
+            elif kind in TYPES and kind not in self.data:
+                self.given.add(name)
+                state.env[name] = Int(symbol(name), TYPES[kind])
+            else:
+                state.env[name] = Data.SCALE
+        self.limits = tuple(number(_GIVEN) - symbol(name) for name in sorted(self.given))
+        lanes = self.callables.get(LANES)
+        fixed = constant_of(lanes.c) if lanes is not None else None
+        self.fixed = fixed
+        if fixed is None:
+            state.facts = state.facts.known([symbol(LANES) - ONE, number(MAX_LANES) - symbol(LANES)])
+        states = [state]
+        for node in body.children:
+            if node.start_byte >= last:
+                break
+            inside = node.start_byte >= first
+            self.trusted = not inside
+            if node.type == "comment":
+                if not inside and (said := text(node)).startswith(_CONTRACT):
+                    self._contract(said[len(_CONTRACT) : -2], state)
+                continue
+            if not node.is_named:
+                continue
+            states = self._statement(node, states)
+            if len(states) > 1:
+                states = self._merged(states, set(_NAMES.findall(body.text or b"", node.end_byte - body.start_byte)))
+
+    def _contract(self, said: str, state: State) -> None:
+        """What the operator says of what it gives: `holds(condition)`, `reads(p, extent, stride, ...)`, `writes(...)`.
+
+        A last number: how many elements there are beyond, where a vector may end that begins within.
+        """
+        state.env[LANES] = Int(symbol(LANES), SIZE)
+        for _, name, args in sentences(said):
+            if name == "holds":
+                match args[0]:
+                    case "two", "==", ("name", given), value if given in self.given:
+                        state.env[given] = Int(self._poly(state, value), SIZE)
+                    case condition:
+                        for way in self._decide(state, condition)[0][:1]:
+                            state.facts = state.facts.known(way.facts)
+                continue
+            room = self._poly(state, args[-1]) if len(args) % 2 == 0 else ZERO
+            places = list(zip(args[1::2], args[2::2], strict=False))
+            extents = [(self._poly(state, extent), self._stride(state, stride)) for extent, stride in places]
+            of = args[0][1] if args[0][0] == "at" else args[0]
+            operand = self.operands[of[1]]
+            if of is not args[0]:
+                operand.of = operand.of or Operand(f"*{operand.name}", operand.type, operand.stars - 1, None, False)
+                operand = operand.of
+            operand.dims = tuple(extents)
+            operand.writes = name == "writes"
+            operand.room = room
+        for name, operand in self.operands.items():
+            operand = _OPERANDS.setdefault(operand.key, operand)
+            state.env[name] = Ptr(operand, ZERO, operand.type, operand.stars)
+        if len(_OPERANDS) > _MOST_DONE:
+            _OPERANDS.clear()
+        del state.env[LANES]
+
+    def _stride(self, state: State, stride: Term) -> str:
+        poly = self._poly(state, stride)
+        if poly == ONE:
+            return ""
+        (monomial,) = poly.terms
+        self.strides.add(monomial[0])
+        return monomial[0]
+
+    def _statement(self, node: Node, states: list[State]) -> list[State]:
+        """The ways on behind a statement."""
+        if not states:
+            return states
+        if len(states) > _MOST_WAYS:
+            raise Refusal(Guard.BOUNDS, f"more than {_MOST_WAYS} ways lead here, each with other numbers", node)
+        match node.type:
+            case "comment":
+                return states
+            case "expression_statement" | "declaration" | "comma_expression":
+                return self._simple(node, states)
+            case "compound_statement":
+                return self._block(inner(node), states)
+            case "if_statement":
+                return self._if(node, states)
+            case "for_statement" | "while_statement" | "do_statement":
+                self.scopes.append({})
+                first = node.child_by_field_name("initializer") if node.type == "for_statement" else None
+                if first is not None:
+                    states = self._simple(first, states)
+                broken: list[State] = []
+                if node.type == "do_statement":  # its body, and then a loop of it that asks first
+                    self.breaks.append((len(self.scopes), broken))
+                    self.continues.append((len(self.scopes), []))
+                    states = self._block(inner(node)[:1], states) + self.continues.pop()[1]
+                    self.breaks.pop()
+                states = [exit_ for state in self._merged(states) for exit_ in self._loop(node, state)]
+                return self._merged(self._left(states + broken))
+            case "switch_statement":
+                return self._switch(node, states)
+            case "break_statement":
+                depth, ways = self.breaks[-1]
+                ways += [self._out(state, depth) for state in states]
+                return []
+            case "continue_statement":
+                depth, ways = self.continues[-1]
+                ways += [self._out(state, depth) for state in states]
+                return []
+            case "return_statement":
+                for value in inner(node):
+                    self._simple(value, states)
+                return []
+            case _:
+                raise Refusal(Guard.BOUNDS, f"its C has {node.type.replace('_', ' ')}", node)
+
+    def _simple(self, node: Node, states: list[State]) -> list[State]:
+        parts = inner(node) if node.type == "expression_statement" else [node]
+        for part in parts:
+            said = statement(part)
+            try:
+                for state in states:
+                    self._once(state, said)
+            except Refusal as refusal:
+                refusal.node = refusal.node or node
+                raise
+        return states
+
+    def _once(self, state: State, said: Statement) -> None:
+        """One statement; what was found harmless where the same was known is not looked at again."""
+        of, env = said.of, state.env
+        key = None
+        if said.plain and not self.trusted:
+            values = tuple([env.get(name) for name in said.names])
+            key = said, state.facts, state.ones, values
+            if key in self.names.done:
+                if said.kind:
+                    self._named(state, said.to, said.kind, 0)
+                if said.to:
+                    env[said.to] = Data.NUMBER
+                return
+        before = state.facts
+        if of[0] == "declare":
+            self._declare(state, of)
+        else:
+            self._value(state, of)
+        if (
+            key is not None
+            and state.facts is before
+            and (not said.to or env[said.to] is Data.NUMBER)
+            and not any(type(value) is Ptr and value.operand.local for value in key[3])
+        ):
+            if len(self.names.done) >= _MOST_DONE:
+                self.names.done.clear()
+            self.names.done.add(key)
+
+    def _block(self, nodes: Sequence[Node], states: list[State]) -> list[State]:
+        self.scopes.append({})
+        for node in nodes:
+            states = self._statement(node, states)
+        return self._left(states)
+
+    def _left(self, states: list[State]) -> list[State]:
+        """Behind a block, whose names are gone."""
+        states = [self._out(state, len(self.scopes) - 1) for state in states]
+        self.scopes.pop()
+        return states
+
+    def _out(self, state: State, depth: int) -> State:
+        """Outside of all blocks but the first `depth`: their names are gone, and what they hid is seen again."""
+        for at in range(len(self.scopes) - 1, depth - 1, -1):
+            for name in self.scopes[at]:
+                state.env.pop(name, None)
+                if (hidden := state.env.pop(f"{name} {at}", None)) is not None:
+                    state.env[name] = hidden
+        return state
+
+    def _if(self, node: Node, states: list[State]) -> list[State]:
+        condition, then = node.child_by_field_name("condition"), node.child_by_field_name("consequence")
+        otherwise = node.child_by_field_name("alternative")
+        assert condition is not None
+        assert then is not None
+        ends = []
+        for state in states:
+            yes, no = self._ways(state, condition)
+            ends += self._block([then], self._apart(state, yes))
+            no_states = self._apart(state, no)
+            ends += self._block(inner(otherwise), no_states) if otherwise is not None else no_states
+        return self._merged(ends)
+
+    def _ways(self, state: State, condition: Node) -> tuple[Ways, Ways]:
+        try:
+            return self._decide(state, term(condition))
+        except Refusal as refusal:
+            refusal.node = refusal.node or condition
+            raise
+
+    def _switch(self, node: Node, states: list[State]) -> list[State]:
+        condition, body = node.child_by_field_name("condition"), node.child_by_field_name("body")
+        assert condition is not None
+        assert body is not None
+        cases = [child for child in inner(body) if child.type == "case_statement"]
+        if len(cases) != len(inner(body)):
+            raise Refusal(Guard.BOUNDS, "a switch has a statement before its first case", node)
+        self.breaks.append((len(self.scopes), []))
+        self.scopes.append({})
+        running: list[State] = []
+        has_default = False
+        for case in cases:
+            label = case.child_by_field_name("value")
+            entered = []
+            for state in states:
+                if label is None:
+                    entered.append(state.copy())
+                    continue
+                try:
+                    yes, _ = self._decide(state, ("two", "==", term(condition), term(label)))
+                except Refusal as refusal:
+                    refusal.node = refusal.node or case
+                    raise
+                entered += self._apart(state, yes)
+            has_default = has_default or label is None
+            running = self._merged(running + entered)
+            for child in inner(case):
+                if child != label:
+                    running = self._statement(child, running)
+        ends = running + self.breaks.pop()[1] + ([] if has_default else [state.copy() for state in states])
+        return self._merged(self._left(ends))
+
+    def _merged(self, states: list[State], used: set[bytes] | None = None) -> list[State]:
+        """Ways that cannot be told from each other any more as one. used: the names that matter from here on."""
+        made: list[State] = []
+        for state in states:
+            if used is not None:
+                for name in [name for name, value in state.env.items() if not isinstance(value, Data)]:
+                    if name.encode() not in used:
+                        state.env[name] = Data.UNSET
+            for i, other in enumerate(made):
+                if (env := joined(state.env, other.env)) is not None:
+                    made[i] = State(env, other.facts.shared(state.facts), other.ones & state.ones)
+                    break
+            else:
+                made.append(state)
+        return made
+
+
+@lru_cache(maxsize=512)
+def sentences(said: str) -> tuple[tuple[str, str, tuple[Term, ...]], ...]:
+    """The calls of a contract, as expressions."""
+    source = f"void f(void) {{ {said} }}".encode("ascii", "replace")
+    body = _PARSER.parse(source).root_node.named_children[0].child_by_field_name("body")
+    found = []
+    for node in inner(body) if body is not None else ():
+        match term(inner(node)[0]) if node.type == "expression_statement" else ():
+            case ("call", ("holds" | "reads" | "writes"), arguments) as of:
+                found.append((of[0], of[1], arguments))
+            case _:
+                raise Refusal(Guard.BOUNDS, f"the operator's contract says '{text(node)}', which is none")
+    return tuple(found)
+
+
+def constant_of(expression: str) -> int | None:
+    """The number of lanes as C says it, where it is one."""
+    if not re.fullmatch(r"[0-9 +*/()-]+", expression):
+        return None
+    tree = ast.parse(expression.strip(), mode="eval").body
+
+    def value(of: ast.expr) -> int:
+        match of:
+            case ast.Constant(value=int(found)):
+                return found
+            case ast.BinOp(left=left, op=operator, right=right):
+                a, b = value(left), value(right)
+                return {ast.Add: a + b, ast.Sub: a - b, ast.Mult: a * b, ast.Div: a // max(b, 1)}[type(operator)]
+        raise ValueError(ast.dump(of))
+
+    return value(tree)

@@ -1,0 +1,108 @@
+"""Accesses of memory: each must lie inside its operand by what is known."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tensorop.author.addresses.knowledge import Knowledge, Refusal
+from tensorop.author.addresses.linear import ONE, ZERO, Poly, symbol
+from tensorop.author.addresses.values import Data, Operand, Ptr, State, Value, nowhere, spelled
+from tensorop.author.gate import Guard
+
+
+class Memory(Knowledge):
+    """What may be read and written."""
+
+    def _loaded(self, state: State, value: Value) -> Value:
+        if not isinstance(value, Ptr):
+            raise Refusal(Guard.BOUNDS, "what is no pointer is followed")
+        self._reach(state, value, (), writes=False)
+        if value.stars > 1:
+            return Ptr(value.operand.of or nowhere(value), ZERO, value.type, value.stars - 1)
+        return Data.NUMBER
+
+    def _reach(self, state: State, at: Ptr, places: Sequence[tuple[Poly, Poly]], *, writes: bool) -> None:
+        """Refuses an access that may leave its operand. places: how many elements how far apart, by dimension."""
+        if self.trusted:
+            return
+        operand = at.operand
+        verb = "writes" if writes else "reads"
+        if operand.dims is None:
+            raise Refusal(
+                Guard.BOUNDS,
+                f"it {verb} '{operand.name}', of which the operator's kernel.c.j2 does not say how large it is "
+                "(docs/templates.md, 'What an operator says of its pointers')",
+            )
+        if (at.type, at.stars) != (operand.type, operand.stars):
+            raise Refusal(
+                Guard.BOUNDS,
+                f"it {verb} '{operand.name}' as {at.type}; memory is read and written as what it is, {operand.type}",
+            )
+        if writes and (not operand.writes or operand.stars > 1):
+            raise Refusal(Guard.BOUNDS, f"it writes '{operand.name}', which is there to be read; only C is written")
+        if at.offset is None:
+            raise Refusal(
+                Guard.BOUNDS,
+                f"it {verb} '{operand.name}' at a place of which nothing is known; move a pointer by the same amount "
+                "in every turn of a loop, by a statement of the loop's own",
+            )
+        if operand.local and (flag := f"{operand.name}[]") and state.env.get(flag) is Data.UNSET:
+            size = operand.dims[0][0]
+            if not writes:
+                raise Refusal(
+                    Guard.LOCALS,
+                    f"'{operand.name}' may be read before it is written; declare it with '= {{0}}'",
+                )
+            if (
+                len(places) == 1
+                and places[0][1] == ONE
+                and at.offset == ZERO
+                and self._prove(state, places[0][0] - size)
+            ):
+                state.env[flag] = Data.NUMBER
+        self._inside(state, operand, at.offset, places, verb)
+
+    def _inside(
+        self, state: State, operand: Operand, offset: Poly, places: Sequence[tuple[Poly, Poly]], verb: str
+    ) -> None:
+        offset = self._known(offset, state)
+        assert operand.dims is not None
+        extent = ONE
+        counts: dict[str, Poly] = {}
+        span = ONE
+        strided = {stride for _, stride in operand.dims if stride and stride not in state.ones}
+        for count, apart in places:
+            apart, count = self._known(apart, state), self._known(count, state)
+            names = [name for name in strided if apart == symbol(name)]
+            if names and names[0] not in counts:
+                counts[names[0]] = count
+            else:
+                span = span + (count - ONE) * apart
+        for most, stride in operand.dims:
+            if stride not in strided:
+                extent = extent + most - ONE
+                continue
+            split = offset.by(stride)
+            if split is None:
+                raise Refusal(Guard.BOUNDS, f"it {verb} '{operand.name}' at {stride} times itself")
+            factor, offset = split
+            self._below(state, factor, counts.get(stride, ONE), most, f"{verb} '{operand.name}'", f" times {stride}")
+        if operand.room != ZERO and places:
+            self._below(state, offset, ONE, extent, f"{verb} '{operand.name}'", "")
+            extent = extent + operand.room
+        self._below(state, offset, span, extent, f"{verb} '{operand.name}'", "")
+
+    def _below(self, state: State, place: Poly, count: Poly, extent: Poly, what: str, unit: str) -> None:
+        if not self._prove(state, place):
+            raise Refusal(
+                Guard.BOUNDS,
+                f"it {what} at {spelled(place)}{unit}, and nothing shows that this is 0 or more; count up from 0, or "
+                "test before",
+            )
+        end = place + count
+        if not self._prove(state, extent - end):
+            raise Refusal(
+                Guard.BOUNDS,
+                f"it {what} up to {spelled(end)}{unit}, and nothing shows that this is at most {spelled(extent)}; "
+                f"bound the loop by that (i + {spelled(count)} <= end), or load and store the rest with a tail",
+            )

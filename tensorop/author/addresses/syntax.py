@@ -1,0 +1,207 @@
+"""Expressions and declarations of the C parser as plain tuples, made once for each text.
+
+("number", int | None, text)      None: no whole number
+("name", name)
+("two", operator, left, right)    ("one", operator, of)
+("step", +1 or -1, first, of)     ++ and --; first: the value is that before it
+("at", of)                        *of
+("item", of, index)               ("address", of)
+("call", name, arguments)         ("cast", type, stars, of)
+("choice", condition, yes, no)    ("row", items)
+("assign", operator, to, value)   operator: "" or that of +=, -=, ...
+("declare", type, ((name, stars, size, value), ...))
+("odd", what)                     what no kernel needs
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tree_sitter import Node
+
+Term = tuple[Any, ...]
+
+_MOST = 1 << 15
+_MADE: dict[tuple[str, bytes], Term] = {}
+
+
+def term(node: Node) -> Term:
+    """A node's expression or declaration."""
+    key = (node.type, node.text or b"")
+    made = _MADE.get(key)
+    if made is None:
+        made = _term(node)
+        if len(_MADE) >= _MOST:
+            _MADE.clear()
+        _MADE[key] = made
+    return made
+
+
+class Statement:
+    """An expression or declaration, the same one for the same text.
+
+    plain: it may read and write memory and set `to`, and does nothing else; names: what it says; kind: the type where
+    it declares `to`
+    """
+
+    __slots__ = ("kind", "names", "of", "plain", "to")
+
+    def __init__(self, of: Term) -> None:
+        self.of, self.to, self.kind = of, "", ""
+        value: Term = of
+        match of:
+            case "declare", str(kind), ((name, 0, None, tuple(first)),):
+                self.to, self.kind, value = name, kind, first
+            case "assign", "", ("name", name), first:
+                self.to, value = name, first
+            case ("assign", "", (("at" | "item"), *_) as place, first):
+                value = ("two", ",", place, first)
+        names: dict[str, None] = {}
+        self.plain = value[0] != "declare" and _plain(value, names)
+        self.names = tuple(names)
+
+
+_STATEMENTS: dict[int, Statement] = {}
+
+
+def statement(node: Node) -> Statement:
+    of = term(node)
+    made = _STATEMENTS.get(id(of))
+    if made is None or made.of is not of:
+        if len(_STATEMENTS) >= _MOST:
+            _STATEMENTS.clear()
+        made = _STATEMENTS[id(of)] = Statement(of)
+    return made
+
+
+def _plain(of: Term, names: dict[str, None]) -> bool:
+    match of[0]:
+        case "name":
+            names[of[1]] = None
+            return True
+        case "number":
+            return True
+        case "call":
+            return all(_plain(one, names) for one in of[2])
+        case "two":
+            return of[1] in ("+", "-", "*", ",") and _plain(of[2], names) and _plain(of[3], names)
+        case "at" | "item":
+            return all(_plain(one, names) for one in of[1:])
+    return False
+
+
+def text(node: Node | None) -> str:
+    return node.text.decode("ascii", "replace") if node is not None and node.text is not None else ""
+
+
+def inner(node: Node) -> list[Node]:
+    """Named children but comments."""
+    return [child for child in node.named_children if child.type != "comment"]
+
+
+def _term(node: Node) -> Term:
+    parts = inner(node)
+    match node.type:
+        case "identifier":
+            return "name", text(node)
+        case "number_literal":
+            return "number", _whole(text(node)), text(node)
+        case "true" | "false":
+            return "number", int(node.type == "true"), ""
+        case "parenthesized_expression":
+            return _term(parts[0])
+        case "comma_expression":
+            return "two", ",", _term(parts[0]), _term(parts[1])
+        case "binary_expression":
+            return _two(_operator(node), _term(parts[0]), _term(parts[1]))
+        case "unary_expression":
+            return "one", _operator(node), _term(parts[0])
+        case "update_expression":
+            up = 1 if _operator(node) == "++" else -1
+            first = node.children[0].is_named
+            return "step", up, first, _term(parts[0])
+        case "pointer_expression":
+            return ("at" if node.children[0].type == "*" else "address"), _term(parts[0])
+        case "subscript_expression":
+            return "item", _term(parts[0]), _term(parts[1])
+        case "call_expression":
+            arguments = node.child_by_field_name("arguments")
+            given = inner(arguments) if arguments is not None else []
+            return "call", text(node.child_by_field_name("function")), tuple(_term(one) for one in given)
+        case "cast_expression":
+            kind = node.child_by_field_name("type")
+            base = kind.child_by_field_name("type") if kind is not None else None
+            return "cast", _spaced(text(base)), text(kind).count("*"), _term(parts[-1])
+        case "conditional_expression":
+            return "choice", _term(parts[0]), _term(parts[1]), _term(parts[2])
+        case "assignment_expression":
+            return "assign", _operator(node).removesuffix("="), _term(parts[0]), _term(parts[1])
+        case "sizeof_expression":
+            return "number", None, ""
+        case "initializer_list":
+            return "row", tuple(_term(one) for one in parts)
+        case "declaration":
+            of = _spaced(text(node.child_by_field_name("type")))
+            return "declare", of, tuple(_declared(one) for one in node.children_by_field_name("declarator"))
+        case _:
+            return "odd", node.type.replace("_", " ")
+
+
+def _two(operator: str, left: Term, right: Term) -> Term:
+    """Without the `0 * lda` and `+ 0` that templates leave."""
+    if operator == "*" and ("number", 0) in (left[:2], right[:2]):
+        return "number", 0, "0"
+    if operator == "+" and right[:2] == ("number", 0):
+        return left
+    return "two", operator, left, right
+
+
+def _declared(node: Node) -> tuple[str, int, str | None, Term | None]:
+    """Name, stars, size of an array, and first value of a declarator."""
+    stars = 0
+    size: str | None = None
+    value: Term | None = None
+    at: Node | None = node
+    while at is not None and at.type != "identifier":
+        if at.type == "init_declarator":
+            first = at.child_by_field_name("value")
+            value = _term(first) if first is not None else None
+        elif at.type == "array_declarator":
+            size = text(at.child_by_field_name("size")) if size is None else "?"
+        stars += at.type == "pointer_declarator"
+        at = at.child_by_field_name("declarator")
+    return text(at), stars, size, value
+
+
+def parameters(function: Node) -> list[tuple[str, int, str]]:
+    """Name, stars and type of what a function is given."""
+    declarator = function.child_by_field_name("declarator")
+    while declarator is not None and declarator.type != "function_declarator":
+        declarator = declarator.child_by_field_name("declarator")
+    given = declarator.child_by_field_name("parameters") if declarator is not None else None
+    found = []
+    for node in given.named_children if given is not None else ():
+        if node.type == "parameter_declaration" and (to := node.child_by_field_name("declarator")) is not None:
+            name, stars, size, _ = _declared(to)
+            found.append((name, stars + (size is not None), _spaced(text(node.child_by_field_name("type")))))
+    return found
+
+
+def _operator(node: Node) -> str:
+    found = node.child_by_field_name("operator")
+    return found.type if found is not None else ""
+
+
+def _spaced(kind: str) -> str:
+    return " ".join(kind.split())
+
+
+def _whole(literal: str) -> int | None:
+    """The value of a literal, None where it is no whole number."""
+    plain = literal.lower().rstrip("ul")
+    try:
+        if plain.startswith("0x"):
+            return int(plain, 16)
+        return int(plain, 8) if len(plain) > 1 and plain.startswith("0") and plain.isdecimal() else int(plain)
+    except ValueError:
+        return None

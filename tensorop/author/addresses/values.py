@@ -1,0 +1,199 @@
+"""What a name can hold while a kernel is read, and what is known there."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import NamedTuple
+
+from tensorop.author.addresses.linear import ONE, ZERO, Facts, Poly, symbol
+
+
+class Type(NamedTuple):
+    """A C type of whole numbers."""
+
+    signed: bool
+    bits: int
+
+
+SIZE, INT, SIGNED_SIZE = Type(False, 64), Type(True, 32), Type(True, 64)
+TYPES = {
+    **dict.fromkeys(("size_t", "uint64_t", "unsigned long", "unsigned long long", "unsigned long int"), SIZE),
+    **dict.fromkeys(("ptrdiff_t", "int64_t", "long", "long long", "long int", "signed long"), SIGNED_SIZE),
+    **dict.fromkeys(("int", "int32_t", "signed", "signed int"), INT),
+    **dict.fromkeys(("unsigned", "unsigned int", "uint32_t"), Type(False, 32)),
+    **dict.fromkeys(("short", "int16_t", "short int", "signed short"), Type(True, 16)),
+    **dict.fromkeys(("unsigned short", "uint16_t"), Type(False, 16)),
+    **dict.fromkeys(("char", "signed char", "int8_t"), Type(True, 8)),
+    **dict.fromkeys(("unsigned char", "uint8_t", "bool"), Type(False, 8)),
+}
+
+
+class Data(Enum):
+    """What no address may be made of."""
+
+    NUMBER = "number"  # computed of what an operand holds: an element, a vector
+    SCALE = "scale"  # alpha or beta as it is given
+    HALF = "half"  # bits of an operand on their way between two primitives
+    UNSET = "unset"  # a local that nothing was written to
+    NOTHING = "nothing"
+    ODD = "odd"  # an operand's address and the like, computed with in a way that no kernel needs
+
+
+@dataclass(eq=False)
+class Operand:
+    """Memory that a kernel may reach: what a pointer was given for, or a local array.
+
+    dims: of each dimension its extent and the symbol of its stride, "" for 1
+    room: elements behind, where a vector may end that begins within; of: what its pointers point to
+    """
+
+    name: str
+    type: str
+    stars: int
+    dims: tuple[tuple[Poly, str], ...] | None
+    writes: bool
+    local: bool = False
+    room: Poly = ZERO
+    of: Operand | None = None
+
+    @property
+    def key(self) -> Hashable:
+        return self.name, self.type, self.stars, self.dims, self.writes, self.room, self.of.key if self.of else None
+
+
+class Int(NamedTuple):
+    """A whole number. poly: None where nothing is known of it; of unsigned 64 bits, it is that modulo 2 ** 64."""
+
+    poly: Poly | None
+    type: Type
+
+
+class Ptr(NamedTuple):
+    """An address: so many elements past an operand's first. type, stars: of the pointer that holds it."""
+
+    operand: Operand
+    offset: Poly | None
+    type: str
+    stars: int
+
+
+class Pred(NamedTuple):
+    """A predicate of the first lanes."""
+
+    lanes: Poly
+
+
+Value = Int | Ptr | Pred | Data
+
+
+@dataclass
+class State:
+    """One way to a point of the text. ones: strides that are 1 here."""
+
+    env: dict[str, Value]
+    facts: Facts
+    ones: frozenset[str] = field(default_factory=frozenset)
+
+    def copy(self) -> State:
+        return State(dict(self.env), self.facts, self.ones)
+
+
+LARGEST = 1 << 62  # of a number that is compared or divided
+KEPT = 1 << 58  # of a counter, from turn to turn
+
+
+def limits_of(kind: Type, most: int = LARGEST) -> tuple[int, int]:
+    if kind.bits == 64:
+        return (-most if kind.signed else 0), most
+    return (-(1 << kind.bits - 1), (1 << kind.bits - 1) - 1) if kind.signed else (0, (1 << kind.bits) - 1)
+
+
+def common(a: Type, b: Type) -> Type:
+    """The type that two numbers are computed in."""
+    a, b = (INT if one.bits < 32 else one for one in (a, b))
+    if a.bits != b.bits:
+        return a if a.bits > b.bits else b
+    return Type(a.signed and b.signed, a.bits)
+
+
+def joined(a: Mapping[str, Value], b: Mapping[str, Value]) -> dict[str, Value] | None:
+    """What is known on either of two ways, None where numbers differ."""
+    made: dict[str, Value] = {}
+    for name, value in a.items():
+        other = b.get(name)
+        if value is other or value == other:
+            made[name] = value
+        elif isinstance(value, Data) and isinstance(other, Data):
+            made[name] = Data.UNSET if Data.UNSET in (value, other) else Data.NUMBER
+        elif value is Data.UNSET or other is Data.UNSET or other is None:
+            made[name] = Data.UNSET
+        else:
+            return None
+    return made
+
+
+def replaced(value: Value, name: str, by: Poly) -> Value:
+    match value:
+        case Int(Poly() as poly, kind):
+            return Int(poly.replaced(name, by), kind)
+        case Ptr(_, Poly() as offset):
+            return value._replace(offset=offset.replaced(name, by))
+        case Pred(count):
+            return Pred(count.replaced(name, by))
+    return value
+
+
+def next_turn(value: Value, turn: str) -> Value:
+    return replaced(value, turn, symbol(turn) + ONE)
+
+
+def nothing_known(value: Value) -> bool:
+    return (isinstance(value, Int) and value.poly is None) or (isinstance(value, Ptr) and value.offset is None)
+
+
+def step_between(before: Value, after: Value | None, turn: str) -> Poly | None:
+    """By how much a turn changed a name, where that is no other in another turn."""
+    match before, after:
+        case Int(Poly() as old, _), Int(Poly() as new, _):
+            step = new - old
+        case Ptr(one, Poly() as old), Ptr(other, Poly() as new) if one is other:
+            step = new - old
+        case _:
+            return None
+    return None if turn in step.symbols else step
+
+
+def change(fact: Poly, turn: str) -> Poly | None:
+    """What a turn adds to a polynomial, where that is the same in each."""
+    split = fact.by(turn)
+    return None if split is None or turn in split[0].symbols else split[0]
+
+
+def symbols_of(state: State) -> set[str]:
+    found: set[str] = set()
+    for value in state.env.values():
+        match value:
+            case Int(Poly() as poly, _) | Ptr(_, Poly() as poly) | Pred(poly):
+                found |= poly.symbols
+    return found
+
+
+def nowhere(at: Ptr) -> Operand:
+    return Operand(f"*{at.operand.name}", at.type, at.stars - 1, None, False)
+
+
+def spelled(poly: Poly) -> str:
+    """A polynomial as C writes it."""
+    parts = []
+    for monomial, factor in sorted(poly.terms.items(), key=lambda term: (not term[0], term[0])):
+        name = " * ".join(monomial)
+        times = str(abs(factor)) if not name else name if abs(factor) == 1 else f"{abs(factor)} * {name}"
+        parts.append(f"{'-' if factor < 0 else '+'} {times}")
+    said = " ".join(parts).removeprefix("+ ") or "0"
+    return said.replace("- ", "-", 1) if said.startswith("- ") else said
+
+
+def ring(operator: str, a: Poly, b: Poly) -> Poly:
+    return a + b if operator == "+" else a - b if operator == "-" else a * b
