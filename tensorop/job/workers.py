@@ -46,6 +46,8 @@ HINT = (
     "docs/workers.md says how to start a scheduler and its workers; the same command goes on where it stopped, also "
     "without --workers"
 )
+# for a worker, before its first task: Dask's HTTP server takes no connections
+_NO_PAGES = "def dask_setup(worker):\n    worker.http_server.stop()\n"
 log = logging.getLogger("tensorop")
 _ADDRESS = re.compile(r"(tcp|tls)://[^\s/]+:\d+")
 
@@ -164,27 +166,38 @@ def _count(wish: str) -> int:
 @contextlib.contextmanager
 def _started(job: Job, count: int) -> Iterator[Callable[[], Client]]:
     """Processes of this machine, to which nobody else can speak."""
+    import dask
     import distributed
 
     with contextlib.ExitStack() as until:
         folder = until.enter_context(scratch.folder("workers"))
+        # no page of Dask's tells another user of this machine what runs here, or is a way to other ports; what is
+        # written goes with the folder, and a worker that is started again is told the same
+        quiet = {
+            "temporary-directory": str(folder),
+            "distributed.scheduler.http.routes": [],
+            "distributed.worker.http.routes": [],
+            "distributed.worker.preload": [_NO_PAGES, *dask.config.get("distributed.worker.preload")],
+        }
         # Ctrl-C at a terminal reaches this process alone: threads and processes that it starts inherit what is blocked,
         # but one more, which is there first, for its start unblocks
         resource_tracker.ensure_running()
         before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
         try:
-            cluster = distributed.LocalCluster(
-                n_workers=count,
-                threads_per_worker=job.jobs,
-                memory_limit=0,
-                dashboard_address=None,
-                security=True,
-                silence_logs=logging.CRITICAL,
-                local_directory=str(folder),
-            )
+            with dask.config.set(quiet):
+                cluster = distributed.LocalCluster(
+                    n_workers=count,
+                    threads_per_worker=job.jobs,
+                    memory_limit=0,
+                    dashboard_address=None,
+                    security=True,
+                    silence_logs=logging.CRITICAL,
+                    local_directory=str(folder),
+                )
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
         until.callback(_at_last, cluster.close)
+        cluster.loop.add_callback(cluster.scheduler.http_server.stop)
 
         def connect() -> Client:
             return distributed.Client(cluster, timeout=ANSWER_S, set_as_default=False)

@@ -9,6 +9,7 @@ import socket
 import ssl
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -17,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import dask
+import psutil
 import pytest
 from distributed import KilledWorker, Security
 
@@ -30,11 +32,11 @@ from tensorop.model.job import Job
 from tensorop.model.kernel import Kernel, KernelTemplate, Variant
 from tensorop.model.trial import Kind, Measured, Outcome, Stage, Trial
 from tensorop.model.verdict import Seed
-from tensorop.process import children
+from tensorop.process import children, scratch
 from tensorop.process.barrier import Limit
 from tensorop.process.stopping import Stop
 from tensorop.search.loop import Ended
-from tests.support.commands import environment, events
+from tests.support.commands import ROOT, environment, events
 
 # Pretends, and while there is a file `hold` stays in the middle of its trial; who is there is told by files.
 HELD = """
@@ -371,6 +373,68 @@ def test_a_worker_that_hangs_and_a_scheduler_that_does(
     assert ended >= 8
     assert "gets no further trials: it ended no trial within" in caplog.text
     assert path_of(tmp_path / "out") == plain[:ended]
+
+
+def said_to_http(pids: set[int]) -> dict[tuple[str, int], bytes]:
+    """What each port on which these processes listen answers to a request for one of Dask's pages."""
+    listening = [one for one in psutil.net_connections("inet") if one.status == "LISTEN" and one.pid in pids]
+    said: dict[tuple[str, int], bytes] = {}
+    for one in listening:
+        for page in ("health", "info/main/workers.html", "metrics", "json/counts.json", "proxy/1/h/"):
+            said.setdefault(one.laddr[:2], b"")
+            with socket.create_connection(one.laddr[:2], 5.0) as way, contextlib.suppress(OSError):
+                way.settimeout(5.0)
+                way.sendall(f"GET /{page} HTTP/1.0\r\n\r\n".encode())
+                said[one.laddr[:2]] += way.recv(64)
+    return said
+
+
+def test_processes_that_are_started_here_have_no_pages_and_leave_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    with workers._started(job(tmp_path / "out", workers="1"), 1) as connect:
+        with connect() as client:
+            client.wait_for_workers(1, 60)
+            here = psutil.Process()
+            said = said_to_http({here.pid, *(child.pid for child in here.children(recursive=True))})
+        assert len(said) >= 2  # of the scheduler and the worker, which speak TLS
+        assert not any(b"HTTP/" in answer for answer in said.values()), said
+    scratch.clear()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_documented_scheduler_takes_tls_alone_and_has_no_pages(
+    tmp_path: Path, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = (ROOT / "docs" / "workers.md").read_text()
+    words = next(line for line in page.splitlines() if "openssl req" in line).split()
+    subprocess.run(words, cwd=tmp_path, check=True, capture_output=True)
+    (tmp_path / "tensorop.yaml").write_text(page.partition("```yaml\n")[2].partition("```")[0])
+    command = next(line for line in page.splitlines() if "dask scheduler" in line).partition("#")[0].split()
+    command[command.index("8786")] = str(cluster.port)
+    more = environment({"DASK_CONFIG": str(tmp_path)})
+    out = subprocess.DEVNULL
+    scheduler = cluster._keep(
+        subprocess.Popen(
+            [sys.executable, "-m", *command], env=more, cwd=tmp_path, stdout=out, stderr=out, start_new_session=True
+        )
+    )
+    keys = {"ca-file": "cert.pem", "client.cert": "cert.pem", "client.key": "key.pem"}
+    by_tls = f"tls://127.0.0.1:{cluster.port}"
+    with dask.config.set({f"distributed.comm.tls.{key}": str(tmp_path / value) for key, value in keys.items()}):
+        deadline = time.monotonic() + 60
+        while True:
+            with contextlib.suppress(ConnectionError):
+                workers._meet(by_tls)
+                break
+            assert time.monotonic() < deadline
+    with pytest.raises(ConnectionError, match="speaks TLS"):
+        workers._meet(cluster.address)
+    said = said_to_http({scheduler.pid})
+    assert len(said) >= 2
+    assert {answer.count(b"HTTP/1.1 404") for answer in said.values()} == {0, 5}  # of its port, of the HTTP server
 
 
 @pytest.mark.parametrize(("by", "said"), [("tcp", "Connection refused"), ("tls", "Connection refused")])
