@@ -42,7 +42,7 @@ TURNED = 1 << 18  # outputs of an image's group that may be computed turned roun
 NEAR = 1 << 12  # elements of a panel of y that stays in L1
 MOST_STRIDE, MOST_TAPS = 4, 64  # of channels that are cut into planes
 LONGEST = 1 << 14  # of a dimension in grids that every candidate takes
-DRAWN_WORK = 1e5  # multiply-adds of a drawn convolution, about
+DRAWN_WORK = 6e4  # multiply-adds of a drawn convolution, about
 LAST = 4  # pixels of an image that may be left to dot products
 
 
@@ -330,14 +330,14 @@ class Conv2d(Contract):
         ]
 
     def _drawn(self, dtype: str, rng: np.random.Generator, count: int, longest: int = LONGEST) -> list[Case]:
-        """What nobody can prepare for: of each dimension `count` convolutions in which it is long and the others are
-        small, all sizes and magnitudes log-uniform, one in each of as many equal parts of their range."""
+        """What nobody can prepare for: of each dimension `count` convolutions (of taps one) in which it is long and the
+        others are small, all sizes and magnitudes log-uniform, one in each of as many equal parts of their range."""
         dims = {"n": longest, "c": longest, "h": longest, "w": longest, "k": longest, "r": MOST_TAPS, "s": MOST_TAPS}
         total = count * len(dims)
         parts = [itertools.cycle(drawing.strata(total // 2 + 1, rng)) for _ in range(2)]
         cases: list[Case] = []
         for name, most in dims.items():
-            for part in drawing.strata(count, rng):
+            for part in drawing.strata(count if most > MOST_TAPS else 1, rng):
                 size = drawing.between(8 if most == MOST_TAPS else 64, most, part)
                 others = max(1, min(6, int((DRAWN_WORK / size) ** 0.25)))
                 z = {dim: drawing.between(1, others, rng.random()) for dim in dims}

@@ -643,7 +643,7 @@ def _text(sign: int, exponent: int, rng: np.random.Generator) -> str:
     return f"{sign * float(np.ldexp(1.05 + 0.9 * rng.random(), exponent)):.4g}"
 
 
-LONGEST = 1 << 14  # of a dimension in grids that every candidate takes
+LONGEST = 1 << 13  # of a dimension in grids that every candidate takes
 FURTHEST = 35.9  # binary exponent of the bytes from an operand's first line to its last
 
 

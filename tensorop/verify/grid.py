@@ -23,9 +23,9 @@ BATCH = 256  # calls a process: few enough to stop early, enough to make its sta
 # Streams of the seed, so that grids, inputs and VLENs are independent of each other.
 _SIZES, _INPUTS, _SAME_INPUTS, _AGAIN = 0, 1, 5, 7
 
-AGAIN = 2  # calls of a process that are made again with other numbers in one place
+AGAIN = 1  # call of a process that is made again with other numbers in one place
 LEAST = 8  # elements of such a call's inputs
-MOST = 1e6  # flops of one
+MOST = 2e5  # flops of one
 
 Grid = Callable[[int, Seed], Sequence[Case]]  # VLEN in bits, seed -> cases
 

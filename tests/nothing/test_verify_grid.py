@@ -65,8 +65,10 @@ def test_what_is_called_again_differs_in_one_element_of_each_input_in_turn():
             (i, GEMM.reference.call(problem, np.random.default_rng(i), c.distribution)) for i, c in enumerate(cases)
         ]
         found = grid._with_changed(cases, calls, GEMM.reference, np.random.default_rng(3))
-        assert [i for i, _ in found] == [0, 0, 0, 1, 2, 2, 2]
-        for first, second, name in ((0, 1, "A"), (1, 2, "B"), (4, 5, "A"), (5, 6, "B")):
+        numbers = [i for i, _ in found]
+        assert numbers in ([0, 0, 0, 1, 2], [0, 1, 2, 2, 2])
+        at = numbers.index(max(numbers, key=numbers.count))
+        for first, second, name in ((at, at + 1, "A"), (at + 1, at + 2, "B")):
             for one, other in zip(found[first][1].buffers, found[second][1].buffers, strict=True):
                 assert (one.data.view(np.uint8) != other.data.view(np.uint8)).any() == (one.name == name)
                 assert (one.data != other.data)[one.data == one.data].sum() == (one.name == name)
