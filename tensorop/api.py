@@ -19,7 +19,7 @@ from tensorop.package import elf, plugged
 from tensorop.package.card import read_card
 from tensorop.package.product import MANIFEST
 from tensorop.provision.targets import host_arch
-from tensorop.specs import catalog, jsontext, operators, regular
+from tensorop.specs import catalog, files, jsontext, operators
 
 
 class Loaded:
@@ -144,8 +144,9 @@ def _doubts(card: Mapping[str, Any], library: Path) -> Iterator[str]:
         yield f"holds kernels that a model wrote ({models})"
     whole = library.resolve()
     try:
-        manifest = jsontext.loads(regular.data(whole.parent.parent / MANIFEST))
-        same = manifest["files"][f"lib/{whole.name}"] == f"sha256:{hashlib.sha256(whole.read_bytes()).hexdigest()}"
+        manifest = jsontext.loads(files.read(whole.parent.parent / MANIFEST, files.JSON))
+        digest = hashlib.sha256(files.read(whole, files.LIBRARY)).hexdigest()
+        same = manifest["files"][f"lib/{whole.name}"] == f"sha256:{digest}"
         verified = same and {verdict["outcome"] for verdict in manifest["results"]["verification"]} == {"ok"}
     except (OSError, ValueError, TypeError, KeyError):
         verified = False
@@ -161,7 +162,7 @@ def _library(folder: Path, operator: str, manifest: Mapping[str, Any]) -> Path:
 def _of_folder(folder: Path) -> _Cards:
     path = folder / MANIFEST
     try:
-        manifest = dict(jsontext.loads(regular.data(path)))
+        manifest = dict(jsontext.loads(files.read(path, files.JSON)))
         held = by_operator(manifest)
         return {name: ({**manifest, **of_one}, _library(folder, name, manifest)) for name, of_one in held.items()}
     except OSError as error:

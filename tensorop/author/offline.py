@@ -11,7 +11,7 @@ from tensorop import paths
 from tensorop.author.parse import parse
 from tensorop.errors import SpecError
 from tensorop.model.kernel import OURS, KernelTemplate
-from tensorop.specs import regular
+from tensorop.specs import files as reading
 from tensorop.specs.operators import KERNELS, TEMPLATE_SUFFIX
 
 AUTHOR = OURS  # of what is shipped
@@ -59,14 +59,15 @@ def direct(folder: Path, operator: str) -> KernelTemplate | None:
 
 def example(folder: Path) -> str:
     """The template an author is shown, front matter and all. Raises SpecError for an operator without one."""
-    return regular.text(folder / "prompts" / f"example{TEMPLATE_SUFFIX}")
+    return reading.text(folder / "prompts" / f"example{TEMPLATE_SUFFIX}", reading.TEXT)
 
 
 def _parsed(file: Path, operator: str, name: str) -> KernelTemplate:
     if not _NAME.fullmatch(name):
         raise SpecError(f"{file}: expected a name of lower-case letters, digits and '_', at most 32, got '{name}'")
     author = AUTHOR if paths.shipped(file) else PLUGIN
+    text = reading.text(file, reading.TEXT)
     try:
-        return parse(regular.text(file), operator=operator, name=name, author=author)
+        return parse(text, operator=operator, name=name, author=author)
     except SpecError as error:
         raise SpecError(f"{file}: {error.message}", hint=error.hint) from None

@@ -29,7 +29,7 @@ from tensorop.process.stopping import Stop
 from tensorop.provision import nvcc
 from tensorop.render import render, words
 from tensorop.runners.base import Launch, Runner
-from tensorop.specs import regular
+from tensorop.specs import files as reading
 from tensorop.target import Asked, Files, Target, Unmeasured
 
 SUFFIX = ".cu.j2"  # of templates
@@ -153,7 +153,7 @@ def _shapes(job: Job, operator: Operator) -> tuple[tuple[int, ...], ...]:
 
 
 def _usual(operator: Operator) -> list[tuple[int, ...]]:
-    text = regular.text(operator.folder / "device" / "shapes.txt")
+    text = reading.text(operator.folder / "device" / "shapes.txt", reading.TEXT)
     words = [word for line in text.splitlines() if not line.startswith("#") for word in line.split()]
     return [shape for word in words if (shape := operator.shapes.read(word))]
 

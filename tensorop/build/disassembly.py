@@ -16,6 +16,7 @@ from elftools.elf.sections import Section, Symbol, SymbolTableSection
 
 from tensorop.provision import objdump
 from tensorop.runners import process
+from tensorop.specs import files
 
 # Everything that objects are built for; a newer LLVM's names are ignored by an older one.
 _FEATURES = {
@@ -74,7 +75,7 @@ def disassembled(path: Path) -> Code:
     Raises MissingTool without llvm-objdump, ELFError, OSError for what is no ELF file, ValueError where it cannot be
     read.
     """
-    data = path.read_bytes()
+    data = files.read(path, files.LIBRARY)
     digest = hashlib.sha256(data).hexdigest()
     with _lock:
         if digest in _kept:

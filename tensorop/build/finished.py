@@ -19,6 +19,7 @@ from elftools.elf.elffile import ELFFile
 
 from tensorop.build import archive, disassembly, gate, instructions, needs
 from tensorop.build.disassembly import Line
+from tensorop.specs import files
 
 _LIBRARIES = re.compile(
     r"lib(c|m|dl|pthread)\.so(\.[0-9]+)?|libc\.musl-\w+\.so\.1|ld-[\w-]+\.so\.[0-9]+|libgcc_s\.so\.1"
@@ -65,7 +66,7 @@ def complaint(path: Path, exports: Collection[str], libraries: Collection[str], 
     exports: its public names; libraries: of the same product, which it may need; calls: names beyond those of `needs`.
     Raises ELFError, OSError for what is none, MissingTool without a disassembler.
     """
-    with path.open("rb") as stream:
+    with files.opened(path, files.LIBRARY) as stream:
         elf = ELFFile(stream)
         arch = disassembly.architecture(elf)
         if arch is None:
@@ -75,7 +76,10 @@ def complaint(path: Path, exports: Collection[str], libraries: Collection[str], 
 
 def archive_complaint(path: Path, calls: Collection[str]) -> str | None:
     """The same of the objects in a static archive, by their sections and names. Raises as `complaint`, ValueError."""
-    for name, data in archive.members(path.read_bytes()):
+    found = list(archive.members(files.read(path, files.LIBRARY)))
+    if not found:
+        return "it is no archive of objects"
+    for name, data in found:
         elf = ELFFile(io.BytesIO(data))
         if started := gate.runs_when_loaded(elf):
             return f"{name}: {started}"

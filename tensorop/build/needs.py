@@ -36,7 +36,7 @@ def _needs(names: str, instructions: str = r"(?!)") -> Needs:
 
 _PRINTS = "fprintf fputs fputc fwrite stderr"
 KERNEL = Needs(keeps=False, among=False)
-OPERATOR = _needs(f"{_PRINTS} memcmp strlen strcmp __errno_location")  # the operator's own C: dispatch, plain C
+OPERATOR = _needs(f"{_PRINTS} memcmp bcmp strlen strcmp __errno_location")  # the operator's own C: dispatch, plain C
 # By file, the C that every product has (native/product/).
 OF_FILE = {
     "api.c": _needs(
@@ -58,10 +58,7 @@ OF_FILE = {
     "card.c": Needs(),
 }  # fmt: skip
 # The host side of a library for a device: a driver that it opens.
-DEVICE = _needs(
-    f"{_PRINTS} memcmp strlen strcmp snprintf malloc calloc realloc free getenv dlopen dlsym dlerror dlclose "
-    "pthread_once pthread_mutex_init pthread_mutex_lock pthread_mutex_unlock pthread_mutex_destroy __errno_location"
-)
+DEVICE = _needs(f"{_PRINTS} memcmp bcmp strtol aligned_alloc free getenv dlopen dlsym pthread_once")
 # What compilers' own runtimes and glibc's headers put in place of calls, in a library that another compiler built.
 RUNTIME = frozenset(
     {"_ITM_registerTMCloneTable", "_ITM_deregisterTMCloneTable", "__gmon_start__", "__cxa_finalize", "__cxa_atexit"}
@@ -70,4 +67,4 @@ _CHECKED = """
 __register_atfork __stack_chk_fail __stack_chk_guard __fprintf_chk __memcpy_chk __memset_chk __memmove_chk
 __tls_get_addr
 """
-ALL = RUNTIME.union(_CHECKED.split(), *(part.calls for part in (KERNEL, OPERATOR, DEVICE, *OF_FILE.values())))
+ALL = RUNTIME.union(_CHECKED.split(), *(part.calls for part in (KERNEL, OPERATOR, *OF_FILE.values())))

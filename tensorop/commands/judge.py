@@ -26,7 +26,7 @@ from tensorop.model.verdict import ControlResult, Seed
 from tensorop.process import scratch
 from tensorop.render import instantiate, prior
 from tensorop.space import Space, problems, seeds
-from tensorop.specs import operators, platforms, regular
+from tensorop.specs import files, operators, platforms
 from tensorop.specs.operators import TEMPLATE_SUFFIX
 from tensorop.trial import carry_out, confinement, judging
 from tensorop.trial.trial import CALL_TIMEOUT_S, Evaluator, micro_problem
@@ -233,7 +233,7 @@ def template_text(file: Path, operator: Operator) -> str:
             raise UsageError(f"{file}: {what}", hint=f"give a kernel template (*{TEMPLATE_SUFFIX}) or a C file")
         if (size := file.stat().st_size) > 4 * MAX_TEXT:
             raise SpecError(f"{file}: {size} bytes; a kernel has at most {MAX_TEXT} characters")
-        text = regular.text(file)
+        text = files.text(file, 4 * MAX_TEXT)
     except OSError as error:
         raise UsageError(f"{file}: cannot be read: {error.strerror}", hint="give a file you may read") from None
     return c_file.template_text(text, operator.numbers, str(file)) if file.name.endswith(c_file.SUFFIX) else text

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from tensorop.build import finished
+from tensorop.build import finished, needs
 from tensorop.commands.opened import Opened
 from tensorop.errors import JobError, MissingTool
 from tensorop.package import library as building
@@ -21,13 +22,15 @@ def require(found: Opened) -> None:
     spec = products.load(found.operator)
     exports = {*products.NAMES, *(name for one in spec.libraries.values() for of in one.names.values() for name in of)}
     calls = {name for names in spec.calls.values() for name in names}
+    if found.platform.device is not None:
+        calls |= needs.DEVICE.calls
     libraries = {building.soname(name) for name in spec.libraries}
     folder = found.library.parent if found.root is not None else None
     of_product = [folder / f"lib{name}.so" for name in spec.libraries] if folder else []
-    for path in dict.fromkeys((found.library, *(path for path in of_product if path.is_file()))):
+    for path in dict.fromkeys((found.library, *(path for path in of_product if os.path.lexists(path)))):
         _refuse(path, partial(finished.complaint, path, exports, libraries, calls))
         static = path.with_suffix(".a")
-        if folder and static.is_file():
+        if folder and os.path.lexists(static):
             _refuse(static, partial(finished.archive_complaint, static, calls))
 
 
@@ -36,6 +39,8 @@ def _refuse(path: Path, look: Callable[[], str | None]) -> None:
         why = look()
     except MissingTool:
         raise
+    except OSError as error:
+        raise JobError(f"{path} cannot be read: {error.strerror or error}", hint="make the product again") from None
     except Exception as error:  # whatever the reader makes of bytes that are no library
         raise JobError(
             f"{path} cannot be read: {error or type(error).__name__}", hint="make the product again"

@@ -23,7 +23,7 @@ from tensorop.kit.held import KEPT, SCHEMA
 from tensorop.model.winner import by_operator
 from tensorop.package import plugged, publish
 from tensorop.package.product import MANIFEST
-from tensorop.specs import jsontext, regular
+from tensorop.specs import files, jsontext
 from tensorop.store.lock import FolderLock
 from tensorop.target import Asked, Target, Unmeasured
 
@@ -76,7 +76,7 @@ def read(opened: Opened) -> Device:
     if opened.root is None:
         raise UsageError(f"{opened.library} is not in a product's folder", hint="give the folder, not the library")
     try:
-        return Device(opened, opened.root, jsontext.loads(regular.data(opened.root / MANIFEST)))
+        return Device(opened, opened.root, jsontext.loads(files.read(opened.root / MANIFEST, files.JSON)))
     except (OSError, ValueError) as error:
         raise UsageError(f"{opened.root / MANIFEST} cannot be read: {error!s:.200}", hint=_AGAIN) from None
 
@@ -86,7 +86,7 @@ def export(of: Device, out: Path, asked: Asked, kinds: Sequence[str] = KINDS) ->
     exporting.free(out)
     platform = of.opened.platform
     try:
-        files, steps = of.target.kit(of.held, replace(asked, before=len(holding.kept(of.root))))
+        files, steps = of.target.kit(of.held, replace(asked, before=len(holding.kept(of.root, device=True))))
     except (OSError, KeyError, ValueError, TypeError) as error:
         raise _strange(of.root, error) from None
     steps = [step for step in steps if step.split()[0] in ("settings", *kinds)]
@@ -128,6 +128,7 @@ def _retune(of: Device, path: Path) -> Imported:
         rows = results.whole(path, head, rest, machine["board"])
         timed = [row for row in rows if row["kind"] == "time"]
         kept = [{name: row[name] for name in ("of", "arms", "chosen", "date", "mhz", "watts")} for row in _good(timed)]
+        _require_planned(of, path, timed)
         own = {"kit": head["kit"], "machine": dict(machine), "date": rows[-1]["date"], "rows": kept}
         cases = sum(int(row["cases"]) for row in rows if row["kind"] == "verify")
     except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
@@ -136,7 +137,7 @@ def _retune(of: Device, path: Path) -> Imported:
         ) from None
     if not kept:
         raise JobError(f"{path} has no figure: nothing could be timed there", hint="./run-kit says why")
-    before = [kit for kit in holding.kept(of.root) if kit["kit"] != own["kit"] or not _same(kit, machine)]
+    before = [kit for kit in holding.kept(of.root, device=True) if kit["kit"] != own["kit"] or not _same(kit, machine)]
     all_rows = [row for kit in before if _same(kit, machine) for row in kit["rows"]] + kept
     said = f"measured on {machine['board']:.80} by kit, {own['date']:.10}"
     try:
@@ -170,12 +171,27 @@ def _machine(of: Device, path: Path, head: Mapping[str, Any], rest: Sequence[Map
 
 
 def _good(timed: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Rows with a figure. Raises ValueError for a figure that is none."""
+    """Rows with a figure."""
     good = [row for row in timed if row["outcome"] == "ok"]
-    found = [row for row in good if any("variant" in arm and "us" in arm for arm in row["arms"])]
-    if not all(0 < time < 1e12 for row in found for arm in row["arms"] for time in arm.get("us", ())):
-        raise ValueError("a time that is none")
-    return found
+    return [row for row in good if any("variant" in arm and "us" in arm for arm in row["arms"])]
+
+
+def _require_planned(of: Device, path: Path, timed: Sequence[Mapping[str, Any]]) -> None:
+    """Raises UsageError for a row that no plan of the product's kits has."""
+    dtypes = of.held.told["dtypes"]
+    count = sum(len(of_dtype["variants"]) for of_dtype in dtypes.values())
+    for row in timed:
+        told, arms = row["of"], [arm["variant"] for arm in row.get("arms", ()) if "variant" in arm]
+        sizes = [told[name] for name in ("m", "n", "k", "batch")]
+        if told["dtype"] not in dtypes or not all(0 < size < 1 << 31 for size in sizes):
+            wrong, expected = f"the problem {told!r:.120}", f"sizes above 0 of {', '.join(dtypes)}"
+        elif len(set(arms)) != len(arms) or any(number >= count for number in (*arms, row.get("chosen", -1))):
+            wrong, expected = f"variants {arms!r:.80}", f"different ones, of 0 to {count - 1}"
+        else:
+            continue
+        raise UsageError(
+            f"{path} is damaged: row {row['step']} has {wrong}; expected {expected}", hint="bring the file here again"
+        )
 
 
 def _same(kit: Mapping[str, Any], machine: Mapping[str, Any]) -> bool:

@@ -12,7 +12,7 @@ from typing import Any
 from tensorop.author import offline
 from tensorop.commands.opened import Opened
 from tensorop.dispatch.choice import Measured
-from tensorop.errors import JobError, UsageError
+from tensorop.errors import JobError, SpecError, UsageError
 from tensorop.model.kernel import KernelTemplate
 from tensorop.model.operator import Operator
 from tensorop.model.point import Point
@@ -21,7 +21,7 @@ from tensorop.package.product import MANIFEST, SHARE
 from tensorop.render import instantiate
 from tensorop.render.texts import Texts
 from tensorop.report import choices
-from tensorop.specs import jsontext, regular
+from tensorop.specs import files, jsontext, kitrows
 from tensorop.store import journal
 
 KEPT = f"{SHARE}/kits.json"
@@ -69,7 +69,7 @@ def read(opened: Opened) -> Held:
     if root is None:
         raise UsageError(f"{opened.library} is not in a product's folder", hint="give the folder, not the library")
     try:
-        told = jsontext.loads(regular.data(root / MANIFEST))
+        told = jsontext.loads(files.read(root / MANIFEST, files.JSON))
         dtypes = by_operator(told)[opened.operator.name]["dtypes"]
         past = journal.read(root) if journal.journal_path(root).is_file() else None
         templates = _templates(opened.operator, past.templates.values() if past else ())
@@ -79,8 +79,12 @@ def read(opened: Opened) -> Held:
             f"{root / MANIFEST} does not say what a kit needs: {type(error).__name__}: {error!s:.200}", hint=_AGAIN
         ) from None
     held = Held(opened, root, told, winners, Texts(past.texts if past else None))
-    if not held.archive.is_file():
-        raise UsageError(f"{held.archive} is absent, and a kit is linked with it", hint=_AGAIN)
+    try:
+        files.require(held.archive, files.LIBRARY)
+    except FileNotFoundError:
+        raise UsageError(f"{held.archive} is absent, and a kit is linked with it", hint=_AGAIN) from None
+    except OSError as error:
+        raise UsageError(f"{held.archive} cannot be read: {error.strerror}", hint=_AGAIN) from None
     return held
 
 
@@ -122,19 +126,22 @@ def _node(told: Mapping[str, Any], count: int) -> Leaf | Split:
 # --- what kits have measured --------------------------------------------------------------------------------------
 
 
-def kept(root: Path) -> list[dict[str, Any]]:
-    """What earlier kits brought, in order. Raises JobError where that is damaged."""
+def kept(root: Path, *, device: bool = False) -> list[dict[str, Any]]:
+    """What earlier kits brought, in order. device: of a product for one. Raises JobError where that is damaged."""
     path = root / KEPT
     try:
-        told = jsontext.loads(regular.data(path))
+        told = jsontext.loads(files.read(path, files.JSON))
         if told["schema"] != SCHEMA:
             raise ValueError(f"schema {told['schema']}")
+        for number, kit in enumerate(told["kits"]):
+            kitrows.kept(kit, f"kit {number}", device)
         return list(told["kits"])
     except FileNotFoundError:
         return []
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, SpecError) as error:
         raise JobError(
-            f"{path} is damaged: {error}", hint="take it away; what kits measured is imported again from their files"
+            f"{path} is damaged: {error!s:.300}",
+            hint="take it away; what kits measured is imported again from their files",
         ) from None
 
 
@@ -149,6 +156,11 @@ def measured(operator: Operator, winners: Winners, kits: Sequence[Mapping[str, A
     found: dict[str, Measured] = {}
     for row in (row for kit in kits for row in kit["rows"]):
         if row["dtype"] == winners.dtype:
+            if set(row["dims"]) != set(operator.reference.shapes.names):
+                raise JobError(
+                    f"{KEPT} has a problem of another operator: {row['dims']!r:.100}",
+                    hint="take it away; what kits measured is imported again from their files",
+                )
             problem = operator.reference.problem(winners.dtype, row["dims"], row["options"])
             costs = tuple(None if cost is None else float(cost) for cost in row["ns"])
             if len(costs) == len(winners.all) and any(cost is not None for cost in costs):

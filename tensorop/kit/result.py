@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tensorop.errors import JobError, UsageError
+from tensorop.errors import JobError, SpecError, UsageError
 from tensorop.kit import plan
 from tensorop.kit.held import Held
 from tensorop.measure.statistics import quartiles
-from tensorop.specs import jsontext, regular
+from tensorop.specs import files, jsontext, kitrows
 
 SCHEMA = 1
 _AGAIN = "run ./run-kit there again, it goes on where it stopped, and bring the file it names"
 _FILE = "give the kit's result.jsonl"
-_MOST = 64 << 20  # bytes
+_MOST_VALUES = 3_000_000  # of all lines
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ def _result(path: Path, held: Held, head: Mapping[str, Any], rest: list[dict[str
         )
     rows = whole(path, head, rest, machine["board"])
     timed = [row for row in rows if row["kind"] == plan.KINDS[plan.TIME]]
-    told = tuple(_row(held, row) for row in timed if row["outcome"] == "ok")
+    told = tuple(_row(path, held, row) for row in timed if row["outcome"] == "ok")
     if not told:
         raise JobError(f"{path} has no figure: nothing could be timed there", hint=_AGAIN)
     return Result(head["kit"], machine, rows[-1]["date"], told, len(machines), len(timed) - len(told))
@@ -103,39 +103,56 @@ def whole(path: Path, head: Mapping[str, Any], rest: list[dict[str, Any]], board
     return rows
 
 
-def _row(held: Held, row: Mapping[str, Any]) -> dict[str, Any]:
+def _row(path: Path, held: Held, row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row with figures, as the product keeps it. Raises UsageError where no plan of the product's kits has it."""
     of = row["of"]
-    winners = next(w for w in held.winners if w.dtype == of["dtype"])
+
+    def refuse(what: str, expected: str) -> UsageError:
+        return UsageError(f"{path} is damaged: row {row['step']} has {what}; expected {expected}", hint=_AGAIN)
+
+    winners = next((w for w in held.winners if w.dtype == of["dtype"]), None)
+    if winners is None:
+        raise refuse(f"dtype {of['dtype']!r:.40}", "one of " + ", ".join(w.dtype for w in held.winners))
+    count = len(winners.all)
+    if len(set(of["variants"])) != len(of["variants"]) or max(of["variants"]) >= count:
+        raise refuse(f"variants {of['variants']!r:.80}", f"different ones, of 0 to {count - 1}")
     if len(row["ns"]) != len(of["variants"]):
-        raise ValueError(f"row {row['step']} has {len(row['ns'])} figures of {len(of['variants'])}")
-    medians = {int(number): quartiles(rounds)[1] for number, rounds in zip(of["variants"], row["ns"], strict=True)}
-    if not all(ns > 0 for ns in medians.values()) or max(medians) >= len(winners.all):
-        raise ValueError(f"row {row['step']} has a figure that is none")
-    ns = [medians.get(number) for number in range(len(winners.all))]
+        raise refuse(f"figures of {len(row['ns'])} variants", f"figures of {len(of['variants'])}")
+    shapes = held.operator.reference.shapes
+    if set(of["dims"]) != set(shapes.names):
+        raise refuse(f"the dims {', '.join(of['dims'])!r:.80}", ", ".join(shapes.names))
+    if dict(of["options"]) not in [dict(layout) for layout in held.operator.layouts]:
+        raise refuse(f"the options {of['options']!r:.80}", "those of one of the operator's layouts")
+    medians = {number: quartiles(rounds)[1] for number, rounds in zip(of["variants"], row["ns"], strict=True)}
+    ns = [medians.get(number) for number in range(count)]
     told = {"dtype": of["dtype"], "dims": of["dims"], "options": of["options"], "ns": ns}
     return {**told, "date": row["date"], "mhz": row["mhz"]}
 
 
 def lines(path: Path) -> list[dict[str, Any]]:
-    """All of a file, each line by its checksum, the first of this schema. Raises as `read`."""
+    """All of a file, each line by its checksum and its schema, the first of this version's. Raises as `read`."""
     found = [_line(path, number, text) for number, text in enumerate(_lines(path), 1)]
     if found[0].get("schema") != SCHEMA:
         raise UsageError(
             f"{path} is of schema {found[0].get('schema')!r:.40}, expected {SCHEMA}",
             hint="use the version of tensorop that made the kit, or make a new kit with this one",
         )
+    try:
+        kitrows.check(found, str(path))
+    except SpecError as error:
+        raise UsageError(error.message.split("\n")[0], hint=_AGAIN) from None
     return found
 
 
 def _lines(path: Path) -> list[str]:
     try:
-        if path.stat().st_size > _MOST:
-            raise UsageError(f"{path} is no result of a kit: it is larger than any", hint=_AGAIN)
-        text = regular.plain(path).decode("ascii").replace("\r\n", "\n")  # it may have been mailed
+        text = files.plain(path, files.LINES).decode("ascii").replace("\r\n", "\n")  # it may have been mailed
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror or error}", hint=_FILE) from None
     except UnicodeDecodeError:
         raise UsageError(f"{path} is no result of a kit", hint=_FILE) from None
+    if jsontext.values(text) > _MOST_VALUES:
+        raise UsageError(f"{path} is no result of a kit: it has more than {_MOST_VALUES} values", hint=_FILE)
     lines = text.rstrip().split("\n")
     if lines == [""]:
         raise UsageError(f"{path} is no result of a kit: it has no whole line", hint=_FILE)

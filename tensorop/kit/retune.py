@@ -24,6 +24,7 @@ from tensorop.store.lock import FolderLock
 
 MEASURED = "measured"  # the key of a product's facts
 SMALL = 4e6  # flops of a problem that is run here once more: an emulator is slow
+FEW = 64 << 20  # bytes of its operands
 
 
 @dataclass(frozen=True)
@@ -118,5 +119,6 @@ def _problems(held: Held, result: Result) -> Iterator[Any]:
     """What was timed, as the library serves it, where it is small enough to be run here once more."""
     for row in result.rows:
         problem = held.operator.reference.problem(row["dtype"], row["dims"], row["options"])
-        if held.operator.reference.work(problem) <= SMALL:
+        reference = held.operator.reference
+        if reference.work(problem) <= SMALL and reference.traffic(problem) <= FEW:
             yield problem

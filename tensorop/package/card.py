@@ -8,7 +8,7 @@ from typing import Any
 
 from tensorop.errors import JobError, UsageError
 from tensorop.package import elf
-from tensorop.specs import jsontext, regular
+from tensorop.specs import files, jsontext
 
 # Split, so that a program that holds this module holds no card.
 MARKER = "\x7fTENSOROP" + "-CARD-1\n"
@@ -48,7 +48,7 @@ def read_card(library: Path) -> dict[str, Any]:
     Raises UsageError when the file cannot be read or holds no card, JobError when the card is damaged or the file cut.
     """
     try:
-        data = regular.data(library)
+        data = files.read(library, files.LIBRARY)
     except OSError as error:
         raise UsageError(f"{library} cannot be read: {error.strerror or error}") from None
     at = data.find(MARKER.encode("latin-1"))

@@ -13,7 +13,7 @@ from tensorop import paths
 from tensorop.errors import SpecError
 from tensorop.model.platform import Platform
 from tensorop.package import plugged
-from tensorop.specs import jsontext, platforms, primitives, regular
+from tensorop.specs import files, jsontext, platforms, primitives
 from tensorop.store import durable
 
 KEY = "plugins"
@@ -22,9 +22,9 @@ _FILE = re.compile(r"(platforms|primitives)/([A-Za-z0-9][A-Za-z0-9_.+-]*)\.yaml"
 
 def collect(platform: Platform) -> dict[str, dict[str, str]]:
     """What the manifest gains: the platform as one whole file, and primitive sets that are not ours; by file name."""
-    files = {f"platforms/{platform.name}.yaml": platform.whole}
-    files |= {f"primitives/{one.name}.yaml": one.whole for one in platform.primitives}
-    told = {name: whole for name, whole in files.items() if whole}
+    own = {f"platforms/{platform.name}.yaml": platform.whole}
+    own |= {f"primitives/{one.name}.yaml": one.whole for one in platform.primitives}
+    told = {name: whole for name, whole in own.items() if whole}
     return {KEY: told} if told else {}
 
 
@@ -34,16 +34,16 @@ def reopened(manifest: Path, plugins: tuple[Path, ...]) -> tuple[Path, ...]:
     Only YAML comes out of a manifest, held against its schema; no Python. Raises SpecError naming the manifest.
     """
     try:
-        files = jsontext.loads(regular.data(manifest)).get(KEY)
+        told = jsontext.loads(files.read(manifest, files.JSON)).get(KEY)
     except (OSError, ValueError, AttributeError):
         return plugins  # who needs the manifest says what is wrong with it
-    if files is None:
+    if told is None:
         return plugins
-    _check(files, manifest)
-    folder = _unpacked(files)
+    _check(told, manifest)
+    folder = _unpacked(told)
     out = (*paths.plugin_roots(plugins), folder)
     with plugged.explained(manifest, out):
-        for name in files:
+        for name in told:
             kind, _, stem = name.removesuffix(".yaml").partition("/")
             try:
                 platforms.load(stem, out) if kind == "platforms" else primitives.load(stem, out)
@@ -52,10 +52,10 @@ def reopened(manifest: Path, plugins: tuple[Path, ...]) -> tuple[Path, ...]:
     return out
 
 
-def _check(files: Any, manifest: Path) -> None:
-    if not isinstance(files, Mapping):
-        raise SpecError(f"{manifest}: key '{KEY}': expected a mapping of files, got {files!r:.80}")
-    for name, text in files.items():
+def _check(told: Any, manifest: Path) -> None:
+    if not isinstance(told, Mapping):
+        raise SpecError(f"{manifest}: key '{KEY}': expected a mapping of files, got {told!r:.80}")
+    for name, text in told.items():
         match = _FILE.fullmatch(name)
         if match is None or not isinstance(text, str):
             raise SpecError(
@@ -65,11 +65,11 @@ def _check(files: Any, manifest: Path) -> None:
             platforms.check_whole(text, match[2], f"{manifest}: {KEY}.{name}")
 
 
-def _unpacked(files: Mapping[str, str]) -> Path:
+def _unpacked(told: Mapping[str, str]) -> Path:
     """A plug-in folder in the cache, named by what it holds."""
-    digest = hashlib.sha256(json.dumps(dict(files), sort_keys=True).encode()).hexdigest()[:24]
+    digest = hashlib.sha256(json.dumps(dict(told), sort_keys=True).encode()).hexdigest()[:24]
     root = paths.cache_dir("carried", digest)
-    for name, text in files.items():
+    for name, text in told.items():
         path = root / name
         path.parent.mkdir(parents=True, exist_ok=True)
         durable.replace(path, text)

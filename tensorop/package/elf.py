@@ -9,7 +9,7 @@ from elftools.common.exceptions import ELFParseError
 from elftools.elf.elffile import ELFFile
 
 from tensorop.errors import JobError, UsageError
-from tensorop.specs import regular
+from tensorop.specs import files
 
 _MACHINES = {"EM_X86_64": "x86_64", "EM_AARCH64": "aarch64", "EM_RISCV": "riscv64"}
 
@@ -17,7 +17,7 @@ _MACHINES = {"EM_X86_64": "x86_64", "EM_AARCH64": "aarch64", "EM_RISCV": "riscv6
 def machine(library: Path) -> str:
     """The architecture of an ELF file, in our spelling where we have one. Raises UsageError for another file."""
     try:
-        with open(regular.opened(library), "rb") as stream:
+        with files.opened(library, files.LIBRARY) as stream:
             name = str(ELFFile(stream)["e_machine"])
     except OSError as error:
         raise UsageError(f"{library} cannot be read: {error.strerror or error}") from None
@@ -29,7 +29,7 @@ def machine(library: Path) -> str:
 def require_uncut(library: Path) -> None:
     """Raises JobError where an ELF file ends before what it says it holds; says nothing of another file."""
     try:
-        data = regular.data(library)
+        data = files.read(library, files.LIBRARY)
     except OSError as error:
         raise UsageError(f"{library} cannot be read: {error.strerror or error}") from None
     if not data.startswith(b"\x7fELF"):
@@ -56,7 +56,7 @@ def _damaged(library: Path, error: Exception) -> JobError:
 def require_whole(library: Path) -> None:
     """Raises JobError unless every segment and table that a loader maps is inside of the file."""
     try:
-        with open(regular.opened(library), "rb") as stream:
+        with files.opened(library, files.LIBRARY) as stream:
             elf = ELFFile(stream)
             if elf["e_type"] != "ET_DYN":
                 raise ValueError(f"its type is {elf['e_type']}, expected ET_DYN")

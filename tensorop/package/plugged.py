@@ -15,7 +15,7 @@ from tensorop.errors import UnknownName, UsageError
 from tensorop.model.job import Job
 from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
-from tensorop.specs import catalog, jsontext
+from tensorop.specs import catalog, files, jsontext
 from tensorop.specs.printable import one_line
 
 KEY = "plugin_folders"
@@ -86,7 +86,7 @@ def _found(plugin: str, plugins: tuple[Path, ...]) -> bool:
 def _recorded(manifest: Path | None) -> dict[str, str]:
     """What a manifest says, as text that may be shown; {} where it says nothing of the kind."""
     try:
-        told = {} if manifest is None else jsontext.loads(manifest.read_text(encoding="utf-8")).get(KEY, {})
+        told = {} if manifest is None else jsontext.loads(files.read(manifest, files.JSON)).get(KEY, {})
         found = [(name, folder) for name, folder in told.items() if isinstance(folder, str) and folder]
     except (OSError, ValueError, AttributeError):
         return {}  # who needs the manifest says what is wrong with it

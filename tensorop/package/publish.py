@@ -15,7 +15,8 @@ from typing import Any
 
 from tensorop import errors
 from tensorop.package.product import MANIFEST, SHARE, Product
-from tensorop.specs import jsontext, regular
+from tensorop.specs import files as reading
+from tensorop.specs import jsontext
 
 _PREFIX_FOLDERS = ("include", "lib", "share")
 # What a run writes below share/tensorop beside the product.
@@ -192,7 +193,7 @@ def _refuse_foreign(folder: Path, files: Mapping[str, bytes]) -> None:
         raise errors.JobError(f"{folder} is a file", hint="give another --out")
     known = {*files, *_OF_RUNS, MANIFEST}
     with contextlib.suppress(OSError, ValueError, AttributeError, KeyError, TypeError):
-        known |= set(jsontext.loads(regular.data(folder / MANIFEST))["files"])
+        known |= set(jsontext.loads(reading.read(folder / MANIFEST, reading.JSON))["files"])
     for top in _PREFIX_FOLDERS:
         for path in sorted((folder / top).rglob("*")):
             name = path.relative_to(folder).as_posix()

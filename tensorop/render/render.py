@@ -7,6 +7,7 @@ primitive stays a call of its name (`calls`), so that the gate reads it as one; 
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
@@ -23,6 +24,7 @@ from tensorop.errors import TensoropError
 from tensorop.model.primitive import Primitive, Primitives
 from tensorop.process import children
 from tensorop.render import words
+from tensorop.specs import files
 from tensorop.specs.printable import printable
 
 C_STYLE = "{BasedOnStyle: LLVM, IndentWidth: 4, ColumnLimit: 110}"
@@ -43,10 +45,24 @@ class _Environment(ImmutableSandboxedEnvironment):
         return obj[attribute] if isinstance(obj, dict) and attribute in obj else super().getattr(obj, attribute)
 
 
+class _Files(jinja2.FileSystemLoader):
+    """Templates of folders that may be somebody else's."""
+
+    def get_source(self, environment: jinja2.Environment, template: str) -> Any:
+        for folder in self.searchpath:
+            path = Path(folder, *jinja2.loaders.split_template_path(template))
+            if os.path.lexists(path):
+                try:
+                    files.require(path, files.TEXT)
+                except OSError as error:
+                    raise RenderError(f"{path} cannot be read: {error.strerror}") from None
+                break
+        return super().get_source(environment, template)
+
+
 def environment(folder: Folders, texts: Mapping[str, str] | None = None, *, html: bool = False) -> jinja2.Environment:
     """Templates of a folder, plus texts by name (e.g. `template`). html: what is filled in is escaped."""
-    files = jinja2.FileSystemLoader(folder, encoding="utf-8-sig")
-    loader = jinja2.ChoiceLoader([jinja2.DictLoader(dict(texts or {})), files])
+    loader = jinja2.ChoiceLoader([jinja2.DictLoader(dict(texts or {})), _Files(folder, encoding="utf-8-sig")])
     env = _Environment(
         loader=loader,
         undefined=jinja2.StrictUndefined,

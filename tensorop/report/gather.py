@@ -20,7 +20,7 @@ from tensorop.model.trial import Finished, Stage
 from tensorop.model.winner import by_operator
 from tensorop.package import plugged
 from tensorop.report import anytime, choices, dispatch_map, importance, loops, predicted, refusals, roofline, threads
-from tensorop.specs import jsontext, operators, platforms, regular
+from tensorop.specs import files, jsontext, operators, platforms
 from tensorop.store import journal
 from tensorop.store.history import History, group_of
 from tensorop.warm import start
@@ -113,7 +113,7 @@ def _mapping(value: Any) -> dict[str, Any]:
 
 def _json(path: Path) -> dict[str, Any] | None:
     try:
-        found = jsontext.loads(regular.data(path))
+        found = jsontext.loads(files.read(path, files.JSON))
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:

@@ -11,6 +11,7 @@ from elftools.common.exceptions import ELFError
 from tensorop.build.archive import members
 from tensorop.build.inspect import Loop, inner_loops
 from tensorop.process import scratch
+from tensorop.specs import files
 
 
 def of_product(folder: Path) -> list[dict[str, Any]]:
@@ -22,7 +23,7 @@ def of_product(folder: Path) -> list[dict[str, Any]]:
     """
     out = []
     for archive in sorted((folder / "lib").glob("libtensorop_*.a")):
-        for name, data in members(archive.read_bytes()):
+        for name, data in members(files.read(archive, files.LIBRARY)):
             for loop in _hottest(data):
                 record = dataclasses.asdict(loop)
                 distances = record.pop("distances")

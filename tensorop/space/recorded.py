@@ -9,6 +9,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +19,7 @@ from tensorop.errors import SpecError
 from tensorop.model.kernel import Constraint
 from tensorop.model.point import Point
 from tensorop.space.space import Space
-from tensorop.specs import regular
+from tensorop.specs import files, jsontext
 
 SCHEMA = 1
 SUFFIX = ".jsonl.gz"
@@ -71,9 +72,10 @@ def write(path: Path, found: Recorded) -> None:
 def read(path: Path) -> Recorded:
     """Raises SpecError for a file that is no recorded space, naming file, place and what was expected."""
     try:
-        first, _, body = gzip.decompress(regular.data(path)).decode().partition("\n")
-        head = json.loads(first)
-    except (OSError, EOFError, ValueError) as error:
+        packed = files.read(path, files.LINES)
+        first, _, body = files.unpacked(packed, files.LINES).decode().partition("\n")
+        head = jsontext.loads(first)
+    except (OSError, EOFError, ValueError, zlib.error) as error:
         raise SpecError(f"{path}: not a recorded space: {error}; expected gzip of JSON lines", hint=AGAIN) from None
     if not isinstance(head, dict) or head.get("schema") != SCHEMA:
         said = head.get("schema") if isinstance(head, dict) else head
@@ -81,12 +83,19 @@ def read(path: Path) -> Recorded:
     expected, said = _digest(head, body), head.pop("digest", None)
     if said != expected:
         raise SpecError(f"{path}, line 1: 'digest' is {said!r}; its lines give {expected!r}", hint=AGAIN)
+    try:
+        return _recorded(path, head, body)
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+        raise SpecError(f"{path} is damaged: {type(error).__name__}: {error!s:.200}", hint=AGAIN) from None
+
+
+def _recorded(path: Path, head: dict[str, Any], body: str) -> Recorded:
     must = [Constraint(text, "") for text in head.pop("constraints")]
     space = Space.of(head.pop("dimensions"), must, head.pop("facts"))
     del head["schema"], head["points"]
-    rows: Sequence[Any] = [json.loads(line) for line in body.splitlines()]
-    if space.size != len(rows):
-        raise SpecError(f"{path}: {len(rows)} lines of points; expected {space.size} legal points", hint=AGAIN)
+    if space.size != (lines := body.count("\n")):
+        raise SpecError(f"{path}: {lines} lines of points; expected {space.size} legal points", hint=AGAIN)
+    rows: Sequence[Any] = [jsontext.loads(line) for line in body.splitlines()]
     for index, row in enumerate(rows):
         if tuple(row[:-2]) != space.coordinates(index):
             raise SpecError(f"{path}, line {index + 2}: expected the point {space.at(index)}", hint=AGAIN)

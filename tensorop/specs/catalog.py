@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
-from os import PathLike
 from pathlib import Path
 
-from tensorop.errors import UsageError, unknown_name
+from tensorop.errors import SpecError, UsageError, unknown_name
 from tensorop.paths import plugin_dirs, plugin_roots
 
 SUFFIX = {"platforms": ".yaml", "primitives": ".yaml", "templates": "", "tuners": ".py", "backends": ".py"}
@@ -31,8 +31,12 @@ def find(kind: str, name: str, plugins: tuple[Path, ...] = ()) -> Path:
     if "/" not in name and name not in ("", ".", "..") and name.isprintable() and len(name.encode()) <= _LONGEST:
         for folder in plugin_dirs(kind, plugins):
             path = folder / f"{name}{SUFFIX[kind]}"
-            if path.is_file() or (kind == "templates" and (path / "operator.yaml").is_file()):
+            file = path / "operator.yaml" if kind == "templates" else path
+            if file.is_file():
                 return path
+            if os.path.lexists(file):
+                what = "no regular file" if file.exists() else "a link to nothing"
+                raise SpecError(f"{file}: cannot be read: it is {what}", hint="take it away, or put the file there")
     raise unknown_name(_CALLED.get(kind, kind[:-1]), name, names(kind, plugins), f"{kind}/{name}")
 
 
@@ -46,7 +50,7 @@ def folders(plugins: str | Path | Sequence[str | Path]) -> tuple[Path, ...]:
     """Plug-in folders as Python code gives them: one or several, texts or paths. Raises UsageError for what is no
     folder."""
     try:
-        found = tuple(map(Path, [plugins] if isinstance(plugins, str | PathLike) else plugins))
+        found = tuple(map(Path, [plugins] if isinstance(plugins, str | os.PathLike) else plugins))
     except TypeError:
         raise UsageError(f"plugins is {plugins!r}", hint="expected a folder's path, or a list of them") from None
     for folder in found:

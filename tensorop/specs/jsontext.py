@@ -7,15 +7,24 @@ import math
 from typing import Any
 
 MAX_INTEGER = 1 << 63
+MAX_VALUES = 1_000_000  # of one text, whose marks are counted before it is read
 
 
 def loads(text: str | bytes) -> Any:
-    """The value of a JSON text. Raises ValueError for what is none, is nested too deeply or has a number that is not
-    finite or beyond 64 bits."""
+    """The value of a JSON text. Raises ValueError for what is none, is nested too deeply, has a number that is not
+    finite or beyond 64 bits, or too many values."""
+    if len(text) > MAX_VALUES and values(text) > MAX_VALUES:
+        raise ValueError(f"JSON of more than {MAX_VALUES} values")
     try:
         return json.loads(text, parse_constant=_refused, parse_float=_real, parse_int=_integer)
     except RecursionError:
         raise ValueError("JSON that is nested too deeply") from None
+
+
+def values(text: str | bytes) -> int:
+    """The most values that a JSON text can have, by its marks: what it takes in memory is known before it is read."""
+    marks: Any = (",", "[", "{") if isinstance(text, str) else (b",", b"[", b"{")
+    return 1 + sum(map(text.count, marks))
 
 
 def _refused(word: str) -> Any:

@@ -16,7 +16,7 @@ from tensorop.errors import SpecError
 from tensorop.model import meaning
 from tensorop.model.number import NUMBERS
 from tensorop.model.primitive import ARGUMENTS, Collective, ElementType, Formats, Primitive, PrimitiveSet
-from tensorop.specs import catalog, regular, yamlfile
+from tensorop.specs import catalog, files, yamlfile
 from tensorop.specs.yamlfile import File, Record
 
 _HEADER = re.compile(r"[A-Za-z0-9_]+\.h")
@@ -179,7 +179,7 @@ def resolved(name: str, plugins: tuple[Path, ...] = ()) -> PrimitiveSet:
         masked=spec.masked,
         broadcast=spec.broadcast,
         types={dtype: _type(spec, dtype, kind) for dtype, kind in spec.types.items()},
-        whole="" if paths.shipped(path) else regular.text(path),
+        whole="" if paths.shipped(path) else files.text(path, files.TEXT),
         collectives={name: Collective(name, **of.model_dump()) for name, of in spec.collectives.items()},
     )
 

@@ -13,10 +13,15 @@ from types import ModuleType
 from typing import Any
 
 from tensorop.errors import SpecError, TensoropError, UsageError
+from tensorop.specs import files
 
 
 def load(path: Path, name: str) -> ModuleType:
     """The module of a file. Raises UsageError where something it imports is not installed, SpecError where it fails."""
+    try:
+        files.require(path, files.TEXT)
+    except OSError as error:
+        raise SpecError(f"{path} cannot be read: {error.strerror}") from None
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         raise SpecError(f"{path} cannot be loaded as Python")

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from tensorop.errors import SpecError, UsageError
 from tensorop.model.bench import Span
 from tensorop.model.comparison import Figure, Place, Recorded
-from tensorop.specs import jsontext, regular, yamlfile
+from tensorop.specs import files, jsontext, yamlfile
 
 _HINT = "give what `tensorop bench DIR --format json` printed, or a product's share/tensorop/bench.json"
 
@@ -61,7 +61,7 @@ class _Bench(BaseModel):
 def read(path: Path) -> Recorded:
     """The record in a file. Raises UsageError with file, place and what was expected."""
     try:
-        data = jsontext.loads(regular.text(path))
+        data = jsontext.loads(files.text(path, files.JSON))
     except SpecError as error:
         raise UsageError(error.message, hint=_HINT) from None
     except ValueError as error:

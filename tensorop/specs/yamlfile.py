@@ -11,8 +11,8 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from tensorop.errors import SpecError
-from tensorop.specs import regular
-from tensorop.specs.yamltext import MAX_TEXT, parse
+from tensorop.specs import files
+from tensorop.specs.yamltext import parse
 
 # Keys of before, with those of now.
 RENAMED = {
@@ -51,7 +51,7 @@ def dump(data: dict[str, Any]) -> str:
 
 def read(path: Path) -> dict[str, Any]:
     """The mapping in a file."""
-    return parse(regular.text(path, MAX_TEXT + 1), str(path))
+    return parse(files.text(path, files.TEXT), str(path))
 
 
 _OF_LENGTH = ("too_short", "too_long")

@@ -8,19 +8,20 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import io
 import json
 import os
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import IO, Any
 
 from tensorop.errors import JobError, UsageError
 from tensorop.model.kernel import KernelTemplate, KernelText
 from tensorop.model.trial import Finished, Outcome, Trial
 from tensorop.process.stopping import whole
-from tensorop.specs import jsontext, regular
+from tensorop.specs import files, jsontext
 from tensorop.store import records
 from tensorop.store.durable import sync
 from tensorop.store.history import Group, History
@@ -192,19 +193,27 @@ def load(path: Path) -> History:
 def _load(path: Path) -> tuple[History, int, bytes]:
     """The history, the length of the sound part in bytes, and the torn rest."""
     try:
-        data = regular.data(path)
-        regular.require_narrow(path, data)
+        with io.BufferedReader(files.opened(path, files.JOURNAL)) as file:
+            files.require_narrow(path, file.peek(2))
+            return _history(path, file)
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror or error}", hint=START_OVER) from None
+
+
+def _history(path: Path, file: IO[bytes]) -> tuple[History, int, bytes]:
     history = History()
-    sound = 0
-    lines = data.split(b"\n")[:-1]  # what follows the last newline was cut, even if all of its text made it
-    for number, line in enumerate(lines, start=1):
+    sound = number = 0
+    while line := file.readline(files.LINE):
+        number += 1
+        if not line.endswith(b"\n"):  # it was cut, even if all of its text made it
+            if len(line) == files.LINE:
+                raise _damaged(path, number, ValueError(f"it has more than {files.LINE} bytes"))
+            return history, sound, line
         try:
             record = jsontext.loads(line)
         except ValueError as error:
-            if number == len(lines):
-                break
+            if not (rest := file.readline(files.LINE)).endswith(b"\n"):
+                return history, sound, line + rest
             raise _damaged(path, number, error) from error
         try:
             if record["schema"] != SCHEMA:
@@ -217,8 +226,8 @@ def _load(path: Path) -> tuple[History, int, bytes]:
             history.add(record)
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise _damaged(path, number, error) from error
-        sound += len(line) + 1
-    return history, sound, data[sound:]
+        sound += len(line)
+    return history, sound, b""
 
 
 def _damaged(path: Path, line: int, error: Exception) -> JobError:

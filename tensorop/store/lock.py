@@ -9,7 +9,8 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from tensorop.errors import JobError, UsageError
+from tensorop.errors import JobError, SpecError, UsageError
+from tensorop.specs import files
 
 
 class FolderLock:
@@ -42,6 +43,6 @@ class FolderLock:
 
     def _holder(self) -> str:
         try:
-            return self._owner.read_text() or "an unknown process"
-        except OSError:
+            return files.text(self._owner, 4096) or "an unknown process"
+        except SpecError:
             return "an unknown process"

@@ -30,7 +30,7 @@ from tensorop.model.verdict import ControlResult, Seed
 from tensorop.runners import session
 from tensorop.runners.base import Runner
 from tensorop.runners.protocol import Count, Entry, Time
-from tensorop.specs import regular
+from tensorop.specs import files
 from tensorop.verify.answers import Answers
 from tensorop.verify.grid import outcome, quick, verify
 from tensorop.verify.subject import Subject
@@ -67,8 +67,8 @@ class Control:
 
     def source(self, operator: Operator) -> Source:
         """The control with the headers beside it and that of the operator's slots."""
-        files = [self.path, *sorted(self.path.parent.glob("*.h"))]
-        return Source((*((file.name, regular.text(file)) for file in files), *operator.slots.files))
+        paths = [self.path, *sorted(self.path.parent.glob("*.h"))]
+        return Source((*((path.name, files.text(path, files.TEXT)) for path in paths), *operator.slots.files))
 
 
 def controls(operator: Operator) -> tuple[Control, ...]:
@@ -78,7 +78,7 @@ def controls(operator: Operator) -> tuple[Control, ...]:
 
 
 def _read(path: Path) -> Control:
-    head = regular.text(path).partition("*/")[0]
+    head = files.text(path, files.TEXT).partition("*/")[0]
     values = dict(_KEY.findall(head))
     try:
         expected = tuple(Kind(word) for word in values["expect"].split())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from tensorop.errors import JobError, TensoropError, UsageError
 from tensorop.model.job import Job
 from tensorop.model.trial import Stage
 from tensorop.model.winner import Known
-from tensorop.specs import jsontext
+from tensorop.specs import files, jsontext
 from tensorop.store import journal
 from tensorop.store.history import History
 from tensorop.trial import selection
@@ -74,7 +75,7 @@ def _files(job: Job) -> Iterator[Path]:
 
 def _is_journal(path: Path) -> bool:
     try:
-        with path.open("rb") as file:
+        with io.BufferedReader(files.opened(path, files.JOURNAL)) as file:
             record = jsontext.loads(file.readline(1 << 20))
     except (OSError, ValueError):
         return False

@@ -17,7 +17,7 @@ from typing import Any
 
 from tensorop.errors import UsageError
 from tensorop.model.winner import Known
-from tensorop.specs import jsontext, regular
+from tensorop.specs import files, jsontext
 from tensorop.store.records import point_of
 
 SCHEMA = 1
@@ -40,7 +40,7 @@ class Source:
 def read(path: Path) -> Source:
     """A file of winners. Raises UsageError with file, place and what was expected."""
     try:
-        lines = regular.plain(path).split(b"\n")
+        lines = files.plain(path, files.LINES).split(b"\n")
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror or error}") from None
     known: dict[tuple[str, str], list[Known]] = {}

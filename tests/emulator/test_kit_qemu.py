@@ -275,8 +275,8 @@ def _too_few(rows: list[Row]) -> None:
         (_other_machine, UsageError, "was measured on aarch64, rvv is riscv64"),
         (_two_machines, UsageError, "was measured on several machines"),
         (_wrong_there, JobError, "the library is wrong on a test's board"),
-        (_no_figures, UsageError, "is damaged: KeyError"),
-        (_too_few, UsageError, "is damaged: ValueError"),
+        (_no_figures, UsageError, r"line \d+: missing key 'ns'"),
+        (_too_few, UsageError, r"is damaged: row \d+ has figures of 1 variants; expected figures of 2"),
     ],
 )
 def test_files_that_are_refused(

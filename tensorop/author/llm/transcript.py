@@ -14,7 +14,7 @@ from typing import Any
 
 from tensorop.author.llm.messages import Failure, Reply, Request, Transport
 from tensorop.errors import JobError, SpecError
-from tensorop.specs import jsontext, regular
+from tensorop.specs import files, jsontext
 from tensorop.store import durable
 
 SCHEMA = 1
@@ -76,10 +76,10 @@ class Recorded:
 
 def _load(folder: Path) -> tuple[dict[str, list[Reply]], int]:
     replies: dict[str, list[Reply]] = {}
-    files = sorted(folder.glob("[0-9]*.json"))
-    for path in files:
+    paths = sorted(folder.glob("[0-9]*.json"))
+    for path in paths:
         try:
-            record = jsontext.loads(regular.text(path))
+            record = jsontext.loads(files.text(path, files.TEXT))
             if record["schema"] != SCHEMA:
                 raise ValueError(f"schema {record['schema']!r}, expected {SCHEMA}")
             if record["reply"] is not None:
@@ -88,7 +88,7 @@ def _load(folder: Path) -> tuple[dict[str, list[Reply]], int]:
             raise JobError(
                 f"{path} is no recorded call: {str(error)[:300]}", hint="remove it; the call will be made again"
             ) from error
-    return replies, 1 + max((int(path.name.split("-")[0]) for path in files), default=0)
+    return replies, 1 + max((int(path.name.split("-")[0]) for path in paths), default=0)
 
 
 def _reply(record: dict[str, Any]) -> Reply:

@@ -21,6 +21,7 @@ from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
 from tensorop.model.trial import Outcome
 from tensorop.provision import nvcc
+from tensorop.specs import files as reading
 from tensorop.target import Asked
 
 CONTROLS = 16  # faulty kernels and the plain one, after the oracle itself
@@ -42,8 +43,9 @@ def program(operator: Operator, platform: Platform, root: Path, library: str) ->
     built = device.build(kernels, str((platform.device or {})["code"]), nvcc.nvcc())
     if isinstance(built, Outcome):
         raise JobError(f"the kit's kernels cannot be built: {built.message}\n{built.log}", hint="tensorop doctor")
-    header, archive = f"tensorop/{operator.name}_cuda.h", (root / "lib" / f"lib{library}.a").read_bytes()
-    files[header] = (root / "include" / header).read_text(encoding="utf-8")
+    header = f"tensorop/{operator.name}_cuda.h"
+    archive = reading.read(root / "lib" / f"lib{library}.a", reading.LIBRARY)
+    files[header] = reading.text(root / "include" / header, reading.TEXT)
     target = re.sub(r"-gnu\..*", f"-gnu.{_GLIBC}", platform.compiler.shared_target)
     key = cache.key_of(files, built.image, archive, target, tool.compiler_version())
 

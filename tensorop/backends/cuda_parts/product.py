@@ -24,6 +24,7 @@ from tensorop.model.point import Point
 from tensorop.package import cmake, manifest, pkgconfig
 from tensorop.package.product import MANIFEST, SHARE, Product, licence
 from tensorop.package.sources import Library, Part, Sources
+from tensorop.specs import files as reading
 
 _AGAIN = "make the product again with this version: the same `tensorop <operator>` command"
 
@@ -98,7 +99,7 @@ def content(
                 families[key] = Family(by_digest[key[0]], given)
             candidate = Candidate(families[key], _place(families[key], one["point"]))
             numbered[int(one["number"])] = (Variant(candidate, dtype, int(one["image"])), one)
-    blob, images, at = (root / SHARE / "src" / "kernels.bin").read_bytes(), [], 0
+    blob, images, at = reading.read(root / SHARE / "src" / "kernels.bin", reading.LIBRARY), [], 0
     for size in told["facts"]["images"]:
         images.append(blob[at : at + size])
         at += size + -size % 64
@@ -106,7 +107,7 @@ def content(
         raise ValueError("its kernels are not those of its manifest")
     variants, said = zip(*(numbered[number] for number in sorted(numbered)), strict=True)
     folder = root / SHARE / "src" / "kernels"
-    texts = {int(path.stem): path.read_text(encoding="utf-8") for path in folder.glob("*.cu")}
+    texts = {int(path.stem): reading.text(path, reading.TEXT) for path in folder.glob("*.cu")}
     return Content(operator, platform, variants, said, images, texts, told["facts"])
 
 
