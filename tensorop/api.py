@@ -20,6 +20,7 @@ from tensorop.package.card import read_card
 from tensorop.package.product import MANIFEST
 from tensorop.provision.targets import host_arch
 from tensorop.specs import catalog, files, jsontext, operators
+from tensorop.specs.printable import printable
 
 
 class Loaded:
@@ -123,7 +124,7 @@ def load(path: str | Path, plugins: str | Path | Sequence[str | Path] = ()) -> L
     with plugged.explained(root / MANIFEST, at):
         bindings = {name: operators.binding(operators.load(name, at), _device(cards[name][0])) for name in cards}
     for doubt in doubts:
-        warnings.warn(f"{doubt}; its code runs in this process, confined by nothing", stacklevel=2)
+        warnings.warn(printable(f"{doubt}; its code runs in this process, confined by nothing"), stacklevel=2)
     return Library(where, {name: Loaded(card, file, bindings[name]) for name, (card, file) in cards.items()}, bindings)
 
 

@@ -10,7 +10,7 @@ def main() -> None:
     seen = sys.stderr.isatty()
     try:
         if seen:
-            sys.stderr.write(f"tensorop {' '.join(sys.argv[1:2])}: starting")
+            sys.stderr.write(f"tensorop {' '.join(word for word in sys.argv[1:2] if word.isprintable())}: starting")
             sys.stderr.flush()
         from tensorop.cli import main as command  # most of what takes its time
     except KeyboardInterrupt:

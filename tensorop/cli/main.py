@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import io
 import itertools
 import logging
 import os
@@ -85,7 +86,9 @@ def main() -> None:
     except click.exceptions.Abort as abort:  # what click makes of Ctrl-C
         _interrupted(abort.__cause__)
     except click.ClickException as error:
-        error.show()
+        said = io.StringIO()
+        error.show(said)
+        screen.echo(said.getvalue(), err=True, nl=False)
         sys.exit(2)
     except click.exceptions.Exit as stop:
         sys.exit(stop.exit_code)

@@ -13,6 +13,7 @@ from statistics import median
 from typing import Any
 
 from tensorop import __version__
+from tensorop.commands import loadable
 from tensorop.commands.opened import Opened
 from tensorop.errors import JobError, UsageError
 from tensorop.kit import export as exporting
@@ -84,6 +85,7 @@ def read(opened: Opened) -> Device:
 def export(of: Device, out: Path, asked: Asked, kinds: Sequence[str] = KINDS) -> Made:
     """Writes the folder `out` and `out`.tar.gz; kinds: of steps. Raises as `kit.export.export`."""
     exporting.free(out)
+    loadable.require(of.opened)  # a kit is linked with it and runs elsewhere
     platform = of.opened.platform
     try:
         files, steps = of.target.kit(of.held, replace(asked, before=len(holding.kept(of.root, device=True))))
@@ -139,7 +141,7 @@ def _retune(of: Device, path: Path) -> Imported:
         raise JobError(f"{path} has no figure: nothing could be timed there", hint="./run-kit says why")
     before = [kit for kit in holding.kept(of.root, device=True) if kit["kit"] != own["kit"] or not _same(kit, machine)]
     all_rows = [row for kit in before if _same(kit, machine) for row in kit["rows"]] + kept
-    said = f"measured on {machine['board']:.80} by kit, {own['date']:.10}"
+    said = f"measured on {' '.join(machine['board'].split()):.80} by kit, {own['date']:.10}"
     try:
         made, told = of.target.retuned(of.held, all_rows, said)
     except (OSError, KeyError, ValueError, TypeError) as error:

@@ -34,7 +34,7 @@ class Result:
     def where(self) -> str:
         """A few words on the machine."""
         emulator = str(self.machine["emulator"]).split()
-        board = str(self.machine["board"]) or f"a board ({self.machine['arch']})"
+        board = " ".join(self.machine["board"].split()) or f"a board ({self.machine['arch']})"
         return f"{board}, under the emulator {Path(emulator[0]).name}" if emulator else board
 
 

@@ -29,7 +29,7 @@ from tensorop.space import problems
 from tensorop.specs import operators
 from tensorop.specs.printable import printable
 from tensorop.store import journal
-from tests.support.commands import ROOT
+from tests.support.commands import ROOT, tensorop
 
 RUN = ROOT / "tests" / "data" / "run"
 KEPT = Path("share/tensorop")
@@ -163,6 +163,13 @@ def test_nothing_of_a_text_moves_a_cursor() -> None:
     assert shown == "a\\x1b[2Jb\\x1b]0;title\\x07c\\u202ed\\u2066e\\u200bf\\x9b31mg\\x0dh\\x08i\\ud800j\\x00k"
     assert printable(shown) == shown
     assert printable("plain: ä € 漢 ×\n\t") == "plain: ä € 漢 ×\n\t"
+
+
+def test_what_is_wrong_with_a_command_is_printable() -> None:
+    done = tensorop("verify", f"--{NASTY.replace(chr(0), '').encode('ascii', 'ignore').decode()}", cwd=ROOT)
+    assert done.status == 2
+    assert "\\x1b[2J" in done.stderr
+    assert not [c for c in done.stderr if not c.isprintable() and c != "\n"]
 
 
 def test_what_is_printed_is_printable(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from tensorop.build import gate, instructions, needs
 from tensorop.build.disassembly import Line
 from tensorop.commands import loadable, opened, verify
 from tensorop.errors import JobError, MissingTool
+from tensorop.kit import export, held
 from tensorop.model.trial import Kind
 from tensorop.package import library
 from tensorop.package.sources import Sources, Unit
@@ -296,3 +297,5 @@ def test_an_archive_of_others_is_read_too(product: Path, tmp_path: Path) -> None
     subprocess.run(words, env=zig_environment(), cwd=tmp_path, check=True, capture_output=True, timeout=60)
     with pytest.raises(JobError, match=r"gemm\.a is refused: early\.o: section \.init_array"):
         loadable.require(opened.open_product(own))
+    with pytest.raises(JobError, match="is refused"):
+        export.export(held.read(opened.open_product(own)), tmp_path / "kit")
