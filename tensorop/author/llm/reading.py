@@ -127,9 +127,11 @@ def main() -> None:
     # It comes at the end of the thread that started this process, too: then the parent is still there.
     signal.signal(signal.SIGTERM, lambda *_: limits.alone(parent))
     limits.ends_with(parent, signal.SIGTERM)
-    for line in sys.stdin.buffer:
-        sys.stdout.write(json.dumps(_read(**json.loads(line))) + "\n")
-        sys.stdout.flush()
+    with open(1, "wb", buffering=0) as pipe:
+        for line in sys.stdin.buffer:
+            rest = memoryview(json.dumps(_read(**json.loads(line))).encode() + b"\n")
+            while rest:
+                rest = rest[pipe.write(rest) :]
 
 
 def _read(answer: str, **of: str) -> tuple[str, Any]:
