@@ -37,7 +37,7 @@ OURS = "offline"  # the author of what is shipped
 # C of any other author: no local is read before it is written, so that none keeps anything from call to call, and
 # frames lie within the stack that is overwritten between batches of calls (DENSE of native/harness_state.c).
 MAX_FRAME = 4096  # bytes of an author's locals
-_FRAME = 2 * MAX_FRAME + 17408  # as many of vectors spilled, and what our driver holds that the text is inlined to
+_FRAME = 2 * MAX_FRAME + 10240  # as many of vectors spilled, and what our driver holds that the text is inlined to
 CONFINED = ("-ftrivial-auto-var-init=zero", f"-Wframe-larger-than={_FRAME}", "-Werror=frame-larger-than")
 
 
