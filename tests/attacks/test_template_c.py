@@ -413,6 +413,30 @@ IN_TILES = {
     "an array that was never written": ("columns", "{{ element }} x[4]; c[0] = x[2];", Guard.LOCALS),
     "an array of which a part was written": ("columns", "{{ element }} x[4]; x[0] = 1; c[0] = x[2];", Guard.LOCALS),
     "a local that hides another": ("columns", "{{ element }} x = 1; { {{ element }} x; c[0] = x; }", Guard.LOCALS),
+    # in what order
+    "a change in the second half of a condition": (
+        "rows",
+        "size_t p = 0; if (k > 2 && (p = p + k) > 1) c[0] = 0; c[0] = a[p];",
+        Guard.BOUNDS,
+    ),
+    "a change in a choice": ("rows", "size_t p = 0; c[0] = k > 2 ? (p = k, alpha) : alpha; c[0] = a[p];", Guard.BOUNDS),
+    "two changes of a name": ("rows", "size_t p = 0; c[p++] = a[p++];", Guard.BOUNDS),
+    "a change beside a use": ("rows", "size_t p = k; c[p] = (p = 0);", Guard.BOUNDS),
+    "a change that happens twice": ("rows", "size_t p = 0; c[p++] += 1;", Guard.BOUNDS),
+    "a change in a primitive's argument": (
+        "columns",
+        "for (; k; --k) { {{ store_tail('c', load_tail('a++', vl(0)), vl(0)) }}; }",
+        Guard.BOUNDS,
+    ),
+    "a truth that is more than 1": ("rows", "bool p = m; c[0] = a[k - 1 - p + 1];", Guard.BOUNDS),
+    "a quotient of another turn": (
+        "rows",
+        "for (size_t p = 0; p < (k - p) / 2; ++p) c[0] += a[p + k / 2 + 1];",
+        Guard.CONDITIONS,
+    ),
+    "the end of a loop that is none": ("rows", "break;", Guard.SYNTAX),
+    "a case within a loop": ("rows", "switch (m) { case 1: for (;;) { case 2: c[0] = a[k]; break; } }", Guard.BOUNDS),
+    "a lane of a vector": ("columns", "{{ vector }} v = {{ zero('full') }}; c[0] = v[9];", Guard.BOUNDS),
     # predicates
     "a predicate of another's bits": ("columns", "{{ store('c', zero('full'), 'tail(2 * lanes)') }};", Guard.BOUNDS),
     "a whole load under a tail": ("stream", "c[0] = {{ sum(load_unpacked('a', 'tail(m)')) }};", Guard.BOUNDS),

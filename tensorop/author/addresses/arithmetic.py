@@ -88,7 +88,7 @@ class Arithmetic(Memory):
         name = self.quotient_of.get((p, q))
         if name is None:
             self.fresh += 1
-            name = self.quotient_of[p, q] = f"q{self.fresh}"
+            name = self.quotient_of[p, q] = f"q#{self.fresh}"
             self.quotients[name] = p, q
         whole = symbol(name)
         state.facts = state.facts.known([p - q * whole, q * whole + q - ONE - p, p - whole])
@@ -146,13 +146,15 @@ class Arithmetic(Memory):
         if isinstance(value, Data) and self.trusted:
             return Int(None, TYPES[kind])
         whole, wanted = self._as_int(value), TYPES[kind]
+        if kind == "bool":
+            return Int(whole.poly if whole.poly in (ZERO, ONE) else None, wanted)
         if whole.poly is None or wanted == SIZE or wanted == whole.type:
             return Int(whole.poly, wanted)
         return Int(whole.poly if self._within(state, whole.poly, *limits_of(wanted)) else None, wanted)
 
     def _chosen(self, state: State, low: Iterable[Poly], high: Iterable[Poly]) -> Poly:
         self.fresh += 1
-        made = symbol(f"x{self.fresh}")
+        made = symbol(f"x#{self.fresh}")
         facts = [made - one for one in low] + [one - made for one in high]
         state.facts = state.facts.known(self._known(fact, state) for fact in facts)
         return made

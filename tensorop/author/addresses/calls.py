@@ -16,6 +16,7 @@ from tensorop.author.gate import Guard
 from tensorop.model.primitive import ARGUMENTS, Primitive, shape_of
 
 SHAPES = {argument: shape_of(argument) for argument in ARGUMENTS}
+_FORMATS = {argument: kind.partition(" ")[0] for argument, kind in ARGUMENTS.items()}
 _OF_NUMBERS = ("vector", "element")
 
 
@@ -133,6 +134,9 @@ class Calls(Arithmetic):
                 places = [(columns, numbers["ldd"]), (rows, ONE)]
             else:
                 places = [(numbers.get("vl", lanes), numbers.get("lds", ONE))]
+            wanted = self.types[_FORMATS[argument]]
+            if primitive.returns != "none" and at.type != wanted:
+                raise Refusal(Guard.BOUNDS, f"'{primitive.name}' is given a pointer to {at.type}, and takes {wanted}")
             self._reach(state, at, places, writes=primitive.returns == "memory" and i == 0)
 
 

@@ -39,12 +39,12 @@ class Conditions(Calls):
         match of:
             case "two", "&&", left, right:
                 yes, no = self._decide(state, left)
-                then_yes, then_no = self._decide(self._under(state, yes), right)
+                then_yes, then_no = self._second(state, yes, right)
                 both = [a.and_then(b) for a in yes for b in then_yes]
                 return both, no + [a.and_then(b) for a in yes for b in then_no]
             case "two", "||", left, right:
                 yes, no = self._decide(state, left)
-                then_yes, then_no = self._decide(self._under(state, no), right)
+                then_yes, then_no = self._second(state, no, right)
                 return yes + [a.and_then(b) for a in no for b in then_yes], [a.and_then(b) for a in no for b in then_no]
             case "one", "!", right:
                 yes, no = self._decide(state, right)
@@ -54,6 +54,13 @@ class Conditions(Calls):
             case ("number", int(value), _):
                 return ([Way()], []) if value else ([], [Way()])
         return self._compared(state, "!=", of, ("number", 0, "0"))
+
+    def _second(self, state: State, ways: Ways, of: Term) -> tuple[Ways, Ways]:
+        under = self._under(state, ways)
+        found = self._decide(under, of)
+        if under.env != state.env:
+            raise Refusal(Guard.BOUNDS, "the second half of a condition changes a local; write an if")
+        return found
 
     def _under(self, state: State, ways: Ways) -> State:
         """For the second half of a condition, which may have no effect of its own."""
@@ -69,6 +76,11 @@ class Conditions(Calls):
             return [Way()], [Way()]
         if isinstance(a, Ptr) or isinstance(b, Ptr):
             apart = self._pointers_compared(state, a, b)
+            if not (self._may_point(state, a) and self._may_point(state, b)):
+                if not self.trusted:
+                    self._admit(state, operator, apart)
+                self.unequal = apart
+                return [Way()], [Way()]
         else:
             x, y = self._as_int(a), self._as_int(b)
             signed = x.type.signed and y.type.signed
@@ -153,6 +165,23 @@ class Conditions(Calls):
                     )
                 return split[0]
         return apart
+
+    def _may_point(self, state: State, value: Value) -> bool:
+        """Whether a pointer is at an element of its operand, or one past the last."""
+        if not isinstance(value, Ptr) or value.offset is None or value.operand.dims is None:
+            return False
+        rest = self._known(value.offset, state)
+        extent = ZERO
+        for most, stride in value.operand.dims:
+            if not stride or stride in state.ones:
+                extent = extent + most
+            elif (split := rest.by(stride)) is None:
+                return False
+            else:
+                factor, rest = split
+                if not (self._prove(state, factor) and self._prove(state, most - factor)):
+                    return False
+        return self._prove(state, rest) and self._prove(state, extent - rest)
 
     def _admit(self, state: State, operator: str, apart: Poly) -> None:
         """Refuses a condition that says more than names, counters, lanes and small numbers can."""

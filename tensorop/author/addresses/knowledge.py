@@ -53,6 +53,7 @@ class Knowledge:
         self.callables, self.names = callables, names
         self.data, self.vectors, self.predicate = names.data, names.vectors, primitives.predicate
         self.element = primitives.element
+        self.types = {"compute": primitives.compute, "storage": primitives.storage, "pointer": primitives.element}
         self.fixed: int | None = None  # lanes, where they are a number
         self.strides: set[str] = set()
         self.given: set[str] = set()

@@ -145,7 +145,7 @@ class Facts:
     def __init__(self, facts: tuple[Poly, ...] = ()) -> None:
         self.facts = facts
         self._proved: dict[Key, bool] = {}
-        self._bounded: Facts | None = None
+        self._bounded: tuple[tuple[Poly, ...], Facts] | None = None
         self._more: dict[tuple[Poly, ...], Facts] = {}
         self._chosen: dict[tuple[frozenset[Monomial], bool], tuple[list[Poly], frozenset[Key]]] = {}
         self._about: dict[Monomial, list[Poly]] | None = None
@@ -170,9 +170,9 @@ class Facts:
 
     def bounded(self, limits: tuple[Poly, ...]) -> Facts:
         """The same and these, which are always the same."""
-        if self._bounded is None:
-            self._bounded = self.known(limits)
-        return self._bounded
+        if self._bounded is None or self._bounded[0] is not limits:
+            self._bounded = limits, self.known(limits)
+        return self._bounded[1]
 
     def shared(self, other: Facts) -> Facts:
         """What both began with."""

@@ -8,9 +8,9 @@ from tree_sitter import Node
 
 from tensorop.author.addresses.conditions import Way, Ways
 from tensorop.author.addresses.expressions import Expressions
-from tensorop.author.addresses.knowledge import Refusal
+from tensorop.author.addresses.knowledge import LANES, Refusal
 from tensorop.author.addresses.linear import ONE, ZERO, Poly, number, symbol
-from tensorop.author.addresses.syntax import Term, inner, term
+from tensorop.author.addresses.syntax import Term, inner, statement, term
 from tensorop.author.addresses.values import (
     KEPT,
     SIZE,
@@ -51,12 +51,17 @@ class Loops(Expressions):
         update = node.child_by_field_name("update")
         body = node.child_by_field_name("body")
         assert body is not None
-        of = term(condition) if condition is not None else None
+        of = None
+        if condition is not None:
+            said = statement(condition)
+            of = said.of
+            if said.wrong and not self.trusted:
+                raise Refusal(Guard.BOUNDS, said.wrong, condition)
         steps: dict[str, Poly | None] = {}
         for part in (*_parts(of), *_parts(term(update) if update is not None else None), *_direct(body)):
             self._guess(state, part, steps)
         self.fresh += 1
-        turn = f"t{self.fresh}"
+        turn = f"t#{self.fresh}"
         self.turns.add(turn)
         claimed = {name for name in steps if self._whole(state, state.env[name], most=KEPT)}
         for _ in range(16):
@@ -171,13 +176,16 @@ class Loops(Expressions):
     def _at_head(self, before: State, yes: Ways, turn: str) -> list[Poly]:
         """What holds whenever a loop's condition is asked: it held a turn ago, or this is the first time."""
         found = []
+        same = self._lasting(before, turn)
         for fact in yes[0].facts if len(yes) == 1 else ():
-            step = change(fact, turn)
+            step = change(fact, turn) if fact.symbols <= same else None
             if step is not None:
                 at = fact - step
                 if before.facts.prove(self._known(at.replaced(turn, ZERO), before)):
                     found.append(self._known(at, before))
-        if (apart := self.unequal) is not None:  # of two that come one nearer each turn the distance is never negative
+        if (
+            apart := self.unequal
+        ) is not None and apart.symbols <= same:  # of two that come one nearer each turn the distance is never negative
             for distance in (apart, ZERO - apart):
                 if change(distance, turn) == number(-1) and before.facts.prove(
                     self._known(distance.replaced(turn, ZERO), before)
@@ -185,12 +193,18 @@ class Loops(Expressions):
                     found.append(self._known(distance, before))
         return found
 
+    def _lasting(self, before: State, turn: str) -> set[str]:
+        """Symbols that say the same in every turn, and the turn's own."""
+        return {turn, LANES} | self.given | symbols_of(before)
+
     def _count(self, before: State, yes: Ways, no: Ways, turn: str) -> Poly | None:
         """How many turns a loop has that ends by its condition, where that can be said."""
         if len(yes) != 1 or len(no) != 1 or len(yes[0].facts) != 1:
             return None
         fact = self._known(yes[0].facts[0], before)
         step, first = change(fact, turn), fact.replaced(turn, ZERO)
+        if not fact.symbols <= self._lasting(before, turn):
+            return None
         if step is None or (by := step.constant) is None or by >= 0:
             return None
         if (value := first.constant) is not None:

@@ -17,7 +17,7 @@ from tree_sitter import Node
 
 from tensorop.author.addresses.conditions import Ways
 from tensorop.author.addresses.knowledge import LANES, Refusal
-from tensorop.author.addresses.linear import ONE, ZERO, Facts, number, symbol
+from tensorop.author.addresses.linear import ONE, ZERO, Facts, Poly, number, symbol
 from tensorop.author.addresses.loops import Loops
 from tensorop.author.addresses.syntax import Statement, Term, inner, parameters, statement, term, text
 from tensorop.author.addresses.values import SIZE, TYPES, Data, Int, Operand, Ptr, State, joined
@@ -50,7 +50,7 @@ class Machine(Loops):
                 state.env[name] = Int(symbol(name), TYPES[kind])
             else:
                 state.env[name] = Data.SCALE
-        self.limits = tuple(number(_GIVEN) - symbol(name) for name in sorted(self.given))
+        self.limits = _limits(tuple(sorted(self.given)))
         lanes = self.callables.get(LANES)
         fixed = constant_of(lanes.c) if lanes is not None else None
         self.fixed = fixed
@@ -143,6 +143,10 @@ class Machine(Loops):
                 return self._merged(self._left(states + broken))
             case "switch_statement":
                 return self._switch(node, states)
+            case "break_statement" | "continue_statement" if not (
+                self.breaks if node.type == "break_statement" else self.continues
+            ):
+                raise Refusal(Guard.SYNTAX, "it leaves a loop where there is none", node)
             case "break_statement":
                 depth, ways = self.breaks[-1]
                 ways += [self._out(state, depth) for state in states]
@@ -162,6 +166,8 @@ class Machine(Loops):
         parts = inner(node) if node.type == "expression_statement" else [node]
         for part in parts:
             said = statement(part)
+            if said.wrong and not self.trusted:
+                raise Refusal(Guard.BOUNDS, said.wrong, node)
             try:
                 for state in states:
                     self._once(state, said)
@@ -233,8 +239,11 @@ class Machine(Loops):
         return self._merged(ends)
 
     def _ways(self, state: State, condition: Node) -> tuple[Ways, Ways]:
+        said = statement(condition)
+        if said.wrong and not self.trusted:
+            raise Refusal(Guard.BOUNDS, said.wrong, condition)
         try:
-            return self._decide(state, term(condition))
+            return self._decide(state, said.of)
         except Refusal as refusal:
             refusal.node = refusal.node or condition
             raise
@@ -244,6 +253,8 @@ class Machine(Loops):
         assert condition is not None
         assert body is not None
         cases = [child for child in inner(body) if child.type == "case_statement"]
+        if statement(condition).changes:
+            raise Refusal(Guard.BOUNDS, "a switch changes what it chooses by", node)
         if len(cases) != len(inner(body)):
             raise Refusal(Guard.BOUNDS, "a switch has a statement before its first case", node)
         self.breaks.append((len(self.scopes), []))
@@ -286,6 +297,11 @@ class Machine(Loops):
             else:
                 made.append(state)
         return made
+
+
+@lru_cache(maxsize=64)
+def _limits(names: tuple[str, ...]) -> tuple[Poly, ...]:
+    return tuple(number(_GIVEN) - symbol(name) for name in names)
 
 
 @lru_cache(maxsize=512)

@@ -15,6 +15,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator
 from typing import Any
 
 from tree_sitter import Node
@@ -41,10 +43,10 @@ class Statement:
     """An expression or declaration, the same one for the same text.
 
     plain: it may read and write memory and set `to`, and does nothing else; names: what it says; kind: the type where
-    it declares `to`
+    it declares `to`; changes: names that a part of it changes; wrong: why their order matters, or how often they change
     """
 
-    __slots__ = ("kind", "names", "of", "plain", "to")
+    __slots__ = ("changes", "kind", "names", "of", "plain", "to", "wrong")
 
     def __init__(self, of: Term) -> None:
         self.of, self.to, self.kind = of, "", ""
@@ -59,6 +61,61 @@ class Statement:
         names: dict[str, None] = {}
         self.plain = value[0] != "declare" and _plain(value, names)
         self.names = tuple(names)
+        self.changes: tuple[str, ...] = ()
+        self.wrong = ""
+        for part in _tops(of):
+            changes: list[str] = []
+            seen: Counter[str] = Counter()
+            wrong = _changes(part, changes, seen, top=True, called=False)
+            twice = next((name for name in changes if seen[name] > 1), None)
+            if twice is not None:
+                wrong = wrong or f"'{twice}' is changed and used in one expression; write two statements"
+            self.changes, self.wrong = (*self.changes, *changes), self.wrong or wrong
+
+
+def _tops(of: Term) -> Iterator[Term]:
+    """What commas part."""
+    if of[:2] == ("two", ","):
+        yield from _tops(of[2])
+        yield from _tops(of[3])
+    else:
+        yield of
+
+
+def _changes(of: Term, changes: list[str], seen: Counter[str], *, top: bool, called: bool) -> str:
+    """Collects the names that are changed within an expression, and all that it says; why it is wrong by itself."""
+    parts: tuple[Term, ...]
+    match of:
+        case ("name", name):
+            seen[name] += 1
+            return ""
+        case ("number", *_) | ("odd", *_):
+            return ""
+        case "call", _, parts:
+            called = True
+        case "declare", _, declared:
+            parts = tuple(value for *_, value in declared if value is not None)
+        case ("assign", _, to, _) | ("step", _, _, to):
+            if called:
+                return "an argument of a primitive changes something; primitives may read arguments twice"
+            if to[0] == "name" and not top:
+                changes.append(to[1])
+            elif to[0] != "name" and (of[0] == "step" or of[1]):
+                inside: list[str] = []
+                _changes(to, inside, Counter(), top=False, called=False)
+                if inside:
+                    return f"'{inside[0]}' is changed within what is changed; write two statements"
+            parts = of[2:] if of[0] == "assign" else (to,)
+        case "cast", _, _, one:
+            parts = (one,)
+        case "row", parts:
+            pass
+        case _:
+            parts = tuple(part for part in of[1:] if isinstance(part, tuple))
+    found = ""
+    for part in parts:
+        found = _changes(part, changes, seen, top=False, called=called) or found
+    return found
 
 
 _STATEMENTS: dict[int, Statement] = {}

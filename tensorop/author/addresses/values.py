@@ -25,7 +25,7 @@ TYPES = {
     **dict.fromkeys(("unsigned", "unsigned int", "uint32_t"), Type(False, 32)),
     **dict.fromkeys(("short", "int16_t", "short int", "signed short"), Type(True, 16)),
     **dict.fromkeys(("unsigned short", "uint16_t"), Type(False, 16)),
-    **dict.fromkeys(("char", "signed char", "int8_t"), Type(True, 8)),
+    **dict.fromkeys(("signed char", "int8_t"), Type(True, 8)),
     **dict.fromkeys(("unsigned char", "uint8_t", "bool"), Type(False, 8)),
 }
 
