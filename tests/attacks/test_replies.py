@@ -269,6 +269,7 @@ def test_reading_ends_when_its_time_is_up_and_the_next_answer_is_read() -> None:
 def test_ctrl_c_ends_reading() -> None:
     program = (
         "import signal; from tests.attacks.test_replies import read, reading; read(); "
+        "signal.signal(signal.SIGINT, signal.default_int_handler); "  # a shell's background jobs begin without
         "reading._child.send_signal(signal.SIGSTOP); print('reads', flush=True); read(600)"
     )
     with subprocess.Popen(
@@ -277,6 +278,9 @@ def test_ctrl_c_ends_reading() -> None:
         assert child.stdout is not None
         assert child.stdout.readline() == "reads\n"
         child.send_signal(signal.SIGINT)
-        _, said = child.communicate(timeout=60)
+        try:
+            _, said = child.communicate(timeout=60)
+        finally:
+            child.kill()
     assert "KeyboardInterrupt" in said
     assert child.returncode != 0
