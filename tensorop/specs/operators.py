@@ -260,6 +260,7 @@ def _read(path: Path, key: str, shapes: Shapes, given: Iterable[object]) -> tupl
         raise SpecError(f"{path}: key '{key}': {error}") from None
 
 
+@lru_cache(maxsize=32)  # as long as its module, whose class it changes
 def _contract(path: Path) -> type[Contract]:
     """The class of a reference.py, once it has what a contract asks for."""
     own: type[Contract] = pymodule.derived(path, _module(path), Contract)
