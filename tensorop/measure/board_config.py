@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from tensorop.errors import JobError
-from tensorop.specs.board import CLASSES, EEWS, LMULS, BoardModel, Constant, Cycles, Prefetcher
+from tensorop.specs.board import CLASSES, CONTIGUOUS, EEWS, LMULS, BoardModel, Constant, Cycles, Prefetcher
 from tensorop.specs.board_alternative import SWITCHES
 
 
@@ -55,6 +55,9 @@ def text(model: BoardModel, vlen: int, scenarios: Sequence[Mapping[str, float]] 
         f"vector_queue {core.vector_queue}",
         f"window {core.window}",
         f"line_shift {memory.l1.line.bit_length() - 1}",
+        f"icache {memory.l1i.sets} {memory.l1i.ways}",
+        f"boundary {core.boundary}",
+        *([values.line("split", core.split, "core.split")] if core.split else []),
         f"cache 1 {memory.l1.sets} {memory.l1.ways}",
         f"cache 2 {memory.l2.sets} {model.l2_ways()}",
         *(
@@ -72,7 +75,7 @@ def text(model: BoardModel, vlen: int, scenarios: Sequence[Mapping[str, float]] 
         f"write_streaming {memory.write_streaming}",
     ]
     for name in CLASSES:
-        lines += _cost_lines(model, values, name, vlen / dlen, units)
+        lines += _cost_lines(model, values, name, vlen, units)
     lines += _variant_lines(model, values)
     return "\n".join(lines) + "\n"
 
@@ -119,7 +122,7 @@ def _numbers(values: Sequence[float]) -> str:
     return " ".join(told[x] for x in values)
 
 
-def _cost_lines(model: BoardModel, values: _Values, name: str, beats: float, units: list[str]) -> list[str]:
+def _cost_lines(model: BoardModel, values: _Values, name: str, vlen: int, units: list[str]) -> list[str]:
     """A class's prices. A table's key is that of the class which wrote it, so `like` shares assumed ranges."""
     cost = model.cost(name)
     own = model.costs[name]
@@ -142,12 +145,16 @@ def _cost_lines(model: BoardModel, values: _Values, name: str, beats: float, uni
     def factors(part: str) -> list[float]:
         return [s.get(key(part), 1.0) for s in values.scenarios]
 
+    def taken(cycles: Cycles, lmul: int, eew: int, factor: float) -> float:
+        at = cycles.at(lmul, eew, factor)
+        return cost.per_vlen.at(at, vlen) if cost.per_vlen else at * vlen / model.dlen(vlen)
+
     def busy(what: str, part: str, cycles: Cycles | Constant, count: int) -> Iterator[str]:
         if isinstance(cycles, Cycles):
             by_scenario = factors(part)
             for lmul in range(len(LMULS)):
                 for eew in range(len(EEWS)):
-                    by_factor = {f: cycles.at(lmul, eew, f) * beats / count for f in set(by_scenario)}
+                    by_factor = {f: taken(cycles, lmul, eew, f) / count for f in set(by_scenario)}
                     yield f"price {name} {lmul} {eew} {what} {_numbers([by_factor[f] for f in by_scenario])}"
             return
         yield f"price {name} * * {what} {_numbers([x / count for x in values.of(cycles, key(part))])}"
@@ -155,6 +162,9 @@ def _cost_lines(model: BoardModel, values: _Values, name: str, beats: float, uni
             yield f"price {name} * {EEWS.index(width)} {what} {_numbers([value / count] * len(values.scenarios))}"
 
     lines += busy("occupancy", "cycles", cost.cycles, count)
+    if name in CONTIGUOUS:
+        part = "misaligned" if cost.misaligned else "cycles"
+        lines += busy("misaligned", part, cost.misaligned or cost.cycles, count)
     if cost.also is not None:
         lines.append(f"also {name} {units.index(cost.also.unit)}")
         lines += busy("also", "also.cycles", cost.also.cycles, model.units[cost.also.unit])

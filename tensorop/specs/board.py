@@ -7,6 +7,7 @@ modelled cycles are then computed for several choices inside those ranges too (s
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from math import log2
 from typing import Any, Literal
 
 from pydantic import BaseModel, Field, model_validator
@@ -19,14 +20,15 @@ from tensorop.specs.yamlfile import Record
 # Classes of the plug-in's native/plugin/board.h, scalar and vector.
 SCALAR_CLASSES = (
     "alu", "mul", "div", "branch", "load", "store", "fload", "fstore", "fadd", "fma", "fdiv", "fmove", "system",
-    "prefetch", "unknown", "vset",
+    "fence", "atomic", "prefetch", "unknown", "vset", "vset_register",
 )  # fmt: skip
 VECTOR_CLASSES = (
     "vload", "vload_strided", "vload_indexed", "vload_segment", "vstore", "vstore_strided", "vstore_indexed",
     "vstore_segment", "valu", "vmul", "vmacc", "vwmacc", "vdiv", "vfadd", "vfma", "vfma_scalar", "vfwma", "vfdiv",
-    "vreduce", "vgather", "vslide", "vsplat", "vmask", "vmove", "vunknown",
+    "vreduce", "vreduce_ordered", "vgather", "vslide", "vsplat", "vmask", "vmove", "vunknown",
 )  # fmt: skip
 CLASSES = (*SCALAR_CLASSES, *VECTOR_CLASSES)
+CONTIGUOUS = ("vload", "vload_segment", "vstore", "vstore_segment")  # a misaligned address costs them more
 LMULS = ("mf8", "mf4", "mf2", "m1", "m2", "m4", "m8")
 EEWS = (8, 16, 32, 64)
 
@@ -103,6 +105,24 @@ class Also(Record):
     cycles: Cycles | Constant
 
 
+class PerVlen(Record):
+    """Cycles of a reduction at other VLENs than the one that its table was measured at.
+
+    vlen      bits, of the table
+    doubling  cycles more for each doubling of VLEN; null: cycles are proportional to VLEN, one element after the other
+    """
+
+    vlen: int = Field(ge=64, le=4096)
+    doubling: float | None = Field(default=None, ge=0, strict=False)
+    source: str = Field(min_length=1)
+
+    def at(self, cycles: float, vlen: int) -> float:
+        """Cycles at a VLEN (bits), out of the table's. A shorter one is not cheaper where each doubling adds."""
+        if self.doubling is None:
+            return cycles * vlen / self.vlen
+        return cycles + self.doubling * max(0.0, log2(vlen / self.vlen))
+
+
 class Cost(Record):
     """One instruction class: its unit, how long it holds it, and when its result can be used.
 
@@ -112,6 +132,8 @@ class Cost(Record):
     forward    the latency seen by the addend of a following multiply-add, where shorter
     slots      issue slots it takes, one when absent
     also       a second unit it takes with the first, and for how long; in order only
+    misaligned cycles more for an access of CONTIGUOUS that crosses `core.boundary`; as many as `cycles` when absent
+    per_vlen   for a reduction: how its cycles change with the number of elements; not at all when absent
     like       another class whose fields these are where absent
     """
 
@@ -122,6 +144,8 @@ class Cost(Record):
     forward: Constant | None = None
     slots: Cycles | Constant | None = None
     also: Also | None = None
+    misaligned: Cycles | None = None
+    per_vlen: PerVlen | None = None
 
 
 class Tlb(Record):
@@ -165,6 +189,7 @@ class Memory(Record):
     misses                        lines a core waits for at once
     drain                         cycles a store needs to leave the buffer into level 1
     share                         of level 2's ways that the measured core has to itself, 0 to 1
+    l1i                           level 1 of instructions
     write_streaming               so many lines in a row stored to, the next is not read first; 0: every line is
     """
 
@@ -183,6 +208,7 @@ class Memory(Record):
     write_streaming: int = Field(default=0, ge=0, le=64)
     tlb: Tlb
     tlb2: Tlb
+    l1i: CacheSpec
     l1_prefetch: Prefetcher | None = None
     l2_prefetch: Prefetcher | None = None
 
@@ -195,6 +221,11 @@ class Memory(Record):
         if self.l2.size < self.l1.size:
             raise ValueError(
                 f"rule: level 2 of `caches` is not smaller than level 1, got {self.l2.size} and {self.l1.size}"
+            )
+        if self.l1i.line != self.l1.line or self.l1i.sets & (self.l1i.sets - 1):
+            raise ValueError(
+                f"rule: l1i has lines of {self.l1.line} bytes and a power of two of sets, got {self.l1i.line} and "
+                f"{self.l1i.sets}"
             )
         if self.l2_latency.value > self.dram_latency.value:
             raise ValueError("rule: l2_latency <= dram_latency")
@@ -241,6 +272,8 @@ class Core(Record):
                        its register; 0: it waits at issue. In order only
     load_miss_stops    1: an integer load that misses level 1 stops issue until its line is there; 0 when absent. In
                        order only
+    boundary           bytes: a contiguous vector access that crosses one takes longer (Cost.misaligned)
+    split              cycles an element of a vector access with misaligned elements takes; nothing more when absent
     fma_blocks_load    so many cycles after a multiply-add no load of a vector or FP register can issue; any when absent
     vector_queue       vector instructions that may wait while the scalar side goes on; 0: it stops too
     window             out of order only: instructions in flight
@@ -255,6 +288,8 @@ class Core(Record):
     late_store_data: Constant | None = None
     load_miss_stops: Constant | None = None
     fma_blocks_load: Constant | None = None
+    boundary: int = Field(ge=1, le=4096)
+    split: Constant | None = None
     vector_queue: int = Field(ge=0, le=64)
     window: int = Field(default=0, ge=0, le=1024)
 
@@ -307,6 +342,14 @@ class BoardModel(Record):
                 raise ValueError(f"rule: {name} has cycles and latency, its own or those of `like`")
             if isinstance(cost.cycles, Cycles) != (name in VECTOR_CLASSES):
                 raise ValueError(f"rule: cycles of {name} are {'a table by LMUL' if name in VECTOR_CLASSES else 'one'}")
+        for name in CLASSES:
+            own = self.costs[name]
+            if own.misaligned and name not in CONTIGUOUS:
+                raise ValueError(f"rule: misaligned is of {', '.join(CONTIGUOUS)}, got {name}")
+            if own.per_vlen and not name.startswith("vreduce"):
+                raise ValueError(f"rule: per_vlen is of vreduce and vreduce_ordered, got {name}")
+        if self.core.boundary & (self.core.boundary - 1):
+            raise ValueError(f"rule: boundary is a power of two, got {self.core.boundary}")
         in_order = self.whole or self.core.fma_blocks_load or any(self.cost(name).also for name in CLASSES)
         if self.pipeline == "ooo" and in_order:
             raise ValueError("rule: whole, also and fma_blocks_load are of cores that issue in order")

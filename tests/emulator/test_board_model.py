@@ -24,21 +24,26 @@ EXIT = {
 
 @pytest.fixture
 def compute(tmp_path):
-    """Runs regions of assembly on a core; returns their counts."""
+    """Runs regions of assembly on a core; returns their counts, with `again` those of a second run of each."""
 
-    def run(arch, regions, name, *, vlen=256, scenarios="best", cold=False, change=None, before="", warm=0):
+    def run(
+        arch, regions, name, *, vlen=256, scenarios="best", cold=False, change=None, before="", warm=0, again=False
+    ):
         model = board.load(platforms.load(name).board, name)
         model = change(model) if change else model
         marked = "\n".join(
+            f"static __attribute__((noinline)) void region{number}(void) {{\n"
+            "volatile char room[64];\nroom[0] = 0;\n"  # what regions store on the stack overwrites
             f"TENSOROP_REGION_{'WARM' if number < warm else 'BEGIN'}();\n"
-            f'__asm__ volatile({quoted(text)} ::: "memory");\nTENSOROP_REGION_END();'
+            f'__asm__ volatile({quoted(text)} ::: "memory");\nTENSOROP_REGION_END();\n}}'
             for number, text in enumerate(regions)
         )
+        calls = "".join(f"region{number}();\n" * (1 + again) for number in range(len(regions)))
         source = tmp_path / "program.c"
         source.write_text(
             '#include "region.h"\n'
             "char buffer[1 << 22] __attribute__((aligned(4096)));\n"
-            f'void _start(void) {{\n__asm__ volatile({quoted(before)} ::: "memory");\n{marked}\n'
+            f'{marked}\nvoid _start(void) {{\n__asm__ volatile({quoted(before)} ::: "memory");\n{calls}'
             f'__asm__ volatile("{EXIT[arch]}");\n}}\n'
         )
         target, cpu = CPU[arch]
@@ -49,7 +54,7 @@ def compute(tmp_path):
         board_run = measure.prepare(model, vlen, tmp_path, scenarios=scenarios, cold=cold)
         options = ["-cpu", f"rv64,v=true,vext_spec=v1.0,vlen={vlen},elen=64"] if arch == "riscv64" else ["-cpu", "max"]
         subprocess.run([qemu(arch), *board_run.arguments, *options, program], check=True, env={}, timeout=120)
-        counts = measure.parse(board_run.out)
+        counts = measure.parse(board_run.out)[int(again) :: 1 + again]
         assert len(counts) == len(regions)
         assert all(c.ended for c in counts)
         return counts
@@ -234,7 +239,7 @@ def test_a_dependent_chain_costs_its_latency_and_independent_ones_their_occupanc
     group = {"m1": 1, "m2": 2, "m4": 4}[lmul]
     chain = vector("vfmacc.vf v8, ft0, v0\n" * 4, 1000, lmul)
     apart = vector("".join(f"vfmacc.vf v{8 + 4 * i}, ft0, v0\n" for i in range(6)), 1000, lmul)
-    one, many = compute("riscv64", [chain, apart], "spacemit-k1")
+    one, many = compute("riscv64", [chain, apart], "spacemit-k1", again=True)
     # chained: the next starts when the first register of the group is ready
     assert one.cycles[0] == pytest.approx(4000 * LATENCY, rel=0.01)
     assert many.cycles[0] == pytest.approx(6000 * group, rel=0.01)
@@ -242,13 +247,13 @@ def test_a_dependent_chain_costs_its_latency_and_independent_ones_their_occupanc
 
 def test_without_chaining_a_group_is_ready_with_its_last_register(compute):
     chain = vector("vfmacc.vf v8, ft0, v0\n" * 4, 1000, "m4")
-    (counts,) = compute("riscv64", [chain], "rvv")
+    (counts,) = compute("riscv64", [chain], "rvv", again=True)
     assert counts.cycles[0] == pytest.approx(4000 * (LATENCY + 3), rel=0.01)
 
 
 def test_the_addend_is_forwarded_and_the_multiplicand_is_not(compute):
     text = "mov x1, #1000\n1: fmla v1.4s, {n}.4s, v3.4s\nsubs x1, x1, #1\nb.ne 1b"
-    addend, factor = compute("aarch64", [text.format(n="v2"), text.format(n="v1")], "cortex-a53")
+    addend, factor = compute("aarch64", [text.format(n="v2"), text.format(n="v1")], "cortex-a53", again=True)
     assert addend.cycles[0] == pytest.approx(4000, rel=0.01)
     assert factor.cycles[0] == pytest.approx(8000, rel=0.01)
 
@@ -256,8 +261,8 @@ def test_the_addend_is_forwarded_and_the_multiplicand_is_not(compute):
 @pytest.mark.parametrize("name", ["cortex-a53", "cortex-a76"])
 def test_a_base_that_a_load_moves_on_is_ready_before_its_data(compute, name):
     text = "adrp x2, buffer\nmov x1, #500\n1: ldr q1, [x2], #0\nldr q2, [x2], #0\nsubs x1, x1, #1\nb.ne 1b"
-    _, moved = compute("aarch64", [text, text], name)
-    _, still = compute("aarch64", [text.replace("], #0", "]")] * 2, name)
+    (moved,) = compute("aarch64", [text], name, again=True)
+    (still,) = compute("aarch64", [text.replace("], #0", "]")], name, again=True)
     assert moved.cycles[0] == pytest.approx(max(still.cycles[0], 1000), rel=0.02)
 
 
@@ -290,7 +295,7 @@ def test_a_load_far_from_its_use_is_cheaper(compute):
     use = "vfmacc.vf v8, ft1, v0\nvfmacc.vf v9, ft1, v0\nvfmacc.vf v10, ft1, v0\nvfmacc.vf v11, ft1, v0\n"
     near = vector("flw ft1, 0(t2)\n" + use, 1000, before="la t2, buffer")
     far = vector(use + "flw ft1, 0(t2)", 1000, before="la t2, buffer")
-    _, near_counts, far_counts = compute("riscv64", [near, near, far], "spacemit-k1")
+    near_counts, far_counts = compute("riscv64", [near, far], "spacemit-k1", again=True)
     assert near_counts.instructions == far_counts.instructions
     # near: the FMAs wait 4 cycles and take 4; far: the first of the next round waits for the load of cycle 3
     assert near_counts.cycles[0] == pytest.approx(8000, rel=0.03)
@@ -343,12 +348,12 @@ def test_out_of_order_only_dependences_units_and_the_window_count(compute):
     far = vector(use + "flw ft1, 0(t2)", 1000, before="la t2, buffer")
     warm = "la t2, buffer\nlw t3, 0(t2)"
     regions = [warm, chain, apart, near, far]
-    _, *wide = compute("riscv64", regions, "spacemit-k1", change=out_of_order(64))
+    _, *wide = compute("riscv64", regions, "spacemit-k1", change=out_of_order(64), again=True)
     assert wide[0].cycles[0] == pytest.approx(4000 * LATENCY, rel=0.01)
     assert wide[1].cycles[0] == pytest.approx(6000, rel=0.01)
     assert wide[2].cycles[0] == pytest.approx(wide[3].cycles[0], rel=0.05)
     assert wide[3].cycles[0] == pytest.approx(5000, rel=0.01)
-    _, *narrow = compute("riscv64", regions, "spacemit-k1", change=out_of_order(4))
+    _, *narrow = compute("riscv64", regions, "spacemit-k1", change=out_of_order(4), again=True)
     assert narrow[2].cycles[0] > 1.5 * wide[2].cycles[0]
 
 
@@ -475,9 +480,9 @@ def test_a_store_waits_for_its_data_in_the_buffer(compute):
         return model.model_copy(update={"core": core})
 
     copy = vector("vle32.v v8, (t2)\nvse32.v v8, (t3)", 1000, before="la t2, buffer\nla t3, buffer + 4096")
-    _, late = compute("riscv64", [copy, copy], "spacemit-k1")
+    (late,) = compute("riscv64", [copy], "spacemit-k1", again=True)
     assert late.cycles[0] == pytest.approx(1000 * (2.45 + 2.75), rel=0.01)
-    _, waiting = compute("riscv64", [copy, copy], "spacemit-k1", change=early)
+    (waiting,) = compute("riscv64", [copy], "spacemit-k1", change=early, again=True)
     # the load takes 8 cycles and 1.45 for the rest of the register, and waits 6 for the store before it
     assert waiting.cycles[0] == pytest.approx(1000 * (8 + 2 + 6), rel=0.01)
 
@@ -526,7 +531,8 @@ def test_two_runs_agree_and_code_outside_regions_is_free(compute):
     noise = loop("addi t5, t5, 1\nlw t4, 0(sp)", 5000)
     apart = compute("riscv64", [body], "spacemit-k1", scenarios="interval", cold=True, before=noise)
     assert apart[0].instructions == first[0].instructions
-    assert apart[0].cycles == pytest.approx(first[0].cycles, rel=0.001)
+    a_line = 450  # of code that lies elsewhere, out of memory
+    assert apart[0].cycles == pytest.approx(first[0].cycles, abs=a_line)
 
 
 def test_another_thread_counts_nothing(compute):
@@ -595,7 +601,7 @@ def test_vl_dependent_cores_pay_for_what_they_use(compute):
     by_memory = text(8).replace("li t3, 8", "la t4, buffer\nli t3, 8\nsd t3, 0(t4)\nj 3f\n3: ld t3, 0(t4)")
     (seen,) = compute("riscv64", [by_memory], "spacemit-k1", change=dependent)
     assert seen.cycles[0] < 0.5 * whole.cycles[0]
-    same, still = compute("riscv64", [text(64), text(8)], "spacemit-k1")
+    same, still = compute("riscv64", [text(64), text(8)], "spacemit-k1", again=True)
     assert still.cycles[0] == pytest.approx(same.cycles[0], rel=0.01)
 
 
@@ -607,3 +613,136 @@ def test_a_qemu_without_plugins_is_found_out_at_once(tmp_path):
         measure.require_plugins(str(fake))
     assert "qemu-user" in caught.value.hint
     measure.require_plugins(str(qemu("riscv64")))
+
+
+def cycles_of(compute, arch, name, *bodies, times=1000, vlen=256, before=""):
+    """Cycles a turn of loops over each body, whose code is in level 1."""
+    count = "li t1" if arch == "riscv64" else "mov x1,"
+    turn = "addi t1, t1, -1\nbnez t1, 1b" if arch == "riscv64" else "subs x1, x1, #1\nb.ne 1b"
+    start = count + (f", {times}" if arch == "riscv64" else f" #{times}")
+    texts = [f"{before}\n{start}\n1:\n{body}\n{turn}" for body in bodies]
+    return [c.cycles[0] / times for c in compute(arch, texts, name, vlen=vlen, again=True)]
+
+
+def test_an_ordered_reduction_takes_its_elements_one_after_the_other(compute):
+    bodies = [f"vfred{kind}sum.vs v8, v16, v8" for kind in ("u", "o")]
+    vtype = "vsetvli t0, x0, e32, m8, ta, ma"
+    for name, vlens in (("rvv", (128, 1024)), ("spacemit-k1", (256,))):
+        for vlen in vlens:
+            unordered, ordered = cycles_of(compute, "riscv64", name, *bodies, times=100, vlen=vlen, before=vtype)
+            elements = 8 * vlen / 32
+            assert ordered >= 2.9 * elements
+            assert 45 < unordered < ordered
+            if vlen == 1024:  # three doublings of the elements beyond the table's VLEN
+                assert unordered == pytest.approx(52.4 + 3 * 5 + 4, abs=4)
+
+
+@pytest.mark.parametrize("name", ["spacemit-k1", "sg2044"])
+def test_a_jump_that_goes_elsewhere_each_time_mispredicts(compute, name):
+    model = board.load(platforms.load(name).board, name)
+    table = "la t3, 2f\nla t4, 3f"
+    jump = "{turn}\njr t3\n2: nop\nj 4f\n3: nop\n4:"
+    same, other = cycles_of(
+        compute,
+        "riscv64",
+        name,
+        jump.format(turn=""),
+        jump.format(turn="mv t5, t3\nmv t3, t4\nmv t4, t5"),
+        before=table,
+    )
+    assert other - same > 0.8 * model.core.mispredict.value
+
+
+def test_returns_are_foreseen_as_deep_as_the_stack_of_returns_is(compute):
+    def nested(depth):
+        calls = "".join(f"{10 + i}: mv s{2 + i}, ra\njal {11 + i}f\nmv ra, s{2 + i}\nret\n" for i in range(depth))
+        return f"j 9f\n{calls}{10 + depth}: ret\n9: mv a6, ra\njal 10b\nmv ra, a6"
+
+    shallow, deep = cycles_of(compute, "riscv64", "spacemit-k1", nested(6), nested(10), times=200)
+    plain = (deep - shallow) / 4  # a call more, where the stack of returns holds it: some cycles
+    assert shallow < 7 * 8
+    assert plain > 9 / 2  # and three of eleven mispredict
+
+
+@pytest.mark.parametrize(("name", "cycles"), [("spacemit-k1", 0.6), ("rvv", 0.6), ("c908", 0.4)])
+def test_a_misaligned_vector_load_holds_its_unit_longer(compute, name, cycles):
+    before = "la t2, buffer\naddi t3, t2, 4\nvsetvli t0, x0, e32, m4, ta, ma"
+    vlen = 128 if name == "c908" else 256
+    loads = ["vle32.v v8, (t2)\nvle32.v v16, (t2)", "vle32.v v8, (t3)\nvle32.v v16, (t3)"]
+    aligned, misaligned = cycles_of(compute, "riscv64", name, *loads, vlen=vlen, before=before)
+    assert misaligned - aligned == pytest.approx(2 * cycles, abs=0.15)
+    elements = ["vle32.v v8, (t2)", "addi t4, t2, 2\nvle32.v v8, (t4)"]
+    whole, split = cycles_of(compute, "riscv64", name, *elements, times=100, vlen=vlen, before=before)
+    assert split - whole > 4 * vlen / 32 * 90
+
+
+@pytest.mark.parametrize("name", ["cortex-a53", "neoverse-n1"])
+def test_a_neon_load_across_a_boundary_takes_longer(compute, name):
+    loads = ["\n".join(f"ldr q{i}, [{base}]" for i in range(8)) for base in ("x2", "x3")]
+    aligned, misaligned = cycles_of(compute, "aarch64", name, *loads, before="adrp x2, buffer\nadd x3, x2, #4")
+    assert misaligned - aligned > 3.5
+
+
+@pytest.mark.parametrize("name", ["spacemit-k1", "sg2044"])
+def test_data_goes_from_a_store_to_a_load_no_sooner_than_it_is_there(compute, name):
+    before = "la t2, buffer\nla t3, buffer + 256\nfcvt.s.w ft0, t2\nfcvt.s.w ft1, t2"
+    chain = "fdiv.s ft0, ft1, ft0\nfsw ft0, 0(t2)\nflw ft0, 0({base})"
+    apart, through = cycles_of(compute, "riscv64", name, *[chain.format(base=b) for b in ("t3", "t2")], before=before)
+    assert through > apart + 3
+    assert through > 15 + 4
+
+
+def test_a_load_of_other_bytes_of_the_line_waits_for_no_store(compute):
+    before = "la t2, buffer\nfcvt.s.w ft0, t2\nfcvt.s.w ft1, t2"
+    chain = "fdiv.s ft0, ft1, ft1\nfsw ft0, 0(t2)\nflw ft2, {offset}(t2)\nfadd.s ft1, ft2, ft2"
+    beside, same = cycles_of(
+        compute, "riscv64", "spacemit-k1", *[chain.format(offset=o) for o in (4, 0)], before=before
+    )
+    assert same > beside + 4
+
+
+@pytest.mark.parametrize("name", ["spacemit-k1", "sg2044"])
+def test_fences_and_atomics_wait_for_all_before_them(compute, name):
+    before = "la t2, buffer\nfcvt.s.w ft1, t2\nli t4, 1"
+    bodies = [
+        "nop",
+        "fence",
+        "amoadd.w t5, t4, (t2)",
+        "fdiv.s ft0, ft1, ft1\nfence",
+        "lr.w t5, (t2)\nsc.w t6, t4, (t2)",
+    ]
+    none, fence, atomic, behind, reserved = cycles_of(compute, "riscv64", name, *bodies, before=before)
+    assert fence - none > 30
+    assert atomic - none > 11
+    assert behind - none > 15 + 30
+    assert reserved - none > 16
+
+
+def test_arm_barriers_and_exclusives_are_charged(compute):
+    bodies = ["nop", "dmb ish", "ldxr x5, [x2]\nstxr w6, x5, [x2]"]
+    none, barrier, exclusive = cycles_of(compute, "aarch64", "cortex-a53", *bodies, before="adrp x2, buffer")
+    assert barrier - none > 20
+    assert exclusive - none > 20
+
+
+def test_a_vector_load_waits_for_a_length_that_a_register_gives(compute):
+    before = "la t2, buffer\nli t3, 8\nvsetvli t0, x0, e32, m1, ta, ma"
+    bodies = [f"vsetvli t0, {length}, e32, m1, ta, ma\nvle32.v v8, (t2)" for length in ("x0", "t3")]
+    most, register = cycles_of(compute, "riscv64", "spacemit-k1", *bodies, before=before)
+    assert register - most > 1
+
+
+@pytest.mark.parametrize(("name", "kib"), [("spacemit-k1", 32), ("sg2044", 64)])
+def test_code_beyond_the_instruction_cache_is_fetched_again_each_time(compute, name, kib):
+    def straight(size):
+        return f".option push\n.option norvc\n.rept {size // 4}\naddi t3, t3, 1\n.endr\n.option pop"
+
+    def turn(size):  # the branch reaches over all of it by a jump
+        return f"li t1, 6\n1:\n{straight(size)}\naddi t1, t1, -1\nbeqz t1, 2f\nj 1b\n2:"
+
+    sizes = [kib * 512, kib * 2048]
+    within, beyond = compute("riscv64", [turn(size) for size in sizes], name, again=True)
+    assert within.stalls["fetch"] == 0
+    lines = 6 * sizes[1] / 64
+    assert beyond.stalls["fetch"] > 20 * lines
+    assert beyond.cycles[0] / sizes[1] > 1.5 * within.cycles[0] / sizes[0]

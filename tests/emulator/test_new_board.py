@@ -39,7 +39,7 @@ def test_the_documented_board_is_modelled_with_its_own_caches(plugins: tuple[Pat
         (counted,) = modelled.count_entries(target.runner, program, call, model=target.model, vlen=512)
         assert isinstance(counted, Samples), counted
         misses[target.model.name] = counted.counters["misses.l1"]
-    small, large = misses["generic-inorder-rvv"], misses["my-board, after generic-inorder-rvv 5"]
+    small, large = misses["generic-inorder-rvv"], misses["my-board, after generic-inorder-rvv 6"]
     assert large < 10 < KIB_48 / LINE <= small  # least recently used first: who walks over more misses all of it
     board = platforms.load("my-board", plugins)
     assert board.modelled_caches == ("l1", "l2")

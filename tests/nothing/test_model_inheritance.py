@@ -34,7 +34,7 @@ def load(folder: Path, *lines: str, parent: str = "rvv") -> board.BoardModel:
 def test_a_child_is_modelled_with_its_own_caches(tmp_path: Path) -> None:
     model = load(tmp_path, "vlens: [512]", OWN)
     assert (model.memory.l1.size, model.memory.l1.ways, model.memory.l2.size) == (65536, 8, 1 << 20)
-    assert (model.name, model.version, model.calibrated) == ("mine, after generic-inorder-rvv 5", 1, False)
+    assert (model.name, model.version, model.calibrated) == ("mine, after generic-inorder-rvv 6", 1, False)
     assert "memory.l1.size, memory.l1.ways, memory.l2.size" in model.description
     text = board_config.text(model, 512)
     assert "\ncache 1 128 8\ncache 2 1024 16\n" in text
@@ -57,7 +57,7 @@ def test_a_child_that_changes_no_number_keeps_the_model(tmp_path: Path) -> None:
     rvv = platforms.load("rvv")
     same = "caches: [{size: 32768, ways: 4, source: elsewhere}, {size: 262144, ways: 16, shared_by: 8}]"
     assert load(tmp_path, same).name == "generic-inorder-rvv"
-    assert load(tmp_path, "vlens: [512]").version == 5
+    assert load(tmp_path, "vlens: [512]").version == 6
     assert dict(platforms.load("mine", (tmp_path,)).board or {}) == dict(rvv.board or {})
 
 
@@ -73,9 +73,9 @@ def test_a_part_of_a_model_goes_over_the_parents(tmp_path: Path) -> None:
         "  costs: {vfma: {latency: {value: 9, source: a bench}}}",
         parent="spacemit-k1",
     )
-    assert (model.name, model.version) == ("mine, after spacemit-x60 7", 1)
+    assert (model.name, model.version) == ("mine, after spacemit-x60 8", 1)
     assert model.description == (
-        "As spacemit-x60 7, but for core.vector_queue, costs.vfma.latency, memory.l2_interval, memory.l1_prefetch"
+        "As spacemit-x60 8, but for core.vector_queue, costs.vfma.latency, memory.l2_interval, memory.l1_prefetch"
     )
     assert (model.memory.l2_interval.value, model.memory.l2_interval.assumed) == (20, False)
     assert model.memory.l1_prefetch is None
@@ -88,8 +88,8 @@ def test_a_part_of_a_model_goes_over_the_parents(tmp_path: Path) -> None:
 def test_a_childs_child_is_named_after_both(tmp_path: Path) -> None:
     write(tmp_path, "first", OWN)
     model = load(tmp_path, "caches: [{size: 16384, ways: 4}, {size: 262144, ways: 16}]", parent="first")
-    assert model.name == "mine, after first 1, after generic-inorder-rvv 5"
-    assert load(tmp_path, "vlens: [256]", parent="first").name == "first, after generic-inorder-rvv 5"
+    assert model.name == "mine, after first 1, after generic-inorder-rvv 6"
+    assert load(tmp_path, "vlens: [256]", parent="first").name == "first, after generic-inorder-rvv 6"
 
 
 def test_its_own_name_stands(tmp_path: Path) -> None:

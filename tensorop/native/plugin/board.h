@@ -25,9 +25,12 @@
     X(fdiv, fp, 0)                                                                                 \
     X(fmove, fp, 0)                                                                                \
     X(system, system, 0)                                                                           \
+    X(fence, system, 0)                                                                            \
+    X(atomic, system, 0)                                                                           \
     X(prefetch, prefetch, 0)                                                                       \
     X(unknown, unknown, 0)                                                                         \
     X(vset, vector_config, 0)                                                                      \
+    X(vset_register, vector_config, 0)                                                             \
     X(vload, vector_load, 1)                                                                       \
     X(vload_strided, vector_load, 1)                                                               \
     X(vload_indexed, vector_load, 1)                                                               \
@@ -47,6 +50,7 @@
     X(vfwma, vector_fma, 1)                                                                        \
     X(vfdiv, vector_other, 1)                                                                      \
     X(vreduce, vector_other, 1)                                                                    \
+    X(vreduce_ordered, vector_other, 1)                                                            \
     X(vgather, vector_other, 1)                                                                    \
     X(vslide, vector_other, 1)                                                                     \
     X(vsplat, vector_other, 1)                                                                     \
@@ -108,6 +112,8 @@ enum span {
 };
 
 enum access { ACCESS_NONE, ACCESS_LOAD, ACCESS_STORE };
+/* Where a jump goes: its word says it, a register does, a register that a call has set does. */
+enum jump { JUMP_NONE, JUMP_DIRECT, JUMP_REGISTER, JUMP_RETURN };
 enum mark { MARK_NONE, MARK_BEGIN, MARK_END, MARK_WARM };
 enum vset { VSET_NONE, VSET_IMMEDIATE, VSET_REGISTER, VSET_MAX, VSET_KEEP, VSET_DYNAMIC };
 
@@ -137,6 +143,8 @@ struct insn {
     bool shows_vl; /* unmasked unit-stride: its accesses count vl */
     uint8_t mark;
     bool conditional;
+    uint8_t jump; /* enum jump; a call is one that leaves the address behind it in a register */
+    bool calls;
     /* Addresses: base + offset, and what is added to a register by this instruction. */
     uint8_t base;
     int32_t offset;
@@ -181,10 +189,14 @@ struct uop {
     const vec *occupancy;
     const vec *also_occupancy;
     const vec *latency;
-    const vec *forward; /* latency seen through the accumulator operand of the next FMA */
-    const vec *slot;    /* issue time taken */
-    const vec *beyond;  /* added to a line's arrival: what it waits longer than a scalar load */
-    const vec *step;    /* cycles between the registers of a group when results are chained */
+    const vec *forward;    /* latency seen through the accumulator operand of the next FMA */
+    const vec *slot;       /* issue time taken */
+    const vec *beyond;     /* added to a line's arrival: what it waits longer than a scalar load */
+    const vec *step;       /* cycles between the registers of a group when results are chained */
+    const vec *misaligned; /* of a contiguous vector access that crosses `boundary`, or NULL */
+    const vec *split;      /* of one whose elements are misaligned */
+    uint16_t piece;        /* bytes it takes between two boundaries: at most `boundary` */
+    uint8_t element;       /* bytes of an element, less one */
     struct span_of src[MAX_SOURCES + MAX_VSOURCES];
     struct span_of acc;
     struct span_of dst[3];
@@ -200,6 +212,7 @@ struct uop {
     bool fits, also_fits; /* waits until what it takes of the unit fits into one cycle */
     bool behind_fma;      /* a load that a multiply-add some cycles ago may keep back */
     bool multiplies;      /* such a multiply-add */
+    bool serialises;      /* starts when all before it is done; nothing starts before it is done */
     uint8_t access;
     uint8_t lmul;
     uint8_t mark;
@@ -213,6 +226,7 @@ struct touched {
     uint64_t address; /* of the first access */
     uint16_t op;
     uint16_t elements;
+    uint16_t parts; /* which sixteenths of the line */
 };
 
 #endif

@@ -96,6 +96,8 @@ static bool read_price(struct config *config) {
                 price->forward = value;
             else if (!strcmp(what, "slot"))
                 price->slot = value;
+            else if (!strcmp(what, "misaligned"))
+                price->misaligned = value;
             else
                 return false;
         }
@@ -240,6 +242,13 @@ static bool read_line(struct config *config, const char *key) {
         return next_unsigned(&config->line_shift);
     if (!strcmp(key, "cache"))
         return read_cache(config);
+    if (!strcmp(key, "icache"))
+        return next_unsigned(&config->icache.sets) && next_unsigned(&config->icache.ways) &&
+               config->icache.sets && config->icache.ways;
+    if (!strcmp(key, "boundary"))
+        return next_unsigned(&config->boundary) && config->boundary;
+    if (!strcmp(key, "split"))
+        return next_vec(config, &config->split) && (config->splits = true);
     if (!strcmp(key, "tlb"))
         return read_tlb(config);
     if (!strcmp(key, "latency"))
@@ -275,8 +284,9 @@ static bool complete(const struct config *config) {
                 }
             }
     if (!config->scenarios || !config->variants || !config->cache[0].sets ||
-        !config->cache[1].sets || !config->tlb[0].sets || !config->tlb[1].sets ||
-        !config->misses.n || !config->store_buffer.n || !config->line_shift) {
+        !config->cache[1].sets || !config->icache.sets || !config->boundary ||
+        !config->tlb[0].sets || !config->tlb[1].sets || !config->misses.n ||
+        !config->store_buffer.n || !config->line_shift) {
         fprintf(stderr, "board model: the configuration lacks a key\n");
         return false;
     }

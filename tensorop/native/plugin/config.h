@@ -12,6 +12,7 @@ struct price {
     const vec *latency;
     const vec *forward;
     const vec *slot;
+    const vec *misaligned; /* of contiguous vector accesses */
 };
 
 struct shape {
@@ -66,6 +67,10 @@ struct config {
 
     unsigned line_shift;
     struct shape cache[2];
+    struct shape icache;
+    unsigned boundary; /* bytes; a contiguous vector access that crosses one takes longer */
+    vec split; /* cycles an element of a vector access whose elements are misaligned; 0: none */
+    bool splits;
     struct shape tlb[2];  /* of data, 4 KiB pages; entries = sets x ways */
     vec translation[2];   /* cycles added when the first misses, and when both do */
     vec latency[LEVELS];  /* load to use, of levels 2 and DRAM (0 is part of the load's latency) */

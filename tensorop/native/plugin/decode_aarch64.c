@@ -102,18 +102,24 @@ static void decode_branch(uint32_t w, struct insn *o) {
         o->src[0] = REG_FLAGS;
         o->conditional = true;
     } else if (bits(w, 30, 26) == 5) {
-        if (bits(w, 31, 31))
+        o->jump = JUMP_DIRECT;
+        o->calls = bits(w, 31, 31);
+        if (o->calls)
             o->dst[0] = REG_X + 30;
     } else if (bits(w, 30, 25) == 0x1a || bits(w, 30, 25) == 0x1b) {
         o->src[0] = xsrc(bits(w, 4, 0));
         o->conditional = true;
     } else if (bits(w, 31, 25) == 0x6b) {
         o->src[0] = xsrc(bits(w, 9, 5));
-        if (bits(w, 24, 21) == 1)
+        o->jump = bits(w, 24, 21) == 2 ? JUMP_RETURN : JUMP_REGISTER;
+        o->calls = bits(w, 24, 21) == 1;
+        if (o->calls)
             o->dst[0] = REG_X + 30;
     } else {
         o->cost = COST_system;
-        if ((w & 0xfffff01f) == 0xd503201f) {
+        if ((w & 0xfffff01f) == 0xd503301f)
+            o->cost = COST_fence;
+        else if ((w & 0xfffff01f) == 0xd503201f) {
             unsigned hint = bits(w, 11, 5);
             o->mark = hint == 100   ? MARK_BEGIN
                       : hint == 101 ? MARK_END
@@ -227,7 +233,7 @@ static void decode_single(uint32_t w, struct insn *o) {
         o->src[2] = xsrc(bits(w, 20, 16));
         o->base = REG_NONE;
         if (bits(w, 11, 10) == 0) { /* an atomic: loads what it found */
-            o->cost = COST_load;
+            o->cost = COST_atomic;
             o->access = ACCESS_LOAD;
             o->dst[0] = xdst(t);
         }
@@ -284,6 +290,7 @@ static void decode_memory(uint32_t w, struct insn *o) {
             decode_structures(w, o);
         else { /* exclusive, acquire and release, compare and swap */
             data(o, false, bits(w, 22, 22), 8, t, 1);
+            o->cost = COST_atomic;
             address(o, bits(w, 9, 5), 0);
         }
         break;
@@ -297,6 +304,7 @@ static void decode_memory(uint32_t w, struct insn *o) {
             }
         } else { /* acquire and release with an offset */
             data(o, v, bits(w, 23, 22) != 0, 8, t, 1);
+            o->cost = COST_atomic;
             address(o, bits(w, 9, 5), 0);
         }
         break;

@@ -37,9 +37,20 @@ static void fstore(struct insn *o, unsigned rs2, unsigned rs1, int32_t offset) {
     memory(o, COST_fstore, ACCESS_STORE, REG_F + rs2, rs1, offset);
 }
 
-static void branch(struct insn *o, unsigned rs1, unsigned rs2, bool conditional) {
+static void branch(struct insn *o, unsigned rs1, unsigned rs2) {
     three(o, COST_branch, 0, rs1, rs2);
-    o->conditional = conditional;
+    o->conditional = true;
+}
+
+/* x1 and x5 are where calls leave the address behind them: the manual's hints for return stacks. */
+static bool is_link(unsigned r) { return r == 1 || r == 5; }
+
+static void jump(struct insn *o, enum jump how, unsigned rd, unsigned rs1) {
+    three(o, COST_branch, rd, rs1, 0);
+    o->jump = how;
+    o->calls = is_link(rd);
+    if (how == JUMP_REGISTER && is_link(rs1) && !o->calls)
+        o->jump = JUMP_RETURN;
 }
 
 static void decode_compressed(uint32_t w, struct insn *o) {
@@ -106,10 +117,10 @@ static void decode_compressed(uint32_t w, struct insn *o) {
             three(o, COST_alu, p1, p1, 0);
         break;
     case 13:
-        branch(o, 0, 0, false);
+        jump(o, JUMP_DIRECT, 0, 0);
         break;
     case 14 ... 15:
-        branch(o, p1, 0, true);
+        branch(o, p1, 0);
         break;
     case 16:
         three(o, COST_alu, rd, rd, 0);
@@ -127,8 +138,7 @@ static void decode_compressed(uint32_t w, struct insn *o) {
         if (rs2)
             three(o, COST_alu, rd, bits(w, 12, 12) ? rd : 0, rs2);
         else if (rd) {
-            branch(o, rd, 0, false);
-            o->dst[0] = bits(w, 12, 12) ? REG_X + 1 : REG_SINK;
+            jump(o, JUMP_REGISTER, bits(w, 12, 12), rd);
         } else
             o->cost = COST_system;
         break;
@@ -202,7 +212,7 @@ static void decode_word(uint32_t w, struct insn *o) {
             rv64_vector_access(w, o, ACCESS_LOAD);
         break;
     case 0x03:
-        o->cost = COST_system;
+        o->cost = COST_fence;
         break;
     case 0x04:
         decode_immediate(w, o);
@@ -224,7 +234,7 @@ static void decode_word(uint32_t w, struct insn *o) {
             rv64_vector_access(w, o, ACCESS_STORE);
         break;
     case 0x0b:
-        load(o, rd, rs1, 0);
+        memory(o, COST_atomic, ACCESS_LOAD, xdst(rd), rs1, 0);
         o->src[1] = xsrc(rs2);
         break;
     case 0x0c:
@@ -246,15 +256,13 @@ static void decode_word(uint32_t w, struct insn *o) {
         rv64_vector(w, o);
         break;
     case 0x18:
-        branch(o, rs1, rs2, true);
+        branch(o, rs1, rs2);
         break;
     case 0x19:
-        branch(o, rs1, 0, false);
-        o->dst[0] = xdst(rd);
+        jump(o, JUMP_REGISTER, rd, rs1);
         break;
     case 0x1b:
-        branch(o, 0, 0, false);
-        o->dst[0] = xdst(rd);
+        jump(o, JUMP_DIRECT, rd, 0);
         break;
     case 0x1c:
         o->cost = COST_system;

@@ -91,8 +91,8 @@ static void plain(uint32_t w, struct insn *o, enum cost cost) {
     arithmetic(w, o, cost, SPAN_LMUL, SPAN_LMUL, SPAN_LMUL);
 }
 
-static void reduction(uint32_t w, struct insn *o, enum span d) {
-    arithmetic(w, o, COST_vreduce, d, SPAN_LMUL, SPAN_ONE);
+static void reduction(uint32_t w, struct insn *o, enum cost cost) {
+    arithmetic(w, o, cost, SPAN_ONE, SPAN_LMUL, SPAN_ONE);
 }
 
 static void decode_opf(uint32_t w, struct insn *o) {
@@ -112,7 +112,7 @@ static void decode_opf(uint32_t w, struct insn *o) {
     case 0x03:
     case 0x05:
     case 0x07:
-        reduction(w, o, SPAN_ONE);
+        reduction(w, o, funct6 == 3 ? COST_vreduce_ordered : COST_vreduce);
         break;
     case 0x0e ... 0x0f:
         plain(w, o, COST_vslide);
@@ -154,7 +154,7 @@ static void decode_opf(uint32_t w, struct insn *o) {
         break;
     case 0x31:
     case 0x33:
-        reduction(w, o, SPAN_ONE);
+        reduction(w, o, funct6 == 0x33 ? COST_vreduce_ordered : COST_vreduce);
         break;
     case 0x34:
     case 0x36:
@@ -217,7 +217,7 @@ static void decode_opi(uint32_t w, struct insn *o) {
         arithmetic(w, o, COST_valu, SPAN_LMUL, SPAN_WIDE, SPAN_LMUL);
         break;
     case 0x30 ... 0x31:
-        reduction(w, o, SPAN_ONE);
+        reduction(w, o, COST_vreduce);
         break;
     case 0x35:
         arithmetic(w, o, COST_valu, SPAN_WIDE, SPAN_LMUL, SPAN_LMUL);
@@ -230,7 +230,7 @@ static void decode_opm(uint32_t w, struct insn *o) {
     bool vv = bits(w, 14, 12) == 2;
     switch (funct6) {
     case 0x00 ... 0x07:
-        reduction(w, o, SPAN_ONE);
+        reduction(w, o, COST_vreduce);
         break;
     case 0x08 ... 0x0b:
         plain(w, o, COST_valu);
@@ -305,11 +305,14 @@ static void decode_vset(uint32_t w, struct insn *o) {
     }
     o->src[0] = xsrc(rs1);
     o->vset = rs1 ? VSET_REGISTER : rd ? VSET_MAX : VSET_KEEP;
+    if (rs1)
+        o->cost = COST_vset_register;
     o->avl = rs1;
     if (!bits(w, 31, 31))
         o->vtypei = bits(w, 30, 20);
     else {
         o->vset = VSET_DYNAMIC;
+        o->cost = COST_vset_register;
         o->src[1] = xsrc(bits(w, 24, 20));
     }
 }

@@ -40,11 +40,17 @@ static uint64_t bare_misses[2];
 enum { PAGE_SHIFT = 12 };
 static struct cache tlb[2];
 static uint64_t last_page;
+
+/* Level 1 of instructions; nothing is fetched ahead. */
+static struct cache code;
+static uint64_t last_code;
+static uint64_t fetched;
 static uint64_t untranslated[2];
 
 void memory_init(const struct config *c) {
     config = c;
-    last_page = NO_LINE;
+    last_page = last_code = NO_LINE;
+    cache_init(&code, c->icache.sets, c->icache.ways);
     for (int level = 0; level < 2; level++) {
         cache_init(&tlb[level], c->tlb[level].sets, c->tlb[level].ways);
         cache_init(&bare[level], c->cache[level].sets, c->cache[level].ways);
@@ -57,7 +63,8 @@ void memory_init(const struct config *c) {
 }
 
 void memory_clear(void) {
-    last_page = NO_LINE;
+    last_page = last_code = NO_LINE;
+    cache_clear(&code);
     for (int level = 0; level < 2; level++) {
         cache_clear(&tlb[level]);
         cache_clear(&bare[level]);
@@ -70,7 +77,7 @@ void memory_clear(void) {
 }
 
 void memory_restart(void) {
-    untranslated[0] = untranslated[1] = bare_misses[0] = bare_misses[1] = 0;
+    untranslated[0] = untranslated[1] = bare_misses[0] = bare_misses[1] = fetched = 0;
     for (unsigned v = 0; v < config->variants; v++) {
         struct hierarchy *h = &hierarchies[v];
         for (int level = 0; level < 2; level++) {
@@ -312,8 +319,27 @@ void memory_hint(uint64_t line, vec start) {
     }
 }
 
+bool memory_has_code(uint64_t line) {
+    if (line == last_code)
+        return true;
+    last_code = line;
+    return cache_use(&code, line, false);
+}
+
+vec memory_fetch(uint64_t line, vec start) {
+    vec arrival = start;
+    enum served served;
+    cache_put(&code, line, false);
+    fetched++;
+    for (unsigned v = 0; v < config->variants; v++)
+        arrival = vmax(arrival, vadd(bring(&hierarchies[v], line, start, false, &served),
+                                     config->variant_bias[v]));
+    return arrival;
+}
+
 struct memory_counts memory_counts(void) {
     struct memory_counts counts = hierarchies[0].counts;
+    counts.fetched = fetched;
     for (int level = 0; level < 2; level++) {
         counts.misses[level] = bare_misses[level];
         counts.untranslated[level] = untranslated[level];

@@ -13,6 +13,7 @@ struct memory_counts {
     uint64_t written_back[2];
     uint64_t untranslated[2]; /* accesses whose page the first, and both, TLBs lacked */
     uint64_t hinted;          /* software prefetches that took effect */
+    uint64_t fetched;         /* lines of code that level 1 lacked */
 };
 
 enum served { SERVED_L1, SERVED_L2, SERVED_DRAM };
@@ -30,6 +31,10 @@ vec memory_access(uint64_t line, vec start, vec hit, const struct uop *by, enum 
 
 /* A software prefetch into level 1. */
 void memory_hint(uint64_t line, vec start);
+
+/* A line of code. It is in level 1 of instructions, or arrives there at the time it returns. */
+bool memory_has_code(uint64_t line);
+vec memory_fetch(uint64_t line, vec start);
 
 /* Counts of variant 0 since the last restart. */
 struct memory_counts memory_counts(void);

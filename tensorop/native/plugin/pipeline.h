@@ -14,7 +14,9 @@
     X(write_after_read)                                                                            \
     X(store_buffer)                                                                                \
     X(queue)                                                                                       \
-    X(branch)
+    X(branch)                                                                                      \
+    X(fence)                                                                                       \
+    X(fetch)
 #define AS_STALL(name) STALL_##name,
 enum stall { STALL_CAUSES(AS_STALL) STALLS };
 #undef AS_STALL
@@ -30,9 +32,18 @@ struct pipeline {
                 const struct touched *all, const struct touched *end);
     /* The block's branch. */
     void (*branch)(bool taken, bool mispredicted);
+    /* The next instructions are on a line of code that level 1 lacks. */
+    void (*fetch)(uint64_t line);
     /* Cycles of each lane until all is done; stall cycles of lane 0 by cause. */
     void (*end)(double cycles[LANES], double stalls[STALLS]);
 };
+
+/* What an access that begins at `address` takes longer because of where it lies; zero: nothing. */
+static inline vec misalignment(const struct uop *u, uint64_t address, unsigned boundary) {
+    if (u->split && address & u->element)
+        return *u->split;
+    return (address & (boundary - 1)) + u->piece > boundary ? *u->misaligned : vset(0);
+}
 
 extern const struct pipeline pipeline_inorder;
 extern const struct pipeline pipeline_ooo;

@@ -30,9 +30,20 @@ struct block {
     struct insn *insns;
     int64_t *avl; /* of each vset whose length is a constant of this block, else -1 */
     struct form *forms;
+    struct {
+        uint64_t line;
+        unsigned first; /* its first instruction */
+    } *code;            /* lines of code */
+    unsigned code_n;
     bool marks, begins, conditional, sets_vtype;
-    uint8_t taken; /* two-bit counter */
+    uint8_t taken;   /* two-bit counter */
+    uint64_t target; /* where its jump through a register went last */
 };
+
+/* Where calls return to, the last ones: as many as the return stack of a Cortex-A53 holds. */
+enum { RETURNS = 8 };
+static uint64_t returns[RETURNS];
+static unsigned newest, remembered; /* the last one's place, and how many are there */
 
 static const struct decoder *decoder;
 static const struct pipeline *pipeline;
@@ -71,6 +82,12 @@ static void *grown(void *array, unsigned *room, size_t size) {
     return array;
 }
 
+/* The sixteenths of a line that an access within it touches. */
+static uint16_t parts_of(uint64_t first, uint64_t last) {
+    unsigned shift = config.line_shift - 4;
+    return (uint16_t)((2u << (last >> shift & 15)) - (1u << (first >> shift & 15)));
+}
+
 static void on_access(unsigned cpu, qemu_plugin_meminfo_t info, uint64_t address, void *data) {
     if (cpu != owner)
         return;
@@ -78,22 +95,20 @@ static void on_access(unsigned cpu, qemu_plugin_meminfo_t info, uint64_t address
     uint64_t line = address >> config.line_shift;
     struct touched *newest = touched + touched_n - 1; /* touched[-1] exists and matches nothing */
     bool again = newest->op == op && newest->address >> config.line_shift == line;
-    /* No access is wider than 16 bytes, so only the line's end needs a look at the size. */
-    if (again && (address + 15) >> config.line_shift == line) {
-        newest->elements++;
-        return;
-    }
     uint64_t last = address + (1u << qemu_plugin_mem_size_shift(info)) - 1;
     bool crosses = last >> config.line_shift != line;
     if (again && !crosses) {
         newest->elements++;
+        newest->parts |= parts_of(address, last);
         return;
     }
     if (touched_n + 2 > touched_room)
         grow_touched();
-    touched[touched_n++] = (struct touched){address, op, 1};
+    uint64_t behind = (line + 1) << config.line_shift;
+    touched[touched_n++] =
+        (struct touched){address, op, 1, parts_of(address, crosses ? behind - 1 : last)};
     if (crosses)
-        touched[touched_n++] = (struct touched){last, op, 0};
+        touched[touched_n++] = (struct touched){last, op, 0, parts_of(behind, last)};
 }
 
 static void count(struct counts *to, const struct insn *insn, const struct uop *uop) {
@@ -239,6 +254,7 @@ static void see_length(const struct block *block) {
 static void begin_region(bool warm) {
     inside = true;
     warming = warm;
+    remembered = 0;
     memset(&counted, 0, sizeof counted);
     run_forms_n = 0;
     pipeline->begin();
@@ -286,13 +302,54 @@ static void run(const struct uop *uops, unsigned from, unsigned to, const struct
         pipeline->run(uops, from, to, cursor, touched, touched + touched_n);
 }
 
+/* Instructions [from, to) of a block, whose lines of code are fetched as they are reached. */
+static void run_fetched(const struct block *block, const struct uop *uops, unsigned from,
+                        unsigned to, const struct touched **cursor) {
+    for (unsigned k = 0; k < block->code_n; k++) {
+        unsigned first = block->code[k].first;
+        uint64_t line = block->code[k].line;
+        if (first < from || first >= to || memory_has_code(line))
+            continue;
+        run(uops, from, first, cursor);
+        from = first;
+        if (warming)
+            memory_fetch(line, vset(0));
+        else
+            pipeline->fetch(line);
+    }
+    run(uops, from, to, cursor);
+}
+
+/* Whether a core that remembers calls, and where each jump through a register went last, foresees
+ * that this one goes to `next`. */
+static bool foreseen(struct block *block, const struct insn *jump, uint64_t next) {
+    bool right = true;
+    if (jump->jump == JUMP_REGISTER) {
+        right = block->target == next;
+        block->target = next;
+    }
+    if (jump->jump == JUMP_RETURN) {
+        right = remembered && returns[newest] == next;
+        if (remembered) {
+            newest = (newest - 1) % RETURNS;
+            remembered--;
+        }
+    }
+    if (jump->calls) {
+        newest = (newest + 1) % RETURNS;
+        returns[newest] = block->fallthrough;
+        remembered += remembered < RETURNS;
+    }
+    return right;
+}
+
 static void run_marked(struct block *block, struct form *form, const struct touched **cursor) {
     for (unsigned i = 0; i < block->n; i++) {
         uint8_t mark = form->uops[i].mark;
         if (mark == MARK_END && inside)
             end_region(true);
         if (inside) {
-            run(form->uops, i, i + 1, cursor);
+            run_fetched(block, form->uops, i, i + 1, cursor);
             count(&counted, &block->insns[i], &form->uops[i]);
         }
         if ((mark == MARK_BEGIN || mark == MARK_WARM) && !inside)
@@ -309,7 +366,7 @@ static void simulate(struct block *block, uint64_t next) {
     if (block->marks) {
         run_marked(block, form, &cursor);
     } else if (inside) {
-        run(form->uops, 0, block->n, &cursor);
+        run_fetched(block, form->uops, 0, block->n, &cursor);
         form->runs++;
         if (!form->listed) {
             if (run_forms_n == run_forms_room)
@@ -326,6 +383,12 @@ static void simulate(struct block *block, uint64_t next) {
             block->taken--;
         if (!warming)
             pipeline->branch(taken, taken != guess);
+    }
+    const struct insn *last = &block->insns[block->n - 1];
+    if (inside && last->jump != JUMP_NONE) {
+        bool right = foreseen(block, last, next);
+        if (!warming)
+            pipeline->branch(true, !right);
     }
     if (config.vl_dependent)
         follow(block, &vstate, true);
@@ -392,7 +455,8 @@ static void on_translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb) {
     unsigned n = (unsigned)qemu_plugin_tb_n_insns(tb);
     struct block *block = calloc(1, sizeof *block);
     if (!block || !(block->insns = calloc(n, sizeof *block->insns)) ||
-        !(block->avl = calloc(n, sizeof *block->avl)))
+        !(block->avl = calloc(n, sizeof *block->avl)) ||
+        !(block->code = calloc(n, sizeof *block->code)))
         abort();
     block->pc = block->fallthrough = qemu_plugin_tb_vaddr(tb);
     block->n = n;
@@ -405,6 +469,11 @@ static void on_translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb) {
         insn_clear(insn);
         insn->word = word;
         decoder->decode(word, width, insn);
+        uint64_t line = block->fallthrough >> config.line_shift;
+        if (!block->code_n || block->code[block->code_n - 1].line != line) {
+            block->code[block->code_n].line = line;
+            block->code[block->code_n++].first = i;
+        }
         block->fallthrough += width;
         block->marks |= insn->mark != MARK_NONE;
         block->begins |= insn->mark == MARK_BEGIN || insn->mark == MARK_WARM;

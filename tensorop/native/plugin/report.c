@@ -38,7 +38,9 @@ void report_region(FILE *out, unsigned index, bool ended, const struct counts *c
             memory->written_back[0], memory->written_back[1]);
     fprintf(out, ", \"tlb_misses\": {\"l1\": %" PRIu64 ", \"l2\": %" PRIu64 "}",
             memory->untranslated[0], memory->untranslated[1]);
-    fprintf(out, ", \"software_prefetches\": %" PRIu64 ", \"cycles\": [", memory->hinted);
+    fprintf(out,
+            ", \"software_prefetches\": %" PRIu64 ", \"code_misses\": %" PRIu64 ", \"cycles\": [",
+            memory->hinted, memory->fetched);
     for (unsigned i = 0; i < scenarios; i++)
         fprintf(out, "%s%.3f", i ? ", " : "", cycles[i]);
     fputs("], \"stalls\": {", out);

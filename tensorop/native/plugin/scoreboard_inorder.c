@@ -2,6 +2,7 @@
  * is free, and nothing behind it overtakes; loads that miss do not stop the ones behind them. */
 #include <string.h>
 
+#include "forward.h"
 #include "memory.h"
 #include "pipeline.h"
 
@@ -53,6 +54,7 @@ static void begin(void) {
     if (config->cold)
         memory_clear();
     memory_restart();
+    forward_restart();
 }
 
 static void rebase(void) {
@@ -78,6 +80,7 @@ static void rebase(void) {
     store_last = vsub(store_last, by);
     queue_last = vsub(queue_last, by);
     memory_rebase(&by);
+    forward_rebase(&by);
 }
 
 static inline vec wait_for(vec t, const vec *table, struct span_of span, const struct uop *u) {
@@ -156,6 +159,14 @@ static vec behind_multiply_adds(vec t) {
     return t;
 }
 
+/* When all before it is done. */
+static vec all_done(vec t) {
+    t = vmax(t, store_last);
+    for (int i = 0; i < REG_NONE; i++)
+        t = vmax(t, ready[i]);
+    return t;
+}
+
 static void step(const struct uop *u, unsigned index, const struct touched **touched,
                  const struct touched *all, const struct touched *end) {
     bool queued = u->vector && config->vector_queue;
@@ -171,6 +182,20 @@ static void step(const struct uop *u, unsigned index, const struct touched **tou
     if (next > at && !queued)
         charge_operands(u, at, next);
     at = next;
+    if (u->serialises) {
+        t = all_done(t);
+        next = first(t);
+        stalled[STALL_fence] += next - at;
+        at = next;
+    }
+
+    const vec *busy = u->occupancy;
+    vec longer = vset(0), busier;
+    if (u->misaligned && *touched < end && (*touched)->op == index) {
+        longer = misalignment(u, (*touched)->address, config->boundary);
+        busier = vadd(*busy, longer);
+        busy = &busier;
+    }
 
     if (u->vector && u->access == ACCESS_LOAD) {
         for (int d = 0; d < u->ndst; d++)
@@ -191,7 +216,7 @@ static void step(const struct uop *u, unsigned index, const struct touched **tou
     t = vceil(t);
     if (u->unit != NO_UNIT) {
         vec *unit = &unit_free[u->unit];
-        t = unit_cycle(t, u->unit, u->occupancy, u->fits);
+        t = unit_cycle(t, u->unit, busy, u->fits);
         if (u->also != NO_UNIT)
             t = unit_cycle(t, u->also, u->also_occupancy, u->also_fits);
         if (u->behind_fma)
@@ -199,9 +224,9 @@ static void step(const struct uop *u, unsigned index, const struct touched **tou
         if (u->shared != NO_UNIT) {
             vec *other = &unit_free[u->shared];
             t = vmax(t, vadd(vfloor(*other), config->shared_bias));
-            *other = vmax(*other, vadd(vadd(vmax(*other, t), *u->occupancy), config->shared_bias));
+            *other = vmax(*other, vadd(vadd(vmax(*other, t), *busy), config->shared_bias));
         }
-        *unit = vadd(vmax(*unit, t), *u->occupancy);
+        *unit = vadd(vmax(*unit, t), *busy);
         if (u->also != NO_UNIT) {
             vec *second = &unit_free[u->also];
             *second = vadd(vmax(*second, t), *u->also_occupancy);
@@ -217,16 +242,21 @@ static void step(const struct uop *u, unsigned index, const struct touched **tou
     vec there = t, resumed = t; /* when issue goes on */
     for (unsigned i = needed; i < u->nsrc; i++)
         there = wait_for(there, ready, u->src[i], u);
-    vec done = vadd(there, *u->latency);
+    vec done = vadd(vadd(there, *u->latency), longer);
     if (u->access) {
         enum served worst = SERVED_L1, served;
         vec arrival = done;
         const struct touched *r = *touched;
         for (; r < end && r->op == index; r++) {
-            arrival =
-                vmax(arrival, memory_access(r->address >> config->line_shift, t, done, u, &served));
+            uint64_t line = r->address >> config->line_shift;
+            arrival = vmax(arrival, memory_access(line, t, done, u, &served));
             worst = served > worst ? served : worst;
+            if (u->access == ACCESS_STORE)
+                forward_store(line, r->parts, done);
+            else
+                done = vmax(done, vadd(forward_load(line, r->parts, t), *u->latency));
         }
+        arrival = vmax(arrival, done);
         *touched = r;
         if (u->access == ACCESS_STORE) {
             store_last = vmax(vadd(store_last, config->drain), arrival);
@@ -257,6 +287,8 @@ static void step(const struct uop *u, unsigned index, const struct touched **tou
         for (int k = 0; k < u->acc.count; k++)
             read_last[u->acc.base + k] = t;
     }
+    if (u->serialises)
+        resumed = vmax(resumed, vceil(done));
     bool forwards = u->acc.count != 0;
     for (int d = 0; d < u->ndst; d++) {
         struct span_of span = u->dst[d];
@@ -296,10 +328,14 @@ static void branch(bool taken, bool mispredicted) {
     stalled[STALL_branch] += first(issue) - at;
 }
 
+static void fetch(uint64_t line) {
+    float at = first(issue);
+    issue = vmax(issue, vceil(memory_fetch(line, issue)));
+    stalled[STALL_fetch] += first(issue) - at;
+}
+
 static void end(double cycles[LANES], double stalls[STALLS]) {
-    vec last = vmax(issue, store_last);
-    for (int i = 0; i < REG_NONE; i++)
-        last = vmax(last, ready[i]);
+    vec last = all_done(issue);
     for (int i = 0; i < MAX_UNITS; i++)
         last = vmax(last, unit_free[i]);
     float lane[LANES];
@@ -309,4 +345,4 @@ static void end(double cycles[LANES], double stalls[STALLS]) {
     memcpy(stalls, stalled, sizeof stalled);
 }
 
-const struct pipeline pipeline_inorder = {"inorder", init, begin, run, branch, end};
+const struct pipeline pipeline_inorder = {"inorder", init, begin, run, branch, fetch, end};

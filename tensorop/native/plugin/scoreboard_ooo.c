@@ -4,6 +4,7 @@
  * to younger ones, so occupancies add up from the time of entry. */
 #include <string.h>
 
+#include "forward.h"
 #include "memory.h"
 #include "pipeline.h"
 
@@ -47,6 +48,7 @@ static void begin(void) {
     if (config->cold)
         memory_clear();
     memory_restart();
+    forward_restart();
 }
 
 static void rebase(void) {
@@ -70,6 +72,7 @@ static void rebase(void) {
     store_last = vsub(store_last, by);
     branch_done = vsub(branch_done, by);
     memory_rebase(&by);
+    forward_rebase(&by);
 }
 
 static inline vec wait_for(vec t, const vec *table, struct span_of span) {
@@ -98,12 +101,16 @@ static vec access_lines(const struct uop *u, unsigned index, vec start, vec done
     const struct touched *r = *touched;
     *worst = SERVED_L1;
     for (; r < end && r->op == index; r++) {
-        arrival =
-            vmax(arrival, memory_access(r->address >> config->line_shift, start, done, u, &served));
+        uint64_t line = r->address >> config->line_shift;
+        arrival = vmax(arrival, memory_access(line, start, done, u, &served));
         *worst = served > *worst ? served : *worst;
+        if (u->access == ACCESS_STORE)
+            forward_store(line, r->parts, done);
+        else
+            done = vmax(done, vadd(forward_load(line, r->parts, start), *u->latency));
     }
     *touched = r;
-    return arrival;
+    return vmax(arrival, done);
 }
 
 static void hint(const struct uop *u, vec start, const struct touched *all,
@@ -137,18 +144,29 @@ static void step(const struct uop *u, unsigned index, const struct touched **tou
         t = wait_for(t, ready, u->src[i]);
     if (u->acc.count)
         t = wait_for(t, forwarded, u->acc);
-    t = vceil(t);
     uint8_t cause = STALL_compute;
+    if (u->serialises) {
+        t = vmax(t, vmax(last_retired, store_last));
+        cause = STALL_fence;
+    }
+    t = vceil(t);
+    const vec *busy = u->occupancy;
+    vec longer = vset(0), busier;
+    if (u->misaligned && *touched < end && (*touched)->op == index) {
+        longer = misalignment(u, (*touched)->address, config->boundary);
+        busier = vadd(*busy, longer);
+        busy = &busier;
+    }
     if (u->unit != NO_UNIT) {
         float before = first(t);
-        t = vmax(t, reserve(u->unit, entry, u->occupancy, NULL));
+        t = vmax(t, reserve(u->unit, entry, busy, NULL));
         if (u->shared != NO_UNIT)
-            t = vmax(t, reserve(u->shared, entry, u->occupancy, &config->shared_bias));
+            t = vmax(t, reserve(u->shared, entry, busy, &config->shared_bias));
         if (first(t) > before)
             cause = STALL_unit;
     }
 
-    vec done = vadd(t, *u->latency);
+    vec done = vadd(vadd(t, *u->latency), longer);
     if (u->access) {
         enum served worst;
         vec arrival = access_lines(u, index, t, done, touched, end, &worst);
@@ -163,6 +181,8 @@ static void step(const struct uop *u, unsigned index, const struct touched **tou
         hint(u, t, all, end);
     if (u->cost == COST_branch)
         branch_done = done;
+    if (u->serialises)
+        front = vmax(front, vceil(done));
 
     vec follow = u->acc.count ? vadd(t, *u->forward) : done;
     for (int d = 0; d < u->ndst; d++)
@@ -198,6 +218,12 @@ static void branch(bool taken, bool mispredicted) {
     stalled[STALL_branch] += first(front) - at;
 }
 
+static void fetch(uint64_t line) {
+    float at = first(front);
+    front = vmax(front, vceil(memory_fetch(line, front)));
+    stalled[STALL_fetch] += first(front) - at;
+}
+
 static void end(double cycles[LANES], double stalls[STALLS]) {
     vec last = vmax(vmax(front, last_retired), store_last);
     float lane[LANES];
@@ -207,4 +233,4 @@ static void end(double cycles[LANES], double stalls[STALLS]) {
     memcpy(stalls, stalled, sizeof stalled);
 }
 
-const struct pipeline pipeline_ooo = {"ooo", init, begin, run, branch, end};
+const struct pipeline pipeline_ooo = {"ooo", init, begin, run, branch, fetch, end};

@@ -182,6 +182,16 @@ void resolve(const struct insn *insn, const struct vstate *state, const struct c
         out->forward = with_tail(out->forward, out->occupancy);
     }
 
+    out->serialises = insn->cost == COST_fence || insn->cost == COST_atomic;
+    if (price->misaligned) {
+        unsigned registers = lmul > LMUL_M1 ? 1u << (lmul - LMUL_M1) : 1;
+        unsigned bytes = (config->vlen / 8 * registers) >> (lmul < LMUL_M1 ? LMUL_M1 - lmul : 0);
+        out->misaligned = price->misaligned;
+        out->piece = bytes < config->boundary ? bytes : config->boundary;
+        out->element = (1u << eew) - 1;
+        if (config->splits)
+            out->split = scaled(&config->split, (float)insn->fields * bytes / (1u << eew));
+    }
     if (insn->access == ACCESS_LOAD && insn->cost != COST_load)
         out->beyond = longer(out->latency, config->price[COST_load][LMUL_M1][3].latency);
 
