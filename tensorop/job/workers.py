@@ -46,8 +46,8 @@ HINT = (
     "docs/workers.md says how to start a scheduler and its workers; the same command goes on where it stopped, also "
     "without --workers"
 )
-# for a worker, before its first task: Dask's HTTP server takes no connections
-_NO_PAGES = "def dask_setup(worker):\n    worker.http_server.stop()\n"
+# for a scheduler or a worker, before its first task: Dask's HTTP server closes its port (docs/workers.md has the same)
+_NO_PAGES = "def dask_setup(server): server.http_server.stop()"
 log = logging.getLogger("tensorop")
 _ADDRESS = re.compile(r"(tcp|tls)://[^\s/]+:\d+")
 
@@ -177,6 +177,7 @@ def _started(job: Job, count: int) -> Iterator[Callable[[], Client]]:
             "temporary-directory": str(folder),
             "distributed.scheduler.http.routes": [],
             "distributed.worker.http.routes": [],
+            "distributed.scheduler.preload": [_NO_PAGES, *dask.config.get("distributed.scheduler.preload")],
             "distributed.worker.preload": [_NO_PAGES, *dask.config.get("distributed.worker.preload")],
         }
         # Ctrl-C at a terminal reaches this process alone: threads and processes that it starts inherit what is blocked,
@@ -197,7 +198,6 @@ def _started(job: Job, count: int) -> Iterator[Callable[[], Client]]:
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
         until.callback(_at_last, cluster.close)
-        cluster.loop.add_callback(cluster.scheduler.http_server.stop)
 
         def connect() -> Client:
             return distributed.Client(cluster, timeout=ANSWER_S, set_as_default=False)

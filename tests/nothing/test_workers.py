@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import dask
+import distributed
 import psutil
 import pytest
 from distributed import KilledWorker, Security
@@ -405,36 +406,40 @@ def test_processes_that_are_started_here_have_no_pages_and_leave_nothing(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_documented_scheduler_takes_tls_alone_and_has_no_pages(
-    tmp_path: Path, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+def test_the_documented_commands_take_tls_alone_serve_no_http_and_leave_nothing(
+    tmp_path: Path, cluster: Cluster
 ) -> None:
-    page = (ROOT / "docs" / "workers.md").read_text()
-    words = next(line for line in page.splitlines() if "openssl req" in line).split()
-    subprocess.run(words, cwd=tmp_path, check=True, capture_output=True)
-    (tmp_path / "tensorop.yaml").write_text(page.partition("```yaml\n")[2].partition("```")[0])
-    command = next(line for line in page.splitlines() if "dask scheduler" in line).partition("#")[0].split()
-    command[command.index("8786")] = str(cluster.port)
-    more = environment({"DASK_CONFIG": str(tmp_path)})
+    lines = (ROOT / "docs" / "workers.md").read_text().splitlines()
     out = subprocess.DEVNULL
-    scheduler = cluster._keep(
-        subprocess.Popen(
-            [sys.executable, "-m", *command], env=more, cwd=tmp_path, stdout=out, stderr=out, start_new_session=True
-        )
-    )
+    here, temporary = tmp_path / "here", tmp_path / "temporary"
+    for folder in (here, temporary):
+        folder.mkdir()
+    subprocess.run(next(line for line in lines if "openssl req" in line).split(), cwd=here, check=True, stderr=out)
+    begin = lines.index("```yaml") + 1
+    (here / "tensorop.yaml").write_text("\n".join(lines[begin : lines.index("```", begin)]))
+    more = environment({"DASK_CONFIG": str(here), "TMPDIR": str(temporary)})
+    processes = []
+    for name in ("scheduler", "worker"):
+        line = next(line for line in lines if f"dask {name}" in line).partition("#")[0]
+        argv = [sys.executable, "-m", *line.replace("HOST", "127.0.0.1").replace("8786", str(cluster.port)).split()]
+        process = subprocess.Popen(argv, env=more, cwd=here, stdout=out, stderr=out, start_new_session=True)
+        processes.append(cluster._keep(process))
     keys = {"ca-file": "cert.pem", "client.cert": "cert.pem", "client.key": "key.pem"}
-    by_tls = f"tls://127.0.0.1:{cluster.port}"
-    with dask.config.set({f"distributed.comm.tls.{key}": str(tmp_path / value) for key, value in keys.items()}):
-        deadline = time.monotonic() + 60
-        while True:
-            with contextlib.suppress(ConnectionError):
-                workers._meet(by_tls)
-                break
-            assert time.monotonic() < deadline
+    with (
+        dask.config.set({f"distributed.comm.tls.{key}": str(here / value) for key, value in keys.items()}),
+        distributed.Client(f"tls://127.0.0.1:{cluster.port}", timeout=60) as client,
+    ):
+        client.wait_for_workers(1, 60)
+        restarted = psutil.Process(processes[1].pid).children(recursive=True)
+        said = said_to_http({one.pid for one in (*processes, *restarted)})
     with pytest.raises(ConnectionError, match="speaks TLS"):
         workers._meet(cluster.address)
-    said = said_to_http({scheduler.pid})
-    assert len(said) >= 2
-    assert {answer.count(b"HTTP/1.1 404") for answer in said.values()} == {0, 5}  # of its port, of the HTTP server
+    assert len(said) >= 3  # of the scheduler, the worker and what starts it again
+    assert not any(b"HTTP/" in answer for answer in said.values()), said
+    for process in reversed(processes):
+        process.terminate()
+        process.wait(60)
+    assert list(temporary.iterdir()) == []
 
 
 @pytest.mark.parametrize(("by", "said"), [("tcp", "Connection refused"), ("tls", "Connection refused")])
