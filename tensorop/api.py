@@ -13,11 +13,13 @@ from typing import Any
 import cffi
 
 from tensorop.author.offline import AUTHOR, PLUGIN
-from tensorop.errors import JobError, UsageError
+from tensorop.errors import JobError, MissingTool, UsageError
+from tensorop.model.operator import Operator
 from tensorop.model.winner import by_operator
-from tensorop.package import elf, plugged
+from tensorop.package import elf, loadable, plugged
 from tensorop.package.card import read_card
 from tensorop.package.product import MANIFEST
+from tensorop.provision import objdump
 from tensorop.provision.targets import host_arch
 from tensorop.specs import catalog, files, jsontext, operators
 from tensorop.specs.printable import printable
@@ -99,9 +101,10 @@ def load(path: str | Path, plugins: str | Path | Sequence[str | Path] = ()) -> L
     lies. plugins: folders with plug-ins of your own, of which one has the product's operator.
 
     Its code runs in this process, confined by nothing: a UserWarning says so where a model wrote its kernels, or where
-    nothing beside it says that it was verified.
-    Raises UsageError when there is none, or it is for another architecture; JobError when it is damaged or the loader
-    refuses it.
+    no manifest beside it says that this very file was verified. The latter is read by llvm-objdump before it is opened,
+    where that is installed.
+    Raises UsageError when there is none, or it is for another architecture; JobError when it is damaged, the loader
+    refuses it, or an unverified one runs code when it is loaded or calls what no product calls.
     """
     if not isinstance(path, str | PathLike) or "\0" in str(path):
         raise UsageError(f"a product cannot be at {path!r}", hint="give its folder's path, or a library's")
@@ -109,7 +112,7 @@ def load(path: str | Path, plugins: str | Path | Sequence[str | Path] = ()) -> L
     cards, where = (_of_library(path), path.parent) if path.is_file() else (_of_folder(path), path)
     try:
         arch = {card["platform"]["arch"] for card, _ in cards.values()}
-        doubts = [f"{file} {doubt}" for card, file in cards.values() for doubt in _doubts(card, file)]
+        doubts = {file: [*_doubts(card, file)] for card, file in cards.values()}
         [tuple(card["dtypes"]) for card, _ in cards.values()]
     except (AttributeError, KeyError, TypeError) as error:
         raise JobError(f"{path} is damaged: {type(error).__name__}: {error}", hint="make the product again") from None
@@ -122,12 +125,18 @@ def load(path: str | Path, plugins: str | Path | Sequence[str | Path] = ()) -> L
         raise UsageError(f"{path} is an archive", hint=f"give the shared library: {path.with_suffix('.so')}")
     root = path.resolve().parent.parent if path.is_file() else path
     with plugged.explained(root / MANIFEST, at):
-        bindings = {name: operators.binding(operators.load(name, at), _device(cards[name][0])) for name in cards}
-    for doubt in doubts:
-        warnings.warn(printable(f"{doubt}; its code runs in this process, confined by nothing"), stacklevel=2)
+        known = {name: operators.load(name, at) for name in cards}
+        bindings = {name: operators.binding(known[name], _device(card)) for name, (card, _) in cards.items()}
+    for name, (card, file) in cards.items():
+        if _UNVERIFIED in doubts[file] and not _read(file, known[name], _device(card)):
+            doubts[file].append(f"was not read either: {objdump.NAME} is absent ({objdump.HINT})")
+        for doubt in doubts[file]:
+            said = f"{file} {doubt}; its code runs in this process, confined by nothing"
+            warnings.warn(printable(said), stacklevel=2)
     return Library(where, {name: Loaded(card, file, bindings[name]) for name, (card, file) in cards.items()}, bindings)
 
 
+_UNVERIFIED = "is not verified: no manifest beside it says so of this file (`tensorop verify` would)"
 _Cards = dict[str, tuple[Mapping[str, Any], Path]]  # by operator what is said of it, and its library
 
 
@@ -152,7 +161,17 @@ def _doubts(card: Mapping[str, Any], library: Path) -> Iterator[str]:
     except (OSError, ValueError, TypeError, KeyError):
         verified = False
     if not verified:
-        yield "is not verified: no manifest beside it says so of this file (`tensorop verify` would)"
+        yield _UNVERIFIED
+
+
+def _read(library: Path, operator: Operator, device: bool) -> bool:
+    """Whether the machine code of a library could be read here. Raises JobError where it is not that of a product."""
+    try:
+        objdump.objdump(offline=True)
+    except MissingTool:
+        return False
+    loadable.require(library, operator, device=device, whole=False)
+    return True
 
 
 def _library(folder: Path, operator: str, manifest: Mapping[str, Any]) -> Path:

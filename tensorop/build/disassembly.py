@@ -4,6 +4,7 @@ same."""
 from __future__ import annotations
 
 import hashlib
+import io
 import re
 import threading
 from collections.abc import Iterator, Mapping
@@ -80,12 +81,11 @@ def disassembled(path: Path) -> Code:
     with _lock:
         if digest in _kept:
             return _kept[digest]
-    with path.open("rb") as stream:
-        elf = ELFFile(stream)
-        arch = architecture(elf)
-        if arch is None:
-            raise ValueError(f"it is for another machine ({elf['e_machine']})")
-        found = _listed(path, arch, _relocated(elf) if arch == "riscv64" and elf["e_type"] == "ET_REL" else {})
+    elf = ELFFile(io.BytesIO(data))
+    arch = architecture(elf)
+    if arch is None:
+        raise ValueError(f"it is for another machine ({elf['e_machine']})")
+    found = _listed(path, arch, _relocated(elf) if arch == "riscv64" and elf["e_type"] == "ET_REL" else {})
     with _lock:
         while len(_kept) >= _KEPT:
             _kept.pop(next(iter(_kept)))

@@ -7,6 +7,7 @@ A loader reads segments and the dynamic section, not section headers; so does th
 from __future__ import annotations
 
 import io
+import os
 import re
 import struct
 from collections.abc import Collection, Iterator
@@ -28,6 +29,7 @@ _ELSEWHERE = ("DT_RPATH", "DT_RUNPATH")
 _LOADED_BESIDE = ("DT_AUDIT", "DT_DEPAUDIT", "DT_AUXILIARY", "DT_FILTER")
 _LINKERS = frozenset({"_edata", "_end", "__bss_start", "_init", "_fini"})  # that older linkers export
 _ORIGIN = "$ORIGIN"
+_SYSTEM = ("/usr", "/lib", "/lib64")  # root writes there, and the C library lies there
 _DF_TEXTREL = 4
 _IRELATIVE = {"x86_64": 37, "aarch64": 1032, "riscv64": 58}
 _RELATIVE = {"x86_64": 8, "aarch64": 1027, "riscv64": 3}
@@ -61,17 +63,35 @@ _RUNTIME = {
 
 
 def complaint(path: Path, exports: Collection[str], libraries: Collection[str], calls: Collection[str]) -> str | None:
-    """Why a shared library is not fit to be loaded, None where it is.
+    """Why a shared library is not fit to be loaded, None where it is: neither it nor what a loader brings with it.
 
     exports: its public names; libraries: of the same product, which it may need; calls: names beyond those of `needs`.
     Raises ELFError, OSError for what is none, MissingTool without a disassembler.
     """
-    with files.opened(path, files.LIBRARY) as stream:
-        elf = ELFFile(stream)
-        arch = disassembly.architecture(elf)
-        if arch is None:
-            return f"it is for another machine ({elf['e_machine']})"
-        return next(_complaints(elf, path, arch, frozenset(exports), frozenset(libraries), frozenset(calls)), None)
+    allowed = frozenset(exports), frozenset(libraries), frozenset(calls)
+    reads = [path]  # grows by what a loader brings with these
+    for at in reads:
+        with files.opened(at, files.LIBRARY) as stream:
+            elf = ELFFile(stream)
+            arch = disassembly.architecture(elf)
+            if arch is None:
+                return f"it is for another machine ({elf['e_machine']})"
+            if why := next(_complaints(elf, at, arch, *allowed), None):
+                return why if at == path else f"it needs {at}: {why}"
+            reads += [one for one in _brought(elf, at, allowed[1]) if one not in reads]
+    return None
+
+
+def _brought(elf: ELFFile, path: Path, libraries: frozenset[str]) -> Iterator[Path]:
+    """The libraries beside this one that it needs: those of its product, and any other where it sends a loader there
+    and the folder is not the system's."""
+    tags: list[Any] = [tag for s in elf.iter_segments() if isinstance(s, DynamicSegment) for tag in s.iter_tags()]
+    searched = any(tag.entry.d_tag in _ELSEWHERE for tag in tags)
+    for folder in dict.fromkeys((path.parent, path.resolve().parent)):
+        others = searched and not any(folder.is_relative_to(one) for one in _SYSTEM)
+        for name in (tag.needed for tag in tags if tag.entry.d_tag == "DT_NEEDED"):
+            if (others or name in libraries) and os.path.lexists(folder / name):
+                yield folder / name
 
 
 def archive_complaint(path: Path, calls: Collection[str]) -> str | None:

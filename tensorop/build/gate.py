@@ -21,6 +21,7 @@ from tensorop.build import disassembly, instructions, needs
 from tensorop.build.disassembly import Line
 from tensorop.build.needs import Needs
 from tensorop.model.trial import Kind, Outcome
+from tensorop.specs import files
 
 ENTRIES = frozenset({"tensorop_candidate_0", "tensorop_candidate_1", "tensorop_candidate_2"})
 
@@ -48,7 +49,7 @@ def check_object(
     Raises MissingTool without a disassembler: what nobody read is not fit.
     """
     try:
-        with path.open("rb") as stream:
+        with files.opened(path, files.LIBRARY) as stream:
             elf = ELFFile(stream)
             why = next(_objections(elf, path, frozenset(entries), relocated, of), None)
     except (ELFError, OSError, ValueError, KeyError, AssertionError) as e:

@@ -15,6 +15,7 @@ from elftools.elf.elffile import ELFFile
 
 from tensorop.build import disassembly, roles
 from tensorop.build.roles import Instruction, Role
+from tensorop.specs import files
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ def inner_loops(path: Path) -> tuple[Loop, ...]:
     Empty for what is neither x86-64, AArch64 nor RISC-V. Raises ELFError, OSError for what is no ELF file, MissingTool
     without a disassembler.
     """
-    with path.open("rb") as stream:
+    with files.opened(path, files.LIBRARY) as stream:
         elf = ELFFile(stream)
         arch = disassembly.architecture(elf)
         functions = _functions(elf)

@@ -20,6 +20,7 @@ from tensorop.build.compile import LEAN, compile_source
 from tensorop.model.kernel import Artifact, Source
 from tensorop.model.platform import Platform
 from tensorop.model.trial import Outcome
+from tensorop.specs import files
 
 _PIC = ("-g0", "-fPIC", "-fvisibility=hidden")
 _VERSION = re.compile(r"GLIBC_([\d.]+)")
@@ -128,7 +129,7 @@ def facts(path: Path) -> Facts:
     exports: set[str] = set()
     versions: list[tuple[int, ...]] = [()]
     tag: Any  # its attributes are those of its kind
-    with path.open("rb") as stream:
+    with files.opened(path, files.LIBRARY) as stream:
         elf = ELFFile(stream)
         for section in elf.iter_sections():
             if isinstance(section, DynamicSection):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -30,6 +31,7 @@ _THREADS = {
 }
 _NONE: Mapping[str, str] = MappingProxyType({})
 ALONE = "none"  # what an operator's own baseline is over that needs no library
+_AGAIN = "make the product again"
 _KNOWN = (*baseline.names("x86_64"), "cublas", "cudnn")
 
 
@@ -83,13 +85,23 @@ def _standard(operator: Operator, library: Path) -> dict[str, tuple[Path, str]]:
     found: dict[str, tuple[Path, str]] = {}
     for name, spec in products.load(operator).libraries.items():
         over = library.parent / f"lib{name}.so"
-        if not spec.api or not over.is_file():
+        if not spec.api or not os.path.lexists(over):
             continue
-        below = [library.parent / needed for needed in building.facts(over).needed]
+        facts = _facts(over)
+        below = [library.parent / needed for needed in facts.needed]
         if any(file.is_file() and file.samefile(library) for file in below):
-            exported = building.facts(over).exports
+            exported = facts.exports
             found |= {d: (over, spec.api) for d, names in spec.names.items() if d != "all" and exported >= set(names)}
     return found
+
+
+def _facts(library: Path) -> building.Facts:
+    try:
+        return building.facts(library)
+    except OSError as error:
+        raise errors.JobError(f"{library} cannot be read: {error.strerror or error}", hint=_AGAIN) from None
+    except Exception as error:  # whatever the reader makes of bytes that are no ELF
+        raise errors.JobError(f"{library} is no shared library: {error or type(error).__name__}", hint=_AGAIN) from None
 
 
 def below(name: str, own: Mapping[str, str]) -> str:

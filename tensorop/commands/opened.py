@@ -11,7 +11,7 @@ from tensorop.backends import reach
 from tensorop.errors import UsageError
 from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
-from tensorop.package import carried, elf, plugged
+from tensorop.package import carried, elf, loadable, plugged
 from tensorop.package.card import read_card
 from tensorop.package.product import MANIFEST
 from tensorop.specs import operators, platforms
@@ -39,6 +39,11 @@ class Opened:
         """The target of the product's platform. Raises as `backends.reach`."""
         with plugged.explained(_manifest(self.root), self.plugins):
             return reach(self.platform, runner, self.plugins)
+
+    def require_fit(self) -> None:
+        """Raises as `loadable.require`, of all that the product holds where it is in one."""
+        device = self.platform.device is not None
+        loadable.require(self.library, self.operator, device=device, whole=self.root is not None)
 
 
 def libraries_of(path: Path) -> tuple[Path | None, list[Path]]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tensorop.build import harness
-from tensorop.commands import loadable, opened
+from tensorop.commands import opened
 from tensorop.commands.opened import Opened
 from tensorop.errors import UsageError
 from tensorop.model.case import Case
@@ -104,7 +104,7 @@ def _open(path: Path, dtypes: Sequence[str] | None, plugins: tuple[Path, ...]) -
                 f"{found.library} holds {', '.join(found.dtypes)}, not {dtype}",
                 hint="leave --dtype out, or name one of them",
             )
-    loadable.require(found)
+    found.require_fit()
     return found, wanted
 
 

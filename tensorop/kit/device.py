@@ -13,7 +13,6 @@ from statistics import median
 from typing import Any
 
 from tensorop import __version__
-from tensorop.commands import loadable
 from tensorop.commands.opened import Opened
 from tensorop.errors import JobError, UsageError
 from tensorop.kit import export as exporting
@@ -85,7 +84,7 @@ def read(opened: Opened) -> Device:
 def export(of: Device, out: Path, asked: Asked, kinds: Sequence[str] = KINDS) -> Made:
     """Writes the folder `out` and `out`.tar.gz; kinds: of steps. Raises as `kit.export.export`."""
     exporting.free(out)
-    loadable.require(of.opened)  # a kit is linked with it and runs elsewhere
+    of.opened.require_fit()  # a kit is linked with it and runs elsewhere
     platform = of.opened.platform
     try:
         files, steps = of.target.kit(of.held, replace(asked, before=len(holding.kept(of.root, device=True))))

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 from tensorop import __version__, paths
-from tensorop.commands import loadable
 from tensorop.dispatch import choice, probing, served
 from tensorop.dispatch.inside import Probe
 from tensorop.errors import JobError, UsageError
@@ -74,7 +73,7 @@ def export(
     Raises UsageError where `out` is something else than a kit, JobError where it cannot be built.
     """
     free(out)
-    loadable.require(held.opened)  # a kit is linked with it and runs elsewhere
+    held.opened.require_fit()  # a kit is linked with it and runs elsewhere
     operator, platform = held.operator, held.opened.platform
     seed = seed or Seed.draw()
     found = controls.controls(operator)

@@ -7,7 +7,6 @@ from statistics import median
 from typing import Any
 
 from tensorop import paths
-from tensorop.commands import loadable
 from tensorop.commands.opened import Opened
 from tensorop.errors import JobError
 from tensorop.kit import device, here
@@ -27,7 +26,7 @@ def verify(found: Opened) -> dict[str, Any]:
 
     Raises JobError where the device is not in this machine, or its judge is broken there.
     """
-    loadable.require(found)
+    found.require_fit()
     machine, rows = _ran(found, Asked(), ("control", "verify"))
     told = {kind: [row for row in rows if row["kind"] == kind] for kind in ("control", "verify")}
     verdicts = [

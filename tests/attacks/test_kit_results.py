@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tensorop.commands import loadable, opened
+from tensorop.commands import opened
 from tensorop.errors import JobError, UsageError
 from tensorop.kit import held as holding
 from tensorop.kit import result, retune
@@ -189,4 +189,4 @@ def test_a_board_is_named_and_does_not_become_code(product: Path, honest: Lines,
     assert EVIL in done.said
     text = (own / "share/tensorop/src/dispatch_f32.c").read_text()
     assert "? __attribute__((constructor)) static void evil(void) " in text  # in a comment
-    loadable.require(opened.open_product(own))
+    opened.open_product(own).require_fit()

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from tensorop import api
 from tensorop.build import gate, instructions, needs
 from tensorop.build.disassembly import Line
-from tensorop.commands import loadable, opened, verify
+from tensorop.commands import opened, verify
 from tensorop.errors import JobError, MissingTool
 from tensorop.kit import export, held
 from tensorop.model.trial import Kind
@@ -87,6 +88,14 @@ def test_an_entry_in_the_middle_of_an_instruction_is_refused(tmp_path: Path) -> 
     refused = gate.check_object(kernels.built(body, tmp_path, before=text).path)
     assert refused is not None
     assert "instructions overlap" in refused.message
+
+
+def test_a_table_leads_to_where_an_instruction_begins(tmp_path: Path) -> None:
+    table = '.pushsection .rodata,\\"a\\",@progbits\\n.quad 8b + 1\\n.popsection'
+    body = f'(void)c; __asm__ volatile("8: movabs $0x50f050f050f, %%rax\\n{table}" ::: "rax");'
+    refused = gate.check_object(kernels.built(body, tmp_path).path, relocated=True)
+    assert refused is not None
+    assert "an address points into an instruction of .text" in refused.message
 
 
 def test_without_a_disassembler_nothing_passes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -226,8 +235,11 @@ LIBRARIES = {
 
 
 def refused(own: Path, said: str) -> None:
+    if host_arch() == "x86_64":  # the plain platform's; in Python it is read because no manifest says it was verified
+        with pytest.raises(JobError, match=f"is refused: .*({said})"):
+            api.load(own)
     with pytest.raises(JobError, match=f"is refused: .*({said})") as caught:
-        loadable.require(opened.open_product(own))
+        opened.open_product(own).require_fit()
     assert caught.value.hint
     with pytest.raises(JobError, match="is refused"):
         list(verify.quick(own))
@@ -275,16 +287,50 @@ def test_what_a_loader_is_told(tag: int, value: int, said: str, product: Path, t
 
 
 def test_an_honest_library_is_loaded_whoever_linked_it(product: Path, tmp_path: Path) -> None:
-    loadable.require(opened.open_product(product))
+    opened.open_product(product).require_fit()
     own = shutil.copytree(product, tmp_path / "gemm", symlinks=True)
     relinked(own, "")
-    loadable.require(opened.open_product(own))
+    opened.open_product(own).require_fit()
     if host_arch() != "x86_64" or shutil.which("gcc") is None:
         pytest.skip("no gcc for x86-64 is here")
     archive, whole = own / "lib/libtensorop_gemm.a", (own / "lib/libtensorop_gemm.so").resolve()
     words = ["gcc", "-shared", "-o", whole, "-Wl,--whole-archive", archive, "-Wl,--no-whole-archive", "-lpthread"]
     subprocess.run(words, check=True, capture_output=True, timeout=60)
-    loadable.require(opened.open_product(own))  # with gcc's start files
+    opened.open_product(own).require_fit()  # with gcc's start files
+
+
+@pytest.mark.parametrize("name", ["libtensorop_cblas.so.0", "libm.so.6"])
+def test_what_a_library_brings_with_it_is_read_too(name: str, product: Path, tmp_path: Path) -> None:
+    """The file that the loader finds, not the one that the product's link leads to."""
+    own = shutil.copytree(product, tmp_path / "gemm", symlinks=True)
+    (own / "lib" / name).unlink(missing_ok=True)
+    honest = sorted((own / "lib").glob("libtensorop_cblas.so.0.*"))[0]
+    (own / "lib/libtensorop_cblas.so").unlink()
+    (own / "lib/libtensorop_cblas.so").symlink_to(honest.name)
+    text, said = LIBRARIES["a constructor"]
+    (tmp_path / "early.c").write_text(text + f"{SEEN} int tensorop_evil(void) {{ return 1; }}")
+    words = [*zig_cc(), "-target", platforms.load("generic").compiler.shared_target, "-shared", "-fPIC"]
+    words += [f"-Wl,-soname,{name}", "early.c", "-o", str(own / "lib" / name)]
+    subprocess.run(words, env=zig_environment(), cwd=tmp_path, check=True, capture_output=True, timeout=60)
+    uses = f"int tensorop_evil(void); {SEEN} int tensorop_g(void) {{ return tensorop_evil(); }}"
+    relinked(own, uses, "-Wl,-rpath,$ORIGIN", str(own / "lib" / name))
+    refused(own, f"it needs {own}/lib/{name}: .*{said}")
+    alone = shutil.copytree(own, tmp_path / "alone", symlinks=True)
+    shutil.rmtree(alone / "share", ignore_errors=True)
+    if host_arch() == "x86_64":
+        with pytest.raises(JobError, match=f"it needs .*{name}: .*{said}"):
+            api.load(alone / "lib/libtensorop_gemm.so")
+
+
+def test_without_a_disassembler_a_library_is_loaded_and_said_to_be_unread(
+    product: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if host_arch() != "x86_64":
+        pytest.skip("the plain platform is one of x86-64")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("TENSOROP_CACHE", str(tmp_path))
+    with pytest.warns(UserWarning, match=r"was not read either: llvm-objdump is absent \(apt-get install llvm"):
+        api.load(product)
 
 
 def test_an_archive_of_others_is_read_too(product: Path, tmp_path: Path) -> None:
@@ -296,6 +342,6 @@ def test_an_archive_of_others_is_read_too(product: Path, tmp_path: Path) -> None
     words = [*zig_cc()[:-1], "ar", "rcsD", str(archive), "early.o"]
     subprocess.run(words, env=zig_environment(), cwd=tmp_path, check=True, capture_output=True, timeout=60)
     with pytest.raises(JobError, match=r"gemm\.a is refused: early\.o: section \.init_array"):
-        loadable.require(opened.open_product(own))
+        opened.open_product(own).require_fit()
     with pytest.raises(JobError, match="is refused"):
         export.export(held.read(opened.open_product(own)), tmp_path / "kit")

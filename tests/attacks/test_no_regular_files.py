@@ -4,6 +4,7 @@ one: a sentence of ours, soon and in bounded memory."""
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tensorop import api
+from tensorop.build import disassembly, gate, inspect, library
 from tensorop.errors import JobError, TensoropError
 from tensorop.kit import held
 from tensorop.model.job import Job
@@ -49,6 +51,7 @@ def commands(kind: str, good: Path, folder: Path) -> Iterator[list[str]]:
     yield ["verify", at("a.so")]
     yield ["inspect", at("b.so")]
     yield ["bench", at("c.so"), "--against", "openblas"]
+    yield ["bench", of_product("lib/libtensorop_cblas.so"), "--against", "openblas"]
     yield ["bench", str(good), "--compare", at("d.json")]
     yield ["report", of_product(MANIFEST)]
     yield ["verify", of_product("lib/libtensorop_gemm.so")]
@@ -90,6 +93,22 @@ def test_what_is_expected_is_said(kind: str, tmp_path: Path) -> None:
     assert str(caught.value) == caught.value.strerror
     with pytest.raises(TensoropError):
         api.load(path)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in badfiles.KINDS if kind != "packed zeros"])
+def test_what_reads_objects_and_libraries_opens_regular_files_alone(kind: str, tmp_path: Path) -> None:
+    path = badfiles.place(kind, tmp_path / "x")
+    refused = gate.check_object(path)
+    said = [refused.message if refused else ""]
+    for read in (inspect.inner_loops, library.facts, disassembly.disassembled):
+        try:
+            read(path)
+        except OSError as error:
+            said.append(str(error))
+        else:
+            said.append("nothing")
+    expected = "No such file" if kind == "link to nothing" else r"expected a regular file|at most \d+ are read"
+    assert [text for text in said if not re.search(expected, text)] == []
 
 
 @pytest.mark.parametrize("kind", badfiles.KINDS)

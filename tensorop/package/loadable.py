@@ -8,29 +8,33 @@ from functools import partial
 from pathlib import Path
 
 from tensorop.build import finished, needs
-from tensorop.commands.opened import Opened
 from tensorop.errors import JobError, MissingTool
+from tensorop.model.operator import Operator
 from tensorop.package import library as building
 from tensorop.specs import products
 
 _HINT = "do not load it; make the product again, or take it from somebody whose programs you run"
 
 
-def require(found: Opened) -> None:
-    """Raises JobError where a library or archive of the operator runs code when it is loaded, binds to names or
-    libraries that none of its parts needs, or exports others than a product of it has."""
-    spec = products.load(found.operator)
+def require(library: Path, operator: Operator, *, device: bool, whole: bool) -> None:
+    """Raises JobError where a library of the operator, or one of its product that a loader brings with it, runs code
+    when it is loaded, binds to names or libraries that none of its parts needs, or exports others than a product of it
+    has. MissingTool without a disassembler.
+
+    device: it is for a device beside the processor; whole: so are all libraries and archives of the product that it
+    lies in.
+    """
+    spec = products.load(operator)
     exports = {*products.NAMES, *(name for one in spec.libraries.values() for of in one.names.values() for name in of)}
     calls = {name for names in spec.calls.values() for name in names}
-    if found.platform.device is not None:
+    if device:
         calls |= needs.DEVICE.calls
     libraries = {building.soname(name) for name in spec.libraries}
-    folder = found.library.parent if found.root is not None else None
-    of_product = [folder / f"lib{name}.so" for name in spec.libraries] if folder else []
-    for path in dict.fromkeys((found.library, *(path for path in of_product if os.path.lexists(path)))):
+    of_product = [library.parent / f"lib{name}.so" for name in spec.libraries] if whole else []
+    for path in dict.fromkeys((library, *filter(os.path.lexists, of_product))):
         _refuse(path, partial(finished.complaint, path, exports, libraries, calls))
         static = path.with_suffix(".a")
-        if folder and os.path.lexists(static):
+        if whole and os.path.lexists(static):
             _refuse(static, partial(finished.archive_complaint, static, calls))
 
 
