@@ -15,6 +15,7 @@ from tensorop.model.case import Case, cover
 from tensorop.model.trial import Kind
 from tensorop.model.verdict import Seed
 from tensorop.specs import primitives
+from tensorop.specs.operators import load as load_operator
 from tensorop.specs.platforms import load as load_platform
 from tensorop.verify import grid
 from tensorop.verify.controls import controls
@@ -211,6 +212,29 @@ def test_the_full_grid(tile: dict[str, int]) -> None:
         assert any(d["m"] > nc and d["k"] > kc for d in those)
         assert any(d["n"] > nc and d["k"] > kc for d in those)
     assert any(c.problem.dims["m"] == 0 for c in cases)
+
+
+def test_the_full_grid_has_each_small_size_and_longer_ones_than_a_candidates() -> None:
+    """The ranges of docs/security.md; the least of the longest is where the last of fifteen equal parts begins."""
+    cases = reference.full_grid("f32", TILES[0], BLOCKING, Seed.draw().stream(0))
+    for dim, most in (("k", 192), ("m", 48), ("n", 48)):
+        sizes = {int(case.problem.dims[dim]) for case in multiplied(cases)}
+        assert set(range(1, most + 1)) <= sizes
+        assert 131072 * (256 / 131072) ** (1 / 15) * 0.99 < max(sizes) <= 131072
+    assert {coefficient(case, "beta") for case in cases} >= NO_NUMBERS
+    assert "nan" in {coefficient(case, "alpha") for case in cases}
+
+
+def test_convolutions_have_each_dimension_long() -> None:
+    """The ranges of docs/security.md; the least of the longest is where the last of three equal parts begins."""
+    for seed in (Seed.draw(), Seed.draw()):
+        cases = load_operator("conv2d").reference.quick_grid("f32", TILES[0], seed.stream(0))
+        for dim in "nchwk":
+            assert (
+                64 * (16384 / 64) ** (2 / 3) * 0.99 < max(int(case.problem.dims[dim]) for case in cases) <= 16384 + 64
+            )
+        for taps in "rs":
+            assert 8 <= max(int(case.problem.dims[taps]) for case in cases) <= 64
 
 
 def test_a_tile_of_thousands_of_rows_asks_for_no_huge_product() -> None:
