@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import struct
 import subprocess
 import sys
 from dataclasses import replace
@@ -162,6 +163,17 @@ def test_products_that_have_no_kit(exported: Exported, tmp_path: Path) -> None:
     (root / "share/tensorop/manifest.json").write_text("{")
     with pytest.raises(UsageError, match=r"manifest\.json cannot be read"):
         device.read(opened.open_product(root))
+
+
+def test_a_library_of_others_is_read_before_it_becomes_a_kit(exported: Exported, tmp_path: Path) -> None:
+    root = shutil.copytree(exported[0], tmp_path / "gemm", symlinks=True)
+    (whole,) = (path for path in (root / "lib").glob("libtensorop_gemm_*.so.*.*") if not path.is_symlink())
+    flags = struct.pack("<QQ", 0x1E, 8)  # DT_FLAGS: BIND_NOW
+    assert flags in whole.read_bytes()
+    whole.write_bytes(whole.read_bytes().replace(flags, struct.pack("<QQ", 0x6FFFFEFC, 1)))  # DT_AUDIT
+    with pytest.raises(JobError, match="is refused: its DT_AUDIT makes the loader load another library"):
+        device.export(device.read(opened.open_product(root)), tmp_path / "kit", Asked())
+    assert not (tmp_path / "kit").exists()
 
 
 def test_where_no_device_is_nothing_is_written(exported: Exported, tmp_path: Path) -> None:
