@@ -11,7 +11,7 @@ from tensorop.build import finished, needs
 from tensorop.errors import JobError, MissingTool
 from tensorop.model.operator import Operator
 from tensorop.package import library as building
-from tensorop.specs import products
+from tensorop.specs import files, products
 
 _HINT = "do not load it; make the product again, or take it from somebody whose programs you run"
 
@@ -36,6 +36,16 @@ def require(library: Path, operator: Operator, *, device: bool, whole: bool) -> 
         static = path.with_suffix(".a")
         if whole and os.path.lexists(static):
             _refuse(static, partial(finished.archive_complaint, static, calls))
+    for name, path in zip(spec.libraries, of_product, strict=False):
+        loaded = library.parent / building.soname(name)
+        if os.path.lexists(path) and os.path.lexists(loaded):
+            _refuse(loaded, partial(_another, loaded, path))
+
+
+def _another(loaded: Path, linked: Path) -> str | None:
+    """Programs are linked with one of two names, and load the other."""
+    same = files.read(loaded, files.LIBRARY) == files.read(linked, files.LIBRARY)
+    return None if same else f"it is another file than {linked.name}, which is judged and linked"
 
 
 def _refuse(path: Path, look: Callable[[], str | None]) -> None:

@@ -16,6 +16,7 @@ from tensorop import errors
 from tensorop.process import waiting
 from tensorop.runners import process
 from tensorop.runners.base import Launch, Machine
+from tensorop.specs import files
 
 # No connection is shared: a program that never returns dies with its own (see harness.c), not with a master's.
 _OPTIONS = tuple(
@@ -102,11 +103,17 @@ class Ssh(Machine):
         """Copies a program, or a folder of libraries, and returns its path there. Raises BoardError."""
         known = (path, path.stat().st_mtime_ns)
         if known not in self._placed:
-            self._placed[known] = self._folder(path) if path.is_dir() else self._file(path)
+            try:
+                self._placed[known] = self._folder(path) if path.is_dir() else self._file(path)
+            except OSError as error:
+                raise errors.BoardError(
+                    f"{error.filename or path} cannot be copied to {self.host}: {error.strerror or error}",
+                    hint="make it again, or take it out of its folder",
+                ) from None
         return self._placed[known]
 
     def _file(self, path: Path) -> str:
-        data = path.read_bytes()
+        data = files.read(path, files.LIBRARY)
         name = shlex.quote(f"{self.folder}/{path.name}-{hashlib.sha256(data).hexdigest()[:16]}")
         # Candidates are new nearly always, so that asking first would only cost a connection.
         if len(data) > _ASK_BYTES and (said := self.shell(_there(name), b"").strip()):
@@ -118,10 +125,10 @@ class Ssh(Machine):
         packed = io.BytesIO()
         with tarfile.open(fileobj=packed, mode="w") as archive:
             for file in sorted(p for p in path.iterdir() if p.is_file()):
+                held = files.read(file, files.LIBRARY)
                 entry = tarfile.TarInfo(file.name)
-                entry.size, entry.mode = file.stat().st_size, 0o755
-                with file.open("rb") as stream:
-                    archive.addfile(entry, stream)
+                entry.size, entry.mode = len(held), 0o755
+                archive.addfile(entry, io.BytesIO(held))
         data = packed.getvalue()
         name = shlex.quote(f"{self.folder}/libraries-{hashlib.sha256(data).hexdigest()[:16]}")
         if said := self.shell(_there(name), b"").strip():

@@ -322,6 +322,20 @@ def test_what_a_library_brings_with_it_is_read_too(name: str, product: Path, tmp
             api.load(alone / "lib/libtensorop_gemm.so")
 
 
+def test_what_programs_load_is_what_was_judged(product: Path, tmp_path: Path) -> None:
+    own = shutil.copytree(product, tmp_path / "gemm", symlinks=True)
+    loaded = own / "lib/libtensorop_gemm.so.0"
+    data = loaded.read_bytes()
+    loaded.unlink()
+    loaded.write_bytes(data)  # a copy, as where there are no links
+    (own / "lib/libtensorop_gemm.so").unlink()
+    (own / "lib/libtensorop_gemm.so").write_bytes(data)
+    opened.open_product(own).require_fit()
+    loaded.write_bytes(data + b"x")
+    with pytest.raises(JobError, match=r"so\.0 is refused: it is another file than libtensorop_gemm\.so"):
+        list(verify.quick(own))
+
+
 def test_without_a_disassembler_a_library_is_loaded_and_said_to_be_unread(
     product: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -15,9 +15,10 @@ import pytest
 
 from tensorop import api
 from tensorop.build import disassembly, gate, inspect, library
-from tensorop.errors import JobError, TensoropError
+from tensorop.errors import BoardError, JobError, TensoropError
 from tensorop.kit import held
 from tensorop.model.job import Job
+from tensorop.runners.ssh import Ssh
 from tensorop.specs import files, jsontext
 from tensorop.warm import journals
 from tests.support import badfiles, products
@@ -109,6 +110,18 @@ def test_what_reads_objects_and_libraries_opens_regular_files_alone(kind: str, t
             said.append("nothing")
     expected = "No such file" if kind == "link to nothing" else r"expected a regular file|at most \d+ are read"
     assert [text for text in said if not re.search(expected, text)] == []
+
+
+@pytest.mark.parametrize("kind", ["pipe", "20 GB"])
+def test_what_goes_to_a_board_is_bounded(kind: str, tmp_path: Path) -> None:
+    """Said before anything is sent: nobody answers there."""
+    board = Ssh("127.0.0.1", ("-p", "9"))
+    path = badfiles.place(kind, tmp_path / "folder" / "x.so")
+    with pytest.raises(BoardError, match=r"x\.so cannot be copied to 127\.0\.0\.1: it (is a FIFO|has \d+ bytes)"):
+        board.place(path)
+    if kind == "20 GB":  # of a folder only files are sent
+        with pytest.raises(BoardError, match=r"x\.so cannot be copied to 127\.0\.0\.1: it has \d+ bytes"):
+            board.place(path.parent)
 
 
 @pytest.mark.parametrize("kind", badfiles.KINDS)
