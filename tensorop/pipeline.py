@@ -12,6 +12,7 @@ from pathlib import Path
 from tensorop import __version__, paths
 from tensorop.author import offline
 from tensorop.backends import reach
+from tensorop.build.compile import candidate_flags
 from tensorop.commands import operator_built, operator_read
 from tensorop.dispatch import probing, robust, single_vlen, winners
 from tensorop.errors import JobError, Stopped, UsageError
@@ -19,7 +20,7 @@ from tensorop.events import Event, Note, Phase, Trying
 from tensorop.job import authoring, deliver, forecast, workers
 from tensorop.kit import here
 from tensorop.model.job import Job
-from tensorop.model.kernel import KernelTemplate
+from tensorop.model.kernel import CONFINED, KernelTemplate
 from tensorop.model.operator import Operator
 from tensorop.model.trial import Finished, Stage
 from tensorop.model.verdict import Seed
@@ -313,6 +314,7 @@ def _facts(job: Job, operator: Operator, target: Target) -> dict[str, object]:
         "operator": job.operator,
         "platform": target.platform.name,
         "templates and platform": digest(operator, target),
+        "compiler flags": [*candidate_flags(target.platform), *CONFINED],
         "runner": target.name,
         "board": target.identity,
         "dtypes": list(job.dtypes),

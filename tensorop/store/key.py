@@ -22,7 +22,8 @@ def trial_key(
 ) -> str:
     """An id of everything a trial's result depends on.
 
-    platform: digest of what it holds, not its name; compiler: its version and every flag; tool: our version.
+    platform: digest of what it holds, not its name; compiler: its version and the platform's flags, beside which there
+    are those of the template's author; tool: our version.
     """
     asked = [[p.operator, p.dtype, p.pairs, p.options.pairs] for p in problems]
-    return identity(variant.id, stage.value, asked, platform, list(vlens), list(compiler), tool)
+    return identity(variant.id, stage.value, asked, platform, list(vlens), [*compiler, *variant.template.flags], tool)

@@ -287,6 +287,7 @@ def test_keys_change_with_everything_a_result_depends_on():
     kernel = base["variant"].kernel
     kernels = [
         replace(kernel, template=replace(TEMPLATE, text="y")), replace(kernel, dtype="f64"),
+        replace(kernel, template=replace(TEMPLATE, author="offline")),  # whose C is compiled with other flags
         replace(kernel, configuration=Point.of(mr=2)), kernel.at(128)]  # fmt: skip
     variants = [Variant(kernel, Point.of(mc=2)), *map(Variant, kernels)]
     keys = {trial_key(**base)} | {trial_key(**{**base, name: value}) for name, value in other.items()}
