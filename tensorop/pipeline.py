@@ -171,7 +171,7 @@ def _run(
                 if own:
                     yield Note(f"{job.operator} is not shipped: its product is built once before the search")
                     with scratch.folder("operator") as folder:
-                        operator_built.built(operator, target, job.dtypes, folder, job.jobs)
+                        operator_built.built(operator, target, job.dtypes, folder, job.jobs, seed)
                 yield from _controls(job, operator, target, journal, seed, work)
             if crew is not None:
                 yield Phase("workers", "each shows that its figures are ours")
@@ -198,13 +198,16 @@ def _seed(job: Job, journal: Journal) -> Seed:
     """What verification draws from: a run that goes on is judged by the draws that it began with."""
     noted = [data for name, data in journal.history.notes if name == _SEED]
     if not noted:
-        drawn = Seed.draw(job.seed)
+        drawn = Seed.draw(job.seed, job.secret)
         journal.note(_SEED, str(drawn))
         return drawn
     try:
-        return Seed.parse(noted[0])
-    except (ValueError, AttributeError) as error:
+        began = Seed.parse(noted[0])
+    except (ValueError, TypeError) as error:
         raise JobError(f"{journal.path}: its note '{_SEED}' was changed: {error}", hint=store.START_OVER) from error
+    if job.secret not in (None, began.secret):
+        raise UsageError(f"{job.out} holds a run whose seed is {began}, not the one given", hint=store.START_OVER)
+    return began
 
 
 def _crew(job: Job, until: contextlib.ExitStack, stop: Stop) -> workers.Crew | None:

@@ -13,6 +13,7 @@ from tensorop.events import Done, Event
 from tensorop.model.budget import parse_seconds
 from tensorop.model.job import Job
 from tensorop.model.operator import Operator
+from tensorop.model.verdict import Seed
 from tensorop.specs import catalog, operators, platforms
 
 
@@ -29,7 +30,7 @@ def tune(
     jobs: int = Job.jobs,
     workers: int | str = Job.workers,
     batch: int | None = Job.batch,
-    seed: int = Job.seed,
+    seed: int | str = Job.seed,
     threads: int = Job.threads,
     runner: str | None = Job.runner,
     plugins: str | Path | Sequence[str | Path] = Job.plugins,
@@ -50,6 +51,7 @@ def tune(
     budget: seconds of search, or a text such as "3m"; two minutes unless `trials` is given
     threads: threads the comparison uses on a clock; out: the product's folder, `build/<operator>-<platform>` by default
     workers: how many processes, or the address of a Dask scheduler; batch: trials asked for at once (docs/workers.md)
+    seed: an integer, or a text as a job prints it, by which kernels are judged on the same calls again
     warm_start: "auto", "none" or the path of a journal, a product or a file of winners (docs/warm-start.md)
     unsafe: let a model's kernels run where nothing confines them; the product says so
     c_dtype: of the result, where the platform has a choice: "f32" beside bf16 and f16 on GPUs
@@ -73,6 +75,7 @@ def tune(
         raise UsageError("both a budget and trials are given", hint="give one of them")
     wanted = Job.usual_dtypes(found, platforms.load(platform, at)) if dtypes is None else _dtypes(found, dtypes)
     sizes, suite = _shapes(found, found.usual if shapes is None else shapes)
+    public, secret = _seed(seed) if isinstance(seed, str) else (seed, None)
     seconds = parse_seconds(budget) if isinstance(budget, str) else budget
     job = Job(
         operator=operator,
@@ -87,7 +90,8 @@ def tune(
         jobs=jobs,
         workers=str(workers),
         batch=batch,
-        seed=seed,
+        seed=public,
+        secret=secret,
         threads=threads,
         runner=runner,
         plugins=at,
@@ -103,6 +107,13 @@ def tune(
         if isinstance(event, Done):
             return event
     raise AssertionError("a run ends with Done")
+
+
+def _seed(text: str) -> tuple[int, int | None]:
+    try:
+        return Seed.parts(text)
+    except ValueError as error:
+        raise UsageError(f"seed: {error}", hint="give an integer, or a whole seed as it was printed") from None
 
 
 def _dtypes(operator: Operator, given: str | Sequence[str]) -> tuple[str, ...]:

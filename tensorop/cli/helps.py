@@ -33,6 +33,12 @@ runner_option = click.option(
     help="Where programs run, or a backend of your own; by default the platform says.",
 )
 offline_option = click.option("--offline", is_flag=True, help="Download nothing: use what is in the cache.")
+seed_option = click.option(
+    "--seed",
+    metavar="N|N:SECRET",
+    default=None,
+    help="Draw the calls from this integer and a new secret, or repeat those of a whole seed as it was printed.",
+)
 jobs_option = click.option(
     "--jobs", type=click.IntRange(1, 256), default=2, show_default=True, help="Processes side by side."
 )

@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tensorop.cli import options, screen, tables
-from tensorop.cli.helps import examples, format_option, jobs_option, plugins_option, runner_option
+from tensorop.cli.helps import examples, format_option, jobs_option, plugins_option, runner_option, seed_option
 from tensorop.commands import judge as judging
 from tensorop.commands.judge import Ruling
 from tensorop.errors import UsageError
@@ -51,7 +51,7 @@ _LONGEST = 3600.0
     default=None,
     help=f"Longest wait for one call that is verified, e.g. 5s.  [default: {CALL_TIMEOUT_S:g}s]",
 )
-@click.option("--seed", metavar="PUBLIC:SECRET", default=None, help="Replay an earlier ruling: its seed as printed.")
+@seed_option
 @click.option(
     "--template", type=click.Path(path_type=Path), metavar="OUT", help="Also writes the template the file was read as."
 )

@@ -8,7 +8,7 @@ import click
 
 from tensorop import paths
 from tensorop.cli import options, screen
-from tensorop.cli.helps import examples, format_option, jobs_option, plugins_option, refuse_given
+from tensorop.cli.helps import examples, format_option, jobs_option, plugins_option, refuse_given, seed_option
 from tensorop.commands import opened
 from tensorop.commands.opened import Opened
 from tensorop.errors import UsageError
@@ -93,19 +93,20 @@ def export(
 )
 @_product
 @click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
+@seed_option
 @jobs_option
 @plugins_option
 @format_option
-def import_(path: Path, file: Path, jobs: int, plugins: tuple[Path, ...], format_: str) -> None:
+def import_(path: Path, file: Path, seed: str | None, jobs: int, plugins: tuple[Path, ...], format_: str) -> None:
     """Choose among a product's variants anew, by what its kit measured on a board."""
     product = opened.open_product(path, plugins)
     if product.platform.device is not None:
-        refuse_given("a library for a device", {"jobs": "--jobs"})
+        refuse_given("a library for a device", {"jobs": "--jobs", "seed": "--seed"})
         _import_device(product, file, format_)
         return
     held = holding.read(product)
     found = results.read(file, held)
-    done = retune.retune(held, found, plugins=plugins, jobs=jobs)
+    done = retune.retune(held, found, plugins=plugins, jobs=jobs, seed=options.seed(seed))
     if format_ == "json":
         screen.echo_json({**done.to_json(), "unmeasured": found.unmeasured})
         return
@@ -114,7 +115,8 @@ def import_(path: Path, file: Path, jobs: int, plugins: tuple[Path, ...], format
         before, after = ("not known" if of is None else f"{of:.1%}" for of in (old, new))
         screen.echo(f"{dtype}: choosing costs {after} on shapes left out (by what was known before: {before})")
     cases = sum(verdict.cases for verdict in done.verdicts)
-    screen.echo(f"{cases} calls of the new library right here; a kit exported now measures what is still open")
+    screen.echo(f"{cases} calls of the new library right here, seed {done.verdicts[0].seed}")
+    screen.echo("a kit exported now measures what is still open")
 
 
 def _import_device(product: Opened, file: Path, format_: str) -> None:

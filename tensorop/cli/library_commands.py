@@ -21,6 +21,7 @@ from tensorop.cli.helps import (
     plugins_option,
     refuse_given,
     runner_option,
+    seed_option,
 )
 from tensorop.cli.judge_command import judge
 from tensorop.commands import bench as benching
@@ -276,12 +277,7 @@ def bench(
 @click.command(epilog=examples("verify build/gemm-rvv", "verify build/gemm-native --dtype f32 --format json"))
 @_library
 @click.option("--dtype", metavar="NAME,...", default=None, help="Element types; by default those the library holds.")
-@click.option(
-    "--seed",
-    metavar="PUBLIC:SECRET",
-    default=None,
-    help="Replay the very calls of an earlier verdict: its seed as printed.",
-)
+@seed_option
 @click.option("--controls/--no-controls", default=True, show_default=True, help="Judge known-bad kernels first.")
 @jobs_option
 @runner_option

@@ -19,7 +19,7 @@ from tensorop.specs import catalog, operators, platforms
 
 MOST_PATIENCE = 86400.0  # seconds
 _AS_GIVEN = (
-    "platform", "trials", "tuner", "author", "jobs", "seed", "threads", "runner", "plugins", "offline", "fresh",
+    "platform", "trials", "tuner", "author", "jobs", "threads", "runner", "plugins", "offline", "fresh",
     "warm_start", "unsafe", "workers", "batch", "c_dtype",
 )  # fmt: skip
 STOPPED_EARLY = 3  # exit status: the user stopped it, and there is a verified product
@@ -114,7 +114,14 @@ def operator_command(name: str, plugins: tuple[Path, ...] = ()) -> click.Command
         default=None,
         help="Trials asked for at once, on which the search's path depends.  [default: as many as run side by side]",
     )
-    @click.option("--seed", type=int, default=Job.seed, show_default=True, help="Of everything random.")
+    @click.option(
+        "--seed",
+        metavar="N|N:SECRET",
+        type=str,
+        default=Job.seed,
+        show_default=True,
+        help="Of everything random; whole, as a job printed it, it repeats the calls that kernels are judged on.",
+    )
     @click.option(
         "--threads",
         type=click.IntRange(1, 1024),
@@ -193,8 +200,11 @@ def _job(name: str, given: dict[str, Any]) -> Job:
     patience = parse_seconds(given["author_timeout"]) if given["author_timeout"] else Job.author_timeout_s
     if not 0 < patience <= MOST_PATIENCE:
         raise UsageError(f"--author-timeout {given['author_timeout']}: expected up to a day", hint="give e.g. 5m")
+    seed, secret = options.seed_parts(given["seed"])
     return Job(
         operator=name,
+        seed=seed,
+        secret=secret,
         dtypes=_dtypes(operator, given),
         shapes=options.shapes(operator, given["shapes"]),
         suite=given["shapes"],

@@ -47,9 +47,14 @@ def _shape(operator: Operator, text: str) -> tuple[int, ...]:
     return shape
 
 
-def seed(text: str | None) -> Seed:
-    """A verdict's seed as it is printed; without one a new one is drawn."""
+def seed_parts(text: str) -> tuple[int, int | None]:
+    """The two halves of `--seed`, the secret one only where it was given."""
     try:
-        return Seed.parse(text) if text else Seed.draw()
-    except ValueError:
-        raise UsageError(f"'{text}' is no seed", hint="give it as a verdict prints it: PUBLIC:SECRET") from None
+        return Seed.parts(text)
+    except ValueError as error:
+        raise UsageError(f"--seed: {error}", hint="give an integer, or a whole seed as it was printed") from None
+
+
+def seed(text: str | None) -> Seed:
+    """`--seed` of a command that judges; the secret half is drawn where none was given."""
+    return Seed.draw(*seed_parts("0" if text is None else text))

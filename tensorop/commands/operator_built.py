@@ -38,10 +38,17 @@ POINTS = 8  # of a template, spread over its space, one of which must build
 CASES = 8  # calls of the library, and of the candidate that it is made of
 
 
-def built(operator: Operator, target: Target, dtypes: Sequence[str], work: Path, jobs: int = 2) -> None:
+def built(
+    operator: Operator,
+    target: Target,
+    dtypes: Sequence[str],
+    work: Path,
+    jobs: int = 2,
+    seed: Seed | None = None,
+) -> None:
     """Builds one candidate of each dtype, the adapter and the whole product around these candidates, and calls it on
     the target. work: a folder that exists. Raises SpecError for the first that fails, MissingTool, BoardError."""
-    texts, seed = Texts(), Seed.draw()
+    texts, seed = Texts(), seed or Seed.draw()
     adapter = operator.folder / "adapter.c"
     with _building(adapter):
         program = harness.of_operator(target.platform, operator).path

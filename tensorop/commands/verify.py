@@ -67,12 +67,12 @@ def verify(
 
 
 def quick(
-    path: Path, runner: str | None = None, *, plugins: tuple[Path, ...] = (), timed: Iterable[Problem] = ()
+    path: Path, *, seed: Seed | None = None, plugins: tuple[Path, ...] = (), timed: Iterable[Problem] = ()
 ) -> Iterator[Verdict]:
     """The quick grid of a product whose kernels were judged before, as the library chooses, and of `timed`: a verdict
     for each dtype and VLEN. Raises as `verify`."""
     found, wanted = _open(path, None, plugins)
-    judge = _Judge(found, found.reach(runner), Seed.draw())
+    judge = _Judge(found, found.reach(None), seed or Seed.draw())
     problems = tuple(timed)
     for dtype in wanted:
         for vlen in judge.target.checked:

@@ -14,7 +14,7 @@ from tensorop.errors import JobError
 from tensorop.kit import held as holding
 from tensorop.kit.held import KEPT, SCHEMA, Held
 from tensorop.kit.result import Result
-from tensorop.model.verdict import Verdict
+from tensorop.model.verdict import Seed, Verdict
 from tensorop.model.winner import Tree, Winners
 from tensorop.package import plugged, publish
 from tensorop.package.product import product
@@ -43,17 +43,19 @@ class Imported:
         return {**told, "regret": regret, "verdicts": [verdict.to_json() for verdict in self.verdicts]}
 
 
-def retune(held: Held, result: Result, *, plugins: tuple[Path, ...] = (), jobs: int = 2) -> Imported:
+def retune(
+    held: Held, result: Result, *, plugins: tuple[Path, ...] = (), jobs: int = 2, seed: Seed | None = None
+) -> Imported:
     """Raises JobError where the new library does not verify here or cannot be put in place; the product is unchanged
     then, as in every error."""
     lock = FolderLock(held.root)
     try:
-        return _retune(held, result, plugins, jobs)
+        return _retune(held, result, plugins, jobs, seed)
     finally:
         lock.release()
 
 
-def _retune(held: Held, result: Result, plugins: tuple[Path, ...], jobs: int) -> Imported:
+def _retune(held: Held, result: Result, plugins: tuple[Path, ...], jobs: int, seed: Seed | None) -> Imported:
     kits = [kit for kit in holding.kept(held.root) if kit["kit"] != result.kit or not _same_board(kit, result)]
     own = {"kit": result.kit, "machine": dict(result.machine), "date": result.date, "rows": list(result.rows)}
     here = [kit for kit in kits if _same_board(kit, result)]
@@ -68,7 +70,7 @@ def _retune(held: Held, result: Result, plugins: tuple[Path, ...], jobs: int) ->
     made = product(held.opened.platform, [Part(held.operator, winners, facts, line, held.texts)], jobs=jobs)
     staged = publish.stage(made, held.root)
     try:
-        verdicts = tuple(verify.quick(staged.folder, plugins=plugins, timed=_problems(held, result)))
+        verdicts = tuple(verify.quick(staged.folder, seed=seed, plugins=plugins, timed=_problems(held, result)))
         failed = next((verdict for verdict in verdicts if not verdict.ok), None)
         if failed is not None:
             raise JobError(

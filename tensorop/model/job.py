@@ -44,6 +44,7 @@ class Job:
     workers: str = ""
     batch: int | None = None
     seed: int = 0
+    secret: int | None = None
     threads: int = 1
     runner: str | None = None
     plugins: tuple[Path, ...] = ()

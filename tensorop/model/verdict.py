@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import secrets
 from dataclasses import dataclass
 from typing import Any
@@ -34,13 +35,24 @@ class Seed:
     secret: int
 
     @staticmethod
-    def draw(public: int = 0) -> Seed:
-        return Seed(public, secrets.randbits(128))
+    def draw(public: int = 0, secret: int | None = None) -> Seed:
+        return Seed(public, secrets.randbits(128) if secret is None else secret)
+
+    @staticmethod
+    def parts(text: str) -> tuple[int, int | None]:
+        """Of `PUBLIC` and of `PUBLIC:SECRET`, as a user gives them. Raises ValueError."""
+        found = re.fullmatch(r"([+-]?[0-9]{1,30})(?::([0-9a-fA-F]{1,32}))?", text)
+        if found is None:
+            raise ValueError(f"expected an integer or PUBLIC:SECRET, got '{text}'")
+        return int(found[1]), int(found[2], 16) if found[2] else None
 
     @staticmethod
     def parse(text: str) -> Seed:
-        public, secret = text.split(":")
-        return Seed(int(public), int(secret, 16))
+        """Of `PUBLIC:SECRET` alone. Raises ValueError."""
+        public, secret = Seed.parts(text)
+        if secret is None:
+            raise ValueError(f"expected PUBLIC:SECRET, got '{text}'")
+        return Seed(public, secret)
 
     def __str__(self) -> str:
         return f"{self.public}:{self.secret:032x}"

@@ -168,6 +168,7 @@ def test_the_commands_say_it_in_json(own: Path, made: Made, measured: Path, monk
     assert told["unmeasured"] == 0
     done = CliRunner().invoke(cli, ["import", str(own), str(measured)])
     assert "choosing costs 10.0% on shapes left out (by what was known before: not known)" in done.stdout
+    assert "5 calls of the new library right here, seed 0:0\n" in done.stdout
 
 
 def test_a_killed_kit_goes_on(made: Made):

@@ -8,9 +8,10 @@ from typing import Any
 from tensorop import pipeline
 from tensorop.events import Done, Trying
 from tensorop.model.job import Job
+from tensorop.model.kernel import CONFINED
 from tensorop.model.verdict import Seed
 from tensorop.process.stopping import Stop
-from tests.support.commands import events, kill_group, start, tensorop, wait_for
+from tests.support.commands import JOURNAL, events, kill_group, refused, start, tensorop, wait_for
 
 JOB = ("gemm", "--runner", "null", "--platform", "generic", "--dtype", "f32", "--shapes", "64x64x64", "--jobs", "1")
 SEARCH = (*JOB, "--tuner", "bayes", "--trials", "60", "--seed", "3")
@@ -57,6 +58,26 @@ def test_fresh_forgets(tmp_path: Path) -> None:
         assert ended.status == 0, ended.stderr
     assert len(path_of(tmp_path / "out")) == 6
     assert events(tmp_path / "out", "run")[0]["facts"]["seed"] == 4
+
+
+def test_a_job_takes_the_seed_that_one_printed(tmp_path: Path) -> None:
+    def noted(*more: str) -> Any:
+        ended = tensorop(*JOB, "--trials", "6", "--out", "out", *more, cwd=tmp_path)
+        assert ended.status == 0, ended.stderr
+        return [note["data"] for note in events(tmp_path / "out", "note") if note["name"] == "seed"]
+
+    whole = str(Seed(4, 0xAB))
+    assert noted("--seed", whole) == noted("--seed", "4") == noted("--seed", whole) == [whole]
+    said = refused(*JOB, "--trials", "6", "--out", "out", "--seed", "4:cd", cwd=tmp_path)
+    assert f"holds a run whose seed is {whole}, not the one given" in said
+
+
+def test_a_run_is_of_the_flags_it_began_with(tmp_path: Path) -> None:
+    words = (*JOB, "--trials", "6", "--out", "out")
+    assert tensorop(*words, cwd=tmp_path).status == 0
+    path = tmp_path / "out" / JOURNAL
+    path.write_text(path.read_text().replace(CONFINED[0], "-ftrivial-auto-var-init=pattern"))
+    assert "compiler flags was" in refused(*words, cwd=tmp_path)
 
 
 def test_stopped_before_any_blocking_where_vlens_have_kernels_of_their_own(tmp_path: Path) -> None:

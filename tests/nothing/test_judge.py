@@ -9,12 +9,14 @@ from click.testing import CliRunner
 
 from tensorop.author import c_file
 from tensorop.author.parse import parse
+from tensorop.cli import options
 from tensorop.cli.judge_command import judge as command
 from tensorop.commands import judge
 from tensorop.commands.advice import FAILED, PASSED
 from tensorop.errors import SpecError, UsageError
 from tensorop.model.kernel import KernelTemplate
 from tensorop.model.trial import Kind
+from tensorop.model.verdict import Seed
 from tensorop.space import Space
 from tests.support.commands import refused
 
@@ -115,10 +117,12 @@ def test_a_file_that_is_no_kernel_is_a_usage_error_with_its_place(name: str, tmp
         (("k.c.j2", "rvw"), "unknown platform 'rvw'"),
         (("k.c.j2", "generic", "--dtype", "f32,f64"), "one at a time"),
         (("k.c.j2", "generic", "--runner", "null"), "it judges nothing"),
-        (("k.c.j2", "generic", "--seed", "1"), "'1' is no seed"),
+        (("k.c.j2", "generic", "--seed", "1:"), "got '1:'"),
         (("k.c.j2", "generic", "--timeout", "2h"), "--timeout 2h: expected up to an hour"),
         (("k.c.j2", "generic", "--shapes", "3x3"), "'3x3' is not a shape of gemm"),
         (("k.c.j2", "generic", "--template", "none/k.c.j2"), "none/k.c.j2: cannot be written"),
+        (("k.c.j2", "generic", "--seed", "3:-5"), "--seed: expected an integer or PUBLIC:SECRET, got '3:-5'"),
+        (("k.c.j2", "generic", "--seed", ""), "--seed: expected an integer or PUBLIC:SECRET, got ''"),
     ],
 )
 def test_what_cannot_be_is_a_usage_error(
@@ -137,3 +141,11 @@ def test_what_cannot_be_is_a_usage_error(
 def test_the_command_line_says_so_with_its_status(tmp_path: Path) -> None:
     message = refused("judge", "none.c", "--operator", "gemm", "--platform", "generic", cwd=tmp_path)
     assert "error: none.c: there is no such file" in message
+
+
+def test_a_seed_is_taken_as_it_is_printed_and_as_an_integer() -> None:
+    whole = Seed.draw(-7)
+    assert options.seed(str(whole)) == whole
+    assert options.seed("-7").public == -7
+    assert options.seed("-7") != options.seed("-7")  # the secret half is new
+    assert options.seed(None).public == 0

@@ -50,6 +50,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[Job]:
         ("trials is 1.5", {"trials": 1.5}),
         ("trials is 0", {"trials": 0}),
         ("seed is None", {"seed": None}),
+        ("seed: expected an integer or PUBLIC:SECRET, got '3:'", {"seed": "3:"}),
         ("tuner is None", {"tuner": None}),
         ("the budget is nan seconds", {"budget": float("nan")}),
         (r"the budget is \[2\] seconds", {"budget": [2]}),
@@ -76,13 +77,19 @@ def test_a_wish_that_cannot_be_is_named(asked: list[Job], said: str, wish: dict[
 def test_texts_are_those_of_the_command_line(asked: list[Job], tmp_path: Path) -> None:
     with pytest.raises(AssertionError, match="a run ends with Done"):  # since `run` is none
         tensorop.tune(
-            "gemm", dtypes="f64, f32", shapes="64x64x64,tiny,64x64x64", plugins=str(tmp_path), budget=np.float64(3)
+            "gemm",
+            dtypes="f64, f32",
+            shapes="64x64x64,tiny,64x64x64",
+            plugins=str(tmp_path),
+            budget=np.float64(3),
+            seed="5:0ab",
         )
     (job,) = asked
     assert job.dtypes == ("f64", "f32")
     assert job.shapes[:2] == ((64, 64, 64), (2, 2, 2))
     assert len(set(job.shapes)) == len(job.shapes)
     assert (job.plugins, job.budget_s) == ((tmp_path,), 3)
+    assert (job.seed, job.secret) == (5, 0xAB)
 
 
 @pytest.mark.parametrize(
