@@ -579,7 +579,7 @@ def _case(
     dtype: str, values: Mapping[str, Value], rng: np.random.Generator, first: str = "", part: float = 0.0
 ) -> Case:
     """A case, with coefficients and magnitudes drawn where `values` leave them open. first: `alpha`, `A` or `B`, which
-    is drawn before the others bind it, at `part` of its range."""
+    is drawn before the others bind it, at `part` of its range; or USUAL: all are of magnitudes that people use."""
     distribution = str(values["distribution"])
     options = {
         name: value
@@ -594,6 +594,7 @@ def _case(
 
 OPEN = ("other", "above", "below")  # coefficients that are drawn; the last two beyond 1 and -1
 NARROW = 4  # binary exponents of the coefficients that are usual
+USUAL = "usual"
 
 
 def _numbers(
@@ -603,24 +604,25 @@ def _numbers(
     that people use, else from the whole range in which no product or sum leaves the normal numbers."""
     number, operands = accumulator(dtype), NUMBERS[dtype]
     of_alpha, of_beta = (options.get(name) for name in ("alpha", "beta"))
-    sign = int(rng.choice([-1, 1]))
+    sign = _sign(rng)
     if number.whole or distribution in ("integer", "exact"):
         most = (2**31 - 1, 2**31 - 1) if number.whole else (7, 1000)
         drawn = (drawing.between(2, limit, rng.random()) for limit in most)
-        both = {"alpha": sign * next(drawn), "beta": int(rng.choice([-1, 1])) * next(drawn)}
+        both = {"alpha": sign * next(drawn), "beta": _sign(rng) * next(drawn)}
         return {name: str(value) for name, value in both.items() if options.get(name) in OPEN}
-    most, everywhere = drawing.spare(number), bool(first) or rng.random() < 0.5
+    most = drawing.spare(number)
+    everywhere = first != USUAL and (bool(first) or rng.random() < 0.5)
     if distribution == "wide":
         most -= 4 * (min(operands.overflow, 1024) // 7)
     own = {"alpha": (most if everywhere else NARROW) if of_alpha == "other" else 0, "A": 0, "B": 0}
     scales = everywhere and distribution == "normal" and of_alpha != "0"
     if scales:
         own |= dict.fromkeys("AB", min(most, drawing.normal(operands)))
-    if not own[first or "alpha"]:
+    if not own.get(first or "alpha"):
         first = ""
     if first == "alpha":  # both signs, each at as many places
         sign, part = (1 if part >= 0.5 else -1), 2 * part % 1
-    chosen = drawing.exponents(most, own, first or str(rng.choice(["alpha", "A", "B"])), part or rng.random(), rng)
+    chosen = drawing.exponents(most, own, first or ("alpha", "A", "B")[rng.integers(3)], part or rng.random(), rng)
     found: dict[str, Value] = {}
     if of_alpha == "other":
         # what makes a denormal 0 makes an infinity that it meets NaN
@@ -632,11 +634,15 @@ def _numbers(
         low, high = max(-limit, total - most), min(limit, total + most)
         low = low if of_beta == "other" else 1
         of_c = int(rng.integers(low, high + 1)) if low <= high else low
-        found["beta"] = _text({"above": 1, "below": -1}.get(str(of_beta), int(rng.choice([-1, 1]))), of_c, rng)
+        found["beta"] = _text({"above": 1, "below": -1}.get(str(of_beta)) or _sign(rng), of_c, rng)
     if scales:  # what beta adds is about as large as the product
         found |= {"exp_A": chosen["A"], "exp_B": chosen["B"]}
         found |= {"exp_C": max(-most, min(most, total - of_c))} if of_beta != "0" else {}
     return found
+
+
+def _sign(rng: np.random.Generator) -> int:
+    return int(1 - 2 * rng.integers(2))
 
 
 def _text(sign: int, exponent: int, rng: np.random.Generator) -> str:
@@ -703,6 +709,7 @@ def _drawn(
 
 
 DRAWN_WORK = 4e5  # flops of a drawn case
+KERNEL_WORK = 1e5  # of a drawn one of a kernel alone
 
 
 def _pad(matrix: Matrix, size: int, part: float, rng: np.random.Generator) -> int:
@@ -1041,9 +1048,9 @@ class Gemm(Contract):
         rng: np.random.Generator,
     ) -> tuple[Case, ...]:
         """Each tile once whole and once, where it can have a tail, with its last vector in part: that is code of its
-        own where vectors have no length. Then the largest and the smallest some more, much deeper. A and B are one
-        panel each, as packing leaves them: A by rows or, its columns in whole vectors, by columns; B by columns or by
-        rows.
+        own where vectors have no length. Then the largest some more, of drawn depths, and the smallest tile as deep as
+        any. A and B are one panel each, as packing leaves them: A by rows or, its columns in whole vectors, by columns;
+        B by columns or by rows.
 
         Depths of k, coefficients and inputs change from call to call. None of dtypes whose packing widens. Without
         masks panels of A are zero behind their rows, and behind one of B a vector more can be read (`beyond`).
@@ -1055,11 +1062,11 @@ class Gemm(Contract):
         heights = [1, 2, min(3, tallest), min(9, tallest)] if how == "stream" else list(range(1, tallest + 1))
         tails = (False,) if by_rows or lanes == 1 else (False, True)
         tiles = [(v, n, tail) for n in range(1, nr + 1) for v in heights for tail in tails]
+        once = len(tiles)
         tiles += [(heights[-1], nr, False)] * 4
-        tiles += [(1, 1, False)] * 4
-        # as deep as the work allows: what no list of depths has
-        deepest = [max(64, int(DRAWN_WORK / (2 * along * heights[-1] * nr)))] * 4 + [LONGEST] * 4
-        deep = [drawing.between(18, most, part) for most, part in zip(deepest, 2 * drawing.strata(4, rng), strict=True)]
+        deepest = max(64, int(KERNEL_WORK / (2 * along * heights[-1] * nr)))
+        deep = {once + i: drawing.between(18, deepest, part) for i, part in enumerate(drawing.strata(4, rng))}
+        deep[0] = drawing.between(18, LONGEST, rng.random())
         depths = [1, ku, ku + 1, 2 * ku + 1, 4 * ku + 3, 17]
         kinds = ("normal", "exact", "special", "normal", "integer")
         cases = []
@@ -1067,19 +1074,20 @@ class Gemm(Contract):
             v, n, tail = tiles[at]
             short = int(rng.integers(1, lanes)) if tail else 0
             values: dict[str, Value] = {"layout": "col", "m": v * along - short, "n": n, "ta": int(by_rows)}
-            last = int(at) - (len(tiles) - len(deep))
-            k = deep[last] if last >= 0 else depths[int(rng.integers(len(depths)))]
+            k = deep.get(int(at)) or depths[int(rng.integers(len(depths)))]
             values |= {"tb": int(not by_rows), "k": k, "lda_pad": short}
-            alone = tail or (len(tails) == 1 and last < 0)  # no other case of its code: NaN would hide a fault
+            alone = tail or (len(tails) == 1 and at < once)  # no other case of its code: NaN would hide a fault
             kind = kinds[number % len(kinds)]
             kind = "normal" if alone and kind == "special" else kind
             c = Matrix.of(v * along - short, n, "col")
-            far = number % 4 == 3 and n > 1
+            far = number % 8 == 3 and n > 1
             pad = _pad(c, NUMBERS[dtype].size, min(1.0, 1.2 * float(rng.random())), rng) if far else rng.integers(2)
             values |= {"ldc_pad": int(pad), "distribution": kind}
             values |= {"alpha": COEFFICIENTS[1 + int(rng.integers(3))], "beta": COEFFICIENTS[number % 4]}
             values |= {"placement": ("end", "start")[number % 2], "start": STARTS[int(rng.integers(len(STARTS)))]}
-            cases.append(_case(dtype, values if masked else {**values, "beyond": lanes}, rng))
+            # a tile's only call has numbers in which any fault shows
+            first = "" if int(at) in deep else USUAL
+            cases.append(_case(dtype, values if masked else {**values, "beyond": lanes}, rng, first))
         return tuple(cases)
 
     def full_grid(
@@ -1163,13 +1171,18 @@ class Gemm(Contract):
             cases.append(_case(dtype, values, rng))
         return cases
 
-    def thread_grid(self, dtype: str, tile: Mapping[str, int]) -> tuple[Case, ...]:
-        """Products large enough to be shared out among threads; about 60 Mflop together. tile: as in quick_grid."""
+    def thread_grid(self, dtype: str, tile: Mapping[str, int], rng: np.random.Generator) -> tuple[Case, ...]:
+        """Products large enough to be shared out among threads, of drawn sizes and coefficients; about 60 Mflop
+        together. tile: as in quick_grid."""
         mr, nr, _ = _tile(tile)
         shapes = [(8 * mr + 1, 24 * nr + 1, 64), (3 * mr + 2, 128 * nr + 3, 31), (257, 129, 65), (2 * mr, 40 * nr, 0)]
-        return tuple(
-            Case(problem, distribution)
-            for layout in LAYOUTS
-            for (shape, distribution) in zip(shapes, ("normal", "integer", "wide", "normal"), strict=True)
-            for problem in problems([shape], dtype, {"layout": layout, "alpha": "-1", "beta": "1", "ldc_pad": 1})
-        )
+        cases = []
+        for layout in LAYOUTS:
+            for (m, n, k), kind in zip(shapes, ("normal", "integer", "wide", "normal"), strict=True):
+                taller = 2.0 ** rng.uniform(-1, 1)
+                values = {name: options[int(rng.integers(len(options)))] for name, options in _layouts().items()}
+                values |= {"layout": layout, "m": max(1, int(m * taller)), "n": max(1, int(n / taller))}
+                values |= {"k": k and drawing.between(k // 2, 2 * k, rng.random()), "distribution": kind}
+                values |= {"alpha": COEFFICIENTS[1 + int(rng.integers(3))], "beta": COEFFICIENTS[int(rng.integers(4))]}
+                cases.append(_case(dtype, values, rng))
+        return tuple(cases)

@@ -155,7 +155,7 @@ class _Judge:
         """Large products with several threads, at the first VLEN."""
         vlen = self.target.checked[0]
         tile = self._tile(self._variants(dtype)[0], dtype, vlen)
-        cases = self.opened.operator.reference.thread_grid(dtype, tile)
+        cases = self.opened.operator.reference.thread_grid(dtype, tile, self.seed.stream(8, vlen))
         verdicts = verify_threads(
             self.opened.operator, lambda count: self._subject(dtype, count), cases, counts, vlen, self.seed
         )

@@ -104,7 +104,7 @@ class Contract(ABC):
         """What may be left after whole tiles, for each variant of a library."""
         return ()
 
-    def thread_grid(self, dtype: str, tile: Mapping[str, int]) -> Sequence[Case]:
+    def thread_grid(self, dtype: str, tile: Mapping[str, int], rng: np.random.Generator) -> Sequence[Case]:
         """Problems large enough for several threads."""
         return ()
 

@@ -135,20 +135,19 @@ class Evaluator:
             return text
         # alone a kernel is measured on whole vectors; an edge kernel takes as long to compile, so what goes on has one
         shown = replace(text, edge="") if self.stage is Stage.MICRO else text
-        return instantiate.candidate(self.operator, platform, variant, shown, self._tiles_alone(variant)), text
+        alone = bool(self._kernel_cases(variant, self.target.configurations[0]))
+        return instantiate.candidate(self.operator, platform, variant, shown, alone), text
 
-    def _tiles_alone(self, variant: Variant) -> bool:
-        """Whether a micro-kernel is built and judged without the loops around it, which take longer to compile: one of
-        our own, where the operator has such a grid. What goes on is judged within them."""
-        own = self.stage is Stage.MICRO and variant.template.author == offline.AUTHOR
-        return own and bool(self._kernel_cases(variant, self.target.configurations[0], self.seed))
-
-    def _kernel_cases(self, variant: Variant, vlen: int, seed: Seed) -> Sequence[Case]:
+    def _kernel_cases(self, variant: Variant, vlen: int) -> Sequence[Case]:
+        """Of a micro-kernel of our own, which is built and judged without the loops around it, since these take longer
+        to compile; what goes on is judged within them. None for any other, or where the operator has no such grid."""
+        if self.stage is not Stage.MICRO or variant.template.author != offline.AUTHOR:
+            return ()
         platform = self.target.platform
         full = instantiate.defaults(self.operator, platform, self.dtype, variant.point)
         masked = platform.primitives_of(self.dtype, variant.point).masked
         lanes, reads = platform.lanes(self.dtype, full, vlen), variant.template.reads
-        return self.operator.reference.kernel_grid(self.dtype, full, lanes, reads, masked, seed.stream(0))
+        return self.operator.reference.kernel_grid(self.dtype, full, lanes, reads, masked, self.seed.stream(0))
 
     def measure(self, trial: Trial, prepared: Prepared) -> Measured:
         """Verifies on the quick grid, then measures. A kernel that is found wrong is never measured.
@@ -168,23 +167,23 @@ class Evaluator:
         full = instantiate.defaults(self.operator, self.target.platform, self.dtype, variant.point)
         if self.target.pretends:
             return self._score(trial, functools.partial(self._pretended, full), clock)
-        alone = self._tiles_alone(variant)
+        vlens = self.target.checked if self.stage is Stage.MICRO else self.target.configurations
+        alone = {vlen: self._kernel_cases(variant, vlen) for vlen in vlens}
         subject = Subject(
             self.target.runner,
             prepared.program,
-            entry=ITS_TILES if alone else OPERATOR,
+            entry=ITS_TILES if alone[vlens[0]] else OPERATOR,
             workspace=functools.partial(self._workspace, variant, full),
             timeout_s=self.call_timeout_s,
             more=self._more(full),
             compute=self._formats.compute,
         )
-        vlens = self.target.checked if self.stage is Stage.MICRO else self.target.configurations
         platform = self.target.platform
         tiles = {vlen: instantiate.tile(self.operator, platform, variant.kernel, vlen) for vlen in vlens}
         # micro-kernels are many, and those that go on are verified at every VLEN with their blockings
         cases = (grid.dealt if self.stage is Stage.MICRO else grid.quick)(self.operator, self.dtype, tiles)
-        if alone:
-            cases = grid.in_turn(functools.partial(self._kernel_cases, variant), vlens)
+        if alone[vlens[0]]:
+            cases = grid.in_turn(lambda vlen, _: alone[vlen], vlens)
         judged = grid.outcome(grid.verify(self.operator, subject, cases, vlens, self.seed))
         clock.lap("verify")
         if not judged.ok:
