@@ -294,7 +294,7 @@ class _Region:
         for node in arrays:
             size = node.child_by_field_name("size")
             text = _said(size) if size is not None else ""
-            if not text.isdecimal() or not 0 < int(text[:9]) <= MAX_ARRAY:
+            if not re.fullmatch(r"[1-9]\d{0,8}", text) or int(text) > MAX_ARRAY:
                 yield Guard.STORAGE, f"an array has no size in numbers up to {MAX_ARRAY}: {self._at(node)}"
 
     def _call(self, call: Node) -> Iterator[_Complaint]:

@@ -437,6 +437,131 @@ IN_TILES = {
     "the end of a loop that is none": ("rows", "break;", Guard.SYNTAX),
     "a case within a loop": ("rows", "switch (m) { case 1: for (;;) { case 2: c[0] = a[k]; break; } }", Guard.BOUNDS),
     "a lane of a vector": ("columns", "{{ vector }} v = {{ zero('full') }}; c[0] = v[9];", Guard.BOUNDS),
+    # what C computes, and in which type
+    "nothing times a write": ("columns", "c[0] = 0 * (c[1000000] = 1);", Guard.BOUNDS),
+    "nothing times a read": ("columns", "c[0] = 0 * a[1000000];", Guard.BOUNDS),
+    "nothing times an operand": ("columns", "size_t i = 0 * a[0]; c[i] = 0;", Guard.DATA),
+    "nothing times a size": ("columns", "if (0 * k - 1 > 5) c[1000000] = 0;", Guard.CONDITIONS),
+    "nothing that has a suffix": ("columns", "if (-1 + 0ul > 5) c[1000000] = 0;", Guard.CONDITIONS),
+    "a number with a suffix": ("rows", "c[0] = a[k + (0u - 1)];", Guard.BOUNDS),
+    "a number that its base makes unsigned": ("columns", "c[(0xffffffff + 2) - 0x100000001] = 0;", Guard.BOUNDS),
+    "what a narrow counter becomes": ("columns", "uint8_t i = 255; size_t j = ++i; c[j - 256] = 0;", Guard.BOUNDS),
+    "a count that an element held": ("rows", "size_t j = (c[0] = k); c[0] = a[j - 1];", Guard.DATA),
+    "a choice of two below 0": ("columns", "ptrdiff_t z = k > 2 ? -1 : -5; c[z * 1000] = 0;", Guard.BOUNDS),
+    "a distance that wraps": ("columns", "ptrdiff_t d = (a + lda * lda) - a; c[d - lda * lda] = 0;", Guard.BOUNDS),
+    "a divisor that wraps": ("columns", "if (m > 1) c[1 / (lda * lda + 1)] = 0;", Guard.BOUNDS),
+    # how far a pointer moves
+    "steps of a wider number": (
+        "rows",
+        "const int64_t *x = (const int64_t *)a; c[0] = *(const {{ compute }} *)(x + (k - 1));",
+        Guard.BOUNDS,
+    ),
+    "steps of a vector": (
+        "columns",
+        "{{ element }} *q = ({{ element }} *)(({{ vector }} *)c + (m - 1)); *q = 0;",
+        Guard.BOUNDS,
+    ),
+    "steps of a vector, counted": (
+        "rows",
+        "c[({{ vector }} *)(c + 8) - ({{ vector }} *)c] = 0;",
+        Guard.BOUNDS,
+    ),
+    # loops that go on where two are equal
+    "a loop while equal": ("rows", "size_t p = 1; for (; p == k; ++p) c[0] = 0; c[0] = a[p];", Guard.BOUNDS),
+    "a loop while not unequal": ("rows", "size_t p = 1; for (; !(p != k); ++p) c[0] = 0; c[0] = a[p];", Guard.BOUNDS),
+    "a loop while either is unequal": (
+        "rows",
+        "if (k > 1) for (size_t p = 0, q = 0; q != 1 || p != k; ++p, ++q) c[0] = a[p];",
+        Guard.BOUNDS,
+    ),
+    "a loop to the end and beyond, by pointers": (
+        "rows",
+        "const {{ compute }} *e = a + k; for (const {{ compute }} *p = a; p <= e; ++p) c[0] = 0; c[k * 1000] = 0;",
+        Guard.BOUNDS,
+    ),
+    # which name, and for how long
+    "a pointer made of itself": ("columns", "{ {{ element }} *c = c; *c = 0; }", Guard.LOCALS),
+    "a counter made of itself": ("columns", "size_t i = 0; { size_t i = i; c[i] = 0; }", Guard.LOCALS),
+    "an element made of itself": (
+        "columns",
+        "{{ element }} s = 1; { {{ element }} s = s; c[0] = s; }",
+        Guard.LOCALS,
+    ),
+    "a local that cases jump past": (
+        "columns",
+        "size_t x = 0; switch (m) { case 7: ; size_t x = 0; case 1: c[x] = 0; }",
+        Guard.LOCALS,
+    ),
+    "an array that is gone": (
+        "columns",
+        "{{ element }} *q = c; { {{ element }} x[4] = {0}; q = x; } *q = 1;",
+        Guard.LOCALS,
+    ),
+    "an array that another hid": (
+        "columns",
+        "{{ element }} x[4]; { {{ element }} x[4] = {0}; x[0] = 1; } c[0] = x[0];",
+        Guard.LOCALS,
+    ),
+    "an array that another hides": (
+        "columns",
+        "{{ element }} x[4], *q = x; { {{ element }} x[4] = {0}; x[0] = 1; c[0] = q[0]; }",
+        Guard.LOCALS,
+    ),
+    "a size in octal": ("columns", "{{ element }} x[0500] = {0}; x[499] = 1;", Guard.STORAGE),
+    "lanes of one's own": (
+        "columns",
+        "{ size_t lanes = 99; {{ transpose_tail('c', 'ldc', 'a', 'lda', '1', '1') }}; }",
+        Guard.NAMES,
+    ),
+    "alpha, in the next turn": (
+        "columns",
+        "for (size_t p = 0; p < k; ++p) { if (alpha == 0) c[0] = 1; alpha = a[p * lda] - 3; }",
+        Guard.DATA,
+    ),
+    # one size, by several conditions that say little each
+    "k is 1024, by a loop that two conditions end": (
+        "columns",
+        "size_t x = 0; for (size_t i = 0; i < 64 && k; ++i) x += 16; if (k == x) c[0] = 0;",
+        Guard.CONDITIONS,
+    ),
+    "k is 1024, by a pointer": (
+        "rows",
+        "const {{ compute }} *p = a; for (size_t i = 0; i < 64 && k; ++i) p += 16; if (p == a + k) c[0] = 0;",
+        Guard.CONDITIONS,
+    ),
+    "k is 1055, by a turn": (
+        "columns",
+        "for (size_t i = 0; i < k; ++i) if (k == 16 * i + 47) if (i > 62) if (i < 64) c[0] = 0;",
+        Guard.CONDITIONS,
+    ),
+    "k is 16 times m": (
+        "columns",
+        "for (size_t i = 0; i < k; ++i) if (i == m) if (k == 16 * i + 15) c[0] = 0;",
+        Guard.CONDITIONS,
+    ),
+    "k is 256, by choices of choices": (
+        "columns",
+        "size_t x = k > 2 ? 64 : 0, y = k > 2 ? x + 64 : 0, z = k > 2 ? y + 64 : 0, w = k > 2 ? z + 64 : 0;"
+        " if (k == w) c[0] = 0;",
+        Guard.CONDITIONS,
+    ),
+    "k is 255, by a sum of choices": (
+        "columns",
+        "size_t x = k > 2 ? 64 : 0, y = k > 2 ? 64 : 1, z = k > 2 ? 64 : 2, w = k > 2 ? 63 : 4;"
+        " if (k == x + y + z + w) c[0] = 0;",
+        Guard.CONDITIONS,
+    ),
+    "k by three remainders": (
+        "columns",
+        "if (k % 61 == 7) if (k % 59 == 3) if (k % 53 == 11) c[0] = 0;",
+        Guard.CONDITIONS,
+    ),
+    "k by what three loops leave": (
+        "columns",
+        "size_t r = k, s = k, u = k; for (; r >= 13; r -= 13) c[0] = 0; for (; s >= 11; s -= 11) c[0] = 0;"
+        " for (; u >= 7; u -= 7) c[0] = 0; if (r == 5) if (s == 7) if (u == 3) c[0] = 0;",
+        Guard.CONDITIONS,
+    ),
     # predicates
     "a predicate of another's bits": ("columns", "{{ store('c', zero('full'), 'tail(2 * lanes)') }};", Guard.BOUNDS),
     "a whole load under a tail": ("stream", "c[0] = {{ sum(load_unpacked('a', 'tail(m)')) }};", Guard.BOUNDS),

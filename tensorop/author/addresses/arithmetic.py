@@ -9,6 +9,9 @@ from tensorop.author.addresses.linear import ONE, ZERO, Poly, number, symbol
 from tensorop.author.addresses.memory import Memory
 from tensorop.author.addresses.values import (
     INT,
+    KEPT,
+    LARGEST,
+    SIGNED_SIZE,
     SIZE,
     TYPES,
     Data,
@@ -16,7 +19,6 @@ from tensorop.author.addresses.values import (
     Pred,
     Ptr,
     State,
-    Type,
     Value,
     common,
     limits_of,
@@ -81,7 +83,7 @@ class Arithmetic(Memory):
         p, q = self._known(p, state), self._known(q, state)
         for monomial in p.terms:
             self._product(state, monomial)
-        if not (self._whole(state, Int(p, SIZE)) and state.facts.prove(q - ONE)):
+        if not (self._whole(state, Int(p, SIZE)) and self._within(state, q, 1, LARGEST)):
             return None
         if (of := p.constant) is not None and (by := q.constant) is not None:
             return number(of // by)
@@ -106,7 +108,10 @@ class Arithmetic(Memory):
     def _pointer_computed(self, state: State, operator: str, a: Value, b: Value) -> Value:
         if isinstance(a, Ptr) and isinstance(b, Ptr):
             if operator == "-" and a.operand is b.operand and a.offset is not None and b.offset is not None:
-                return Int(a.offset - b.offset, Type(True, 64))
+                self._by_elements(a)
+                self._by_elements(b)
+                apart = Int(a.offset - b.offset, SIGNED_SIZE)
+                return apart if self._whole(state, apart, most=KEPT) else Int(None, SIGNED_SIZE)
             raise Refusal(Guard.BOUNDS, f"'{operator}' is applied to two addresses")
         if isinstance(b, Ptr):
             a, b = b, a
@@ -116,8 +121,16 @@ class Arithmetic(Memory):
         if operator not in ("+", "-"):
             raise Refusal(Guard.BOUNDS, f"'{operator}' is applied to an address")
         by = self._as_int(b).poly
+        self._by_elements(a)
         offset = None if a.offset is None or by is None else ring(operator, a.offset, by)
         return a._replace(offset=offset)
+
+    def _by_elements(self, at: Ptr) -> None:
+        """Refuses to count in other steps than the operand's elements."""
+        if (at.type, at.stars) != (at.operand.type, at.operand.stars) and not self.trusted:
+            raise Refusal(
+                Guard.BOUNDS, f"a pointer to {at.type} is moved over '{at.operand.name}', which holds {at.operand.type}"
+            )
 
     def _converted(self, state: State, value: Value, kind: str, stars: int) -> Value:
         """A value as a name of a type holds it."""

@@ -11,7 +11,7 @@ from tensorop.author.addresses.arithmetic import Arithmetic
 from tensorop.author.addresses.knowledge import LANES, Refusal
 from tensorop.author.addresses.linear import ONE, Poly, number, symbol
 from tensorop.author.addresses.syntax import Term
-from tensorop.author.addresses.values import SIZE, TYPES, Data, Int, Pred, Ptr, State, Value, ring, spelled
+from tensorop.author.addresses.values import INT, SIZE, TYPES, Data, Int, Pred, Ptr, State, Value, ring, spelled
 from tensorop.author.gate import Guard
 from tensorop.model.primitive import ARGUMENTS, Primitive, shape_of
 
@@ -26,7 +26,7 @@ class Calls(Arithmetic):
     def _call(self, state: State, name: str, arguments: Sequence[Term]) -> Value:
         primitive = self.callables.get(name)
         if name == LANES and not arguments:
-            return Int(symbol(LANES), SIZE)
+            return Int(symbol(LANES), SIZE if self.fixed is None else INT)
         given = [self._value(state, argument) for argument in arguments]
         if primitive is None or len(given) != len(primitive.args):
             if self.trusted:

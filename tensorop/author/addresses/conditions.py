@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from tensorop.author.addresses.calls import Calls
-from tensorop.author.addresses.knowledge import LANES, Refusal
+from tensorop.author.addresses.knowledge import LANES, Refusal, Together
 from tensorop.author.addresses.linear import ONE, ZERO, Poly, number, symbol
 from tensorop.author.addresses.syntax import Term
 from tensorop.author.addresses.values import Data, Ptr, State, Value, spelled
@@ -14,18 +15,20 @@ from tensorop.author.gate import Guard
 MOST_COMPARED = 64  # what a condition may compare with
 MOST_TIMES = 16  # vectors, or turns of a loop, that a condition may say at once
 _MOST_LANES_COMPARED = 256  # elements that a condition on `lanes` alone may say
+MOST_TOGETHER = 192  # what conditions may say of a number together: sizes that are verified one by one
 COMPARISONS = ("<", "<=", ">", ">=", "==", "!=")
 
 
 @dataclass(frozen=True)
 class Way:
-    """What is known in addition on one way out of a condition."""
+    """What is known in addition on one way out of a condition. unequal: what is not 0 there, but on either side."""
 
     facts: tuple[Poly, ...] = ()
     ones: frozenset[str] = frozenset()
+    unequal: tuple[Poly, ...] = ()
 
     def and_then(self, other: Way) -> Way:
-        return Way(self.facts + other.facts, self.ones | other.ones)
+        return Way(self.facts + other.facts, self.ones | other.ones, self.unequal + other.unequal)
 
 
 Ways = list[Way]
@@ -79,8 +82,8 @@ class Conditions(Calls):
             if not (self._may_point(state, a) and self._may_point(state, b)):
                 if not self.trusted:
                     self._admit(state, operator, apart)
-                self.unequal = apart
-                return [Way()], [Way()]
+                same, other = Way(), Way(unequal=(apart,))
+                return ([other], [same]) if operator in ("<", ">", "!=") else ([same], [other])
         else:
             x, y = self._as_int(a), self._as_int(b)
             signed = x.type.signed and y.type.signed
@@ -127,7 +130,7 @@ class Conditions(Calls):
         elif state.facts.prove(back):
             same, other = Way((apart,), ones), Way((back - ONE,))
         else:
-            self.unequal = apart
+            other = Way(unequal=(apart,))
         return ([same], [other]) if operator == "==" else ([other], [same])
 
     def _scale_compared(self, operator: str, a: Value, b: Value, left: Term, right: Term) -> None:
@@ -185,7 +188,7 @@ class Conditions(Calls):
 
     def _admit(self, state: State, operator: str, apart: Poly) -> None:
         """Refuses a condition that says more than names, counters, lanes and small numbers can."""
-        wrong = self._hidden(apart)
+        wrong = self._hidden(apart) or self._hidden_together(apart)
         if wrong is None:
             return
         if strides := apart.symbols & self.strides:
@@ -229,6 +232,35 @@ class Conditions(Calls):
             constant = apart.terms.get((), 0)
             if abs(constant) > 1:
                 return allowed
+        return None
+
+    def _hidden_together(self, apart: Poly) -> str | None:
+        """The same of this condition and those before it: counters may carry a number from one to another."""
+        counters = apart.symbols - self.given - self.quotients.keys() - {LANES}
+        for monomial, factor in apart.terms.items():
+            if any(name in counters or name in self.quotients for name in monomial):
+                self.divided = math.lcm(self.divided, factor)
+        if self.divided > MOST_TOGETHER:
+            return f"with the conditions before it tells a number apart by its remainder by {self.divided}"
+        if not counters:
+            return None
+        found = Together()
+        for other in {id(one): one for name in counters if (one := self.together.get(name))}.values():
+            found.counters |= other.counters
+            found.numbers |= other.numbers
+            found.given |= other.given
+            found.steps = max(found.steps, other.steps)
+        found.counters |= counters
+        lanes = abs(apart.terms.get((LANES,), 0)) * (self.fixed or 1)
+        if given := apart.symbols & self.given:
+            found.given |= given
+            found.steps = max(found.steps, *(abs(f) for names, f in apart.terms.items() if counters & set(names)))
+        elif number := abs(apart.terms.get((), 0)) + lanes:
+            alone = symbol(*counters) if len(counters) == 1 else apart  # of one counter the largest counts
+            found.numbers[alone] = max(found.numbers.get(alone, 0), number)
+        self.together.update(dict.fromkeys(found.counters, found))
+        if found.steps * sum(found.numbers.values()) > MOST_TOGETHER or (found.steps > 1 and len(found.given) > 1):
+            return "with the conditions before it encodes a large number in counters"
         return None
 
     def _remainder(self, apart: Poly, name: str) -> Poly | None:

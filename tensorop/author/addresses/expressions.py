@@ -6,7 +6,18 @@ from tensorop.author.addresses.conditions import COMPARISONS, Conditions
 from tensorop.author.addresses.knowledge import LANES, Refusal
 from tensorop.author.addresses.linear import ZERO, Poly, number, symbol
 from tensorop.author.addresses.syntax import Term
-from tensorop.author.addresses.values import INT, SIZE, TYPES, Data, Int, Operand, Ptr, State, Value, common
+from tensorop.author.addresses.values import (
+    INT,
+    SIZE,
+    Data,
+    Int,
+    Operand,
+    Ptr,
+    State,
+    Value,
+    common,
+    literal,
+)  # fmt: skip
 from tensorop.author.gate import Guard
 
 
@@ -30,19 +41,17 @@ class Expressions(Conditions):
             return self._two(state, of[1], of[2], of[3])
         if kind == "assign":
             return self._assign(state, of[1], of[2], of[3])
-        if kind in ("at", "item") and of[1][0] == "name" and self._is_one_number(of[1][1]):
-            return Data.NUMBER  # no compiler takes this
         if kind == "item":
             return self._loaded(state, self._moved(state, of[1], of[2]))
         if kind == "number":
-            return Data.NUMBER if of[1] is None else Int(number(of[1]), INT if of[1] < 1 << 31 else SIZE)
+            return Data.NUMBER if of[1] is None else literal(of[1], of[2])
         match of:
             case "one", operator, right:
                 return self._one(state, operator, right)
             case "step", by, first, to:
                 old = self._value(state, to)
                 new = self._computed(state, "+", old, Int(number(by), INT))
-                self._write(state, to, new)
+                new = self._write(state, to, new)
                 return old if first else new
             case ("at", pointer):
                 return self._loaded(state, self._value(state, pointer))
@@ -58,11 +67,6 @@ class Expressions(Conditions):
             case "choice", condition, yes, no:
                 return self._choice(state, condition, yes, no)
         raise Refusal(Guard.BOUNDS, f"its C has {of[1]}" if kind == "odd" else f"a {kind} has no place here")
-
-    def _is_one_number(self, name: str) -> bool:
-        """Whether a name is declared as a number, which is no pointer, array or vector."""
-        kind, stars = next((scope[name] for scope in reversed(self.scopes) if name in scope), ("", 1))
-        return not stars and (kind in TYPES or kind in ("float", "double"))
 
     def _moved(self, state: State, pointer: Term, index: Term) -> Value:
         return self._computed(state, "+", self._value(state, pointer), self._value(state, index))
@@ -118,33 +122,41 @@ class Expressions(Conditions):
         kind = common(x.type, y.type)
         if x == y:
             return Int(x.poly, kind)
-        if not (self._whole(under_a, x) and self._whole(under_b, y)):
+        if not (self._whole(under_a, x, signed=False) and self._whole(under_b, y, signed=False)):
             return Int(None, kind)
         assert x.poly is not None
         assert y.poly is not None
-        if not self.trusted:
-            for poly in (x.poly, y.poly):
-                self._admit(state, "==", poly)
         low, high = [ZERO], []
         for one in (x.poly, y.poly):
             if self._prove(under_a, one - x.poly) and self._prove(under_b, one - y.poly):
                 high.append(one)
             if self._prove(under_a, x.poly - one) and self._prove(under_b, y.poly - one):
                 low.append(one)
-        return Int(self._chosen(state, low, high), kind)
+        made = self._chosen(state, low, high)
+        for poly in () if self.trusted else (x.poly, y.poly):
+            self._admit(state, "==", made - poly)
+        return Int(made, kind)
 
     def _declare(self, state: State, of: Term) -> None:
         _, kind, names = of
         for name, stars, size, value in names:
             self._named(state, name, kind, stars + (size is not None))
+            if not self.trusted:
+                state.env[name] = Data.UNSET  # its own first value names it, and no other of that name
             if size is not None:
                 self._declare_array(state, name, kind, stars, size, value)
             elif name == LANES and self.trusted:
                 state.env[name] = Int(symbol(LANES), SIZE)
             elif value is None:
-                state.env[name] = Data.UNSET
+                self._hold(state, name, Data.UNSET)
             else:
-                state.env[name] = self._converted(state, self._value(state, value), kind, stars)
+                self._hold(state, name, self._converted(state, self._value(state, value), kind, stars))
+
+    def _hold(self, state: State, name: str, value: Value) -> Value:
+        if name == LANES and not self.trusted and (isinstance(value, Data) or self._as_int(value).poly != symbol(name)):
+            raise Refusal(Guard.NAMES, "'lanes' is what primitives call the elements of a vector; take another name")
+        state.env[name] = value
+        return value
 
     def _named(self, state: State, name: str, kind: str, stars: int) -> None:
         if name not in self.scopes[-1] and name in state.env:
@@ -159,12 +171,13 @@ class Expressions(Conditions):
             raise Refusal(
                 Guard.BOUNDS, f"'{name}' is an array of something else than elements; use arrays of {self.element}"
             )
-        operand = Operand(name, kind, 1, ((number(int(size)), ""),), True, local=True)
+        flag = f"{name}[{len(self.scopes)}]"
+        operand = Operand(name, kind, 1, ((number(int(size)), ""),), True, flag)
         for item in value[1] if value is not None and value[0] == "row" else ():
             self._value(state, item)
         state.env[name] = Ptr(operand, ZERO, kind, 1)
-        state.env[f"{name}[]"] = Data.UNSET if value is None else Data.NUMBER
-        self.scopes[-1][f"{name}[]"] = kind, stars
+        state.env[flag] = Data.UNSET if value is None else Data.NUMBER
+        self.scopes[-1][flag] = kind, stars
 
     def _assign(self, state: State, operator: str, to: Term, value: Term) -> Value:
         new = self._value(state, value)
@@ -176,10 +189,7 @@ class Expressions(Conditions):
         match to:
             case ("name", name):
                 kind, stars = next(scope[name] for scope in reversed(self.scopes) if name in scope)
-                if isinstance(state.env.get(name), Ptr) and state.env.get(f"{name}[]") is not None:
-                    raise Refusal(Guard.BOUNDS, f"the array '{name}' is assigned to")
-                state.env[name] = value = self._converted(state, value, kind, stars)
-                return value
+                return self._hold(state, name, self._converted(state, value, kind, stars))
             case ("at", pointer):
                 place = self._value(state, pointer)
             case "item", pointer, index:
@@ -189,7 +199,7 @@ class Expressions(Conditions):
         if not isinstance(place, Ptr):
             raise Refusal(Guard.BOUNDS, "what is no pointer is followed")
         self._reach(state, place, (), writes=True)
-        return value
+        return Data.NUMBER  # as an element holds it
 
     def _poly(self, state: State, of: Term) -> Poly:
         found = self._value(state, of)

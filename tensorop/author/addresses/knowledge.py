@@ -43,6 +43,19 @@ class Names:
         return Names(frozenset({"float", "double", *elements, *unsigned}), frozenset(vectors))
 
 
+@dataclass
+class Together:
+    """Counters that conditions compare with each other.
+
+    numbers: of those in a condition with nothing that the kernel is given; given: the others', steps: their factors
+    """
+
+    counters: set[str] = field(default_factory=set)
+    numbers: dict[Poly, int] = field(default_factory=dict)
+    given: set[str] = field(default_factory=set)
+    steps: int = 0
+
+
 class Knowledge:
     """What one function's names are, and what of them is proved.
 
@@ -59,6 +72,8 @@ class Knowledge:
         self.given: set[str] = set()
         self.limits: tuple[Poly, ...] = ()
         self.turns: set[str] = set()
+        self.together: dict[str, Together] = {}  # by counter
+        self.divided = 1  # no condition tells more of a number than its remainder by this
         self.quotients: dict[str, tuple[Poly, Poly]] = {}
         self.quotient_of: dict[tuple[Poly, Poly], str] = {}
         self.fresh = 0
@@ -66,7 +81,6 @@ class Knowledge:
         self.breaks: list[tuple[int, list[State]]] = []  # how many blocks are around, and the ways out
         self.continues: list[tuple[int, list[State]]] = []
         self.trusted = True
-        self.unequal: Poly | None = None
         self.operands: dict[str, Operand] = {}
 
     def _value(self, state: State, of: Term) -> Value:

@@ -16,6 +16,7 @@ from tensorop.author.addresses.values import (
     SIZE,
     Data,
     Int,
+    Pred,
     Ptr,
     State,
     change,
@@ -72,7 +73,11 @@ class Loops(Expressions):
             for end in ends:
                 for name, value in before.items():
                     now = end.env.get(name)
-                    if now is value or isinstance(value, Data):
+                    if now is value or now == value:
+                        continue
+                    if isinstance(value, (Data, Pred)):
+                        if name not in steps and (isinstance(value, Pred) or value in (Data.SCALE, Data.HALF)):
+                            steps[name], again = None, True
                         continue
                     expected = next_turn(value, turn)
                     if now == expected:
@@ -138,8 +143,8 @@ class Loops(Expressions):
                 case Ptr(operand, offset, kind, stars):
                     moved = None if offset is None or step is None else offset + t * step
                     head.env[name] = Ptr(operand, moved, kind, stars)
-                case _:
-                    pass
+                case other:
+                    head.env[name] = Data.UNSET if isinstance(other, Pred) else Data.NUMBER
         head.facts = state.facts.known(self._known(fact, state) for fact in facts)
         return head
 
@@ -166,7 +171,6 @@ class Loops(Expressions):
     def _refused_at(self, node: Node, state: State, of: Term | None) -> tuple[Ways, Ways]:
         if of is None:
             return [Way()], []
-        self.unequal = None
         try:
             return self._decide(state, of)
         except Refusal as refusal:
@@ -183,12 +187,12 @@ class Loops(Expressions):
                 at = fact - step
                 if before.facts.prove(self._known(at.replaced(turn, ZERO), before)):
                     found.append(self._known(at, before))
-        if (
-            apart := self.unequal
-        ) is not None and apart.symbols <= same:  # of two that come one nearer each turn the distance is never negative
-            for distance in (apart, ZERO - apart):
-                if change(distance, turn) == number(-1) and before.facts.prove(
-                    self._known(distance.replaced(turn, ZERO), before)
+        for apart in yes[0].unequal if len(yes) == 1 else ():
+            for distance in (apart, ZERO - apart):  # of two that come one nearer each turn it is never negative
+                if (
+                    apart.symbols <= same
+                    and change(distance, turn) == number(-1)
+                    and before.facts.prove(self._known(distance.replaced(turn, ZERO), before))
                 ):
                     found.append(self._known(distance, before))
         return found

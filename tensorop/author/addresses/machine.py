@@ -198,7 +198,7 @@ class Machine(Loops):
             key is not None
             and state.facts is before
             and (not said.to or env[said.to] is Data.NUMBER)
-            and not any(type(value) is Ptr and value.operand.local for value in key[3])
+            and not any(type(value) is Ptr and value.operand.flag for value in key[3])
         ):
             if len(self.names.done) >= _MOST_DONE:
                 self.names.done.clear()
@@ -219,10 +219,14 @@ class Machine(Loops):
     def _out(self, state: State, depth: int) -> State:
         """Outside of all blocks but the first `depth`: their names are gone, and what they hid is seen again."""
         for at in range(len(self.scopes) - 1, depth - 1, -1):
+            arrays = False
             for name in self.scopes[at]:
-                state.env.pop(name, None)
+                arrays = state.env.pop(name, None) is not None and (arrays or name.endswith("]"))
                 if (hidden := state.env.pop(f"{name} {at}", None)) is not None:
                     state.env[name] = hidden
+            for name, value in list(state.env.items()) if arrays else ():
+                if isinstance(value, Ptr) and value.operand.flag in self.scopes[at]:
+                    state.env[name] = Data.UNSET  # where it points to is gone
         return state
 
     def _if(self, node: Node, states: list[State]) -> list[State]:
@@ -255,6 +259,8 @@ class Machine(Loops):
         cases = [child for child in inner(body) if child.type == "case_statement"]
         if statement(condition).changes:
             raise Refusal(Guard.BOUNDS, "a switch changes what it chooses by", node)
+        if any(child.type == "declaration" for case in cases for child in inner(case)):
+            raise Refusal(Guard.LOCALS, "a case declares a local, which other cases jump past; give it a block", node)
         if len(cases) != len(inner(body)):
             raise Refusal(Guard.BOUNDS, "a switch has a statement before its first case", node)
         self.breaks.append((len(self.scopes), []))

@@ -46,7 +46,7 @@ class Memory(Knowledge):
                 f"it {verb} '{operand.name}' at a place of which nothing is known; move a pointer by the same amount "
                 "in every turn of a loop, by a statement of the loop's own",
             )
-        if operand.local and (flag := f"{operand.name}[]") and state.env.get(flag) is Data.UNSET:
+        if operand.flag and state.env.get(operand.flag) is Data.UNSET:
             size = operand.dims[0][0]
             if not writes:
                 raise Refusal(
@@ -59,7 +59,7 @@ class Memory(Knowledge):
                 and at.offset == ZERO
                 and self._prove(state, places[0][0] - size)
             ):
-                state.env[flag] = Data.NUMBER
+                state.env[operand.flag] = Data.NUMBER
         self._inside(state, operand, at.offset, places, verb)
 
     def _inside(

@@ -205,12 +205,8 @@ def _term(node: Node) -> Term:
 
 
 def _two(operator: str, left: Term, right: Term) -> Term:
-    """Without the `0 * lda` and `+ 0` that templates leave."""
-    if operator == "*" and ("number", 0) in (left[:2], right[:2]):
-        return "number", 0, "0"
-    if operator == "+" and right[:2] == ("number", 0):
-        return left
-    return "two", operator, left, right
+    """Without the `+ 0` that templates leave."""
+    return left if operator == "+" and right == ("number", 0, "0") else ("two", operator, left, right)
 
 
 def _declared(node: Node) -> tuple[str, int, str | None, Term | None]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
 
-from tensorop.author.addresses.linear import ONE, ZERO, Facts, Poly, symbol
+from tensorop.author.addresses.linear import ONE, ZERO, Facts, Poly, number, symbol
 
 
 class Type(NamedTuple):
@@ -17,12 +17,13 @@ class Type(NamedTuple):
     bits: int
 
 
-SIZE, INT, SIGNED_SIZE = Type(False, 64), Type(True, 32), Type(True, 64)
+SIZE, INT = Type(False, 64), Type(True, 32)
+SIGNED_SIZE, UNSIGNED = Type(True, 64), Type(False, 32)
 TYPES = {
     **dict.fromkeys(("size_t", "uint64_t", "unsigned long", "unsigned long long", "unsigned long int"), SIZE),
     **dict.fromkeys(("ptrdiff_t", "int64_t", "long", "long long", "long int", "signed long"), SIGNED_SIZE),
     **dict.fromkeys(("int", "int32_t", "signed", "signed int"), INT),
-    **dict.fromkeys(("unsigned", "unsigned int", "uint32_t"), Type(False, 32)),
+    **dict.fromkeys(("unsigned", "unsigned int", "uint32_t"), UNSIGNED),
     **dict.fromkeys(("short", "int16_t", "short int", "signed short"), Type(True, 16)),
     **dict.fromkeys(("unsigned short", "uint16_t"), Type(False, 16)),
     **dict.fromkeys(("signed char", "int8_t"), Type(True, 8)),
@@ -47,6 +48,7 @@ class Operand:
 
     dims: of each dimension its extent and the symbol of its stride, "" for 1
     room: elements behind, where a vector may end that begins within; of: what its pointers point to
+    flag: of a local array, the name under which states keep whether it was written
     """
 
     name: str
@@ -54,7 +56,7 @@ class Operand:
     stars: int
     dims: tuple[tuple[Poly, str], ...] | None
     writes: bool
-    local: bool = False
+    flag: str = ""
     room: Poly = ZERO
     of: Operand | None = None
 
@@ -102,6 +104,19 @@ class State:
 
 LARGEST = 1 << 62  # of a number that is compared or divided
 KEPT = 1 << 58  # of a counter, from turn to turn
+
+
+def literal(value: int, text: str) -> Int:
+    """A whole number as C reads it: its suffix, its base and its size say the type."""
+    suffix = text.lower()[len(text.rstrip("uUlL")) :]
+    kinds = (INT, UNSIGNED, SIGNED_SIZE, SIZE)
+    of_base = kinds if text[:1] == "0" else (INT, SIGNED_SIZE)
+    fits = [
+        kind
+        for kind in ((UNSIGNED, SIZE) if "u" in suffix else of_base)
+        if value < 1 << kind.bits - kind.signed and ("l" not in suffix or kind.bits == 64)
+    ]
+    return Int(number(value), fits[0]) if fits else Int(None, SIZE)
 
 
 def limits_of(kind: Type, most: int = LARGEST) -> tuple[int, int]:
