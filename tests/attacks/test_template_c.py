@@ -461,11 +461,6 @@ IN_TILES = {
         "{{ element }} *q = ({{ element }} *)(({{ vector }} *)c + (m - 1)); *q = 0;",
         Guard.BOUNDS,
     ),
-    "steps of a vector, counted": (
-        "rows",
-        "c[({{ vector }} *)(c + 8) - ({{ vector }} *)c] = 0;",
-        Guard.BOUNDS,
-    ),
     # loops that go on where two are equal
     "a loop while equal": ("rows", "size_t p = 1; for (; p == k; ++p) c[0] = 0; c[0] = a[p];", Guard.BOUNDS),
     "a loop while not unequal": ("rows", "size_t p = 1; for (; !(p != k); ++p) c[0] = 0; c[0] = a[p];", Guard.BOUNDS),
