@@ -564,6 +564,67 @@ IN_TILES = {
 }
 
 
+# What an honest newcomer writes in such a tile.
+HONEST_TILES = {
+    "k counted down": ("columns", "while (k--) { c[0] += *a * *b; a += lda; b += rsb; }"),
+    "signed counters": ("columns", "for (ptrdiff_t p = 0; p < (ptrdiff_t)k; ++p) { c[0] += *a; a += lda; }"),
+    "from the end": ("columns", "for (size_t p = k; p-- > 0;) c[0] += a[p * lda];"),
+    "indices of their own": (
+        "columns",
+        "size_t x = 0, y = 0; for (size_t p = 0; p < k; ++p) { c[0] += a[x] * b[y]; x += lda; y += rsb; }",
+    ),
+    "pointers": (
+        "rows",
+        "const {{ compute }} *p = a, *q = b, *end = a + k; for (; p + 4 <= end; p += 4, q += 4) c[0] += p[3] * q[3];"
+        " for (; p < end; ++p, ++q) c[0] += *p * *q;",
+    ),
+    "pointers, by what is left": (
+        "rows",
+        "const {{ compute }} *p = a, *end = a + k; for (; end - p >= 4; p += 4) c[0] += p[3];"
+        " for (; p != end; ++p) c[0] += *p;",
+    ),
+    "pointers, by rows": (
+        "columns",
+        "const {{ compute }} *end = a + k * lda; for (const {{ compute }} *p = a; p < end; p += lda) c[0] += *p;",
+    ),
+    "unrolled, by a quotient": (
+        "columns",
+        "for (size_t q = 0; q < k / 4; ++q) { c[0] += a[3 * lda]; a += 4 * lda; }"
+        " for (size_t r = 0; r < k % 4; ++r) { c[0] += *a; a += lda; }",
+    ),
+    "unrolled, by a bound": (
+        "columns",
+        "const size_t most = k - k % 4; size_t p = 0; for (; p < most; p += 4) c[0] += a[(p + 3) * lda];"
+        " for (; p < k; ++p) c[0] += a[p * lda];",
+    ),
+    "unrolled, the rest by cases": (
+        "columns",
+        "for (; k >= 4; k -= 4) { c[0] += a[3 * lda]; a += 4 * lda; }"
+        " switch (k) { case 3: { c[0] += *a; a += lda; } case 2: { c[0] += *a; a += lda; } case 1: c[0] += *a; }",
+    ),
+    "tiles of k, by a height": (
+        "columns",
+        "for (size_t p = 0; p < k; p += 32) { const size_t h = k - p < 32 ? k - p : 32;"
+        " for (size_t q = 0; q < h; ++q) c[0] += a[(p + q) * lda]; }",
+    ),
+    "tiles of k, by an end": (
+        "columns",
+        "for (size_t p = 0; p < k; p += 32) { const size_t end = p + 32 < k ? p + 32 : k;"
+        " for (size_t q = p; q < end; ++q) c[0] += a[q * lda]; }",
+    ),
+    "vectors and their rest": (
+        "stream",
+        "for (; m >= lanes; m -= lanes, a += lanes, c += lanes) {{ store('c', load_unpacked('a', 'full'), 'full') }};"
+        " if (m) {{ store_tail('c', load_unpacked_tail('a', 'tail(m)'), 'tail(m)') }};",
+    ),
+    "vectors by pointers": (
+        "stream",
+        "const {{ compute }} *p = a; {{ element }} *q = c; for (; p + lanes <= a + m; p += lanes, q += lanes)"
+        " {{ store('q', load_unpacked('p', 'full'), 'full') }};",
+    ),
+}
+
+
 def in_a_tile(reads: str, body: str, platform_name: str = "avx2") -> KernelText | Outcome:
     """What becomes of a template of gemm, whose text is this in every tile."""
     operator, platform = operators.load("gemm"), platforms.load(platform_name)
@@ -589,6 +650,13 @@ def test_what_leaves_its_operands_or_hides_a_choice_is_refused(what: str) -> Non
         assert isinstance(outcome, Outcome), outcome.kernel
         assert (outcome.kind, outcome.where) == (Kind.REFUSED, "author")
         assert outcome.message.startswith(f"{guard.value}: "), outcome.message
+
+
+@pytest.mark.parametrize("what", HONEST_TILES)
+def test_what_an_honest_newcomer_writes_passes(what: str) -> None:
+    for platform_name in ("avx2", "rvv", "neon"):
+        text = in_a_tile(*HONEST_TILES[what], platform_name)
+        assert isinstance(text, KernelText), text.message
 
 
 @pytest.mark.parametrize("body", HONEST)

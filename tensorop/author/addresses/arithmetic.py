@@ -174,4 +174,6 @@ class Arithmetic(Memory):
 
     def _either(self, state: State) -> Int:
         """0 or 1."""
-        return Int(self._chosen(state, [ZERO], [ONE]), INT)
+        made = self._chosen(state, [ZERO], [ONE])
+        self.choices[min(made.symbols)] = ZERO, ONE
+        return Int(made, INT)

@@ -9,13 +9,13 @@ from tensorop.author.addresses.calls import Calls
 from tensorop.author.addresses.knowledge import LANES, Refusal, Together
 from tensorop.author.addresses.linear import ONE, ZERO, Poly, number, symbol
 from tensorop.author.addresses.syntax import Term
-from tensorop.author.addresses.values import Data, Ptr, State, Value, spelled
+from tensorop.author.addresses.values import KEPT, SIZE, Data, Int, Ptr, State, Value, spelled
 from tensorop.author.gate import Guard
 
 MOST_COMPARED = 64  # what a condition may compare with
 MOST_TIMES = 16  # vectors, or turns of a loop, that a condition may say at once
 _MOST_LANES_COMPARED = 256  # elements that a condition on `lanes` alone may say
-MOST_TOGETHER = 192  # what conditions may say of a number together: sizes that are verified one by one
+MOST_TOGETHER = 128  # and all of them together; sizes up to the sum are verified one by one
 COMPARISONS = ("<", "<=", ">", ">=", "==", "!=")
 
 
@@ -92,9 +92,9 @@ class Conditions(Calls):
             if not self.trusted and not (self._whole(state, x, signed) and self._whole(state, y, signed)):
                 raise Refusal(
                     Guard.CONDITIONS,
-                    "a condition compares a number of which nothing is known (it may have wrapped around); compare "
-                    "counters, k, m, n, lanes and numbers up to "
-                    f"{MOST_COMPARED}, each changed by the same amount in every turn of a loop",
+                    "a condition compares a number of which nothing is known (it may have wrapped around); compare k, "
+                    f"m, n, lanes, numbers up to {MOST_COMPARED} and counters of type size_t (an int does not hold "
+                    "every k), each changed by the same amount in every turn of a loop, the last one too (i += lanes)",
                 )
             assert x.poly is not None
             assert y.poly is not None
@@ -170,24 +170,30 @@ class Conditions(Calls):
         return apart
 
     def _may_point(self, state: State, value: Value) -> bool:
-        """Whether a pointer is at an element of its operand, or one past the last."""
+        """Whether a pointer is at a row of its operand, or one past the last, and no address wraps around there."""
         if not isinstance(value, Ptr) or value.offset is None or value.operand.dims is None:
             return False
         rest = self._known(value.offset, state)
-        extent = ZERO
         for most, stride in value.operand.dims:
             if not stride or stride in state.ones:
-                extent = extent + most
-            elif (split := rest.by(stride)) is None:
+                continue
+            if (split := rest.by(stride)) is None:
                 return False
-            else:
-                factor, rest = split
-                if not (self._prove(state, factor) and self._prove(state, most - factor)):
-                    return False
-        return self._prove(state, rest) and self._prove(state, extent - rest)
+            factor, rest = split
+            if not (self._prove(state, factor) and self._prove(state, most - factor)):
+                return False
+        if value.operand.flag:  # of a local array compilers know the end
+            return self._prove(state, rest) and self._prove(state, value.operand.dims[0][0] - rest)
+        return self._whole(state, Int(rest, SIZE), most=2 * KEPT)
 
     def _admit(self, state: State, operator: str, apart: Poly) -> None:
         """Refuses a condition that says more than names, counters, lanes and small numbers can."""
+        if made := min(apart.symbols & self.choices.keys(), default=""):
+            for side in self.choices[made]:
+                self._admit(state, operator, apart.replaced(made, side))
+            return
+        if apart in self.asked:
+            return
         wrong = self._hidden(apart) or self._hidden_together(apart)
         if wrong is None:
             return
@@ -226,8 +232,8 @@ class Conditions(Calls):
                     return f"it multiplies '{counted[0]}' by {abs(factor)}; {allowed}"
             elif counted and counted[0] not in self.turns:
                 return f"it multiplies '{counted[0]}' by lanes; {allowed}"
-            elif monomial and abs(factor) > MOST_TIMES:
-                return f"it multiplies by {abs(factor)}; at most {MOST_TIMES} vectors or turns are compared at once"
+            elif monomial and abs(factor) > (MOST_TIMES if LANES in monomial else MOST_COMPARED):
+                return f"it multiplies by {abs(factor)}; at most {MOST_TIMES} vectors or {MOST_COMPARED} steps are one"
         if any(apart.symbols & {name} for name in self.strides):
             constant = apart.terms.get((), 0)
             if abs(constant) > 1:
@@ -237,30 +243,32 @@ class Conditions(Calls):
     def _hidden_together(self, apart: Poly) -> str | None:
         """The same of this condition and those before it: counters may carry a number from one to another."""
         counters = apart.symbols - self.given - self.quotients.keys() - {LANES}
+        steps: dict[str, int] = {}
         for monomial, factor in apart.terms.items():
-            if any(name in counters or name in self.quotients for name in monomial):
+            steps.update((name, factor) for name in monomial if name in counters)
+            if set(monomial) & (counters | self.quotients.keys()):
                 self.divided = math.lcm(self.divided, factor)
         if self.divided > MOST_TOGETHER:
-            return f"with the conditions before it tells a number apart by its remainder by {self.divided}"
-        if not counters:
-            return None
-        found = Together()
-        for other in {id(one): one for name in counters if (one := self.together.get(name))}.values():
-            found.counters |= other.counters
-            found.numbers |= other.numbers
-            found.given |= other.given
-            found.steps = max(found.steps, other.steps)
-        found.counters |= counters
-        lanes = abs(apart.terms.get((LANES,), 0)) * (self.fixed or 1)
-        if given := apart.symbols & self.given:
-            found.given |= given
-            found.steps = max(found.steps, *(abs(f) for names, f in apart.terms.items() if counters & set(names)))
-        elif number := abs(apart.terms.get((), 0)) + lanes:
-            alone = symbol(*counters) if len(counters) == 1 else apart  # of one counter the largest counts
-            found.numbers[alone] = max(found.numbers.get(alone, 0), number)
-        self.together.update(dict.fromkeys(found.counters, found))
-        if found.steps * sum(found.numbers.values()) > MOST_TOGETHER or (found.steps > 1 and len(found.given) > 1):
-            return "with the conditions before it encodes a large number in counters"
+            return f"with the conditions before it it tells a number apart by its remainder by {self.divided}"
+        if apart.symbols - counters - {LANES}:
+            self.asked[apart] = steps
+            for name, step in steps.items():
+                self.together.setdefault(name, Together({name})).steps.add(abs(step))
+        elif counters:
+            number = abs(apart.terms.get((), 0)) + abs(apart.terms.get((LANES,), 0)) * (self.fixed or 1)
+            if len(counters) == 1:  # of one counter the largest number counts
+                apart, number = symbol(*counters), -(-number // abs(steps[min(counters)]))
+            found = Together(numbers={apart: number})
+            for other in (self.together.get(name, Together({name})) for name in counters):
+                found.counters |= other.counters
+                found.steps |= other.steps
+                found.numbers = {**other.numbers, **found.numbers, apart: max(number, other.numbers.get(apart, 0))}
+            self.together.update(dict.fromkeys(found.counters, found))
+        for steps in self.asked.values():
+            groups = [(abs(step), self.together[name]) for name, step in steps.items()]
+            large = sum(step * sum(group.numbers.values()) for step, group in groups) > MOST_TOGETHER
+            if large or any(len(group.steps) > 1 for _, group in groups):
+                return "with the conditions before it it encodes a large number in counters"
         return None
 
     def _remainder(self, apart: Poly, name: str) -> Poly | None:

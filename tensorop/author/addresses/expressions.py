@@ -133,8 +133,7 @@ class Expressions(Conditions):
             if self._prove(under_a, x.poly - one) and self._prove(under_b, y.poly - one):
                 low.append(one)
         made = self._chosen(state, low, high)
-        for poly in () if self.trusted else (x.poly, y.poly):
-            self._admit(state, "==", made - poly)
+        self.choices[min(made.symbols)] = x.poly, y.poly
         return Int(made, kind)
 
     def _declare(self, state: State, of: Term) -> None:

@@ -9,7 +9,7 @@ from tree_sitter import Node
 
 from tensorop.author.addresses.linear import ONE, Facts, Poly, number
 from tensorop.author.addresses.syntax import Statement, Term
-from tensorop.author.addresses.values import LARGEST, SIZE, Int, Operand, Pred, State, Type, Value, limits_of
+from tensorop.author.addresses.values import LARGEST, SIZE, Int, Operand, Pred, Ptr, State, Type, Value, limits_of
 from tensorop.author.gate import Guard
 from tensorop.model.primitive import Primitive, Primitives
 
@@ -45,15 +45,11 @@ class Names:
 
 @dataclass
 class Together:
-    """Counters that conditions compare with each other.
-
-    numbers: of those in a condition with nothing that the kernel is given; given: the others', steps: their factors
-    """
+    """Counters that conditions compare with each other: with which numbers, and by which factors with what is given."""
 
     counters: set[str] = field(default_factory=set)
     numbers: dict[Poly, int] = field(default_factory=dict)
-    given: set[str] = field(default_factory=set)
-    steps: int = 0
+    steps: set[int] = field(default_factory=set)
 
 
 class Knowledge:
@@ -73,7 +69,9 @@ class Knowledge:
         self.limits: tuple[Poly, ...] = ()
         self.turns: set[str] = set()
         self.together: dict[str, Together] = {}  # by counter
+        self.asked: dict[Poly, dict[str, int]] = {}  # conditions on what is given, and their counters' factors
         self.divided = 1  # no condition tells more of a number than its remainder by this
+        self.choices: dict[str, tuple[Poly, Poly]] = {}  # what a choice gives is one of two
         self.quotients: dict[str, tuple[Poly, Poly]] = {}
         self.quotient_of: dict[tuple[Poly, Poly], str] = {}
         self.fresh = 0
@@ -110,6 +108,8 @@ class Knowledge:
         """Whether a number is what its polynomial says, and (signed: False) not negative."""
         if isinstance(value, Pred):
             return True
+        if isinstance(value, Ptr) and value.offset is not None and not value.offset.symbols & self.strides:
+            value = Int(value.offset, SIZE)
         if not isinstance(value, Int) or value.poly is None:
             return False
         signed = value.type.signed if signed is None else signed

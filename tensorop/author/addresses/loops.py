@@ -143,6 +143,8 @@ class Loops(Expressions):
                 case Ptr(operand, offset, kind, stars):
                     moved = None if offset is None or step is None else offset + t * step
                     head.env[name] = Ptr(operand, moved, kind, stars)
+                    if moved is not None and name in claimed:
+                        facts += [moved, number(KEPT) - moved]
                 case other:
                     head.env[name] = Data.UNSET if isinstance(other, Pred) else Data.NUMBER
         head.facts = state.facts.known(self._known(fact, state) for fact in facts)
@@ -199,7 +201,11 @@ class Loops(Expressions):
 
     def _lasting(self, before: State, turn: str) -> set[str]:
         """Symbols that say the same in every turn, and the turn's own."""
-        return {turn, LANES} | self.given | symbols_of(before)
+        found = {turn, LANES} | self.given | symbols_of(before)
+        for name, (dividend, divisor) in self.quotients.items():  # what they are made of came first
+            if dividend.symbols | divisor.symbols <= found - {turn}:
+                found.add(name)
+        return found
 
     def _count(self, before: State, yes: Ways, no: Ways, turn: str) -> Poly | None:
         """How many turns a loop has that ends by its condition, where that can be said."""

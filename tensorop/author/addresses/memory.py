@@ -43,8 +43,8 @@ class Memory(Knowledge):
         if at.offset is None:
             raise Refusal(
                 Guard.BOUNDS,
-                f"it {verb} '{operand.name}' at a place of which nothing is known; move a pointer by the same amount "
-                "in every turn of a loop, by a statement of the loop's own",
+                f"it {verb} '{operand.name}' at a place of which nothing is known; count in size_t, and move a "
+                "pointer by the same amount in every turn of a loop, by a statement of the loop's own",
             )
         if operand.flag and state.env.get(operand.flag) is Data.UNSET:
             size = operand.dims[0][0]
