@@ -248,7 +248,8 @@ def _tight(fact: Poly) -> Poly:
     common = math.gcd(*(factor for monomial, factor in fact.terms.items() if monomial))
     if common <= 1:
         return fact
-    return Poly({monomial: factor // common for monomial, factor in fact.terms.items()})  # the constant rounds down
+    terms = {monomial: factor // common for monomial, factor in fact.terms.items()}  # the constant rounds down
+    return Poly({monomial: factor for monomial, factor in terms.items() if factor})
 
 
 class _Search:
