@@ -474,6 +474,28 @@ IN_TILES = {
         "const {{ compute }} *e = a + k; for (const {{ compute }} *p = a; p <= e; ++p) c[0] = 0; c[k * 1000] = 0;",
         Guard.BOUNDS,
     ),
+    # lanes of a vector that nothing wrote
+    "lanes past a tail": (
+        "columns",
+        "const {{ vector }} v = {{ load_tail('c', 'tail(0)') }}; c[0] = {{ sum('v') }};",
+        Guard.LOCALS,
+    ),
+    "lanes past a tail, stored": (
+        "columns",
+        "const {{ vector }} v = {{ zero('tail(1)') }}; {{ store_tail('c', add('v', 'v', vl(0)), vl(0)) }};",
+        Guard.LOCALS,
+    ),
+    "lanes past a tail, on one branch": (
+        "columns",
+        "{{ vector }} v = {{ zero('full') }}; if (k > 2) v = {{ load_tail('c', 'tail(0)') }}; c[0] = {{ sum('v') }};",
+        Guard.LOCALS,
+    ),
+    "lanes past a tail, after a turn": (
+        "columns",
+        "{{ vector }} v = {{ zero('full') }}; for (; k; --k) v = {{ fma_vv('v', 'v', 'v', 'tail(1)') }};"
+        " c[0] = {{ sum('v') }};",
+        Guard.LOCALS,
+    ),
     # which name, and for how long
     "a pointer made of itself": ("columns", "{ {{ element }} *c = c; *c = 0; }", Guard.LOCALS),
     "a counter made of itself": ("columns", "size_t i = 0; { size_t i = i; c[i] = 0; }", Guard.LOCALS),
@@ -616,6 +638,16 @@ HONEST_TILES = {
         "stream",
         "for (; m >= lanes; m -= lanes, a += lanes, c += lanes) {{ store('c', load_unpacked('a', 'full'), 'full') }};"
         " if (m) {{ store_tail('c', load_unpacked_tail('a', 'tail(m)'), 'tail(m)') }};",
+    ),
+    "a sum by parts of vectors": (
+        "columns",
+        "{{ vector }} v = {{ zero('full') }}; const {{ predicate }} two = {{ tail('1') }};"
+        " for (; k; --k) { v = {{ fma_vv_tail('v', 'v', 'v', 'two') }}; } c[0] = {{ sum('v') }};",
+    ),
+    "a sum that a part is wanted of": (
+        "columns",
+        "{{ vector }} v = {{ zero('full') }}; const {{ predicate }} two = {{ tail('1') }};"
+        " for (; k; --k) { v = {{ fma_vv('v', 'v', 'v', 'two') }}; } {{ store_tail('c', 'v', 'two') }};",
     ),
     "vectors by pointers": (
         "stream",

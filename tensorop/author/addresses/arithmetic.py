@@ -16,6 +16,7 @@ from tensorop.author.addresses.values import (
     TYPES,
     Data,
     Int,
+    Part,
     Pred,
     Ptr,
     State,
@@ -146,6 +147,8 @@ class Arithmetic(Memory):
             if value is Data.HALF:
                 raise Refusal(Guard.DATA, "half of a vector is an argument of primitives, and no number")
             if isinstance(value, Pred) and kind == self.predicate:
+                return value
+            if isinstance(value, Part) and kind in self.vectors:
                 return value
             return value if value is Data.SCALE and kind == self.element else Data.NUMBER
         if kind == self.predicate and isinstance(value, Pred):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -11,12 +12,13 @@ from tensorop.author.addresses.arithmetic import Arithmetic
 from tensorop.author.addresses.knowledge import LANES, Refusal
 from tensorop.author.addresses.linear import ONE, Poly, number, symbol
 from tensorop.author.addresses.syntax import Term
-from tensorop.author.addresses.values import INT, SIZE, TYPES, Data, Int, Pred, Ptr, State, Value, ring, spelled
+from tensorop.author.addresses.values import INT, SIZE, TYPES, Data, Int, Part, Pred, Ptr, State, Value, ring, spelled
 from tensorop.author.gate import Guard
 from tensorop.model.primitive import ARGUMENTS, Primitive, shape_of
 
 SHAPES = {argument: shape_of(argument) for argument in ARGUMENTS}
 _FORMATS = {argument: kind.partition(" ")[0] for argument, kind in ARGUMENTS.items()}
+_UNDISTURBED = "acc[vl:]"
 _OF_NUMBERS = ("vector", "element")
 
 
@@ -34,9 +36,13 @@ class Calls(Arithmetic):
             raise Refusal(Guard.CALLS, f"its C calls '{name}', which is no primitive")
         numbers: dict[str, Poly] = {}
         pointers: list[tuple[str, Ptr]] = []
+        parts: dict[str, Poly] = {}
         for argument, value in zip(primitive.args, given, strict=True):
             shape = SHAPES[argument]
             if value is Data.NUMBER and shape in _OF_NUMBERS:
+                continue
+            if isinstance(value, Part) and shape == "vector":
+                parts[argument] = value.lanes
                 continue
             if type(value) is Pred and shape == "predicate":
                 numbers[argument] = value.lanes
@@ -47,6 +53,8 @@ class Calls(Arithmetic):
                 self._allowed(state, primitive, numbers)
             if pointers:
                 self._accessed(state, primitive, numbers, pointers)
+            for argument, lanes in parts.items():
+                self._written(state, primitive, numbers, argument, lanes)
         match primitive.returns:
             case "pred":
                 found = symbol(LANES) if primitive.meaning == LANES else numbers.get(primitive.meaning)
@@ -55,7 +63,27 @@ class Calls(Arithmetic):
                 return Data.HALF
             case "memory" | "none":
                 return Data.NOTHING
-        return Data.NUMBER
+        lanes = numbers.get("vl", symbol(LANES))
+        if _UNDISTURBED in primitive.meaning:
+            lanes = parts.get("acc", symbol(LANES))
+        return Data.NUMBER if lanes == symbol(LANES) or self.trusted else Part(lanes)
+
+    def _written(
+        self, state: State, primitive: Primitive, numbers: Mapping[str, Poly], argument: str, lanes: Poly
+    ) -> None:
+        """Refuses a use of more lanes of a vector than were written."""
+        if argument == "w" and "lane" in numbers:
+            wanted = numbers["lane"] + ONE
+        elif "half" in primitive.args:
+            wanted, lanes = symbol(LANES), lanes + lanes
+        else:
+            wanted = numbers.get("vl", symbol(LANES))
+        if re.search(rf"\b{argument}\b", primitive.meaning) and not self._prove(state, lanes - wanted):
+            raise Refusal(
+                Guard.LOCALS,
+                f"'{primitive.name}' reads {spelled(wanted)} lanes of a vector of which {spelled(lanes)} were written; "
+                "give both the same predicate, and sum by fma_vv_tail, which leaves the others alone",
+            )
 
     def _argument(
         self,

@@ -28,12 +28,12 @@ class Refusal(Exception):
 class Names:
     """The C types of a platform's numbers and vectors.
 
-    done: statements that were found harmless, and what was known there
+    done: statements that were found harmless, what was known there, and what they give
     """
 
     data: frozenset[str]
     vectors: frozenset[str]
-    done: set[tuple[Statement, Facts, frozenset[str], tuple[Value | None, ...]]] = field(default_factory=set)
+    done: dict[tuple[Statement, Facts, frozenset[str], tuple[Value | None, ...]], Value] = field(default_factory=dict)
 
     @staticmethod
     def of(primitives: Primitives) -> Names:

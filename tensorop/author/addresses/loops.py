@@ -16,9 +16,11 @@ from tensorop.author.addresses.values import (
     SIZE,
     Data,
     Int,
+    Part,
     Pred,
     Ptr,
     State,
+    Value,
     change,
     limits_of,
     next_turn,
@@ -64,9 +66,11 @@ class Loops(Expressions):
         self.fresh += 1
         turn = f"t#{self.fresh}"
         self.turns.add(turn)
+        held: dict[str, Value] = {}  # what is no number, where a turn makes less of it
         claimed = {name for name in steps if self._whole(state, state.env[name], most=KEPT)}
         for _ in range(16):
             head = self._head(state, steps, claimed, turn)
+            head.env.update(held)
             before = dict(head.env)
             exits, ends = self._turn(node, state, head, of, body, update, turn)
             again = False
@@ -75,9 +79,10 @@ class Loops(Expressions):
                     now = end.env.get(name)
                     if now is value or now == value:
                         continue
-                    if isinstance(value, (Data, Pred)):
-                        if name not in steps and (isinstance(value, Pred) or value in (Data.SCALE, Data.HALF)):
-                            steps[name], again = None, True
+                    if isinstance(value, (Data, Part, Pred)):
+                        weaker = self._weaker(state, value, now, first=name not in held)
+                        if weaker != value:
+                            held[name], again = weaker, True
                         continue
                     expected = next_turn(value, turn)
                     if now == expected:
@@ -98,6 +103,17 @@ class Loops(Expressions):
             if not again:
                 return exits
         raise Refusal(Guard.BOUNDS, "a loop changes its counters in ways that nothing is known of", node)
+
+    def _weaker(self, state: State, value: Value, now: Value | None, *, first: bool) -> Value:
+        """What a name that is no number holds in any turn: as before the loop, or as a turn leaves it."""
+        if isinstance(value, Pred) or Data.UNSET in (value, now):
+            return Data.UNSET
+        if isinstance(now, Part):
+            lasting = value is Data.NUMBER and now.lanes.symbols <= self._lasting(state, LANES)
+            return now if first and lasting else Part(ZERO)
+        if isinstance(value, Part):
+            return value
+        return Data.NUMBER
 
     def _guess(self, state: State, of: Term, steps: dict[str, Poly | None]) -> None:
         """What a statement that each turn comes to once adds to a name."""
@@ -145,8 +161,8 @@ class Loops(Expressions):
                     head.env[name] = Ptr(operand, moved, kind, stars)
                     if moved is not None and name in claimed:
                         facts += [moved, number(KEPT) - moved]
-                case other:
-                    head.env[name] = Data.UNSET if isinstance(other, Pred) else Data.NUMBER
+                case _:
+                    pass
         head.facts = state.facts.known(self._known(fact, state) for fact in facts)
         return head
 

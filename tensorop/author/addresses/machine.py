@@ -20,7 +20,7 @@ from tensorop.author.addresses.knowledge import LANES, Refusal
 from tensorop.author.addresses.linear import ONE, ZERO, Facts, Poly, number, symbol
 from tensorop.author.addresses.loops import Loops
 from tensorop.author.addresses.syntax import Statement, Term, inner, parameters, statement, term, text
-from tensorop.author.addresses.values import SIZE, TYPES, Data, Int, Operand, Ptr, State, joined
+from tensorop.author.addresses.values import SIZE, TYPES, Data, Int, Operand, Part, Ptr, State, joined
 from tensorop.author.gate import Guard
 from tensorop.model.primitive import MAX_LANES
 
@@ -187,7 +187,7 @@ class Machine(Loops):
                 if said.kind:
                     self._named(state, said.to, said.kind, 0)
                 if said.to:
-                    env[said.to] = Data.NUMBER
+                    env[said.to] = self.names.done[key]
                 return
         before = state.facts
         if of[0] == "declare":
@@ -197,12 +197,12 @@ class Machine(Loops):
         if (
             key is not None
             and state.facts is before
-            and (not said.to or env[said.to] is Data.NUMBER)
+            and ((made := env[said.to] if said.to else Data.NUMBER) is Data.NUMBER or isinstance(made, Part))
             and not any(type(value) is Ptr and value.operand.flag for value in key[3])
         ):
             if len(self.names.done) >= _MOST_DONE:
                 self.names.done.clear()
-            self.names.done.add(key)
+            self.names.done[key] = made
 
     def _block(self, nodes: Sequence[Node], states: list[State]) -> list[State]:
         self.scopes.append({})

@@ -87,7 +87,13 @@ class Pred(NamedTuple):
     lanes: Poly
 
 
-Value = Int | Ptr | Pred | Data
+class Part(NamedTuple):
+    """A vector of which the first lanes alone were written; what the others hold may be of an earlier call."""
+
+    lanes: Poly
+
+
+Value = Int | Ptr | Pred | Part | Data
 
 
 @dataclass
@@ -142,6 +148,8 @@ def joined(a: Mapping[str, Value], b: Mapping[str, Value]) -> dict[str, Value] |
             made[name] = value
         elif isinstance(value, Data) and isinstance(other, Data):
             made[name] = Data.UNSET if Data.UNSET in (value, other) else Data.NUMBER
+        elif isinstance(value, (Data, Part)) and isinstance(other, (Data, Part)) and Data.UNSET not in (value, other):
+            made[name] = Part(ZERO)
         elif value is Data.UNSET or other is Data.UNSET or other is None:
             made[name] = Data.UNSET
         else:
@@ -155,8 +163,8 @@ def replaced(value: Value, name: str, by: Poly) -> Value:
             return Int(poly.replaced(name, by), kind)
         case Ptr(_, Poly() as offset):
             return value._replace(offset=offset.replaced(name, by))
-        case Pred(count):
-            return Pred(count.replaced(name, by))
+        case Pred(count) | Part(count):
+            return type(value)(count.replaced(name, by))
     return value
 
 
@@ -190,7 +198,7 @@ def symbols_of(state: State) -> set[str]:
     found: set[str] = set()
     for value in state.env.values():
         match value:
-            case Int(Poly() as poly, _) | Ptr(_, Poly() as poly) | Pred(poly):
+            case Int(Poly() as poly, _) | Ptr(_, Poly() as poly) | Pred(poly) | Part(poly):
                 found |= poly.symbols
     return found
 
