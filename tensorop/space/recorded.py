@@ -10,16 +10,18 @@ import gzip
 import hashlib
 import json
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from tensorop.errors import SpecError
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+
+from tensorop.errors import JobError, SpecError
 from tensorop.model.kernel import Constraint
 from tensorop.model.point import Point
 from tensorop.space.space import Space
-from tensorop.specs import files, jsontext
+from tensorop.specs import files, jsontext, yamlfile
 
 SCHEMA = 1
 SUFFIX = ".jsonl.gz"
@@ -69,6 +71,19 @@ def write(path: Path, found: Recorded) -> None:
         packed.write((json.dumps(head) + "\n" + body).encode())
 
 
+class _Head(BaseModel):
+    """What a reader needs of the first line, which says more of where the space was recorded."""
+
+    model_config = ConfigDict(strict=True)
+    dimensions: dict[str, list[int | str]]
+    constraints: list[str]
+    facts: dict[str, int | str]
+
+
+_Cost = Annotated[float, Field(gt=1e-15, lt=1e15)]
+_ROW = TypeAdapter(tuple[list[int], _Cost | None, Annotated[float, Field(ge=0, lt=1e15)]])
+
+
 def read(path: Path) -> Recorded:
     """Raises SpecError for a file that is no recorded space, naming file, place and what was expected."""
     try:
@@ -79,28 +94,36 @@ def read(path: Path) -> Recorded:
         raise SpecError(f"{path}: not a recorded space: {error}; expected gzip of JSON lines", hint=AGAIN) from None
     if not isinstance(head, dict) or head.get("schema") != SCHEMA:
         said = head.get("schema") if isinstance(head, dict) else head
-        raise SpecError(f"{path}, line 1: 'schema' is {said!r}; expected {SCHEMA}", hint=AGAIN)
+        raise SpecError(f"{path}, line 1: 'schema' is {said!r:.40}; expected {SCHEMA}", hint=AGAIN)
     expected, said = _digest(head, body), head.pop("digest", None)
     if said != expected:
-        raise SpecError(f"{path}, line 1: 'digest' is {said!r}; its lines give {expected!r}", hint=AGAIN)
+        raise SpecError(f"{path}, line 1: 'digest' is {said!r:.40}; its lines give {expected!r}", hint=AGAIN)
+    told = yamlfile.validate(_Head, head, f"{path}, line 1")
     try:
-        return _recorded(path, head, body)
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
-        raise SpecError(f"{path} is damaged: {type(error).__name__}: {error!s:.200}", hint=AGAIN) from None
-
-
-def _recorded(path: Path, head: dict[str, Any], body: str) -> Recorded:
-    must = [Constraint(text, "") for text in head.pop("constraints")]
-    space = Space.of(head.pop("dimensions"), must, head.pop("facts"))
-    del head["schema"], head["points"]
+        space = Space.of(told.dimensions, [Constraint(text, "") for text in told.constraints], told.facts)
+    except (SpecError, JobError) as error:
+        raise SpecError(f"{path}, line 1: {error.message}", hint=AGAIN) from None
     if space.size != (lines := body.count("\n")):
         raise SpecError(f"{path}: {lines} lines of points; expected {space.size} legal points", hint=AGAIN)
-    rows: Sequence[Any] = [jsontext.loads(line) for line in body.splitlines()]
-    for index, row in enumerate(rows):
-        if tuple(row[:-2]) != space.coordinates(index):
-            raise SpecError(f"{path}, line {index + 2}: expected the point {space.at(index)}", hint=AGAIN)
-    name = path.name.removesuffix(SUFFIX)
-    return Recorded(name, space, head, tuple(row[-2] for row in rows), tuple(row[-1] for row in rows))
+    rows = (_row(path, space, index, line) for index, line in enumerate(body.split("\n")[:-1]))
+    costs, spread = zip(*rows, strict=True)
+    if not any(costs):
+        raise SpecError(f"{path}: no point has a cost; expected one that did not fail", hint=AGAIN)
+    about = {name: value for name, value in head.items() if name not in ("schema", "points", *_Head.model_fields)}
+    return Recorded(path.name.removesuffix(SUFFIX), space, about, costs, spread)
+
+
+def _row(path: Path, space: Space, index: int, line: str) -> tuple[float | None, float]:
+    try:
+        *numbers, cost, spread = jsontext.loads(line)
+        told, cost, spread = _ROW.validate_python((numbers, cost, spread), strict=True)
+    except (ValueError, TypeError, ValidationError):
+        raise SpecError(
+            f"{path}, line {index + 2}: got {line:.60}; expected [value numbers, cost, spread]", hint=AGAIN
+        ) from None
+    if tuple(told) != space.coordinates(index):
+        raise SpecError(f"{path}, line {index + 2}: expected the point {space.at(index)}", hint=AGAIN)
+    return cost, spread
 
 
 def _digest(head: Mapping[str, Any], body: str) -> str:

@@ -16,6 +16,7 @@ from tensorop.model.expression import Expression, parse
 from tensorop.model.kernel import Constraint
 from tensorop.model.point import Point, Value
 
+MAX_DIMENSIONS = 256  # the walk goes into itself for each
 MAX_POINTS = 1_000_000
 MAX_NODES = 4_000_000
 MAX_READ = 200_000_000  # characters of constraints, read again for each step: seconds
@@ -186,6 +187,8 @@ class Space:
     def _check(self) -> None:
         facts = dict(self.facts)
         seen: set[str] = set()
+        if len(self.dimensions) > MAX_DIMENSIONS:
+            raise SpecError(f"a space of {len(self.dimensions)} tunables; expected at most {MAX_DIMENSIONS}")
         for name, values in self.dimensions:
             if name in seen or name in facts:
                 raise SpecError(f"the tunable '{name}' is named twice or is also a fact of the platform")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import _ctypes
 import contextlib
+import gzip
 import json
 import shutil
 import sys
@@ -25,7 +26,7 @@ from tensorop.package import card, elf, publish
 from tensorop.package.product import MANIFEST, Product
 from tensorop.render.render import environment
 from tensorop.report import gather
-from tensorop.space import problems
+from tensorop.space import problems, recorded
 from tensorop.specs import operators
 from tensorop.specs.printable import printable
 from tensorop.store import journal
@@ -153,6 +154,46 @@ def test_a_cut_product_is_called_damaged_by_those_that_open_it(kept: int, tmp_pa
         path.write_bytes(Path(_ctypes.__file__).read_bytes()[: kept - len(where)] + where)
         with pytest.raises(JobError, match=r"libtensorop_gemm\.so is damaged"):
             opened.open_product(path)
+
+
+# --- recorded spaces ----------------------------------------------------------------------------------------------
+
+HEAD = {"schema": 1, "dimensions": {"a": [1, 2], "b": ["x"]}, "constraints": [], "facts": {}, "points": 2}
+ROWS = [[0, 0, 1.0, 0.0], [1, 0, None, 0.0]]
+
+
+@pytest.mark.parametrize(
+    ("head", "rows", "says"),
+    [
+        ({}, [[0, 0, "x", 0.0], ROWS[1]], r"line 2: got .*; expected \[value numbers, cost, spread\]"),
+        ({}, [[0, 0, [1], 0.0], ROWS[1]], "line 2: got"),
+        ({}, [[0, 0, 0, 0.0], ROWS[1]], "line 2: got"),
+        ({}, [[0, 0, 5e-324, 0.0], ROWS[1]], "line 2: got"),
+        ({}, [ROWS[0], [1, 0, True, 0.0]], "line 3: got"),
+        ({}, [ROWS[0], [1, 0, 1.0, "x"]], "line 3: got"),
+        ({}, [ROWS[0], {"a": 1}], "line 3: got"),
+        ({}, [ROWS[0], "\u2028"], "line 3: got"),
+        ({}, [[0, 0, None, 0.0], ROWS[1]], "no point has a cost"),
+        ({}, [], "0 lines of points; expected 2"),
+        ({"dimensions": {"a": "ab"}}, ROWS, "line 1: key 'dimensions.a': expected a list"),
+        ({"dimensions": {"a": [1.5]}}, ROWS, "line 1: key 'dimensions.a.0'"),
+        ({"dimensions": {f"a{n}": [1] for n in range(2000)}}, ROWS, "line 1: a space of 2000 tunables"),
+        ({"constraints": ["a > 9"]}, ROWS, "line 1: no legal point"),
+        ({"facts": {"x": [1]}}, ROWS, "line 1: key 'facts.x'"),
+        ({"schema": "x" * 100_000}, ROWS, "line 1: 'schema' is 'xxx"),
+        ({"digest": "x" * 100_000}, ROWS, "line 1: 'digest' is 'xxx"),
+    ],
+)
+def test_a_recorded_space_that_is_none(head: dict[str, object], rows: list[object], says: str, tmp_path: Path) -> None:
+    told, body = {**HEAD, **head}, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+    path = tmp_path / "x.jsonl.gz"
+    path.write_bytes(
+        gzip.compress((json.dumps({"digest": recorded._digest(told, body), **told}) + f"\n{body}").encode())
+    )
+    with pytest.raises(UsageError, match=says) as caught:
+        recorded.read(path)
+    assert str(path) in caught.value.message
+    assert len(caught.value.message) < 400
 
 
 NASTY = "a\x1b[2Jb\x1b]0;title\x07c\u202ed\u2066e\u200bf\x9b31mg\rh\x08i\ud800j\x00k"
