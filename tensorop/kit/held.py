@@ -26,6 +26,7 @@ from tensorop.store import journal
 
 KEPT = f"{SHARE}/kits.json"
 SCHEMA = 1
+MOST = 4096  # problems of a dtype on one board: what a choice of them takes grows with their square
 _AGAIN = "make the product again with this version: the same `tensorop <operator>` command"
 
 
@@ -165,6 +166,11 @@ def measured(operator: Operator, winners: Winners, kits: Sequence[Mapping[str, A
             costs = tuple(None if cost is None else float(cost) for cost in row["ns"])
             if len(costs) == len(winners.all) and any(cost is not None for cost in costs):
                 found[problem.label] = Measured(problem, costs)
+    if len(found) > MOST:
+        raise JobError(
+            f"kits measured {len(found)} problems of {winners.dtype} on one board, at most {MOST} are chosen by",
+            hint=f"export a kit with fewer --probes; without {KEPT} what earlier kits measured is forgotten",
+        )
     return list(found.values())
 
 

@@ -12,6 +12,8 @@ from tensorop.kit import plan
 from tensorop.kit.held import Held
 from tensorop.measure.statistics import quartiles
 from tensorop.specs import files, jsontext, kitrows
+from tensorop.specs.printable import one_line
+from tensorop.verify import controls
 
 SCHEMA = 1
 _AGAIN = "run ./run-kit there again, it goes on where it stopped, and bring the file it names"
@@ -66,6 +68,7 @@ def _result(path: Path, held: Held, head: Mapping[str, Any], rest: list[dict[str
             hint="run the kit on a board of that kind",
         )
     rows = whole(path, head, rest, machine["board"])
+    _require_judged(path, held, rows)
     timed = [row for row in rows if row["kind"] == plan.KINDS[plan.TIME]]
     told = tuple(_row(path, held, row) for row in timed if row["outcome"] == "ok")
     if not told:
@@ -77,8 +80,8 @@ def of_product(path: Path, head: Mapping[str, Any], digest: str, root: Path) -> 
     """Raises UsageError for a result of another product's kit."""
     if head["product"] != digest:
         raise UsageError(
-            f"{path} is of a kit of another product (platform {head['platform']}, {head['product'][:12]}; "
-            f"{root} is {digest[:12]})",
+            f"{path} is of a kit of another product (platform {one_line(head['platform'], 40)}, "
+            f"{head['product'][:12]}; {root} is {digest[:12]})",
             hint="give the product that the kit was exported from, or export a kit of this one",
         )
 
@@ -92,8 +95,8 @@ def whole(path: Path, head: Mapping[str, Any], rest: list[dict[str, Any]], board
     wrong = wrong or next((row for row in rows if row["kind"] == "verify" and row["outcome"] != "ok"), None)
     if wrong is not None:
         raise JobError(
-            f"the library is wrong on {board}: {wrong['of']}: {wrong['outcome']}: {wrong.get('message')} "
-            f"({wrong.get('case')})",
+            f"{path}: the library is wrong on {one_line(board, 80)}: {wrong['of']!s:.100}: {wrong['outcome']}: "
+            f"{one_line(wrong.get('message', ''), 200):.200} ({one_line(wrong.get('case', ''), 100):.100})",
             hint="do not use it there; `tensorop verify` judges it here, and please report it",
         )
     if len(rows) != head["steps"] or rest[-1].get("end") != head["steps"]:
@@ -101,6 +104,23 @@ def whole(path: Path, head: Mapping[str, Any], rest: list[dict[str, Any]], board
     if not any(row["kind"] == "control" for row in rows):
         raise UsageError(f"{path} has no controls", hint=_AGAIN)
     return rows
+
+
+def _require_judged(path: Path, held: Held, rows: list[dict[str, Any]]) -> None:
+    """Raises UsageError unless each control ended as it must, and each variant was verified, as every kit does."""
+    ends = {control.name: [kind.value for kind in control.expected] for control in controls.controls(held.operator)}
+    left = {(w.dtype, number) for w in held.winners for number in range(-1, len(w.all))}
+    for row in rows:
+        of = row["of"]
+        if row["kind"] == "control" and row["outcome"] not in (expected := ends.get(of["control"], [])):
+            said = (
+                f"row {row['step']}: the control {one_line(of['control'], 40)} ended as {one_line(row['outcome'], 40)}"
+            )
+            raise UsageError(f"{path}, {said}, expected {' or '.join(expected) or 'one of this version'}", hint=_AGAIN)
+        if row["kind"] == "verify":
+            left.discard((of["dtype"], of["variant"]))
+    if left:
+        raise UsageError(f"{path} does not verify variant {min(left)[1]} of {min(left)[0]}", hint=_AGAIN)
 
 
 def _row(path: Path, held: Held, row: Mapping[str, Any]) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,6 +12,7 @@ from tensorop.paths import plugin_dirs, plugin_roots
 
 SUFFIX = {"platforms": ".yaml", "primitives": ".yaml", "templates": "", "tuners": ".py", "backends": ".py"}
 _NOT_ONE = ("_", "calibration-")  # what may be beside plug-ins
+_MOST = 4096  # entries of a plug-in folder
 _LONGEST = 200  # bytes of a name, which with its suffix is still a file's
 _CALLED = {"primitives": "primitive set", "templates": "operator"}
 
@@ -19,10 +21,14 @@ def names(kind: str, plugins: tuple[Path, ...] = ()) -> tuple[str, ...]:
     """All names of a kind, sorted."""
     found: set[str] = set()
     for folder in plugin_dirs(kind, plugins):
+        there = [folder / one.name for one in itertools.islice(os.scandir(folder), _MOST + 1)]
+        if len(there) > _MOST:
+            raise SpecError(f"{folder}: it holds more than {_MOST} files, expected a folder of plug-ins")
+        named = [path for path in there if path.name.isprintable()]  # others are no names
         if kind == "templates":
-            found |= {p.name for p in folder.iterdir() if (p / "operator.yaml").is_file()}
+            found |= {path.name for path in named if (path / "operator.yaml").is_file()}
         else:
-            found |= {p.stem for p in folder.glob(f"*{SUFFIX[kind]}") if not p.name.startswith(_NOT_ONE)}
+            found |= {p.stem for p in named if p.suffix == SUFFIX[kind] and not p.name.startswith(_NOT_ONE)}
     return tuple(sorted(found))
 
 

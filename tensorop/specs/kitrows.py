@@ -24,7 +24,7 @@ _Size = Annotated[int, Field(ge=0, lt=1 << 31)]
 _Step = Annotated[int, Field(ge=0, le=MOST_STEPS)]
 _Number = Annotated[int, Field(ge=0, lt=_MOST_ARMS)]
 _Figure = Annotated[float, Field(ge=0, lt=1e15)]
-_Time = Annotated[float, Field(gt=0, lt=1e15)]
+_Time = Annotated[float, Field(gt=1e-6, lt=1e15)]
 _Rounds = Annotated[list[_Time], Field(min_length=1, max_length=_MOST_ROUNDS)]
 _Name = Annotated[str, Field(min_length=1, max_length=32)]
 

@@ -54,6 +54,7 @@ def read(path: Path) -> dict[str, Any]:
     return parse(files.text(path, files.TEXT), str(path))
 
 
+_MOST = 20  # faults of a file that are told
 _OF_LENGTH = ("too_short", "too_long")
 # What a schema's rule expects, in words of ours: by pydantic's name of the rule, with its numbers.
 _EXPECTED = {
@@ -77,6 +78,7 @@ _EXPECTED = {
     "string_too_long": "at most {max_length} characters",
     "string_too_short": "at least {min_length} characters",
     "string_type": "text",
+    "string_unicode": "text without halves of characters",
     "too_long": "at most {max_length} of them",
     "too_short": "at least {min_length} of them",
     "tuple_type": "a list",
@@ -92,7 +94,8 @@ def validate(schema: type[M], data: dict[str, Any], origin: str) -> M:
         inner = {item["loc"][:end] for item in found for end in range(1, len(item["loc"]))}
         # what is said of a list as a whole follows from the elements that were refused
         told = [item for item in found if item["type"] not in _OF_LENGTH or item["loc"] not in inner]
-        lines = [_explain(schema, item, data, origin) for item in told]
+        lines = [_explain(schema, item, data, origin) for item in told[:_MOST]]
+        lines += [f"{origin}: {len(told) - _MOST} faults more"] if len(told) > _MOST else []
         raise SpecError("\n".join(dict.fromkeys(lines))) from None
 
 

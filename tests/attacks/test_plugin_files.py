@@ -10,7 +10,7 @@ import pytest
 from tensorop.errors import SpecError
 from tensorop.model import meaning
 from tensorop.package import carried
-from tensorop.specs import platforms, primitives
+from tensorop.specs import catalog, platforms, primitives
 
 PLATFORM = "schema: 1\nname: mine\nparent: generic\ndescription: somebody's\n"
 FLAGS = [
@@ -255,3 +255,24 @@ def test_no_python_travels(tmp_path: Path, name: str, monkeypatch: pytest.Monkey
     manifest.write_text(json.dumps({"plugins": {name: "print('here')"}}))
     with pytest.raises(SpecError, match="expected platforms/NAME"):
         carried.reopened(manifest, ())
+
+
+def test_many_keys_are_few_lines(tmp_path: Path) -> None:
+    said = refused(tmp_path, PLATFORM + "".join(f"k{number}: 1\n" for number in range(1000)))
+    assert "unknown key 'k19'" in said
+    assert said.endswith("980 faults more")
+
+
+def test_a_folder_of_plugins_is_small_and_its_names_are_printed(tmp_path: Path) -> None:
+    folder = tmp_path / "platforms"
+    folder.mkdir()
+    for name in ("a\nb.yaml", "\x1b[2J.yaml", "mine.yaml"):
+        (folder / name).write_text("x")
+    found = catalog.names("platforms", (tmp_path,))
+    assert "mine" in found
+    assert all(name.isprintable() for name in found)
+    for number in range(4096):
+        (folder / f"p{number}.yaml").touch()
+    for look in (lambda: catalog.names("platforms", (tmp_path,)), lambda: platforms.load("zz", (tmp_path,))):
+        with pytest.raises(SpecError, match="more than 4096 files, expected a folder of plug-ins"):
+            look()
