@@ -13,15 +13,13 @@ import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
-
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from typing import Any
 
 from tensorop.errors import JobError, SpecError
 from tensorop.model.kernel import Constraint
 from tensorop.model.point import Point
 from tensorop.space.space import Space
-from tensorop.specs import files, jsontext, yamlfile
+from tensorop.specs import files, jsontext, spaces
 
 SCHEMA = 1
 SUFFIX = ".jsonl.gz"
@@ -71,19 +69,6 @@ def write(path: Path, found: Recorded) -> None:
         packed.write((json.dumps(head) + "\n" + body).encode())
 
 
-class _Head(BaseModel):
-    """What a reader needs of the first line, which says more of where the space was recorded."""
-
-    model_config = ConfigDict(strict=True)
-    dimensions: dict[str, list[int | str]]
-    constraints: list[str]
-    facts: dict[str, int | str]
-
-
-_Cost = Annotated[float, Field(gt=1e-15, lt=1e15)]
-_ROW = TypeAdapter(tuple[list[int], _Cost | None, Annotated[float, Field(ge=0, lt=1e15)]])
-
-
 def read(path: Path) -> Recorded:
     """Raises SpecError for a file that is no recorded space, naming file, place and what was expected."""
     try:
@@ -98,7 +83,7 @@ def read(path: Path) -> Recorded:
     expected, said = _digest(head, body), head.pop("digest", None)
     if said != expected:
         raise SpecError(f"{path}, line 1: 'digest' is {said!r:.40}; its lines give {expected!r}", hint=AGAIN)
-    told = yamlfile.validate(_Head, head, f"{path}, line 1")
+    told = spaces.head(head, f"{path}, line 1")
     try:
         space = Space.of(told.dimensions, [Constraint(text, "") for text in told.constraints], told.facts)
     except (SpecError, JobError) as error:
@@ -109,19 +94,18 @@ def read(path: Path) -> Recorded:
     costs, spread = zip(*rows, strict=True)
     if not any(costs):
         raise SpecError(f"{path}: no point has a cost; expected one that did not fail", hint=AGAIN)
-    about = {name: value for name, value in head.items() if name not in ("schema", "points", *_Head.model_fields)}
+    about = {name: value for name, value in head.items() if name not in ("schema", "points", *spaces.Head.model_fields)}
     return Recorded(path.name.removesuffix(SUFFIX), space, about, costs, spread)
 
 
 def _row(path: Path, space: Space, index: int, line: str) -> tuple[float | None, float]:
     try:
-        *numbers, cost, spread = jsontext.loads(line)
-        told, cost, spread = _ROW.validate_python((numbers, cost, spread), strict=True)
-    except (ValueError, TypeError, ValidationError):
+        numbers, cost, spread = spaces.row(line)
+    except (ValueError, TypeError):
         raise SpecError(
             f"{path}, line {index + 2}: got {line:.60}; expected [value numbers, cost, spread]", hint=AGAIN
         ) from None
-    if tuple(told) != space.coordinates(index):
+    if tuple(numbers) != space.coordinates(index):
         raise SpecError(f"{path}, line {index + 2}: expected the point {space.at(index)}", hint=AGAIN)
     return cost, spread
 

@@ -213,7 +213,7 @@ def _other(lines: list[dict[str, Any]], what: str) -> str:
     [
         ("product", "is of a kit of another product"),
         ("capability", r"was measured on pretended 0 \(compute capability 80\), cuda-sm90 is for 90 to 90"),
-        ("time", "expected more than 0"),
+        ("time", "expected more than 1e-06"),
         ("variant", r"has variants \[3000, .*; expected different ones"),
         ("dtype", "has the problem .*; expected sizes above 0 of bf16"),
         ("size", "has the problem .*; expected sizes above 0 of bf16"),
