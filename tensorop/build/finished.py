@@ -1,7 +1,8 @@
 """What a finished library may hold, whoever linked it: nothing of it runs when it is loaded, and it binds to the names
 and libraries that its parts need.
 
-A loader reads segments and the dynamic section, not section headers; so does this.
+A loader reads segments and the dynamic section, not section headers; so does this. Only a disassembler goes by these:
+what is entered or jumped to must be what it has read.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Any
 
 from elftools.elf.dynamic import DynamicSegment
 from elftools.elf.elffile import ELFFile
+from elftools.elf.segments import Segment
 
 from tensorop.build import archive, disassembly, gate, instructions, needs
 from tensorop.build.disassembly import Line
@@ -34,6 +36,9 @@ _DF_TEXTREL = 4
 _IRELATIVE = {"x86_64": 37, "aarch64": 1032, "riscv64": 58}
 _RELATIVE = {"x86_64": 8, "aarch64": 1027, "riscv64": 3}
 _WRITE, _EXEC = 2, 1
+_PAGE = 4096
+_SHOFF, _SHNUM = slice(0x28, 0x30), slice(0x3C, 0x40)  # of an ELF file's head, of 64 bits
+_ARRAYS = ("DT_INIT_ARRAY", "DT_FINI_ARRAY", "DT_PREINIT_ARRAY")
 # What the start files of GCC and Clang do before main and after it: they call registers of transactions and profilers,
 # where there are any, and keep in one byte that they were called.
 _STEPS = 64
@@ -71,14 +76,20 @@ def complaint(path: Path, exports: Collection[str], libraries: Collection[str], 
     allowed = frozenset(exports), frozenset(libraries), frozenset(calls)
     reads = [path]  # grows by what a loader brings with these
     for at in reads:
-        with files.opened(at, files.LIBRARY) as stream:
-            elf = ELFFile(stream)
-            arch = disassembly.architecture(elf)
-            if arch is None:
-                return f"it is for another machine ({elf['e_machine']})"
-            if why := next(_complaints(elf, at, arch, *allowed), None):
-                return why if at == path else f"it needs {at}: {why}"
-            reads += [one for one in _brought(elf, at, allowed[1]) if one not in reads]
+        data = bytearray(files.read(at, files.LIBRARY))
+        whole = ELFFile(io.BytesIO(bytes(data)))
+        arch = disassembly.architecture(whole)
+        if arch is None or whole.elfclass != 64:
+            return f"it is for another machine ({whole['e_machine']}, {whole.elfclass} bits)"
+        data[_SHOFF], data[_SHNUM] = bytes(8), bytes(4)
+        loaded = ELFFile(io.BytesIO(bytes(data)))
+        why = _misplaced(loaded)
+        if why is None:
+            code = {line.at: line for _, lines in _disassembled(whole, at) for line in lines}
+            why = next(_complaints(loaded, code, arch, *allowed), None)
+        if why is not None:
+            return why if at == path else f"it needs {at}: {why}"
+        reads += [one for one in _brought(loaded, at, allowed[1]) if one not in reads]
     return None
 
 
@@ -110,20 +121,47 @@ def archive_complaint(path: Path, calls: Collection[str]) -> str | None:
     return None
 
 
+def _misplaced(elf: ELFFile) -> str | None:
+    """What of a loader's view is not what the file shows at one place alone, or may be written and executed."""
+    segments = list(elf.iter_segments())
+    loads = [s for s in segments if s["p_type"] == "PT_LOAD"]
+    end = 0
+    for load in loads:
+        if load["p_vaddr"] // _PAGE * _PAGE < end or (load["p_vaddr"] - load["p_offset"]) % _PAGE:
+            return f"a segment lies on another one, at {load['p_vaddr']:#x}"
+        end = -(-(load["p_vaddr"] + load["p_memsz"]) // _PAGE) * _PAGE
+    dynamic = [s for s in segments if s["p_type"] == "PT_DYNAMIC"]
+    if len(dynamic) != 1 or not any(_inside(dynamic[0], load) for load in loads):
+        return f"it has {len(dynamic)} dynamic sections, expected one in a segment that is loaded"
+    for segment in segments:
+        if segment["p_flags"] & _EXEC and (segment["p_flags"] & _WRITE or segment["p_type"] == "PT_GNU_STACK"):
+            return f"{segment['p_type']} can be written and executed"
+    if not any(s["p_type"] == "PT_GNU_STACK" for s in segments):
+        return "it does not say that no stack is executed (PT_GNU_STACK)"
+    return None
+
+
+def _inside(part: Segment, load: Segment) -> bool:
+    """Whether a loader finds at the part's address what the file has at its offset."""
+    begin = part["p_offset"] - load["p_offset"]
+    return 0 <= begin <= load["p_filesz"] - part["p_filesz"] and part["p_vaddr"] - load["p_vaddr"] == begin
+
+
 def _complaints(
-    elf: ELFFile, path: Path, arch: str, exports: frozenset[str], libraries: frozenset[str], calls: frozenset[str]
+    elf: ELFFile,
+    code: dict[int, Line],
+    arch: str,
+    exports: frozenset[str],
+    libraries: frozenset[str],
+    calls: frozenset[str],
 ) -> Iterator[str]:
-    dynamic = next((s for s in elf.iter_segments() if isinstance(s, DynamicSegment)), None)
-    if dynamic is None:
-        yield "it has no dynamic section"
-        return
-    for segment in elf.iter_segments():
-        if segment["p_flags"] & _EXEC and segment["p_flags"] & _WRITE:
-            yield f"{segment['p_type']} can be written and executed"
+    dynamic = next(s for s in elf.iter_segments() if isinstance(s, DynamicSegment))
     tags: dict[str, int] = {}
     tag: Any  # its attributes are those of its kind
     for tag in dynamic.iter_tags():
         name = str(tag.entry.d_tag)
+        if name in tags and name != "DT_NEEDED":
+            yield f"its {name} is there twice"
         tags[name] = tag.entry.d_val
         if name == "DT_NEEDED" and not _LIBRARIES.fullmatch(tag.needed) and tag.needed not in libraries:
             yield f"it needs the library '{tag.needed}'"
@@ -133,11 +171,12 @@ def _complaints(
             yield f"its {name} makes the loader load another library"
     if "DT_TEXTREL" in tags or tags.get("DT_FLAGS", 0) & _DF_TEXTREL:
         yield "its code is changed when it is loaded (TEXTREL)"
-    yield from _names(dynamic, exports, needs.ALL | calls)
-    code = {line.at: line for _, lines in _disassembled(elf, path) for line in lines}
+    yield from _names(dynamic, exports, needs.ALL | calls, code)
     for line in code.values():
         if instructions.system_call(arch, line):
             yield f"it has a system call ({line.mnemonic}) at {line.at:#x}"
+        if line.target is not None and line.target not in code:
+            yield f"it jumps to {line.target:#x}, at {line.at:#x}, which is no instruction in a section of code"
     yield from _started(elf, dynamic, arch, tags, code)
 
 
@@ -156,7 +195,9 @@ def _disassembled(elf: ELFFile, path: Path) -> disassembly.Code:
     return disassembly.disassembled(path)
 
 
-def _names(dynamic: DynamicSegment, exports: frozenset[str], calls: frozenset[str]) -> Iterator[str]:
+def _names(
+    dynamic: DynamicSegment, exports: frozenset[str], calls: frozenset[str], code: dict[int, Line]
+) -> Iterator[str]:
     for symbol in dynamic.iter_symbols():
         bind, kind = symbol["st_info"]["bind"], symbol["st_info"]["type"]
         if kind in gate.CHOSEN_BY_CODE:
@@ -169,6 +210,8 @@ def _names(dynamic: DynamicSegment, exports: frozenset[str], calls: frozenset[st
                 yield f"it calls or reads '{symbol.name}', which none of its parts needs"
         elif not own and symbol.name not in exports and symbol.name not in _LINKERS:
             yield f"it exports '{symbol.name}'"
+        elif (symbol.name in exports or kind == "STT_FUNC") and symbol["st_value"] not in code:
+            yield f"'{symbol.name}' is no instruction in a section of code"
 
 
 def _started(
@@ -178,27 +221,33 @@ def _started(
     addends: dict[int, int] = {}
     slots: dict[int, str] = {}
     symbols = list(dynamic.iter_symbols())
+    arrays = {tags[name] for name in _ARRAYS if tags.get(f"{name}SZ")}
+    fixed = [(dynamic["p_vaddr"], dynamic["p_vaddr"] + dynamic["p_memsz"]), *((at, at + 8) for at in arrays)]
     table: Any
     for table in dynamic.get_relocation_tables().values():
         for relocation in table.iter_relocations():
             kind, at, number = (relocation[f"r_{name}"] for name in ("info_type", "offset", "info_sym"))
             if kind == _IRELATIVE[arch]:
                 yield "code of it chooses functions when it is loaded (IFUNC)"
+            elif any(begin - 8 < at < end for begin, end in fixed) and not (kind == _RELATIVE[arch] and at in arrays):
+                yield f"the loader changes what it runs, at {at:#x}"
             elif kind == _RELATIVE[arch]:
                 addends[at] = relocation["r_addend"] if relocation.is_RELA() else 0
             elif number < len(symbols):
                 slots[at] = symbols[number].name
+            else:
+                yield f"the loader looks up a name that is none of its own, at {at:#x}"
     entries = {name: tags[name] for name in ("DT_INIT", "DT_FINI") if tags.get(name)}
-    for name in ("DT_INIT_ARRAY", "DT_FINI_ARRAY", "DT_PREINIT_ARRAY"):
+    for name in _ARRAYS:
         count = tags.get(f"{name}SZ", 0) // 8
         if count > 1 or (count and name == "DT_PREINIT_ARRAY"):
             yield f"it runs code when it is loaded or goes: {name} has {count} entries"
         if count:
             at = tags[name]
             entries[name] = addends.get(at) or _word(elf, at)
-    files = _StartFiles(arch, code, slots, addends)
+    start = _StartFiles(arch, code, slots, addends)
     for name, at in entries.items():
-        if not files.hold(at, _CALLS[name]):
+        if not start.hold(at, _CALLS[name]):
             yield f"it runs code of its own when it is loaded or goes: {name}, at {at:#x}"
 
 

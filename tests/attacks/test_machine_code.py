@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import io
 import shutil
 import struct
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from elftools.construct import Container
+from elftools.elf.elffile import ELFFile
 
 from tensorop import api
 from tensorop.build import gate, instructions, needs
@@ -282,6 +286,79 @@ def test_what_a_loader_is_told(tag: int, value: int, said: str, product: Path, t
     data = bytearray(whole.read_bytes())
     at = data.index(struct.pack("<QQ", 0x1E, 8))  # DT_FLAGS: BIND_NOW
     data[at : at + 16] = struct.pack("<QQ", tag, value)
+    whole.write_bytes(data)
+    refused(own, said)
+
+
+def section(data: bytearray, name: str) -> tuple[int, Container]:
+    """Where the header of a section lies, and what it says."""
+    elf = ELFFile(io.BytesIO(bytes(data)))
+    found = next((number, one.header) for number, one in enumerate(elf.iter_sections()) if one.name == name)
+    return elf["e_shoff"] + found[0] * elf["e_shentsize"], found[1]
+
+
+def changed(data: bytearray, kind: int, *change: tuple[int, int], like: int = 0) -> None:
+    """Words of the program header of a kind (offset in it, value); like: first all of that of another kind."""
+    at = {struct.unpack_from("<I", data, at)[0]: at for at in range(64, 64 + 56 * data[0x38], 56)}
+    if like:
+        data[at[kind] : at[kind] + 56] = data[at[like] : at[like] + 56]
+    for offset, value in change:
+        struct.pack_into("<I" if offset < 8 else "<Q", data, at[kind] + offset, value)
+
+
+def other_names(data: bytearray) -> None:
+    """Sections tell of a table of names that no loader reads; the loader's names another library."""
+    header, names = section(data, ".dynstr")
+    begin, size = names["sh_offset"], names["sh_size"]
+    struct.pack_into("<Q", data, header + 24, len(data))
+    data += data[begin : begin + size]
+    data[(at := data.index(b"libc.so.6", begin)) : at + 9] = b"evil.so.6"
+
+
+def relocation(data: bytearray, at: int | None, kind: int, name: int) -> None:
+    own = section(data, ".rela.dyn")[1]["sh_offset"]
+    place = struct.unpack_from("<Q", data, own)[0] if at is None else at
+    struct.pack_into("<QQQ", data, own, place, name << 32 | kind, 0x1800)
+
+
+STACK_NOTE, RELRO, DYNAMIC, LOAD = 0x6474E551, 0x6474E552, 2, 1
+CODE = 1 | 4  # flags of a segment
+TAMPERED: dict[str, tuple[Callable[[bytearray], object], str]] = {
+    "no sections": (lambda d: d.__setitem__(slice(0x3C, 0x40), bytes(4)), "is no instruction in a section of code"),
+    "code that is called data": (
+        lambda d: struct.pack_into("<Q", d, section(d, ".text")[0] + 8, 2),
+        "is no instruction in a section of code",
+    ),
+    "less code than there is": (
+        lambda d: struct.pack_into("<Q", d, section(d, ".text")[0] + 32, 16),
+        "is no instruction in a section of code",
+    ),
+    "two dynamic sections": (lambda d: changed(d, RELRO, like=DYNAMIC), "it has 2 dynamic sections"),
+    "a dynamic section elsewhere": (lambda d: changed(d, DYNAMIC, (16, 0x2000)), "expected one in a segment"),
+    "names that sections do not tell": (other_names, "it needs the library 'evil.so.6'"),
+    "a segment on the code": (
+        lambda d: changed(d, RELRO, (0, LOAD), (4, CODE), (8, 0), (16, 0x3000), (32, 4096), (40, 4096)),
+        "a segment lies on another one, at 0x3000",
+    ),
+    "a stack that is executed": (lambda d: changed(d, STACK_NOTE, (4, CODE)), "PT_GNU_STACK can be"),
+    "no word of the stack": (lambda d: changed(d, STACK_NOTE, (0, 0)), "no stack is executed"),
+    "a loader that changes what it reads": (
+        lambda d: relocation(d, section(d, ".dynamic")[1]["sh_addr"] + 8, 8, 0),
+        "the loader changes what it runs",
+    ),
+    "a name beyond the names": (lambda d: relocation(d, None, 6, 60), "a name that is none of its own"),
+}
+
+
+@pytest.mark.parametrize("what", TAMPERED)
+def test_a_library_is_what_a_loader_sees(what: str, product: Path, tmp_path: Path) -> None:
+    if host_arch() != "x86_64":
+        pytest.skip("the bytes are those of x86-64")
+    change, said = TAMPERED[what]
+    own = shutil.copytree(product, tmp_path / "gemm", symlinks=True)
+    whole = (own / "lib/libtensorop_gemm.so").resolve()
+    data = bytearray(whole.read_bytes())
+    change(data)
     whole.write_bytes(data)
     refused(own, said)
 
