@@ -93,6 +93,11 @@ def disassembled(path: Path) -> Code:
     return found
 
 
+def of_archive(path: Path, arch: str) -> Code:
+    """The same of all objects in an archive; targets are not those of relocations. Raises likewise."""
+    return _listed(path, arch, {})
+
+
 def _listed(path: Path, arch: str, relocated: Mapping[tuple[str, int], int]) -> Code:
     features = [f"--mattr={_FEATURES[arch]}"] if arch in _FEATURES else ["--x86-asm-syntax=intel"]
     argv = [str(objdump.objdump()), "-d", "-z", *features, str(path)]

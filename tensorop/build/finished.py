@@ -105,20 +105,29 @@ def _brought(elf: ELFFile, path: Path, libraries: frozenset[str]) -> Iterator[Pa
                 yield folder / name
 
 
-def archive_complaint(path: Path, calls: Collection[str]) -> str | None:
+def archive_complaint(path: Path, exports: Collection[str], calls: Collection[str]) -> str | None:
     """The same of the objects in a static archive, by their sections and names. Raises as `complaint`, ValueError."""
-    found = list(archive.members(files.read(path, files.LIBRARY)))
-    if not found:
-        return "it is no archive of objects"
-    for name, data in found:
+    machine = None
+    for name, data in archive.members(files.read(path, files.LIBRARY)):
         elf = ELFFile(io.BytesIO(data))
+        machine, before = disassembly.architecture(elf), machine
+        if machine is None or machine != (before or machine):
+            return f"{name}: it is for another machine ({elf['e_machine']})"
         if started := gate.runs_when_loaded(elf):
             return f"{name}: {started}"
         for symbol in disassembly.symbols(elf):
-            own = not symbol.name or symbol.name.startswith(needs.OWN)
-            if symbol["st_shndx"] == "SHN_UNDEF" and not own and symbol.name not in needs.ALL | set(calls):
+            if symbol["st_info"]["bind"] == "STB_LOCAL" or not symbol.name or symbol.name.startswith(needs.OWN):
+                continue
+            if symbol["st_shndx"] != "SHN_UNDEF":
+                if symbol.name not in exports:
+                    return f"{name}: it defines '{symbol.name}'"
+            elif symbol.name not in needs.ALL | set(calls):
                 return f"{name}: it calls or reads '{symbol.name}', which none of its parts needs"
-    return None
+    if machine is None:
+        return "it is no archive of objects"
+    found = (line for _, code in disassembly.of_archive(path, machine) for line in code)
+    called = (line.mnemonic for line in found if instructions.system_call(machine, line))
+    return next((f"it has a system call ({name})" for name in called), None)
 
 
 def _misplaced(elf: ELFFile) -> str | None:

@@ -35,7 +35,7 @@ def require(library: Path, operator: Operator, *, device: bool, whole: bool) -> 
         _refuse(path, partial(finished.complaint, path, exports, libraries, calls))
         static = path.with_suffix(".a")
         if whole and os.path.lexists(static):
-            _refuse(static, partial(finished.archive_complaint, static, calls))
+            _refuse(static, partial(finished.archive_complaint, static, exports, calls))
     for name, path in zip(spec.libraries, of_product, strict=False):
         loaded = library.parent / building.soname(name)
         if os.path.lexists(path) and os.path.lexists(loaded):

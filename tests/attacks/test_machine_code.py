@@ -436,3 +436,47 @@ def test_an_archive_of_others_is_read_too(product: Path, tmp_path: Path) -> None
         opened.open_product(own).require_fit()
     with pytest.raises(JobError, match="is refused"):
         export.export(held.read(opened.open_product(own)), tmp_path / "kit")
+
+
+def member(name: str, data: bytes, size: object = None) -> bytes:
+    fields = name.ljust(16), "0".ljust(32), str(len(data) if size is None else size).ljust(10), "`\n"
+    return "".join(fields).encode() + data + b"\n" * (len(data) % 2)
+
+
+def hidden(archive: bytes, other: bytes) -> bytes:
+    """An index that leads into the table of names, where there is an object that no member is."""
+
+    def index(at: int) -> bytes:
+        return member("/", struct.pack(">II", 1, at) + b"tensorop_f\0\0")
+
+    return archive[:8] + index(8 + len(index(0)) + 64) + member("//", b"x/\n\n" + member("e.o/", other)) + archive[8:]
+
+
+ARCHIVES: dict[str, tuple[str, Callable[[bytes, bytes], bytes], str]] = {
+    "a system call": ('__asm__ volatile("syscall");', lambda a, o: a + member("e.o/", o), "a system call"),
+    "a name of everybody's": (
+        "} void *malloc(unsigned long n) { (void)n; return 0;",
+        lambda a, o: a + member("e.o/", o),
+        "it defines 'malloc'",
+    ),
+    "an object that only the index knows": ("", hidden, "its index names byte 152, where no member begins"),
+    "a size with a mark": ("", lambda a, o: a + member("e.o/", o, f"0_{len(o)}"), "expected a member at byte"),
+    "a size beyond the end": ("", lambda a, o: a + member("e.o/", o, 10**9), "expected a member at byte"),
+    "a rest": ("", lambda a, o: a + b"x" * 59, "expected a member at byte"),
+}
+
+
+@pytest.mark.parametrize("what", ARCHIVES)
+def test_an_archive_is_what_a_linker_sees(what: str, product: Path, tmp_path: Path) -> None:
+    text, change, said = ARCHIVES[what]
+    if host_arch() != "x86_64":
+        pytest.skip("the instruction is one of x86-64")
+    made = tmp_path / "e.o"
+    words = [*zig_cc(), "-target", platforms.load("generic").compiler.shared_target, "-fPIC", "-x", "c", "-", "-c"]
+    text = f"void tensorop_f(void) {{ {text} }}"
+    subprocess.run([*words, "-o", made], env=zig_environment(), input=text.encode(), check=True, timeout=60)
+    own = shutil.copytree(product, tmp_path / "gemm", symlinks=True)
+    archive = own / "lib/libtensorop_gemm.a"
+    archive.write_bytes(change(archive.read_bytes(), made.read_bytes()))
+    with pytest.raises(JobError, match=rf"gemm\.a (is refused|cannot be read): .*{said}"):
+        loadable.require(opened.open_product(own))
