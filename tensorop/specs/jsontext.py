@@ -13,12 +13,17 @@ MAX_VALUES = 1_000_000  # of one text, whose marks are counted before it is read
 def loads(text: str | bytes) -> Any:
     """The value of a JSON text. Raises ValueError for what is none, is nested too deeply, has a number that is not
     finite or beyond 64 bits, or too many values."""
-    if len(text) > MAX_VALUES and values(text) > MAX_VALUES:
-        raise ValueError(f"JSON of more than {MAX_VALUES} values")
+    require_few(text)
     try:
         return json.loads(text, parse_constant=_refused, parse_float=_real, parse_int=_integer)
     except RecursionError:
         raise ValueError("JSON that is nested too deeply") from None
+
+
+def require_few(text: str | bytes) -> None:
+    """Raises ValueError for JSON of too many values."""
+    if len(text) > MAX_VALUES and values(text) > MAX_VALUES:
+        raise ValueError(f"JSON of more than {MAX_VALUES} values")
 
 
 def values(text: str | bytes) -> int:

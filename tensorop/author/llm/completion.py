@@ -27,7 +27,7 @@ def read(body: bytes, content_type: str, scrub: Scrub = str) -> Reply | Fault:
     """The answer in a chat completion's body, or why there is none. scrub: takes secrets out, before any cut."""
     text = body.decode(errors="replace").lstrip("\ufeff \t\r\n")
     try:
-        data = _joined(text) if _EVENTS.match(text) else json.loads(text)
+        data = _joined(text) if _EVENTS.match(text) else refusal.loads(text)
     except RecursionError:
         return Fault(Kind.REFUSED, "the endpoint sent JSON that is nested too deeply", again=True)
     except ValueError:
@@ -105,7 +105,7 @@ def _joined(text: str) -> dict[str, Any]:
         if event == "[DONE]":
             finish = finish or "stop"
             break
-        chunk = json.loads(event)
+        chunk = refusal.loads(event)
         if not isinstance(chunk, dict):
             continue
         choices = chunk.get("choices")

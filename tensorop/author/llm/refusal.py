@@ -13,6 +13,8 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from tensorop.specs import jsontext
+
 TOKENS = ("max_tokens", "max_completion_tokens")  # names of one option
 OPTIONS = ("temperature", "seed", *TOKENS, "stream", "stream_options")  # of a request; an endpoint may do without each
 LEAST_TOKENS = 256  # fewer hold no template
@@ -166,7 +168,7 @@ def read(body: bytes, scrub: Callable[[str], str] = str) -> Refusal:
     """An error's body, of whatever shape. scrub: takes secrets out of its words."""
     text = body.decode(errors="replace").strip()
     try:
-        data = json.loads(text)
+        data = loads(text)
     except RecursionError:
         data = "JSON that is nested too deeply"
     except ValueError:
@@ -185,6 +187,12 @@ def of(data: Any, scrub: Callable[[str], str] = str) -> Refusal:
     for place in _PLACE_IN_TEXT.finditer(words[:_MOST_READ]):
         found.named |= set(_place(place[1]))
     return Refusal(scrub(words) or "nothing", frozenset(found.named), frozenset(found.codes))
+
+
+def loads(text: str) -> Any:
+    """JSON as endpoints write it, NaN too. Raises ValueError, also for too many values, RecursionError."""
+    jsontext.require_few(text)
+    return json.loads(text)
 
 
 def is_page(text: str) -> bool:
@@ -240,7 +248,7 @@ def _inner(text: str) -> Any:
     if not text.lstrip().startswith(("{", "[")):
         return None
     try:
-        return json.loads(text)
+        return loads(text)
     except (ValueError, RecursionError):
         return None
 
