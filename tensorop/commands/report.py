@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from tensorop.errors import JobError, TensoropError, UsageError
+from tensorop.errors import JobError, UsageError
 from tensorop.package import carried
 from tensorop.package.product import MANIFEST
 from tensorop.report import gather
@@ -26,7 +26,7 @@ def report(folder: Path, *, plugins: tuple[Path, ...] = ()) -> tuple[dict[str, A
     try:
         record = gather.gather(folder, carried.reopened(folder / MANIFEST, plugins))
         text = page.page(record)
-    except (TensoropError, OSError):
+    except (UsageError, JobError, OSError):
         raise
     except Exception as error:  # files of others hold anything, and every part of the page reads them
         raise JobError(

@@ -8,7 +8,7 @@ from typing import Any
 
 from tensorop.model.kernel import KernelTemplate, KernelText
 from tensorop.model.trial import Finished, Stage, Trial
-from tensorop.store.records import finished_of, template_of, text_of, trial_of
+from tensorop.store.records import facts_of, finished_of, note_of, template_of, text_of, trial_of
 
 Group = tuple[Stage, str, int]  # stage, dtype, round: one search
 
@@ -53,7 +53,7 @@ class History:
             self._told = self.seconds
         match event:
             case "run":
-                self.facts = dict(record["facts"])
+                self.facts = facts_of(record)
                 self.sessions += 1
             case "resumed":
                 self.sessions += 1
@@ -66,7 +66,7 @@ class History:
             case "text":
                 self.texts[record["variant"]] = text_of(record)
             case "note":
-                self.notes.append((record["name"], record["data"]))
+                self.notes.append(note_of(record))
             case "started":
                 trial = trial_of(record, {**self.templates, **self._own})
                 before = self._open.get((trial.key, trial.round))

@@ -29,6 +29,8 @@ from tensorop.store.lock import FolderLock
 from tensorop.store.records import SCHEMA, Record
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+MAX_NOTES = 4_000_000  # values in all of a journal's notes
+MAX_TEXTS = 512 << 20  # characters of all of its texts
 START_OVER = "start over with --fresh, or give another --out"
 
 
@@ -202,7 +204,7 @@ def _load(path: Path) -> tuple[History, int, bytes]:
 
 def _history(path: Path, file: IO[bytes]) -> tuple[History, int, bytes]:
     history = History()
-    sound = number = 0
+    sound = number = notes = texts = 0
     while line := file.readline(files.LINE):
         number += 1
         if not line.endswith(b"\n"):  # it was cut, even if all of its text made it
@@ -218,12 +220,18 @@ def _history(path: Path, file: IO[bytes]) -> tuple[History, int, bytes]:
         try:
             if record["schema"] != SCHEMA:
                 raise JobError(
-                    f"{path} has schema {record['schema']!r} in line {number}; this version reads {SCHEMA}",
+                    f"{path} has schema {record['schema']!r:.40} in line {number}; this version reads {SCHEMA}",
                     hint=f"use the version of tensorop that wrote it, or {START_OVER}",
                 )
             if (record["event"] == "run") != (number == 1):
                 raise ValueError("the first line, and it alone, tells what the run is")
             history.add(record)
+            if record["event"] == "note" and (notes := notes + jsontext.values(line)) > MAX_NOTES:
+                raise ValueError(f"notes of more than {MAX_NOTES} values")
+            if record["event"] == "text":
+                text = history.texts[record["variant"]]
+                if (texts := texts + len(text.kernel) + len(text.edge)) > MAX_TEXTS:
+                    raise ValueError(f"texts of more than {MAX_TEXTS} characters")
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise _damaged(path, number, error) from error
         sound += len(line)

@@ -55,6 +55,19 @@ def trial_record(trial: Trial) -> Record:
     }
 
 
+def facts_of(record: Mapping[str, Any]) -> Record:
+    """What a run is. Raises ValueError where its dtypes are not different words."""
+    facts = dict(record["facts"])
+    dtypes = [_kind(dtype, str, "dtypes") for dtype in _kind(facts.get("dtypes", []), list, "dtypes")]
+    if len(set(dtypes)) != len(dtypes):
+        raise ValueError(f"'dtypes' is {dtypes!r:.60}; expected different ones")
+    return facts
+
+
+def note_of(record: Mapping[str, Any]) -> tuple[str, Any]:
+    return _text(record, "name"), record["data"]
+
+
 def trial_of(record: Mapping[str, Any], templates: Mapping[str, KernelTemplate]) -> Trial:
     """templates: by digest, those that the journal has told of. Raises ValueError where the parts have another id."""
     if (digest := _text(record, "template")) not in templates:

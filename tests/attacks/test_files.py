@@ -20,8 +20,9 @@ from tensorop import api
 from tensorop.backends import native, null, qemu
 from tensorop.cli.main import cli
 from tensorop.cli.screen import screen
-from tensorop.commands import opened
+from tensorop.commands import opened, report
 from tensorop.errors import JobError, TensoropError, UsageError
+from tensorop.model.kernel import KernelText
 from tensorop.package import card, elf, publish
 from tensorop.package.product import MANIFEST, Product
 from tensorop.render.render import environment
@@ -30,6 +31,7 @@ from tensorop.space import problems, recorded
 from tensorop.specs import operators
 from tensorop.specs.printable import printable
 from tensorop.store import journal
+from tensorop.store.records import text_record
 from tests.support.commands import ROOT, tensorop
 
 RUN = ROOT / "tests" / "data" / "run"
@@ -83,6 +85,64 @@ def test_a_damaged_journal_is_named_with_its_line(name: str, run: Path) -> None:
     number = text.splitlines().index(line) + 1
     with pytest.raises(JobError, match=f"journal.jsonl is damaged in line {number}"):
         journal.read(run)
+
+
+def noted(name: object, data: object) -> str:
+    return json.dumps({"schema": journal.SCHEMA, "event": "note", "t": 1.0, "name": name, "data": data}) + "\n"
+
+
+def told(name: str) -> str:
+    text = KernelText(name, f"{name}{' ' * 1000}")
+    return json.dumps({"schema": journal.SCHEMA, "event": "text", "t": 1.0, **text_record(text)}) + "\n"
+
+
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        (noted([], 1), "'name' is"),
+        (noted({}, 1), "'name' is"),
+        (noted("a", [[]] * 100) * 5, "notes of more than 300 values"),
+        (noted("a", 1) * 100, "notes of more than 300 values"),
+        ("".join(told(f"t{number}") for number in range(4)), "texts of more than 3000 characters"),
+    ],
+)
+def test_many_notes_and_texts_are_too_many(
+    more: str, says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(journal, "MAX_NOTES", 300)
+    monkeypatch.setattr(journal, "MAX_TEXTS", 3000)
+    path = journal.journal_path(tmp_path)
+    with journal.Journal.open(tmp_path, {}):
+        pass
+    path.write_text(path.read_text() + noted("a", [1, 2, 3]) + told("t") + more)
+    with pytest.raises(JobError, match=rf"journal.jsonl is damaged in line [0-9]+: \w+: .*{says}"):
+        journal.read(tmp_path)
+
+
+@pytest.mark.parametrize("dtypes", ["f32", 3, {"f32": 1}, [["f32"]], ["f32", "f32"]])
+def test_what_a_run_is_has_different_dtypes(dtypes: object, run: Path) -> None:
+    path = run / KEPT / "journal.jsonl"
+    first, _, rest = path.read_text().partition("\n")
+    record = json.loads(first)
+    record["facts"]["dtypes"] = dtypes
+    path.write_text(f"{json.dumps(record)}\n{rest}")
+    with pytest.raises(JobError, match=r"journal.jsonl is damaged in line 1: .*'dtypes' is"):
+        journal.read(run)
+
+
+def test_a_report_of_odd_notes_names_its_files(run: Path) -> None:
+    with (run / KEPT / "journal.jsonl").open("a") as file:
+        file.write(noted("verification", "x"))
+    with pytest.raises(JobError, match="share/tensorop cannot be shown"):
+        report.write(run)
+
+
+def test_another_schema_is_told_in_short(run: Path) -> None:
+    path = run / KEPT / "journal.jsonl"
+    path.write_text(json.dumps({"schema": "x" * 100_000, "event": "run", "t": 0, "facts": {}}) + "\n")
+    with pytest.raises(JobError, match="has schema 'xxx") as caught:
+        journal.read(run)
+    assert len(caught.value.message) < 400
 
 
 @pytest.mark.parametrize(
