@@ -75,7 +75,7 @@ def read(opened: Opened) -> Held:
         past = journal.read(root) if journal.journal_path(root).is_file() else None
         templates = _templates(opened.operator, past.templates.values() if past else ())
         winners = tuple(_winners(opened, name, of_dtype, templates) for name, of_dtype in dtypes.items())
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise UsageError(
             f"{root / MANIFEST} does not say what a kit needs: {type(error).__name__}: {error!s:.200}", hint=_AGAIN
         ) from None

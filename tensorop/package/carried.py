@@ -13,11 +13,12 @@ from tensorop import paths
 from tensorop.errors import SpecError
 from tensorop.model.platform import Platform
 from tensorop.package import plugged
-from tensorop.specs import files, jsontext, platforms, primitives
+from tensorop.specs import files, jsontext, platforms, primitives, yamltext
 from tensorop.store import durable
 
 KEY = "plugins"
-_FILE = re.compile(r"(platforms|primitives)/([A-Za-z0-9][A-Za-z0-9_.+-]*)\.yaml")
+_FILE = re.compile(r"(platforms|primitives)/([A-Za-z0-9][A-Za-z0-9_.+-]{0,99})\.yaml")
+_MOST = 64  # files
 
 
 def collect(platform: Platform) -> dict[str, dict[str, str]]:
@@ -55,12 +56,15 @@ def reopened(manifest: Path, plugins: tuple[Path, ...]) -> tuple[Path, ...]:
 def _check(told: Any, manifest: Path) -> None:
     if not isinstance(told, Mapping):
         raise SpecError(f"{manifest}: key '{KEY}': expected a mapping of files, got {told!r:.80}")
+    if len(told) > _MOST:
+        raise SpecError(f"{manifest}: key '{KEY}': expected at most {_MOST} files, got {len(told)}")
     for name, text in told.items():
         match = _FILE.fullmatch(name)
         if match is None or not isinstance(text, str):
             raise SpecError(
-                f"{manifest}: key '{KEY}': expected platforms/NAME.yaml and primitives/NAME.yaml, got {name!r}"
+                f"{manifest}: key '{KEY}': expected platforms/NAME.yaml and primitives/NAME.yaml, got {name!r:.80}"
             )
+        yamltext.parse(text, f"{manifest}: {KEY}.{name}")
         if match[1] == "platforms":
             platforms.check_whole(text, match[2], f"{manifest}: {KEY}.{name}")
 

@@ -216,3 +216,15 @@ def test_a_board_is_named_and_does_not_become_code(product: Path, honest: Lines,
     text = (own / "share/tensorop/src/dispatch_f32.c").read_text()
     assert "? __attribute__((constructor)) static void evil(void) " in text  # in a comment
     opened.open_product(own).require_fit()
+
+
+def test_a_deep_tree_of_a_manifest(product: Path, tmp_path: Path) -> None:
+    own = shutil.copytree(product, tmp_path / "gemm", symlinks=True)
+    path = own / "share/tensorop/manifest.json"
+    told = json.loads(path.read_text())
+    for _ in range(900):
+        of = told["operators"]["gemm"]["dtypes"]["f32"]
+        of["tree"] = {"feature": "m", "threshold": 1, "low": of["tree"], "high": {"variant": 0}}
+    path.write_text(json.dumps(told))
+    with pytest.raises(UsageError, match=r"manifest.json does not say what a kit needs: RecursionError"):
+        holding.read(opened.open_product(own))

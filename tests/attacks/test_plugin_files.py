@@ -276,3 +276,23 @@ def test_a_folder_of_plugins_is_small_and_its_names_are_printed(tmp_path: Path) 
     for look in (lambda: catalog.names("platforms", (tmp_path,)), lambda: platforms.load("zz", (tmp_path,))):
         with pytest.raises(SpecError, match="more than 4096 files, expected a folder of plug-ins"):
             look()
+
+
+@pytest.mark.parametrize(
+    ("told", "says"),
+    [
+        ({"primitives/x.yaml": "a: '\ud800'"}, "primitives/x.yaml, line 1: .*half of a character"),
+        ({"primitives/x.yaml": "[" * 4000}, "primitives/x.yaml, line 1: nested more than 32 deep"),
+        ({f"primitives/{'x' * 200}.yaml": "a: 1"}, "expected platforms/NAME"),
+        ({f"primitives/x{number}.yaml": "a: 1" for number in range(65)}, "expected at most 64 files, got 65"),
+    ],
+)
+def test_what_travels_is_read_before_it_is_written(
+    told: dict[str, str], says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TENSOROP_CACHE", str(tmp_path / "cache"))
+    manifest = tmp_path / "manifest.json"
+    manifest.write_text(json.dumps({"plugins": told}))
+    with pytest.raises(SpecError, match=says):
+        carried.reopened(manifest, ())
+    assert not (tmp_path / "cache").exists()

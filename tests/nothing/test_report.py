@@ -299,7 +299,7 @@ def test_archives_are_read_member_by_member():
         return f"{name:<16}{0:<12}{0:<6}{0:<6}{644:<8}{len(data):<10}`\n".encode() + data + b"\n" * (len(data) % 2)
 
     long = b"a_very_long_name_of_a_kernel.o/\n"
-    data = b"!<arch>\n" + member("/", b"index") + member("//", long) + member("a.o/", b"one") + member("/0", b"four")
+    data = b"!<arch>\n" + member("/", bytes(4)) + member("//", long) + member("a.o/", b"one") + member("/0", b"four")
     assert list(loops.members(data)) == [("a.o", b"one"), ("a_very_long_name_of_a_kernel.o", b"four")]
     assert list(loops.members(b"no archive")) == []
 
