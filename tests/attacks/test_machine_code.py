@@ -479,4 +479,4 @@ def test_an_archive_is_what_a_linker_sees(what: str, product: Path, tmp_path: Pa
     archive = own / "lib/libtensorop_gemm.a"
     archive.write_bytes(change(archive.read_bytes(), made.read_bytes()))
     with pytest.raises(JobError, match=rf"gemm\.a (is refused|cannot be read): .*{said}"):
-        loadable.require(opened.open_product(own))
+        opened.open_product(own).require_fit()
