@@ -1,11 +1,12 @@
 """Holds a finished product against the one this checkout makes of the same winners: a rebuild of the tool changes no
 figure.
 
-    python benchmarks/rebuild.py DIR... [--dtype f32,f64] [--jobs 2] [--text-only] [--limit FLOPS]
+    python benchmarks/rebuild.py DIR... [--dtype f32,f64] [--jobs 2] [--code-only] [--limit FLOPS]
 
 The winners (templates, points, trees) are read from the manifest and rendered, built and staged by this checkout. Then
 
-- every C file is compared, without comments and the provenance card;
+- the machine code of every object is compared: the bytes of its sections of code and constants, and what a linker
+  changes in them, without the names that it changes them to and without the provenance card;
 - under a board model both libraries are counted again on each shape of the product's comparison, at each VLEN. Modelled
   cycles and instructions must be the same, and those that the comparison printed;
 - on a clock both libraries are timed in one process, round by round. The geometric mean of the old one's time over the
@@ -18,8 +19,9 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import io
+import itertools
 import json
-import re
 import shutil
 import sys
 import tempfile
@@ -28,9 +30,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from elftools.elf.elffile import ELFFile
+
 from tensorop.author import offline
 from tensorop.backends import reach
-from tensorop.build import harness
+from tensorop.build import archive, harness
 from tensorop.commands import bench, bench_timed, libraries, opened
 from tensorop.commands.contest import Contest
 from tensorop.errors import TensoropError
@@ -43,32 +47,30 @@ from tensorop.render import instantiate
 from tensorop.space import problems
 from tensorop.target import Target
 
-PARTS = ("include", "share/tensorop/src")  # of a product, where its C is
 LOW, HIGH = 0.99, 1.01  # the geometric mean on a clock
-_COMMENT = re.compile(r'/\*.*?\*/|//[^\n]*|("(?:\\.|[^"\\])*")', re.DOTALL)
-_LITERALS = re.compile(r'(?:"(?:\\.|[^"\\])*"\s*)+')
-_CARD = card.MARKER[1:].rstrip("\n")
+_ALLOCATED = 2  # SHF_ALLOC
+_CARD = card.MARKER.strip().encode()
 
 
 @dataclass(frozen=True)
 class Result:
-    """One dtype: C files that differ of all, shapes (at a VLEN) that differ of all; ratio: on a clock, old over new;
+    """One dtype: objects that differ of all, shapes (at a VLEN) that differ of all; ratio: on a clock, old over new;
     bits: whether the libraries are the same to the bit, which they need not be."""
 
     platform: str
     dtype: str
     variants: int
-    files: tuple[int, int]
+    objects: tuple[int, int]
     shapes: tuple[int, int] = (0, 0)
     bits: bool = False
     ratio: statistics.Ratio | None = None
 
     @property
     def same(self) -> bool:
-        return not self.files[0] and not self.shapes[0] and (self.ratio is None or LOW <= self.ratio.median <= HIGH)
+        return not self.objects[0] and not self.shapes[0] and (self.ratio is None or LOW <= self.ratio.median <= HIGH)
 
 
-def compare(folder: Path, dtypes: Sequence[str], jobs: int, limit: float, text_only: bool) -> Iterator[Result]:
+def compare(folder: Path, dtypes: Sequence[str], jobs: int, limit: float, code_only: bool) -> Iterator[Result]:
     """A result for each dtype that the product holds."""
     found = opened.open_product(folder)
     held = [dtype for dtype in found.dtypes if not dtypes or dtype in dtypes]
@@ -76,7 +78,7 @@ def compare(folder: Path, dtypes: Sequence[str], jobs: int, limit: float, text_o
     of = by_operator(manifest)[found.operator.name]
     given = [winners(found, dtype, of_dtype) for dtype, of_dtype in of["dtypes"].items()]
     made = product.product(found.platform, [Part(found.operator, given, of["facts"])], jobs=jobs)
-    differing = texts(folder, made)
+    differing, objects = machine_code(folder, made)
     built = {name: data for name, data in made.files.items() if name.startswith("lib/lib")}
     bits = all((folder / name).is_file() and (folder / name).read_bytes() == data for name, data in built.items())
     with tempfile.TemporaryDirectory(prefix="tensorop-rebuild-") as place:
@@ -89,10 +91,9 @@ def compare(folder: Path, dtypes: Sequence[str], jobs: int, limit: float, text_o
         told = json.loads((folder / opened.SHARE / "bench.json").read_text(encoding="utf-8"))["results"]
         for dtype in held:
             count = len(of["dtypes"][dtype]["variants"])
-            sources = sum(name.endswith((".c", ".h")) for name in made.files)
-            result = Result(found.platform.name, dtype, count, (len(differing), sources), bits=bits)
+            result = Result(found.platform.name, dtype, count, (differing, objects), bits=bits)
             rows = [row for row in told if row["dtype"] == dtype and _flops(found, row) <= limit]
-            if text_only:
+            if code_only:
                 yield result
             elif not target.counts:
                 yield dataclasses.replace(result, ratio=timed(found, target, old, new, rows))
@@ -128,19 +129,35 @@ def _node(told: Mapping[str, Any]) -> Leaf | Split:
     return Split(told["feature"], told["threshold"], _node(told["low"]), _node(told["high"]))
 
 
-def texts(folder: Path, made: product.Product) -> list[str]:
-    """The C files that differ, or that one side alone has; prints their names."""
-    old = {str(p.relative_to(folder)): p.read_bytes() for of in PARTS for p in (folder / of).rglob("*.[ch]")}
-    new = {name: data for name, data in made.files.items() if name.endswith((".c", ".h"))}
-    off = [n for n in sorted(old.keys() | new.keys()) if n not in old or n not in new or bare(old[n]) != bare(new[n])]
-    print(*(f"differs: {name}" for name in off), sep="\n", end="\n" if off else "")
-    return off
+def machine_code(folder: Path, made: product.Product) -> tuple[int, int]:
+    """How many objects of the static archives differ, of how many; prints their names."""
+    off, count = 0, 0
+    for name in sorted(name for name in made.files if name.endswith(".a")):
+        old, new = ([(of, code(data)) for of, data in archive.members(text)] for text in _both(folder, made, name))
+        count += len(new)
+        for (was, before), (now, after) in itertools.zip_longest(old, new, fillvalue=("nothing", [])):
+            if before != after:
+                off += 1
+                print(f"differs: {name}, {was} and {now}")
+    return off, count
 
 
-def bare(data: bytes) -> list[str]:
-    """The words of a C text without comments and without the card."""
-    text = _COMMENT.sub(lambda match: match[1] or " ", data.decode())
-    return (_LITERALS.sub('""', text) if _CARD in text else text).split()
+def _both(folder: Path, made: product.Product, name: str) -> tuple[bytes, bytes]:
+    path = folder / name
+    return path.read_bytes() if path.is_file() else b"!<arch>\n", made.files[name]
+
+
+def code(data: bytes) -> list[tuple[bytes, list[tuple[int, int, int]]]]:
+    """Of an object: each section that is loaded, but the card's, and where and how a linker changes it."""
+    elf = ELFFile(io.BytesIO(data))
+    changes: dict[int, list[tuple[int, int, int]]] = {}
+    for section in elf.iter_sections("SHT_RELA"):
+        changes[section["sh_info"]] = [
+            (one["r_offset"], one["r_info_type"], one["r_addend"]) for one in section.iter_relocations()
+        ]
+    loaded = [(i, s) for i, s in enumerate(elf.iter_sections()) if s["sh_flags"] & _ALLOCATED and s["sh_size"]]
+    kept = [(i, s.data()) for i, s in loaded if s["sh_type"] == "SHT_PROGBITS"]
+    return [(text, changes.get(i, [])) for i, text in kept if _CARD not in text]
 
 
 def counted(
@@ -221,25 +238,25 @@ def main() -> int:
     parser.add_argument("--dtype", default="", metavar="NAME,...")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--limit", type=float, default=float("inf"), metavar="FLOPS", help="of the largest shape")
-    parser.add_argument("--text-only", action="store_true", help="build, and compare the C alone")
+    parser.add_argument("--code-only", action="store_true", help="build, and compare the machine code alone")
     given = parser.parse_args()
     wanted = [name for name in given.dtype.split(",") if name]
     results = []
     try:
         for folder in given.products:
-            results += compare(folder, wanted, given.jobs, given.limit, given.text_only)
+            results += compare(folder, wanted, given.jobs, given.limit, given.code_only)
     except TensoropError as error:
         raise SystemExit(str(error)) from None
     print(
-        "| platform | dtype | variants | C files | libraries | shapes | old over new |\n|---|---|---|---|---|---|---|"
+        "| platform | dtype | variants | objects | libraries | shapes | old over new |\n|---|---|---|---|---|---|---|"
     )
     for of in results:
-        files = f"{of.files[1]} the same" if not of.files[0] else f"{of.files[0]} of {of.files[1]} differ"
+        objects = f"{of.objects[1]} the same" if not of.objects[0] else f"{of.objects[0]} of {of.objects[1]} differ"
         shapes = f"{of.shapes[1]} the same" if not of.shapes[0] else f"{of.shapes[0]} of {of.shapes[1]} differ"
         clock = f"{of.ratio.median:.3f} ({of.ratio.low:.3f} to {of.ratio.high:.3f})" if of.ratio else ""
         modelled = "" if of.ratio or not of.shapes[1] else shapes
         bits = "the same bits" if of.bits else "differ"
-        print(f"| {of.platform} | {of.dtype} | {of.variants} | {files} | {bits} | {modelled} | {clock} |")
+        print(f"| {of.platform} | {of.dtype} | {of.variants} | {objects} | {bits} | {modelled} | {clock} |")
     return 0 if all(result.same for result in results) else 1
 
 
