@@ -6,6 +6,7 @@ from __future__ import annotations
 import hashlib
 import io
 import re
+import sys
 import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -37,6 +38,7 @@ _JUMPS = {
 # R_RISCV_BRANCH, _JAL, _RVC_BRANCH, _RVC_JUMP: with relaxation, even jumps within a function are left to the linker.
 _RISCV_JUMPS = (16, 17, 44, 45)
 _TEXT = 256 << 20  # bytes of listing
+_MOST = 600_000  # lines of it, four times those of a library of five dtypes
 _KEPT = 4  # listings
 
 Code = tuple[tuple[str, tuple["Line", ...]], ...]
@@ -104,20 +106,24 @@ def _listed(path: Path, arch: str, relocated: Mapping[tuple[str, int], int]) -> 
     ended = process.run(argv, timeout_s=60, environment={"PATH": "/usr/bin:/bin"}, stdout_cap=_TEXT)
     if ended.status != 0 or ended.timed_out:
         raise ValueError(f"llvm-objdump cannot read it: {ended.stderr.strip()[:300]}")
+    if (count := ended.stdout.count(b"\n")) > _MOST:
+        raise ValueError(f"it has more code than is read: {count} lines of llvm-objdump's, expected at most {_MOST}")
     jumps = _JUMPS[arch]
     sections: list[tuple[str, tuple[Line, ...]]] = []
     name = ""
     lines: list[Line] = []
-    for text in ended.stdout.decode("ascii", "replace").splitlines():
+    for text in io.StringIO(ended.stdout.decode("ascii", "replace")):
         if text.startswith(_SECTION):
             sections += [(name, tuple(lines))] if lines else []
-            name, lines = text[len(_SECTION) : -1], []
+            name, lines = text[len(_SECTION) : -2], []
         elif match := _LINE.match(text):
             at, mnemonic, operands = int(match[1], 16), match[3], _REMARK.split(match[4] or "")[0].rstrip()
             target = None
             if jumps.fullmatch(mnemonic) and (to := _TARGET.search(operands)):
                 target = relocated.get((name, at), int(to[1], 16))
-            lines.append(Line(at, mnemonic, operands, target, len(match[2].replace(" ", "")) // 2))
+            lines.append(
+                Line(at, sys.intern(mnemonic), sys.intern(operands), target, len(match[2].replace(" ", "")) // 2)
+            )
     return (*sections, (name, tuple(lines))) if lines else tuple(sections)
 
 
