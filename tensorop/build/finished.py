@@ -37,7 +37,8 @@ _IRELATIVE = {"x86_64": 37, "aarch64": 1032, "riscv64": 58}
 _RELATIVE = {"x86_64": 8, "aarch64": 1027, "riscv64": 3}
 _WRITE, _EXEC = 2, 1
 _PAGE = 4096
-_SHOFF, _SHNUM = slice(0x28, 0x30), slice(0x3C, 0x40)  # of an ELF file's head, of 64 bits
+_OF_SECTIONS = ((0x28, 8), (0x3C, 4))  # places in an ELF file's head, of 64 bits, and bytes
+_MOST = 10_000  # names, and relocations
 _ARRAYS = ("DT_INIT_ARRAY", "DT_FINI_ARRAY", "DT_PREINIT_ARRAY")
 # What the start files of GCC and Clang do before main and after it: they call registers of transactions and profilers,
 # where there are any, and keep in one byte that they were called.
@@ -76,13 +77,16 @@ def complaint(path: Path, exports: Collection[str], libraries: Collection[str], 
     allowed = frozenset(exports), frozenset(libraries), frozenset(calls)
     reads = [path]  # grows by what a loader brings with these
     for at in reads:
-        data = bytearray(files.read(at, files.LIBRARY))
-        whole = ELFFile(io.BytesIO(bytes(data)))
+        data = files.read(at, files.LIBRARY)
+        whole = ELFFile(io.BytesIO(data))
         arch = disassembly.architecture(whole)
         if arch is None or whole.elfclass != 64:
             return f"it is for another machine ({whole['e_machine']}, {whole.elfclass} bits)"
-        data[_SHOFF], data[_SHNUM] = bytes(8), bytes(4)
-        loaded = ELFFile(io.BytesIO(bytes(data)))
+        shown = io.BytesIO(data)  # without what it says of sections, as a loader sees it
+        for place, size in _OF_SECTIONS:
+            shown.seek(place)
+            shown.write(bytes(size))
+        loaded = ELFFile(shown)
         why = _misplaced(loaded)
         if why is None:
             code = {line.at: line for _, lines in _disassembled(whole, at) for line in lines}
@@ -180,6 +184,8 @@ def _complaints(
             yield f"its {name} makes the loader load another library"
     if "DT_TEXTREL" in tags or tags.get("DT_FLAGS", 0) & _DF_TEXTREL:
         yield "its code is changed when it is loaded (TEXTREL)"
+    if (count := dynamic.num_symbols()) > _MOST:
+        yield f"it has {count} names, expected at most {_MOST}"
     yield from _names(dynamic, exports, needs.ALL | calls, code)
     for line in code.values():
         if instructions.system_call(arch, line):
@@ -234,6 +240,8 @@ def _started(
     fixed = [(dynamic["p_vaddr"], dynamic["p_vaddr"] + dynamic["p_memsz"]), *((at, at + 8) for at in arrays)]
     table: Any
     for table in dynamic.get_relocation_tables().values():
+        if table.num_relocations() > _MOST:
+            yield f"it has {table.num_relocations()} relocations, expected at most {_MOST}"
         for relocation in table.iter_relocations():
             kind, at, number = (relocation[f"r_{name}"] for name in ("info_type", "offset", "info_sym"))
             if kind == _IRELATIVE[arch]:

@@ -24,7 +24,7 @@ JSON = 32 << 20  # a manifest, a comparison, what kits measured
 LINES = 16 << 20  # winners, a kit's results, a recorded space unpacked
 JOURNAL = 512 << 20
 LINE = 16 << 20  # of a journal
-LIBRARY = 256 << 20
+LIBRARY = 32 << 20
 
 _KINDS = (
     (stat.S_ISDIR, "folder"),

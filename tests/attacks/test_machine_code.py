@@ -235,6 +235,10 @@ LIBRARIES = {
         "'system', which none of its parts needs",
     ),
     "a system call": (f'{SEEN} void tensorop_f(void) {{ __asm__ volatile("syscall"); }}', "a system call"),
+    "names without end": (
+        "\n".join(f"{SEEN} void tensorop_{number}(void) {{ }}" for number in range(10_000)),
+        "names, expected at most 10000",
+    ),
     "code without end": (
         f'{SEEN} void tensorop_f(void) {{ __asm__ volatile(".rept 700000\\nnop\\n.endr"); }}',
         "more code than is read",
@@ -345,6 +349,10 @@ TAMPERED: dict[str, tuple[Callable[[bytearray], object], str]] = {
         "a segment lies on another one, at 0x3000",
     ),
     "a stack that is executed": (lambda d: changed(d, STACK_NOTE, (4, CODE)), "PT_GNU_STACK can be"),
+    "relocations without end": (
+        lambda d: struct.pack_into("<Q", d, d.index(struct.pack("<QQ", 9, 24)) - 8, 24 * 20_000),  # before DT_RELAENT
+        "20000 relocations, expected at most 10000",
+    ),
     "no word of the stack": (lambda d: changed(d, STACK_NOTE, (0, 0)), "no stack is executed"),
     "a loader that changes what it reads": (
         lambda d: relocation(d, section(d, ".dynamic")[1]["sh_addr"] + 8, 8, 0),
