@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -15,9 +15,12 @@ from tensorop.specs import files, jsontext, yamlfile
 _HINT = "give what `tensorop bench DIR --format json` printed, or a product's share/tensorop/bench.json"
 
 
+_Figure = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+
+
 class _At(BaseModel):
     model_config = ConfigDict(strict=True)
-    ours: float = Field(gt=0, allow_inf_nan=False)
+    ours: _Figure
 
 
 class _Row(_At):
@@ -30,9 +33,9 @@ class _Row(_At):
     shape: str = ""
     dims: dict[str, int] = {}
     spread: float = Field(ge=0, allow_inf_nan=False)
-    ratio: dict[str, float] = {}
+    ratio: dict[str, _Figure] = {}
     interval: dict[str, list[float]] = {}
-    by_vlen: dict[str, _At] = {}
+    by_vlen: dict[Annotated[str, Field(pattern=r"^[0-9]{1,6}$")], _At] = {}
     noisy: bool = False
 
 
@@ -55,7 +58,7 @@ class _Bench(BaseModel):
     model: _Model | None
     machine: dict[str, Any] = {}
     baselines: dict[str, _Baseline] = {}
-    results: list[_Row]
+    results: Annotated[list[_Row], Field(max_length=10_000)]
 
 
 def read(path: Path) -> Recorded:

@@ -100,7 +100,7 @@ def validate(schema: type[M], data: dict[str, Any], origin: str) -> M:
 
 
 def _explain(schema: type[BaseModel], item: Any, data: Any, origin: str) -> str:
-    key = ".".join(_path(item["loc"], data)) or "(whole file)"
+    key = ".".join(_path(item["loc"], data))[:200] or "(whole file)"
     kind = item["type"]
     if kind == "extra_forbidden":
         known = _keys(schema, item["loc"][:-1])

@@ -29,6 +29,7 @@ from tensorop.render.render import environment
 from tensorop.report import gather
 from tensorop.space import problems, recorded
 from tensorop.specs import operators
+from tensorop.specs import recorded as recorded_bench
 from tensorop.specs.printable import printable
 from tensorop.store import journal
 from tensorop.store.records import text_record
@@ -254,6 +255,26 @@ def test_a_recorded_space_that_is_none(head: dict[str, object], rows: list[objec
         recorded.read(path)
     assert str(path) in caught.value.message
     assert len(caught.value.message) < 400
+
+
+# --- comparisons --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"by_vlen": {"x": {"ours": 1.0}}}, "by_vlen.x"),
+        ({"by_vlen": {"9" * 5000: {"ours": 1.0}}}, "key 'results.0.by_vlen.999"),
+        ({"ratio": {"a": 0.0}, "interval": {"a": [1.0, 1.0]}}, "key 'results.0.ratio.a': expected more than 0"),
+        ({}, "key 'results': expected at most 10000 of them"),
+    ],
+)
+def test_a_comparison_that_is_none(change: dict[str, object], says: str) -> None:
+    bench = json.loads((RUN / KEPT / "bench.json").read_text())
+    bench["results"] = [{**bench["results"][0], **change}] if change else [{}] * 100_000
+    with pytest.raises(UsageError, match=says) as caught:
+        recorded_bench.parse(bench, "old.json")
+    assert len(caught.value.message) < 700
 
 
 NASTY = "a\x1b[2Jb\x1b]0;title\x07c\u202ed\u2066e\u200bf\x9b31mg\rh\x08i\ud800j\x00k"
