@@ -22,6 +22,7 @@ from tensorop.store.records import point_of
 
 SCHEMA = 1
 FOLDER = "winners"
+MOST = 4096  # lines of a file
 _HEAD = ("platform", "tensorop", "date", "made")
 
 
@@ -43,6 +44,8 @@ def read(path: Path) -> Source:
         lines = files.plain(path, files.LINES).split(b"\n")
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror or error}") from None
+    if len(lines) > MOST:
+        raise UsageError(f"{path} has {len(lines)} lines; expected a journal, or a file of at most {MOST} winners")
     known: dict[tuple[str, str], list[Known]] = {}
     head: dict[str, Any] = {}
     for number, line in enumerate(lines[:-1], 1):  # what follows the last newline was cut

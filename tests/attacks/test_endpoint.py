@@ -304,3 +304,9 @@ def test_a_recording_that_is_none_names_its_file(text: str, tmp_path: Path) -> N
     (tmp_path / "001-abc.json").write_bytes(text.encode(errors="surrogatepass"))
     with pytest.raises(JobError, match=r"001-abc\.json is no recorded call"):
         Recorded(tmp_path, None)
+
+
+def test_a_file_beside_recordings_is_none_of_them(tmp_path: Path) -> None:
+    for name in ("1abc.json", "1.json", f"{'9' * 100}-x.json"):
+        (tmp_path / name).write_text('{"schema": 1, "digest": "x", "reply": null}')
+    Recorded(tmp_path, None)

@@ -134,6 +134,13 @@ def test_a_warm_start_is_of_files(kind: str, tmp_path: Path) -> None:
     assert journals.read(named)[1]
 
 
+def test_a_file_of_winners_is_short(tmp_path: Path) -> None:
+    (tmp_path / "x.jsonl").write_text("\n" * 5000)
+    job = Job("gemm", platform="generic", out=tmp_path / "out", warm_start=str(tmp_path / "x.jsonl"))
+    _, remarks = journals.read(job)
+    assert remarks[0].endswith("x.jsonl has 5001 lines; expected a journal, or a file of at most 4096 winners")
+
+
 def test_a_file_that_grows_is_not_read_on(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="more than 10 bytes, at most 10 are read"):
         files.read(Path("/proc/cpuinfo"), 10)  # of no size

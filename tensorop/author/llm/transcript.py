@@ -7,6 +7,7 @@ questions again and gets the same answers without paying twice; a recording made
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
@@ -18,6 +19,7 @@ from tensorop.specs import files, jsontext
 from tensorop.store import durable
 
 SCHEMA = 1
+_NAME = re.compile(r"[0-9]{1,9}-.*\.json", re.DOTALL)
 _KINDS: dict[str, Any] = {
     "text": str, "model": str, "prompt_tokens": int, "completion_tokens": int, "seconds": int | float
 }  # fmt: skip
@@ -76,7 +78,7 @@ class Recorded:
 
 def _load(folder: Path) -> tuple[dict[str, list[Reply]], int]:
     replies: dict[str, list[Reply]] = {}
-    paths = sorted(folder.glob("[0-9]*.json"))
+    paths = sorted(path for path in folder.glob("[0-9]*.json") if _NAME.fullmatch(path.name))
     for path in paths:
         try:
             record = jsontext.loads(files.text(path, files.TEXT))
