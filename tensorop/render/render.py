@@ -200,6 +200,8 @@ def _expanded(
 ) -> str:
     if depth > _DEEPEST:
         raise RenderError(f"primitives stand in each other's arguments more than {_DEEPEST} deep")
+    if "(" not in source:
+        return source
     out: list[str] = []
     at = 0
     while (found := calls.search(source, at)) is not None:

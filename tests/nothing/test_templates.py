@@ -132,6 +132,32 @@ def test_honest_text_passes_unchanged(operator, primitives):
     assert source == c_gate.unmarked(plain, GOOD)
 
 
+def test_a_function_that_configurations_share_is_proved_once(primitives, monkeypatch):
+    callables, run, ran = instantiate.callables(primitives), c_gate.Machine.run, []
+
+    def counted(machine, *given):
+        ran.append(given)
+        return run(machine, *given)
+
+    monkeypatch.setattr(c_gate.Machine, "run", counted)
+
+    def refused(name, text):
+        head = f"#include <stddef.h>\nstatic void {name}(size_t n, const float *a, float *c)\n{{\n"
+        contract = "/*@ reads(a, n, 1); writes(c, n, 1); */\n"
+        return c_gate.read(f"{head}{contract}{c_gate.marked(text)}}}\n", text, primitives, callables)
+
+    inside, outside = (
+        "for (size_t i = 0; i < n; i++) c[i] = a[i];\n",
+        "for (size_t i = 0; i < n; i++) c[i + 1] = a[i];\n",
+    )
+    assert [refused(name, inside) for name in ("one", "two")] == [None, None]
+    assert len(ran) == 1
+    assert all(
+        "bounds" in refused(name, outside).message for name in ("one", "two")
+    )  # what is refused is looked at anew
+    assert len(ran) == 3
+
+
 @pytest.mark.parametrize(
     ("body", "complaint"),
     [
