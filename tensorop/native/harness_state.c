@@ -45,12 +45,13 @@ void spoil(void *at, size_t size) {
             memcpy((uint8_t *)at + step + i, &value, sizeof value);
 }
 
-/* The stack that ends at `top`: all that the frames of a candidate may be, and lines below. */
+/* The stack that ends at `top`: all that the frames of a candidate may be, and lines below. Word by
+ * word: vectors would leave a length and a type behind, which a modelled call would pay for. */
 static void spoil_stack(uint8_t *top) {
     uint64_t value = spoiling();
     spoil(top - SPOILED, SPOILED - DENSE);
     for (uint8_t *at = top - DENSE; at < top; at += sizeof value)
-        memcpy(at, &value, sizeof value);
+        *(volatile uint64_t *)at = value;
 }
 
 int apart_open(void) {
@@ -63,7 +64,7 @@ int apart_open(void) {
 
 /* What calls left on the stack below the caller. */
 __attribute__((noinline)) void spoil_below(void) {
-    uint8_t below[SPOILED];
+    _Alignas(uint64_t) uint8_t below[SPOILED];
     spoil_stack(below + sizeof below);
     __asm__ volatile("" : : "r"(below) : "memory");
 }
