@@ -301,6 +301,11 @@ IN_TILES = {
         "size_t s = 0; for (size_t p = 0; p < k; ++p) { c[0] += *a; s += lda; a += s; }",
         Guard.BOUNDS,
     ),
+    "a pointer moved behind a jump": (
+        "columns",
+        "{{ element }} *q = c; for (size_t i = 0; i < m; ++i) { c[0] = 0; continue; q += 1; } q -= m; *q = 0;",
+        Guard.BOUNDS,
+    ),
     "a bound of another loop": (
         "rows",
         "size_t p = 0; for (; p < k; ++p) c[0] = 0; c[0] = a[p];",
@@ -524,6 +529,7 @@ IN_TILES = {
         "{{ element }} x[4], *q = x; { {{ element }} x[4] = {0}; x[0] = 1; c[0] = q[0]; }",
         Guard.LOCALS,
     ),
+    "a name of another block": ("columns", "{ size_t i = 0; c[i] = 0; } i = 1;", Guard.NAMES),
     "a size in octal": ("columns", "{{ element }} x[0500] = {0}; x[499] = 1;", Guard.STORAGE),
     "lanes of one's own": (
         "columns",
@@ -590,6 +596,7 @@ IN_TILES = {
 HONEST_TILES = {
     "k counted down": ("columns", "while (k--) { c[0] += *a * *b; a += lda; b += rsb; }"),
     "signed counters": ("columns", "for (ptrdiff_t p = 0; p < (ptrdiff_t)k; ++p) { c[0] += *a; a += lda; }"),
+    "every other one": ("rows", "for (int i = 1; i < 8; i += 2) c[0] = 0; if (m > 1) c[1] = 0;"),
     "from the end": ("columns", "for (size_t p = k; p-- > 0;) c[0] += a[p * lda];"),
     "indices of their own": (
         "columns",

@@ -187,8 +187,10 @@ class Expressions(Conditions):
     def _write(self, state: State, to: Term, value: Value) -> Value:
         match to:
             case ("name", name):
-                kind, stars = next(scope[name] for scope in reversed(self.scopes) if name in scope)
-                return self._hold(state, name, self._converted(state, value, kind, stars))
+                declared = next((scope[name] for scope in reversed(self.scopes) if name in scope), None)
+                if declared is None:
+                    raise Refusal(Guard.NAMES, f"it changes '{name}', which is declared elsewhere")
+                return self._hold(state, name, self._converted(state, value, *declared))
             case ("at", pointer):
                 place = self._value(state, pointer)
             case "item", pointer, index:

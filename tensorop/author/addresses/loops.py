@@ -77,16 +77,16 @@ class Loops(Expressions):
             for end in ends:
                 for name, value in before.items():
                     now = end.env.get(name)
-                    if now is value or now == value:
+                    expected = next_turn(value, turn)
+                    if now == expected and name not in claimed:
                         continue
                     if isinstance(value, (Data, Part, Pred)):
                         weaker = self._weaker(state, value, now, first=name not in held)
                         if weaker != value:
                             held[name], again = weaker, True
                         continue
-                    expected = next_turn(value, turn)
                     if now == expected:
-                        if name in claimed and not self._whole(end, now, most=KEPT):
+                        if not self._whole(end, now, most=KEPT):
                             claimed.discard(name)
                             again = True
                         continue
