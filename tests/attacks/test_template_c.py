@@ -596,7 +596,7 @@ IN_TILES = {
 HONEST_TILES = {
     "k counted down": ("columns", "while (k--) { c[0] += *a * *b; a += lda; b += rsb; }"),
     "signed counters": ("columns", "for (ptrdiff_t p = 0; p < (ptrdiff_t)k; ++p) { c[0] += *a; a += lda; }"),
-    "every other one": ("rows", "for (int i = 1; i < 8; i += 2) c[0] = 0; if (m > 1) c[1] = 0;"),
+    "every other one": ("rows", "size_t u = 1; for (; u < 8; u += 2) c[0] = 0; c[0] = a[k - 1];"),
     "from the end": ("columns", "for (size_t p = k; p-- > 0;) c[0] += a[p * lda];"),
     "indices of their own": (
         "columns",
