@@ -176,7 +176,7 @@ ENDS = {  # body -> stage, kind, a word of the message
     "#include <stdio.h>\n": ("author", "refused", "characters: "),
     "system(a);\n": ("author", "refused", "calls: "),
     "{{ '#' }} c[0] = 1;\n": ("author", "refused", ": "),
-    "float x = 1; c[0] = x[0];\n": ("build", "compile-failed", ""),
+    "float x = 1, x = 2; c[0] = x;\n": ("build", "compile-failed", ""),
     "for (;;) c[0] = 1;\n": ("verify", "timeout", "case 1 of"),
     "c[0] = a[(size_t)1 << 40];\n": ("author", "refused", "bounds: "),
     "c[n * ldc + 4096] = 1;\n": ("author", "refused", "bounds: "),

@@ -47,7 +47,7 @@ GOOD = """
 {{ update_c() }}
 """
 
-DOES_NOT_COMPILE = GOOD + "\n    float x = 1;\n    c[0] = x[0];\n"
+DOES_NOT_COMPILE = GOOD + "\n    float x = 1, x = 2;\n    c[0] = x;\n"
 WRONG_IN_A_CORNER = GOOD.replace("    for (", "{% if n == 1 %}\n    if (k > 1) k = k - 1;\n{% endif %}\n    for (", 1)
 WITHOUT_END = GOOD.replace("    for (", "    while (1)\n        alpha = alpha * 2;\n    for (", 1)
 OUT_OF_BOUNDS = GOOD + "\n    c[ldc * {{ n }} + 256] = 1;\n"
@@ -112,7 +112,7 @@ def test_every_way_to_fail_is_recorded_and_the_good_ones_compete(model, tmp_path
     ], notes  # fmt: skip
     assert [template.name for template in templates if template.author == "llm"] == ["llm-1", "llm-4"]
     assert any(template.author == "offline" for template in templates)
-    assert "subscripted value is not an array" in asked[1]
+    assert "redefinition of" in asked[1]
     assert "wrong-result" in asked[3]
     assert "timeout" in asked[5]
     assert "execve" in asked[7]
