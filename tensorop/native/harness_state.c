@@ -50,8 +50,10 @@ void spoil(void *at, size_t size) {
 static void spoil_stack(uint8_t *top) {
     uint64_t value = spoiling();
     spoil(top - SPOILED, SPOILED - DENSE);
-    for (uint8_t *at = top - DENSE; at < top; at += sizeof value)
-        *(volatile uint64_t *)at = value;
+    for (uint8_t *at = top - DENSE; at < top; at += sizeof value) {
+        memcpy(at, &value, sizeof value);
+        __asm__ volatile("" : : : "memory");
+    }
 }
 
 int apart_open(void) {
@@ -64,7 +66,7 @@ int apart_open(void) {
 
 /* What calls left on the stack below the caller. */
 __attribute__((noinline)) void spoil_below(void) {
-    _Alignas(uint64_t) uint8_t below[SPOILED];
+    uint8_t below[SPOILED];
     spoil_stack(below + sizeof below);
     __asm__ volatile("" : : "r"(below) : "memory");
 }

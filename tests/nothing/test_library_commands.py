@@ -88,7 +88,7 @@ def test_unknown_names(tmp_path):
     assert "not a shape of gemm" in str(invoke("bench", file, "--shapes", "64x64").exception)
     assert "unknown dtype" in str(invoke("bench", file, "--dtype", "f8").exception)
     assert "holds f32, not f64" in str(invoke("verify", file, "--dtype", "f64").exception)
-    assert "no seed" in str(invoke("verify", file, "--seed", "7x").exception)
+    assert "expected an integer or PUBLIC:SECRET" in str(invoke("verify", file, "--seed", "7x").exception)
     assert "unknown platform" in str(invoke("doctor", "--platform", "rvw").exception)
 
 
