@@ -21,7 +21,7 @@ from pathlib import Path
 from tensorop.build import link
 from tensorop.build.compile import candidate_flags
 from tensorop.errors import JobError, SpecError
-from tensorop.model.call import Left, Placement
+from tensorop.model.call import Call, Left, Placement
 from tensorop.model.kernel import Artifact, Source
 from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
@@ -32,11 +32,13 @@ from tensorop.runners.base import Runner
 from tensorop.runners.protocol import Count, Entry, Time
 from tensorop.specs import files
 from tensorop.verify.answers import Answers
-from tensorop.verify.grid import outcome, quick, verify
+from tensorop.verify.grid import Grid, outcome, quick, verify
 from tensorop.verify.subject import Subject
 
 # (source, flags beyond the platform's) -> a program with the harness in it
 Build = Callable[[Source, tuple[str, ...]], Artifact | Outcome]
+
+Same = tuple[Grid, dict[tuple[int, int], Call]]  # a grid that holds its cases, and calls of them (Subject.made)
 
 _TIMED = 4  # a stream of the seed of its own
 
@@ -120,9 +122,11 @@ def run_controls(
             hint="add honest.c and faulty kernels beside it, as in templates of the operators shipped",
         )
     results = []
+    with_ = operator, platform, runner, build, seed
+    same = {dtype: _same(operator, platform, dtype, seed) for dtype in dict.fromkeys(dtype for _, dtype in todo)}
     pool = ThreadPoolExecutor(max_workers=jobs, thread_name_prefix="controls")
     try:
-        judged = [pool.submit(run_control, c, dtype, operator, platform, runner, build, seed) for c, dtype in todo]
+        judged = [pool.submit(run_control, c, dtype, *with_, same[dtype]) for c, dtype in todo]
         for (control, _), future in zip(todo, judged, strict=True):
             results.append(future.result())
             require_expected(operator, control, results[-1], seed)
@@ -131,17 +135,30 @@ def run_controls(
     return tuple(results)
 
 
+def _same(operator: Operator, platform: Platform, dtype: str, seed: Seed) -> Same:
+    grid = quick(operator, dtype, dict.fromkeys(platform.verify_vlens, operator.reference.CONTROL_TILE))
+    cases = {vlen: grid(vlen, seed) for vlen in platform.verify_vlens}
+    return lambda vlen, _: cases[vlen], {}
+
+
 def run_control(
-    control: Control, dtype: str, operator: Operator, platform: Platform, runner: Runner, build: Build, seed: Seed
+    control: Control,
+    dtype: str,
+    operator: Operator,
+    platform: Platform,
+    runner: Runner,
+    build: Build,
+    seed: Seed,
+    same: Same | None = None,
 ) -> ControlResult:
-    """One control through the very path of a candidate."""
+    """One control through the very path of a candidate. same: what others are judged on too."""
     built = build(control.source(operator), (f"-DTENSOROP_DTYPE_{dtype}=1",))
     if isinstance(built, Outcome):
         found = built
     else:
-        tiles = dict.fromkeys(platform.verify_vlens, operator.reference.CONTROL_TILE)
-        subject = Subject(runner, built.path)
-        found = outcome(verify(operator, subject, quick(operator, dtype, tiles), platform.verify_vlens, seed))
+        grid, made = same or _same(operator, platform, dtype, seed)
+        subject = Subject(runner, built.path, made=made)
+        found = outcome(verify(operator, subject, grid, platform.verify_vlens, seed))
         found = _timed(operator, dtype, subject, platform.verify_vlens[0], seed) if found.ok else found
     return ControlResult(control.name, dtype, control.fault, control.expected, found)
 
