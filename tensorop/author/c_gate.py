@@ -287,7 +287,10 @@ class _Region:
     def _names(self, found: Mapping[str, Sequence[Node]], outside: set[str], mine: set[str]) -> Iterator[_Complaint]:
         for name in sorted(mine):
             if name in self.rules.own or name in self.rules.types or name.startswith("_"):
-                yield Guard.NAMES, f"it declares '{name}', which is not its own"
+                yield (
+                    Guard.NAMES,
+                    f"it declares '{name}', a word of the primitives' own C or of the compiler; take another",
+                )
         used = Counter(node.text for node in found.get("name", ()))
         used.subtract(node.text for node in found.get("callee", ()))
         own = {name.encode() for name in outside | mine if name not in self.rules.own and not name.startswith("_")}
