@@ -81,7 +81,6 @@ def time_entries(
     pace: Pace = Pace(),
     guest: Guest | None = None,
     reference: int = 0,
-    expected: float | None = None,
     timeout_s: float = 120.0,
     tolerate: bool = False,
     empty: bool = False,
@@ -90,7 +89,7 @@ def time_entries(
     """Interleaved times of each entry on one call.
 
     reference: the entry (a baseline, or a kernel timed before) whose figure must not move by more than 10 % within the
-    window, nor away from `expected` (ns, from an earlier window): else the window is measured again, at most twice.
+    window: else the window is measured again, at most twice.
     guest: by default pinned to the runner's processor with the sandbox on.
     tolerate: where no window was steady, the one that moved least is returned in place of an outcome, for paired
     ratios, which bear it better than single figures.
@@ -115,8 +114,6 @@ def time_entries(
             drifted = "a call took no longer than one that does nothing"
             continue
         moved = statistics.drift(reply.samples[reference])
-        if expected is not None:
-            moved = max(moved, abs(statistics.quartiles(rounds[reference])[1] / expected - 1))
         left = reply.left[: len(entries)]
         timed = Timed(tuple(statistics.summary(r) for r in rounds), rounds, moved, off, left)
         if timed.steady:

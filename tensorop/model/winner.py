@@ -82,6 +82,6 @@ class Winners:
 
 
 def by_operator(manifest: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    """What a manifest says of each operator: `facts` and `dtypes`. One of schema 1 is of one operator and says it
-    itself. Raises KeyError, TypeError or ValueError for what is no manifest."""
-    return dict(manifest["operators"]) if "operators" in manifest else {manifest["operator"]: manifest}
+    """What a manifest says of each operator: `facts` and `dtypes`. Raises KeyError, TypeError or ValueError for what is
+    no manifest."""
+    return dict(manifest["operators"])

@@ -156,11 +156,6 @@ def _files(name: str, plugins: tuple[Path, ...]) -> list[inherit.File]:
         if "probe" in data:
             data = _probed(data, path, plugins)
         files.append(inherit.File(current, path, data))
-        for key in data.keys() & {"starts", "seed_configurations"}:
-            raise SpecError(
-                f"{path}: key '{key}' is no part of a platform any more",
-                hint=f"put its variants into {path.parent}/winners/{current}.jsonl (docs/warm-start.md)",
-            )
         if "caches" in data:
             caches.check(data, path)
         parent = data.get("parent")

@@ -14,20 +14,6 @@ from tensorop.errors import SpecError
 from tensorop.specs import files
 from tensorop.specs.yamltext import parse
 
-# Keys of before, with those of now.
-RENAMED = {
-    "at_call": "runtime",
-    "drafts": "kernels",
-    "most": "serves",
-    "packed": "compute",
-    "packed_vector": "compute_vector",
-    "starts": "seed_configurations",
-    "stored": "storage",
-    "stored_vector": "storage_vector",
-    "sums": "accumulator",
-    "words": "primitives",
-}
-
 M = TypeVar("M", bound=BaseModel)
 
 
@@ -104,8 +90,6 @@ def _explain(schema: type[BaseModel], item: Any, data: Any, origin: str) -> str:
     kind = item["type"]
     if kind == "extra_forbidden":
         known = _keys(schema, item["loc"][:-1])
-        if (now := RENAMED.get(str(item["loc"][-1]))) in known:
-            return f"{origin}: key '{key}' is called '{now}' now"
         near = difflib.get_close_matches(str(item["loc"][-1]), known, n=1, cutoff=0.6)
         hint = f"did you mean '{near[0]}'? " if near else ""
         return f"{origin}: unknown key '{key}'; {hint}expected one of: {', '.join(sorted(known))}"

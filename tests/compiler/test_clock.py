@@ -128,13 +128,6 @@ def test_a_slower_entry_has_a_ratio_below_one(tmp_path):
     assert timed.samples[0].unit == "ns"
 
 
-def test_a_reference_that_is_not_where_it_was_makes_the_window_noisy(tmp_path):
-    program = kernels.program(kernels.AXPY, tmp_path)
-    timed = clock.time_entries(NATIVE, program, kernels.axpy_call(), [Entry()], pace=QUICK, expected=1e9)
-    assert isinstance(timed, Outcome)
-    assert timed.kind is Kind.NOISY
-
-
 def test_a_crash_while_timing_is_the_candidates_outcome(tmp_path):
     program = kernels.program("*(volatile int *)8 = 1; (void)c;", tmp_path)
     timed = clock.time_entries(NATIVE, program, kernels.axpy_call(), [Entry()], pace=QUICK)

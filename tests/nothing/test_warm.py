@@ -13,7 +13,7 @@ import pytest
 
 from tensorop import pipeline
 from tensorop.author import offline
-from tensorop.errors import JobError, SpecError, UsageError
+from tensorop.errors import JobError, UsageError
 from tensorop.events import Note
 from tensorop.model.job import Job
 from tensorop.model.kernel import Kernel
@@ -286,26 +286,6 @@ def test_a_folder_without_a_journal_is_said(tmp_path: Path) -> None:
     assert begin("rvv", tmp_path, tmp_path / "empty")[1] == [
         f"no warm start: {tmp_path / 'empty'} holds no journal; expected a product's folder or *.jsonl"
     ]
-
-
-@pytest.mark.parametrize("key", ["starts", "seed_configurations"])
-def test_lists_of_a_platforms_file_are_refused(key: str, tmp_path: Path) -> None:
-    (tmp_path / "platforms").mkdir()
-    text = "schema: 1\nname: mine\nparent: rvv\ndescription: d\n"
-    text += f"{key}: {{gemm: {{f32: [{{template: outer, mr_vectors: 2}}]}}}}\n"
-    (tmp_path / "platforms" / "mine.yaml").write_text(text)
-    with pytest.raises(SpecError, match=f"key '{key}' is no part of a platform") as caught:
-        platforms.load("mine", (tmp_path,))
-    assert caught.value.hint is not None
-    assert "platforms/winners/mine.jsonl" in caught.value.hint
-
-
-def test_no_shipped_file_has_first_configurations() -> None:
-    heads = [*ROOT.glob("platforms/*.yaml"), *ROOT.glob("templates/**/*.c.j2"), *ROOT.glob("templates/**/*.yaml")]
-    assert len(heads) > 20
-    assert [
-        path for path in heads if any(line.startswith("seed_configurations:") for line in path.read_text().splitlines())
-    ] == []
 
 
 def test_a_file_of_winners_is_made_of_finished_runs(tmp_path: Path) -> None:
