@@ -28,15 +28,12 @@ class Note:
 
 @dataclass(frozen=True)
 class Trying:
-    """An event of a search. unit: of its costs; reference: the cost of `against` on the same problems; bound: the cost
-    where a core does nothing but multiply-adds."""
+    """An event of a search. unit: of its costs; bound: the cost where a core does nothing but multiply-adds."""
 
     stage: str
     dtype: str
     unit: str
     event: loop.Event
-    reference: float | None = None
-    against: str = ""
     bound: float | None = None
 
 

@@ -115,12 +115,10 @@ class _View:
         return f" ({', '.join(said)})" if len(said) > 1 else ""
 
     def ratio(self, event: Trying, first: str = "the first") -> str:
-        """How much better the best is than the stage's first; than `against`, where that is known."""
+        """How much better the best is than the stage's first."""
         inner = event.event
         if not isinstance(inner, Ended | Stopped) or inner.best is None or not inner.best.score.cost:
             return ""
-        if event.reference:
-            return f"{event.reference / inner.best.score.cost:.2f}x {event.against}"
         return f"{self.first / inner.best.score.cost:.2f}x {first}" if self.first else ""
 
     def of_bound(self, event: Trying) -> str:

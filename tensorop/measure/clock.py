@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from tensorop import paths
 from tensorop.measure import statistics
 from tensorop.model.call import Call, Left
-from tensorop.model.platform import Cache
 from tensorop.model.trial import Kind, Outcome, Samples
 from tensorop.process import locks
 from tensorop.runners import session
@@ -30,7 +29,6 @@ class Pace:
     warm_ns: int = 5_000_000
     min_ns: int = 2_000_000
     max_ns: int = 2_000_000_000
-    flush_bytes: int = 0
 
     def request(self, call: Call, entries: Sequence[Entry], keep: bool) -> Time:
         return Time(call, tuple(entries), **asdict(self), keep=keep)
@@ -65,11 +63,6 @@ def alone() -> Iterator[None]:
     """One measurement at a time on this machine, over all of its processes of this user."""
     with locks.held(paths.cache_dir("locks") / "clock.lock", "it measures by the clock of this machine"):
         yield
-
-
-def flush_bytes(caches: Mapping[str, Cache]) -> int:
-    """A walk that evicts everything: twice the caches' sizes together, in bytes."""
-    return 2 * sum(cache.size for cache in caches.values())
 
 
 def time_entries(

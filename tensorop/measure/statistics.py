@@ -36,10 +36,10 @@ def quartiles(values: Sequence[float]) -> tuple[float, float, float]:
     return float(low), float(middle), float(high)
 
 
-def summary(rounds: Sequence[float], unit: str = "ns") -> Samples:
-    """Rounds of one entry as its median and quartiles."""
+def summary(rounds: Sequence[float]) -> Samples:
+    """Rounds of one entry, ns a call, as their median and quartiles."""
     low, middle, high = quartiles(rounds)
-    return Samples(unit, middle, low, high, len(rounds))
+    return Samples("ns", middle, low, high, len(rounds))
 
 
 def ratio(ours: Sequence[float], baseline: Sequence[float]) -> Ratio:
