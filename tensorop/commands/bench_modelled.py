@@ -14,6 +14,7 @@ from tensorop.model.problem import Problem
 from tensorop.model.trial import Outcome, Samples
 from tensorop.model.verdict import Judgement
 from tensorop.target import Run
+from tensorop.trial.trial import warming_calls
 
 # Above this a call under the plug-in lasts longer than it takes to fill the caches: no warming call before it.
 _WARMED = 2e8
@@ -115,7 +116,7 @@ def _count(
     guest = contest.guest((who,), problem.dtype, vlen)
     run = Run(contest.program, vlen, guest, contest.target.means.deadline(flops))
     return contest.target.counted(
-        run, call, judge, contest.final, int(flops <= _WARMED), contest.short(problem), judged_by
+        run, call, judge, contest.final, warming_calls(flops, _WARMED), contest.short(problem), judged_by
     )
 
 

@@ -22,7 +22,7 @@ from tensorop.runners.session import Guest
 from tensorop.search.task import Task
 from tensorop.target import Run, objective
 from tensorop.trial.roof import Roof
-from tensorop.trial.trial import WARMED, measured_call
+from tensorop.trial.trial import measured_call, warming_calls
 from tensorop.verify.answers import Answers
 
 FAILS = FAULTS | {Kind.TIMEOUT}  # twice, for a machine can be busy
@@ -168,7 +168,7 @@ class Inside:
             self.run(vlen, sum(works)),
             calls,
             self.entries[number],
-            [int(work <= WARMED) for work in works],
+            [warming_calls(work) for work in works],
             lambda i, left: self.answers.judge_all(problems[i], calls[i], left),
         )
         if isinstance(counted, Outcome):

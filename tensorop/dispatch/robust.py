@@ -22,7 +22,7 @@ from tensorop.model.problem import Problem
 from tensorop.model.trial import Outcome
 from tensorop.model.winner import Winners
 from tensorop.search.task import Pass, Task
-from tensorop.trial.trial import WARMED, measured_call
+from tensorop.trial.trial import measured_call, warming_calls
 
 NOTE = "constants"  # in the journal
 CLOSE = 1.03  # times the best cost at the best fit: what the alternatives choose among
@@ -154,7 +154,7 @@ def _cycles(
     task: Task, inside: Inside, problem: Problem, vlen: int, number: int
 ) -> tuple[tuple[float, ...], tuple[float, ...]] | None:
     """One variant's cycles at the best fit and with each constant at either end, and under each alternative."""
-    warm = int(float(task.operator.reference.work(problem)) <= WARMED)
+    warm = warming_calls(float(task.operator.reference.work(problem)))
     call = measured_call(task.operator, problem, task.seed, 0)
     counted = task.target.ranges(inside.run(vlen), call, inside.entries[number], warm)
     if isinstance(counted, Outcome):

@@ -38,6 +38,12 @@ OPERATOR, MICRO_KERNEL, ITS_TILES = Entry(0), Entry(1), Entry(2)
 COMPILE_TIMEOUT_S = 90.0
 CALL_TIMEOUT_S = 30.0
 WARMED = 1e7  # flops up to which a modelled call is preceded by another; larger ones fill the caches several times over
+_TWICE = 1e6  # flops up to which by two: the first call of a library asks the processor, the second goes another way
+
+
+def warming_calls(flops: float, most: float = WARMED) -> int:
+    """How many calls precede a modelled one of so many flops, so that it finds its data and code in the caches."""
+    return 2 if flops <= _TWICE else int(flops <= most)
 
 
 @dataclass(frozen=True)
@@ -226,7 +232,7 @@ class Evaluator:
             prepared.program,
             lambda vlen: [self._call(problem, variant, full, vlen) for problem in problems],
             entry,
-            [int(self.operator.reference.work(problem) <= WARMED) for problem in problems],
+            [warming_calls(float(self.operator.reference.work(problem))) for problem in problems],
             lambda vlen, number, left: self._judge(problems[number], variant, full, vlen, left),
         )
         if isinstance(measured, Outcome):
