@@ -19,10 +19,10 @@ import tree_sitter
 import tree_sitter_c
 from tree_sitter import Node
 
-from tensorop.author.addresses.knowledge import Names, Refusal
+from tensorop.author.addresses.knowledge import Callables, Names, Refusal
 from tensorop.author.addresses.machine import Machine
 from tensorop.author.gate import Guard, refused
-from tensorop.model.primitive import Primitive, Primitives, shape_of
+from tensorop.model.primitive import Collective, Primitives, shape_of
 from tensorop.model.trial import Outcome
 
 MAX_REGION = 128 << 10  # bytes of C that a template may become; the parser's own recursion bears no more depth
@@ -59,24 +59,25 @@ _ADDRESSES = ("pointer", "matrix")  # kinds of primitives' arguments
 _LANGUAGE = tree_sitter.Language(tree_sitter_c.language())
 
 
-def _refused_kinds() -> str:
-    """All that the parser knows and a template may not have, as alternatives of a query."""
+def _refused_kinds(parts: bool) -> str:
+    """All that the parser knows and a template may not have, as alternatives of a query. parts: of vectors, `v.x`."""
     kinds = []
+    nodes, tokens = (_NODES | {"field_expression", "field_identifier"}, _TOKENS | {"."}) if parts else (_NODES, _TOKENS)
     for kind in range(_LANGUAGE.node_kind_count):
         name = _LANGUAGE.node_kind_for_id(kind)
         if name is None or not _LANGUAGE.node_kind_is_visible(kind):
             continue
         if _LANGUAGE.node_kind_is_named(kind):
-            kinds += [] if name in _NODES else [f"({name})"]
-        elif name not in _TOKENS:
+            kinds += [] if name in nodes else [f"({name})"]
+        elif name not in tokens:
             kinds.append(json.dumps(name))
     return " ".join(dict.fromkeys(kinds))
 
 
-@lru_cache(maxsize=1)
-def _looked_at() -> tree_sitter.Query:
+@lru_cache(maxsize=2)
+def _looked_at(parts: bool) -> tree_sitter.Query:
     text = f"""
-    [{_refused_kinds()}] @refused (parenthesized_expression (compound_statement) @refused)
+    [{_refused_kinds(parts)}] @refused (parenthesized_expression (compound_statement) @refused)
     [(expression_statement) (declaration) (return_statement)] @statement
     (call_expression) @call (call_expression function: (identifier) @callee)
     (cast_expression) @cast (identifier) @name (type_identifier) @type (primitive_type) @type (array_declarator) @array
@@ -105,7 +106,7 @@ def unmarked(source: str, text: str) -> str:
     return _CONTRACT.sub("", source).replace(f"{begin}\n", "").replace(begin, "").replace(end, "")
 
 
-def read(source: str, text: str, primitives: Primitives, callables: Mapping[str, Primitive]) -> Outcome | None:
+def read(source: str, text: str, primitives: Primitives, callables: Callables) -> Outcome | None:
     """None where the C is fit to be built, else the refusal.
 
     source: a kernel rendered with `marked(text)` as its template, primitives as calls of their names (`callables`).
@@ -167,23 +168,31 @@ def _blank(found: re.Match[str]) -> str:
 class _Rules:
     """What the C of a template may hold, given the platform's primitives."""
 
-    def __init__(self, primitives: Primitives, callables: Mapping[str, Primitive]) -> None:
+    def __init__(self, primitives: Primitives, callables: Callables) -> None:
         self.proved: set[tuple[bytes, int]] = set()  # functions whose every access was found to lie inside
-        self.types = _PLAIN | set(_IDENTIFIER.findall(" ".join(primitives.types)))
-        self.primitives, self.callables, self.names = primitives, callables, Names.of(primitives)
+        self.primitives, self.callables, self.names = primitives, callables, Names.of(primitives, callables)
+        self.types = _PLAIN | set(_IDENTIFIER.findall(" ".join(primitives.types))) | self.names.vectors
+        self.collective = any(isinstance(one, Collective) for one in callables.values())
+        if self.collective:  # each a function of its own
+            self.own = frozenset(callables)
+            return
         texts = (one.c for one in (*callables.values(), *primitives.by_name.values()))
         bodies = " ".join(re.sub(r"\$\w+|\$\{\w+\}", " ", text) for text in texts)
         helpers = re.findall(r"\b([A-Za-z_]\w*)\s*\(", primitives.support)
         self.own = (frozenset(_IDENTIFIER.findall(bodies)) | frozenset(helpers)) - self.types - _TOKENS - {"lanes"}
 
     @staticmethod
-    def of(primitives: Primitives, callables: Mapping[str, Primitive]) -> _Rules:
+    def of(primitives: Primitives, callables: Callables) -> _Rules:
         """Made once for each set of them: trials ask for the same few again and again."""
         parts = (
             *primitives.types,
             primitives.lanes,
             primitives.support,
-            *((name, one.c, one.args, one.preconditions) for name, one in callables.items()),
+            *((name, one.c, one.args, one.returns, one.meaning) for name, one in callables.items()),
+            *(
+                (one.accesses, one.template) if isinstance(one, Collective) else one.preconditions
+                for one in callables.values()
+            ),
         )
         found = _RULES.get(parts) or _Rules(primitives, callables)
         if parts not in _RULES and len(_RULES) >= _MOST_RULES:
@@ -239,7 +248,7 @@ class _Region:
             for name, level in _declared(node):
                 (mine if self.first <= node.start_byte < self.last else outside).add(name)
                 self.pointers.setdefault(name, set()).add(level)
-        cursor = tree_sitter.QueryCursor(_looked_at())
+        cursor = tree_sitter.QueryCursor(_looked_at(self.rules.collective))
         cursor.set_byte_range(self.first, self.last)
         found = {
             kind: [node for node in nodes if self.first <= node.start_byte < self.last]
@@ -321,11 +330,15 @@ class _Region:
             yield Guard.CALLS, f"its C calls '{name}', which is no primitive: {self._at(call)}"
             return
         given = [node for node in arguments.named_children if node.type != "comment"]
-        if len(given) != len(primitive.args):
-            yield Guard.CALLS, f"'{name}' takes {len(primitive.args)} arguments, not {len(given)}: {self._at(call)}"
+        if isinstance(primitive, Collective):
+            addresses = [mark == "*" for *_, mark in primitive.declared]
+        else:
+            addresses = [shape_of(kind) in _ADDRESSES for kind in primitive.args]
+        if len(given) != len(addresses):
+            yield Guard.CALLS, f"'{name}' takes {len(addresses)} arguments, not {len(given)}: {self._at(call)}"
             return
-        for kind, node in zip(primitive.args, given, strict=True):
-            if shape_of(kind) in _ADDRESSES and self._level(node) != (1, 1):
+        for address, node in zip(addresses, given, strict=True):
+            if address and self._level(node) != (1, 1):
                 yield Guard.POINTERS, f"'{name}' is given something else than a pointer to numbers: {self._at(call)}"
 
     def _cast(self, cast: Node) -> Iterator[_Complaint]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from string import Template
@@ -186,6 +187,7 @@ class Collective:
     whole group hold afterwards, or what it orders
     c: the body of a function of these `args` (C declarations) that `returns` a C type, with `template` parameters; a
     Jinja2 text over `parameters`, which a template's tunables and facts give
+    accesses: what one thread's call reads and writes (docs/primitives.md); None where nothing is said, "" for nothing
     holds: of a fragment spread over the group's registers: its name -> expressions of the row and the column that
     register `register` of thread `thread` has
     """
@@ -198,7 +200,19 @@ class Collective:
     args: tuple[str, ...] = ()
     template: str = ""
     parameters: tuple[str, ...] = ()
+    accesses: str | None = None
     holds: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+
+    @property
+    def declared(self) -> tuple[tuple[str, str, str], ...]:
+        """Of each argument its type, its name, and `*` of an address, `&` of a local that may be changed; then the
+        parameter of a template."""
+        found = []
+        for argument in (*self.args, *([self.template] if self.template else ())):
+            kind, name = re.findall(r"\b(?!const\b)[A-Za-z_]\w*", argument)[:2]
+            changed = "&" in argument and not argument.startswith("const ")
+            found.append((kind, name, "*" if "*" in argument else "&" if changed else ""))
+        return tuple(found)
 
 
 @dataclass(frozen=True)

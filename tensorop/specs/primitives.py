@@ -81,6 +81,7 @@ class CollectiveSpec(Record):
     args: tuple[str, ...] = Field(default=(), strict=False)
     template: str = ""
     parameters: tuple[str, ...] = Field(default=(), strict=False)
+    accesses: str | None = None
     holds: dict[str, Annotated[tuple[str, str], Field(strict=False)]] = Field(default_factory=dict)
 
 

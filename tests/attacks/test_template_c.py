@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tensorop.author import c_gate, gate, offline
 from tensorop.author.gate import Guard
+from tensorop.backends.cuda_parts import kernels
 from tensorop.model.kernel import KernelTemplate, KernelText
 from tensorop.model.point import Point
 from tensorop.model.primitive import Primitives
@@ -232,6 +234,18 @@ IN_TILES = {
     # beyond an operand, by one, at either end
     "A before its first": ("columns", "c[0] = a[0 - 1];", Guard.BOUNDS),
     "A before its first, by a pointer": ("columns", "--a; c[0] = *a;", Guard.BOUNDS),
+    "a choice of a number below 0": ("columns", "const int i = k > 4 ? -5 : 0; c[i] = 0;", Guard.BOUNDS),
+    "a choice of -1 as a size": ("columns", "size_t i = k > 4 ? -1 : (size_t)0; c[i] = 0;", Guard.BOUNDS),
+    "k is 1000, by a choice below 0": (
+        "columns",
+        "ptrdiff_t z = k > 2 ? (ptrdiff_t)k - 1000 : 0; if (z == 0) c[0] = 0;",
+        Guard.CONDITIONS,
+    ),
+    "a choice of a size below 0": (
+        "columns",
+        "const ptrdiff_t i = k > 4 ? (ptrdiff_t)0 - 5 : 0; c[0] = a[i];",
+        Guard.BOUNDS,
+    ),
     "A one step past": ("columns", "for (size_t p = 0; p <= k; ++p) c[0] += a[p * lda];", Guard.BOUNDS),
     "A one row past": ("columns", "c[0] = a[m];", Guard.BOUNDS),
     "A one vector past": ("columns", "{{ store('c', a_vector(mr_vectors, 0), 'full') }};", Guard.BOUNDS),
@@ -755,3 +769,263 @@ def test_a_template_that_cannot_be_read_is_an_outcome(body: str) -> None:
     outcome = judged(body)
     assert isinstance(outcome, Outcome)
     assert outcome.message.startswith(f"{Guard.TEMPLATE.value}: "), outcome.message
+
+
+# ---- the same of a device's kernels, over collective primitives
+
+WMMA = platforms.load("cuda-wmma")
+FAMILY = next(
+    one for one in offline.templates(operators.load("gemm").folder, "gemm", suffix=".cu.j2") if one.name == "wmma"
+)
+NUMBERS = {
+    "threads": 64,
+    "tile_m": 64,
+    "tile_n": 64,
+    "raster": 4,
+    "shared": 4096,
+    "resident": 1,
+    "c_size": 2,
+    "a_along_m": 0,
+    "b_along_k": 1,
+}
+
+
+def on_device(body: str, **more: int | str) -> Outcome | str:
+    """The whole file of a kernel whose template another wrote."""
+    template = replace(FAMILY, author="llm", name="d", text=body)
+    return kernels.text(operators.load("gemm"), WMMA, template, "bf16", {**NUMBERS, **more})
+
+
+ON_DEVICE = {
+    "an element a thread": "const int row = row0 + thread;\nif (row < m) for (int j = 0; j < n; ++j) { float s = 0;\n"
+    "for (int p = 0; p < k; ++p) s += value(a[row * lda + p]) * value(b[j * ldb + p]);\n"
+    "s *= alpha; c[row * ldc + j] = (Element)s; }\n",
+    "a copy of what is left": "const int left = row0 + thread < m ? k : 0;\n"
+    "elements_copy(tiles + 8 * thread, left > 0 ? a + (row0 + thread) * lda : a, left);\n",
+    "turns of a block": "for (int i = 0; i < 32; ++i) tiles[thread + 64 * i] = (Element)beta;\n",
+    "an address that is chosen": "Element *x = thread < 3 ? tiles : tiles + 2040; elements_copy(x, a, 0);\n",
+    "an array of its own": "float s[8] = {0};\n#pragma unroll\nfor (int e = 0; e < 8; ++e) s[e] += alpha;\n"
+    "c[row0 * ldc + col0] = (Element)s[thread % 8];\n",
+    "tiles through shared memory": "SumTile s; sum_clear(s); TileA x; TileB y;\n"
+    "for (int i = thread; i < 256; i += 64) tiles[i] = (Element)alpha;\n__syncthreads();\n"
+    "tile_a(x, tiles, 16); tile_b(y, tiles, 16); tile_multiply(s, x, y); __syncthreads();\n"
+    "sum_spread(sums + thread / 32 * 256, s, 16); __syncwarp();\n"
+    "if (col0 + 1 < n) pair_put(c + row0 * ldc + col0, sums[thread], 0, 1, pairs);\n",
+    "what is known of a choice": "const bool inner = row0 + 64 <= m && col0 + 8 <= n;\n"
+    "if (inner && beta == 0) c[(row0 + thread) * ldc + col0 + 7] = tiles[0];\n",
+    "copies that are waited for": "word_copy(tiles, a, k); copies_commit(); copies_wait(0); __syncthreads();\n",
+}
+NOT_ON_DEVICE = {
+    "C a row past": ("c[m * ldc] = tiles[0];", Guard.BOUNDS),
+    "C by a thread that nothing bounds": ("c[(row0 + thread) * ldc] = tiles[0];", Guard.BOUNDS),
+    "C by a column that nothing bounds": (
+        "if (row0 + thread < m) c[(row0 + thread) * ldc + col0 + 1] = tiles[0];",
+        Guard.BOUNDS,
+    ),
+    "C before its first": ("c[row0 * ldc + col0 - 1] = tiles[0];", Guard.BOUNDS),
+    "C by a row that was tested for another": (
+        "if (row0 + thread < n) c[(row0 + thread) * ldc] = tiles[0];",
+        Guard.BOUNDS,
+    ),
+    "A is written": ("*(Element *)a = value(b[0]);", Guard.BOUNDS),
+    "A as another type": ("const float *x = (const float *)a; sums[0] = x[0];", Guard.BOUNDS),
+    "A with B's stride": ("c[0] = a[(m - 1) * ldb];", Guard.BOUNDS),
+    "shared memory one past": ("tiles[2048] = tiles[0];", Guard.BOUNDS),
+    "shared memory by threads": ("tiles[33 * thread] = tiles[0];", Guard.BOUNDS),
+    "shared memory by a size": ("tiles[k] = tiles[0];", Guard.BOUNDS),
+    "shared memory before its first": ("tiles[thread - 1] = tiles[0];", Guard.BOUNDS),
+    "a primitive past shared memory": ("elements_copy(tiles + 2041, a, 0);", Guard.BOUNDS),
+    "a primitive past its operand": ("elements_copy(tiles, a, k + 1);", Guard.BOUNDS),
+    "a primitive past what was chosen": ("elements_copy(tiles, a + k, thread < 4 ? 1 : 0);", Guard.BOUNDS),
+    "a copy that leaves where something is left": (
+        "const int left = row0 + thread < m ? k : 0;\n"
+        "elements_copy(tiles, left > 0 ? a + (row0 + thread + 1) * lda : a, left);",
+        Guard.BOUNDS,
+    ),
+    "a tile past shared memory": ("TileA x; tile_a(x, tiles + 2048 - 255, 16);", Guard.BOUNDS),
+    "a tile with rows too far apart": ("TileA x; tile_a(x, tiles, 136);", Guard.BOUNDS),
+    "a tile that goes backwards": ("TileA x; tile_a(x, tiles + 200, -1);", Guard.BOUNDS),
+    "a tile of what is no shared memory": ("TileA x; if (m > 15 && k > 15) tile_a(x, a, 0);", Guard.BOUNDS),
+    "a copy to what is no shared memory": ("if (n > 7) word_copy(c, a, 0);", Guard.BOUNDS),
+    "a copy from what is shared memory": ("word_copy(tiles, tiles, 8);", Guard.BOUNDS),
+    "a copy from a local": ("Element x[8] = {0}; word_copy(tiles, x, 8);", Guard.BOUNDS),
+    "a tile with rows that nothing is known of": ("TileA x; tile_a(x, tiles, (int)lda);", Guard.BOUNDS),
+    "a tile with rows of a size": ("TileA x; tile_a(x, tiles, k < 32 ? k : 32);", Guard.BOUNDS),
+    "a count that nothing is known of": (
+        "if (floats_aligned(sums, (int)lda)) c[0] = tiles[0];",
+        Guard.BOUNDS,
+    ),
+    "a tile with rows that are no words": ("TileA x; tile_a(x, tiles, 12);", Guard.BOUNDS),
+    "sums past shared memory": ("SumTile s; sum_clear(s); sum_spread(sums + 1024 - 255, s, 16);", Guard.BOUNDS),
+    "a pair of which one may be written": ("pair_put(c + (m - 1) * ldc + n - 1, 0, 0, 1, pairs);", Guard.BOUNDS),
+    "an array of its own, past": ("float s[4] = {0}; s[thread % 5] = 1;", Guard.BOUNDS),
+    "an array of words, past": ("uint4 s[4] = {0}; s[4] = s[0];", Guard.BOUNDS),
+    "a condition on shared memory": ("if (value(tiles[0]) > 0) c[0] = tiles[0];", Guard.DATA),
+    "a condition on sums": ("if (sums[thread] != 0) c[0] = tiles[0];", Guard.DATA),
+    "an index that was loaded": ("c[(int)value(tiles[0])] = tiles[0];", Guard.DATA),
+    "an index of bits that were loaded": (
+        "const uint32_t x = (uint32_t)sums[0]; tiles[x >> 31] = tiles[0];",
+        Guard.DATA,
+    ),
+    "a part of a word as an index": ("const uint4 x = make_uint4(1, 2, 3, 4); tiles[x.x] = tiles[0];", Guard.DATA),
+    "a count that was loaded": ("elements_copy(tiles, a, (int)value(tiles[0]));", Guard.DATA),
+    "a count of turns that was loaded": ("for (float i = 0; i < sums[0]; i += 1) tiles[0] = tiles[0];", Guard.DATA),
+    "a branch on alpha": ("if (alpha == 3) c[0] = tiles[0];", Guard.CONDITIONS),
+    "a size": ("if (k == 1000) c[0] = tiles[0];", Guard.CONDITIONS),
+    "a size by threads": ("if (k == 100 * thread) c[0] = tiles[0];", Guard.CONDITIONS),
+    "a size by a division": ("if (k / 100 == 10) c[0] = tiles[0];", Guard.CONDITIONS),
+    "a size by a division and threads": ("if (k / 100 == thread) c[0] = tiles[0];", Guard.CONDITIONS),
+    "a size by a quotient of threads": ("if (k / 64 == thread * 4) c[0] = tiles[0];", Guard.CONDITIONS),
+    "a size by a remainder": ("if (k % 1000 == 1) c[0] = tiles[0];", Guard.CONDITIONS),
+    "a size by a choice": ("const int x = thread < 3 ? 1000 : 0; if (k == x) c[0] = tiles[0];", Guard.CONDITIONS),
+    "a size by how long a loop goes on": (
+        "int r = 0; for (int i = 0; i < 1000; ++i) { if (i >= k) { r = 1; break; } } if (r) c[0] = tiles[0];",
+        Guard.CONDITIONS,
+    ),
+    "C past a choice of pairs": ("pair_put(c + row0 * ldc + col0, 0, 0, col0 < n, pairs);", Guard.BOUNDS),
+    "an address that is chosen, past": (
+        "Element *x = thread < 3 ? tiles : tiles + 2041; elements_copy(x, a, 0);",
+        Guard.BOUNDS,
+    ),
+    "a size by turns": ("for (int i = 0; i < k; ++i) if (k == 100 * i) c[0] = tiles[0];", Guard.CONDITIONS),
+    "a stride": ("if (lda > m) c[0] = tiles[0];", Guard.CONDITIONS),
+    "an address": ("if (a == b) c[0] = tiles[0];", Guard.CONDITIONS),
+    "an address by its bits": ("if (floats_aligned(sums, 1024)) c[0] = tiles[0];", Guard.BOUNDS),
+    "addresses that were chosen": (
+        "const Element *p = thread > 3 ? a + k : a; if (p == a) c[0] = tiles[0];",
+        Guard.CONDITIONS,
+    ),
+    "how far apart addresses are that were chosen": (
+        "const Element *p = thread > 3 ? tiles + 1000 : tiles; if (p - tiles == k) c[0] = tiles[0];",
+        Guard.CONDITIONS,
+    ),
+    "a number that was cut off as a count": ("elements_copy(tiles, a, (int)lda);", Guard.BOUNDS),
+    "what a test said of a number before it changed": (
+        "int i = row0 + thread; const bool in = i < m; i += 1; if (in) c[i * ldc] = tiles[0];",
+        Guard.BOUNDS,
+    ),
+    "what a turn before said": (
+        "bool in = 0; for (int i = 0; i < 4; ++i) { if (in) c[(row0 + i) * ldc] = tiles[0]; in = row0 + i < m; }",
+        Guard.CONDITIONS,
+    ),
+    "what the other way said": (
+        "const bool in = row0 + thread < m; if (!in) c[(row0 + thread) * ldc] = tiles[0];",
+        Guard.BOUNDS,
+    ),
+    "what one of two tests said": (
+        "const bool in = row0 + thread < m || beta == 0; if (in) c[(row0 + thread) * ldc] = tiles[0];",
+        Guard.BOUNDS,
+    ),
+    "a size by three remainders": (
+        "if (k % 61 == 7) if (k % 59 == 3) if (k % 53 == 11) c[0] = tiles[0];",
+        Guard.CONDITIONS,
+    ),
+    "a size by a turn of a quotient's": (
+        "for (int i = 0; i < k / 64; ++i) if (i == 50) c[0] = tiles[0];",
+        Guard.CONDITIONS,
+    ),
+    "a size by twice a quotient": (
+        "for (int i = 0; i < k / 64 * 2; ++i) if (i == 100) c[0] = tiles[0];",
+        Guard.CONDITIONS,
+    ),
+    "a size by a turn that threads tell": (
+        "for (int i = 0; i < k; ++i) if (i == thread) if (k == 16 * i + 15) c[0] = tiles[0];",
+        Guard.CONDITIONS,
+    ),
+    "a size by a sum of choices": (
+        "int x = k > 2 ? 200 : 0, y = k > 2 ? 200 : 1, z = k > 2 ? 200 : 2; if (k == x + y + z) c[0] = tiles[0];",
+        Guard.CONDITIONS,
+    ),
+    "a choice of -1 as a size": ("tiles[k > 4 ? -1 : (size_t)0] = tiles[0];", Guard.BOUNDS),
+    "a number with a suffix": ("tiles[2047 + (0u - 1)] = tiles[0];", Guard.BOUNDS),
+    "a local made of itself": ("float s = 1; { float s = s; sums[0] = s; }", Guard.LOCALS),
+    "an array that is gone": (
+        "float y[4] = {0}; float *q = y; { float x[4] = {0}; q = x; } *q = 1;",
+        Guard.LOCALS,
+    ),
+    "a size by a large remainder": ("if (k % 300 == 1) c[0] = tiles[0];", Guard.CONDITIONS),
+    "a tile that is nowhere set": ("SumTile s; sum_spread(sums, s, 16);", Guard.LOCALS),
+    "a sum that begins with what was there": (
+        "SumTile s; TileA x; TileB y; tile_a(x, tiles, 16); tile_b(y, tiles, 16);\ntile_multiply(s, x, y);",
+        Guard.LOCALS,
+    ),
+    "a local that is set in one turn alone": ("float s; if (thread < 3) s = 0; sums[thread] = s;", Guard.LOCALS),
+    "an array that is nowhere set": ("float s[4]; sums[0] = s[0];", Guard.LOCALS),
+    "memory of its own in the block": ("__shared__ float kept[4];", Guard.SYNTAX),
+    "a static": ("static int kept = 0; ++kept;", Guard.GRAMMAR),
+    "assembly": ("asm(x);", Guard.SYNTAX),
+    "a lambda": ("int x = [&](int i) { return i; }(3);", Guard.SYNTAX),
+    "a template's call": ("copies_wait<0>();", Guard.SYNTAX),
+    "a template's call that is a comparison": ("int x = copies_wait < 0 > (1);", Guard.NAMES),
+    "a cast of C++": ("const float *x = reinterpret_cast<const float *>(m);", Guard.SYNTAX),
+    "a pointer made of a number": ("const float *x = (const float *)lda; sums[0] = *x;", Guard.POINTERS),
+    "a member": ("SumTile s; sum_clear(s); sums[0] = s.x[300];", Guard.BOUNDS),
+    "a member by an address": ("sums[0] = a->x;", Guard.GRAMMAR),
+    "the thread's number as the device has it": ("tiles[threadIdx.x] = tiles[0];", Guard.NAMES),
+    "an intrinsic": ("__nanosleep(100);", Guard.CALLS),
+    "a function of the toolkit": ("atomicAdd(sums, 1);", Guard.CALLS),
+    "the function itself": (
+        "block(m, n, k, alpha, beta, a, lda, b, ldb, c, ldc, row0, col0, thread, pairs, words, tiles, sums);",
+        Guard.CALLS,
+    ),
+    "a launch": ("block<<<1, 1>>>();", Guard.SYNTAX),
+    "another function": ("}\n__device__ int kept; void other() {", Guard.SYNTAX),
+    "a pragma": ("#pragma nv_diag_suppress 1\n", Guard.CHARACTERS),
+    "an include": ("#include <stdio.h>\n", Guard.CHARACTERS),
+}
+
+
+@pytest.mark.parametrize("what", ON_DEVICE)
+def test_honest_c_of_a_device_passes(what: str) -> None:
+    source = on_device(ON_DEVICE[what])
+    assert isinstance(source, str), source.message
+
+
+@pytest.mark.parametrize("what", NOT_ON_DEVICE)
+def test_what_leaves_its_operands_on_a_device_is_refused(what: str) -> None:
+    body, guard = NOT_ON_DEVICE[what]
+    outcome = on_device(body + "\n")
+    assert isinstance(outcome, Outcome), outcome
+    assert outcome.message.startswith(f"{guard.value}: "), outcome.message
+
+
+@pytest.mark.parametrize(
+    "body",
+    ["shared_float_store(4 * thread, 1);", "named_barrier(1, 64);", "tile_stores_done();", "barrier_init(0, 1);"],
+)
+def test_a_primitive_whose_accesses_its_set_does_not_state_is_none(body: str) -> None:
+    """Addresses of shared memory that are numbers, say."""
+    template = replace(FAMILY, author="llm", name="d", text=body + "\n", needs=("pair_store",))
+    outcome = kernels.text(operators.load("gemm"), platforms.load("cuda-sm90"), template, "bf16", NUMBERS)
+    assert isinstance(outcome, Outcome)
+    assert outcome.message.startswith("calls: "), outcome.message
+
+
+def test_a_device_clears_shared_memory_before_another_s_kernel() -> None:
+    """What the block before left there could tell a kernel that it was called before."""
+    source = on_device(ON_DEVICE["an array of its own"])
+    assert isinstance(source, str)
+    assert "for (unsigned i = thread; i < 1024; i += 64)" in source
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("threads", 2048), ("raster", 0), ("tile_m", 0), ("shared", -4), ("shared", 4098), ("matrices", "x")],
+)
+def test_a_fact_that_no_launch_can_have_is_refused(name: str, value: int | str) -> None:
+    outcome = on_device(ON_DEVICE["an array of its own"], **{name: value})
+    assert isinstance(outcome, Outcome)
+    assert f"the fact {name} is {value}" in outcome.message
+
+
+@pytest.mark.parametrize("name", ["c_size", "a_along_m", "element", "cleared"])
+def test_a_tunable_that_says_how_operands_are_is_refused(name: str) -> None:
+    template = replace(FAMILY, author="llm", name="d", text="\n", tunables={name: (4,)})
+    outcome = kernels.text(operators.load("gemm"), WMMA, template, "bf16", {**NUMBERS, name: 4})
+    assert isinstance(outcome, Outcome)
+    assert outcome.message.startswith("tunables: "), outcome.message
+
+
+def test_a_template_of_another_takes_no_tensor_maps() -> None:
+    maps = replace(FAMILY, author="llm", reads={"operands": "maps"})
+    assert isinstance(kernels.text(operators.load("gemm"), WMMA, maps, "bf16", NUMBERS), Outcome)

@@ -60,7 +60,7 @@ def test_kernels_with_a_float_c_compile_without_a_spill() -> None:
 
 def test_a_spill_is_a_failed_build() -> None:
     text = (GOLDEN / "cuda-sm90-wmma-f16.cu").read_text()
-    crowded = text.replace("__launch_bounds__(THREADS, 1)", "__launch_bounds__(THREADS, 6)")
+    crowded = text.replace("__launch_bounds__(256, 1)", "__launch_bounds__(256, 6)")
     assert crowded != text
     built = device.build(crowded, "sm_90a", nvcc.nvcc())
     assert isinstance(built, Outcome)

@@ -80,7 +80,7 @@ def test_every_start_is_legal_in_the_usual_layout() -> None:
 def test_shipped_families_render_everywhere() -> None:
     for name, (a, b), dtype in itertools.product(TEMPLATES, LAYOUTS, ("bf16", "f16", "f16_f32")):
         of = family(name, a, b, kernels.c_size(dtype))
-        for number in np.random.default_rng(0).choice(of.size, 6, replace=False):
+        for number in np.random.default_rng(0).choice(of.size, 3, replace=False):
             text = kernels.text(GEMM, SM90, TEMPLATES[name], dtype, of.numbers(int(number)))
             assert isinstance(text, str), (name, str(of.point(int(number))), text)
 

@@ -2,10 +2,14 @@
 
 import json
 import random
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
 
 import pytest
 
 from tensorop.author import c_gate, gate, offline
+from tensorop.author.addresses.linear import Facts, number, symbol
 from tensorop.author.parse import parse
 from tensorop.errors import SpecError
 from tensorop.model.kernel import KernelTemplate, KernelText
@@ -250,3 +254,24 @@ def test_shipped_templates_pass_the_same_gate(platform_name):
                 assert isinstance(text, KernelText), (template.name, str(chosen), text.message)
                 admitted += 1
     assert admitted
+
+
+def test_threads_that_ask_what_is_known_get_the_same_answer():
+    """Jobs read templates side by side: what one of them has begun to look up is no answer for another."""
+    switched = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(4) as pool:
+            for turn in range(120):
+                names = [symbol(f"s{turn}_{i}") for i in range(60)]
+                facts = Facts(tuple(number(i + 1) - name for i, name in enumerate(names)))
+                asked = [names[k:] + names[:k] for k in (0, 15, 30, 45)]
+                ready = Barrier(4)
+
+                def prove(some, facts=facts, ready=ready):
+                    ready.wait()
+                    return all(facts.prove(number(60) - one) for one in some)
+
+                assert all(pool.map(prove, asked))
+    finally:
+        sys.setswitchinterval(switched)

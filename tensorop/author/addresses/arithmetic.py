@@ -21,6 +21,7 @@ from tensorop.author.addresses.values import (
     Ptr,
     State,
     Value,
+    Ways,
     common,
     limits_of,
     ring,
@@ -52,7 +53,8 @@ class Arithmetic(Memory):
         if isinstance(a, Ptr) or isinstance(b, Ptr):
             return self._pointer_computed(state, operator, a, b)
         if isinstance(a, Data) or isinstance(b, Data):
-            if Data.HALF in (a, b) or operator not in ("+", "-", "*", "/") or Data.NOTHING in (a, b):
+            moved = self.places and operator == ">>" and isinstance(b, Int)  # one of the elements of a word
+            if Data.HALF in (a, b) or not (moved or operator in ("+", "-", "*", "/")) or Data.NOTHING in (a, b):
                 raise Refusal(
                     Guard.DATA,
                     f"'{operator}' is applied to what was loaded; elements are added, multiplied and divided",
@@ -95,6 +97,11 @@ class Arithmetic(Memory):
             self.quotients[name] = p, q
         whole = symbol(name)
         state.facts = state.facts.known([p - q * whole, q * whole + q - ONE - p, p - whole])
+        if (by := q.constant) is not None and (highest := self.highest.get(p)) is not None:
+            self.places.add(name)
+            self.turns.add(name)
+            self.highest[whole], self.highest[p - q * whole] = highest // by, min(highest, by - 1)
+            state.facts = state.facts.known([number(highest // by) - whole])
         return whole
 
     def _product(self, state: State, monomial: tuple[str, ...]) -> None:
@@ -111,8 +118,9 @@ class Arithmetic(Memory):
             if operator == "-" and a.operand is b.operand and a.offset is not None and b.offset is not None:
                 self._by_elements(a)
                 self._by_elements(b)
-                apart = Int(a.offset - b.offset, SIGNED_SIZE)
-                return apart if self._whole(state, apart, most=KEPT) else Int(None, SIGNED_SIZE)
+                apart = a.offset - b.offset
+                known = not apart.symbols & self.hidden and self._whole(state, Int(apart, SIGNED_SIZE), most=KEPT)
+                return Int(apart if known else None, SIGNED_SIZE)
             raise Refusal(Guard.BOUNDS, f"'{operator}' is applied to two addresses")
         if isinstance(b, Ptr):
             a, b = b, a
@@ -163,20 +171,25 @@ class Arithmetic(Memory):
             return Int(None, TYPES[kind])
         whole, wanted = self._as_int(value), TYPES[kind]
         if kind == "bool":
-            return Int(whole.poly if whole.poly in (ZERO, ONE) else None, wanted)
+            return Int(whole.poly if whole.poly is not None and self._within(state, whole.poly, 0, 1) else None, wanted)
         if whole.poly is None or wanted == SIZE or wanted == whole.type:
             return Int(whole.poly, wanted)
         return Int(whole.poly if self._within(state, whole.poly, *limits_of(wanted)) else None, wanted)
 
-    def _chosen(self, state: State, low: Iterable[Poly], high: Iterable[Poly]) -> Poly:
+    def _chosen(self, state: State, low: Iterable[Poly], high: Iterable[Poly], negative: bool = False) -> Poly:
+        """A number between these. negative: it may be below 0, which no symbol is."""
         self.fresh += 1
-        made = symbol(f"x#{self.fresh}")
+        made = symbol(f"x#{self.fresh}") - (symbol(f"y#{self.fresh}") if negative else ZERO)
         facts = [made - one for one in low] + [one - made for one in high]
         state.facts = state.facts.known(self._known(fact, state) for fact in facts)
         return made
 
-    def _either(self, state: State) -> Int:
-        """0 or 1."""
+    def _either(self, state: State, yes: Ways, no: Ways) -> Int:
+        """0 or 1. yes, no: on which ways."""
         made = self._chosen(state, [ZERO], [ONE])
-        self.choices[min(made.symbols)] = ZERO, ONE
+        self._cases(made, (yes, ONE), (no, ZERO))
         return Int(made, INT)
+
+    def _cases(self, made: Poly, *chosen: tuple[Ways, Poly]) -> None:
+        """What is known where a choice is made, for each that may be."""
+        self.choices[min(made.symbols)] = made, [(way.facts, value) for ways, value in chosen for way in ways]

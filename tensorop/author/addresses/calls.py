@@ -14,7 +14,7 @@ from tensorop.author.addresses.linear import ONE, Poly, number, symbol
 from tensorop.author.addresses.syntax import Term
 from tensorop.author.addresses.values import INT, SIZE, TYPES, Data, Int, Part, Pred, Ptr, State, Value, ring, spelled
 from tensorop.author.gate import Guard
-from tensorop.model.primitive import ARGUMENTS, Primitive, shape_of
+from tensorop.model.primitive import ARGUMENTS, Collective, Primitive, shape_of
 
 SHAPES = {argument: shape_of(argument) for argument in ARGUMENTS}
 _FORMATS = {argument: kind.partition(" ")[0] for argument, kind in ARGUMENTS.items()}
@@ -30,7 +30,7 @@ class Calls(Arithmetic):
         if name == LANES and not arguments:
             return Int(symbol(LANES), SIZE if self.fixed is None else INT)
         given = [self._value(state, argument) for argument in arguments]
-        if primitive is None or len(given) != len(primitive.args):
+        if primitive is None or isinstance(primitive, Collective) or len(given) != len(primitive.args):
             if self.trusted:
                 return Data.ODD
             raise Refusal(Guard.CALLS, f"its C calls '{name}', which is no primitive")

@@ -3,39 +3,32 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 from tensorop.author.addresses.calls import Calls
 from tensorop.author.addresses.knowledge import LANES, Refusal, Together
 from tensorop.author.addresses.linear import ONE, ZERO, Poly, number, symbol
 from tensorop.author.addresses.syntax import Term
-from tensorop.author.addresses.values import KEPT, SIZE, Data, Int, Ptr, State, Value, spelled
+from tensorop.author.addresses.values import KEPT, SIZE, Data, Int, Ptr, State, Value, Way, Ways, spelled
 from tensorop.author.gate import Guard
 
 MOST_COMPARED = 64  # what a condition may compare with
 MOST_TIMES = 16  # vectors, or turns of a loop, that a condition may say at once
 _MOST_LANES_COMPARED = 256  # elements that a condition on `lanes` alone may say
 MOST_TOGETHER = 128  # and all of them together; sizes up to the sum are verified one by one
+_MOST_OF_BLOCK = 256  # the same of a block of threads, which share a tile of that size
 COMPARISONS = ("<", "<=", ">", ">=", "==", "!=")
-
-
-@dataclass(frozen=True)
-class Way:
-    """What is known in addition on one way out of a condition. unequal: what is not 0 there, but on either side."""
-
-    facts: tuple[Poly, ...] = ()
-    ones: frozenset[str] = frozenset()
-    unequal: tuple[Poly, ...] = ()
-
-    def and_then(self, other: Way) -> Way:
-        return Way(self.facts + other.facts, self.ones | other.ones, self.unequal + other.unequal)
-
-
-Ways = list[Way]
 
 
 class Conditions(Calls):
     """What a condition tells."""
+
+    @property
+    def most(self) -> int:
+        return _MOST_OF_BLOCK if self.places else MOST_COMPARED
+
+    @property
+    def together_most(self) -> int:
+        return 2 * _MOST_OF_BLOCK if self.places else MOST_TOGETHER
 
     def _decide(self, state: State, of: Term) -> tuple[Ways, Ways]:
         """What is known where a condition holds, and where it does not; `state` is changed as by reading it."""
@@ -93,7 +86,7 @@ class Conditions(Calls):
                 raise Refusal(
                     Guard.CONDITIONS,
                     "a condition compares a number of which nothing is known (it may have wrapped around); compare k, "
-                    f"m, n, lanes, numbers up to {MOST_COMPARED} and counters of type size_t (an int does not hold "
+                    f"m, n, lanes, numbers up to {self.most} and counters of type size_t (an int does not hold "
                     "every k), each changed by the same amount in every turn of a loop, the last one too (i += lanes)",
                 )
             assert x.poly is not None
@@ -109,6 +102,12 @@ class Conditions(Calls):
             for name in self.strides
             if operator in ("==", "!=") and apart in (symbol(name) - ONE, ONE - symbol(name))
         )
+        made, cases = self.choices.get(min(apart.symbols, default=""), (ZERO, []))
+        numbers = all(value.constant is not None for _, value in cases)
+        if cases and made == apart and numbers and operator in ("==", "!="):
+            ways = [[Way(facts) for facts, value in cases if (value == ZERO) is zero] for zero in (True, False)]
+            is_0, is_not = (one if len(one) < 2 else [Way()] for one in ways)
+            return (is_0, is_not) if operator == "==" else (is_not, is_0)
         apart = self._known(apart, state)
         back = ZERO - apart
         match operator:
@@ -159,6 +158,8 @@ class Conditions(Calls):
         ):
             raise Refusal(Guard.CONDITIONS, "a condition looks at an address; compare pointers into one operand alone")
         apart = a.offset - b.offset
+        if apart.symbols & self.hidden:
+            raise Refusal(Guard.CONDITIONS, "a condition compares pointers that were chosen")
         for name in self.strides - state.ones:
             split = apart.by(name)
             if split is not None and split[1] == ZERO and apart != ZERO:
@@ -189,12 +190,21 @@ class Conditions(Calls):
     def _admit(self, state: State, operator: str, apart: Poly) -> None:
         """Refuses a condition that says more than names, counters, lanes and small numbers can."""
         if made := min(apart.symbols & self.choices.keys(), default=""):
-            for side in self.choices[made]:
-                self._admit(state, operator, apart.replaced(made, side))
+            chosen, cases = self.choices[made]
+            for value in dict.fromkeys(value for _, value in cases):
+                self._admit(state, operator, apart.replaced(made, value + symbol(made) - chosen))
             return
         if apart in self.asked:
             return
-        wrong = self._hidden(apart) or self._hidden_together(apart)
+        plain, spread = self._plain(state, apart)
+        if isinstance(plain, str):
+            wrong: str | None = plain
+        elif self.places and plain.symbols & self.choices.keys():  # a quotient's
+            self._admit(state, operator, plain)
+            return
+        else:
+            wrong = self._hidden(plain) or self._far_divided(apart)
+            wrong = wrong or self._hidden_together(plain if self.places else apart, spread)
         if wrong is None:
             return
         if strides := apart.symbols & self.strides:
@@ -205,18 +215,31 @@ class Conditions(Calls):
             f"a condition is about {spelled(apart)} {operator} 0: {wrong}",
         )
 
-    def _hidden(self, apart: Poly) -> str | None:
+    @property
+    def _allowed_here(self) -> str:
+        return f"compare names and counters with names, tunables and numbers up to {self.most}"
+
+    def _plain(self, state: State, apart: Poly) -> tuple[Poly | str, int]:
+        """A condition without quotients and threads, or what is wrong with these; how far threads are apart there."""
         if self.fixed == 1:
             apart = apart.replaced(LANES, ONE)
-        allowed = f"compare names and counters with names, tunables and numbers up to {MOST_COMPARED}"
         for name in reversed(self.quotients):  # one of another's first
-            if name not in apart.symbols:
+            if name not in apart.symbols or name in self.places:
                 continue
             found = self._remainder(apart, name)
             if found is None:
-                return f"it encodes another number by a division; {allowed}"
+                return f"it encodes another number by a division; {self._allowed_here}", 0
             apart = found
-        most = _MOST_LANES_COMPARED if apart.symbols <= {LANES} else MOST_COMPARED
+        mine = Poly({one: factor for one, factor in apart.terms.items() if not {*one} - self.places})
+        if mine.constant is not None:
+            return apart, 0
+        if not self._within(state, mine, -self.most, self.most):
+            return f"it is about {spelled(mine)}; threads of a block may differ by {self.most}; count turns, i < 32", 0
+        return apart - mine + number(mine.terms.get((), 0)), self.most
+
+    def _hidden(self, apart: Poly) -> str | None:
+        allowed = self._allowed_here
+        most = _MOST_LANES_COMPARED if apart.symbols <= {LANES} else self.most
         if abs(apart.terms.get((), 0)) > most:
             return f"it encodes {abs(apart.terms[()])}; {allowed}"
         for monomial, factor in apart.terms.items():
@@ -240,22 +263,31 @@ class Conditions(Calls):
                 return allowed
         return None
 
-    def _hidden_together(self, apart: Poly) -> str | None:
+    def _counters(self, apart: Poly) -> set[str]:
+        return apart.symbols - self.given - self.quotients.keys() - {LANES}
+
+    def _far_divided(self, apart: Poly) -> str | None:
+        """What is wrong with the remainders that this condition and those before it tell."""
+        dividing = (self._counters(apart) | self.quotients.keys()) - self.places
+        for monomial, factor in apart.terms.items():
+            if dividing.intersection(monomial):
+                self.divided = math.lcm(self.divided, factor)
+        if self.divided > self.together_most:
+            return f"with the conditions before it it tells a number apart by its remainder by {self.divided}"
+        return None
+
+    def _hidden_together(self, apart: Poly, spread: int) -> str | None:
         """The same of this condition and those before it: counters may carry a number from one to another."""
-        counters = apart.symbols - self.given - self.quotients.keys() - {LANES}
+        counters = self._counters(apart)
         steps: dict[str, int] = {}
         for monomial, factor in apart.terms.items():
             steps.update((name, factor) for name in monomial if name in counters)
-            if set(monomial) & (counters | self.quotients.keys()):
-                self.divided = math.lcm(self.divided, factor)
-        if self.divided > MOST_TOGETHER:
-            return f"with the conditions before it it tells a number apart by its remainder by {self.divided}"
         if apart.symbols - counters - {LANES}:
             self.asked[apart] = steps
             for name, step in steps.items():
                 self.together.setdefault(name, Together({name})).steps.add(abs(step))
         elif counters:
-            number = abs(apart.terms.get((), 0)) + abs(apart.terms.get((LANES,), 0)) * (self.fixed or 1)
+            number = abs(apart.terms.get((), 0)) + abs(apart.terms.get((LANES,), 0)) * (self.fixed or 1) + spread
             if len(counters) == 1:  # of one counter the largest number counts
                 apart, number = symbol(*counters), -(-number // abs(steps[min(counters)]))
             found = Together(numbers={apart: number})
@@ -266,7 +298,7 @@ class Conditions(Calls):
             self.together.update(dict.fromkeys(found.counters, found))
         for steps in self.asked.values():
             groups = [(abs(step), self.together[name]) for name, step in steps.items()]
-            large = sum(step * sum(group.numbers.values()) for step, group in groups) > MOST_TOGETHER
+            large = sum(step * sum(group.numbers.values()) for step, group in groups) > self.together_most
             if large or any(len(group.steps) > 1 for _, group in groups):
                 return "with the conditions before it it encodes a large number in counters"
         return None
@@ -276,9 +308,11 @@ class Conditions(Calls):
         dividend, divisor = self.quotients[name]
         by = divisor.constant
         split = apart.by(name)
-        if by is None or split is None or (factor := split[0].constant) is None or self._least(name) > MOST_COMPARED:
+        if by is None or split is None or (factor := split[0].constant) is None or self._least(name) > self.most:
             return None
         rest = split[1]
+        if self.places and rest.symbols <= self.turns:
+            return dividend * number(factor) + divisor * rest
         if rest.symbols <= self.turns and not rest.terms.get((), 0):
             return rest
         if factor % by:
@@ -289,7 +323,7 @@ class Conditions(Calls):
     def _least(self, name: str) -> int:
         """What an argument of the kernel is at least where a quotient is not 0."""
         dividend, divisor = self.quotients[name]
-        wanted = (divisor.constant or MOST_COMPARED) + abs(dividend.terms.get((), 0))
+        wanted = (divisor.constant or self.most) + abs(dividend.terms.get((), 0))
         found = 1
         for monomial, factor in dividend.terms.items():
             for one in monomial:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from tensorop.author.addresses.conditions import COMPARISONS, Conditions
+from tensorop.author.addresses.collectives import Collectives
+from tensorop.author.addresses.conditions import COMPARISONS
 from tensorop.author.addresses.knowledge import LANES, Refusal
-from tensorop.author.addresses.linear import ZERO, Poly, number, symbol
+from tensorop.author.addresses.linear import ZERO, number, symbol
 from tensorop.author.addresses.syntax import Term
 from tensorop.author.addresses.values import (
     INT,
@@ -16,12 +17,14 @@ from tensorop.author.addresses.values import (
     State,
     Value,
     common,
+    limits_of,
     literal,
 )  # fmt: skip
 from tensorop.author.gate import Guard
+from tensorop.model.primitive import Collective
 
 
-class Expressions(Conditions):
+class Expressions(Collectives):
     """What expressions give, and what names hold after them."""
 
     def _value(self, state: State, of: Term) -> Value:
@@ -36,6 +39,8 @@ class Expressions(Conditions):
                 )
             return found
         if kind == "call":
+            if isinstance(called := self.callables.get(of[1]), Collective):
+                return self._collective(state, called, of[2])
             return self._call(state, of[1], of[2])
         if kind == "two":
             return self._two(state, of[1], of[2], of[3])
@@ -61,6 +66,8 @@ class Expressions(Conditions):
                 return self._value(state, pointer)
             case ("address", _):
                 raise Refusal(Guard.BOUNDS, "the address of a local is taken; give it to a primitive as an array")
+            case "part", value, ("x" | "y" | "z" | "w"):
+                return self._computed(state, "+", self._value(state, value), Data.NUMBER)  # refused of all but data
             case "cast", kind, stars, value:
                 found = self._value(state, value)
                 return Data.NOTHING if kind == "void" and not stars else self._converted(state, found, kind, stars)
@@ -80,8 +87,7 @@ class Expressions(Conditions):
         if operator in COMPARISONS or operator in ("&&", "||"):
             if not self.trusted and self._is_scale(state, left, right):
                 raise Refusal(Guard.CONDITIONS, "what a comparison of alpha or beta gives is no number to compute with")
-            self._decide(state, ("two", operator, left, right))
-            return self._either(state)
+            return self._either(state, *self._decide(state, ("two", operator, left, right)))
         return self._computed(state, operator, self._value(state, left), self._value(state, right))
 
     def _is_scale(self, state: State, *sides: Term) -> bool:
@@ -91,8 +97,8 @@ class Expressions(Conditions):
         if operator == "!":
             if not self.trusted and self._is_scale(state, right):
                 raise Refusal(Guard.CONDITIONS, "what a comparison of alpha or beta gives is no number to compute with")
-            self._decide(state, right)
-            return self._either(state)
+            yes, no = self._decide(state, right)
+            return self._either(state, no, yes)
         found = self._value(state, right)
         if isinstance(found, Data):
             return self._computed(state, "+" if operator in "+-" else operator, found, Data.NUMBER)
@@ -117,23 +123,36 @@ class Expressions(Conditions):
         if isinstance(a, Ptr) or isinstance(b, Ptr):
             if a == b:
                 return a
-            raise Refusal(Guard.BOUNDS, "a choice is made between two addresses; write an if")
+            if not (self.places and isinstance(a, Ptr) and isinstance(b, Ptr)) or a._replace(offset=None) != b._replace(
+                offset=None
+            ):
+                raise Refusal(Guard.BOUNDS, "a choice is made between two addresses; write an if")
+            if a.offset is None or b.offset is None:
+                return a._replace(offset=None)
+            offset = self._chosen(state, (), (), negative=True)
+            self._cases(offset, (if_yes, a.offset), (if_no, b.offset))
+            self.hidden |= offset.symbols
+            return a._replace(offset=offset)
         x, y = self._as_int(a), self._as_int(b)
         kind = common(x.type, y.type)
         if x == y:
             return Int(x.poly, kind)
-        if not (self._whole(under_a, x, signed=False) and self._whole(under_b, y, signed=False)):
+        if not (self._whole(under_a, x) and self._whole(under_b, y)):
             return Int(None, kind)
         assert x.poly is not None
         assert y.poly is not None
-        low, high = [ZERO], []
+        negative = not (self._prove(under_a, x.poly) and self._prove(under_b, y.poly))
+        if negative and not kind.signed:
+            return Int(None, kind)
+        limits = [number(limit) for limit in limits_of(kind)] if negative else [ZERO]
+        low, high = limits[:1], limits[1:]
         for one in (x.poly, y.poly):
             if self._prove(under_a, one - x.poly) and self._prove(under_b, one - y.poly):
                 high.append(one)
             if self._prove(under_a, x.poly - one) and self._prove(under_b, y.poly - one):
                 low.append(one)
-        made = self._chosen(state, low, high)
-        self.choices[min(made.symbols)] = x.poly, y.poly
+        made = self._chosen(state, low, high, negative)
+        self._cases(made, (if_yes, x.poly), (if_no, y.poly))
         return Int(made, kind)
 
     def _declare(self, state: State, of: Term) -> None:
@@ -163,7 +182,8 @@ class Expressions(Conditions):
         self.scopes[-1][name] = kind, stars
 
     def _declare_array(self, state: State, name: str, kind: str, stars: int, size: str, value: Term | None) -> None:
-        if stars or (kind not in self.data and not self.trusted) or not size.isdecimal():
+        elements = self.data | self.vectors if self.places else self.data
+        if stars or (kind not in elements and not self.trusted) or not size.isdecimal():
             if self.trusted:
                 state.env[name] = Data.ODD
                 return
@@ -187,10 +207,10 @@ class Expressions(Conditions):
     def _write(self, state: State, to: Term, value: Value) -> Value:
         match to:
             case ("name", name):
-                declared = next((scope[name] for scope in reversed(self.scopes) if name in scope), None)
-                if declared is None:
+                kind, stars = self._declared_as(name)
+                if not kind:
                     raise Refusal(Guard.NAMES, f"it changes '{name}', which is declared elsewhere")
-                return self._hold(state, name, self._converted(state, value, *declared))
+                return self._hold(state, name, self._converted(state, value, kind, stars))
             case ("at", pointer):
                 place = self._value(state, pointer)
             case "item", pointer, index:
@@ -201,9 +221,3 @@ class Expressions(Conditions):
             raise Refusal(Guard.BOUNDS, "what is no pointer is followed")
         self._reach(state, place, (), writes=True)
         return Data.NUMBER  # as an element holds it
-
-    def _poly(self, state: State, of: Term) -> Poly:
-        found = self._value(state, of)
-        assert isinstance(found, Int)
-        assert found.poly is not None
-        return found.poly

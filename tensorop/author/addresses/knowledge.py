@@ -9,11 +9,24 @@ from tree_sitter import Node
 
 from tensorop.author.addresses.linear import ONE, Facts, Poly, number
 from tensorop.author.addresses.syntax import Statement, Term
-from tensorop.author.addresses.values import LARGEST, SIZE, Int, Operand, Pred, Ptr, State, Type, Value, limits_of
+from tensorop.author.addresses.values import (
+    LARGEST,
+    SIZE,
+    TYPES,
+    Int,
+    Operand,
+    Pred,
+    Ptr,
+    State,
+    Type,
+    Value,
+    limits_of,
+)  # fmt: skip
 from tensorop.author.gate import Guard
-from tensorop.model.primitive import Primitive, Primitives
+from tensorop.model.primitive import Collective, Primitive, Primitives
 
 LANES = "lanes"
+Callables = Mapping[str, Primitive | Collective]
 
 
 class Refusal(Exception):
@@ -36,8 +49,13 @@ class Names:
     done: dict[tuple[Statement, Facts, frozenset[str], tuple[Value | None, ...]], Value] = field(default_factory=dict)
 
     @staticmethod
-    def of(primitives: Primitives) -> Names:
+    def of(primitives: Primitives, callables: Callables) -> Names:
         elements = {primitives.element, primitives.compute, primitives.storage}
+        collectives = [one for one in callables.values() if isinstance(one, Collective)]
+        if collectives:  # a word of 32 bits holds two elements, and is no number
+            data = frozenset({"float", primitives.element, "uint16_t", "uint32_t"})
+            said = {kind for one in collectives for kind in (one.returns, *(kind for kind, *_ in one.declared))}
+            return Names(data, frozenset(said) - data - TYPES.keys() - {"void"})
         unsigned = {f"u{name}" for name in elements if name.startswith("int")}
         vectors = {primitives.vector, primitives.compute_vector, primitives.storage_vector}
         return Names(frozenset({"float", "double", *elements, *unsigned}), frozenset(vectors))
@@ -58,7 +76,7 @@ class Knowledge:
     trusted: while the operator's own text is read, whose conditions and accesses are not looked at
     """
 
-    def __init__(self, primitives: Primitives, callables: Mapping[str, Primitive], names: Names) -> None:
+    def __init__(self, primitives: Primitives, callables: Callables, names: Names) -> None:
         self.callables, self.names = callables, names
         self.data, self.vectors, self.predicate = names.data, names.vectors, primitives.predicate
         self.element = primitives.element
@@ -68,10 +86,13 @@ class Knowledge:
         self.given: set[str] = set()
         self.limits: tuple[Poly, ...] = ()
         self.turns: set[str] = set()
+        self.places: set[str] = set()  # a thread's numbers within its block
+        self.highest: dict[Poly, int] = {}  # of these
         self.together: dict[str, Together] = {}  # by counter
         self.asked: dict[Poly, dict[str, int]] = {}  # conditions on what is given, and their counters' factors
         self.divided = 1  # no condition tells more of a number than its remainder by this
-        self.choices: dict[str, tuple[Poly, Poly]] = {}  # what a choice gives is one of two
+        self.hidden: set[str] = set()  # what addresses were chosen by: no number that may be compared
+        self.choices: dict[str, tuple[Poly, list[tuple[tuple[Poly, ...], Poly]]]] = {}  # what is known for each value
         self.quotients: dict[str, tuple[Poly, Poly]] = {}
         self.quotient_of: dict[tuple[Poly, Poly], str] = {}
         self.fresh = 0
@@ -84,6 +105,12 @@ class Knowledge:
     def _value(self, state: State, of: Term) -> Value:
         """What an expression gives."""
         raise NotImplementedError
+
+    def _poly(self, state: State, of: Term) -> Poly:
+        found = self._value(state, of)
+        assert isinstance(found, Int)
+        assert found.poly is not None
+        return found.poly
 
     def _known(self, poly: Poly, state: State) -> Poly:
         """With the lanes and strides that are numbers here."""

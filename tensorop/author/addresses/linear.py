@@ -110,9 +110,10 @@ class Poly:
 
     def fixed(self, symbol: str, value: int) -> Poly:
         """With a number in a symbol's place, the same one whenever it is asked."""
-        if self._fixed is None or self._fixed[0] != value:
-            self._fixed = value, self.replaced(symbol, number(value))
-        return self._fixed[1]
+        found = self._fixed
+        if found is None or found[0] != value:
+            found = self._fixed = value, self.replaced(symbol, number(value))
+        return found[1]
 
     @property
     def symbols(self) -> set[str]:
@@ -170,21 +171,22 @@ class Facts:
 
     def bounded(self, limits: tuple[Poly, ...]) -> Facts:
         """The same and these, which are always the same."""
-        if self._bounded is None or self._bounded[0] is not limits:
-            self._bounded = limits, self.known(limits)
-        return self._bounded[1]
+        found = self._bounded
+        if found is None or found[0] is not limits:
+            found = self._bounded = limits, self.known(limits)
+        return found[1]
 
     def shared(self, other: Facts) -> Facts:
-        """What both began with."""
-        count = 0
-        for mine, its in zip(self.facts, other.facts, strict=False):
-            if mine is not its:
-                break
-            count += 1
-        return self if count == len(self.facts) else Facts(self.facts[:count])
+        """What both know."""
+        if self is other:
+            return self
+        its = set(other.facts)
+        both = tuple(fact for fact in self.facts if fact in its)
+        return self if len(both) == len(self.facts) else Facts(both)
 
     def prove(self, goal: Poly) -> bool:
         """Whether the goal is at least 0, by these facts."""
+        goal = _tight(goal)
         for factor in goal.terms.values():
             if factor < 0:
                 break
@@ -208,11 +210,12 @@ class Facts:
 
     def _relevant(self, goal: Poly) -> Iterator[Poly]:
         """Facts that have to do with a goal, however indirectly."""
-        if self._about is None:
-            self._about = {}
+        if (about := self._about) is None:
+            about = {}
             for fact in self.facts:
                 for monomial in fact.terms:
-                    self._about.setdefault(monomial, []).append(fact)
+                    about.setdefault(monomial, []).append(fact)
+            self._about = about  # whole, for other threads look here
         huge = abs(goal.terms.get((), 0)) >= _HUGE
         seen: set[int] = set()
         left = [monomial for monomial in goal.terms if monomial]
@@ -221,7 +224,7 @@ class Facts:
             if fact.constant is not None:  # a contradiction: nothing comes here
                 yield fact
         while left:
-            for fact in self._about.get(left.pop(), ()):
+            for fact in about.get(left.pop(), ()):
                 if id(fact) not in seen and (huge or fact.terms.get((), 0) < _HUGE):
                     seen.add(id(fact))
                     yield fact
@@ -287,6 +290,7 @@ class _Search:
             ]
         if any(len(fact) == 1 and fact.get((), 0) < 0 for fact in self.facts):
             return True  # facts that contradict: this is never reached
+        ways = []
         for monomial, fact in choices:
             if any(fact.get(name, 0) > 0 for name in done):
                 continue
@@ -300,6 +304,8 @@ class _Search:
                     less[name] = value
                 else:
                     less.pop(name, None)
-            if self.holds(less, scale * its, depth - 1, done | {monomial} if negative else done):
-                return True
-        return False
+            ways.append((sum(factor < 0 for factor in less.values()), less, scale * its, monomial))
+        return any(
+            self.holds(less, times, depth - 1, done | {monomial} if negative else done)
+            for _, less, times, monomial in sorted(ways, key=lambda way: way[0])
+        )

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from tree_sitter import Node
 
-from tensorop.author.addresses.conditions import Way, Ways
 from tensorop.author.addresses.expressions import Expressions
 from tensorop.author.addresses.knowledge import LANES, Refusal
 from tensorop.author.addresses.linear import ONE, ZERO, Poly, number, symbol
@@ -21,6 +20,8 @@ from tensorop.author.addresses.values import (
     Ptr,
     State,
     Value,
+    Way,
+    Ways,
     change,
     limits_of,
     next_turn,

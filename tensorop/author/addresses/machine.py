@@ -11,16 +11,14 @@ import re
 from collections.abc import Hashable, Sequence
 from functools import lru_cache
 
-import tree_sitter
-import tree_sitter_c
 from tree_sitter import Node
 
-from tensorop.author.addresses.conditions import Ways
+from tensorop.author.addresses.collectives import sentences
 from tensorop.author.addresses.knowledge import LANES, Refusal
 from tensorop.author.addresses.linear import ONE, ZERO, Facts, Poly, number, symbol
 from tensorop.author.addresses.loops import Loops
 from tensorop.author.addresses.syntax import Statement, Term, inner, parameters, statement, term, text
-from tensorop.author.addresses.values import SIZE, TYPES, Data, Int, Operand, Part, Ptr, State, joined
+from tensorop.author.addresses.values import SIZE, TYPES, Data, Int, Operand, Part, Ptr, State, Ways, joined
 from tensorop.author.gate import Guard
 from tensorop.model.primitive import MAX_LANES
 
@@ -30,8 +28,6 @@ _CONTRACT = "/*@"
 _NAMES = re.compile(rb"[A-Za-z_]\w*")
 _MOST_DONE = 1 << 15
 _OPERANDS: dict[Hashable, Operand] = {}  # the same one wherever the same is said of it
-
-_PARSER = tree_sitter.Parser(tree_sitter.Language(tree_sitter_c.language()))
 
 
 class Machine(Loops):
@@ -48,6 +44,8 @@ class Machine(Loops):
             elif kind in TYPES and kind not in self.data:
                 self.given.add(name)
                 state.env[name] = Int(symbol(name), TYPES[kind])
+                if kind == "bool":
+                    state.facts = state.facts.known([ONE - symbol(name)])
             else:
                 state.env[name] = Data.SCALE
         self.limits = _limits(tuple(sorted(self.given)))
@@ -76,9 +74,20 @@ class Machine(Loops):
         """What the operator says of what it gives: `holds(condition)`, `reads(p, extent, stride, ...)`, `writes(...)`.
 
         A last number: how many elements there are beyond, where a vector may end that begins within.
+        `counts(thread, n)`: the number of a thread of n, as a counter. `shared(p)`: it is the block's own memory.
         """
         state.env[LANES] = Int(symbol(LANES), SIZE)
-        for _, name, args in sentences(said):
+        for name, args in sentences(said):
+            if name == "counts":
+                self.places.add(args[0][1])
+                self.turns.add(args[0][1])
+                thread, count = self._poly(state, args[0]), self._poly(state, args[1])
+                state.facts = state.facts.known([count - ONE - thread])
+                self.highest[thread] = (count.constant or 0) - 1
+                continue
+            if name == "shared":
+                self.operands[args[0][1]].shared = True
+                continue
             if name == "holds":
                 match args[0]:
                     case "two", "==", ("name", given), value if given in self.given:
@@ -183,11 +192,11 @@ class Machine(Loops):
         if said.plain and not self.trusted:
             values = tuple([env.get(name) for name in said.names])
             key = said, state.facts, state.ones, values
-            if key in self.names.done:
+            if (done := self.names.done.get(key)) is not None:  # at once: another thread may clear it
                 if said.kind:
                     self._named(state, said.to, said.kind, 0)
                 if said.to:
-                    env[said.to] = self.names.done[key]
+                    env[said.to] = done
                 return
         before = state.facts
         if of[0] == "declare":
@@ -198,6 +207,7 @@ class Machine(Loops):
             key is not None
             and state.facts is before
             and ((made := env[said.to] if said.to else Data.NUMBER) is Data.NUMBER or isinstance(made, Part))
+            and all(env.get(name) is value or name == said.to for name, value in zip(said.names, key[3], strict=True))
             and not any(type(value) is Ptr and value.operand.flag for value in key[3])
         ):
             if len(self.names.done) >= _MOST_DONE:
@@ -308,21 +318,6 @@ class Machine(Loops):
 @lru_cache(maxsize=64)
 def _limits(names: tuple[str, ...]) -> tuple[Poly, ...]:
     return tuple(number(_GIVEN) - symbol(name) for name in names)
-
-
-@lru_cache(maxsize=512)
-def sentences(said: str) -> tuple[tuple[str, str, tuple[Term, ...]], ...]:
-    """The calls of a contract, as expressions."""
-    source = f"void f(void) {{ {said} }}".encode("ascii", "replace")
-    body = _PARSER.parse(source).root_node.named_children[0].child_by_field_name("body")
-    found = []
-    for node in inner(body) if body is not None else ():
-        match term(inner(node)[0]) if node.type == "expression_statement" else ():
-            case ("call", ("holds" | "reads" | "writes"), arguments) as of:
-                found.append((of[0], of[1], arguments))
-            case _:
-                raise Refusal(Guard.BOUNDS, f"the operator's contract says '{text(node)}', which is none")
-    return tuple(found)
 
 
 def constant_of(expression: str) -> int | None:

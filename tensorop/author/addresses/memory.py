@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 
 from tensorop.author.addresses.knowledge import Knowledge, Refusal
 from tensorop.author.addresses.linear import ONE, ZERO, Poly, symbol
 from tensorop.author.addresses.values import Data, Operand, Ptr, State, Value, nowhere, spelled
 from tensorop.author.gate import Guard
+
+_MOST_CASES = 64  # of the choices behind one access
 
 
 class Memory(Knowledge):
@@ -21,10 +24,51 @@ class Memory(Knowledge):
             return Ptr(value.operand.of or nowhere(value), ZERO, value.type, value.stars - 1)
         return Data.NUMBER
 
-    def _reach(self, state: State, at: Ptr, places: Sequence[tuple[Poly, Poly]], *, writes: bool) -> None:
-        """Refuses an access that may leave its operand. places: how many elements how far apart, by dimension."""
+    def _reach(
+        self, state: State, at: Ptr, places: Sequence[tuple[Poly, Poly]], *, writes: bool, some: bool = False
+    ) -> None:
+        """Refuses an access that may leave its operand. places: how many elements how far apart, by dimension.
+
+        some: there is none where one of them is of none
+        """
         if self.trusted:
             return
+        offset, counts = at.offset or ZERO, tuple(count for count, _ in places)
+        try:
+            under = self._with(state, [count - ONE for count in counts]) if some else state  # where nothing is written
+            self._reach_once(under, at, places, writes)
+        except Refusal:  # perhaps not for each choice that was made
+            cases = list(islice(self._cases_of((offset, *counts), (), ()), _MOST_CASES + 1))
+            if at.offset is None or len(cases) in (1, _MOST_CASES + 1):
+                raise
+            for (offset, *counts_), facts in cases:
+                facts = (*facts, *(count - ONE for count in counts_ if some))
+                under = self._with(state, facts)
+                if any(self._prove(under, ZERO - fact - ONE) for fact in facts):
+                    continue  # which nothing ever comes to
+                apart = [(count, step) for count, (_, step) in zip(counts_, places, strict=True)]
+                self._reach_once(under, at._replace(offset=offset), apart, writes)
+
+    def _with(self, state: State, facts: Iterable[Poly]) -> State:
+        return State(dict(state.env), state.facts.known(self._known(fact, state) for fact in facts), state.ones)
+
+    def _cases_of(
+        self, polys: tuple[Poly, ...], facts: tuple[Poly, ...], links: tuple[Poly, ...]
+    ) -> Iterator[tuple[tuple[Poly, ...], tuple[Poly, ...]]]:
+        """Polynomials with each value of the choices that are in them, and what is known there."""
+        names = {name for poly in (*polys, *facts) for name in poly.symbols} & self.choices.keys()
+        if not names:
+            yield polys, (*facts, *links)
+            return
+        name = max(names, key=lambda one: int(one.partition("#")[2]))
+        made, cases = self.choices[name]
+        for known, value in cases:
+            by = value + symbol(name) - made
+            replaced = tuple(fact.replaced(name, by) for fact in (*facts, *known))
+            again = tuple(poly.replaced(name, by) for poly in polys)
+            yield from self._cases_of(again, replaced, (*links, made - value, value - made))
+
+    def _reach_once(self, state: State, at: Ptr, places: Sequence[tuple[Poly, Poly]], writes: bool) -> None:
         operand = at.operand
         verb = "writes" if writes else "reads"
         if operand.dims is None:

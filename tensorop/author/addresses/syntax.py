@@ -10,6 +10,7 @@
 ("choice", condition, yes, no)    ("row", items)
 ("assign", operator, to, value)   operator: "" or that of +=, -=, ...
 ("declare", type, ((name, stars, size, value), ...))
+("part", of, name)                of.x
 ("odd", what)                     what no kernel needs
 """
 
@@ -179,6 +180,8 @@ def _term(node: Node) -> Term:
             return "step", up, first, _term(parts[0])
         case "pointer_expression":
             return ("at" if node.children[0].type == "*" else "address"), _term(parts[0])
+        case "field_expression" if _operator(node) == ".":
+            return "part", _term(parts[0]), text(node.child_by_field_name("field"))
         case "subscript_expression":
             return "item", _term(parts[0]), _term(parts[1])
         case "call_expression":

@@ -49,6 +49,7 @@ class Operand:
     dims: of each dimension its extent and the symbol of its stride, "" for 1
     room: elements behind, where a vector may end that begins within; of: what its pointers point to
     flag: of a local array, the name under which states keep whether it was written
+    shared: memory of a block of threads
     """
 
     name: str
@@ -57,12 +58,14 @@ class Operand:
     dims: tuple[tuple[Poly, str], ...] | None
     writes: bool
     flag: str = ""
+    shared: bool = False
     room: Poly = ZERO
     of: Operand | None = None
 
     @property
     def key(self) -> Hashable:
-        return self.name, self.type, self.stars, self.dims, self.writes, self.room, self.of.key if self.of else None
+        own = self.name, self.type, self.stars, self.dims, self.writes, self.shared, self.room
+        return *own, self.of.key if self.of else None
 
 
 class Int(NamedTuple):
@@ -123,6 +126,21 @@ def literal(value: int, text: str) -> Int:
         if value < 1 << kind.bits - kind.signed and ("l" not in suffix or kind.bits == 64)
     ]
     return Int(number(value), fits[0]) if fits else Int(None, SIZE)
+
+
+@dataclass(frozen=True)
+class Way:
+    """What is known in addition on one way out of a condition. unequal: what is not 0 there, but on either side."""
+
+    facts: tuple[Poly, ...] = ()
+    ones: frozenset[str] = frozenset()
+    unequal: tuple[Poly, ...] = ()
+
+    def and_then(self, other: Way) -> Way:
+        return Way(self.facts + other.facts, self.ones | other.ones, self.unequal + other.unequal)
+
+
+Ways = list[Way]
 
 
 def limits_of(kind: Type, most: int = LARGEST) -> tuple[int, int]:

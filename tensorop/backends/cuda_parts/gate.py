@@ -1,4 +1,4 @@
-"""What the CUDA of a template may say: what it computes with threads, shared memory and primitives, and nothing else.
+"""What the CUDA of a template that takes tensor maps may say: threads, shared memory, primitives, and nothing else.
 
 It is read before the primitives' own C is put in, so that assembly, casts and the device's functions are theirs alone.
 """
@@ -29,7 +29,6 @@ _RESERVED, _CALLED, _REFUSED = (frozenset(t.split()) for t in (_RESERVED_TEXT, _
 _FUNCTION = re.compile(r"__device__ __forceinline__ [\w &*]{1,400}+\(")
 _KERNEL = re.compile(r'extern "C" __global__ __launch_bounds__\([^()]*\) void tensorop_kernel\(')
 _SHARED = re.compile(r"extern __shared__ (?:__align__\(\d+\) )?unsigned char \w+\[\];")
-_OF_SHARED = re.compile(r"reinterpret_cast<(?:Element|float) \*>\(raw\)")
 _UNROLL = re.compile(r"^[ \t]*#pragma unroll(?: \d+)?$", re.MULTILINE)
 _CAST = re.compile(r"\(\s*(?:const\s+)?\w+\s*\*+\s*\)\s*[\w(&]")
 _CALL = re.compile(r"(?<![\w.])([A-Za-z_]\w*+)\s*+(?:<[^<>;(){}]*+>\s*+)?\(")
@@ -45,7 +44,7 @@ def _complaints(text: str, primitives: Collection[str]) -> Iterator[str]:
     if len(_KERNEL.findall(text)) != 1:
         yield 'expected one kernel: extern "C" __global__ __launch_bounds__(...) void tensorop_kernel(...)'
     rest = _UNROLL.sub("", text)
-    rest = _SHARED.sub(" ", _KERNEL.sub(" kernel(", _OF_SHARED.sub("raw", rest)))
+    rest = _SHARED.sub(" ", _KERNEL.sub(" kernel(", rest))
     rest = _FUNCTION.sub(lambda found: found[0].removeprefix("__device__ __forceinline__"), rest)
     for mark in ("#", "<<<", "\\", '"', "'", "`", "@", "$", "%:", "??", "::", "->*"):
         if mark in rest:

@@ -4,18 +4,44 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
+from tensorop.author import c_gate, offline
+from tensorop.author import gate as gate_of_templates
 from tensorop.backends.cuda_parts import gate
 from tensorop.model.kernel import KernelTemplate
 from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
 from tensorop.model.point import Value
-from tensorop.model.primitive import Collective
+from tensorop.model.primitive import Collective, PrimitiveSet
 from tensorop.model.trial import Kind, Outcome
-from tensorop.render import render
+from tensorop.render import apart, render
 
 KERNEL = "device/kernel.cu"
+BLOCK, ENTRY = "device/block.cu.j2", "device/entry.cu.j2"
+# What a kernel calls beside primitives.
+OWN = {
+    one.name: one
+    for one in (
+        Collective(
+            "__syncthreads", "block", "waits for the block; what its threads did before is seen by all", "", accesses=""
+        ),
+        Collective("__syncwarp", "warp", "the same of a warp", "", accesses=""),
+        Collective(
+            "make_uint4",
+            "thread",
+            "four words as one",
+            "",
+            "uint4",
+            tuple(f"uint32_t {x}" for x in "xyzw"),
+            accesses="",
+        ),
+    )
+}
+_MOST = {"threads": 1024, "tile_m": 4096, "tile_n": 4096, "raster": 64, "matrices": 32, "shared": 1 << 18}  # of facts
+_OURS = frozenset({"dtype", "operands", "element", "cleared", "c_size", "a_along_m", "b_along_k"})
+_UNROLL = re.compile(r"^[ \t]*#pragma unroll(?: \d{1,3})?$", re.MULTILINE)
 FLOAT_C = "_f32"  # ends the name of a type whose C is float, where A and B are not
 
 
@@ -49,16 +75,17 @@ def text(
     chosen = sets[0]
     of_a = dtype.removesuffix(FLOAT_C)
     context: dict[str, Any] = {**numbers, "dtype": of_a, "operands": template.reads["operands"]}
+    context |= {"element": chosen.types[of_a].element, "cleared": template.author != offline.AUTHOR}
     try:
         env = render.environment(operator.templates, {"template": template.text})
-        kernel = render.text(env, "template", context, render.MAX_KERNEL)
-        if refused := gate.complaint(kernel, chosen.collectives):
-            return refused
-        support = chosen.types[of_a].support
-        used = [one for name, one in chosen.collectives.items() if re.search(rf"\b{name}\b", kernel)]
+        kernel = (_of_maps if context["operands"] == "maps" else block)(operator, chosen, template, context)
+        if isinstance(kernel, Outcome):
+            return kernel
+        entry = render.text(env, ENTRY, context)
+        used = [one for name, one in chosen.collectives.items() if re.search(rf"\b{name}\b", kernel + entry)]
         # assembly has `{%` of its own: only what asks for something is a template
         functions = [_rendered(operator, _function(one), context) if one.parameters else _function(one) for one in used]
-        parts = [_rendered(operator, support, context), *functions]
+        parts = [_rendered(operator, chosen.types[of_a].support, context), *functions]
         files = {
             **context,
             "primitives": "\n".join(part.strip("\n") + "\n" for part in parts),
@@ -70,6 +97,39 @@ def text(
         return render.c_text(env, f"{KERNEL}.j2", files)
     except render.RenderError as error:
         return Outcome(Kind.RENDER, "render", error.message)
+
+
+def block(
+    operator: Operator, chosen: PrimitiveSet, template: KernelTemplate, context: Mapping[str, Any]
+) -> str | Outcome:
+    """The function of a template that takes pointers, once the gate has read it, as it does for processors."""
+    for name, most in _MOST.items():
+        value = context.get(name, 1)
+        least, step = (0, 4) if name == "shared" else (1, 1)
+        if isinstance(value, str) or not least <= value <= most or value % step:
+            return Outcome(Kind.REFUSED, "gate", f"the fact {name} is {value}; expected {least} to {most} by {step}")
+    primitives = chosen.primitives_of(str(context["dtype"]), {}, None)
+    callables = {**OWN, **{name: one for name, one in chosen.collectives.items() if one.accesses is not None}}
+    if refused := gate_of_templates.check_template(replace(template, needs=()), primitives, _OURS):
+        return refused
+    rendering = render.kernel_texts if template.author == offline.AUTHOR else apart.texts
+    (source,) = rendering(operator.templates, c_gate.marked(template.text), BLOCK, [context], {})
+    if refused := c_gate.read(_UNROLL.sub("", source), template.text, primitives, callables):
+        return refused
+    for name in (name for name, one in chosen.collectives.items() if one.template):
+        source = re.sub(rf"\b{name}\(([\w +*/-]+)\)", rf"{name}<\1>()", source)
+    return c_gate.unmarked(source, template.text)
+
+
+def _of_maps(
+    operator: Operator, chosen: PrimitiveSet, template: KernelTemplate, context: Mapping[str, Any]
+) -> str | Outcome:
+    """The text of a template that takes tensor maps: ours alone, for no proof holds of what the copy engine does."""
+    if template.author != offline.AUTHOR:
+        return Outcome(Kind.REFUSED, "gate", "a template of others takes pointers: 'reads: {operands: pointers}'")
+    env = render.environment(operator.templates, {"template": template.text})
+    kernel = render.text(env, "template", context, render.MAX_KERNEL)
+    return gate.complaint(kernel, chosen.collectives) or kernel
 
 
 def _function(one: Collective) -> str:

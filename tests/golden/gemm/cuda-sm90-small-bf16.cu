@@ -52,7 +52,7 @@ __device__ __forceinline__ uint4 word_read(const uint16_t *p, int left) {
     return v;
 }
 
-__device__ __forceinline__ void warp_multiply(float (&d)[4], uint32_t a0, uint32_t a1, uint32_t a2, uint32_t a3, uint32_t b0, uint32_t b1) {
+__device__ __forceinline__ void warp_multiply(float *d, uint32_t a0, uint32_t a1, uint32_t a2, uint32_t a3, uint32_t b0, uint32_t b1) {
     asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, "
                  "{%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
                  : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
@@ -67,136 +67,134 @@ __device__ __forceinline__ void next_may_begin() {
     asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 }
 
-constexpr int HALVES = 2; // of 16 rows
-
-__device__ __forceinline__ void clear(float (&sum)[4][4]) {
+__device__ __forceinline__ void block(int m, int n, int k, float alpha, float beta, const uint16_t *a, size_t lda, const uint16_t *b,
+           size_t ldb, uint16_t *c, size_t ldc, int row0, int col0, unsigned thread, bool pairs, bool words,
+           uint16_t *tiles, float *sums) {
+    const int lane = thread % 32, g = lane / 4, t = lane % 4;
+    // Thread t of four has 8 neighbours along K of each of its rows and columns, so ordered that its sums are 8 neighbours
+    // of a row of C.
+    const bool whole = row0 + 32 <= m && col0 + 32 <= n && k == 32;
+    if (whole && beta == 0 && words) {
+        const int p = 8 * t;
+        uint32_t of_a[16] = {0}, of_b[16] = {0};
+                    const uint16_t *const from_a = a + (row0 + g) * lda + p;
 #pragma unroll
-    for (int j = 0; j < 4; ++j)
+            for (int i = 0; i < 4; ++i) {
+                const int left = 8;
+                const uint4 v = word_read(from_a + i * 8 * lda, left);
+                of_a[4 * i] = v.x, of_a[4 * i + 1] = v.y;
+                of_a[4 * i + 2] = v.z, of_a[4 * i + 3] = v.w;
+            }
+                    const uint16_t *const from_b = b + (col0 + (g / 2 * 8 + g % 2)) * ldb + p;
 #pragma unroll
-        for (int e = 0; e < 4; ++e)
-            sum[j][e] = 0;
+            for (int i = 0; i < 4; ++i) {
+                const int left = 8;
+                const uint4 v = word_read(from_b + i * 2 * ldb, left);
+                of_b[4 * i] = v.x, of_b[4 * i + 1] = v.y;
+                of_b[4 * i + 2] = v.z, of_b[4 * i + 3] = v.w;
+            }
+#pragma unroll
+        for (int i = 0; i < 2; ++i) { // of 16 rows
+            float sum[16] = {0};
+            #pragma unroll
+        for (int j = 0; j < 4; ++j) {
+            warp_multiply(sum + 4 * j, of_a[4 * (2 * i)], of_a[4 * (2 * i) + 4], of_a[4 * (2 * i) + 1], of_a[4 * (2 * i) + 4 + 1], of_b[4 * j], of_b[4 * j + 1]);
+            warp_multiply(sum + 4 * j, of_a[4 * (2 * i) + 2], of_a[4 * (2 * i) + 4 + 2], of_a[4 * (2 * i) + 3], of_a[4 * (2 * i) + 4 + 3], of_b[4 * j + 2],
+                          of_b[4 * j + 3]);
+        }
+            #pragma unroll
+        for (int half = 0; half < 2; ++half) {
+            float s[8] = {0};
+#pragma unroll
+            for (int j = 0; j < 4; ++j) {
+                s[2 * j] = sum[4 * j + 2 * half];
+                s[2 * j + 1] = sum[4 * j + 2 * half + 1];
+            }
+            const int line = row0 + 16 * i + g + half * 8, col = col0 + 8 * t;
+            uint16_t *const at = c + line * ldc + col;
+#pragma unroll
+            for (int e = 0; e < 8; ++e) {
+                s[e] *= alpha;
+            }
+            const uint32_t pairs[4] = {pair_packed(s[0], s[1]), pair_packed(s[2], s[3]), pair_packed(s[4], s[5]),
+                                       pair_packed(s[6], s[7])};
+                            word_store(at, make_uint4(pairs[0], pairs[1], pairs[2], pairs[3]));
+        }
 }
-
-// 8 neighbours of a row to C.
-__device__ __forceinline__ void put(const Args &p, uint16_t *c, int row, int col, float (&s)[8]) {
-    if (row >= p.m || col >= p.n)
-        return;
-    uint16_t *at = c + row * p.ldc + col;
-    const int there = min(8, p.n - col);
-#pragma unroll
-    for (int e = 0; e < 8; ++e) {
-        s[e] *= p.alpha;
-        if (p.beta != 0 && e < there)
-            s[e] += p.beta * element_value(at[e]);
-    }
-    const uint32_t pairs[4] = {pair_packed(s[0], s[1]), pair_packed(s[2], s[3]), pair_packed(s[4], s[5]),
-                               pair_packed(s[6], s[7])};
-    if (there == 8 && elements_before_word(at) == 0) {
-        word_store(at, make_uint4(pairs[0], pairs[1], pairs[2], pairs[3]));
         return;
     }
+    const int end = m < row0 + 32 ? m : row0 + 32;
+#pragma unroll 1
+    for (int row = row0; row < end; row += 16) {
+        float sum[16] = {0};
+#pragma unroll 1
+        for (int p = 8 * t; p < k + 8 * t; p += 32) {
+            uint32_t of_a[8] = {0};
+                        const uint16_t *const from_a = a + (row + g) * lda + p;
 #pragma unroll
-    for (int e = 0; e < 8; ++e)
-        if (e < there)
-            at[e] = static_cast<uint16_t>(pairs[e / 2] >> e % 2 * 16);
+            for (int i = 0; i < 2; ++i) {
+                const int line = row + g + i * 8;
+                const int left = line < m ? k - p : 0;
+                const uint4 v = word_read(from_a + i * 8 * lda, left);
+                of_a[4 * i] = v.x, of_a[4 * i + 1] = v.y;
+                of_a[4 * i + 2] = v.z, of_a[4 * i + 3] = v.w;
+            }
+#pragma unroll
+            for (int j = 0; j < 4; ++j) {
+                const int line = col0 + g / 2 * 8 + 2 * j + g % 2;
+                const uint4 v = word_read(b + line * ldb + p, line < n ? k - p : 0);
+                warp_multiply(sum + 4 * j, of_a[0], of_a[4], of_a[1], of_a[5], v.x, v.y);
+                warp_multiply(sum + 4 * j, of_a[2], of_a[6], of_a[3], of_a[7], v.z, v.w);
+            }
+        }
+        #pragma unroll
+        for (int half = 0; half < 2; ++half) {
+            float s[8] = {0};
+#pragma unroll
+            for (int j = 0; j < 4; ++j) {
+                s[2 * j] = sum[4 * j + 2 * half];
+                s[2 * j + 1] = sum[4 * j + 2 * half + 1];
+            }
+            const int line = row + g + half * 8, col = col0 + 8 * t;
+            if (line < m && col < n) {
+            uint16_t *const at = c + line * ldc + col;
+            const int there = n - col < 8 ? n - col : 8;
+#pragma unroll
+            for (int e = 0; e < 8; ++e) {
+                s[e] *= alpha;
+                if (beta != 0 && e < there)
+                    s[e] += beta * element_value(at[e]);
+            }
+            const uint32_t pairs[4] = {pair_packed(s[0], s[1]), pair_packed(s[2], s[3]), pair_packed(s[4], s[5]),
+                                       pair_packed(s[6], s[7])};
+            if (there == 8 && elements_before_word(at) == 0) {
+                                word_store(at, make_uint4(pairs[0], pairs[1], pairs[2], pairs[3]));
+} else {
+#pragma unroll
+                for (int e = 0; e < 8; ++e)
+                    if (e < there)
+                        at[e] = (uint16_t)(pairs[e / 2] >> e % 2 * 16);
+            }
+            }
+        }
+}
 }
 
 extern "C" __global__ __launch_bounds__(64, 14) void tensorop_kernel(
     const __grid_constant__ Args p) {
-    const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
-    const int matrix = blockIdx.z * 2 + threadIdx.x / 32;
+    unsigned char *const raw = nullptr;
+    const unsigned thread = threadIdx.x;
+    const int matrix = blockIdx.z * 2 + thread / 32;
     const int row0 = blockIdx.x % p.tiles_m * 32, col0 = blockIdx.x / p.tiles_m * 32;
     previous_done();
     next_may_begin();
     if (matrix >= p.batch)
         return;
-    const uint16_t *const a = static_cast<const uint16_t *>(p.a) + matrix * p.stride_a;
-    const uint16_t *const b = static_cast<const uint16_t *>(p.b) + matrix * p.stride_b;
     uint16_t *const c = static_cast<uint16_t *>(p.c) + matrix * p.stride_c;
-    // Thread t of four has 8 neighbours along K of each of its rows and columns, so ordered that its sums are 8 neighbours
-    // of a row of C.
-    const bool whole = row0 + 32 <= p.m && col0 + 32 <= p.n && p.k == 32;
-    if (whole && p.beta == 0 && elements_before_word(c) == 0 && p.ldc % 8 == 0) {
-        const int k = 8 * t;
-        uint32_t of_a[2 * HALVES][4], of_b[4][4];
-                    const uint16_t *const from_a = a + (row0 + g) * p.lda + k;
-#pragma unroll
-            for (int i = 0; i < 4; ++i) {
-                const int left = 8;
-                const uint4 v = word_read(from_a + i * 8 * p.lda, left);
-                of_a[i][0] = v.x, of_a[i][1] = v.y;
-                of_a[i][2] = v.z, of_a[i][3] = v.w;
-            }
-                    const uint16_t *const from_b = b + (col0 + (g / 2 * 8 + g % 2)) * p.ldb + k;
-#pragma unroll
-            for (int i = 0; i < 4; ++i) {
-                const int left = 8;
-                const uint4 v = word_read(from_b + i * 2 * p.ldb, left);
-                of_b[i][0] = v.x, of_b[i][1] = v.y;
-                of_b[i][2] = v.z, of_b[i][3] = v.w;
-            }
-#pragma unroll
-        for (int i = 0; i < HALVES; ++i) {
-            float sum[4][4];
-            clear(sum);
-            #pragma unroll
-        for (int j = 0; j < 4; ++j) {
-            warp_multiply(sum[j], of_a[2 * i][0], of_a[2 * i + 1][0], of_a[2 * i][1], of_a[2 * i + 1][1], of_b[j][0], of_b[j][1]);
-            warp_multiply(sum[j], of_a[2 * i][2], of_a[2 * i + 1][2], of_a[2 * i][3], of_a[2 * i + 1][3], of_b[j][2], of_b[j][3]);
-        }
-            #pragma unroll
-        for (int half = 0; half < 2; ++half) {
-            float s[8];
-#pragma unroll
-            for (int j = 0; j < 4; ++j) {
-                s[2 * j] = sum[j][2 * half];
-                s[2 * j + 1] = sum[j][2 * half + 1];
-            }
-            uint16_t *const at = c + (row0 + 16 * i + g + half * 8) * p.ldc + col0 + 8 * t;
-#pragma unroll
-            for (int e = 0; e < 8; ++e)
-                s[e] *= p.alpha;
-            word_store(at, make_uint4(pair_packed(s[0], s[1]), pair_packed(s[2], s[3]), pair_packed(s[4], s[5]),
-                                      pair_packed(s[6], s[7])));
-        }
+    const auto at = reinterpret_cast<uintptr_t>(c);
+    block(p.m, p.n, p.k, p.alpha, p.beta, static_cast<const uint16_t *>(p.a) + matrix * p.stride_a, p.lda,
+          static_cast<const uint16_t *>(p.b) + matrix * p.stride_b, p.ldb, c, p.ldc, row0, col0, thread,
+          p.ldc % 2 == 0 && p.stride_c % 2 == 0 && at % 4 == 0, p.ldc % 8 == 0 && at % 16 == 0,
+          reinterpret_cast<uint16_t *>(raw), reinterpret_cast<float *>(raw));
 }
-        return;
-    }
-#pragma unroll 1
-    for (int row = row0; row < min(p.m, row0 + 32); row += 16) {
-        float sum[4][4];
-        clear(sum);
-#pragma unroll 1
-        for (int k = 8 * t; k < p.k + 8 * t; k += 32) {
-            uint32_t of_a[2][4];
-                        const uint16_t *const from_a = a + (row + g) * p.lda + k;
-#pragma unroll
-            for (int i = 0; i < 2; ++i) {
-                const int line = row + g + i * 8;
-                const int left = line < p.m ? p.k - k : 0;
-                const uint4 v = word_read(from_a + i * 8 * p.lda, left);
-                of_a[i][0] = v.x, of_a[i][1] = v.y;
-                of_a[i][2] = v.z, of_a[i][3] = v.w;
-            }
-#pragma unroll
-            for (int j = 0; j < 4; ++j) {
-                const int line = col0 + g / 2 * 8 + 2 * j + g % 2;
-                const uint4 v = word_read(b + line * p.ldb + k, line < p.n ? p.k - k : 0);
-                warp_multiply(sum[j], of_a[0][0], of_a[1][0], of_a[0][1], of_a[1][1], v.x, v.y);
-                warp_multiply(sum[j], of_a[0][2], of_a[1][2], of_a[0][3], of_a[1][3], v.z, v.w);
-            }
-        }
-        #pragma unroll
-        for (int half = 0; half < 2; ++half) {
-            float s[8];
-#pragma unroll
-            for (int j = 0; j < 4; ++j) {
-                s[2 * j] = sum[j][2 * half];
-                s[2 * j + 1] = sum[j][2 * half + 1];
-            }
-            put(p, c, row + g + half * 8, col0 + 8 * t, s);
-        }
-}
-}
-
 } // namespace

@@ -70,10 +70,6 @@ __device__ __forceinline__ float value(Element element) {
     return static_cast<float>(element);
 }
 
-__device__ __forceinline__ bool pair_aligned(const Element *p) {
-    return reinterpret_cast<uintptr_t>(p) % 4 == 0;
-}
-
 __device__ __forceinline__ void pair_put(Element *at, float x, float y, bool two, bool together) {
     const Element both[2] = {Element(x), Element(y)};
     if (together && two) {
@@ -85,109 +81,288 @@ __device__ __forceinline__ void pair_put(Element *at, float x, float y, bool two
     }
 }
 
-constexpr int BM = 128, BN = 128, KS = 32, WM = 64, WN = 32, STAGES = 2;
-constexpr int THREADS = 256;
-constexpr int PAD = 8; // rows begin in different banks
-constexpr int A_ROWS = 128, A_COLS = 32, A_SIZE = A_ROWS * (A_COLS + PAD);
-constexpr int B_ROWS = 128, B_COLS = 32, B_SIZE = B_ROWS * (B_COLS + PAD);
-
-// ROWS x COLS of a stored matrix into shared memory, 0 beyond its end. WHOLE: there is none inside. A thread's copies are
-// of one column, so that an address is one addition.
-template <int ROWS, int COLS, bool WHOLE>
-__device__ __forceinline__ void load_tile(Element *to, const Element *from, int64_t ld, int row0, int col0, int rows,
-                                          int cols) {
-    constexpr int CHUNKS = COLS / 8, HIGH = THREADS / CHUNKS;
-    const int r = threadIdx.x / CHUNKS, c = threadIdx.x % CHUNKS * 8, inside = cols - col0 - c;
-    Element *const at = to + r * (COLS + PAD) + c;
-    const Element *source = from + (row0 + r) * ld + col0 + c;
+__device__ __forceinline__ void block(int m, int n, int k, float alpha, float beta, const Element *a, size_t lda, const Element *b,
+           size_t ldb, Element *c, size_t ldc, int row0, int col0, unsigned thread, bool pairs, bool words,
+           Element *tiles, float *sums) {
+    const int warp = thread / 32, lane = thread % 32;
+    const int wm = warp / 4 * 64, wn = warp % 4 * 32;
+    SumTile sum0_0;
+    sum_clear(sum0_0);
+    SumTile sum0_1;
+    sum_clear(sum0_1);
+    SumTile sum1_0;
+    sum_clear(sum1_0);
+    SumTile sum1_1;
+    sum_clear(sum1_1);
+    SumTile sum2_0;
+    sum_clear(sum2_0);
+    SumTile sum2_1;
+    sum_clear(sum2_1);
+    SumTile sum3_0;
+    sum_clear(sum3_0);
+    SumTile sum3_1;
+    sum_clear(sum3_1);
+    const int steps = (k + 31) / 32;
+    for (int s = 0; s < 1; ++s) {
+        if (s < steps)             {
+                Element *const sa = tiles + s * 10240;
+                Element *const sb = sa + 5120;
+                {
+                                            {
+                const int r = thread / 4, q = thread % 4 * 8;
+                const int inside = k - s * 32 - q;
+                Element *const at = sa + r * 40 + q;
+                const Element *source = a + (row0 + r) * lda + s * 32 + q;
 #pragma unroll
-    for (int i = 0; i < ROWS / HIGH; ++i) {
-        const int left = WHOLE ? 8 : row0 + r + i * HIGH < rows ? inside : 0;
-        elements_copy(at + i * HIGH * (COLS + PAD), source, left);
-        source += HIGH * ld;
-    }
+                for (int i = 0; i < 2; ++i) {
+                    const int left = row0 + r + i * 64 < m ? inside : 0;
+                    elements_copy(at + i * 2560, source, left);
+                    source += 64 * lda;
+                }
+            }
+            {
+                const int r = thread / 4, q = thread % 4 * 8;
+                const int inside = k - s * 32 - q;
+                Element *const at = sb + r * 40 + q;
+                const Element *source = b + (col0 + r) * ldb + s * 32 + q;
+#pragma unroll
+                for (int i = 0; i < 2; ++i) {
+                    const int left = col0 + r + i * 64 < n ? inside : 0;
+                    elements_copy(at + i * 2560, source, left);
+                    source += 64 * ldb;
+                }
+            }
 }
-
-extern "C" __global__ __launch_bounds__(THREADS, 1) void tensorop_kernel(const __grid_constant__ Args p) {
-    extern __shared__ __align__(128) unsigned char raw[];
-    Element *const tiles = reinterpret_cast<Element *>(raw);
-    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-    // Blocks of `group` rows of tiles run along N together, so that they share B in L2.
-    const int first = blockIdx.x / (p.group * p.tiles_n) * p.group, inside = blockIdx.x % (p.group * p.tiles_n);
-    const int height = min(p.group, p.tiles_m - first);
-    const int row0 = (first + inside % height) * BM, col0 = inside / height * BN;
-    const int wm = warp / (BN / WN) * WM, wn = warp % (BN / WN) * WN;
-    const Element *const a = static_cast<const Element *>(p.a) + blockIdx.z * p.stride_a;
-    const Element *const b = static_cast<const Element *>(p.b) + blockIdx.z * p.stride_b;
-    Element *const c = static_cast<Element *>(p.c) + blockIdx.z * p.stride_c;
-
-    const bool within = row0 + BM <= p.m && col0 + BN <= p.n;
-    auto load = [&](int stage, int k0) {
-        Element *sa = tiles + stage * (A_SIZE + B_SIZE), *sb = sa + A_SIZE;
-        load_tile<A_ROWS, A_COLS, false>(sa, a, p.lda, row0, k0, p.m, p.k);
-        load_tile<B_ROWS, B_COLS, false>(sb, b, p.ldb, col0, k0, p.n, p.k);
-    };
-    SumTile sum[WM / 16][WN / 16];
-    for (auto &row : sum)
-        for (auto &s : row)
-            sum_clear(s);
-    const int steps = (p.k + KS - 1) / KS;
-    for (int s = 0; s < STAGES - 1; ++s) {
-        if (s < steps)
-            load(s, s * KS);
-        copies_commit();
+            }
+copies_commit();
     }
     for (int step = 0; step < steps; ++step) {
-        copies_wait<STAGES - 2>();
+        copies_wait<0>();
         __syncthreads();
-        const int ahead = step + STAGES - 1;
-        if (ahead < steps)
-            load(ahead % STAGES, ahead * KS);
-        copies_commit();
-        const Element *sa = tiles + step % STAGES * (A_SIZE + B_SIZE), *sb = sa + A_SIZE;
+        const int ahead = step + 1;
+        if (ahead < steps) {
+            const int stage = ahead % 2, k0 = ahead * 32;
+                        {
+                Element *const sa = tiles + stage * 10240;
+                Element *const sb = sa + 5120;
+                {
+                                            {
+                const int r = thread / 4, q = thread % 4 * 8;
+                const int inside = k - k0 - q;
+                Element *const at = sa + r * 40 + q;
+                const Element *source = a + (row0 + r) * lda + k0 + q;
 #pragma unroll
-        for (int kk = 0; kk < KS; kk += 16) {
-            TileA fa[WM / 16];
-#pragma unroll
-            for (int i = 0; i < WM / 16; ++i)
-                tile_a(fa[i], sa + (wm + 16 * i) * (KS + PAD) + kk, A_COLS + PAD);
-#pragma unroll
-            for (int j = 0; j < WN / 16; ++j) {
-                TileB fb;
-                tile_b(fb, sb + (wn + 16 * j) * (KS + PAD) + kk, B_COLS + PAD);
-#pragma unroll
-                for (int i = 0; i < WM / 16; ++i)
-                    tile_multiply(sum[i][j], fa[i], fb);
+                for (int i = 0; i < 2; ++i) {
+                    const int left = row0 + r + i * 64 < m ? inside : 0;
+                    elements_copy(at + i * 2560, source, left);
+                    source += 64 * lda;
+                }
             }
+            {
+                const int r = thread / 4, q = thread % 4 * 8;
+                const int inside = k - k0 - q;
+                Element *const at = sb + r * 40 + q;
+                const Element *source = b + (col0 + r) * ldb + k0 + q;
+#pragma unroll
+                for (int i = 0; i < 2; ++i) {
+                    const int left = col0 + r + i * 64 < n ? inside : 0;
+                    elements_copy(at + i * 2560, source, left);
+                    source += 64 * ldb;
+                }
+            }
+}
+            }
+}
+        copies_commit();
+        const Element *const sa = tiles + step % 2 * 10240;
+        const Element *const sb = sa + 5120;
+#pragma unroll
+        for (int kk = 0; kk < 32; kk += 16) {
+            TileA fa0;
+            tile_a(fa0, sa + (wm + 0) * 40 + kk, 40);
+            TileA fa1;
+            tile_a(fa1, sa + (wm + 16) * 40 + kk, 40);
+            TileA fa2;
+            tile_a(fa2, sa + (wm + 32) * 40 + kk, 40);
+            TileA fa3;
+            tile_a(fa3, sa + (wm + 48) * 40 + kk, 40);
+            TileB fb0;
+            tile_b(fb0, sb + (wn + 0) * 40 + kk, 40);
+            tile_multiply(sum0_0, fa0, fb0);
+            tile_multiply(sum1_0, fa1, fb0);
+            tile_multiply(sum2_0, fa2, fb0);
+            tile_multiply(sum3_0, fa3, fb0);
+            TileB fb1;
+            tile_b(fb1, sb + (wn + 16) * 40 + kk, 40);
+            tile_multiply(sum0_1, fa0, fb1);
+            tile_multiply(sum1_1, fa1, fb1);
+            tile_multiply(sum2_1, fa2, fb1);
+            tile_multiply(sum3_1, fa3, fb1);
         }
     }
     copies_wait<0>();
     __syncthreads();
-    float *const mine = reinterpret_cast<float *>(raw) + warp * 16 * 20;
-    const bool pairs = p.ldc % 2 == 0 && p.stride_c % 2 == 0 && pair_aligned(c);
+    float *const mine = sums + warp * 16 * 20;
+    sum_spread(mine, sum0_0, 20);
+    __syncwarp();
 #pragma unroll
-    for (int i = 0; i < WM / 16; ++i)
-#pragma unroll
-        for (int j = 0; j < WN / 16; ++j) {
-            sum_spread(mine, sum[i][j], 20);
-            __syncwarp();
-#pragma unroll
-            for (int e = 0; e < 4; ++e) {
-                const int r = e * 4 + lane / 8, q = lane % 8 * 2;
-                const int row = row0 + wm + 16 * i + r, col = col0 + wn + 16 * j + q;
-                if (row >= p.m || col >= p.n)
-                    continue;
-                Element *at = c + row * p.ldc + col;
-                const bool two = col + 1 < p.n;
-                float x = p.alpha * mine[r * 20 + q], y = p.alpha * mine[r * 20 + q + 1];
-                if (p.beta != 0) {
-                    x += p.beta * value(at[0]);
-                    y += two ? p.beta * value(at[1]) : 0.f;
-                }
-                pair_put(at, x, y, two, pairs);
-            }
-            __syncwarp();
+    for (int e = 0; e < 4; ++e) {
+        const int r = e * 4 + lane / 8, q = lane % 8 * 2;
+        const int row = row0 + wm + 0 + r, col = col0 + wn + 0 + q;
+        if (row >= m || col >= n)
+            continue;
+        Element *const at = c + row * ldc + col;
+        const bool two = col + 1 < n;
+        float x = alpha * mine[r * 20 + q], y = alpha * mine[r * 20 + q + 1];
+        if (beta != 0) {
+            x += beta * value(at[0]);
+            y += two ? beta * value(at[1]) : 0.f;
         }
+        pair_put(at, x, y, two, pairs);
+    }
+    __syncwarp();
+    sum_spread(mine, sum0_1, 20);
+    __syncwarp();
+#pragma unroll
+    for (int e = 0; e < 4; ++e) {
+        const int r = e * 4 + lane / 8, q = lane % 8 * 2;
+        const int row = row0 + wm + 0 + r, col = col0 + wn + 16 + q;
+        if (row >= m || col >= n)
+            continue;
+        Element *const at = c + row * ldc + col;
+        const bool two = col + 1 < n;
+        float x = alpha * mine[r * 20 + q], y = alpha * mine[r * 20 + q + 1];
+        if (beta != 0) {
+            x += beta * value(at[0]);
+            y += two ? beta * value(at[1]) : 0.f;
+        }
+        pair_put(at, x, y, two, pairs);
+    }
+    __syncwarp();
+    sum_spread(mine, sum1_0, 20);
+    __syncwarp();
+#pragma unroll
+    for (int e = 0; e < 4; ++e) {
+        const int r = e * 4 + lane / 8, q = lane % 8 * 2;
+        const int row = row0 + wm + 16 + r, col = col0 + wn + 0 + q;
+        if (row >= m || col >= n)
+            continue;
+        Element *const at = c + row * ldc + col;
+        const bool two = col + 1 < n;
+        float x = alpha * mine[r * 20 + q], y = alpha * mine[r * 20 + q + 1];
+        if (beta != 0) {
+            x += beta * value(at[0]);
+            y += two ? beta * value(at[1]) : 0.f;
+        }
+        pair_put(at, x, y, two, pairs);
+    }
+    __syncwarp();
+    sum_spread(mine, sum1_1, 20);
+    __syncwarp();
+#pragma unroll
+    for (int e = 0; e < 4; ++e) {
+        const int r = e * 4 + lane / 8, q = lane % 8 * 2;
+        const int row = row0 + wm + 16 + r, col = col0 + wn + 16 + q;
+        if (row >= m || col >= n)
+            continue;
+        Element *const at = c + row * ldc + col;
+        const bool two = col + 1 < n;
+        float x = alpha * mine[r * 20 + q], y = alpha * mine[r * 20 + q + 1];
+        if (beta != 0) {
+            x += beta * value(at[0]);
+            y += two ? beta * value(at[1]) : 0.f;
+        }
+        pair_put(at, x, y, two, pairs);
+    }
+    __syncwarp();
+    sum_spread(mine, sum2_0, 20);
+    __syncwarp();
+#pragma unroll
+    for (int e = 0; e < 4; ++e) {
+        const int r = e * 4 + lane / 8, q = lane % 8 * 2;
+        const int row = row0 + wm + 32 + r, col = col0 + wn + 0 + q;
+        if (row >= m || col >= n)
+            continue;
+        Element *const at = c + row * ldc + col;
+        const bool two = col + 1 < n;
+        float x = alpha * mine[r * 20 + q], y = alpha * mine[r * 20 + q + 1];
+        if (beta != 0) {
+            x += beta * value(at[0]);
+            y += two ? beta * value(at[1]) : 0.f;
+        }
+        pair_put(at, x, y, two, pairs);
+    }
+    __syncwarp();
+    sum_spread(mine, sum2_1, 20);
+    __syncwarp();
+#pragma unroll
+    for (int e = 0; e < 4; ++e) {
+        const int r = e * 4 + lane / 8, q = lane % 8 * 2;
+        const int row = row0 + wm + 32 + r, col = col0 + wn + 16 + q;
+        if (row >= m || col >= n)
+            continue;
+        Element *const at = c + row * ldc + col;
+        const bool two = col + 1 < n;
+        float x = alpha * mine[r * 20 + q], y = alpha * mine[r * 20 + q + 1];
+        if (beta != 0) {
+            x += beta * value(at[0]);
+            y += two ? beta * value(at[1]) : 0.f;
+        }
+        pair_put(at, x, y, two, pairs);
+    }
+    __syncwarp();
+    sum_spread(mine, sum3_0, 20);
+    __syncwarp();
+#pragma unroll
+    for (int e = 0; e < 4; ++e) {
+        const int r = e * 4 + lane / 8, q = lane % 8 * 2;
+        const int row = row0 + wm + 48 + r, col = col0 + wn + 0 + q;
+        if (row >= m || col >= n)
+            continue;
+        Element *const at = c + row * ldc + col;
+        const bool two = col + 1 < n;
+        float x = alpha * mine[r * 20 + q], y = alpha * mine[r * 20 + q + 1];
+        if (beta != 0) {
+            x += beta * value(at[0]);
+            y += two ? beta * value(at[1]) : 0.f;
+        }
+        pair_put(at, x, y, two, pairs);
+    }
+    __syncwarp();
+    sum_spread(mine, sum3_1, 20);
+    __syncwarp();
+#pragma unroll
+    for (int e = 0; e < 4; ++e) {
+        const int r = e * 4 + lane / 8, q = lane % 8 * 2;
+        const int row = row0 + wm + 48 + r, col = col0 + wn + 16 + q;
+        if (row >= m || col >= n)
+            continue;
+        Element *const at = c + row * ldc + col;
+        const bool two = col + 1 < n;
+        float x = alpha * mine[r * 20 + q], y = alpha * mine[r * 20 + q + 1];
+        if (beta != 0) {
+            x += beta * value(at[0]);
+            y += two ? beta * value(at[1]) : 0.f;
+        }
+        pair_put(at, x, y, two, pairs);
+    }
+    __syncwarp();
 }
 
+extern "C" __global__ __launch_bounds__(256, 1) void tensorop_kernel(
+    const __grid_constant__ Args p) {
+    extern __shared__ __align__(128) unsigned char raw[];
+    const unsigned thread = threadIdx.x;
+    const int matrix = blockIdx.z;
+    // Blocks of `group` rows of tiles run along N together, so that they share B in L2.
+    const int first = blockIdx.x / (p.group * p.tiles_n) * p.group, inside = blockIdx.x % (p.group * p.tiles_n);
+    const int height = min(p.group, p.tiles_m - first);
+    const int row0 = (first + inside % height) * 128, col0 = inside / height * 128;
+    Element *const c = static_cast<Element *>(p.c) + matrix * p.stride_c;
+    const auto at = reinterpret_cast<uintptr_t>(c);
+    block(p.m, p.n, p.k, p.alpha, p.beta, static_cast<const Element *>(p.a) + matrix * p.stride_a, p.lda,
+          static_cast<const Element *>(p.b) + matrix * p.stride_b, p.ldb, c, p.ldc, row0, col0, thread,
+          p.ldc % 2 == 0 && p.stride_c % 2 == 0 && at % 4 == 0, p.ldc % 8 == 0 && at % 16 == 0,
+          reinterpret_cast<Element *>(raw), reinterpret_cast<float *>(raw));
+}
 } // namespace
