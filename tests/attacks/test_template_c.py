@@ -509,6 +509,17 @@ IN_TILES = {
         "{{ vector }} v = {{ zero('full') }}; if (k > 2) v = {{ load_tail('c', 'tail(0)') }}; c[0] = {{ sum('v') }};",
         Guard.LOCALS,
     ),
+    "lanes past a tail, by a choice": (
+        "columns",
+        "const {{ vector }} w = {{ load_tail('c', 'tail(0)') }}, v = k > 2 ? {{ zero('full') }} : w;"
+        " c[0] = {{ sum('v') }};",
+        Guard.LOCALS,
+    ),
+    "lanes past a tail, by an operator": (
+        "columns",
+        "{{ vector }} v = {{ zero('full') }}; v += {{ load_tail('c', 'tail(0)') }}; c[0] = {{ sum('v') }};",
+        Guard.LOCALS,
+    ),
     "lanes past a tail, after a turn": (
         "columns",
         "{{ vector }} v = {{ zero('full') }}; for (; k; --k) v = {{ fma_vv('v', 'v', 'v', 'tail(1)') }};"
@@ -591,6 +602,16 @@ IN_TILES = {
     "k by three remainders": (
         "columns",
         "if (k % 61 == 7) if (k % 59 == 3) if (k % 53 == 11) c[0] = 0;",
+        Guard.CONDITIONS,
+    ),
+    "k is 3,200, by a turn": (
+        "columns",
+        "for (size_t t = 0; t < k / 64; ++t) if (t == 50) c[0] = 0;",
+        Guard.CONDITIONS,
+    ),
+    "k is 3,200, by a turn of twice as many": (
+        "columns",
+        "for (size_t t = 0; t < k / 64 * 2; ++t) if (t == 64) c[0] = 0;",
         Guard.CONDITIONS,
     ),
     "k by what three loops leave": (

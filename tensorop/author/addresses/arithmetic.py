@@ -52,14 +52,14 @@ class Arithmetic(Memory):
         """What an operator gives."""
         if isinstance(a, Ptr) or isinstance(b, Ptr):
             return self._pointer_computed(state, operator, a, b)
-        if isinstance(a, Data) or isinstance(b, Data):
+        if isinstance(a, (Data, Part)) or isinstance(b, (Data, Part)):
             moved = self.places and operator == ">>" and isinstance(b, Int)  # one of the elements of a word
             if Data.HALF in (a, b) or not (moved or operator in ("+", "-", "*", "/")) or Data.NOTHING in (a, b):
                 raise Refusal(
                     Guard.DATA,
                     f"'{operator}' is applied to what was loaded; elements are added, multiplied and divided",
                 )
-            return Data.NUMBER
+            return Part(ZERO) if isinstance(a, Part) or isinstance(b, Part) else Data.NUMBER
         x, y = self._as_int(a), self._as_int(b)
         kind = common(x.type, y.type)
         if x.poly is None or y.poly is None:

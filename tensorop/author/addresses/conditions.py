@@ -6,7 +6,7 @@ import math
 
 from tensorop.author.addresses.calls import Calls
 from tensorop.author.addresses.knowledge import LANES, Refusal, Together
-from tensorop.author.addresses.linear import ONE, ZERO, Poly, number, symbol
+from tensorop.author.addresses.linear import ONE, ZERO, Poly, number, symbol, tightened
 from tensorop.author.addresses.syntax import Term
 from tensorop.author.addresses.values import KEPT, SIZE, Data, Int, Ptr, State, Value, Way, Ways, spelled
 from tensorop.author.gate import Guard
@@ -199,12 +199,13 @@ class Conditions(Calls):
         plain, spread = self._plain(state, apart)
         if isinstance(plain, str):
             wrong: str | None = plain
-        elif self.places and plain.symbols & self.choices.keys():  # a quotient's
+        elif plain.symbols & self.choices.keys():  # a quotient's
             self._admit(state, operator, plain)
             return
         else:
             wrong = self._hidden(plain) or self._far_divided(apart)
-            wrong = wrong or self._hidden_together(plain if self.places else apart, spread)
+            said = plain if self.places or plain.symbols & self.given else apart
+            wrong = wrong or self._hidden_together(said, spread)
         if wrong is None:
             return
         if strides := apart.symbols & self.strides:
@@ -311,10 +312,8 @@ class Conditions(Calls):
         if by is None or split is None or (factor := split[0].constant) is None or self._least(name) > self.most:
             return None
         rest = split[1]
-        if self.places and rest.symbols <= self.turns:
-            return dividend * number(factor) + divisor * rest
-        if rest.symbols <= self.turns and not rest.terms.get((), 0):
-            return rest
+        if rest.symbols <= self.turns and (self.places or rest.symbols or not rest.terms.get((), 0)):
+            return tightened(dividend * number(factor) + divisor * rest)
         if factor % by:
             return None
         left = apart + (dividend - divisor * symbol(name)) * number(factor // by)

@@ -13,6 +13,7 @@ from tensorop.author.addresses.values import (
     Data,
     Int,
     Operand,
+    Part,
     Ptr,
     State,
     Value,
@@ -118,6 +119,8 @@ class Expressions(Collectives):
             if under.env != before:
                 raise Refusal(Guard.BOUNDS, "one side of a choice changes a local; write an if")
         (a, under_a), (b, under_b) = found
+        if isinstance(a, Part) or isinstance(b, Part):
+            return a if a == b else Part(ZERO)
         if isinstance(a, Data) or isinstance(b, Data):
             return a if a is b else Data.NUMBER
         if isinstance(a, Ptr) or isinstance(b, Ptr):

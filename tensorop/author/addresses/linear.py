@@ -152,7 +152,7 @@ class Facts:
         self._about: dict[Monomial, list[Poly]] | None = None
 
     def known(self, more: Iterable[Poly]) -> Facts:
-        tight = tuple(fact for fact in map(_tight, more) if fact.constant is None or fact.constant < 0)
+        tight = tuple(fact for fact in map(tightened, more) if fact.constant is None or fact.constant < 0)
         if not tight:
             return self
         made = self._more.get(tight)
@@ -186,7 +186,7 @@ class Facts:
 
     def prove(self, goal: Poly) -> bool:
         """Whether the goal is at least 0, by these facts."""
-        goal = _tight(goal)
+        goal = tightened(goal)
         for factor in goal.terms.values():
             if factor < 0:
                 break
@@ -246,7 +246,7 @@ def _tightest(facts: Iterable[Poly]) -> list[Poly]:
     return list(found.values())
 
 
-def _tight(fact: Poly) -> Poly:
+def tightened(fact: Poly) -> Poly:
     """The same for whole numbers: factors without a common divisor."""
     common = math.gcd(*(factor for monomial, factor in fact.terms.items() if monomial))
     if common <= 1:
