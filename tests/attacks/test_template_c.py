@@ -1022,6 +1022,15 @@ def test_a_primitive_whose_accesses_its_set_does_not_state_is_none(body: str) ->
     assert outcome.message.startswith("calls: "), outcome.message
 
 
+@pytest.mark.parametrize("use", ["x[0] = tiles[0];", "sums[0] = value(x[0]);", "elements_copy(x, a, 0);"])
+def test_what_was_proved_of_a_choice_is_not_taken_for_another(use: str) -> None:
+    """Of both choices the same is known but for what they choose among."""
+    assert isinstance(on_device(f"Element *x = thread < 3 ? tiles : tiles + 2040; {use}\n"), str)
+    outcome = on_device(f"Element *x = thread < 3 ? tiles : tiles + 9000; {use}\n")
+    assert isinstance(outcome, Outcome)
+    assert outcome.message.startswith(f"{Guard.BOUNDS.value}: "), outcome.message
+
+
 def test_a_device_clears_shared_memory_before_another_s_kernel() -> None:
     """What the block before left there could tell a kernel that it was called before."""
     source = on_device(ON_DEVICE["an array of its own"])

@@ -105,6 +105,7 @@ class Conditions(Calls):
         made, cases = self.choices.get(min(apart.symbols, default=""), (ZERO, []))
         numbers = all(value.constant is not None for _, value in cases)
         if cases and made == apart and numbers and operator in ("==", "!="):
+            self.by_choice += 1
             ways = [[Way(facts) for facts, value in cases if (value == ZERO) is zero] for zero in (True, False)]
             is_0, is_not = (one if len(one) < 2 else [Way()] for one in ways)
             return (is_0, is_not) if operator == "==" else (is_not, is_0)

@@ -93,6 +93,7 @@ class Knowledge:
         self.divided = 1  # no condition tells more of a number than its remainder by this
         self.hidden: set[str] = set()  # what addresses were chosen by: no number that may be compared
         self.choices: dict[str, tuple[Poly, list[tuple[tuple[Poly, ...], Poly]]]] = {}  # what is known for each value
+        self.by_choice = 0  # how often that was looked up
         self.quotients: dict[str, tuple[Poly, Poly]] = {}
         self.quotient_of: dict[tuple[Poly, Poly], str] = {}
         self.fresh = 0

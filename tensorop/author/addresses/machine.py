@@ -198,7 +198,7 @@ class Machine(Loops):
                 if said.to:
                     env[said.to] = done
                 return
-        before = state.facts
+        before, by_choice = state.facts, self.by_choice
         if of[0] == "declare":
             self._declare(state, of)
         else:
@@ -206,6 +206,7 @@ class Machine(Loops):
         if (
             key is not None
             and state.facts is before
+            and self.by_choice == by_choice
             and ((made := env[said.to] if said.to else Data.NUMBER) is Data.NUMBER or isinstance(made, Part))
             and all(env.get(name) is value or name == said.to for name, value in zip(said.names, key[3], strict=True))
             and not any(type(value) is Ptr and value.operand.flag for value in key[3])

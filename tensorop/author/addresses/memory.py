@@ -38,6 +38,7 @@ class Memory(Knowledge):
             under = self._with(state, [count - ONE for count in counts]) if some else state  # where nothing is written
             self._reach_once(under, at, places, writes)
         except Refusal:  # perhaps not for each choice that was made
+            self.by_choice += 1
             cases = list(islice(self._cases_of((offset, *counts), (), ()), _MOST_CASES + 1))
             if at.offset is None or len(cases) in (1, _MOST_CASES + 1):
                 raise
