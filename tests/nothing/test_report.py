@@ -127,7 +127,7 @@ def test_the_map_is_the_dispatch_of_every_problem(told):
     assert [(plane["axes"], plane["fixed"]) for plane in record["maps"]] == [
         (["m", "n"], {"k": k}) for k in (16, 256, 2048)
     ]
-    tree = record["product"]["dtypes"]["f32"]["tree"]
+    tree = record["product"]["operators"]["gemm"]["dtypes"]["f32"]["tree"]
     for plane in record["maps"]:
         for i, j in ((0, 0), (5, 20), (20, 5), (-1, -1)):
             sides = plane["sides"][i], plane["sides"][j], plane["fixed"]["k"]
