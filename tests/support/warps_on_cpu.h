@@ -92,8 +92,8 @@ static void floats_store(float *p, float x, float y, float z, float w) {
         abort();
     p[0] = x, p[1] = y, p[2] = z, p[3] = w;
 }
-static void warp_multiply(float *d, uint32_t a0, uint32_t a1, uint32_t a2, uint32_t a3,
-                          uint32_t b0, uint32_t b1) {
+static void warp_multiply(float *d, uint32_t a0, uint32_t a1, uint32_t a2, uint32_t a3, uint32_t b0,
+                          uint32_t b1) {
     const int warp = threadIdx.x / 32, thread = threadIdx.x % 32;
     auto element = [](uint32_t pair, int upper) {
         return element_value(uint16_t(pair >> 16 * upper));
