@@ -125,7 +125,7 @@ def record(given: argparse.Namespace) -> None:
     operator = operators.load(OPERATOR, ())
     target = reach(platforms.load(given.platform, ()), None, ())
     shapes = tuple(dict.fromkeys((*map(tuple, operator.suites[SUITE]), *operator.probes)))
-    found = problems.for_search(operator, given.dtype, shapes, target.means)
+    found = problems.for_search(operator, given.dtype, shapes, target.budgets)
     found = tuple(sorted(found, key=operator.reference.work))
     spaces = [
         (template, instantiate.micro_space(target.platform, template, given.dtype))

@@ -189,7 +189,7 @@ class Judge:
         with contextlib.suppress(OSError, ValueError):
             return float(json.loads(kept.read_text(encoding="utf-8")))
         guest = self._guest(library, dtype=case.problem.dtype)
-        run = Run(self.program, vlen, guest, self.target.means.deadline(case.work))
+        run = Run(self.program, vlen, guest, self.target.budgets.deadline(case.work))
         samples = self.target.together(run, call, [Entry(0, (self.slot, variant))], warm=warm)
         if isinstance(samples, Outcome):
             raise SystemExit(f"{case.problem.label}: {samples.message}")

@@ -9,8 +9,8 @@ from tensorop.errors import TensoropError
 from tensorop.measure import clock
 from tensorop.measure import peak as measuring
 from tensorop.measure.clock import Pace, Timed
+from tensorop.model.budget import CLOCK
 from tensorop.model.call import Call
-from tensorop.model.means import CLOCK
 from tensorop.model.trial import Outcome
 from tensorop.process import deadline
 from tensorop.runners.protocol import Entry
@@ -27,7 +27,7 @@ class Clocked(Target):
     unit = "ns"
     speed = "GFLOP/s"
     shown = "ns/kflop"
-    means = CLOCK
+    budgets = CLOCK
 
     @property
     def configurations(self) -> tuple[int, ...]:

@@ -140,7 +140,7 @@ def _run(
     # each operand must lie in memory once; of shapes that an emulator takes long for, the search has stand-ins
     problems.require_affordable(operator, job.dtypes, job.shapes, 0.0)
     least = [min(job.shapes, key=lambda s: problems.work(operator, job.dtypes[0], s))] if job.shapes else []
-    problems.require_affordable(operator, job.dtypes, least, target.means.a_second, len(target.configurations))
+    problems.require_affordable(operator, job.dtypes, least, target.budgets.flops_per_s, len(target.configurations))
     goes_on = not job.fresh and store.journal_path(job.out).exists()
     if not goes_on:  # a job that is refused leaves nothing
         authoring.require_author(job, operator)

@@ -25,11 +25,11 @@ from tensorop.errors import UsageError
 from tensorop.measure import statistics
 from tensorop.measure.clock import Timed
 from tensorop.measure.modelled import Counted
+from tensorop.model.budget import Budgets
 from tensorop.model.call import Access, Call, Left, Outputs
 from tensorop.model.core import Core
 from tensorop.model.job import Job
 from tensorop.model.kernel import Artifact, Source
-from tensorop.model.means import Means
 from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
 from tensorop.model.point import Point
@@ -112,7 +112,7 @@ class Target(ABC):
     Of the class:
     name: as its file and `--runner`; address: what follows in `--runner NAME://...`, where something does
     unit: of costs; speed: of flops a unit of cost; shown: of costs for 1000 flops, in progress
-    means: what can be afforded; side_by_side: whether measurements may overlap
+    budgets: what can be afforded; side_by_side: whether measurements may overlap
     counts: whether one call alone is counted, the same each time; else batches of calls are timed
     here: whether programs run on this machine's own processor, which then must have what the platform requires
     jail: whether every process on the target is confined (docs/security.md), which is then tried before it is relied on
@@ -129,7 +129,7 @@ class Target(ABC):
     unit: ClassVar[str]
     speed: ClassVar[str]
     shown: ClassVar[str]
-    means: ClassVar[Means]
+    budgets: ClassVar[Budgets]
     address: ClassVar[str] = ""
     side_by_side: ClassVar[bool] = False
     counts: ClassVar[bool] = False

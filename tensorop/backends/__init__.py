@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tensorop import paths
 from tensorop.errors import SpecError, UsageError, unknown_name
-from tensorop.model.means import Means
+from tensorop.model.budget import Budgets
 from tensorop.model.platform import Platform
 from tensorop.runners.base import Runner
 from tensorop.specs import catalog, pymodule
@@ -70,7 +70,7 @@ def _read(path: Path) -> type[Target]:
     else:
         module = pymodule.load(path, f"_tensorop_backend_{path.stem}")
     found: type[Target] = pymodule.derived(path, module, Target)
-    kinds = {**dict.fromkeys(_WORDS, str), **dict.fromkeys(_SWITCHES, bool), "means": Means, "ignores": dict}
+    kinds = {**dict.fromkeys(_WORDS, str), **dict.fromkeys(_SWITCHES, bool), "budgets": Budgets, "ignores": dict}
     for part, kind in kinds.items():
         if type(value := getattr(found, part, None)) is not kind:
             raise SpecError(

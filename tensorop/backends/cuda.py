@@ -17,9 +17,9 @@ from tensorop.build import device
 from tensorop.build.device import Built
 from tensorop.errors import JobError, Stopped, UsageError
 from tensorop.events import Done, Event, Note, Phase
+from tensorop.model.budget import Budgets
 from tensorop.model.job import Job
 from tensorop.model.kernel import KernelTemplate
-from tensorop.model.means import Means
 from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
 from tensorop.model.trial import Kind, Outcome
@@ -57,7 +57,7 @@ class Backend(Target):
     name = "cuda"
     unit = shown = "predicted-cycles"
     speed = "flop/predicted-cycle"
-    means = Means(search=0.0, every_layout=0.0)
+    budgets = Budgets(problem_flops=0.0, every_layout_flops=0.0)
     measures = False
     ignores: ClassVar[Mapping[str, str]] = {
         "author": "its kernels are those that are shipped",

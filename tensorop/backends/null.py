@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import ClassVar, NoReturn
 
 from tensorop.errors import JobError
-from tensorop.model.means import Means
+from tensorop.model.budget import Budgets
 from tensorop.model.platform import Platform
 from tensorop.model.point import Point
 from tensorop.model.trial import Kind, Outcome, Samples
@@ -48,7 +48,7 @@ class Backend(Target):
     name = "null"
     unit = shown = "pretended"
     speed = "flop/pretended"
-    means = Means(search=3e9, every_layout=5e7, per=1e8)
+    budgets = Budgets(problem_flops=3e9, every_layout_flops=5e7, flops_per_unit=1e8)
     side_by_side = True
     pretends = True
     ignores: ClassVar[Mapping[str, str]] = {

@@ -11,8 +11,8 @@ from tensorop.errors import JobError, UsageError
 from tensorop.measure import board as board_run
 from tensorop.measure import model_peak, modelled
 from tensorop.measure.modelled import Counted
+from tensorop.model.budget import Budgets
 from tensorop.model.call import Call
-from tensorop.model.means import Means
 from tensorop.model.platform import Platform
 from tensorop.model.trial import Outcome, Samples
 from tensorop.provision import qemu as provision_qemu
@@ -42,17 +42,17 @@ class Backend(Target):
     speed = "flop/modelled-cycle"
     shown = "modelled cycles/kflop"
     # A problem of a search takes about a second.
-    means = Means(
-        search=4e7,
-        every_layout=2e6,
-        together=4e8,
-        large=4e8,
-        a_second=1.2e7,
-        compared=3e8,
-        probe=1e7,
-        random=2e6,
-        random_s=0.07,
-        rates={
+    budgets = Budgets(
+        problem_flops=4e7,
+        every_layout_flops=2e6,
+        all_problems_flops=4e8,
+        finalists_flops=4e8,
+        flops_per_s=1.2e7,
+        compared_flops=3e8,
+        probe_flops=1e7,
+        random_probe_flops=2e6,
+        random_probe_s=0.07,
+        part_seconds={
             "set-up": 1.4,
             "micro": 1.8,
             "blocking": 1.45,
@@ -64,8 +64,8 @@ class Backend(Target):
             "comparison": 1.55,
             "report": 3.3,
         },
-        fixed={"trial": 1.25, "problem": 0.02, "compared": 0.03},
-        per=1e8,
+        fixed_units={"trial": 1.25, "problem": 0.02, "compared": 0.03},
+        flops_per_unit=1e8,
     )
     side_by_side = True
     counts = True

@@ -212,8 +212,8 @@ def bench(
             raise UsageError(f"--jobs {said}", hint="leave --jobs out")
         if named in found.operator.suites:
             wanted = benching.suite_of(found.operator, named, target)
-        means = target.means.a_second, len(target.configurations)
-        problems.require_affordable(found.operator, found.dtypes, wanted, *means)
+        speed = target.budgets.flops_per_s, len(target.configurations)
+        problems.require_affordable(found.operator, found.dtypes, wanted, *speed)
         counts, place, asked = threads, layout, dtype
         if old is not None:
             counts = threads if "threads" in given else (old.threads,)

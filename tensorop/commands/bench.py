@@ -75,7 +75,7 @@ def bench(
 
 def suite_of(operator: Operator, suite: str, target: Target) -> tuple[tuple[int, ...], ...]:
     """A suite's shapes on a target: those that only a clock can afford are in `<suite>-clock`."""
-    more = operator.suites.get(f"{suite}-clock", ()) if target.means.by_clock else ()
+    more = operator.suites.get(f"{suite}-clock", ()) if target.budgets.clock_probes else ()
     return (*operator.suites[suite], *more)
 
 

@@ -114,7 +114,7 @@ def _count(
 ) -> Counted | Outcome:
     flops = contest.flops(problem)
     guest = contest.guest((who,), problem.dtype, vlen)
-    run = Run(contest.program, vlen, guest, contest.target.means.deadline(flops))
+    run = Run(contest.program, vlen, guest, contest.target.budgets.deadline(flops))
     return contest.target.counted(
         run, call, judge, contest.final, warming_calls(flops, _WARMED), contest.short(problem), judged_by
     )

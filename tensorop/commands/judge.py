@@ -158,7 +158,7 @@ def judge(
     target = reach(platform_, runner, plugins)
     if target.pretends:
         raise UsageError(f"--runner {target.name} pretends: it judges nothing", hint="leave --runner out")
-    problems.require_affordable(spec, (dtype,), shapes, target.means.a_second, len(target.configurations))
+    problems.require_affordable(spec, (dtype,), shapes, target.budgets.flops_per_s, len(target.configurations))
     tell(f"jail: may a stranger's kernel run on {target.platform.name}?")
     remark = confinement.confined(target, f"{file} is a stranger's kernel", unsafe)
     seed = seed or Seed.draw()

@@ -57,7 +57,7 @@ class Inside:
 
     def run(self, vlen: int, flops: float = 0.0) -> Run:
         """At a VLEN, for calls of so many flops."""
-        return Run(self.program, vlen, self.guest, self.task.target.means.deadline(flops))
+        return Run(self.program, vlen, self.guest, self.task.target.budgets.deadline(flops))
 
     def rows(self, wanted: Sequence[Probe]) -> list[dict[str, Any]]:
         """One a probe and VLEN, with a cost a variant, None for one that was not measured; none for a problem that

@@ -40,12 +40,12 @@ def by_trials(task: Task, kernels: Mapping[str, Kernel]) -> Winners:
     Where the search was stopped before any blocking was tried, the best micro-kernel with the platform's defaults.
     """
     ended = trials.tried(task, kernels)
-    vlens, operator, means = task.target.configurations, task.operator, task.target.means
+    vlens, operator, budgets = task.target.configurations, task.operator, task.target.budgets
     costs = {
         name: {(p, vlen): objective(s, vlen) for p, s in f.score.per_problem.items() for vlen in vlens}
         for name, f in ended.items()
     }
-    shapes = task.job.shapes + tuple(proxy(operator, task.dtype, shape, means) for shape in task.job.shapes)
+    shapes = task.job.shapes + tuple(proxy(operator, task.dtype, shape, budgets) for shape in task.job.shapes)
     weights = {(of(operator, task.dtype, shape).label, vlen): FIRST_LAYOUT for shape in shapes for vlen in vlens}
     carried = [ended[name] for name in selection.choose(costs, weights)]
     if not carried:

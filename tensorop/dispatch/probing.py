@@ -81,7 +81,7 @@ def _size(task: Task, given: Winners, seconds: float | None, left: int | None) -
     """Shapes of a batch: fewer where even the first one would take longer than its share, at least one."""
     most = BATCH if left is None else max(1, min(BATCH, left))
     side_by_side = task.job.jobs if task.target.side_by_side else 1
-    each = task.target.means.random_s * len(given.all) * len(task.target.configurations) / side_by_side
+    each = task.target.budgets.random_probe_s * len(given.all) * len(task.target.configurations) / side_by_side
     if seconds is None or not each:
         return most
     return min(most, max(RANDOM, int(seconds / each)))
@@ -96,7 +96,7 @@ def _wanted(task: Task, given: Winners, number: int, count: int) -> list[Probe]:
 
 def _random(task: Task, number: int, count: int) -> list[Probe]:
     """Log-uniform shapes that can be afforded, in layouts by turns."""
-    return at_random(task.operator, task.dtype, task.target.means.random, number, count)
+    return at_random(task.operator, task.dtype, task.target.budgets.random_probe_flops, number, count)
 
 
 def at_random(operator: Operator, dtype: str, most: float, number: int, count: int) -> list[Probe]:
@@ -112,7 +112,7 @@ def _telling(task: Task, given: Winners, number: int, count: int) -> list[Probe]
         vlen: (measured, known.others(task, given.variants, vlen))
         for vlen, measured in known.known(task, given).items()
     }
-    return telling(task.operator, task.target.platform, given, known_at, task.target.means.probe, number, count)
+    return telling(task.operator, task.target.platform, given, known_at, task.target.budgets.probe_flops, number, count)
 
 
 def telling(

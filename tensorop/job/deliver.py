@@ -194,7 +194,7 @@ def _verify(whole: Resolved, tasks: Tasks, staged: Staged) -> Generator[Event, N
 
 def _compare(whole: Resolved, staged: Staged) -> Generator[Event, None, Bench]:
     job = whole.job
-    shapes = within(whole.operator, job.dtypes[0], job.shapes, whole.target.means.compared)
+    shapes = within(whole.operator, job.dtypes[0], job.shapes, whole.target.budgets.compared_flops)
     several = len(whole.operator.layouts)
     others = f", the first of {several} layouts; `tensorop bench {job.out} --layout 1` measures another"
     yield Phase("comparison", f"{len(shapes)} of {len(job.shapes)} shapes{others if several > 1 else ''}")

@@ -49,7 +49,7 @@ PARTS = {
     "comparison": "comparison",
     "publication": "report",
 }
-# Of the work that `Means.rates` are seconds of: on two cores of an AMD EPYC (Zen 3, 2.45 GHz).
+# Of the work that `Budgets.part_seconds` are seconds of: on two cores of an AMD EPYC (Zen 3, 2.45 GHz).
 BZIP2_S = 0.0095
 CORES = 2
 
@@ -79,11 +79,11 @@ def forecast(
 ) -> Forecast | None:
     """None where nobody knows: a runner that pretends. sources: the job's warm seed_configurations where they have been
     read."""
-    if not target.means.rates:
+    if not target.budgets.part_seconds:
         return None
     kind = f"{target.name} {target.platform.arch} {target.unit}"
     pace = slower() * (CORES / side_by_side(job.jobs) if target.side_by_side else 1.0)
-    shipped = {name: rate * pace for name, rate in target.means.rates.items()}
+    shipped = {name: rate * pace for name, rate in target.budgets.part_seconds.items()}
     rates = {**shipped, **{name: median(seen) for name, seen in _remembered(kind).items() if seen}}
     known = journals.read(job)[0] if sources is None else sources
     named = max(start.surely(known, job, operator, target.platform, dtype) for dtype in job.dtypes)
@@ -125,7 +125,7 @@ def side_by_side(jobs: int) -> int:
 
 
 def slower() -> float:
-    """How many times the seconds of `Means.rates` a core of this machine takes for such work: by bzip2, which is
+    """How many times the seconds of `part_seconds` a core of this machine takes for such work: by bzip2, which is
     branches and integers as a compiler and an emulator are, and the same C everywhere. 1 where this Python has none."""
     try:
         import bz2
@@ -147,18 +147,18 @@ def _sizes(job: Job, operator: Operator, target: Target, passes: Sequence[Pass],
     dtypes, vlens, checked = len(job.dtypes), len(target.configurations), len(target.checked)
     templates = len(offline.files(operator.folder, operator.added))
     probes = operator.probes if job.suite in operator.suites else ()
-    means, fixed, first = target.means, target.means.fixed, job.dtypes[0]
-    searched = for_search(operator, first, (*job.shapes, *probes), means)
+    budgets, fixed, first = target.budgets, target.budgets.fixed_units, job.dtypes[0]
+    searched = for_search(operator, first, (*job.shapes, *probes), budgets)
     shares = {one.name: one.share for one in passes if one.wanted(target)}
-    beyond = large(operator, first, job.shapes, means, shares.get("large", 0.0) * (job.budget_s or 0.0) / dtypes)
+    beyond = large(operator, first, job.shapes, budgets, shares.get("large", 0.0) * (job.budget_s or 0.0) / dtypes)
     smallest = operator.suites[operator.direct.suite] if operator.direct else ()
-    direct = for_search(operator, first, smallest, means)
-    compared = within(operator, first, job.shapes, means.compared)
+    direct = for_search(operator, first, smallest, budgets)
+    compared = within(operator, first, job.shapes, budgets.compared_flops)
     batch = float(side_by_side(job.jobs)) if target.side_by_side else 1.0  # trials that are begun together
 
     def measured(problems: Sequence[Problem], vlens: int = vlens) -> float:
         flops = sum(float(operator.reference.work(problem)) for problem in problems)
-        return fixed["trial"] + vlens * (len(problems) * fixed["problem"] + flops / means.per)
+        return fixed["trial"] + vlens * (len(problems) * fixed["problem"] + flops / budgets.flops_per_unit)
 
     heavy = sum(work(operator, first, shape) for shape in compared)
     return {
@@ -166,7 +166,7 @@ def _sizes(job: Job, operator: Operator, target: Target, passes: Sequence[Pass],
         "library": dtypes * (1 + vlens),
         "verification": dtypes * (checked + 0.5),
         "report": dtypes,
-        "comparison": dtypes * vlens * (len(compared) * fixed["compared"] + heavy / means.per),
+        "comparison": dtypes * vlens * (len(compared) * fixed["compared"] + heavy / budgets.flops_per_unit),
         "micro": 1.0,
         "blocking": measured(searched),
         "large": measured(beyond),

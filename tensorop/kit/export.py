@@ -22,9 +22,9 @@ from tensorop.kit import held as holding
 from tensorop.kit import plan, program
 from tensorop.kit.held import Held
 from tensorop.kit.plan import Planned, Step
+from tensorop.model.budget import CLOCK
 from tensorop.model.call import Placement
 from tensorop.model.case import Case
-from tensorop.model.means import CLOCK
 from tensorop.model.shape import Shape
 from tensorop.model.verdict import Seed
 from tensorop.model.winner import Winners
@@ -186,8 +186,10 @@ def _timed(held: Held, w: Winners, shapes: Sequence[Shape], count: int) -> list[
         vlen = int(kits[-1]["machine"]["vlen"])
         same = [kit for kit in kits if holding.board_of(kit) == holding.board_of(kits[-1])]
         known_at[vlen if vlen in platform.vlens else platform.vlens[0]] = holding.measured(operator, w, same), ()
-    telling = probing.telling(operator, platform, w, known_at, CLOCK.probe, len(kits), count) if len(w.all) > 1 else []
-    random = probing.at_random(operator, w.dtype, CLOCK.random / 4, len(kits), count - len(telling))
+    telling = (
+        probing.telling(operator, platform, w, known_at, CLOCK.probe_flops, len(kits), count) if len(w.all) > 1 else []
+    )
+    random = probing.at_random(operator, w.dtype, CLOCK.random_probe_flops / 4, len(kits), count - len(telling))
     seen = {problem.label for problem in asked}
     return [*map(Probe, asked), *(probe for probe in (*random, *telling) if probe.problem.label not in seen)]
 

@@ -1,9 +1,11 @@
-"""How long a search may take: seconds, a number of trials, or both."""
+"""How long a search may take, and what a kind of target can afford."""
 
 from __future__ import annotations
 
+import math
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from tensorop.errors import UsageError
 
@@ -29,6 +31,57 @@ class Budget:
         """That fraction of it, at least one trial."""
         seconds = None if self.seconds is None else self.seconds * part
         return Budget(seconds, None if self.trials is None else max(1, round(self.trials * part)))
+
+
+@dataclass(frozen=True)
+class Budgets:
+    """What a kind of target can afford, and how long the parts of a job take there."""
+
+    problem_flops: float  # of one problem in a search
+    every_layout_flops: float  # of a problem tuned in every layout: those change packing, which large ones hide
+    all_problems_flops: float = math.inf  # of all problems of a search, in one layout
+    finalists_flops: float = 0.0  # of all problems that the finalists are tried on; 0: none
+    flops_per_s: float = 0.0  # how fast a finalist runs where more time buys more problems; 0: on a clock
+    compared_flops: float = math.inf  # of one problem of the closing comparison; `tensorop bench` has no limit
+    probe_flops: float = 0.0  # of a shape that some variants are measured on for the dispatch
+    random_probe_flops: float = 0.0  # of a random shape, which all variants are measured on
+    random_probe_s: float = 0.0  # that one variant takes on a random shape, on one core
+    clock_probes: bool = False  # whether shapes that an operator has for clocks alone are tuned and compared too
+    # seconds of a unit of each part's size, on the machine of `forecast.slower`; empty: nobody knows
+    part_seconds: Mapping[str, float] = field(default_factory=dict)
+    # units of a trial, of one problem of it, and of a compared problem, beside their flops
+    fixed_units: Mapping[str, float] = field(default_factory=dict)
+    flops_per_unit: float = math.inf
+    slowest_flops_per_s: float = 2e6  # of a single call
+
+    def deadline(self, flops: float) -> float:
+        """Seconds that calls of so much work may take."""
+        return 120 + flops / self.slowest_flops_per_s
+
+
+# On a clock, tens of milliseconds a problem; seconds on two cores of an AMD EPYC (Zen 3, 2.45 GHz).
+CLOCK = Budgets(
+    problem_flops=3e9,
+    every_layout_flops=3e8,
+    finalists_flops=6e10,
+    compared_flops=3e10,
+    probe_flops=1e9,
+    random_probe_flops=1e9,
+    random_probe_s=0.02,
+    clock_probes=True,
+    part_seconds={
+        "set-up": 6.0,
+        "micro": 2.0,
+        "blocking": 0.055,
+        "large": 0.055,
+        "smallest": 0.03,
+        "library": 15.0,
+        "verification": 4.7,
+        "comparison": 0.4,
+        "report": 3.0,
+    },
+    fixed_units={"trial": 35.0, "problem": 1.0, "compared": 1.0},
+)
 
 
 def parse_seconds(text: str) -> float:

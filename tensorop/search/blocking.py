@@ -41,7 +41,7 @@ def plan(task: Task) -> Plan:
         others = [task.budget(name) for name in task.sharing if name not in own]
         rest = (task.budget(*task.sharing).trials or 1) - sum(other.trials or 0 for other in others)
         budget = replace(budget, trials=max(1, min(budget.trials, rest)))
-    if not math.isfinite(task.target.means.per):  # every problem takes a clock as long
+    if not math.isfinite(task.target.budgets.flops_per_unit):  # every problem takes a clock as long
         return Plan(arms, task.problems, budget)
     cheapest_first = tuple(sorted(task.problems, key=operator.reference.work))
     return Plan(arms, cheapest_first, budget, race=True)

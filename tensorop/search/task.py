@@ -164,14 +164,14 @@ class Task(Resolved):
     @cached_property
     def problems(self) -> tuple[Problem, ...]:
         """What blockings are tried on: the job's shapes and, beside a suite, the operator's probes."""
-        job, operator, means = self.job, self.operator, self.target.means
+        job, operator, budgets = self.job, self.operator, self.target.budgets
         suite = job.suite in operator.suites
         shapes = tuple(dict.fromkeys((*job.shapes, *(operator.probes if suite else ()))))
         if operator.direct and self.direct is not None:  # the smallest are not the dispatch's
             always = operator.direct.always
             shapes = tuple(s for s in shapes if problems.work(operator, self.dtype, s) > always) or shapes
-        found = problems.for_search(operator, self.dtype, shapes, means)
-        on_a_clock = operator.clock_probes if suite and means.by_clock else ()
+        found = problems.for_search(operator, self.dtype, shapes, budgets)
+        on_a_clock = operator.clock_probes if suite and budgets.clock_probes else ()
         beyond_caches = (problems.of(operator, self.dtype, shape) for shape in on_a_clock)  # large, so in one layout
         return (*found, *(problem for problem in beyond_caches if problem not in found))
 
@@ -181,7 +181,7 @@ class Task(Resolved):
         if Stage.LARGE not in self.operator.stages:
             return ()
         seconds = self.budget(Stage.LARGE).seconds
-        return problems.large(self.operator, self.dtype, self.job.shapes, self.target.means, seconds)
+        return problems.large(self.operator, self.dtype, self.job.shapes, self.target.budgets, seconds)
 
     @cached_property
     def small_problems(self) -> tuple[Problem, ...]:
@@ -193,7 +193,7 @@ class Task(Resolved):
         most = max(problems.work(operator, self.dtype, shape) for shape in own)
         shapes = dict.fromkeys((*own, *self.job.shapes))
         small = tuple(shape for shape in shapes if problems.work(operator, self.dtype, shape) <= most)
-        return problems.for_search(operator, self.dtype, small, self.target.means)
+        return problems.for_search(operator, self.dtype, small, self.target.budgets)
 
     # what it may take
 

@@ -9,8 +9,8 @@ from functools import lru_cache
 import psutil
 
 from tensorop.errors import SpecError, UsageError
+from tensorop.model.budget import Budgets
 from tensorop.model.expression import Expression, parse
-from tensorop.model.means import Means
 from tensorop.model.operator import Operator
 from tensorop.model.point import Value
 from tensorop.model.problem import Problem
@@ -102,9 +102,9 @@ def within(
     return found or (min(shapes, key=lambda s: work(operator, dtype, s)),)
 
 
-def proxy(operator: Operator, dtype: str, shape: tuple[int, ...], means: Means) -> tuple[int, ...]:
+def proxy(operator: Operator, dtype: str, shape: tuple[int, ...], budgets: Budgets) -> tuple[int, ...]:
     """The shape, or where a search cannot afford it a smaller one of its form, as the operator has it."""
-    while work(operator, dtype, shape) > means.search:
+    while work(operator, dtype, shape) > budgets.problem_flops:
         smaller = operator.reference.proxy(operator.shapes.named(shape))
         if smaller is None:
             break
@@ -153,35 +153,35 @@ def apart(one: tuple[int, ...], other: tuple[int, ...]) -> float:
 
 
 def for_search(
-    operator: Operator, dtype: str, shapes: tuple[tuple[int, ...], ...], means: Means
+    operator: Operator, dtype: str, shapes: tuple[tuple[int, ...], ...], budgets: Budgets
 ) -> tuple[Problem, ...]:
     """The problems of the blocking search, the first layout of all shapes first.
 
-    Shapes beyond the target's means have a `proxy`, and `large` takes some of them up.
+    Shapes beyond the target's budgets have a `proxy`, and `large` takes some of them up.
     """
-    wanted = tuple(proxy(operator, dtype, shape, means) for shape in shapes)
-    most = means.together
+    wanted = tuple(proxy(operator, dtype, shape, budgets) for shape in shapes)
+    most = budgets.all_problems_flops
     affordable = spread(wanted, lambda shape: work(operator, dtype, shape), most, most / CHEAP)
-    cheap = [s for s in affordable if work(operator, dtype, s) <= means.every_layout]
+    cheap = [s for s in affordable if work(operator, dtype, s) <= budgets.every_layout_flops]
     main = [of(operator, dtype, shape) for shape in affordable]
     others = [of(operator, dtype, s, i) for i in range(1, len(operator.layouts)) for s in cheap]
     return (*main, *others)
 
 
 def large(
-    operator: Operator, dtype: str, shapes: tuple[tuple[int, ...], ...], means: Means, seconds: float | None = None
+    operator: Operator, dtype: str, shapes: tuple[tuple[int, ...], ...], budgets: Budgets, seconds: float | None = None
 ) -> tuple[Problem, ...]:
     """Shapes that are too large for the search and that its finalists can afford, the most telling of all such.
 
     seconds: that the finalists have; None where only trials are counted.
     """
-    if not means.large:
+    if not budgets.finalists_flops:
         return ()
-    most = max(means.large, means.a_second * (seconds or 0.0))
-    if seconds is not None and means.a_second:
-        most = min(most, FINALISTS * means.a_second * seconds)  # what one of them gets through in all of it
-    one = max(means.compared, most / 2)
-    found = tuple(s for s in shapes if means.search < work(operator, dtype, s) <= one)
+    most = max(budgets.finalists_flops, budgets.flops_per_s * (seconds or 0.0))
+    if seconds is not None and budgets.flops_per_s:
+        most = min(most, FINALISTS * budgets.flops_per_s * seconds)  # what one of them gets through in all of it
+    one = max(budgets.compared_flops, most / 2)
+    found = tuple(s for s in shapes if budgets.problem_flops < work(operator, dtype, s) <= one)
     if not found:
         return ()
     # the largest are the ones that the search's own shapes say least of

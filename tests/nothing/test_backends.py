@@ -55,7 +55,7 @@ def test_a_users_own_is_found_by_its_files_name() -> None:
         ('name = "nice"', 'name = "nicer"', r"key 'name': expected 'nice', as the file is called, got 'nicer'"),
         ('name = "nice"', 'title = "nice"', r"class 'Backend': expected name to be a str, got None"),
         ("here = True", "here = 'yes'", r"expected here to be a bool, got 'yes'"),
-        ("jail = True", "means = 3", r"expected means to be a Means, got 3"),
+        ("jail = True", "budgets = 3", r"expected budgets to be a Budgets, got 3"),
         ("here = True", "counts = True", r"expected the method counted\(.*, got no such method"),
         ("def start(cls,", "def begin(cls,", r"expected the method start\(.*, got no such method"),
         ("jail = True", "peak = 4.0", r"expected the method peak\(.*, got 4.0"),

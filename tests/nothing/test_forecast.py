@@ -56,7 +56,7 @@ def test_a_trial_of_the_smallest_problems_is_built_and_started_all_the_same(plat
     job = Job("gemm", platform=platform, shapes=((4, 4, 4),))
     small = forecast.forecast(job, OPERATOR, reach(platforms.load(platform), None), pipeline.passes(OPERATOR))
     assert small is not None
-    rate = reach(platforms.load(platform)).means.rates["blocking"]
+    rate = reach(platforms.load(platform)).budgets.part_seconds["blocking"]
     assert 0.3 < rate * small.sizes["blocking"] < rate * plan(platform).sizes["blocking"]
     # so that a job of such problems, whose trials take seconds, says nothing absurd of a job of large ones
     assert plan(platform).sizes["blocking"] < 20 * small.sizes["blocking"]
@@ -67,10 +67,10 @@ def test_the_direct_variant_is_part_of_the_least_search(monkeypatch: pytest.Monk
         return plan(dtypes=("f32",), budget_s=0.1).seconds["search"]
 
     whole = least()
-    means = qemu.Backend.means
-    once = means.rates["smallest"] * plan().sizes["smallest"]
-    twice = {**means.rates, "smallest": 2 * means.rates["smallest"]}
-    monkeypatch.setattr(qemu.Backend, "means", replace(means, rates=twice))
+    budgets = qemu.Backend.budgets
+    once = budgets.part_seconds["smallest"] * plan().sizes["smallest"]
+    twice = {**budgets.part_seconds, "smallest": 2 * budgets.part_seconds["smallest"]}
+    monkeypatch.setattr(qemu.Backend, "budgets", replace(budgets, part_seconds=twice))
     assert least() == pytest.approx(whole + plan().sizes["smallest trials"] * once)
 
 
@@ -82,7 +82,7 @@ def test_a_search_takes_what_every_stage_does_whatever_the_budget() -> None:
     found = plan(shapes=SUITE)
     one_of_each = {
         name: rate * found.sizes[name] * found.sizes[f"{name} trials"]
-        for name, rate in qemu.Backend.means.rates.items()
+        for name, rate in qemu.Backend.budgets.part_seconds.items()
         if name in {*Stage}
     }
     assert one_of_each.keys() == {*Stage}

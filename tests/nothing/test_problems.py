@@ -11,7 +11,7 @@ from tensorop.backends.qemu import Backend
 from tensorop.space import problems
 from tests.support.operators import gemm
 
-MEANS = Backend.means
+BUDGETS = Backend.budgets
 SHAPES = st.lists(st.tuples(*[st.integers(1, 4096)] * 3), min_size=1, max_size=30, unique=True).map(tuple)
 
 
@@ -33,8 +33,8 @@ def test_far_shapes_go_before_near_ones() -> None:
 def test_the_quick_suite_is_searched_whole_but_for_what_is_too_large() -> None:
     operator = gemm()
     quick = operator.suites["quick"]
-    searched = problems.for_search(operator, "f32", quick, MEANS)
-    asked = list(dict.fromkeys(problems.proxy(operator, "f32", shape, MEANS) for shape in quick))
+    searched = problems.for_search(operator, "f32", quick, BUDGETS)
+    asked = list(dict.fromkeys(problems.proxy(operator, "f32", shape, BUDGETS) for shape in quick))
     assert [tuple(p.dims.values()) for p in searched[: len(asked)]] == asked
     assert asked[:4] == list(quick[:4])
 
@@ -42,21 +42,21 @@ def test_the_quick_suite_is_searched_whole_but_for_what_is_too_large() -> None:
 def test_finalists_are_tried_on_large_shapes_that_lie_apart() -> None:
     operator = gemm()
     full = operator.suites["full"]
-    large = [tuple(p.dims.values()) for p in problems.large(operator, "f32", full, MEANS)]
+    large = [tuple(p.dims.values()) for p in problems.large(operator, "f32", full, BUDGETS)]
     flops = [problems.work(operator, "f32", shape) for shape in large]
     assert len(large) >= 3
-    assert sum(flops) <= MEANS.large
-    assert all(MEANS.search < f <= MEANS.compared for f in flops)
-    assert not problems.large(operator, "f32", ((8, 8, 8),), MEANS)
+    assert sum(flops) <= BUDGETS.finalists_flops
+    assert all(BUDGETS.problem_flops < f <= BUDGETS.compared_flops for f in flops)
+    assert not problems.large(operator, "f32", ((8, 8, 8),), BUDGETS)
 
 
 @given(st.tuples(*[st.integers(1, 8192)] * 3))
 def test_a_proxy_is_affordable_and_of_the_same_form(shape: tuple[int, ...]) -> None:
     operator = gemm()
-    small = problems.proxy(operator, "f32", shape, MEANS)
-    assert problems.work(operator, "f32", small) <= MEANS.search
-    if problems.work(operator, "f32", shape) <= MEANS.search:
+    small = problems.proxy(operator, "f32", shape, BUDGETS)
+    assert problems.work(operator, "f32", small) <= BUDGETS.problem_flops
+    if problems.work(operator, "f32", shape) <= BUDGETS.problem_flops:
         assert small == shape
     else:
-        assert 3 * problems.work(operator, "f32", small) > MEANS.search or max(small) < 64
+        assert 3 * problems.work(operator, "f32", small) > BUDGETS.problem_flops or max(small) < 64
         assert all(less <= side for less, side in zip(small, shape, strict=True))

@@ -143,7 +143,9 @@ def test_probes_of_a_number_of_trials_are_as_many_as_their_share(found, monkeypa
             return super().rows(probes)
 
     monkeypatch.setattr(probing, "Inside", lambda task, _, given: Counted(task, given, {}))
-    monkeypatch.setattr(type(task.target), "means", replace(task.target.means, probe=1e7, random=1e7))
+    monkeypatch.setattr(
+        type(task.target), "budgets", replace(task.target.budgets, probe_flops=1e7, random_probe_flops=1e7)
+    )
     many = replace(task, job=replace(task.job, trials=200))
     assert many.share(probing.PASS.share).trials == 70
     probing.probe(many, Path("nowhere"), given)
