@@ -8,38 +8,34 @@ import numpy as np
 
 from tensorop.model.point import Point
 from tensorop.space import Space
-from tensorop.space.told import Told
+from tensorop.space.strategy import FAILURE, IndexedTuner
 
 DESCRIPTION = "Thompson sampling of each tunable's values by the logarithm of the costs they had, each by itself"
-OPTIONS: dict[str, tuple[str, int | float | str]] = {
-    "initial": ("random points before the first choice", 10),
-    "failure": ("a failed trial counts as the worst cost seen times this", 1.5),
-}
+INITIAL = 10  # random points before the first choice
 
 
-class Tuner(Told):
-    def __init__(self, space: Space, seed: int, initial: int = 10, failure: float = 1.5) -> None:
+class Tuner(IndexedTuner):
+    def __init__(self, space: Space, seed: int) -> None:
         super().__init__(space, seed)
-        self._initial, self._failure = int(initial), float(failure)
         self._worst = 0.0
         self._sums = [
             np.zeros((2, len(values))) for _, values in space.dimensions
         ]  # trials, and their costs' logarithms
 
     def tell(self, point: Point, cost: float | None) -> None:
-        fresh = self.space.index(point) not in self.told
+        fresh = self.space.index(point) not in self.costs
         super().tell(point, cost)
         self._worst = max(self._worst, cost or 0.0)
         for sums, number in zip(self._sums, self.space.coordinates(self.space.index(point)), strict=True):
             sums[:, number] += (
                 fresh,
-                fresh * math.log(cost if cost is not None else (self._worst or 1.0) * self._failure),
+                fresh * math.log(cost if cost is not None else (self._worst or 1.0) * FAILURE),
             )
 
     def next(self) -> int:
         rng = self.rng
-        if len(self.told) < self._initial:
-            return int(rng.choice(self.left.nonzero()[0]))
+        if len(self.costs) < INITIAL:
+            return int(rng.choice(self.untried.nonzero()[0]))
         total, logs = self._sums[0].sum(axis=1)
         wanted = []
         for trials, sums in self._sums:

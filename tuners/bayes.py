@@ -21,15 +21,12 @@ from threadpoolctl import threadpool_limits
 from tensorop.model.point import Point
 from tensorop.space import Space
 from tensorop.space.features import features
-from tensorop.space.told import Told
+from tensorop.space.strategy import IndexedTuner
 
 DESCRIPTION = "Gaussian process on the logarithm of the cost, expected improvement over the legal points left"
-OPTIONS: dict[str, tuple[str, int | float | str]] = {
-    "initial": ("random points before the model is used", 6),
-    "candidates": ("legal points the model ranks at each ask, beside the neighbours of the best three", 6000),
-    "memory": ("trials the model is fitted to: the best half of it and the newest half", 200),
-    "failure": ("a failed trial counts as the worst cost seen times this", 1.5),
-}
+INITIAL = 6  # random points before the model is used
+CANDIDATES = 6000  # legal points that the model ranks at each ask, beside the neighbours of the best three
+MEMORY = 200  # trials that the model is fitted to: the best half of it and the newest half
 # priors of the logarithms: the process's variance, its length in each feature, its noise
 PRIOR = (0.0, 0.3, -6.0)
 SPREAD = (1.5, 1.0, 1.5)
@@ -39,44 +36,34 @@ ROOT5 = math.sqrt(5)
 Array = NDArray[np.float64]
 
 
-class Tuner(Told):
+class Tuner(IndexedTuner):
     """Ask and tell. Costs are positive, lower is better, None marks a failed trial."""
 
-    def __init__(
-        self,
-        space: Space,
-        seed: int,
-        initial: int = 6,
-        candidates: int = 6000,
-        memory: int = 200,
-        failure: float = 1.5,
-    ) -> None:
+    def __init__(self, space: Space, seed: int) -> None:
         super().__init__(space, seed)
-        self._initial, self._candidates = int(initial), int(candidates)
-        self._memory, self._failure = int(memory), float(failure)
         self._features = features(space)
         self._scales = np.array([PRIOR[0], *[PRIOR[1]] * self._features.shape[1], PRIOR[2]])
-        self._due = self._initial
-        self._first = [space.index(point) for point in space.sample(random.Random(seed), self._initial)]
+        self._due = INITIAL
+        self._first = [space.index(point) for point in space.sample(random.Random(seed), INITIAL)]
 
     def tell(self, point: Point, cost: float | None) -> None:
         super().tell(point, cost)
-        if len(self.told) >= self._due and self.varied:
-            self._due = len(self.told) + max(1, len(self.told) // 10)
+        if len(self.costs) >= self._due and self.varied:
+            self._due = len(self.costs) + max(1, len(self.costs) // 10)
             chosen, costs = self._known({})
             with threadpool_limits(1):
                 self._scales = _fitted(self._features[chosen], costs, self._scales)
 
     def next(self) -> int:
-        waiting = [index for index in self._first if self.left[index]]
+        waiting = [index for index in self._first if self.untried[index]]
         if waiting:
             return waiting[0]
-        pool = np.flatnonzero(self.left)
-        if len(pool) > self._candidates:
+        pool = np.flatnonzero(self.untried)
+        if len(pool) > CANDIDATES:
             best = map(self.space.at, self.ranked()[:3])
             near = {self.space.index(point) for good in best for point in self.space.neighbours(good)}
-            drawn = self.rng.sample(pool.tolist(), self._candidates)
-            pool = np.array(sorted({*drawn, *(index for index in near if self.left[index])}))
+            drawn = self.rng.sample(pool.tolist(), CANDIDATES)
+            pool = np.array(sorted({*drawn, *(index for index in near if self.untried[index])}))
         if not self.varied:
             return int(self.rng.choice(pool.tolist()))
         with threadpool_limits(1):
@@ -84,7 +71,7 @@ class Tuner(Told):
 
     def _known(self, pending: dict[int, None]) -> tuple[list[int], Array]:
         """Numbers of the points that the model is of, and the logarithms of their costs, of mean 0 and deviation 1."""
-        known = self.remembered(self._memory, self._failure, pending)
+        known = self.remembered(MEMORY, pending)
         logs = np.array(list(known.values()))
         logs = np.minimum(logs, 2 * np.median(logs) - logs.min())  # how bad the bad ones are says nothing of the good
         return list(known), (logs - logs.mean()) / (logs.std() or 1.0)

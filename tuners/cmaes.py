@@ -9,15 +9,14 @@ import numpy as np
 
 from tensorop.model.point import Point
 from tensorop.space import Space
-from tensorop.space.told import Told
+from tensorop.space.strategy import FAILURE, IndexedTuner
 
 DESCRIPTION = (
     "Optuna's CMA-ES over the tunables, taken to the nearest legal point left (pip install 'tensorop-tuner[tuners]')"
 )
-OPTIONS: dict[str, tuple[str, int | float | str]] = {}
 
 
-class Tuner(Told):
+class Tuner(IndexedTuner):
     """A wish is answered by the cost of the point that was tried in its place. A point that is told without having been
     wished for says nothing: only its own wishes move the distribution."""
 
@@ -39,16 +38,16 @@ class Tuner(Told):
 
     def tell(self, point: Point, cost: float | None) -> None:
         index = self.space.index(point)
-        if index not in self._wishes and self.left[index]:
+        if index not in self._wishes and self.untried[index]:
             self._wish()  # an earlier process asked for this one
         super().tell(point, cost)
         wish = self._wishes.pop(index, None)
         if wish is not None:
-            worst = max((known for known in self.told.values() if known is not None), default=1.0)
-            self._study.tell(wish, 1.5 * worst if cost is None else cost)
+            worst = max((known for known in self.costs.values() if known is not None), default=1.0)
+            self._study.tell(wish, FAILURE * worst if cost is None else cost)
 
     def next(self) -> int:
-        open_ = [index for index in self._wishes if self.left[index]]
+        open_ = [index for index in self._wishes if self.untried[index]]
         return open_[0] if open_ else self._wish()
 
     def _wish(self) -> int:

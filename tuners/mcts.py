@@ -7,20 +7,16 @@ from collections import defaultdict
 
 from tensorop.model.point import Point
 from tensorop.space import Space
-from tensorop.space.told import Told
+from tensorop.space.strategy import FAILURE, IndexedTuner
 
 DESCRIPTION = "a tree of choices, one tunable a level, descended by UCT with the logarithm of the cost as reward"
-OPTIONS: dict[str, tuple[str, int | float | str]] = {
-    "explore": ("weight of what was tried seldom", 0.3),
-    "failure": ("a failed trial counts as the worst cost seen times this", 1.5),
-}
+EXPLORE = 0.3  # weight of what was tried seldom
 _Prefix = tuple[int, ...]
 
 
-class Tuner(Told):
-    def __init__(self, space: Space, seed: int, explore: float = 0.3, failure: float = 1.5) -> None:
+class Tuner(IndexedTuner):
+    def __init__(self, space: Space, seed: int) -> None:
         super().__init__(space, seed)
-        self._explore, self._failure = float(explore), float(failure)
         self._below: dict[_Prefix, list[int]] = defaultdict(list)  # the legal points below each choice
         for index in range(space.size):
             row = space.coordinates(index)
@@ -34,12 +30,12 @@ class Tuner(Told):
         self._range = [math.inf, -math.inf]
 
     def tell(self, point: Point, cost: float | None) -> None:
-        fresh = self.space.index(point) not in self.told
+        fresh = self.space.index(point) not in self.costs
         super().tell(point, cost)
         if not fresh:
             return
         low, high = self._range
-        log = math.log(cost) if cost is not None else (high if high > -math.inf else 0.0) + math.log(self._failure)
+        log = math.log(cost) if cost is not None else (high if high > -math.inf else 0.0) + math.log(FAILURE)
         if cost is not None:
             self._range = [min(low, log), max(high, log)]
         row = self.space.coordinates(self.space.index(point))
@@ -51,11 +47,11 @@ class Tuner(Told):
         rng = self.rng
         here: _Prefix = ()
         while True:
-            children = [c for c in self._children[here] if any(self.left[index] for index in self._below[c])]
+            children = [c for c in self._children[here] if any(self.untried[index] for index in self._below[c])]
             fresh = [child for child in children if not self._tried[child][0]]
             if not children or fresh:  # a leaf, or a choice not tried: the rest by chance
                 below = self._below[rng.choice(fresh) if fresh else here]
-                return int(rng.choice([index for index in below if self.left[index]]))
+                return int(rng.choice([index for index in below if self.untried[index]]))
             here = max(children, key=lambda child: self._worth(child, self._tried[here][0]))
 
     def _worth(self, child: _Prefix, above: float) -> float:
@@ -64,4 +60,4 @@ class Tuner(Told):
         if high <= low:
             return 1 / trials
         reward = (high - (best + total / trials) / 2) / (high - low)
-        return reward + self._explore * math.sqrt(math.log(above + 1) / trials)
+        return reward + EXPLORE * math.sqrt(math.log(above + 1) / trials)

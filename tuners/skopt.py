@@ -21,15 +21,12 @@ from skopt.space import Space as Box
 from threadpoolctl import threadpool_limits
 
 from tensorop.space import Space
-from tensorop.space.told import Told
+from tensorop.space.strategy import IndexedTuner
 
 DESCRIPTION = "scikit-optimize's Gaussian process over the ranks of the tunables' values, expected improvement"
-OPTIONS: dict[str, tuple[str, int | float | str]] = {
-    "initial": ("points spread over the space before the model is used", 8),
-    "candidates": ("legal points the model ranks at each ask", 1500),
-    "memory": ("trials the model is fitted to: the best half of it and the newest half", 120),
-    "failure": ("a failed trial counts as the worst cost seen times this", 1.5),
-}
+INITIAL = 8  # points spread over the space before the model is used
+CANDIDATES = 1500  # legal points that the model ranks at each ask
+MEMORY = 120  # trials that the model is fitted to: the best half of it and the newest half
 
 
 class _Candidates(Box):  # type: ignore[misc]
@@ -43,29 +40,17 @@ class _Candidates(Box):  # type: ignore[misc]
         return self._pool
 
 
-class Tuner(Told):
+class Tuner(IndexedTuner):
     """Ask and tell. Costs are positive, lower is better, None marks a failed trial."""
 
-    def __init__(
-        self,
-        space: Space,
-        seed: int,
-        initial: int = 8,
-        candidates: int = 1500,
-        memory: int = 120,
-        failure: float = 1.5,
-    ) -> None:
+    def __init__(self, space: Space, seed: int) -> None:
         super().__init__(space, seed)
-        self._initial = int(initial)
-        self._candidates = int(candidates)
-        self._memory = int(memory)
-        self._failure = float(failure)
         self._encoded = _encode(space)
-        self._design = _spread(self._encoded, self._initial, random.Random(seed))
+        self._design = _spread(self._encoded, INITIAL, random.Random(seed))
 
     def next(self) -> int:
         for index in self._design:
-            if self.left[index]:
+            if self.untried[index]:
                 return index
         pool = self._pool()
         if len(pool) == 1 or not self.varied:
@@ -74,18 +59,18 @@ class Tuner(Told):
 
     def _pool(self) -> list[int]:
         """Points left: all, or the neighbours of the best three and a random rest."""
-        left, rng = np.flatnonzero(self.left).tolist(), self.rng
-        if len(left) <= self._candidates:
+        left, rng = np.flatnonzero(self.untried).tolist(), self.rng
+        if len(left) <= CANDIDATES:
             rng.shuffle(left)
             return left
-        good = sorted((cost, index) for index, cost in self.told.items() if cost is not None)[:3]
+        good = sorted((cost, index) for index, cost in self.costs.items() if cost is not None)[:3]
         near = {self.space.index(p) for _, index in good for p in self.space.neighbours(self.space.at(index))}
-        near = {index for index in near if self.left[index]}
-        rest = [index for index in rng.sample(left, self._candidates) if index not in near]
-        return sorted(near) + rest[: self._candidates - len(near)]
+        near = {index for index in near if self.untried[index]}
+        rest = [index for index in rng.sample(left, CANDIDATES) if index not in near]
+        return sorted(near) + rest[: CANDIDATES - len(near)]
 
     def _model_choice(self, pool: list[int]) -> int:
-        known = self.remembered(self._memory, self._failure, self.pending)
+        known = self.remembered(MEMORY, self.pending)
         rows = self._encoded[pool]
         try:
             with threadpool_limits(1), warnings.catch_warnings():

@@ -8,23 +8,23 @@ import numpy as np
 
 from tensorop.model.point import Point
 from tensorop.space import Space
-from tensorop.space.told import Told
+from tensorop.space.strategy import FAILURE, IndexedTuner
 
 DESCRIPTION = (
     "Optuna's TPE over the tunables, taken to the nearest legal point left (pip install 'tensorop-tuner[tuners]')"
 )
-OPTIONS: dict[str, tuple[str, int | float | str]] = {"initial": ("random points before the first estimate", 10)}
+INITIAL = 10  # random points before the first estimate
 
 
-class Tuner(Told):
-    def __init__(self, space: Space, seed: int, initial: int = 10) -> None:
+class Tuner(IndexedTuner):
+    def __init__(self, space: Space, seed: int) -> None:
         super().__init__(space, seed)
         try:
             import optuna
         except ImportError as error:
             raise ImportError(f"{error}; pip install 'tensorop-tuner[tuners]'") from error
         optuna.logging.set_verbosity(optuna.logging.ERROR)
-        self._optuna, self._initial = optuna, int(initial)
+        self._optuna = optuna
         self._study = optuna.create_study()
         self._study.ask()
         self._ranges: dict[str, Any] = {
@@ -37,18 +37,18 @@ class Tuner(Told):
     def tell(self, point: Point, cost: float | None) -> None:
         super().tell(point, cost)
         row = map(int, self.space.coordinates(self.space.index(point)))
-        worst = max((known for known in self.told.values() if known is not None), default=1.0)
-        value = 1.5 * worst if cost is None else cost
+        worst = max((known for known in self.costs.values() if known is not None), default=1.0)
+        value = FAILURE * worst if cost is None else cost
         params = dict(zip(self._ranges, row, strict=True))
         self._study.add_trial(self._optuna.trial.create_trial(params=params, distributions=self._ranges, value=value))
 
     def next(self) -> int:
         seed = self.rng.randrange(2**32)  # of each ask its own: a search that goes on has no earlier asks
-        sampler = self._optuna.samplers.TPESampler(seed=seed, n_startup_trials=self._initial, multivariate=True)
+        sampler = self._optuna.samplers.TPESampler(seed=seed, n_startup_trials=INITIAL, multivariate=True)
         # asked of the sampler itself, for the one open trial: others of the study would stay in it
         asked = self._study.get_trials(deepcopy=False)[0]
         varied = {name: values for name, values in self._ranges.items() if not values.single()}
-        wish = sampler.sample_relative(self._study, asked, varied) if len(self.told) >= self._initial else {}
+        wish = sampler.sample_relative(self._study, asked, varied) if len(self.costs) >= INITIAL else {}
         if not wish:
-            return int(self.rng.choice(self.left.nonzero()[0]))
+            return int(self.rng.choice(self.untried.nonzero()[0]))
         return self.nearest(np.array([float(wish.get(name, 0)) for name in self._ranges]))

@@ -163,14 +163,11 @@ def _show_operator(operator: Operator) -> Iterator[str]:
 
 
 def _tuner(tuner: strategy.Tuner) -> Any:
-    options = {option: {"help": text, "default": default} for option, (text, default) in tuner.options.items()}
-    return {"name": tuner.name, "description": tuner.description, "options": options}
+    return {"name": tuner.name, "description": tuner.description}
 
 
 def _show_tuner(tuner: strategy.Tuner) -> Iterator[str]:
     yield f"{tuner.name}: {tuner.description}"
-    for option, (text, default) in tuner.options.items():
-        yield f"    {option} = {default}: {text}"
 
 
 def _check_primitives(spec: SetSpec, runner: str | None, plugins: tuple[Path, ...]) -> Iterable[Any]:

@@ -23,7 +23,6 @@ from tensorop.model.point import Point
 from tensorop.space import Space
 
 DESCRIPTION = "{name}"
-OPTIONS = {{}}
 
 
 class Tuner:

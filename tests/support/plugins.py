@@ -33,7 +33,6 @@ from tensorop.model.point import Point
 from tensorop.space import Space
 
 DESCRIPTION = "every legal point, the last first"
-OPTIONS: dict[str, tuple[str, int]] = {}
 
 
 class Tuner:
