@@ -172,12 +172,7 @@ def counted(
                 found.operator,
                 target,
                 folder / found.library.name,
-                dtypes=[rows[0]["dtype"]],
-                shapes=shapes,
-                against=(),
-                layout=layout,
-                final=False,
-                jobs=jobs,
+                bench.Request([rows[0]["dtype"]], shapes, layout=layout, final=False, jobs=jobs),
             )
             for folder in (old, new)
         ]

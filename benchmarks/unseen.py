@@ -261,12 +261,7 @@ class Judge:
                 self.found.operator,
                 self.target,
                 self.found.library,
-                dtypes=[dtype],
-                shapes=shapes,
-                against=(against,),
-                layout=layout,
-                final=not self.target.counts,
-                jobs=jobs,
+                bench.Request([dtype], shapes, (against,), layout=layout, final=not self.target.counts, jobs=jobs),
             )
             for name, why in told.absent.items():
                 print(f"absent: {name}: {why}", file=sys.stderr)

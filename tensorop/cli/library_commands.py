@@ -227,20 +227,17 @@ def bench(
         def at(count: int) -> Bench:
             if len(counts) > 1:
                 progress.print(Text(f"{count} thread{'s' if count > 1 else ''}:"))
-            return benching.bench(
-                found.library,
-                against=names,
-                shapes=wanted,
-                dtypes=options.dtypes(found.operator, asked) if asked else None,
-                threads=count,
-                runner=runner,
-                layout=place,
-                final=not fast,
-                plugins=plugins,
-                offline=offline or None,
-                jobs=jobs,
-                tell=tell,
+            request = benching.Request(
+                options.dtypes(found.operator, asked) if asked else None,
+                wanted,
+                names,
+                count,
+                place,
+                not fast,
+                offline or None,
+                jobs,
             )
+            return benching.bench(found, target, request, tell)
 
         return scaling.bench_each(counts, at)
 
@@ -306,17 +303,19 @@ def verify(
         raise SystemExit(0 if told["ok"] else 1)
     record: dict[str, Any] = {"platform": each[0].platform.name, "ok": True, "controls": [], "verdicts": []}
     for found in each:
-        name, library = found.operator.name, found.library
-        dtypes = options.dtypes(found.operator, dtype) if dtype else found.dtypes
+        name = found.operator.name
+        wanted = found.only(options.dtypes(found.operator, dtype) if dtype else ())
+        wanted.require_fit()
+        target = wanted.reach(runner)
         if len(each) > 1 and format_ == "table":
             screen.echo(f"{name}:")
         if controls:
-            refused = verifying.run_controls(library, dtypes, runner, seed=drawn, plugins=plugins)
+            refused = verifying.run_controls(wanted, target, drawn)
             record["controls"] += [{"op": name, **control.to_json()} for control in refused]
             if format_ == "table":
                 tables.show_controls(refused)
         most_threads = 1
-        for verdict in verifying.verify(library, dtypes, runner, seed=drawn, plugins=plugins, jobs=jobs):
+        for verdict in verifying.verify(wanted, target, drawn, jobs=jobs):
             most_threads = max(most_threads, verdict.threads)
             record["ok"] &= verdict.ok
             record["verdicts"].append({"op": name, **verdict.to_json()})

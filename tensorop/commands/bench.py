@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tensorop.build import harness
-from tensorop.commands import bench_modelled, bench_timed, libraries, opened
+from tensorop.commands import bench_modelled, bench_timed, libraries
 from tensorop.commands.contest import Contest
 from tensorop.commands.libraries import LibraryUnderTest
+from tensorop.commands.opened import Opened
 from tensorop.errors import BoardError, JobError, Unmeasured, UsageError
 from tensorop.model.bench import BaselineInfo, Bench, Row
 from tensorop.model.operator import Operator
@@ -21,56 +22,33 @@ from tensorop.target import Assumed, Target
 Tell = Callable[[Row], None]
 
 
-def bench(
-    path: Path,
-    against: Sequence[str] = (),
-    shapes: Sequence[Sequence[int]] | None = None,
-    dtypes: Sequence[str] | None = None,
-    threads: int = 1,
-    runner: str | None = None,
-    layout: int = 0,
-    final: bool = True,
-    *,
-    suite: str | None = None,
-    plugins: tuple[Path, ...] = (),
-    offline: bool | None = None,
-    jobs: int = 2,
-    tell: Tell = lambda row: None,
-) -> Bench:
-    """Compares a product (its folder or its library) with baselines, problem by problem.
+@dataclass(frozen=True)
+class Request:
+    """What a comparison is of."""
 
-    shapes: dims in the operator's order, by default those of `suite`, the operator's usual one (with its `-clock`
-    companion where a clock measures); layout: number of the operator's layout; final: slowly and exactly; tell: is
-    given each row as it comes.
-    Raises UsageError (no product there, none of the dtypes in it, an unknown baseline), JobError (our library does not
-    load, is wrong, or no row could be measured; a target that cannot be reached).
+    dtypes: Sequence[str] | None = None  # None: those that the library holds
+    shapes: Sequence[Sequence[int]] | None = None  # sizes in the operator's order; None: `suite_of` its usual suite
+    against: Sequence[str] = ()  # baselines; by default the operator's usual ones
+    threads: int = 1
+    layout: int = 0  # number of the operator's layout
+    final: bool = True  # slowly and exactly
+    offline: bool | None = None
+    jobs: int = 2  # problems side by side, where calls are counted
+
+
+def bench(found: Opened, target: Target, request: Request = Request(), tell: Tell = lambda row: None) -> Bench:
+    """Compares a product's library with baselines, problem by problem. tell: is given each row as it comes.
+
+    Raises UsageError (none of the dtypes in it, an unknown baseline), JobError (our library does not load, is wrong, or
+    no row could be measured).
     """
-    found = opened.open_product(path, plugins)
-    if dtypes is not None and not set(dtypes) & set(found.dtypes):
-        raise UsageError(
-            f"{found.library} holds {', '.join(found.dtypes)}, not {', '.join(dtypes) or 'nothing'}",
-            hint="leave --dtype out, or name one of them",
-        )
-    target = found.reach(runner)
-    of_suite = suite_of(found.operator, suite or found.operator.usual, target)
-    wanted = of_suite if shapes is None else tuple(map(tuple, shapes))
-    missing = [dtype for dtype in dtypes or () if dtype not in found.dtypes]
-    result = compare(
-        found.operator,
-        target,
-        found.library,
-        dtypes=[dtype for dtype in dtypes or found.dtypes if dtype in found.dtypes],
-        shapes=wanted,
-        against=against,
-        threads=threads,
-        layout=layout,
-        final=final,
-        offline=offline,
-        jobs=jobs,
-        tell=tell,
-    )
-    lacking = {dtype: f"the library holds {', '.join(found.dtypes)}" for dtype in missing}
-    return dataclasses.replace(result, absent={**lacking, **result.absent})
+    wanted = found.dtypes if request.dtypes is None else tuple(request.dtypes)
+    held = [dtype for dtype in wanted if dtype in found.dtypes]
+    if not held:
+        found.only(wanted)
+    result = compare(found.operator, target, found.library, replace(request, dtypes=held), tell)
+    lacking = {dtype: f"the library holds {', '.join(found.dtypes)}" for dtype in wanted if dtype not in held}
+    return replace(result, absent={**lacking, **result.absent})
 
 
 def suite_of(operator: Operator, suite: str, target: Target) -> tuple[tuple[int, ...], ...]:
@@ -80,24 +58,15 @@ def suite_of(operator: Operator, suite: str, target: Target) -> tuple[tuple[int,
 
 
 def compare(
-    operator: Operator,
-    target: Target,
-    library: Path,
-    *,
-    dtypes: Sequence[str],
-    shapes: Sequence[tuple[int, ...]],
-    against: Sequence[str] = (),
-    threads: int = 1,
-    layout: int = 0,
-    final: bool = True,
-    offline: bool | None = None,
-    jobs: int = 2,
-    tell: Tell = lambda row: None,
+    operator: Operator, target: Target, library: Path, request: Request, tell: Tell = lambda row: None
 ) -> Bench:
-    """The comparison itself, for a library that need not be in a product. Parameters and errors as `bench`."""
+    """The comparison itself, for a library that need not be in a product. Errors as `bench`."""
+    dtypes, threads, layout = request.dtypes or (), request.threads, request.layout
+    of_suite = suite_of(operator, operator.usual, target) if request.shapes is None else request.shapes
+    shapes = tuple(map(tuple, of_suite))
     if not 0 <= layout < len(operator.layouts):
         raise UsageError(f"layout {layout} does not exist: {operator.name} has {len(operator.layouts)}")
-    against = against or operator.against
+    against = request.against or operator.against
     for name in against:
         libraries.check_known(name, own=operator.baselines)
     platform = target.platform
@@ -109,7 +78,7 @@ def compare(
     found: dict[str, tuple[LibraryUnderTest, BaselineInfo]] = {}
     for name in dict.fromkeys(against):
         try:
-            tested = libraries.bring(name, target, dtypes, threads, offline, operator.baselines)
+            tested = libraries.bring(name, target, dtypes, threads, request.offline, operator.baselines)
             found[name] = tested, libraries.describe(tested, target.runner, platform.arch)
         except BoardError:
             raise
@@ -122,7 +91,7 @@ def compare(
         libraries.ours(operator, library, threads),
         tuple(tested for tested, _ in found.values()),
         threads,
-        final,
+        request.final,
         absent,
     )
     rows: list[Row] = []
@@ -131,7 +100,9 @@ def compare(
         contest.open(dtype)
         if not target.counts:
             contest.find_peak(dtype)
-        for row in _rows(contest, [problems.of(operator, dtype, shape, layout) for shape in shapes], jobs, unsteady):
+        for row in _rows(
+            contest, [problems.of(operator, dtype, shape, layout) for shape in shapes], request.jobs, unsteady
+        ):
             rows.append(row)
             tell(row)
     absent |= unsteady
@@ -144,7 +115,7 @@ def compare(
         platform=platform.name,
         threads=threads,
         unit=target.speed,
-        model=_model(target.assumed, final) if target.assumed else None,
+        model=_model(target.assumed, request.final) if target.assumed else None,
         baselines={name: info for name, (_, info) in found.items()},
         absent=absent,
         rows=tuple(rows),

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from tensorop.model.platform import Platform
 from tensorop.package import carried, elf, loadable, plugged
 from tensorop.package.card import read_card
 from tensorop.package.product import MANIFEST
+from tensorop.package.publish import Staged
 from tensorop.specs import operators, platforms
 from tensorop.target import Target
 
@@ -24,16 +25,24 @@ _MAKE = "make one with `tensorop <operator> --out DIR`"
 
 @dataclass(frozen=True)
 class Opened:
-    """root: the product's folder, None for a library that is elsewhere; card: the provenance in the library; plugins:
-    the folders that the user gave."""
+    """A library with everything that its card names."""
 
-    root: Path | None
+    root: Path | None  # the product's folder; None for a library that is elsewhere
     library: Path
-    card: Mapping[str, Any]
+    card: Mapping[str, Any]  # the provenance in the library
     operator: Operator
     platform: Platform
     dtypes: tuple[str, ...]
-    plugins: tuple[Path, ...]
+    plugins: tuple[Path, ...]  # the folders that the user gave
+
+    def only(self, dtypes: Sequence[str]) -> Opened:
+        """The library with these dtypes alone; with all where none is named. Raises UsageError for one it lacks."""
+        if lacking := [dtype for dtype in dtypes if dtype not in self.dtypes]:
+            raise UsageError(
+                f"{self.library} holds {', '.join(self.dtypes)}, not {', '.join(lacking)}",
+                hint="leave --dtype out, or name one of them",
+            )
+        return replace(self, dtypes=tuple(dtypes) or self.dtypes)
 
     def reach(self, runner: str | None = None) -> Target:
         """The target of the product's platform. Raises as `backends.reach`."""
@@ -90,6 +99,12 @@ def open_each(path: Path, plugins: tuple[Path, ...] = ()) -> tuple[Opened, ...]:
     whole = plugins if root is None else carried.reopened(root / MANIFEST, plugins)
     with plugged.explained(_manifest(root), whole):
         return tuple(_opened(root, library, card, plugins, whole) for library, card in cards)
+
+
+def staged(made: Staged, operator: Operator, platform: Platform, plugins: tuple[Path, ...]) -> Opened:
+    """A product that was just made of this operator, before it is in its place."""
+    card = read_card(made.library)
+    return Opened(made.folder, made.library, card, operator, platform, tuple(card["dtypes"]), plugins)
 
 
 def cards(path: Path) -> dict[str, dict[str, Any]]:

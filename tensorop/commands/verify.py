@@ -6,13 +6,10 @@ import dataclasses
 import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 from tensorop.build import harness
-from tensorop.commands import opened
 from tensorop.commands.opened import Opened
-from tensorop.errors import UsageError
 from tensorop.model.case import Case
 from tensorop.model.point import Point
 from tensorop.model.problem import Problem
@@ -31,29 +28,24 @@ CALL_TIMEOUT_S = 120.0
 
 
 def verify(
-    path: Path,
-    dtypes: Sequence[str] | None = None,
-    runner: str | None = None,
+    found: Opened,
+    target: Target,
+    seed: Seed,
     *,
-    seed: Seed | None = None,
-    plugins: tuple[Path, ...] = (),
     threads: Sequence[int] = THREADS,
     jobs: int = 2,
     timed: Sequence[Problem] = (),
 ) -> Iterator[Verdict]:
-    """Judges a product (its folder or its library) on the whole grid: a verdict for each dtype and VLEN, then for each
-    dtype and number of threads. A verdict that failed comes like the others. timed: problems that figures are of, which
-    the library is judged on as it serves them, at the VLENs they were measured at.
+    """Judges a product's library on the whole grid: a verdict for each dtype and VLEN, then for each dtype and number
+    of threads. A verdict that failed comes like the others.
 
-    Raises UsageError (no product there, dtypes it does not hold), JobError (the library does not load, the target
-    cannot be reached).
+    timed: measured problems; the library is judged on them as it serves them, at the VLENs they were measured at.
+    Raises UsageError and JobError where the library is none of a product, or does not load.
     """
-    found, wanted = _open(path, dtypes, plugins)
-    target = found.reach(runner)
-    seed = seed or Seed.draw()
+    found.require_fit()
     judge = _Judge(found, target, seed)
     tasks: list[Callable[[], list[Verdict]]] = []
-    for dtype in wanted:
+    for dtype in found.dtypes:
         tasks += [lambda d=dtype, v=vlen: [judge.whole(d, v, timed)] for vlen in target.checked]  # type: ignore[misc]
         tasks.append(lambda d=dtype: judge.threads(d, threads))  # type: ignore[misc]
     with ThreadPoolExecutor(max(1, jobs)) as pool:
@@ -66,46 +58,22 @@ def verify(
                 future.cancel()
 
 
-def quick(
-    path: Path, *, seed: Seed | None = None, plugins: tuple[Path, ...] = (), timed: Iterable[Problem] = ()
-) -> Iterator[Verdict]:
+def quick(found: Opened, target: Target, seed: Seed, timed: Iterable[Problem] = ()) -> Iterator[Verdict]:
     """The quick grid of a product whose kernels were judged before, as the library chooses, and of `timed`: a verdict
     for each dtype and VLEN. Raises as `verify`."""
-    found, wanted = _open(path, None, plugins)
-    judge = _Judge(found, found.reach(None), seed or Seed.draw())
-    problems = tuple(timed)
-    for dtype in wanted:
-        for vlen in judge.target.checked:
+    found.require_fit()
+    judge, problems = _Judge(found, target, seed), tuple(timed)
+    for dtype in found.dtypes:
+        for vlen in target.checked:
             yield judge.quick(dtype, vlen, problems)
 
 
-def run_controls(
-    path: Path,
-    dtypes: Sequence[str] | None = None,
-    runner: str | None = None,
-    *,
-    seed: Seed | None = None,
-    plugins: tuple[Path, ...] = (),
-) -> tuple[ControlResult, ...]:
+def run_controls(found: Opened, target: Target, seed: Seed) -> tuple[ControlResult, ...]:
     """The negative controls of a product's operator on its target. Raises JobError when the judge is broken, and what
     `verify` raises."""
-    found, wanted = _open(path, dtypes, plugins)
-    target = found.reach(runner)
-    build = controls.programs(found.platform)
-    return controls.run_controls(found.operator, found.platform, target.runner, build, seed or Seed.draw(), wanted)
-
-
-def _open(path: Path, dtypes: Sequence[str] | None, plugins: tuple[Path, ...]) -> tuple[Opened, tuple[str, ...]]:
-    found = opened.open_product(path, plugins)
-    wanted = tuple(dtypes) if dtypes else found.dtypes
-    for dtype in wanted:
-        if dtype not in found.dtypes:
-            raise UsageError(
-                f"{found.library} holds {', '.join(found.dtypes)}, not {dtype}",
-                hint="leave --dtype out, or name one of them",
-            )
     found.require_fit()
-    return found, wanted
+    build = controls.programs(found.platform)
+    return controls.run_controls(found.operator, found.platform, target.runner, build, seed, found.dtypes)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Generator, Iterator, Mapping
 
-from tensorop.commands import bench, report, verify
+from tensorop.commands import bench, opened, report, verify
+from tensorop.commands.opened import Opened
 from tensorop.dispatch import choice, inside, winners
 from tensorop.dispatch.known import Refused
 from tensorop.errors import BoardError, JobError, Unmeasured
@@ -174,14 +175,8 @@ def _verify(whole: Resolved, tasks: Tasks, staged: Staged) -> Generator[Event, N
     whole.stop.goes_on(f"stopping: verification goes on, the comparison is left out. {AGAIN}")
     yield Phase("verification", "the whole grid at every VLEN")
     verdicts = []
-    for verdict in verify.verify(
-        staged.folder,
-        runner=whole.job.runner,
-        seed=whole.seed,
-        plugins=whole.job.plugins,
-        jobs=whole.job.jobs,
-        timed=[problem for task in tasks.values() for problem in task.problems],
-    ):
+    timed = [problem for task in tasks.values() for problem in task.problems]
+    for verdict in verify.verify(_opened(whole, staged), whole.target, whole.seed, jobs=whole.job.jobs, timed=timed):
         verdicts.append(verdict)
         if not verdict.ok:
             return verdicts
@@ -198,15 +193,13 @@ def _compare(whole: Resolved, staged: Staged) -> Generator[Event, None, Bench]:
     several = len(whole.operator.layouts)
     others = f", the first of {several} layouts; `tensorop bench {job.out} --layout 1` measures another"
     yield Phase("comparison", f"{len(shapes)} of {len(job.shapes)} shapes{others if several > 1 else ''}")
-    return bench.bench(
-        staged.folder,
-        shapes=shapes,
-        threads=job.threads,
-        runner=job.runner,
-        plugins=job.plugins,
-        final=whole.target.counts,  # a model's interval costs no more than its best fit again
-        jobs=job.jobs,
-    )
+    final = whole.target.counts  # a model's interval costs no more than its best fit again
+    request = bench.Request(shapes=shapes, threads=job.threads, final=final, jobs=job.jobs)
+    return bench.bench(_opened(whole, staged), whole.target, request)
+
+
+def _opened(whole: Resolved, staged: Staged) -> Opened:
+    return opened.staged(staged, whole.operator, whole.target.platform, whole.job.plugins)
 
 
 def _verdict(verdict: Verdict) -> dict[str, object]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from tensorop.commands import report, verify
+from tensorop.commands import opened, report, verify
 from tensorop.dispatch import choice
 from tensorop.errors import JobError
 from tensorop.kit import held as holding
@@ -70,7 +70,8 @@ def _retune(held: Held, result: Result, plugins: tuple[Path, ...], jobs: int, se
     made = product(held.opened.platform, [Part(held.operator, winners, facts, line, held.texts)], jobs=jobs)
     staged = publish.stage(made, held.root)
     try:
-        verdicts = tuple(verify.quick(staged.folder, seed=seed, plugins=plugins, timed=_problems(held, result)))
+        anew = opened.staged(staged, held.operator, held.opened.platform, plugins)
+        verdicts = tuple(verify.quick(anew, held.opened.reach(), seed or Seed.draw(), _problems(held, result)))
         failed = next((verdict for verdict in verdicts if not verdict.ok), None)
         if failed is not None:
             raise JobError(

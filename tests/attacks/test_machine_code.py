@@ -20,6 +20,7 @@ from tensorop.commands import opened, verify
 from tensorop.errors import JobError, MissingTool
 from tensorop.kit import export, held
 from tensorop.model.trial import Kind
+from tensorop.model.verdict import Seed
 from tensorop.package import library
 from tensorop.package.sources import Sources, Unit
 from tensorop.provision import objdump
@@ -254,7 +255,7 @@ def refused(own: Path, said: str) -> None:
         opened.open_product(own).require_fit()
     assert caught.value.hint
     with pytest.raises(JobError, match=r"is refused|cannot be read"):
-        list(verify.quick(own))
+        list(verify.quick(*products.reached(own), Seed.draw()))
 
 
 @pytest.mark.parametrize("what", LIBRARIES)
@@ -422,7 +423,7 @@ def test_what_programs_load_is_what_was_judged(product: Path, tmp_path: Path) ->
     opened.open_product(own).require_fit()
     loaded.write_bytes(data + b"x")
     with pytest.raises(JobError, match=r"so\.0 is refused: it is another file than libtensorop_gemm\.so"):
-        list(verify.quick(own))
+        list(verify.quick(*products.reached(own), Seed.draw()))
 
 
 def test_without_a_disassembler_a_library_is_loaded_and_said_to_be_unread(

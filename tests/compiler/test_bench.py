@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+from dataclasses import replace
 
 import click
 import pytest
@@ -59,7 +60,9 @@ def naive(folder, end="k", before=""):
 
 def test_a_product_against_openblas(product):
     rows = []
-    found = bench.bench(product, shapes=SHAPES, dtypes=("f32", "f64"), runner="native", final=False, tell=rows.append)
+    found = bench.bench(
+        *products.reached(product, "native"), bench.Request(("f32", "f64"), SHAPES, final=False), rows.append
+    )
     assert found.unit == "GFLOP/s"
     assert found.model is None
     assert [row.shape for row in found.rows] == ["16x16x16", "33x40x77"]
@@ -78,7 +81,7 @@ def test_a_product_against_openblas(product):
 
 def test_short_calls_are_rid_of_what_an_empty_one_takes(product):
     shapes = ((4, 4, 4), (100, 100, 100))
-    short, long = bench.bench(product, shapes=shapes, runner="native", final=False).rows
+    short, long = bench.bench(*products.reached(product), bench.Request(shapes=shapes, final=False)).rows
     assert set(short.empty_ns) == {"ours", "openblas"}
     assert all(0 < ns < 2 * 4**3 / short.ours + 1000 for ns in short.empty_ns.values())
     assert short.to_json()["empty_ns"] == short.empty_ns
@@ -106,14 +109,16 @@ def test_ours_is_called_as_its_peers_are(product, tmp_path):
     wrong = [*build, "-o", tmp_path / "libtensorop_cblas.so"]
     subprocess.run(wrong, input="void cblas_sgemm(void) {} void sgemm_(void) {}", text=True, check=True)
     with pytest.raises(JobError, match=r"its result is wrong|no longer than one that does nothing"):
-        bench.bench(copy, shapes=SHAPES[:1], runner="native", final=False)
+        bench.bench(*products.reached(copy), bench.Request(shapes=SHAPES[:1], final=False))
 
 
 def test_what_cannot_be_had_is_named(product):
-    found = bench.bench(product, ("openblas", "cublas"), SHAPES[:1], runner="native", final=False)
+    found = bench.bench(
+        *products.reached(product), bench.Request(None, SHAPES[:1], ("openblas", "cublas"), final=False)
+    )
     assert "cublas does not exist for x86_64" in found.absent["cublas"]
     assert set(found.rows[0].ratios) == {"openblas"}
-    alone = bench.bench(product, ("cudnn",), SHAPES[:1], runner="native", final=False)
+    alone = bench.bench(*products.reached(product), bench.Request(None, SHAPES[:1], ("cudnn",), final=False))
     assert alone.rows[0].ratios == {}
     assert alone.rows[0].ours > 0
     assert alone.geomean() == {}
@@ -121,7 +126,7 @@ def test_what_cannot_be_had_is_named(product):
 
 def test_what_a_baseline_has_no_function_for_is_named(tmp_path):
     of = products.install("generic", tmp_path / "gemm", ("i8",))
-    found = bench.bench(of, ("openblas",), SHAPES[:1], runner="native", final=False)
+    found = bench.bench(*products.reached(of), bench.Request(None, SHAPES[:1], ("openblas",), final=False))
     assert "libscipy_openblas.so has no cblas function for i8" in found.absent["openblas i8"]
     assert found.absent["openblas i8"].startswith("a library cannot be called on the target")
     assert found.absent["FMA peak i8"] == "native/peak.c is of f32 and f64 alone"
@@ -182,22 +187,22 @@ def test_several_numbers_of_threads(product):
 
 def test_a_library_outside_of_a_product(tmp_path):
     target = reach(platforms.load("generic"), "native")
-    given = {"dtypes": ["f32"], "shapes": SHAPES[:1], "final": False}
-    found = bench.compare(gemm(), target, naive(tmp_path), **given)
+    given = bench.Request(["f32"], SHAPES[:1], final=False)
+    found = bench.compare(gemm(), target, naive(tmp_path), given)
     assert found.rows[0].ratios["openblas"].value > 0
     assert found.rows[0].verdicts == {"ours": "ok", "openblas": "ok"}
     with pytest.raises(JobError, match="has no figure, since its result is wrong"):
-        bench.compare(gemm(), target, naive(tmp_path, "k - 1"), **given)
+        bench.compare(gemm(), target, naive(tmp_path, "k - 1"), given)
 
 
 def test_a_library_that_is_wrong_with_two_threads_alone_has_no_figure_there(tmp_path):
     target = reach(platforms.load("generic"), "native")
-    given = {"dtypes": ["f32"], "shapes": SHAPES[:1], "final": False}
+    given = bench.Request(["f32"], SHAPES[:1], final=False)
     with_two = """(getenv("TENSOROP_NUM_THREADS")[0] == '2' ? k - 1 : k)"""
     library = naive(tmp_path, with_two, "#include <stdlib.h>\n")
-    assert bench.compare(gemm(), target, library, **given).rows[0].verdicts["ours"] == "ok"
+    assert bench.compare(gemm(), target, library, given).rows[0].verdicts["ours"] == "ok"
     with pytest.raises(JobError, match="has no figure, since its result is wrong"):
-        bench.compare(gemm(), target, library, **given, threads=2)
+        bench.compare(gemm(), target, library, replace(given, threads=2))
 
 
 LOOKS = """
@@ -237,12 +242,12 @@ def test_threads_that_go_on_looking_for_work_are_waited_for(tmp_path, monkeypatc
 
     monkeypatch.setattr(session, "_reply", watch)
     target = reach(platforms.load("generic"), "native")
-    given = {"dtypes": ["f32"], "shapes": SHAPES[:1], "final": False, "against": ("cudnn",)}
+    given = bench.Request(["f32"], SHAPES[:1], ("cudnn",), final=False)
 
     def wait(folder, *how, threads=2):
         rested.clear()
         folder.mkdir()
-        bench.compare(gemm(), target, naive(folder, *how), **given, threads=threads)
+        bench.compare(gemm(), target, naive(folder, *how), replace(given, threads=threads))
         return sum(rested) / len(rested)
 
     assert wait(tmp_path / "one", threads=1) == 0
@@ -257,12 +262,12 @@ def test_a_library_that_is_right_in_its_first_call_alone_has_no_figure(tmp_path,
     target = reach(platforms.load("generic"), "native")
     first = naive(tmp_path, "(calls++ ? k - 1 : k)", "static int calls;\n")
     with pytest.raises(JobError, match="has no figure, since its result is wrong"):
-        bench.compare(gemm(), target, first, dtypes=["f32"], shapes=SHAPES[:1], against=against, final=False)
+        bench.compare(gemm(), target, first, bench.Request(["f32"], SHAPES[:1], against, final=False))
 
 
 def test_the_whole_grid_of_a_product(product):
     seed = Seed.draw()
-    verdicts = list(verify.verify(product, runner="native", seed=seed, threads=(2,)))
+    verdicts = list(verify.verify(*products.reached(product, "native"), seed, threads=(2,)))
     assert all(verdict.ok for verdict in verdicts), verdicts
     assert [(v.dtype, v.threads) for v in verdicts] == [("f32", 1), ("f32", 2)]
     assert verdicts[0].cases > 500

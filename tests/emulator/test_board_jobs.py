@@ -7,14 +7,25 @@ import time
 from dataclasses import replace
 
 import pytest
+from click.testing import CliRunner
 
 from tensorop import pipeline
+from tensorop.backends import reach
+from tensorop.cli.main import cli
 from tensorop.commands import bench, verify
 from tensorop.errors import BoardError
 from tensorop.events import Phase
+from tensorop.job import deliver
+from tensorop.measure import boards
 from tensorop.model.job import Job
+from tensorop.model.verdict import Seed
+from tensorop.package import publish
+from tensorop.search.task import Resolved
+from tensorop.specs import platforms
+from tensorop.store.journal import Journal
 from tests.support import board as boards_here
 from tests.support import products
+from tests.support.operators import gemm
 
 SHAPES = ((16, 16, 16), (33, 20, 17))
 
@@ -32,7 +43,7 @@ def product(tmp_path):
 
 
 def test_a_library_beside_openblas_by_the_boards_clock(board, product):
-    found = bench.bench(product, shapes=SHAPES, runner=board.word, final=False)
+    found = bench.bench(*products.reached(product, board.word), bench.Request(shapes=SHAPES, final=False))
     assert (found.unit, found.model) == ("GFLOP/s", None)
     assert found.machine["cpu"] == "Spacemit(R) X60"
     assert found.machine["host"] == "127.0.0.1"
@@ -41,16 +52,32 @@ def test_a_library_beside_openblas_by_the_boards_clock(board, product):
 
 
 def test_a_library_is_right_there(board, product):
-    verdicts = list(verify.verify(product, runner=board.word, threads=(2,)))
+    verdicts = list(verify.verify(*products.reached(product, board.word), Seed.draw(), threads=(2,)))
     assert [verdict.ok for verdict in verdicts] == [True, True]
     assert verdicts[0].vlen == 256
 
 
+def test_a_job_meets_its_board_once(board, tmp_path, monkeypatch):
+    """The product is verified and compared on the target that the search ran on."""
+    meetings = []
+    meet = boards.meet
+    monkeypatch.setattr(boards, "meet", lambda *given: meetings.append(given) or meet(*given))
+    operator, target = gemm(), reach(platforms.load("spacemit-k1"), board.word)
+    job = Job("gemm", "spacemit-k1", ("f32",), SHAPES[:1], runner=board.word, out=tmp_path / "out")
+    staged = publish.stage(products.product("spacemit-k1", ("f32",)), job.out)
+    with Journal.open(tmp_path / "journal", {}) as journal:
+        whole = Resolved(job, operator, target, (), (), journal, Seed.draw(), tmp_path)
+        for part in (deliver._verify(whole, {}, staged), deliver._compare(whole, staged)):
+            list(part)
+    assert len(meetings) == 1
+
+
 def test_another_core_measures_nothing(board, product):
     board.is_a(vlen=512)
-    for command in (bench.bench, lambda *a, **k: list(verify.verify(*a, **k))):
-        with pytest.raises(BoardError, match="VLEN 512, not 256"):
-            command(product, runner=board.word)
+    for command in ("bench", "verify"):
+        ended = CliRunner().invoke(cli, [command, str(product), "--runner", board.word])
+        assert isinstance(ended.exception, BoardError)
+        assert "VLEN 512, not 256" in str(ended.exception)
 
 
 def _journal(out):

@@ -14,6 +14,7 @@ import pytest
 import tensorop
 from tensorop.commands import verify
 from tensorop.errors import UsageError
+from tensorop.model.verdict import Seed
 from tensorop.package.card import read_card
 from tensorop.provision import qemu, sysroot, targets, zig
 from tensorop.specs import platforms
@@ -187,7 +188,7 @@ def test_each_vector_length_is_served_by_its_tree(tmp_path: Path) -> None:
         512: (("1", "for VLEN 512"), ("1", "for VLEN 512")),
         1024: (("1", ""), ("1", "")),  # the tree of 512 over the variants for any length
     }
-    verdicts = list(verify.verify(prefix, threads=(2,)))
+    verdicts = list(verify.verify(*products.reached(prefix), Seed.draw(), threads=(2,)))
     assert {verdict.vlen for verdict in verdicts} == {128, 256, 512, 1024}
     assert all(verdict.ok for verdict in verdicts)
 

@@ -7,6 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from tensorop.author import offline
+from tensorop.commands import opened
+from tensorop.commands.opened import Opened
 from tensorop.model.kernel import KernelTemplate, Variant
 from tensorop.model.winner import Leaf, Split, Tree, Winners
 from tensorop.package import product as making
@@ -15,6 +17,7 @@ from tensorop.package.product import Product
 from tensorop.package.sources import Part
 from tensorop.render import instantiate
 from tensorop.specs import operators, platforms
+from tensorop.target import Target
 
 STACK = Path(__file__).with_name("stack.c")
 MOST_STACK = 12 << 10  # bytes, as the headers say
@@ -90,6 +93,12 @@ def product(platform: str, dtypes: tuple[str, ...] = ("f32", "f64"), found: Sequ
     """found: other winners than the fixed ones of `dtypes`."""
     part = Part(operators.load("gemm"), winners(dtypes) if found is None else found, FACTS, "Fixed by a test")
     return making.product(platforms.load(platform), [part])
+
+
+def reached(folder: Path, runner: str | None = None) -> tuple[Opened, Target]:
+    """A product with the target it runs on."""
+    found = opened.open_product(folder)
+    return found, found.reach(runner)
 
 
 def install(
