@@ -224,9 +224,9 @@ class Judge:
             rounds = time(self.whole, self._forced(case))
             picking = [statistics.quartiles(of_one[::2])[1] for of_one in rounds]
             best = min(range(len(picking)), key=picking.__getitem__)
-            regret = statistics.ratio(rounds[best][1::2], rounds[among][1::2]).median - 1
+            regret = statistics.ratio(rounds[best][1::2], rounds[among][1::2]).value - 1
             free, forced = time(self.found.library, (-1, number))
-            choosing = 1 - 1 / statistics.ratio(forced, free).median
+            choosing = 1 - 1 / statistics.ratio(forced, free).value
             return best, regret, choosing, [statistics.quartiles(of_one)[1] for of_one in rounds]
 
         told = [judged()]

@@ -2,58 +2,43 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from rich.table import Table
 from rich.text import Text
 
-from tensorop.cli import screen, tables
-from tensorop.commands import compare
+from tensorop.cli import tables
+from tensorop.commands.compare import IMPROVED, SAME, WORSE, Comparison
 from tensorop.errors import UsageError
-from tensorop.model.comparison import IMPROVED, SAME, WORSE, Comparison, Figure, Recorded
+from tensorop.model.bench import Bench, Span
 from tensorop.model.operator import Operator
 from tensorop.space import problems
 
 _STYLES = {IMPROVED: "green", SAME: "", WORSE: "bold red"}
 
 
-def shapes(old: Recorded) -> tuple[tuple[int, ...], ...]:
-    """Those of the record, each once."""
-    return tuple(dict.fromkeys(tuple(side for _, side in place.dims) for place in old.figures))
+def shapes(old: Bench) -> tuple[tuple[int, ...], ...]:
+    """Those of the older comparison, each once."""
+    return tuple(dict.fromkeys(tuple(row.dims.values()) for row in old.rows))
 
 
-def layout(old: Recorded, operator: Operator) -> int:
-    """The number of the layout that the record is of. Raises UsageError when it is of several or of none there is."""
-    told = {problems.written(layout): number for number, layout in enumerate(operator.layouts)}
-    found = {place.layout for place in old.figures}
-    others = {place.op for place in old.figures} - {operator.name}
+def layout(old: Bench, origin: str, operator: Operator) -> int:
+    """The number of the layout that the older comparison is of. Raises UsageError when it is of several or of none
+    there is."""
+    numbers = {problems.written(layout): number for number, layout in enumerate(operator.layouts)}
+    found = {row.layout for row in old.rows}
+    others = {row.op for row in old.rows} - {operator.name}
     if others or not found:
         got = ", ".join(sorted(others)) or "none"
         raise UsageError(
-            f"{old.origin}: key 'results': expected figures of {operator.name}, got {got}",
+            f"{origin}: key 'results': expected figures of {operator.name}, got {got}",
             hint="give what `tensorop bench` printed of this library",
         )
-    if len(found) == 1 and found <= set(told):
-        return told[found.pop()]
+    if len(found) == 1 and found <= set(numbers):
+        return numbers[found.pop()]
     layouts = ", ".join(sorted(found))
     raise UsageError(
-        f"{old.origin}: key 'results': expected one layout of {', '.join(told)}, got {layouts}",
+        f"{origin}: key 'results': expected one layout of {', '.join(numbers)}, got {layouts}",
         hint="give --layout with the number of the one to compare",
     )
-
-
-def end(found: Comparison, format_: str, junit: Path | None) -> bool:
-    """Shows the comparison and writes the JUnit file; whether something is worse."""
-    if format_ == "json":
-        screen.echo_json(found.to_json())
-    else:
-        show(found)
-    if junit is not None:
-        try:
-            junit.write_text(compare.junit(found), encoding="utf-8")
-        except OSError as error:
-            raise UsageError(f"{junit} cannot be written: {error.strerror}", hint="give another --junit") from None
-    return found.count(WORSE) > 0
 
 
 def show(found: Comparison) -> None:
@@ -94,5 +79,5 @@ def show(found: Comparison) -> None:
         out.print(Text(note))
 
 
-def _interval(figure: Figure) -> str:
-    return "" if figure.low == figure.high else f"{tables.figure(figure.low)} - {tables.figure(figure.high)}"
+def _interval(speed: Span) -> str:
+    return "" if speed.low == speed.high else f"{tables.figure(speed.low)} - {tables.figure(speed.high)}"

@@ -36,7 +36,7 @@ from tensorop.kit import on_device
 from tensorop.model.bench import Bench, Row, joined
 from tensorop.provision import baseline
 from tensorop.space import problems
-from tensorop.specs import recorded
+from tensorop.specs import benches
 
 _MOST_THREADS = 1024
 _NOT_ON_DEVICE = {
@@ -144,7 +144,6 @@ def _has_device(each: Sequence[Opened]) -> bool:
 @click.option(
     "--threshold", type=_Read("SHARE", _share), default="3%", show_default=True, help="A smaller change is no change."
 )
-@click.option("--junit", type=click.Path(path_type=Path), metavar="FILE", help="Writes the comparison as JUnit XML.")
 @runner_option
 @plugins_option
 @offline_option
@@ -161,7 +160,6 @@ def bench(
     fail_below: float | None,
     older: Path | None,
     threshold: float,
-    junit: Path | None,
     runner: str | None,
     plugins: tuple[Path, ...],
     offline: bool,
@@ -170,11 +168,9 @@ def bench(
     """Compare a library with baselines: interleaved ratios, or modelled cycles of both."""
     if older and len(threads) > 1:
         raise UsageError("--compare is of one number of threads", hint=f"e.g. --threads {threads[0]}")
-    if junit and not older:
-        raise UsageError("--junit writes what --compare finds", hint="give --compare OLD.json too")
     if is_given("threshold") and not older:
         raise UsageError("--threshold is of what --compare finds", hint="give --compare OLD.json too")
-    old = recorded.read(older) if older else None
+    old = benches.read(older)[0] if older else None
     each = opened.open_each(path, plugins)
     if _has_device(each):
         refuse_given("a library for a device, which is compared with cuBLASLt where the device is", _NOT_ON_DEVICE)
@@ -218,10 +214,10 @@ def bench(
         if old is not None:
             counts = threads if "threads" in given else (old.threads,)
             version = (target.assumed.name, target.assumed.version) if target.assumed else None
-            comparing.check(old, found.platform.name, target.speed, version, counts[0])
+            comparing.check(old, str(older), found.platform.name, target.speed, version, counts[0])
             wanted = wanted if "shapes" in given else compare_output.shapes(old)
-            place = layout if "layout" in given else compare_output.layout(old, found.operator)
-            held = [name for name in dict.fromkeys(figure.dtype for figure in old.figures) if name in found.dtypes]
+            place = layout if "layout" in given else compare_output.layout(old, str(older), found.operator)
+            held = [name for name in old.dtypes if name in found.dtypes]
             asked = dtype or ",".join(held) or None
 
         def at(count: int) -> Bench:
@@ -247,8 +243,9 @@ def bench(
         progress.print(Text(f"kept in {kept}; {paths.command('report', path, plugins=plugins)} plots it"))
     slower = False
     if old is not None:
-        new = recorded.parse(result.to_json(), str(path))
-        slower = compare_output.end(comparing.compare(old, new, threshold), format_, junit)
+        compared = comparing.compare(old, result, threshold, str(older))
+        screen.echo_json(compared.to_json()) if format_ == "json" else compare_output.show(compared)
+        slower = compared.count(comparing.WORSE) > 0
     elif format_ == "json":
         screen.echo_json(scaling.record(results))
     else:

@@ -40,8 +40,7 @@ def row(contest: Contest, problem: Problem) -> Row:
         if not other.ok:
             contest.leave_out(baseline, problem, other)
             continue
-        ratio = found.ratio(0, 1)
-        ratios[baseline.name] = Ratio(ratio.median, ratio.low, ratio.high)
+        ratios[baseline.name] = found.ratio(0, 1)
         empty |= zip(("ours", baseline.name), found.empty, strict=False)
         noisy = noisy or not found.steady
         ours = ours or found

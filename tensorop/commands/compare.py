@@ -2,105 +2,188 @@
 
 from __future__ import annotations
 
-from xml.etree import ElementTree
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 from tensorop.errors import UsageError
-from tensorop.model.bench import Span
-from tensorop.model.comparison import IMPROVED, SAME, WORSE, Change, Comparison, Figure, Place, Recorded
-from tensorop.specs.printable import printable
+from tensorop.model.bench import Bench, Span
+
+IMPROVED, SAME, WORSE = "improved", "same", "worse"
 
 
-def compare(old: Recorded, new: Recorded, threshold: float) -> Comparison:
-    """Both records, matched by operator, dtype, dims, layout and VLEN.
+@dataclass(frozen=True)
+class Place:
+    """What a speed was measured of."""
 
-    threshold: a share; a smaller change is no change. Raises UsageError when platform, unit, threads or board model
-    differ, or nothing was measured in both.
+    op: str
+    dtype: str
+    dims: tuple[tuple[str, int], ...]
+    layout: str
+    vlen: int  # bits, 0 where there is one width
+    shape: str = field(compare=False)  # as the operator writes it
+
+    def __str__(self) -> str:
+        """`OPERATOR f32 16x16x16 row`."""
+        return f"{self.op} {self.dtype} {self.shape} {self.layout}" + (f" VLEN {self.vlen}" if self.vlen else "")
+
+
+@dataclass(frozen=True)
+class Speed(Span):
+    """The library's own, in the unit of its comparison, with the quartiles of a clock's rounds. A model's counts repeat
+    exactly, so its interval is the value."""
+
+    noisy: bool = False
+    # where a clock measured both by turns: how many times as fast the library is, by baseline with its version
+    against: Mapping[str, Span] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Change:
+    """One place in both comparisons."""
+
+    place: Place
+    old: Speed
+    new: Speed
+    verdict: str  # IMPROVED, SAME or WORSE
+
+    @property
+    def ratio(self) -> float:
+        """New speed over old: above 1, faster than before."""
+        return self.new.value / self.old.value
+
+    def to_json(self) -> dict[str, Any]:
+        vlen = {"vlen": self.place.vlen} if self.place.vlen else {}
+        return {
+            "op": self.place.op,
+            "dtype": self.place.dtype,
+            **dict(self.place.dims),
+            "layout": self.place.layout,
+            **vlen,
+            "old": self.old.value,
+            "old_interval": [self.old.low, self.old.high],
+            "new": self.new.value,
+            "new_interval": [self.new.low, self.new.high],
+            "change": self.ratio - 1,
+            "verdict": self.verdict,
+        }
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """All places of two comparisons."""
+
+    old: str  # the file of the older one
+    platform: str
+    threads: int
+    unit: str
+    threshold: float  # a share of the old speed
+    changes: tuple[Change, ...]
+    gone: tuple[Place, ...]  # only in the older one
+    added: tuple[Place, ...]  # only in the newer one
+    notes: tuple[str, ...]
+
+    def count(self, verdict: str) -> int:
+        return sum(change.verdict == verdict for change in self.changes)
+
+    @property
+    def geomean(self) -> float:
+        """Of new speed over old."""
+        return math.exp(sum(math.log(change.ratio) for change in self.changes) / len(self.changes))
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "old": self.old,
+            "platform": self.platform,
+            "threads": self.threads,
+            "unit": self.unit,
+            "threshold": self.threshold,
+            "results": [change.to_json() for change in self.changes],
+            "geomean": self.geomean,
+            **{verdict: self.count(verdict) for verdict in (IMPROVED, SAME, WORSE)},
+            "gone": [str(place) for place in self.gone],
+            "added": [str(place) for place in self.added],
+            "notes": list(self.notes),
+        }
+
+
+def compare(old: Bench, new: Bench, threshold: float, origin: str) -> Comparison:
+    """Both comparisons, matched by operator, dtype, dims, layout and VLEN.
+
+    threshold: a share; a smaller change is no change. origin: the file of the older one. Raises UsageError when
+    platform, unit, threads or board model differ, or nothing was measured in both.
     """
-    check(old, new.platform, new.unit, new.model, new.threads)
-    common = [place for place in new.figures if place in old.figures]
+    version = (new.model["name"], new.model["version"]) if new.model else None
+    check(old, origin, new.platform, new.unit, version, new.threads)
+    then, now = speeds(old), speeds(new)
+    common = [place for place in now if place in then]
     if not common:
         raise UsageError(
-            f"{old.origin}: none of its {len(old.figures)} results is of a shape, dtype and layout measured now",
+            f"{origin}: none of its {len(then)} results is of a shape, dtype and layout measured now",
             hint="give --shapes, --dtype and --layout as they were then",
         )
-    notes: tuple[str, ...] = ()
-    if old.model is None and old.cpu != new.cpu:
-        notes = (f"measured on another CPU: then {old.cpu or 'unknown'}, now {new.cpu or 'unknown'}",)
+    cpus = [str(one.machine.get("cpu", "")) or "unknown" for one in (old, new)]
+    another = old.model is None and cpus[0] != cpus[1]
     return Comparison(
-        old.origin,
-        new.platform,
-        new.threads,
-        new.unit,
-        threshold,
-        tuple(_change(old, new, place, threshold) for place in common),
-        tuple(place for place in old.figures if place not in new.figures),
-        tuple(place for place in new.figures if place not in old.figures),
-        notes,
+        old=origin,
+        platform=new.platform,
+        threads=new.threads,
+        unit=new.unit,
+        threshold=threshold,
+        changes=tuple(_change(place, then[place], now[place], threshold) for place in common),
+        gone=tuple(place for place in then if place not in now),
+        added=tuple(place for place in now if place not in then),
+        notes=(f"measured on another CPU: then {cpus[0]}, now {cpus[1]}",) if another else (),
     )
 
 
-def check(old: Recorded, platform: str, unit: str, model: tuple[str, int] | None, threads: int) -> None:
-    """Raises UsageError with file, place and what was expected when the record is of something else."""
-
-    def named(of: tuple[str, int] | None) -> str:
-        return "no board model" if of is None else f"board model {of[0]} version {of[1]}"
-
+def check(old: Bench, origin: str, platform: str, unit: str, model: tuple[str, int] | None, threads: int) -> None:
+    """Raises UsageError with file, place and what was expected when the older comparison is of something else. model:
+    name and version of the board model, None by a clock."""
+    named = f"board model {model[0]} version {model[1]}" if model else "no board model"
+    held = "board model {name} version {version}".format(**old.model) if old.model else "no board model"
     for key, then, now in (
         ("platform", old.platform, platform),
-        ("model", named(old.model), named(model)),
+        ("model", held, named),
         ("unit", old.unit, unit),
         ("threads", old.threads, threads),
     ):
         if then != now:
             raise UsageError(
-                f"{old.origin}: key '{key}': expected {now}, got {then}",
+                f"{origin}: key '{key}': expected {now}, got {then}",
                 hint="only figures of the same platform, unit, threads and model version can be compared",
             )
 
 
-def junit(comparison: Comparison) -> str:
-    """The comparison as JUnit XML: a test a place; a failure where it is worse, skipped if it was not measured now."""
-    worse = str(comparison.count(WORSE))
-    total = str(len(comparison.changes) + len(comparison.gone))
-    head = {"name": f"tensorop bench {comparison.platform}", "tests": total, "failures": worse, "errors": "0"}
-    root = ElementTree.Element("testsuites", head)
-    suite = ElementTree.SubElement(root, "testsuite", {**head, "skipped": str(len(comparison.gone)), "time": "0"})
-    group = f"tensorop.{comparison.platform}"
-    for change in comparison.changes:
-        words = {"classname": group, "name": str(change.place), "time": "0"}
-        case = ElementTree.SubElement(suite, "testcase", words)
-        said = sentence(change, comparison.unit)
-        if change.verdict == WORSE:
-            ElementTree.SubElement(case, "failure", {"message": said, "type": "slower"}).text = said
-        else:
-            ElementTree.SubElement(case, "system-out").text = said
-    for place in comparison.gone:
-        case = ElementTree.SubElement(suite, "testcase", {"classname": group, "name": str(place), "time": "0"})
-        ElementTree.SubElement(case, "skipped", {"message": "not measured now"})
-    ElementTree.indent(root)
-    return '<?xml version="1.0" encoding="UTF-8"?>\n' + printable(ElementTree.tostring(root, encoding="unicode")) + "\n"
+def speeds(bench: Bench) -> dict[Place, Speed]:
+    """Every speed of the library: a row's at each VLEN."""
+    found = {}
+    for row in bench.rows:
+        for vlen, at in row.measured.items():
+            place = Place(row.op, row.dtype, tuple(row.dims.items()), row.layout, vlen, row.shape)
+            if vlen or bench.model:
+                found[place] = Speed(at.ours, at.ours, at.ours)
+                continue
+            half = row.ours * row.spread / 2
+            against = {f"{n} {bench.baselines[n].version}": row.ratios[n] for n in bench.baselines if n in row.ratios}
+            found[place] = Speed(row.ours, row.ours - half, row.ours + half, row.noisy, against)
+    return found
 
 
-def sentence(change: Change, unit: str) -> str:
-    """`worse: 80.0 [79.0, 81.0], before 100 [99.0, 101] GFLOP/s (-20.0 %)`."""
-
-    def told(figure: Figure) -> str:
-        exact = figure.low == figure.high
-        return f"{figure.value:.4g}" + ("" if exact else f" [{figure.low:.4g}, {figure.high:.4g}]")
-
-    return f"{change.verdict}: {told(change.new)}, before {told(change.old)} {unit} ({change.ratio - 1:+.1%})"
-
-
-def _change(old: Recorded, new: Recorded, place: Place, threshold: float) -> Change:
-    before, now = old.figures[place], new.figures[place]
-    verdicts = {_verdict(before, now, threshold)}
-    # A machine that is slower today slows a baseline as well: a clock's change has to show beside it too.
-    verdicts |= {_verdict(before.beside[b], now.beside[b], threshold) for b in before.beside if b in now.beside}
-    return Change(place, before, now, verdicts.pop() if len(verdicts) == 1 else SAME)
+def _change(place: Place, old: Speed, new: Speed, threshold: float) -> Change:
+    """Improved or worse where the speeds differ by more than the threshold and their intervals do not meet. A machine
+    that is slower today slows a baseline as well, so by a clock the ratios to each baseline of one version that both
+    have must say the same."""
+    verdicts = {_verdict(old, new, threshold)}
+    verdicts |= {
+        _verdict(old.against[name], new.against[name], threshold) for name in old.against if name in new.against
+    }
+    return Change(place, old, new, verdicts.pop() if len(verdicts) == 1 else SAME)
 
 
-def _verdict(before: Span, now: Span, threshold: float) -> str:
-    ratio = now.value / before.value
-    if ratio < 1 - threshold and now.high < before.low:
+def _verdict(old: Span, new: Span, threshold: float) -> str:
+    ratio = new.value / old.value
+    if ratio < 1 - threshold and new.high < old.low:
         return WORSE
-    return IMPROVED if ratio > 1 + threshold and now.low > before.high else SAME
+    return IMPROVED if ratio > 1 + threshold and new.low > old.high else SAME

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from tensorop import paths
 from tensorop.measure import statistics
+from tensorop.model.bench import Ratio
 from tensorop.model.call import Call, Left
 from tensorop.model.trial import Kind, Outcome, Samples
 from tensorop.process import locks
@@ -53,7 +54,7 @@ class Timed:
     def steady(self) -> bool:
         return self.moved <= DRIFT
 
-    def ratio(self, ours: int, baseline: int) -> statistics.Ratio:
+    def ratio(self, ours: int, baseline: int) -> Ratio:
         """Of two entries of this measurement."""
         return statistics.ratio(self.rounds[ours], self.rounds[baseline])
 

@@ -4,24 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from tensorop.model.bench import Ratio
 from tensorop.model.trial import Samples
-
-
-@dataclass(frozen=True)
-class Ratio:
-    """Baseline over ours, by round: over 1, ours is faster. low, high: quartiles; spread: their distance."""
-
-    median: float
-    low: float
-    high: float
-
-    @property
-    def spread(self) -> float:
-        return (self.high - self.low) / self.median
 
 
 def bound(peaks: Sequence[float]) -> float | None:
@@ -43,7 +30,7 @@ def summary(rounds: Sequence[float]) -> Samples:
 
 
 def ratio(ours: Sequence[float], baseline: Sequence[float]) -> Ratio:
-    """Paired rounds, measured next to each other, so that what slows both cancels."""
+    """Baseline over ours in paired rounds, measured next to each other, so that what slows both cancels."""
     low, middle, high = quartiles([b / o for o, b in zip(ours, baseline, strict=True)])
     return Ratio(middle, low, high)
 

@@ -28,8 +28,7 @@ from tensorop.package.product import MANIFEST, Product
 from tensorop.render.render import environment
 from tensorop.report import gather
 from tensorop.space import problems, recorded
-from tensorop.specs import operators
-from tensorop.specs import recorded as recorded_bench
+from tensorop.specs import benches, operators
 from tensorop.specs.printable import printable
 from tensorop.store import journal
 from tensorop.store.records import text_record
@@ -273,7 +272,7 @@ def test_a_comparison_that_is_none(change: dict[str, object], says: str) -> None
     bench = json.loads((RUN / KEPT / "bench.json").read_text())
     bench["results"] = [{**bench["results"][0], **change}] if change else [{}] * 100_000
     with pytest.raises(UsageError, match=says) as caught:
-        recorded_bench.parse(bench, "old.json")
+        benches.parse(bench, "old.json")
     assert len(caught.value.message) < 700
 
 

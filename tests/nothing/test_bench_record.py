@@ -14,6 +14,7 @@ from tensorop.commands import libraries
 from tensorop.errors import UsageError
 from tensorop.model.bench import AtVlen, BaselineInfo, Bench, Ratio, Row
 from tensorop.report import curves, labels, plots
+from tensorop.specs import benches
 
 
 def row(side, dtype, ratio, **more):
@@ -145,6 +146,19 @@ def test_alternatives_stand_beside_the_ratios_with_the_lowest_at_any_vlen():
     assert (first["low"], first["high"]) == (1.8, 2.2)
     assert record["geomean"]["openblas"] == pytest.approx(1.0)
     assert bench(row(16, "f32", 2.0)).to_json()["alternatives"] == {}
+
+
+def test_what_was_printed_is_read_again():
+    whole = replace(modelled(), peak={"f32": 8.0})
+    clocked = bench(row(16, "f32", 2.0, noisy=True, peak_share=0.5, empty_ns={"ours": 3.0}, written="a16"))
+    each = {"by_threads": {"1": whole.to_json(), "2": clocked.to_json()}}
+    assert [one.to_json() for one in benches.parse(json.loads(json.dumps(each)), "x")] == list(
+        each["by_threads"].values()
+    )
+    assert [one.to_json() for one in benches.parse(whole.to_json(), "x")] == [whole.to_json()]
+    each["by_threads"]["2"]["unit"] = 3
+    with pytest.raises(UsageError, match=r"x: by_threads.2: key 'unit': expected text, got 3"):
+        benches.parse(each, "x")
 
 
 def test_what_is_indicative_is_called_so_wherever_it_stands():

@@ -14,7 +14,7 @@ from tensorop.commands import judge
 from tensorop.errors import TensoropError
 from tensorop.model.job import Job
 from tensorop.render import render
-from tensorop.specs import operators, recorded, yamlfile
+from tensorop.specs import benches, operators, yamlfile
 from tensorop.store import journal
 from tensorop.verify import controls
 from tensorop.warm import winners
@@ -33,7 +33,7 @@ READERS: dict[str, tuple[Callable[[Path], object], str]] = {
     "platform.yaml": (yamlfile.read, (PLATFORMS / "rvv.yaml").read_text()),
     "kernel.c.j2": (_kernel, (GEMM / "kernels" / "outer.c.j2").read_text()),
     "kernel.c": (lambda path: judge.template_text(path, operators.load("gemm")), C_KERNEL),
-    "bench.json": (lambda path: recorded.read(path).figures, BENCH),
+    "bench.json": (lambda path: benches.read(path), BENCH),
     "winners.jsonl": (lambda path: winners.read(path).known, (PLATFORMS / "winners" / "generic.jsonl").read_text()),
     "control.c": (lambda path: controls._read(path).expected, (GEMM / "controls" / "honest.c").read_text()),
 }

@@ -20,7 +20,7 @@ from tensorop.kit import result
 from tensorop.model.job import Job
 from tensorop.process import children, locks, waiting
 from tensorop.process.stopping import Stop
-from tensorop.specs import operators, recorded, yamlfile
+from tensorop.specs import benches, operators, yamlfile
 from tensorop.store import journal
 from tensorop.warm import journals
 
@@ -104,7 +104,7 @@ def test_a_fifo_is_no_file(tmp_path: Path) -> None:
     for read in (
         lambda: yamlfile.read(fifo),
         lambda: result.lines(fifo),
-        lambda: recorded.read(fifo),
+        lambda: benches.read(fifo),
         lambda: opened.open_each(fifo),
         lambda: judge.template_text(fifo, gemm),
         lambda: journal.read(out),

@@ -1,0 +1,152 @@
+"""A comparison that `bench --format json` printed, or a product's bench.json or threads.json, read again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from tensorop.errors import SpecError, UsageError
+from tensorop.model.bench import OURS, AtVlen, BaselineInfo, Bench, Ratio, Row
+from tensorop.specs import files, jsontext, yamlfile
+
+_HINT = "give what `tensorop bench DIR --format json` printed, or a product's share/tensorop/bench.json"
+
+_Number = Annotated[float, Field(allow_inf_nan=False)]
+_Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+_Vlen = Annotated[str, Field(pattern=r"^[0-9]{1,6}$")]
+_Interval = Annotated[list[_Number], Field(min_length=2, max_length=2)]
+
+
+class _At(BaseModel):
+    """What a row and its figures at one VLEN have alike; all but `ours` by baseline, or by library with `ours`."""
+
+    model_config = ConfigDict(strict=True)
+    ours: _Positive
+    ratio: dict[str, _Positive] = {}
+    interval: dict[str, _Interval] = {}
+    alternatives: dict[str, dict[str, _Positive]] = {}
+    verdict: dict[str, str] = {}
+    per_kflop: dict[str, dict[str, _Number]] = {}
+    empty_cycles: dict[str, _Number] = {}
+
+    def ratios(self) -> dict[str, Ratio]:
+        found = {}
+        for name, value in self.ratio.items():
+            low, high = self.interval.get(name, (value, value))
+            found[name] = Ratio(value, low, high, self.alternatives.get(name, {}))
+        return found
+
+    def of_baselines(self) -> dict[str, dict[str, float]]:
+        return {name: counters for name, counters in self.per_kflop.items() if name != OURS}
+
+    def at_vlen(self) -> AtVlen:
+        ours = self.per_kflop.get(OURS, {})
+        return AtVlen(self.ours, self.ratios(), ours, self.of_baselines(), self.verdict, self.empty_cycles)
+
+
+class _Row(_At):
+    """An older row has no `dims`, but each of them as a key of its own, an integer."""
+
+    model_config = ConfigDict(strict=True, extra="allow")
+    op: str
+    dtype: str
+    layout: str
+    shape: str = ""
+    dims: dict[str, int] = {}
+    spread: float = Field(ge=0, allow_inf_nan=False)
+    by_vlen: dict[_Vlen, _At] = {}
+    noisy: bool = False
+    peak_share: _Number | None = None
+    empty_ns: dict[str, _Number] = {}
+
+    def row(self) -> Row:
+        return Row(
+            op=self.op,
+            dtype=self.dtype,
+            dims=self.dims or {k: v for k, v in (self.model_extra or {}).items() if type(v) is int},
+            layout=self.layout,
+            ours=self.ours,
+            ratios=self.ratios(),
+            spread=self.spread,
+            counters=self.per_kflop.get(OURS, {}),
+            baseline_counters=self.of_baselines(),
+            by_vlen={int(vlen): at.at_vlen() for vlen, at in self.by_vlen.items()},
+            verdicts=self.verdict,
+            noisy=self.noisy,
+            peak_share=self.peak_share,
+            empty_ns=self.empty_ns,
+            empty_cycles=self.empty_cycles,
+            written=self.shape,
+        )
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(strict=True, extra="allow")
+    name: str
+    version: int
+
+
+class _Baseline(BaseModel):
+    model_config = ConfigDict(strict=True)
+    version: str
+    config: str = ""
+    remarks: list[str] = []
+    cores: dict[_Vlen, dict[str, str]] = {}
+
+    def info(self) -> BaselineInfo:
+        cores = {int(vlen): by_dtype for vlen, by_dtype in self.cores.items()}
+        return BaselineInfo(self.version, self.config, tuple(self.remarks), cores)
+
+
+class _Bench(BaseModel):
+    model_config = ConfigDict(strict=True)
+    platform: str
+    threads: int
+    unit: str
+    model: _Model | None
+    machine: dict[str, Any] = {}
+    baselines: dict[str, _Baseline] = {}
+    absent: dict[str, str] = {}
+    results: Annotated[list[_Row], Field(max_length=10_000)]
+    peak: dict[str, _Positive] = {}
+
+    def bench(self) -> Bench:
+        return Bench(
+            platform=self.platform,
+            threads=self.threads,
+            unit=self.unit,
+            model=self.model.model_dump() if self.model else None,
+            baselines={name: baseline.info() for name, baseline in self.baselines.items()},
+            absent=self.absent,
+            rows=tuple(row.row() for row in self.results),
+            machine=self.machine,
+            peak=self.peak,
+        )
+
+
+def read(path: Path, hint: str = _HINT) -> tuple[Bench, ...]:
+    """The comparison in a file, or those at each number of threads. Raises UsageError with file, place and what was
+    expected."""
+    try:
+        data = jsontext.loads(files.text(path, files.JSON))
+    except SpecError as error:
+        raise UsageError(error.message, hint=hint) from None
+    except ValueError as error:
+        raise UsageError(f"{path}: expected JSON: {error}", hint=hint) from None
+    return parse(data, str(path), hint)
+
+
+def parse(data: Any, origin: str, hint: str = _HINT) -> tuple[Bench, ...]:
+    """The comparisons of a JSON value. origin: what errors call it. Raises UsageError."""
+    if not isinstance(data, dict):
+        raise UsageError(f"{origin}: expected the record of a comparison, got {type(data).__name__}", hint=hint)
+    by_threads = data.get("by_threads")
+    each = {origin: data}
+    if by_threads and isinstance(by_threads, dict):
+        each = {f"{origin}: by_threads.{count:.20}": one for count, one in by_threads.items()}
+    try:
+        return tuple(yamlfile.validate(_Bench, one, place).bench() for place, one in each.items())
+    except UsageError as error:
+        raise UsageError(error.message, hint=hint) from None
