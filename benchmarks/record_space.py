@@ -40,7 +40,7 @@ from tensorop.render import instantiate, render
 from tensorop.runners.protocol import Entry
 from tensorop.runners.session import Guest
 from tensorop.space import problems, recorded
-from tensorop.space.recorded import Recorded
+from tensorop.space.recorded import RecordedSpace
 from tensorop.specs import operators, platforms
 from tensorop.target import Target
 from tensorop.trial.trial import measured_call, micro_problem
@@ -306,7 +306,7 @@ def record(what: Micro | Blocking, given: argparse.Namespace) -> None:
         for one, work in zip(figures, works, strict=True)
     )
     spread = tuple(0.0 if None in one or len(one) < 4 else _spread(one) for one in figures)  # type: ignore[arg-type]
-    recorded.write(given.file, Recorded(given.file.name, what.space, about(what, given, sweeps), costs, spread))
+    recorded.write(given.file, RecordedSpace(given.file.name, what.space, about(what, given, sweeps), costs, spread))
     part.unlink()
     prepared.unlink(missing_ok=True)
     failed = sum(cost is None for cost in costs)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tensorop import __version__
 from tensorop.errors import UsageError
-from tensorop.model.winner import Known
+from tensorop.model.winner import StartPoint
 from tensorop.specs import platforms
 from tensorop.store import journal
 from tensorop.warm import journals, winners
@@ -29,7 +29,7 @@ def main() -> None:
 
 def lines(folders: list[Path], plugins: tuple[Path, ...], date: datetime.date) -> list[str]:
     """The lines of the file. Raises UsageError for runs on several platforms."""
-    found: dict[tuple[str, str], dict[Known, None]] = {}
+    found: dict[tuple[str, str], dict[StartPoint, None]] = {}
     names, trials = set(), 0
     for folder in folders:
         history = journal.read(folder)

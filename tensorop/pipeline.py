@@ -40,7 +40,7 @@ from tensorop.trial import confinement
 from tensorop.trial.roof import Roof
 from tensorop.verify import controls
 from tensorop.warm import journals, start
-from tensorop.warm.winners import Source
+from tensorop.warm.winners import WarmSource
 
 # The parts of a search, by the names that operator.yaml lists: trials first, then what is measured inside the library.
 PASSES = {
@@ -128,7 +128,7 @@ def _run(
     target: Target,
     stop: Stop,
     plan: forecast.Forecast | None,
-    sources: Sequence[Source],
+    sources: Sequence[WarmSource],
     odd: Sequence[str],
 ) -> Generator[Event, None, None]:
     platform = target.platform
@@ -223,7 +223,7 @@ def _warm(
     target: Target,
     journal: Journal,
     templates: Sequence[KernelTemplate],
-    sources: Sequence[Source],
+    sources: Sequence[WarmSource],
     odd: Sequence[str],
 ) -> Generator[Event, None, dict[str, WarmStart]]:
     """Where each dtype's search begins; a run that goes on begins where it began."""
@@ -263,7 +263,7 @@ def _search(tasks: list[Task], stop: Stop) -> Generator[Event, None, tuple[list[
             plan = None if interrupted or part.plan is None else part.plan(task)
             if plan is not None:
                 reason = yield from _show(task, part, conduct(task, Stage(part.name), plan))
-                interrupted = reason is loop.Stop.INTERRUPTED
+                interrupted = reason is loop.EndReason.INTERRUPTED
             if not trials.kernels(task):
                 break
         of_dtype = winners.first(task)
@@ -292,20 +292,20 @@ def _failure(task: Task) -> str:
 
 def _met_the_roof(event: loop.Event) -> bool:
     """A trial that passed here at all VLENs: its peak is known, or quickly told again."""
-    if not isinstance(event, loop.Ended) or event.replayed:
+    if not isinstance(event, loop.TrialEnded) or event.replayed:
         return False
     return event.finished.outcome.ok and not event.finished.trial.variant.kernel.vlen
 
 
-def _show(task: Task, part: Pass, events: Iterator[loop.Event]) -> Generator[Event, None, loop.Stop]:
-    reason, bound = loop.Stop.INTERRUPTED, None
+def _show(task: Task, part: Pass, events: Iterator[loop.Event]) -> Generator[Event, None, loop.EndReason]:
+    reason, bound = loop.EndReason.INTERRUPTED, None
     says = f"stopping the search; what has passed is packaged, {deliver.first(task.stop)}. {deliver.AGAIN}"
     with task.stop.may_end(says):
         for event in events:
             if bound is None and _met_the_roof(event):
                 bound = Roof(task.target).bound(task.dtype, task.target.configurations) or 0.0
             yield Trying(part.name, task.dtype, task.target.shown, event, bound=bound)
-            if isinstance(event, loop.Stopped):
+            if isinstance(event, loop.SearchEnded):
                 reason = event.reason
     return reason
 

@@ -17,7 +17,7 @@ from tensorop.events import Done, Event, Note, Phase, Trying
 from tensorop.model.job import Job
 from tensorop.process.stopping import Stop
 from tensorop.search.arms import STRIKES
-from tensorop.search.loop import Began, Ended, Exhausted, GivenUp, Lost, Stopped
+from tensorop.search.loop import Began, Exhausted, GivenUp, Lost, SearchEnded, TrialEnded
 
 LINE_EVERY_S = 10.0  # without a terminal: one line in this many seconds
 WINDOW_S = 60.0  # how far back a search's latest gain is told from
@@ -75,7 +75,7 @@ class _View:
             self.trying(event)
             if isinstance(event.event, GivenUp):
                 self.say(f"  {event.stage} {event.dtype}: {_given_up(event.event)}")
-            if isinstance(event.event, Stopped):
+            if isinstance(event.event, SearchEnded):
                 self.say(f"  {event.stage} {event.dtype}: {self.summary(event)}")
                 self.forget()
 
@@ -93,13 +93,13 @@ class _View:
         """`1.84x the first, 62% of peak, 23 trials, 2 failed, 31 s left; 23.4 ns/kflop by outer mr_vectors=1 ...`: what
         a narrow terminal cuts off comes last."""
         inner = event.event
-        if not isinstance(inner, Ended | Stopped):
+        if not isinstance(inner, TrialEnded | SearchEnded):
             return ""
-        parts = [self.ratio(event), self.of_bound(event), self.gain() if isinstance(inner, Ended) else ""]
+        parts = [self.ratio(event), self.of_bound(event), self.gain() if isinstance(inner, TrialEnded) else ""]
         parts.append(f"{inner.trials} trial{'s' if inner.trials != 1 else ''}{self.fidelities()}")
         if self.failures:
             parts.append("failed: " + ", ".join(f"{n} {kind}" for kind, n in self.failures.most_common()))
-        if isinstance(inner, Stopped):
+        if isinstance(inner, SearchEnded):
             parts.append(f"{clock(inner.seconds)} taken")
         elif inner.left is not None:
             parts.append(f"{clock(inner.left)} left")
@@ -117,13 +117,13 @@ class _View:
     def ratio(self, event: Trying, first: str = "the first") -> str:
         """How much better the best is than the stage's first."""
         inner = event.event
-        if not isinstance(inner, Ended | Stopped) or inner.best is None or not inner.best.score.cost:
+        if not isinstance(inner, TrialEnded | SearchEnded) or inner.best is None or not inner.best.score.cost:
             return ""
         return f"{self.first / inner.best.score.cost:.2f}x {first}" if self.first else ""
 
     def of_bound(self, event: Trying) -> str:
         """`62% of peak`: what the core's multiply-adds alone would cost, against the best."""
-        best = event.event.best if isinstance(event.event, Ended | Stopped) else None
+        best = event.event.best if isinstance(event.event, TrialEnded | SearchEnded) else None
         return f"{event.bound / best.score.cost:.0%} of peak" if event.bound and best and best.score.cost else ""
 
     def gain(self) -> str:
@@ -136,7 +136,7 @@ class _View:
 
     def count(self, event: Trying) -> None:
         inner = event.event
-        if isinstance(inner, Ended):
+        if isinstance(inner, TrialEnded):
             self.first = self.first or inner.finished.score.cost
             self.problems[len(inner.finished.score.per_problem)] += inner.finished.outcome.ok
             if inner.best is not None and inner.best.score.cost and not inner.replayed:
@@ -165,7 +165,7 @@ class _Lines(_View):
         self.last = self.now()
 
     def trying(self, event: Trying) -> None:
-        if self.now() - self.last >= LINE_EVERY_S and isinstance(event.event, Ended):
+        if self.now() - self.last >= LINE_EVERY_S and isinstance(event.event, TrialEnded):
             self.last = self.now()
             self.say(f"  {event.stage} {event.dtype}: {self.summary(event)}")
         if remark := _remark(event.event):
@@ -223,7 +223,7 @@ class _Bar(_View):
         if name != self.name:
             self.under_way(name, None)
         inner = event.event
-        if isinstance(inner, Ended):
+        if isinstance(inner, TrialEnded):
             self.left, self.told = inner.left, self.now()
             words = [f"{inner.trials} tried", self.ratio(event, "first"), self.of_bound(event), self.gain()]
             if failed := sum(self.failures.values()):

@@ -21,7 +21,7 @@ from tensorop.errors import JobError, TensoropError
 from tensorop.measure import board
 from tensorop.model.core import Core
 from tensorop.model.kernel import Artifact
-from tensorop.model.microbench import Clocked, Modelled, Point, Question
+from tensorop.model.microbench import Clocked, MicrobenchPoint, Modelled, Question
 from tensorop.model.platform import Platform
 from tensorop.model.trial import Outcome
 from tensorop.runners import facts
@@ -155,7 +155,7 @@ def _runs(platform: Platform, target: Runner, candidate: Artifact) -> Iterator[L
 def _published(under: _Under, plugins: tuple[Path, ...]) -> Iterator[Line]:
     """Modelled figures, each with its interval, beside what was published."""
     ghz, vlen = under.model.clock_ghz.value, under.vlen
-    points: dict[str, list[Point]] = {}
+    points: dict[str, list[MicrobenchPoint]] = {}
     for point in microbench_spec.published(under.model.name, plugins):
         points.setdefault(point.benchmark, []).append(point)
     choices: dict[str, tuple[float, ...]] = {}
@@ -177,7 +177,7 @@ def _span(found: Modelled) -> str:
     return f"{found.best:.2f} modelled cycles/{found.benchmark.unit} ({found.low:.2f} to {found.high:.2f})"
 
 
-def _beside(found: Modelled, point: Point, clock_ghz: float, vlen: int) -> Line:
+def _beside(found: Modelled, point: MicrobenchPoint, clock_ghz: float, vlen: int) -> Line:
     cycles = point.cycles(found.benchmark, clock_ghz, vlen)
     inside = found.low * (1 - _TOLERANCE) <= cycles <= found.high * (1 + _TOLERANCE)
     as_given = f" ({point.value:g} {point.unit})" if point.unit != "cycles" else ""
@@ -190,7 +190,7 @@ def _beside(found: Modelled, point: Point, clock_ghz: float, vlen: int) -> Line:
 
 
 def _order(
-    points: dict[str, list[Point]], choices: dict[str, tuple[float, ...]], benches: dict[str, Bench]
+    points: dict[str, list[MicrobenchPoint]], choices: dict[str, tuple[float, ...]], benches: dict[str, Bench]
 ) -> Iterator[Line]:
     """Kernels whose speeds were published must come in that order under every choice of the assumed constants."""
     speeds = {

@@ -19,7 +19,7 @@ from tensorop import paths
 from tensorop.errors import JobError, SpecError, UsageError
 from tensorop.model.bench import Span
 from tensorop.space import recorded, strategy
-from tensorop.space.recorded import Recorded
+from tensorop.space.recorded import RecordedSpace
 
 NEAR = (0.95, 0.99)  # of the best point's speed
 SEEDS = 50
@@ -77,7 +77,7 @@ def compare(
     missing, JobError for one that breaks its contract.
     """
     names = tuple(dict.fromkeys((YARDSTICK, *tuners)))
-    spaces: dict[Path, Recorded] = {}
+    spaces: dict[Path, RecordedSpace] = {}
     for number, file in enumerate(files, 1):
         try:
             spaces[file] = recorded.read(file)
@@ -135,7 +135,7 @@ def asking(tuner: str, file: Path, plugins: tuple[Path, ...]) -> float:
 
 
 def _searched(
-    tuner: str, space: Recorded, plugins: tuple[Path, ...], seed: int, most: int
+    tuner: str, space: RecordedSpace, plugins: tuple[Path, ...], seed: int, most: int
 ) -> Iterator[tuple[int, float | None, float]]:
     """Trial by trial its number, its cost and the seconds of asking and telling. Raises JobError where a strategy asks
     for a point twice, or for one that is not legal."""
@@ -164,7 +164,7 @@ def _searched(
 
 
 @functools.lru_cache(maxsize=64)
-def _read(file: Path) -> Recorded:
+def _read(file: Path) -> RecordedSpace:
     return recorded.read(file)
 
 
@@ -172,7 +172,7 @@ def _label(near: float) -> str:
     return f"{near:.0%}"
 
 
-def _near(space: Recorded) -> dict[str, int]:
+def _near(space: RecordedSpace) -> dict[str, int]:
     costs = [cost for cost in space.costs if cost is not None]
     return {_label(near): sum(cost <= space.best / near for cost in costs) for near in NEAR}
 

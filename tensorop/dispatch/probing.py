@@ -179,7 +179,7 @@ PASS = Pass(
     "probes",
     0.35,
     "the variants on random shapes, and where it is open which is best",
-    apart=True,
+    own_budget=True,
     wanted=lambda target: not target.pretends,
     measure=probe,
 )

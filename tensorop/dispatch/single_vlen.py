@@ -93,4 +93,4 @@ def gaining(for_any: Sequence[Row], specialised: Sequence[Row]) -> list[int]:
     return sorted(number for number, ratios in sent.items() if statistics.geomean(ratios) < 1 - LESS)
 
 
-PASS = Pass(Stage.SINGLE_VLEN, 0.15, apart=True, wanted=wanted, plan=plan)
+PASS = Pass(Stage.SINGLE_VLEN, 0.15, own_budget=True, wanted=wanted, plan=plan)

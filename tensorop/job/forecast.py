@@ -27,13 +27,13 @@ from tensorop.model.operator import Operator
 from tensorop.model.problem import Problem
 from tensorop.provision import libc, openblas, sysroot
 from tensorop.provision.targets import host_arch
-from tensorop.search.loop import Stop, Stopped
+from tensorop.search.loop import EndReason, SearchEnded
 from tensorop.search.task import Pass
 from tensorop.search.trials import KERNELS, OTHERS
 from tensorop.space.problems import for_search, large, within, work
 from tensorop.target import Target
 from tensorop.warm import journals, start
-from tensorop.warm.winners import Source
+from tensorop.warm.winners import WarmSource
 
 KEPT = 5  # jobs that are remembered of each part
 FETCH_S = 15.0  # for each piece that is not in the cache
@@ -75,7 +75,7 @@ class Forecast:
 
 
 def forecast(
-    job: Job, operator: Operator, target: Target, passes: Sequence[Pass], sources: Sequence[Source] | None = None
+    job: Job, operator: Operator, target: Target, passes: Sequence[Pass], sources: Sequence[WarmSource] | None = None
 ) -> Forecast | None:
     """None where nobody knows: a runner that pretends. sources: the job's warm seed_configurations where they have been
     read."""
@@ -107,8 +107,8 @@ def _search(
     if job.budget_s is None or job.trials is not None:
         return (job.trials or 0) / len(job.dtypes) * (trial["micro"] + trial["blocking"]) / 2
     budget = job.budget_s / len(job.dtypes)
-    apart = {one.name: one.share for one in passes if one.apart and one.wanted(target)}
-    shares = {one.name: one.share for one in passes if one.plan and not one.apart}
+    apart = {one.name: one.share for one in passes if one.own_budget and one.wanted(target)}
+    shares = {one.name: one.share for one in passes if one.plan and not one.own_budget}
     if not sizes["large trials"]:
         shares["blocking"] += shares.pop("large", 0.0)
     each = {name: share * (1.0 - sum(apart.values())) / sum(shares.values()) for name, share in shares.items()} | apart
@@ -222,7 +222,7 @@ class _Watch:
         self.stages: dict[str, list[float]] = {}
 
     def see(self, event: Event) -> Event:
-        if isinstance(event, Trying) and isinstance(event.event, Stopped):
+        if isinstance(event, Trying) and isinstance(event.event, SearchEnded):
             self._stage(event.stage, event.event)
         part = PARTS.get(event.name, "") if isinstance(event, Phase) else self.part
         part = SEARCH if isinstance(event, Trying) else part
@@ -236,8 +236,8 @@ class _Watch:
             return Phase(event.name, event.detail, self.plan.seconds[name])
         return event
 
-    def _stage(self, stage: str, ended: Stopped) -> None:
-        if ended.trials and ended.reason is not Stop.INTERRUPTED:
+    def _stage(self, stage: str, ended: SearchEnded) -> None:
+        if ended.trials and ended.reason is not EndReason.INTERRUPTED:
             wall, processor = time.monotonic() - self.began[0], _processor_time() - self.began[1]
             quiet = min(1.0, processor / self.plan.side_by_side / max(wall, 1e-9))
             self.stages.setdefault(stage, []).append(quiet * ended.seconds / ended.trials / self.plan.sizes[stage])

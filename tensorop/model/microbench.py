@@ -25,7 +25,7 @@ class Benchmark:
 
 
 @dataclass(frozen=True)
-class Point:
+class MicrobenchPoint:
     """A published figure, in cycles (for one unit of the benchmark), bytes/cycle or GFLOP/s; kind: exact or loose."""
 
     benchmark: str

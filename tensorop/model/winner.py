@@ -11,7 +11,7 @@ from tensorop.model.point import Point
 
 
 @dataclass(frozen=True)
-class Known:
+class StartPoint:
     """What an earlier search found: a template's name, and tunables of its micro-kernel and its blocking."""
 
     template: str
@@ -23,8 +23,8 @@ class WarmStart:
     """Where one dtype's search begins. sure: variants that are tried however little time there is, and whose kernels go
     on to whole problems; hints: other configurations, which are tried after what is expected of the platform."""
 
-    sure: tuple[Known, ...] = ()
-    hints: tuple[Known, ...] = ()
+    sure: tuple[StartPoint, ...] = ()
+    hints: tuple[StartPoint, ...] = ()
 
 
 @dataclass(frozen=True)

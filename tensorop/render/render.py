@@ -148,7 +148,7 @@ def read_ahead(folder: Folders, template: str, outer: str) -> None:
         env.get_template(name)
 
 
-class Call:
+class PrimitiveCall:
     """A primitive in a template: called with argument texts, it gives the C text of a call of its name."""
 
     __slots__ = ("_arity", "_name")
@@ -173,7 +173,7 @@ def kernel_texts(
     """A folder's template with a kernel template among its texts, in each of these contexts of plain data; primitives,
     by name and number of arguments, stay calls. Raises RenderError."""
     env = _with_template(folder, template)
-    said = {name: Call(name, arity) for name, arity in arities.items()}
+    said = {name: PrimitiveCall(name, arity) for name, arity in arities.items()}
     return [text(env, outer, {**context, **said}, MAX_KERNEL) for context in contexts]
 
 

@@ -43,14 +43,14 @@ class Arm:
     kernel: whose blockings they are; without a configuration, where these are searched (`Stage.of_kernels`)
     space: legal points of what is searched; first: those to try before the tuner's own, and before better arms are
     preferred; least: trials it gets however long they take: seconds are a wish, a number of trials is not
-    spared: points that are measured on all problems unless they are far behind, where others race
+    exempt: points that are measured on all problems unless they are far behind, where others race
     """
 
     kernel: Kernel
     space: Space
     first: Sequence[Point] = ()
     least: int = 0
-    spared: Sequence[Point] = ()
+    exempt: Sequence[Point] = ()
 
 
 class Source(Protocol):
@@ -193,7 +193,7 @@ class Seeded:
             self._inner.tell(point, cost)
 
 
-class Limits:
+class TimeLimits:
     """How long a search's trials may take, by those that ended, in their order: a run that goes on has those of one
     that never stopped.
 

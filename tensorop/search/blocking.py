@@ -18,7 +18,7 @@ def plan(task: Task) -> Plan:
     """First what is known of a kernel's blocking, or what is expected of it."""
     operator, platform = task.operator, task.target.platform
     arms: list[Arm] = []
-    kinds: set[tuple[int | str, ...]] = set()  # of each the best kernel is spared: what it is for, cheap problems hide
+    kinds: set[tuple[int | str, ...]] = set()  # of each the best kernel is exempt: what it is for, cheap problems hide
     for kernel in trials.kernels(task).values():
         try:
             space = instantiate.blocking_space(operator, platform, kernel)

@@ -23,7 +23,7 @@ from tensorop.model.trial import Finished, Kind, Measured, Outcome, Rung, Stage,
 from tensorop.process import children
 from tensorop.process.barrier import FIRST_S, Limit
 from tensorop.process.clock import Clock
-from tensorop.search.arms import FLOOR, Arm, Bandit, Limits, Seeded, Source
+from tensorop.search.arms import FLOOR, Arm, Bandit, Seeded, Source, TimeLimits
 from tensorop.space import Space
 from tensorop.space.strategy import Strategy
 from tensorop.store.journal import Journal
@@ -36,7 +36,7 @@ MAX_LOST = 3  # this many times in a row the target was away: the search stops
 P = TypeVar("P")
 
 
-class Stop(StrEnum):
+class EndReason(StrEnum):
     """Why a search ended."""
 
     BUDGET = "budget"
@@ -54,7 +54,7 @@ class Began:
 
 
 @dataclass(frozen=True)
-class Ended:
+class TrialEnded:
     """A trial ended; `best` includes it; `replayed` when it was read from the journal.
 
     trials: ended so far in this search; left: seconds to come, None when not known.
@@ -91,16 +91,16 @@ class GivenUp:
 
 
 @dataclass(frozen=True)
-class Stopped:
+class SearchEnded:
     """The last event of every search. trials, seconds: of the whole search, earlier processes included."""
 
-    reason: Stop
+    reason: EndReason
     best: Finished | None
     trials: int
     seconds: float
 
 
-Event = Began | Ended | Lost | Exhausted | GivenUp | Stopped
+Event = Began | TrialEnded | Lost | Exhausted | GivenUp | SearchEnded
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ class Search(Generic[P]):
     """What to search. source: the arms; key_of: the trial key of a variant.
 
     race: where a trial that begins now may end early, by those of its template, by all that ended, and whether it is
-    spared what the first reach
+    exempt what the first reach
     make_tuner: of a space and a seed; None: an arm's first points are all there is to try
     first_s: what a trial may take, in seconds, while none has passed
     stopped: whether somebody wants the search to end now
@@ -139,7 +139,7 @@ class Search(Generic[P]):
 
 
 def search(what: Search[P]) -> Iterator[Event]:
-    """Yields what happens, `Stopped` last.
+    """Yields what happens, `SearchEnded` last.
 
     Ctrl-C ends it in good order: trials under way are set back as if they had not begun. However little time there
     is, one trial is made, and as many as each arm has at least. Raises whatever journal and evaluator raise.
@@ -158,7 +158,7 @@ class _Run(Generic[P]):
         self.tuners: dict[str, Seeded] = {}
         self.bandit = Bandit()
         self.clock = Clock(what.budget, self.history.spent(self.group))
-        self.limits = Limits(what.first_s)
+        self.limits = TimeLimits(what.first_s)
         self.given_up: set[str] = set()
         self.ended: list[Finished] = []
         self.best: Finished | None = None
@@ -167,7 +167,7 @@ class _Run(Generic[P]):
         self.losses = 0
 
     def events(self) -> Iterator[Event]:
-        reason, wait = Stop.INTERRUPTED, True
+        reason, wait = EndReason.INTERRUPTED, True
         pool = ThreadPoolExecutor(max_workers=self.what.jobs)
         try:
             yield from self._replay()
@@ -181,7 +181,7 @@ class _Run(Generic[P]):
             with contextlib.suppress(TensoropError):  # a journal that cannot be written has been reported
                 for trial in filter(self._is_open, self.under_way):
                     self.what.journal.abandon(trial, Outcome(Kind.LOST, "search", "stopped from outside"))
-        yield Stopped(reason, self.best, self.clock.trials, self.clock.elapsed)
+        yield SearchEnded(reason, self.best, self.clock.trials, self.clock.elapsed)
 
     def _replay(self) -> Iterator[Event]:
         """What earlier processes did, told to the tuners in order; results of other builds are not ours."""
@@ -202,10 +202,10 @@ class _Run(Generic[P]):
             self.arms[name], self.tuners[name] = arm, Seeded(tuner, arm.space, arm.first)
             self.bandit.add(name, len(arm.first) or FLOOR, arm.least)
 
-    def _trials(self, pool: ThreadPoolExecutor) -> Generator[Event, None, Stop]:
+    def _trials(self, pool: ThreadPoolExecutor) -> Generator[Event, None, EndReason]:
         while self._goes_on():
             if self.what.stopped():
-                return Stop.INTERRUPTED
+                return EndReason.INTERRUPTED
             batch_size = self.what.batch or self.what.jobs
             wanted = min(batch_size, self.clock.trials_left or batch_size)
             batch, self.again = self.again[:wanted], self.again[wanted:]
@@ -213,11 +213,11 @@ class _Run(Generic[P]):
                 self._join(live=True)
                 batch = yield from self._ask(wanted)
             if not batch:
-                return Stop.EXHAUSTED if self._goes_on() else Stop.BUDGET
+                return EndReason.EXHAUSTED if self._goes_on() else EndReason.BUDGET
             yield from self._try(batch, pool)
             if self.losses >= MAX_LOST:
-                return Stop.LOST
-        return Stop.BUDGET
+                return EndReason.LOST
+        return EndReason.BUDGET
 
     def _goes_on(self, asked: Mapping[str, int] | None = None) -> bool:
         """Whether another trial is due: there is time, or a template has not had its least."""
@@ -266,7 +266,7 @@ class _Run(Generic[P]):
         for trial, attempt in zip(begun, self.what.journal.start_all(begun), strict=True):
             yield Began(trial, attempt)
         for trial, measured in zip(begun, self._carry_out(begun, pool), strict=True):
-            ended: Ended | Lost
+            ended: TrialEnded | Lost
             if measured.outcome.kind is Kind.LOST:
                 self.losses += 1
                 self.what.journal.abandon(trial, measured.outcome)
@@ -277,7 +277,7 @@ class _Run(Generic[P]):
                 ended = self._end(trial, measured)
             self.under_way.remove(trial)
             yield ended
-            if isinstance(ended, Ended):
+            if isinstance(ended, TrialEnded):
                 yield from self._heed_time(ended.finished)
 
     def _carry_out(self, trials: Sequence[Trial], pool: ThreadPoolExecutor) -> Iterator[Measured]:
@@ -328,7 +328,7 @@ class _Run(Generic[P]):
     def _is_given_up(self, trial: Trial) -> bool:
         return trial.variant.template.digest in self.given_up
 
-    def _end(self, trial: Trial, measured: Measured) -> Ended:
+    def _end(self, trial: Trial, measured: Measured) -> TrialEnded:
         text = measured.text if measured.outcome.ok else None
         finished = Finished(trial, measured.outcome, measured.score, measured.seconds, text.id if text else "")
         if text is not None:
@@ -336,7 +336,7 @@ class _Run(Generic[P]):
         self.what.journal.finish(finished)
         return self._learn(finished, replayed=False)
 
-    def _learn(self, finished: Finished, replayed: bool) -> Ended:
+    def _learn(self, finished: Finished, replayed: bool) -> TrialEnded:
         trial = finished.trial
         cost = finished.score.cost if finished.outcome.ok else None
         self.tuners[trial.arm].tell(trial.point, cost)
@@ -345,7 +345,7 @@ class _Run(Generic[P]):
         self.ended.append(finished)
         if cost is not None and (self.best is None or finished.rank < self.best.rank):
             self.best = finished
-        return Ended(finished, self.best, replayed, self.clock.trials, self._left())
+        return TrialEnded(finished, self.best, replayed, self.clock.trials, self._left())
 
     def _left(self) -> float | None:
         """Seconds to come: those of the budget, or where they do not suffice those of the least there is to try."""
@@ -359,7 +359,7 @@ class _Run(Generic[P]):
         variant = Variant(replace(kernel, configuration=point)) if of_kernels else Variant(kernel, point)
         # blockings of one kernel template race: one that few problems are for is not to lose to another on the rest
         alike = [done for done in self.ended if done.trial.variant.template == kernel.template]
-        race = what.race(alike, self.ended, point in arm.spared) if what.race else ()
+        race = what.race(alike, self.ended, point in arm.exempt) if what.race else ()
         return Trial(what.key_of(variant), what.round, what.stage, variant, race)
 
     def _is_open(self, trial: Trial) -> bool:

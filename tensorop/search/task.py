@@ -22,7 +22,7 @@ from tensorop.model.operator import Operator
 from tensorop.model.problem import Problem
 from tensorop.model.trial import Finished, Measured, Rung, Stage, Trial
 from tensorop.model.verdict import Seed
-from tensorop.model.winner import Known, WarmStart, Winners
+from tensorop.model.winner import StartPoint, WarmStart, Winners
 from tensorop.process.barrier import FIRST_S, Limit
 from tensorop.process.stopping import Stop
 from tensorop.render import instantiate, prior
@@ -64,7 +64,7 @@ class Plan:
 class Pass:
     """A part of a search, which operator.yaml names in `stages`: it plans trials, or measures in the library they make.
 
-    share: of the budget of a dtype that the plans have together, where it is `apart` of all of it, before they have
+    share: of the budget of a dtype that the plans have together; own_budget: of all of it instead, before they have
     theirs; wanted: whether a target leaves it anything to do
     plan: what to try; None: nothing
     measure: the winners inside their library; what it finds goes to the journal; says: what that is; told: what it was
@@ -73,7 +73,7 @@ class Pass:
     name: str
     share: float
     says: str = ""
-    apart: bool = False
+    own_budget: bool = False
     wanted: Callable[[Target], bool] = lambda target: True
     plan: Callable[[Task], Plan | None] | None = None
     measure: Callable[[Task, Path, Winners], None] | None = None
@@ -122,26 +122,26 @@ class Task(Resolved):
     # what it is tried on, and from where
 
     @property
-    def sure(self) -> tuple[Known, ...]:
+    def sure(self) -> tuple[StartPoint, ...]:
         """Variants that earlier searches found, which are tried however little time there is."""
         return self.warm.get(self.dtype, WarmStart()).sure
 
-    def hints(self, template: KernelTemplate) -> tuple[Known, ...]:
+    def hints(self, template: KernelTemplate) -> tuple[StartPoint, ...]:
         """What else a template's search begins with: what it names itself, what its prior expects, other winners."""
         others = (known for known in self.warm.get(self.dtype, WarmStart()).hints if known.template == template.name)
         return tuple(dict.fromkeys([*self._own(template), *list(others)[:OTHERS]]))
 
-    def _own(self, template: KernelTemplate) -> tuple[Known, ...]:
+    def _own(self, template: KernelTemplate) -> tuple[StartPoint, ...]:
         if template.digest not in self._firsts:
             platform = self.target.platform
             space = instantiate.micro_space(platform, template, self.dtype)
             points = prior.first(platform, template, self.dtype, space)[:EXPECTED]
-            expected = (Known(template.name, point) for point in points)
+            expected = (StartPoint(template.name, point) for point in points)
             self._firsts[template.digest] = (*seeds.own(template, space), *expected)
         return self._firsts[template.digest]
 
     @cached_property
-    def _firsts(self) -> dict[str, tuple[Known, ...]]:
+    def _firsts(self) -> dict[str, tuple[StartPoint, ...]]:
         return {}
 
     @property
@@ -204,15 +204,15 @@ class Task(Resolved):
     @property
     def sharing(self) -> dict[str, float]:
         """By name, the shares of the parts whose plans share the budget."""
-        return {one.name: one.share for one in self.passes if one.plan and not one.apart}
+        return {one.name: one.share for one in self.passes if one.plan and not one.own_budget}
 
     def budget(self, *names: str) -> Budget:
-        """Of parts that share the budget, what these have: less what is apart, of trials what plans have, in seconds
+        """Of parts that share the budget, what these have: less what has its own, of trials what plans have, in seconds
         also what measures in the library."""
         share = sum(self.sharing.get(name, 0.0) for name in names) / sum(self.sharing.values())
-        apart = [one for one in self.passes if one.apart and one.wanted(self.target)]
-        of_trials = 1.0 - sum(one.share for one in apart if one.plan)
-        in_seconds = 1.0 - sum(one.share for one in apart)
+        others = [one for one in self.passes if one.own_budget and one.wanted(self.target)]
+        of_trials = 1.0 - sum(one.share for one in others if one.plan)
+        in_seconds = 1.0 - sum(one.share for one in others)
         return replace(self.share(share * of_trials), seconds=self.share(share * in_seconds).seconds)
 
     def left(self, budget: Budget, stage: Stage) -> Budget:
@@ -254,8 +254,8 @@ def conduct(task: Task, stage: Stage, plan: Plan) -> Iterator[loop.Event]:
     conditions = Conditions(job, task.dtype, stage, plan.problems, task.seed)
     work = {p.label: float(task.operator.reference.work(p)) for p in plan.problems}
 
-    def raced(alike: Sequence[Finished], ended: Sequence[Finished], spared: bool) -> tuple[Rung, ...]:
-        return race.rungs(alike, ended, work, target.configurations, spared)
+    def raced(alike: Sequence[Finished], ended: Sequence[Finished], exempt: bool) -> tuple[Rung, ...]:
+        return race.rungs(alike, ended, work, target.configurations, exempt)
 
     arms = plan.arms
     source = Growing(arms, task.journal, group, plan.joining, task.revise) if plan.joining else Given(arms)

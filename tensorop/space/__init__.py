@@ -1,5 +1,5 @@
 """Legal points: what a tuner may ask for."""
 
-from tensorop.space.space import Refusal, Space
+from tensorop.space.space import Exclusion, Space
 
-__all__ = ["Refusal", "Space"]
+__all__ = ["Exclusion", "Space"]

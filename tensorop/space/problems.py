@@ -135,10 +135,10 @@ def spread(
             chosen.append(shape)
             left -= cost(shape)
     while fitting := [shape for shape in wanted if shape not in chosen and cost(shape) <= left]:
-        far = [min(apart(shape, other) for other in chosen) for shape in shapes]
+        far = [min(distance(shape, other) for other in chosen) for shape in shapes]
 
         def gain(new: tuple[int, ...], far: list[float] = far) -> float:
-            nearer = sum(max(0.0, d - apart(shape, new)) for shape, d in zip(shapes, far, strict=True))
+            nearer = sum(max(0.0, d - distance(shape, new)) for shape, d in zip(shapes, far, strict=True))
             return nearer / cost(new) if thrifty else nearer
 
         chosen.append(max(fitting, key=gain))
@@ -146,7 +146,7 @@ def spread(
     return tuple(shape for shape in wanted if shape in chosen)
 
 
-def apart(one: tuple[int, ...], other: tuple[int, ...]) -> float:
+def distance(one: tuple[int, ...], other: tuple[int, ...]) -> float:
     """The distance of two shapes on logarithmic axes."""
     octaves = [[math.log2(max(side, 0.5)) for side in shape] for shape in (one, other)]  # an attribute may be 0
     return math.dist(*octaves)

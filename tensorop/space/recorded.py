@@ -1,4 +1,4 @@
-"""Recorded spaces: what every legal point of a space cost, in one small file that tuners are compared on.
+"""RecordedSpace spaces: what every legal point of a space cost, in one small file that tuners are compared on.
 
 A file is gzip of lines: a head, then one line a point in the space's order, `[value numbers, cost, spread]` with a cost
 of null where the trial failed. The head's `digest` is that of everything else in the file.
@@ -27,7 +27,7 @@ AGAIN = "take it from the repository again, or record it again (benchmarks/recor
 
 
 @dataclass(frozen=True)
-class Recorded:
+class RecordedSpace:
     """A space with its costs, in the order of its points; None where a trial failed.
 
     about: what was recorded, where and how: platform, operator, dtype, template, unit, what was verified
@@ -48,7 +48,7 @@ class Recorded:
         return self.costs[self.space.index(point)]
 
 
-def write(path: Path, found: Recorded) -> None:
+def write(path: Path, found: RecordedSpace) -> None:
     """The same record gives the same bytes."""
     rows = [
         [*found.space.coordinates(index), cost, spread]
@@ -69,7 +69,7 @@ def write(path: Path, found: Recorded) -> None:
         packed.write((json.dumps(head) + "\n" + body).encode())
 
 
-def read(path: Path) -> Recorded:
+def read(path: Path) -> RecordedSpace:
     """Raises SpecError for a file that is no recorded space, naming file, place and what was expected."""
     try:
         packed = files.read(path, files.LINES)
@@ -95,7 +95,7 @@ def read(path: Path) -> Recorded:
     if not any(costs):
         raise SpecError(f"{path}: no point has a cost; expected one that did not fail", hint=AGAIN)
     about = {name: value for name, value in head.items() if name not in ("schema", "points", *spaces.Head.model_fields)}
-    return Recorded(path.name.removesuffix(SUFFIX), space, about, costs, spread)
+    return RecordedSpace(path.name.removesuffix(SUFFIX), space, about, costs, spread)
 
 
 def _row(path: Path, space: Space, index: int, line: str) -> tuple[float | None, float]:

@@ -9,22 +9,22 @@ from functools import partial
 
 from tensorop.model.kernel import KernelTemplate
 from tensorop.model.point import Point
-from tensorop.model.winner import Known
+from tensorop.model.winner import StartPoint
 from tensorop.space import Space
 
 
-def own(template: KernelTemplate, space: Space) -> tuple[Known, ...]:
+def own(template: KernelTemplate, space: Space) -> tuple[StartPoint, ...]:
     """What a template names itself of this space."""
     names = {name for name, _ in space.dimensions}
-    return tuple(Known(template.name, point) for point in template.seed_configurations if names.issuperset(point))
+    return tuple(StartPoint(template.name, point) for point in template.seed_configurations if names.issuperset(point))
 
 
-def named(known: Sequence[Known], template: KernelTemplate, space: Space) -> list[Point]:
+def named(known: Sequence[StartPoint], template: KernelTemplate, space: Space) -> list[Point]:
     """The points of a template's own space that are known."""
     return _completed(space, [_part(one.point, space) for one in known if one.template == template.name])
 
 
-def unlike(known: Sequence[Known], template: KernelTemplate, space: Space) -> list[Point]:
+def unlike(known: Sequence[StartPoint], template: KernelTemplate, space: Space) -> list[Point]:
     """The first of these points for each choice of the tunables that only whole problems show."""
     first: dict[tuple[int | str, ...], Point] = {}
     for point in named(known, template, space):
@@ -38,12 +38,12 @@ def unseen(template: KernelTemplate, point: Point) -> tuple[int | str, ...]:
     return tuple(point[name] for name in (*template.unseen, *apart) if name in point)
 
 
-def blockings(known: Sequence[Known], template: KernelTemplate, point: Point, space: Space) -> list[Point]:
+def blockings(known: Sequence[StartPoint], template: KernelTemplate, point: Point, space: Space) -> list[Point]:
     """What is known of this kernel's blocking: the legal points that agree with it."""
     return _completed(space, [_part(one.point, space) for one in known if agrees(one, template.name, point)])
 
 
-def agrees(one: Known, template: str, point: Point) -> bool:
+def agrees(one: StartPoint, template: str, point: Point) -> bool:
     """Whether a kernel is a known one, which may leave tunables open."""
     return one.template == template and all(one.point.get(name, value) == value for name, value in point.items())
 

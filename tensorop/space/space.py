@@ -23,7 +23,7 @@ MAX_READ = 200_000_000  # characters of constraints, read again for each step: s
 
 
 @dataclass(frozen=True)
-class Refusal:
+class Exclusion:
     """What one constraint takes out of the product of all dimensions, given the constraints before it.
 
     points: how many; example: the assignment it refused first (tunables bound so far).
@@ -42,7 +42,7 @@ class _Walk:
     """The legal points, each as one value number a dimension, and what was refused on the way."""
 
     rows: tuple[tuple[int, ...], ...]
-    refusals: tuple[Refusal, ...]
+    refusals: tuple[Exclusion, ...]
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class Space:
     def size(self) -> int:
         return len(self._walk.rows)
 
-    def refusals(self) -> tuple[Refusal, ...]:
+    def refusals(self) -> tuple[Exclusion, ...]:
         """By constraint, in their order; size + the sum of their points = product."""
         return self._walk.refusals
 
@@ -230,7 +230,7 @@ class _Walker:
         if self._holds(0):
             self._descend(0, ())
         refusals = (
-            Refusal(constraint, count, example)
+            Exclusion(constraint, count, example)
             for constraint, count, example in zip(self.space.constraints, self.refused, self.examples, strict=True)
             if example is not None
         )

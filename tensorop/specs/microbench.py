@@ -8,7 +8,7 @@ from typing import Literal
 from pydantic import Field
 
 from tensorop import paths
-from tensorop.model.microbench import Benchmark, Point
+from tensorop.model.microbench import Benchmark, MicrobenchPoint
 from tensorop.specs import yamlfile
 from tensorop.specs.yamlfile import File, Record
 
@@ -59,12 +59,12 @@ def benchmarks(arch: str) -> tuple[Benchmark, ...]:
     )
 
 
-def published(model: str, plugins: tuple[Path, ...] = ()) -> tuple[Point, ...]:
+def published(model: str, plugins: tuple[Path, ...] = ()) -> tuple[MicrobenchPoint, ...]:
     """The points published of the core that a board model describes; () when there are none."""
-    found: list[Point] = []
+    found: list[MicrobenchPoint] = []
     for root in paths.plugin_dirs("platforms", plugins):
         for path in sorted((root / "published").glob("*.yaml")):
             spec = yamlfile.validate(_Published, yamlfile.read(path), str(path))
             if spec.model == model:
-                found += [Point(**point.model_dump()) for point in spec.points]
+                found += [MicrobenchPoint(**point.model_dump()) for point in spec.points]
     return tuple(found)

@@ -2,7 +2,7 @@
 
 Trials of one kernel template race each other. A race has halts, by shares of the whole work. Who comes to one goes on
 where it is among the best of those that came there before: a third of them goes on, each VLEN's best in equal parts,
-for a variant that serves one VLEN alone is not to be lost. What is spared, since cheap problems may hide what it is
+for a variant that serves one VLEN alone is not to be lost. What is exempt, since cheap problems may hide what it is
 for, goes on unless it is far behind the trials of all templates, and so does the first of a template. What falls out
 costs, for the tuner, what its problems say times what those that were measured on all of them cost beyond
 theirs.
@@ -18,7 +18,7 @@ from tensorop.model.trial import Finished, Rung, Samples
 
 HALTS = (0.01, 0.06)  # of the work of all problems, at most
 PART = 3  # one of so many goes on from a halt, of all VLENs together
-HOPELESS = 4.0  # times the least cost of all, at every VLEN: what is spared goes on below
+HOPELESS = 4.0  # times the least cost of all, at every VLEN: what is exempt goes on below
 
 
 def halts(work: Sequence[float]) -> tuple[int, ...]:
@@ -33,16 +33,16 @@ def rungs(
     ended: Sequence[Finished],
     work: Mapping[str, float],
     vlens: Sequence[int],
-    spared: bool = False,
+    exempt: bool = False,
 ) -> tuple[Rung, ...]:
     """What the next trial has to reach, by the trials so far; nothing while none was measured on all problems.
 
     alike: those of its template, with which it races; ended: all; work: by label, in the order in which they are
-    measured; spared: falls out only where it is HOPELESS, as it does while none alike was measured on all problems.
+    measured; exempt: falls out only where it is HOPELESS, as it does while none alike was measured on all problems.
     """
     passed, whole = _passed(alike, work)
-    if spared or not whole:
-        spared = True
+    if exempt or not whole:
+        exempt = True
         passed, whole = _passed(ended, work)
     if not whole:  # it halts all the same: what is counted after it finds no other traces of what was before
         return tuple(Rung(count) for count in halts(list(work.values())))
@@ -52,7 +52,7 @@ def rungs(
         came = [{name: found[name] for name in first} for found in passed if len(found) >= count]
         among = math.ceil(len(came) / (PART * len(vlens))) - 1
         costs = {vlen: sorted(cost(found, work, vlen) for found in came) for vlen in vlens}
-        bars = tuple((vlen, HOPELESS * of[0] if spared else of[among]) for vlen, of in costs.items())
+        bars = tuple((vlen, HOPELESS * of[0] if exempt else of[among]) for vlen, of in costs.items())
         beyond = [_mean(found, work) / _mean({name: found[name] for name in first}, work) for found in whole]
         made.append(Rung(count, bars, statistics.geomean(beyond)))
     return tuple(made)

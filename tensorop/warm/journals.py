@@ -10,18 +10,18 @@ from tensorop import paths
 from tensorop.errors import JobError, TensoropError, UsageError
 from tensorop.model.job import Job
 from tensorop.model.trial import Stage
-from tensorop.model.winner import Known
+from tensorop.model.winner import StartPoint
 from tensorop.specs import files, jsontext
 from tensorop.store import journal
 from tensorop.store.history import History
 from tensorop.trial import selection
 from tensorop.warm import winners
-from tensorop.warm.winners import FOLDER, Source
+from tensorop.warm.winners import FOLDER, WarmSource
 
 AUTO, NONE = "auto", "none"  # wishes; any other is a path
 
 
-def read(job: Job) -> tuple[list[Source], list[str]]:
+def read(job: Job) -> tuple[list[WarmSource], list[str]]:
     """What the job's `warm_start` names, and a sentence for each file that is of no use. Raises UsageError for a path
     that does not exist."""
     found, remarks = [], []
@@ -38,7 +38,7 @@ def read(job: Job) -> tuple[list[Source], list[str]]:
     return found, remarks
 
 
-def of_history(history: History) -> dict[tuple[str, str], list[Known]]:
+def of_history(history: History) -> dict[tuple[str, str], list[StartPoint]]:
     """A journal's best variants: of each dtype the few that do best together, and the best on the smallest problems."""
     operator = str(history.facts["operator"])
     found = {}
@@ -51,7 +51,7 @@ def of_history(history: History) -> dict[tuple[str, str], list[Known]]:
         whole = [ended[name].trial.variant for name in selection.choose(costs)]
         small = [f for f in history.ended((Stage.SMALLEST, dtype, 0)) if f.outcome.ok and f.score.cost]
         best = [min(small, key=lambda f: f.score.cost or 0.0).trial.variant] if small else []
-        found[operator, str(dtype)] = [Known(variant.template.name, variant.point) for variant in (*whole, *best)]
+        found[operator, str(dtype)] = [StartPoint(variant.template.name, variant.point) for variant in (*whole, *best)]
     return found
 
 
@@ -82,10 +82,10 @@ def _is_journal(path: Path) -> bool:
     return isinstance(record, dict) and record.get("event") == "run"
 
 
-def _journal(path: Path) -> Source:
+def _journal(path: Path) -> WarmSource:
     history = journal.load(path)
     facts = history.facts
     try:
-        return Source(path, f"{facts['platform']}'s journal", str(facts["platform"]), of_history(history))
+        return WarmSource(path, f"{facts['platform']}'s journal", str(facts["platform"]), of_history(history))
     except (KeyError, TypeError) as error:
         raise JobError(f"{path}, line 1: no {error}; expected the facts of a run") from None

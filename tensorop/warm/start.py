@@ -12,20 +12,22 @@ from tensorop.model.job import Job
 from tensorop.model.kernel import KernelTemplate
 from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
-from tensorop.model.winner import Known, WarmStart
+from tensorop.model.winner import StartPoint, WarmStart
 from tensorop.specs import platforms
 from tensorop.store import journal
 from tensorop.store.history import History
 from tensorop.store.records import point_of
 from tensorop.warm.fit import Fit, is_whole
 from tensorop.warm.journals import AUTO, NONE
-from tensorop.warm.winners import Source
+from tensorop.warm.winners import WarmSource
 
 NOTE = "warm start"  # of a journal: what its run began with
 MOST = 12  # variants of a dtype that are tried however little time there is
 
 
-def nearest(sources: Iterable[Source], job: Job, operator: Operator, platform: Platform, dtype: str) -> list[Source]:
+def nearest(
+    sources: Iterable[WarmSource], job: Job, operator: Operator, platform: Platform, dtype: str
+) -> list[WarmSource]:
     """Those whose whole variants are of this operator, dtype and platform, or else of the nearest of its ancestors, or
     else the one of the platform most like it that has its primitives; of files that the user names all."""
     whole = [s for s in sources if any(is_whole(k, operator) for k in s.known.get((operator.name, dtype), ()))]
@@ -38,14 +40,14 @@ def nearest(sources: Iterable[Source], job: Job, operator: Operator, platform: P
     return [whole[number] for (other_words, *_), number in unlike[:1] if not other_words]
 
 
-def surely(sources: Sequence[Source], job: Job, operator: Operator, platform: Platform, dtype: str) -> int:
+def surely(sources: Sequence[WarmSource], job: Job, operator: Operator, platform: Platform, dtype: str) -> int:
     """How many variants a dtype's search is to try however little time there is."""
     near = nearest(sources, job, operator, platform, dtype)
     return min(MOST, sum(len(source.known[operator.name, dtype]) for source in near))
 
 
 def begin(
-    sources: Sequence[Source], job: Job, operator: Operator, platform: Platform, templates: Sequence[KernelTemplate]
+    sources: Sequence[WarmSource], job: Job, operator: Operator, platform: Platform, templates: Sequence[KernelTemplate]
 ) -> tuple[dict[str, WarmStart], list[str], list[str]]:
     """By dtype where its search begins; a sentence for what is used, and for each file of the user that is not.
 
@@ -55,8 +57,8 @@ def begin(
     for dtype in job.dtypes:
         fit = Fit(operator, platform, templates, dtype)
         near = nearest(sources, job, operator, platform, dtype)
-        sure: dict[Known, None] = {}
-        hints: dict[Known, None] = {}
+        sure: dict[StartPoint, None] = {}
+        hints: dict[StartPoint, None] = {}
         for source, of_dtype in [*((source, dtype) for source in near), *_ranked(sources, near, job, platform, dtype)]:
             strange = source.platform not in platform.lineage or of_dtype != dtype
             of = [known for name in _operators(operator) for known in source.known.get((name, of_dtype), ())]
@@ -85,7 +87,7 @@ def begin(
 def to_json(by_dtype: Mapping[str, WarmStart]) -> dict[str, Any]:
     """For the journal, which a run that goes on begins by."""
 
-    def plain(of: Iterable[Known]) -> list[Any]:
+    def plain(of: Iterable[StartPoint]) -> list[Any]:
         return [[known.template, dict(known.point)] for known in of]
 
     return {dtype: {name: plain(of) for name, of in vars(one).items()} for dtype, one in by_dtype.items()}
@@ -95,8 +97,8 @@ def of_journal(history: History, path: Path) -> dict[str, WarmStart] | None:
     """What a run that goes on began with; None where it had not begun. Raises JobError for a note that is none."""
     noted = [data for name, data in history.notes if name == NOTE]
 
-    def known(of: Iterable[Any]) -> tuple[Known, ...]:
-        return tuple(Known(str(template), point_of(point)) for template, point in of)
+    def known(of: Iterable[Any]) -> tuple[StartPoint, ...]:
+        return tuple(StartPoint(str(template), point_of(point)) for template, point in of)
 
     try:
         by_dtype = noted[-1]["begins"].items() if noted else None
@@ -111,8 +113,8 @@ def _operators(operator: Operator) -> list[str]:
 
 
 def _ranked(
-    sources: Sequence[Source], near: Sequence[Source], job: Job, platform: Platform, dtype: str
-) -> list[tuple[Source, str]]:
+    sources: Sequence[WarmSource], near: Sequence[WarmSource], job: Job, platform: Platform, dtype: str
+) -> list[tuple[WarmSource, str]]:
     """Other sources and dtypes, those first that are most like what is searched; of files that the user names that
     dtype alone."""
     pairs = [(source, of) for source in sources for of in dict.fromkeys(of for _, of in source.known)]
@@ -121,14 +123,14 @@ def _ranked(
     unlike = {source.path: _unlike(source, job, platform) for source in sources}
     generation = {name: number for number, name in enumerate(platform.lineage)}
 
-    def far(pair: tuple[Source, str]) -> tuple[Any, ...]:
+    def far(pair: tuple[WarmSource, str]) -> tuple[Any, ...]:
         source, of = pair
         return (generation.get(source.platform, len(generation)), of != dtype, unlike[source.path])
 
     return sorted(((source, of) for source, of in pairs if of != dtype or source not in near), key=far)
 
 
-def _unlike(source: Source, job: Job, platform: Platform) -> tuple[bool, float, float]:
+def _unlike(source: WarmSource, job: Job, platform: Platform) -> tuple[bool, float, float]:
     """How far a source's platform is from this one: other primitives, octaves of vector length, octaves of caches."""
     try:
         other = platforms.load(source.platform, job.plugins)
@@ -143,7 +145,7 @@ def _unlike(source: Source, job: Job, platform: Platform) -> tuple[bool, float, 
     return (other.primitives[0].name != platform.primitives[0].name, abs(vlens[0] - vlens[1]), sum(caches))
 
 
-def _unused(source: Source, job: Job, operator: Operator, platform: Platform) -> str:
+def _unused(source: WarmSource, job: Job, operator: Operator, platform: Platform) -> str:
     there = sorted({f"{name} {dtype}" for name, dtype in source.known})
     wanted = ", ".join(job.dtypes)
     if not any(name in _operators(operator) and dtype in job.dtypes for name, dtype in source.known):

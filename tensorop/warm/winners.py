@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from tensorop.errors import UsageError
-from tensorop.model.winner import Known
+from tensorop.model.winner import StartPoint
 from tensorop.specs import files, jsontext
 from tensorop.store.records import point_of
 
@@ -27,18 +27,18 @@ _HEAD = ("platform", "tensorop", "date", "made")
 
 
 @dataclass(frozen=True)
-class Source:
+class WarmSource:
     """What a journal or a file of winners tells. name: said to the user; remark: what was odd in reading it.
     known: by operator and dtype, the best first"""
 
     path: Path
     name: str
     platform: str
-    known: Mapping[tuple[str, str], Sequence[Known]]
+    known: Mapping[tuple[str, str], Sequence[StartPoint]]
     remark: str = ""
 
 
-def read(path: Path) -> Source:
+def read(path: Path) -> WarmSource:
     """A file of winners. Raises UsageError with file, place and what was expected."""
     try:
         lines = files.plain(path, files.LINES).split(b"\n")
@@ -46,7 +46,7 @@ def read(path: Path) -> Source:
         raise UsageError(f"{path} cannot be read: {error.strerror or error}") from None
     if len(lines) > MOST:
         raise UsageError(f"{path} has {len(lines)} lines; expected a journal, or a file of at most {MOST} winners")
-    known: dict[tuple[str, str], list[Known]] = {}
+    known: dict[tuple[str, str], list[StartPoint]] = {}
     head: dict[str, Any] = {}
     for number, line in enumerate(lines[:-1], 1):  # what follows the last newline was cut
         if not line.strip():
@@ -61,7 +61,7 @@ def read(path: Path) -> Source:
                 head = {name: str(record[name]) for name in _HEAD} | {"lines": int(record["lines"])}
                 continue
             of = known.setdefault((str(record["operator"]), str(record["dtype"])), [])
-            of.append(Known(str(record["template"]), point_of(record["point"])))
+            of.append(StartPoint(str(record["template"]), point_of(record["point"])))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             expected = "a journal, or a file of winners (docs/warm-start.md)"
             raise UsageError(f"{path}, line {number}: {type(error).__name__} {error}; expected {expected}") from None
@@ -69,10 +69,10 @@ def read(path: Path) -> Source:
         raise UsageError(f"{path}: no whole line; expected a journal, or a file of winners (docs/warm-start.md)")
     there = sum(map(len, known.values()))
     cut = f"{path} is cut off: {there} of its {head['lines']} winners are there" if there != head["lines"] else ""
-    return Source(path, f"the winners of {head['platform']} of {head['date']}", head["platform"], known, cut)
+    return WarmSource(path, f"the winners of {head['platform']} of {head['date']}", head["platform"], known, cut)
 
 
-def lines(head: Mapping[str, str], known: Mapping[tuple[str, str], Sequence[Known]]) -> Iterator[str]:
+def lines(head: Mapping[str, str], known: Mapping[tuple[str, str], Sequence[StartPoint]]) -> Iterator[str]:
     """The lines of a file of winners."""
     yield json.dumps({"schema": SCHEMA, "event": "winners", **head, "lines": sum(map(len, known.values()))})
     for (operator, dtype), of in known.items():

@@ -42,7 +42,9 @@ def judged(body: str, primitives: Primitives = rvv) -> Outcome | str:
     if outcome is not None:
         return outcome
     env = render.environment(Path(__file__).parent, {"k": AROUND, "template": c_gate.marked(body)})
-    said = {name: render.Call(name, len(primitive.args)) for name, primitive in primitives.with_aliases.items()}
+    said = {
+        name: render.PrimitiveCall(name, len(primitive.args)) for name, primitive in primitives.with_aliases.items()
+    }
     source = render.text(env, "k", said)
     callables = instantiate.callables(primitives)
     return c_gate.read(source, body, primitives, callables) or render.expand(c_gate.unmarked(source, body), callables)

@@ -15,7 +15,7 @@ from tensorop.model.trial import Stage
 from tensorop.model.verdict import Seed
 from tensorop.search import arms as limits
 from tensorop.search import micro
-from tensorop.search.loop import Ended, GivenUp, Stopped
+from tensorop.search.loop import GivenUp, SearchEnded, TrialEnded
 from tensorop.search.task import Resolved, conduct
 from tensorop.specs import platforms
 from tensorop.store.journal import Journal
@@ -50,12 +50,12 @@ def test_an_honest_and_slow_template_does_not_hold_up_a_small_budget(
         whole = Resolved(job, templates.operator, target, passes, given, journal, Seed.draw(1), tmp_path / "work")
         task = whole.task("f32")
         events = list(conduct(task, Stage.MICRO, micro.plan(task)))
-    ended = [(e.finished.trial.variant.template.name, e.finished.outcome) for e in events if isinstance(e, Ended)]
+    ended = [(e.finished.trial.variant.template.name, e.finished.outcome) for e in events if isinstance(e, TrialEnded)]
     assert [template for template, _ in ended] == ["outer", "wasteful"]  # beyond the budget each has its first
     assert ended[0][1].ok
     outcome = ended[1][1]
     assert (outcome.kind.value, outcome.where) == ("timeout", "verify"), outcome
     assert "the trial took longer than its limit of" in outcome.message
     assert not any(isinstance(e, GivenUp) for e in events)
-    assert isinstance(events[-1], Stopped)
+    assert isinstance(events[-1], SearchEnded)
     assert events[-1].seconds < 60

@@ -21,7 +21,7 @@ from tensorop.events import Trying
 from tensorop.model.kernel import Kernel, KernelTemplate, Variant
 from tensorop.model.point import Point
 from tensorop.model.trial import Finished, Kind, Outcome, Score, Stage, Trial
-from tensorop.search.loop import Ended, Stop, Stopped
+from tensorop.search.loop import EndReason, SearchEnded, TrialEnded
 from tests.support.commands import environment
 
 JOB = ("gemm", "--runner", "null", "--platform", "generic", "--dtype", "f32,f64", "--shapes", "64x64x64")
@@ -71,7 +71,7 @@ def tried(costs: Sequence[float | None], bound: float | None) -> Iterator[Trying
         outcome = Outcome(Kind.OK if cost else Kind.WRONG, "measure")
         ended = Finished(Trial(str(number), 0, Stage.BLOCKING, Variant(KERNEL)), outcome, Score(cost))
         best = ended if cost and (best is None or cost < (best.score.cost or 0.0)) else best
-        event = Ended(ended, best, replayed=False, trials=number, left=37.0)
+        event = TrialEnded(ended, best, replayed=False, trials=number, left=37.0)
         yield Trying("blocking", "f32", "modelled cycles/kflop", event, bound=bound)
 
 
@@ -90,7 +90,7 @@ def test_the_moving_line_tells_how_the_search_goes_in_80_columns() -> None:
     seconds = 150.0  # a minute without anything better
     view.show(list(tried([125.0], 100.0))[-1])
     assert "+20.0% in 60s" in view.line().plain  # 150 was the best at second 90
-    view.show(Trying("blocking", "f32", "", Stopped(Stop.BUDGET, None, 6, 1.0)))
+    view.show(Trying("blocking", "f32", "", SearchEnded(EndReason.BUDGET, None, 6, 1.0)))
     assert view.gain() == ""
 
 

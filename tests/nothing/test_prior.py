@@ -17,7 +17,7 @@ from tensorop.model.platform import Platform
 from tensorop.model.point import Point
 from tensorop.model.trial import Outcome, Stage
 from tensorop.model.verdict import Seed
-from tensorop.model.winner import Known, WarmStart
+from tensorop.model.winner import StartPoint, WarmStart
 from tensorop.render import instantiate, prior
 from tensorop.search import blocking, micro
 from tensorop.search.arms import Arm
@@ -108,7 +108,7 @@ def test_short_vectors_are_tried_beside_long_ones_however_little_time_there_is()
     assert [point["lmul"] for point in found[:3]] == [4, 2, 1]
     platform = platforms.load("rvv")
     space = instantiate.micro_space(platform, TEMPLATES["outer"], "f32")
-    known = [Known("outer", point) for point in found]
+    known = [StartPoint("outer", point) for point in found]
     assert seeds.unlike(known, TEMPLATES["outer"], space) == found[:3]
     fixed = first("avx512", TEMPLATES["outer"])  # where there is no such choice
     assert len({seeds.unseen(TEMPLATES["outer"], point) for point in fixed}) == 1
@@ -172,7 +172,7 @@ def test_a_prior_of_no_blocking_tunable_is_refused(tmp_path: Path) -> None:
             operators.load("mine", (tmp_path,))
 
 
-def blocking_arms(tmp_path: Path, *known: Known) -> list[Arm]:
+def blocking_arms(tmp_path: Path, *known: StartPoint) -> list[Arm]:
     """Those of rvv after the micro-kernels that are tried however little time there is."""
     job = Job("gemm", "rvv", ("f32",), ((64, 64, 64), (1, 512, 512)), budget_s=0.01, jobs=1, out=tmp_path)
     target = Backend(platforms.load("rvv"), Nowhere(), seed=3, failing=0.0)
@@ -188,19 +188,19 @@ def blocking_arms(tmp_path: Path, *known: Known) -> list[Arm]:
 
 
 def test_each_template_is_tried_on_whole_problems_before_cheap_ones_decide(tmp_path: Path) -> None:
-    """What a template is for (a matrix read once) cheap problems do not show, so its best kernel is spared."""
+    """What a template is for (a matrix read once) cheap problems do not show, so its best kernel is exempt."""
     arms = blocking_arms(tmp_path)
-    spared = {(arm.kernel.template.name, arm.kernel.configuration.get("lmul")): list(arm.spared) for arm in arms}
-    assert {name for name, _ in spared} == {"outer", "dot", "stream"}
-    assert {lmul for name, lmul in spared if name == "outer"} == {1, 2, 4}
+    exempt = {(arm.kernel.template.name, arm.kernel.configuration.get("lmul")): list(arm.exempt) for arm in arms}
+    assert {name for name, _ in exempt} == {"outer", "dot", "stream"}
+    assert {lmul for name, lmul in exempt if name == "outer"} == {1, 2, 4}
     best = arms[0]
-    assert best.least == len(best.spared) == 3
-    ends, (panel,) = best.spared[:2], best.spared[2:]
+    assert best.least == len(best.exempt) == 3
+    ends, (panel,) = best.exempt[:2], best.exempt[2:]
     assert [(point["pack_a"], point["pack_b"]) for point in ends] == [(1, 1), (0, 0)]
     of_f32 = 8 * int(best.kernel.configuration["mr_vectors"]) * int(best.kernel.configuration["lmul"])
     assert panel == Point.of({**ends[0], "mc": max(32, of_f32)})  # A by the panel
     kinds = {(arm.kernel.template.name, *seeds.unseen(arm.kernel.template, arm.kernel.configuration)) for arm in arms}
-    assert sum(bool(arm.spared) for arm in arms) == len(kinds)
+    assert sum(bool(arm.exempt) for arm in arms) == len(kinds)
 
 
 def test_known_variants_are_tried_on_all_problems(tmp_path: Path) -> None:
@@ -208,11 +208,11 @@ def test_known_variants_are_tried_on_all_problems(tmp_path: Path) -> None:
     kernel = {"ahead": 1, "c_ahead": 1, "fetch": 0, "ku": 4, "late": 2, "lead": 4, "lmul": 4, "mr_vectors": 1, "nr": 6}
     block = {"a_stationary": 1, "mc": 32, "nc": 512, "pack_a": 1, "pack_b": 1}
     points = [Point.of({**kernel, **block, "kc": kc}) for kc in (128, 256)]
-    arms = blocking_arms(tmp_path, *(Known("outer", point) for point in points))
+    arms = blocking_arms(tmp_path, *(StartPoint("outer", point) for point in points))
     (arm,) = (arm for arm in arms if {**arm.kernel.configuration} == kernel)
     assert [point["kc"] for point in arm.first] == [128, 256]
     assert arm.least == 2
-    assert arm.spared == arm.first
+    assert arm.exempt == arm.first
 
 
 def test_no_more_columns_or_rows_side_by_side_than_prefetchers_follow() -> None:

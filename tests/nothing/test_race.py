@@ -53,9 +53,9 @@ def test_the_best_at_one_vlen_goes_on() -> None:
     assert race.goes_on(small, ended([5.0], at_256=0.5).score.per_problem, WORK)
 
 
-def test_what_is_spared_falls_out_where_it_is_far_behind_at_every_vlen() -> None:
+def test_what_is_exempt_falls_out_where_it_is_far_behind_at_every_vlen() -> None:
     everyone = [ended([4.0, 4.0, 4.0]), ended([8.0])]
-    (small, _) = race.rungs(everyone[1:], everyone, WORK, VLENS, spared=True)
+    (small, _) = race.rungs(everyone[1:], everyone, WORK, VLENS, exempt=True)
     assert race.goes_on(small, ended([race.HOPELESS * 3.9]).score.per_problem, WORK)
     assert race.goes_on(small, ended([race.HOPELESS * 5.0], at_256=0.7).score.per_problem, WORK)
     assert not race.goes_on(small, ended([race.HOPELESS * 5.0]).score.per_problem, WORK)

@@ -21,7 +21,7 @@ from tensorop.process import barrier, deadline
 from tensorop.runners import process
 from tensorop.search import arms as limits
 from tensorop.search.arms import Arm, Given
-from tensorop.search.loop import Began, Ended, Exhausted, GivenUp, Lost, Search, Stop, Stopped, search
+from tensorop.search.loop import Began, EndReason, Exhausted, GivenUp, Lost, Search, SearchEnded, TrialEnded, search
 from tensorop.space import Space, strategy
 from tensorop.store import journal as store
 from tensorop.store.journal import Journal, journal_path
@@ -89,12 +89,12 @@ def uninterrupted(tmp_path_factory):
 def test_events_tell_the_whole_story(uninterrupted):
     events, trials = uninterrupted
     began = [e.trial for e in events if isinstance(e, Began)]
-    ended = [e for e in events if isinstance(e, Ended)]
+    ended = [e for e in events if isinstance(e, TrialEnded)]
     assert [e.finished.trial for e in ended] == began
     assert len(began) == len(trials) == 18
     assert {name_of(trial) for trial in began} == set(SPACES)
-    assert isinstance(events[-1], Stopped)
-    assert events[-1].reason is Stop.BUDGET
+    assert isinstance(events[-1], SearchEnded)
+    assert events[-1].reason is EndReason.BUDGET
     assert events[-1].best.score.cost == min(cost for *_, cost in trials if cost is not None)
     assert any(kind is Kind.COMPILE for _, _, kind, _ in trials)
 
@@ -103,7 +103,7 @@ def test_the_same_search_again_is_a_replay(tmp_path, uninterrupted):
     for replayed in (False, True):
         with Journal.open(tmp_path, {}) as journal:
             events = list(search(a_search(journal)))
-        assert [e.replayed for e in events if isinstance(e, Ended)] == [replayed] * 18
+        assert [e.replayed for e in events if isinstance(e, TrialEnded)] == [replayed] * 18
         assert events[-1].best == uninterrupted[0][-1].best
     with Journal.open(tmp_path, {}) as journal:  # a larger budget goes on
         events = list(search(a_search(journal, budget=Budget(trials=20))))
@@ -114,8 +114,8 @@ def test_an_exhausted_space_ends_the_search(tmp_path):
     with Journal.open(tmp_path, {}) as journal:
         events = list(search(a_search(journal, budget=Budget(trials=1000))))
     assert {e.arm.template.name for e in events if isinstance(e, Exhausted)} == set(SPACES)
-    assert events[-1].reason is Stop.EXHAUSTED
-    points = [(name_of(e.finished.trial), e.finished.trial.point) for e in events if isinstance(e, Ended)]
+    assert events[-1].reason is EndReason.EXHAUSTED
+    points = [(name_of(e.finished.trial), e.finished.trial.point) for e in events if isinstance(e, TrialEnded)]
     assert len(points) == len(set(points)) == sum(space.size for space in SPACES.values())
 
 
@@ -167,7 +167,7 @@ def test_a_trial_that_kills_its_run_is_tried_once_more_then_skipped(tmp_path):
             assert journal.start(first.trial) == attempt
     with Journal.open(tmp_path, {}) as journal:
         events = list(search(a_search(journal, Deadly())))
-    skipped = next(e.finished for e in events if isinstance(e, Ended))
+    skipped = next(e.finished for e in events if isinstance(e, TrialEnded))
     assert skipped.trial == first.trial
     assert skipped.outcome.kind is Kind.CRASH
     assert "skipped" in skipped.outcome.message
@@ -187,7 +187,7 @@ def test_ctrl_c_sets_back_what_was_under_way(tmp_path, uninterrupted):
     for _ in range(3):  # a user may press it as often as he likes
         with Journal.open(tmp_path, {}) as journal:
             *_, last = search(a_search(journal, Interrupted()))
-        assert last.reason is Stop.INTERRUPTED
+        assert last.reason is EndReason.INTERRUPTED
         assert last.best is not None
         assert store.read(tmp_path).unfinished(("micro", "f32", 0)) == []
     with Journal.open(tmp_path, {}) as journal:
@@ -226,7 +226,7 @@ def test_a_target_lost_for_good_stops_the_search(tmp_path):
 
     with Journal.open(tmp_path, {}) as journal:
         events = list(search(a_search(journal, Gone())))
-    assert events[-1] == Stopped(Stop.LOST, None, 0, events[-1].seconds)
+    assert events[-1] == SearchEnded(EndReason.LOST, None, 0, events[-1].seconds)
 
 
 def test_builds_side_by_side_timings_never(tmp_path):
@@ -277,7 +277,7 @@ def test_several_clocks_measure_side_by_side_and_a_lost_one_is_left_out(tmp_path
         asked = a_search(journal, evaluate, Budget(trials=6), "random", batch=2, clocks=lambda: evaluate.clocks)
         events = list(search(asked))
     assert sum(isinstance(e, Lost) for e in events) == 1
-    ended = [e.finished.trial.key for e in events if isinstance(e, Ended)]
+    ended = [e.finished.trial.key for e in events if isinstance(e, TrialEnded)]
     assert len(ended) == len(set(ended)) == 6
 
 
@@ -324,25 +324,25 @@ def test_however_little_time_there_is_each_template_has_its_least(tmp_path, jobs
     least = {"rows": 3, "columns": 2}
     with Journal.open(tmp_path, {}) as journal:
         events = list(search(a_search(journal, slow, Budget(seconds=0.001), jobs=jobs, least=least)))
-    templates = [name_of(e.finished.trial) for e in events if isinstance(e, Ended)]
+    templates = [name_of(e.finished.trial) for e in events if isinstance(e, TrialEnded)]
     assert {name: templates.count(name) for name in SPACES} == least
-    assert events[-1].reason is Stop.BUDGET
-    assert min(e.left for e in events[:-2] if isinstance(e, Ended)) > 0
+    assert events[-1].reason is EndReason.BUDGET
+    assert min(e.left for e in events[:-2] if isinstance(e, TrialEnded)) > 0
     with Journal.open(tmp_path, {}) as journal:  # and no more when the same command is given again
         events = list(search(a_search(journal, slow, Budget(seconds=0.001), jobs=jobs, least=least)))
-    assert [e.replayed for e in events if isinstance(e, Ended)] == [True] * sum(least.values())
+    assert [e.replayed for e in events if isinstance(e, TrialEnded)] == [True] * sum(least.values())
 
 
 def test_one_trial_where_nothing_is_due(tmp_path):
     with Journal.open(tmp_path, {}) as journal:
         events = list(search(a_search(journal, Formula(pause=0.05), Budget(seconds=0.001))))
-    assert sum(isinstance(e, Ended) for e in events) == 1
+    assert sum(isinstance(e, TrialEnded) for e in events) == 1
 
 
 def test_a_number_of_trials_is_no_wish(tmp_path):
     with Journal.open(tmp_path, {}) as journal:
         events = list(search(a_search(journal, budget=Budget(trials=2), least={"rows": 3, "columns": 2})))
-    assert sum(isinstance(e, Ended) for e in events) == 2
+    assert sum(isinstance(e, TrialEnded) for e in events) == 2
 
 
 def test_results_of_another_build_are_not_ours(tmp_path):
@@ -396,11 +396,13 @@ def test_a_template_that_runs_into_the_limit_twice_gets_no_further_trials(tmp_pa
                 ("given up", {"template": "columns", "stage": "micro", "dtype": "f32", "round": 0})
             ]
         told.append([e.template for e in events if isinstance(e, GivenUp)])
-        late = [e.finished.outcome for e in events if isinstance(e, Ended) and name_of(e.finished.trial) == "columns"]
+        late = [
+            e.finished.outcome for e in events if isinstance(e, TrialEnded) and name_of(e.finished.trial) == "columns"
+        ]
         stopped = [outcome for outcome in late if outcome.kind is Kind.TIMEOUT]
         assert len(stopped) == 2
         assert all("the trial took longer than its limit of" in outcome.message for outcome in stopped)
-        assert sum(isinstance(e, Ended) for e in events) == 18
+        assert sum(isinstance(e, TrialEnded) for e in events) == 18
     assert told == [["columns"], ["columns"]]
 
 
@@ -410,8 +412,8 @@ def test_a_template_is_given_up_with_all_its_arms(tmp_path):
         one = [Arm(ONE[name], space) for name, space in SPACES.items()]
         events = list(search(a_search(journal, Slow(), first_s=0.3, stage=Stage.BLOCKING, source=Given(one))))
     assert [e.template for e in events if isinstance(e, GivenUp)] == ["rows"]
-    assert events[-1].reason is Stop.EXHAUSTED
-    assert sum(isinstance(e, Ended) for e in events) < 18
+    assert events[-1].reason is EndReason.EXHAUSTED
+    assert sum(isinstance(e, TrialEnded) for e in events) < 18
 
 
 @pytest.mark.usefixtures("short")
@@ -424,7 +426,7 @@ def test_however_slow_a_small_budget_gets_its_first_trials_and_no_more(tmp_path)
 
 
 def test_limits_follow_from_what_passed():
-    spec = limits.Limits(first_s=60.0)
+    spec = limits.TimeLimits(first_s=60.0)
     trial = Trial("k", 0, Stage.MICRO, Variant(KERNELS["rows"]))
 
     def ended(kind, seconds):
@@ -481,7 +483,7 @@ def test_what_serves_others_has_no_deadline():
 def test_kernel_templates_do_not_race_each_other(tmp_path):
     told = []
 
-    def race(alike, ended, spared):
+    def race(alike, ended, exempt):
         told.append({name_of(done.trial) for done in alike})
         assert {id(done) for done in alike} <= {id(done) for done in ended}
         return ()
@@ -492,17 +494,17 @@ def test_kernel_templates_do_not_race_each_other(tmp_path):
     assert {*map(frozenset, told)} == {frozenset(), frozenset({"rows"}), frozenset({"columns"})}
 
 
-def test_what_races_is_told_what_ended_and_whether_it_is_spared(tmp_path):
+def test_what_races_is_told_what_ended_and_whether_it_is_exempt(tmp_path):
     """Each trial's race is made when it is asked, and is in the journal: a run that goes on has the same."""
 
-    def race(alike, ended, spared):
-        return (Rung(1, ((0, float(len(ended) + 1) + 0.5 * spared),)),)
+    def race(alike, ended, exempt):
+        return (Rung(1, ((0, float(len(ended) + 1) + 0.5 * exempt),)),)
 
-    spared = SPACES["rows"].at(0)
-    one = Arm(KERNELS["rows"], SPACES["rows"], [SPACES["rows"].at(3), spared], spared=[spared])
+    exempt = SPACES["rows"].at(0)
+    one = Arm(KERNELS["rows"], SPACES["rows"], [SPACES["rows"].at(3), exempt], exempt=[exempt])
     with Journal.open(tmp_path, {}) as journal:
         list(search(a_search(journal, source=Given([one]), race=race, budget=Budget(trials=5))))
     told = [(end.trial.point, end.trial.race) for end in store.read(tmp_path).ended(("micro", "f32", 0))]
-    assert [point for point, _ in told[:2]] == [SPACES["rows"].at(3), spared]
+    assert [point for point, _ in told[:2]] == [SPACES["rows"].at(3), exempt]
     bars = [rung.bars[0][1] for _, (rung,) in told]
     assert bars == [1.0, 2.5, 3.0, 4.0, 5.0]

@@ -9,7 +9,7 @@ from tensorop import paths
 from tensorop.author import offline
 from tensorop.model.kernel import Kernel
 from tensorop.model.point import Point
-from tensorop.model.winner import Known
+from tensorop.model.winner import StartPoint
 from tensorop.render import instantiate, prior
 from tensorop.space import seeds
 from tensorop.specs import platforms
@@ -29,7 +29,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("name", "dtype", "known"), CASES)
-def test_a_shipped_winner_is_one_whole_legal_variant(name: str, dtype: str, known: Known) -> None:
+def test_a_shipped_winner_is_one_whole_legal_variant(name: str, dtype: str, known: StartPoint) -> None:
     platform, template = platforms.load(name), templates[known.template]
     (kernel,) = seeds.named([known], template, instantiate.micro_space(platform, template, dtype))
     blocking = instantiate.blocking_space(operator, platform, Kernel(template, dtype, kernel))
@@ -41,15 +41,15 @@ def test_a_winner_that_is_not_legal_here_is_left_out() -> None:
     platform = platforms.load("spacemit-k1")
     outer = templates["outer"]
     space = instantiate.micro_space(platform, outer, "f32")
-    too_large = Known("outer", Point.of(lmul=8, mr_vectors=8, nr=15))
-    of_others = Known("dot", Point.of(mr_vectors=8))
-    legal = Known("outer", Point.of(lmul=4, mr_vectors=1, nr=6))
+    too_large = StartPoint("outer", Point.of(lmul=8, mr_vectors=8, nr=15))
+    of_others = StartPoint("dot", Point.of(mr_vectors=8))
+    legal = StartPoint("outer", Point.of(lmul=4, mr_vectors=1, nr=6))
     assert seeds.named((too_large, of_others), outer, space) == []
     assert seeds.named((too_large, legal), outer, space) == seeds.named((legal,), outer, space) != []
 
 
 def test_what_a_winner_leaves_open_agrees_with_anything() -> None:
-    known = Known("outer", Point.of(mr_vectors=2, mc=64))
+    known = StartPoint("outer", Point.of(mr_vectors=2, mc=64))
     assert seeds.agrees(known, "outer", Point.of(mr_vectors=2, nr=8))
     assert not seeds.agrees(known, "outer", Point.of(mr_vectors=3, nr=8))
     assert not seeds.agrees(known, "dot", Point.of(mr_vectors=2, nr=8))

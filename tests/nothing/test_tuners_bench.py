@@ -14,7 +14,7 @@ from tensorop.commands import replay
 from tensorop.errors import JobError, SpecError, UsageError
 from tensorop.model.kernel import Constraint
 from tensorop.space import Space, recorded
-from tensorop.space.recorded import Recorded
+from tensorop.space.recorded import RecordedSpace
 
 SPACE = Space.of({"a": (1, 2, 4, 8), "b": (1, 2, 3), "w": ("x", "y")}, [Constraint("a * b <= room", "")], {"room": 12})
 
@@ -43,7 +43,7 @@ def file(tmp_path: Path) -> Path:
     costs = [100.0 - index for index in range(SPACE.size)]
     costs[-2] = 10.0
     path = tmp_path / f"tiny{recorded.SUFFIX}"
-    recorded.write(path, Recorded("tiny", SPACE, {"platform": "p"}, (None, *costs[1:]), (0.0,) * SPACE.size))
+    recorded.write(path, RecordedSpace("tiny", SPACE, {"platform": "p"}, (None, *costs[1:]), (0.0,) * SPACE.size))
     return path
 
 
@@ -118,7 +118,7 @@ def test_trials_are_counted_until_the_best_is_near(file):
 def test_the_mean_is_over_spaces_that_are_hard_by_chance(tmp_path):
     space = Space.of({"a": tuple(range(200))})
     path = tmp_path / f"long{recorded.SUFFIX}"
-    recorded.write(path, Recorded("long", space, {}, (*tuple(1000.0 - i for i in range(199)), 1.0), (0.0,) * 200))
+    recorded.write(path, RecordedSpace("long", space, {}, (*tuple(1000.0 - i for i in range(199)), 1.0), (0.0,) * 200))
     found = replay.compare(["grid"], [path], seeds=6)
     assert found.hard["95%"] == ["long"]
     chance, grid = found.rows[0].trials["long"]["95%"], found.rows[1].over["95%"]

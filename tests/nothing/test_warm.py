@@ -19,7 +19,7 @@ from tensorop.model.job import Job
 from tensorop.model.kernel import Kernel
 from tensorop.model.point import Point
 from tensorop.model.trial import Stage
-from tensorop.model.winner import Known, WarmStart
+from tensorop.model.winner import StartPoint, WarmStart
 from tensorop.render import instantiate
 from tensorop.report.gather import gather
 from tensorop.space import seeds
@@ -32,7 +32,7 @@ from tests.support.operators import gemm
 OPERATOR = gemm()
 TEMPLATES = offline.templates(OPERATOR.folder, OPERATOR.name)
 HEAD = {"platform": "spacemit-k1", "tensorop": "0.1.0", "date": "2026-11-23", "made": "by a test"}
-WINNER = Known(
+WINNER = StartPoint(
     "outer", Point.of(lmul=2, mr_vectors=1, nr=9, ku=1, ahead=0, late=0, lead=0, fetch=0, c_ahead=0, mc=64, kc=96)
 )
 JOURNAL = journal.journal_path(Path())
@@ -105,7 +105,7 @@ def test_winners_of_another_platform_are_scaled(tmp_path: Path) -> None:
 
 def test_a_journal_of_another_platform_is_scaled(tmp_path: Path) -> None:
     foreign = [
-        Known(
+        StartPoint(
             "outer",
             Point.of(lmul=4, mr_vectors=1, nr=6, ku=4, ahead=1, late=2, lead=4, fetch=0, c_ahead=1, mc=48, kc=99),
         )
@@ -117,7 +117,9 @@ def test_a_journal_of_another_platform_is_scaled(tmp_path: Path) -> None:
     assert (known.point["mr_vectors"], known.point["nr"], known.point["kc"]) == (1, 6, 96)
     assert "lmul" not in known.point
     own = a_file(
-        tmp_path / "own.jsonl", {("gemm", "f32"): [Known("outer", Point.of(mr_vectors=99, mc=64))]}, platform="avx2"
+        tmp_path / "own.jsonl",
+        {("gemm", "f32"): [StartPoint("outer", Point.of(mr_vectors=99, mc=64))]},
+        platform="avx2",
     )
     found, said = begin("avx2", tmp_path, own)
     assert found.sure == ()
@@ -131,7 +133,7 @@ def test_a_winner_that_names_what_is_not_here_is_not_taken_in_part(tmp_path: Pat
     own = [k for k in winners.read(ROOT / "platforms/winners/generic.jsonl").known["gemm", "f32"] if k in hints]
     assert own
     assert not any("lmul" in known.point for known in hints)
-    old = a_file(tmp_path / "old.jsonl", {("gemm", "f32"): [Known("outer", Point.of(mv=2, nr=8, mc=64))]})
+    old = a_file(tmp_path / "old.jsonl", {("gemm", "f32"): [StartPoint("outer", Point.of(mv=2, nr=8, mc=64))]})
     assert begin("spacemit-k1", tmp_path, old)[0] == WarmStart()
 
 
@@ -176,7 +178,7 @@ def test_a_journal_is_a_warm_start(tmp_path: Path) -> None:
     known = journals.of_history(history)["gemm", "f32"]
     ended = [f for f in history.ended((Stage.BLOCKING, "f32", 0)) if f.outcome.ok]
     best = min(ended, key=lambda f: f.score.cost or 0.0).trial.variant
-    assert Known(best.template.name, best.point) in known
+    assert StartPoint(best.template.name, best.point) in known
     for wish in (tmp_path / "first", tmp_path / "first" / JOURNAL, tmp_path):
         found, said = begin("spacemit-k1", tmp_path, wish)
         assert set(found.sure) <= set(known)
@@ -198,7 +200,7 @@ def test_a_run_that_goes_on_begins_where_it_began(tmp_path: Path) -> None:
     path = a_file(tmp_path / "mine.jsonl")
     run(tmp_path / "out", path)
     before = events(tmp_path / "out", "started")
-    a_file(path, {("gemm", "f32"): [Known("dot", Point.of(mr_vectors=4, nr=2, mc=64))]})
+    a_file(path, {("gemm", "f32"): [StartPoint("dot", Point.of(mr_vectors=4, nr=2, mc=64))]})
     job = Job(
         "gemm", "spacemit-k1", ("f32",), ((24, 24, 24),), runner="null", trials=40, jobs=1, out=tmp_path / "out",
         budget_s=None, warm_start=str(path),
@@ -219,7 +221,7 @@ BAD = {
     "another operator": ({("conv9d", "f32"): [WINNER]}, "has winners of conv9d f32; expected gemm f32"),
     "another dtype": ({("gemm", "f64"): [WINNER]}, "has winners of gemm f64; expected gemm f32"),
     "no legal point": (
-        {("gemm", "f32"): [Known("outer", Point.of(mr_vectors=99, mc=64)), Known("nobody", Point.of(mc=64))]},
+        {("gemm", "f32"): [StartPoint("outer", Point.of(mr_vectors=99, mc=64)), StartPoint("nobody", Point.of(mc=64))]},
         "none of its variants of gemm is legal on spacemit-k1",
     ),
 }
@@ -263,7 +265,7 @@ def test_a_file_that_is_no_journal(text: str, expected: str, tmp_path: Path) -> 
 
 
 def test_of_a_file_that_is_cut_off_the_whole_lines_are_used(tmp_path: Path) -> None:
-    path = a_file(tmp_path / "cut.jsonl", {("gemm", "f32"): [WINNER, Known("dot", Point.of(mr_vectors=4, mc=64))]})
+    path = a_file(tmp_path / "cut.jsonl", {("gemm", "f32"): [WINNER, StartPoint("dot", Point.of(mr_vectors=4, mc=64))]})
     path.write_text(path.read_text()[:-20])
     found, said = begin("spacemit-k1", tmp_path, path)
     assert found.sure == (WINNER,)

@@ -36,7 +36,7 @@ from tensorop.model.verdict import Seed
 from tensorop.process import children, scratch
 from tensorop.process.barrier import Limit
 from tensorop.process.stopping import Stop
-from tensorop.search.loop import Ended
+from tensorop.search.loop import TrialEnded
 from tests.support.commands import ROOT, environment, events
 
 # Pretends, and while there is a file `hold` stays in the middle of its trial; who is there is told by files.
@@ -164,13 +164,13 @@ def test_a_worker_killed_a_scheduler_that_comes_back_and_one_that_does_not(
 
     acts = {3: worker_dies, 7: scheduler_bounces, 11: scheduler_dies}
     said: list[str] = []
-    ended: list[Ended] = []
+    ended: list[TrialEnded] = []
 
     def follow() -> None:
         for event in pipeline.run(wish):
             if isinstance(event, Note):
                 said.append(event.text)
-            if isinstance(event, Trying) and isinstance(event.event, Ended):
+            if isinstance(event, Trying) and isinstance(event.event, TrialEnded):
                 ended.append(event.event)
                 if (act := acts.get(len(ended))) is not None:
                     threads.append(in_the_middle(plugin, act))
@@ -356,7 +356,7 @@ def test_a_worker_that_hangs_and_a_scheduler_that_does(
     def follow() -> None:
         nonlocal ended
         for event in pipeline.run(wish):
-            if isinstance(event, Trying) and isinstance(event.event, Ended):
+            if isinstance(event, Trying) and isinstance(event.event, TrialEnded):
                 ended += 1
                 if ended == 3:
                     monkeypatch.setattr(workers, "OVERDUE_S", -15.0)  # a trial has 10 s
