@@ -34,7 +34,8 @@ from elftools.elf.elffile import ELFFile
 
 from tensorop.author import offline
 from tensorop.backends import reach
-from tensorop.build import archive, harness
+from tensorop.build import harness
+from tensorop.build.finished import archive_members
 from tensorop.commands import bench, bench_timed, libraries, opened
 from tensorop.commands.contest import Contest
 from tensorop.errors import TensoropError
@@ -133,7 +134,7 @@ def machine_code(folder: Path, made: product.Product) -> tuple[int, int]:
     """How many objects of the static archives differ, of how many; prints their names."""
     off, count = 0, 0
     for name in sorted(name for name in made.files if name.endswith(".a")):
-        old, new = ([(of, code(data)) for of, data in archive.members(text)] for text in _both(folder, made, name))
+        old, new = ([(of, code(data)) for of, data in archive_members(text)] for text in _both(folder, made, name))
         count += len(new)
         for (was, before), (now, after) in itertools.zip_longest(old, new, fillvalue=("nothing", [])):
             if before != after:

@@ -14,13 +14,13 @@ import cffi
 
 from tensorop.author.offline import AUTHOR, PLUGIN
 from tensorop.errors import JobError, MissingTool, UsageError
+from tensorop.model.architecture import host_arch
 from tensorop.model.operator import Operator
 from tensorop.model.winner import by_operator
 from tensorop.package import elf, loadable, plugged
 from tensorop.package.card import read_card
 from tensorop.package.product import MANIFEST
 from tensorop.provision import objdump
-from tensorop.provision.targets import host_arch
 from tensorop.specs import catalog, files, jsontext, operators
 from tensorop.specs.printable import printable
 

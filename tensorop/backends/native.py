@@ -9,6 +9,7 @@ from typing import Self
 from tensorop.clocked import Clocked
 from tensorop.errors import JobError, UsageError
 from tensorop.measure import bandwidth, boards, machine
+from tensorop.model.architecture import host_arch
 from tensorop.model.platform import Platform
 from tensorop.runners.base import Runner
 from tensorop.runners.native import Native
@@ -26,9 +27,9 @@ class Backend(Clocked):
 
     @classmethod
     def start(cls, platform: Platform, address: str) -> Runner:
-        if platform.arch != native.host_arch():
+        if platform.arch != host_arch():
             raise UsageError(
-                f"platform {platform.name} is {platform.arch} and cannot run natively on {native.host_arch()}",
+                f"platform {platform.name} is {platform.arch} and cannot run natively on {host_arch()}",
                 hint="use --runner qemu, or --runner ssh://HOST with such a machine",
             )
         return Native()

@@ -16,36 +16,25 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.relocation import RelocationSection
 from elftools.elf.sections import Section, Symbol, SymbolTableSection
 
+from tensorop.model.architecture import Architecture, of_elf
 from tensorop.provision import objdump
 from tensorop.runners import process
 from tensorop.specs import files
 
-# Everything that objects are built for; a newer LLVM's names are ignored by an older one.
-_FEATURES = {
-    "riscv64": "+m,+a,+f,+d,+c,+v,+zba,+zbb,+zbs",
-    "aarch64": "+v8.6a,+fullfp16,+fp16fml,+dotprod,+bf16,+i8mm",
-}
-_MACHINES = {"EM_RISCV": "riscv64", "EM_AARCH64": "aarch64", "EM_X86_64": "x86_64"}
 _LINE = re.compile(r"^ *([0-9a-f]+): ([0-9a-f ]+)\t *(\S+)(?:\s+(.*))?$")
 _REMARK = re.compile(r"\s(?:#|//)\s")
 _SECTION = "Disassembly of section "
 _TARGET = re.compile(r"(?:^|[\s,])0x([0-9a-f]+)(?: <[^>]*>)?\s*$")
-_JUMPS = {
-    "x86_64": re.compile(r"(?:j|call|loop)\w*"),
-    "riscv64": re.compile(r"(?:c\.)?(?:b(?:eq|ne|lt|ge|gt|le)u?z?|j|jal)"),
-    "aarch64": re.compile(r"b|bl|b\.\w+|cbn?z|tbn?z"),
-}
-# R_RISCV_BRANCH, _JAL, _RVC_BRANCH, _RVC_JUMP: with relaxation, even jumps within a function are left to the linker.
-_RISCV_JUMPS = (16, 17, 44, 45)
+_UNREADABLE = re.compile(r"<unknown>|\(bad\)|\.(?:byte|short|word|long|quad|inst|2byte|4byte|8byte)")
 _TEXT = 256 << 20  # bytes of listing
 _MOST = 600_000  # lines of it, four times those of a library of five dtypes
 _KEPT = 4  # listings
 
-Code = tuple[tuple[str, tuple["Line", ...]], ...]
+Code = tuple[tuple[str, tuple["Instruction", ...]], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class Instruction:
     """One instruction. at, target: offsets in its section in an object, addresses in a linked file; target: of a direct
     jump or call; operands: as LLVM writes them, in Intel's syntax for x86-64; size: bytes."""
 
@@ -55,14 +44,38 @@ class Line:
     target: int | None = None
     size: int = 0
 
+    def __str__(self) -> str:
+        return f"{self.mnemonic} {self.operands}"
+
 
 _kept: dict[str, Code] = {}
 _lock = threading.Lock()
 
 
-def architecture(elf: ELFFile) -> str | None:
-    """x86_64, riscv64 or aarch64; None for another one."""
-    return _MACHINES.get(elf["e_machine"])
+def architecture(elf: ELFFile) -> Architecture | None:
+    """None for one that is not known."""
+    return of_elf(elf["e_machine"])
+
+
+def is_system_call(arch: Architecture, instruction: Instruction) -> bool:
+    """Whether an instruction asks the kernel of the operating system, or what is below it, for something."""
+    return arch.system_calls.fullmatch(instruction.mnemonic) is not None
+
+
+def forbidden(arch: Architecture, instruction: Instruction) -> str | None:
+    """Why a kernel has no business with an instruction, which no compiler makes of plain C and primitives; None where
+    it may have it."""
+    name, whole = instruction.mnemonic, str(instruction).rstrip()
+    if _UNREADABLE.fullmatch(name):
+        return "something that is no instruction"
+    if is_system_call(arch, instruction):
+        return f"a system call ({name})"
+    for mark, what in arch.marks:
+        if mark.fullmatch(whole):
+            return f"{what} ({whole})"
+    if not arch.forbidden.fullmatch(name) or (arch.harmless and arch.harmless.fullmatch(whole)):
+        return None
+    return f"the instruction {whole}"
 
 
 def symbols(elf: ELFFile) -> Iterator[Symbol]:
@@ -87,7 +100,7 @@ def disassembled(path: Path) -> Code:
     arch = architecture(elf)
     if arch is None:
         raise ValueError(f"it is for another machine ({elf['e_machine']})")
-    found = _listed(path, arch, _relocated(elf) if arch == "riscv64" and elf["e_type"] == "ET_REL" else {})
+    found = _listed(path, arch, _relocated(elf, arch) if elf["e_type"] == "ET_REL" else {})
     with _lock:
         while len(_kept) >= _KEPT:
             _kept.pop(next(iter(_kept)))
@@ -95,23 +108,21 @@ def disassembled(path: Path) -> Code:
     return found
 
 
-def of_archive(path: Path, arch: str) -> Code:
+def of_archive(path: Path, arch: Architecture) -> Code:
     """The same of all objects in an archive; targets are not those of relocations. Raises likewise."""
     return _listed(path, arch, {})
 
 
-def _listed(path: Path, arch: str, relocated: Mapping[tuple[str, int], int]) -> Code:
-    features = [f"--mattr={_FEATURES[arch]}"] if arch in _FEATURES else ["--x86-asm-syntax=intel"]
-    argv = [str(objdump.objdump()), "-d", "-z", *features, str(path)]
+def _listed(path: Path, arch: Architecture, relocated: Mapping[tuple[str, int], int]) -> Code:
+    argv = [str(objdump.objdump()), "-d", "-z", arch.objdump, str(path)]
     ended = process.run(argv, timeout_s=60, environment={"PATH": "/usr/bin:/bin"}, stdout_cap=_TEXT)
     if ended.status != 0 or ended.timed_out:
         raise ValueError(f"llvm-objdump cannot read it: {ended.stderr.strip()[:300]}")
     if (count := ended.stdout.count(b"\n")) > _MOST:
         raise ValueError(f"it has more code than is read: {count} lines of llvm-objdump's, expected at most {_MOST}")
-    jumps = _JUMPS[arch]
-    sections: list[tuple[str, tuple[Line, ...]]] = []
+    sections: list[tuple[str, tuple[Instruction, ...]]] = []
     name = ""
-    lines: list[Line] = []
+    lines: list[Instruction] = []
     for text in io.StringIO(ended.stdout.decode("ascii", "replace")):
         if text.startswith(_SECTION):
             sections += [(name, tuple(lines))] if lines else []
@@ -119,15 +130,14 @@ def _listed(path: Path, arch: str, relocated: Mapping[tuple[str, int], int]) -> 
         elif match := _LINE.match(text):
             at, mnemonic, operands = int(match[1], 16), match[3], _REMARK.split(match[4] or "")[0].rstrip()
             target = None
-            if jumps.fullmatch(mnemonic) and (to := _TARGET.search(operands)):
+            if arch.jumps.fullmatch(mnemonic) and (to := _TARGET.search(operands)):
                 target = relocated.get((name, at), int(to[1], 16))
-            lines.append(
-                Line(at, sys.intern(mnemonic), sys.intern(operands), target, len(match[2].replace(" ", "")) // 2)
-            )
+            size = len(match[2].replace(" ", "")) // 2
+            lines.append(Instruction(at, sys.intern(mnemonic), sys.intern(operands), target, size))
     return (*sections, (name, tuple(lines))) if lines else tuple(sections)
 
 
-def _relocated(elf: ELFFile) -> dict[tuple[str, int], int]:
+def _relocated(elf: ELFFile, arch: Architecture) -> dict[tuple[str, int], int]:
     """Targets of jumps that only the linker writes into the words, by section and offset of the jump."""
     targets: dict[tuple[str, int], int] = {}
     for section in elf.iter_sections():
@@ -137,7 +147,7 @@ def _relocated(elf: ELFFile) -> dict[tuple[str, int], int]:
         assert isinstance(symbols, SymbolTableSection)
         place = elf.get_section(section["sh_info"]).name
         for relocation in section.iter_relocations():
-            if relocation["r_info_type"] in _RISCV_JUMPS:
+            if relocation["r_info_type"] in arch.linked_jumps:
                 symbol = symbols.get_symbol(relocation["r_info_sym"])
                 if symbol["st_shndx"] == section["sh_info"]:
                     targets[place, relocation["r_offset"]] = symbol["st_value"] + relocation["r_addend"]

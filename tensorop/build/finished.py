@@ -20,8 +20,9 @@ from elftools.elf.dynamic import DynamicSegment
 from elftools.elf.elffile import ELFFile
 from elftools.elf.segments import Segment
 
-from tensorop.build import archive, disassembly, gate, instructions, needs
-from tensorop.build.disassembly import Line
+from tensorop.build import disassembly, gate, needs
+from tensorop.build.disassembly import Instruction
+from tensorop.model.architecture import Architecture
 from tensorop.specs import files
 
 _LIBRARIES = re.compile(
@@ -33,12 +34,13 @@ _LINKERS = frozenset({"_edata", "_end", "__bss_start", "_init", "_fini"})  # tha
 _ORIGIN = "$ORIGIN"
 _SYSTEM = ("/usr", "/lib", "/lib64")  # root writes there, and the C library lies there
 _DF_TEXTREL = 4
-_IRELATIVE = {"x86_64": 37, "aarch64": 1032, "riscv64": 58}
-_RELATIVE = {"x86_64": 8, "aarch64": 1027, "riscv64": 3}
 _WRITE, _EXEC = 2, 1
 _PAGE = 4096
 _OF_SECTIONS = ((0x28, 8), (0x3C, 4))  # places in an ELF file's head, of 64 bits, and bytes
 _MOST = 10_000  # names, and relocations
+_ARCHIVE = b"!<arch>\n"
+_MEMBER = re.compile(rb"(.{48})(\d{1,10}) *`\n", re.DOTALL)
+_INDICES = {b"/": 4, b"/SYM64/": 8}  # bytes of a number
 _ARRAYS = ("DT_INIT_ARRAY", "DT_FINI_ARRAY", "DT_PREINIT_ARRAY")
 # What the start files of GCC and Clang do before main and after it: they call registers of transactions and profilers,
 # where there are any, and keep in one byte that they were called.
@@ -51,21 +53,6 @@ _CALLS = {
     "DT_PREINIT_ARRAY": frozenset({""}),
 }
 _RIP = re.compile(r"\[rip ([+-] \w+)\]")
-_RUNTIME = {
-    "x86_64": re.compile(
-        r"(endbr64|ret|leave|nopw?|xchg) ?.*|(lea|sub|add|sar|shr|test|cmp|push|pop|and|xor|or|je|jne|jmp|call) .*"
-        r"|mov \w+, .*|mov byte ptr \[rip .*\], 1"
-    ),
-    "aarch64": re.compile(
-        r"(ret|nop|paciasp|autiasp) ?.*"
-        r"|(adrp|add|sub|asr|lsr|cmp|cbz|cbnz|b|b\.\w+|bl|br|blr|ldr|ldrb|ldp|mov|hint|bti) .*"
-        r"|(stp|str) x.*\[sp.*|strb .*"
-    ),
-    "riscv64": re.compile(
-        r"(ret|nop) ?.*|(auipc|addi?|sub|srai|srli|beqz|bnez|j|jr|jal|jalr|ld|lbu|lb|mv|li|lui|call|tail) .*"
-        r"|sd (ra|s0), .*\(sp\)|sb .*"
-    ),
-}
 
 
 def complaint(path: Path, exports: Collection[str], libraries: Collection[str], calls: Collection[str]) -> str | None:
@@ -109,10 +96,36 @@ def _brought(elf: ELFFile, path: Path, libraries: frozenset[str]) -> Iterator[Pa
                 yield folder / name
 
 
+def archive_members(data: bytes) -> Iterator[tuple[str, bytes]]:
+    """(name, content) of an archive in GNU's format; nothing for another file. Raises ValueError for a damaged one, and
+    where its index, by which linkers find objects, names a place that is no member's."""
+    if not data.startswith(_ARCHIVE):
+        return
+    at, names, begins, index = len(_ARCHIVE), b"", set(), set[int]()
+    while at < len(data):
+        header = _MEMBER.fullmatch(data[at : at + 60])
+        if header is None or (end := at + 60 + int(header[2])) > len(data):
+            raise ValueError(f"expected a member at byte {at}, whole and with its size")
+        field, content = header[1][:16].rstrip(), data[at + 60 : end]
+        if field == b"//":
+            names = content
+        elif width := _INDICES.get(field):
+            count = int.from_bytes(content[:width], "big")
+            places = range(width, min(width * (count + 1), len(content)), width)
+            index |= {int.from_bytes(content[place : place + width], "big") for place in places}
+        else:
+            begins.add(at)
+            text = names[int(field[1:]) :].split(b"/\n")[0] if field.startswith(b"/") else field.rstrip(b"/")
+            yield text.decode(errors="replace"), content
+        at = end + end % 2
+    if index - begins:
+        raise ValueError(f"its index names byte {min(index - begins)}, where no member begins")
+
+
 def archive_complaint(path: Path, exports: Collection[str], calls: Collection[str]) -> str | None:
     """The same of the objects in a static archive, by their sections and names. Raises as `complaint`, ValueError."""
     machine = None
-    for name, data in archive.members(files.read(path, files.LIBRARY)):
+    for name, data in archive_members(files.read(path, files.LIBRARY)):
         elf = ELFFile(io.BytesIO(data))
         machine, before = disassembly.architecture(elf), machine
         if machine is None or machine != (before or machine):
@@ -130,7 +143,7 @@ def archive_complaint(path: Path, exports: Collection[str], calls: Collection[st
     if machine is None:
         return "it is no archive of objects"
     found = (line for _, code in disassembly.of_archive(path, machine) for line in code)
-    called = (line.mnemonic for line in found if instructions.system_call(machine, line))
+    called = (line.mnemonic for line in found if disassembly.is_system_call(machine, line))
     return next((f"it has a system call ({name})" for name in called), None)
 
 
@@ -162,8 +175,8 @@ def _inside(part: Segment, load: Segment) -> bool:
 
 def _complaints(
     elf: ELFFile,
-    code: dict[int, Line],
-    arch: str,
+    code: dict[int, Instruction],
+    arch: Architecture,
     exports: frozenset[str],
     libraries: frozenset[str],
     calls: frozenset[str],
@@ -188,7 +201,7 @@ def _complaints(
         yield f"it has {count} names, expected at most {_MOST}"
     yield from _names(dynamic, exports, needs.ALL | calls, code)
     for line in code.values():
-        if instructions.system_call(arch, line):
+        if disassembly.is_system_call(arch, line):
             yield f"it has a system call ({line.mnemonic}) at {line.at:#x}"
         if line.target is not None and line.target not in code:
             yield f"it jumps to {line.target:#x}, at {line.at:#x}, which is no instruction in a section of code"
@@ -211,7 +224,7 @@ def _disassembled(elf: ELFFile, path: Path) -> disassembly.Code:
 
 
 def _names(
-    dynamic: DynamicSegment, exports: frozenset[str], calls: frozenset[str], code: dict[int, Line]
+    dynamic: DynamicSegment, exports: frozenset[str], calls: frozenset[str], code: dict[int, Instruction]
 ) -> Iterator[str]:
     for symbol in dynamic.iter_symbols():
         bind, kind = symbol["st_info"]["bind"], symbol["st_info"]["type"]
@@ -230,7 +243,7 @@ def _names(
 
 
 def _started(
-    elf: ELFFile, dynamic: DynamicSegment, arch: str, tags: dict[str, int], code: dict[int, Line]
+    elf: ELFFile, dynamic: DynamicSegment, arch: Architecture, tags: dict[str, int], code: dict[int, Instruction]
 ) -> Iterator[str]:
     """Code that runs when the library is loaded or goes, beyond what a compiler's start files bring."""
     addends: dict[int, int] = {}
@@ -244,11 +257,11 @@ def _started(
             yield f"it has {table.num_relocations()} relocations, expected at most {_MOST}"
         for relocation in table.iter_relocations():
             kind, at, number = (relocation[f"r_{name}"] for name in ("info_type", "offset", "info_sym"))
-            if kind == _IRELATIVE[arch]:
+            if kind == arch.chosen:
                 yield "code of it chooses functions when it is loaded (IFUNC)"
-            elif any(begin - 8 < at < end for begin, end in fixed) and not (kind == _RELATIVE[arch] and at in arrays):
+            elif any(begin - 8 < at < end for begin, end in fixed) and not (kind == arch.relative and at in arrays):
                 yield f"the loader changes what it runs, at {at:#x}"
-            elif kind == _RELATIVE[arch]:
+            elif kind == arch.relative:
                 addends[at] = relocation["r_addend"] if relocation.is_RELA() else 0
             elif number < len(symbols):
                 slots[at] = symbols[number].name
@@ -281,8 +294,8 @@ class _StartFiles:
     """code: by address; slots: names of other libraries by the address where the loader writes theirs; addends: of the
     library's own addresses that the loader writes, likewise."""
 
-    arch: str
-    code: dict[int, Line]
+    arch: Architecture
+    code: dict[int, Instruction]
     slots: dict[int, str]
     addends: dict[int, int]
 
@@ -296,9 +309,9 @@ class _StartFiles:
                 line = self.code.get(at)
                 if line is None or len(seen) > _STEPS:
                     return False
-                if not _RUNTIME[self.arch].fullmatch(f"{line.mnemonic} {line.operands}"):
+                if not self.arch.start_files.fullmatch(str(line)):
                     return False
-                if self.arch == "x86_64" and not self._harmless(line, met):
+                if self.arch.start_addresses and not self._harmless(line, met):
                     return False
                 seen.add(at)
                 if line.target is not None:
@@ -306,10 +319,10 @@ class _StartFiles:
                 if line.mnemonic in ("ret", "jmp", "b", "br", "j", "jr", "tail"):
                     break
                 at += line.size
-        met |= set() if self.arch == "x86_64" else set(self.slots.values())
+        met |= set() if self.arch.start_addresses else set(self.slots.values())
         return not calls or bool(calls & met)
 
-    def _harmless(self, line: Line, met: set[str]) -> bool:
+    def _harmless(self, line: Instruction, met: set[str]) -> bool:
         """Addresses are those of data and of the runtime's names; what is called or jumped to is one of the latter."""
         calls = line.mnemonic in ("call", "jmp")
         found = _RIP.search(line.operands)
@@ -321,7 +334,7 @@ class _StartFiles:
             return self.slots[at] in needs.RUNTIME
         return not calls and at not in self.code and self.addends.get(at) not in self.code
 
-    def _loaded(self, line: Line) -> bool:
+    def _loaded(self, line: Instruction) -> bool:
         """Whether a register that is called or jumped to was loaded just before, with a name of the runtime."""
         before = [at for at in range(line.at - 20, line.at) if at in self.code]
         for at in before:

@@ -17,9 +17,10 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.relocation import RelocationSection
 from elftools.elf.sections import Section, SymbolTableSection
 
-from tensorop.build import disassembly, instructions, needs
-from tensorop.build.disassembly import Line
+from tensorop.build import disassembly, needs
+from tensorop.build.disassembly import Instruction
 from tensorop.build.needs import Needs
+from tensorop.model.architecture import Architecture
 from tensorop.model.trial import Kind, Outcome
 from tensorop.specs import files
 
@@ -35,8 +36,6 @@ _CODE = re.compile(r"\.text(\..*)?")
 _RELOCATED = re.compile(r"\.data\.rel\.ro(\..*)?")
 _MEMORY = re.compile(r"\.(bss|data)(\..*)?")
 _REMARKS = re.compile(r"\.comment|\.note\.GNU-stack|\.llvm_addrsig|\.riscv\.attributes|\.debug_\w+")
-# R_X86_64_64, R_RISCV_64, R_AARCH64_ABS64: addresses that a table holds
-_ADDRESSES = {"x86_64": 1, "riscv64": 2, "aarch64": 257}
 
 
 def check_object(
@@ -115,7 +114,7 @@ def _section(section: Section, relocated: bool, of: Needs) -> Iterator[str]:
         yield f"section {name} is none of code and constants"
 
 
-def _code(section: Section, lines: tuple[Line, ...], arch: str, of: Needs) -> Iterator[str]:
+def _code(section: Section, lines: tuple[Instruction, ...], arch: Architecture, of: Needs) -> Iterator[str]:
     """Every byte is part of an instruction that the part may have, and jumps go to where one begins."""
     begins = {line.at for line in lines}
     at = 0
@@ -126,14 +125,14 @@ def _code(section: Section, lines: tuple[Line, ...], arch: str, of: Needs) -> It
     if at != section["sh_size"]:
         yield f"instructions overlap, or leave bytes out, in {section.name} at byte {at}"
     for line in lines:
-        what = instructions.forbidden(arch, line)
-        if what is not None and not of.instructions.fullmatch(f"{line.mnemonic} {line.operands}"):
+        what = disassembly.forbidden(arch, line)
+        if what is not None and not of.instructions.fullmatch(str(line)):
             yield f"{what} in {section.name} at byte {line.at}"
         if line.target is not None and line.target not in begins and line.target != section["sh_size"]:
             yield f"a jump into an instruction or out of its section in {section.name} at byte {line.at}"
 
 
-def _entered(elf: ELFFile, number: int, name: str, lines: tuple[Line, ...], arch: str) -> Iterator[str]:
+def _entered(elf: ELFFile, number: int, name: str, lines: tuple[Instruction, ...], arch: Architecture) -> Iterator[str]:
     """Functions begin, and addresses in tables point, where an instruction begins."""
     begins = {line.at for line in lines} | {int(elf.get_section(number)["sh_size"])}
     for symbol in disassembly.symbols(elf):
@@ -144,7 +143,7 @@ def _entered(elf: ELFFile, number: int, name: str, lines: tuple[Line, ...], arch
             symbols = elf.get_section(table["sh_link"])
             assert isinstance(symbols, SymbolTableSection)
             for relocation in table.iter_relocations():
-                if relocation["r_info_type"] != _ADDRESSES[arch]:
+                if relocation["r_info_type"] != arch.absolute:
                     continue
                 symbol = symbols.get_symbol(relocation["r_info_sym"])
                 if symbol["st_shndx"] == number and symbol["st_value"] + relocation["r_addend"] not in begins:

@@ -8,11 +8,11 @@ from pathlib import Path
 from tensorop import paths
 from tensorop.build import cache, tool
 from tensorop.build.cache import Made
+from tensorop.model.architecture import architecture
 from tensorop.model.kernel import Artifact
 from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
 from tensorop.model.trial import Outcome
-from tensorop.provision import targets
 
 PROGRAM = "harness"
 GLIBC_FLOOR = "2.31"
@@ -37,7 +37,7 @@ def _key(*more: object) -> str:
 
 def static_object(arch: str) -> Artifact:
     """The harness as one relocatable object that lacks only tensorop_candidate_*. Raises JobError, MissingTool."""
-    target = targets.target(arch)
+    target = architecture(arch)
     flags = ("-target", target.static_triple, f"-mcpu={target.static_cpu}", *FLAGS)
 
     def fill(folder: Path) -> Made | Outcome:
@@ -77,7 +77,7 @@ def dynamic_program(
 
     headers: texts that it may include, by name; baselines: a C file beside it, with flags of its own
     """
-    target = targets.target(arch)
+    target = architecture(arch)
     triple = f"{target.multiarch}.{GLIBC_FLOOR}"
     flags = ("-target", triple, f"-mcpu={target.static_cpu}", *FLAGS, "-DTENSOROP_DLOPEN")
     include = ("-I", str(paths.native_dir()), "-I", ".")

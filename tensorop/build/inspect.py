@@ -7,14 +7,16 @@ is read from the object.
 from __future__ import annotations
 
 import bisect
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 
 from elftools.elf.elffile import ELFFile
 
-from tensorop.build import disassembly, roles
-from tensorop.build.roles import Instruction, Role
+from tensorop.build import disassembly
+from tensorop.build.disassembly import Instruction
 from tensorop.specs import files
 
 
@@ -59,7 +61,7 @@ def inner_loops(path: Path) -> tuple[Loop, ...]:
         return ()
     found = []
     for name, lines in disassembly.disassembled(path):
-        code = [roles.instruction(arch, line) for line in lines]
+        code = [_READERS[arch.name](line) for line in lines]
         found += list(_loops(code, functions.get(name, ([], []))))
     return tuple(found)
 
@@ -74,7 +76,7 @@ def _functions(elf: ELFFile) -> dict[str, tuple[list[int], list[str]]]:
     return {name: ([at for at, _ in sorted(rows)], [word for _, word in sorted(rows)]) for name, rows in found.items()}
 
 
-def _loops(code: Sequence[Instruction], functions: tuple[list[int], list[str]]) -> Iterator[Loop]:
+def _loops(code: Sequence[LoopStep], functions: tuple[list[int], list[str]]) -> Iterator[Loop]:
     """Innermost loops: from the target of a jump back to the jump, with no other such pair inside."""
     index = {instruction.at: i for i, instruction in enumerate(code)}
     pairs = sorted(
@@ -95,7 +97,7 @@ def _loops(code: Sequence[Instruction], functions: tuple[list[int], list[str]]) 
                 yield loop
 
 
-def _measure(body: Sequence[Instruction], function: str) -> Loop:
+def _measure(body: Sequence[LoopStep], function: str) -> Loop:
     loads = [i for i, instruction in enumerate(body) if instruction.role is Role.LOAD]
     uses = [(r, d) for i in loads for r in body[i].writes if (d := _distance(body, i, r)) is not None]
     return Loop(
@@ -110,7 +112,7 @@ def _measure(body: Sequence[Instruction], function: str) -> Loop:
     )
 
 
-def _distance(body: Sequence[Instruction], load: int, register: str) -> int | None:
+def _distance(body: Sequence[LoopStep], load: int, register: str) -> int | None:
     """Multiply-adds between a load and the first that reads its register; None when it is overwritten unread."""
     between = 0
     for step in range(1, len(body) + 1):
@@ -122,3 +124,86 @@ def _distance(body: Sequence[Instruction], load: int, register: str) -> int | No
         elif register in instruction.reads or register in instruction.writes:
             return None
     return None
+
+
+class Role(StrEnum):
+    LOAD = "load"  # a vector, or a scalar that is broadcast into a multiply-add
+    FMA = "fma"  # vector multiply-add
+    OTHER = "other"
+
+
+@dataclass(frozen=True)
+class LoopStep:
+    """What an instruction does, as far as the look at a loop needs it. at, target: as of `Instruction`; writes, reads:
+    register names, v... for vectors and f... for scalars; spill: moves a vector between a register and the stack."""
+
+    at: int
+    role: Role = Role.OTHER
+    writes: tuple[str, ...] = ()
+    reads: tuple[str, ...] = ()
+    target: int | None = None
+    spill: bool = False
+
+
+_RISCV_FMA = re.compile(r"vfn?m(?:add|sub|acc|sac)\.v[vf]")
+_RISCV_STORE = re.compile(r"vs(?:e|se|ux|ox|m|seg|\dr)[\w.]*")
+_RISCV_WHOLE = re.compile(r"v[ls]\dr\w*\.v")
+
+
+def _riscv64(line: Instruction) -> LoopStep:
+    """RISC-V with V 1.0, sections 7 and 13 of its specification."""
+    name, operands = line.mnemonic, [part.strip() for part in line.operands.split(",")]
+    if name in ("flw", "fld"):
+        return LoopStep(line.at, Role.LOAD, (operands[0],))
+    spill = _RISCV_WHOLE.fullmatch(name) is not None and line.operands.endswith("(sp)")
+    if name.startswith("vl"):
+        return LoopStep(line.at, Role.LOAD, (operands[0],), spill=spill)
+    if _RISCV_STORE.fullmatch(name) and not name.startswith("vset"):
+        return LoopStep(line.at, Role.OTHER, (), (operands[0],), spill=spill)
+    if _RISCV_FMA.fullmatch(name):
+        return LoopStep(line.at, Role.FMA, (operands[0],), (operands[1], operands[2], operands[0]))
+    return LoopStep(line.at, target=None if name == "jal" and operands[0] != "zero" else line.target)
+
+
+_ARM_REGISTER = re.compile(r"\b[vqds](\d+)\b")
+
+
+def _aarch64(line: Instruction) -> LoopStep:
+    """AArch64 with Advanced SIMD."""
+    name, operands = line.mnemonic, line.operands
+    registers = tuple(f"v{number}" for number in _ARM_REGISTER.findall(operands.split("[")[0]))
+    stack = operands.partition("[")[2].startswith("sp") and operands.startswith("q")
+    if name in ("ldr", "ldur", "ldp", "ldnp") and registers:
+        return LoopStep(line.at, Role.LOAD, registers, spill=stack)
+    if name in ("ld1", "ld1r") and "}[" not in operands:
+        return LoopStep(line.at, Role.LOAD, registers)
+    if name in ("fmla", "fmls"):
+        every = tuple(f"v{number}" for number in _ARM_REGISTER.findall(operands))
+        return LoopStep(line.at, Role.FMA, every[:1], (*every[1:3], every[0]))
+    spill = name in ("str", "stur", "stp") and stack
+    return LoopStep(line.at, target=line.target if name != "bl" else None, spill=spill)
+
+
+_X86_LOADS = ("vmovup", "vmovap", "vmovdq", "vbroadcast", "vmovs", "movup", "movap", "vmovddup")
+_X86_REGISTER = re.compile(r"\b[xyz]mm(\d+)\b")
+_X86_STACK = re.compile(r"\[r[sb]p\b")
+
+
+def _x86_64(line: Instruction) -> LoopStep:
+    """x86-64 with AVX, in Intel's syntax."""
+    name, operands = line.mnemonic, line.operands
+    if name.startswith("j"):
+        return LoopStep(line.at, target=line.target)
+    registers = tuple(f"v{number}" for number in _X86_REGISTER.findall(operands))
+    memory = "[" in operands
+    stack = memory and _X86_STACK.search(operands) is not None
+    if name.startswith(("vfmadd", "vfnmadd", "vfmsub", "vfnmsub")):
+        return LoopStep(line.at, Role.FMA, registers[:1], registers, spill=stack)
+    if name.startswith(_X86_LOADS) and memory:
+        if operands.split(",")[0].strip().startswith(("xmm", "ymm", "zmm")):
+            return LoopStep(line.at, Role.LOAD, registers[:1], spill=stack)
+        return LoopStep(line.at, Role.OTHER, (), registers, spill=stack and bool(registers))
+    return LoopStep(line.at, Role.OTHER, registers[:1], registers[1:])
+
+
+_READERS: dict[str, Callable[[Instruction], LoopStep]] = {"riscv64": _riscv64, "aarch64": _aarch64, "x86_64": _x86_64}

@@ -9,11 +9,11 @@ from tensorop import errors, paths
 from tensorop.build import cache, harness, link, tool
 from tensorop.build.cache import Made
 from tensorop.build.compile import LEAN, candidate_flags, compile_source
+from tensorop.model.architecture import architecture
 from tensorop.model.kernel import Artifact, Source
 from tensorop.model.microbench import Benchmark
 from tensorop.model.platform import Platform
 from tensorop.model.trial import Outcome
-from tensorop.provision import targets
 
 _VECTOR = "+v"  # a core without it must be able to say so
 _ELEMENT = {"f32": "float", "f64": "double"}
@@ -23,7 +23,7 @@ def describe_program(arch: str) -> Artifact:
     """native/describe.c, which asks a BLAS what it is, against glibc, for libraries a static program cannot load.
 
     Raises JobError, MissingTool."""
-    target = targets.target(arch)
+    target = architecture(arch)
     source = paths.native_dir() / "describe.c"
     flags = ("-target", f"{target.multiarch}.{harness.GLIBC_FLOOR}", f"-mcpu={target.static_cpu}", *harness.FLAGS)
 
@@ -39,7 +39,7 @@ def describe_program(arch: str) -> Artifact:
 def identify_program(arch: str) -> Artifact:
     """native/identify.c, by which a core says what it is, static, for any core of an architecture: it asks for nothing
     beyond the base ISA but through a trap it catches. Raises JobError, MissingTool."""
-    target = targets.target(arch)
+    target = architecture(arch)
     flags = ("-target", target.static_triple, f"-mcpu={target.static_cpu.removesuffix(_VECTOR)}", *LEAN, "-O2", "-g0")
     built = compile_source(native("identify.c", "additions.h"), flags)
     program = built if isinstance(built, Outcome) else link.link_program(built, arch=arch, name="identify")

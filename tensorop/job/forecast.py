@@ -22,11 +22,11 @@ from statistics import median
 from tensorop import paths
 from tensorop.author import offline
 from tensorop.events import Done, Event, Phase, Trying
+from tensorop.model.architecture import host_arch
 from tensorop.model.job import Job
 from tensorop.model.operator import Operator
 from tensorop.model.problem import Problem
 from tensorop.provision import libc, openblas, sysroot
-from tensorop.provision.targets import host_arch
 from tensorop.search.loop import EndReason, SearchEnded
 from tensorop.search.task import Pass
 from tensorop.search.trials import KERNELS, OTHERS

@@ -22,6 +22,7 @@ from tensorop.kit import held as holding
 from tensorop.kit import plan, program
 from tensorop.kit.held import Held
 from tensorop.kit.plan import Planned, Step
+from tensorop.model.architecture import architecture
 from tensorop.model.budget import CLOCK
 from tensorop.model.call import Placement
 from tensorop.model.case import Case
@@ -40,7 +41,6 @@ PROBES = 24
 _PLAN, _MANIFEST, _RUN, _README, _SUMS = "plan.bin", "manifest.json", "run-kit", "README", "SHA256SUMS"
 _OWN = {"kit", _PLAN, "plan.txt", _MANIFEST, _RUN, _README, _SUMS}
 _ONE_VLEN = "vlens"  # what a control needs that shows its fault at some VLENs alone
-_FOR = {"riscv64": "riscv64", "aarch64": "aarch64 arm64", "x86_64": "x86_64 amd64"}
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,8 @@ def export(
     }
     files = {"kit": executable, _PLAN: data, _MANIFEST: (json.dumps(manifest, indent=1) + "\n").encode()}
     own = paths.native_dir() / "kit"
-    script = (own / "run-kit.sh").read_text().replace("@ARCH@", _FOR[platform.arch])
+    names = dict.fromkeys(word.lower() for word in (platform.arch, *architecture(platform.arch).spellings))
+    script = (own / "run-kit.sh").read_text().replace("@ARCH@", " ".join(names))
     files[_RUN] = script.replace("@PLATFORM@", words.in_build_file(platform.name)).encode()
     files[_README] = (own / "README").read_bytes()
     return written(out, files, kit, counts)

@@ -11,11 +11,12 @@ from tensorop.build import cache, harness, tool
 from tensorop.build.cache import Made
 from tensorop.build.compile import candidate_flags, compile_source
 from tensorop.errors import JobError
+from tensorop.model.architecture import architecture
 from tensorop.model.kernel import Artifact
 from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
 from tensorop.model.trial import Outcome
-from tensorop.provision import libc, targets
+from tensorop.provision import libc
 from tensorop.specs import products
 from tensorop.verify.controls import Control
 
@@ -39,7 +40,7 @@ def build(
     """
     with ThreadPoolExecutor(max(jobs, 1)) as pool:
         objects = list(pool.map(lambda one: _control(operator, platform, *one), controls))
-    target = targets.target(platform.arch)
+    target = architecture(platform.arch)
     flags = ("-target", target.static_triple, f"-mcpu={target.static_cpu}", *harness.FLAGS)
     native = paths.native_dir()
     kit = sorted((native / "kit").glob("*.c"))

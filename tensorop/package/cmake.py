@@ -6,20 +6,13 @@ import re
 from collections.abc import Sequence
 
 from tensorop import __version__, paths
+from tensorop.model.architecture import architecture
 from tensorop.model.platform import Platform
 from tensorop.package.library import SONAME_MAJOR
 from tensorop.package.sources import Library, Sources
 from tensorop.render import words
 
 FOLDER = "lib/cmake/TensorOp"
-
-_PROCESSORS = {"x86_64": "^(x86_64|amd64|AMD64)$", "aarch64": "^(aarch64|arm64)$", "riscv64": "^riscv64$"}
-# GCC has __builtin_shufflevector from 12, the RISC-V vector intrinsics from 14 on; PyPI's ziglang is a recent Clang.
-_COMPILERS = {
-    "x86_64": "GCC 12, Clang 12, zig or a later one",
-    "aarch64": "GCC 12, Clang 12, zig or a later one",
-    "riscv64": "GCC 14, Clang 17, zig or a later one",
-}
 _SLOT = re.compile(r"@([A-Z_]+)@")
 
 
@@ -51,7 +44,7 @@ def project(sources: Sources, platform: Platform, headers: Sequence[str], pkgcon
         "CMakeLists.txt.in",
         _values(sources, platform)
         | {
-            "COMPILERS": _COMPILERS[platform.arch],
+            "COMPILERS": architecture(platform.arch).compilers,
             "HEADERS": " ".join(headers),
             "ISA_FLAGS": " ".join(spellings),
             "LLVM_FLAGS": " ".join(llvm),
@@ -79,24 +72,27 @@ def isa_flags(platform: Platform) -> tuple[list[str], list[str]]:
 
 def _gnu(arch: str, cpu: str) -> str:
     """zig writes features behind the name of a CPU, with underscores; the others have -march."""
-    if arch == "riscv64" and cpu.startswith("baseline_rv64"):
-        features = [f for f in cpu.split("+")[1:] if f]
-        single = "".join(sorted(f for f in features if len(f) == 1))
-        return "-march=rv64gc" + single + "".join(f"_{f}" for f in features if len(f) > 1)
-    if arch == "aarch64" and cpu.startswith("baseline"):
-        return cpu.replace("baseline", "-march=armv8-a", 1)
-    name = cpu.replace("_", "-")
-    return f"-march={name}" if arch == "x86_64" else f"-mcpu={name}"
+    of = architecture(arch)
+    base, march = of.baseline
+    if not march or not cpu.startswith(base):
+        return f"{of.cpu_option}={cpu.replace('_', '-')}"
+    if not march.startswith("rv"):
+        return cpu.replace(base, f"-march={march}", 1)
+    features = [f for f in cpu.split("+")[1:] if f]
+    single = "".join(sorted(f for f in features if len(f) == 1))
+    return f"-march={march}{single}" + "".join(f"_{f}" for f in features if len(f) > 1)
 
 
 def _values(sources: Sources, platform: Platform) -> dict[str, str]:
+    names = [platform.arch, *architecture(platform.arch).spellings]
+    processors = f"^({'|'.join(names)})$" if len(names) > 1 else f"^{platform.arch}$"
     libraries = {component(one.name): [component(name) for name in one.over] for one in sources.libraries}
     return {
         "VERSION": __version__,
         "SOVERSION": str(SONAME_MAJOR),
         "PLATFORM": words.in_build_file(platform.name),
         "ARCH": platform.arch,
-        "PROCESSORS": _PROCESSORS[platform.arch],
+        "PROCESSORS": processors,
         "NAMES": " ".join(libraries),
         "OVER": "\n".join(f"set(_over_{name} {' '.join(over)})" for name, over in libraries.items()),
     }

@@ -9,9 +9,8 @@ from elftools.common.exceptions import ELFParseError
 from elftools.elf.elffile import ELFFile
 
 from tensorop.errors import JobError, UsageError
+from tensorop.model.architecture import of_elf
 from tensorop.specs import files
-
-_MACHINES = {"EM_X86_64": "x86_64", "EM_AARCH64": "aarch64", "EM_RISCV": "riscv64"}
 
 
 def machine(library: Path) -> str:
@@ -23,7 +22,8 @@ def machine(library: Path) -> str:
         raise UsageError(f"{library} cannot be read: {error.strerror or error}") from None
     except Exception as error:  # whatever the reader makes of bytes that are no ELF
         raise UsageError(f"{library} is no shared library: {error or type(error).__name__}") from None
-    return _MACHINES.get(name, name)
+    known = of_elf(name)
+    return known.name if known else name
 
 
 def require_uncut(library: Path) -> None:

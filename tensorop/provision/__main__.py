@@ -12,8 +12,8 @@ from __future__ import annotations
 import sys
 
 from tensorop import errors
+from tensorop.model.architecture import host_arch
 from tensorop.provision import baseline, libc, nvcc, objdump, prewarm, qemu, sysroot
-from tensorop.provision.targets import host_arch
 
 
 def main(arguments: list[str]) -> None:

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tensorop import errors
+from tensorop.model.architecture import architecture
 from tensorop.provision import cache, debian, openblas, process, pypi, zig
 from tensorop.provision.library import Library, Source
-from tensorop.provision.targets import target
 
 _X86 = "manylinux_2_28_x86_64"
 _ONEDNN = (
@@ -73,7 +73,7 @@ def _mkl(arch: str, threads: int) -> Source:
 
 def _blis(arch: str, threads: int) -> Source:
     """For one thread the build without threads, which takes a third less time for the smallest products."""
-    t, build = target(arch), "serial" if threads == 1 else "pthread"
+    t, build = architecture(arch), "serial" if threads == 1 else "pthread"
     packages, hint = [f"libblis4-{build}"], cache.by_hand("blis", arch)
     fill = debian.unpacker(packages, suite="bookworm", architecture=t.debian, doing="fetching BLIS", hint=hint)
     folder = f"usr/lib/{t.multiarch}/blis-{build}"
@@ -81,7 +81,7 @@ def _blis(arch: str, threads: int) -> Source:
 
 
 def _libxsmm(arch: str, threads: int) -> Source:
-    hint, debians = cache.by_hand("libxsmm", arch), target(arch).debian
+    hint, debians = cache.by_hand("libxsmm", arch), architecture(arch).debian
     unpack = debian.unpacker(
         ["libxsmm-dev"], suite="bookworm", architecture=debians, doing="fetching libxsmm", hint=hint
     )
@@ -111,7 +111,7 @@ _ON_X86: dict[str, Callable[[str, int], Source]] = {
 
 def names(arch: str) -> tuple[str, ...]:
     """Every baseline that can be had for an architecture."""
-    target(arch)
+    architecture(arch)
     everywhere = ("openblas", *(f"openblas@{v}" for v in openblas.VERSIONS))
     return (*everywhere, *_ON_X86) if arch == "x86_64" else everywhere
 

@@ -15,8 +15,8 @@ from typing import Literal
 from packaging.requirements import Requirement
 
 from tensorop import errors
+from tensorop.model.architecture import ARCHITECTURES, architecture, host_arch
 from tensorop.provision import baseline, cache, debian, libc, objdump, openblas, process, qemu, sysroot, zig
-from tensorop.provision.targets import host_arch, target
 from tensorop.specs import native
 
 Status = Literal["ok", "missing", "old"]
@@ -43,7 +43,7 @@ def pieces(arches: Iterable[str] = (), *, features: Mapping[str, Iterable[str]] 
     `features` names groups of CPU flags, as /proc/cpuinfo spells them, that native runs rely on.
     Raises UsageError for an unknown architecture.
     """
-    wanted = tuple(target(a).arch for a in arches) or ("x86_64", "aarch64", "riscv64")
+    wanted = tuple(architecture(a).name for a in arches) or tuple(ARCHITECTURES)
     found = [_python(), *python_packages(), _zig(), _host_cc(), _objdump()]
     for arch in wanted:
         found += [*_emulation(arch), _libc(arch), _openblas(arch)]

@@ -15,9 +15,9 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from tensorop import errors, paths
+from tensorop.model.architecture import architecture, host_arch
 from tensorop.process import locks
 from tensorop.provision import cache, pinned, process
-from tensorop.provision.targets import host_arch, target
 
 PUBLIC_MIRROR = "http://deb.debian.org/debian"
 KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
@@ -164,7 +164,7 @@ def entry(
     piece: what `python -m tensorop.provision` calls it.
     """
     doing, command = f"fetching {what}", cache.by_hand(piece, arch)
-    fill = unpacker(names, suite=suite, architecture=target(arch).debian, doing=doing, hint=command)
+    fill = unpacker(names, suite=suite, architecture=architecture(arch).debian, doing=doing, hint=command)
     return cache.entry(folder, fill, what=what, command=command, offline=offline, purpose=purpose)
 
 
@@ -187,11 +187,12 @@ class Tools:
 
     def path(self, name: str) -> Path:
         """The script that starts a program, whether or not it is there."""
-        return cache.entry_path(self.kind, f"{self.suite}-{target(host_arch()).debian}-{recipe(self.packages)}") / name
+        of_host = architecture(host_arch()).debian
+        return cache.entry_path(self.kind, f"{self.suite}-{of_host}-{recipe(self.packages)}") / name
 
     def bring(self, name: str, *, offline: bool | None, hint: str) -> Path:
         """The script, its program fetched when absent. Raises MissingTool."""
-        final, host, doing = self.path(name).parent, target(host_arch()), f"fetching {self.what}"
+        final, host, doing = self.path(name).parent, architecture(host_arch()), f"fetching {self.what}"
         unpack = unpacker(self.packages, suite=self.suite, architecture=host.debian, doing=doing, hint=hint)
 
         def fill(folder: Path) -> None:
@@ -220,14 +221,10 @@ def _starter(root: str, folder: str, name: str) -> str:
     Their path goes through the loader's argument and not through LD_LIBRARY_PATH, which an emulator's guest would
     inherit; what a shell adds to an empty environment is taken out again, so that the guest's stays as it was given.
     """
-    loader = {
-        "x86_64": "/lib64/ld-linux-x86-64.so.2",
-        "aarch64": "/lib/ld-linux-aarch64.so.1",
-        "riscv64": "/lib/ld-linux-riscv64-lp64d.so.1",
-    }[host_arch()]
-    libraries = ":".join(f"{root}/{part}/{target(host_arch()).multiarch}" for part in ("usr/lib", "lib"))
+    host = architecture(host_arch())
+    libraries = ":".join(f"{root}/{part}/{host.multiarch}" for part in ("usr/lib", "lib"))
     clean = "/usr/bin/env -u PWD -u OLDPWD -u SHLVL -u _"
-    return f"#!/bin/sh\nexec {clean} {loader} --library-path '{libraries}' '{root}/{folder}/{name}' \"$@\"\n"
+    return f"#!/bin/sh\nexec {clean} {host.loader} --library-path '{libraries}' '{root}/{folder}/{name}' \"$@\"\n"
 
 
 def recipe(names: Iterable[str]) -> str:

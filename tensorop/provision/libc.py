@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tensorop import errors
+from tensorop.model.architecture import architecture
 from tensorop.provision import cache, debian, zig
-from tensorop.provision.targets import target
 
 SUITE = "trixie"
 
@@ -38,7 +38,7 @@ class StaticLink:
 
 def path(arch: str) -> Path:
     """The place of Debian's musl, whether or not it is there."""
-    return cache.entry_path("libc", f"musl-{SUITE}-{target(arch).arch}")
+    return cache.entry_path("libc", f"musl-{SUITE}-{architecture(arch).name}")
 
 
 def prebuilt(arch: str, *, offline: bool | None = None) -> Path:
@@ -57,7 +57,7 @@ def static_link(arch: str, *, offline: bool | None = None) -> StaticLink:
     the first time.
     Raises MissingTool without zig.
     """
-    t = target(arch)
+    t = architecture(arch)
     words = ("-target", t.static_triple, f"-mcpu={t.static_cpu}", "-O3", "-static", "-Wl,--strip-debug")
     compiler = (*zig.zig_cc(), *words)
     try:
@@ -73,14 +73,14 @@ def static_link(arch: str, *, offline: bool | None = None) -> StaticLink:
 
 def shared_link(arch: str, triple: str) -> tuple[str, ...]:
     """The argv prefix that links a shared library for glibc, e.g. for `riscv64-linux-gnu.2.31`. Raises MissingTool."""
-    return (*zig.zig_cc(), "-target", triple, f"-mcpu={target(arch).static_cpu}", "-O3", "-shared", "-g0")
+    return (*zig.zig_cc(), "-target", triple, f"-mcpu={architecture(arch).static_cpu}", "-O3", "-shared", "-g0")
 
 
 def warm(arch: str, *, offline: bool | None = None) -> StaticLink:
     """Links an empty program, so that whatever zig builds once for the architecture is built. Raises MissingTool."""
     link = static_link(arch, offline=offline)
     with tempfile.TemporaryDirectory() as tmp:
-        obj = _empty_object(arch, target(arch).static_triple, Path(tmp))
+        obj = _empty_object(arch, architecture(arch).static_triple, Path(tmp))
         _run(link.argv((obj,), str(Path(tmp, "empty"))), arch)
     return link
 

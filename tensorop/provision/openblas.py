@@ -6,9 +6,9 @@ PyPI has no riscv64 wheel before 0.3.33; 0.3.29 is the version most published co
 from __future__ import annotations
 
 from tensorop import errors
+from tensorop.model.architecture import architecture
 from tensorop.provision import cache, debian, pypi
 from tensorop.provision.library import Library, Source
-from tensorop.provision.targets import target
 
 NEWEST = "0.3.34"
 
@@ -29,7 +29,7 @@ VERSIONS = tuple(sorted({version for version, _ in _WHEELS}, reverse=True))
 
 def source(arch: str, version: str = "newest") -> Source:
     """Where one version for one architecture comes from. Raises UsageError for a version nobody packaged."""
-    t = target(arch)
+    t = architecture(arch)
     wanted = NEWEST if version == "newest" else version
     name = "openblas" if version == "newest" else f"openblas@{version}"
     command = cache.by_hand(name, arch)

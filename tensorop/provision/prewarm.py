@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 
+from tensorop.model.architecture import host_arch
 from tensorop.process import children
 from tensorop.provision import libc, objdump, openblas, qemu, sysroot
-from tensorop.provision.targets import host_arch
 
 LETTING_GO_S = 5.0  # for those that wait for a killed child; a download ends by itself
 

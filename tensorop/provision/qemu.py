@@ -10,8 +10,8 @@ import shutil
 from pathlib import Path
 
 from tensorop import errors
+from tensorop.model.architecture import architecture
 from tensorop.provision import debian, process
-from tensorop.provision.targets import target
 
 HINT = "apt-get install qemu-user (Debian 12), or without root: python -m tensorop.provision qemu"
 
@@ -39,13 +39,13 @@ def has_plugins(binary: Path) -> bool:
 
 def system(arch: str) -> Path | None:
     """The qemu on the PATH, whatever it can do."""
-    found = shutil.which(f"qemu-{target(arch).arch}")
+    found = shutil.which(f"qemu-{architecture(arch).name}")
     return Path(found) if found else None
 
 
 def cached(arch: str) -> Path:
     """The place of the unpacked one, whether or not it is there."""
-    return _TOOLS.path(f"qemu-{target(arch).arch}")
+    return _TOOLS.path(f"qemu-{architecture(arch).name}")
 
 
 def qemu(arch: str, *, offline: bool | None = None) -> Path:

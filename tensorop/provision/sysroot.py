@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from tensorop.model.architecture import architecture, host_arch
 from tensorop.provision import cache, debian, qemu
-from tensorop.provision.targets import host_arch, target
 
 # Debian 13's glibc 2.41: scipy-openblas32 for riscv64 wants 2.38 and Debian 12 has no riscv64 at all.
 SUITE = "trixie"
@@ -15,7 +15,7 @@ PACKAGES = ("libc6", "libgcc-s1", "zlib1g")
 
 def path(arch: str) -> Path:
     """Its place, whether or not it is there."""
-    return cache.entry_path("sysroot", f"{SUITE}-{target(arch).debian}-{debian.recipe(PACKAGES)}")
+    return cache.entry_path("sysroot", f"{SUITE}-{architecture(arch).debian}-{debian.recipe(PACKAGES)}")
 
 
 def sysroot(arch: str, *, offline: bool | None = None) -> Path:
@@ -38,4 +38,4 @@ def sysroot(arch: str, *, offline: bool | None = None) -> Path:
 def emulator(arch: str) -> list[str]:
     """The command behind which programs of a foreign architecture run on this machine, also those that load libraries:
     QEMU with a core that has what libraries may ask for, and with glibc. Raises MissingTool, UsageError."""
-    return [str(qemu.qemu(arch)), "-cpu", target(arch).emulated_cpu, "-L", str(sysroot(arch))]
+    return [str(qemu.qemu(arch)), "-cpu", architecture(arch).emulated_cpu, "-L", str(sysroot(arch))]

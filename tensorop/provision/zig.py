@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tensorop import errors, paths, settings
+from tensorop.model.architecture import architecture, host_arch
 from tensorop.process import children
 from tensorop.provision import cache, process
-from tensorop.provision.targets import host_arch, target
 
 _MOST_S = 600.0
 _HINT = "pip install ziglang==0.17.0"
@@ -78,7 +78,7 @@ def own(
     nothing is fetched. Raises MissingTool without a compiler, JobError when the cache
     cannot be written.
     """
-    triple = target(host_arch()).static_triple
+    triple = architecture(host_arch()).static_triple
     files = [paths.native_dir() / file for file in (source, *headers)]
     made_of = "\0".join((triple, zig_version(), form, *flags)).encode() + b"\0".join(
         file.read_bytes() for file in files

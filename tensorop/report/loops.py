@@ -8,7 +8,7 @@ from typing import Any
 
 from elftools.common.exceptions import ELFError
 
-from tensorop.build.archive import members
+from tensorop.build.finished import archive_members
 from tensorop.build.inspect import Loop, inner_loops
 from tensorop.process import scratch
 from tensorop.specs import files
@@ -23,7 +23,7 @@ def of_product(folder: Path) -> list[dict[str, Any]]:
     """
     out = []
     for archive in sorted((folder / "lib").glob("libtensorop_*.a")):
-        for name, data in members(files.read(archive, files.LIBRARY)):
+        for name, data in archive_members(files.read(archive, files.LIBRARY)):
             for loop in _hottest(data):
                 record = dataclasses.asdict(loop)
                 distances = record.pop("distances")

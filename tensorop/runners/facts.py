@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from tensorop.errors import BoardError, JobError
+from tensorop.model.architecture import of_uname
 from tensorop.model.core import Core
 from tensorop.runners import confined
 from tensorop.runners.base import Launch, Machine, Runner
@@ -61,7 +62,7 @@ def parse(said: str, told: Mapping[str, str], link: float = 0.0) -> Core:
     page = told.get("page") or first("page")
     flags = frozenset[str]().union(*map(native.flags_of, processors.values()))
     return Core(
-        arch=native.arch_of(machine),
+        arch=of_uname(machine),
         kernel=rest[0],
         libc=first("libc"),
         flags=flags if confirms(told) else flags - {VECTORS},

@@ -1,27 +1,17 @@
-"""What the machine at hand is: its architecture, CPU flags and caches, and the platform that suits it best."""
+"""What the machine at hand is: its CPU flags and caches, and the platform that suits it best."""
 
 from __future__ import annotations
 
-import platform as _python_platform
 import re
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
 from tensorop.errors import UsageError
+from tensorop.model.architecture import host_arch
 from tensorop.model.platform import Platform
 
 _CPUINFO = Path("/proc/cpuinfo")
 _SYSFS = Path("/sys/devices/system/cpu/cpu0/cache")
-
-
-def host_arch() -> str:
-    """The architecture of this machine: x86_64, aarch64, riscv64, ..."""
-    return arch_of(_python_platform.machine())
-
-
-def arch_of(machine: str) -> str:
-    """What `uname -m` says, in our spelling."""
-    return {"amd64": "x86_64", "arm64": "aarch64"}.get(machine.lower(), machine.lower())
 
 
 def cpu_flags(cpuinfo: Path = _CPUINFO) -> frozenset[str]:

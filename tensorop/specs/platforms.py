@@ -11,6 +11,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from tensorop import paths
 from tensorop.errors import SpecError, UsageError
+from tensorop.model.architecture import host_arch
 from tensorop.model.platform import BaselineChoice, Cache, Compiler, Platform
 from tensorop.model.primitive import PrimitiveSet
 from tensorop.specs import admitted, caches, catalog, inherit, native, primitives, yamlfile, yamltext
@@ -185,7 +186,7 @@ def whole(plugins: tuple[Path, ...] = ()) -> list[Platform]:
 def _probed(data: dict[str, Any], path: Path, plugins: tuple[Path, ...]) -> dict[str, Any]:
     """A probing file as a child of the platform that suits this machine best."""
     yamlfile.validate(ProbeSpec, data, str(path))
-    best = native.best(whole(plugins), native.host_arch(), native.cpu_flags())
+    best = native.best(whole(plugins), host_arch(), native.cpu_flags())
     said = {key: value for key, value in data.items() if key != "probe"}
     # the parent's board model is not this machine, which has a clock
     return {"parent": best.name, "runner": "native", "model": None, "caches": _seen(best), **said}

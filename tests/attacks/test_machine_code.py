@@ -14,17 +14,17 @@ from elftools.construct import Container
 from elftools.elf.elffile import ELFFile
 
 from tensorop import api
-from tensorop.build import gate, instructions, needs
-from tensorop.build.disassembly import Line
+from tensorop.build import disassembly, gate, needs
+from tensorop.build.disassembly import Instruction
 from tensorop.commands import opened, verify
 from tensorop.errors import JobError, MissingTool
 from tensorop.kit import export, held
+from tensorop.model.architecture import architecture, host_arch
 from tensorop.model.trial import Kind
 from tensorop.model.verdict import Seed
 from tensorop.package import library
 from tensorop.package.sources import Sources, Unit
 from tensorop.provision import objdump
-from tensorop.provision.targets import host_arch
 from tensorop.provision.zig import zig_cc, zig_environment
 from tensorop.specs import platforms
 from tests.support import kernels, products
@@ -60,15 +60,16 @@ SECTIONS = {
 }
 
 
-def lines(text: str) -> list[Line]:
-    return [Line(0, word.partition(" ")[0], word.partition(" ")[2]) for word in text.split("|")]
+def lines(text: str) -> list[Instruction]:
+    return [Instruction(0, word.partition(" ")[0], word.partition(" ")[2]) for word in text.split("|")]
 
 
 @pytest.mark.parametrize("arch", FORBIDDEN)
 def test_instructions_are_refused_and_a_kernels_own_are_not(arch: str) -> None:
-    passed = [line for line in lines(FORBIDDEN[arch]) if instructions.forbidden(arch, line) is None]
+    of = architecture(arch)
+    passed = [line for line in lines(FORBIDDEN[arch]) if disassembly.forbidden(of, line) is None]
     assert passed == []
-    refused = [(line, said) for line in lines(FINE[arch]) if (said := instructions.forbidden(arch, line))]
+    refused = [(line, said) for line in lines(FINE[arch]) if (said := disassembly.forbidden(of, line))]
     assert refused == []
 
 

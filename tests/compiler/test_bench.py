@@ -13,8 +13,8 @@ from tensorop.build import library as building
 from tensorop.cli import library_commands
 from tensorop.commands import bench, doctor, libraries, verify
 from tensorop.errors import JobError, UsageError
+from tensorop.model.architecture import host_arch
 from tensorop.model.verdict import Seed
-from tensorop.provision import targets
 from tensorop.report import threads
 from tensorop.runners import session
 from tensorop.runners.native import Native
@@ -24,7 +24,7 @@ from tests.support.operators import gemm
 
 pytestmark = [
     pytest.mark.clock,
-    pytest.mark.skipif(targets.host_arch() != "x86_64", reason="the product is for x86-64"),
+    pytest.mark.skipif(host_arch() != "x86_64", reason="the product is for x86-64"),
 ]
 SHAPES = ((16, 16, 16), (33, 40, 77))
 # Row-major, no transposes: right but for what REPLACED says.

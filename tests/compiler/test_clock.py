@@ -7,8 +7,8 @@ from tensorop import errors
 from tensorop.backends import reach
 from tensorop.build import harness, programs
 from tensorop.measure import clock, machine, peak, statistics
+from tensorop.model.architecture import host_arch
 from tensorop.model.trial import Kind, Outcome, Samples
-from tensorop.provision import targets
 from tensorop.runners import session
 from tensorop.runners.native import Native
 from tensorop.runners.protocol import Check, Entry, Library, Time
@@ -138,7 +138,7 @@ def test_a_crash_while_timing_is_the_candidates_outcome(tmp_path):
 
 @pytest.mark.parametrize("dtype", ["f32", "f64"])
 def test_the_peak_is_measured_and_kept(tmp_path, monkeypatch, dtype):
-    program = programs.peak_program(kernels.platform(targets.host_arch()), dtype)
+    program = programs.peak_program(kernels.platform(host_arch()), dtype)
     monkeypatch.setenv("TENSOROP_CACHE", str(tmp_path))
     first = peak.fma_peak(program, NATIVE, dtype)
     assert 0.1 < first < 10_000
@@ -154,7 +154,7 @@ def test_the_machine_is_described():
 def test_the_dynamic_harness_calls_a_shared_library(tmp_path):
     adapter = tmp_path / "adapter.c"
     adapter.write_text(ADAPTER)
-    program = harness.dynamic_program(targets.host_arch(), adapter)
+    program = harness.dynamic_program(host_arch(), adapter)
     guest = session.Guest(libraries=(Library("libm.so.6", "m", "f32"),))
     call = kernels.axpy_call(1)
     (reply,) = session.run(NATIVE, program.path, [Check(call)], guest=guest)

@@ -12,8 +12,8 @@ from tensorop.backends import reach
 from tensorop.build import harness, tool
 from tensorop.commands import libraries
 from tensorop.errors import UsageError
+from tensorop.model.architecture import host_arch
 from tensorop.model.verdict import Seed
-from tensorop.provision.targets import host_arch
 from tensorop.runners.session import Guest
 from tensorop.specs import native, operators, platforms
 from tensorop.verify import grid

@@ -12,8 +12,8 @@ import pytest
 
 import tensorop
 from tensorop.build import harness
+from tensorop.model.architecture import host_arch
 from tensorop.model.verdict import Seed, Verdict
-from tensorop.provision.targets import host_arch
 from tensorop.runners.native import Native
 from tensorop.runners.protocol import Library
 from tensorop.runners.session import Guest

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tensorop.provision import targets
+from tensorop.model.architecture import host_arch
 
 ROOT = Path(__file__).parents[2]
 
@@ -25,7 +25,7 @@ target_link_libraries(user PRIVATE kernels m)
 
 
 @pytest.mark.skipif(shutil.which("cmake") is None, reason="cmake is not installed")
-@pytest.mark.skipif(targets.host_arch() != "x86_64", reason="the generic platform is x86-64")
+@pytest.mark.skipif(host_arch() != "x86_64", reason="the generic platform is x86-64")
 def test_a_build_tunes_its_kernels_once(tmp_path: Path) -> None:
     (tmp_path / "CMakeLists.txt").write_text(LISTS.format(root=ROOT))
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *filter(None, sys.path)])}

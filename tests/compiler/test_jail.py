@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 from tensorop.build import harness
+from tensorop.model.architecture import host_arch
 from tensorop.model.call import Access, Buffer, Call
-from tensorop.provision import targets, view, zig
+from tensorop.provision import view, zig
 from tensorop.runners import session
 from tensorop.runners.native import Native
 from tensorop.runners.protocol import Check, Library
@@ -28,11 +29,11 @@ def place(tmp_path: Path) -> Path:
 
 
 def test_a_candidate_gets_nothing(tmp_path: Path, place: Path) -> None:
-    attacks.refuses(NATIVE, attacks.candidate(tmp_path, place, targets.host_arch()), place, session.Guest())
+    attacks.refuses(NATIVE, attacks.candidate(tmp_path, place, host_arch()), place, session.Guest())
 
 
 def test_threads_start_only_where_several_are_checked(tmp_path: Path, place: Path) -> None:
-    attacks.threads_alone(NATIVE, attacks.candidate(tmp_path, place, targets.host_arch()))
+    attacks.threads_alone(NATIVE, attacks.candidate(tmp_path, place, host_arch()))
 
 
 def test_a_candidate_gets_nothing_of_a_board(tmp_path: Path, place: Path) -> None:
@@ -40,7 +41,7 @@ def test_a_candidate_gets_nothing_of_a_board(tmp_path: Path, place: Path) -> Non
     with board.board(tmp_path / "board") as there:
         for shim in ("env", "cat", "uname", "getconf"):  # it is what it is, and emulates nothing
             (there.root / "bin" / shim).unlink()
-        program = attacks.candidate(tmp_path, place, targets.host_arch())
+        program = attacks.candidate(tmp_path, place, host_arch())
         tries = ("execute a program", "start a process", "open a socket", "make a file")
         attacks.refuses(Ssh("127.0.0.1", there.options), program, place, session.Guest(), tries)
 
@@ -63,7 +64,7 @@ def loader(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The harness that opens libraries, as finalists, sensitivity, verification, comparison and threads use it."""
     adapter = tmp_path_factory.mktemp("adapter") / "adapter.c"
     adapter.write_text(ADAPTER)
-    return harness.dynamic_program(targets.host_arch(), adapter).path
+    return harness.dynamic_program(host_arch(), adapter).path
 
 
 def library(work: Path, at: Path) -> Path:
@@ -166,7 +167,7 @@ print(session.hello(Native(), Path(sys.argv[2])).jailed)
 def test_landlock_stands_where_there_is_no_seccomp(tmp_path: Path, place: Path) -> None:
     if "l" not in view.guards():
         pytest.skip("not to be had on this machine: Landlock")
-    program = attacks.candidate(tmp_path, place, targets.host_arch())
+    program = attacks.candidate(tmp_path, place, host_arch())
     words = [sys.executable, "-c", WITHOUT_SECCOMP, str(place), str(program)]
     argv = [sys.executable, "-m", "tests.support.without_seccomp", *words]
     done = subprocess.run(argv, cwd=commands.ROOT, capture_output=True, text=True, timeout=120)

@@ -19,10 +19,10 @@ from packaging.requirements import Requirement
 
 from tensorop import settings
 from tensorop.errors import MissingTool
-from tensorop.provision import targets
+from tensorop.model.architecture import host_arch
 from tests.support import products, testers
 
-pytestmark = pytest.mark.skipif(targets.host_arch() != "x86_64", reason="preloads a product for x86-64")
+pytestmark = pytest.mark.skipif(host_arch() != "x86_64", reason="preloads a product for x86-64")
 
 # netlib's own sizes end at 9: these reach whole tiles, edges and several panels. 65 is the testers' largest.
 SIZES = (0, 1, 7, 16, 17, 31, 33, 64, 65)

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from tensorop.provision import targets
+from tensorop.model.architecture import host_arch
 from tests.support import products
 from tests.support.commands import ROOT, refused, tensorop
 
-pytestmark = pytest.mark.skipif(targets.host_arch() != "x86_64", reason="its platform is for x86-64")
+pytestmark = pytest.mark.skipif(host_arch() != "x86_64", reason="its platform is for x86-64")
 EXAMPLE = ROOT / "examples" / "backend"
 
 

@@ -10,18 +10,18 @@ from pathlib import Path
 import pytest
 
 from tensorop.author import offline
+from tensorop.model.architecture import host_arch
 from tensorop.model.winner import Leaf, Tree, Winners
 from tensorop.package import product as making
 from tensorop.package import publish
 from tensorop.package.sources import Part
-from tensorop.provision import targets
 from tensorop.render import instantiate
 from tensorop.render.texts import Texts
 from tensorop.specs import operators, platforms
 from tests.support import products
 from tests.support.commands import ROOT
 
-pytestmark = pytest.mark.skipif(targets.host_arch() != "x86_64", reason="runs products for x86-64")
+pytestmark = pytest.mark.skipif(host_arch() != "x86_64", reason="runs products for x86-64")
 
 HEAD = "cmake_minimum_required(VERSION 3.16)\n"
 FOUND = 'message("found ${TensorOp_DIR}, considered ${TensorOp_CONSIDERED_VERSIONS}.")\n'

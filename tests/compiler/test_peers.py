@@ -10,9 +10,9 @@ from tensorop.build import harness
 from tensorop.commands import libraries
 from tensorop.errors import JobError
 from tensorop.measure import clock
+from tensorop.model.architecture import host_arch
 from tensorop.model.call import Placement
 from tensorop.model.verdict import Seed
-from tensorop.provision import targets
 from tensorop.runners.native import Native
 from tensorop.runners.protocol import Entry
 from tensorop.runners.session import Guest
@@ -20,7 +20,7 @@ from tensorop.space import problems
 from tensorop.specs import platforms
 from tests.support.operators import gemm
 
-pytestmark = [pytest.mark.clock, pytest.mark.skipif(targets.host_arch() != "x86_64", reason="the peers are for x86-64")]
+pytestmark = [pytest.mark.clock, pytest.mark.skipif(host_arch() != "x86_64", reason="the peers are for x86-64")]
 NATIVE = Native()
 QUICK = clock.Pace(rounds=9, warm_ns=1_000_000, min_ns=500_000, max_ns=200_000_000)
 FUNCTION = {"cblas": "cblas_sgemm", "dnnl": "dnnl_sgemm", "xsmm": "libxsmm_sgemm"}

@@ -14,7 +14,7 @@ import pytest
 from tensorop import api, tuning
 from tensorop.commands import opened
 from tensorop.errors import SpecError, UsageError
-from tensorop.provision.targets import host_arch
+from tensorop.model.architecture import host_arch
 from tensorop.specs import operators
 from tests.support.commands import ROOT, events, refused, tensorop
 

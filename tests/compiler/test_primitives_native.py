@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tensorop.commands import check_primitives
+from tensorop.model.architecture import host_arch
 from tensorop.model.platform import Platform
 from tensorop.paths import builtin_dir
 from tensorop.specs import native, primitives
@@ -49,12 +50,12 @@ def _plugin(folder: Path, old: str, new: str) -> Path:
         (folder / kind).mkdir()
     (folder / "primitives/mine.yaml").write_text(text.replace(old, new))
     (folder / "platforms/mine.yaml").write_text(
-        f"schema: 1\nname: mine\nparent: generic\ndescription: test\narch: {native.host_arch()}\nprimitives: [mine]\n"
+        f"schema: 1\nname: mine\nparent: generic\ndescription: test\narch: {host_arch()}\nprimitives: [mine]\n"
     )
     return folder
 
 
-@pytest.mark.skipif(native.host_arch() != "x86_64", reason="`generic` compiles for x86-64")
+@pytest.mark.skipif(host_arch() != "x86_64", reason="`generic` compiles for x86-64")
 @pytest.mark.parametrize(
     ("old", "new", "says"),
     [

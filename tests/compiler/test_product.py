@@ -18,9 +18,9 @@ import tensorop
 from tensorop.build import harness
 from tensorop.build import library as building
 from tensorop.errors import UsageError
+from tensorop.model.architecture import host_arch
 from tensorop.model.trial import Kind
 from tensorop.package.card import read_card
-from tensorop.provision import targets
 from tensorop.runners import session
 from tensorop.runners.native import Native
 from tensorop.runners.protocol import Check, Entry, Library, Time
@@ -30,7 +30,7 @@ from tensorop.specs import platforms
 from tests.support import docs, products
 from tests.support.operators import gemm
 
-pytestmark = pytest.mark.skipif(targets.host_arch() != "x86_64", reason="loads products for x86-64")
+pytestmark = pytest.mark.skipif(host_arch() != "x86_64", reason="loads products for x86-64")
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "c"
 ARITHMETIC = Path(__file__).parents[1] / "support" / "arithmetic.c"

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tensorop.model.architecture import ARCHITECTURES, host_arch
 from tensorop.provision import cache, libc, zig
-from tensorop.provision.targets import TARGETS, host_arch
 
 # Threads, formatted floats and the maths library: what a harness takes from its C library.
 PROGRAM = r"""
@@ -34,7 +34,7 @@ def homeless(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENBLAS_CORETYPE", "Haswell")
 
 
-@pytest.fixture(params=TARGETS)
+@pytest.fixture(params=ARCHITECTURES)
 def arch(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
@@ -45,7 +45,7 @@ def test_a_static_program_for_each_architecture(arch: str, tmp_path: Path, homel
     (tmp_path / "p.c").write_text(PROGRAM)
     link = libc.static_link(arch)
     assert link.origin.startswith("musl")
-    compile_ = [*zig.zig_cc(), "-target", TARGETS[arch].static_triple, "-O2", "-c", "p.c", "-o", "p.o"]
+    compile_ = [*zig.zig_cc(), "-target", ARCHITECTURES[arch].static_triple, "-O2", "-c", "p.c", "-o", "p.o"]
     for argv in (compile_, link.argv(("p.o",), "p")):
         done = subprocess.run(argv, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300)
         assert done.returncode == 0, done.stderr

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tensorop.provision.targets import host_arch
+from tensorop.model.architecture import host_arch
 from tensorop.specs import platforms
 from tests.support.templates import DOT, DOT_AHEAD, FEW_ROWS, OUTER, PIPELINED, VECTORS, verdicts
 

@@ -14,18 +14,18 @@ import tensorop as package
 from tensorop.author import offline
 from tensorop.build import library as building
 from tensorop.errors import JobError, UsageError
+from tensorop.model.architecture import host_arch
 from tensorop.model.winner import Leaf, Tree, Winners
 from tensorop.package import product as making
 from tensorop.package import publish
 from tensorop.package.sources import Library, Part, Sources, Unit, together
-from tensorop.provision import targets
 from tensorop.render import instantiate
 from tensorop.render.texts import Texts
 from tensorop.specs import operators, platforms
 from tests.support import products
 from tests.support.commands import ROOT, tensorop
 
-pytestmark = pytest.mark.skipif(targets.host_arch() != "x86_64", reason="loads products for x86-64")
+pytestmark = pytest.mark.skipif(host_arch() != "x86_64", reason="loads products for x86-64")
 
 OWN = ROOT / "examples" / "operator"
 BOTH = """

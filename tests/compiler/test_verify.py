@@ -10,13 +10,13 @@ import pytest
 
 from tensorop.author import offline
 from tensorop.errors import JobError, SpecError
+from tensorop.model.architecture import host_arch
 from tensorop.model.kernel import Artifact, Kernel
 from tensorop.model.operator import Operator
 from tensorop.model.point import Point
 from tensorop.model.problem import Problem
 from tensorop.model.trial import Kind
 from tensorop.model.verdict import Seed, Verdict
-from tensorop.provision.targets import host_arch
 from tensorop.render import instantiate
 from tensorop.specs.platforms import load
 from tensorop.verify import grid

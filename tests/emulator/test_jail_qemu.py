@@ -13,8 +13,9 @@ import pytest
 from tensorop import paths
 from tensorop.build import link
 from tensorop.build.compile import compile_source
+from tensorop.model.architecture import architecture, host_arch
 from tensorop.model.kernel import Artifact, Source
-from tensorop.provision import qemu, targets
+from tensorop.provision import qemu
 from tensorop.runners import confined, session
 from tensorop.runners.base import Launch, Need
 from tests.support import attacks, commands, kernels
@@ -43,7 +44,7 @@ def escape(arch: str, work: Path, place: Path) -> Path:
     text = (Path(attacks.__file__).parent / "escape.c").read_text()
     # the compiler sees no file but those of the source
     source = Source((("escape.c", text), ("region.h", (paths.native_dir() / "region.h").read_text())))
-    target = targets.target(arch)
+    target = architecture(arch)
     flags = ("-target", target.static_triple, f"-mcpu={target.static_cpu}", "-O1", "-g0", f'-DPLACE="{place}"')
     made = compile_source(source, flags, work=work)
     assert isinstance(made, Artifact), made
@@ -52,7 +53,7 @@ def escape(arch: str, work: Path, place: Path) -> Path:
     return program.path
 
 
-@pytest.mark.skipif(targets.host_arch() != "x86_64", reason="the host's instructions in it are x86-64's")
+@pytest.mark.skipif(host_arch() != "x86_64", reason="the host's instructions in it are x86-64's")
 @ARCHES
 def test_a_store_into_the_emulators_own_code_gets_nothing_of_the_host(tmp_path: Path, place: Path, arch: str) -> None:
     program = escape(arch, tmp_path, place)

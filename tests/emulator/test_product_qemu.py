@@ -14,9 +14,10 @@ import pytest
 import tensorop
 from tensorop.commands import verify
 from tensorop.errors import UsageError
+from tensorop.model.architecture import host_arch
 from tensorop.model.verdict import Seed
 from tensorop.package.card import read_card
-from tensorop.provision import qemu, sysroot, targets, zig
+from tensorop.provision import qemu, sysroot, zig
 from tensorop.specs import platforms
 from tests.support import docs, products
 
@@ -72,7 +73,7 @@ def _run(program: Path, arch: str, cpu: str, *words: str, **variables: str) -> s
 def built(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path, Path]:
     """Platform, prefix, the example linked to its shared library; a prefix of another architecture comes first."""
     platform = request.param
-    if ARCH[platform] == targets.host_arch():
+    if ARCH[platform] == host_arch():
         pytest.skip("this machine's own architecture is tested without an emulator")
     folder = tmp_path_factory.mktemp(platform)
     prefix, other = products.install(platform, folder / "prefix"), products.install("generic", folder / "other")
@@ -143,7 +144,7 @@ def test_every_thread_computes_as_its_caller_does(built: tuple[str, Path, Path],
 @pytest.mark.parametrize("platform", ["rvv", "neon"])
 def test_calls_fit_into_the_least_stack_of_a_thread(platform: str, tmp_path: Path) -> None:
     arch = ARCH[platform]
-    if arch == targets.host_arch():
+    if arch == host_arch():
         pytest.skip("this machine's own architecture is tested without an emulator")
     out = products.install(platform, tmp_path / "out", found=products.of_all_templates(("f64",)))
     words = (
@@ -171,7 +172,7 @@ def test_python_refuses_it_and_its_card_is_read(built: tuple[str, Path, Path]) -
 
 
 def test_each_vector_length_is_served_by_its_tree(tmp_path: Path) -> None:
-    if targets.host_arch() == "riscv64":
+    if host_arch() == "riscv64":
         pytest.skip("needs an emulated core")
     (fixed,) = products.winners(("f64",))
     prefix = products.install("rvv", tmp_path / "prefix", found=[products.by_vlen(fixed)])
@@ -194,7 +195,7 @@ def test_each_vector_length_is_served_by_its_tree(tmp_path: Path) -> None:
 
 
 def test_a_core_without_vectors_is_served_by_plain_c(tmp_path: Path) -> None:
-    if targets.host_arch() == "riscv64":
+    if host_arch() == "riscv64":
         pytest.skip("needs an emulated core")
     program = _example(products.install("rvv", tmp_path / "prefix"), "riscv64", tmp_path / "build")
     done = _run(program, "riscv64", "rv64,v=false", TENSOROP_VERBOSE="1")
@@ -230,7 +231,7 @@ def test_hwprobe_is_believed_before_the_letter(built: tuple[str, Path, Path], tm
 
 
 def test_arm_cores_have_what_the_kernel_reports(tmp_path: Path) -> None:
-    if targets.host_arch() == "aarch64":
+    if host_arch() == "aarch64":
         pytest.skip("needs an emulated core")
     linked = _linked(products.install("neoverse-n1", tmp_path / "prefix", ("f64",)))
     program = _compile("examples/c/main.c", "aarch64", tmp_path / "example", *linked)
@@ -250,7 +251,7 @@ def test_arm_cores_have_what_the_kernel_reports(tmp_path: Path) -> None:
 
 def test_x86_cores_have_what_they_and_the_system_report(tmp_path: Path) -> None:
     emulator = shutil.which("qemu-x86_64")
-    if emulator is None or targets.host_arch() != "x86_64" or shutil.which("cc") is None:
+    if emulator is None or host_arch() != "x86_64" or shutil.which("cc") is None:
         pytest.skip("needs cc, an x86-64 C library and qemu-x86_64")
     avx2 = {"Haswell": "by variant 1", "Nehalem": "lacks fma", "Haswell,-fma": "lacks fma\n"}
     avx2["Haswell,-xsave"] = "lacks fma avx f16c avx2\n"  # an operating system that saves no YMM
@@ -268,7 +269,7 @@ def test_x86_cores_have_what_they_and_the_system_report(tmp_path: Path) -> None:
 
 def test_a_core_with_less_than_the_kernels_need(tmp_path: Path) -> None:
     """Shorter vectors, or another extension than V that hwprobe does not name."""
-    if targets.host_arch() == "riscv64":
+    if host_arch() == "riscv64":
         pytest.skip("needs an emulated core")
     program = _example(products.install("spacemit-k1", tmp_path / "prefix"), "riscv64", tmp_path / "build")
     long, short = (_run(program, "riscv64", VECTOR.format(v), TENSOROP_VERBOSE="1") for v in (256, 128))
@@ -286,7 +287,7 @@ def test_a_core_with_less_than_the_kernels_need(tmp_path: Path) -> None:
 def test_the_lines_of_the_docs_build_and_run(tmp_path: Path) -> None:
     if shutil.which("cmake") is None:
         pytest.skip("cmake is not installed")
-    if targets.host_arch() == "riscv64":
+    if host_arch() == "riscv64":
         pytest.skip("nothing to emulate")
     prefix = products.install("rvv", tmp_path / "prefix", ("f32",))
     done = docs.run(docs.blocks("docs/library.md")[2], prefix, tmp_path)
@@ -299,7 +300,7 @@ def test_the_lines_of_the_docs_build_and_run(tmp_path: Path) -> None:
 @pytest.mark.parametrize("platform", ["rvv", "neon"])
 def test_sources_cross_build_alone(platform: str, tmp_path: Path) -> None:
     arch = ARCH[platform]
-    if arch == targets.host_arch():
+    if arch == host_arch():
         pytest.skip("tested without an emulator")
     prefix = products.install(platform, tmp_path / "prefix", ("f64",))
     _cmake(

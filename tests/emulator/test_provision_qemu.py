@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from tensorop.model.architecture import ARCHITECTURES, host_arch
 from tensorop.provision import check, libc, openblas, prewarm, qemu, sysroot, zig
 from tensorop.provision.library import Library
-from tensorop.provision.targets import TARGETS, host_arch
 
-FOREIGN = [a for a in TARGETS if a != host_arch() and a != "x86_64"]
+FOREIGN = [a for a in ARCHITECTURES if a != host_arch() and a != "x86_64"]
 CPU = {"riscv64": "rv64,v=true,vext_spec=v1.0,vlen=256,elen=64", "aarch64": "cortex-a53"}
 
 ENVIRONMENT = r"""
@@ -43,7 +43,7 @@ def _compile(text: str, folder: Path, flags: list[str], link: tuple[str, ...] | 
     (folder / "p.c").write_text(text)
     first = [*zig.zig_cc(), *flags, "-O2", "p.c", "-o", "p"]
     if link is not None:
-        first = [*zig.zig_cc(), "-target", TARGETS[arch].static_triple, "-O2", "-c", "p.c", "-o", "p.o"]
+        first = [*zig.zig_cc(), "-target", ARCHITECTURES[arch].static_triple, "-O2", "-c", "p.c", "-o", "p.o"]
     for argv in (first, link):
         if argv:
             done = subprocess.run(argv, cwd=folder, env=zig.zig_environment(), capture_output=True, text=True)

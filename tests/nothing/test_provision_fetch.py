@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tensorop import errors
+from tensorop.model.architecture import ARCHITECTURES, host_arch
 from tensorop.provision import baseline, cache, check, openblas, process, pypi, qemu
-from tensorop.provision.targets import TARGETS, host_arch
 from tensorop.specs import native
 
 
@@ -60,7 +60,7 @@ def test_a_tool_that_is_not_there() -> None:
         process.run(["no-such-tool"], doing="fetching", hint="install it")
 
 
-@pytest.mark.parametrize("arch", TARGETS)
+@pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_every_architecture_has_the_baselines(arch: str) -> None:
     assert {"openblas", "openblas@0.3.29"} <= set(baseline.names(arch))
     newest = baseline.source("openblas", arch)
@@ -96,7 +96,7 @@ def test_a_bare_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     """Empty PATH, empty cache: each piece missing, each with the command that brings it."""
     monkeypatch.setenv("TENSOROP_CACHE", str(tmp_path))
     monkeypatch.setenv("PATH", str(tmp_path))
-    other = next(a for a in TARGETS if a != host_arch())
+    other = next(a for a in ARCHITECTURES if a != host_arch())
     found = {p.name: p for p in check.pieces([other])}
     for name in (f"qemu-{other}", f"sysroot {other}", f"openblas {other}", "C compiler", "cmake"):
         assert found[name].status == "missing", name
@@ -106,7 +106,7 @@ def test_a_bare_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_a_qemu_without_plugins_is_too_old(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As Debian 13's: it runs, its -help has no -plugin."""
-    arch = next(a for a in TARGETS if a != host_arch())
+    arch = next(a for a in ARCHITECTURES if a != host_arch())
     fake = tmp_path / f"qemu-{arch}"
     fake.write_text("#!/bin/sh\necho '-strace  log system calls'\n")
     fake.chmod(0o755)

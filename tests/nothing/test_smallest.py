@@ -10,12 +10,12 @@ from tensorop import pipeline
 from tensorop.author import offline
 from tensorop.backends import reach
 from tensorop.errors import SpecError
+from tensorop.model.architecture import host_arch
 from tensorop.model.job import Job
 from tensorop.model.kernel import Kernel, Variant
 from tensorop.model.point import Point
 from tensorop.model.trial import Finished, Kind, Outcome, Samples, Score, Stage, Trial
 from tensorop.model.verdict import Seed
-from tensorop.provision.targets import host_arch
 from tensorop.search import smallest as direct
 from tensorop.search import trials
 from tensorop.search.task import Resolved, Task

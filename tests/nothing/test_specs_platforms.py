@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tensorop.errors import SpecError, UsageError
-from tensorop.provision.targets import TARGETS
+from tensorop.model.architecture import ARCHITECTURES, host_arch
 from tensorop.specs import catalog, native, platforms
 
 SHIPPED = ("avx2", "avx512", "cortex-a53", "generic", "native", "neon", "rvv", "spacemit-k1")
@@ -38,7 +38,7 @@ def test_the_shipped_ones_load() -> None:
 def test_one_cpu_string_an_architecture(name: str) -> None:
     """zig builds libc anew for each, and the harness is linked with the table's."""
     compiler = platforms.load(name).compiler
-    target = TARGETS[platforms.load(name).arch]
+    target = ARCHITECTURES[platforms.load(name).arch]
     assert (compiler.static_target, compiler.static_cpu) == (target.static_triple, target.static_cpu)
 
 
@@ -109,7 +109,7 @@ def test_native_is_the_most_demanding_one_that_fits() -> None:
 
 def test_native_is_this_machine() -> None:
     here = platforms.load("native")
-    assert here.arch == native.host_arch()
+    assert here.arch == host_arch()
     assert here.runner == "native"
     assert native.missing_flags(here) == ()
     assert here.lineage[:1] == ("native",)
@@ -118,9 +118,9 @@ def test_native_is_this_machine() -> None:
 
 def test_missing_flags_are_named() -> None:
     avx512 = platforms.load("avx512")
-    if native.host_arch() == "x86_64":
+    if host_arch() == "x86_64":
         assert native.missing_flags(avx512, {"avx2"})[0] == "avx512f"
-    other = platforms.load("neon" if native.host_arch() == "x86_64" else "avx2")
+    other = platforms.load("neon" if host_arch() == "x86_64" else "avx2")
     assert native.missing_flags(other) == (other.arch,)
 
 

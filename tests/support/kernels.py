@@ -8,11 +8,11 @@ import numpy as np
 
 from tensorop.build import compile as compiling
 from tensorop.build import link
+from tensorop.model.architecture import architecture, host_arch
 from tensorop.model.call import Access, Buffer, Call, Placement
 from tensorop.model.kernel import Artifact, Source
 from tensorop.model.platform import Compiler, Platform
 from tensorop.model.trial import Kind
-from tensorop.provision import targets
 from tensorop.runners.base import Runner
 from tensorop.runners.native import Native
 from tensorop.runners.qemu import Qemu
@@ -44,8 +44,8 @@ void tensorop_candidate_0(const struct tensorop_call *call) {{
 
 def platform(arch: str = "x86_64", *flags: str) -> Platform:
     """A plain platform of an architecture, with further compiler flags."""
-    target = targets.target(arch)
-    native = arch == targets.host_arch()
+    target = architecture(arch)
+    native = arch == host_arch()
     return Platform(
         name=f"test-{arch}",
         lineage=(f"test-{arch}",),
@@ -74,7 +74,7 @@ def platform(arch: str = "x86_64", *flags: str) -> Platform:
 
 def runner(arch: str) -> Runner:
     """Where programs of an architecture run in tests."""
-    if arch == targets.host_arch():
+    if arch == host_arch():
         return Native()
     return Qemu(arch, RVV_CPU if arch == "riscv64" else "", 256)
 

@@ -10,8 +10,8 @@ import glob
 from dataclasses import dataclass
 from pathlib import Path
 
+from tensorop.model.architecture import architecture, host_arch
 from tensorop.provision import cache, debian
-from tensorop.provision.targets import host_arch, target
 
 SUITE = "bookworm"
 _BLAS = ("libblas3", "libgfortran5", "libquadmath0")
@@ -26,7 +26,7 @@ class Tester:
 
 
 def _unpack(name: str, packages: tuple[str, ...], offline: bool | None) -> Path:
-    t = target(host_arch())
+    t = architecture(host_arch())
     command = f"apt-get install {packages[0]}"
     # Debian's amd64 alone has libquadmath0.
     wanted = [p for p in packages if p != "libquadmath0" or t.arch == "x86_64"]
@@ -37,7 +37,7 @@ def _unpack(name: str, packages: tuple[str, ...], offline: bool | None) -> Path:
 
 
 def _libraries(root: Path) -> str:
-    lib = root / "usr/lib" / target(host_arch()).multiarch
+    lib = root / "usr/lib" / architecture(host_arch()).multiarch
     return ":".join(str(p) for p in (lib / "blas", lib / "lapack", lib))
 
 
@@ -46,7 +46,7 @@ def blas_testers(*, offline: bool | None = None) -> Tester:
     if found := sorted(glob.glob("/usr/lib/*/blas/xblat3s")):
         return Tester(Path(found[0]).parent, {})
     root = _unpack("blas", ("libblas-test", *_BLAS), offline)
-    folder = root / "usr/lib" / target(host_arch()).multiarch / "blas"
+    folder = root / "usr/lib" / architecture(host_arch()).multiarch / "blas"
     return Tester(folder, {"LD_LIBRARY_PATH": _libraries(root)})
 
 

@@ -50,7 +50,8 @@ def main() -> None:
     # It comes at the end of the thread that started this process, too: then the parent is still there.
     signal.signal(signal.SIGTERM, lambda *_: limits.alone(parent))
     limits.ends_with(parent, signal.SIGTERM)
-    sys.stdout.write(json.dumps(_read(**json.loads(sys.stdin.buffer.read()))) + "\n")
+    with open(1, "wb") as answer:
+        answer.write(json.dumps(_read(**json.loads(sys.stdin.buffer.read()))).encode() + b"\n")
 
 
 def _read(answer: str, **of: str) -> tuple[str, Any]:
