@@ -56,7 +56,7 @@ class Platform:
     name: str
     lineage: tuple[str, ...]
     description: str
-    arch: str  # as provision.targets knows it
+    arch: str  # a name of `architecture.ARCHITECTURES`
     primitives: tuple[PrimitiveSet, ...]  # in order of preference
     registers: int  # architectural vector registers
     vlens: tuple[int, ...]  # VLENs (bits) it is tuned and reported at; one entry for fixed-width ISAs
