@@ -13,6 +13,11 @@ PLUGIN_KINDS = ("platforms", "primitives", "templates", "tuners", "backends")
 _PACKAGE = Path(__file__).resolve().parent
 
 
+def package_dir() -> Path:
+    """The folder of the package tensorop."""
+    return _PACKAGE
+
+
 def native_dir() -> Path:
     """The folder of the harness's and the plug-in's C files."""
     return _PACKAGE / "native"

@@ -9,7 +9,7 @@ import contextlib
 from collections.abc import Generator, Iterator, Sequence
 from pathlib import Path
 
-from tensorop import __version__, paths
+from tensorop import __version__, paths, subpackages
 from tensorop.author import offline
 from tensorop.backends import reach
 from tensorop.build.compile import candidate_flags
@@ -17,7 +17,7 @@ from tensorop.commands import operator_built, operator_read
 from tensorop.dispatch import probing, robust, single_vlen, winners
 from tensorop.errors import JobError, Stopped, UsageError
 from tensorop.events import Event, Note, Phase, Trying
-from tensorop.job import authoring, deliver, forecast, workers
+from tensorop.job import authoring, deliver, forecast
 from tensorop.kit import here
 from tensorop.model.job import Job
 from tensorop.model.kernel import CONFINED, KernelTemplate
@@ -30,7 +30,7 @@ from tensorop.process import scratch
 from tensorop.process.stopping import Stop
 from tensorop.render.texts import Texts
 from tensorop.search import blocking, large, loop, micro, smallest, trials
-from tensorop.search.task import Pass, Resolved, Task, conduct, digest
+from tensorop.search.task import Crew, Pass, Resolved, Task, conduct, digest
 from tensorop.space import problems, strategy
 from tensorop.specs import leftovers, operators, platforms
 from tensorop.store import journal as store
@@ -79,7 +79,8 @@ def run(job: Job, stop: Stop | None = None) -> Generator[Event, None, None]:
         device = None if target.measures else target.attached()
     if target is None:
         raise _nothing()
-    workers.check(job, target)
+    if job.workers:
+        subpackages.require("cluster", "crew", "--workers").check(job, target)
     _check_c(job, operator, target)
     strategy.load(job.tuner, job.plugins)  # an unknown one is said before anything is made
     _check_effect(job, target)
@@ -210,10 +211,13 @@ def _seed(job: Job, journal: Journal) -> Seed:
     return began
 
 
-def _crew(job: Job, until: contextlib.ExitStack, stop: Stop) -> workers.Crew | None:
-    """The workers that a job wishes for, until then; none where the user wants an end first."""
+def _crew(job: Job, until: contextlib.ExitStack, stop: Stop) -> Crew | None:
+    """The workers that a job asks for, until then; none where it asks for none or the user wants an end first."""
+    if not job.workers:
+        return None
     with stop.may_end("stopping: no further search; what passed in earlier runs, if anything did, is packaged"):
-        return until.enter_context(workers.crew(job))
+        found: Crew = until.enter_context(subpackages.require("cluster", "crew", "--workers").crew(job))
+        return found
     return None
 
 

@@ -8,20 +8,19 @@ board model: micro-benchmarks beside published figures. On a board: the same pro
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tensorop import backends
+from tensorop import backends, subpackages
 from tensorop.build import sample
 from tensorop.build.programs import identify_program
-from tensorop.commands import calibrate, microbench, settle
+from tensorop.commands import microbench
 from tensorop.commands.microbench import Bench
 from tensorop.errors import JobError, TensoropError
 from tensorop.measure import board
-from tensorop.model.core import Core
 from tensorop.model.kernel import Artifact
-from tensorop.model.microbench import Clocked, MicrobenchPoint, Modelled, Question
+from tensorop.model.microbench import MicrobenchPoint, Modelled, Question
 from tensorop.model.platform import Platform
 from tensorop.model.trial import Outcome
 from tensorop.runners import facts
@@ -29,14 +28,11 @@ from tensorop.runners.base import Launch, Runner
 from tensorop.runners.qemu import Qemu
 from tensorop.runners.session import Guest
 from tensorop.specs import board as board_spec
-from tensorop.specs import calibration
 from tensorop.specs import microbench as microbench_spec
 from tensorop.specs.board import BoardModel
-from tensorop.specs.board_alternative import switched
 
 # Loop ends and the mark of a region cost a little in a model, and so did the published loops.
-_TOLERANCE = 0.03
-_CLOCK_OFF = 0.1
+TOLERANCE = 0.03
 
 
 @dataclass(frozen=True)
@@ -53,7 +49,7 @@ class Line:
 
 
 @dataclass(frozen=True)
-class _Under:
+class UnderModel:
     """A platform under its board model: what counts there, the micro-benchmarks, and the VLEN they are built for."""
 
     platform: Platform
@@ -66,7 +62,7 @@ class _Under:
         return microbench.model(self.benches, self.emulator, self.model, self.vlen)
 
     def questions(self) -> tuple[Question, ...]:
-        return settle.questions(self.benches, self.emulator, self.model, self.vlen)
+        return microbench.questions(self.benches, self.emulator, self.model, self.vlen)
 
 
 def check(
@@ -115,8 +111,12 @@ def check(
     if not benches:
         yield Line(True, "micro-benchmarks", f"none for {platform.arch}", note=True)
         return
-    under = _Under(platform, model, emulator, benches, vlen)
-    yield from _published(under, plugins) if core is None else _on_board(under, target, core, folder)
+    under = UnderModel(platform, model, emulator, benches, vlen)
+    if core is None:
+        yield from _published(under, plugins)
+    else:
+        board_part = subpackages.require("calibration", "board", "fitting a board model to a board")
+        yield from board_part.on_board(under, target, core, folder)
 
 
 def _candidate(platform: Platform) -> Artifact:
@@ -152,7 +152,7 @@ def _runs(platform: Platform, target: Runner, candidate: Artifact) -> Iterator[L
             yield Line(True, about, f"a candidate runs on {target.name}")
 
 
-def _published(under: _Under, plugins: tuple[Path, ...]) -> Iterator[Line]:
+def _published(under: UnderModel, plugins: tuple[Path, ...]) -> Iterator[Line]:
     """Modelled figures, each with its interval, beside what was published."""
     ghz, vlen = under.model.clock_ghz.value, under.vlen
     points: dict[str, list[MicrobenchPoint]] = {}
@@ -164,28 +164,28 @@ def _published(under: _Under, plugins: tuple[Path, ...]) -> Iterator[Line]:
         found = microbench.interval(bench, cycles)
         given = points.get(bench.benchmark.name, [])
         if not given:
-            yield Line(True, bench.benchmark.name, _span(found), note=True)
+            yield Line(True, bench.benchmark.name, span(found), note=True)
         for point in given:
             yield _beside(found, point, ghz, vlen)
     for asked in under.questions():
-        said = f"{_span(asked.under)}, {_span(asked.usual)} without; {asked.under.benchmark.name} on a board tells"
+        said = f"{span(asked.under)}, {span(asked.usual)} without; {asked.under.benchmark.name} on a board tells"
         yield Line(True, f"alternative '{asked.alternative}'", said, note=True)
     yield from _order(points, choices, {b.benchmark.name: b for b in under.benches})
 
 
-def _span(found: Modelled) -> str:
+def span(found: Modelled) -> str:
     return f"{found.best:.2f} modelled cycles/{found.benchmark.unit} ({found.low:.2f} to {found.high:.2f})"
 
 
 def _beside(found: Modelled, point: MicrobenchPoint, clock_ghz: float, vlen: int) -> Line:
     cycles = point.cycles(found.benchmark, clock_ghz, vlen)
-    inside = found.low * (1 - _TOLERANCE) <= cycles <= found.high * (1 + _TOLERANCE)
+    inside = found.low * (1 - TOLERANCE) <= cycles <= found.high * (1 + TOLERANCE)
     as_given = f" ({point.value:g} {point.unit})" if point.unit != "cycles" else ""
     loose = point.kind == "loose"
     part = loose and found.high < cycles
     where = "inside" if inside else "less, as a part of it may" if part else "outside"
     remark = ", of something larger" if loose else ""
-    message = f"{_span(found)}, published {cycles:.2f}{as_given}, {where}{remark}; {point.source}"
+    message = f"{span(found)}, published {cycles:.2f}{as_given}, {where}{remark}; {point.source}"
     return Line(inside or loose, found.benchmark.name, message, note=loose)
 
 
@@ -210,80 +210,3 @@ def _order(
             f"{len(ratios)} choices of constants; published {speeds[fast] / speeds[slow]:.2f}"
         )
         yield Line(right == len(ratios), "order", message)
-
-
-def _on_board(under: _Under, target: Runner, core: Core, folder: Path) -> Iterator[Line]:
-    """The same programs by the board's clock, and the constants that bring the model nearest to it."""
-    platform, model, benches = under.platform, under.model, under.benches
-    clocked: dict[str, Clocked] = {}
-    absent: dict[str, str] = {}
-    for bench, timed in zip(benches, microbench.time(benches, target), strict=True):
-        name = bench.benchmark.name
-        if isinstance(timed, Outcome):
-            absent[name] = timed.message or timed.kind.value
-            yield Line(False, name, absent[name])
-        else:
-            clocked[name] = timed
-    declared = 1e3 * model.clock_ghz.value
-    seen = sorted(c.mhz for c in clocked.values())[len(clocked) // 2] if clocked else 0.0
-    off = abs(seen / declared - 1)
-    yield Line(
-        True,
-        "clock",
-        f"{seen:.0f} MHz by dependent additions, {declared:.0f} declared"
-        + ("; cycles are of the clock that was seen" if off > _CLOCK_OFF else ""),
-        note=off > _CLOCK_OFF,
-    )
-    for bench, cycles in under.counted():
-        found = microbench.interval(bench, cycles)
-        real = clocked.get(bench.benchmark.name)
-        if real is not None:
-            inside = found.low * (1 - _TOLERANCE) <= real.cycles <= found.high * (1 + _TOLERANCE)
-            message = f"{real.cycles:.2f} cycles/{bench.benchmark.unit} ({real.ns:.2f} ns), {_span(found)}, "
-            yield Line(True, bench.benchmark.name, message + ("inside" if inside else "outside"), note=not inside)
-    measured = {name: c.cycles for name, c in clocked.items()}
-    asked = under.questions()
-    verdicts = settle.verdicts(asked, measured)
-    yield from _settled(asked, measured, verdicts)
-    shown = [name for name, said in verdicts.items() if said == settle.SHOWN]
-    assert platform.board is not None
-    model = board_spec.load(switched(platform.board, shown, "a board"), f"platform '{platform.name}'")
-    try:
-        fitted = calibrate.fit(benches, measured, under.emulator, model, under.vlen)
-    except JobError as error:
-        yield Line(False, "calibration", str(error))
-        return
-    record = calibrate.calibration(platform, model, core, clocked, fitted, absent, verdicts)
-    path = folder / f"calibration-{platform.name}.yaml"
-    try:
-        path.write_text(calibration.text(record), encoding="utf-8")
-    except OSError as error:
-        raise JobError(
-            f"{path} cannot be written: {error.strerror}", hint="run the command in another folder"
-        ) from None
-    if fitted.explains:
-        for key, constant in record.constants.items():
-            if constant["determined"]:
-                span = f"({constant['low']:g} to {constant['high']:g})"
-                yield Line(True, key, f"{constant['value']:g}, was {constant['was']:g} {span}", note=True)
-    said = f"{path}: residual {fitted.residual_after:.3f}, was {fitted.residual_before:.3f}"
-    if not fitted.explains:
-        said += (
-            f", of what nothing assumed bends {fitted.residual_known:.3f}: the model does not explain this board. "
-            "It is another core or has no steady clock; the file holds the raw figures, and no platform can take it"
-        )
-    yield Line(fitted.explains, "calibration", said)
-
-
-def _settled(asked: Sequence[Question], measured: Mapping[str, float], verdicts: Mapping[str, str]) -> Iterator[Line]:
-    """A line for each alternative: what the board says of it. One that it shows contradicts the model's best fit."""
-    for name, said in verdicts.items():
-        parts = [
-            f"{question.usual.benchmark.name} took {measured[question.usual.benchmark.name]:.2f} cycles, "
-            f"{question.under.best:.2f} ({question.under.low:.2f} to {question.under.high:.2f}) under it, "
-            f"{question.usual.best:.2f} ({question.usual.low:.2f} to {question.usual.high:.2f}) as modelled"
-            for question in asked
-            if question.alternative == name and question.usual.benchmark.name in measured
-        ]
-        message = f"{said}: {'; '.join(parts)}"
-        yield Line(said != settle.SHOWN, f"alternative '{name}'", message, note=said == settle.OPEN)

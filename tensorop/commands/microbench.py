@@ -15,7 +15,7 @@ from tensorop.errors import JobError
 from tensorop.measure import clock, modelled, statistics
 from tensorop.model.call import Access, Buffer, Call
 from tensorop.model.expression import evaluate
-from tensorop.model.microbench import Benchmark, Clocked, Modelled
+from tensorop.model.microbench import Benchmark, Clocked, Modelled, Question
 from tensorop.model.platform import Platform
 from tensorop.model.trial import Outcome
 from tensorop.runners.base import Runner
@@ -24,6 +24,7 @@ from tensorop.runners.qemu import Qemu
 from tensorop.runners.session import Guest
 from tensorop.specs import microbench
 from tensorop.specs.board import BoardModel
+from tensorop.specs.board_scenarios import scenario_values, under
 
 _CLOCK, _BENCH = 0, 1  # functions of every program, see bench.h
 _ADDITIONS = 64  # of an iteration of the clock
@@ -138,3 +139,21 @@ def time(benches: Sequence[Bench], runner: Runner) -> Iterator[Clocked | Outcome
         beside = statistics.quartiles(timed.rounds[_CLOCK])[1]
         low, middle, high = statistics.quartiles(timed.rounds[_BENCH])
         yield Clocked(bench.benchmark, middle / bench.units, 1e3 * cycles / beside, (high - low) / middle)
+
+
+def questions(benches: Sequence[Bench], runner: Qemu, board: BoardModel, vlen: int) -> tuple[Question, ...]:
+    """What the benchmarks that settle an alternative take with it and without, over the model's whole ranges.
+
+    Where a range holds what the alternative changes, both sides have it at its own. Raises JobError when one cannot
+    be counted.
+    """
+    choices = scenario_values(board, "interval")
+    found = []
+    for name, alternative in board.alternatives.items():
+        wanted = [bench for bench in benches if bench.benchmark.name in alternative.settled_by]
+        own = {key: value for key, value in choices[0].items() if key in alternative.change}
+        sides = [[{**choice, **own} for choice in choices], [under(choice, board, name) for choice in choices]]
+        counted = (model(wanted, runner, board, vlen, side) for side in sides)
+        for (bench, usual), (_, other) in zip(*counted, strict=True):
+            found.append(Question(name, interval(bench, usual), interval(bench, other)))
+    return tuple(found)

@@ -85,6 +85,9 @@ class Crew(Protocol):
 
     batch: int
 
+    def introduced(self, stop: Stop) -> Iterator[str]:
+        """Settles who takes part, and yields what there is to say of that."""
+
     def __call__(self, conditions: Conditions, trials: Sequence[Trial], limit: Limit) -> Iterator[Measured]:
         """What each comes to, in their order."""
 

@@ -9,8 +9,9 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
+from tensorop import subpackages
 from tensorop.errors import SpecError
-from tensorop.specs import admitted, caches, calibration, yamlfile
+from tensorop.specs import admitted, caches, yamlfile
 from tensorop.specs.board import BoardModel
 from tensorop.specs.board_alternative import heirs
 
@@ -69,7 +70,8 @@ def resolve(files: Sequence[File]) -> dict[str, Any] | None:
         if section is not None and isinstance(fitted, str):
             if complaint := next(admitted.beside(fitted), None):
                 raise SpecError(f"{file.path}: key 'calibration': {complaint}")
-            section = calibration.apply(section, file.path.parent / fitted)
+            constants = subpackages.require("calibration", "constants", f"{file.path}: key 'calibration'")
+            section = constants.apply(section, file.path.parent / fitted)
     return section
 
 

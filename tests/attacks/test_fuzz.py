@@ -27,6 +27,7 @@ from tensorop import api
 from tensorop.author import gate, offline
 from tensorop.author.llm import completion, reply
 from tensorop.author.parse import parse
+from tensorop.calibration.constants import Calibration
 from tensorop.cli.main import cli
 from tensorop.commands import opened
 from tensorop.errors import TensoropError
@@ -35,7 +36,7 @@ from tensorop.package import card, carried
 from tensorop.process import barrier
 from tensorop.render import instantiate, render, texts
 from tensorop.report import gather
-from tensorop.specs import board, calibration, inherit, microbench, products, yamlfile, yamltext
+from tensorop.specs import board, inherit, microbench, products, yamlfile, yamltext
 from tensorop.specs import operators as operator_specs
 from tensorop.specs import platforms as platform_specs
 from tensorop.specs import primitives as primitive_specs
@@ -195,7 +196,7 @@ TARGETS: dict[str, tuple[Callable[[str], None], tuple[str, ...]]] = {
     "model": (_model, read("platforms/cortex-a72.yaml")),
     "published": (_schema(microbench._Published), read("platforms/published/cortex-a53.yaml")),
     "benches": (_schema(microbench._Benches), read("tensorop/native/microbench/riscv64/bench.yaml")),
-    "calibration": (_schema(calibration._Calibration), ("schema: 1\nplatform: x\nmodel: {name: a, version: 1}\n",)),
+    "calibration": (_schema(Calibration), ("schema: 1\nplatform: x\nmodel: {name: a, version: 1}\n",)),
     "board": (_schema(board.BoardModel), read("platforms/cortex-a72.yaml")),
     "journal": (_journal, (BOOK,)),
     "manifest": (_manifest, (CARRIED,)),

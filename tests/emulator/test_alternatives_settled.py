@@ -3,7 +3,8 @@
 import pytest
 
 from tensorop.backends import start
-from tensorop.commands import microbench, settle
+from tensorop.calibration import settle
+from tensorop.commands import microbench
 from tensorop.measure import modelled
 from tensorop.runners.protocol import Entry
 from tensorop.specs import board, platforms
@@ -18,7 +19,7 @@ def test_a_verdict_flips_when_the_alternative_is_switched_on(name):
     model = board.load(platform.board, name)
     runner, vlen = start(platform), platform.vlens[0]
     benches = microbench.prepare(platform, vlen, FIGURES)
-    asked = settle.questions(benches, runner, model, vlen)
+    asked = microbench.questions(benches, runner, model, vlen)
 
     def verdicts(on):
         core = board.load(switched(platform.board, on, "this test"), name)

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from tensorop.backends import start
-from tensorop.commands import calibrate, check_platform, microbench, probe_platform
+from tensorop.calibration import fit as fitting
+from tensorop.commands import check_platform, microbench, probe_platform
 from tensorop.errors import BoardError
 from tensorop.specs import board, platforms
 from tensorop.specs import microbench as specs
@@ -72,7 +73,7 @@ def test_hidden_constants_are_found_again():
             switch = key.endswith((".present", ".chained", ".shared_ports"))
             hidden[key] = float(x > 0.5) if switch else item.low + x * (item.high - item.low)
     found = {b.benchmark.name: c[0] for b, c in microbench.model(benches, runner, model, 256, [hidden, hidden])}
-    fit = calibrate.fit(benches, found, runner, model, 256)
+    fit = fitting.fit(benches, found, runner, model, 256)
     assert fit.residual_after < 0.02 < fit.residual_before
     assert fit.explains
     assert fit.residual_known < 1e-2

@@ -4,7 +4,7 @@ import copy
 
 import pytest
 
-from tensorop.commands import settle
+from tensorop.calibration import settle
 from tensorop.errors import SpecError
 from tensorop.measure import board as measure
 from tensorop.model.microbench import Modelled, Question

@@ -2,9 +2,10 @@
 
 import pytest
 
+from tensorop.calibration import constants
+from tensorop.calibration.constants import Calibration
 from tensorop.errors import SpecError
-from tensorop.model.calibration import Calibration
-from tensorop.specs import board, calibration, catalog, platforms
+from tensorop.specs import board, catalog, platforms
 
 BASE = platforms.load("spacemit-k1")
 MODEL = board.load(BASE.board, "test")
@@ -15,20 +16,20 @@ OTHER = next(k for k in MODEL.assumed() if k != KEY)
 def record(**changes):
     constant = {"value": ITEM.high, "was": ITEM.value, "low": ITEM.low, "high": ITEM.high, "determined": True}
     fields = {
+        "schema": 1,
         "platform": "spacemit-k1",
-        "model": MODEL.name,
-        "version": MODEL.version,
+        "model": {"name": MODEL.name, "version": MODEL.version},
         "board": {"cpu": "X60", "cores": 8},
         "constants": {KEY: constant, OTHER: {**constant, "determined": False}},
         "residual": {"before": 0.4, "after": 0.05, "known": 0.02},
         "figures": {"chase_l2": {"ns": 25, "mhz": 1600, "spread": 0.01, "measured": 40, "before": 41, "after": 40.5}},
     }
-    return Calibration(**{**fields, **changes})
+    return Calibration.model_validate({**fields, **changes})
 
 
 def child(folder, made, name="mine"):
     (folder / "platforms").mkdir()
-    (folder / "platforms" / "calibration-k1.yaml").write_text(calibration.text(made))
+    (folder / "platforms" / "calibration-k1.yaml").write_text(constants.text(made))
     (folder / "platforms" / f"{name}.yaml").write_text(
         f"schema: 1\nname: {name}\nparent: spacemit-k1\ncalibration: calibration-k1.yaml\n"
     )
@@ -62,7 +63,7 @@ def test_an_alternative_the_model_has_not_is_refused(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"version": 999}, "key 'model'"),
+        ({"model": {"name": MODEL.name, "version": 999}}, "key 'model'"),
         ({"residual": {"before": 2, "after": 0.9, "known": 0}}, "does not explain this board"),
         ({"residual": {"before": 2, "after": 0.1, "known": 3}}, "does not explain this board"),
         (

@@ -24,10 +24,10 @@ import pytest
 from distributed import KilledWorker, Security
 
 from tensorop import pipeline
+from tensorop.cluster import crew as workers
+from tensorop.cluster.worker import fingerprint as papers_of
 from tensorop.errors import JobError, MissingTool, Stopped, UsageError
 from tensorop.events import Done, Note, Trying
-from tensorop.job import workers
-from tensorop.job.worker import papers as papers_of
 from tensorop.model.conditions import Conditions
 from tensorop.model.job import Job
 from tensorop.model.kernel import Kernel, KernelTemplate, Variant
@@ -499,9 +499,9 @@ class Client:
         return Answer(self.outcome)
 
 
-def crew(client: Client, **more: Any) -> tuple[workers.Crew, list[str]]:
+def crew(client: Client, **more: Any) -> tuple[workers.Workers, list[str]]:
     wish = replace(job(Path("out"), runner="null", workers="tcp://there:1"), **more)
-    found = workers.Crew(wish, lambda: client)
+    found = workers.Workers(wish, lambda: client)
     return found, list(found.introduced(Stop()))
 
 

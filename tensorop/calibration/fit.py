@@ -12,10 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from tensorop.calibration.constants import EXPLAINED, Calibration
 from tensorop.commands import microbench
 from tensorop.commands.microbench import Bench
 from tensorop.errors import JobError
-from tensorop.model.calibration import EXPLAINED, Calibration
 from tensorop.model.core import Core
 from tensorop.model.microbench import Clocked
 from tensorop.model.platform import Platform
@@ -33,7 +33,7 @@ Vector = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Fit:
+class FittedModel:
     """values: dotted key -> fitted value; determined: those some figure depends on.
 
     before, after: benchmark -> modelled cycles for one unit; residuals: root mean square of log(modelled / measured)
@@ -54,7 +54,9 @@ class Fit:
         return max(self.residual_after, self.residual_known) <= EXPLAINED
 
 
-def fit(benches: Sequence[Bench], measured: Mapping[str, float], runner: Qemu, model: BoardModel, vlen: int) -> Fit:
+def fit(
+    benches: Sequence[Bench], measured: Mapping[str, float], runner: Qemu, model: BoardModel, vlen: int
+) -> FittedModel:
     """measured: benchmark -> cycles for one unit. Raises JobError without an unknown or a figure to fit."""
     used = [bench for bench in benches if bench.benchmark.name in measured]
     if not used or not model.assumed():
@@ -106,7 +108,7 @@ def fit(benches: Sequence[Bench], measured: Mapping[str, float], runner: Qemu, m
     start = float(misses(first[:1][:, sensitive]).mean())
     if start < cost:  # the best fit does not lie where all constants of a group move together
         values, after_rows, cost = best, first[0], start
-    return Fit(
+    return FittedModel(
         values,
         frozenset(key for i in known for key in space.keys[i]),
         before,
@@ -122,7 +124,7 @@ def calibration(
     model: BoardModel,
     core: Core,
     clocked: Mapping[str, Clocked],
-    found: Fit,
+    found: FittedModel,
     absent: Mapping[str, str],
     alternatives: Mapping[str, str],
 ) -> Calibration:
@@ -149,8 +151,19 @@ def calibration(
     first: Mapping[str, str] = next(iter(core.processors.values()), {})
     board |= {f"cpuinfo {key}": text for key, text in first.items() if key not in ("flags", "Features", "bugs")}
     residual = {"before": found.residual_before, "after": found.residual_after, "known": found.residual_known}
-    made_of = (platform.name, model.name, model.version, board, constants, _rounded(residual), figures)
-    return Calibration(*made_of, absent, alternatives)
+    return Calibration.model_validate(
+        {
+            "schema": 1,
+            "platform": platform.name,
+            "model": {"name": model.name, "version": model.version},
+            "board": board,
+            "constants": constants,
+            "residual": _rounded(residual),
+            "figures": figures,
+            "absent": absent,
+            "alternatives": alternatives,
+        }
+    )
 
 
 class _Space:

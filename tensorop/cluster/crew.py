@@ -21,9 +21,9 @@ from multiprocessing import resource_tracker
 from typing import TYPE_CHECKING
 
 from tensorop.author import offline
+from tensorop.cluster import worker
+from tensorop.cluster.worker import Fingerprint
 from tensorop.errors import JobError, MissingTool, TensoropError, UsageError
-from tensorop.job import worker
-from tensorop.job.worker import Papers
 from tensorop.model.conditions import Conditions
 from tensorop.model.job import Job
 from tensorop.model.trial import Kind, Measured, Outcome, Trial
@@ -53,8 +53,8 @@ _ADDRESS = re.compile(r"(tcp|tls)://[^\s/]+:\d+")
 
 
 def check(job: Job, target: Target) -> None:
-    """Raises UsageError where the job's wish for workers cannot be."""
-    if job.workers and _count(job.workers) >= 0 and not target.side_by_side:
+    """Raises UsageError where the job cannot have the workers that it asks for."""
+    if _count(job.workers) >= 0 and not target.side_by_side:
         raise UsageError(
             f"--workers {job.workers}: trials for {target.platform.name} stay on one machine, for the backend "
             f"'{target.name}' gives figures of that machine's clock, or none",
@@ -63,14 +63,11 @@ def check(job: Job, target: Target) -> None:
 
 
 @contextlib.contextmanager
-def crew(job: Job) -> Iterator[Crew | None]:
-    """The workers that a job wishes for, until the block ends; None where it wishes for none.
+def crew(job: Job) -> Iterator[Workers]:
+    """The workers that a job asks for, until the block ends.
 
     Raises MissingTool without Dask, JobError where nobody answers.
     """
-    if not job.workers:
-        yield None
-        return
     try:
         import distributed
     except ImportError:
@@ -89,7 +86,7 @@ def crew(job: Job) -> Iterator[Crew | None]:
                     2 * ANSWER_S, lambda: distributed.Client(job.workers, timeout=ANSWER_S, set_as_default=False)
                 )
 
-        found = Crew(job, connect)
+        found = Workers(job, connect)
         until.callback(found.close)
         yield found
 
@@ -210,19 +207,19 @@ def _started(job: Job, count: int) -> Iterator[Callable[[], Client]]:
         yield connect
 
 
-class Crew:
+class Workers:
     """The workers of one scheduler. batch: trials to ask for at once; `introduced` settles it."""
 
     def __init__(self, job: Job, connect: Callable[[], Client]) -> None:
         self._job, self._connect = job, connect
-        self._mine = Papers()
+        self._mine = Fingerprint()
         self.batch = 0
         self._reach(0.0)
 
     def introduced(self, stop: Stop) -> Iterator[str]:
         """What there is to say of the workers, once those that are there have shown their papers; nothing where the
         user wants an end before. Once one is admitted, others are waited for no longer than PATIENCE_S."""
-        self._mine, stranger = worker.papers(self._job), self._job.author != offline.AUTHOR
+        self._mine, stranger = worker.fingerprint(self._job), self._job.author != offline.AUTHOR
         admitted: set[str] = set()
         until = math.inf
         while not admitted or (self._asked.keys() - self._shown.keys() and time.monotonic() < until):
@@ -332,7 +329,7 @@ class Crew:
             del self._asked[address]
             self._shown.pop(address, None)
         for address in there - self._asked.keys():
-            self._asked[address] = self._submit([address], worker.papers, self._job), time.monotonic()
+            self._asked[address] = self._submit([address], worker.fingerprint, self._job), time.monotonic()
         for address in self._asked.keys() - self._shown.keys():
             future, since = self._asked[address]
             if future.done():
@@ -355,7 +352,7 @@ class Crew:
 
     def _read(self, future: Future) -> tuple[str, str]:
         try:
-            found: Papers = waiting.within(ANSWER_S, future.result)
+            found: Fingerprint = waiting.within(ANSWER_S, future.result)
             return found.unlike(self._mine), "; ".join(found.lacks)
         except Exception as error:  # another version of tensorop, or none
             said = error.message if isinstance(error, TensoropError) else f"{type(error).__name__}: {error}"

@@ -5,34 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
-from tensorop.commands import microbench
-from tensorop.commands.microbench import Bench
 from tensorop.model.microbench import Modelled, Question
-from tensorop.runners.qemu import Qemu
-from tensorop.specs.board import BoardModel
-from tensorop.specs.board_scenarios import scenario_values, under
 
 SHOWN, REFUTED, OPEN = "shown", "refuted", "open"
 _GAP = 0.05  # ranges nearer than this, on a logarithmic scale, tell nothing
 _NEARER = 3.0  # times as near, on a logarithmic scale, must a figure be to one side as to the other
-
-
-def questions(benches: Sequence[Bench], runner: Qemu, model: BoardModel, vlen: int) -> tuple[Question, ...]:
-    """What the benchmarks that settle an alternative take with it and without, over the model's whole ranges.
-
-    Where a range holds what the alternative changes, both sides have it at its own. Raises JobError when one cannot
-    be counted.
-    """
-    choices = scenario_values(model, "interval")
-    found = []
-    for name, alternative in model.alternatives.items():
-        wanted = [bench for bench in benches if bench.benchmark.name in alternative.settled_by]
-        own = {key: value for key, value in choices[0].items() if key in alternative.change}
-        sides = [[{**choice, **own} for choice in choices], [under(choice, model, name) for choice in choices]]
-        counted = (microbench.model(wanted, runner, model, vlen, side) for side in sides)
-        for (bench, usual), (_, other) in zip(*counted, strict=True):
-            found.append(Question(name, microbench.interval(bench, usual), microbench.interval(bench, other)))
-    return tuple(found)
 
 
 def answer(question: Question, cycles: float) -> str:

@@ -34,7 +34,7 @@ _OK = Outcome(Kind.OK)
 
 
 @dataclass(frozen=True)
-class Papers:
+class Fingerprint:
     """What a process can show of what its figures depend on. versions: by name, of tensorop and its tools; costs: of a
     fixed kernel, at each configuration; lacks: what its processes lack of their jail."""
 
@@ -42,7 +42,7 @@ class Papers:
     costs: tuple[float, ...] = ()
     lacks: tuple[str, ...] = ()
 
-    def unlike(self, mine: Papers) -> str:
+    def unlike(self, mine: Fingerprint) -> str:
         """Why trials of somebody who shows `mine` cannot be carried out there; "" where they can."""
         for name, version in mine.versions.items():
             if (theirs := self.versions.get(name, "absent")) != version:
@@ -50,7 +50,7 @@ class Papers:
         return "" if self.costs == mine.costs else f"a fixed kernel costs {self.costs} there, {mine.costs} here"
 
 
-def papers(job: Job) -> Papers:
+def fingerprint(job: Job) -> Fingerprint:
     """This process's, for a job. Raises TensoropError where it cannot do the job at all."""
     operator, target = _loaded(job)
     target.bring(job.offline or None)
@@ -59,7 +59,7 @@ def papers(job: Job) -> Papers:
         **target.tools,
         "platform or operator": digest(operator, target),
     }
-    return Papers(versions, tuple(_costs(target)), () if target.pretends else confinement.missing(target))
+    return Fingerprint(versions, tuple(_costs(target)), () if target.pretends else confinement.missing(target))
 
 
 def trial(conditions: Conditions, one: Trial, limit: Limit) -> Measured:

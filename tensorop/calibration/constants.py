@@ -5,7 +5,6 @@ A platform file takes one with `calibration: FILE`, beside a `parent` that has t
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
@@ -13,11 +12,11 @@ from typing import Any, Literal
 from pydantic import Field
 
 from tensorop.errors import SpecError
-from tensorop.model.calibration import EXPLAINED, Calibration
 from tensorop.specs import yamlfile
 from tensorop.specs.board_alternative import put, switched
 from tensorop.specs.yamlfile import File, Record
 
+EXPLAINED = 0.3  # root mean square of log(modelled / measured) up to which a fitted model is one of the board
 _TABLE = ("mf8", "mf4", "mf2", "m1", "m2", "m4", "m8")
 _RANGE = ("assumed", "low", "high", "group")
 
@@ -50,21 +49,23 @@ class _Residual(Record):
     known: float = Field(ge=0, strict=False)
 
 
-class _Calibration(File):
+class Calibration(File):
+    """All that a board's owner sends; the comments of a written file say what each key is (`text`)."""
+
     platform: str
     model: _Model
     board: dict[str, str | int | float | None]
-    constants: dict[str, _Constant]
+    constants: dict[str, _Constant]  # by dotted key of the model
     residual: _Residual
-    figures: dict[str, _Figure]
-    absent: dict[str, str] = Field(default_factory=dict)
-    alternatives: dict[str, Literal["shown", "refuted", "open"]] = Field(default_factory=dict)
+    figures: dict[str, _Figure]  # by benchmark
+    absent: dict[str, str] = Field(default_factory=dict)  # benchmark -> why it has no figure
+    alternatives: dict[str, Literal["shown", "refuted", "open"]] = Field(default_factory=dict)  # of the model
 
 
 def text(calibration: Calibration) -> str:
     """The file's contents."""
     head = (
-        f"# Constants of the board model {calibration.model} fitted by `tensorop platforms check` on a board.\n"
+        f"# Constants of the board model {calibration.model.name} fitted by `tensorop platforms check` on a board.\n"
         "# A platform file takes them with `calibration: <this file's name>` beside `parent: "
         f"{calibration.platform}`.\n"
         "#   constants: value for `was`, out of low to high; not determined: no benchmark shows it, it stays assumed\n"
@@ -73,9 +74,7 @@ def text(calibration: Calibration) -> str:
         "#             and over those that no constant bends (known)\n"
         "#   alternatives: one that is shown becomes the best fit, one that is refuted is none any more\n"
     )
-    data = dataclasses.asdict(calibration)
-    data["model"] = {"name": calibration.model, "version": data.pop("version")}
-    return head + yamlfile.dump({"schema": 1, **data})
+    return head + yamlfile.dump(calibration.model_dump(by_alias=True))
 
 
 def apply(section: Mapping[str, Any], path: Path) -> dict[str, Any]:
@@ -83,7 +82,7 @@ def apply(section: Mapping[str, Any], path: Path) -> dict[str, Any]:
 
     Raises SpecError when the file is broken or was made for another model or version.
     """
-    spec = yamlfile.validate(_Calibration, yamlfile.read(path), str(path))
+    spec = yamlfile.validate(Calibration, yamlfile.read(path), str(path))
     if (spec.model.name, spec.model.version) != (section.get("name"), section.get("version")):
         raise SpecError(
             f"{path}: key 'model': expected {section.get('name')} version {section.get('version')}, which the platform "
@@ -103,7 +102,7 @@ def apply(section: Mapping[str, Any], path: Path) -> dict[str, Any]:
     return {**out, "calibrated": True}
 
 
-def _settled(section: Mapping[str, Any], spec: _Calibration, path: Path) -> dict[str, Any]:
+def _settled(section: Mapping[str, Any], spec: Calibration, path: Path) -> dict[str, Any]:
     """The section with the alternatives that the board shows, and without those it refutes."""
     known = section.get("alternatives") or {}
     for name in spec.alternatives:

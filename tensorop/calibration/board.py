@@ -1,0 +1,97 @@
+"""The micro-benchmarks of a platform by the clock of a board, and the constants of its model fitted to them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from tensorop.calibration import constants, settle
+from tensorop.calibration import fit as fitting
+from tensorop.commands import microbench
+from tensorop.commands.check_platform import TOLERANCE, Line, UnderModel, span
+from tensorop.errors import JobError
+from tensorop.model.core import Core
+from tensorop.model.microbench import Clocked, Question
+from tensorop.model.trial import Outcome
+from tensorop.runners.base import Runner
+from tensorop.specs import board as board_spec
+from tensorop.specs.board_alternative import switched
+
+_CLOCK_OFF = 0.1
+
+
+def on_board(under: UnderModel, target: Runner, core: Core, folder: Path) -> Iterator[Line]:
+    """The same programs by the board's clock, and the constants that bring the model nearest to it."""
+    platform, model, benches = under.platform, under.model, under.benches
+    clocked: dict[str, Clocked] = {}
+    absent: dict[str, str] = {}
+    for bench, timed in zip(benches, microbench.time(benches, target), strict=True):
+        name = bench.benchmark.name
+        if isinstance(timed, Outcome):
+            absent[name] = timed.message or timed.kind.value
+            yield Line(False, name, absent[name])
+        else:
+            clocked[name] = timed
+    declared = 1e3 * model.clock_ghz.value
+    seen = sorted(c.mhz for c in clocked.values())[len(clocked) // 2] if clocked else 0.0
+    off = abs(seen / declared - 1)
+    yield Line(
+        True,
+        "clock",
+        f"{seen:.0f} MHz by dependent additions, {declared:.0f} declared"
+        + ("; cycles are of the clock that was seen" if off > _CLOCK_OFF else ""),
+        note=off > _CLOCK_OFF,
+    )
+    for bench, cycles in under.counted():
+        found = microbench.interval(bench, cycles)
+        real = clocked.get(bench.benchmark.name)
+        if real is not None:
+            inside = found.low * (1 - TOLERANCE) <= real.cycles <= found.high * (1 + TOLERANCE)
+            message = f"{real.cycles:.2f} cycles/{bench.benchmark.unit} ({real.ns:.2f} ns), {span(found)}, "
+            yield Line(True, bench.benchmark.name, message + ("inside" if inside else "outside"), note=not inside)
+    measured = {name: c.cycles for name, c in clocked.items()}
+    asked = under.questions()
+    verdicts = settle.verdicts(asked, measured)
+    yield from _settled(asked, measured, verdicts)
+    shown = [name for name, said in verdicts.items() if said == settle.SHOWN]
+    assert platform.board is not None
+    model = board_spec.load(switched(platform.board, shown, "a board"), f"platform '{platform.name}'")
+    try:
+        fitted = fitting.fit(benches, measured, under.emulator, model, under.vlen)
+    except JobError as error:
+        yield Line(False, "calibration", str(error))
+        return
+    record = fitting.calibration(platform, model, core, clocked, fitted, absent, verdicts)
+    path = folder / f"calibration-{platform.name}.yaml"
+    try:
+        path.write_text(constants.text(record), encoding="utf-8")
+    except OSError as error:
+        raise JobError(
+            f"{path} cannot be written: {error.strerror}", hint="run the command in another folder"
+        ) from None
+    if fitted.explains:
+        for key, constant in record.constants.items():
+            if constant.determined:
+                limits = f"({constant.low:g} to {constant.high:g})"
+                yield Line(True, key, f"{constant.value:g}, was {constant.was:g} {limits}", note=True)
+    said = f"{path}: residual {fitted.residual_after:.3f}, was {fitted.residual_before:.3f}"
+    if not fitted.explains:
+        said += (
+            f", of what nothing assumed bends {fitted.residual_known:.3f}: the model does not explain this board. "
+            "It is another core or has no steady clock; the file holds the raw figures, and no platform can take it"
+        )
+    yield Line(fitted.explains, "calibration", said)
+
+
+def _settled(asked: Sequence[Question], measured: Mapping[str, float], verdicts: Mapping[str, str]) -> Iterator[Line]:
+    """A line for each alternative: what the board says of it. One that it shows contradicts the model's best fit."""
+    for name, said in verdicts.items():
+        parts = [
+            f"{question.usual.benchmark.name} took {measured[question.usual.benchmark.name]:.2f} cycles, "
+            f"{question.under.best:.2f} ({question.under.low:.2f} to {question.under.high:.2f}) under it, "
+            f"{question.usual.best:.2f} ({question.usual.low:.2f} to {question.usual.high:.2f}) as modelled"
+            for question in asked
+            if question.alternative == name and question.usual.benchmark.name in measured
+        ]
+        message = f"{said}: {'; '.join(parts)}"
+        yield Line(said != settle.SHOWN, f"alternative '{name}'", message, note=said == settle.OPEN)
