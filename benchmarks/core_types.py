@@ -20,19 +20,19 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from tensorop import errors
-from tensorop.backends import qemu, reach
+from tensorop.backends import reach
 from tensorop.build import harness
 from tensorop.clocked import FINAL_PACE
 from tensorop.commands import libraries
 from tensorop.commands.contest import Contest
 from tensorop.commands.libraries import LibraryUnderTest
-from tensorop.measure import clock, modelled, statistics
-from tensorop.model.call import Left
+from tensorop.measure import clock, statistics
+from tensorop.measure.request import MeasureRequest, Purpose
 from tensorop.model.platform import BaselineChoice
 from tensorop.model.problem import Problem
 from tensorop.model.trial import Outcome
 from tensorop.runners import session
-from tensorop.runners.protocol import Check, Entry
+from tensorop.runners.protocol import Check
 from tensorop.space import problems
 from tensorop.specs import operators, platforms
 
@@ -129,29 +129,22 @@ def cost(contest: Contest, who: LibraryUnderTest, problem: Problem, vlen: int) -
     call = contest.call(problem)
     guest = contest.guest((who,), problem.dtype, vlen)
     target, runner = contest.target, contest.target.runner
-    if not isinstance(target, qemu.Backend):
-        guest = dataclasses.replace(guest, cpu=runner.processor if contest.threads == 1 else -1)
-        timed = clock.time_entries(
-            runner, contest.program, call, [Entry()], pace=FINAL_PACE, guest=guest, tolerate=True, keep=True
-        )
-        if isinstance(timed, Outcome):
-            return timed.message
-        judged = contest.judge(problem, call)(timed.left[0])
-        return timed.samples[0].value if judged.ok else judged.message
-    counted = modelled.count_judged(
-        target.runner,
+    request = MeasureRequest(
         contest.program,
-        call,
-        lambda outputs: contest.judge(problem, call)((Left(outputs),)),
-        model=target.model,
+        [call],
+        purpose=Purpose.COMPARISON,
         vlen=vlen,
-        guest=guest,
-        timeout_s=600,
-        judged_by=contest.judged_by,
+        judge=lambda _, left: contest.judge(problem, call)(left),
+        guest=dataclasses.replace(guest, cpu=runner.processor if contest.threads == 1 else -1),
     )
-    if isinstance(counted, Outcome):
-        return counted.message
-    return counted.samples.value if counted.verdict.ok else counted.verdict.message
+    if target.counts:
+        request = dataclasses.replace(request, timeout_s=600, judged_by=contest.judged_by)
+        measured = target.measure(request)
+    else:
+        measured = clock.measure(runner, request, FINAL_PACE)
+    if isinstance(measured, Outcome):
+        return measured.message
+    return measured[0].samples.value if measured[0].verdict.ok else measured[0].verdict.message
 
 
 def measure(

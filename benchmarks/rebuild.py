@@ -36,11 +36,11 @@ from tensorop.author import offline
 from tensorop.backends import reach
 from tensorop.build import harness
 from tensorop.build.finished import archive_members
-from tensorop.commands import bench, bench_timed, libraries, opened
+from tensorop.commands import bench, bench_rows, libraries, opened
 from tensorop.commands.contest import Contest
 from tensorop.errors import TensoropError
 from tensorop.measure import statistics
-from tensorop.model.bench import Row
+from tensorop.model.bench import Ratio, Row
 from tensorop.model.winner import Leaf, Split, Tree, Winners, by_operator
 from tensorop.package import card, product, publish
 from tensorop.package.sources import Part
@@ -64,11 +64,11 @@ class Result:
     objects: tuple[int, int]
     shapes: tuple[int, int] = (0, 0)
     bits: bool = False
-    ratio: statistics.Ratio | None = None
+    ratio: Ratio | None = None
 
     @property
     def same(self) -> bool:
-        return not self.objects[0] and not self.shapes[0] and (self.ratio is None or LOW <= self.ratio.median <= HIGH)
+        return not self.objects[0] and not self.shapes[0] and (self.ratio is None or LOW <= self.ratio.value <= HIGH)
 
 
 def compare(folder: Path, dtypes: Sequence[str], jobs: int, limit: float, code_only: bool) -> Iterator[Result]:
@@ -194,9 +194,7 @@ def _pair(per_kflop: Mapping[str, float]) -> tuple[float, float]:
     return per_kflop["cycles"], per_kflop["instructions"]
 
 
-def timed(
-    found: opened.Opened, target: Target, old: Path, new: Path, told: Sequence[Mapping[str, Any]]
-) -> statistics.Ratio:
+def timed(found: opened.Opened, target: Target, old: Path, new: Path, told: Sequence[Mapping[str, Any]]) -> Ratio:
     """The old library's time over the new one's: geometric means over the shapes of medians and of quartiles."""
     both = [libraries.LibraryUnderTest(path.parent.name, path / found.library.name, "tensorop") for path in (new, old)]
     program = harness.of_operator(target.platform, found.operator).path
@@ -206,10 +204,10 @@ def timed(
         contest.open(rows[0]["dtype"])
         for record in rows:
             problem = problems.of(found.operator, record["dtype"], _shape(found, record), layout)
-            ratio = bench_timed.row(contest, problem).ratios["old"]
+            ratio = bench_rows.row(contest, problem).ratios["old"]
             print(f"  {problem.label}: {ratio.value:.3f} ({ratio.low:.3f} to {ratio.high:.3f})", file=sys.stderr)
             ratios.append(ratio)
-    return statistics.Ratio(*(statistics.geomean(getattr(r, of) for r in ratios) for of in ("value", "low", "high")))
+    return Ratio(*(statistics.geomean(getattr(r, of) for r in ratios) for of in ("value", "low", "high")))
 
 
 def _by_layout(

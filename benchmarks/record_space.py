@@ -28,17 +28,17 @@ from pathlib import Path
 from tensorop import __version__
 from tensorop.author import offline
 from tensorop.backends import reach
-from tensorop.measure import clock, modelled
+from tensorop.measure import clock
+from tensorop.measure.request import Measurement, MeasureRequest
 from tensorop.model.call import Access, Buffer, Call
 from tensorop.model.kernel import Artifact, Kernel, KernelTemplate, Source, Variant
 from tensorop.model.number import NUMBERS
 from tensorop.model.operator import Operator
 from tensorop.model.point import Point
-from tensorop.model.trial import Kind, Outcome, Samples
+from tensorop.model.trial import Kind, Outcome
 from tensorop.model.verdict import Seed
 from tensorop.render import instantiate, render
 from tensorop.runners.protocol import Entry
-from tensorop.runners.session import Guest
 from tensorop.space import problems, recorded
 from tensorop.space.recorded import RecordedSpace
 from tensorop.specs import operators, platforms
@@ -330,24 +330,21 @@ def measured(what: Micro | Blocking, chunk: Sequence[int]) -> list[float | None]
     """The chunk's costs; one that fails is measured in halves, so that what ends its process ends no other's."""
     program = what.built.get(chunk[0]) or what.program(chunk)
     if isinstance(program, Outcome):
-        found: Sequence[Samples] | Outcome = program
+        found: Sequence[Measurement] | Outcome = program
     else:
         target = what.setting.target
         at = target.configurations[0]
         calls = what.calls(chunk, at)
         if target.counts:
-            found = modelled.count_calls(
-                target.runner, program.path, [calls[0], *calls], what.entry, warm=[0, *what.warm(chunk)],
-                model=target.model, vlen=at, timeout_s=300.0, judge=lambda number, left: OK,
-            )  # type: ignore[arg-type, attr-defined]  # fmt: skip
+            request = MeasureRequest(
+                program.path, [calls[0], *calls], [what.entry], vlen=at, warm=[0, *what.warm(chunk)], timeout_s=300.0
+            )
+            found = target.measure(request)
             found = found if isinstance(found, Outcome) else found[1:]  # nothing was before the first
         else:
-            found = clock.time_calls(
-                target.runner, program.path, calls, what.entry, pace=PACE,
-                guest=Guest(cpu=target.runner.processor), judge=lambda number, left: OK,
-            )  # fmt: skip
+            found = clock.measure(target.runner, MeasureRequest(program.path, calls, [what.entry]), PACE)
     if not isinstance(found, Outcome):
-        return [_rounded(samples.value) for samples in found]
+        return [_rounded(one.samples.value) for one in found]
     print(f"points {chunk[0]}..{chunk[-1]}: {found.message} {found.log[-300:]}", file=sys.stderr)
     if len(chunk) == 1:
         return [None]

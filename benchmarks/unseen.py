@@ -40,6 +40,7 @@ from tensorop.commands import bench, opened
 from tensorop.dispatch import served
 from tensorop.errors import TensoropError
 from tensorop.measure import board, clock, statistics
+from tensorop.measure.request import MeasureRequest, Purpose
 from tensorop.model.call import Call
 from tensorop.model.kernel import Variant
 from tensorop.model.operator import Operator
@@ -56,7 +57,6 @@ from tensorop.runners.session import Guest
 from tensorop.space import problems
 from tensorop.store import journal
 from tensorop.store.history import History
-from tensorop.target import Run
 from tensorop.trial.trial import measured_call
 
 SHAPES, LONGEST = 60, 2048
@@ -189,14 +189,16 @@ class Judge:
         with contextlib.suppress(OSError, ValueError):
             return float(json.loads(kept.read_text(encoding="utf-8")))
         guest = self._guest(library, dtype=case.problem.dtype)
-        run = Run(self.program, vlen, guest, self.target.budgets.deadline(case.work))
-        samples = self.target.together(run, call, [Entry(0, (self.slot, variant))], warm=warm)
-        if isinstance(samples, Outcome):
-            raise SystemExit(f"{case.problem.label}: {samples.message}")
+        entry = Entry(0, (self.slot, variant))
+        request = MeasureRequest(self.program, [call], [entry], Purpose.CHOICE, vlen, [warm], guest=guest)
+        measured = self.target.measure(replace(request, timeout_s=self.target.budgets.deadline(case.work)))
+        if isinstance(measured, Outcome):
+            raise SystemExit(f"{case.problem.label}: {measured.message}")
+        cycles = measured[0].samples.value
         part = kept.with_suffix(f".{os.getpid()}-{threading.get_ident()}")
-        part.write_text(json.dumps(samples[0].value), encoding="utf-8")
+        part.write_text(json.dumps(cycles), encoding="utf-8")
         part.replace(kept)
-        return samples[0].value
+        return cycles
 
     def _model(self, vlen: int) -> tuple[str, str]:
         """The plug-in as it was built, and what it is told."""
@@ -212,12 +214,11 @@ class Judge:
         def time(library: Path, variants: Sequence[int]) -> list[Sequence[float]]:
             entries = [Entry(0, (self.slot, variant)) for variant in variants]
             guest = self._guest(library, dtype=case.problem.dtype)
-            timed = clock.time_entries(
-                self.target.runner, self.program, call, entries, pace=FINAL_PACE, guest=guest, tolerate=True
-            )
+            request = MeasureRequest(self.program, [call], entries, Purpose.CHOICE, guest=guest)
+            timed = clock.measure(self.target.runner, request, FINAL_PACE)
             if isinstance(timed, Outcome):
                 raise SystemExit(f"{case.problem.label}: {timed.message}")
-            return list(timed.rounds)
+            return [one.rounds for one in timed]
 
         def judged() -> tuple[int, float, float, list[float]]:
             """(the best, the regret, what forcing saves, all variants' medians)"""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import functools
 import os
 import threading
 from abc import ABC, abstractmethod
@@ -23,10 +22,9 @@ from tensorop.build import gate as object_gate
 from tensorop.build import link, tool
 from tensorop.errors import UsageError
 from tensorop.measure import statistics
-from tensorop.measure.clock import Timed
-from tensorop.measure.modelled import Counted
+from tensorop.measure.request import Measurement, MeasureRequest
 from tensorop.model.budget import Budgets
-from tensorop.model.call import Access, Call, Left, Outputs
+from tensorop.model.call import Access
 from tensorop.model.core import Core
 from tensorop.model.job import Job
 from tensorop.model.kernel import Artifact, Source
@@ -35,14 +33,12 @@ from tensorop.model.platform import Platform
 from tensorop.model.point import Point
 from tensorop.model.shape import Shape
 from tensorop.model.trial import Outcome, Samples
-from tensorop.model.verdict import Judgement
 from tensorop.process import deadline
 from tensorop.process.stopping import Stop
 from tensorop.provision import baseline, prewarm
 from tensorop.runners import session
 from tensorop.runners.base import Machine, Runner
-from tensorop.runners.protocol import Entry, Hello
-from tensorop.runners.session import Guest
+from tensorop.runners.protocol import Hello
 
 if TYPE_CHECKING:
     from tensorop.events import Event
@@ -53,20 +49,7 @@ INSTRUCTIONS = 0.1  # the power of them in a variant's objective
 _TURNS = threading.BoundedSemaphore(max(2, os.cpu_count() or 1))  # of all trials that are under way
 
 Files = Mapping[str, bytes]
-Answer = tuple[Samples, ...] | Outcome
-Judge = Callable[[tuple[Left, ...]], Outcome]
-JudgeEach = Callable[[int, tuple[Left, ...]], Outcome]
-Verdict = Callable[[Outputs], Judgement]
-
-
-@dataclass(frozen=True)
-class Run:
-    """A program at a configuration. guest: how its process is started; timeout_s: for each call."""
-
-    program: Path
-    at: int
-    guest: Guest | None = None
-    timeout_s: float = 120.0
+Answer = tuple[Measurement, ...] | Outcome
 
 
 @dataclass(frozen=True)
@@ -253,37 +236,8 @@ class Target(ABC):
             built = object_gate.check_object(built.path) or link.link_candidate(built, self.platform.arch, work=work)
         return built
 
-    def costs(self, run: Run, calls: Sequence[Call], entry: Entry, warm: Sequence[int], judge: JudgeEach) -> Answer:
-        """The cost of each call in one process, the quick way, or the first failure.
-
-        warm: by call, how often it is made before it is counted (a clock warms by time); judge: of a call, by its
-        number, what it left.
-        """
-        raise NotImplementedError
-
-    def together(
-        self, run: Run, call: Call, entries: Sequence[Entry], judge: Judge | None = None, warm: int = 1
-    ) -> Answer:
-        """The cost of one call of each entry, interleaved on a clock and however unsteady that is.
-
-        judge: of what an entry's timed calls left, on a clock; warm: calls before the counted one, under a model.
-        """
-        raise NotImplementedError
-
-    def timed(self, run: Run, call: Call, entries: Sequence[Entry], final: bool, empty: bool) -> Timed | Outcome:
-        """For comparisons by a clock: entries in one process, round by round, the last one the reference; what each
-        left. final: the slow, exact way; empty: what a call costs before and after its function is taken off."""
-        raise NotImplementedError
-
-    def counted(
-        self, run: Run, call: Call, judge: Verdict, final: bool, warm: int, empty: bool, judged_by: str
-    ) -> Counted | Outcome:
-        """For comparisons where calls are counted: one call, judged. judged_by: as measure.modelled has it."""
-        raise NotImplementedError
-
-    def ranges(self, run: Run, call: Call, entry: Entry, warm: int) -> Samples | Outcome:
-        """The cost of a call, with each assumed constant at either end (`choices`) and under each alternative
-        (`under`), for targets that assume something."""
+    def measure(self, request: MeasureRequest) -> Answer:
+        """What calls cost, or the first failure's outcome. A target of several VLENs measures at the request's."""
         raise NotImplementedError
 
     def types_of_c(self, operator: Operator, dtype: str) -> tuple[str, ...]:
@@ -314,43 +268,29 @@ class Target(ABC):
         """What a trial of this point on a problem ends with, for targets that pretend."""
         raise NotImplementedError
 
-    def cost(
-        self, run: Run, call: Call, entries: Sequence[Entry], judge: Judge
-    ) -> tuple[dict[int, Samples], ...] | Outcome:
-        """For each entry, configuration -> cost of one call, as `together`."""
-        return self._each(lambda at: self.together(dataclasses.replace(run, at=at), call, entries, judge))
+    def measure_each(self, request_at: Callable[[int], MeasureRequest]) -> tuple[dict[int, Samples], ...] | Outcome:
+        """For each figure of a request: configuration -> cost. request_at: the request at a configuration.
 
-    def search_costs(
-        self,
-        program: Path,
-        calls: Callable[[int], Sequence[Call]],
-        entry: Entry,
-        warm: Sequence[int],
-        judge: Callable[[int, int, tuple[Left, ...]], Outcome],
-    ) -> tuple[dict[int, Samples], ...] | Outcome:
-        """For each call, configuration -> cost, as `costs`; judge is told the configuration too."""
-        return self._each(lambda at: self.costs(Run(program, at), calls(at), entry, warm, functools.partial(judge, at)))
-
-    def _each(self, measure: Callable[[int], Answer]) -> tuple[dict[int, Samples], ...] | Outcome:
+        Configurations are measured side by side where that disturbs nothing, so that one long trial does not keep a
+        single processor busy while all others wait for it.
+        """
         found: list[dict[int, Samples]] = []
-        for at, measured in zip(self.configurations, self._measured(measure), strict=False):
+        for at, measured in zip(self.configurations, self._in_order(request_at), strict=False):
             if isinstance(measured, Outcome):
                 return measured
             found = found or [{} for _ in measured]
-            for into, samples in zip(found, measured, strict=True):
-                into[at] = samples
+            for into, one in zip(found, measured, strict=True):
+                into[at] = one.samples
         return tuple(found)
 
-    def _measured(self, measure: Callable[[int], Answer]) -> Iterable[Answer]:
-        """What each configuration comes to, in their order; side by side where that disturbs nothing, so that one long
-        trial does not keep a single processor busy while all others wait for it."""
+    def _in_order(self, request_at: Callable[[int], MeasureRequest]) -> Iterable[Answer]:
         if not self.side_by_side:
-            return map(measure, self.configurations)
+            return (self.measure(request_at(at)) for at in self.configurations)
         end = deadline.current()
 
         def in_turn(at: int) -> Answer:
             with _TURNS, deadline.shared(end):
-                return measure(at)
+                return self.measure(request_at(at))
 
         with ThreadPoolExecutor(len(self.configurations)) as pool:
             return list(pool.map(in_turn, self.configurations))

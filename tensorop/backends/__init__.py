@@ -78,6 +78,8 @@ def _read(path: Path) -> type[Target]:
             )
     if found.name != path.stem:
         raise SpecError(f"{path}: key 'name': expected '{path.stem}', as the file is called, got '{found.name}'")
-    figures = ("pretend",) if found.pretends else ("costs", "together", "counted" if found.counts else "timed")
-    pymodule.check_methods(path, found, Target, ("start", *(figures if found.measures else ("unmeasured",))))
+    if found.counts and found.budgets.clock_probes:
+        raise SpecError(f"{path}: class '{found.__name__}': expected counts to be False, since a clock measures there")
+    figures = "unmeasured" if not found.measures else "pretend" if found.pretends else "measure"
+    pymodule.check_methods(path, found, Target, ("start", figures))
     return found

@@ -2,32 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import ClassVar, Self, TypedDict
+from typing import ClassVar, Self
 
 from tensorop.errors import JobError, UsageError
 from tensorop.measure import board as board_run
 from tensorop.measure import model_peak, modelled
-from tensorop.measure.modelled import Counted
+from tensorop.measure.request import MeasureRequest
 from tensorop.model.budget import Budgets
-from tensorop.model.call import Call
 from tensorop.model.platform import Platform
-from tensorop.model.trial import Outcome, Samples
 from tensorop.provision import qemu as provision_qemu
-from tensorop.runners.protocol import Entry
 from tensorop.runners.qemu import Qemu
-from tensorop.runners.session import Guest
 from tensorop.specs import board
-from tensorop.target import Answer, Assumed, Judge, JudgeEach, Run, Target, Verdict
-
-
-class _How(TypedDict):
-    model: board.BoardModel
-    vlen: int
-    guest: Guest | None
-    timeout_s: float
+from tensorop.target import Answer, Assumed, Target
 
 
 @dataclass(frozen=True)
@@ -121,36 +110,5 @@ class Backend(Target):
     def peak(self, dtype: str, configuration: int, fresh: bool = False) -> float:
         return model_peak.best(self.model, configuration, dtype)
 
-    def costs(self, run: Run, calls: Sequence[Call], entry: Entry, warm: Sequence[int], judge: JudgeEach) -> Answer:
-        return modelled.count_calls(self.runner, run.program, calls, entry, warm=warm, judge=judge, **self._how(run))
-
-    def together(
-        self, run: Run, call: Call, entries: Sequence[Entry], judge: Judge | None = None, warm: int = 1
-    ) -> Answer:
-        return modelled.count_entries(self.runner, run.program, call, entries, warm=warm, **self._how(run))
-
-    def counted(
-        self, run: Run, call: Call, judge: Verdict, final: bool, warm: int, empty: bool, judged_by: str
-    ) -> Counted | Outcome:
-        return modelled.count_judged(
-            self.runner,
-            run.program,
-            call,
-            judge,
-            scenarios="interval" if final else "best",
-            alternatives=True,
-            warm=warm,
-            empty=empty,
-            judged_by=judged_by,
-            **self._how(run),
-        )
-
-    def ranges(self, run: Run, call: Call, entry: Entry, warm: int) -> Samples | Outcome:
-        how = self._how(run)
-        found = modelled.count_entries(
-            self.runner, run.program, call, [entry], scenarios="sensitivity", alternatives=True, warm=warm, **how
-        )
-        return found if isinstance(found, Outcome) else found[0]
-
-    def _how(self, run: Run) -> _How:
-        return {"model": self.model, "vlen": run.at, "guest": run.guest, "timeout_s": run.timeout_s}
+    def measure(self, request: MeasureRequest) -> Answer:
+        return modelled.count(self.runner, self.model, request)

@@ -14,15 +14,14 @@ from tensorop.build import sample, tool
 from tensorop.clocked import Clocked
 from tensorop.errors import BoardError, JobError, UsageError
 from tensorop.measure import boards
+from tensorop.measure.request import MeasureRequest
 from tensorop.model.core import Core
 from tensorop.model.platform import Platform
-from tensorop.model.trial import Kind, Outcome
+from tensorop.model.trial import Outcome
 from tensorop.runners import ssh
-from tensorop.runners.protocol import Entry
 
 ALIKE = 1.05  # times the fastest board's figure: what another one's may be
 SIZES = (4096, 1 << 20)  # elements of the fixed kernel's calls: in level 1, and beyond most caches
-_OK = Outcome(Kind.OK)
 
 
 class Pool:
@@ -110,7 +109,7 @@ class Backend(Clocked):
         """What a fixed kernel's calls cost. Raises JobError, BoardError."""
         program = tool.required(sample.build(self.platform), "the kernel that boards are compared by").path
         calls = [sample.call(size) for size in SIZES]
-        found = self.search_costs(program, lambda at: calls, Entry(0), [1] * len(calls), lambda *_: _OK)
+        found = self.measure_each(lambda at: MeasureRequest(program, calls, vlen=at))
         if isinstance(found, Outcome):
             raise JobError(f"{self.runner.host}: the kernel that boards are compared by fails: {found.message}")
         return tuple(samples.value for by_vlen in found for samples in by_vlen.values())

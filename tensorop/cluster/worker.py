@@ -13,6 +13,7 @@ from tensorop import __version__, paths
 from tensorop.backends import reach
 from tensorop.build import sample, tool
 from tensorop.errors import JobError
+from tensorop.measure.request import MeasureRequest
 from tensorop.model.conditions import Conditions
 from tensorop.model.job import Job
 from tensorop.model.operator import Operator
@@ -20,7 +21,6 @@ from tensorop.model.point import Point
 from tensorop.model.trial import Kind, Measured, Outcome, Trial
 from tensorop.process import children
 from tensorop.process.barrier import Limit
-from tensorop.runners.protocol import Entry
 from tensorop.search.task import digest
 from tensorop.specs import operators, platforms
 from tensorop.target import Target
@@ -107,7 +107,7 @@ def _costs(target: Target) -> Iterator[float]:
         yield samples.value if samples else 0.0
         return
     program = tool.required(sample.build(target.platform), "the kernel by which workers are admitted").path
-    found = target.search_costs(program, lambda at: [sample.CALL], Entry(0), [1], lambda *_: _OK)
+    found = target.measure_each(lambda at: MeasureRequest(program, [sample.CALL], vlen=at))
     if isinstance(found, Outcome):
         raise JobError(f"the kernel by which workers are admitted fails: {found.message}")
     yield from (found[0][at].value for at in target.configurations)

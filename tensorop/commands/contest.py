@@ -117,7 +117,7 @@ class Contest:
         """Of all that the machine has: a baseline may find kernels for more than the platform asks of a core."""
         return Roof(self.target.widest())
 
-    def believed(self, problem: Problem, samples: Samples, judged: Judgement, vlen: int = 0) -> Outcome:
+    def believed(self, problem: Problem, samples: Samples, judged: Outcome, vlen: int = 0) -> Outcome:
         """What was judged of a call's result, or that its figure cannot be."""
         told = self.roof.impossible(self.operator, problem, samples, vlen, self.threads) if judged.ok else None
         return told or judged

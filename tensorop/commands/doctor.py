@@ -11,15 +11,15 @@ from tensorop import backends
 from tensorop.build import sample
 from tensorop.errors import TensoropError
 from tensorop.measure import machine
+from tensorop.measure.request import MeasureRequest, Purpose
 from tensorop.model.platform import Platform
 from tensorop.model.trial import Outcome
 from tensorop.provision import check, view
 from tensorop.provision.check import Piece
 from tensorop.runners import session
-from tensorop.runners.protocol import Entry
 from tensorop.runners.session import Guest
 from tensorop.specs import leftovers, platforms
-from tensorop.target import Run, Target
+from tensorop.target import Target
 
 _SEES_ALL = (
     "this kernel has neither user namespaces nor Landlock, so the compiler could read files of this machine; the gate "
@@ -118,11 +118,11 @@ def _execute(target: Target, program: Path) -> list[Step]:
         jail = "; ".join(target.weaknesses(hello)) or "in a closed jail"
         steps.append(Step(f"run{at}", not wrong, wrong or jail))
         if target.assumed is not None:
-            counted = target.together(Run(program, vlen), sample.CALL, [Entry()])
+            counted = target.measure(MeasureRequest(program, [sample.CALL], purpose=Purpose.CHOICE, vlen=vlen))
             if isinstance(counted, Outcome):
                 steps.append(Step(f"count{at}", False, counted.message))
             else:
-                instructions, cycles = counted[0].counters["instructions"], counted[0].value
+                instructions, cycles = counted[0].samples.counters["instructions"], counted[0].samples.value
                 detail = f"{instructions:.0f} instructions, {cycles:.0f} modelled cycles by {target.assumed.name}"
                 steps.append(Step(f"count{at}", instructions > 0, detail))
     return steps

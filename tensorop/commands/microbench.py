@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from tensorop.build import programs
 from tensorop.errors import JobError
 from tensorop.measure import clock, modelled, statistics
+from tensorop.measure.request import MeasureRequest, Purpose
 from tensorop.model.call import Access, Buffer, Call
 from tensorop.model.expression import evaluate
 from tensorop.model.microbench import Benchmark, Clocked, Modelled, Question
@@ -21,7 +22,6 @@ from tensorop.model.trial import Outcome
 from tensorop.runners.base import Runner
 from tensorop.runners.protocol import Entry
 from tensorop.runners.qemu import Qemu
-from tensorop.runners.session import Guest
 from tensorop.specs import microbench
 from tensorop.specs.board import BoardModel
 from tensorop.specs.board_scenarios import scenario_values, under
@@ -104,12 +104,12 @@ def model(
 def _count(
     bench: Bench, runner: Qemu, board: BoardModel, vlen: int, scenarios: str | Sequence[Mapping[str, float]]
 ) -> tuple[float, ...]:
-    found = modelled.count_entries(
-        runner, bench.program, bench.call, (Entry(_BENCH),), model=board, vlen=vlen, scenarios=scenarios
-    )
+    request = MeasureRequest(bench.program, [bench.call], (Entry(_BENCH),), Purpose.CHOICE, vlen)
+    found = modelled.count(runner, board, request, scenarios)
     if isinstance(found, Outcome):
         raise JobError(f"the micro-benchmark {bench.benchmark.name} cannot be counted: {found.message}")
-    return tuple(cycles / bench.units for cycles in found[0].choices or (found[0].value,))
+    samples = found[0].samples
+    return tuple(cycles / bench.units for cycles in samples.choices or (samples.value,))
 
 
 def interval(bench: Bench, cycles: Sequence[float]) -> Modelled:
@@ -123,21 +123,14 @@ def time(benches: Sequence[Bench], runner: Runner) -> Iterator[Clocked | Outcome
     An Outcome where one could not be measured; raises BoardError when a board stays away.
     """
     for bench in benches:
-        timed = clock.time_entries(
-            runner,
-            bench.program,
-            bench.call,
-            (Entry(_CLOCK), Entry(_BENCH)),
-            pace=_PACE,
-            guest=Guest(cpu=runner.processor),
-            tolerate=True,
-        )
+        entries = (Entry(_CLOCK), Entry(_BENCH))
+        timed = clock.measure(runner, MeasureRequest(bench.program, [bench.call], entries, Purpose.CHOICE), _PACE)
         if isinstance(timed, Outcome):
             yield timed
             continue
         cycles = _ADDITIONS * _CLOCK_ITERATIONS
-        beside = statistics.quartiles(timed.rounds[_CLOCK])[1]
-        low, middle, high = statistics.quartiles(timed.rounds[_BENCH])
+        beside = statistics.quartiles(timed[_CLOCK].rounds)[1]
+        low, middle, high = statistics.quartiles(timed[_BENCH].rounds)
         yield Clocked(bench.benchmark, middle / bench.units, 1e3 * cycles / beside, (high - low) / middle)
 
 

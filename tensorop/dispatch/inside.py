@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import functools
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from tensorop.build import harness
 from tensorop.dispatch import served
 from tensorop.dispatch.known import FAULTS, Refused
+from tensorop.measure.request import MeasureRequest, Purpose
 from tensorop.model.call import Call
 from tensorop.model.problem import Problem
 from tensorop.model.trial import Kind, Outcome, Samples
@@ -20,7 +20,7 @@ from tensorop.model.winner import Winners
 from tensorop.runners.protocol import Entry, Library
 from tensorop.runners.session import Guest
 from tensorop.search.task import Task
-from tensorop.target import Run, objective
+from tensorop.target import objective
 from tensorop.trial.roof import Roof
 from tensorop.trial.trial import measured_call, warming_calls
 from tensorop.verify.answers import Answers
@@ -55,9 +55,16 @@ class Inside:
         self.calls: dict[str, Call] = {}  # by problem: making one takes as long as counting it
         self.lock = threading.Lock()
 
-    def run(self, vlen: int, flops: float = 0.0) -> Run:
-        """At a VLEN, for calls of so many flops."""
-        return Run(self.program, vlen, self.guest, self.task.target.budgets.deadline(flops))
+    def request(self, vlen: int, calls: Sequence[Call], variants: Sequence[int], flops: float = 0.0) -> MeasureRequest:
+        """For calls of variants at a VLEN, of so many flops."""
+        return MeasureRequest(
+            self.program,
+            calls,
+            [self.entries[number] for number in variants],
+            vlen=vlen,
+            guest=self.guest,
+            timeout_s=self.task.target.budgets.deadline(flops),
+        )
 
     def rows(self, wanted: Sequence[Probe]) -> list[dict[str, Any]]:
         """One a probe and VLEN, with a cost a variant, None for one that was not measured; none for a problem that
@@ -123,9 +130,12 @@ class Inside:
     def _side_by_side(self, problem: Problem, numbers: Sequence[int]) -> tuple[dict[int, Samples], ...] | Outcome:
         reference, target = self.task.operator.reference, self.task.target
         call = reference.alternated(problem, self._call(problem), self.task.seed.stream(4))
-        entries = [self.entries[number] for number in numbers]
-        judge = functools.partial(self.answers.judge_all, problem, call)
-        cost = target.cost(self.run(0), call, entries, judge)
+        request = replace(
+            self.request(0, [call], numbers),
+            purpose=Purpose.CHOICE,
+            judge=lambda _, left: self.answers.judge_all(problem, call, left),
+        )
+        cost = target.measure_each(lambda vlen: replace(request, vlen=vlen))
         if isinstance(cost, Outcome):
             return cost
         told = (self._impossible(problem, by_vlen) for by_vlen in cost)
@@ -164,14 +174,14 @@ class Inside:
         reference = self.task.operator.reference
         calls = [self._counted_call(problem) for problem in problems]
         works = [float(reference.work(problem)) for problem in problems]
-        counted = self.task.target.costs(
-            self.run(vlen, sum(works)),
-            calls,
-            self.entries[number],
-            [warming_calls(work) for work in works],
-            lambda i, left: self.answers.judge_all(problems[i], calls[i], left),
+        request = replace(
+            self.request(vlen, calls, (number,), sum(works)),
+            warm=[warming_calls(work) for work in works],
+            judge=lambda i, left: self.answers.judge_all(problems[i], calls[i], left),
         )
+        counted = self.task.target.measure(request)
         if isinstance(counted, Outcome):
             return counted
-        told = (self._impossible(p, {vlen: s}) for p, s in zip(problems, counted, strict=True))
-        return next((outcome for outcome in told if outcome), None) or counted
+        samples = [one.samples for one in counted]
+        told = (self._impossible(p, {vlen: s}) for p, s in zip(problems, samples, strict=True))
+        return next((outcome for outcome in told if outcome), None) or samples

@@ -18,6 +18,7 @@ from tensorop.dispatch.choice import Measured
 from tensorop.dispatch.inside import Inside
 from tensorop.dispatch.known import Known
 from tensorop.measure import statistics
+from tensorop.measure.request import Purpose
 from tensorop.model.problem import Problem
 from tensorop.model.trial import Outcome
 from tensorop.model.winner import Winners
@@ -156,10 +157,12 @@ def _cycles(
     """One variant's cycles at the best fit and with each constant at either end, and under each alternative."""
     warm = warming_calls(float(task.operator.reference.work(problem)))
     call = measured_call(task.operator, problem, task.seed, 0)
-    counted = task.target.ranges(inside.run(vlen), call, inside.entries[number], warm)
+    request = replace(inside.request(vlen, [call], (number,)), purpose=Purpose.RANGES, warm=[warm])
+    counted = task.target.measure(request)
     if isinstance(counted, Outcome):
         return None
-    return counted.choices or (counted.value,), tuple(counted.under.values())
+    samples = counted[0].samples
+    return samples.choices or (samples.value,), tuple(samples.under.values())
 
 
 def mean_costs(cycles: Sequence[Sequence[float]]) -> list[float]:

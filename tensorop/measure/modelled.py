@@ -6,14 +6,15 @@ import contextlib
 import functools
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 from tensorop import errors, paths
 from tensorop.measure import board
-from tensorop.model.call import Call, Left, Outputs
+from tensorop.measure.request import Measurement, MeasureRequest, Purpose
+from tensorop.model.call import Call, Left
 from tensorop.model.trial import Kind, Outcome, Samples
 from tensorop.model.verdict import Judgement
 from tensorop.process import scratch
@@ -27,176 +28,108 @@ from tensorop.store import durable
 
 UNIT = "modelled-cycles"
 
+Scenarios = str | Sequence[Mapping[str, float]]  # as board.prepare has them
+_SCENARIOS = {Purpose.RANGES: "sensitivity", Purpose.FINAL: "interval"}
 
-def count_entries(
-    runner: Qemu,
-    program: Path,
-    call: Call,
-    entries: Sequence[Entry] = (Entry(),),
-    *,
-    model: BoardModel,
-    vlen: int,
-    scenarios: str | Sequence[Mapping[str, float]] = "best",
-    alternatives: bool = False,
-    guest: Guest | None = None,
-    warm: int = 1,
-    timeout_s: float = 120.0,
-) -> tuple[Samples, ...] | Outcome:
-    """Modelled cycles of one call of each entry, after `warm` calls of it (0: with cold caches).
 
-    Each entry has a process of its own, so that its figure does not depend on its neighbours. vlen: bits.
-    scenarios: over which low and high range (see board.prepare). alternatives: count under each of the model's
-    alternatives too.
+def count(
+    runner: Qemu, model: BoardModel, request: MeasureRequest, scenarios: Scenarios | None = None
+) -> tuple[Measurement, ...] | Outcome:
+    """Modelled cycles of each call, or of the call by each entry, every entry in a process of its own, so that no
+    figure depends on neighbours.
+
+    Calls of a search follow each other in one process, for starting an emulator costs more than most of them: without
+    a warming call one finds the caches as the call before it left them, else cold.
+    scenarios: the constants that low and high range over, by default those of the request's purpose (board.prepare).
     Counters: instructions by class and in all, lines and misses of each level, LMUL.
-    Returns an outcome when a call failed or the model knows too few of its instructions.
+    Returns the first failure's outcome, that of a wrong result unless libraries are compared, and one where the model
+    knows too few instructions.
     """
-    guest = replace(guest or Guest(), vlen=vlen, cpu=-1)
-    out = []
-    for entry in entries:
+    guest = replace(request.guest or Guest(), vlen=request.vlen, cpu=-1)
+    scenarios = scenarios or _SCENARIOS.get(request.purpose, "best")
+    alternatives = request.compares or request.purpose is Purpose.RANGES
+    cold = request.purpose is not Purpose.SEARCH and 0 in request.warm
+    found: list[Measurement] = []
+    for entry in request.entries:
         with scratch.folder("board") as folder:
-            run = board.prepare(model, vlen, folder, scenarios=scenarios, alternatives=alternatives, cold=warm == 0)
-            counted = _count(runner, program, call, entry, model, run, guest, warm, timeout_s)
+            run = board.prepare(model, request.vlen, folder, scenarios=scenarios, alternatives=alternatives, cold=cold)
+            kept = _kept(runner, request, run, guest) if request.judged_by else None
+            if kept is not None:
+                with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
+                    found.append(_remembered(json.loads(kept.read_text())))
+                    continue
+            counted = _counted(runner, request, entry, replace(guest, plugin_args=run.arguments), run)
         if isinstance(counted, Outcome):
             return counted
-        out.append(counted[0])
-    return tuple(out)
+        if kept is not None:
+            first = counted[0]
+            record = {"samples": asdict(first.samples), "verdict": asdict(first.verdict), "empty": first.empty}
+            durable.replace(kept, json.dumps(record))
+        found += counted
+    return tuple(found)
 
 
-@dataclass(frozen=True)
-class Counted:
-    """A counted call, and the verdict on what it left. empty: cycles of a call whose function returns at once, which
-    are taken off the samples; None where none was counted."""
-
-    samples: Samples
-    verdict: Judgement
-    empty: float | None = None
-
-
-def count_judged(
-    runner: Qemu,
-    program: Path,
-    call: Call,
-    judge: Callable[[Outputs], Judgement],
-    *,
-    model: BoardModel,
-    vlen: int,
-    scenarios: str | Sequence[Mapping[str, float]] = "best",
-    alternatives: bool = False,
-    guest: Guest | None = None,
-    warm: int = 1,
-    timeout_s: float = 120.0,
-    empty: bool = False,
-    judged_by: str = "",
-) -> Counted | Outcome:
-    """Modelled cycles of one call of the first entry as `count_entries` has them, and `judge` of its outputs.
-
-    empty: counts what a call costs before and after its function too, after it in the same process, and takes it off.
-    judged_by: what the judge is made of; with it count and verdict are remembered for good, keyed by everything that
-    goes into them. For baselines, whose programs never change.
-    """
-    guest = replace(guest or Guest(), vlen=vlen, cpu=-1)
-    with scratch.folder("board") as folder:
-        run = board.prepare(model, vlen, folder, scenarios=scenarios, alternatives=alternatives, cold=warm == 0)
-        kept = None
-        if judged_by:
-            counted_by = ("5", run.alternatives, run.plugin.name, run.config.read_text(), _emulator(runner.arch))
-            made_of = (*counted_by, runner.cpu, warm, judged_by, *(("empty",) if empty else ()))
-            key = _key(*made_of, _digest(program), _libraries(guest), guest.environment, vlen, _shape(call))
-            kept = paths.cache_dir("baselines") / f"{key}.json"
-            with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
-                return _remembered(json.loads(kept.read_text()))
-        counted = _count(runner, program, call, Entry(), model, run, guest, warm, timeout_s, keep=True, empty=empty)
-    if isinstance(counted, Outcome):
-        return counted
-    samples, outputs, nothing = counted
-    net = samples if nothing is None else less(samples, nothing)
-    if net is None:
-        return Outcome(Kind.NOISY, "measure", "the call took no longer than an empty one")
-    found = Counted(net, judge(outputs), None if nothing is None else nothing.value)
-    if kept is not None:
-        durable.replace(kept, json.dumps(asdict(found)))
-    return found
+def _kept(runner: Qemu, request: MeasureRequest, run: board.BoardRun, guest: Guest) -> Path:
+    """Where a figure is remembered for good, by everything that goes into it: baselines' programs never change."""
+    (call,), (warm,) = request.calls, request.warm or (1,)
+    counted_by = ("5", run.alternatives, run.plugin.name, run.config.read_text(), _emulator(runner.arch))
+    made_of = (*counted_by, runner.cpu, warm, request.judged_by, *(("empty",) if request.empty else ()))
+    program = _digest(request.program), _libraries(guest), guest.environment
+    return paths.cache_dir("baselines") / f"{_key(*made_of, *program, request.vlen, _shape(call))}.json"
 
 
-def _remembered(record: Mapping[str, Any]) -> Counted:
+def _remembered(record: Mapping[str, Any]) -> Measurement:
     """Raises KeyError, TypeError or ValueError for a record without a verdict."""
     verdict = dict(record["verdict"])
     samples = Samples(**{**record["samples"], "choices": tuple(record["samples"]["choices"])})
-    return Counted(samples, Judgement(Kind(verdict.pop("kind")), **verdict), record.get("empty"))
+    return Measurement(samples, Judgement(Kind(verdict.pop("kind")), **verdict), record.get("empty"))
 
 
-def count_calls(
-    runner: Qemu,
-    program: Path,
-    calls: Sequence[Call],
-    entry: Entry,
-    *,
-    warm: Sequence[int],
-    model: BoardModel,
-    vlen: int,
-    guest: Guest | None = None,
-    timeout_s: float = 120.0,
-    judge: Callable[[int, tuple[Left, ...]], Outcome],
-) -> tuple[Samples, ...] | Outcome:
-    """Modelled cycles of several calls of one entry, one after the other in a single process, the best fit alone.
-
-    For searches: starting an emulator costs more than most of their calls. warm: by call, how often it is made before
-    it is counted; without, it finds the caches as the call before it left them. judge: of a call, by its number,
-    what it left. Returns the first failure's outcome.
-    """
-    with scratch.folder("board") as folder:
-        run = board.prepare(model, vlen, folder, scenarios="best")
-        guest = replace(guest or Guest(), vlen=vlen, cpu=-1, plugin_args=run.arguments)
-        requests = [Count(call, (entry,), times) for call, times in zip(calls, warm, strict=True)]
-        replies = session.run(
-            runner, program, requests, timeout_s=timeout_s, guest=guest, give_up_after=1, where="measure"
-        )
-        failed = next((reply.outcome for reply in replies if not reply.outcome.ok), None)
-        judged = (judge(i, (Left(reply.outputs),)) for i, reply in enumerate(replies))
-        failed = failed or next((outcome for outcome in judged if not outcome.ok), None)
-        if failed is not None:
-            return failed
-        regions = board.parse(run.out)
-    out = []
-    for times in warm:
-        samples = _samples(regions[: 1 + times], 1 + times, model.name)
-        if isinstance(samples, Outcome):
-            return samples
-        out.append(samples)
-        regions = regions[1 + times :]
-    return tuple(out)
-
-
-def _count(
-    runner: Qemu,
-    program: Path,
-    call: Call,
-    entry: Entry,
-    model: BoardModel,
-    run: board.BoardRun,
-    guest: Guest,
-    warm: int,
-    timeout_s: float,
-    keep: bool = False,
-    empty: bool = False,
-) -> tuple[Samples, Outputs, Samples | None] | Outcome:
-    """The call's samples, what it left, and the samples of an empty call where they are asked for."""
-    requests = [Count(call, (entry,), warm, keep)]
-    if empty:
-        requests.append(Count(call, (replace(entry, empty=True),), warm))
-    guest = replace(guest, plugin_args=run.arguments)
-    replies = session.run(runner, program, requests, timeout_s=timeout_s, guest=guest, where="measure")
+def _counted(
+    runner: Qemu, request: MeasureRequest, entry: Entry, guest: Guest, run: board.BoardRun
+) -> list[Measurement] | Outcome:
+    """Every call of one entry, in one process, followed by the empty ones where they are asked for."""
+    warm = request.warm or (1,) * len(request.calls)
+    entries = (entry, replace(entry, empty=True)) if request.empty else (entry,)
+    asked = [
+        Count(call, (each,), times, keep=request.compares and not each.empty)
+        for each in entries
+        for call, times in zip(request.calls, warm, strict=True)
+    ]
+    replies = session.run(
+        runner,
+        request.program,
+        asked,
+        timeout_s=request.timeout_s,
+        guest=guest,
+        give_up_after=1,
+        where="measure",
+    )
     failed = next((reply.outcome for reply in replies if not reply.outcome.ok), None)
     if failed is not None:
         return failed
+    verdicts = []
+    for number, reply in enumerate(replies[: len(request.calls)]):
+        verdicts.append(request.verdict(number, (Left(reply.outputs),)))
+        if not (verdicts[-1].ok or request.compares):
+            return verdicts[-1]
     regions = board.parse(run.out, run.alternatives)
-    samples = _samples(regions[: 1 + warm], 1 + warm, model.name)
-    nothing = _samples(regions[1 + warm :], 1 + warm, model.name) if empty else None
-    if isinstance(samples, Outcome):
-        return samples
-    if isinstance(nothing, Outcome):
-        return nothing
-    return samples, replies[0].outputs, nothing
+    samples = []
+    for one in asked:
+        counted = _samples(regions[: 1 + one.warm], 1 + one.warm, run.model)
+        if isinstance(counted, Outcome):
+            return counted
+        samples.append(counted)
+        regions = regions[1 + one.warm :]
+    if not request.empty:
+        return [Measurement(of_call, verdict) for of_call, verdict in zip(samples, verdicts, strict=True)]
+    found = []
+    for whole, empty, verdict in zip(samples, samples[len(verdicts) :], verdicts, strict=False):
+        net = less(whole, empty)
+        if net is None:
+            return Outcome(Kind.NOISY, "measure", "the call took no longer than an empty one")
+        found.append(Measurement(net, verdict, empty.value))
+    return found
 
 
 def less(samples: Samples, empty: Samples) -> Samples | None:

@@ -12,6 +12,7 @@ import numpy as np
 
 from tensorop import errors, paths
 from tensorop.measure import clock, machine
+from tensorop.measure.request import MeasureRequest, Purpose
 from tensorop.model.call import Access, Buffer, Call
 from tensorop.model.kernel import Artifact
 from tensorop.model.trial import Outcome
@@ -50,10 +51,10 @@ def _rates(program: Path, runner: Runner, element: np.dtype[Any]) -> list[float]
     entries = [Entry(0, (0, variant)) for variant in range(len(VARIANTS))]
     # The least time of a chain is sought, which a drift of the machine between rounds can hide but not make.
     pace = clock.Pace(rounds=15, min_ns=1_000_000)
-    timed = clock.time_entries(runner, program, call, entries, pace=pace, tolerate=True)
+    timed = clock.measure(runner, MeasureRequest(program, [call], entries, Purpose.CHOICE), pace)
     if isinstance(timed, Outcome):
         raise errors.JobError(f"the peak cannot be measured: {timed.message}", hint="try again on a quiet machine")
     return [
-        2 * _ITERATIONS * chains * (width // element.itemsize) / min(rounds)
-        for (width, chains), rounds in zip(VARIANTS, timed.rounds, strict=True)
+        2 * _ITERATIONS * chains * (width // element.itemsize) / min(one.rounds)
+        for (width, chains), one in zip(VARIANTS, timed, strict=True)
     ]

@@ -30,7 +30,7 @@ def summary(rounds: Sequence[float]) -> Samples:
 
 
 def ratio(ours: Sequence[float], baseline: Sequence[float]) -> Ratio:
-    """Baseline over ours in paired rounds, measured next to each other, so that what slows both cancels."""
+    """Baseline over ours by paired rounds, measured next to each other, so that what slows both cancels."""
     low, middle, high = quartiles([b / o for o, b in zip(ours, baseline, strict=True)])
     return Ratio(middle, low, high)
 

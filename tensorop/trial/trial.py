@@ -11,6 +11,7 @@ from pathlib import Path
 
 from tensorop.author import offline
 from tensorop.errors import BoardError
+from tensorop.measure.request import MeasureRequest
 from tensorop.model.call import Access, Buffer, Call, Left, Placement
 from tensorop.model.case import Case
 from tensorop.model.expression import evaluate
@@ -228,12 +229,15 @@ class Evaluator:
         self, variant: Variant, prepared: Prepared, full: Point, problems: Sequence[Problem]
     ) -> Mapping[str, Samples] | Outcome:
         entry = MICRO_KERNEL if self.stage is Stage.MICRO else OPERATOR
-        measured = self.target.search_costs(
-            prepared.program,
-            lambda vlen: [self._call(problem, variant, full, vlen) for problem in problems],
-            entry,
-            [warming_calls(float(self.operator.reference.work(problem))) for problem in problems],
-            lambda vlen, number, left: self._judge(problems[number], variant, full, vlen, left),
+        measured = self.target.measure_each(
+            lambda vlen: MeasureRequest(
+                prepared.program,
+                [self._call(problem, variant, full, vlen) for problem in problems],
+                [entry],
+                vlen=vlen,
+                warm=[warming_calls(float(self.operator.reference.work(problem))) for problem in problems],
+                judge=lambda number, left: self._judge(problems[number], variant, full, vlen, left),
+            )
         )
         if isinstance(measured, Outcome):
             return measured

@@ -6,6 +6,7 @@ import pytest
 
 from tensorop import paths
 from tensorop.measure import clock
+from tensorop.measure.request import MeasureRequest
 from tensorop.model.call import Placement
 from tensorop.model.contract import Contract
 from tensorop.model.kernel import Source
@@ -56,14 +57,8 @@ def timed(body, folder, problem=PROBLEM):
     call = REFERENCE.call(problem, seed.stream(0), "normal", Placement.START)
     call = REFERENCE.alternated(problem, call, seed.stream(1))
     answers = Answers(REFERENCE)
-    return clock.time_calls(
-        NATIVE,
-        program(body, folder),
-        [call],
-        Entry(),
-        pace=PACE,
-        judge=lambda number, left: answers.judge_all(problem, call, left),
-    )
+    judge = lambda _, left: answers.judge_all(problem, call, left)  # noqa: E731
+    return clock.measure(NATIVE, MeasureRequest(program(body, folder), [call], judge=judge), PACE)
 
 
 @pytest.mark.parametrize("cheat", CHEATS)
@@ -105,14 +100,8 @@ def replayed(operator, dims, source):
     made = builder(platform)(source, ("-DTENSOROP_DTYPE_f32=1",))
     assert not isinstance(made, Outcome), made
     answers = Answers(reference)
-    return clock.time_calls(
-        NATIVE,
-        made.path,
-        [call],
-        Entry(),
-        pace=PACE,
-        judge=lambda number, left: answers.judge_all(problem, call, left),
-    )
+    judge = lambda _, left: answers.judge_all(problem, call, left)  # noqa: E731
+    return clock.measure(NATIVE, MeasureRequest(made.path, [call], judge=judge), PACE)
 
 
 def told(found):

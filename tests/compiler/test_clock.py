@@ -7,6 +7,7 @@ from tensorop import errors
 from tensorop.backends import reach
 from tensorop.build import harness, programs
 from tensorop.measure import clock, machine, peak, statistics
+from tensorop.measure.request import MeasureRequest, Purpose
 from tensorop.model.architecture import host_arch
 from tensorop.model.trial import Kind, Outcome, Samples
 from tensorop.runners import session
@@ -57,6 +58,11 @@ def counting(folder, slow, work=500, sleep=False):
     return kernels.program(body, folder, before=before)
 
 
+def beside(program, call, *entries, **more):
+    request = MeasureRequest(program, [call], entries or [Entry()], Purpose.CHOICE, **more)
+    return clock.measure(NATIVE, request, QUICK)
+
+
 def timed_and_counted(program, *entries, min_ns=200_000, warm_ns=100_000):
     """Samples by entry, and how often entry 0 was called for all of them."""
     call = kernels.axpy_call(8)
@@ -103,34 +109,30 @@ def test_an_empty_call_calls_nothing(tmp_path):
 
 def test_what_an_empty_call_takes_is_taken_off(tmp_path):
     program, call = kernels.program(kernels.AXPY, tmp_path), kernels.axpy_call(4000)
-    timed = clock.time_entries(NATIVE, program, call, [Entry()], pace=QUICK, tolerate=True, empty=True)
-    assert isinstance(timed, clock.Timed), timed
-    assert len(timed.samples) == len(timed.rounds) == len(timed.empty) == 1
-    assert 0 < timed.empty[0] < timed.samples[0].value
+    (timed,) = beside(program, call, empty=True)
+    assert len(timed.rounds) == 5
+    assert 0 < timed.empty < timed.samples.value
     nothing = kernels.program("(void)c;", tmp_path)
-    timed = clock.time_entries(NATIVE, nothing, call, [Entry()], pace=QUICK, tolerate=True, empty=True)
-    if isinstance(timed, clock.Timed):
-        assert timed.samples[0].value < 100
-    else:
+    timed = beside(nothing, call, empty=True)
+    if isinstance(timed, Outcome):
         assert (timed.kind, "does nothing" in timed.message) == (Kind.NOISY, True)
+    else:
+        assert timed[0].samples.value < 100
 
 
 def test_a_slower_entry_has_a_ratio_below_one(tmp_path):
     before = """void tensorop_candidate_1(const struct tensorop_call *c) {
         for (volatile int i = 0; i < 5000; i++) {} (void)c; }"""
     program = kernels.program(kernels.AXPY, tmp_path, before=before)
-    timed = clock.time_entries(NATIVE, program, kernels.axpy_call(100), [Entry(0), Entry(1)], pace=QUICK)
-    if isinstance(timed, Outcome):
-        assert timed.kind is Kind.NOISY
-        pytest.skip("no steady window on this machine now")
-    assert timed.ratio(1, 0).value < 1 < timed.ratio(0, 1).value
-    assert timed.samples[0].low <= timed.samples[0].value <= timed.samples[0].high
-    assert timed.samples[0].unit == "ns"
+    quick, slow = beside(program, kernels.axpy_call(100), Entry(0), Entry(1))
+    assert statistics.ratio(slow.rounds, quick.rounds).value < 1 < statistics.ratio(quick.rounds, slow.rounds).value
+    assert quick.samples.low <= quick.samples.value <= quick.samples.high
+    assert quick.samples.unit == "ns"
 
 
 def test_a_crash_while_timing_is_the_candidates_outcome(tmp_path):
     program = kernels.program("*(volatile int *)8 = 1; (void)c;", tmp_path)
-    timed = clock.time_entries(NATIVE, program, kernels.axpy_call(), [Entry()], pace=QUICK)
+    timed = beside(program, kernels.axpy_call())
     assert isinstance(timed, Outcome)
     assert timed.kind is Kind.CRASH
     assert timed.where == "measure"
@@ -170,7 +172,7 @@ def test_statistics():
     assert statistics.quartiles([4, 1, 3, 2, 5]) == (2, 3, 4)
     assert statistics.drift([1, 1, 1, 2, 2, 2]) == 1
     both = statistics.ratio([1, 2, 4], [2, 4, 8])
-    assert (both.low, both.value, both.high) == (2, 2, 2)
+    assert (both.value, both.low, both.high) == (2, 2, 2)
     assert statistics.geomean([1, 4]) == pytest.approx(2)
 
 

@@ -10,6 +10,7 @@ from tensorop.build import harness
 from tensorop.commands import libraries
 from tensorop.errors import JobError
 from tensorop.measure import clock
+from tensorop.measure.request import MeasureRequest, Purpose
 from tensorop.model.architecture import host_arch
 from tensorop.model.call import Placement
 from tensorop.model.verdict import Seed
@@ -132,9 +133,8 @@ def test_the_harness_times_a_peer_as_a_plain_loop_does(loop, name, side):
     while len(ours) < FEWEST or (len(ours) < MOST and apart(ours, theirs) > 1):
         call = operator.reference.call(problem, Seed.draw().stream(2), "normal", Placement.START)
         entries = [Entry(), Entry(empty=True)]
-        timed = clock.time_entries(NATIVE, program(), call, entries, pace=QUICK, guest=guest, tolerate=True)
-        assert isinstance(timed, clock.Timed), timed
-        ours.append(tuple(map(min, timed.rounds)))
+        timed = clock.measure(NATIVE, MeasureRequest(program(), [call], entries, Purpose.CHOICE, guest=guest), QUICK)
+        ours.append(tuple(min(one.rounds) for one in timed))
         done = subprocess.run(plain, env=dict(environment), capture_output=True, text=True)
         assert done.returncode == 0, done.stdout + done.stderr
         theirs.append(tuple(map(float, done.stdout.split())))

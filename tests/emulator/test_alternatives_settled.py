@@ -6,6 +6,7 @@ from tensorop.backends import start
 from tensorop.calibration import settle
 from tensorop.commands import microbench
 from tensorop.measure import modelled
+from tensorop.measure.request import MeasureRequest, Purpose
 from tensorop.runners.protocol import Entry
 from tensorop.specs import board, platforms
 from tensorop.specs.board_alternative import switched
@@ -41,17 +42,10 @@ def test_alternatives_stand_beside_the_interval_and_change_no_figure():
     (bench,) = microbench.prepare(platform, 256, ["walk_vector_l2"])
 
     def count(alternatives):
-        (found,) = modelled.count_entries(
-            start(platform),
-            bench.program,
-            bench.call,
-            (Entry(1),),
-            model=model,
-            vlen=256,
-            scenarios="interval",
-            alternatives=alternatives,
-        )
-        return found
+        purpose = Purpose.FINAL if alternatives else Purpose.CHOICE
+        request = MeasureRequest(bench.program, [bench.call], [Entry(1)], purpose, 256)
+        (found,) = modelled.count(start(platform), model, request, "interval")
+        return found.samples
 
     plain, beside = count(False), count(True)
     assert (beside.value, beside.low, beside.high) == (plain.value, plain.low, plain.high)

@@ -5,12 +5,12 @@ import pytest
 from tensorop.build import compile as compiling
 from tensorop.build import link
 from tensorop.measure import modelled
+from tensorop.measure.request import MeasureRequest
 from tensorop.model.call import Placement
 from tensorop.model.contract import Contract
 from tensorop.model.kernel import Artifact, Source
 from tensorop.model.trial import Kind, Outcome
 from tensorop.model.verdict import Seed
-from tensorop.runners.protocol import Entry
 from tensorop.space.problems import of
 from tensorop.specs import board, operators, platforms
 from tensorop.verify.answers import Answers
@@ -63,16 +63,14 @@ def counted(name, text, problem=PROBLEM, warm=1):
 
 def ruled(name, made, reference, problem, call, warm=1):
     platform, answers = platforms.load(name), Answers(reference)
-    return modelled.count_calls(
-        runner_of(platform),
+    request = MeasureRequest(
         made,
         [call],
-        Entry(),
-        warm=[warm],
-        model=board.load(platform.board, name),
         vlen=platform.vlens[0],
+        warm=[warm],
         judge=lambda number, left: answers.judge_all(problem, call, left),
     )
+    return modelled.count(runner_of(platform), board.load(platform.board, name), request)
 
 
 @PLATFORMS
@@ -112,8 +110,8 @@ def test_so_it_must_where_an_operator_says_nothing_of_it(skips, ends):
 @PLATFORMS
 @pytest.mark.parametrize("shape", [(8, 6, 16), (1, 1, 1), (3, 20, 7)])
 def test_an_honest_kernel_is_counted(name, shape):
-    (samples,) = counted(name, before_honest(""), of(gemm(), "f32", shape))
-    assert samples.value > 0
+    (found,) = counted(name, before_honest(""), of(gemm(), "f32", shape))
+    assert found.samples.value > 0
 
 
 @PLATFORMS

@@ -1,11 +1,13 @@
 """Counted calls under the board model."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from tensorop.measure import modelled
+from tensorop.measure.request import MeasureRequest, Purpose
 from tensorop.model.trial import Kind, Outcome, Samples
 from tensorop.model.verdict import Judgement
 from tensorop.runners.protocol import Entry
@@ -33,7 +35,7 @@ def test_only_the_marked_call_counts_and_twice_the_work_is_twice_the_count(tmp_p
     forward = "void tensorop_candidate_0(const struct tensorop_call *c);\n" + TWICE
     runner, program, model = setup(name, loop, tmp_path, forward)
     call = kernels.axpy_call(4)
-    once, twice = modelled.count_entries(runner, program, call, [Entry(0), Entry(1)], model=model, vlen=vlen)
+    once, twice = counted(runner, program, call, model, vlen, entries=[Entry(0), Entry(1)])
     assert once.unit == "modelled-cycles"
     assert 2000 <= once.counters["instructions"] <= 2100
     assert 4000 <= twice.counters["instructions"] <= 4200
@@ -44,21 +46,32 @@ def test_only_the_marked_call_counts_and_twice_the_work_is_twice_the_count(tmp_p
 def test_the_same_call_gives_the_same_figure_and_baselines_are_kept(tmp_path, monkeypatch, name, vlen):
     runner, program, model = setup(name, kernels.AXPY, tmp_path / "work")
     call = kernels.axpy_call(5000)
-    figures = [modelled.count_entries(runner, program, call, model=model, vlen=vlen) for _ in range(2)]
+    figures = [counted(runner, program, call, model, vlen) for _ in range(2)]
     assert figures[0] == figures[1]
     kept = [judged(runner, program, call, model, vlen, tmp_path, monkeypatch) for _ in range(2)]
-    assert [(found.samples,) for found in kept] == figures
+    assert [[replace(found.samples, under={})] for found in kept] == figures
     assert all(found.verdict.ok for found in kept)
     assert len(list(tmp_path.glob("*.json"))) == 1
 
 
+def counted(runner, program, call, model, vlen, **more):
+    found = modelled.count(
+        runner, model, MeasureRequest(program, [call], **{"purpose": Purpose.CHOICE, "vlen": vlen, **more})
+    )
+    return found if isinstance(found, Outcome) else [one.samples for one in found]
+
+
 def judged(runner, program, call, model, vlen, folder, monkeypatch, judge=None, by="axpy", empty=False):
-    def exact(outputs):
-        return Judgement(Kind.OK if np.array_equal(outputs["y"], kernels.axpy_result(call)) else Kind.WRONG)
+    def exact(_, left):
+        return Judgement(Kind.OK if np.array_equal(left[0].outputs["y"], kernels.axpy_result(call)) else Kind.WRONG)
 
     monkeypatch.setattr(modelled.paths, "cache_dir", lambda *parts: folder)
     answer = judge or exact
-    return modelled.count_judged(runner, program, call, answer, model=model, vlen=vlen, judged_by=by, empty=empty)
+    request = MeasureRequest(
+        program, [call], purpose=Purpose.COMPARISON, vlen=vlen, judge=answer, empty=empty, judged_by=by
+    )
+    (found,) = modelled.count(runner, model, request)
+    return found
 
 
 @MODELS
@@ -80,7 +93,7 @@ def test_a_remembered_count_has_its_verdict(tmp_path, monkeypatch):
     runner, program, model = setup("spacemit-k1", kernels.AXPY, tmp_path / "work")
     given = (runner, program, kernels.axpy_call(50), model, 256, tmp_path, monkeypatch)
 
-    def wrong(outputs):
+    def wrong(_, left):
         return Judgement(Kind.WRONG, "verify", "y[0] is 1", worst=3.0)
 
     first = judged(*given, judge=wrong)
@@ -104,20 +117,20 @@ def test_the_folder_a_program_lies_in_changes_no_figure(tmp_path):
     figures = []
     for folder in ("a", "b" * 200):
         runner, program, model = setup("spacemit-k1", kernels.AXPY, tmp_path / folder)
-        figures.append(modelled.count_entries(runner, program, kernels.axpy_call(500), model=model, vlen=256))
+        figures.append(counted(runner, program, kernels.axpy_call(500), model, 256))
     assert figures[0] == figures[1]
 
 
 def test_cold_caches_miss_more(tmp_path):
     runner, program, model = setup("spacemit-k1", kernels.AXPY, tmp_path)
     call = kernels.axpy_call(2000)
-    warm, cold = (modelled.count_entries(runner, program, call, model=model, vlen=256, warm=warm)[0] for warm in (1, 0))
+    warm, cold = (counted(runner, program, call, model, 256, warm=[warm])[0] for warm in (1, 0))
     assert isinstance(warm, Samples)
     assert cold.counters["misses.l1"] > warm.counters["misses.l1"]
 
 
 def test_a_crash_is_the_candidates_outcome(tmp_path):
     runner, program, model = setup("spacemit-k1", "*(volatile int *)8 = 1; (void)c;", tmp_path)
-    outcome = modelled.count_entries(runner, program, kernels.axpy_call(), model=model, vlen=256)
+    outcome = counted(runner, program, kernels.axpy_call(), model, 256)
     assert isinstance(outcome, Outcome)
     assert outcome.kind is Kind.CRASH

@@ -9,8 +9,7 @@ import pytest
 
 from tensorop.backends import reach
 from tensorop.backends.qemu import Backend
-from tensorop.measure import modelled
-from tensorop.model.trial import Samples
+from tensorop.measure.request import MeasureRequest, Purpose
 from tensorop.specs import platforms
 from tests.support import kernels
 
@@ -36,8 +35,8 @@ def test_the_documented_board_is_modelled_with_its_own_caches(plugins: tuple[Pat
         platform = platforms.load(name, plugins)
         target = reach(platform, None)
         assert isinstance(target, Backend)
-        (counted,) = modelled.count_entries(target.runner, program, call, model=target.model, vlen=512)
-        assert isinstance(counted, Samples), counted
+        (measured,) = target.measure(MeasureRequest(program, [call], purpose=Purpose.CHOICE, vlen=512))
+        counted = measured.samples
         misses[target.model.name] = counted.counters["misses.l1"]
     small, large = misses["generic-inorder-rvv"], misses["my-board, after generic-inorder-rvv 6"]
     assert large < 10 < KIB_48 / LINE <= small  # least recently used first: who walks over more misses all of it

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import re
 import threading
-from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar
 
@@ -14,14 +13,13 @@ import pytest
 from tensorop import backends
 from tensorop.backends.null import Backend, Nowhere
 from tensorop.errors import SpecError, UsageError
-from tensorop.model.call import Call
+from tensorop.measure.request import Measurement, MeasureRequest
 from tensorop.model.platform import Cache
 from tensorop.model.trial import Kind, Outcome, Samples
 from tensorop.process import deadline
 from tensorop.runners.native import Native
-from tensorop.runners.protocol import Entry
 from tensorop.specs import catalog, native, platforms
-from tensorop.target import Answer, JudgeEach, Run
+from tensorop.target import Answer
 from tests.support.commands import ROOT
 
 EXAMPLE = (ROOT / "examples" / "backend" / "backends" / "nice.py").read_text()
@@ -56,7 +54,7 @@ def test_a_users_own_is_found_by_its_files_name() -> None:
         ('name = "nice"', 'title = "nice"', r"class 'Backend': expected name to be a str, got None"),
         ("here = True", "here = 'yes'", r"expected here to be a bool, got 'yes'"),
         ("jail = True", "budgets = 3", r"expected budgets to be a Budgets, got 3"),
-        ("here = True", "counts = True", r"expected the method counted\(.*, got no such method"),
+        ("here = True", "counts = True", "expected counts to be False, since a clock measures there"),
         ("def start(cls,", "def begin(cls,", r"expected the method start\(.*, got no such method"),
         ("jail = True", "peak = 4.0", r"expected the method peak\(.*, got 4.0"),
         (", address: str)", ")", r"expected the method start\(platform: .*, address: .*, got \(platform"),
@@ -101,19 +99,19 @@ class Overlapping(Backend):
     last = threading.Event()
     seen: ClassVar[list[object]] = []
 
-    def costs(self, run: Run, calls: Sequence[Call], entry: Entry, warm: Sequence[int], judge: JudgeEach) -> Answer:
+    def measure(self, request: MeasureRequest) -> Answer:
         self.seen.append(deadline.current())
-        if run.at == self.configurations[-1]:
+        if request.vlen == self.configurations[-1]:
             self.last.set()
         elif not self.last.wait(60):
             return Outcome(Kind.TIMEOUT, "measure", "one after the other")
-        return (Samples("", run.at, run.at, run.at),)
+        return (Measurement(Samples("", request.vlen, request.vlen, request.vlen)),)
 
 
 def test_configurations_are_measured_side_by_side_under_the_same_deadline() -> None:
     target = Overlapping(dataclasses.replace(platforms.load("rvv"), vlens=(128, 256)), Nowhere())
     with deadline.within(1e6) as end:
-        found = target.search_costs(Path(), lambda at: [], Entry(), [], lambda *left: Outcome(Kind.OK, ""))
+        found = target.measure_each(lambda at: MeasureRequest(Path(), [], vlen=at))
     assert not isinstance(found, Outcome)
     assert [{at: samples.value for at, samples in one.items()} for one in found] == [{128: 128, 256: 256}]
     assert Overlapping.seen == [end, end]
