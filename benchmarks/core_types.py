@@ -68,7 +68,7 @@ class Result:
 
 def as_core(tested: LibraryUnderTest, contest: Contest, core: str) -> LibraryUnderTest:
     """The library told to be this core type."""
-    choice = BaselineChoice(0, {VARIABLE: core})
+    choice = BaselineChoice({VARIABLE: core})
     return dataclasses.replace(tested, choices=dict.fromkeys(tested.choices, choice))
 
 

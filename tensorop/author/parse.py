@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from tensorop.errors import SpecError
-from tensorop.model.kernel import Constraint, KernelTemplate, Prior
+from tensorop.model.kernel import KernelTemplate
 from tensorop.model.point import Point
 from tensorop.specs import frontmatter
 
@@ -46,9 +46,9 @@ def parse(text: str, *, operator: str, name: str, author: str) -> KernelTemplate
         reads=dict(head.reads),
         needs=head.needs,
         tunables={tunable: tuple(values) for tunable, values in head.tunables.items()},
-        constraints=tuple(Constraint(c.must, c.reason) for c in head.constraints),
+        constraints=head.constraints,
         unseen=head.unseen,
-        prior=Prior(**head.prior.model_dump()) if head.prior else None,
+        prior=head.prior,
         seed_configurations=tuple(Point.of(start) for start in head.seed_configurations),
         facts=dict(head.facts),
         model=dict(head.model),

@@ -8,10 +8,13 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
+from pydantic import Field
+
 from tensorop.model.point import Point, Value, identity
+from tensorop.model.record import record
 
 
-@dataclass(frozen=True)
+@record
 class Constraint:
     """An expression over tunables and platform facts that legal points satisfy, and why."""
 
@@ -19,18 +22,13 @@ class Constraint:
     reason: str
 
 
-@dataclass(frozen=True)
+@record
 class Prior:
-    """What is expected of points before one is tried.
+    """What is expected of points before one is tried."""
 
-    cost: an expression over tunables and the platform's facts, the less the better; of: the best point for each choice
-    of these is tried, in the order of their costs
-    apart: of these; each choice of them has a kernel that goes on to whole problems, which alone tell them apart
-    """
-
-    cost: str
-    of: tuple[str, ...] = ()
-    apart: tuple[str, ...] = ()
+    cost: str  # an expression over tunables and the platform's facts, the less the better
+    of: tuple[str, ...] = Field(default=(), max_length=4)  # the best point for each choice of these is tried, by cost
+    apart: tuple[str, ...] = Field(default=(), max_length=2)  # of these: each choice has a kernel on whole problems
 
 
 OURS = "offline"  # the author of what is shipped

@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field, StrictInt
 
 from tensorop.model.contract import Contract
 from tensorop.model.kernel import Constraint, Source
 from tensorop.model.point import Value
+from tensorop.model.record import Count, record
 from tensorop.model.shape import Shape, Shapes
 
 STAGES = (  # the parts of a search, in their order; trials:
@@ -38,32 +42,23 @@ class Tunables:
     beside: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
+@record
 class Direct:
-    """What the template `direct` serves: problems of at most `always` flops without a choice, up to `unasked` flops
-    where it is hardly ever worse than another, those that `serves` is true of where it is chosen; it is searched on
-    the suite's shapes.
-
-    serves: an expression over features that are no expressions themselves, and the platform's facts
-    """
+    """What the template `direct` serves. It is searched on the suite's shapes."""
 
     suite: str
-    always: int
-    unasked: int
-    serves: str
+    always: Annotated[Count, Field(le=1 << 20)]  # flops: problems up to this without a choice
+    serves: str  # where it may be chosen: over features that are no expressions themselves, and the platform's facts
+    unasked: Annotated[Count, Field(le=1 << 20)] = 0  # flops: up to this where it is hardly ever worse; 0: `always`
 
 
-@dataclass(frozen=True)
+@record
 class Costs:
-    """What a variant's time is made of: expressions over features, its numbers and the platform's facts.
+    """What a variant's time is made of: expressions over features, its numbers and the platform's facts."""
 
-    where: names for the terms, each of which may use those before it; absent: the values of tunables that a template
-    lacks
-    """
-
-    where: Mapping[str, str]
-    terms: Mapping[str, str]
-    absent: Mapping[str, int] = field(default_factory=dict)
+    where: Mapping[str, str] = field(default_factory=dict)  # names for the terms; each may use those before it
+    terms: Mapping[str, str] = field(default_factory=dict)
+    absent: Mapping[str, StrictInt] = field(default_factory=dict)  # the values of tunables that a template lacks
 
 
 @dataclass(frozen=True)

@@ -4,24 +4,40 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import Field, model_validator
 
 from tensorop.errors import SpecError
 from tensorop.model.primitive import Formats, Primitives, PrimitiveSet
+from tensorop.model.record import Count, Whole, record
 
 
-@dataclass(frozen=True)
+@record
 class Cache:
-    """One level: size in bytes, ways, line in bytes, cores that share it, where that is written."""
+    """One level of cache."""
 
-    size: int
-    ways: int
-    line: int = 64
-    shared_by: int = 1
-    source: str = ""
+    size: Annotated[Count, Field(le=1 << 34)]  # bytes of the whole cache
+    ways: Annotated[Count, Field(le=1 << 16)]
+    line: Annotated[Count, Field(le=1 << 16)] = 64  # bytes
+    shared_by: Annotated[Count, Field(le=1 << 16)] = 1  # cores
+    source: str = ""  # where the sizes are written
+
+    @model_validator(mode="after")
+    def _check(self) -> Cache:
+        if self.size % (self.ways * self.line):
+            raise ValueError(
+                f"rule: expected ways x sets x line = size with a whole number of sets, got {self.ways} ways of lines "
+                f"of {self.line} bytes in {self.size} bytes ({self.size / (self.ways * self.line):.2f} sets)"
+            )
+        return self
+
+    @property
+    def sets(self) -> int:
+        return self.size // (self.ways * self.line)
 
 
-@dataclass(frozen=True)
+@record
 class Compiler:
     """How objects, harness and product are compiled. Strings are zig/clang spellings.
 
@@ -32,21 +48,18 @@ class Compiler:
     static_target: str  # e.g. riscv64-linux-musl
     static_cpu: str  # one string per arch, since libc is rebuilt for each
     shared_target: str  # e.g. riscv64-linux-gnu.2.31
-    arch_flags: tuple[str, ...]
-    flags: tuple[str, ...]
+    arch_flags: tuple[str, ...] = ()
+    flags: tuple[str, ...] = ("-O3", "-g0")
 
 
-@dataclass(frozen=True)
+@record
 class BaselineChoice:
-    """The environment of a baseline on machines whose VLEN is at least `vlen_min` bits, for some dtypes or all (none).
+    """The environment of a baseline on some machines."""
 
-    remark: what a reader of the ratios must know of this choice.
-    """
-
-    vlen_min: int
     environment: Mapping[str, str]
-    dtypes: tuple[str, ...] = ()
-    remark: str = ""
+    vlen_min: Whole = 0  # bits: for machines of this VLEN and longer ones
+    dtypes: tuple[str, ...] = ()  # all where empty
+    remark: str = ""  # what a reader of the ratios must know of this choice
 
 
 @dataclass(frozen=True)
@@ -130,4 +143,4 @@ class Platform:
         """
         choices = self.baselines.get(name) or self.baselines.get(name.partition("@")[0]) or ()
         fitting = [c for c in choices if c.vlen_min <= vlen and (not c.dtypes or dtype in c.dtypes)]
-        return fitting[-1] if fitting else BaselineChoice(0, {})
+        return fitting[-1] if fitting else BaselineChoice({})

@@ -12,9 +12,9 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, Field, model_validator
 
+from tensorop.model.platform import Cache
 from tensorop.specs import yamlfile
 from tensorop.specs.board_alternative import Alternative, refused
-from tensorop.specs.caches import CacheSpec
 from tensorop.specs.yamlfile import Record
 
 # Classes of the plug-in's native/plugin/board.h, scalar and vector.
@@ -193,8 +193,8 @@ class Memory(Record):
     write_streaming               so many lines in a row stored to, the next is not read first; 0: every line is
     """
 
-    l1: CacheSpec
-    l2: CacheSpec
+    l1: Cache
+    l2: Cache
     l2_latency: Constant
     l2_interval: Constant
     dram_latency: Constant
@@ -208,7 +208,7 @@ class Memory(Record):
     write_streaming: int = Field(default=0, ge=0, le=64)
     tlb: Tlb
     tlb2: Tlb
-    l1i: CacheSpec
+    l1i: Cache
     l1_prefetch: Prefetcher | None = None
     l2_prefetch: Prefetcher | None = None
 

@@ -6,36 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field
 
 from tensorop.errors import SpecError
+from tensorop.model.platform import Cache
 from tensorop.specs import yamlfile
-from tensorop.specs.yamlfile import Record
 
 MODELLED = 2  # levels that native/plugin/memory.c has; what is beyond is one latency and one interval
-
-
-class CacheSpec(Record):
-    """One level: size in bytes of the whole cache, ways, line in bytes, cores that share it, where that is written."""
-
-    size: int = Field(gt=0, le=1 << 34)
-    ways: int = Field(gt=0, le=1 << 16)
-    line: int = Field(default=64, gt=0, le=1 << 16)
-    shared_by: int = Field(default=1, gt=0, le=1 << 16)
-    source: str = ""
-
-    @model_validator(mode="after")
-    def _check(self) -> CacheSpec:
-        if self.size % (self.ways * self.line):
-            raise ValueError(
-                f"rule: expected ways x sets x line = size with a whole number of sets, got {self.ways} ways of lines "
-                f"of {self.line} bytes in {self.size} bytes ({self.size / (self.ways * self.line):.2f} sets)"
-            )
-        return self
-
-    @property
-    def sets(self) -> int:
-        return self.size // (self.ways * self.line)
 
 
 class Caches(BaseModel):
@@ -43,10 +20,10 @@ class Caches(BaseModel):
 
     model_config = ConfigDict(extra="ignore", frozen=True, strict=True)
 
-    caches: tuple[CacheSpec, ...] = Field(min_length=1, strict=False)
+    caches: tuple[Cache, ...] = Field(min_length=1, strict=False)
 
 
-def check(data: dict[str, Any], path: Path) -> tuple[CacheSpec, ...]:
+def check(data: dict[str, Any], path: Path) -> tuple[Cache, ...]:
     """The levels that a file names, the innermost first. Raises SpecError naming the file and the key."""
     given = data["caches"]
     if not isinstance(given, list):
@@ -57,7 +34,7 @@ def check(data: dict[str, Any], path: Path) -> tuple[CacheSpec, ...]:
     return yamlfile.validate(Caches, data, str(path)).caches
 
 
-def modelled(levels: Sequence[CacheSpec], path: Path) -> tuple[CacheSpec, ...]:
+def modelled(levels: Sequence[Cache], path: Path) -> tuple[Cache, ...]:
     """The levels that a board model simulates. Raises SpecError where the simulation could not index them."""
     if len(levels) < MODELLED:
         raise SpecError(

@@ -10,23 +10,11 @@ from dataclasses import dataclass
 from pydantic import Field
 
 from tensorop.errors import SpecError
+from tensorop.model.kernel import Constraint, Prior
 from tensorop.specs import yamlfile, yamltext
 from tensorop.specs.yamlfile import Record
 
 MAX_HEAD = 8192
-
-
-class ConstraintHead(Record):
-    must: str
-    reason: str
-
-
-class PriorHead(Record):
-    """What a platform's facts let expect of a point."""
-
-    cost: str
-    of: tuple[str, ...] = Field(default=(), strict=False, max_length=4)
-    apart: tuple[str, ...] = Field(default=(), strict=False, max_length=2)
 
 
 class TemplateHead(Record):
@@ -36,9 +24,9 @@ class TemplateHead(Record):
     reads: dict[str, str] = Field(default_factory=dict)
     needs: tuple[str, ...] = Field(default=(), strict=False)
     tunables: dict[str, list[int | str]] = Field(max_length=12)
-    constraints: tuple[ConstraintHead, ...] = Field(default=(), strict=False, max_length=32)
+    constraints: tuple[Constraint, ...] = Field(default=(), strict=False, max_length=32)
     unseen: tuple[str, ...] = Field(default=(), strict=False, max_length=4)
-    prior: PriorHead | None = None
+    prior: Prior | None = None
     seed_configurations: tuple[dict[str, int | str], ...] = Field(default=(), strict=False, max_length=16)
     facts: dict[str, str] = Field(default_factory=dict, max_length=64)
     model: dict[str, str] = Field(default_factory=dict, max_length=32)

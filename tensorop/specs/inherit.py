@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict
 
 from tensorop import subpackages
 from tensorop.errors import SpecError
+from tensorop.model.platform import Cache
 from tensorop.specs import admitted, caches, yamlfile
 from tensorop.specs.board import BoardModel
 from tensorop.specs.board_alternative import heirs
@@ -54,7 +55,7 @@ def resolve(files: Sequence[File]) -> dict[str, Any] | None:
     and memory.l2. Raises SpecError with file, key and what was expected.
     """
     section: dict[str, Any] | None = None
-    levels: tuple[caches.CacheSpec, ...] = ()
+    levels: tuple[Cache, ...] = ()
     for file in files:
         if "caches" in file.data:
             levels = caches.check(dict(file.data), file.path)
@@ -81,9 +82,7 @@ def without_sizes(section: Mapping[str, Any]) -> dict[str, Any]:
     return {**section, "memory": kept}
 
 
-def _heir(
-    file: File, own: Mapping[str, Any], levels: Sequence[caches.CacheSpec], parent: dict[str, Any] | None
-) -> dict[str, Any]:
+def _heir(file: File, own: Mapping[str, Any], levels: Sequence[Cache], parent: dict[str, Any] | None) -> dict[str, Any]:
     memory = own.get("memory")
     for size in _SIZES:
         if isinstance(memory, Mapping) and size in memory:
@@ -97,7 +96,7 @@ def _heir(
         raise SpecError(f"{file.path}: key 'model.complete': expected true or false, got {own['complete']!r}")
     made = said if alone or parent is None else _over(said, parent, f"{file.path}: key 'model")
     simulated = caches.modelled(levels, file.path)
-    sizes = {name: level.model_dump() for name, level in zip(_SIZES, simulated, strict=True)}
+    sizes = {name: asdict(level) for name, level in zip(_SIZES, simulated, strict=True)}
     made = {**made, "memory": {**made["memory"], **sizes}} if isinstance(made.get("memory"), Mapping) else made
     if parent is not None and not alone:
         made |= heirs(made, said)

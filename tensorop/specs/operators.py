@@ -5,6 +5,7 @@ from __future__ import annotations
 import keyword
 import re
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from functools import lru_cache, partial
 from pathlib import Path
 from types import ModuleType
@@ -24,7 +25,6 @@ from tensorop.model.operator import NEEDED, STAGES, Costs, Direct, Operator, Tun
 from tensorop.model.problem import Problem
 from tensorop.model.shape import Shape, Shapes
 from tensorop.specs import catalog, oracle, pymodule, yamlfile
-from tensorop.specs.frontmatter import ConstraintHead
 from tensorop.specs.yamlfile import File, Record
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -43,23 +43,10 @@ KERNELS, TEMPLATE_SUFFIX = "kernels", ".c.j2"  # of an operator's folder; their 
 
 class BlockingSpec(Record):
     tunables: dict[str, Annotated[list[int | str], Field(min_length=1)]]
-    constraints: tuple[ConstraintHead, ...] = Field(default=(), strict=False)
+    constraints: tuple[Constraint, ...] = Field(default=(), strict=False)
     prior: dict[str, str] = Field(default_factory=dict)
     beside: dict[str, str] = Field(default_factory=dict)
     runtime: tuple[str, ...] = Field(default=(), strict=False)
-
-
-class DirectSpec(Record):
-    suite: str
-    always: int = Field(gt=0, le=1 << 20)
-    unasked: int | None = Field(default=None, gt=0, le=1 << 20)  # as much as `always`
-    serves: str
-
-
-class CostsSpec(Record):
-    absent: dict[str, int] = Field(default_factory=dict)
-    where: dict[str, str] = Field(default_factory=dict)
-    terms: dict[str, str] = Field(default_factory=dict)
 
 
 class OperandSpec(Record):
@@ -76,7 +63,7 @@ class OperatorSpec(File):
     attributes: dict[str, int | str] = Field(default_factory=dict)
     shape: str = ""
     drawn: dict[str, Annotated[list[int], Field(min_length=1)]] = Field(default_factory=dict)
-    rules: tuple[ConstraintHead, ...] = Field(default=(), strict=False)
+    rules: tuple[Constraint, ...] = Field(default=(), strict=False)
     operands: dict[str, OperandSpec] = Field(min_length=1)
     parameters: dict[str, float] = Field(default_factory=dict, strict=False)
     flags: dict[str, int | dict[str, int]] = Field(default_factory=dict)
@@ -88,7 +75,7 @@ class OperatorSpec(File):
     baselines: dict[str, str] = Field(default_factory=dict)
     layouts: tuple[dict[str, int | str], ...] = Field(min_length=1, strict=False)
     features: dict[str, str] = Field(default_factory=dict)
-    costs: CostsSpec = Field(default_factory=CostsSpec)
+    costs: Costs = Field(default_factory=Costs)
     micro: dict[str, str | int]
     micro_layout: dict[str, int | str]
     defaults: dict[str, str]
@@ -97,7 +84,7 @@ class OperatorSpec(File):
     suites: dict[str, Annotated[list[Any], Field(min_length=1)]] = Field(min_length=1)
     probes: list[Any] = Field(default_factory=list)
     clock_probes: list[Any] = Field(default_factory=list)
-    direct: DirectSpec | None = None
+    direct: Direct | None = None
 
 
 def load(name: str, plugins: tuple[Path, ...] = ()) -> Operator:
@@ -133,7 +120,7 @@ def load(name: str, plugins: tuple[Path, ...] = ()) -> Operator:
         layouts=layouts,
         seen=_agreed(folder, reference, shapes, example, spec.features),
         derived=spec.features,
-        costs=Costs(spec.costs.where, spec.costs.terms, spec.costs.absent),
+        costs=spec.costs,
         micro={key: str(value) for key, value in spec.micro.items()},
         blocking=_blocking(path, spec.blocking),
         runtime=spec.blocking.runtime,
@@ -210,13 +197,9 @@ def _check_values(path: Path, spec: OperatorSpec) -> None:
                 raise SpecError(f"{path}: key '{key}.{name}': expected {expected}, got '{word}'")
 
 
-def _constraints(given: Iterable[ConstraintHead]) -> tuple[Constraint, ...]:
-    return tuple(Constraint(c.must, c.reason) for c in given)
-
-
 def _shapes(path: Path, spec: OperatorSpec) -> Shapes:
     drawn = {name: tuple(values) for name, values in spec.drawn.items()}
-    shapes = Shapes(spec.dims, spec.attributes, spec.shape, drawn, _constraints(spec.rules))
+    shapes = Shapes(spec.dims, spec.attributes, spec.shape, drawn, spec.rules)
     known = dict.fromkeys(shapes.names, int)
     before = list(spec.dims)
     for name, usual in spec.attributes.items():
@@ -339,7 +322,7 @@ def _blocking(path: Path, spec: BlockingSpec) -> Tunables:
             known = ", ".join(spec.tunables)
             raise SpecError(f"{path}: key 'blocking.{key}': expected names among {known}, got '{strange}'")
     values = {name: tuple(of_name) for name, of_name in spec.tunables.items()}
-    return Tunables(values, _constraints(spec.constraints), spec.prior, spec.beside)
+    return Tunables(values, spec.constraints, spec.prior, spec.beside)
 
 
 def _direct(path: Path, spec: OperatorSpec) -> Direct | None:
@@ -348,12 +331,12 @@ def _direct(path: Path, spec: OperatorSpec) -> Direct | None:
     if spec.direct.suite not in spec.suites:
         known = ", ".join(spec.suites)
         raise SpecError(f"{path}: key 'direct.suite': expected one of {known}, got '{spec.direct.suite}'")
-    unasked = spec.direct.unasked or spec.direct.always
-    if unasked < spec.direct.always:
+    found = replace(spec.direct, unasked=spec.direct.unasked or spec.direct.always)
+    if found.unasked < found.always:
         raise SpecError(
-            f"{path}: key 'direct.unasked': expected {spec.direct.always} ('always') or more, got {unasked}"
+            f"{path}: key 'direct.unasked': expected {found.always} ('always') or more, got {found.unasked}"
         )
-    return Direct(spec.direct.suite, spec.direct.always, unasked, spec.direct.serves)
+    return found
 
 
 def require_whole(operator: Operator) -> None:

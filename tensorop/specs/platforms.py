@@ -15,26 +15,10 @@ from tensorop.model.architecture import host_arch
 from tensorop.model.platform import BaselineChoice, Cache, Compiler, Platform
 from tensorop.model.primitive import PrimitiveSet
 from tensorop.specs import admitted, caches, catalog, inherit, native, primitives, yamlfile, yamltext
-from tensorop.specs.caches import CacheSpec
-from tensorop.specs.yamlfile import File, Record
+from tensorop.specs.yamlfile import File
 
 MAX_VLEN = 1 << 16  # the longest that an instruction set in use allows
 _Vlen = Annotated[int, Field(gt=0, le=MAX_VLEN)]
-
-
-class CompilerSpec(Record):
-    static_target: str
-    static_cpu: str
-    shared_target: str
-    arch_flags: tuple[str, ...] = Field(default=(), strict=False)
-    flags: tuple[str, ...] = Field(default=("-O3", "-g0"), strict=False)
-
-
-class BaselineSpec(Record):
-    vlen_min: int = Field(default=0, ge=0)
-    dtypes: tuple[str, ...] = Field(default=(), strict=False)
-    environment: dict[str, str]
-    remark: str = ""
 
 
 def _choices(value: Any) -> Any:
@@ -57,12 +41,12 @@ class PlatformSpec(File):
     fixed_vlen: int | None = Field(default=None, gt=0, le=MAX_VLEN)
     requires: tuple[str, ...] = Field(default=(), strict=False)
     identity: dict[str, str] = Field(default_factory=dict)
-    compiler: CompilerSpec
+    compiler: Compiler
     runner: str
     qemu_cpu: str = ""
-    caches: tuple[CacheSpec, ...] = Field(min_length=1, strict=False)
+    caches: tuple[Cache, ...] = Field(min_length=1, strict=False)
     baselines: dict[
-        str, Annotated[tuple[BaselineSpec, ...], BeforeValidator(_choices), Field(min_length=1, strict=False)]
+        str, Annotated[tuple[BaselineChoice, ...], BeforeValidator(_choices), Field(min_length=1, strict=False)]
     ] = Field(default_factory=dict)
     tunables: dict[str, Annotated[tuple[int | str, ...], Field(strict=False)]] = Field(default_factory=dict)
     device: dict[str, int | str] | None = None
@@ -84,7 +68,7 @@ class PlatformSpec(File):
         return self
 
     def _complaints(self) -> Iterator[str]:
-        yield from admitted.compiler(self.arch, self.compiler.model_dump())
+        yield from admitted.compiler(self.arch, dataclasses.asdict(self.compiler))
         yield from admitted.qemu_cpu(self.qemu_cpu)
         for name, choices in self.baselines.items():
             for choice in choices:
@@ -238,14 +222,11 @@ def _resolve(
         verify_vlens=spec.verify_vlens or spec.vlens,
         fixed_vlen=spec.fixed_vlen,
         requires=spec.requires,
-        compiler=Compiler(**spec.compiler.model_dump()),
+        compiler=spec.compiler,
         runner=spec.runner,
         qemu_cpu=spec.qemu_cpu,
-        caches={f"l{n}": Cache(**cache.model_dump()) for n, cache in enumerate(spec.caches, 1)},
-        baselines={
-            name: tuple(sorted((BaselineChoice(**c.model_dump()) for c in choices), key=lambda c: c.vlen_min))
-            for name, choices in spec.baselines.items()
-        },
+        caches={f"l{n}": cache for n, cache in enumerate(spec.caches, 1)},
+        baselines={n: tuple(sorted(of, key=lambda one: one.vlen_min)) for n, of in spec.baselines.items()},
         tunables=spec.tunables,
         streams=spec.streams or _followed(board),
         board=board,

@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeVar, get_args
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic.fields import FieldInfo
 
 from tensorop.errors import SpecError
 from tensorop.specs import files
@@ -45,6 +46,7 @@ _OF_LENGTH = ("too_short", "too_long")
 # What a schema's rule expects, in words of ours: by pydantic's name of the rule, with its numbers.
 _EXPECTED = {
     "bool_type": "true or false",
+    "dataclass_type": "keys with values",
     "dict_type": "keys with values",
     "finite_number": "a finite number",
     "float_parsing": "a number",
@@ -88,7 +90,7 @@ def validate(schema: type[M], data: dict[str, Any], origin: str) -> M:
 def _explain(schema: type[BaseModel], item: Any, data: Any, origin: str) -> str:
     key = ".".join(_path(item["loc"], data))[:200] or "(whole file)"
     kind = item["type"]
-    if kind == "extra_forbidden":
+    if kind in ("extra_forbidden", "unexpected_keyword_argument"):
         known = _keys(schema, item["loc"][:-1])
         near = difflib.get_close_matches(str(item["loc"][-1]), known, n=1, cutoff=0.6)
         hint = f"did you mean '{near[0]}'? " if near else ""
@@ -116,16 +118,16 @@ def _keys(schema: type[BaseModel], path: tuple[int | str, ...]) -> list[str]:
     """The keys that a place may have: names of files' keys, so aliases count."""
     here: Any = schema
     for part in path:
-        inside = list(_records(here))
-        named = [m.model_fields[str(part)].annotation for m in inside if str(part) in m.model_fields]
+        named = [of[str(part)].annotation for of in _fields(here) if str(part) in of]
         here = named[0] if named else here
-    return [field.alias or name for record in _records(here) for name, field in record.model_fields.items()]
+    return [field.alias or name for of in _fields(here) for name, field in of.items()]
 
 
-def _records(kind: Any) -> Iterator[type[BaseModel]]:
-    """The record types inside an annotation such as dict[str, X] or X | Y."""
-    if isinstance(kind, type) and issubclass(kind, BaseModel):
-        yield kind
+def _fields(kind: Any) -> Iterator[dict[str, FieldInfo]]:
+    """The fields of the record types inside an annotation such as dict[str, X] or X | Y."""
+    found = getattr(kind, "__pydantic_fields__", None)
+    if found is not None:
+        yield found
     else:
         for part in get_args(kind):
-            yield from _records(part)
+            yield from _fields(part)
