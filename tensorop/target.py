@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from tensorop.build import compile as building
 from tensorop.build import gate as object_gate
-from tensorop.build import link, tool
-from tensorop.errors import UsageError
+from tensorop.build import link, sample, tool
+from tensorop.errors import JobError, UsageError
 from tensorop.measure import statistics
 from tensorop.measure.request import Measurement, MeasureRequest
 from tensorop.model.budget import Budgets
-from tensorop.model.call import Access
+from tensorop.model.call import Access, Call
 from tensorop.model.core import Core
 from tensorop.model.job import Job
 from tensorop.model.kernel import Artifact, Source
@@ -239,6 +239,17 @@ class Target(ABC):
     def measure(self, request: MeasureRequest) -> Answer:
         """What calls cost, or the first failure's outcome. A target of several VLENs measures at the request's."""
         raise NotImplementedError
+
+    def sample_costs(self, calls: Sequence[Call], what: str) -> tuple[dict[int, Samples], ...]:
+        """For each call of a fixed kernel (build/sample.py), configuration -> cost. what: the kernel in messages.
+
+        Raises JobError, BoardError.
+        """
+        program = tool.required(sample.build(self.platform), what).path
+        found = self.measure_each(lambda at: MeasureRequest(program, calls, vlen=at))
+        if isinstance(found, Outcome):
+            raise JobError(f"{what} fails: {found.message}")
+        return found
 
     def types_of_c(self, operator: Operator, dtype: str) -> tuple[str, ...]:
         """What the result may be of where the others are of a dtype, the usual one first."""

@@ -10,14 +10,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Self
 
-from tensorop.build import sample, tool
+from tensorop.build import sample
 from tensorop.clocked import Clocked
-from tensorop.errors import BoardError, JobError, UsageError
+from tensorop.errors import BoardError, UsageError
 from tensorop.measure import boards
-from tensorop.measure.request import MeasureRequest
 from tensorop.model.core import Core
 from tensorop.model.platform import Platform
-from tensorop.model.trial import Outcome
 from tensorop.runners import ssh
 
 ALIKE = 1.05  # times the fastest board's figure: what another one's may be
@@ -107,11 +105,8 @@ class Backend(Clocked):
 
     def paces(self) -> tuple[float, ...]:
         """What a fixed kernel's calls cost. Raises JobError, BoardError."""
-        program = tool.required(sample.build(self.platform), "the kernel that boards are compared by").path
         calls = [sample.call(size) for size in SIZES]
-        found = self.measure_each(lambda at: MeasureRequest(program, calls, vlen=at))
-        if isinstance(found, Outcome):
-            raise JobError(f"{self.runner.host}: the kernel that boards are compared by fails: {found.message}")
+        found = self.sample_costs(calls, f"{self.runner.host}: the kernel that boards are compared by")
         return tuple(samples.value for by_vlen in found for samples in by_vlen.values())
 
 

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING
 
 from tensorop import __version__, paths
 from tensorop.backends import reach
-from tensorop.build import sample, tool
+from tensorop.build import sample
 from tensorop.errors import JobError
-from tensorop.measure.request import MeasureRequest
 from tensorop.model.conditions import Conditions
 from tensorop.model.job import Job
 from tensorop.model.operator import Operator
@@ -106,8 +105,5 @@ def _costs(target: Target) -> Iterator[float]:
         _, samples = target.pretend(Point(()), "papers", 1.0)
         yield samples.value if samples else 0.0
         return
-    program = tool.required(sample.build(target.platform), "the kernel by which workers are admitted").path
-    found = target.measure_each(lambda at: MeasureRequest(program, [sample.CALL], vlen=at))
-    if isinstance(found, Outcome):
-        raise JobError(f"the kernel by which workers are admitted fails: {found.message}")
+    found = target.sample_costs([sample.CALL], "the kernel by which workers are admitted")
     yield from (found[0][at].value for at in target.configurations)
