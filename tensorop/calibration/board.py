@@ -11,7 +11,7 @@ from tensorop.commands import microbench
 from tensorop.commands.check_platform import TOLERANCE, Line, UnderModel, span
 from tensorop.errors import JobError
 from tensorop.model.core import Core
-from tensorop.model.microbench import Clocked, Question
+from tensorop.model.microbench import ClockedBenchmark, Question
 from tensorop.model.trial import Outcome
 from tensorop.runners.base import Runner
 from tensorop.specs import board as board_spec
@@ -23,7 +23,7 @@ _CLOCK_OFF = 0.1
 def on_board(under: UnderModel, target: Runner, core: Core, folder: Path) -> Iterator[Line]:
     """The same programs by the board's clock, and the constants that bring the model nearest to it."""
     platform, model, benches = under.platform, under.model, under.benches
-    clocked: dict[str, Clocked] = {}
+    clocked: dict[str, ClockedBenchmark] = {}
     absent: dict[str, str] = {}
     for bench, timed in zip(benches, microbench.time(benches, target), strict=True):
         name = bench.benchmark.name

@@ -17,7 +17,7 @@ from tensorop.commands import microbench
 from tensorop.commands.microbench import Bench
 from tensorop.errors import JobError
 from tensorop.model.core import Core
-from tensorop.model.microbench import Clocked
+from tensorop.model.microbench import ClockedBenchmark
 from tensorop.model.platform import Platform
 from tensorop.runners.qemu import Qemu
 from tensorop.specs.board import BoardModel, Cycles
@@ -123,7 +123,7 @@ def calibration(
     platform: Platform,
     model: BoardModel,
     core: Core,
-    clocked: Mapping[str, Clocked],
+    clocked: Mapping[str, ClockedBenchmark],
     found: FittedModel,
     absent: Mapping[str, str],
     alternatives: Mapping[str, str],

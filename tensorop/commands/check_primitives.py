@@ -15,7 +15,7 @@ from tensorop import backends
 from tensorop.build import compile, link
 from tensorop.commands import primitive_program
 from tensorop.commands.exact_number import Exact, Group
-from tensorop.commands.primitive_cases import Array, Case, Entry, cases, entries
+from tensorop.commands.primitive_cases import Array, PrimitiveCase, PrimitiveEntry, cases, entries
 from tensorop.errors import SpecError
 from tensorop.model.kernel import Artifact
 from tensorop.model.meaning import parse
@@ -33,7 +33,7 @@ Objects = NDArray[np.object_]
 
 
 @dataclass(frozen=True)
-class Result:
+class PrimitiveResult:
     """What came of one run (primitive: None) or of one primitive that failed in it."""
 
     ok: bool
@@ -47,12 +47,12 @@ class Result:
 
 
 @dataclass(frozen=True)
-class Run:
+class PrimitiveRun:
     """Primitives executed at one VLEN: the cases and what each left behind; `end` says how it stopped early."""
 
     primitives: Primitives
     vlen: int
-    cases: tuple[Case, ...]
+    cases: tuple[PrimitiveCase, ...]
     answers: tuple[Array, ...]
     end: str | None = None
 
@@ -64,27 +64,27 @@ def check(
     platform: str | None = None,
     dtypes: Sequence[str] | None = None,
     vlens: Sequence[int] | None = None,
-) -> Iterator[Result]:
+) -> Iterator[PrimitiveResult]:
     """Checks a set on a platform, by default the most general one that prefers it, at all VLENs it verifies at.
 
-    Yields a Result a run, and before it one for every primitive that failed there. Raises UsageError for unknown names,
-    SpecError for a broken file, MissingTool without compiler or emulator.
+    Yields a result for each run, and before it one for every primitive that failed there. Raises UsageError for unknown
+    names, SpecError for a broken file, MissingTool without compiler or emulator.
     """
     spec = primitives.load(name, plugins)
     where = platforms.load(platform, plugins) if platform else home(name, plugins)
     where = replace(where, primitives=(primitives.resolved(name, plugins),))
     if backends.load(where.runner, plugins).here and (missing := native.missing_flags(where)):
-        yield Result(False, name, where.name, f"not run: this machine lacks {', '.join(missing)}")
+        yield PrimitiveResult(False, name, where.name, f"not run: this machine lacks {', '.join(missing)}")
         return
     if spec.collectives:
-        yield Result(False, name, where.name, "not run here: on a GPU benchmarks/cuda/primitives.py does")
+        yield PrimitiveResult(False, name, where.name, "not run here: on a GPU benchmarks/cuda/primitives.py does")
         return
     for dtype in dtypes or tuple(spec.types):
         for chosen in combinations(spec.settings):
             resolved = where.primitives_of(dtype, chosen)
             at = " ".join([dtype, *(f"{k}={v}" for k, v in chosen.items())])
             if lacking := [w for w in primitive_program.NEEDED if w not in resolved.by_name]:
-                yield Result(
+                yield PrimitiveResult(
                     False, name, at, f"lacks {', '.join(lacking)}, through which the other primitives are seen"
                 )
                 continue
@@ -108,19 +108,19 @@ def combinations(settings: Mapping[str, Sequence[int]]) -> list[dict[str, int]]:
 
 def _check_built(
     name: str, platform: Platform, resolved: Primitives, at: str, vlens: Sequence[int], plugins: tuple[Path, ...]
-) -> Iterator[Result]:
+) -> Iterator[PrimitiveResult]:
     table, program = build(platform, resolved, min(vlens))
     if isinstance(program, Outcome):
-        yield Result(False, name, at, f"{program.message}\n{program.log}".rstrip())
+        yield PrimitiveResult(False, name, at, f"{program.message}\n{program.log}".rstrip())
         return
     for vlen in vlens:
         place = f"{at} VLEN {vlen}" if len(vlens) > 1 else at
         run = execute(platform, resolved, table, program, vlen, plugins)
         failed = list(complaints(run))
         for primitive, message in failed:
-            yield Result(False, name, place, message, primitive)
+            yield PrimitiveResult(False, name, place, message, primitive)
         good = len(resolved.by_name) - len({word for word, _ in failed})
-        yield Result(
+        yield PrimitiveResult(
             bool(run.answers) and not failed,
             name,
             place,
@@ -128,7 +128,7 @@ def _check_built(
         )
 
 
-def build(platform: Platform, resolved: Primitives, vlen: int) -> tuple[tuple[Entry, ...], Artifact | Outcome]:
+def build(platform: Platform, resolved: Primitives, vlen: int) -> tuple[tuple[PrimitiveEntry, ...], Artifact | Outcome]:
     """The checking program, static; `vlen` is the smallest it will run at."""
     table = entries(resolved, platform.lanes(resolved.dtype, resolved.settings, vlen))
     made = compile.compile_source(primitive_program.source(resolved, table), compile.candidate_flags(platform))
@@ -140,11 +140,11 @@ def build(platform: Platform, resolved: Primitives, vlen: int) -> tuple[tuple[En
 def execute(
     platform: Platform,
     resolved: Primitives,
-    table: Sequence[Entry],
+    table: Sequence[PrimitiveEntry],
     program: Artifact,
     vlen: int,
     plugins: tuple[Path, ...] = (),
-) -> Run:
+) -> PrimitiveRun:
     """Runs all cases at one VLEN (bits)."""
     lanes = platform.lanes(resolved.dtype, resolved.settings, vlen)
     todo = tuple(cases(table, resolved.formats, lanes))
@@ -167,17 +167,17 @@ def execute(
         at += size * kind.size
     end = None
     if len(ended.stdout) >= 8 and (said := int.from_bytes(ended.stdout[:8], "little")) != lanes:
-        return Run(resolved, vlen, todo, (), f"a vector has {said} elements, {lanes} were expected")
+        return PrimitiveRun(resolved, vlen, todo, (), f"a vector has {said} elements, {lanes} were expected")
     if ended.timed_out:
         end = f"did not end within {_TIMEOUT_S:g} s"
     elif ended.status < 0 or ended.status > 128:
         end = f"stopped by signal {-ended.status if ended.status < 0 else ended.status - 128}"
     elif ended.status or len(answers) < len(todo):
         end = f"ended with status {ended.status} {ended.stderr.strip()[:200]}".rstrip()
-    return Run(resolved, vlen, todo, tuple(answers), end)
+    return PrimitiveRun(resolved, vlen, todo, tuple(answers), end)
 
 
-def complaints(run: Run, meanings: Mapping[str, str] | None = None) -> Iterator[tuple[str, str]]:
+def complaints(run: PrimitiveRun, meanings: Mapping[str, str] | None = None) -> Iterator[tuple[str, str]]:
     """(primitive, what is wrong), the first case of each primitive that does not do what it means.
 
     meanings: other ones for some primitives, to see that a wrong one is noticed.
@@ -200,7 +200,7 @@ def complaints(run: Run, meanings: Mapping[str, str] | None = None) -> Iterator[
         yield case.entry.primitive.name, f"{case.entry.primitive.name} {run.end} ({_shown(case)})"
 
 
-def difference(case: Case, answer: Array, meaning: str, formats: Formats) -> str | None:
+def difference(case: PrimitiveCase, answer: Array, meaning: str, formats: Formats) -> str | None:
     """What distinguishes an answer from the meaning, or None.
 
     Raises SpecError for a meaning that cannot be evaluated.
@@ -256,7 +256,7 @@ def _require_kind(name: str, returns: str, wanted: object) -> None:
         raise SpecError(f"primitive '{name}': its meaning gives no {what}, got {wanted!r:.80}")
 
 
-def _memory(case: Case, answer: Array, expected: Objects, formats: Formats) -> str | None:
+def _memory(case: PrimitiveCase, answer: Array, expected: Objects, formats: Formats) -> str | None:
     """Compares the first array as it is afterwards, with what is around the primitive's share of it."""
     name, (before, start) = next(iter(case.arrays.items()))
     number = formats.of(name)
@@ -282,7 +282,7 @@ def _same(got: float, want: float, allowed: float) -> bool:
     return abs(got - want) <= allowed if math.isfinite(got) and math.isfinite(want) else False
 
 
-def _evaluate(meaning: str, case: Case, formats: Formats, *, absolute: bool) -> object:
+def _evaluate(meaning: str, case: PrimitiveCase, formats: Formats, *, absolute: bool) -> object:
     names: dict[str, object] = dict(case.numbers)
     written = next(iter(case.arrays), None) if case.entry.primitive.returns == "memory" else None
     for argument, (elements, start) in case.arrays.items():
@@ -320,7 +320,7 @@ def _grouped(elements: Array, formats: Formats, argument: str) -> object:
     return exact[0] if shape_of(argument) == "element" else exact
 
 
-def _shown(case: Case) -> str:
+def _shown(case: PrimitiveCase) -> str:
     """The call in words: numbers, and the first elements of each array."""
     named = [f"{a}={case.numbers[a]}" for a in case.entry.primitive.args if a in case.numbers]
     for argument, (elements, start) in case.arrays.items():

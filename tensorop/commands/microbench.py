@@ -16,7 +16,7 @@ from tensorop.measure import clock, modelled, statistics
 from tensorop.measure.request import MeasureRequest, Purpose
 from tensorop.model.call import Access, Buffer, Call
 from tensorop.model.expression import evaluate
-from tensorop.model.microbench import Benchmark, Clocked, Modelled, Question
+from tensorop.model.microbench import Benchmark, ClockedBenchmark, Modelled, Question
 from tensorop.model.platform import Platform
 from tensorop.model.trial import Outcome
 from tensorop.runners.base import Runner
@@ -117,7 +117,7 @@ def interval(bench: Bench, cycles: Sequence[float]) -> Modelled:
     return Modelled(bench.benchmark, cycles[0], min(cycles), max(cycles))
 
 
-def time(benches: Sequence[Bench], runner: Runner) -> Iterator[Clocked | Outcome]:
+def time(benches: Sequence[Bench], runner: Runner) -> Iterator[ClockedBenchmark | Outcome]:
     """Each benchmark beside the clock's chain, round by round, so that a changing frequency moves both.
 
     An Outcome where one could not be measured; raises BoardError when a board stays away.
@@ -131,7 +131,7 @@ def time(benches: Sequence[Bench], runner: Runner) -> Iterator[Clocked | Outcome
         cycles = _ADDITIONS * _CLOCK_ITERATIONS
         beside = statistics.quartiles(timed[_CLOCK].rounds)[1]
         low, middle, high = statistics.quartiles(timed[_BENCH].rounds)
-        yield Clocked(bench.benchmark, middle / bench.units, 1e3 * cycles / beside, (high - low) / middle)
+        yield ClockedBenchmark(bench.benchmark, middle / bench.units, 1e3 * cycles / beside, (high - low) / middle)
 
 
 def questions(benches: Sequence[Bench], runner: Qemu, board: BoardModel, vlen: int) -> tuple[Question, ...]:

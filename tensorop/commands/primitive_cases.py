@@ -24,7 +24,7 @@ Array = NDArray[Any]
 
 
 @dataclass(frozen=True)
-class Entry:
+class PrimitiveEntry:
     """A primitive as it is compiled: once, or once for each value of a constant argument."""
 
     number: int
@@ -33,10 +33,10 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Case:
+class PrimitiveCase:
     """One call. arrays: argument -> (elements, where its pointer points), in the order of the primitive's arguments."""
 
-    entry: Entry
+    entry: PrimitiveEntry
     numbers: Mapping[str, int]  # vl, rows, cols, ldd, lds, lane, lanes
     arrays: Mapping[str, tuple[Array, int]]
 
@@ -55,25 +55,25 @@ class Case:
         return self.numbers["lanes"]
 
 
-def entries(primitives: Primitives, fewest_lanes: int) -> tuple[Entry, ...]:
+def entries(primitives: Primitives, fewest_lanes: int) -> tuple[PrimitiveEntry, ...]:
     """Each of the primitives; constants take all legal values below the fewest lanes a run may have."""
-    out: list[Entry] = []
+    out: list[PrimitiveEntry] = []
     for primitive in primitives.by_name.values():
         if any(ARGUMENTS[a] == "constant" for a in primitive.args):
-            out += [Entry(len(out) + i, primitive, value) for i, value in enumerate(range(fewest_lanes))]
+            out += [PrimitiveEntry(len(out) + i, primitive, value) for i, value in enumerate(range(fewest_lanes))]
         else:
-            out.append(Entry(len(out), primitive))
+            out.append(PrimitiveEntry(len(out), primitive))
     return tuple(out)
 
 
-def cases(all_entries: Iterable[Entry], formats: Formats, lanes: int) -> Iterator[Case]:
+def cases(all_entries: Iterable[PrimitiveEntry], formats: Formats, lanes: int) -> Iterator[PrimitiveCase]:
     """Calls that keep to the primitives' preconditions, the same every time."""
     for entry in all_entries:
         rng = np.random.default_rng([0, entry.number, lanes])
         choices = [c for c in _choices(entry, lanes, rng) if legal(entry.primitive, c)]
         for repeat in range(-(-_LEAST // max(len(choices), 1))):
             for i, numbers in enumerate(choices):
-                yield Case(entry, numbers, _arrays(entry.primitive, formats, numbers, rng, repeat + i))
+                yield PrimitiveCase(entry, numbers, _arrays(entry.primitive, formats, numbers, rng, repeat + i))
 
 
 def legal(primitive: Primitive, numbers: Mapping[str, int]) -> bool:
@@ -81,7 +81,7 @@ def legal(primitive: Primitive, numbers: Mapping[str, int]) -> bool:
     return all(evaluate(condition, numbers) for condition in primitive.preconditions)
 
 
-def _choices(entry: Entry, lanes: int, rng: np.random.Generator) -> Iterator[dict[str, int]]:
+def _choices(entry: PrimitiveEntry, lanes: int, rng: np.random.Generator) -> Iterator[dict[str, int]]:
     kinds = {shape_of(a) for a in entry.primitive.args}
     base = {"lanes": lanes, "vl": lanes, "count": lanes, "rows": lanes, "cols": lanes, "lane": entry.constant or 0}
     base |= {"readable": 1}

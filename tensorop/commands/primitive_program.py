@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 
 from tensorop import paths
 from tensorop.build import harness
-from tensorop.commands.primitive_cases import ARRAYS, Entry
+from tensorop.commands.primitive_cases import ARRAYS, PrimitiveEntry
 from tensorop.model.kernel import Source
 from tensorop.model.number import NUMBERS
 from tensorop.model.primitive import ARGUMENTS, Primitives, shape_of
@@ -16,7 +16,7 @@ MAIN = "primitive_check.c"
 NEEDED = ("full", "tail", "splat", "load", "store", "store_tail")  # with these the others are observed
 
 
-def source(primitives: Primitives, entries: Iterable[Entry]) -> Source:
+def source(primitives: Primitives, entries: Iterable[PrimitiveEntry]) -> Source:
     """The checking program for resolved primitives; raises RenderError for one called with the wrong arguments."""
     functions = render.functions(primitives)
     table = list(entries)
@@ -41,11 +41,11 @@ def source(primitives: Primitives, entries: Iterable[Entry]) -> Source:
     return Source(((MAIN, main), ("primitives.h", "\n".join(parts) + "\n"), *jail))
 
 
-def _name(entry: Entry) -> str:
+def _name(entry: PrimitiveEntry) -> str:
     return f"check_{entry.primitive.name}" + ("" if entry.constant is None else f"_{entry.constant}")
 
 
-def _row(entry: Entry, primitives: Primitives) -> tuple[str, int, int, int]:
+def _row(entry: PrimitiveEntry, primitives: Primitives) -> tuple[str, int, int, int]:
     """As struct check_entry of primitive_check.c has it."""
     primitive = entry.primitive
     arrays = sum(shape_of(a) in ARRAYS for a in primitive.args)
@@ -53,7 +53,7 @@ def _row(entry: Entry, primitives: Primitives) -> tuple[str, int, int, int]:
     return _name(entry), arrays, int(primitive.returns in ("memory", "none")), size
 
 
-def _function(entry: Entry, functions: dict[str, Callable[..., str]], primitives: Primitives) -> str:
+def _function(entry: PrimitiveEntry, functions: dict[str, Callable[..., str]], primitives: Primitives) -> str:
     lines = [f"static void {_name(entry)}(const struct check_case *c)", "{", "const size_t lanes = check_lanes();"]
     lines += [f"const predicate full = {functions['full']()};", f"const predicate vl = {functions['tail']('c->vl')};"]
     said: list[str] = []

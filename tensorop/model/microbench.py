@@ -61,7 +61,7 @@ class Question:
 
 
 @dataclass(frozen=True)
-class Clocked:
+class ClockedBenchmark:
     """What a board took: ns for one unit, the clock's MHz beside it, so cycles; spread: quartiles apart over median."""
 
     benchmark: Benchmark

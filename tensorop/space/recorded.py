@@ -94,7 +94,8 @@ def read(path: Path) -> RecordedSpace:
     costs, spread = zip(*rows, strict=True)
     if not any(costs):
         raise SpecError(f"{path}: no point has a cost; expected one that did not fail", hint=AGAIN)
-    about = {name: value for name, value in head.items() if name not in ("schema", "points", *spaces.Head.model_fields)}
+    own = ("schema", "points", *spaces.SpaceHead.model_fields)
+    about = {name: value for name, value in head.items() if name not in own}
     return RecordedSpace(path.name.removesuffix(SUFFIX), space, about, costs, spread)
 
 

@@ -98,7 +98,7 @@ class Cycles(_Known):
         return float(getattr(self, name)) * self.eew.get(EEWS[eew], 1.0) * own
 
 
-class Also(Record):
+class SecondUnit(Record):
     """A second unit of an instruction class, and how long it holds that one."""
 
     unit: str
@@ -143,7 +143,7 @@ class Cost(Record):
     latency: Constant | None = None
     forward: Constant | None = None
     slots: Cycles | Constant | None = None
-    also: Also | None = None
+    also: SecondUnit | None = None
     misaligned: Cycles | None = None
     per_vlen: PerVlen | None = None
 
@@ -178,7 +178,7 @@ class Prefetcher(Record):
     source: str = Field(min_length=1)
 
 
-class Memory(Record):
+class MemoryModel(Record):
     """What is beyond the core. l1 and l2 are the platform's `caches:` (see specs.inherit).
 
     l2_latency, dram_latency      load to use of a scalar integer load, in cycles; other loads wait as much longer as
@@ -213,7 +213,7 @@ class Memory(Record):
     l2_prefetch: Prefetcher | None = None
 
     @model_validator(mode="after")
-    def _check(self) -> Memory:
+    def _check(self) -> MemoryModel:
         if self.l1.line != self.l2.line:
             raise ValueError(
                 f"rule: levels 1 and 2 of `caches` have one line size, got {self.l1.line} and {self.l2.line}"
@@ -259,7 +259,7 @@ class Vector(Record):
         return self
 
 
-class Core(Record):
+class CoreModel(Record):
     """What the whole pipeline has.
 
     issue_width        instructions a cycle
@@ -298,7 +298,7 @@ class BoardModel(Record):
     """A whole `model:` section.
 
     whole   units whose cycles are not shared: an instruction starts only where what it takes fits into the cycle
-    shared  two units that may be one port, see Core.shared_ports
+    shared  two units that may be one port, see CoreModel.shared_ports
     alternatives  name -> a behaviour the model does not assume, see board_alternative
     indicative    dtype -> why figures of it only indicate: its intervals are too wide to claim anything
     """
@@ -310,12 +310,12 @@ class BoardModel(Record):
     pipeline: Literal["inorder", "ooo"]
     clock_ghz: Constant
     vector: Vector
-    core: Core
+    core: CoreModel
     units: dict[str, int] = Field(min_length=1)
     shared: tuple[str, str] | None = Field(default=None, strict=False)
     whole: tuple[str, ...] = Field(default=(), strict=False)
     costs: dict[str, Cost]
-    memory: Memory
+    memory: MemoryModel
     alternatives: dict[str, Alternative] = Field(default_factory=dict)
     indicative: dict[str, str] = Field(default_factory=dict)
 

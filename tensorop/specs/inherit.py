@@ -31,7 +31,7 @@ _SIZES = tuple(f"l{number + 1}" for number in range(caches.MODELLED))
 
 
 @dataclass(frozen=True)
-class File:
+class PlatformFile:
     """One file of a platform's line: its name, its path, what it says."""
 
     name: str
@@ -47,7 +47,7 @@ class _Modelled(BaseModel):
     model: BoardModel
 
 
-def resolve(files: Sequence[File]) -> dict[str, Any] | None:
+def resolve(files: Sequence[PlatformFile]) -> dict[str, Any] | None:
     """The whole `model:` section of the last file, the root first; None where no file has one.
 
     A child that says `complete: true` takes nothing of its parent's. One that changes a number is a model of its own:
@@ -82,7 +82,9 @@ def without_sizes(section: Mapping[str, Any]) -> dict[str, Any]:
     return {**section, "memory": kept}
 
 
-def _heir(file: File, own: Mapping[str, Any], levels: Sequence[Cache], parent: dict[str, Any] | None) -> dict[str, Any]:
+def _heir(
+    file: PlatformFile, own: Mapping[str, Any], levels: Sequence[Cache], parent: dict[str, Any] | None
+) -> dict[str, Any]:
     memory = own.get("memory")
     for size in _SIZES:
         if isinstance(memory, Mapping) and size in memory:

@@ -105,7 +105,7 @@ def load(name: str, plugins: tuple[Path, ...] = ()) -> Platform:
     return _resolve(spec, sets, board, files)
 
 
-def _whole(files: list[inherit.File], board: dict[str, Any] | None) -> str:
+def _whole(files: list[inherit.PlatformFile], board: dict[str, Any] | None) -> str:
     """A platform as one file that needs no other, where one of its files is a plug-in; "" where all ship."""
     if all(paths.shipped(file.path) for file in files):
         return ""
@@ -125,9 +125,9 @@ def check_whole(text: str, name: str, origin: str) -> None:
     yamlfile.validate(PlatformSpec, data, origin)
 
 
-def _files(name: str, plugins: tuple[Path, ...]) -> list[inherit.File]:
+def _files(name: str, plugins: tuple[Path, ...]) -> list[inherit.PlatformFile]:
     """A platform's own file, its parent's and so on to the root."""
-    files: list[inherit.File] = []
+    files: list[inherit.PlatformFile] = []
     current: str | None = name
     origin = asker = catalog.find("platforms", name, plugins)
     while current is not None:
@@ -140,7 +140,7 @@ def _files(name: str, plugins: tuple[Path, ...]) -> list[inherit.File]:
             raise SpecError(f"{path}: key 'name': expected '{current}' as the file is called, got {data.get('name')!r}")
         if "probe" in data:
             data = _probed(data, path, plugins)
-        files.append(inherit.File(current, path, data))
+        files.append(inherit.PlatformFile(current, path, data))
         if "caches" in data:
             caches.check(data, path)
         parent = data.get("parent")
@@ -150,7 +150,7 @@ def _files(name: str, plugins: tuple[Path, ...]) -> list[inherit.File]:
     return files
 
 
-def _merged(files: list[inherit.File]) -> dict[str, Any]:
+def _merged(files: list[inherit.PlatformFile]) -> dict[str, Any]:
     merged: dict[str, Any] = {}
     for file in files:
         merged = _under(merged, dict(file.data))
@@ -209,7 +209,7 @@ def _followed(board: dict[str, Any] | None) -> int:
 
 
 def _resolve(
-    spec: PlatformSpec, sets: tuple[PrimitiveSet, ...], board: dict[str, Any] | None, files: list[inherit.File]
+    spec: PlatformSpec, sets: tuple[PrimitiveSet, ...], board: dict[str, Any] | None, files: list[inherit.PlatformFile]
 ) -> Platform:
     return Platform(
         name=spec.name,

@@ -12,7 +12,7 @@ Row = tuple[list[int], Annotated[float, Field(gt=1e-15, lt=1e15)] | None, Annota
 _ROW: TypeAdapter[Row] = TypeAdapter(Row)
 
 
-class Head(BaseModel):
+class SpaceHead(BaseModel):
     """What a reader needs of the first line, which says more of where the space was recorded."""
 
     model_config = ConfigDict(strict=True)
@@ -21,9 +21,9 @@ class Head(BaseModel):
     facts: dict[str, int | str]
 
 
-def head(data: dict[str, Any], origin: str) -> Head:
+def head(data: dict[str, Any], origin: str) -> SpaceHead:
     """Raises SpecError with place, key and what was expected."""
-    return yamlfile.validate(Head, data, origin)
+    return yamlfile.validate(SpaceHead, data, origin)
 
 
 def row(line: str) -> Row:

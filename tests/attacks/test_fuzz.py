@@ -134,7 +134,7 @@ def void(_: object) -> None:
 
 def _model(text: str) -> None:
     data = yamltext.parse(text, "x.yaml")
-    inherit.resolve([inherit.File("x", Path("x.yaml"), data)])
+    inherit.resolve([inherit.PlatformFile("x", Path("x.yaml"), data)])
 
 
 def _journal(text: str) -> None:

@@ -11,7 +11,7 @@ from tensorop.model.platform import Platform
 from tests.support.mutants import mutants
 
 
-def executed(platform: Platform, dtype: str, chosen: Mapping[str, int], vlen: int) -> check_primitives.Run:
+def executed(platform: Platform, dtype: str, chosen: Mapping[str, int], vlen: int) -> check_primitives.PrimitiveRun:
     """All primitives of the platform's first set at one VLEN."""
     primitives = platform.primitives_of(dtype, chosen)
     table, program = check_primitives.build(platform, primitives, vlen)
@@ -19,7 +19,7 @@ def executed(platform: Platform, dtype: str, chosen: Mapping[str, int], vlen: in
     return check_primitives.execute(platform, primitives, table, program, vlen)
 
 
-def undetected(run: check_primitives.Run) -> list[str]:
+def undetected(run: check_primitives.PrimitiveRun) -> list[str]:
     """Broken meanings that pass; and how many there were is in the list's place when none was tried."""
     lanes = run.cases[0].numbers["lanes"]
     out: list[str] = []
