@@ -18,7 +18,6 @@ from tensorop.dispatch import probing, robust, single_vlen, winners
 from tensorop.errors import JobError, Stopped, UsageError
 from tensorop.events import Event, Note, Phase, Trying
 from tensorop.job import authoring, deliver, forecast
-from tensorop.kit import here
 from tensorop.model.job import Job
 from tensorop.model.kernel import CONFINED, KernelTemplate
 from tensorop.model.operator import Operator
@@ -86,7 +85,10 @@ def run(job: Job, stop: Stop | None = None) -> Generator[Event, None, None]:
     _check_effect(job, target)
     if not target.measures:
         events = target.unmeasured(job, operator, stop)
-        yield from (events if device is None else here.measured(job, operator, device, events, stop))
+        if device is not None:
+            kits = subpackages.require("kits", "here", f"measuring on {device}")
+            events = kits.measured(job, operator, device, events, stop)
+        yield from events
         return
     sources, odd = journals.read(job)
     plan = forecast.forecast(job, operator, target, passes(operator), sources)

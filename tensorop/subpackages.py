@@ -2,6 +2,7 @@
 
     calibration/   constants of a board model from figures of the board     constants.py, board.py
     cluster/       trials on the workers of a Dask cluster                  crew.py
+    kits/          tuning kits for machines without tensorop                commands.py, here.py, on_device.py
 
 A part's folder may be absent: then the rest works, and what needs the part says so.
 """
@@ -9,10 +10,17 @@ A part's folder may be absent: then the rest works, and what needs the part says
 from __future__ import annotations
 
 import importlib
+from collections.abc import Iterator
 from types import ModuleType
 
 from tensorop import paths
 from tensorop.errors import MissingTool
+
+
+def offered(module: str) -> Iterator[ModuleType]:
+    """The modules of this name of all parts that are here."""
+    for path in sorted(paths.package_dir().glob(f"*/{module}.py")):
+        yield importlib.import_module(f"tensorop.{path.parent.name}.{module}")
 
 
 def require(part: str, module: str, purpose: str) -> ModuleType:

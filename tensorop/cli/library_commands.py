@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import click
 from rich.text import Text
 
-from tensorop import paths
+from tensorop import paths, subpackages
 from tensorop.cli import compare_output, options, screen, tables
 from tensorop.cli.helps import (
     examples,
@@ -32,7 +33,6 @@ from tensorop.commands import report as reporting
 from tensorop.commands import verify as verifying
 from tensorop.commands.opened import Opened
 from tensorop.errors import JobError, UsageError
-from tensorop.kit import on_device
 from tensorop.model.bench import Bench, Row, joined
 from tensorop.provision import baseline
 from tensorop.space import problems
@@ -89,8 +89,9 @@ def _counts(text: str) -> tuple[int, ...]:
     return tuple(dict.fromkeys(map(int, words)))
 
 
-def _has_device(each: Sequence[Opened]) -> bool:
-    return any(found.platform.device is not None for found in each)
+def _kits(each: Sequence[Opened], purpose: str) -> ModuleType | None:
+    """What measures and judges libraries of a target that takes no figures itself; None where all targets do."""
+    return subpackages.require("kits", "on_device", purpose) if any(found.by_kit for found in each) else None
 
 
 @click.command(
@@ -172,7 +173,8 @@ def bench(
         raise UsageError("--threshold is of what --compare finds", hint="give --compare OLD.json too")
     old = benches.read(older)[0] if older else None
     each = opened.open_each(path, plugins)
-    if _has_device(each):
+    kits = _kits(each, "bench")
+    if kits is not None:
         refuse_given("a library for a device, which is compared with cuBLASLt where the device is", _NOT_ON_DEVICE)
     if old is not None and len(each) > 1:
         raise UsageError("--compare is of one operator", hint=f"give {each[0].library} in place of {path}")
@@ -188,9 +190,9 @@ def bench(
         progress.print(Text(f"  {row.shape} {row.dtype}: {ratios or tables.figure(row.ours)}"))
 
     def measured(found: Opened) -> tuple[Bench, ...]:
-        if found.platform.device is not None:
+        if kits is not None:
             wanted = options.shapes(found.operator, shapes) if shapes else ()
-            return (on_device.bench(found, wanted, options.dtypes(found.operator, dtype) if dtype else (), layout),)
+            return (kits.bench(found, wanted, options.dtypes(found.operator, dtype) if dtype else (), layout),)
         usual = ",".join(found.operator.against)
         names = [name.strip() for name in (usual if against is None else against).split(",") if name.strip()]
         if not names:
@@ -290,13 +292,17 @@ def verify(
     """Judge a library on the whole correctness grid, on its target."""
     each = opened.open_each(path, plugins)
     drawn = options.seed(seed)
-    if _has_device(each):
+    kits = _kits(each, "verify")
+    if kits is not None:
         of_hosts = {name: f"--{name}" for name in ("dtype", "seed", "controls", "jobs", "runner")}
         refuse_given(
             "a library for a device, which is verified in all its types, by new calls, after controls", of_hosts
         )
-        told = on_device.verify(each[0])
-        screen.echo_json(told) if format_ == "json" else tables.show_on_device(told)
+        told = kits.verify(each[0])
+        if format_ == "json":
+            screen.echo_json(told)
+        else:
+            subpackages.require("kits", "commands", "verify").show_verified(told)
         raise SystemExit(0 if told["ok"] else 1)
     record: dict[str, Any] = {"platform": each[0].platform.name, "ok": True, "controls": [], "verdicts": []}
     for found in each:

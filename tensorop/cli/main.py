@@ -13,8 +13,8 @@ from typing import NoReturn
 
 import click
 
-from tensorop import __version__
-from tensorop.cli import catalog_commands, kit_commands, library_commands, screen
+from tensorop import __version__, subpackages
+from tensorop.cli import catalog_commands, library_commands, screen
 from tensorop.cli.ctrl_c import INTERRUPTED, CtrlC
 from tensorop.cli.operator_command import operator_command
 from tensorop.errors import Stopped, TensoropError, unknown_name
@@ -66,8 +66,9 @@ def cli() -> None:
     """
 
 
-for _command in (*library_commands.COMMANDS, kit_commands.export, kit_commands.import_):
-    cli.add_command(_command)
+for _module in (library_commands, *subpackages.offered("commands")):
+    for _command in _module.COMMANDS:
+        cli.add_command(_command)
 for _kind in catalog_commands.KINDS:
     cli.add_command(catalog_commands.group_of(_kind))
 

@@ -201,23 +201,6 @@ def verdict_line(verdict: Verdict) -> str:
     return f"{head}{verdict.cases} cases passed, worst error {verdict.worst:.2f} of its bound, seed {verdict.seed}"
 
 
-def show_on_device(told: Mapping[str, Any]) -> None:
-    """Of a library for a device: what was refused, what passed, and what is wrong."""
-    refused = [one["control"] for one in told["controls"] if one["refused"]]
-    verdicts, out = told["verdicts"], console()
-    said = f"{len(refused)} faulty kernels refused ({', '.join(refused)})" if refused else "no faulty kernel was tried"
-    out.print(Text(f"on {told['device']}: {said}"), soft_wrap=True)
-    wrong = [one for one in verdicts if one["outcome"] != "ok"]
-    cases = sum(one["cases"] or 0 for one in verdicts)
-    if not wrong:
-        line = f"{cases} calls passed: the library's own choices, and each of {len(verdicts) - 1} variants"
-        out.print(Text(line), soft_wrap=True)
-    for one in wrong:
-        name = "the library" if one["variant"] < 0 else f"variant {one['variant']}"
-        said = f"{name} FAILED ({one['outcome']}): {one.get('message')} ({one.get('case')})"
-        out.print(Text(said, "red"), soft_wrap=True)
-
-
 def show_controls(results: Iterable[ControlResult]) -> None:
     """One line: what was refused, what passed."""
     found = list(results)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from tensorop.backends import reach
+from tensorop import backends
 from tensorop.errors import UsageError
 from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
@@ -47,7 +47,13 @@ class Opened:
     def reach(self, runner: str | None = None) -> Target:
         """The target of the product's platform. Raises as `backends.reach`."""
         with plugged.explained(_manifest(self.root), self.plugins):
-            return reach(self.platform, runner, self.plugins)
+            return backends.reach(self.platform, runner, self.plugins)
+
+    @property
+    def by_kit(self) -> bool:
+        """Whether its target takes no figures itself, so that kits bring them (docs/kits.md)."""
+        with plugged.explained(_manifest(self.root), self.plugins):
+            return not backends.load(self.platform.runner, self.plugins).measures
 
     def require_fit(self) -> None:
         """Raises as `loadable.require`, of all that the product holds where it is in one."""

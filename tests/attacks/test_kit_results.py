@@ -16,9 +16,9 @@ import pytest
 
 from tensorop.commands import opened
 from tensorop.errors import JobError, UsageError
-from tensorop.kit import held as holding
-from tensorop.kit import result, retune
-from tensorop.kit.held import Held
+from tensorop.kits import held as holding
+from tensorop.kits import result, retune
+from tensorop.kits.held import Held
 from tests.support import products
 from tests.support.commands import ROOT
 

@@ -18,7 +18,7 @@ from tensorop.build import disassembly, gate, needs
 from tensorop.build.disassembly import Instruction
 from tensorop.commands import opened, verify
 from tensorop.errors import JobError, MissingTool
-from tensorop.kit import export, held
+from tensorop.kits import export, held
 from tensorop.model.architecture import architecture, host_arch
 from tensorop.model.trial import Kind
 from tensorop.model.verdict import Seed

@@ -16,7 +16,7 @@ import pytest
 from tensorop import api
 from tensorop.build import disassembly, gate, inspect, library
 from tensorop.errors import BoardError, JobError, TensoropError
-from tensorop.kit import held
+from tensorop.kits import held
 from tensorop.model.job import Job
 from tensorop.runners.ssh import Ssh
 from tensorop.specs import files, jsontext

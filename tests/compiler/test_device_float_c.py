@@ -18,7 +18,7 @@ from tensorop.build import device as building
 from tensorop.build.device import Built
 from tensorop.commands import opened
 from tensorop.errors import UsageError
-from tensorop.kit import device, result
+from tensorop.kits import device, result
 from tensorop.package import publish
 from tensorop.provision import nvcc
 from tensorop.specs import platforms

@@ -19,13 +19,12 @@ from tensorop.backends.cuda_parts import attached, corrected, kit, product
 from tensorop.build import device as building
 from tensorop.build.device import Built
 from tensorop.build.library import facts
-from tensorop.cli import tables
 from tensorop.cli.main import cli
 from tensorop.commands import opened
 from tensorop.errors import JobError, UsageError
 from tensorop.events import Done, Event, Phase
-from tensorop.kit import device, here, on_device, result
-from tensorop.kit import held as holding
+from tensorop.kits import commands, device, here, on_device, result
+from tensorop.kits import held as holding
 from tensorop.model.job import Job
 from tensorop.package import publish
 from tensorop.process.stopping import Stop
@@ -392,7 +391,7 @@ def test_a_library_that_is_wrong_here_is_said(
     monkeypatch.setattr(attached, "attached", lambda _: "a GPU")
     told = on_device.verify(opened.open_product(exported[0]))
     assert not told["ok"]
-    tables.show_on_device(told)
+    commands.show_verified(told)
     assert "the library FAILED (wrong-result)" in capsys.readouterr().out
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tensorop import paths
-from tensorop.kit import plan
+from tensorop.kits import plan
 from tensorop.model.call import Access, Buffer
 from tensorop.model.number import NUMBERS
 from tensorop.provision.zig import zig_cc, zig_environment

@@ -19,9 +19,9 @@ from elftools.elf.elffile import ELFFile
 from tensorop.cli.main import cli
 from tensorop.commands import opened
 from tensorop.errors import JobError, UsageError
-from tensorop.kit import export, held, plan, result, retune
-from tensorop.kit.export import Made
-from tensorop.kit.held import Held
+from tensorop.kits import export, held, plan, result, retune
+from tensorop.kits.export import Made
+from tensorop.kits.held import Held
 from tensorop.model.trial import Kind, Outcome
 from tensorop.model.verdict import Verdict
 from tensorop.package.card import read_card

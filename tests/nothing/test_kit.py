@@ -17,7 +17,7 @@ import pytest
 from tensorop import paths
 from tensorop.dispatch.tree import decide
 from tensorop.errors import JobError, TensoropError
-from tensorop.kit import held, plan, result, retune
+from tensorop.kits import held, plan, result, retune
 from tensorop.model.number import NUMBERS
 from tensorop.space import problems
 from tensorop.specs import platforms

@@ -16,7 +16,7 @@ import pytest
 from tensorop import pipeline
 from tensorop.commands import judge, opened
 from tensorop.errors import JobError, Stopped, TensoropError, UsageError
-from tensorop.kit import result
+from tensorop.kits import result
 from tensorop.model.job import Job
 from tensorop.process import children, locks, waiting
 from tensorop.process.stopping import Stop

@@ -1,5 +1,5 @@
 /* A tuning kit's program: the harness, a library's variants and the judge of their results in one
- * static executable. It reads a plan (tensorop/kit/plan.py writes it) and appends a line to a file
+ * static executable. It reads a plan (tensorop/kits/plan.py writes it) and appends a line to a file
  * of results for each of its steps.
  *
  * The harness runs in a child of its own, behind the same pipes and jail as on any target. The

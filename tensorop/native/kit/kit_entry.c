@@ -1,5 +1,5 @@
 /* The functions under test, all linked in: the library, which the operator's adapter binds by
- * dtype, and the controls. The tables are generated (tensorop/kit/program.py). */
+ * dtype, and the controls. The tables are generated (tensorop/kits/program.py). */
 #include "kit.h"
 
 #include <stdio.h>

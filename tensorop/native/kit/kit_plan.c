@@ -47,7 +47,7 @@ static uint64_t mixed(uint64_t z) {
 }
 
 /* The element i of a buffer: uniform in [-1, 1) with as many bits as its format holds, integers of
- * any bits; tensorop/kit/drawn.py makes the same. */
+ * any bits; tensorop/kits/drawn.py makes the same. */
 static void drawn(uint8_t *to, uint32_t format, uint64_t seed, uint64_t i) {
     uint64_t z = mixed(seed + (i + 1) * 0x9e3779b97f4a7c15u);
     static const unsigned bits[] = {53, 24, 11, 8};

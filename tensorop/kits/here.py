@@ -12,8 +12,8 @@ from tensorop import settings
 from tensorop.commands import opened
 from tensorop.errors import JobError
 from tensorop.events import Done, Event, Note, Phase
-from tensorop.kit import device
-from tensorop.kit.export import PROBES
+from tensorop.kits import device
+from tensorop.kits.export import PROBES
 from tensorop.model.job import Job
 from tensorop.model.operator import Operator
 from tensorop.process import children, scratch

@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from tensorop.errors import JobError, SpecError, UsageError
-from tensorop.kit import plan
-from tensorop.kit.held import Held
+from tensorop.kits import plan
+from tensorop.kits import rows as kitrows
+from tensorop.kits.held import Held
 from tensorop.measure.statistics import quartiles
-from tensorop.specs import files, jsontext, kitrows
+from tensorop.specs import files, jsontext
 from tensorop.specs.printable import one_line
 from tensorop.verify import controls
 

@@ -13,6 +13,7 @@ from tensorop.author import offline
 from tensorop.commands.opened import Opened
 from tensorop.dispatch.choice import Measured
 from tensorop.errors import JobError, SpecError, UsageError
+from tensorop.kits import rows as kitrows
 from tensorop.model.kernel import KernelTemplate
 from tensorop.model.operator import Operator
 from tensorop.model.point import Point
@@ -21,7 +22,7 @@ from tensorop.package.product import MANIFEST, SHARE
 from tensorop.render import instantiate
 from tensorop.render.texts import Texts
 from tensorop.report import choices
-from tensorop.specs import files, jsontext, kitrows
+from tensorop.specs import files, jsontext
 from tensorop.store import journal
 
 KEPT = f"{SHARE}/kits.json"

@@ -9,8 +9,8 @@ from typing import Any
 from tensorop import paths
 from tensorop.commands.opened import Opened
 from tensorop.errors import JobError
-from tensorop.kit import device, here
-from tensorop.kit import result as results
+from tensorop.kits import device, here
+from tensorop.kits import result as results
 from tensorop.measure.statistics import quartiles
 from tensorop.model.bench import BaselineInfo, Bench, Ratio, Row
 from tensorop.process import scratch

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import click
+from rich.text import Text
 
 from tensorop import paths
-from tensorop.cli import options, screen
+from tensorop.cli import options, screen, tables
 from tensorop.cli.helps import examples, format_option, jobs_option, plugins_option, refuse_given, seed_option
 from tensorop.commands import opened
 from tensorop.commands.opened import Opened
 from tensorop.errors import UsageError
-from tensorop.kit import device, retune
-from tensorop.kit import export as exporting
-from tensorop.kit import held as holding
-from tensorop.kit import result as results
+from tensorop.kits import device, retune
+from tensorop.kits import export as exporting
+from tensorop.kits import held as holding
+from tensorop.kits import result as results
 from tensorop.target import Asked
 
 _product = click.argument("path", metavar="DIR", type=click.Path(path_type=Path))
@@ -137,3 +140,23 @@ def _import_device(product: Opened, file: Path, format_: str) -> None:
             f"of cuBLASLt's best: {done.against['before']:.2f} as the library chose, "
             f"{done.against['fastest']:.2f} by its fastest kernels; a kit exported now measures other shapes"
         )
+
+
+def show_verified(told: Mapping[str, Any]) -> None:
+    """Of a library for a device: what was refused, what passed, and what is wrong."""
+    refused = [one["control"] for one in told["controls"] if one["refused"]]
+    verdicts, out = told["verdicts"], tables.console()
+    said = f"{len(refused)} faulty kernels refused ({', '.join(refused)})" if refused else "no faulty kernel was tried"
+    out.print(Text(f"on {told['device']}: {said}"), soft_wrap=True)
+    wrong = [one for one in verdicts if one["outcome"] != "ok"]
+    cases = sum(one["cases"] or 0 for one in verdicts)
+    if not wrong:
+        line = f"{cases} calls passed: the library's own choices, and each of {len(verdicts) - 1} variants"
+        out.print(Text(line), soft_wrap=True)
+    for one in wrong:
+        name = "the library" if one["variant"] < 0 else f"variant {one['variant']}"
+        said = f"{name} FAILED ({one['outcome']}): {one.get('message')} ({one.get('case')})"
+        out.print(Text(said, "red"), soft_wrap=True)
+
+
+COMMANDS = (export, import_)

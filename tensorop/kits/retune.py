@@ -11,9 +11,9 @@ from typing import Any
 from tensorop.commands import opened, report, verify
 from tensorop.dispatch import choice
 from tensorop.errors import JobError
-from tensorop.kit import held as holding
-from tensorop.kit.held import KEPT, SCHEMA, Held
-from tensorop.kit.result import Result
+from tensorop.kits import held as holding
+from tensorop.kits.held import KEPT, SCHEMA, Held
+from tensorop.kits.result import Result
 from tensorop.model.verdict import Seed, Verdict
 from tensorop.model.winner import Tree, Winners
 from tensorop.package import plugged, publish

@@ -18,10 +18,10 @@ from tensorop import __version__, paths
 from tensorop.dispatch import choice, probing, served
 from tensorop.dispatch.inside import Probe
 from tensorop.errors import JobError, UsageError
-from tensorop.kit import held as holding
-from tensorop.kit import plan, program
-from tensorop.kit.held import Held
-from tensorop.kit.plan import Planned, Step
+from tensorop.kits import held as holding
+from tensorop.kits import plan, program
+from tensorop.kits.held import Held
+from tensorop.kits.plan import Planned, Step
 from tensorop.model.architecture import architecture
 from tensorop.model.budget import CLOCK
 from tensorop.model.call import Placement

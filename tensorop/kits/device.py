@@ -15,11 +15,11 @@ from typing import Any
 from tensorop import __version__
 from tensorop.commands.opened import Opened
 from tensorop.errors import JobError, UsageError
-from tensorop.kit import export as exporting
-from tensorop.kit import held as holding
-from tensorop.kit import result as results
-from tensorop.kit.export import Made
-from tensorop.kit.held import KEPT, SCHEMA
+from tensorop.kits import export as exporting
+from tensorop.kits import held as holding
+from tensorop.kits import result as results
+from tensorop.kits.export import Made
+from tensorop.kits.held import KEPT, SCHEMA
 from tensorop.model.winner import by_operator
 from tensorop.package import plugged, publish
 from tensorop.package.product import MANIFEST
