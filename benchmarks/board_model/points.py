@@ -27,7 +27,7 @@ import yaml
 from tensorop.measure import board
 from tensorop.model.platform import Platform
 from tensorop.paths import native_dir
-from tensorop.provision import openblas
+from tensorop.provision import baseline
 from tensorop.runners.base import Launch
 from tensorop.runners.qemu import Qemu
 from tensorop.specs import board as spec
@@ -104,7 +104,7 @@ def measure(
         arguments = [str(folder / "libtensorop_cblas.so"), "cblas_sgemm", *arguments]
         environment["LD_LIBRARY_PATH"] = str(folder)
     elif point["program"] == "blas":
-        library = openblas.openblas(platform.arch, point["library"]["version"])
+        library = baseline.baseline(f"openblas@{point['library']['version']}", platform.arch).bring()
         arguments = [str(library.path), f"{library.prefix}cblas_sgemm", *arguments]
         environment |= {
             "OPENBLAS_CORETYPE": point["library"]["core"],

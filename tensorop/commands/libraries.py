@@ -15,7 +15,7 @@ from tensorop.build.programs import describe_program
 from tensorop.model.bench import BaselineInfo
 from tensorop.model.operator import Operator
 from tensorop.model.platform import BaselineChoice
-from tensorop.provision import baseline, openblas
+from tensorop.provision import baseline
 from tensorop.runners import confined
 from tensorop.runners.base import Launch, Need, Runner
 from tensorop.runners.protocol import Library
@@ -41,7 +41,7 @@ class LibraryUnderTest:
 
     choices: what it runs under, by VLEN (bits) and dtype.
     standard: dtype -> the library over it, in the same folder, that has a standard interface for it, and which
-    build, most_flops: as in provision.library.Library
+    build, most_flops: as in provision.baseline.PeerLibrary
     """
 
     name: str
@@ -116,7 +116,7 @@ def check_known(name: str, arch: str = "x86_64", own: Mapping[str, str] = _NONE)
     """Raises UsageError for a name or version that is no baseline on any architecture."""
     given, name = name, below(name, own)
     if name.startswith("openblas@"):
-        openblas.source(arch, name.partition("@")[2])
+        baseline.baseline(name, arch)
     elif name not in _KNOWN and own.get(name) != ALONE:
         more = {
             interface if over == ALONE or over in _KNOWN else f"{interface}+openblas" for interface, over in own.items()
@@ -171,7 +171,7 @@ def bring(
     if name not in target.baselines:
         there = ", ".join(target.baselines)
         raise errors.JobError(f"{name} does not exist for {platform.arch}", hint=f"there is {there}")
-    brought = baseline.baseline(name, platform.arch, threads, offline=offline)
+    brought = baseline.baseline(name, platform.arch, threads).bring(offline=offline)
     base = name.partition("@")[0]
     variables = {
         **brought.environment,

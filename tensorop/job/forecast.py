@@ -26,7 +26,7 @@ from tensorop.model.architecture import host_arch
 from tensorop.model.job import Job
 from tensorop.model.operator import Operator
 from tensorop.model.problem import Problem
-from tensorop.provision import libc, openblas, sysroot
+from tensorop.provision import baseline, libc, qemu
 from tensorop.search.loop import EndReason, SearchEnded
 from tensorop.search.task import Pass
 from tensorop.search.trials import KERNELS, OTHERS
@@ -181,8 +181,8 @@ def _sizes(job: Job, operator: Operator, target: Target, passes: Sequence[Pass],
 
 
 def _pieces(arch: str) -> list[Path]:
-    there = [libc.path(arch), openblas.source(arch).folder()]
-    return there if arch == host_arch() else [*there, sysroot.path(arch)]
+    there = [libc.entry(arch).folder, baseline.baseline("openblas", arch).entry.folder]
+    return there if arch == host_arch() else [*there, qemu.sysroot_entry(arch).folder]
 
 
 def _file() -> Path:

@@ -13,7 +13,7 @@ import sys
 
 from tensorop import errors
 from tensorop.model.architecture import host_arch
-from tensorop.provision import baseline, libc, nvcc, objdump, prewarm, qemu, sysroot
+from tensorop.provision import baseline, libc, nvcc, objdump, prewarm, qemu
 
 
 def main(arguments: list[str]) -> None:
@@ -29,16 +29,16 @@ def main(arguments: list[str]) -> None:
     elif what == "qemu":
         qemu.qemu(arch)
     elif what == "sysroot":
-        sysroot.sysroot(arch)
+        qemu.sysroot(arch)
     elif what == "emulator":
-        sys.stdout.write(";".join(sysroot.emulator(arch)) + "\n")
+        sys.stdout.write(";".join(qemu.emulator(arch)) + "\n")
     elif what == "nvcc":
         nvcc.nvcc()
     elif what == "libc":
         libc.warm(arch)
     else:
         for threads in (1, 2):  # which may be two builds
-            baseline.baseline(what, arch, threads)
+            baseline.baseline(what, arch, threads).bring()
 
 
 if __name__ == "__main__":

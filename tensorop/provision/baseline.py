@@ -1,17 +1,37 @@
 """Every peer library by the name a user gives it, as it is fastest with so many threads; large ones are fetched only
-when asked for."""
+when asked for.
+
+OpenBLAS is there for every architecture: PyPI's scipy-openblas32, and Debian 13's 0.3.29 for riscv64, for which PyPI
+has no wheel before 0.3.33. 0.3.29 is the version most published comparisons were made with.
+"""
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from tensorop import errors
 from tensorop.model.architecture import architecture
-from tensorop.provision import cache, debian, openblas, process, pypi, zig
-from tensorop.provision.library import Library, Source
+from tensorop.provision import cache, debian, process, pypi, zig
 
+OPENBLAS = "0.3.34"
+
+# Version, architecture, the wheel's version, its platform, its digest.
+_TABLE = """
+0.3.34 x86_64 0.3.34.481.3 manylinux_2_28_x86_64 0595f94cd58c1f8a0d90c975621f4587337a003916b1979e834ebdf2cb5d9504
+0.3.34 aarch64 0.3.34.481.3 manylinux_2_28_aarch64 e085dddbc5b9aa130f83def515d31c440e69f387a90c7e63b154a5575b4466bc
+0.3.34 riscv64 0.3.34.481.3 manylinux_2_39_riscv64 b27d19793b78825a5cd8a116771815ed29a651658fc4c03bcdd4b50542ceee46
+0.3.29 x86_64 0.3.29.265.1 manylinux_2_17_x86_64 0ce4eec40cf03af80fea68493fe7174a8d534b3c01bcb35e460f678d2e24676a
+0.3.29 aarch64 0.3.29.265.1 manylinux_2_17_aarch64 c6edc3bfa73060e5cb31c4bbb03c92e1cd83c52e3dba4493de448f1ca9e1ef10
+"""
+_OPENBLAS_WHEELS = {
+    (version, arch): pypi.Wheel("scipy-openblas32", *wheel)
+    for version, arch, *wheel in map(str.split, _TABLE.split("\n")[1:-1])
+}
+_OF_DEBIAN = ("0.3.29", "riscv64")
+OPENBLAS_VERSIONS = tuple(sorted({version for version, _ in _OPENBLAS_WHEELS}, reverse=True))
 _X86 = "manylinux_2_28_x86_64"
 _ONEDNN = (
     pypi.Wheel("onednn", "2026.1.0", _X86, "b04a8ffa6ebcd011f1091902d59d9707c2f620cce626fba2961520c671f3247f"),
@@ -46,48 +66,93 @@ _MKL_FILES = (
 _XSMM_MOST = 2.0 * 262144
 
 
-def _in_wheel(files: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(f"*.data/data/lib/{name}" for name in files)
+@dataclass(frozen=True)
+class PeerLibrary:
+    """A shared library to compare with; its file is there once it was brought."""
+
+    name: str
+    version: str
+    arch: str
+    entry: cache.Entry = field(repr=False)
+    file: str  # the one to load, in the entry
+    kind: str = "cblas"  # the API it exposes: "cblas" (between prefix and suffix), "dnnl" (oneDNN's C API), "xsmm"
+    prefix: str = ""
+    suffix: str = ""
+    folders: tuple[str, ...] = (".",)  # of the entry, for the loader
+    build: str = ""  # which of several builds of it this is
+    # What the process must carry for it to work, and work best, with so many threads; core types are the platform's.
+    environment: Mapping[str, str] = field(default_factory=dict)
+    most_flops: float | None = None  # products of more it hands on to another library, which would be compared instead
+
+    @property
+    def path(self) -> Path:
+        return self.entry.folder / self.file
+
+    @property
+    def library_path(self) -> tuple[Path, ...]:
+        """Folders for the loader: LD_LIBRARY_PATH of the process that loads it."""
+        return tuple((self.entry.folder / folder).resolve() for folder in self.folders)
+
+    def bring(self, *, offline: bool | None = None) -> PeerLibrary:
+        """It, fetched when absent. Raises MissingTool."""
+        root, command = self.entry.bring(offline=offline), self.entry.command
+        if not self.path.exists():
+            raise errors.MissingTool(
+                f"{self.entry.what} came without {self.file}", hint=f"remove {root}, then {command}"
+            )
+        return self
 
 
-def _onednn(arch: str, threads: int) -> Source:
-    fill = pypi.unpacker(_ONEDNN, _in_wheel(_ONEDNN_FILES), hint="pip download onednn")
-    return Source("onednn", _ONEDNN[0].version, arch, "libdnnl.so.3", fill, kind="dnnl", megabytes=321)
+Fill = Callable[[Path], None]
 
 
-def _onednn_gomp(arch: str, threads: int) -> Source:
-    fill = pypi.unpacker(_GOMP, _in_wheel(("libdnnl.so.3",)), hint="pip download onednn-cpu-gomp")
-    name = f"onednn@{_ONEDNN_GOMP}"
+def _entry(name: str, version: str, arch: str, fill: Fill, *, build: str = "", megabytes: int = 0) -> cache.Entry:
+    base = name.partition("@")[0]
+    folder = cache.entry_path("libraries", "-".join(filter(None, (base, version, build, arch))))
+    what, command = f"{base} {version} for {arch}", cache.by_hand(name, arch)
+    return cache.Entry(folder, fill, what, command, "to compare with", megabytes)
+
+
+def _in_wheel(wheels: tuple[pypi.Wheel, ...], files: tuple[str, ...]) -> Fill:
+    patterns = [f"*.data/data/lib/{name}" for name in files]
+    return pypi.unpacker(wheels, patterns, hint=f"pip download {wheels[0].project}")
+
+
+def _onednn(arch: str, threads: int) -> PeerLibrary:
+    version = _ONEDNN[0].version
+    entry = _entry("onednn", version, arch, _in_wheel(_ONEDNN, _ONEDNN_FILES), megabytes=321)
+    return PeerLibrary("onednn", version, arch, entry, "libdnnl.so.3", kind="dnnl")
+
+
+def _onednn_gomp(arch: str, threads: int) -> PeerLibrary:
+    name, version = f"onednn@{_ONEDNN_GOMP}", _ONEDNN_GOMP
+    entry = _entry(name, version, arch, _in_wheel(_GOMP, ("libdnnl.so.3",)), megabytes=39)
     threaded = {"OMP_NUM_THREADS": str(threads)}
-    return Source(
-        name, _ONEDNN_GOMP, arch, "libdnnl.so.3", fill, kind="dnnl", build="OpenMP", environment=threaded, megabytes=39
-    )
+    return PeerLibrary(name, version, arch, entry, "libdnnl.so.3", "dnnl", build="OpenMP", environment=threaded)
 
 
-def _mkl(arch: str, threads: int) -> Source:
-    fill = pypi.unpacker(_MKL, _in_wheel(_MKL_FILES), hint="pip download mkl")
+def _mkl(arch: str, threads: int) -> PeerLibrary:
+    version = _MKL[0].version
     # The default layer wants Intel's OpenMP; the compiler's own libgomp serves. One thread needs none.
     layer = {"MKL_THREADING_LAYER": "SEQUENTIAL" if threads == 1 else "GNU", "MKL_INTERFACE_LAYER": "LP64"}
-    return Source("mkl", _MKL[0].version, arch, "libmkl_rt.so.3", fill, environment=layer, megabytes=221)
+    entry = _entry("mkl", version, arch, _in_wheel(_MKL, _MKL_FILES), megabytes=221)
+    return PeerLibrary("mkl", version, arch, entry, "libmkl_rt.so.3", environment=layer)
 
 
-def _blis(arch: str, threads: int) -> Source:
+def _blis(arch: str, threads: int) -> PeerLibrary:
     """For one thread the build without threads, which takes a third less time for the smallest products."""
-    t, build = architecture(arch), "serial" if threads == 1 else "pthread"
-    packages, hint = [f"libblis4-{build}"], cache.by_hand("blis", arch)
-    fill = debian.unpacker(packages, suite="bookworm", architecture=t.debian, doing="fetching BLIS", hint=hint)
-    folder = f"usr/lib/{t.multiarch}/blis-{build}"
-    return Source("blis", "0.9.0", arch, f"{folder}/libblis.so.4", fill, folders=(folder,), build=build)
+    version, build = "0.9.0", "serial" if threads == 1 else "pthread"
+    packages = debian.Packages((f"libblis4-{build}",), "bookworm", arch, "BLIS", cache.by_hand("blis", arch))
+    folder = f"usr/lib/{architecture(arch).multiarch}/blis-{build}"
+    entry = _entry("blis", version, arch, packages.unpack, build=build)
+    return PeerLibrary("blis", version, arch, entry, f"{folder}/libblis.so.4", folders=(folder,), build=build)
 
 
-def _libxsmm(arch: str, threads: int) -> Source:
-    hint, debians = cache.by_hand("libxsmm", arch), architecture(arch).debian
-    unpack = debian.unpacker(
-        ["libxsmm-dev"], suite="bookworm", architecture=debians, doing="fetching libxsmm", hint=hint
-    )
+def _libxsmm(arch: str, threads: int) -> PeerLibrary:
+    packages = debian.Packages(("libxsmm-dev",), "bookworm", arch, "libxsmm", cache.by_hand("libxsmm", arch))
 
     def fill(folder: Path) -> None:
-        unpack(folder)
+        packages.unpack(folder)
         # Debian has the static library alone; `noblas` stands in for the BLAS it falls back to.
         lib = folder / "usr/lib"
         argv = [
@@ -97,10 +162,29 @@ def _libxsmm(arch: str, threads: int) -> Source:
         process.run(argv, doing="linking libxsmm", hint="apt-get install gcc libc6-dev")
         shutil.rmtree(folder / "usr/share", ignore_errors=True)
 
-    return Source("libxsmm", "1.17", arch, "libxsmm.so", fill, kind="xsmm", most_flops=_XSMM_MOST)
+    entry = _entry("libxsmm", "1.17", arch, fill)
+    return PeerLibrary("libxsmm", "1.17", arch, entry, "libxsmm.so", kind="xsmm", most_flops=_XSMM_MOST)
 
 
-_ON_X86: dict[str, Callable[[str, int], Source]] = {
+def _openblas(name: str, arch: str) -> PeerLibrary:
+    """`openblas`, the newest, or `openblas@VERSION`. Raises UsageError for a version nobody packaged."""
+    given = name.partition("@")[2] or "newest"
+    version = OPENBLAS if given == "newest" else given
+    of, command = architecture(arch), cache.by_hand(name, arch)
+    if wheel := _OPENBLAS_WHEELS.get((version, arch)):
+        fill = pypi.unpacker([wheel], ["scipy_openblas32/lib/*.so*"], hint=command)
+        entry = _entry(name, wheel.version, arch, fill, megabytes=8)
+        return PeerLibrary(name, wheel.version, arch, entry, "libscipy_openblas.so", prefix="scipy_")
+    if (version, arch) == _OF_DEBIAN:
+        names, what = ("libopenblas0-pthread", "libgfortran5"), f"OpenBLAS {version} for {arch}"
+        entry = _entry(name, version, arch, debian.Packages(names, "trixie", arch, what, command).unpack)
+        folder = f"usr/lib/{of.multiarch}/openblas-pthread"
+        file = f"{folder}/libopenblasp-r{version}.so"
+        return PeerLibrary(name, version, arch, entry, file, folders=(folder, f"usr/lib/{of.multiarch}"))
+    raise errors.unknown_name(f"version of OpenBLAS for {arch}", given, (*OPENBLAS_VERSIONS, "newest"))
+
+
+_ON_X86: dict[str, Callable[[str, int], PeerLibrary]] = {
     "onednn": _onednn,
     f"onednn@{_ONEDNN_GOMP}": _onednn_gomp,
     "mkl": _mkl,
@@ -112,25 +196,15 @@ _ON_X86: dict[str, Callable[[str, int], Source]] = {
 def names(arch: str) -> tuple[str, ...]:
     """Every baseline that can be had for an architecture."""
     architecture(arch)
-    everywhere = ("openblas", *(f"openblas@{v}" for v in openblas.VERSIONS))
+    everywhere = ("openblas", *(f"openblas@{v}" for v in OPENBLAS_VERSIONS))
     return (*everywhere, *_ON_X86) if arch == "x86_64" else everywhere
 
 
-def source(name: str, arch: str, threads: int = 1) -> Source:
-    """Where a baseline comes from, as it is fastest with so many threads. Raises UsageError for a name that this
-    architecture has not."""
-    base, _, version = name.partition("@")
-    if base == "openblas":
-        return openblas.source(arch, version or "newest")
+def baseline(name: str, arch: str, threads: int = 1) -> PeerLibrary:
+    """A peer library as it is fastest with so many threads: `openblas`, `openblas@0.3.29`, `onednn`, `onednn@2023.2.0`,
+    `mkl`, `blis`, `libxsmm`. Raises UsageError for a name or version that this architecture has not."""
+    if name.partition("@")[0] == "openblas":
+        return _openblas(name, arch)
     if name not in names(arch):
         raise errors.unknown_name(f"baseline for {arch}", name, names(arch))
     return _ON_X86[name](arch, threads)
-
-
-def baseline(name: str, arch: str, threads: int = 1, *, offline: bool | None = None) -> Library:
-    """A peer library, fetched when absent: `openblas`, `openblas@0.3.29`, `onednn`, `onednn@2023.2.0`, `mkl`, `blis`,
-    `libxsmm`.
-
-    Raises UsageError for an unknown name, MissingTool when it cannot be fetched.
-    """
-    return source(name, arch, threads).bring(offline=offline)

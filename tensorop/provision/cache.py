@@ -12,6 +12,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 from tensorop import errors, paths, settings
@@ -19,11 +20,6 @@ from tensorop.process import locks
 
 LIST = "entry.json"
 log = logging.getLogger("tensorop")
-
-
-def is_offline(offline: bool | None) -> bool:
-    """The argument where one was given, else what the environment says."""
-    return settings.read().offline if offline is None else offline
 
 
 def entry_path(*parts: str) -> Path:
@@ -56,43 +52,46 @@ def is_whole(folder: Path) -> bool:
     return isinstance(listed, dict) and listed == _inventory(folder)
 
 
-def entry(
-    folder: Path,
-    fill: Callable[[Path], None],
-    *,
-    what: str,
-    command: str,
-    offline: bool | None = None,
-    purpose: str = "",
-    megabytes: int = 0,
-    doing: str = "fetching",
-) -> Path:
-    """The folder, filled by `fill(scratch folder)` when absent or torn.
+@dataclass(frozen=True)
+class Entry:
+    """One thing in the cache, and how it gets there."""
 
-    Two processes that ask at once fill once. `what` and `command` name the piece and how to fetch it by hand. What is
-    fetched is told before, by the logger "tensorop": its purpose and size.
-    Raises MissingTool when offline and absent, JobError when the cache cannot be written.
-    """
-    if is_whole(folder):
+    folder: Path
+    fill: Callable[[Path], None]  # puts its files into a scratch folder
+    what: str  # in messages
+    command: str  # fetches it by hand
+    purpose: str = ""
+    megabytes: int = 0  # to fetch, where it is known
+    doing: str = "fetching"
+
+    def bring(self, *, offline: bool | None = None) -> Path:
+        """The folder, filled when absent or torn.
+
+        Two processes that ask at once fill once. What is fetched is told before, by the logger "tensorop".
+        Raises MissingTool when offline and absent, JobError when the cache cannot be written.
+        """
+        folder, what = self.folder, self.what
+        if is_whole(folder):
+            return folder
+        if settings.read().offline if offline is None else offline:
+            raise errors.MissingTool(
+                f"{what} is not in the cache ({folder}) and this run is offline", hint=f"once, online: {self.command}"
+            )
+        try:
+            paths.cache_dir()
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            with locks.held(Path(f"{folder}.lock"), f"{self.doing} {what}"):
+                if not is_whole(folder):
+                    size = f" ({self.megabytes} MB)" if self.megabytes else ""
+                    purpose = f", {self.purpose}" if self.purpose else ""
+                    log.info("%s %s%s%s; it is kept in %s", self.doing, what, size, purpose, folder)
+                    _fill(folder, self.fill)
+        except OSError as e:
+            raise errors.JobError(
+                f"cannot write {what} into the cache {folder.parent}: {e.strerror or e}",
+                hint="free some space, or point TENSOROP_CACHE at a folder that can be written",
+            ) from e
         return folder
-    if is_offline(offline):
-        raise errors.MissingTool(
-            f"{what} is not in the cache ({folder}) and this run is offline", hint=f"once, online: {command}"
-        )
-    try:
-        paths.cache_dir()
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        with locks.held(Path(f"{folder}.lock"), f"{doing} {what}"):
-            if not is_whole(folder):
-                size = f" ({megabytes} MB)" if megabytes else ""
-                log.info("%s %s%s%s; it is kept in %s", doing, what, size, f", {purpose}" if purpose else "", folder)
-                _fill(folder, fill)
-    except OSError as e:
-        raise errors.JobError(
-            f"cannot write {what} into the cache {folder.parent}: {e.strerror or e}",
-            hint="free some space, or point TENSOROP_CACHE at a folder that can be written",
-        ) from e
-    return folder
 
 
 def _fill(folder: Path, fill: Callable[[Path], None]) -> None:

@@ -8,7 +8,7 @@ import platform
 import shutil
 import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -16,7 +16,7 @@ from packaging.requirements import Requirement
 
 from tensorop import errors
 from tensorop.model.architecture import ARCHITECTURES, architecture, host_arch
-from tensorop.provision import baseline, cache, debian, libc, objdump, openblas, process, qemu, sysroot, zig
+from tensorop.provision import baseline, cache, debian, libc, objdump, process, qemu, zig
 from tensorop.specs import native
 
 Status = Literal["ok", "missing", "old"]
@@ -46,7 +46,7 @@ def pieces(arches: Iterable[str] = (), *, features: Mapping[str, Iterable[str]] 
     wanted = tuple(architecture(a).name for a in arches) or tuple(ARCHITECTURES)
     found = [_python(), *python_packages(), _zig(), _host_cc(), _objdump()]
     for arch in wanted:
-        found += [*_emulation(arch), _libc(arch), _openblas(arch)]
+        found += [*_emulation(arch), _libc(arch), _baseline("openblas", arch, "the baseline")]
     for name, flags in (features or {}).items():
         found.append(cpu_features(name, flags))
     found += _extras(wanted)
@@ -126,27 +126,29 @@ def _emulation(arch: str) -> list[Piece]:
         emulator = Piece(name, f"{purpose} (this one takes none)", "old", path=str(candidates[0]), command=qemu.HINT)
     else:
         emulator = Piece(name, purpose, "missing", command=qemu.HINT)
-    root = sysroot.path(arch)
-    version, purpose = debian.version(root, "libc6"), f"glibc for {arch} programs under QEMU"
-    return [emulator, _kept(f"sysroot {arch}", purpose, root, version, cache.by_hand("sysroot", arch))]
+    return [
+        emulator,
+        _cached(f"sysroot {arch}", f"glibc for {arch} programs under QEMU", qemu.sysroot_entry(arch), "libc6"),
+    ]
 
 
-def _kept(name: str, purpose: str, root: Path, version: str, command: str, optional: bool = False) -> Piece:
-    """A piece of the cache."""
-    if not cache.is_whole(root):
-        return Piece(name, purpose, "missing", command=command, optional=optional)
-    return Piece(name, purpose, "ok", version, str(root), command, optional)
+def _cached(name: str, purpose: str, entry: cache.Entry, package: str, optional: bool = False) -> Piece:
+    """A piece of the cache, with the version of a Debian package in it."""
+    if not cache.is_whole(entry.folder):
+        return Piece(name, purpose, "missing", command=entry.command, optional=optional)
+    version = debian.version(entry.folder, package)
+    return Piece(name, purpose, "ok", version, str(entry.folder), entry.command, optional)
 
 
 def _libc(arch: str) -> Piece:
-    root = libc.path(arch)
     purpose = "static C library of the candidates' harness (zig's own serves, half a minute slower at first)"
-    return _kept(f"musl {arch}", purpose, root, debian.version(root, "musl-dev"), cache.by_hand("libc", arch), True)
+    return _cached(f"musl {arch}", purpose, libc.entry(arch), "musl-dev", optional=True)
 
 
-def _openblas(arch: str) -> Piece:
-    source = openblas.source(arch)
-    return _kept(f"openblas {arch}", "the baseline", source.folder(), source.version, source.command())
+def _baseline(name: str, arch: str, purpose: str, optional: bool = False) -> Piece:
+    library = baseline.baseline(name, arch)
+    piece = _cached(f"{name} {arch}", purpose, library.entry, "", optional)
+    return replace(piece, version=library.version) if piece.status == "ok" else piece
 
 
 def cpu_features(name: str, flags: Iterable[str]) -> Piece:
@@ -169,12 +171,8 @@ def _extras(arches: Iterable[str]) -> list[Piece]:
         _optional("Debian's numpy", "linear-algebra tests over a product", "apt-get install python3-numpy", numpy),
     ]
     for arch in arches:
-        for name in baseline.names(arch):
-            if name.partition("@")[0] == "openblas":
-                continue
-            source = baseline.source(name, arch)
-            what = f"{name} {arch}", "a further baseline"
-            found.append(_kept(*what, source.folder(), source.version, source.command(), True))
+        others = (name for name in baseline.names(arch) if name.partition("@")[0] != "openblas")
+        found += [_baseline(name, arch, "a further baseline", optional=True) for name in others]
     return found
 
 

@@ -9,18 +9,79 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from urllib.parse import urlsplit
 
 from tensorop import errors, paths
 from tensorop.model.architecture import architecture, host_arch
 from tensorop.process import locks
-from tensorop.provision import cache, pinned, process
+from tensorop.provision import cache, process
 
 PUBLIC_MIRROR = "http://deb.debian.org/debian"
 KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
+APT_HELPER = "/usr/lib/apt/apt-helper"
+
+# Release, architecture, package, its place below pool/main, its SHA-256; of Debian 13.7. The digests are those of the
+# release's signed lists; a package that a point release replaced leaves the archive, and the lists serve.
+_TABLE = """
+trixie riscv64 libc6 g/glibc/libc6_2.41-12+deb13u4_riscv64.deb 77f0da760da3eab6318917857669ec23556b4e1ee489218cb966884a11b0d967
+trixie riscv64 libgcc-s1 g/gcc-14/libgcc-s1_14.2.0-19_riscv64.deb 16d3f9f534028615413d23f649e5d246baef48fe7db739ad564ef8b9a6e5587c
+trixie riscv64 zlib1g z/zlib/zlib1g_1.3.dfsg+really1.3.1-1+b1_riscv64.deb 38c52eef58e5fc9b13d93f8a7d0a0549c32b4f00402a778d39a135254f554314
+trixie riscv64 musl-dev m/musl/musl-dev_1.2.5-3.1~deb13u1_riscv64.deb 1666931c146dd7fec5902c7ecfbf0c8566528362c922a1cfa4ed91c6d3bc97ce
+trixie riscv64 libopenblas0-pthread o/openblas/libopenblas0-pthread_0.3.29+ds-3_riscv64.deb acd8d2be64839841ba5a4ecd272dfe64303fb5192e0848ebd2096ab4b99aac30
+trixie riscv64 libgfortran5 g/gcc-14/libgfortran5_14.2.0-19_riscv64.deb 0af32025c3562b0f1de612a657f37331b01ef5dd7c539b479db05d44b69abb0f
+trixie arm64 libc6 g/glibc/libc6_2.41-12+deb13u4_arm64.deb 8784eda966b189c777a384dac5ce009e8fc9b52d006926c5a013e7fa8aa688cc
+trixie arm64 libgcc-s1 g/gcc-14/libgcc-s1_14.2.0-19_arm64.deb 1108bc87879833d6d9a145f22a4a15cddb34e065b4b5f4b97bee586adbac2851
+trixie arm64 zlib1g z/zlib/zlib1g_1.3.dfsg+really1.3.1-1+b1_arm64.deb 209aa5cf671e97b9eb0410844fa6df4cae2e75b0c72e7802ab6c8ece13e6ddef
+trixie arm64 musl-dev m/musl/musl-dev_1.2.5-3.1~deb13u1_arm64.deb 384ea029e3694baac696d3993d93246f9a4b3741c493697e1ceb7256d8820748
+trixie amd64 musl-dev m/musl/musl-dev_1.2.5-3.1~deb13u1_amd64.deb a3f7d47e452129bb65aae201d6c115abf4d5d3efb136b38b7c6b4fa03ec065e9
+"""  # noqa: E501
+_POOL = {
+    (suite, architecture, name): (f"pool/main/{place}", digest)
+    for suite, architecture, name, place, digest in map(str.split, _TABLE.split("\n")[1:-1])
+}
+
+
+@dataclass(frozen=True)
+class Packages:
+    """Some of a release's packages for one architecture, without their dependencies."""
+
+    names: tuple[str, ...]
+    suite: str
+    arch: str
+    what: str  # in messages
+    hint: str  # what to do where they cannot be had
+
+    @property
+    def debian(self) -> str:
+        """Debian's name of the architecture."""
+        return architecture(self.arch).debian
+
+    @property
+    def recipe(self) -> str:
+        """Eight characters that change with the list, for the name of the entry they are unpacked into."""
+        return hashlib.sha256(" ".join(self.names).encode()).hexdigest()[:8]
+
+    def unpack(self, folder: Path) -> None:
+        """Unpacks them over one another: a filler for a cache entry. Raises MissingTool."""
+        archives = folder / ".debs"
+        archives.mkdir()
+        versions = []
+        for file in download(self, archives):
+            process.run(["dpkg-deb", "-x", str(file), str(folder)], doing=f"unpacking {file.name}", hint=self.hint)
+            fields = process.run(["dpkg-deb", "-W", str(file)], doing=f"reading {file.name}", hint=self.hint)
+            versions.append(" ".join(fields.split()[:2]))
+        (folder / "packages.txt").write_text("\n".join(versions) + "\n")
+        shutil.rmtree(archives)
+        for merged in ("lib", "lib64", "bin"):
+            if (folder / "usr" / merged).is_dir() and not (folder / merged).exists():
+                (folder / merged).symlink_to(f"usr/{merged}")
+
+    def entry(self, folder: Path, purpose: str) -> cache.Entry:
+        """A cache entry of their own."""
+        return cache.Entry(folder, self.unpack, what=self.what, command=self.hint, purpose=purpose)
 
 
 def mirror() -> str:
@@ -42,12 +103,13 @@ def mirror() -> str:
     return PUBLIC_MIRROR
 
 
-def _configure(state: Path, archive: str, suite: str, architecture: str) -> Path:
+def _configure(state: Path, archive: str, packages: Packages) -> Path:
     """Writes apt's private configuration; the system's own apt.conf.d (a proxy, say) stays in force."""
     for sub in ("lists/partial", "cache/archives/partial", "preferences.d"):
         (state / sub).mkdir(parents=True, exist_ok=True)
     (state / "status").touch()
-    source = f"deb [arch={architecture} signed-by={KEYRING}] {archive} {suite} main\n"
+    of = packages.debian
+    source = f"deb [arch={of} signed-by={KEYRING}] {archive} {packages.suite} main\n"
     list_file = state / "sources.list"
     if not list_file.exists() or list_file.read_text() != source:
         list_file.write_text(source)
@@ -63,9 +125,9 @@ def _configure(state: Path, archive: str, suite: str, architecture: str) -> Path
         'Dir::Etc::sourceparts "-";',
         f'Dir::Etc::preferences "{state}/preferences";',
         f'Dir::Etc::preferencesparts "{state}/preferences.d";',
-        f'APT::Architecture "{architecture}";',
+        f'APT::Architecture "{of}";',
         "#clear APT::Architectures;",
-        f'APT::Architectures {{ "{architecture}"; }};',
+        f'APT::Architectures {{ "{of}"; }};',
         f'APT::Sandbox::User "{"root" if os.geteuid() == 0 else ""}";',
         'Acquire::Languages "none";',
         'APT::Update::Error-Mode "any";',
@@ -82,12 +144,12 @@ def _configure(state: Path, archive: str, suite: str, architecture: str) -> Path
     return conf
 
 
-def download(names: Iterable[str], *, suite: str, architecture: str, into: Path, doing: str, hint: str) -> list[Path]:
-    """Fetches packages (not their dependencies) into a folder, by their digests or else by signed lists; the files,
-    sorted by name.
+def download(packages: Packages, into: Path) -> list[Path]:
+    """Fetches packages into a folder, by their digests or else by signed lists; the files, sorted by name.
 
     Raises MissingTool where apt-get, Debian's keyring, the archive or a package cannot be had.
     """
+    doing, hint = f"fetching {packages.what}", packages.hint
     if shutil.which("apt-get") is None or shutil.which("dpkg-deb") is None:
         raise errors.MissingTool(f"{doing}: apt-get and dpkg-deb are needed and this machine has none", hint=hint)
     if not KEYRING.is_file():
@@ -97,15 +159,14 @@ def download(names: Iterable[str], *, suite: str, architecture: str, into: Path,
         )
     # A mirror need not carry every architecture or release; the public archive does.
     archives = list(dict.fromkeys((mirror(), PUBLIC_MIRROR)))
-    names = list(names)
-    if found := pinned.bring(names, archives, suite=suite, architecture=architecture, into=into):
+    if found := download_pinned(packages, archives, into):
         return found
-    state = paths.cache_dir("apt", f"{suite}-{architecture}")
+    state = paths.cache_dir("apt", f"{packages.suite}-{packages.debian}")
     with locks.held(state / "lock", "it fetches packages"):
         for archive in archives:
-            conf = str(_configure(state, archive, suite, architecture))
+            conf = str(_configure(state, archive, packages))
             try:
-                _fetch(state, conf, names, into, doing=doing, hint=hint)
+                _fetch(state, conf, packages, into)
                 break
             except errors.MissingTool:
                 if archive == archives[-1]:
@@ -113,92 +174,78 @@ def download(names: Iterable[str], *, suite: str, architecture: str, into: Path,
     return sorted(into.glob("*.deb"))
 
 
-def _fetch(state: Path, conf: str, names: list[str], into: Path, *, doing: str, hint: str) -> None:
+def _fetch(state: Path, conf: str, packages: Packages, into: Path) -> None:
     """Downloads by the lists at hand, and by fresh ones when those name packages that a point release replaced."""
-    hint = f"check the network and apt's sources, then: {hint}"
+    doing, hint = f"fetching {packages.what}", f"check the network and apt's sources, then: {packages.hint}"
     apt = ["apt-get", "-q", "-c", conf]
+    get = [*apt, "download", *packages.names]
     if any(state.glob("lists/*_Packages*")):
         try:
-            process.run([*apt, "download", *names], doing=doing, hint=hint, cwd=into)
+            process.run(get, doing=doing, hint=hint, cwd=into)
             return
         except errors.MissingTool:
             pass
     process.run([*apt, "update"], doing=f"{doing}: reading Debian's package list", hint=hint)
-    process.run([*apt, "download", *names], doing=doing, hint=hint, cwd=into)
+    process.run(get, doing=doing, hint=hint, cwd=into)
 
 
-def unpacker(names: Iterable[str], *, suite: str, architecture: str, doing: str, hint: str) -> Callable[[Path], None]:
-    """A filler for a cache entry: the named packages unpacked over one another below the entry's folder."""
+def download_pinned(packages: Packages, archives: Iterable[str], into: Path) -> list[Path]:
+    """The packages, from the first of some archives that has them all; none where one is not pinned or is not there.
 
-    def fill(folder: Path) -> None:
-        archives = folder / ".debs"
-        archives.mkdir()
-        files = download(names, suite=suite, architecture=architecture, into=archives, doing=doing, hint=hint)
-        versions = []
-        for file in files:
-            process.run(["dpkg-deb", "-x", str(file), str(folder)], doing=f"unpacking {file.name}", hint=hint)
-            fields = process.run(["dpkg-deb", "-W", str(file)], doing=f"reading {file.name}", hint=hint).split()
-            versions.append(" ".join(fields[:2]))
-        (folder / "packages.txt").write_text("\n".join(versions) + "\n")
-        shutil.rmtree(archives)
-        for merged in ("lib", "lib64", "bin"):
-            if (folder / "usr" / merged).is_dir() and not (folder / merged).exists():
-                (folder / merged).symlink_to(f"usr/{merged}")
-
-    return fill
-
-
-def entry(
-    folder: Path,
-    names: Iterable[str],
-    *,
-    suite: str,
-    arch: str,
-    what: str,
-    piece: str,
-    purpose: str,
-    offline: bool | None,
-) -> Path:
-    """Packages unpacked into a cache entry of their own, fetched when absent. Raises as `cache.entry`, MissingTool.
-
-    piece: what `python -m tensorop.provision` calls it.
+    By their place in the archive and their digest: a mirror's lists of all packages are larger than all of these, and
+    useless while the mirror is being brought up to date.
     """
-    doing, command = f"fetching {what}", cache.by_hand(piece, arch)
-    fill = unpacker(names, suite=suite, architecture=architecture(arch).debian, doing=doing, hint=command)
-    return cache.entry(folder, fill, what=what, command=command, offline=offline, purpose=purpose)
+    wanted = [_POOL.get((packages.suite, packages.debian, name)) for name in packages.names]
+    for archive in archives if None not in wanted else ():
+        found = []
+        for place, digest in filter(None, wanted):
+            file = into / PurePosixPath(place).name
+            argv = [APT_HELPER, "-q", "download-file", f"{archive}/{place}", str(file), f"SHA256:{digest}"]
+            try:
+                process.run(argv, doing=f"fetching {file.name}", hint="")
+            except errors.MissingTool:
+                for left in into.glob(f"{file.name}*"):
+                    left.unlink()
+                break
+            found.append(file)
+        if len(found) == len(wanted):
+            return sorted(found)
+        for file in found:
+            file.unlink(missing_ok=True)
+    return []
 
 
 @dataclass(frozen=True)
 class Tools:
-    """Programs of this machine with the libraries they load, out of Debian's packages.
+    """Programs of this machine with the libraries they load, out of Debian's packages."""
 
-    packages: with all that the base system may lack; bin: the folder they are in; names: those that are kept.
-    """
-
-    kind: str
+    kind: str  # the folder of the cache they are in
     what: str
     suite: str
-    packages: tuple[str, ...]
-    bin: str
-    names: tuple[str, ...]
+    packages: tuple[str, ...]  # with all that the base system may lack
+    bin: str  # the folder they are in
+    names: tuple[str, ...]  # those that are kept
     purpose: str
     command: str
+    hint: str
     megabytes: int = 0
 
     def path(self, name: str) -> Path:
         """The script that starts a program, whether or not it is there."""
-        of_host = architecture(host_arch()).debian
-        return cache.entry_path(self.kind, f"{self.suite}-{of_host}-{recipe(self.packages)}") / name
+        return self._entry().folder / name
 
-    def bring(self, name: str, *, offline: bool | None, hint: str) -> Path:
+    def bring(self, name: str, *, offline: bool | None) -> Path:
         """The script, its program fetched when absent. Raises MissingTool."""
-        final, host, doing = self.path(name).parent, architecture(host_arch()), f"fetching {self.what}"
-        unpack = unpacker(self.packages, suite=self.suite, architecture=host.debian, doing=doing, hint=hint)
+        return self._entry().bring(offline=offline) / name
+
+    def _entry(self) -> cache.Entry:
+        packages = Packages(self.packages, self.suite, host_arch(), self.what, self.hint)
+        final = cache.entry_path(self.kind, f"{self.suite}-{packages.debian}-{packages.recipe}")
 
         def fill(folder: Path) -> None:
             root = folder / "root"
             root.mkdir()
-            unpack(root)
+            packages.unpack(root)
             for other in (root / self.bin).iterdir():
                 if other.name not in self.names:
                     other.unlink()
@@ -208,11 +255,7 @@ class Tools:
                 script.write_text(_starter(f"{final}/root", self.bin, kept))
                 script.chmod(0o755)
 
-        cache.entry(
-            final, fill, what=self.what, command=self.command, offline=offline, purpose=self.purpose,
-            megabytes=self.megabytes,
-        )  # fmt: skip
-        return self.path(name)
+        return cache.Entry(final, fill, self.what, self.command, self.purpose, self.megabytes)
 
 
 def _starter(root: str, folder: str, name: str) -> str:
@@ -227,13 +270,8 @@ def _starter(root: str, folder: str, name: str) -> str:
     return f"#!/bin/sh\nexec {clean} {host.loader} --library-path '{libraries}' '{root}/{folder}/{name}' \"$@\"\n"
 
 
-def recipe(names: Iterable[str]) -> str:
-    """Eight characters that change with the list of packages, for the name of the entry they are unpacked into."""
-    return hashlib.sha256(" ".join(names).encode()).hexdigest()[:8]
-
-
 def version(folder: Path, package: str) -> str:
-    """The version of a package unpacked by `unpacker`, as Debian writes it; empty when it is not there."""
+    """The version of a package unpacked by `Packages.unpack`, as Debian writes it; empty when it is not there."""
     try:
         rows = [line.split() for line in (folder / "packages.txt").read_text().splitlines()]
     except OSError:

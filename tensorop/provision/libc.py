@@ -36,16 +36,11 @@ class StaticLink:
         return (*self.before, *objects, *self.after, "-o", program)
 
 
-def path(arch: str) -> Path:
-    """The place of Debian's musl, whether or not it is there."""
-    return cache.entry_path("libc", f"musl-{SUITE}-{architecture(arch).name}")
-
-
-def prebuilt(arch: str, *, offline: bool | None = None) -> Path:
-    """Debian's musl for an architecture, unpacked. Raises MissingTool."""
-    what, purpose = f"musl for {arch}", "to link candidates with"
-    return debian.entry(
-        path(arch), ["musl-dev"], suite=SUITE, arch=arch, what=what, piece="libc", purpose=purpose, offline=offline
+def entry(arch: str) -> cache.Entry:
+    """Debian's musl for an architecture."""
+    packages = debian.Packages(("musl-dev",), SUITE, arch, f"musl for {arch}", cache.by_hand("libc", arch))
+    return packages.entry(
+        cache.entry_path("libc", f"musl-{SUITE}-{architecture(arch).name}"), "to link candidates with"
     )
 
 
@@ -61,7 +56,7 @@ def static_link(arch: str, *, offline: bool | None = None) -> StaticLink:
     words = ("-target", t.static_triple, f"-mcpu={t.static_cpu}", "-O3", "-static", "-Wl,--strip-debug")
     compiler = (*zig.zig_cc(), *words)
     try:
-        root = prebuilt(arch, offline=offline)
+        root = entry(arch).bring(offline=offline)
     except errors.MissingTool:
         return StaticLink(arch, compiler, (), f"musl of zig {zig.zig_version()}")
     lib = root / "usr/lib" / t.static_triple

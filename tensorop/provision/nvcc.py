@@ -59,24 +59,17 @@ def nvcc(*, offline: bool | None = None) -> Nvcc:
     for place in (shutil.which("nvcc"), _USUAL, _of_extra()):
         if place and (found := _asked(Path(place))):
             return found
-    folder = cache.entry(
+    folder = cache.Entry(
         cache.entry_path("nvcc", VERSION),
         pypi.placer(_WHEELS, _place, hint=_COMMAND),
         what=f"nvcc {VERSION}",
         command=_COMMAND,
-        offline=offline,
         purpose="the compiler of device code",
         megabytes=_MEGABYTES,
-    )
+    ).bring(offline=offline)
     if found := _asked(folder / "bin" / "nvcc"):
         return found
     raise errors.MissingTool(f"{folder}/bin/nvcc does not run", hint=f"remove {folder}, then: {_COMMAND}")
-
-
-def present() -> bool:
-    """Whether `nvcc` would fetch nothing."""
-    there = (shutil.which("nvcc"), _USUAL.is_file(), _of_extra(), cache.is_whole(cache.entry_path("nvcc", VERSION)))
-    return shutil.which("g++") is not None and any(there)
 
 
 def _of_extra() -> Path | None:

@@ -30,6 +30,7 @@ _TOOLS = debian.Tools(
     names=(NAME,),
     purpose="to read the machine code of kernels",
     command="python -m tensorop.provision objdump",
+    hint=HINT,
     megabytes=55,
 )
 _NAMED = re.compile(rf"{NAME}(?:-(\d+))?")
@@ -64,7 +65,7 @@ def objdump(*, offline: bool | None = None) -> Path:
     """An llvm-objdump that is new enough: the system's or the unpacked one, fetched when absent. Raises MissingTool."""
     if (here := system()) is not None:
         return here
-    binary = _TOOLS.bring(NAME, offline=offline, hint=HINT)
+    binary = _TOOLS.bring(NAME, offline=offline)
     if version(binary) < LEAST:
         raise errors.MissingTool(f"{binary} does not run on this machine", hint=HINT)
     return binary

@@ -7,7 +7,7 @@ from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 
 from tensorop.model.architecture import host_arch
 from tensorop.process import children
-from tensorop.provision import libc, objdump, openblas, qemu, sysroot
+from tensorop.provision import baseline, libc, objdump, qemu
 
 LETTING_GO_S = 5.0  # for those that wait for a killed child; a download ends by itself
 
@@ -17,11 +17,11 @@ def jobs(arch: str, *, shared: str | None = None, offline: bool | None = None) -
     todo: dict[str, Callable[[], object]] = {
         "libc": lambda: libc.warm(arch, offline=offline),
         "objdump": lambda: objdump.objdump(offline=offline),
-        "openblas": lambda: openblas.openblas(arch, offline=offline),
+        "openblas": lambda: baseline.baseline("openblas", arch).bring(offline=offline),
     }
     if arch != host_arch():
         todo["qemu"] = lambda: qemu.qemu(arch, offline=offline)
-        todo["sysroot"] = lambda: sysroot.sysroot(arch, offline=offline)
+        todo["sysroot"] = lambda: qemu.sysroot(arch, offline=offline)
     if shared is not None:
         todo["product"] = lambda: libc.warm_shared(arch, shared)
     return todo

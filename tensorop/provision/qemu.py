@@ -1,6 +1,7 @@
-"""QEMU user mode with TCG plug-ins: the system's, else Debian 12's 7.2 unpacked into the cache.
+"""QEMU user mode with TCG plug-ins, the libraries that programs load under it, and the plug-in that confines it.
 
-Debian 13's 10.0 is a static build without `-plugin`, so the option is asked for, not the version.
+The system's QEMU, else Debian 12's 7.2 unpacked into the cache. Debian 13's 10.0 is a static build without `-plugin`,
+so the option is asked for, not the version.
 """
 
 from __future__ import annotations
@@ -10,8 +11,8 @@ import shutil
 from pathlib import Path
 
 from tensorop import errors
-from tensorop.model.architecture import architecture
-from tensorop.provision import debian, process
+from tensorop.model.architecture import ARCHITECTURES, architecture, host_arch
+from tensorop.provision import cache, debian, process, zig
 
 HINT = "apt-get install qemu-user (Debian 12), or without root: python -m tensorop.provision qemu"
 
@@ -26,9 +27,17 @@ _TOOLS = debian.Tools(
     suite="bookworm",
     packages=_PACKAGES,
     bin="usr/bin",
-    names=("qemu-riscv64", "qemu-aarch64", "qemu-x86_64"),
+    names=tuple(f"qemu-{arch}" for arch in ARCHITECTURES),
     purpose="to run code of other architectures",
     command="python -m tensorop.provision qemu",
+    hint=HINT,
+)
+_JAIL = zig.OwnPart(
+    what="the plug-in that confines QEMU",
+    files=("qemu_jail.c", "jail.h", "plugin/qemu_plugin_api.h"),
+    name="jail.so",
+    form="-shared",
+    flags=("-std=gnu11", "-O2", "-g0", "-fPIC", "-fvisibility=hidden", "-fomit-frame-pointer"),
 )
 
 
@@ -58,7 +67,7 @@ def qemu(arch: str, *, offline: bool | None = None) -> Path:
 
 def unpacked(arch: str, *, offline: bool | None = None) -> Path:
     """The same from the cache, fetched when absent, leaving the system's alone. Raises MissingTool."""
-    binary = _TOOLS.bring(cached(arch).name, offline=offline, hint=HINT)
+    binary = _TOOLS.bring(cached(arch).name, offline=offline)
     if not has_plugins(binary):
         raise errors.MissingTool(f"{binary} does not run on this machine or takes no plug-ins", hint=HINT)
     return binary
@@ -69,3 +78,32 @@ def qemu_version(binary: Path) -> str:
     out = process.run([str(binary), "--version"], doing=f"asking {binary} for its version", hint=HINT)
     found = re.search(r"version (\S+)", out)
     return found.group(1) if found else out.split("\n", 1)[0]
+
+
+def sysroot_entry(arch: str) -> cache.Entry:
+    """The glibc loader and libraries of an architecture.
+
+    Debian 13's glibc 2.41: scipy-openblas32 for riscv64 wants 2.38 and Debian 12 has no riscv64 at all. zlib1g is for
+    the libgfortran inside the older aarch64 wheels of OpenBLAS.
+    """
+    names, what = ("libc6", "libgcc-s1", "zlib1g"), f"the sysroot of {arch}"
+    packages = debian.Packages(names, "trixie", arch, what, cache.by_hand("sysroot", arch))
+    folder = cache.entry_path("sysroot", f"{packages.suite}-{packages.debian}-{packages.recipe}")
+    return packages.entry(folder, "to run libraries in")
+
+
+def sysroot(arch: str, *, offline: bool | None = None) -> Path:
+    """The root to give to `qemu -L`; "/" for this machine's own architecture. Raises MissingTool."""
+    return Path("/") if arch == host_arch() else sysroot_entry(arch).bring(offline=offline)
+
+
+def emulator(arch: str) -> list[str]:
+    """The command behind which programs of a foreign architecture run on this machine, also those that load libraries:
+    QEMU with a core that has what libraries may ask for, and with glibc. Raises MissingTool, UsageError."""
+    return [str(qemu(arch)), "-cpu", architecture(arch).emulated_cpu, "-L", str(sysroot(arch))]
+
+
+def jail() -> Path:
+    """The plug-in that confines QEMU (native/qemu_jail.c), which finds the C library's functions in QEMU's own. Raises
+    as `OwnPart.build`."""
+    return _JAIL.build()

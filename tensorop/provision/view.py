@@ -12,21 +12,21 @@ from tensorop import paths, settings
 from tensorop.process import children
 from tensorop.provision import zig
 
-_FLAGS = ("-std=gnu11", "-O2", "-g0", "-fno-builtin", "-fno-stack-protector")
+_LAUNCHER = zig.OwnPart(
+    what="the launcher that confines the compiler",
+    files=("view.c",),
+    name="view",
+    form="-static",
+    flags=("-std=gnu11", "-O2", "-g0", "-fno-builtin", "-fno-stack-protector"),
+)
 NAMESPACES, LANDLOCK = "n", "l"
 _STRONGEST_FIRST = (NAMESPACES + LANDLOCK, NAMESPACES, LANDLOCK)
-
-
-def launcher() -> Path:
-    """The program. Raises as `zig.own`."""
-    what = "the launcher that confines the compiler"
-    return zig.own(settings.read().cache, "view.c", (), "view", "-static", _FLAGS, what)
 
 
 def guards() -> str:
     """The guards that work on this machine, found by starting the compiler behind them; empty where none does.
 
-    Asked once a process. Raises MissingTool, JobError as `launcher`.
+    Asked once a process. Raises MissingTool, JobError as `OwnPart.build`.
     """
     return _guards(settings.read().cache)
 
@@ -52,7 +52,7 @@ def behind(which: str, argv: Sequence[str], folder: Path) -> tuple[str, ...]:
         return tuple(argv)
     own, kept = zig.zig().parent, paths.cache_dir("zig").resolve()
     seen = dict.fromkeys((f"r:{own}", f"w:{folder.resolve()}", f"w:{kept}"))
-    return (str(launcher()), which, *seen, "--", *argv)
+    return (str(_LAUNCHER.build()), which, *seen, "--", *argv)
 
 
 def describe(which: str) -> str:

@@ -10,6 +10,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from tensorop import errors, paths, settings
@@ -68,34 +69,42 @@ def run(argv: Sequence[str], failure: str, *, hint: str) -> None:
         raise errors.MissingTool(f"{failure}: {said}", hint=hint)
 
 
-@functools.cache
-def own(
-    root: Path, source: str, headers: tuple[str, ...], name: str, form: str, flags: tuple[str, ...], what: str
-) -> Path:
-    """A part of tensorop's own for this machine, of native/`source`, without a C library: so zig need not make one.
+@dataclass(frozen=True)
+class OwnPart:
+    """A part of tensorop's own for this machine, without a C library: so zig need not make one."""
 
-    root: of the cache; name: of the file; form: -static or -shared. Built once a source and compiler, offline too, as
-    nothing is fetched. Raises MissingTool without a compiler, JobError when the cache
-    cannot be written.
-    """
+    what: str  # in messages
+    files: tuple[str, ...]  # of native/: the one that is compiled, then its headers
+    name: str  # of the file made
+    form: str  # -static or -shared
+    flags: tuple[str, ...]
+
+    def build(self) -> Path:
+        """Built once a source and compiler, offline too, as nothing is fetched. Raises MissingTool without a compiler,
+        JobError when the cache cannot be written."""
+        return _built(self, settings.read().cache)
+
+
+@functools.cache
+def _built(part: OwnPart, root: Path) -> Path:
     triple = architecture(host_arch()).static_triple
-    files = [paths.native_dir() / file for file in (source, *headers)]
-    made_of = "\0".join((triple, zig_version(), form, *flags)).encode() + b"\0".join(
-        file.read_bytes() for file in files
-    )
+    files = [paths.native_dir() / file for file in part.files]
+    words = "\0".join((triple, zig_version(), part.form, *part.flags))
+    made_of = words.encode() + b"\0".join(file.read_bytes() for file in files)
 
     def fill(folder: Path) -> None:
         made = folder / "made.o"
         steps = (
-            (*flags, "-c", str(files[0]), "-o", str(made)),
-            (form, "-nostdlib", str(made), "-o", f"{folder}/{name}"),
+            (*part.flags, "-c", str(files[0]), "-o", str(made)),
+            (part.form, "-nostdlib", str(made), "-o", f"{folder}/{part.name}"),
         )
         for step in steps:
-            run([*zig_cc(), "-target", triple, *step], f"{what} cannot be built", hint="tensorop doctor")
+            run([*zig_cc(), "-target", triple, *step], f"{part.what} cannot be built", hint="tensorop doctor")
         made.unlink()
 
-    folder = root / "own" / f"{name}-{hashlib.sha256(made_of).hexdigest()[:16]}"
-    return cache.entry(folder, fill, what=what, command="tensorop doctor", offline=False, doing="building") / name
+    folder = root / "own" / f"{part.name}-{hashlib.sha256(made_of).hexdigest()[:16]}"
+    entry = cache.Entry(folder, fill, part.what, command="tensorop doctor", doing="building")
+    return entry.bring(offline=False) / part.name
 
 
 def zig_version() -> str:

@@ -8,9 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tensorop import settings
-from tensorop.provision import jail as provision_jail
 from tensorop.provision import qemu as provision_qemu
-from tensorop.provision import sysroot as provision_sysroot
 from tensorop.runners.base import Launch, Runner
 
 
@@ -53,5 +51,5 @@ class Qemu(Runner):
 def _tools(arch: str, dynamic: bool, cache: Path) -> tuple[Path, Path | None, Path]:
     """The emulator, the libraries of programs that load some, the jail: looked over once a process and cache, for a job
     starts thousands of programs."""
-    sysroot = provision_sysroot.sysroot(arch) if dynamic else None
-    return provision_qemu.qemu(arch), sysroot, provision_jail.plugin()
+    sysroot = provision_qemu.sysroot(arch) if dynamic else None
+    return provision_qemu.qemu(arch), sysroot, provision_qemu.jail()

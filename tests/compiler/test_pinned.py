@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tensorop.provision import pinned
+from tensorop.provision import debian
 
-pytestmark = pytest.mark.skipif(not Path(pinned.HELPER).exists(), reason="apt is not there")
+pytestmark = pytest.mark.skipif(not Path(debian.APT_HELPER).exists(), reason="apt is not there")
 TEXT = b"a package"
 
 
@@ -17,8 +17,8 @@ TEXT = b"a package"
 def archives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The first has one of two packages, the second both."""
     digest = hashlib.sha256(TEXT).hexdigest()
-    pool = {("here", "any", name): (f"pool/main/x/{name}.deb", digest) for name in ("one", "two")}
-    monkeypatch.setattr(pinned, "_POOL", pool | {("here", "any", "other"): ("pool/main/x/one.deb", "0" * 64)})
+    pool = {("here", "amd64", name): (f"pool/main/x/{name}.deb", digest) for name in ("one", "two")}
+    monkeypatch.setattr(debian, "_POOL", pool | {("here", "amd64", "other"): ("pool/main/x/one.deb", "0" * 64)})
     for archive, names in (("a", ["one"]), ("b", ["one", "two"])):
         folder = tmp_path / archive / "pool/main/x"
         folder.mkdir(parents=True)
@@ -42,13 +42,14 @@ def test_all_that_was_pinned_or_nothing(
 ) -> None:
     into = tmp_path / "into"
     into.mkdir()
-    files = pinned.bring(names, archives, suite="here", architecture="any", into=into)
+    packages = debian.Packages(tuple(names), "here", "x86_64", "packages", hint="")
+    files = debian.download_pinned(packages, archives, into)
     assert [file.name for file in files] == found
     assert sorted(file.name for file in into.iterdir()) == found
     assert all(file.read_bytes() == TEXT for file in files)
 
 
 def test_what_is_pinned_can_be_read() -> None:
-    assert len(pinned._POOL) > 5
-    assert all(place.endswith(f"_{architecture}.deb") for (_, architecture, _), (place, _) in pinned._POOL.items())
-    assert all(len(digest) == 64 for _, digest in pinned._POOL.values())
+    assert len(debian._POOL) > 5
+    assert all(place.endswith(f"_{architecture}.deb") for (_, architecture, _), (place, _) in debian._POOL.items())
+    assert all(len(digest) == 64 for _, digest in debian._POOL.values())

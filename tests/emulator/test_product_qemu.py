@@ -17,7 +17,7 @@ from tensorop.errors import UsageError
 from tensorop.model.architecture import host_arch
 from tensorop.model.verdict import Seed
 from tensorop.package.card import read_card
-from tensorop.provision import qemu, sysroot, zig
+from tensorop.provision import qemu, zig
 from tensorop.specs import platforms
 from tests.support import docs, products
 
@@ -65,7 +65,7 @@ def _linked(prefix: Path) -> list[str]:
 
 def _run(program: Path, arch: str, cpu: str, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
     given = [word for name, value in variables.items() for word in ("-E", f"{name}={value}")]
-    argv = [qemu.qemu(arch), "-cpu", cpu, "-L", sysroot.sysroot(arch), *given, program, *words]
+    argv = [qemu.qemu(arch), "-cpu", cpu, "-L", qemu.sysroot(arch), *given, program, *words]
     return subprocess.run(list(map(str, argv)), env={}, capture_output=True, text=True, timeout=120)
 
 

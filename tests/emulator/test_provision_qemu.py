@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tensorop.model.architecture import ARCHITECTURES, host_arch
-from tensorop.provision import check, libc, openblas, prewarm, qemu, sysroot, zig
-from tensorop.provision.library import Library
+from tensorop.provision import baseline, check, libc, prewarm, qemu, zig
+from tensorop.provision.baseline import PeerLibrary
 
 FOREIGN = [a for a in ARCHITECTURES if a != host_arch() and a != "x86_64"]
 CPU = {"riscv64": "rv64,v=true,vext_spec=v1.0,vlen=256,elen=64", "aarch64": "cortex-a53"}
@@ -63,11 +63,11 @@ def test_the_unpacked_emulator_keeps_the_guests_environment(arch: str, tmp_path:
         assert sorted(done.stdout.split()) == sorted(f"{k}={v}" for k, v in given.items())
 
 
-def _run_product(library: Library, folder: Path, coretype: str) -> list[str]:
+def _run_product(library: PeerLibrary, folder: Path, coretype: str) -> list[str]:
     arch = library.arch
     program = _compile(PRODUCT, folder, ["-target", f"{arch}-linux-gnu.2.38"], None, arch)
     argv = [
-        str(qemu.qemu(arch)), "-cpu", CPU[arch], "-L", str(sysroot.sysroot(arch)),
+        str(qemu.qemu(arch)), "-cpu", CPU[arch], "-L", str(qemu.sysroot(arch)),
         "-E", "LD_LIBRARY_PATH=" + ":".join(map(str, library.library_path)), "-E", f"OPENBLAS_CORETYPE={coretype}",
         "-E", "OPENBLAS_NUM_THREADS=1", str(program), str(library.path), f"{library.prefix}cblas_sgemm{library.suffix}",
         f"{library.prefix}openblas_get_corename{library.suffix}",
@@ -78,14 +78,14 @@ def _run_product(library: Library, folder: Path, coretype: str) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("arch", "version", "coretype"),
-    [("riscv64", "newest", "RISCV64_ZVL256B"), ("riscv64", "0.3.29", "RISCV64_ZVL256B"),
-     ("aarch64", "newest", "CORTEXA53"), ("aarch64", "0.3.29", "CORTEXA53")],
+    ("arch", "name", "coretype"),
+    [("riscv64", "openblas", "RISCV64_ZVL256B"), ("riscv64", "openblas@0.3.29", "RISCV64_ZVL256B"),
+     ("aarch64", "openblas", "CORTEXA53"), ("aarch64", "openblas@0.3.29", "CORTEXA53")],
 )  # fmt: skip
-def test_openblas_runs_on_the_emulated_target(arch: str, version: str, coretype: str, tmp_path: Path) -> None:
+def test_openblas_runs_on_the_emulated_target(arch: str, name: str, coretype: str, tmp_path: Path) -> None:
     if arch == host_arch():
         pytest.skip(f"{arch} is this machine: nothing to emulate")
-    core, first, last = _run_product(openblas.openblas(arch, version), tmp_path, coretype)
+    core, first, last = _run_product(baseline.baseline(name, arch).bring(), tmp_path, coretype)
     assert core.replace("_", "").lower() in coretype.replace("_", "").lower()
     assert (float(first), float(last)) == (24.0, 36.0)
 

@@ -9,7 +9,7 @@ from tensorop.model.case import Case
 from tensorop.model.kernel import Artifact
 from tensorop.model.trial import Kind
 from tensorop.model.verdict import Seed
-from tensorop.provision import openblas
+from tensorop.provision import baseline
 from tensorop.runners.protocol import Library
 from tensorop.runners.session import Guest
 from tensorop.specs.platforms import load
@@ -59,7 +59,7 @@ def test_one_vlen_is_not_enough(dtype: str) -> None:
 def test_a_library_nobody_here_wrote_passes(dtype: str) -> None:
     """OpenBLAS on the whole grid, and with two threads: the judge asks for what BLAS promises, and no more."""
     platform = load("rvv")
-    library = openblas.openblas(platform.arch)
+    library = baseline.baseline("openblas", platform.arch).bring()
     program = harness.of_operator(platform, operator).path
     bound = Library(str(library.path), library.kind, dtype, library.prefix, library.suffix)
 

@@ -9,7 +9,7 @@ import pytest
 
 from tensorop import errors
 from tensorop.model.architecture import ARCHITECTURES, host_arch
-from tensorop.provision import baseline, cache, check, openblas, process, pypi, qemu
+from tensorop.provision import baseline, cache, check, process, pypi, qemu
 from tensorop.specs import native
 
 
@@ -44,7 +44,7 @@ def test_another_digest_is_refused(wheel: pypi.Wheel, tmp_path: Path) -> None:
     forged = pypi.Wheel(wheel.project, wheel.version, wheel.platform, "0" * 64)
     fill = pypi.unpacker([forged], ["*"], hint="")
     with pytest.raises(errors.MissingTool, match="expected 0000"):
-        cache.entry(cache.entry_path("x"), fill, what="x", command="y")
+        cache.Entry(cache.entry_path("x"), fill, what="x", command="y").bring()
     assert not cache.entry_path("x").exists()
 
 
@@ -63,21 +63,21 @@ def test_a_tool_that_is_not_there() -> None:
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_every_architecture_has_the_baselines(arch: str) -> None:
     assert {"openblas", "openblas@0.3.29"} <= set(baseline.names(arch))
-    newest = baseline.source("openblas", arch)
-    assert newest.version.startswith(openblas.NEWEST)
+    newest = baseline.baseline("openblas", arch)
+    assert newest.version.startswith(baseline.OPENBLAS)
     assert newest.prefix == "scipy_"
     for name in baseline.names(arch):
-        assert baseline.source(name, arch).arch == arch
+        assert baseline.baseline(name, arch).arch == arch
 
 
 def test_a_baseline_is_as_it_is_fastest_with_so_many_threads() -> None:
-    one, four = (baseline.source("mkl", "x86_64", threads) for threads in (1, 4))
+    one, four = (baseline.baseline("mkl", "x86_64", threads) for threads in (1, 4))
     assert (one.environment["MKL_THREADING_LAYER"], four.environment["MKL_THREADING_LAYER"]) == ("SEQUENTIAL", "GNU")
-    assert one.folder() == four.folder()
-    one, four = (baseline.source("blis", "x86_64", threads) for threads in (1, 4))
+    assert one.entry.folder == four.entry.folder
+    one, four = (baseline.baseline("blis", "x86_64", threads) for threads in (1, 4))
     assert "serial" in one.file
     assert "pthread" in four.file
-    assert one.folder() != four.folder()
+    assert one.entry.folder != four.entry.folder
 
 
 def test_unknown_names_are_the_users_error() -> None:
@@ -85,11 +85,11 @@ def test_unknown_names_are_the_users_error() -> None:
         baseline.names("riscv46")
     assert "riscv64" in str(caught.value.hint)
     with pytest.raises(errors.UsageError, match="unknown baseline"):
-        baseline.source("onedn", "x86_64")
+        baseline.baseline("onedn", "x86_64")
     with pytest.raises(errors.UsageError, match="unknown version of OpenBLAS"):
-        baseline.source("openblas@0.1", "x86_64")
+        baseline.baseline("openblas@0.1", "x86_64")
     with pytest.raises(errors.UsageError, match="unknown baseline for riscv64"):
-        baseline.source("mkl", "riscv64")
+        baseline.baseline("mkl", "riscv64")
 
 
 def test_a_bare_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pytest
 
-from tensorop.provision import qemu, sysroot
+from tensorop.provision import qemu
 
 CPUINFO = """processor\t: 0
 hart\t\t: 0
@@ -171,7 +171,7 @@ def board(root: Path) -> Iterator[Board]:
         folder.mkdir(parents=True)
         for field, value in zip(_FIELDS, values, strict=True):
             (folder / field).write_text(value + "\n")
-    names = {"root": root, "qemu": qemu.qemu("riscv64"), "sysroot": sysroot.sysroot("riscv64")}
+    names = {"root": root, "qemu": qemu.qemu("riscv64"), "sysroot": qemu.sysroot("riscv64")}
     shims = {
         "bin/env": _ENV,
         "bin/cat": _CAT,

@@ -27,13 +27,11 @@ class Tester:
 
 def _unpack(name: str, packages: tuple[str, ...], offline: bool | None) -> Path:
     t = architecture(host_arch())
-    command = f"apt-get install {packages[0]}"
     # Debian's amd64 alone has libquadmath0.
-    wanted = [p for p in packages if p != "libquadmath0" or t.arch == "x86_64"]
-    folder = cache.entry_path("testers", f"{name}-{SUITE}-{t.debian}-{debian.recipe(wanted)}")
-    return debian.entry(
-        folder, wanted, suite=SUITE, arch=t.arch, what=packages[0], command=command, purpose="", offline=offline
-    )
+    wanted = tuple(p for p in packages if p != "libquadmath0" or t.name == "x86_64")
+    of = debian.Packages(wanted, SUITE, t.name, packages[0], hint=f"apt-get install {packages[0]}")
+    folder = cache.entry_path("testers", f"{name}-{SUITE}-{t.debian}-{of.recipe}")
+    return of.entry(folder, "").bring(offline=offline)
 
 
 def _libraries(root: Path) -> str:
