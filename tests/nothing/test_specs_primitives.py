@@ -119,7 +119,7 @@ def test_the_smallest_set_loads(tmp_path: Path) -> None:
         ("description: a test\n", "", "missing key 'description'"),
         ("description: a test", "descripton: a test", "unknown key 'descripton'; did you mean 'description'"),
         ("description: a test", "description: [1]", "key 'description': expected text"),
-        ("description: a test", "description: a test\ndescription: b", "line 4: not readable as YAML: key"),
+        ("description: a test", "description: a test\ndescription: b", "line 4: key .description. stands twice"),
         ('lanes: "1"', "lanes: 1", "key 'types.f32.lanes'"),
         (', lanes: "1"', "", "missing key 'types.f32.lanes'"),
         ('lanes: "1"', "lanes: {fixed: a}", "missing key 'types.f32.lanes.*agnostic'"),
