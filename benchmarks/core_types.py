@@ -137,7 +137,7 @@ def cost(contest: Contest, who: LibraryUnderTest, problem: Problem, vlen: int) -
         judge=lambda _, left: contest.judge(problem, call)(left),
         guest=dataclasses.replace(guest, cpu=runner.processor if contest.threads == 1 else -1),
     )
-    if target.counts:
+    if target.deterministic:
         request = dataclasses.replace(request, timeout_s=600, judged_by=contest.judged_by)
         measured = target.measure(request)
     else:
@@ -234,7 +234,7 @@ def main() -> None:
             (p, contest.operator.reference.oracle(p, contest.call(p)))
             for p in cases(contest, dtype, given.judged * 1e6)
         ]
-        for core, vlen in itertools.product(cores, contest.target.configurations):
+        for core, vlen in itertools.product(cores, contest.target.vlens):
             found = judge(contest, as_core(tested, contest, core), core, vlen, asked)
             print(f"{core} VLEN {vlen} {dtype}: {found.wrong} of {found.judged} wrong {found.why[:110]}", flush=True)
             results.append(found)

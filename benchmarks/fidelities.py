@@ -105,7 +105,7 @@ class Drawing:
             row["alone"] = rounded(alone.cost)
         figures = measured(self.whole, Trial(variant.id, 0, Stage.BLOCKING, variant))
         if figures is not None:
-            at = self.target.configurations
+            at = self.target.vlens
             row["costs"] = [[rounded(figures.per_problem[p.label].at(vlen)) for vlen in at] for p in self.found]
         return row
 
@@ -149,7 +149,7 @@ def record(given: argparse.Namespace) -> None:
     if missing:
         return
     head = {"platform": given.platform, "operator": OPERATOR, "dtype": given.dtype, "suite": SUITE, "tool": __version__,
-            "measured_by": target.measured_by, "seed": given.seed, "vlens": list(target.configurations),
+            "measured_by": target.measured_by, "seed": given.seed, "vlens": list(target.vlens),
             "work": {p.label: operator.reference.work(p) for p in found}}  # fmt: skip
     rows.sort(key=lambda row: (row["kind"], row["number"]))
     kept = [row for kind in KINDS for row in passed(rows, kind)[: given.count]]

@@ -96,12 +96,12 @@ def compare(folder: Path, dtypes: Sequence[str], jobs: int, limit: float, code_o
             rows = [row for row in told if row["dtype"] == dtype and _flops(found, row) <= limit]
             if code_only:
                 yield result
-            elif not target.counts:
+            elif not target.deterministic:
                 yield dataclasses.replace(result, ratio=timed(found, target, old, new, rows))
             else:
                 off = [name for name, same in counted(found, target, old, new, rows, jobs) if not same]
                 print(*(f"{dtype} differs: {name}" for name in off), sep="\n", end="\n" if off else "")
-                every = len(rows) * len(target.configurations)
+                every = len(rows) * len(target.vlens)
                 yield dataclasses.replace(result, shapes=(len(off), every))
 
 

@@ -165,7 +165,7 @@ class Micro:
         return [setting.call(problem, (number,)) for number, problem in enumerate(each)]
 
     def works(self) -> list[float]:
-        setting, at = self.setting, self.setting.target.configurations[0]
+        setting, at = self.setting, self.setting.target.vlens[0]
         each = (
             micro_problem(setting.operator, setting.target.platform, self.variant(i), at)
             for i in range(self.space.size)
@@ -272,7 +272,7 @@ def record(what: Micro | Blocking, given: argparse.Namespace) -> None:
     setting, began = what.setting, time.monotonic()
     chunks = what.chunks()
     print(f"{what.space.size} legal points in {len(chunks)} programs' chunks", file=sys.stderr)
-    sweeps = 1 if setting.target.counts else given.sweeps
+    sweeps = 1 if setting.target.deterministic else given.sweeps
     part = given.file.with_name(given.file.name + ".part")
     done: dict[tuple[int, int], list[float | None]] = {}
     for line in part.read_text().splitlines() if part.exists() else ():
@@ -316,13 +316,13 @@ def record(what: Micro | Blocking, given: argparse.Namespace) -> None:
 def about(what: Micro | Blocking, given: argparse.Namespace, sweeps: int) -> dict[str, object]:
     setting, target = what.setting, what.setting.target
     on = {"problem": what.problem.label, "kernel": str(what.kernel)} if isinstance(what, Blocking) else {}
-    vlen = {"vlen": target.configurations[0]} if target.configurations[0] else {}
-    clocked = {} if target.counts else {"machine": machine.processor() or machine.machine(), "sweeps": sweeps}
+    vlen = {"vlen": target.vlens[0]} if target.vlens[0] else {}
+    clocked = {} if target.deterministic else {"machine": machine.processor() or machine.machine(), "sweeps": sweeps}
     return {
         "platform": given.platform, "operator": given.operator, "dtype": given.dtype, "template": setting.template.name,
         "stage": what.kind, **on, **vlen, "unit": f"{target.unit}/kflop", "measured_by": target.measured_by, **clocked,
         "verified": False, "tool": __version__,
-        **({} if target.counts else {"recorded": datetime.now(UTC).strftime("%Y-%m-%d")}),
+        **({} if target.deterministic else {"recorded": datetime.now(UTC).strftime("%Y-%m-%d")}),
     }  # fmt: skip
 
 
@@ -333,9 +333,9 @@ def measured(what: Micro | Blocking, chunk: Sequence[int]) -> list[float | None]
         found: Sequence[Measurement] | Outcome = program
     else:
         target = what.setting.target
-        at = target.configurations[0]
+        at = target.vlens[0]
         calls = what.calls(chunk, at)
-        if target.counts:
+        if target.deterministic:
             request = MeasureRequest(
                 program.path, [calls[0], *calls], [what.entry], vlen=at, warm=[0, *what.warm(chunk)], timeout_s=300.0
             )

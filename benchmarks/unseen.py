@@ -139,13 +139,13 @@ class Judge:
 
     def _trees(self) -> tuple[Tree, ...]:
         """One a VLEN, so that variants keep their specialisations; nobody asks them."""
-        vlens = self.target.configurations
+        vlens = self.target.vlens
         return tuple(Tree(Leaf(0), 0.0, vlen) for vlen in vlens) if len(vlens) > 1 else (Tree(Leaf(0)),)
 
     def judge(self, case: Case) -> list[Found]:
         return (
-            [self._modelled(case, vlen) for vlen in self.target.configurations]
-            if self.target.counts
+            [self._modelled(case, vlen) for vlen in self.target.vlens]
+            if self.target.deterministic
             else [self._timed(case)]
         )
 
@@ -208,7 +208,7 @@ class Judge:
             return run.plugin.name, run.config.read_text(encoding="utf-8")
 
     def _timed(self, case: Case) -> Found:
-        number, among = self._chosen(case, self.target.configurations[0])
+        number, among = self._chosen(case, self.target.vlens[0])
         call = measured_call(self.found.operator, case.problem, self.seed, 0)
 
         def time(library: Path, variants: Sequence[int]) -> list[Sequence[float]]:
@@ -262,7 +262,9 @@ class Judge:
                 self.found.operator,
                 self.target,
                 self.found.library,
-                bench.Request([dtype], shapes, (against,), layout=layout, final=not self.target.counts, jobs=jobs),
+                bench.Request(
+                    [dtype], shapes, (against,), layout=layout, final=not self.target.deterministic, jobs=jobs
+                ),
             )
             for name, why in told.absent.items():
                 print(f"absent: {name}: {why}", file=sys.stderr)
@@ -274,7 +276,7 @@ class Judge:
 
     @property
     def _only_vlen(self) -> int:
-        return self.target.configurations[0] if self.target.counts else 0
+        return self.target.vlens[0] if self.target.deterministic else 0
 
 
 def finalists(operator: Operator, history: History, manifest: Mapping[str, Any], dtype: str) -> list[Variant]:

@@ -17,7 +17,7 @@ FINAL_PACE = clock.Pace(rounds=21, warm_ns=5_000_000, min_ns=2_000_000, max_ns=2
 
 
 class Clocked(Target):
-    """Measures by the target's own clock; it is of one configuration, its own."""
+    """Measures by the target's own clock; at one VLEN, its own."""
 
     unit = "ns"
     speed = "GFLOP/s"
@@ -25,14 +25,14 @@ class Clocked(Target):
     budgets = CLOCK
 
     @property
-    def configurations(self) -> tuple[int, ...]:
+    def vlens(self) -> tuple[int, ...]:
         return self.platform.vlens[:1]
 
     @property
-    def checked(self) -> tuple[int, ...]:
+    def verify_vlens(self) -> tuple[int, ...]:
         return self.platform.verify_vlens[:1]
 
-    def peak(self, dtype: str, configuration: int, fresh: bool = False) -> float:
+    def peak(self, dtype: str, vlen: int, fresh: bool = False) -> float:
         try:
             with deadline.none():  # it serves all trials
                 program = programs.peak_program(self.platform, dtype)

@@ -6,7 +6,7 @@
     |  `- SpecError          a YAML file breaks its schema           exit status 2
     `- JobError              the request is fine, the job failed     exit status 1
        |- Stopped           the user ended it before anything had passed      exit status 130
-       |- Unmeasured        a call was too slow, or its clock too unsteady, for a figure
+       |- NoFigure        a call was too slow, or its clock too unsteady, for a figure
        |- MissingTool        a compiler, emulator or library is absent
        `- BoardError         a remote board is lost or is not what was declared
 
@@ -61,7 +61,7 @@ class Stopped(JobError):
     exit_status = 130
 
 
-class Unmeasured(JobError):
+class NoFigure(JobError):
     """A figure could not be taken in time; nothing is said of what was to be measured."""
 
 

@@ -138,12 +138,12 @@ def _run(
     offline.templates(operator.folder, operator.name, operator.added)  # a broken one is said before anything is made
     own = not paths.shipped(operator.folder)
     if own:
-        operator_read.require_read(operator, platform, job.dtypes, target.pretends)
+        operator_read.require_read(operator, platform, job.dtypes, target.simulated)
     publish.check_place(job.out)
     # each operand must lie in memory once; of shapes that an emulator takes long for, the search has stand-ins
     problems.require_affordable(operator, job.dtypes, job.shapes, 0.0)
     least = [min(job.shapes, key=lambda s: problems.work(operator, job.dtypes[0], s))] if job.shapes else []
-    problems.require_affordable(operator, job.dtypes, least, target.budgets.flops_per_s, len(target.configurations))
+    problems.require_affordable(operator, job.dtypes, least, target.budgets.flops_per_s, len(target.vlens))
     goes_on = not job.fresh and store.journal_path(job.out).exists()
     if not goes_on:  # a job that is refused leaves nothing
         authoring.require_author(job, operator)
@@ -162,13 +162,13 @@ def _run(
         if goes_on:
             authoring.require_author(job, operator, journal)
         seed = _seed(job, journal)
-        if not target.pretends:
+        if not target.simulated:
             yield Note(f"seed {seed}: kernels are verified on calls drawn from it")
         work = (job.out / "work").absolute()  # compilers are run in folders of their own
         texts = Texts(journal.history.texts)
         templates: tuple[KernelTemplate, ...] = ()
         with _before_search(journal, stop):
-            if not target.pretends:
+            if not target.simulated:
                 yield Phase("tools", "compiler, emulator, C library")
                 target.bring(job.offline or None)
                 if own:
@@ -309,7 +309,7 @@ def _show(task: Task, part: Pass, events: Iterator[loop.Event]) -> Generator[Eve
     with task.stop.may_end(says):
         for event in events:
             if bound is None and _met_the_roof(event):
-                bound = Roof(task.target).bound(task.dtype, task.target.configurations) or 0.0
+                bound = Roof(task.target).bound(task.dtype, task.target.vlens) or 0.0
             yield Trying(part.name, task.dtype, task.target.shown, event, bound=bound)
             if isinstance(event, loop.SearchEnded):
                 reason = event.reason

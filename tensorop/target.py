@@ -54,14 +54,13 @@ Answer = tuple[Measurement, ...] | Outcome
 
 @dataclass(frozen=True)
 class Assumed:
-    """What figures rest on that no clock took: a model by name and version, the names of its constants and of its
-    alternatives; said: what else goes beside the figures."""
+    """The model that figures rest on where no clock takes them."""
 
     name: str
     version: int
-    constants: Sequence[str] = ()
-    alternatives: Sequence[str] = ()
-    said: Mapping[str, object] = field(default_factory=dict)
+    constants: Sequence[str] = ()  # names of those whose value is assumed
+    alternatives: Sequence[str] = ()  # names
+    said: Mapping[str, object] = field(default_factory=dict)  # goes beside the figures
 
 
 @dataclass(frozen=True)
@@ -75,52 +74,36 @@ class Unmeasured:
 
 @dataclass(frozen=True)
 class Asked:
-    """What the kit of such a product measures. shapes: by default the usual ones; probes: how many more; dtypes: by
-    default the first; layouts: by their names, by default all; before: how many kits came back."""
+    """What the kit of such a product measures."""
 
-    shapes: Sequence[Shape] = ()
-    probes: int = 0
-    dtypes: Sequence[str] = ()
-    layouts: Sequence[str] = ()
-    before: int = 0
+    shapes: Sequence[Shape] = ()  # by default the usual ones
+    probes: int = 0  # how many more shapes
+    dtypes: Sequence[str] = ()  # by default the first
+    layouts: Sequence[str] = ()  # by their names, by default all
+    before: int = 0  # how many kits came back
 
 
 @dataclass(frozen=True)
 class Target(ABC):
-    """A platform within reach. runner: how its processes start; core: what a machine that was asked turned out to be.
-
-    configurations: what a platform is tuned at, each by itself: VLENs (bits) where vectors have several lengths, else
-    one number. Figures of one are told from another's.
-
-    Of the class:
-    name: as its file and `--runner`; address: what follows in `--runner NAME://...`, where something does
-    unit: of costs; speed: of flops a unit of cost; shown: of costs for 1000 flops, in progress
-    budgets: what can be afforded; side_by_side: whether measurements may overlap
-    counts: whether one call alone is counted, the same each time; else batches of calls are timed
-    here: whether programs run on this machine's own processor, which then must have what the platform requires
-    jail: whether every process on the target is confined (docs/security.md), which is then tried before it is relied on
-    pretends: whether nothing is built, and costs are made up (`pretend`)
-    measures: whether figures can be taken there; else its own path makes products (`unmeasured`)
-    ignores: options of a job that change nothing there, by their names, each with the reason; they are refused
-    """
+    """A platform within reach."""
 
     platform: Platform
-    runner: Runner
-    core: Core | None = None
+    runner: Runner  # how its processes start
+    core: Core | None = None  # what a machine that was asked turned out to be
 
-    name: ClassVar[str]
-    unit: ClassVar[str]
-    speed: ClassVar[str]
-    shown: ClassVar[str]
+    name: ClassVar[str]  # as its file, and in `--runner`
+    address: ClassVar[str] = ""  # what follows in `--runner NAME://...`, where something does
+    unit: ClassVar[str]  # of costs
+    speed: ClassVar[str]  # of flops in a unit of cost
+    shown: ClassVar[str]  # of the cost of 1000 flops, in progress
     budgets: ClassVar[Budgets]
-    address: ClassVar[str] = ""
-    side_by_side: ClassVar[bool] = False
-    counts: ClassVar[bool] = False
-    here: ClassVar[bool] = False
-    jail: ClassVar[bool] = False
-    pretends: ClassVar[bool] = False
-    measures: ClassVar[bool] = True
-    ignores: ClassVar[Mapping[str, str]] = {}
+    side_by_side: ClassVar[bool] = False  # measurements may overlap
+    deterministic: ClassVar[bool] = False  # one call is counted, the same each time; else batches of calls are timed
+    is_host: ClassVar[bool] = False  # this machine's own processor, which must have what the platform requires
+    confined: ClassVar[bool] = False  # every process has a jail (docs/security.md), tried before it is relied on
+    simulated: ClassVar[bool] = False  # nothing is built, and costs are made up (`simulate`)
+    measures: ClassVar[bool] = True  # figures can be taken; else its own path makes products (`unmeasured`)
+    ignores: ClassVar[Mapping[str, str]] = {}  # options of a job that change nothing, with reasons; they are refused
 
     @classmethod
     def machine(cls, address: str) -> Machine:
@@ -145,18 +128,18 @@ class Target(ABC):
         """A target to measure on. Raises as `meet`, and JobError where nothing can be measured."""
         return cls(*cls.meet(platform, address))
 
-    def at(self, configuration: int) -> Self:
-        """The target where it is known to be this configuration; itself at 0."""
-        return dataclasses.replace(self, platform=self.platform.at(configuration)) if configuration else self
+    def at(self, vlen: int) -> Self:
+        """The target where its VLEN (bits) is known; itself at 0."""
+        return dataclasses.replace(self, platform=self.platform.at(vlen)) if vlen else self
 
     @property
-    def configurations(self) -> tuple[int, ...]:
-        """Those that scores are made at."""
+    def vlens(self) -> tuple[int, ...]:
+        """VLENs (bits) that scores are made at, each with figures of its own; (0,) where vectors have one length."""
         return self.platform.vlens
 
     @property
-    def checked(self) -> tuple[int, ...]:
-        """Those that winners must be right at."""
+    def verify_vlens(self) -> tuple[int, ...]:
+        """VLENs (bits) that winners must be right at."""
         return self.platform.verify_vlens
 
     @property
@@ -171,9 +154,9 @@ class Target(ABC):
         yield self
 
     @staticmethod
-    def label(configuration: int) -> str:
-        """What a configuration is called; "" for the only one of a target that has no name for it."""
-        return f"VLEN {configuration}" if configuration else ""
+    def label(vlen: int) -> str:
+        """What a VLEN is called; "" for 0."""
+        return f"VLEN {vlen}" if vlen else ""
 
     @property
     def identity(self) -> list[object]:
@@ -183,7 +166,7 @@ class Target(ABC):
     @property
     def tools(self) -> dict[str, str]:
         """By name the versions of what builds and runs kernels: with others, figures may be others."""
-        return {} if self.pretends else {"compiler": tool.compiler_version()}
+        return {"compiler": tool.compiler_version()}
 
     @property
     def assumed(self) -> Assumed | None:
@@ -198,7 +181,7 @@ class Target(ABC):
     def weaknesses(self, greeting: Hello | None) -> tuple[str, ...]:
         """What a process lacks of its jail, by what a harness said of itself; empty where nothing is."""
         no = (f"the backend '{self.name}' declares no jail",)
-        return session.weaknesses(self.runner, greeting) if self.jail else no
+        return session.weaknesses(self.runner, greeting) if self.confined else no
 
     def described(self) -> Mapping[str, object]:
         """What goes beside the figures of a comparison: the machine and its state; cpu, cores and load if anything."""
@@ -208,7 +191,7 @@ class Target(ABC):
         """The same machine with all it has: baselines may use more of it than the platform asks."""
         return self
 
-    def peak(self, dtype: str, configuration: int, fresh: bool = False) -> float:
+    def peak(self, dtype: str, vlen: int, fresh: bool = False) -> float:
         """Flops of one core's multiply-adds in a unit of cost (fresh: measured anew); 0 where it cannot be told."""
         return 0.0
 
@@ -241,7 +224,7 @@ class Target(ABC):
         raise NotImplementedError
 
     def sample_costs(self, calls: Sequence[Call], what: str) -> tuple[dict[int, Samples], ...]:
-        """For each call of a fixed kernel (build/sample.py), configuration -> cost. what: the kernel in messages.
+        """For each call of a fixed kernel (build/sample.py), VLEN -> cost. what: the kernel in messages.
 
         Raises JobError, BoardError.
         """
@@ -275,18 +258,18 @@ class Target(ABC):
         dtype: `regret` and `off` before and after."""
         raise NotImplementedError
 
-    def pretend(self, point: Point, problem: str, work: float) -> tuple[Outcome, Samples | None]:
-        """What a trial of this point on a problem ends with, for targets that pretend."""
+    def simulate(self, point: Point, problem: str, work: float) -> tuple[Outcome, Samples | None]:
+        """What a trial of this point on a problem ends with, for targets that are simulated."""
         raise NotImplementedError
 
     def measure_each(self, request_at: Callable[[int], MeasureRequest]) -> tuple[dict[int, Samples], ...] | Outcome:
-        """For each figure of a request: configuration -> cost. request_at: the request at a configuration.
+        """For each figure of a request: VLEN -> cost. request_at: the request at a VLEN.
 
-        Configurations are measured side by side where that disturbs nothing, so that one long trial does not keep a
+        VLENs are measured side by side where that disturbs nothing, so that one long trial does not keep a
         single processor busy while all others wait for it.
         """
         found: list[dict[int, Samples]] = []
-        for at, measured in zip(self.configurations, self._in_order(request_at), strict=False):
+        for at, measured in zip(self.vlens, self._in_order(request_at), strict=False):
             if isinstance(measured, Outcome):
                 return measured
             found = found or [{} for _ in measured]
@@ -296,15 +279,15 @@ class Target(ABC):
 
     def _in_order(self, request_at: Callable[[int], MeasureRequest]) -> Iterable[Answer]:
         if not self.side_by_side:
-            return (self.measure(request_at(at)) for at in self.configurations)
+            return (self.measure(request_at(at)) for at in self.vlens)
         end = deadline.current()
 
         def in_turn(at: int) -> Answer:
             with _TURNS, deadline.shared(end):
                 return self.measure(request_at(at))
 
-        with ThreadPoolExecutor(len(self.configurations)) as pool:
-            return list(pool.map(in_turn, self.configurations))
+        with ThreadPoolExecutor(len(self.vlens)) as pool:
+            return list(pool.map(in_turn, self.vlens))
 
 
 def combine(by_vlen: Mapping[int, Samples]) -> Samples:

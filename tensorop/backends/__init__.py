@@ -15,7 +15,7 @@ from tensorop.specs import catalog, pymodule
 from tensorop.target import Target
 
 _WORDS = ("name", "unit", "speed", "shown", "address")
-_SWITCHES = ("side_by_side", "counts", "here", "jail", "pretends", "measures")
+_SWITCHES = ("side_by_side", "deterministic", "is_host", "confined", "simulated", "measures")
 
 
 def words(plugins: tuple[Path, ...] = ()) -> tuple[str, ...]:
@@ -78,8 +78,10 @@ def _read(path: Path) -> type[Target]:
             )
     if found.name != path.stem:
         raise SpecError(f"{path}: key 'name': expected '{path.stem}', as the file is called, got '{found.name}'")
-    if found.counts and found.budgets.clock_probes:
-        raise SpecError(f"{path}: class '{found.__name__}': expected counts to be False, since a clock measures there")
-    figures = "unmeasured" if not found.measures else "pretend" if found.pretends else "measure"
+    if found.deterministic and found.budgets.clock_probes:
+        raise SpecError(
+            f"{path}: class '{found.__name__}': expected deterministic to be False, since a clock measures there"
+        )
+    figures = "unmeasured" if not found.measures else "simulate" if found.simulated else "measure"
     pymodule.check_methods(path, found, Target, ("start", figures))
     return found

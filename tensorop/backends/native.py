@@ -18,8 +18,8 @@ from tensorop.specs import native, platforms
 
 class Backend(Clocked):
     name = "native"
-    here = True
-    jail = True
+    is_host = True
+    confined = True
 
     @classmethod
     def machine(cls, address: str) -> Native:

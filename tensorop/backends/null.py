@@ -50,7 +50,7 @@ class Backend(Target):
     speed = "flop/pretended"
     budgets = Budgets(problem_flops=3e9, every_layout_flops=5e7, flops_per_unit=1e8)
     side_by_side = True
-    pretends = True
+    simulated = True
     ignores: ClassVar[Mapping[str, str]] = {
         "threads": "nothing is compared there",
         "unsafe": "no kernel is run there",
@@ -60,7 +60,11 @@ class Backend(Target):
     def start(cls, platform: Platform, address: str) -> Nowhere:
         return Nowhere()
 
-    def pretend(self, point: Point, problem: str, work: float = 1.0) -> tuple[Outcome, Samples | None]:
+    @property
+    def tools(self) -> dict[str, str]:
+        return {}
+
+    def simulate(self, point: Point, problem: str, work: float = 1.0) -> tuple[Outcome, Samples | None]:
         """The cost is a bowl in the logarithm of each numeric tunable around an optimum of its own, times `work`; a
         tunable of words has a fixed price for each."""
         if _unit(self.seed, "fails", point.to_json()) < self.failing:

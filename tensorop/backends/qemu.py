@@ -57,11 +57,11 @@ class Backend(Target):
         flops_per_unit=1e8,
     )
     side_by_side = True
-    counts = True
+    deterministic = True
     ignores: ClassVar[Mapping[str, str]] = {
         "threads": "a board model is of one core, and several threads are verified in every job"
     }
-    jail = True
+    confined = True
 
     @classmethod
     def start(cls, platform: Platform, address: str) -> Qemu:
@@ -107,8 +107,8 @@ class Backend(Target):
             super().bring(offline)
             built.result()
 
-    def peak(self, dtype: str, configuration: int, fresh: bool = False) -> float:
-        return model_peak.best(self.model, configuration, dtype)
+    def peak(self, dtype: str, vlen: int, fresh: bool = False) -> float:
+        return model_peak.best(self.model, vlen, dtype)
 
     def measure(self, request: MeasureRequest) -> Answer:
         return modelled.count(self.runner, self.model, request)

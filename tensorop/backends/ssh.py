@@ -58,7 +58,7 @@ class Backend(Clocked):
 
     name = "ssh"
     address = "host"
-    jail = True
+    confined = True
 
     @classmethod
     def machine(cls, address: str) -> ssh.Ssh:

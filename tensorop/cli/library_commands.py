@@ -205,12 +205,12 @@ def bench(
         if max(threads) > 1 and "threads" in target.ignores:
             said = f"has no effect for '{found.platform.name}': {target.ignores['threads']}"
             raise UsageError(f"--threads {said}", hint="leave --threads out")
-        if is_given("jobs") and not target.counts:
+        if is_given("jobs") and not target.deterministic:
             said = "has no effect where a clock measures, one problem after the other"
             raise UsageError(f"--jobs {said}", hint="leave --jobs out")
         if named in found.operator.suites:
             wanted = benching.suite_of(found.operator, named, target)
-        speed = target.budgets.flops_per_s, len(target.configurations)
+        speed = target.budgets.flops_per_s, len(target.vlens)
         problems.require_affordable(found.operator, found.dtypes, wanted, *speed)
         counts, place, asked = threads, layout, dtype
         if old is not None:

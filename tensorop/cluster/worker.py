@@ -58,7 +58,7 @@ def fingerprint(job: Job) -> Fingerprint:
         **target.tools,
         "platform or operator": digest(operator, target),
     }
-    return Fingerprint(versions, tuple(_costs(target)), () if target.pretends else confinement.missing(target))
+    return Fingerprint(versions, tuple(_costs(target)), () if target.simulated else confinement.missing(target))
 
 
 def trial(conditions: Conditions, one: Trial, limit: Limit) -> Measured:
@@ -101,9 +101,9 @@ def _code() -> str:
 
 
 def _costs(target: Target) -> Iterator[float]:
-    if target.pretends:
-        _, samples = target.pretend(Point(()), "papers", 1.0)
+    if target.simulated:
+        _, samples = target.simulate(Point(()), "papers", 1.0)
         yield samples.value if samples else 0.0
         return
     found = target.sample_costs([sample.CALL], "the kernel by which workers are admitted")
-    yield from (found[0][at].value for at in target.configurations)
+    yield from (found[0][at].value for at in target.vlens)

@@ -12,7 +12,7 @@ from tensorop.commands import bench_rows, libraries
 from tensorop.commands.contest import Contest
 from tensorop.commands.libraries import LibraryUnderTest
 from tensorop.commands.opened import Opened
-from tensorop.errors import BoardError, JobError, Unmeasured, UsageError
+from tensorop.errors import BoardError, JobError, NoFigure, UsageError
 from tensorop.model.bench import BaselineInfo, Bench, Row
 from tensorop.model.operator import Operator
 from tensorop.model.problem import Problem
@@ -72,7 +72,7 @@ def compare(
     platform = target.platform
     program = harness.of_operator(platform, operator).path
     absent: dict[str, str] = {}
-    if target.counts and threads > 1:
+    if target.deterministic and threads > 1:
         absent[f"{threads} threads"] = "a board model is of one core; `tensorop verify` checks several for correctness"
         threads = 1
     found: dict[str, tuple[LibraryUnderTest, BaselineInfo]] = {}
@@ -98,7 +98,7 @@ def compare(
     unsteady: dict[str, str] = {}
     for dtype in dtypes:
         contest.open(dtype)
-        if not target.counts:
+        if not target.deterministic:
             contest.find_peak(dtype)
         for row in _rows(
             contest, [problems.of(operator, dtype, shape, layout) for shape in shapes], request.jobs, unsteady
@@ -108,7 +108,7 @@ def compare(
     absent |= unsteady
     if not rows and unsteady:
         last = list(unsteady.values())[-1]
-        raise Unmeasured(f"no row could be measured: {last}", hint="try again on a quieter machine")
+        raise NoFigure(f"no row could be measured: {last}", hint="try again on a quieter machine")
     if not rows:
         raise JobError("no row could be measured", hint="ask for dtypes and shapes the library has")
     return Bench(
@@ -131,11 +131,11 @@ def _model(assumed: Assumed, interval: bool) -> Mapping[str, object]:
 
 def _rows(contest: Contest, wanted: Sequence[Problem], jobs: int, unsteady: dict[str, str]) -> Iterator[Row]:
     """In the order asked; side by side where calls are counted. unsteady: gets problems a clock had no figure for."""
-    if not contest.target.counts:
+    if not contest.target.deterministic:
         for problem in wanted:
             try:
                 yield bench_rows.row(contest, problem)
-            except Unmeasured as error:
+            except NoFigure as error:
                 unsteady[problem.label] = error.message
         return
     with ThreadPoolExecutor(max(1, jobs)) as pool:

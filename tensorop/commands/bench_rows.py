@@ -24,7 +24,7 @@ Pair = tuple[Measurement, Measurement]  # ours and a baseline
 def row(contest: Contest, problem: Problem) -> Row:
     """Everybody's figures on a problem; a baseline that is wrong at a VLEN has no ratio there, and none over all VLENs.
 
-    Raises JobError where ours is wrong, and Unmeasured where it has no figure.
+    Raises JobError where ours is wrong, and NoFigure where it has no figure.
     """
     measured = _Measured(contest, problem)
     measured.measure()
@@ -36,7 +36,7 @@ class _Measured:
 
     def __init__(self, contest: Contest, problem: Problem) -> None:
         self.contest, self.problem, self.flops = contest, problem, contest.flops(problem)
-        self.vlens, self.counted = contest.target.configurations, contest.target.counts
+        self.vlens, self.counted = contest.target.vlens, contest.target.deterministic
         self.call = contest.call(problem)
         self.judged = contest.judge(problem, self.call)
         self.ours: dict[int, Measurement] = {}

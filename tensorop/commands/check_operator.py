@@ -96,7 +96,7 @@ def _here(
     """The first platform, the usual one before others, that is within reach and has templates of the operator."""
     for platform in sorted(known, key=lambda one: one.name != Job.platform):
         dtypes = tuple(dict.fromkeys(dtype for dtype, _ in operator_read.pairs(operator, platform, operator.dtypes)))
-        here = backends.load(platform.runner, plugins).here and not native.missing_flags(platform)
+        here = backends.load(platform.runner, plugins).is_host and not native.missing_flags(platform)
         if dtypes and (runner or here):
             return backends.reach(platform, runner, plugins), dtypes
     return None

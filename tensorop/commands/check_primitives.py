@@ -73,7 +73,7 @@ def check(
     spec = primitives.load(name, plugins)
     where = platforms.load(platform, plugins) if platform else home(name, plugins)
     where = replace(where, primitives=(primitives.resolved(name, plugins),))
-    if backends.load(where.runner, plugins).here and (missing := native.missing_flags(where)):
+    if backends.load(where.runner, plugins).is_host and (missing := native.missing_flags(where)):
         yield PrimitiveResult(False, name, where.name, f"not run: this machine lacks {', '.join(missing)}")
         return
     if spec.collectives:

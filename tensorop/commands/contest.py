@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tensorop.build import programs
 from tensorop.commands.libraries import LibraryUnderTest
-from tensorop.errors import BoardError, JobError, TensoropError, Unmeasured
+from tensorop.errors import BoardError, JobError, NoFigure, TensoropError
 from tensorop.measure import peak as measured_peak
 from tensorop.model.call import Call, Left, Placement
 from tensorop.model.operator import Operator
@@ -65,7 +65,7 @@ class Contest:
         """Normal inputs, operands page-aligned, as candidates are measured; on a clock two sets of them."""
         reference = self.operator.reference
         call = reference.call(problem, self.seed.stream(2), "normal", Placement.START)
-        as_measured = reference.counted if self.target.counts else reference.alternated
+        as_measured = reference.counted if self.target.deterministic else reference.alternated
         return as_measured(problem, call, self.seed.stream(4))
 
     def guest(self, who: Sequence[LibraryUnderTest], dtype: str, vlen: int) -> Guest:
@@ -83,7 +83,7 @@ class Contest:
 
         Raises JobError where our own library does not load.
         """
-        vlen = self.target.configurations[0]
+        vlen = self.target.vlens[0]
         for who in (self.ours, *self.baselines):
             try:
                 session.hello(self.target.runner, self.program, guest=self.guest((who,), dtype, vlen))
@@ -131,7 +131,7 @@ class Contest:
         """Raises JobError where our own library was wrong, or faster than anything can be."""
         if judged.ok:
             return
-        width = f" at {self.target.label(vlen)}" if vlen and len(self.target.configurations) > 1 else ""
+        width = f" at {self.target.label(vlen)}" if vlen and len(self.target.vlens) > 1 else ""
         fault = "speed is impossible" if judged.kind is Kind.IMPOSSIBLE else "result is wrong"
         raise JobError(
             f"{self.ours.path} has no figure, since its {fault}{width}: {judged.message or judged.kind.value}",
@@ -140,7 +140,7 @@ class Contest:
 
     def leave_out(self, baseline: LibraryUnderTest, problem: Problem, why: Outcome, vlen: int = 0) -> None:
         """Names a baseline that has no ratio at a problem, at one VLEN of several or everywhere."""
-        width = f" {self.target.label(vlen)}" if vlen and len(self.target.configurations) > 1 else ""
+        width = f" {self.target.label(vlen)}" if vlen and len(self.target.vlens) > 1 else ""
         self.absent[f"{baseline.name} {problem.label}{width}"] = f"{why.kind.value}: {why.message}"
 
 
@@ -150,6 +150,6 @@ def layout(problem: Problem) -> str:
 
 
 def unmeasured(outcome: Outcome, what: str) -> JobError:
-    """The error for our own figure that could not be taken: Unmeasured where that is no fault of the library."""
+    """The error for our own figure that could not be taken: NoFigure where that is no fault of the library."""
     innocent = outcome.kind in (Kind.TIMEOUT, Kind.NOISY, Kind.LOST)
-    return (Unmeasured if innocent else JobError)(f"{what}: {outcome.message}")
+    return (NoFigure if innocent else JobError)(f"{what}: {outcome.message}")

@@ -70,7 +70,7 @@ def doctor(platform: str | None = None, runner: str | None = None, *, plugins: t
     """
     resolved = platforms.load(platform or "native", plugins)
     wanted = [resolved.arch] if platform else []
-    here = backends.load(resolved.runner, plugins).here
+    here = backends.load(resolved.runner, plugins).is_host
     features = {resolved.name: resolved.requires} if resolved.requires and here else None
     found = tuple(check.pieces(wanted, features=features))
     # The self-test would fetch what is missing; a doctor only looks.
@@ -110,10 +110,10 @@ def _self_test(platform: Platform, runner: str | None, plugins: tuple[Path, ...]
 
 def _execute(target: Target, program: Path) -> list[Step]:
     steps = []
-    for vlen in target.configurations:
+    for vlen in target.vlens:
         guest = Guest(vlen=vlen)
         hello = session.hello(target.runner, program, guest=guest)
-        at = f" at {target.label(vlen)}" if len(target.configurations) > 1 else ""
+        at = f" at {target.label(vlen)}" if len(target.vlens) > 1 else ""
         wrong = sample.wrong(target.runner, program, guest)
         jail = "; ".join(target.weaknesses(hello)) or "in a closed jail"
         steps.append(Step(f"run{at}", not wrong, wrong or jail))

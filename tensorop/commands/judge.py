@@ -156,9 +156,9 @@ def judge(
     usual = _usual(spec, dtype, _DIRECT in template.reads.values())
     measured = tuple(problems.of(spec, dtype, shape) for shape in shapes or (usual,))
     target = reach(platform_, runner, plugins)
-    if target.pretends:
+    if target.simulated:
         raise UsageError(f"--runner {target.name} pretends: it judges nothing", hint="leave --runner out")
-    problems.require_affordable(spec, (dtype,), shapes, target.budgets.flops_per_s, len(target.configurations))
+    problems.require_affordable(spec, (dtype,), shapes, target.budgets.flops_per_s, len(target.vlens))
     tell(f"jail: may a stranger's kernel run on {target.platform.name}?")
     remark = confinement.confined(target, f"{file} is a stranger's kernel", unsafe)
     seed = seed or Seed.draw()
@@ -278,7 +278,7 @@ def _figures(evaluator: Evaluator, stage: Stage, variant: Variant, found: Mappin
     target, operator = evaluator.target, evaluator.operator
     by_label: dict[str, Problem] = {p.label: p for p in evaluator.problems}
     for label, samples in found.items():
-        for vlen in target.configurations:
+        for vlen in target.vlens:
             alone = stage is Stage.MICRO
             problem = micro_problem(operator, target.platform, variant, vlen) if alone else by_label[label]
             cost = samples.at(vlen)

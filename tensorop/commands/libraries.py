@@ -177,7 +177,7 @@ def bring(
         **brought.environment,
         **{variable: str(threads) for variable in _THREADS.get(base, ("OMP_NUM_THREADS",))},
     }
-    choices = {(v, dtype): platform.baseline_choice(name, v, dtype) for v in target.configurations for dtype in dtypes}
+    choices = {(v, dtype): platform.baseline_choice(name, v, dtype) for v in target.vlens for dtype in dtypes}
     return LibraryUnderTest(
         name,
         brought.path,

@@ -167,7 +167,7 @@ def _alike(
     operator: Operator, target: Target, variant: Variant, candidate: Subject, library: Subject, seed: Seed
 ) -> None:
     """Raises SpecError where the library is wrong and the candidate in it is right."""
-    vlen = target.checked[0]
+    vlen = target.verify_vlens[0]
     tile = instantiate.tile(operator, target.platform, variant.kernel, vlen)
     cases = operator.reference.quick_grid(variant.kernel.dtype, tile, seed.stream(0))[:CASES]
     if not grid.check(operator.reference, candidate, cases, vlen, seed).ok:

@@ -29,7 +29,7 @@ def probe(target: str, name: str | None, plugins: tuple[Path, ...] = ()) -> str:
     arch = facts.read(runner).arch
     core = facts.read(runner, identify_program(arch).path)
     parent = parent_of(core, platforms.whole(plugins))
-    return "\n".join(_lines(core, parent, name or slug(core), native=found.here)) + "\n"
+    return "\n".join(_lines(core, parent, name or slug(core), native=found.is_host)) + "\n"
 
 
 def parent_of(core: Core, known: Iterable[Platform]) -> Platform:

@@ -46,7 +46,7 @@ def verify(
     judge = _Judge(found, target, seed)
     tasks: list[Callable[[], list[Verdict]]] = []
     for dtype in found.dtypes:
-        tasks += [lambda d=dtype, v=vlen: [judge.whole(d, v, timed)] for vlen in target.checked]  # type: ignore[misc]
+        tasks += [lambda d=dtype, v=vlen: [judge.whole(d, v, timed)] for vlen in target.verify_vlens]  # type: ignore[misc]
         tasks.append(lambda d=dtype: judge.threads(d, threads))  # type: ignore[misc]
     with ThreadPoolExecutor(max(1, jobs)) as pool:
         futures = [pool.submit(task) for task in tasks]
@@ -64,7 +64,7 @@ def quick(found: Opened, target: Target, seed: Seed, timed: Iterable[Problem] = 
     found.require_fit()
     judge, problems = _Judge(found, target, seed), tuple(timed)
     for dtype in found.dtypes:
-        for vlen in target.checked:
+        for vlen in target.verify_vlens:
             yield judge.quick(dtype, vlen, problems)
 
 
@@ -102,7 +102,7 @@ class _Judge:
                 cases.append(dataclasses.replace(case, problem=case.problem.with_options(variant=number)))
         subject = self._subject(dtype, 1)
         verdict = grid.check(reference, subject, cases, vlen, self.seed)
-        if verdict.ok and vlen in self.target.configurations:
+        if verdict.ok and vlen in self.target.vlens:
             if not (more := [Case(problem) for problem in timed if problem.dtype == dtype]):
                 return dataclasses.replace(verdict, dtype=dtype)
             judged = grid.check(reference, subject, more, vlen, self.seed, answers=self.answers)
@@ -121,7 +121,7 @@ class _Judge:
 
     def threads(self, dtype: str, counts: Sequence[int]) -> list[Verdict]:
         """Large products with several threads, at the first VLEN."""
-        vlen = self.target.checked[0]
+        vlen = self.target.verify_vlens[0]
         tile = self._tile(self._variants(dtype)[0], dtype, vlen)
         cases = self.opened.operator.reference.thread_grid(dtype, tile, self.seed.stream(8, vlen))
         verdicts = verify_threads(

@@ -73,7 +73,7 @@ class Inside:
         self.failed = []
         self.answers = Answers(self.task.operator.reference)  # another batch has other problems
         self.calls = {}
-        found = list(self._counted(wanted) if self.task.target.counts else self._timed(wanted))
+        found = list(self._counted(wanted) if self.task.target.deterministic else self._timed(wanted))
         for number, outcome in {(number, outcome.kind): (number, outcome) for number, outcome in self.failed}.values():
             template = self.given.all[number].template.name
             told = {"dtype": self.given.dtype, "template": template, "variant": number}
@@ -115,7 +115,7 @@ class Inside:
             if isinstance(cost, Outcome):
                 self._blame(probe, cost)
             else:
-                for vlen in self.task.target.configurations:
+                for vlen in self.task.target.vlens:
                     told = {n: objective(by_vlen[vlen], vlen) for n, by_vlen in zip(self._of(probe), cost, strict=True)}
                     yield vlen, probe.problem, tuple(map(told.get, range(len(self.entries))))
 
@@ -162,10 +162,10 @@ class Inside:
         work = self.task.operator.reference.work
         most = {n: sum(float(work(p.problem)) for p in wanted if n in self._of(p)) for n in range(len(self.entries))}
         order = sorted(most, key=lambda number: -most[number])  # the longest first, so that all end together
-        jobs = [(vlen, number) for number in order for vlen in self.task.target.configurations]
+        jobs = [(vlen, number) for number in order for vlen in self.task.target.vlens]
         with ThreadPoolExecutor(max(1, self.task.job.jobs)) as pool:
             counted = dict(zip(jobs, pool.map(count, jobs), strict=True))
-        for vlen in self.task.target.configurations:
+        for vlen in self.task.target.vlens:
             for place, probe in enumerate(wanted):
                 yield vlen, probe.problem, tuple(counted[vlen, number].get(place) for number in range(len(order)))
 

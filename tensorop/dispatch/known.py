@@ -40,7 +40,7 @@ def by_trials(task: Task, kernels: Mapping[str, Kernel]) -> Winners:
     Where the search was stopped before any blocking was tried, the best micro-kernel with the platform's defaults.
     """
     ended = trials.tried(task, kernels)
-    vlens, operator, budgets = task.target.configurations, task.operator, task.target.budgets
+    vlens, operator, budgets = task.target.vlens, task.operator, task.target.budgets
     costs = {
         name: {(p, vlen): objective(s, vlen) for p, s in f.score.per_problem.items() for vlen in vlens}
         for name, f in ended.items()
@@ -91,7 +91,7 @@ def others(task: Task, variants: tuple[Variant, ...], vlen: int) -> list[Also]:
 
 def known(task: Task, given: Winners) -> Known:
     """Of a model the trials' figures and the probes', of a clock only what was measured side by side, where it was."""
-    noted: dict[int, list[Measured]] = {vlen: [] for vlen in task.target.configurations}
+    noted: dict[int, list[Measured]] = {vlen: [] for vlen in task.target.vlens}
     for data in notes(task, given):
         for row in data["rows"]:
             problem = task.operator.reference.problem(given.dtype, row["dims"], row["options"])

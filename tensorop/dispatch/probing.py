@@ -81,7 +81,7 @@ def _size(task: Task, given: Winners, seconds: float | None, left: int | None) -
     """Shapes of a batch: fewer where even the first one would take longer than its share, at least one."""
     most = BATCH if left is None else max(1, min(BATCH, left))
     side_by_side = task.job.jobs if task.target.side_by_side else 1
-    each = task.target.budgets.random_probe_s * len(given.all) * len(task.target.configurations) / side_by_side
+    each = task.target.budgets.random_probe_s * len(given.all) * len(task.target.vlens) / side_by_side
     if seconds is None or not each:
         return most
     return min(most, max(RANDOM, int(seconds / each)))
@@ -180,6 +180,6 @@ PASS = Pass(
     0.35,
     "the variants on random shapes, and where it is open which is best",
     own_budget=True,
-    wanted=lambda target: not target.pretends,
+    wanted=lambda target: not target.simulated,
     measure=probe,
 )

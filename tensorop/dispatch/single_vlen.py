@@ -28,7 +28,7 @@ LESS = (
 
 def wanted(target: Target) -> bool:
     """Whether there are several VLENs, and kernels that ask for theirs could be told it."""
-    return len(target.configurations) > 1 and target.platform.fixed_vlen is None
+    return len(target.vlens) > 1 and target.platform.fixed_vlen is None
 
 
 def plan(task: Task) -> Plan | None:
@@ -64,7 +64,7 @@ def formed(task: Task, given: Winners, kernels: Mapping[str, Kernel]) -> Winners
     plain = [tried[variant.id] for variant in given.variants]
     rows: dict[int, list[Measured]] = {}
     kept: dict[int, list[int]] = {}
-    for vlen in task.target.configurations:
+    for vlen in task.target.vlens:
         special = [known.specialised(task, finished, vlen) for finished in plain]
         whole = known.of_trials(task, [one or any_ for one, any_ in zip(special, plain, strict=True)], vlen)
         kept[vlen] = gaining(_rows(task, known.of_trials(task, plain, vlen)), _rows(task, whole))

@@ -9,7 +9,7 @@ from tensorop.commands import bench, opened, report, verify
 from tensorop.commands.opened import Opened
 from tensorop.dispatch import choice, inside, winners
 from tensorop.dispatch.known import Refused
-from tensorop.errors import BoardError, JobError, Unmeasured
+from tensorop.errors import BoardError, JobError, NoFigure
 from tensorop.events import Done, Event, Note, Phase
 from tensorop.model.bench import Bench
 from tensorop.model.trial import Outcome
@@ -35,7 +35,7 @@ def deliver(whole: Resolved, tasks: Tasks, found: list[Winners], interrupted: bo
     """Yields what happens, `Done` last. Raises JobError when the finished library does not verify; then the folder
     keeps what it held."""
     job, target, stop = whole.job, whole.target, whole.stop
-    if target.pretends:
+    if target.simulated:
         told = (f"the {target.name} runner pretends: there is nothing to build",)
         yield Done(job.out, None, None, told, early=interrupted)
         return
@@ -49,7 +49,7 @@ def deliver(whole: Resolved, tasks: Tasks, found: list[Winners], interrupted: bo
             with stop.may_end(f"stopping: the comparison is left out, the verified product is put in place. {AGAIN}"):
                 try:
                     compared = yield from _compare(whole, staged)
-                except (BoardError, Unmeasured) as error:  # what was verified is right, whatever can be said of speed
+                except (BoardError, NoFigure) as error:  # what was verified is right, whatever can be said of speed
                     yield Note(f"no comparison: {error.message}")
         early = interrupted or stop.asked
         with stop.shield("the product is being put in place"):
@@ -193,7 +193,7 @@ def _compare(whole: Resolved, staged: Staged) -> Generator[Event, None, Bench]:
     several = len(whole.operator.layouts)
     others = f", the first of {several} layouts; `tensorop bench {job.out} --layout 1` measures another"
     yield Phase("comparison", f"{len(shapes)} of {len(job.shapes)} shapes{others if several > 1 else ''}")
-    final = whole.target.counts  # a model's interval costs no more than its best fit again
+    final = whole.target.deterministic  # a model's interval costs no more than its best fit again
     request = bench.Request(shapes=shapes, threads=job.threads, final=final, jobs=job.jobs)
     return bench.bench(_opened(whole, staged), whole.target, request)
 

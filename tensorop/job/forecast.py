@@ -144,7 +144,7 @@ def slower() -> float:
 def _sizes(job: Job, operator: Operator, target: Target, passes: Sequence[Pass], named: int) -> dict[str, float]:
     """Of parts, of one trial of each stage, and how many trials of it a dtype gets whatever its budget. named: known
     variants that are tried however little time there is."""
-    dtypes, vlens, checked = len(job.dtypes), len(target.configurations), len(target.checked)
+    dtypes, vlens, checked = len(job.dtypes), len(target.vlens), len(target.verify_vlens)
     templates = len(offline.files(operator.folder, operator.added))
     probes = operator.probes if job.suite in operator.suites else ()
     budgets, fixed, first = target.budgets, target.budgets.fixed_units, job.dtypes[0]

@@ -37,9 +37,7 @@ def _best(task: Task, kernels: dict[str, Kernel]) -> list[Variant]:
     telling = {p.label for p in task.problems if task.operator.reference.work(p) >= SAYS_LITTLE}
     tried = {f.trial.variant.id: f for f in trials.passed(task, Stage.BLOCKING, kernels)}
     costs = {
-        name: {
-            (p, v): s.at(v) for p, s in f.score.per_problem.items() if p in telling for v in task.target.configurations
-        }
+        name: {(p, v): s.at(v) for p, s in f.score.per_problem.items() if p in telling for v in task.target.vlens}
         for name, f in tried.items()
     }
     chosen = selection.choose({name: of_one for name, of_one in costs.items() if of_one}, least=MOST, most=MOST)

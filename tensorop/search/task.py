@@ -249,7 +249,7 @@ def conduct(task: Task, stage: Stage, plan: Plan) -> Iterator[loop.Event]:
             stage=stage,
             problems=plan.problems,
             platform=platform(vlen),
-            vlens=target.at(vlen).configurations,
+            vlens=target.at(vlen).vlens,
             compiler=compiler,
             tool=__version__,
         )
@@ -258,7 +258,7 @@ def conduct(task: Task, stage: Stage, plan: Plan) -> Iterator[loop.Event]:
     work = {p.label: float(task.operator.reference.work(p)) for p in plan.problems}
 
     def raced(alike: Sequence[Finished], ended: Sequence[Finished], exempt: bool) -> tuple[Rung, ...]:
-        return race.rungs(alike, ended, work, target.configurations, exempt)
+        return race.rungs(alike, ended, work, target.vlens, exempt)
 
     arms = plan.arms
     source = Growing(arms, task.journal, group, plan.joining, task.revise) if plan.joining else Given(arms)

@@ -29,7 +29,7 @@ def kernels(task: Task) -> dict[str, Kernel]:
     arms = {Kernel(template, task.dtype).id for template in (*task.known_templates, *late)}
     ended = [f for f in passed(task, Stage.MICRO, arms) if f.score.cost is not None]
     ranked = [f.trial.variant.kernel for f in sorted(ended, key=lambda f: f.score.cost or 0.0)]
-    others = _in_turn(ended, task.target.configurations, _micro_cost)
+    others = _in_turn(ended, task.target.vlens, _micro_cost)
     chosen_before = {one.template for one in task.sure}  # whose choices those have made
 
     def kind(kernel: Kernel) -> tuple[int | str, ...]:
@@ -59,7 +59,7 @@ def kernels(task: Task) -> dict[str, Kernel]:
 
 
 def _tile(task: Task, kernel: Kernel) -> tuple[int, ...]:
-    sizes = instantiate.tile(task.operator, task.target.platform, kernel, task.target.configurations[0])
+    sizes = instantiate.tile(task.operator, task.target.platform, kernel, task.target.vlens[0])
     return task.operator.reference.same(sizes)
 
 

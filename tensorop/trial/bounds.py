@@ -24,7 +24,7 @@ def check(operator: Operator, target: Target, variant: Variant) -> Outcome | Non
     Raises what the operator's own `tile` raises for tunables that it does not know.
     """
     point = variant.point
-    for vlen in dict.fromkeys((*target.configurations, *target.checked)):
+    for vlen in dict.fromkeys((*target.vlens, *target.verify_vlens)):
         sides = instantiate.tile(operator, target.platform, variant.kernel, vlen)
         shown = "x".join(f"{name}={size}" for name, size in sides.items())
         if min(sides.values()) < 1:

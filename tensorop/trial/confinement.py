@@ -20,13 +20,13 @@ def missing(target: Target) -> tuple[str, ...]:
     program = sample.build(target.platform)
     if isinstance(program, Outcome):
         raise JobError(f"no kernel can be built: {program.message}", hint="tensorop doctor tests the parts")
-    greeting = session.hello(target.runner, program.path, guest=Guest(vlen=target.configurations[0] or None))
+    greeting = session.hello(target.runner, program.path, guest=Guest(vlen=target.vlens[0] or None))
     return target.weaknesses(greeting)
 
 
 def require(job: Job, target: Target) -> str:
     """Raises UsageError where the job may run a model's kernels and their jail is missing; a remark where it may."""
-    if job.author == offline.AUTHOR or target.pretends:
+    if job.author == offline.AUTHOR or target.simulated:
         return ""
     return confined(target, f"--author {job.author} runs kernels that a model wrote", job.unsafe)
 

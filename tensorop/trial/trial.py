@@ -99,7 +99,7 @@ class Evaluator:
 
     def _prepare(self, variant: Variant) -> Prepared | Measured:
         clock = _Clock()
-        if self.target.pretends:
+        if self.target.simulated:
             return Prepared(Path(), clock.seconds)
         beyond = self._beyond(variant)
         if beyond is not None:
@@ -128,9 +128,7 @@ class Evaluator:
         """The refusal of a variant that asks too much of renderer and judge."""
         found = bounds.check(self.operator, self.target, variant)
         if found is None and self.stage is Stage.MICRO:
-            problems = (
-                micro_problem(self.operator, self.target.platform, variant, vlen) for vlen in self.target.configurations
-            )
+            problems = (micro_problem(self.operator, self.target.platform, variant, vlen) for vlen in self.target.vlens)
             found = next((no for p in problems if (no := bounds.affordable(self.operator, p)) is not None), None)
         return found
 
@@ -142,7 +140,7 @@ class Evaluator:
             return text
         # alone a kernel is measured on whole vectors; an edge kernel takes as long to compile, so what goes on has one
         shown = replace(text, edge="") if self.stage is Stage.MICRO else text
-        alone = bool(self._kernel_cases(variant, self.target.configurations[0]))
+        alone = bool(self._kernel_cases(variant, self.target.vlens[0]))
         return instantiate.candidate(self.operator, platform, variant, shown, alone), text
 
     def _kernel_cases(self, variant: Variant, vlen: int) -> Sequence[Case]:
@@ -172,9 +170,9 @@ class Evaluator:
     def _measure(self, trial: Trial, prepared: Prepared, clock: _Clock) -> Measured:
         variant = trial.variant
         full = instantiate.defaults(self.operator, self.target.platform, self.dtype, variant.point)
-        if self.target.pretends:
+        if self.target.simulated:
             return self._score(trial, functools.partial(self._pretended, full), clock)
-        vlens = self.target.checked if self.stage is Stage.MICRO else self.target.configurations
+        vlens = self.target.verify_vlens if self.stage is Stage.MICRO else self.target.vlens
         alone = {vlen: self._kernel_cases(variant, vlen) for vlen in vlens}
         subject = Subject(
             self.target.runner,
@@ -219,7 +217,7 @@ class Evaluator:
     def _pretended(self, full: Point, problems: Sequence[Problem]) -> Mapping[str, Samples] | Outcome:
         found: dict[str, Samples] = {}
         for problem in problems:
-            outcome, samples = self.target.pretend(full, problem.label, float(self.operator.reference.work(problem)))
+            outcome, samples = self.target.simulate(full, problem.label, float(self.operator.reference.work(problem)))
             if samples is None:
                 return outcome
             found[problem.label] = samples
@@ -283,7 +281,7 @@ class Evaluator:
     def _input(self, problem: Problem) -> Call:
         """A measured call without workspace."""
         call, reference = measured_call(self.operator, problem, self.seed, 0), self.operator.reference
-        if not self.target.counts:
+        if not self.target.deterministic:
             call = reference.alternated(problem, call, self.seed.stream(4))
         elif self.stage is not Stage.MICRO:  # whose product is none of these operands
             call = reference.counted(problem, call, self.seed.stream(4))

@@ -17,9 +17,11 @@ EXAMPLE = ROOT / "examples" / "backend"
 
 def without_a_jail(folder: Path) -> Path:
     text = (EXAMPLE / "backends" / "nice.py").read_text()
-    assert "    jail = True" in text
+    assert "    confined = True" in text
     (folder / "backends").mkdir(parents=True)
-    (folder / "backends" / "bare.py").write_text(text.replace("    jail = True", "").replace('"nice"  #', '"bare"  #'))
+    (folder / "backends" / "bare.py").write_text(
+        text.replace("    confined = True", "").replace('"nice"  #', '"bare"  #')
+    )
     return folder
 
 

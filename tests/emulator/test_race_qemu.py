@@ -37,10 +37,10 @@ def test_figures_are_the_same_whoever_falls_out(tmp_path: Path) -> None:
         assert ended.outcome.ok
         return ended
 
-    far = dict.fromkeys(target.configurations, 1e-3)
+    far = dict.fromkeys(target.vlens, 1e-3)
     whole = measured(Rung(1), Rung(2))
     first = measured(Rung(1, tuple(far.items()), 2.0), Rung(2))
-    second = measured(Rung(1), Rung(2, tuple({**far, target.configurations[-1]: 1e9}.items()), 2.0))
+    second = measured(Rung(1), Rung(2, tuple({**far, target.vlens[-1]: 1e9}.items()), 2.0))
     assert list(whole.score.per_problem) == [problem.label for problem in found]
     assert dict(first.score.per_problem) == {found[0].label: whole.score.per_problem[found[0].label]}
     assert second.score.per_problem == whole.score.per_problem

@@ -52,11 +52,11 @@ def test_a_users_own_is_found_by_its_files_name() -> None:
         ("class Backend(Clocked):", "class Backend:", r"expected one class derived from tensorop.target.Target, got 0"),
         ('name = "nice"', 'name = "nicer"', r"key 'name': expected 'nice', as the file is called, got 'nicer'"),
         ('name = "nice"', 'title = "nice"', r"class 'Backend': expected name to be a str, got None"),
-        ("here = True", "here = 'yes'", r"expected here to be a bool, got 'yes'"),
-        ("jail = True", "budgets = 3", r"expected budgets to be a Budgets, got 3"),
-        ("here = True", "counts = True", "expected counts to be False, since a clock measures there"),
+        ("is_host = True", "is_host = 'yes'", r"expected is_host to be a bool, got 'yes'"),
+        ("confined = True", "budgets = 3", r"expected budgets to be a Budgets, got 3"),
+        ("is_host = True", "deterministic = True", "expected deterministic to be False, since a clock measures there"),
         ("def start(cls,", "def begin(cls,", r"expected the method start\(.*, got no such method"),
-        ("jail = True", "peak = 4.0", r"expected the method peak\(.*, got 4.0"),
+        ("confined = True", "peak = 4.0", r"expected the method peak\(.*, got 4.0"),
         (", address: str)", ")", r"expected the method start\(platform: .*, address: .*, got \(platform"),
         ("class Nice(Native)", "1 / 0\n\n\nclass Nice(Native)", "fails while it is loaded: ZeroDivisionError"),
     ],
@@ -101,7 +101,7 @@ class Overlapping(Backend):
 
     def measure(self, request: MeasureRequest) -> Answer:
         self.seen.append(deadline.current())
-        if request.vlen == self.configurations[-1]:
+        if request.vlen == self.vlens[-1]:
             self.last.set()
         elif not self.last.wait(60):
             return Outcome(Kind.TIMEOUT, "measure", "one after the other")

@@ -176,8 +176,8 @@ def test_a_request_carries_its_call_and_operands():
 def test_the_null_runner_answers_the_same_for_a_point_and_differs_between_points():
     target = Backend(platforms.load("generic"), Nowhere(), failing=0.2)
     points = [Point.of(mr=i, order=word) for i in range(1, 30) for word in ("ijk", "ikj")]
-    answers = [target.pretend(p, "64x64x64 f32") for p in points]
-    assert answers == [target.pretend(p, "64x64x64 f32") for p in points]
+    answers = [target.simulate(p, "64x64x64 f32") for p in points]
+    assert answers == [target.simulate(p, "64x64x64 f32") for p in points]
     costs = {s.value for o, s in answers if s is not None}
     assert len(costs) > 20
     assert 0 < sum(not o.ok for o, _ in answers) < len(points)

@@ -91,7 +91,7 @@ class Together(inside.Inside):
         return (
             failing[0]
             if failing
-            else tuple({v: Samples("ns", 1.0, 1.0, 1.0) for v in self.task.target.configurations} for _ in numbers)
+            else tuple({v: Samples("ns", 1.0, 1.0, 1.0) for v in self.task.target.vlens} for _ in numbers)
         )
 
 

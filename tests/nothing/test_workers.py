@@ -50,13 +50,13 @@ from tensorop.backends import null
 class Backend(null.Backend):
     name = "null"
 
-    def pretend(self, point, problem, work=1.0):
+    def simulate(self, point, problem, work=1.0):
         folder = Path(__file__).parent
         if (folder / "hold").exists():
             (folder / f"held-{os.getpid()}").touch()
         while (folder / "hold").exists():
             time.sleep(0.01)
-        return super().pretend(point, problem, work * float(os.environ.get("COSTS", "1")))
+        return super().simulate(point, problem, work * float(os.environ.get("COSTS", "1")))
 """
 
 

@@ -19,8 +19,8 @@ class Backend(Clocked):
     """A clock measures here, so that `Clocked` brings the unit, the budgets and the way to measure."""
 
     name = "nice"  # as the file; `--runner nice`
-    here = True  # its own processor, which must have what the platform requires
-    jail = True  # the harness closes its own; without this line `--author llm` and `judge` are refused
+    is_host = True  # its own processor, which must have what the platform requires
+    confined = True  # the harness closes its own; without this line `--author llm` and `judge` are refused
 
     @classmethod
     def start(cls, platform: Platform, address: str) -> Nice:
