@@ -1,4 +1,4 @@
-"""Plots of a library over sizes, vector lengths, the plane of problems, and of a search over time."""
+"""Plots of a library over sizes, vector lengths, threads and the plane of problems."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from typing import Any
 from matplotlib.collections import PatchCollection
 from matplotlib.colors import to_rgba
 from matplotlib.patches import Patch, Rectangle
-from matplotlib.ticker import MaxNLocator, PercentFormatter
 
 from tensorop.model.bench import geomean
 from tensorop.report import drawing, threads
@@ -127,79 +126,6 @@ def dispatch(maps: Sequence[Mapping[str, Any]], colours: Mapping[str, str]) -> s
     handles = [Patch(color=COLOUR[colours[template]], alpha=shades[number], linewidth=0) for number, template in shown]
     drawing.legend(figure, handles, [f"{number} {template}" for number, template in shown])
     return drawing.svg(figure, f"dispatch-{first['dtype']}-{first['vlen']}")
-
-
-def anytime(searches: Sequence[Mapping[str, Any]]) -> str:
-    """The best so far of each search over its trials and over the seconds that they took, as a share of what the core's
-    multiply-adds allow (where that is not known, of its own best), against its own trials in random order."""
-    shown = [s for s in searches if s["random"] and sum(t["cost"] is not None for t in s["trials"]) > 1]
-    if not shown:
-        return ""
-    figure, panels = drawing.panels(2 * len(shown), 2.1)
-    for search, over in zip(shown, zip(panels[::2], panels[1::2], strict=True), strict=True):
-        trials = search["trials"]
-        least = search["bound"] or min(t["best"] for t in trials if t["best"])
-        spent = [t["spent"] for t in trials]
-        even = [spent[-1] * i / len(trials) for i in range(1, len(trials) + 1)]  # in random order all take the mean
-        counts = list(range(1, len(trials) + 1))
-        for axes, xs, random_xs in ((over[0], counts, counts), (over[1], spent, even)):
-            for costs, at, colour, name in (
-                (search["random"], random_xs, "two", "its trials in random order, expected"),
-                ([t["best"] for t in trials], xs, "ink", "the search"),
-            ):
-                line = [(x, least / y) for x, y in zip(at, costs, strict=True) if y]
-                axes.step(*zip(*line, strict=True), where="post", color=COLOUR[colour], linewidth=1.4, label=name)
-            axes.set_xlim(left=0)
-            axes.set_ylim(bottom=0, top=1.05)
-            axes.yaxis.set_major_formatter(PercentFormatter(1, decimals=0, symbol=" %"))
-        of = "of peak" if search["bound"] else "of its best"
-        drawing.labelled(over[0], "trials", of, f"{search['stage']}, {search['dtype']}", "y")
-        over[0].xaxis.set_major_locator(MaxNLocator(nbins=7, integer=True, min_n_ticks=1))
-        drawing.labelled(over[1], "seconds of trials", grid="y")
-    drawing.legend(figure, *panels[0].get_legend_handles_labels())
-    return drawing.svg(figure, "anytime")
-
-
-def steps(searches: Sequence[Mapping[str, Any]]) -> str:
-    """A bar a search: the seconds of its trials by step."""
-    names = list(dict.fromkeys(name for search in searches for name, seconds in search["steps"].items() if seconds))
-    if not names:
-        return ""
-    figure, (axes,) = drawing.panels(1, 0.75 + 0.24 * len(searches))
-    left = [0.0] * len(searches)
-    for name, colour in zip(names, SERIES, strict=False):
-        widths = [search["steps"].get(name, 0.0) for search in searches]
-        axes.barh(range(len(searches)), widths, left=left, height=0.62, color=COLOUR[colour], label=name, linewidth=0)
-        left = [a + b for a, b in zip(left, widths, strict=True)]
-    axes.set_yticks(range(len(searches)), [f"{search['stage']}, {search['dtype']}" for search in searches])
-    axes.set_ylim(len(searches) - 0.4, -0.6)
-    drawing.labelled(axes, "seconds of trials", grid="x")
-    drawing.legend(figure, *axes.get_legend_handles_labels())
-    return drawing.svg(figure, "steps")
-
-
-def predicted(found: Sequence[Mapping[str, Any]], unit: str, colours: Mapping[str, str]) -> str:
-    """What the cost models say of shapes left out over what was measured there, a dot a variant and problem; a panel a
-    dtype and VLEN."""
-    if not found:
-        return ""
-    figure, panels = drawing.panels(len(found), 2.6)
-    for axes, one in zip(panels, found, strict=True):
-        for template in dict.fromkeys(point["template"] for point in one["points"]):
-            mine = [(p["measured"], p["predicted"]) for p in one["points"] if p["template"] == template]
-            axes.plot(
-                *zip(*mine, strict=True), "o", markersize=3, color=COLOUR[colours[template]], alpha=0.6,
-                markeredgewidth=0, label=template,
-            )  # fmt: skip
-        axes.set(xscale="log", yscale="log")
-        ends = [side for point in one["points"] for side in (point["measured"], point["predicted"])]
-        axes.plot([min(ends), max(ends)], [min(ends), max(ends)], color=COLOUR["muted"], linewidth=0.9)
-        drawing.plain_ticks(axes, "xy")
-        title = one["dtype"] + (f", VLEN {one['vlen']}" if one["vlen"] else "")
-        drawing.labelled(axes, f"measured, {unit}", "predicted", title)
-    dots = {label: dot for axes in panels for dot, label in zip(*axes.get_legend_handles_labels(), strict=True)}
-    drawing.legend(figure, list(dots.values()), list(dots))
-    return drawing.svg(figure, "predicted")
 
 
 def scaling(record: Mapping[str, Any]) -> str:

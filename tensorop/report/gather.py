@@ -19,7 +19,7 @@ from tensorop.model.platform import Platform
 from tensorop.model.trial import Finished, Stage
 from tensorop.model.winner import by_operator
 from tensorop.package import plugged
-from tensorop.report import anytime, choices, dispatch_map, importance, loops, predicted, refusals, roofline, threads
+from tensorop.report import choices, dispatch_map, loops, roofline, threads
 from tensorop.specs import files, jsontext, operators, platforms
 from tensorop.store import journal
 from tensorop.store.history import History, group_of
@@ -34,8 +34,8 @@ def gather(folder: Path, plugins: tuple[Path, ...] = ()) -> dict[str, Any]:
     """The record of the run and product in a folder.
 
     Keys: schema, run, product, kits, bench, threads, searches, failures, templates, choices, maps, constants,
-    importance, predicted, probes, refusals, roofline, loops, controls, verification, warm_start, notes, absent. Raises
-    UsageError when the folder holds no run, JobError when its journal is damaged.
+    roofline, loops, controls, verification, warm_start, notes, absent. Raises UsageError when the folder holds no run,
+    JobError when its journal is damaged.
     """
     absent: dict[str, str] = {}
 
@@ -70,9 +70,6 @@ def gather(folder: Path, plugins: tuple[Path, ...] = ()) -> dict[str, Any]:
         "choices": [],
         "maps": [],
         "constants": part("constants", lambda: choices.constants(notes.pop("constants", [])), []),
-        "importance": part("importance", lambda: importance.parameters(ended), []),
-        "predicted": [],
-        "refusals": [],
         "roofline": [],
         "loops": part("loops", lambda: loops.of_product(folder), []),
         "controls": notes.pop("controls", []),
@@ -83,12 +80,10 @@ def gather(folder: Path, plugins: tuple[Path, ...] = ()) -> dict[str, Any]:
     }
     if loaded is not None:
         found, platform = loaded
-        record["predicted"] = part("predicted", lambda: predicted.left_out(found[0], platform, history), [])
         for search in record["searches"]:
             wanted = search["dtype"], bench, search["cost_unit"]
             if search["stage"] != Stage.SINGLE_VLEN:  # whose trials are at one VLEN each
                 search["bound"] = part("bound", partial(roofline.bound, platform, *wanted), None)
-        record["refusals"] = part("refusals", lambda: refusals.of_run(history, found[0], platform), [])
         for one in found if manifest else ():
             of = _mapping(held.get(one.name))
             record["maps"] += part("maps", partial(dispatch_map.maps, one, of), [])
@@ -99,10 +94,7 @@ def gather(folder: Path, plugins: tuple[Path, ...] = ()) -> dict[str, Any]:
         absent["product"] = "the run has not come to a library yet"
     if not bench:
         absent["bench"] = "the run has not compared its library yet; `tensorop bench DIR` does"
-    # of costs of every variant, from which the choice was made, the seconds alone
-    record["probes"] = {}
-    for noted in notes.pop("dispatch", ()):
-        record["probes"][noted["dtype"]] = round(record["probes"].get(noted["dtype"], 0.0) + noted["seconds"], 1)
+    notes.pop("dispatch", None)  # costs of every variant, from which the choice was made
     record["notes"] = notes
     return record
 
@@ -173,15 +165,13 @@ def _run(history: History, ended: Sequence[Finished]) -> dict[str, Any]:
 
 
 def _search(history: History, group: Any) -> dict[str, Any]:
-    """One stage of one dtype: every trial's cost in order, the best so far beside it, and where its seconds went."""
+    """One stage of one dtype: every trial's cost in order, and the best so far beside it."""
     stage, dtype, round_ = group
     ended = history.ended(group)
     best: Finished | None = None
-    spent = 0.0
     trials = []
     for finished in ended:
         cost = finished.score.cost if finished.outcome.ok else None
-        spent += sum(finished.seconds.values())
         if cost is not None and (best is None or finished.rank < best.rank):
             best = finished
         trials.append(
@@ -190,7 +180,6 @@ def _search(history: History, group: Any) -> dict[str, Any]:
                 "kind": finished.outcome.kind.value,
                 "cost": cost,
                 "best": None if best is None else best.score.cost,
-                "spent": round(spent, 2),
             }
         )
     passed = Counter(len(finished.score.per_problem) for finished in ended if finished.outcome.ok)
@@ -202,12 +191,7 @@ def _search(history: History, group: Any) -> dict[str, Any]:
         "unit": ", ".join(_COST_UNITS.get(unit, unit) for unit in sorted(units)),
         "cost_unit": ", ".join(sorted(units)),
         "seconds": round(history.spent(group), 1),
-        "steps": _seconds(ended),
         "bound": None,
-        # kernels that are written for one VLEN each are not compared with each other
-        "random": [] if stage is Stage.SINGLE_VLEN else anytime.random_order(ended),
-        "near_best": None if stage is Stage.SINGLE_VLEN else anytime.near_best(ended, best),
-        "halts": anytime.halts(ended) if any(finished.trial.race for finished in ended) else [],
         "kinds": dict(Counter(str(t["kind"]) for t in trials)),
         "problems": dict(sorted(passed.items(), reverse=True)),
         "best": None if best is None else {**_named(best.trial.variant), "cost": best.score.cost},

@@ -26,20 +26,14 @@ def page(record: Mapping[str, Any]) -> str:
     bench = record["bench"]
     dtypes = list(dict.fromkeys(row["dtype"] for row in bench["results"])) if bench else []
     chosen = colours(record)
-    probes = [{"stage": "probes", "dtype": d, "steps": {"measure": s}} for d, s in record["probes"].items()]
-    unit = next((search["unit"] for search in record["searches"] if search["unit"]), "")
     drawn = {
         "ratios": {dtype: plots.ratios(bench, dtype) for dtype in dtypes},
         "convergence": plots.convergence(record["searches"], chosen),
-        "anytime": curves.anytime(record["searches"]),
-        "steps": curves.steps([*record["searches"], *probes]),
-        "predicted": curves.predicted(record["predicted"], unit, chosen),
         "speeds": {dtype: curves.speeds(bench, dtype) for dtype in dtypes},
         "by_vlen": curves.by_vlen(bench) if bench else "",
         "threads": curves.scaling(record["threads"]) if record.get("threads") else "",
         "maps": [(maps[0], curves.dispatch(maps, chosen)) for maps in _together(record["maps"])],
         "rooflines": [(roof, plots.roofline(roof)) for roof in record["roofline"]],
-        "importance": plots.importance(record["importance"]),
     }
     return render.text(env, _TEMPLATE, {"r": record, "plots": drawn, "dtypes": dtypes, "bench": bench})
 
@@ -47,7 +41,6 @@ def page(record: Mapping[str, Any]) -> str:
 def colours(record: Mapping[str, Any]) -> dict[str, str]:
     """Every template's own colour, the same in all plots."""
     tried = [str(t["template"]) for search in record["searches"] for t in search["trials"]]
-    tried += [point["template"] for one in record.get("predicted", ()) for point in one["points"]]
     names = sorted({*tried, *(template for plane in record["maps"] for template in plane["templates"])})
     return dict(zip(names, itertools.cycle(drawing.SERIES), strict=False))
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator, PercentFormatter
+from matplotlib.ticker import MaxNLocator
 
 from tensorop.report import drawing, labels
 from tensorop.report.drawing import COLOUR, svg
@@ -119,24 +119,6 @@ def _inches(figure: Figure) -> tuple[float, float]:
     """Of the axes' inside, about: what is left beside ticks and labels."""
     width, height = figure.get_size_inches()
     return float(width) - 0.6, float(height) - 0.55
-
-
-def importance(found: Sequence[Mapping[str, Any]]) -> str:
-    """A bar a tunable, a panel a search."""
-    shown = [f for f in found if f["parameters"]]
-    if not shown:
-        return ""
-    tallest = max(len(f["parameters"]) for f in shown)
-    figure, panels = drawing.panels(len(shown), 0.75 + 0.2 * tallest)
-    for axes, entry in zip(panels, shown, strict=True):
-        names = list(entry["parameters"])
-        axes.barh(range(len(names)), list(entry["parameters"].values()), height=0.62, color=COLOUR["one"], linewidth=0)
-        axes.set_yticks(range(len(names)), names)
-        axes.set(ylim=(tallest - 0.4, -0.6), xlim=(0, 1))
-        axes.xaxis.set_major_formatter(PercentFormatter(1, decimals=0, symbol=" %"))
-        title = f"{entry['stage']}, {entry['dtype']}: {entry['trials']} trials, R² {entry['score']:.2f} out of bag"
-        drawing.labelled(axes, "", title=title, grid="x", size=8.5)
-    return svg(figure, "importance")
 
 
 def shape(row: Mapping[str, Any]) -> str:
