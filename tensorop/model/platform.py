@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 
 from tensorop.errors import SpecError
 from tensorop.model.primitive import Formats, Primitives, PrimitiveSet
-from tensorop.model.record import Count, Whole, record
+from tensorop.model.record import Count, Whole, record, rule
 
 
 @record
@@ -25,11 +25,12 @@ class Cache:
 
     @model_validator(mode="after")
     def _check(self) -> Cache:
-        if self.size % (self.ways * self.line):
-            raise ValueError(
-                f"rule: expected ways x sets x line = size with a whole number of sets, got {self.ways} ways of lines "
-                f"of {self.line} bytes in {self.size} bytes ({self.size / (self.ways * self.line):.2f} sets)"
-            )
+        sets = self.size / (self.ways * self.line)
+        rule(
+            sets.is_integer(),
+            f"expected ways x sets x line = size with a whole number of sets, got {self.ways} ways of lines "
+            f"of {self.line} bytes in {self.size} bytes ({sets:.2f} sets)",
+        )
         return self
 
     @property

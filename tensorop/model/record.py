@@ -10,6 +10,13 @@ from pydantic.dataclasses import dataclass
 
 R = TypeVar("R")
 
+
+def rule(holds: object, text: str) -> None:
+    """What a schema cannot say of a record. Raises ValueError with the rule where it does not hold."""
+    if not holds:
+        raise ValueError(text)
+
+
 Whole = Annotated[int, Field(strict=True, ge=0)]  # no text of digits, no boolean
 Count = Annotated[int, Field(strict=True, gt=0)]
 

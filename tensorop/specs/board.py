@@ -13,6 +13,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, Field, model_validator
 
 from tensorop.model.platform import Cache
+from tensorop.model.record import rule
 from tensorop.specs import yamlfile
 from tensorop.specs.board_alternative import Alternative, refused
 from tensorop.specs.yamlfile import Record
@@ -31,6 +32,7 @@ CLASSES = (*SCALAR_CLASSES, *VECTOR_CLASSES)
 CONTIGUOUS = ("vload", "vload_segment", "vstore", "vstore_segment")  # a misaligned address costs them more
 LMULS = ("mf8", "mf4", "mf2", "m1", "m2", "m4", "m8")
 EEWS = (8, 16, 32, 64)
+_MOST_WAITING = 64  # misses, stores
 
 
 class _Known(Record):
@@ -47,12 +49,12 @@ class _Known(Record):
     eew: dict[int, float] = Field(default_factory=dict, strict=False)
 
     def _ranged(self, value: float, what: str, name: str) -> None:
-        if self.assumed != (self.low is not None and self.high is not None):
-            raise ValueError(f"rule: an assumed {what} has low and high, one with a source has neither")
-        if self.assumed and not (self.low <= value <= self.high):  # type: ignore[operator]
-            raise ValueError(f"rule: low <= {name} <= high, got {self.low} <= {value} <= {self.high}")
-        if any(width not in EEWS for width in self.eew):
-            raise ValueError(f"rule: eew keys are element widths out of {EEWS}")
+        ranged = self.low is not None and self.high is not None
+        rule(self.assumed == ranged, f"an assumed {what} has low and high, one with a source has neither")
+        if self.low is not None and self.high is not None:
+            kept = self.low <= value <= self.high
+            rule(kept, f"low <= {name} <= high, got {self.low} <= {value} <= {self.high}")
+        rule(set(self.eew) <= set(EEWS), f"eew keys are element widths out of {EEWS}")
 
 
 class Constant(_Known):
@@ -84,10 +86,8 @@ class Cycles(_Known):
     @model_validator(mode="after")
     def _check(self) -> Cycles:
         self._ranged(1, "table", "1 for the factors of a table")
-        if self.low is not None and self.low <= 0:
-            raise ValueError(f"rule: the factors of a table are more than 0, got {self.low}")
-        if not self.m1 <= self.m2 <= self.m4 <= self.m8:
-            raise ValueError("rule: cycles do not fall with LMUL")
+        rule(self.low is None or self.low > 0, f"the factors of a table are more than 0, got {self.low}")
+        rule(self.m1 <= self.m2 <= self.m4 <= self.m8, "cycles do not fall with LMUL")
         return self
 
     def at(self, lmul: int, eew: int, factor: float = 1.0) -> float:
@@ -106,14 +106,10 @@ class SecondUnit(Record):
 
 
 class PerVlen(Record):
-    """Cycles of a reduction at other VLENs than the one that its table was measured at.
+    """Cycles of a reduction at other VLENs than the one that its table was measured at."""
 
-    vlen      bits, of the table
-    doubling  cycles more for each doubling of VLEN; null: cycles are proportional to VLEN, one element after the other
-    """
-
-    vlen: int = Field(ge=64, le=4096)
-    doubling: float | None = Field(default=None, ge=0, strict=False)
+    vlen: int = Field(ge=64, le=4096)  # bits, of the table
+    doubling: float | None = Field(default=None, ge=0, strict=False)  # cycles more; null: proportional to VLEN
     source: str = Field(min_length=1)
 
     def at(self, cycles: float, vlen: int) -> float:
@@ -124,28 +120,17 @@ class PerVlen(Record):
 
 
 class Cost(Record):
-    """One instruction class: its unit, how long it holds it, and when its result can be used.
+    """One instruction class: its unit, how long it holds it, and when its result can be used."""
 
-    unit       a key of `units`, or null for none
-    cycles     a Constant for scalar classes, a table by LMUL for vector ones
-    latency    cycles from issue to the use of the result; for loads, of a level 1 hit
-    forward    the latency seen by the addend of a following multiply-add, where shorter
-    slots      issue slots it takes, one when absent
-    also       a second unit it takes with the first, and for how long; in order only
-    misaligned cycles more for an access of CONTIGUOUS that crosses `core.boundary`; as many as `cycles` when absent
-    per_vlen   for a reduction: how its cycles change with the number of elements; not at all when absent
-    like       another class whose fields these are where absent
-    """
-
-    like: str | None = None
-    unit: str | None = None
-    cycles: Cycles | Constant | None = None
-    latency: Constant | None = None
-    forward: Constant | None = None
-    slots: Cycles | Constant | None = None
-    also: SecondUnit | None = None
-    misaligned: Cycles | None = None
-    per_vlen: PerVlen | None = None
+    like: str | None = None  # another class, whose fields these are where absent
+    unit: str | None = None  # a key of `units`; null: none
+    cycles: Cycles | Constant | None = None  # scalar classes: a Constant; vector classes: a table by LMUL
+    latency: Constant | None = None  # cycles from issue to the use of the result; of a load, that hits level 1
+    forward: Constant | None = None  # the latency that the addend of a following multiply-add sees, where shorter
+    slots: Cycles | Constant | None = None  # issue slots; one when absent
+    also: SecondUnit | None = None  # in order only
+    misaligned: Cycles | None = None  # cycles more for an access of CONTIGUOUS across `core.boundary`; absent: `cycles`
+    per_vlen: PerVlen | None = None  # of a reduction whose cycles change with the number of elements
 
 
 class Tlb(Record):
@@ -162,8 +147,7 @@ class Tlb(Record):
     @model_validator(mode="after")
     def _check(self) -> Tlb:
         sets = self.entries // self.ways
-        if sets * self.ways != self.entries or sets & (sets - 1):
-            raise ValueError("rule: entries = ways x sets, sets a power of two")
+        rule(sets * self.ways == self.entries and not sets & (sets - 1), "entries = ways x sets, sets a power of two")
         return self
 
 
@@ -181,61 +165,43 @@ class Prefetcher(Record):
 class MemoryModel(Record):
     """What is beyond the core. l1 and l2 are the platform's `caches:` (see specs.inherit).
 
-    l2_latency, dram_latency      load to use of a scalar integer load, in cycles; other loads wait as much longer as
-                                  in level 1
-    l2_interval, dram_interval    cycles between lines arriving from there
-    l2_write_interval             cycles between lines written to level 2, beside those arriving; none when absent
-    dram_write_interval           cycles a line written to DRAM keeps its bus; as one read when absent
-    misses                        lines a core waits for at once
-    drain                         cycles a store needs to leave the buffer into level 1
-    share                         of level 2's ways that the measured core has to itself, 0 to 1
-    l1i                           level 1 of instructions
-    write_streaming               so many lines in a row stored to, the next is not read first; 0: every line is
+    Latencies are cycles from load to use of a scalar integer load; other loads wait as much longer as in level 1.
+    Intervals are cycles between lines.
     """
 
     l1: Cache
     l2: Cache
     l2_latency: Constant
-    l2_interval: Constant
+    l2_interval: Constant  # lines that arrive from level 2
     dram_latency: Constant
     dram_interval: Constant
-    l2_write_interval: Constant | None = None
-    dram_write_interval: Constant | None = None
-    misses: Constant
+    l2_write_interval: Constant | None = None  # lines written to level 2, beside those arriving; none when absent
+    dram_write_interval: Constant | None = None  # how long a written line keeps the bus; as one read when absent
+    misses: Constant  # lines a core waits for at once
     store_buffer: Constant
-    drain: Constant
-    share: Constant | None = None
-    write_streaming: int = Field(default=0, ge=0, le=64)
+    drain: Constant  # cycles a store needs to leave the buffer into level 1
+    share: Constant | None = None  # of level 2's ways that the measured core has to itself, 0 to 1
+    write_streaming: int = Field(default=0, ge=0, le=64)  # after so many lines stored in a row none is read first
     tlb: Tlb
     tlb2: Tlb
-    l1i: Cache
+    l1i: Cache  # level 1 of instructions
     l1_prefetch: Prefetcher | None = None
     l2_prefetch: Prefetcher | None = None
 
     @model_validator(mode="after")
     def _check(self) -> MemoryModel:
-        if self.l1.line != self.l2.line:
-            raise ValueError(
-                f"rule: levels 1 and 2 of `caches` have one line size, got {self.l1.line} and {self.l2.line}"
-            )
-        if self.l2.size < self.l1.size:
-            raise ValueError(
-                f"rule: level 2 of `caches` is not smaller than level 1, got {self.l2.size} and {self.l1.size}"
-            )
-        if self.l1i.line != self.l1.line or self.l1i.sets & (self.l1i.sets - 1):
-            raise ValueError(
-                f"rule: l1i has lines of {self.l1.line} bytes and a power of two of sets, got {self.l1i.line} and "
-                f"{self.l1i.sets}"
-            )
-        if self.l2_latency.value > self.dram_latency.value:
-            raise ValueError("rule: l2_latency <= dram_latency")
-        if self.share is not None and (self.share.assumed or not 0 < self.share.value <= 1):
-            raise ValueError("rule: share is one number over 0 and up to 1; caches do not differ between scenarios")
-        for name, most in (("misses", 64), ("store_buffer", 64)):
-            if not 1 <= getattr(self, name).value <= most:
-                raise ValueError(f"rule: {name} lies between 1 and {most}")
-            if getattr(self, name).assumed and not 1 <= getattr(self, name).low <= getattr(self, name).high <= most:
-                raise ValueError(f"rule: the range of {name} lies between 1 and {most}")
+        l1, l2, l1i, share = self.l1, self.l2, self.l1i, self.share
+        rule(l1.line == l2.line, f"levels 1 and 2 of `caches` have one line size, got {l1.line} and {l2.line}")
+        rule(l2.size >= l1.size, f"level 2 of `caches` is not smaller than level 1, got {l2.size} and {l1.size}")
+        wanted = f"l1i has lines of {l1.line} bytes and a power of two of sets, got {l1i.line} and {l1i.sets}"
+        rule(l1i.line == l1.line and not l1i.sets & (l1i.sets - 1), wanted)
+        rule(self.l2_latency.value <= self.dram_latency.value, "l2_latency <= dram_latency")
+        one = share is None or (not share.assumed and 0 < share.value <= 1)
+        rule(one, "share is one number over 0 and up to 1; caches do not differ between scenarios")
+        for name, of in (("misses", self.misses), ("store_buffer", self.store_buffer)):
+            rule(1 <= of.value <= _MOST_WAITING, f"{name} lies between 1 and {_MOST_WAITING}")
+            if of.low is not None and of.high is not None:
+                rule(1 <= of.low <= of.high <= _MOST_WAITING, f"the range of {name} lies between 1 and {_MOST_WAITING}")
         return self
 
 
@@ -249,59 +215,37 @@ class Vector(Record):
 
     @model_validator(mode="after")
     def _check(self) -> Vector:
-        if len(self.vlen) != len(self.dlen):
-            raise ValueError(f"rule: one dlen a vlen, got {len(self.dlen)} for {len(self.vlen)}")
+        vlens, dlens = len(self.vlen), len(self.dlen)
+        rule(vlens == dlens, f"one dlen a vlen, got {dlens} for {vlens}")
         for vlen, dlen in zip(self.vlen, self.dlen, strict=True):
-            if dlen > vlen:
-                raise ValueError(f"rule: dlen <= vlen, got {dlen} > {vlen}")
-            if vlen & (vlen - 1) or dlen & (dlen - 1) or not 64 <= vlen <= 4096:
-                raise ValueError("rule: vlen and dlen are powers of two, vlen from 64 to 4096")
+            rule(dlen <= vlen, f"dlen <= vlen, got {dlen} > {vlen}")
+            powers = not vlen & (vlen - 1) and not dlen & (dlen - 1)
+            rule(powers and 64 <= vlen <= 4096, "vlen and dlen are powers of two, vlen from 64 to 4096")
         return self
 
 
 class CoreModel(Record):
-    """What the whole pipeline has.
+    """What the whole pipeline has. Switches are 1 or 0."""
 
-    issue_width        instructions a cycle
-    mispredict         cycles lost by a branch guessed wrongly (a two-bit counter guesses)
-    taken_branch       cycles lost by a taken branch guessed rightly
-    write_after_read   cycles a vector load waits after the last reader of its destination
-    chained            1: registers of a group are ready one after the other; 0: all with the last
-    shared_ports       1: the units of `shared` are one port; 0: they are apart
-    late_store_data    1: a store issues before its data, which it awaits in the store buffer, and keeps no load from
-                       its register; 0: it waits at issue. In order only
-    load_miss_stops    1: an integer load that misses level 1 stops issue until its line is there; 0 when absent. In
-                       order only
-    boundary           bytes: a contiguous vector access that crosses one takes longer (Cost.misaligned)
-    split              cycles an element of a vector access with misaligned elements takes; nothing more when absent
-    fma_blocks_load    so many cycles after a multiply-add no load of a vector or FP register can issue; any when absent
-    vector_queue       vector instructions that may wait while the scalar side goes on; 0: it stops too
-    window             out of order only: instructions in flight
-    """
-
-    issue_width: Constant
-    mispredict: Constant
-    taken_branch: Constant
-    write_after_read: Constant
-    chained: Constant
-    shared_ports: Constant
+    issue_width: Constant  # instructions a cycle
+    mispredict: Constant  # cycles lost by a branch guessed wrongly (a two-bit counter guesses)
+    taken_branch: Constant  # cycles lost by a taken branch guessed rightly
+    write_after_read: Constant  # cycles a vector load waits after the last reader of its destination
+    chained: Constant  # 1: registers of a group are ready one after the other; 0: all with the last
+    shared_ports: Constant  # 1: the units of `shared` are one port; 0: they are apart
+    # In order only. 1: a store issues before its data, which it awaits in the store buffer; it keeps no load from its
+    # register. 0: it waits at issue.
     late_store_data: Constant | None = None
-    load_miss_stops: Constant | None = None
-    fma_blocks_load: Constant | None = None
-    boundary: int = Field(ge=1, le=4096)
-    split: Constant | None = None
-    vector_queue: int = Field(ge=0, le=64)
-    window: int = Field(default=0, ge=0, le=1024)
+    load_miss_stops: Constant | None = None  # in order only; 1: an integer load that misses level 1 stops issue
+    fma_blocks_load: Constant | None = None  # cycles after a multiply-add in which no vector or FP load can issue
+    boundary: int = Field(ge=1, le=4096)  # bytes: a contiguous vector access across one takes longer (Cost.misaligned)
+    split: Constant | None = None  # cycles an element of a vector access with misaligned elements takes
+    vector_queue: int = Field(ge=0, le=64)  # vector instructions that may wait while the scalar side goes on
+    window: int = Field(default=0, ge=0, le=1024)  # out of order only: instructions in flight
 
 
 class BoardModel(Record):
-    """A whole `model:` section.
-
-    whole   units whose cycles are not shared: an instruction starts only where what it takes fits into the cycle
-    shared  two units that may be one port, see CoreModel.shared_ports
-    alternatives  name -> a behaviour the model does not assume, see board_alternative
-    indicative    dtype -> why figures of it only indicate: its intervals are too wide to claim anything
-    """
+    """A whole `model:` section."""
 
     name: str
     version: int = Field(ge=1)
@@ -312,64 +256,55 @@ class BoardModel(Record):
     vector: Vector
     core: CoreModel
     units: dict[str, int] = Field(min_length=1)
-    shared: tuple[str, str] | None = Field(default=None, strict=False)
-    whole: tuple[str, ...] = Field(default=(), strict=False)
+    shared: tuple[str, str] | None = Field(default=None, strict=False)  # may be one port, see CoreModel.shared_ports
+    whole: tuple[str, ...] = Field(default=(), strict=False)  # units whose cycles no two instructions share
     costs: dict[str, Cost]
     memory: MemoryModel
-    alternatives: dict[str, Alternative] = Field(default_factory=dict)
-    indicative: dict[str, str] = Field(default_factory=dict)
+    alternatives: dict[str, Alternative] = Field(default_factory=dict)  # name -> a behaviour that is not assumed
+    indicative: dict[str, str] = Field(default_factory=dict)  # dtype -> why its intervals are too wide for a claim
 
     @model_validator(mode="after")
     def _check(self) -> BoardModel:
-        if len(self.units) > 16 or any(n < 1 for n in self.units.values()):
-            raise ValueError("rule: at most 16 units, at least one of each")
+        few = len(self.units) <= 16 and all(n >= 1 for n in self.units.values())
+        rule(few, "at most 16 units, at least one of each")
         unknown = sorted(set(self.costs) - set(CLASSES))
-        if unknown:
-            raise ValueError(f"rule: costs are of known classes, got {', '.join(unknown)}")
+        rule(not unknown, f"costs are of known classes, got {', '.join(unknown)}")
         missing = [name for name in CLASSES if name not in self.costs]
-        if missing:
-            raise ValueError(f"rule: every class has a cost, missing {', '.join(missing)}")
+        rule(not missing, f"every class has a cost, missing {', '.join(missing)}")
         for name in (*(self.shared or ()), *self.whole):
-            if name not in self.units:
-                raise ValueError(f"rule: shared and whole name units, got {name}")
+            rule(name in self.units, f"shared and whole name units, got {name}")
         for name in CLASSES:
-            cost = self.cost(name)
-            if cost.unit is not None and cost.unit not in self.units:
-                raise ValueError(f"rule: the unit of {name} is a key of units, got {cost.unit}")
-            if cost.also is not None and cost.also.unit not in self.units:
-                raise ValueError(f"rule: the unit of {name}.also is a key of units, got {cost.also.unit}")
-            if cost.cycles is None or cost.latency is None:
-                raise ValueError(f"rule: {name} has cycles and latency, its own or those of `like`")
-            if isinstance(cost.cycles, Cycles) != (name in VECTOR_CLASSES):
-                raise ValueError(f"rule: cycles of {name} are {'a table by LMUL' if name in VECTOR_CLASSES else 'one'}")
-        for name in CLASSES:
-            own = self.costs[name]
-            if own.misaligned and name not in CONTIGUOUS:
-                raise ValueError(f"rule: misaligned is of {', '.join(CONTIGUOUS)}, got {name}")
-            if own.per_vlen and not name.startswith("vreduce"):
-                raise ValueError(f"rule: per_vlen is of vreduce and vreduce_ordered, got {name}")
-        if self.core.boundary & (self.core.boundary - 1):
-            raise ValueError(f"rule: boundary is a power of two, got {self.core.boundary}")
-        in_order = self.whole or self.core.fma_blocks_load or any(self.cost(name).also for name in CLASSES)
-        if self.pipeline == "ooo" and in_order:
-            raise ValueError("rule: whole, also and fma_blocks_load are of cores that issue in order")
-        if self.pipeline == "ooo" and self.core.window < 1:
-            raise ValueError("rule: an out-of-order core has a window")
-        if self.pipeline == "ooo" and self.core.load_miss_stops is not None:
-            raise ValueError("rule: load_miss_stops is of cores that issue in order")
+            self._check_cost(name)
+        boundary = self.core.boundary
+        rule(not boundary & (boundary - 1), f"boundary is a power of two, got {boundary}")
+        if self.pipeline == "ooo":
+            in_order = self.whole or self.core.fma_blocks_load or any(self.cost(name).also for name in CLASSES)
+            rule(not in_order, "whole, also and fma_blocks_load are of cores that issue in order")
+            rule(self.core.window >= 1, "an out-of-order core has a window")
+            rule(self.core.load_miss_stops is None, "load_miss_stops is of cores that issue in order")
         for name, alternative in self.alternatives.items():
-            if (broken := refused(name, alternative, self)) is not None:
-                raise ValueError(f"rule: {broken}")
+            broken = refused(name, alternative, self)
+            rule(broken is None, str(broken))
         return self
+
+    def _check_cost(self, name: str) -> None:
+        own, cost, table = self.costs[name], self.cost(name), name in VECTOR_CLASSES
+        for key, unit in (("", cost.unit), (".also", cost.also.unit if cost.also else None)):
+            rule(unit is None or unit in self.units, f"the unit of {name}{key} is a key of units, got {unit}")
+        whole = cost.cycles is not None and cost.latency is not None
+        rule(whole, f"{name} has cycles and latency, its own or those of `like`")
+        rule(isinstance(cost.cycles, Cycles) == table, f"cycles of {name} are {'a table by LMUL' if table else 'one'}")
+        rule(not own.misaligned or name in CONTIGUOUS, f"misaligned is of {', '.join(CONTIGUOUS)}, got {name}")
+        reduces = name.startswith("vreduce")
+        rule(not own.per_vlen or reduces, f"per_vlen is of vreduce and vreduce_ordered, got {name}")
 
     def cost(self, name: str) -> Cost:
         """A class's cost with the fields of `like` filled in (one step: a `like` names a class without one)."""
         cost = self.costs[name]
         if cost.like is None:
             return cost
-        base = self.costs.get(cost.like)
-        if base is None or base.like is not None:
-            raise ValueError(f"rule: {name} is like a class that stands for itself, got {cost.like}")
+        base = self.costs.get(cost.like, cost)
+        rule(base.like is None, f"{name} is like a class that stands for itself, got {cost.like}")
         own = {key: getattr(cost, key) for key in cost.model_fields_set if key != "like"}
         return base.model_copy(update=own)
 

@@ -14,6 +14,7 @@ from tensorop.errors import SpecError, UsageError
 from tensorop.model.architecture import host_arch
 from tensorop.model.platform import BaselineChoice, Cache, Compiler, Platform
 from tensorop.model.primitive import PrimitiveSet
+from tensorop.model.record import rule
 from tensorop.specs import admitted, caches, catalog, inherit, native, primitives, yamlfile, yamltext
 from tensorop.specs.yamlfile import File
 
@@ -55,16 +56,15 @@ class PlatformSpec(File):
 
     @model_validator(mode="after")
     def _check(self) -> PlatformSpec:
-        if self.fixed_vlen and min((*self.vlens, *self.verify_vlens)) < self.fixed_vlen:
-            raise ValueError(f"rule: vlens and verify_vlens are at least fixed_vlen ({self.fixed_vlen})")
+        least = min((*self.vlens, *self.verify_vlens))
+        rule(least >= (self.fixed_vlen or 0), f"vlens and verify_vlens are at least fixed_vlen ({self.fixed_vlen})")
         for key, vlens in (("vlens", self.vlens), ("verify_vlens", self.verify_vlens)):
-            if len(set(vlens)) < len(vlens):
-                raise ValueError(f"rule: each of {key} stands once, got {list(vlens)}")
-        if lacking := sorted(set(self.vlens) - set(self.verify_vlens or self.vlens)):
-            given = f"{lacking} are not in verify_vlens {list(self.verify_vlens)}"
-            raise ValueError(f"rule: winners are right at the vlens they are tuned at: {given}")
-        if complaint := next(self._complaints(), None):
-            raise ValueError(f"rule: {complaint}")
+            rule(len(set(vlens)) == len(vlens), f"each of {key} stands once, got {list(vlens)}")
+        lacking = sorted(set(self.vlens) - set(self.verify_vlens or self.vlens))
+        given = f"{lacking} are not in verify_vlens {list(self.verify_vlens)}"
+        rule(not lacking, f"winners are right at the vlens they are tuned at: {given}")
+        for complaint in self._complaints():
+            rule(False, complaint)
         return self
 
     def _complaints(self) -> Iterator[str]:

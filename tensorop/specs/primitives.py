@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
 from string import Template
@@ -16,6 +16,7 @@ from tensorop.errors import SpecError
 from tensorop.model import meaning
 from tensorop.model.number import NUMBERS
 from tensorop.model.primitive import ARGUMENTS, Collective, ElementType, Formats, Primitive, PrimitiveSet
+from tensorop.model.record import rule
 from tensorop.specs import catalog, files, yamlfile
 from tensorop.specs.yamlfile import File, Record
 
@@ -107,51 +108,47 @@ class SetSpec(File):
 
     @model_validator(mode="after")
     def _check(self) -> SetSpec:
-        if bool(self.primitives) == bool(self.collectives):
-            raise ValueError("rule: a set has primitives or collectives")
-        if strange := next((name for name in self.collectives if not name.isidentifier()), None):
-            raise ValueError(f"rule: a collective is called like a C identifier, got '{strange}'")
-        if strange := next((h for h in self.headers if not _HEADER.fullmatch(h)), None):
-            raise ValueError(f"rule: headers has '{strange}'; expected the compiler's own, e.g. immintrin.h")
-        self._known_types("support", self.support)
+        rule(bool(self.primitives) != bool(self.collectives), "a set has primitives or collectives")
+        for name in self.collectives:
+            rule(name.isidentifier(), f"a collective is called like a C identifier, got '{name}'")
+        for header in self.headers:
+            rule(_HEADER.fullmatch(header), f"headers has '{header}'; expected the compiler's own, e.g. immintrin.h")
+        self._require_types("support", self.support)
         for dtype, kind in self.types.items():
             said = kind.formats(dtype)
-            if strange := next((f for f in (said.storage, said.compute, said.accumulator) if f not in NUMBERS), None):
-                raise ValueError(f"rule: types.{dtype} has '{strange}'; expected one of {', '.join(NUMBERS)}")
+            for number in (said.storage, said.compute, said.accumulator):
+                rule(number in NUMBERS, f"types.{dtype} has '{number}'; expected one of {', '.join(NUMBERS)}")
             for name, text in kind.vars.items():
                 for setting, by in text.items() if isinstance(text, dict) else ():
-                    if sorted(by) != sorted(self.settings.get(setting, ())):
-                        raise ValueError(f"rule: types.{dtype}.vars.{name} has a text for each {setting} of settings")
+                    each = sorted(by) == sorted(self.settings.get(setting, ()))
+                    rule(each, f"types.{dtype}.vars.{name} has a text for each {setting} of settings")
         for name, primitive in self.primitives.items():
-            if isinstance(primitive.c, dict):
-                self._known_types(f"primitives.{name}.c", primitive.c)
-            if not name.isidentifier():
-                raise ValueError(f"rule: a primitive is called like a C identifier, got '{name}'")
-            if strange := next((a for a in primitive.args if a not in ARGUMENTS), None):
-                raise ValueError(
-                    f"rule: primitives.{name}.args has '{strange}'; expected one of {', '.join(ARGUMENTS)}"
-                )
-            try:
-                read = meaning.parse(primitive.meaning)
-            except SpecError as error:
-                raise ValueError(f"rule: primitives.{name}.meaning: {error}") from None
-            if foreign := sorted(read.names - {*primitive.args, *_NUMBERS}):
-                names = ", ".join(sorted({*primitive.args, *_NUMBERS}))
-                raise ValueError(f"rule: primitives.{name}.meaning uses '{foreign[0]}'; expected one of {names}")
-            if primitive.cost and not self.cost_source:
-                raise ValueError(f"rule: primitives.{name} has a cost, so cost_source says where it was read")
-            for dtype, kind in self.types.items():
-                text = primitive.c if isinstance(primitive.c, str) else primitive.c.get(dtype, "")
-                known = {*primitive.args, *kind.vars, *self.settings, "vlen"}
-                if unknown := sorted(set(Template(text).get_identifiers()) - known):
-                    raise ValueError(
-                        f"rule: primitives.{name}.c uses ${unknown[0]}; expected one of {', '.join(sorted(known))}"
-                    )
+            rule(name.isidentifier(), f"a primitive is called like a C identifier, got '{name}'")
+            self._check_primitive(f"primitives.{name}", primitive)
         return self
 
-    def _known_types(self, key: str, texts: Mapping[str, object]) -> None:
-        if strange := next((t for t in texts if t not in self.types), None):
-            raise ValueError(f"rule: {key} has a text for {strange}, which types has not")
+    def _check_primitive(self, key: str, primitive: PrimitiveSpec) -> None:
+        for argument in primitive.args:
+            expected = f"expected one of {', '.join(ARGUMENTS)}"
+            rule(argument in ARGUMENTS, f"{key}.args has '{argument}'; {expected}")
+        try:
+            used = meaning.parse(primitive.meaning).names
+        except SpecError as error:
+            raise ValueError(f"{key}.meaning: {error}") from None
+        known = {*primitive.args, *_NUMBERS}
+        for name in sorted(used - known):
+            rule(False, f"{key}.meaning uses '{name}'; expected one of {', '.join(sorted(known))}")
+        rule(not primitive.cost or self.cost_source, f"{key} has a cost, so cost_source says where it was read")
+        texts = primitive.c if isinstance(primitive.c, dict) else dict.fromkeys(self.types, primitive.c)
+        self._require_types(f"{key}.c", texts)
+        for dtype, text in texts.items():
+            known = {*primitive.args, *self.types[dtype].vars, *self.settings, "vlen"}
+            for name in sorted(set(Template(text).get_identifiers()) - known):
+                rule(False, f"{key}.c uses ${name}; expected one of {', '.join(sorted(known))}")
+
+    def _require_types(self, key: str, texts: Iterable[str]) -> None:
+        for dtype in texts:
+            rule(dtype in self.types, f"{key} has a text for {dtype}, which types has not")
 
 
 def load(name: str, plugins: tuple[Path, ...] = ()) -> SetSpec:

@@ -98,7 +98,7 @@ def _explain(schema: type[BaseModel], item: Any, data: Any, origin: str) -> str:
     if kind == "missing":
         return f"{origin}: missing key '{key}'"
     if kind == "value_error":  # raised by a rule of ours
-        message = str(item["ctx"]["error"]).removeprefix("rule: ")
+        message = str(item["ctx"]["error"])
         return f"{origin}: {message}" if not item["loc"] else f"{origin}: key '{key}': {message}"
     expected = _EXPECTED.get(kind, f"what its schema says ({kind})").format(**item.get("ctx", {}))
     return f"{origin}: key '{key}': expected {expected}, got {item['input']!r:.80}"
