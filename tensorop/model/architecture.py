@@ -1,6 +1,6 @@
 """What is known of each architecture: one record of it, which everything that names architectures reads.
 
-A new one needs a record here, a reader of its loops (build/inspect.py), and its packages' digests in provision.
+A new one needs a record here, and its packages' digests in provision.
 """
 
 from __future__ import annotations

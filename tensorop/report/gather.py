@@ -19,7 +19,7 @@ from tensorop.model.platform import Platform
 from tensorop.model.trial import Finished, Stage
 from tensorop.model.winner import by_operator
 from tensorop.package import plugged
-from tensorop.report import choices, dispatch_map, loops, roofline, threads
+from tensorop.report import choices, dispatch_map, roofline, threads
 from tensorop.specs import files, jsontext, operators, platforms
 from tensorop.store import journal
 from tensorop.store.history import History, group_of
@@ -34,7 +34,7 @@ def gather(folder: Path, plugins: tuple[Path, ...] = ()) -> dict[str, Any]:
     """The record of the run and product in a folder.
 
     Keys: schema, run, product, kits, bench, threads, searches, failures, templates, choices, maps, constants,
-    roofline, loops, controls, verification, warm_start, notes, absent. Raises UsageError when the folder holds no run,
+    roofline, controls, verification, warm_start, notes, absent. Raises UsageError when the folder holds no run,
     JobError when its journal is damaged.
     """
     absent: dict[str, str] = {}
@@ -71,7 +71,6 @@ def gather(folder: Path, plugins: tuple[Path, ...] = ()) -> dict[str, Any]:
         "maps": [],
         "constants": part("constants", lambda: choices.constants(notes.pop("constants", [])), []),
         "roofline": [],
-        "loops": part("loops", lambda: loops.of_product(folder), []),
         "controls": notes.pop("controls", []),
         "verification": notes.pop("verification", None)
         or _mapping((manifest or {}).get("results")).get("verification", []),

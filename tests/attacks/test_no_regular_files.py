@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tensorop import api
-from tensorop.build import disassembly, gate, inspect, library
+from tensorop.build import disassembly, gate, library
 from tensorop.errors import BoardError, JobError, TensoropError
 from tensorop.kits import held
 from tensorop.model.job import Job
@@ -101,7 +101,7 @@ def test_what_reads_objects_and_libraries_opens_regular_files_alone(kind: str, t
     path = badfiles.place(kind, tmp_path / "x")
     refused = gate.check_object(path)
     said = [refused.message if refused else ""]
-    for read in (inspect.inner_loops, library.facts, disassembly.disassembled):
+    for read in (library.facts, disassembly.disassembled):
         try:
             read(path)
         except OSError as error:

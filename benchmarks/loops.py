@@ -1,13 +1,18 @@
 """What the compiler made of a kernel's inner loop: how far its loads are ahead of their uses, and what it spilled.
 
+    python benchmarks/loops.py DIR        # the kernels of a finished product
+
 A source that loads ahead says nothing: schedulers gather the loads in front of the multiply-adds again. So the distance
-is read from the object.
+is read from the object. A kernel is compiled for several ways to read its operands and, for edges, several tiles; of
+each way the loop with the most multiply-adds is printed, which is the whole tile's.
 """
 
 from __future__ import annotations
 
 import bisect
 import re
+import sys
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -17,6 +22,7 @@ from elftools.elf.elffile import ELFFile
 
 from tensorop.build import disassembly
 from tensorop.build.disassembly import Instruction
+from tensorop.build.finished import archive_members
 from tensorop.specs import files
 
 
@@ -207,3 +213,29 @@ def _x86_64(line: Instruction) -> LoopStep:
 
 
 _READERS: dict[str, Callable[[Instruction], LoopStep]] = {"riscv64": _riscv64, "aarch64": _aarch64, "x86_64": _x86_64}
+
+
+def main() -> None:
+    print("kernel, and of one iteration: instructions, multiply-adds, loads, least and mean distance, spills")
+    for archive in sorted((Path(sys.argv[1]) / "lib").glob("libtensorop_*.a")):
+        for name, data in archive_members(files.read(archive, files.LIBRARY)):
+            for way, loop in hottest(data).items():
+                distances = f"{min(loop.distances)} {sum(loop.distances) / len(loop.distances):.1f}"
+                print(f"{way or name}: {loop.instructions} {loop.fmas} {loop.loads} {distances} {loop.spills}")
+
+
+def hottest(data: bytes) -> dict[str, Loop]:
+    """The loop with the most multiply-adds of each way, by its functions' name without the last word, the tile."""
+    found: dict[str, Loop] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "kernel.o"
+        file.write_bytes(data)
+        for loop in inner_loops(file):
+            way = loop.function.rpartition("_")[0]
+            if loop.distances and (way not in found or loop.fmas > found[way].fmas):
+                found[way] = loop
+    return found
+
+
+if __name__ == "__main__":
+    main()

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks import loops
 from tensorop.build import compile as compiling
-from tensorop.build import inspect, link
+from tensorop.build import link
 from tensorop.model.kernel import Artifact
 from tests.support import kernels
 
@@ -90,13 +91,13 @@ def compiled(text: str, arch: str, work) -> Artifact:
     return made
 
 
-def inner_loop(path: Path, function: str | None = None) -> inspect.Loop | None:
+def inner_loop(path: Path, function: str | None = None) -> loops.Loop | None:
     """The loop with the most multiply-adds, of one function or of all."""
-    loops = (loop for loop in inspect.inner_loops(path) if function in (None, loop.function))
-    return max(loops, key=lambda loop: (loop.fmas, -loop.at), default=None)
+    found = (loop for loop in loops.inner_loops(path) if function in (None, loop.function))
+    return max(found, key=lambda loop: (loop.fmas, -loop.at), default=None)
 
 
-def loop(text: str, arch: str, work) -> inspect.Loop | None:
+def loop(text: str, arch: str, work) -> loops.Loop | None:
     return inner_loop(compiled(text, arch, work).path)
 
 
