@@ -173,7 +173,7 @@ def counted(
                 found.operator,
                 target,
                 folder / found.library.name,
-                bench.Request([rows[0]["dtype"]], shapes, layout=layout, final=False, jobs=jobs),
+                bench.BenchRequest([rows[0]["dtype"]], shapes, layout=layout, final=False, jobs=jobs),
             )
             for folder in (old, new)
         ]

@@ -262,7 +262,7 @@ class Judge:
                 self.found.operator,
                 self.target,
                 self.found.library,
-                bench.Request(
+                bench.BenchRequest(
                     [dtype], shapes, (against,), layout=layout, final=not self.target.deterministic, jobs=jobs
                 ),
             )

@@ -1,7 +1,9 @@
-"""`tensorop.tune`: a job from Python."""
+"""`tensorop.tune`, a job from Python; and a job from what a user gave, texts of the command line among it."""
 
 from __future__ import annotations
 
+import inspect
+import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
@@ -13,140 +15,133 @@ from tensorop.events import Done, Event
 from tensorop.model.budget import parse_seconds
 from tensorop.model.job import Job
 from tensorop.model.operator import Operator
+from tensorop.model.shape import Shape
 from tensorop.model.verdict import Seed
 from tensorop.specs import catalog, operators, platforms
 
 
-def tune(
-    operator: str,
-    *,
-    platform: str = Job.platform,
-    dtypes: str | Sequence[str] | None = None,
-    shapes: str | Sequence[str | Sequence[int] | Mapping[str, int]] | None = None,
-    budget: str | float | None = None,
-    trials: int | None = None,
-    tuner: str = Job.tuner,
-    author: str = Job.author,
-    jobs: int = Job.jobs,
-    workers: int | str = Job.workers,
-    batch: int | None = Job.batch,
-    seed: int | str = Job.seed,
-    threads: int = Job.threads,
-    runner: str | None = Job.runner,
-    plugins: str | Path | Sequence[str | Path] = Job.plugins,
-    offline: bool = Job.offline,
-    out: str | Path | None = None,
-    fresh: bool = Job.fresh,
-    warm_start: str | Path = Job.warm_start,
-    unsafe: bool = Job.unsafe,
-    c_dtype: str | None = Job.c_dtype,
-    progress: Callable[[Event], None] = lambda event: None,
-) -> Done:
+def tune(operator: str, *, progress: Callable[[Event], None] = lambda event: None, **options: Any) -> Done:
     """Makes a library of tuned kernels; the same as `tensorop OPERATOR` on the command line, and resumes likewise.
-
-    dtypes: by default f32 and f64 where operator and platform have them, or else all that both have
-    shapes: a text as on the command line, suites and shapes (by default the operator's first suite), or a list, each a
-    text, sizes in the operator's order, or sizes by name
-    plugins: folders with files of your own
-    budget: seconds of search, or a text such as "3m"; two minutes unless `trials` is given
-    threads: threads the comparison uses on a clock; out: the product's folder, `build/<operator>-<platform>` by default
-    workers: how many processes, or the address of a Dask scheduler; batch: trials asked for at once (docs/workers.md)
-    seed: an integer, or a text as a job prints it, by which kernels are judged on the same calls again
-    warm_start: "auto", "none" or the path of a journal, a product or a file of winners (docs/warm-start.md)
-    unsafe: let a model's kernels run where nothing confines them; the product says so
-    c_dtype: of the result, where the platform has a choice: "f32" beside bf16 and f16 on GPUs
-    progress: is given each event as it happens (see `tensorop.events`)
 
     Returns the folder, the library's path and the comparison with the baselines, whose figures are GFLOP/s by a clock
     on the real target, or flops a modelled cycle under a board model.
     Raises UsageError (an unknown name, an impossible wish), JobError (it could not be done), MissingTool (something the
     platform needs is not here; the hint says how to get it).
+
+    progress: is given each event as it happens (see `tensorop.events`)
+    shapes: a text as on the command line, or a list, each a text, sizes in the operator's order, or sizes by name
     """
-    at = catalog.folders(plugins)
-    for what, name in (("operator", operator), ("platform", platform)):
-        if not isinstance(name, str):
-            raise UsageError(f"{what} is {name!r}", hint="expected its name")
-    if not isinstance(out, str | PathLike | None):
-        raise UsageError(f"out is {out!r}", hint="expected a folder's path")
+    try:
+        tune.__signature__.bind(operator, progress=progress, **options)  # type: ignore[attr-defined]
+    except TypeError as error:
+        raise TypeError(f"tune() {error}") from None
     if not callable(progress):
         raise UsageError(f"progress is {progress!r}", hint="expected what can be called with an event")
-    found = operators.load(operator, at)
-    if budget is not None and trials is not None:
-        raise UsageError("both a budget and trials are given", hint="give one of them")
-    wanted = Job.usual_dtypes(found, platforms.load(platform, at)) if dtypes is None else _dtypes(found, dtypes)
-    sizes, suite = _shapes(found, found.usual if shapes is None else shapes)
-    public, secret = _seed(seed) if isinstance(seed, str) else (seed, None)
-    seconds = parse_seconds(budget) if isinstance(budget, str) else budget
-    job = Job(
-        operator=operator,
-        platform=platform,
-        dtypes=wanted,
-        shapes=sizes,
-        suite=suite,
-        budget_s=seconds if seconds is not None else (None if trials else Job.budget_s),
-        trials=trials,
-        tuner=tuner,
-        author=author,
-        jobs=jobs,
-        workers=str(workers),
-        batch=batch,
-        seed=public,
-        secret=secret,
-        threads=threads,
-        runner=runner,
-        plugins=at,
-        offline=offline,
-        out=Path(out) if out else Job.folder(operator, platform),
-        fresh=fresh,
-        warm_start=str(warm_start),
-        unsafe=unsafe,
-        c_dtype=c_dtype,
-    )
-    for event in pipeline.run(job):
+    for event in pipeline.run(job(operator, options)):
         progress(event)
         if isinstance(event, Done):
             return event
     raise AssertionError("a run ends with Done")
 
 
-def _seed(text: str) -> tuple[int, int | None]:
+def _describe() -> None:
+    """Gives `tune` the parameters that are the options of a job."""
+    own = inspect.signature(tune).parameters
+    options, lines = [], []
+    for name, (default, kind, option) in Job.options().items():
+        takes = option.takes or kind
+        takes = takes if default is not None or takes.endswith("None") else f"{takes} | None"
+        options.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=takes))
+        lines.append(textwrap.fill(f"{name}: {option.help}", 116, subsequent_indent=" " * 4))
+    signature = inspect.Signature([own["operator"], *options, own["progress"]], return_annotation=Done)
+    tune.__signature__ = signature  # type: ignore[attr-defined]
+    tune.__doc__ = "\n".join([inspect.getdoc(tune) or "", *lines])
+
+
+_describe()
+
+
+def job(operator: str, options: Mapping[str, Any], given: frozenset[str] | None = None) -> Job:
+    """The job that these options ask for, by the names of `Job.options`. given: as a job has it.
+
+    Raises UsageError.
+    """
+    known = Job.options()
+    values = {name: value for name, value in options.items() if value is not None or known[name][0] is not None}
+    at = values["plugins"] = catalog.folders(values.get("plugins", ()))
+    platform = values.setdefault("platform", Job.platform)
+    for what, name in (("operator", operator), ("platform", platform)):
+        if not isinstance(name, str):
+            raise UsageError(f"{what} is {name!r}", hint="expected its name")
+    found = operators.load(operator, at)
+    if {"budget", "trials"} <= values.keys():
+        raise UsageError("both --budget and --trials are given", hint="give one of them")
+    if "trials" in values:
+        values["budget_s"] = None
+    for name in ("budget", "author_timeout"):
+        if name in values:
+            value = values.pop(name)
+            values[f"{name}_s"] = parse_seconds(value) if isinstance(value, str) else value
+    if "dtypes" in values:
+        values["dtypes"] = dtypes(found, values["dtypes"])
+    else:
+        values["dtypes"] = Job.usual_dtypes(found, platforms.load(platform, at))
+    sizes = values.get("shapes", found.usual)
+    values["shapes"] = shapes(found, sizes)
+    if isinstance(values.get("seed"), str):
+        values["seed"], values["secret"] = seed(values["seed"])
+    out = values.get("out") or Job.folder(operator, platform)
+    if not isinstance(out, str | PathLike):
+        raise UsageError(f"out is {out!r}", hint="expected a folder's path")
+    values["out"] = Path(out)
+    values |= {
+        name: str(values[name]) for name in ("workers", "warm_start") if isinstance(values.get(name), int | Path)
+    }
+    return Job(operator, suite=sizes if isinstance(sizes, str) else "the shapes given", given=given, **values)
+
+
+def seed(text: str) -> tuple[int, int | None]:
+    """The two halves of a seed; the secret one only where it was given. Raises UsageError."""
     try:
         return Seed.parts(text)
     except ValueError as error:
-        raise UsageError(f"seed: {error}", hint="give an integer, or a whole seed as it was printed") from None
+        raise UsageError(f"--seed: {error}", hint="give an integer, or a whole seed as it was printed") from None
 
 
-def _dtypes(operator: Operator, given: str | Sequence[str]) -> tuple[str, ...]:
-    names = [n.strip() for n in given.split(",")] if isinstance(given, str) else given
+def dtypes(operator: Operator, given: str | Sequence[str]) -> tuple[str, ...]:
+    """`f32,f64`, or a list, as names that the operator has. Raises UsageError."""
+    some = f"give some of {', '.join(operator.dtypes)}"
+    names = [name.strip() for name in given.split(",") if name.strip()] if isinstance(given, str) else given
     if not isinstance(names, Iterable):
-        raise UsageError(f"dtypes is {given!r}", hint=f"give some of {', '.join(operator.dtypes)}")
+        raise UsageError(f"dtypes is {given!r}", hint=some)
     if not names:
-        raise UsageError("no dtype is named", hint=f"give some of {', '.join(operator.dtypes)}")
+        raise UsageError("no dtype is named", hint=some)
     for name in names:
         if name not in operator.dtypes:
             raise unknown_name(f"dtype of {operator.name}", str(name), operator.dtypes)
     return tuple(dict.fromkeys(names))
 
 
-def _shapes(operator: Operator, given: Any) -> tuple[tuple[tuple[int, ...], ...], str]:
-    """The sizes, each once, and what they are called together."""
-    if isinstance(given, str) and given in operator.suites:
-        return operator.suites[given], given
+def shapes(operator: Operator, given: str | Sequence[Any]) -> tuple[Shape, ...]:
+    """Suites and shapes in a text, e.g. `quick,64x64x64`, or in a list, whose shapes may also be sizes in the
+    operator's order or by name; each once. Raises UsageError."""
+    form = f"write shapes as {operator.shapes.help}, e.g. {operator.example}"
     try:
-        parts = given.split(",") if isinstance(given, str) else list(given)
-        sizes = [size for part in parts for size in _sizes(operator, part)]
+        found = [
+            size for part in (given.split(",") if isinstance(given, str) else given) for size in _sizes(operator, part)
+        ]
     except (TypeError, ValueError) as error:
-        raise UsageError(f"not a shape of {operator.name}: {error}", hint=f"e.g. {operator.example}") from None
-    if not sizes:
-        raise UsageError("no shape is given", hint=f"leave shapes out, or give e.g. {operator.example}")
-    return tuple(dict.fromkeys(sizes)), given if isinstance(given, str) else "the shapes given"
+        raise UsageError(f"not a shape of {operator.name}: {error}", hint=form) from None
+    if not found:
+        raise UsageError("no shape is given", hint=form)
+    return tuple(dict.fromkeys(found))
 
 
-def _sizes(operator: Operator, part: Any) -> Sequence[tuple[int, ...]]:
-    if not isinstance(part, str):
-        return [operator.shapes.of(part)]
+def _sizes(operator: Operator, part: Any) -> Sequence[Shape]:
+    if not isinstance(part, str) or any(letter.isdigit() for letter in part):
+        return [operator.shapes.of(part.strip() if isinstance(part, str) else part)]
     if (name := part.strip()) in operator.suites:
         return operator.suites[name]
-    if not any(letter.isdigit() for letter in name):
-        raise unknown_name(f"suite of {operator.name}", name, operator.suites)
-    return [operator.shapes.of(name)]
+    error = unknown_name(f"suite of {operator.name}", name, operator.suites)
+    error.hint = f"{error.hint}; write shapes as {operator.shapes.help}, e.g. {operator.example}"
+    raise error

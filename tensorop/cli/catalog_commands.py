@@ -7,21 +7,24 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import click
 
 from tensorop.author import offline
 from tensorop.cli import screen, tuners_bench
-from tensorop.cli.helps import examples, format_option, plugins_option, runner_option
+from tensorop.cli.command import Format, Plugins, Runner, command, examples
 from tensorop.commands import check_operator, check_platform, check_primitives, probe_platform
 from tensorop.errors import SpecError
 from tensorop.model.kernel import KernelTemplate
 from tensorop.model.operator import Operator
+from tensorop.model.option import Option
 from tensorop.model.platform import Platform
 from tensorop.space import Space, problems, strategy
 from tensorop.specs import catalog, leftovers, operators, platforms, primitives
 from tensorop.specs.primitives import SetSpec
+
+_Name = Annotated[str, Option(positional=True, metavar="NAME")]
 
 
 @dataclass(frozen=True)
@@ -44,10 +47,8 @@ def group_of(kind: Kind) -> click.Group:
     say = f"{kind.name} list", f"{kind.name} show {kind.example}", f"{kind.name} check {kind.example}"
     group = click.Group(kind.name, help=kind.help, epilog=examples(*say))
 
-    @group.command("list", help="List the names there are.", epilog=examples(say[0], f"{say[0]} --format json"))
-    @plugins_option
-    @format_option
-    def list_(plugins: tuple[Path, ...], format_: str) -> None:
+    @command(say[0], f"{say[0]} --format json", name="list", help="List the names there are.")
+    def list_(plugins: Plugins = (), format_: Format = "table") -> None:
         broken, found = [], {}
         for name in catalog.names(kind.folder, plugins):
             try:
@@ -61,11 +62,8 @@ def group_of(kind: Kind) -> click.Group:
         if broken:
             raise SpecError("\nerror: ".join(error.message for error in broken), hint=broken[-1].hint)
 
-    @group.command("show", help="Show one of them in full.", epilog=examples(say[1], f"{say[1]} --format json"))
-    @click.argument("name")
-    @plugins_option
-    @format_option
-    def show_(name: str, plugins: tuple[Path, ...], format_: str) -> None:
+    @command(say[1], f"{say[1]} --format json", name="show", help="Show one of them in full.")
+    def show_(name: _Name, plugins: Plugins = (), format_: Format = "table") -> None:
         loaded = kind.load(name, plugins)
         if format_ == "json":
             screen.echo_json(kind.record(loaded), default=str)
@@ -73,12 +71,8 @@ def group_of(kind: Kind) -> click.Group:
             for line in kind.show(loaded):
                 screen.echo(line)
 
-    @group.command("check", help=kind.check_help, epilog=examples(say[2], f"{say[2]} --format json"))
-    @click.argument("name")
-    @plugins_option
-    @runner_option
-    @format_option
-    def check_(name: str, plugins: tuple[Path, ...], runner: str | None, format_: str) -> None:
+    @command(say[2], f"{say[2]} --format json", name="check", help=kind.check_help)
+    def check_(name: _Name, plugins: Plugins = (), runner: Runner = None, format_: Format = "table") -> None:
         told = []
         for line in kind.check(kind.load(name, plugins), runner=runner, plugins=plugins):
             told.append({"ok": getattr(line, "ok", True), "text": str(line)})
@@ -89,10 +83,12 @@ def group_of(kind: Kind) -> click.Group:
         if not all(line["ok"] for line in told):
             raise SystemExit(1)
 
+    for one in (list_, show_, check_):
+        group.add_command(one)
     if kind.name == "platforms":
         group.add_command(_probe)
     if kind.name == "tuners":
-        group.add_command(tuners_bench.command)
+        group.add_command(tuners_bench.bench)
     return group
 
 
@@ -194,18 +190,17 @@ def _check_tuner(tuner: strategy.Tuner, runner: str | None, plugins: tuple[Path,
     yield f"{tuner.name}: asked {len(seen)} of {space.size} points, each once"
 
 
-@click.command("probe", epilog=examples("platforms probe > mine.yaml", "platforms probe ssh://me@board --name board"))
-@click.argument("target", metavar="[native|ssh://HOST]", required=False, default="native")
-@click.option("--name", metavar="NAME", default=None, help="What to call the platform.")
-@click.option(
-    "--format",
-    "format_",
-    type=click.Choice(["yaml", "json"]),
-    default="yaml",
-    show_default=True,
-    help="json: the file's text as one JSON value.",
-)
-def _probe(target: str, name: str | None, format_: str) -> None:
+_ProbeFormat = Annotated[
+    str, Option("json: the file's text as one JSON value.", choices=("yaml", "json"), name="format")
+]
+
+
+@command("platforms probe > mine.yaml", "platforms probe ssh://me@board --name board", name="probe")
+def _probe(
+    target: Annotated[str, Option(metavar="[native|ssh://HOST]", positional=True)] = "native",
+    name: Annotated[str | None, Option("What to call the platform.", "NAME")] = None,
+    format_: _ProbeFormat = "yaml",
+) -> None:
     """Write a platform file from this machine, or from a board, to stdout."""
     text = probe_platform.probe(target, name)
     screen.echo(json.dumps({"file": text}) + "\n" if format_ == "json" else text, nl=False)

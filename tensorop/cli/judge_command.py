@@ -3,78 +3,61 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated
 
-import click
 from rich.table import Table
 from rich.text import Text
 
-from tensorop.cli import options, screen, tables
-from tensorop.cli.helps import examples, format_option, jobs_option, plugins_option, runner_option, seed_option
+from tensorop import tuning
+from tensorop.cli import screen, tables
+from tensorop.cli.command import Format, Jobs, NewSeed, Plugins, Runner, command
 from tensorop.commands import judge as judging
 from tensorop.commands.judge import Ruling
 from tensorop.errors import UsageError
 from tensorop.model.budget import parse_seconds
-from tensorop.specs import operators
+from tensorop.model.option import Option
+from tensorop.model.verdict import Seed
+from tensorop.specs import operators, platforms
 from tensorop.trial.trial import CALL_TIMEOUT_S
 
 _MOST_CONFIGURATIONS = 64
 _LONGEST = 3600.0
 
 
-@click.command(
-    epilog=examples(
-        "judge mine.c.j2 --operator gemm --platform rvv",
-        "judge mine.c --operator gemm --platform native --dtype f64 --format json",
-        "judge mine.c.j2 --operator gemm --platform native --configurations 10 --shapes 512x512x512,1x1024x1024",
-    )
+@command(
+    "judge mine.c.j2 --operator gemm --platform rvv",
+    "judge mine.c --operator gemm --platform native --dtype f64 --format json",
+    "judge mine.c.j2 --operator gemm --platform native --configurations 10 --shapes 512x512x512,1x1024x1024",
 )
-@click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
-@click.option("--operator", required=True, metavar="NAME", help="What it computes; `tensorop operators list`.")
-@click.option("--platform", required=True, metavar="NAME", help="What it is for; `tensorop platforms list`.")
-@click.option("--dtype", metavar="NAME", default=None, help="Element type; by default the operator's first.")
-@click.option(
-    "--shapes",
-    metavar="SUITE|SHAPE,...",
-    default=None,
-    help="What whole calls are measured on; by default one of suite quick.",
-)
-@click.option(
-    "--configurations",
-    type=click.IntRange(1, _MOST_CONFIGURATIONS),
-    default=judging.CONFIGURATIONS,
-    show_default=True,
-    help="Judged at most: the file's own `seed_configurations`, then legal points spread over its tunables.",
-)
-@click.option(
-    "--timeout",
-    metavar="TIME",
-    default=None,
-    help=f"Longest wait for one call that is verified, e.g. 5s.  [default: {CALL_TIMEOUT_S:g}s]",
-)
-@seed_option
-@click.option(
-    "--template", type=click.Path(path_type=Path), metavar="OUT", help="Also writes the template the file was read as."
-)
-@click.option("--unsafe", is_flag=True, help="Run it even on a target that cannot confine it (docs/security.md).")
-@jobs_option
-@runner_option
-@plugins_option
-@format_option
 def judge(
-    file: Path,
-    operator: str,
-    platform: str,
-    dtype: str | None,
-    shapes: str | None,
-    configurations: int,
-    timeout: str | None,
-    seed: str | None,
-    template: Path | None,
-    unsafe: bool,
-    jobs: int,
-    runner: str | None,
-    plugins: tuple[Path, ...],
-    format_: str,
+    file: Annotated[Path, Option(metavar="FILE", kind=Path, positional=True)],
+    operator: Annotated[str, Option("What it computes; `tensorop operators list`.", "NAME")],
+    platform: Annotated[str, Option("What it is for; `tensorop platforms list`.", "NAME")],
+    dtype: Annotated[str | None, Option("Element type; by default the operator's first.", "NAME")] = None,
+    shapes: Annotated[
+        str | None, Option("What whole calls are measured on; by default one of suite quick.", "SUITE|SHAPE,...")
+    ] = None,
+    configurations: Annotated[
+        int,
+        Option(
+            "Judged at most: the file's own `seed_configurations`, then legal points spread over its tunables.",
+            kind=int,
+            least=1,
+            most=_MOST_CONFIGURATIONS,
+        ),
+    ] = judging.CONFIGURATIONS,
+    timeout: Annotated[
+        str, Option("Longest wait for one call that is verified, e.g. 5s.", "TIME")
+    ] = f"{CALL_TIMEOUT_S:g}s",
+    seed: NewSeed = "0",
+    template: Annotated[Path | None, Option("Also writes the template the file was read as.", "OUT", kind=Path)] = None,
+    unsafe: Annotated[
+        bool, Option("Run it even on a target that cannot confine it (docs/security.md).", kind=bool)
+    ] = False,
+    jobs: Jobs = 2,
+    runner: Runner = None,
+    plugins: Plugins = (),
+    format_: Format = "table",
 ) -> None:
     """Judge one kernel template (*.c.j2) or C file: gates, compiler, jail, verification, measurement; no search.
 
@@ -84,10 +67,10 @@ def judge(
     Exit status: 0 it passed, 1 it did not, 2 wrong usage or a file that cannot be read as a kernel.
     """
     found = operators.load(operator, plugins)
-    dtypes = options.dtypes(found, dtype) if dtype else found.dtypes[:1]
+    dtypes = tuning.dtypes(found, dtype) if dtype else found.dtypes[:1]
     if len(dtypes) > 1:
         raise UsageError(f"--dtype {dtype}: one at a time is judged", hint=f"give --dtype {dtypes[0]}")
-    patience = parse_seconds(timeout) if timeout else CALL_TIMEOUT_S
+    patience = parse_seconds(timeout)
     if not 0 < patience <= _LONGEST:
         raise UsageError(f"--timeout {timeout}: expected up to an hour", hint="give e.g. 30s")
     if template is not None:
@@ -96,21 +79,21 @@ def judge(
             template.write_text(text, encoding="utf-8")
         except OSError as error:
             raise UsageError(f"{template}: cannot be written: {error.strerror}", hint="give another place") from None
-    ruling = judging.judge(
+    submission = judging.Submission(
         file,
-        operator,
-        platform,
+        found,
+        platforms.load(platform, plugins),
         dtypes[0],
-        options.shapes(found, shapes) if shapes else (),
-        configurations=configurations,
-        call_timeout_s=patience,
-        runner=runner,
-        seed=options.seed(seed),
-        plugins=plugins,
-        jobs=jobs,
-        unsafe=unsafe,
-        tell=lambda said: screen.echo(said, err=True),
+        tuning.shapes(found, shapes) if shapes else (),
+        configurations,
+        patience,
+        Seed.draw(*tuning.seed(seed)),
+        runner,
+        plugins,
+        jobs,
+        unsafe,
     )
+    ruling = judging.judge(submission, lambda text: screen.echo(text, err=True))
     if format_ == "json":
         screen.echo_json(ruling.to_json())
     else:
@@ -126,7 +109,7 @@ def _show(ruling: Ruling) -> None:
         out.print(Text(remark, "yellow"), soft_wrap=True)
     several = "" if ruling.legal == 1 else "s"
     judged = f"{len(ruling.judged)} of {len(ruling.chosen)} chosen ones judged"
-    out.print(Text(f"{ruling.legal} legal configuration{several}, {judged}, seed {ruling.seed}"))
+    out.print(Text(f"{ruling.legal} legal configuration{several}, {judged}, seed {ruling.of.seed}"))
     for one in ruling.judged:
         out.print(Text(f"{one.outcome.kind.value}: {one.point}", "" if one.outcome.ok else "red"), soft_wrap=True)
         if not one.figures:
@@ -141,9 +124,9 @@ def _show(ruling: Ruling) -> None:
         out.print(table)
     outcome = ruling.outcome
     if ruling.ok:
-        out.print(Text(f"{ruling.file} passes; measured by {ruling.measured_by}"), soft_wrap=True)
+        out.print(Text(f"{ruling.of.file} passes; measured by {ruling.measured_by}"), soft_wrap=True)
     else:
-        out.print(Text(f"{ruling.file} fails at stage {outcome.where}: {outcome.kind.value}", "red"), soft_wrap=True)
+        out.print(Text(f"{ruling.of.file} fails at stage {outcome.where}: {outcome.kind.value}", "red"), soft_wrap=True)
         out.print(Text(outcome.message), soft_wrap=True)
         if outcome.log:
             out.print(Text("\n".join(f"  | {line}" for line in outcome.log.rstrip().splitlines())), soft_wrap=True)

@@ -3,40 +3,44 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated
 
-import click
 from rich.table import Table
 from rich.text import Text
 
 from tensorop.cli import screen
-from tensorop.cli.helps import examples, format_option, jobs_option, plugins_option
+from tensorop.cli.command import Format, Jobs, Plugins, command
 from tensorop.cli.tables import console
 from tensorop.commands import replay
 from tensorop.model.bench import Span
+from tensorop.model.option import Option
 from tensorop.space import strategy
 
-_SAY = (
+
+@command(
     "tuners bench",
     "tuners bench --tuner grid --seeds 10",
     "tuners bench --tuner mine --plugins mine --space my-space.jsonl.gz",
+    name="bench",
 )
-
-
-@click.command("bench", epilog=examples(*_SAY))
-@click.option("--tuner", "tuners", multiple=True, metavar="NAME", help="May be given several times; by default all.")
-@click.option(
-    "--space",
-    "spaces",
-    multiple=True,
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    help="A recorded space; may be given several times. By default those that are shipped.",
-)
-@click.option("--seeds", type=click.IntRange(2), default=replay.SEEDS, show_default=True, help="Searches of each.")
-@jobs_option
-@plugins_option
-@format_option
-def command(
-    tuners: tuple[str, ...], spaces: tuple[Path, ...], seeds: int, jobs: int, plugins: tuple[Path, ...], format_: str
+def bench(
+    tuners: Annotated[
+        tuple[str, ...], Option("May be given several times; by default all.", "NAME", multiple=True, name="tuner")
+    ] = (),
+    spaces: Annotated[
+        tuple[Path, ...],
+        Option(
+            "A recorded space; may be given several times. By default those that are shipped.",
+            kind=Path,
+            must_be="file",
+            multiple=True,
+            name="space",
+        ),
+    ] = (),
+    seeds: Annotated[int, Option("Searches of each.", kind=int, least=2)] = replay.SEEDS,
+    jobs: Jobs = 2,
+    plugins: Plugins = (),
+    format_: Format = "table",
 ) -> None:
     """Replay recorded spaces: trials until a point within 5 % and 1 % of the best was tried.
 

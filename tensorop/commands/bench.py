@@ -23,7 +23,7 @@ Tell = Callable[[Row], None]
 
 
 @dataclass(frozen=True)
-class Request:
+class BenchRequest:
     """What a comparison is of."""
 
     dtypes: Sequence[str] | None = None  # None: those that the library holds
@@ -36,7 +36,9 @@ class Request:
     jobs: int = 2  # problems side by side, where calls are counted
 
 
-def bench(found: Opened, target: Target, request: Request = Request(), tell: Tell = lambda row: None) -> Bench:
+def bench(
+    found: Opened, target: Target, request: BenchRequest = BenchRequest(), tell: Tell = lambda row: None
+) -> Bench:
     """Compares a product's library with baselines, problem by problem. tell: is given each row as it comes.
 
     Raises UsageError (none of the dtypes in it, an unknown baseline), JobError (our library does not load, is wrong, or
@@ -58,7 +60,7 @@ def suite_of(operator: Operator, suite: str, target: Target) -> tuple[tuple[int,
 
 
 def compare(
-    operator: Operator, target: Target, library: Path, request: Request, tell: Tell = lambda row: None
+    operator: Operator, target: Target, library: Path, request: BenchRequest, tell: Tell = lambda row: None
 ) -> Bench:
     """The comparison itself, for a library that need not be in a product. Errors as `bench`."""
     dtypes, threads, layout = request.dtypes or (), request.threads, request.layout

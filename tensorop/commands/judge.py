@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +21,13 @@ from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
 from tensorop.model.point import Point
 from tensorop.model.problem import Problem
+from tensorop.model.shape import Shape
 from tensorop.model.trial import Kind, Outcome, Samples, Stage, Trial
 from tensorop.model.verdict import ControlResult, Seed
 from tensorop.process import scratch
 from tensorop.render import instantiate, prior
 from tensorop.space import Space, problems, seeds
-from tensorop.specs import files, operators, platforms
+from tensorop.specs import files
 from tensorop.specs.operators import TEMPLATE_SUFFIX
 from tensorop.trial import carry_out, confinement, judging
 from tensorop.trial.trial import CALL_TIMEOUT_S, Evaluator, micro_problem
@@ -62,24 +63,36 @@ class Configuration:
 
 
 @dataclass(frozen=True)
-class Ruling:
-    """What came of a file. outcome: the first failure; legal: configurations there are; chosen: those that were to be
-    judged, of which the ones after a failure were not; remarks: for the user to read; plugins: the folders given."""
+class Submission:
+    """A file that is to be judged, and how."""
 
     file: Path
-    template: KernelTemplate
-    operator: str
-    platform: str
+    operator: Operator
+    platform: Platform
     dtype: str
+    shapes: Sequence[Shape] = ()  # whole calls are measured on; without any, the largest usual one
+    configurations: int = CONFIGURATIONS  # at most
+    call_timeout_s: float = CALL_TIMEOUT_S  # of each call that is judged
+    seed: Seed = field(default_factory=Seed.draw)
+    runner: str | None = None
+    plugins: tuple[Path, ...] = ()  # the folders that the user gave
+    jobs: int = 2
+    unsafe: bool = False  # run it even on a target that cannot confine it
+
+
+@dataclass(frozen=True)
+class Ruling:
+    """What came of a file."""
+
+    of: Submission
+    template: KernelTemplate
     measured_by: str
-    seed: Seed
     controls: tuple[ControlResult, ...]
-    outcome: Outcome
-    legal: int = 0
-    chosen: tuple[Point, ...] = ()
+    outcome: Outcome  # the first failure
+    remarks: tuple[str, ...] = ()  # for the user to read
+    legal: int = 0  # configurations there are
+    chosen: tuple[Point, ...] = ()  # those that were to be judged; the ones after a failure were not
     judged: tuple[Configuration, ...] = ()
-    remarks: tuple[str, ...] = ()
-    plugins: tuple[Path, ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -88,18 +101,18 @@ class Ruling:
     @property
     def next_step(self) -> str:
         """What its author does now."""
-        at = {"operator": shlex.quote(self.operator), "platform": shlex.quote(self.platform)}
+        at = {"operator": shlex.quote(self.of.operator.name), "platform": shlex.quote(self.of.platform.name)}
         if not self.ok:
             return FAILED[self.outcome.kind].format(**at)
-        plugins = paths.plugin_options(("DIR", *self.plugins))
-        return PASSED.format(plugins=plugins, name=self.template.name, dtype=self.dtype, **at)
+        plugins = paths.plugin_options(("DIR", *self.of.plugins))
+        return PASSED.format(plugins=plugins, name=self.template.name, dtype=self.of.dtype, **at)
 
     def to_json(self) -> dict[str, Any]:
         return {
-            "file": str(self.file),
-            "operator": self.operator,
-            "platform": self.platform,
-            "dtype": self.dtype,
+            "file": str(self.of.file),
+            "operator": self.of.operator.name,
+            "platform": self.of.platform.name,
+            "dtype": self.of.dtype,
             "ok": self.ok,
             "outcome": _record(self.outcome),
             "next": self.next_step,
@@ -115,7 +128,7 @@ class Ruling:
                 for one in self.judged
             ],
             "controls": [control.to_json() for control in self.controls],
-            "seed": str(self.seed),
+            "seed": str(self.of.seed),
             "remarks": list(self.remarks),
         }
 
@@ -124,68 +137,38 @@ def _record(outcome: Outcome) -> dict[str, str]:
     return {"stage": outcome.where, "kind": outcome.kind.value, "message": outcome.message, "log": outcome.log}
 
 
-def judge(
-    file: Path,
-    operator: str,
-    platform: str,
-    dtype: str | None = None,
-    shapes: Sequence[tuple[int, ...]] = (),
-    *,
-    configurations: int = CONFIGURATIONS,
-    call_timeout_s: float = CALL_TIMEOUT_S,
-    runner: str | None = None,
-    seed: Seed | None = None,
-    plugins: tuple[Path, ...] = (),
-    jobs: int = 2,
-    unsafe: bool = False,
-    tell: Callable[[str], None] = lambda text: None,
-) -> Ruling:
+def judge(of: Submission, tell: Callable[[str], None] = lambda text: None) -> Ruling:
     """Judges a file's kernel at its own seed configurations and then at points spread over its space, to the first
-    failure.
+    failure. tell: hears what begins.
 
-    shapes: to measure whole calls on; without any, the largest usual one. call_timeout_s: for each call that is judged.
-    tell: hears what begins. Raises SpecError and UsageError for a file, name or shape that cannot be, and where the
-    target does not confine a stranger's kernel unless it is `unsafe`; JobError when the judge is broken.
+    Raises SpecError and UsageError for a file or shape that cannot be, and where the target does not confine an
+    untrusted kernel unless it is `unsafe`; JobError when the judge is broken.
     """
-    spec = operators.load(operator, plugins)
-    platform_ = platforms.load(platform, plugins)
-    dtype = dtype or spec.dtypes[0]
-    if not paths.shipped(spec.folder):
-        operator_read.require_read(spec, platform_, (dtype,), pretended=False)
-    template = read(file, spec, platform_, dtype)
-    usual = _usual(spec, dtype, _DIRECT in template.reads.values())
-    measured = tuple(problems.of(spec, dtype, shape) for shape in shapes or (usual,))
-    target = reach(platform_, runner, plugins)
+    operator, dtype = of.operator, of.dtype
+    if not paths.shipped(operator.folder):
+        operator_read.require_read(operator, of.platform, (dtype,), pretended=False)
+    template = read(of.file, operator, of.platform, dtype)
+    usual = _usual(operator, dtype, _DIRECT in template.reads.values())
+    measured = tuple(problems.of(operator, dtype, shape) for shape in of.shapes or (usual,))
+    target = reach(of.platform, of.runner, of.plugins)
     if target.simulated:
         raise UsageError(f"--runner {target.name} pretends: it judges nothing", hint="leave --runner out")
-    problems.require_affordable(spec, (dtype,), shapes, target.budgets.flops_per_s, len(target.vlens))
-    tell(f"jail: may a stranger's kernel run on {target.platform.name}?")
-    remark = confinement.confined(target, f"{file} is a stranger's kernel", unsafe)
-    seed = seed or Seed.draw()
+    problems.require_affordable(operator, (dtype,), of.shapes, target.budgets.flops_per_s, len(target.vlens))
+    tell(f"jail: may untrusted code run on {target.platform.name}?")
+    remark = confinement.confined(target, f"{of.file} is a stranger's kernel", of.unsafe)
     tell("negative controls: each must be refused")
     build = controls.programs(target.platform)
-    shown = controls.run_controls(spec, target.platform, target.runner, build, seed, (dtype,), jobs=jobs)
-    ruling = Ruling(
-        file=file,
-        template=template,
-        operator=operator,
-        platform=platform,
-        dtype=dtype,
-        measured_by=target.measured_by,
-        seed=seed,
-        controls=shown,
-        outcome=Outcome(Kind.OK, "measure"),
-        remarks=(remark,) if remark else (),
-        plugins=plugins,
-    )
-    space = judging.legal(spec, target.platform, template, dtype)
+    shown = controls.run_controls(operator, target.platform, target.runner, build, of.seed, (dtype,), jobs=of.jobs)
+    passed = Outcome(Kind.OK, "measure")
+    ruling = Ruling(of, template, target.measured_by, shown, passed, (remark,) if remark else ())
+    space = judging.legal(operator, target.platform, template, dtype)
     if isinstance(space, Outcome):
         return replace(ruling, outcome=space)
-    points = chosen(template, space, configurations)
+    points = chosen(template, space, of.configurations)
     ruling = replace(ruling, legal=space.size, chosen=points)
     with scratch.folder("judge") as folder:
-        at = (spec, target, dtype, Stage.MICRO, measured, seed, folder)
-        evaluator = Evaluator(*at, call_timeout_s=call_timeout_s)
+        at = (operator, target, dtype, Stage.MICRO, measured, of.seed, folder)
+        evaluator = Evaluator(*at, call_timeout_s=of.call_timeout_s)
         for number, point in enumerate(points, 1):
             tell(f"configuration {number} of {len(points)}: {point}")
             ended = _one(evaluator, template, point)

@@ -194,7 +194,7 @@ def _compare(whole: Resolved, staged: Staged) -> Generator[Event, None, Bench]:
     others = f", the first of {several} layouts; `tensorop bench {job.out} --layout 1` measures another"
     yield Phase("comparison", f"{len(shapes)} of {len(job.shapes)} shapes{others if several > 1 else ''}")
     final = whole.target.deterministic  # a model's interval costs no more than its best fit again
-    request = bench.Request(shapes=shapes, threads=job.threads, final=final, jobs=job.jobs)
+    request = bench.BenchRequest(shapes=shapes, threads=job.threads, final=final, jobs=job.jobs)
     return bench.bench(_opened(whole, staged), whole.target, request)
 
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-import click
 from rich.text import Text
 
-from tensorop import paths
-from tensorop.cli import options, screen, tables
-from tensorop.cli.helps import examples, format_option, jobs_option, plugins_option, refuse_given, seed_option
+from tensorop import paths, tuning
+from tensorop.cli import screen, tables
+from tensorop.cli.command import Format, Jobs, NewSeed, Plugins, command, refuse_given
 from tensorop.commands import opened
 from tensorop.commands.opened import Opened
 from tensorop.errors import UsageError
@@ -19,59 +18,51 @@ from tensorop.kits import device, retune
 from tensorop.kits import export as exporting
 from tensorop.kits import held as holding
 from tensorop.kits import result as results
+from tensorop.model.option import Option
+from tensorop.model.verdict import Seed
 from tensorop.target import Asked
 
-_product = click.argument("path", metavar="DIR", type=click.Path(path_type=Path))
+_Product = Annotated[Path, Option(metavar="DIR", kind=Path, positional=True)]
 
 
 def _words(text: str) -> tuple[str, ...]:
     return tuple(word.strip() for word in text.split(",") if word.strip())
 
 
-@click.command(
-    epilog=examples(
-        "export build/gemm-rvv",
-        "export build/gemm-rvv --out kits/k1 --shapes 64x64x64,512x512x512 --probes 40",
-        "export build/gemm-rvv --format json",
-    )
+@command(
+    "export build/gemm-rvv",
+    "export build/gemm-rvv --out kits/k1 --shapes 64x64x64,512x512x512 --probes 40",
+    "export build/gemm-rvv --format json",
 )
-@_product
-@click.option(
-    "--out", type=click.Path(path_type=Path), metavar="KIT", default=None, help="The kit's folder; DIR-kit by default."
-)
-@click.option(
-    "--shapes",
-    metavar="SUITE|SHAPE,...",
-    default=None,
-    show_default="the operator's first suite",
-    help="What is timed beside the probes: a suite of the operator, or shapes, e.g. 64x64x64.",
-)
-@click.option(
-    "--probes",
-    type=click.IntRange(0, 1000),
-    default=exporting.PROBES,
-    show_default=True,
-    help="More shapes of each dtype for the dispatch: at random and, after a kit, where the choice is still open.",
-)
-@click.option("--dtype", metavar="NAME,...", default="", help="Types that are timed on a device; by default the first.")
-@click.option("--layouts", metavar="NN,...", default="", help="Layouts that are timed on a device: NN, NT, TN, TT.")
-@jobs_option
-@plugins_option
-@format_option
 def export(
-    path: Path,
-    out: Path | None,
-    shapes: str | None,
-    probes: int,
-    dtype: str,
-    layouts: str,
-    jobs: int,
-    plugins: tuple[Path, ...],
-    format_: str,
+    path: _Product,
+    out: Annotated[Path | None, Option("The kit's folder; DIR-kit by default.", "KIT", kind=Path)] = None,
+    shapes: Annotated[
+        str | None,
+        Option(
+            "What is timed beside the probes: a suite of the operator, or shapes, e.g. 64x64x64.",
+            "SUITE|SHAPE,...",
+            shown="the operator's first suite",
+        ),
+    ] = None,
+    probes: Annotated[
+        int,
+        Option(
+            "More shapes of each dtype for the dispatch: at random and, after a kit, where the choice is still open.",
+            kind=int,
+            least=0,
+            most=1000,
+        ),
+    ] = exporting.PROBES,
+    dtype: Annotated[str, Option("Types that are timed on a device; by default the first.", "NAME,...")] = "",
+    layouts: Annotated[str, Option("Layouts that are timed on a device: NN, NT, TN, TT.", "NN,...")] = "",
+    jobs: Jobs = 2,
+    plugins: Plugins = (),
+    format_: Format = "table",
 ) -> None:
     """Write a tuning kit of a product for a machine without tensorop: it judges, times, and writes one file."""
     product = opened.open_product(path, plugins)
-    wanted = options.shapes(product.operator, shapes) if shapes else ()
+    wanted = tuning.shapes(product.operator, shapes) if shapes else ()
     place = out or path.with_name(f"{path.resolve().name}-kit")
     if product.platform.device is not None:
         refuse_given("a kit for a device", {"jobs": "--jobs"})
@@ -91,16 +82,15 @@ def export(
     screen.echo(f"on the board: ./run-kit; then here: {then}")
 
 
-@click.command(
-    "import", epilog=examples("import build/gemm-rvv result.jsonl", "import build/gemm-rvv result.jsonl --format json")
-)
-@_product
-@click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
-@seed_option
-@jobs_option
-@plugins_option
-@format_option
-def import_(path: Path, file: Path, seed: str | None, jobs: int, plugins: tuple[Path, ...], format_: str) -> None:
+@command("import build/gemm-rvv result.jsonl", "import build/gemm-rvv result.jsonl --format json", name="import")
+def import_(
+    path: _Product,
+    file: Annotated[Path, Option(metavar="FILE", kind=Path, positional=True)],
+    seed: NewSeed = "0",
+    jobs: Jobs = 2,
+    plugins: Plugins = (),
+    format_: Format = "table",
+) -> None:
     """Choose among a product's variants anew, by what its kit measured on a board."""
     product = opened.open_product(path, plugins)
     if product.platform.device is not None:
@@ -109,7 +99,7 @@ def import_(path: Path, file: Path, seed: str | None, jobs: int, plugins: tuple[
         return
     held = holding.read(product)
     found = results.read(file, held)
-    done = retune.retune(held, found, plugins=plugins, jobs=jobs, seed=options.seed(seed))
+    done = retune.retune(held, found, plugins=plugins, jobs=jobs, seed=Seed.draw(*tuning.seed(seed)))
     if format_ == "json":
         screen.echo_json({**done.to_json(), "unmeasured": found.unmeasured})
         return

@@ -3,88 +3,169 @@
 from __future__ import annotations
 
 import numbers
-from dataclasses import dataclass, fields
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
 from pathlib import Path
+from typing import Any
 
 from tensorop.errors import UsageError
 from tensorop.model.operator import Operator
+from tensorop.model.option import Option
 from tensorop.model.platform import Platform
 
-_RANGES = {"jobs": (1, 256), "threads": (1, 1024), "batch": (1, 4096), "trials": (1, 2**63 - 1)}
+_DAY_S = 86400.0
+_BUILD = Path("build")
+_EXPECTED = {"str": "a text", "str | None": "a text, or None", "bool": "True or False"}
+
+
+def _option(default: Any, help: str, metavar: str = "", **more: Any) -> Any:
+    return field(default=default, metadata={"option": Option(help, metavar, **more)})
 
 
 @dataclass(frozen=True)
 class Job:
-    """What `tensorop <operator>` was asked for; the one place of the defaults of command line and `tune`.
-    None: found from the platform.
-
-    shapes: dims in the operator's order; suite: its name, where they are one's
-    budget_s: seconds of search; trials: search trials instead of seconds
-    author_timeout_s: for one answer of a model with all retries; all answers together have three times that
-    threads: checked for correctness and, on a real clock, measured; jobs: builds side by side, in each worker
-    workers: processes to start here, or the address of a Dask scheduler that has some; "": trials are carried out here
-    batch: trials that a search asks for at once; None: as many as are carried out side by side
-    warm_start: auto | none | the path of a journal, a file of winners or a folder of such (tensorop/warm)
-    unsafe: a model's kernels run even where nothing confines them
-    c_dtype: of the result; None: what goes with each of dtypes
-    given: options that the user gave, by their names; None: those that are not as by default
-    """
+    """What `tensorop <operator>` was asked for; its fields are the options of command line and `tensorop.tune`."""
 
     operator: str
-    platform: str = "native"
-    dtypes: tuple[str, ...] = ("f32", "f64")
-    shapes: tuple[tuple[int, ...], ...] = ()
-    suite: str = ""
-    budget_s: float | None = 120.0
-    trials: int | None = None
-    tuner: str = "bayes"
-    author: str = "offline"
-    author_timeout_s: float = 600.0
-    jobs: int = 2
-    workers: str = ""
-    batch: int | None = None
-    seed: int = 0
-    secret: int | None = None
-    threads: int = 1
-    runner: str | None = None
-    plugins: tuple[Path, ...] = ()
-    offline: bool = False
-    out: Path = Path("build")
-    fresh: bool = False
-    warm_start: str = "auto"
-    unsafe: bool = False
-    c_dtype: str | None = None
-    given: frozenset[str] | None = None
+    platform: str = _option("native", "What to tune for; `tensorop platforms list` says what each is.", "NAME")
+    dtypes: tuple[str, ...] = _option(
+        ("f32", "f64"),
+        "Element types, by default f32 and f64 where operator and platform have them, or else all that both have.",
+        "NAME,...",
+        name="dtype",
+        late=True,
+        takes="str | Sequence[str]",
+    )
+    shapes: tuple[tuple[int, ...], ...] = _option(  # sizes in the operator's order
+        (),
+        "What to tune for: suites of the operator and shapes, by default its first suite.",
+        "SUITE|SHAPE,...",
+        late=True,
+        takes="str | Sequence[str | Sequence[int] | Mapping[str, int]]",
+    )
+    suite: str = ""  # what the shapes are called together
+    c_dtype: str | None = _option(
+        None, "Type of the result, where a platform has a choice: f32 beside bf16 and f16 on GPUs.", "NAME"
+    )
+    budget_s: float | None = _option(
+        120.0,
+        "Search time of all dtypes together, e.g. 90s, 3m or 1h30m; set-up, verification and comparison are extra.",
+        "TIME",
+        late=True,
+        shown="2m",
+        takes="str | float",
+    )
+    trials: int | None = _option(None, "Search trials instead of a time.", "N", kind=int, least=1, most=10**9)
+    tuner: str = _option("bayes", "Search strategy; `tensorop tuners list` says what each is.", "NAME")
+    author: str = _option(
+        "offline",
+        "Who writes micro-kernels: those shipped; a language model too (TENSOROP_LLM_MODEL, OPENAI_API_KEY or "
+        "OPENAI_BASE_URL); a recorded one.",
+        choices=("offline", "llm", "replay"),
+    )
+    author_timeout_s: float = _option(
+        600.0,
+        "Longest wait for one answer of a model, e.g. 90s; all of a job's have three times that.",
+        "TIME",
+        shown="10m",
+        takes="str | float",
+    )
+    jobs: int = _option(2, "Builds side by side.", kind=int, least=1, most=256)
+    workers: str = _option(
+        "",
+        "Carry trials out in N processes, or on the workers of a Dask scheduler (docs/workers.md); --jobs is then "
+        "side by side in each of N.",
+        "N|tcp://HOST:PORT",
+        takes="str | int",
+    )
+    batch: int | None = _option(
+        None,
+        "Trials asked for at once, on which the search's path depends.",
+        "N",
+        kind=int,
+        least=1,
+        most=4096,
+        shown="as many as run side by side",
+    )
+    seed: int = _option(
+        0,
+        "Of everything random; whole, as a job printed it, it repeats the calls that kernels are judged on.",
+        "N|N:SECRET",
+        takes="int | str",
+    )
+    secret: int | None = None  # the other half of a whole seed
+    threads: int = _option(1, "Threads of the comparison, where a clock measures.", kind=int, least=1, most=1024)
+    runner: str | None = _option(
+        None,
+        "Where programs run, or a backend of your own; by default the platform says. null: simulated costs, nothing is "
+        "built.",
+        "native|qemu|null|ssh://HOST[,ssh://HOST...]",
+    )
+    plugins: tuple[Path, ...] = _option(
+        (),
+        "Folder with platforms/, primitives/, templates/, tuners/, backends/ of your own; may be given several times.",
+        kind=Path,
+        must_be="folder",
+        multiple=True,
+        takes="str | Path | Sequence[str | Path]",
+    )
+    offline: bool = _option(False, "Download nothing: use what is in the cache.", kind=bool)
+    out: Path = _option(  # noqa: RUF009 - it is a field
+        _BUILD,
+        "The product's folder.",
+        "DIR",
+        kind=Path,
+        late=True,
+        shown="build/OPERATOR-PLATFORM",
+        takes="str | Path",
+    )
+    fresh: bool = _option(
+        False, "Forget what --out holds and start over, by its winners unless --warm-start says.", kind=bool
+    )
+    warm_start: str = _option(
+        "auto",
+        "Where the search begins: at shipped winners and those that --fresh forgets; at none; at those of a journal, a "
+        "file of winners, a product or a folder of journals (docs/warm-start.md).",
+        "auto|none|FILE|DIR",
+        takes="str | Path",
+    )
+    unsafe: bool = _option(
+        False,
+        "Run a model's kernels even on a target that cannot confine them (docs/security.md); the product says so.",
+        kind=bool,
+    )
+    given: frozenset[str] | None = None  # options that the user gave; None: those that are not as by default
+
+    @staticmethod
+    def options() -> Mapping[str, tuple[Any, str, Option]]:
+        """By the name that a user gives (a time's is without its unit): default, type and the rest."""
+        found = ((one, one.metadata.get("option")) for one in fields(Job))
+        return {
+            one.name.removesuffix("_s"): (None if option.late else one.default, str(one.type), option)
+            for one, option in found
+            if option is not None
+        }
 
     @property
     def chosen(self) -> frozenset[str]:
         """Names of the options that the user gave."""
         if self.given is not None:
             return self.given
-        values = ((field.name, getattr(self, field.name), field.default) for field in fields(self))
+        values = ((one.name, getattr(self, one.name), one.default) for one in fields(self))
         return frozenset(name.removesuffix("_s") for name, value, usual in values if value not in (None, usual))
 
     def __post_init__(self) -> None:
-        for name in ("operator", "platform", "tuner", "author", "workers", "warm_start"):
-            if not isinstance(value := getattr(self, name), str):
-                raise UsageError(f"{name} is {value!r}", hint="expected a text")
-        for name in ("runner", "c_dtype"):
-            if not isinstance(value := getattr(self, name), str | None):
-                raise UsageError(f"{name} is {value!r}", hint="expected a text, or None")
-        for name in ("offline", "fresh", "unsafe"):
-            if not isinstance(value := getattr(self, name), numbers.Integral) or value not in (False, True):
-                raise UsageError(f"{name} is {value!r}", hint="expected True or False")
-        if not isinstance(self.seed, numbers.Integral) or isinstance(self.seed, bool):
-            raise UsageError(f"seed is {self.seed!r}", hint="expected an integer")
-        for name, (least, most) in _RANGES.items():
-            value = getattr(self, name)
-            if value is not None and (
-                isinstance(value, bool) or not (isinstance(value, numbers.Integral) and least <= value <= most)
-            ):
-                raise UsageError(f"{name} is {value!r}", hint=f"expected an integer from {least} to {most}")
+        for one in fields(self):
+            value, option = getattr(self, one.name), one.metadata.get("option", Option())
+            if not _is(value, str(one.type), option):
+                expected = option.range or _EXPECTED.get(str(one.type), "an integer")
+                raise UsageError(f"{one.name} is {value!r}", hint=f"expected {expected}")
         budget = self.budget_s
         if isinstance(budget, bool) or not (budget is None or (isinstance(budget, numbers.Real) and 0 < budget < 1e18)):
-            raise UsageError(f"the budget is {self.budget_s!r} seconds", hint="expected a positive time, e.g. 120")
+            raise UsageError(f"the budget is {budget!r} seconds", hint="expected a positive time, e.g. 120 or 2m")
+        if not isinstance(self.author_timeout_s, numbers.Real) or not 0 < self.author_timeout_s <= _DAY_S:
+            what = f"--author-timeout is {self.author_timeout_s!r} seconds"
+            raise UsageError(what, hint="expected a positive time, at most a day, e.g. 5m")
 
     @staticmethod
     def usual_dtypes(operator: Operator, platform: Platform) -> tuple[str, ...]:
@@ -102,4 +183,19 @@ class Job:
     @staticmethod
     def folder(operator: str, platform: str) -> Path:
         """Where the product goes when nobody says."""
-        return Path("build") / f"{operator}-{platform}"
+        return _BUILD / f"{operator}-{platform}"
+
+
+def _is(value: Any, kind: str, option: Option) -> bool:
+    """Whether a value is of its field's type, where that is a simple one."""
+    if kind.endswith(" | None") and value is None:
+        return True
+    match kind.removesuffix(" | None"):
+        case "str":
+            return isinstance(value, str) and (not option.choices or value in option.choices)
+        case "bool":
+            return isinstance(value, numbers.Integral) and value in (False, True)
+        case "int":
+            whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
+            return whole and (option.most is None or (option.least or 0) <= value <= option.most)
+    return True

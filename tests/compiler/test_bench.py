@@ -61,7 +61,7 @@ def naive(folder, end="k", before=""):
 def test_a_product_against_openblas(product):
     rows = []
     found = bench.bench(
-        *products.reached(product, "native"), bench.Request(("f32", "f64"), SHAPES, final=False), rows.append
+        *products.reached(product, "native"), bench.BenchRequest(("f32", "f64"), SHAPES, final=False), rows.append
     )
     assert found.unit == "GFLOP/s"
     assert found.model is None
@@ -81,7 +81,7 @@ def test_a_product_against_openblas(product):
 
 def test_short_calls_are_rid_of_what_an_empty_one_takes(product):
     shapes = ((4, 4, 4), (100, 100, 100))
-    short, long = bench.bench(*products.reached(product), bench.Request(shapes=shapes, final=False)).rows
+    short, long = bench.bench(*products.reached(product), bench.BenchRequest(shapes=shapes, final=False)).rows
     assert set(short.empty_ns) == {"ours", "openblas"}
     assert all(0 < ns < 2 * 4**3 / short.ours + 1000 for ns in short.empty_ns.values())
     assert short.to_json()["empty_ns"] == short.empty_ns
@@ -109,16 +109,16 @@ def test_ours_is_called_as_its_peers_are(product, tmp_path):
     wrong = [*build, "-o", tmp_path / "libtensorop_cblas.so"]
     subprocess.run(wrong, input="void cblas_sgemm(void) {} void sgemm_(void) {}", text=True, check=True)
     with pytest.raises(JobError, match=r"its result is wrong|no longer than one that does nothing"):
-        bench.bench(*products.reached(copy), bench.Request(shapes=SHAPES[:1], final=False))
+        bench.bench(*products.reached(copy), bench.BenchRequest(shapes=SHAPES[:1], final=False))
 
 
 def test_what_cannot_be_had_is_named(product):
     found = bench.bench(
-        *products.reached(product), bench.Request(None, SHAPES[:1], ("openblas", "cublas"), final=False)
+        *products.reached(product), bench.BenchRequest(None, SHAPES[:1], ("openblas", "cublas"), final=False)
     )
     assert "cublas does not exist for x86_64" in found.absent["cublas"]
     assert set(found.rows[0].ratios) == {"openblas"}
-    alone = bench.bench(*products.reached(product), bench.Request(None, SHAPES[:1], ("cudnn",), final=False))
+    alone = bench.bench(*products.reached(product), bench.BenchRequest(None, SHAPES[:1], ("cudnn",), final=False))
     assert alone.rows[0].ratios == {}
     assert alone.rows[0].ours > 0
     assert alone.geomean() == {}
@@ -126,7 +126,7 @@ def test_what_cannot_be_had_is_named(product):
 
 def test_what_a_baseline_has_no_function_for_is_named(tmp_path):
     of = products.install("generic", tmp_path / "gemm", ("i8",))
-    found = bench.bench(*products.reached(of), bench.Request(None, SHAPES[:1], ("openblas",), final=False))
+    found = bench.bench(*products.reached(of), bench.BenchRequest(None, SHAPES[:1], ("openblas",), final=False))
     assert "libscipy_openblas.so has no cblas function for i8" in found.absent["openblas i8"]
     assert found.absent["openblas i8"].startswith("a library cannot be called on the target")
     assert found.absent["FMA peak i8"] == "native/peak.c is of f32 and f64 alone"
@@ -187,7 +187,7 @@ def test_several_numbers_of_threads(product):
 
 def test_a_library_outside_of_a_product(tmp_path):
     target = reach(platforms.load("generic"), "native")
-    given = bench.Request(["f32"], SHAPES[:1], final=False)
+    given = bench.BenchRequest(["f32"], SHAPES[:1], final=False)
     found = bench.compare(gemm(), target, naive(tmp_path), given)
     assert found.rows[0].ratios["openblas"].value > 0
     assert found.rows[0].verdicts == {"ours": "ok", "openblas": "ok"}
@@ -197,7 +197,7 @@ def test_a_library_outside_of_a_product(tmp_path):
 
 def test_a_library_that_is_wrong_with_two_threads_alone_has_no_figure_there(tmp_path):
     target = reach(platforms.load("generic"), "native")
-    given = bench.Request(["f32"], SHAPES[:1], final=False)
+    given = bench.BenchRequest(["f32"], SHAPES[:1], final=False)
     with_two = """(getenv("TENSOROP_NUM_THREADS")[0] == '2' ? k - 1 : k)"""
     library = naive(tmp_path, with_two, "#include <stdlib.h>\n")
     assert bench.compare(gemm(), target, library, given).rows[0].verdicts["ours"] == "ok"
@@ -242,7 +242,7 @@ def test_threads_that_go_on_looking_for_work_are_waited_for(tmp_path, monkeypatc
 
     monkeypatch.setattr(session, "_reply", watch)
     target = reach(platforms.load("generic"), "native")
-    given = bench.Request(["f32"], SHAPES[:1], ("cudnn",), final=False)
+    given = bench.BenchRequest(["f32"], SHAPES[:1], ("cudnn",), final=False)
 
     def wait(folder, *how, threads=2):
         rested.clear()
@@ -262,7 +262,7 @@ def test_a_library_that_is_right_in_its_first_call_alone_has_no_figure(tmp_path,
     target = reach(platforms.load("generic"), "native")
     first = naive(tmp_path, "(calls++ ? k - 1 : k)", "static int calls;\n")
     with pytest.raises(JobError, match="has no figure, since its result is wrong"):
-        bench.compare(gemm(), target, first, bench.Request(["f32"], SHAPES[:1], against, final=False))
+        bench.compare(gemm(), target, first, bench.BenchRequest(["f32"], SHAPES[:1], against, final=False))
 
 
 def test_the_whole_grid_of_a_product(product):

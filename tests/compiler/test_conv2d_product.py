@@ -327,7 +327,7 @@ def test_calls_fit_into_the_least_stack_of_a_thread(made: Path, tmp_path: Path) 
         ("n1c3h9w9k4r3s3g2", "groups divide channels and filters"),
         ("n1c3h9w9k4r3s3u0", "strides are 1 or more"),
         ("n0c3h9w9k4r3s3", "n is 0"),
-        ("9x9", "neither a suite nor a shape"),
+        ("9x9", "not a shape of conv2d"),
     ],
 )
 def test_what_is_no_shape_of_it(shape: str, told: str) -> None:

@@ -202,6 +202,11 @@ def test_every_way_to_fail_is_an_outcome(body: str, tmp_path: Path) -> None:
 ELSEWHERE = {"c[0] = k != 0;\n"}
 
 
+def submission(file: Path, platform: str) -> judging.Submission:
+    given = operators.load("gemm"), platforms.load(platform), "f32"
+    return judging.Submission(file, *given, ((24, 24, 24),), configurations=1)
+
+
 @pytest.mark.parametrize("suffix", [".c.j2", ".c"])
 @pytest.mark.usefixtures("without_controls")
 def test_templates_that_attack_are_refused_before_anything_is_built(
@@ -215,7 +220,7 @@ def test_templates_that_attack_are_refused_before_anything_is_built(
     for body in known[:: 3 if suffix == ".c.j2" else 6]:  # a template takes its time to be compiled
         head = C_HEAD if suffix == ".c" else C_HEAD.replace("/*---", "---").replace("---*/", "---")
         file.write_text(head + body, newline="")
-        ruling = judging.judge(file, "gemm", "rvv", "f32", configurations=1)
+        ruling = judging.judge(submission(file, "rvv"))
         assert (ruling.outcome.kind.value, ruling.outcome.where) == ("refused", "author"), (body, ruling.outcome)
         assert ruling.outcome.message.partition(": ")[0] in set(Guard), (body, ruling.outcome)
 
@@ -230,7 +235,7 @@ def test_what_breaks_readers_is_an_outcome_or_a_usage_error(tmp_path: Path, monk
     ]:  # each takes its time; all of them go through the author's path elsewhere
         file.write_bytes(text.encode("utf-8", "surrogatepass"))
         with contextlib.suppress(UsageError):
-            ruling = judging.judge(file, "gemm", "generic", "f32", ((24, 24, 24),), configurations=1)
+            ruling = judging.judge(submission(file, "generic"))
             assert not ruling.ok
             assert ruling.to_json()["next"]
             ends.add(ruling.outcome.where)

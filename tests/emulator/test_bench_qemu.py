@@ -23,7 +23,7 @@ def product(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def found(product):
-    return bench.bench(*products.reached(product), bench.Request(shapes=SHAPES, threads=2))
+    return bench.bench(*products.reached(product), bench.BenchRequest(shapes=SHAPES, threads=2))
 
 
 def test_modelled_rows_say_what_they_are(found):
@@ -73,12 +73,12 @@ def test_short_calls_are_rid_of_what_an_empty_one_takes(found):
 
 
 def test_the_same_again(product, found):
-    again = bench.bench(*products.reached(product), bench.Request(shapes=SHAPES[:1]))
+    again = bench.bench(*products.reached(product), bench.BenchRequest(shapes=SHAPES[:1]))
     assert again.rows[0].to_json() == found.rows[0].to_json()
 
 
 def test_a_baseline_this_architecture_lacks(product):
-    alone = bench.bench(*products.reached(product), bench.Request(None, SHAPES[:1], ("mkl",), final=False))
+    alone = bench.bench(*products.reached(product), bench.BenchRequest(None, SHAPES[:1], ("mkl",), final=False))
     assert "mkl does not exist for riscv64" in alone.absent["mkl"]
     assert alone.rows[0].ratios == {}
     assert alone.rows[0].ours > 0
@@ -112,7 +112,7 @@ def test_a_baseline_that_is_wrong_at_a_vlen_has_no_ratio_there(product, tmp_path
     target = reach(platforms.load("wrong-core", (tmp_path,)), None)
     library = next((product / "lib").glob("libtensorop_gemm.so"))
     shapes = ((32, 32, 32), (100, 100, 100))
-    found = bench.compare(gemm(), target, library, bench.Request(["f32"], shapes, final=False))
+    found = bench.compare(gemm(), target, library, bench.BenchRequest(["f32"], shapes, final=False))
     right, wrong = found.rows
     assert set(right.ratios) == set(right.by_vlen[512].ratios) == {"openblas"}
     assert right.verdicts == {"ours": "ok", "openblas": "ok"}
@@ -125,5 +125,5 @@ def test_a_baseline_that_is_wrong_at_a_vlen_has_no_ratio_there(product, tmp_path
     assert found.baselines["openblas"].remarks == ("VLEN 512: wide",)
     cores = found.baselines["openblas"].cores
     assert cores == {256: {"f32": "riscv64_zvl128b"}, 512: {"f32": "riscv64_zvl256b"}}
-    again = bench.compare(gemm(), target, library, bench.Request(["f32"], shapes[1:], final=False))
+    again = bench.compare(gemm(), target, library, bench.BenchRequest(["f32"], shapes[1:], final=False))
     assert again.rows[0].to_json() == wrong.to_json()  # its verdict is remembered with its count

@@ -43,7 +43,7 @@ def product(tmp_path):
 
 
 def test_a_library_beside_openblas_by_the_boards_clock(board, product):
-    found = bench.bench(*products.reached(product, board.word), bench.Request(shapes=SHAPES, final=False))
+    found = bench.bench(*products.reached(product, board.word), bench.BenchRequest(shapes=SHAPES, final=False))
     assert (found.unit, found.model) == ("GFLOP/s", None)
     assert found.machine["cpu"] == "Spacemit(R) X60"
     assert found.machine["host"] == "127.0.0.1"

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from tensorop import tuning
 from tensorop.author import c_file
 from tensorop.author.parse import parse
-from tensorop.cli import options
 from tensorop.cli.judge_command import judge as command
 from tensorop.commands import judge
 from tensorop.commands.advice import FAILED, PASSED
@@ -18,6 +18,7 @@ from tensorop.model.kernel import KernelTemplate
 from tensorop.model.trial import Kind
 from tensorop.model.verdict import Seed
 from tensorop.space import Space
+from tensorop.specs import operators, platforms
 from tests.support.commands import refused
 
 HEAD = "---\nstrategy: s\nreads: {a: rows, b: columns}\ntunables: {mr_vectors: [2], nr: [4]}\n---\n"
@@ -104,7 +105,7 @@ def test_a_file_that_is_no_kernel_is_a_usage_error_with_its_place(name: str, tmp
     text, told = FILES[name]
     (tmp_path / name).write_bytes(text if isinstance(text, bytes) else text.encode())
     with pytest.raises(UsageError) as caught:
-        judge.judge(tmp_path / name, "gemm", "generic")
+        judge.read(tmp_path / name, operators.load("gemm"), platforms.load("generic"), "f32")
     assert str(tmp_path / name) in caught.value.message
     assert told in caught.value.message
 
@@ -119,7 +120,7 @@ def test_a_file_that_is_no_kernel_is_a_usage_error_with_its_place(name: str, tmp
         (("k.c.j2", "generic", "--runner", "null"), "it judges nothing"),
         (("k.c.j2", "generic", "--seed", "1:"), "got '1:'"),
         (("k.c.j2", "generic", "--timeout", "2h"), "--timeout 2h: expected up to an hour"),
-        (("k.c.j2", "generic", "--shapes", "3x3"), "'3x3' is not a shape of gemm"),
+        (("k.c.j2", "generic", "--shapes", "3x3"), "not a shape of gemm: expected a shape as mxnxk, got '3x3'"),
         (("k.c.j2", "generic", "--template", "none/k.c.j2"), "none/k.c.j2: cannot be written"),
         (("k.c.j2", "generic", "--seed", "3:-5"), "--seed: expected an integer or PUBLIC:SECRET, got '3:-5'"),
         (("k.c.j2", "generic", "--seed", ""), "--seed: expected an integer or PUBLIC:SECRET, got ''"),
@@ -145,7 +146,5 @@ def test_the_command_line_says_so_with_its_status(tmp_path: Path) -> None:
 
 def test_a_seed_is_taken_as_it_is_printed_and_as_an_integer() -> None:
     whole = Seed.draw(-7)
-    assert options.seed(str(whole)) == whole
-    assert options.seed("-7").public == -7
-    assert options.seed("-7") != options.seed("-7")  # the secret half is new
-    assert options.seed(None).public == 0
+    assert Seed(*tuning.seed(str(whole))) == whole
+    assert tuning.seed("-7") == (-7, None)  # the secret half is new each time

@@ -84,7 +84,7 @@ def test_a_library_for_another_architecture_is_not_run_natively(tmp_path):
 def test_unknown_names(tmp_path):
     file = library(tmp_path / "lib.so")
     assert "unknown baseline 'openblas2'" in str(invoke("bench", file, "--against", "openblas2").exception)
-    assert "neither a suite nor a shape" in str(invoke("bench", file, "--shapes", "quik").exception)
+    assert "unknown suite of gemm 'quik'" in str(invoke("bench", file, "--shapes", "quik").exception)
     assert "not a shape of gemm" in str(invoke("bench", file, "--shapes", "64x64").exception)
     assert "unknown dtype" in str(invoke("bench", file, "--dtype", "f8").exception)
     assert "holds f32, not f64" in str(invoke("verify", file, "--dtype", "f64").exception)

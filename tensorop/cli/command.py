@@ -1,0 +1,109 @@
+"""Commands from functions: a parameter's annotation is its option, its default what holds without it."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Annotated, Any, get_type_hints
+
+import click
+
+from tensorop.errors import UsageError
+from tensorop.model.job import Job
+from tensorop.model.option import Option
+
+Plugins = Annotated[tuple[Path, ...], Job.options()["plugins"][2]]
+Offline = Annotated[bool, Job.options()["offline"][2]]
+Jobs = Annotated[int, Option("Processes side by side.", kind=int, least=1, most=256)]
+FORMAT = Option(
+    "json: one JSON value on stdout; progress goes to stderr either way.", choices=("table", "json"), name="format"
+)
+Format = Annotated[str, FORMAT]
+Runner = Annotated[
+    str | None,
+    Option("Where programs run, or a backend of your own; by default the platform says.", "native|qemu|ssh://HOST"),
+]
+NewSeed = Annotated[
+    str,
+    Option(
+        "Draw the calls from this integer and a new secret, or repeat those of a whole seed as it was printed.",
+        "N|N:SECRET",
+    ),
+]
+
+
+class _Read(click.ParamType[Any]):
+    """A text that `read` makes a value of, or raises ValueError with what is wrong."""
+
+    def __init__(self, name: str, read: Callable[[str], Any]) -> None:
+        self.name, self._read = name, read
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        try:
+            return self._read(str(value).strip())
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+def command(*lines: str, name: str | None = None, help: str = "") -> Callable[[Callable[..., None]], click.Command]:
+    """Makes a function a command. lines: examples, as they are typed; help: in place of the docstring."""
+
+    def made(function: Callable[..., None]) -> click.Command:
+        hints = get_type_hints(function, include_extras=True)
+        parameters = [
+            parameter(one.name, one.default, hints[one.name].__metadata__[0])
+            for one in inspect.signature(function).parameters.values()
+        ]
+        text, called = help or inspect.getdoc(function), name or function.__name__
+        return click.Command(called, callback=function, params=parameters, help=text, epilog=examples(*lines))
+
+    return made
+
+
+def parameter(name: str, default: Any, option: Option, more: str = "", **how: Any) -> click.Parameter:
+    """What click makes an option of. more: goes on with its help; how: as click has it."""
+    kind: Any = option.kind
+    if option.choices:
+        kind = click.Choice(option.choices)
+    elif kind is Path:
+        folder, file = option.must_be != "file", option.must_be != "folder"
+        kind = click.Path(path_type=Path, exists=bool(option.must_be), dir_okay=folder, file_okay=file)
+    elif kind is int:
+        kind = click.IntRange(option.least, option.most)
+    elif kind not in (str, bool):
+        kind = _Read(option.metavar, kind)
+    if option.positional:
+        how = how if default is inspect.Parameter.empty else {**how, "required": False, "default": default}
+        return click.Argument([name], type=kind, metavar=option.metavar, **how)
+    spelled, required = option.name or name.replace("_", "-"), default is inspect.Parameter.empty
+    return click.Option(
+        [f"--{spelled}", name],
+        type=None if kind is bool else kind,
+        is_flag=kind is bool,
+        multiple=option.multiple,
+        metavar=option.metavar or None,
+        default=None if required else default,
+        required=required,
+        show_default=not (option.shown or required or default is None or default is False or default in ("", ())),
+        help=f"{option.help}{more}" + (f"  [default: {option.shown}]" if option.shown else ""),
+        **how,
+    )
+
+
+def is_given(name: str) -> bool:
+    """Whether the command line has this option of the command that runs."""
+    source = click.get_current_context().get_parameter_source(name)
+    return source not in (None, click.core.ParameterSource.DEFAULT)
+
+
+def refuse_given(where: str, options: Mapping[str, str]) -> None:
+    """Raises UsageError where one of the options is given, which have no effect there; by click's names for them."""
+    useless = [option for name, option in options.items() if is_given(name)]
+    if useless:
+        raise UsageError(f"{', '.join(useless)}: no effect on {where}", hint=f"leave {' and '.join(useless)} out")
+
+
+def examples(*lines: str) -> str:
+    """A help text's end: command lines as they are typed."""
+    return "\b\nExamples:\n" + "\n".join(f"  tensorop {line}" for line in lines)

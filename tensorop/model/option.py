@@ -1,0 +1,32 @@
+"""How a user gives a value: on the command line, and to `tensorop.tune`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Option:
+    """What the value of a parameter or field is, for whoever gives it."""
+
+    help: str = ""
+    metavar: str = ""  # how a value is written, e.g. NAME,...
+    kind: Any = str  # bool (a flag), int, Path, or what reads a text and raises ValueError
+    least: int | None = None
+    most: int | None = None
+    choices: tuple[str, ...] = ()
+    must_be: str = ""  # of a path that has to exist: file or folder
+    multiple: bool = False  # given several times
+    positional: bool = False
+    name: str = ""  # on the command line, where it is not the parameter's own
+    shown: str = ""  # the default in words
+    late: bool = False  # whether the default depends on operator or platform; None stands for it then
+    takes: str = ""  # the types that `tensorop.tune` takes, where they are more than the field's own
+
+    @property
+    def range(self) -> str:
+        """What a value must be, in words; "" where its type says it."""
+        if self.choices:
+            return f"one of {', '.join(self.choices)}"
+        return f"an integer from {self.least} to {self.most}" if self.most else ""
