@@ -1,33 +1,44 @@
-"""The sub-packages that tensorop can do without, found by folder; no import statement of the core names one.
-
-    calibration/   constants of a board model from figures of the board     constants.py, board.py
-    cluster/       trials on the workers of a Dask cluster                  crew.py
-    kits/          tuning kits for machines without tensorop                commands.py, here.py, on_device.py
-
-A part's folder may be absent: then the rest works, and what needs the part says so.
+"""The sub-packages that tensorop can do without. They are found here, by folder: no import statement of the core names
+one. A folder may be absent: then the rest works, and what needs the sub-package says so in one line.
 """
 
 from __future__ import annotations
 
 import importlib
 from collections.abc import Iterator
+from pathlib import Path
 from types import ModuleType
 
 from tensorop import paths
 from tensorop.errors import MissingTool
 
+# By folder, the modules that the core asks for. `backend` has a class Backend(Target), `commands` has click COMMANDS.
+OFFERS = {
+    "calibration": ("board", "constants"),  # constants of a board model, from figures of the board
+    "cluster": ("crew",),  # trials on the workers of a Dask cluster
+    "cuda": ("backend",),  # products for NVIDIA GPUs
+    "kits": ("commands", "here", "on_device"),  # measuring a product on a machine without tensorop
+}
+BACKENDS = tuple(folder for folder, modules in OFFERS.items() if "backend" in modules)
+
+
+def file(folder: str, module: str) -> Path:
+    """Where a sub-package has a module; no file is there where the sub-package is absent."""
+    return paths.package_dir() / folder / f"{module}.py"
+
 
 def offered(module: str) -> Iterator[ModuleType]:
-    """The modules of this name of all parts that are here."""
-    for path in sorted(paths.package_dir().glob(f"*/{module}.py")):
-        yield importlib.import_module(f"tensorop.{path.parent.name}.{module}")
+    """The modules of this name of all sub-packages that are here."""
+    for folder, modules in OFFERS.items():
+        if module in modules and file(folder, module).is_file():
+            yield importlib.import_module(f"tensorop.{folder}.{module}")
 
 
-def require(part: str, module: str, purpose: str) -> ModuleType:
-    """A module of a part. purpose: what the user asked for, for the message. Raises MissingTool without the part."""
-    if not (paths.package_dir() / part / f"{module}.py").is_file():
+def require(folder: str, module: str, purpose: str) -> ModuleType:
+    """A module of a sub-package. purpose: what the user asked for. Raises MissingTool without the sub-package."""
+    if not file(folder, module).is_file():
         raise MissingTool(
-            f"{purpose} needs the sub-package tensorop.{part}, which is absent here",
+            f"{purpose} needs the sub-package tensorop.{folder}, which is absent here",
             hint="pip install --force-reinstall tensorop-tuner brings it",
         )
-    return importlib.import_module(f"tensorop.{part}.{module}")
+    return importlib.import_module(f"tensorop.{folder}.{module}")

@@ -397,7 +397,7 @@ def controls(test: Test) -> list[str]:
 def build(folder: Path) -> None:
     """A cubin for each set, type and layout; those of the first have the controls."""
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-    from tensorop.backends.cuda_parts import kernels
+    from tensorop.cuda import kernels
     from tensorop.provision import nvcc
     from tensorop.specs import operators, platforms
 

@@ -6,7 +6,7 @@ import importlib
 from functools import lru_cache
 from pathlib import Path
 
-from tensorop import paths
+from tensorop import paths, subpackages
 from tensorop.errors import SpecError, UsageError, unknown_name
 from tensorop.model.budget import Budgets
 from tensorop.model.platform import Platform
@@ -32,7 +32,7 @@ def load(name: str, plugins: tuple[Path, ...] = ()) -> type[Target]:
 def chosen(word: str, plugins: tuple[Path, ...] = ()) -> tuple[type[Target], str]:
     """The backend that a user's word names, and the address in it. Raises UsageError for a word that names none."""
     name, slashes, address = word.partition("://")
-    if name not in catalog.names("backends", plugins):
+    if name not in (*catalog.names("backends", plugins), *subpackages.BACKENDS):
         raise unknown_name("runner", word, words(plugins), f"backends/{name}")
     found = load(name, plugins)
     if bool(slashes) != bool(found.address):
@@ -55,9 +55,9 @@ def reach(platform: Platform, word: str | None = None, plugins: tuple[Path, ...]
 
 def _fitting(platform: Platform, word: str | None, plugins: tuple[Path, ...]) -> tuple[type[Target], str]:
     found, address = chosen(word or platform.runner, plugins)
-    if platform.device is not None and found.name != platform.runner:
+    if found.name != platform.runner and not load(platform.runner, plugins).measures:
         raise UsageError(
-            f"--runner {word}: platform '{platform.name}' is of a device, which the backend '{platform.runner}' is for",
+            f"--runner {word}: platform '{platform.name}' is for the backend '{platform.runner}' alone",
             hint="leave --runner out",
         )
     return found, address
@@ -65,10 +65,14 @@ def _fitting(platform: Platform, word: str | None, plugins: tuple[Path, ...]) ->
 
 @lru_cache(maxsize=32)
 def _read(path: Path) -> type[Target]:
-    if paths.shipped(path):
-        module = importlib.import_module(f"tensorop.backends.{path.stem}")
+    name = path.stem
+    if path.parent.name in subpackages.BACKENDS:
+        name = path.parent.name
+        module = subpackages.require(name, "backend", f"the runner '{name}'")
+    elif paths.shipped(path):
+        module = importlib.import_module(f"tensorop.backends.{name}")
     else:
-        module = pymodule.load(path, f"_tensorop_backend_{path.stem}")
+        module = pymodule.load(path, f"_tensorop_backend_{name}")
     found: type[Target] = pymodule.derived(path, module, Target)
     kinds = {**dict.fromkeys(_WORDS, str), **dict.fromkeys(_SWITCHES, bool), "budgets": Budgets, "ignores": dict}
     for part, kind in kinds.items():
@@ -76,8 +80,8 @@ def _read(path: Path) -> type[Target]:
             raise SpecError(
                 f"{path}: class '{found.__name__}': expected {part} to be a {kind.__name__}, got {value!r:.80}"
             )
-    if found.name != path.stem:
-        raise SpecError(f"{path}: key 'name': expected '{path.stem}', as the file is called, got '{found.name}'")
+    if found.name != name:
+        raise SpecError(f"{path}: key 'name': expected '{name}', as the file is called, got '{found.name}'")
     if found.deterministic and found.budgets.clock_probes:
         raise SpecError(
             f"{path}: class '{found.__name__}': expected deterministic to be False, since a clock measures there"

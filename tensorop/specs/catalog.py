@@ -7,6 +7,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from tensorop import subpackages
 from tensorop.errors import SpecError, UsageError, unknown_name
 from tensorop.paths import plugin_dirs, plugin_roots
 
@@ -29,11 +30,14 @@ def names(kind: str, plugins: tuple[Path, ...] = ()) -> tuple[str, ...]:
             found |= {path.name for path in named if (path / "operator.yaml").is_file()}
         else:
             found |= {p.stem for p in named if p.suffix == SUFFIX[kind] and not p.name.startswith(_NOT_ONE)}
+    if kind == "backends":
+        found |= {name for name in subpackages.BACKENDS if subpackages.file(name, "backend").is_file()}
     return tuple(sorted(found))
 
 
 def find(kind: str, name: str, plugins: tuple[Path, ...] = ()) -> Path:
-    """The file (or, for an operator, the folder) behind a name; raises UsageError with the nearest names."""
+    """The file (or, for an operator, the folder) behind a name, that of a backend in a sub-package also where the
+    sub-package is absent. Raises UsageError with the nearest names."""
     if "/" not in name and name not in ("", ".", "..") and name.isprintable() and len(name.encode()) <= _LONGEST:
         for folder in plugin_dirs(kind, plugins):
             path = folder / f"{name}{SUFFIX[kind]}"
@@ -43,6 +47,8 @@ def find(kind: str, name: str, plugins: tuple[Path, ...] = ()) -> Path:
             if os.path.lexists(file):
                 what = "no regular file" if file.exists() else "a link to nothing"
                 raise SpecError(f"{file}: cannot be read: it is {what}", hint="take it away, or put the file there")
+    if kind == "backends" and name in subpackages.BACKENDS:
+        return subpackages.file(name, "backend")
     raise unknown_name(_CALLED.get(kind, kind[:-1]), name, names(kind, plugins), f"{kind}/{name}")
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tensorop.backends.cuda_parts import library as device_library
+from tensorop.cuda import library as device_library
 from tensorop.errors import SpecError
 from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform

@@ -213,7 +213,7 @@ PROGRAM = """
 import resource
 from tensorop.author.llm import refusal, repeatable, reply, secret
 from tensorop.author.parse import parse
-from tensorop.backends.cuda_parts import gate
+from tensorop.cuda import gate
 from tensorop.errors import SpecError
 from tensorop.model.trial import Kind, Outcome
 from tensorop.specs.printable import printable

@@ -10,7 +10,7 @@ import pytest
 
 from tensorop.author import c_gate, gate, offline
 from tensorop.author.gate import Guard
-from tensorop.backends.cuda_parts import kernels
+from tensorop.cuda import kernels
 from tensorop.model.kernel import KernelTemplate, KernelText
 from tensorop.model.point import Point
 from tensorop.model.primitive import Primitives

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import tensorop
-from tensorop.backends.cuda_parts import product
 from tensorop.build import tool
+from tensorop.cuda import product
 from tensorop.package import publish
 from tensorop.provision import zig
 from tensorop.specs import platforms
@@ -48,7 +48,7 @@ def test_a_product_that_was_never_run_says_so(root: Path) -> None:
 
 HUNG = "int cuInit(unsigned flags) { for (volatile int on = 1; on;) flags++; return (int)flags; }\n"
 ASK = """
-from tensorop.backends.cuda_parts import attached
+from tensorop.cuda import attached
 attached._ANSWER_S = 0.5
 print(attached.attached({"least": 90, "most": 90}))
 """

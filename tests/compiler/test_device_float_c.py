@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 import tensorop
-from tensorop.backends.cuda_parts import kit, product
-from tensorop.build import device as building
-from tensorop.build.device import Built
 from tensorop.commands import opened
+from tensorop.cuda import compile as building
+from tensorop.cuda import kit, product
+from tensorop.cuda.compile import Built
 from tensorop.errors import UsageError
 from tensorop.kits import device, result
 from tensorop.package import publish

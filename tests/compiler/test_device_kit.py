@@ -15,12 +15,12 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from tensorop.backends.cuda_parts import attached, corrected, kit, product
-from tensorop.build import device as building
-from tensorop.build.device import Built
 from tensorop.build.library import facts
 from tensorop.cli.main import cli
 from tensorop.commands import opened
+from tensorop.cuda import attached, corrected, kit, product
+from tensorop.cuda import compile as building
+from tensorop.cuda.compile import Built
 from tensorop.errors import JobError, UsageError
 from tensorop.events import Done, Event, Phase
 from tensorop.kits import commands, device, here, on_device, result
@@ -424,7 +424,7 @@ def test_a_kit_of_both_types_and_two_layouts(exported: Exported, tmp_path: Path)
     ("said", "name"), [({}, True), ({"FAKE_NO_DEVICE": "1"}, False), ({"FAKE_CAPABILITY": "80"}, False)]
 )
 def test_a_device_is_found_where_it_fits(exported: Exported, said: dict[str, str], name: bool) -> None:
-    asked = "from tensorop.backends.cuda_parts.attached import attached; print(attached({'least': 90, 'most': 90}))"
+    asked = "from tensorop.cuda.attached import attached; print(attached({'least': 90, 'most': 90}))"
     environment = {**os.environ, "LD_LIBRARY_PATH": str(exported[1]), **said}
     done = subprocess.run([sys.executable, "-c", asked], env=environment, capture_output=True, text=True, check=True)
     assert (done.stdout.strip() != "None") is name

@@ -10,12 +10,12 @@ import pytest
 
 from tensorop import pipeline
 from tensorop.author import offline
-from tensorop.backends import cuda
-from tensorop.backends.cuda_parts import kernels
-from tensorop.backends.cuda_parts.family import Family
-from tensorop.build import device
 from tensorop.build.library import facts
 from tensorop.commands import opened
+from tensorop.cuda import backend as cuda
+from tensorop.cuda import compile as device
+from tensorop.cuda import kernels
+from tensorop.cuda.family import Family
 from tensorop.errors import MissingTool
 from tensorop.events import Done
 from tensorop.model.job import Job

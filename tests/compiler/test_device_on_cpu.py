@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from tensorop.author import offline
-from tensorop.backends import cuda
-from tensorop.backends.cuda_parts import kernels
-from tensorop.backends.cuda_parts.choose import LAYOUTS
-from tensorop.backends.cuda_parts.family import Family
+from tensorop.cuda import backend as cuda
+from tensorop.cuda import kernels
+from tensorop.cuda.choose import LAYOUTS
+from tensorop.cuda.family import Family
 from tensorop.provision.zig import zig, zig_environment
 from tensorop.specs import operators, platforms
 from tests.support.commands import ROOT

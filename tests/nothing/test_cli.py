@@ -43,7 +43,7 @@ PLATFORM = "schema: 1\nname: mine\nparent: generic\ndescription: a test's own\n"
         (["gemm", "--platform", "RVV"], ["unknown platform 'RVV'", "did you mean rvv", "spacemit-k1"]),
         (
             ["gemm", "--platform", "cuda-sm90", "--runner", "native"],
-            ["--runner native: platform 'cuda-sm90' is of a device"],
+            ["--runner native: platform 'cuda-sm90' is for the backend 'cuda' alone"],
         ),
         (
             ["gemm", "--platform", "cuda-sm90", "--author", "llm"],

@@ -17,10 +17,10 @@ import pytest
 
 from tensorop import pipeline
 from tensorop.author import offline
-from tensorop.backends import cuda
-from tensorop.backends.cuda_parts import corrected, gate, kernels
-from tensorop.backends.cuda_parts.choose import LAYOUTS, Layout
-from tensorop.backends.cuda_parts.family import Family
+from tensorop.cuda import backend as cuda
+from tensorop.cuda import corrected, gate, kernels
+from tensorop.cuda.choose import LAYOUTS, Layout
+from tensorop.cuda.family import Family
 from tensorop.errors import SpecError, UsageError
 from tensorop.model.expression import evaluate
 from tensorop.model.job import Job

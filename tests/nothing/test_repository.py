@@ -120,6 +120,7 @@ def test_one_function_starts_processes_with_a_strangers_code() -> None:
     starters = {path for path, found in calls.items() if "runners.process" in found}
     assert {path for path in starters if not path.startswith("tensorop/build/")} == {
         "tensorop/author/llm/reading.py",  # a program of ours, which limits itself before it reads a byte
+        "tensorop/cuda/compile.py",  # nvcc, a tool
         "tensorop/runners/confined.py",
         "tensorop/runners/session.py",  # its types
         "tensorop/runners/ssh.py",  # the board's own shell

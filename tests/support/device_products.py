@@ -8,12 +8,12 @@ import subprocess
 from pathlib import Path
 
 from tensorop.author import offline
-from tensorop.backends import cuda
-from tensorop.backends.cuda_parts import kernels
-from tensorop.backends.cuda_parts.choose import LAYOUTS, Candidate, Layout
-from tensorop.backends.cuda_parts.library import Variant
-from tensorop.backends.cuda_parts.product import Content
-from tensorop.build.device import Built
+from tensorop.cuda import backend as cuda
+from tensorop.cuda import kernels
+from tensorop.cuda.choose import LAYOUTS, Candidate, Layout
+from tensorop.cuda.compile import Built
+from tensorop.cuda.library import Variant
+from tensorop.cuda.product import Content
 from tensorop.model.platform import Platform
 from tensorop.provision.zig import zig_cc, zig_environment
 from tensorop.specs import operators

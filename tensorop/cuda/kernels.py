@@ -9,7 +9,7 @@ from typing import Any
 
 from tensorop.author import c_gate, offline
 from tensorop.author import gate as gate_of_templates
-from tensorop.backends.cuda_parts import gate
+from tensorop.cuda import gate
 from tensorop.model.kernel import KernelTemplate
 from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform

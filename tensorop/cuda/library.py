@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from tensorop import __version__
-from tensorop.backends.cuda_parts.choose import COPY_CYCLES, Candidate
 from tensorop.build import cache, gate, needs, tool
 from tensorop.build.cache import Made
+from tensorop.cuda.choose import COPY_CYCLES, Candidate
 from tensorop.errors import SpecError
 from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform

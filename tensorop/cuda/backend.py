@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any, ClassVar, NoReturn
 
 from tensorop.author import offline
-from tensorop.backends.cuda_parts import attached, kernels, kit, library
-from tensorop.backends.cuda_parts.choose import LAYOUTS, Candidate, Layout
-from tensorop.backends.cuda_parts.library import Variant
-from tensorop.backends.cuda_parts.product import Content, content, product
-from tensorop.build import device
-from tensorop.build.device import Built
+from tensorop.cuda import attached, kernels, kit, library
+from tensorop.cuda import compile as device
+from tensorop.cuda.choose import LAYOUTS, Candidate, Layout
+from tensorop.cuda.compile import Built
+from tensorop.cuda.library import Variant
+from tensorop.cuda.product import Content, content, product
 from tensorop.errors import JobError, Stopped, UsageError
 from tensorop.events import Done, Event, Note, Phase
 from tensorop.model.budget import Budgets

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from tensorop.backends.cuda_parts.choose import COPY_CYCLES
-from tensorop.backends.cuda_parts.library import Variant
+from tensorop.cuda.choose import COPY_CYCLES
+from tensorop.cuda.library import Variant
 
 # Fitted on rows that are left out, of two products. Distances are squares of doublings.
 PRIOR = 0.02  # weight of the model as it is; a problem two doublings away has 0.03

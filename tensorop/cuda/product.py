@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from tensorop import __version__
-from tensorop.backends.cuda_parts import library
-from tensorop.backends.cuda_parts.choose import Candidate
-from tensorop.backends.cuda_parts.corrected import Corrections
-from tensorop.backends.cuda_parts.family import Family
-from tensorop.backends.cuda_parts.kernels import c_size
-from tensorop.backends.cuda_parts.library import Variant
+from tensorop.cuda import library
+from tensorop.cuda.choose import Candidate
+from tensorop.cuda.corrected import Corrections
+from tensorop.cuda.family import Family
+from tensorop.cuda.kernels import c_size
+from tensorop.cuda.library import Variant
 from tensorop.errors import UsageError
 from tensorop.model.kernel import KernelTemplate
 from tensorop.model.operator import Operator

@@ -10,12 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from tensorop.backends.cuda_parts.choose import LAYOUTS
-from tensorop.backends.cuda_parts.corrected import Corrections, Row
-from tensorop.backends.cuda_parts.kernels import FLOAT_C
-from tensorop.backends.cuda_parts.product import Content
-from tensorop.build import cache, device, tool
+from tensorop.build import cache, tool
 from tensorop.build.cache import Made
+from tensorop.cuda import compile as device
+from tensorop.cuda.choose import LAYOUTS
+from tensorop.cuda.corrected import Corrections, Row
+from tensorop.cuda.kernels import FLOAT_C
+from tensorop.cuda.product import Content
 from tensorop.errors import JobError, UsageError
 from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform

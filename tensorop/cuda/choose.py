@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from tensorop.backends.cuda_parts.family import Column, Family
+from tensorop.cuda.family import Column, Family
 from tensorop.errors import JobError
 from tensorop.model.kernel import KernelTemplate
 from tensorop.model.point import Point, Value
