@@ -33,6 +33,7 @@ from tensorop.errors import JobError
 from tensorop.model.kernel import Kernel, KernelTemplate, Variant
 from tensorop.model.operator import Operator
 from tensorop.model.problem import Problem
+from tensorop.model.stage_run import StageRun
 from tensorop.model.trial import Score, Stage, Trial
 from tensorop.model.verdict import Seed
 from tensorop.render import instantiate, prior
@@ -137,8 +138,8 @@ def record(given: argparse.Namespace) -> None:
     rows = [json.loads(line) for line in lines]
     with tempfile.TemporaryDirectory() as work, part.open("a", encoding="utf-8") as out:
         seed = Seed.draw(given.seed)
-        whole = Evaluator(operator, target, given.dtype, Stage.BLOCKING, found, seed, Path(work))
-        alone = Evaluator(operator, target, given.dtype, Stage.MICRO, (), seed, Path(work))
+        whole = Evaluator(operator, target, StageRun(given.dtype, Stage.BLOCKING, found, seed), Path(work))
+        alone = Evaluator(operator, target, StageRun(given.dtype, Stage.MICRO, (), seed), Path(work))
         drawing = Drawing(operator, target, given.dtype, given.seed, found, spaces, alone, whole)
         with ThreadPoolExecutor(given.jobs) as pool:
             while (missing := tuple(lacking(rows, given.count))) and time.monotonic() < until:

@@ -43,7 +43,7 @@ from tensorop.space import problems, recorded
 from tensorop.space.recorded import RecordedSpace
 from tensorop.specs import operators, platforms
 from tensorop.target import Target
-from tensorop.trial.trial import measured_call, micro_problem
+from tensorop.trial.calls import measured_call, micro_problem
 
 PACE = clock.Pace(rounds=5, warm_ns=300_000, min_ns=300_000, max_ns=100_000_000)
 TOGETHER = {"micro": 64, "blocking": 16}  # points of one process; a run that goes on begins at such a chunk

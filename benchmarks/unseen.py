@@ -57,7 +57,7 @@ from tensorop.runners.session import Guest
 from tensorop.space import problems
 from tensorop.store import journal
 from tensorop.store.history import History
-from tensorop.trial.trial import measured_call
+from tensorop.trial.calls import measured_call
 
 SHAPES, LONGEST = 60, 2048
 DTYPES = ("f32", "f64")

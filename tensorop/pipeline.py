@@ -29,7 +29,8 @@ from tensorop.process import scratch
 from tensorop.process.stopping import Stop
 from tensorop.render.texts import Texts
 from tensorop.search import blocking, large, loop, micro, smallest, trials
-from tensorop.search.task import Crew, Pass, Resolved, Task, conduct, digest
+from tensorop.search.loop import conduct
+from tensorop.search.task import Crew, Pass, Resolved, Task, digest
 from tensorop.space import problems, strategy
 from tensorop.specs import leftovers, operators, platforms
 from tensorop.store import journal as store

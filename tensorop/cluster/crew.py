@@ -15,7 +15,7 @@ import signal
 import socket
 import ssl
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
 from multiprocessing import resource_tracker
 from typing import TYPE_CHECKING
@@ -24,13 +24,13 @@ from tensorop.author import offline
 from tensorop.cluster import worker
 from tensorop.cluster.worker import Fingerprint
 from tensorop.errors import JobError, MissingTool, TensoropError, UsageError
-from tensorop.model.conditions import Conditions
 from tensorop.model.job import Job
+from tensorop.model.stage_run import StageRun
 from tensorop.model.trial import Kind, Measured, Outcome, Trial
 from tensorop.process import children, scratch, waiting
-from tensorop.process.barrier import Limit
 from tensorop.process.stopping import Stop
 from tensorop.target import Target
+from tensorop.trial.trial import Limit
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -241,7 +241,7 @@ class Workers:
             yield f"the worker {address} has not shown its papers within {PATIENCE_S:g} s; the search begins without it"
         yield f"workers admitted: {len(admitted)}; trials asked for at once (--batch): {self.batch}"
 
-    def __call__(self, conditions: Conditions, trials: Sequence[Trial], limit: Limit) -> Iterator[Measured]:
+    def __call__(self, run: StageRun, trials: Sequence[Trial], limit: Limit) -> Generator[Measured, None, None]:
         """What each trial comes to, in their order."""
         from distributed import KilledWorker
 
@@ -255,7 +255,7 @@ class Workers:
                 for trial, stranger in left:
                     to = able[stranger]  # Dask takes nobody for anybody
                     if to and (trial.key not in sent or to.isdisjoint(sent[trial.key][1])):
-                        sent[trial.key] = self._submit(to, worker.trial, conditions, trial, limit), to
+                        sent[trial.key] = self._submit(to, worker.trial, self._job, run, trial, limit), to
                 if first not in sent:
                     time.sleep(LOOK_S)
                     continue

@@ -13,18 +13,17 @@ from tensorop import __version__, paths
 from tensorop.backends import reach
 from tensorop.build import sample
 from tensorop.errors import JobError
-from tensorop.model.conditions import Conditions
 from tensorop.model.job import Job
 from tensorop.model.operator import Operator
 from tensorop.model.point import Point
+from tensorop.model.stage_run import StageRun
 from tensorop.model.trial import Kind, Measured, Outcome, Trial
 from tensorop.process import children
-from tensorop.process.barrier import Limit
 from tensorop.search.task import digest
 from tensorop.specs import operators, platforms
 from tensorop.target import Target
-from tensorop.trial import carry_out, confinement
-from tensorop.trial.trial import Evaluator
+from tensorop.trial import confinement
+from tensorop.trial.trial import Evaluator, Limit, carry_out
 
 if TYPE_CHECKING:
     from distributed import Worker
@@ -61,10 +60,10 @@ def fingerprint(job: Job) -> Fingerprint:
     return Fingerprint(versions, tuple(_costs(target)), () if target.simulated else confinement.missing(target))
 
 
-def trial(conditions: Conditions, one: Trial, limit: Limit) -> Measured:
+def trial(job: Job, run: StageRun, one: Trial, limit: Limit) -> Measured:
     """One trial, to its outcome. Raises JobError, which names this worker, for what is no fault of the candidate."""
     try:
-        return carry_out.whole(_evaluator(conditions), one, limit)
+        return carry_out(_evaluator(job, run), one, limit)
     except (OSError, children.Cancelled) as error:
         raise JobError(f"the worker {_here().address} gave up: {error or 'it is ending'}") from None
     except JobError as error:
@@ -83,10 +82,9 @@ def _loaded(job: Job) -> tuple[Operator, Target]:
 
 
 @functools.lru_cache(maxsize=2)  # one search follows the other; each holds its operands
-def _evaluator(conditions: Conditions) -> Evaluator:
-    operator, target = _loaded(conditions.job)
-    work, given = Path(_here().local_directory) / "tensorop", conditions
-    return Evaluator(operator, target, given.dtype, given.stage, given.problems, given.seed, work)
+def _evaluator(job: Job, run: StageRun) -> Evaluator:
+    operator, target = _loaded(job)
+    return Evaluator(operator, target, run, Path(_here().local_directory) / "tensorop")
 
 
 @functools.cache

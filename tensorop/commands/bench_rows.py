@@ -13,7 +13,7 @@ from tensorop.model.bench import OURS, AtVlen, Ratio, Row, verdict
 from tensorop.model.problem import Problem
 from tensorop.model.trial import Outcome, Samples
 from tensorop.runners.protocol import Entry
-from tensorop.trial.trial import warming_calls
+from tensorop.trial.calls import warming_calls
 
 # Above this a call under the plug-in lasts longer than it takes to fill the caches: no warming call before it.
 _WARMED = 2e8

@@ -22,6 +22,7 @@ from tensorop.model.platform import Platform
 from tensorop.model.point import Point
 from tensorop.model.problem import Problem
 from tensorop.model.shape import Shape
+from tensorop.model.stage_run import StageRun
 from tensorop.model.trial import Kind, Outcome, Samples, Stage, Trial
 from tensorop.model.verdict import ControlResult, Seed
 from tensorop.process import scratch
@@ -29,8 +30,9 @@ from tensorop.render import instantiate, prior
 from tensorop.space import Space, problems, seeds
 from tensorop.specs import files
 from tensorop.specs.operators import TEMPLATE_SUFFIX
-from tensorop.trial import carry_out, confinement, judging
-from tensorop.trial.trial import CALL_TIMEOUT_S, Evaluator, micro_problem
+from tensorop.trial import confinement, judging
+from tensorop.trial.calls import micro_problem
+from tensorop.trial.trial import CALL_TIMEOUT_S, Evaluator, carry_out
 from tensorop.verify import controls
 
 CONFIGURATIONS = 3
@@ -167,8 +169,8 @@ def judge(of: Submission, tell: Callable[[str], None] = lambda text: None) -> Ru
     points = chosen(template, space, of.configurations)
     ruling = replace(ruling, legal=space.size, chosen=points)
     with scratch.folder("judge") as folder:
-        at = (operator, target, dtype, Stage.MICRO, measured, of.seed, folder)
-        evaluator = Evaluator(*at, call_timeout_s=of.call_timeout_s)
+        run = StageRun(dtype, Stage.MICRO, measured, of.seed)
+        evaluator = Evaluator(operator, target, run, folder, call_timeout_s=of.call_timeout_s)
         for number, point in enumerate(points, 1):
             tell(f"configuration {number} of {len(points)}: {point}")
             ended = _one(evaluator, template, point)
@@ -237,7 +239,7 @@ def _usual(operator: Operator, dtype: str, direct: bool) -> tuple[int, ...]:
 
 def _one(evaluator: Evaluator, template: KernelTemplate, point: Point) -> Configuration:
     """A configuration alone, then in whole calls with the blocking nearest to the defaults; the same program twice."""
-    operator, platform, dtype = evaluator.operator, evaluator.target.platform, evaluator.dtype
+    operator, platform, dtype = evaluator.operator, evaluator.target.platform, evaluator.run.dtype
     try:
         space = instantiate.blocking_space(operator, platform, Kernel(template, dtype, point))
     except JobError as error:
@@ -248,8 +250,8 @@ def _one(evaluator: Evaluator, template: KernelTemplate, point: Point) -> Config
     outcome = Outcome(Kind.OK, "measure")
     # a kernel that reads both operands unpacked is measured in whole calls alone
     for stage in (Stage.SMALLEST,) if _DIRECT in template.reads.values() else (Stage.MICRO, Stage.BLOCKING):
-        at = replace(evaluator, stage=stage, inputs={})
-        ended = carry_out.whole(at, Trial("judge", 0, stage, variant), judging.PATIENT)
+        at = replace(evaluator, run=replace(evaluator.run, stage=stage), inputs={})
+        ended = carry_out(at, Trial("judge", 0, stage, variant), judging.PATIENT)
         if not ended.outcome.ok:
             return Configuration(variant.point, ended.outcome)
         outcome = ended.outcome
@@ -259,13 +261,13 @@ def _one(evaluator: Evaluator, template: KernelTemplate, point: Point) -> Config
 
 def _figures(evaluator: Evaluator, stage: Stage, variant: Variant, found: Mapping[str, Samples]) -> Iterator[Figure]:
     target, operator = evaluator.target, evaluator.operator
-    by_label: dict[str, Problem] = {p.label: p for p in evaluator.problems}
+    by_label: dict[str, Problem] = {p.label: p for p in evaluator.run.problems}
     for label, samples in found.items():
         for vlen in target.vlens:
             alone = stage is Stage.MICRO
             problem = micro_problem(operator, target.platform, variant, vlen) if alone else by_label[label]
             cost = samples.at(vlen)
             speed = float(operator.reference.work(problem)) / cost
-            peak = evaluator.roof.peak(evaluator.dtype, vlen)
+            peak = evaluator.roof.peak(evaluator.run.dtype, vlen)
             name = f"micro-kernel alone, {problem.shape}" if alone else problem.shape
             yield Figure(name, vlen, cost, samples.unit, speed, target.speed, speed / peak if peak else None)

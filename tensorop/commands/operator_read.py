@@ -25,7 +25,7 @@ from tensorop.model.point import Point
 from tensorop.render import instantiate, prior
 from tensorop.space import problems
 from tensorop.specs import operators, products
-from tensorop.trial.trial import micro_problem
+from tensorop.trial.calls import micro_problem
 from tensorop.verify.controls import controls
 
 Look = tuple[str, Callable[[], Any]]  # what is looked at, and how: it raises TensoropError where it is wrong

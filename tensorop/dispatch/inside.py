@@ -21,8 +21,8 @@ from tensorop.runners.protocol import Entry, Library
 from tensorop.runners.session import Guest
 from tensorop.search.task import Task
 from tensorop.target import objective
+from tensorop.trial.calls import measured_call, warming_calls
 from tensorop.trial.roof import Roof
-from tensorop.trial.trial import measured_call, warming_calls
 from tensorop.verify.answers import Answers
 
 FAILS = FAULTS | {Kind.TIMEOUT}  # twice, for a machine can be busy

@@ -23,7 +23,7 @@ from tensorop.model.problem import Problem
 from tensorop.model.trial import Outcome
 from tensorop.model.winner import Winners
 from tensorop.search.task import Pass, Task
-from tensorop.trial.trial import measured_call, warming_calls
+from tensorop.trial.calls import measured_call, warming_calls
 
 NOTE = "constants"  # in the journal
 CLOSE = 1.03  # times the best cost at the best fit: what the alternatives choose among

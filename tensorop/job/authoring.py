@@ -18,16 +18,16 @@ from tensorop.events import Event, Note, Phase
 from tensorop.model.job import Job
 from tensorop.model.kernel import Kernel, KernelTemplate, Variant
 from tensorop.model.operator import Operator
+from tensorop.model.stage_run import StageRun
 from tensorop.model.trial import Kind, Outcome, Stage, Trial
 from tensorop.model.verdict import Seed
-from tensorop.process.barrier import FIRST_S, Limit
 from tensorop.render import instantiate
 from tensorop.render.texts import Texts
 from tensorop.search.arms import Revise
 from tensorop.store.journal import START_OVER, Journal
 from tensorop.target import Target
-from tensorop.trial import carry_out, judging
-from tensorop.trial.trial import Evaluator
+from tensorop.trial import judging
+from tensorop.trial.trial import FIRST_S, Evaluator, Limit, carry_out
 
 TEMPLATES = 4  # asked of a model in one job
 JUDGED_POINTS = 3  # of a new template's space, spread over it, before it may compete
@@ -116,10 +116,10 @@ def judge(
     space = judging.legal(operator, target.platform, template, dtype)
     if isinstance(space, Outcome):
         return space
-    evaluator = Evaluator(operator, target, dtype, Stage.MICRO, (), seed, work, texts or Texts())
+    evaluator = Evaluator(operator, target, StageRun(dtype, Stage.MICRO, (), seed), work, texts or Texts())
     for index in judging.spread(space, JUDGED_POINTS):
         trial = Trial("judge", 0, Stage.MICRO, Variant(Kernel(template, dtype, space.at(index))))
-        ended = carry_out.whole(evaluator, trial, Limit(FIRST_S, "before it may compete"))
+        ended = carry_out(evaluator, trial, Limit(FIRST_S, "before it may compete"))
         if not ended.outcome.ok:
             return dataclasses.replace(ended.outcome, message=f"at {trial.point}: {ended.outcome.message}")
     return Outcome(Kind.OK, "author")

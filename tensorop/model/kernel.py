@@ -72,6 +72,11 @@ class KernelTemplate:
     model: Mapping[str, str] = field(default_factory=dict)
 
     @property
+    def read_facts(self) -> dict[str, str]:
+        """How it walks its operands, under the names that an operator's expressions use, e.g. `reads_a`."""
+        return {f"reads_{name}": how for name, how in self.reads.items()}
+
+    @property
     def flags(self) -> tuple[str, ...]:
         """That C made of it is compiled with, beside the platform's."""
         return () if self.author == OURS else CONFINED

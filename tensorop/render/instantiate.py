@@ -248,8 +248,8 @@ def blocking_space(operator: Operator, platform: Platform, kernel: Kernel) -> Sp
     """
     values = dict(operator.blocking.values)
     values.update({name: v for name, v in platform.tunables.items() if name in values})
-    reads = {f"reads_{name}": how for name, how in kernel.template.reads.items()}
-    known = {**facts(platform, kernel.dtype, kernel.configuration), **reads, **kernel.configuration}
+    own = {**kernel.template.read_facts, **kernel.configuration}
+    known = {**facts(platform, kernel.dtype, kernel.configuration), **own}
     return Space.of(values, operator.blocking.constraints, known)
 
 

@@ -72,9 +72,9 @@ def blocking(
     """Where a kernel's blockings begin at a choice of some of them; it differs from a choice that is not expected.
     beside: where one more of them begins."""
     texts = {**operator.blocking.prior, **(operator.blocking.beside if beside else {})}
-    reads = {f"reads_{name}": how for name, how in kernel.template.reads.items()}
     usual = instantiate.defaults(operator, platform, kernel.dtype, kernel.configuration)
-    given = {**facts(platform, kernel.dtype, kernel.configuration), **reads, **kernel.configuration}
+    own = {**kernel.template.read_facts, **kernel.configuration}
+    given = {**facts(platform, kernel.dtype, kernel.configuration), **own}
 
     def at(choice: Mapping[str, Value]) -> Point:
         found = {name: usual[name] for name in operator.blocking.values} | dict(choice)

@@ -13,16 +13,15 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import Protocol
 
 from tensorop.model.kernel import Kernel, KernelTemplate
 from tensorop.model.point import Point
+from tensorop.model.stage_run import Group
 from tensorop.model.trial import Finished, Kind
-from tensorop.process.barrier import FIRST_S, Limit
 from tensorop.space import Space
 from tensorop.space.strategy import Strategy
-from tensorop.store.history import Group
 from tensorop.store.journal import Journal
+from tensorop.trial.trial import FIRST_S, Limit
 
 FLOOR = 4
 BONUS = 0.15  # an arm 15 % slower than the best, tried as often as sqrt(log total) allows, still gets its turn
@@ -38,41 +37,29 @@ Revise = Callable[[str, Sequence[Finished]], Sequence[KernelTemplate]]
 
 @dataclass(frozen=True)
 class Arm:
-    """Variants that one tuner searches, of the budget all of a stage share.
+    """Variants that one tuner searches, of the budget all of a stage share."""
 
-    kernel: whose blockings they are; without a configuration, where these are searched (`Stage.of_kernels`)
-    space: legal points of what is searched; first: those to try before the tuner's own, and before better arms are
-    preferred; least: trials it gets however long they take: seconds are a wish, a number of trials is not
-    exempt: points that are measured on all problems unless they are far behind, where others race
-    """
-
-    kernel: Kernel
-    space: Space
-    first: Sequence[Point] = ()
-    least: int = 0
-    exempt: Sequence[Point] = ()
+    kernel: Kernel  # whose blockings they are; without a configuration where these are searched (`Stage.of_kernels`)
+    space: Space  # legal points of what is searched
+    first: Sequence[Point] = ()  # to try before the tuner's own, and before better arms are preferred
+    least: int = 0  # trials it gets however many seconds they take; a budget of trials still holds
+    exempt: Sequence[Point] = ()  # measured on all problems unless far behind, where others race
 
 
-class Source(Protocol):
-    """Where a search's arms come from."""
-
-    def more(self, ended: Sequence[Finished], live: bool) -> Sequence[Arm]:
-        """Arms that join now. Asked before the first trial, and before each further one whose arm is open. ended: the
-        trials so far, in their order; live: False while those of earlier processes are told again."""
-
-
-class Given:
-    """The arms that there are from the start."""
+class FixedArms:
+    """Where a search's arms come from: all are there from the start."""
 
     def __init__(self, arms: Sequence[Arm]) -> None:
         self._arms = arms
 
     def more(self, ended: Sequence[Finished], live: bool) -> Sequence[Arm]:
+        """Arms that join now. Asked before the first trial, and before each further one whose arm is open. ended: the
+        trials so far, in their order; live: False while those of earlier processes are told again."""
         found, self._arms = self._arms, ()
         return found
 
 
-class Growing(Given):
+class GrowingArms(FixedArms):
     """These arms, and one for each template that an author adds between trials.
 
     A template that comes late is in the journal with the number of trials it came after, where a run that goes on finds
@@ -106,11 +93,8 @@ class Growing(Given):
 
 @dataclass
 class _Count:
-    """floor: trials an arm gets before better ones are preferred; least: of these, those that come before any other
-    arm's further ones."""
-
-    floor: int
-    least: int
+    floor: int  # trials an arm gets before better ones are preferred
+    least: int  # of these, those that come before any other arm's further ones
     trials: int = 0
     best: float | None = None
     exhausted: bool = False
@@ -153,9 +137,6 @@ class Bandit:
     def exhaust(self, name: str) -> None:
         """That arm has no point left."""
         self._arms[name].exhausted = True
-
-    def trials(self) -> dict[str, int]:
-        return {name: arm.trials for name, arm in self._arms.items()}
 
     def _index(self, arm: _Count) -> float:
         bests = [other.best for other in self._arms.values() if other.best is not None]

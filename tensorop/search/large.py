@@ -5,12 +5,12 @@ from __future__ import annotations
 from tensorop.model.budget import Budget
 from tensorop.model.kernel import Kernel, Variant
 from tensorop.model.trial import Stage
-from tensorop.process.barrier import FIRST_S
 from tensorop.render import instantiate
 from tensorop.search import trials
 from tensorop.search.arms import FACTOR, Arm
 from tensorop.search.task import Pass, Plan, Task
 from tensorop.trial import selection
+from tensorop.trial.trial import FIRST_S
 
 MOST = 10  # candidates
 SAYS_LITTLE = 1e7  # flops below which a problem's cost says little of a larger one's

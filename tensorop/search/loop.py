@@ -1,8 +1,6 @@
 """The search of one stage: ask, build, measure, tell, under a budget, with every trial in the journal.
 
-Builds may run side by side, timings never do: the points of one round of asking are prepared together, and only when
-the last of them is built are they measured, one after the other. Where measuring disturbs nothing (a model counts
-cycles), trials may run side by side as a whole. Between trials further arms may join.
+Trials are asked for in batches and told in their order, whoever carries them out. Between trials further arms may join.
 """
 
 from __future__ import annotations
@@ -10,30 +8,31 @@ from __future__ import annotations
 import contextlib
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Generic, TypeVar
+from functools import cache, partial
 
+from tensorop.build import tool
+from tensorop.build.compile import candidate_flags
 from tensorop.errors import TensoropError
 from tensorop.model.budget import Budget
 from tensorop.model.kernel import Kernel, Variant
 from tensorop.model.point import Point
+from tensorop.model.stage_run import StageRun
 from tensorop.model.trial import Finished, Kind, Measured, Outcome, Rung, Stage, Trial
 from tensorop.process import children
-from tensorop.process.barrier import FIRST_S, Limit
 from tensorop.process.clock import Clock
-from tensorop.search.arms import FLOOR, Arm, Bandit, Seeded, Source, TimeLimits
-from tensorop.space import Space
+from tensorop.search.arms import FLOOR, Arm, Bandit, FixedArms, GrowingArms, Seeded, TimeLimits
+from tensorop.search.task import Crew, Plan, Task, digest
+from tensorop.space import Space, strategy
 from tensorop.space.strategy import Strategy
 from tensorop.store.journal import Journal
-from tensorop.trial import carry_out
-from tensorop.trial.carry_out import Evaluator
+from tensorop.store.key import trial_key
+from tensorop.trial import race
+from tensorop.trial.trial import FIRST_S, Evaluator, Limit, side_by_side
 
 MAX_ATTEMPTS = 2  # an unfinished trial is tried once more, then skipped for good
 MAX_LOST = 3  # this many times in a row the target was away: the search stops
-
-P = TypeVar("P")
 
 
 class EndReason(StrEnum):
@@ -104,41 +103,74 @@ Event = Began | TrialEnded | Lost | Exhausted | GivenUp | SearchEnded
 
 
 @dataclass(frozen=True)
-class Search(Generic[P]):
-    """What to search. source: the arms; key_of: the trial key of a variant.
+class Search:
+    """What to search, and how."""
 
-    race: where a trial that begins now may end early, by those of its template, by all that ended, and whether it is
-    exempt what the first reach
-    make_tuner: of a space and a seed; None: an arm's first points are all there is to try
-    first_s: what a trial may take, in seconds, while none has passed
-    stopped: whether somebody wants the search to end now
-    jobs: builds side by side; batch: trials that are asked for before any of them is told, 0: as many
-    clocks: machines that trials are measured on side by side now, each with its own clock
-    shared_clock: False where trials can be measured side by side without touching each other's figures
-    elsewhere: carries trials out in other processes; what each comes to, in their order.
-    """
-
-    stage: Stage
-    dtype: str
-    source: Source
+    run: StageRun
+    arms: FixedArms
+    # of a space and the number of its arm; None: an arm's first points are all there is to try
     make_tuner: Callable[[Space, int], Strategy] | None
-    evaluate: Evaluator[P]
-    key_of: Callable[[Variant], str]
+    # what each trial comes to, in their order
+    carry_out: Callable[[Sequence[Trial], Limit], Generator[Measured, None, None]]
+    key_of: Callable[[Variant], str]  # a variant's trial key
     journal: Journal
     budget: Budget
-    seed: int = 0
-    jobs: int = 1
-    batch: int = 0
-    round: int = 0
-    shared_clock: bool = True
-    clocks: Callable[[], int] = lambda: 1
-    first_s: float = FIRST_S
+    batch: int = 1  # trials that are asked for before any of them is told
+    first_s: float = FIRST_S  # that a trial may take while none has passed
+    # where a trial that begins now may end early: by those of its template, by all that ended, and whether it is exempt
     race: Callable[[Sequence[Finished], Sequence[Finished], bool], tuple[Rung, ...]] | None = None
-    stopped: Callable[[], bool] = lambda: False
-    elsewhere: Callable[[Sequence[Trial], Limit], Iterator[Measured]] | None = None
+    stopped: Callable[[], bool] = lambda: False  # whether somebody wants the search to end now
 
 
-def search(what: Search[P]) -> Iterator[Event]:
+def conduct(task: Task, stage: Stage, plan: Plan) -> Iterator[Event]:
+    """Carries a stage's plan out."""
+    job, target = task.job, task.target
+    run = StageRun(task.dtype, stage, plan.problems, task.seed)
+    compiler = (tool.compiler_version(), *candidate_flags(target.platform))
+
+    @cache
+    def platform(vlen: int) -> str:
+        return digest(task.operator, target.at(vlen))
+
+    def key_of(variant: Variant) -> str:
+        vlen = variant.kernel.vlen
+        return trial_key(variant, run, platform=platform(vlen), vlens=target.at(vlen).vlens, compiler=compiler)
+
+    if task.crew is not None:
+        batch, carry_out = task.crew.batch, partial(_by_crew, task, task.crew, run)
+    else:
+        evaluator = Evaluator(task.operator, target, run, task.work, task.texts)
+        batch, carry_out = job.batch or max(job.jobs, target.clocks), partial(side_by_side, evaluator, job.jobs)
+    tuner = strategy.load(job.tuner, job.plugins)
+    work = {p.label: float(task.operator.reference.work(p)) for p in plan.problems}
+    growing = plan.joining and GrowingArms(plan.arms, task.journal, run.group, plan.joining, task.revise)
+    yield from search(
+        Search(
+            run,
+            growing or FixedArms(plan.arms),
+            None if plan.only_first else lambda space, number: tuner.make(space, job.seed + number),
+            carry_out,
+            key_of,
+            task.journal,
+            task.left(plan.budget, stage),
+            batch,
+            plan.first_s * target.runner.patience,
+            partial(race.rungs, work=work, vlens=target.vlens) if plan.race else None,
+            lambda: task.stop.asked,
+        )
+    )
+
+
+def _by_crew(
+    task: Task, crew: Crew, run: StageRun, trials: Sequence[Trial], limit: Limit
+) -> Generator[Measured, None, None]:
+    for measured in crew(run, trials, limit):
+        if measured.text is not None:
+            task.texts.heard(measured.text)
+        yield measured
+
+
+def search(what: Search) -> Iterator[Event]:
     """Yields what happens, `SearchEnded` last.
 
     Ctrl-C ends it in good order: trials under way are set back as if they had not begun. However little time there
@@ -147,13 +179,13 @@ def search(what: Search[P]) -> Iterator[Event]:
     return _Run(what).events()
 
 
-class _Run(Generic[P]):
+class _Run:
     """One search under way."""
 
-    def __init__(self, what: Search[P]) -> None:
+    def __init__(self, what: Search) -> None:
         self.what = what
         self.history = what.journal.history
-        self.group = (what.stage, what.dtype, what.round)
+        self.group = what.run.group
         self.arms: dict[str, Arm] = {}
         self.tuners: dict[str, Seeded] = {}
         self.bandit = Bandit()
@@ -167,17 +199,14 @@ class _Run(Generic[P]):
         self.losses = 0
 
     def events(self) -> Iterator[Event]:
-        reason, wait = EndReason.INTERRUPTED, True
-        pool = ThreadPoolExecutor(max_workers=self.what.jobs)
+        reason = EndReason.INTERRUPTED
         try:
             yield from self._replay()
-            reason = yield from self._trials(pool)
+            reason = yield from self._trials()
         except KeyboardInterrupt:
             if children.ending_for_good():
-                wait = False
                 raise
         finally:
-            pool.shutdown(wait=wait, cancel_futures=True)
             with contextlib.suppress(TensoropError):  # a journal that cannot be written has been reported
                 for trial in filter(self._is_open, self.under_way):
                     self.what.journal.abandon(trial, Outcome(Kind.LOST, "search", "stopped from outside"))
@@ -196,25 +225,24 @@ class _Run(Generic[P]):
 
     def _join(self, live: bool) -> None:
         """Takes the arms in that have come by now."""
-        for arm in self.what.source.more(self.ended, live):
+        for arm in self.what.arms.more(self.ended, live):
             name, make = arm.kernel.id, self.what.make_tuner
-            tuner = make(arm.space, self.what.seed + len(self.arms)) if make else None
+            tuner = make(arm.space, len(self.arms)) if make else None
             self.arms[name], self.tuners[name] = arm, Seeded(tuner, arm.space, arm.first)
             self.bandit.add(name, len(arm.first) or FLOOR, arm.least)
 
-    def _trials(self, pool: ThreadPoolExecutor) -> Generator[Event, None, EndReason]:
+    def _trials(self) -> Generator[Event, None, EndReason]:
         while self._goes_on():
             if self.what.stopped():
                 return EndReason.INTERRUPTED
-            batch_size = self.what.batch or self.what.jobs
-            wanted = min(batch_size, self.clock.trials_left or batch_size)
+            wanted = min(self.what.batch, self.clock.trials_left or self.what.batch)
             batch, self.again = self.again[:wanted], self.again[wanted:]
             if not batch:
                 self._join(live=True)
                 batch = yield from self._ask(wanted)
             if not batch:
                 return EndReason.EXHAUSTED if self._goes_on() else EndReason.BUDGET
-            yield from self._try(batch, pool)
+            yield from self._try(batch)
             if self.losses >= MAX_LOST:
                 return EndReason.LOST
         return EndReason.BUDGET
@@ -253,7 +281,7 @@ class _Run(Generic[P]):
                 self.bandit.tell(arm, known.score.cost)
         return fresh
 
-    def _try(self, batch: Sequence[Trial], pool: ThreadPoolExecutor) -> Iterator[Event]:
+    def _try(self, batch: Sequence[Trial]) -> Iterator[Event]:
         begun: list[Trial] = []
         for trial in batch:
             open_trial = self.history.started(trial.key, trial.round)
@@ -265,44 +293,21 @@ class _Run(Generic[P]):
         self.under_way += begun  # first: an interrupt may come as soon as they are written
         for trial, attempt in zip(begun, self.what.journal.start_all(begun), strict=True):
             yield Began(trial, attempt)
-        for trial, measured in zip(begun, self._carry_out(begun, pool), strict=True):
-            ended: TrialEnded | Lost
-            if measured.outcome.kind is Kind.LOST:
-                self.losses += 1
-                self.what.journal.abandon(trial, measured.outcome)
-                self.again.append(trial)
-                ended = Lost(trial, measured.outcome)
-            else:
-                self.losses = 0
-                ended = self._end(trial, measured)
-            self.under_way.remove(trial)
-            yield ended
-            if isinstance(ended, TrialEnded):
-                yield from self._heed_time(ended.finished)
-
-    def _carry_out(self, trials: Sequence[Trial], pool: ThreadPoolExecutor) -> Iterator[Measured]:
-        """The results in the order of the trials, whichever was ready first, so that the tuner's path is the same."""
-        evaluate, limit = self.what.evaluate, self.limits.now
-        if self.what.elsewhere is not None:
-            yield from self.what.elsewhere(trials, limit)
-            return
-        if not self.what.shared_clock:
-            whole = [pool.submit(carry_out.whole, evaluate, trial, limit) for trial in trials]
-            yield from (future.result() for future in whole)
-            return
-        builds = [pool.submit(carry_out.prepare, evaluate, trial, limit) for trial in trials]
-        prepared = [future.result() for future in builds]
-        if (clocks := self.what.clocks()) == 1:
-            for trial, (made, used) in zip(trials, prepared, strict=True):
-                yield carry_out.measure(evaluate, trial, made, limit, used)
-            return
-        machines = ThreadPoolExecutor(clocks)
-        try:
-            each = zip(trials, prepared, strict=True)
-            ready = [machines.submit(carry_out.measure, evaluate, one, made, limit, used) for one, (made, used) in each]
-            yield from (future.result() for future in ready)
-        finally:
-            machines.shutdown(wait=not children.ending_for_good(), cancel_futures=True)
+        with contextlib.closing(self.what.carry_out(begun, self.limits.now)) as results:
+            for trial, measured in zip(begun, results, strict=True):
+                ended: TrialEnded | Lost
+                if measured.outcome.kind is Kind.LOST:
+                    self.losses += 1
+                    self.what.journal.abandon(trial, measured.outcome)
+                    self.again.append(trial)
+                    ended = Lost(trial, measured.outcome)
+                else:
+                    self.losses = 0
+                    ended = self._end(trial, measured)
+                self.under_way.remove(trial)
+                yield ended
+                if isinstance(ended, TrialEnded):
+                    yield from self._heed_time(ended.finished)
 
     def _heed_time(self, finished: Finished) -> Iterator[Event]:
         """Gives a template up with the trial that ran into its limit once too often."""
@@ -315,12 +320,8 @@ class _Run(Generic[P]):
             if arm.kernel.template.digest == template.digest:
                 self.bandit.exhaust(name)
         self.again = [trial for trial in self.again if not self._is_given_up(trial)]
-        data = {
-            "template": template.name,
-            "stage": self.what.stage.value,
-            "dtype": self.what.dtype,
-            "round": self.what.round,
-        }
+        run = self.what.run
+        data = {"template": template.name, "stage": run.stage.value, "dtype": run.dtype, "round": run.round}
         if ("given up", data) not in self.history.notes:
             self.what.journal.note("given up", data)
         yield GivenUp(template.name, limit)
@@ -355,12 +356,12 @@ class _Run(Generic[P]):
 
     def _trial(self, arm: Arm, point: Point) -> Trial:
         what, kernel = self.what, arm.kernel
-        of_kernels = what.stage.of_kernels
+        of_kernels = what.run.stage.of_kernels
         variant = Variant(replace(kernel, configuration=point)) if of_kernels else Variant(kernel, point)
         # blockings of one kernel template race: one that few problems are for is not to lose to another on the rest
         alike = [done for done in self.ended if done.trial.variant.template == kernel.template]
-        race = what.race(alike, self.ended, point in arm.exempt) if what.race else ()
-        return Trial(what.key_of(variant), what.round, what.stage, variant, race)
+        rungs = what.race(alike, self.ended, point in arm.exempt) if what.race else ()
+        return Trial(what.key_of(variant), what.run.round, what.run.stage, variant, rungs)
 
     def _is_open(self, trial: Trial) -> bool:
         return self.history.started(trial.key, trial.round) is not None

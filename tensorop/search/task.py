@@ -1,40 +1,33 @@
-"""What the parts of a search share: the job's resolved things, one dtype's problems and budget, what its trials say."""
+"""What the stages of a search share: the job's resolved things, one dtype's problems and budget."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from functools import cache, cached_property, partial
+from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 from typing import Protocol
 
-from tensorop import __version__
 from tensorop.author import offline
-from tensorop.build import tool
-from tensorop.build.compile import candidate_flags
 from tensorop.model.budget import Budget
-from tensorop.model.conditions import Conditions
 from tensorop.model.job import Job
-from tensorop.model.kernel import KernelTemplate, Variant
+from tensorop.model.kernel import KernelTemplate
 from tensorop.model.operator import Operator
 from tensorop.model.problem import Problem
-from tensorop.model.trial import Finished, Measured, Rung, Stage, Trial
+from tensorop.model.stage_run import StageRun
+from tensorop.model.trial import Measured, Stage, Trial
 from tensorop.model.verdict import Seed
 from tensorop.model.winner import StartPoint, WarmStart, Winners
-from tensorop.process.barrier import FIRST_S, Limit
 from tensorop.process.stopping import Stop
 from tensorop.render import instantiate, prior
 from tensorop.render.texts import Texts
-from tensorop.search import loop
-from tensorop.search.arms import Arm, Given, Growing, Revise
-from tensorop.space import problems, seeds, strategy
+from tensorop.search.arms import Arm, Revise
+from tensorop.space import problems, seeds
 from tensorop.store.journal import Journal
-from tensorop.store.key import trial_key
 from tensorop.target import Target
-from tensorop.trial import race
-from tensorop.trial.trial import Evaluator
+from tensorop.trial.trial import FIRST_S, Limit
 
 EXPECTED, OTHERS = 8, 4  # points of a template that a search begins with: by its prior, and found elsewhere
 LITTLE = 1e-3  # seconds: a stage that others left no time has its first trials alone
@@ -42,22 +35,15 @@ LITTLE = 1e-3  # seconds: a stage that others left no time has its first trials 
 
 @dataclass(frozen=True)
 class Plan:
-    """What a part of a search tries.
-
-    problems: what is measured but with kernels alone; budget: a wish, from which what others took beyond theirs is off
-    only_first: the arms' first points are all there is to try, else the job's tuner goes on
-    first_s: what a trial may take while none has passed, in seconds; a board of its own pace has more
-    joining: the arm of a template that comes late; None where no arm may join
-    race: whether trials that the first problems, the cheapest, say nothing good of are not measured on the others
-    """
+    """What a stage tries."""
 
     arms: Sequence[Arm]
-    problems: tuple[Problem, ...]
-    budget: Budget
-    only_first: bool = False
-    first_s: float = FIRST_S
-    joining: Callable[[KernelTemplate], Arm | None] | None = None
-    race: bool = False
+    problems: tuple[Problem, ...]  # that trials are measured on; a micro-kernel alone has one of its own
+    budget: Budget  # before what other stages took beyond theirs is taken off
+    only_first: bool = False  # the arms' first points are all there is to try; else the job's tuner goes on
+    first_s: float = FIRST_S  # that a trial may take while none has passed; a slow board has more
+    joining: Callable[[KernelTemplate], Arm | None] | None = None  # the arm of a template that comes late
+    race: bool = False  # who is not among the best on the first problems, the cheapest, is not measured on the others
 
 
 @dataclass(frozen=True)
@@ -81,14 +67,14 @@ class Pass:
 
 
 class Crew(Protocol):
-    """Other processes that carry trials out. batch: how many to ask for at once."""
+    """Other processes that carry trials out."""
 
-    batch: int
+    batch: int  # trials to ask for at once
 
     def introduced(self, stop: Stop) -> Iterator[str]:
         """Settles who takes part, and yields what there is to say of that."""
 
-    def __call__(self, conditions: Conditions, trials: Sequence[Trial], limit: Limit) -> Iterator[Measured]:
+    def __call__(self, run: StageRun, trials: Sequence[Trial], limit: Limit) -> Generator[Measured, None, None]:
         """What each comes to, in their order."""
 
 
@@ -230,71 +216,6 @@ class Task(Resolved):
         usual = self.job.budget_s / len(dtypes)
         part = min(usual, (self.job.budget_s - before) / (len(dtypes) - here))
         return replace(budget, seconds=max(LITTLE, min(budget.seconds * part / usual, part - beside)))
-
-
-def conduct(task: Task, stage: Stage, plan: Plan) -> Iterator[loop.Event]:
-    """Carries a plan out."""
-    job, target = task.job, task.target
-    group = (stage, task.dtype, 0)
-    compiler = (tool.compiler_version(), *candidate_flags(target.platform))
-
-    @cache
-    def platform(vlen: int) -> str:
-        return digest(task.operator, target.at(vlen))
-
-    def key_of(variant: Variant) -> str:
-        vlen = variant.kernel.vlen
-        return trial_key(
-            variant,
-            stage=stage,
-            problems=plan.problems,
-            platform=platform(vlen),
-            vlens=target.at(vlen).vlens,
-            compiler=compiler,
-            tool=__version__,
-        )
-
-    conditions = Conditions(job, task.dtype, stage, plan.problems, task.seed)
-    work = {p.label: float(task.operator.reference.work(p)) for p in plan.problems}
-
-    def raced(alike: Sequence[Finished], ended: Sequence[Finished], exempt: bool) -> tuple[Rung, ...]:
-        return race.rungs(alike, ended, work, target.vlens, exempt)
-
-    arms = plan.arms
-    source = Growing(arms, task.journal, group, plan.joining, task.revise) if plan.joining else Given(arms)
-    yield from loop.search(
-        loop.Search(
-            stage=stage,
-            dtype=task.dtype,
-            source=source,
-            make_tuner=None if plan.only_first else strategy.load(job.tuner, job.plugins).make,
-            evaluate=Evaluator(
-                task.operator, target, task.dtype, stage, plan.problems, task.seed, task.work, task.texts
-            ),
-            key_of=key_of,
-            journal=task.journal,
-            budget=task.left(plan.budget, stage),
-            seed=job.seed,
-            jobs=job.jobs,
-            batch=task.crew.batch
-            if task.crew
-            else job.batch or (max(job.jobs, target.clocks) if target.clocks > 1 else 0),
-            clocks=lambda: target.clocks,
-            elsewhere=partial(_elsewhere, task, conditions) if task.crew else None,
-            shared_clock=not target.side_by_side,
-            first_s=plan.first_s * target.runner.patience,
-            race=raced if plan.race else None,
-            stopped=lambda: task.stop.asked,
-        )
-    )
-
-
-def _elsewhere(task: Task, conditions: Conditions, trials: Sequence[Trial], limit: Limit) -> Iterator[Measured]:
-    assert task.crew is not None
-    for measured in task.crew(conditions, trials, limit):
-        if measured.text is not None:
-            task.texts.heard(measured.text)
-        yield measured
 
 
 def digest(operator: Operator, target: Target) -> str:

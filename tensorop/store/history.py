@@ -7,10 +7,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tensorop.model.kernel import KernelTemplate, KernelText
+from tensorop.model.stage_run import Group
 from tensorop.model.trial import Finished, Stage, Trial
 from tensorop.store.records import facts_of, finished_of, note_of, template_of, text_of, trial_of
-
-Group = tuple[Stage, str, int]  # stage, dtype, round: one search
 
 
 @dataclass(frozen=True)

@@ -19,12 +19,13 @@ from typing import IO, Any
 
 from tensorop.errors import JobError, UsageError
 from tensorop.model.kernel import KernelTemplate, KernelText
+from tensorop.model.stage_run import Group
 from tensorop.model.trial import Finished, Outcome, Trial
 from tensorop.process.stopping import whole
 from tensorop.specs import files, jsontext
 from tensorop.store import records
 from tensorop.store.durable import sync
-from tensorop.store.history import Group, History
+from tensorop.store.history import History
 from tensorop.store.lock import FolderLock
 from tensorop.store.records import SCHEMA, Record
 

@@ -10,9 +10,9 @@ from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
 from tensorop.model.trial import Kind, Outcome
 from tensorop.process import barrier
-from tensorop.process.barrier import Limit
 from tensorop.render import instantiate, prior
 from tensorop.space import Space
+from tensorop.trial.trial import Limit
 
 PATIENT = Limit(3600.0, "an hour")
 

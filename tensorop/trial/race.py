@@ -29,11 +29,7 @@ def halts(work: Sequence[float]) -> tuple[int, ...]:
 
 
 def rungs(
-    alike: Sequence[Finished],
-    ended: Sequence[Finished],
-    work: Mapping[str, float],
-    vlens: Sequence[int],
-    exempt: bool = False,
+    alike: Sequence[Finished], ended: Sequence[Finished], exempt: bool, work: Mapping[str, float], vlens: Sequence[int]
 ) -> tuple[Rung, ...]:
     """What the next trial has to reach, by the trials so far; nothing while none was measured on all problems.
 

@@ -1,35 +1,42 @@
-"""One trial from end to end: render, gate, build, verify, measure. What fails is an outcome, never an error."""
+"""One trial from end to end: render, gate, build, verify, measure. What fails is an outcome, never an error.
+
+`side_by_side` and `carry_out` keep trials within their time limits; `Evaluator` has the two steps of each.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import ParamSpec, TypeVar
 
 from tensorop.author import offline
-from tensorop.errors import BoardError
+from tensorop.errors import BoardError, JobError
 from tensorop.measure.request import MeasureRequest
-from tensorop.model.call import Access, Buffer, Call, Left, Placement
+from tensorop.model.call import Access, Buffer, Call, Left
 from tensorop.model.case import Case
-from tensorop.model.expression import evaluate
 from tensorop.model.kernel import Artifact, KernelText, Source, Variant
 from tensorop.model.number import NUMBERS
 from tensorop.model.operator import Operator
-from tensorop.model.platform import Platform
 from tensorop.model.point import Point
 from tensorop.model.primitive import Formats
 from tensorop.model.problem import Problem
+from tensorop.model.stage_run import StageRun
 from tensorop.model.trial import Kind, Measured, Outcome, Rung, Samples, Score, Stage, Trial
-from tensorop.model.verdict import Seed
+from tensorop.process import children, deadline
+from tensorop.process.barrier import guarded
 from tensorop.render import instantiate
 from tensorop.render.render import RenderError
 from tensorop.render.texts import Texts
 from tensorop.runners.protocol import Entry
 from tensorop.target import Target, combine
 from tensorop.trial import bounds, race
+from tensorop.trial.calls import measured_call, micro_problem, warming_calls
 from tensorop.trial.roof import Roof
 from tensorop.verify import grid
 from tensorop.verify.answers import Answers, consistent
@@ -38,13 +45,95 @@ from tensorop.verify.subject import Subject
 OPERATOR, MICRO_KERNEL, ITS_TILES = Entry(0), Entry(1), Entry(2)
 COMPILE_TIMEOUT_S = 90.0
 CALL_TIMEOUT_S = 30.0
-WARMED = 1e7  # flops up to which a modelled call is preceded by another; larger ones fill the caches several times over
-_TWICE = 1e6  # flops up to which by two: the first call of a library asks the processor, the second goes another way
+FIRST_S = 60.0  # of a trial, while nothing is known of others
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
-def warming_calls(flops: float, most: float = WARMED) -> int:
-    """How many calls precede a modelled one of so many flops, so that it finds its data and code in the caches."""
-    return 2 if flops <= _TWICE else int(flops <= most)
+@dataclass(frozen=True)
+class Limit:
+    """What one trial may take, in seconds, and how that came about."""
+
+    seconds: float
+    why: str
+
+
+def side_by_side(evaluate: Evaluator, jobs: int, trials: Sequence[Trial], limit: Limit) -> Generator[Measured]:
+    """What each trial comes to, in the order of the trials, whichever is ready first. `jobs` build at once.
+
+    Timings do not overlap on one clock: the trials are built together, then measured one after the other, or one on
+    each machine. Where measuring disturbs nothing, whole trials run side by side.
+    """
+    if evaluate.target.side_by_side:
+        with _threads(jobs) as pool:
+            yield from pool.map(lambda trial: carry_out(evaluate, trial, limit), trials)
+        return
+    with _threads(jobs) as pool:
+        prepared = list(pool.map(lambda trial: prepare(evaluate, trial, limit), trials))
+    if (clocks := evaluate.target.clocks) == 1:
+        for trial, made in zip(trials, prepared, strict=True):
+            yield measure(evaluate, trial, limit, *made)
+        return
+    with _threads(clocks) as machines:
+        yield from machines.map(lambda trial, made: measure(evaluate, trial, limit, *made), trials, prepared)
+
+
+@contextlib.contextmanager
+def _threads(count: int) -> Iterator[ThreadPoolExecutor]:
+    pool = ThreadPoolExecutor(count)
+    try:
+        yield pool
+    finally:
+        pool.shutdown(wait=not children.ending_for_good(), cancel_futures=True)
+
+
+def carry_out(evaluate: Evaluator, trial: Trial, limit: Limit) -> Measured:
+    """One trial: both steps."""
+    return measure(evaluate, trial, limit, *prepare(evaluate, trial, limit))
+
+
+def prepare(evaluate: Evaluator, trial: Trial, limit: Limit) -> tuple[Prepared | Measured, float]:
+    """What there is to measure, or how the trial failed, and the seconds that took."""
+    began = time.monotonic()
+    found = in_time("prepare", limit, 0.0, evaluate.prepare, trial)
+    used = time.monotonic() - began
+    return (_failed(found, build=used) if isinstance(found, Outcome) else found), used
+
+
+def measure(evaluate: Evaluator, trial: Trial, limit: Limit, prepared: Prepared | Measured, used: float) -> Measured:
+    """How the trial went. used: of the limit, in seconds."""
+    if isinstance(prepared, Measured):
+        return prepared
+    began = time.monotonic()
+    found = in_time("measure", limit, used, evaluate.measure, trial, prepared)
+    took = time.monotonic() - began
+    return _failed(found, build=used, measure=took) if isinstance(found, Outcome) else found
+
+
+def _failed(outcome: Outcome, **seconds: float) -> Measured:
+    return Measured(outcome, seconds={stage: round(took, 4) for stage, took in seconds.items()})
+
+
+def in_time(where: str, limit: Limit, used: float, call: Callable[P, T], *args: P.args, **how: P.kwargs) -> T | Outcome:
+    """A step of a trial as `guarded`, in what of its limit is not `used` (seconds).
+
+    What failed after one of its processes ran into the limit is TIMEOUT, also where it would have ended the job; a
+    target that went away stays LOST.
+    """
+    found: T | Outcome
+    with deadline.within(max(0.0, limit.seconds - used)) as end:
+        try:
+            found = guarded(where, call, *args, **how)
+        except JobError as error:
+            if not end.struck:
+                raise
+            found = Outcome(Kind.TIMEOUT, where, error.message)
+    failed = found if isinstance(found, Outcome) else found.outcome if isinstance(found, Measured) else None
+    if not end.struck or failed is None or failed.ok or failed.kind is Kind.LOST:
+        return found
+    message = f"the trial took longer than its limit of {limit.seconds:.3g} s, {limit.why}"
+    return Outcome(Kind.TIMEOUT, failed.where or where, message, failed.log)
 
 
 @dataclass(frozen=True)
@@ -58,27 +147,17 @@ class Prepared:
 
 @dataclass(frozen=True)
 class Evaluator:
-    """Carries out trials of one dtype and stage.
-
-    problems: what is measured but in the first stage
-    work: folder for candidates, which are not kept in the user's cache; texts: the job's kernels; built: by the id of
-    a variant as it is built; inputs: measured calls by problem, without workspace;
-    what they must leave is in `answers`; call_timeout_s: for a single call that is judged
-    specialised: by VLEN, the same for kernels that are written for it
-    """
+    """The steps of one stage's trials. A failing candidate is an outcome, never an exception."""
 
     operator: Operator
     target: Target
-    dtype: str
-    stage: Stage
-    problems: tuple[Problem, ...]
-    seed: Seed
-    work: Path
-    texts: Texts = field(default_factory=Texts)
-    built: dict[str, tuple[Artifact, KernelText]] = field(default_factory=dict)
-    inputs: dict[str, Call] = field(default_factory=dict)
-    call_timeout_s: float = field(default_factory=lambda: CALL_TIMEOUT_S)
-    specialised: dict[int, Evaluator] = field(default_factory=dict)
+    run: StageRun
+    work: Path  # folder for candidates, which are not kept in the user's cache
+    texts: Texts = field(default_factory=Texts)  # the job's kernels
+    built: dict[str, tuple[Artifact, KernelText]] = field(default_factory=dict)  # by the id of a variant as it is built
+    inputs: dict[str, Call] = field(default_factory=dict)  # measured calls by problem, without workspace
+    call_timeout_s: float = field(default_factory=lambda: CALL_TIMEOUT_S)  # of a single call that is judged
+    specialised: dict[int, Evaluator] = field(default_factory=dict)  # by VLEN, for kernels that are written for it
     _making: threading.Lock = field(default_factory=threading.Lock, compare=False, repr=False)
 
     @functools.cached_property
@@ -89,12 +168,20 @@ class Evaluator:
     def answers(self) -> Answers:
         return Answers(self.operator.reference)
 
+    @property
+    def _micro(self) -> bool:
+        """Whether micro-kernels are measured alone."""
+        return self.run.stage is Stage.MICRO
+
+    def _micro_problem(self, variant: Variant, vlen: int) -> Problem:
+        return micro_problem(self.operator, self.target.platform, variant, vlen)
+
     def _for(self, trial: Trial) -> Evaluator:
         vlen = trial.variant.kernel.vlen
         return self.specialised.setdefault(vlen, replace(self, target=self.target.at(vlen))) if vlen else self
 
     def prepare(self, trial: Trial) -> Prepared | Measured:
-        """Renders, gates and builds."""
+        """Renders, gates and builds; called from several threads at once."""
         return self._for(trial)._prepare(trial.variant)
 
     def _prepare(self, variant: Variant) -> Prepared | Measured:
@@ -105,7 +192,7 @@ class Evaluator:
         if beyond is not None:
             return Measured(beyond, seconds=clock.lap("render"))
         variant = instantiate.as_built(self.operator, self.target.platform, variant)
-        name = f"{variant.id}{self.stage if self.stage is Stage.MICRO else ''}"
+        name = f"{variant.id}{self.run.stage if self._micro else ''}"
         known = self.built.get(name)
         if known is not None:
             program, text = known
@@ -127,8 +214,8 @@ class Evaluator:
     def _beyond(self, variant: Variant) -> Outcome | None:
         """The refusal of a variant that asks too much of renderer and judge."""
         found = bounds.check(self.operator, self.target, variant)
-        if found is None and self.stage is Stage.MICRO:
-            problems = (micro_problem(self.operator, self.target.platform, variant, vlen) for vlen in self.target.vlens)
+        if found is None and self._micro:
+            problems = (self._micro_problem(variant, vlen) for vlen in self.target.vlens)
             found = next((no for p in problems if (no := bounds.affordable(self.operator, p)) is not None), None)
         return found
 
@@ -139,20 +226,20 @@ class Evaluator:
         if isinstance(text, Outcome):
             return text
         # alone a kernel is measured on whole vectors; an edge kernel takes as long to compile, so what goes on has one
-        shown = replace(text, edge="") if self.stage is Stage.MICRO else text
+        shown = replace(text, edge="") if self._micro else text
         alone = bool(self._kernel_cases(variant, self.target.vlens[0]))
         return instantiate.candidate(self.operator, platform, variant, shown, alone), text
 
     def _kernel_cases(self, variant: Variant, vlen: int) -> Sequence[Case]:
         """Of a micro-kernel of our own, which is built and judged without the loops around it, since these take longer
         to compile; what goes on is judged within them. None for any other, or where the operator has no such grid."""
-        if self.stage is not Stage.MICRO or variant.template.author != offline.AUTHOR:
+        if not self._micro or variant.template.author != offline.AUTHOR:
             return ()
         platform = self.target.platform
-        full = instantiate.defaults(self.operator, platform, self.dtype, variant.point)
-        masked = platform.primitives_of(self.dtype, variant.point).masked
-        lanes, reads = platform.lanes(self.dtype, full, vlen), variant.template.reads
-        return self.operator.reference.kernel_grid(self.dtype, full, lanes, reads, masked, self.seed.stream(0))
+        full = instantiate.defaults(self.operator, platform, self.run.dtype, variant.point)
+        masked = platform.primitives_of(self.run.dtype, variant.point).masked
+        lanes, reads = platform.lanes(self.run.dtype, full, vlen), variant.template.reads
+        return self.operator.reference.kernel_grid(self.run.dtype, full, lanes, reads, masked, self.run.seed.stream(0))
 
     def measure(self, trial: Trial, prepared: Prepared) -> Measured:
         """Verifies on the quick grid, then measures. A kernel that is found wrong is never measured.
@@ -169,10 +256,10 @@ class Evaluator:
 
     def _measure(self, trial: Trial, prepared: Prepared, clock: _Clock) -> Measured:
         variant = trial.variant
-        full = instantiate.defaults(self.operator, self.target.platform, self.dtype, variant.point)
+        full = instantiate.defaults(self.operator, self.target.platform, self.run.dtype, variant.point)
         if self.target.simulated:
             return self._score(trial, functools.partial(self._pretended, full), clock)
-        vlens = self.target.verify_vlens if self.stage is Stage.MICRO else self.target.vlens
+        vlens = self.target.verify_vlens if self._micro else self.target.vlens
         alone = {vlen: self._kernel_cases(variant, vlen) for vlen in vlens}
         subject = Subject(
             self.target.runner,
@@ -186,10 +273,10 @@ class Evaluator:
         platform = self.target.platform
         tiles = {vlen: instantiate.tile(self.operator, platform, variant.kernel, vlen) for vlen in vlens}
         # micro-kernels are many, and those that go on are verified at every VLEN with their blockings
-        cases = (grid.dealt if self.stage is Stage.MICRO else grid.quick)(self.operator, self.dtype, tiles)
+        cases = (grid.dealt if self._micro else grid.quick)(self.operator, self.run.dtype, tiles)
         if alone[vlens[0]]:
             cases = grid.in_turn(lambda vlen, _: alone[vlen], vlens)
-        judged = grid.outcome(grid.verify(self.operator, subject, cases, vlens, self.seed))
+        judged = grid.outcome(grid.verify(self.operator, subject, cases, vlens, self.run.seed))
         clock.lap("verify")
         if not judged.ok:
             return Measured(judged, seconds=clock.seconds)
@@ -226,7 +313,7 @@ class Evaluator:
     def _costs(
         self, variant: Variant, prepared: Prepared, full: Point, problems: Sequence[Problem]
     ) -> Mapping[str, Samples] | Outcome:
-        entry = MICRO_KERNEL if self.stage is Stage.MICRO else OPERATOR
+        entry = MICRO_KERNEL if self._micro else OPERATOR
         measured = self.target.measure_each(
             lambda vlen: MeasureRequest(
                 prepared.program,
@@ -239,8 +326,8 @@ class Evaluator:
         )
         if isinstance(measured, Outcome):
             return measured
-        told = self._impossible(problems, variant, measured)
-        return told or {p.label: combine(by_vlen) for p, by_vlen in zip(problems, measured, strict=True)}
+        impossible = self._impossible(problems, variant, measured)
+        return impossible or {p.label: combine(by_vlen) for p, by_vlen in zip(problems, measured, strict=True)}
 
     def _impossible(
         self, problems: Sequence[Problem], variant: Variant, measured: Sequence[Mapping[int, Samples]]
@@ -248,82 +335,60 @@ class Evaluator:
         """The first figure that cannot be."""
         for problem, by_vlen in zip(problems, measured, strict=True):
             for vlen, samples in by_vlen.items():
-                if self.stage is Stage.MICRO:  # it grows as the vectors do
-                    problem = micro_problem(self.operator, self.target.platform, variant, vlen)
-                told = self.roof.impossible(self.operator, problem, samples, vlen)
-                if told is not None:
-                    return told
+                if self._micro:  # it grows as the vectors do
+                    problem = self._micro_problem(variant, vlen)
+                outcome = self.roof.impossible(self.operator, problem, samples, vlen)
+                if outcome is not None:
+                    return outcome
         return None
 
     def _judge(self, problem: Problem, variant: Variant, full: Point, vlen: int, left: tuple[Left, ...]) -> Outcome:
         """Of what timed calls left. A micro-kernel reads operands as packing leaves them, which no oracle does."""
-        if self.stage is Stage.MICRO:
+        if self._micro:
             return consistent(left)
         return self.answers.judge_all(problem, self._call(problem, variant, full, vlen), left)
 
     def _problems(self, variant: Variant) -> tuple[Problem, ...]:
         """The blocking stage's problems, or the one the operator gives its micro-kernel at this point."""
-        if self.stage is not Stage.MICRO:
-            return self.problems
-        return (micro_problem(self.operator, self.target.platform, variant, 0),)
+        if not self._micro:
+            return self.run.problems
+        return (self._micro_problem(variant, 0),)
 
     def _call(self, problem: Problem, variant: Variant, full: Point, vlen: int) -> Call:
-        if self.stage is Stage.MICRO:
-            problem = micro_problem(self.operator, self.target.platform, variant, vlen)
+        if self._micro:
+            problem = self._micro_problem(variant, vlen)
         with self._making:  # the numbers are the same for all candidates, and making them takes as long as measuring
             call = self.inputs.get(problem.label) or self._input(problem)
             self.inputs[problem.label] = call
         elements = self._workspace(variant, full, problem, vlen)
-        scratch = NUMBERS[self._formats.compute].poison(elements, self.seed.stream(2))
+        scratch = NUMBERS[self._formats.compute].poison(elements, self.run.seed.stream(2))
         free = (Buffer("workspace", Access.SCRATCH, scratch),) if elements else ()
         return replace(call, dims=(*call.dims, *self._more(full)), buffers=(*call.buffers, *free))
 
     def _input(self, problem: Problem) -> Call:
         """A measured call without workspace."""
-        call, reference = measured_call(self.operator, problem, self.seed, 0), self.operator.reference
+        call, reference = measured_call(self.operator, problem, self.run.seed, 0), self.operator.reference
         if not self.target.deterministic:
-            call = reference.alternated(problem, call, self.seed.stream(4))
-        elif self.stage is not Stage.MICRO:  # whose product is none of these operands
-            call = reference.counted(problem, call, self.seed.stream(4))
-        if self.stage is Stage.MICRO and self._formats.widened:
-            call = reference.packed_operands(call, self._formats.compute, self.seed.stream(2))
+            call = reference.alternated(problem, call, self.run.seed.stream(4))
+        elif not self._micro:  # whose product is none of these operands
+            call = reference.counted(problem, call, self.run.seed.stream(4))
+        if self._micro and self._formats.widened:
+            call = reference.packed_operands(call, self._formats.compute, self.run.seed.stream(2))
         return call
 
     @property
     def _formats(self) -> Formats:
-        return self.target.platform.formats(self.dtype)
+        return self.target.platform.formats(self.run.dtype)
 
     def _more(self, full: Point) -> tuple[int, ...]:
         """What a candidate takes with each call."""
         return tuple(int(full[name]) for name in self.operator.runtime)
 
     def _workspace(self, variant: Variant, full: Point, problem: Problem, vlen: int) -> int:
-        lanes = self.target.platform.lanes(self.dtype, full, vlen)
-        return self.operator.reference.workspace(problem, {**full, **_reads(variant)}, lanes, self._formats.group)
-
-
-def _reads(variant: Variant) -> dict[str, str]:
-    """How the template walks its operands, under the names that expressions of the operator use."""
-    return {f"reads_{name}": how for name, how in variant.template.reads.items()}
-
-
-def micro_problem(operator: Operator, platform: Platform, variant: Variant, vlen: int) -> Problem:
-    """The first stage's problem of a variant at a VLEN (bits; 0: the platform's first)."""
-    dtype = variant.kernel.dtype
-    full = instantiate.defaults(operator, platform, dtype, variant.point)
-    names = {
-        **instantiate.facts(platform, dtype, full),
-        **full,
-        **_reads(variant),
-        "lanes": platform.lanes(dtype, full, vlen),
-    }
-    dims = {name: evaluate(text, names) for name, text in operator.micro.items()}
-    return operator.reference.problem(dtype, dims, operator.micro_layout)
-
-
-def measured_call(operator: Operator, problem: Problem, seed: Seed, workspace: int) -> Call:
-    """The call that is measured: normal inputs, operands page-aligned at their start."""
-    return operator.reference.call(problem, seed.stream(2), "normal", Placement.START, workspace)
+        lanes = self.target.platform.lanes(self.run.dtype, full, vlen)
+        return self.operator.reference.workspace(
+            problem, {**full, **variant.template.read_facts}, lanes, self._formats.group
+        )
 
 
 class _Clock:

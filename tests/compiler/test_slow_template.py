@@ -15,8 +15,8 @@ from tensorop.model.trial import Stage
 from tensorop.model.verdict import Seed
 from tensorop.search import arms as limits
 from tensorop.search import micro
-from tensorop.search.loop import GivenUp, SearchEnded, TrialEnded
-from tensorop.search.task import Resolved, conduct
+from tensorop.search.loop import GivenUp, SearchEnded, TrialEnded, conduct
+from tensorop.search.task import Resolved
 from tensorop.specs import platforms
 from tensorop.store.journal import Journal
 from tests.support import templates

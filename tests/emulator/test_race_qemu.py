@@ -11,6 +11,7 @@ import pytest
 from tensorop.author import offline
 from tensorop.backends import reach
 from tensorop.model.kernel import Kernel, Variant
+from tensorop.model.stage_run import StageRun
 from tensorop.model.trial import Kind, Measured, Rung, Stage, Trial
 from tensorop.model.verdict import Seed
 from tensorop.render import instantiate
@@ -25,7 +26,7 @@ SHAPES = ((8, 8, 8), (20, 17, 9), (64, 64, 64))
 def test_figures_are_the_same_whoever_falls_out(tmp_path: Path) -> None:
     operator, target = gemm(), reach(platforms.load("rvv"))
     found = tuple(problems.of(operator, "f32", shape) for shape in SHAPES)
-    evaluator = Evaluator(operator, target, "f32", Stage.BLOCKING, found, Seed.draw(0), tmp_path)
+    evaluator = Evaluator(operator, target, StageRun("f32", Stage.BLOCKING, found, Seed.draw(0)), tmp_path)
     template = next(one for one in offline.templates(operator.folder, operator.name) if one.name == "outer")
     kernel = Kernel(template, "f32", instantiate.micro_space(target.platform, template, "f32").at(0))
     trial = Trial("k", 0, Stage.BLOCKING, Variant(kernel))
@@ -58,7 +59,7 @@ def test_an_edge_kernel_is_compiled_for_what_goes_on(tmp_path: Path) -> None:
     problem = problems.of(operator, "f32", SHAPES[0])
     for stage, edge in ((Stage.MICRO, False), (Stage.BLOCKING, True)):
         work = tmp_path / stage.value
-        evaluator = Evaluator(operator, target, "f32", stage, (problem,), Seed.draw(0), work)
+        evaluator = Evaluator(operator, target, StageRun("f32", stage, (problem,), Seed.draw(0)), work)
         trial = Trial("k", 0, stage, variant)
         made = evaluator.prepare(trial)
         assert isinstance(made, Prepared)
@@ -79,7 +80,7 @@ def test_a_wrong_tile_is_found_whatever_is_drawn(platform: str, tmp_path: Path) 
         space = instantiate.micro_space(target.platform, template, "f32")
         point = next(point for point in map(space.at, range(space.size)) if point["nr"] == 2)
         for seed in range(3):
-            evaluator = Evaluator(operator, target, "f32", Stage.MICRO, (), Seed.draw(seed), tmp_path)
+            evaluator = Evaluator(operator, target, StageRun("f32", Stage.MICRO, (), Seed.draw(seed)), tmp_path)
             trial = Trial("k", 0, Stage.MICRO, Variant(Kernel(template, "f32", point)))
             made = evaluator.prepare(trial)
             assert isinstance(made, Prepared)

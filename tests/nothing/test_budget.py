@@ -55,16 +55,16 @@ def bandits(*names, **more):
 
 
 def pull(costs, trials, points=1000):
-    bandit = bandits(*costs)
+    bandit, tried = bandits(*costs), dict.fromkeys(costs, 0)
     for _ in range(trials):
         arm = bandit.choose()
         if arm is None:
             break
-        count = bandit.trials()[arm]
-        bandit.tell(arm, costs[arm](count))
-        if count + 1 == points:
+        bandit.tell(arm, costs[arm](tried[arm]))
+        tried[arm] += 1
+        if tried[arm] == points:
             bandit.exhaust(arm)
-    return bandit.trials()
+    return tried
 
 
 def test_the_better_arm_gets_most_and_no_arm_starves():

@@ -18,9 +18,9 @@ from tensorop.author import offline
 from tensorop.job import authoring
 from tensorop.model.job import Job
 from tensorop.model.kernel import KernelTemplate
+from tensorop.model.stage_run import Group
 from tensorop.model.trial import Finished, Stage
 from tensorop.store import journal as store
-from tensorop.store.history import Group
 from tests.support.operators import gemm
 
 operator = gemm()

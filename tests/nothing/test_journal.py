@@ -15,8 +15,11 @@ from tensorop.errors import JobError, UsageError
 from tensorop.model.kernel import Constraint, Kernel, KernelTemplate, KernelText, Variant
 from tensorop.model.point import Point
 from tensorop.model.problem import Problem
+from tensorop.model.stage_run import StageRun
 from tensorop.model.trial import Finished, Kind, Outcome, Samples, Score, Stage, Trial
+from tensorop.model.verdict import Seed
 from tensorop.store import journal as store
+from tensorop.store import key
 from tensorop.store.history import Started
 from tensorop.store.journal import Journal, journal_path
 from tensorop.store.key import trial_key
@@ -276,14 +279,16 @@ def test_no_run_to_read(tmp_path):
         store.read(tmp_path)
 
 
-def test_keys_change_with_everything_a_result_depends_on():
+def test_keys_change_with_everything_a_result_depends_on(monkeypatch):
+    run = StageRun("f32", Stage.MICRO, (Problem.of("op", "f32", {"m": 16}),), Seed(0, 0))
     base = {
-        "variant": Variant(Kernel(TEMPLATE, "f32", Point.of(mr=1))), "stage": Stage.MICRO,
-        "problems": [Problem.of("op", "f32", {"m": 16})], "platform": "p", "vlens": (128,),
-        "compiler": ("cc 1", "-O3"), "tool": "0.1"}  # fmt: skip
-    other = {
-        "stage": Stage.LARGE, "problems": [Problem.of("op", "f32", {"m": 16}, {"beta": 0})], "platform": "q",
-        "vlens": (256,), "compiler": ("cc 1", "-O2"), "tool": "0.2"}  # fmt: skip
+        "variant": Variant(Kernel(TEMPLATE, "f32", Point.of(mr=1))), "run": run,
+        "platform": "p", "vlens": (128,), "compiler": ("cc 1", "-O3")}  # fmt: skip
+    runs = [
+        replace(run, stage=Stage.LARGE),
+        replace(run, problems=(Problem.of("op", "f32", {"m": 16}, {"beta": 0}),)),
+    ]
+    other = {"platform": "q", "vlens": (256,), "compiler": ("cc 1", "-O2")}
     kernel = base["variant"].kernel
     kernels = [
         replace(kernel, template=replace(TEMPLATE, text="y")), replace(kernel, dtype="f64"),
@@ -292,5 +297,8 @@ def test_keys_change_with_everything_a_result_depends_on():
     variants = [Variant(kernel, Point.of(mc=2)), *map(Variant, kernels)]
     keys = {trial_key(**base)} | {trial_key(**{**base, name: value}) for name, value in other.items()}
     keys |= {trial_key(**{**base, "variant": variant}) for variant in variants}
-    assert len(keys) == 1 + len(other) + len(variants)
+    keys |= {trial_key(**{**base, "run": other_run}) for other_run in runs}
+    assert len(keys) == 1 + len(other) + len(variants) + len(runs)
     assert trial_key(**base) == trial_key(**base)
+    monkeypatch.setattr(key, "__version__", "0.0")
+    assert trial_key(**base) not in keys

@@ -21,12 +21,13 @@ from tensorop.model.winner import StartPoint, WarmStart
 from tensorop.render import instantiate, prior
 from tensorop.search import blocking, micro
 from tensorop.search.arms import Arm
-from tensorop.search.task import Resolved, conduct
+from tensorop.search.loop import conduct
+from tensorop.search.task import Resolved
 from tensorop.space import Space, seeds
 from tensorop.specs import catalog, operators, platforms
 from tensorop.store.journal import Journal
 from tensorop.trial import judging
-from tensorop.trial.trial import micro_problem
+from tensorop.trial.calls import micro_problem
 from tests.support.operators import gemm
 
 OPERATOR = gemm()

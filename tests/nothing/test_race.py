@@ -28,34 +28,34 @@ def test_halts_are_shares_of_the_work() -> None:
 
 def test_the_first_trial_is_measured_on_everything() -> None:
     failed = Finished(ended([1.0]).trial, Outcome(Kind.WRONG), Score(None))
-    for rung in (*race.rungs([], [], WORK, VLENS), *race.rungs([failed], [failed], WORK, VLENS)):
+    for rung in (*race.rungs([], [], False, WORK, VLENS), *race.rungs([failed], [failed], False, WORK, VLENS)):
         assert race.goes_on(rung, ended([1e9]).score.per_problem, WORK)
 
 
 def test_the_best_third_goes_on() -> None:
     first = ended([4.0, 4.0, 4.0])
-    (small, middle) = race.rungs([first], [first], WORK, VLENS)
+    (small, middle) = race.rungs([first], [first], False, WORK, VLENS)
     assert small.problems == 1
     assert middle.problems == 2
     assert race.goes_on(small, ended([4.0]).score.per_problem, WORK)
     assert not race.goes_on(small, ended([4.1]).score.per_problem, WORK)
     many = [first, *(ended([cost]) for cost in (3.0, 2.0, 1.0, 5.0, 6.0))]
-    (small, _) = race.rungs(many, many, WORK, VLENS[:1])
+    (small, _) = race.rungs(many, many, False, WORK, VLENS[:1])
     assert race.goes_on(small, ended([2.0]).score.per_problem, WORK)
     assert not race.goes_on(small, ended([2.1]).score.per_problem, WORK)
-    (small, _) = race.rungs(many, many, WORK, VLENS)  # of two VLENs each has half of that third
+    (small, _) = race.rungs(many, many, False, WORK, VLENS)  # of two VLENs each has half of that third
     assert race.goes_on(small, ended([1.0]).score.per_problem, WORK)
     assert not race.goes_on(small, ended([1.1]).score.per_problem, WORK)
 
 
 def test_the_best_at_one_vlen_goes_on() -> None:
-    (small, _) = race.rungs([ended([4.0, 4.0, 4.0])], [], WORK, VLENS)
+    (small, _) = race.rungs([ended([4.0, 4.0, 4.0])], [], False, WORK, VLENS)
     assert race.goes_on(small, ended([5.0], at_256=0.5).score.per_problem, WORK)
 
 
 def test_what_is_exempt_falls_out_where_it_is_far_behind_at_every_vlen() -> None:
     everyone = [ended([4.0, 4.0, 4.0]), ended([8.0])]
-    (small, _) = race.rungs(everyone[1:], everyone, WORK, VLENS, exempt=True)
+    (small, _) = race.rungs(everyone[1:], everyone, True, WORK, VLENS)
     assert race.goes_on(small, ended([race.HOPELESS * 3.9]).score.per_problem, WORK)
     assert race.goes_on(small, ended([race.HOPELESS * 5.0], at_256=0.7).score.per_problem, WORK)
     assert not race.goes_on(small, ended([race.HOPELESS * 5.0]).score.per_problem, WORK)
@@ -65,7 +65,7 @@ def test_the_first_of_a_template_falls_out_where_it_is_far_behind_all_others() -
     """Nobody of its own has been measured on all problems, since the one before fell out."""
     other, fell = ended([1.0, 1.0, 1.0]), ended([race.HOPELESS * 2.0])
     for alike in ([], [fell]):
-        (small, middle) = race.rungs(alike, [other, *alike], WORK, VLENS)
+        (small, middle) = race.rungs(alike, [other, *alike], False, WORK, VLENS)
         assert race.goes_on(small, ended([race.HOPELESS * 0.9]).score.per_problem, WORK)
         assert not race.goes_on(small, ended([race.HOPELESS * 1.1]).score.per_problem, WORK)
         assert race.goes_on(middle, ended([1.0, race.HOPELESS]).score.per_problem, WORK)
@@ -73,7 +73,7 @@ def test_the_first_of_a_template_falls_out_where_it_is_far_behind_all_others() -
 
 def test_who_fell_out_costs_what_all_problems_would() -> None:
     first = ended([1.0, 2.0, 4.0])
-    (small, middle) = race.rungs([first], [first], WORK, VLENS)
+    (small, middle) = race.rungs([first], [first], False, WORK, VLENS)
     assert abs(race.score(ended([1.0]).score.per_problem, WORK, small) - first.score.cost) < 1e-9
     assert abs(race.score(ended([1.0, 2.0]).score.per_problem, WORK, middle) - first.score.cost) < 1e-9
 

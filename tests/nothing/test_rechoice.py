@@ -17,7 +17,8 @@ from tensorop.model.trial import Kind, Outcome, Samples, Stage
 from tensorop.model.verdict import Seed, Verdict
 from tensorop.runners.protocol import Entry
 from tensorop.search import blocking, micro
-from tensorop.search.task import Resolved, conduct
+from tensorop.search.loop import conduct
+from tensorop.search.task import Resolved
 from tensorop.space.problems import of
 from tensorop.specs import platforms
 from tensorop.store.journal import Journal

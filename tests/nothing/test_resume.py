@@ -14,7 +14,8 @@ from tensorop.backends import reach
 from tensorop.model.job import Job
 from tensorop.model.trial import Stage
 from tensorop.model.verdict import Seed
-from tensorop.search.task import Resolved, conduct
+from tensorop.search.loop import conduct
+from tensorop.search.task import Resolved
 from tensorop.specs import operators, platforms
 from tensorop.store import journal as store
 from tensorop.store.journal import Journal

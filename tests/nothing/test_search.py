@@ -8,7 +8,9 @@ import subprocess
 import sys
 import threading
 import time
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -16,16 +18,18 @@ from tensorop.errors import JobError
 from tensorop.model.budget import Budget
 from tensorop.model.kernel import Kernel, KernelTemplate, Variant
 from tensorop.model.point import Point
+from tensorop.model.stage_run import StageRun
 from tensorop.model.trial import Finished, Kind, Measured, Outcome, Rung, Score, Stage, Trial
-from tensorop.process import barrier, deadline
+from tensorop.model.verdict import Seed
+from tensorop.process import deadline
 from tensorop.runners import process
 from tensorop.search import arms as limits
-from tensorop.search.arms import Arm, Given
+from tensorop.search.arms import Arm, FixedArms
 from tensorop.search.loop import Began, EndReason, Exhausted, GivenUp, Lost, Search, SearchEnded, TrialEnded, search
 from tensorop.space import Space, strategy
 from tensorop.store import journal as store
 from tensorop.store.journal import Journal, journal_path
-from tensorop.trial import carry_out
+from tensorop.trial.trial import Limit, carry_out, in_time, side_by_side
 
 SPACES = {
     "rows": Space.of({"a": (1, 2, 3, 4, 5), "b": (0, 1, 2, 3)}),
@@ -47,8 +51,9 @@ def name_of(trial):
 class Formula:
     """Costs by a formula of the point; a fifth of the points fail, by their digest."""
 
-    def __init__(self, pause=0.0):
+    def __init__(self, pause=0.0, side_by_side=False):
         self.pause = pause
+        self.target = SimpleNamespace(side_by_side=side_by_side, clocks=1)
 
     def prepare(self, trial):
         digest = hashlib.sha256(f"{name_of(trial)} {trial.point}".encode()).digest()
@@ -61,15 +66,19 @@ class Formula:
         return Measured(Outcome(Kind.OK), Score(prepared), {"measure": 0.0})
 
 
-def a_search(journal, evaluate=None, budget=None, tuner="bayes", least=None, **more):
+def a_search(journal, evaluate=None, budget=None, tuner="bayes", least=None, stage=Stage.MICRO, jobs=1, **more):
+    given = {
+        "arms": FixedArms(arms(least)),
+        "carry_out": partial(side_by_side, evaluate or Formula(), jobs),
+        "batch": jobs,
+    }
     return Search(
-        **{"stage": Stage.MICRO, "source": Given(arms(least)), **more},
-        dtype="f32",
+        run=StageRun("f32", stage, (), Seed(0, 0)),
         make_tuner=strategy.load(tuner).make,
-        evaluate=evaluate or Formula(),
         key_of=lambda variant: variant.id,
         journal=journal,
         budget=budget or Budget(trials=18),
+        **{**given, **more},
     )
 
 
@@ -257,25 +266,23 @@ def test_builds_side_by_side_timings_never(tmp_path):
 
 def test_several_clocks_measure_side_by_side_and_a_lost_one_is_left_out(tmp_path):
     class Machines(Formula):
-        clocks = 2
-
         def __init__(self):
             super().__init__()
+            self.target.clocks = 2
             self.both = threading.Barrier(2)
 
         def prepare(self, trial):
             return 1.0 + trial.point["a"]
 
         def measure(self, trial, prepared):
-            if self.clocks == 2 and self.both.wait(20) == 0:  # passes only when two are here at once
-                self.clocks = 1
+            if self.target.clocks == 2 and self.both.wait(20) == 0:  # passes only when two are here at once
+                self.target.clocks = 1
                 return Measured(Outcome(Kind.LOST, "measure", "no answer"))
             return super().measure(trial, prepared)
 
     evaluate = Machines()
     with Journal.open(tmp_path, {}) as journal:
-        asked = a_search(journal, evaluate, Budget(trials=6), "random", batch=2, clocks=lambda: evaluate.clocks)
-        events = list(search(asked))
+        events = list(search(a_search(journal, evaluate, Budget(trials=6), "random", batch=2)))
     assert sum(isinstance(e, Lost) for e in events) == 1
     ended = [e.finished.trial.key for e in events if isinstance(e, TrialEnded)]
     assert len(ended) == len(set(ended)) == 6
@@ -290,19 +297,20 @@ def test_whole_trials_side_by_side_tell_in_the_same_order(tmp_path):
     found = []
     for name in ("one", "two"):
         with Journal.open(tmp_path / name, {}) as journal:
-            list(search(a_search(journal, Uneven() if name == "one" else Formula(), jobs=3, shared_clock=False)))
+            evaluate = (Uneven if name == "one" else Formula)(side_by_side=True)
+            list(search(a_search(journal, evaluate, jobs=3)))
             found.append(ends(journal.history))
     assert found[0] == found[1]
 
 
 def elsewhere(trials, limit):
     """The last first, as other processes may be done."""
-    done = {trial.key: carry_out.whole(Formula(), trial, limit) for trial in reversed(trials)}
+    done = {trial.key: carry_out(Formula(), trial, limit) for trial in reversed(trials)}
     return (done[trial.key] for trial in trials)
 
 
-@pytest.mark.parametrize("where", [None, elsewhere])
-def test_killed_in_the_middle_of_a_batch_and_resumed_is_the_search_it_was(tmp_path, where):
+@pytest.mark.parametrize("more", [{}, {"carry_out": elsewhere}])
+def test_killed_in_the_middle_of_a_batch_and_resumed_is_the_search_it_was(tmp_path, more):
     with Journal.open(tmp_path / "whole", {}) as journal:
         list(search(a_search(journal, jobs=2, batch=4)))
         whole = ends(journal.history)
@@ -314,7 +322,7 @@ def test_killed_in_the_middle_of_a_batch_and_resumed_is_the_search_it_was(tmp_pa
         (tmp_path / f"{cut}" / "share" / "tensorop").mkdir(parents=True)
         journal_path(tmp_path / f"{cut}").write_bytes(b"".join(lines[:cut]))
         with Journal.open(tmp_path / f"{cut}", {}) as journal:
-            list(search(a_search(journal, batch=4, elsewhere=where)))
+            list(search(a_search(journal, batch=4, **more)))
             assert ends(journal.history) == whole
 
 
@@ -366,8 +374,8 @@ SLOW = (KERNELS["columns"].id, ONE["columns"].id)
 class Slow(Formula):
     """Points of `columns` wait for a process that does not end; the others say how long they took."""
 
-    def __init__(self, took=0.01):
-        super().__init__()
+    def __init__(self, took=0.01, **more):
+        super().__init__(**more)
         self.took = took
 
     def measure(self, trial, prepared):
@@ -385,12 +393,12 @@ def short(monkeypatch):
 
 
 @pytest.mark.usefixtures("short")
-@pytest.mark.parametrize("shared_clock", [True, False])
-def test_a_template_that_runs_into_the_limit_twice_gets_no_further_trials(tmp_path, shared_clock):
+@pytest.mark.parametrize("overlap", [False, True])
+def test_a_template_that_runs_into_the_limit_twice_gets_no_further_trials(tmp_path, overlap):
     told = []
     for _ in range(2):  # and again from its journal
         with Journal.open(tmp_path, {}) as journal:
-            what = a_search(journal, Slow(), first_s=0.5, shared_clock=shared_clock)
+            what = a_search(journal, Slow(side_by_side=overlap), first_s=0.5)
             events = list(search(what))
             assert journal.history.notes == [
                 ("given up", {"template": "columns", "stage": "micro", "dtype": "f32", "round": 0})
@@ -410,7 +418,7 @@ def test_a_template_that_runs_into_the_limit_twice_gets_no_further_trials(tmp_pa
 def test_a_template_is_given_up_with_all_its_arms(tmp_path):
     with Journal.open(tmp_path, {}) as journal:
         one = [Arm(ONE[name], space) for name, space in SPACES.items()]
-        events = list(search(a_search(journal, Slow(), first_s=0.3, stage=Stage.BLOCKING, source=Given(one))))
+        events = list(search(a_search(journal, Slow(), first_s=0.3, stage=Stage.BLOCKING, arms=FixedArms(one))))
     assert [e.template for e in events if isinstance(e, GivenUp)] == ["rows"]
     assert events[-1].reason is EndReason.EXHAUSTED
     assert sum(isinstance(e, TrialEnded) for e in events) < 18
@@ -448,26 +456,26 @@ def test_limits_follow_from_what_passed():
 
 
 def test_what_fails_in_time_or_passes_is_left_as_it_is():
-    limit = barrier.Limit(0.2, "for a test")
+    limit = Limit(0.2, "for a test")
 
     def late(outcome):
         process.run(["sleep", "60"], timeout_s=50)
         return Measured(outcome)
 
     for kind in (Kind.OK, Kind.LOST):
-        assert barrier.in_time("measure", limit, 0.0, late, Outcome(kind)).outcome.kind is kind
-    assert barrier.in_time("measure", limit, 0.0, late, Outcome(Kind.CRASH, "verify")).kind is Kind.TIMEOUT
-    wrong = barrier.in_time("measure", limit, 0.0, lambda: Measured(Outcome(Kind.WRONG)))
+        assert in_time("measure", limit, 0.0, late, Outcome(kind)).outcome.kind is kind
+    assert in_time("measure", limit, 0.0, late, Outcome(Kind.CRASH, "verify")).kind is Kind.TIMEOUT
+    wrong = in_time("measure", limit, 0.0, lambda: Measured(Outcome(Kind.WRONG)))
     assert wrong.outcome.kind is Kind.WRONG
 
     def raises(error):
         process.run(["sleep", "60"], timeout_s=50)
         raise error
 
-    stopped = barrier.in_time("prepare", limit, 0.0, raises, JobError("the tool was ended"))
+    stopped = in_time("prepare", limit, 0.0, raises, JobError("the tool was ended"))
     assert (stopped.kind, stopped.where) == (Kind.TIMEOUT, "prepare")
     with pytest.raises(JobError):
-        barrier.in_time("prepare", barrier.Limit(60.0, ""), 0.0, lambda: (_ for _ in ()).throw(JobError("no compiler")))
+        in_time("prepare", Limit(60.0, ""), 0.0, lambda: (_ for _ in ()).throw(JobError("no compiler")))
 
 
 def test_what_serves_others_has_no_deadline():
@@ -503,7 +511,7 @@ def test_what_races_is_told_what_ended_and_whether_it_is_exempt(tmp_path):
     exempt = SPACES["rows"].at(0)
     one = Arm(KERNELS["rows"], SPACES["rows"], [SPACES["rows"].at(3), exempt], exempt=[exempt])
     with Journal.open(tmp_path, {}) as journal:
-        list(search(a_search(journal, source=Given([one]), race=race, budget=Budget(trials=5))))
+        list(search(a_search(journal, arms=FixedArms([one]), race=race, budget=Budget(trials=5))))
     told = [(end.trial.point, end.trial.race) for end in store.read(tmp_path).ended(("micro", "f32", 0))]
     assert [point for point, _ in told[:2]] == [SPACES["rows"].at(3), exempt]
     bars = [rung.bars[0][1] for _, (rung,) in told]

@@ -14,7 +14,8 @@ from tensorop.model.job import Job
 from tensorop.model.trial import Stage
 from tensorop.model.verdict import Seed
 from tensorop.search import blocking, micro, trials
-from tensorop.search.task import Resolved, conduct
+from tensorop.search.loop import conduct
+from tensorop.search.task import Resolved
 from tensorop.specs import platforms
 from tensorop.store.journal import Journal
 from tests.support.operators import gemm

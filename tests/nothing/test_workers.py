@@ -28,15 +28,15 @@ from tensorop.cluster import crew as workers
 from tensorop.cluster.worker import fingerprint as papers_of
 from tensorop.errors import JobError, MissingTool, Stopped, UsageError
 from tensorop.events import Done, Note, Trying
-from tensorop.model.conditions import Conditions
 from tensorop.model.job import Job
 from tensorop.model.kernel import Kernel, KernelTemplate, Variant
+from tensorop.model.stage_run import StageRun
 from tensorop.model.trial import Kind, Measured, Outcome, Stage, Trial
 from tensorop.model.verdict import Seed
 from tensorop.process import children, scratch
-from tensorop.process.barrier import Limit
 from tensorop.process.stopping import Stop
 from tensorop.search.loop import TrialEnded
+from tensorop.trial.trial import Limit
 from tests.support.commands import ROOT, environment, events
 
 # Pretends, and while there is a file `hold` stays in the middle of its trial; who is there is told by files.
@@ -512,7 +512,7 @@ def trial(author: str) -> Trial:
 OURS = papers_of(job(Path("out"), runner="null"))
 LOOSE = replace(OURS, lacks=("its kernel filters no system calls",))
 LIMIT = Limit(1.0, "a test")
-CONDITIONS = Conditions(job(Path("out")), "f32", Stage.MICRO, (), Seed(0, 0))
+RUN = StageRun("f32", Stage.MICRO, (), Seed(0, 0))
 PASSED = Measured(Outcome(Kind.OK))
 
 
@@ -520,7 +520,7 @@ def test_who_is_admitted() -> None:
     older = replace(OURS, versions={**OURS.versions, "tensorop": "0.0.1 (abc)"})
     client = Client({"a": OURS, "b": older, "c": ModuleNotFoundError("No module named 'tensorop'"), "d": OURS}, PASSED)
     found, said = crew(client, batch=None)
-    assert list(found(CONDITIONS, [trial("offline")], LIMIT)) == [PASSED]
+    assert list(found(RUN, [trial("offline")], LIMIT)) == [PASSED]
     assert client.sent == [{"a", "d"}]
     assert found.batch == 6
     assert said == [
@@ -537,7 +537,7 @@ def test_who_is_admitted() -> None:
 def test_a_strangers_kernels_go_where_the_jail_holds(author: str, unsafe: bool, to: set[str]) -> None:
     client = Client({"a": OURS, "b": LOOSE}, PASSED)
     found, _ = crew(client, unsafe=unsafe)
-    assert list(found(CONDITIONS, [trial(author)], LIMIT)) == [PASSED]
+    assert list(found(RUN, [trial(author)], LIMIT)) == [PASSED]
     assert client.sent == [to]
 
 
@@ -568,14 +568,14 @@ def test_once_nobody_is_left_a_trial_goes_to_nobody(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(workers, "LOOK_S", 0.01)
     monkeypatch.setattr(workers, "PATIENCE_S", 0.1)
     with pytest.raises(JobError, match="no worker is admitted: b: a fixed kernel costs"):
-        list(found(CONDITIONS, [trial("offline")], LIMIT))
+        list(found(RUN, [trial("offline")], LIMIT))
     assert client.sent == []
 
 
 def test_a_trial_that_every_worker_dies_of_is_skipped() -> None:
     died = KilledWorker("trial-1", None, 3)
     found, _ = crew(Client({"a": OURS}, died))
-    (measured,) = found(CONDITIONS, [trial("offline")], LIMIT)
+    (measured,) = found(RUN, [trial("offline")], LIMIT)
     assert measured.outcome.kind is Kind.CRASH
     assert measured.outcome.message == "4 workers ended during this trial; it is skipped"
 
@@ -583,7 +583,7 @@ def test_a_trial_that_every_worker_dies_of_is_skipped() -> None:
 def test_what_ends_a_trial_ends_the_job() -> None:
     found, _ = crew(Client({"a": OURS}, JobError("the worker a: its disk is full")))
     with pytest.raises(JobError, match="its disk is full"):
-        list(found(CONDITIONS, [trial("offline")], LIMIT))
+        list(found(RUN, [trial("offline")], LIMIT))
 
 
 def test_whoever_waits_for_a_worker_is_cut_short() -> None:
@@ -591,6 +591,6 @@ def test_whoever_waits_for_a_worker_is_cut_short() -> None:
     children.end()
     try:
         with pytest.raises(children.Cancelled):
-            list(found(CONDITIONS, [trial("offline")], LIMIT))
+            list(found(RUN, [trial("offline")], LIMIT))
     finally:
         children.allow()
