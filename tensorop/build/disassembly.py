@@ -115,7 +115,7 @@ def of_archive(path: Path, arch: Architecture) -> Code:
 
 def _listed(path: Path, arch: Architecture, relocated: Mapping[tuple[str, int], int]) -> Code:
     argv = [str(objdump.objdump()), "-d", "-z", arch.objdump, str(path)]
-    ended = process.run(argv, timeout_s=60, environment={"PATH": "/usr/bin:/bin"}, stdout_cap=_TEXT)
+    ended = process.run(argv, timeout_s=60, environment={"PATH": "/usr/bin:/bin"}, talk=process.Talk(stdout_cap=_TEXT))
     if ended.status != 0 or ended.timed_out:
         raise ValueError(f"llvm-objdump cannot read it: {ended.stderr.strip()[:300]}")
     if (count := ended.stdout.count(b"\n")) > _MOST:

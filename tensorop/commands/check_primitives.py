@@ -25,6 +25,7 @@ from tensorop.model.primitive import Formats, Primitives, shape_of
 from tensorop.model.trial import Outcome
 from tensorop.runners import confined
 from tensorop.runners.base import Launch
+from tensorop.runners.process import Talk
 from tensorop.specs import native, platforms, primitives
 
 _TIMEOUT_S = 120.0
@@ -155,8 +156,10 @@ def execute(
         runner,
         Launch([runner.place(program.path)], vlen),
         timeout_s=_TIMEOUT_S,
-        stdin=(case.packed() for case in todo),
-        stdout_cap=8 + sum(size * kind.size for size, kind in zip(sizes, kinds, strict=True)),
+        talk=Talk(
+            (case.packed() for case in todo),
+            stdout_cap=8 + sum(size * kind.size for size, kind in zip(sizes, kinds, strict=True)),
+        ),
     )
     answers: list[Array] = []
     at = 8

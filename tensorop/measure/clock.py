@@ -9,10 +9,9 @@ from dataclasses import asdict, dataclass, replace
 from tensorop import paths
 from tensorop.measure import statistics
 from tensorop.measure.request import Measurement, MeasureRequest, Purpose
-from tensorop.model.call import Call, Left, Reply
+from tensorop.model.call import Call, Left
 from tensorop.model.trial import Kind, Outcome
 from tensorop.process import locks
-from tensorop.runners import session
 from tensorop.runners.base import Runner
 from tensorop.runners.protocol import Entry, Time
 from tensorop.runners.session import Guest
@@ -55,7 +54,9 @@ def measure(runner: Runner, request: MeasureRequest, pace: Pace) -> tuple[Measur
 
 def _one_by_one(runner: Runner, request: MeasureRequest, pace: Pace) -> tuple[Measurement, ...] | Outcome:
     """Without a reference: a search needs many figures more than exact ones, and its finalists are measured again."""
-    replies = _replies(runner, request, [pace.request(call, request.entries, keep=True) for call in request.calls])
+    asked = [pace.request(call, request.entries, keep=True) for call in request.calls]
+    with alone():
+        replies = request.replies(runner, asked)
     if isinstance(replies, Outcome):
         return replies
     verdicts = (request.verdict(number, reply.left[0]) for number, reply in enumerate(replies))
@@ -84,7 +85,8 @@ def _interleaved(runner: Runner, request: MeasureRequest, pace: Pace) -> tuple[M
     asked = pace.request(request.calls[0], every, keep=request.judge is not None)
     best: _Window | None = None
     for _ in range(1 + REPEATS):
-        replies = _replies(runner, request, [asked])
+        with alone():
+            replies = request.replies(runner, [asked])
         if isinstance(replies, Outcome):
             return replies
         samples = replies[0].samples
@@ -111,17 +113,3 @@ def _interleaved(runner: Runner, request: MeasureRequest, pace: Pace) -> tuple[M
         )
         for i, (rounds, verdict) in enumerate(zip(best.rounds, verdicts, strict=True))
     )
-
-
-def _replies(runner: Runner, request: MeasureRequest, asked: Sequence[Time]) -> list[Reply] | Outcome:
-    with alone():
-        replies = session.run(
-            runner,
-            request.program,
-            asked,
-            timeout_s=request.timeout_s,
-            guest=request.guest or Guest(),
-            give_up_after=1,
-            where="measure",
-        )
-    return next((reply.outcome for reply in replies if not reply.outcome.ok), replies)

@@ -19,7 +19,6 @@ from tensorop.model.trial import Kind, Outcome, Samples
 from tensorop.model.verdict import Judgement
 from tensorop.process import scratch
 from tensorop.provision import qemu as provision_qemu
-from tensorop.runners import session
 from tensorop.runners.protocol import Count, Entry
 from tensorop.runners.qemu import Qemu
 from tensorop.runners.session import Guest
@@ -58,7 +57,7 @@ def count(
                 with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
                     found.append(_remembered(json.loads(kept.read_text())))
                     continue
-            counted = _counted(runner, request, entry, replace(guest, plugin_args=run.arguments), run)
+            counted = _counted(runner, replace(request, guest=replace(guest, plugin_args=run.arguments)), entry, run)
         if isinstance(counted, Outcome):
             return counted
         if kept is not None:
@@ -85,9 +84,7 @@ def _remembered(record: Mapping[str, Any]) -> Measurement:
     return Measurement(samples, Judgement(Kind(verdict.pop("kind")), **verdict), record.get("empty"))
 
 
-def _counted(
-    runner: Qemu, request: MeasureRequest, entry: Entry, guest: Guest, run: board.BoardRun
-) -> list[Measurement] | Outcome:
+def _counted(runner: Qemu, request: MeasureRequest, entry: Entry, run: board.BoardRun) -> list[Measurement] | Outcome:
     """Every call of one entry, in one process, followed by the empty ones where they are asked for."""
     warm = request.warm or (1,) * len(request.calls)
     entries = (entry, replace(entry, empty=True)) if request.empty else (entry,)
@@ -96,18 +93,9 @@ def _counted(
         for each in entries
         for call, times in zip(request.calls, warm, strict=True)
     ]
-    replies = session.run(
-        runner,
-        request.program,
-        asked,
-        timeout_s=request.timeout_s,
-        guest=guest,
-        give_up_after=1,
-        where="measure",
-    )
-    failed = next((reply.outcome for reply in replies if not reply.outcome.ok), None)
-    if failed is not None:
-        return failed
+    replies = request.replies(runner, asked)
+    if isinstance(replies, Outcome):
+        return replies
     verdicts = []
     for number, reply in enumerate(replies[: len(request.calls)]):
         verdicts.append(request.verdict(number, (Left(reply.outputs),)))

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
-from tensorop.model.call import Call, Left
+from tensorop.model.call import Call, Left, Reply
 from tensorop.model.trial import Kind, Outcome, Samples
-from tensorop.runners.protocol import Entry
+from tensorop.runners import session
+from tensorop.runners.base import Runner
+from tensorop.runners.protocol import Count, Entry, Time
 from tensorop.runners.session import Guest
 
 _OK = Outcome(Kind.OK, "measure")
@@ -50,6 +52,18 @@ class MeasureRequest:
     def verdict(self, number: int, left: tuple[Left, ...]) -> Outcome:
         """On what the call of this number left."""
         return self.judge(number, left) if self.judge else _OK
+
+    def replies(self, runner: Runner, asked: Sequence[Time | Count]) -> list[Reply] | Outcome:
+        """Of the harness, or the first failure's outcome. Raises as `session.run`."""
+        replies = session.run(
+            runner,
+            self.program,
+            asked,
+            timeout_s=self.timeout_s,
+            guest=self.guest or Guest(),
+            give_up_after=1,
+        )
+        return next((reply.outcome for reply in replies if not reply.outcome.ok), replies)
 
 
 @dataclass(frozen=True)

@@ -41,6 +41,19 @@ class Ended:
     seconds: float
 
 
+@dataclass(frozen=True)
+class Talk:
+    """What is said to a process, and who hears it."""
+
+    stdin: Iterable[bytes | memoryview] = ()  # an empty piece: nothing follows before more of stdout was consumed
+    consume: Callable[[bytes], bool] | None = None  # takes stdout; True gives the process another `timeout_s`
+    started: Callable[[int], object] | None = None  # is told the process's number
+    stdout_cap: int = 1 << 20  # bytes that are kept of stdout where nobody consumes it
+
+
+SILENT = Talk()
+
+
 class _Capped:
     """Keeps the head and the tail of a stream of any length."""
 
@@ -62,20 +75,14 @@ def run(
     argv: Sequence[str],
     *,
     timeout_s: float,
-    stdin: Iterable[bytes | memoryview] = (),
-    consume: Callable[[bytes], bool] | None = None,
-    started: Callable[[int], object] | None = None,
+    talk: Talk = SILENT,
     environment: Mapping[str, str] | None = None,
     cwd: Path | None = None,
     limits: Limits | None = None,
-    stdout_cap: int = 1 << 20,
 ) -> Ended:
     """Runs a command to its end; everything it started is killed with it.
 
-    stdin: an empty piece means that nothing follows before more of stdout was consumed.
-    consume: takes stdout as it comes and returns True to give the process another `timeout_s`; it may raise, which
-    ends the process. A deadline of this thread's (`deadline.within`) ends it too.
-    started: is told the process's number.
+    What consumes stdout may raise, which ends the process. A deadline of this thread's (`deadline.within`) ends it too.
     environment: all of it, None for this process's own, scrubbed. Safe to call from several threads.
     Raises MissingTool when the program cannot be started, Cancelled when it was ended from outside.
     """
@@ -94,9 +101,9 @@ def run(
     try:
         if limits is not None:
             _limit(child.pid, limits)
-        if started is not None:
-            started(child.pid)
-        out, err, timed_out = _talk(child, stdin, consume, timeout_s, stdout_cap)
+        if talk.started is not None:
+            talk.started(child.pid)
+        out, err, timed_out = _talk(child, talk, timeout_s)
     finally:
         status = children.release(child)
     return Ended(status, timed_out, bytes(out), err.text(), time.monotonic() - begin)
@@ -116,19 +123,13 @@ def _limit(pid: int, limits: Limits) -> None:
                 resource.prlimit(pid, which, (value, value))
 
 
-def _talk(
-    child: subprocess.Popen[bytes],
-    stdin: Iterable[bytes | memoryview],
-    consume: Callable[[bytes], bool] | None,
-    timeout_s: float,
-    stdout_cap: int,
-) -> tuple[bytearray, _Capped, bool]:
+def _talk(child: subprocess.Popen[bytes], talk: Talk, timeout_s: float) -> tuple[bytearray, _Capped, bool]:
     """Feeds and reads a child until it has ended or its time is up."""
     assert child.stdin
     assert child.stdout
     assert child.stderr
     out, err = bytearray(), _Capped()
-    chunks = iter(stdin)
+    chunks = iter(talk.stdin)
     pending = memoryview(b"")
     until = time.monotonic() + timeout_s
     exited = os.pidfd_open(child.pid)
@@ -164,13 +165,13 @@ def _talk(
                             break
                         if pipe is child.stderr:
                             err.add(data)
-                        elif consume is not None:
-                            if consume(data):
+                        elif talk.consume is not None:
+                            if talk.consume(data):
                                 until = time.monotonic() + timeout_s
                             if waits and running:
                                 selector.register(child.stdin, selectors.EVENT_WRITE)
                                 waits = False
-                        elif len(out) < stdout_cap:
+                        elif len(out) < talk.stdout_cap:
                             out += data
                         if running:
                             break

@@ -8,6 +8,7 @@ import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,6 +67,8 @@ class Entry:
 class Check:
     """One call; its outputs come back."""
 
+    where: ClassVar[str] = "verify"  # in outcomes
+
     call: Call
     entry: Entry = Entry()
 
@@ -79,6 +82,8 @@ class Time:
     each after a walk over so many bytes; keep: what batches left in restored outputs comes back, each different result
     once; draw: decides on which of the call's two sets of operands a batch ends, and by how many calls it is shorter.
     """
+
+    where: ClassVar[str] = "measure"
 
     call: Call
     entries: tuple[Entry, ...]
@@ -98,6 +103,8 @@ class Count:
     Buffers that are read and written are restored before each; keep: those that are written alone too. Warming calls
     find other numbers in the inputs, by `draw`: what they learn of them says nothing of the counted call.
     """
+
+    where: ClassVar[str] = "measure"
 
     call: Call
     entries: tuple[Entry, ...] = (Entry(),)

@@ -37,7 +37,7 @@ class Guest:
 
     vlen: bits; libraries: for the dynamic harness; environment: all the program finds;
     cpu: to stay on, -1 for any (its threads would stay there as well); threads: how many a call may use;
-    plugin_args: an emulator's instrumentation; memory: address space in bytes.
+    plugin_args: an emulator's instrumentation.
     """
 
     vlen: int | None = None
@@ -46,7 +46,6 @@ class Guest:
     cpu: int = -1
     threads: int = 1
     plugin_args: tuple[str, ...] = ()
-    memory: int | None = process.Limits.memory
 
     @property
     def needs(self) -> Need:
@@ -64,13 +63,12 @@ def run(
     timeout_s: float = 20.0,
     guest: Guest = Guest(),
     give_up_after: int = 3,
-    where: str = "verify",
 ) -> list[Reply]:
     """A reply to each request, in order.
 
     timeout_s: for the start and for each single call. A call that ends its process says so in its reply, and those
     after it run in a fresh one, until `give_up_after` processes have died: the rest are then not run and share the last
-    outcome's kind. where: the stage written into outcomes. Deadlines stretch with the target's `patience`.
+    outcome's kind. Deadlines stretch with the target's `patience`.
     A timing that the clock here does not bear out is made again, three times together.
     A board that goes away is waited for; the calls it has not answered run again, and one that ends so twice while the
     board is there is to blame itself.
@@ -89,14 +87,14 @@ def run(
                 raise
             given_up_at = len(replies)
             continue
-        made = [_reply(raw, request, where, runner) for raw, request in zip(parser.replies, left, strict=False)]
+        made = [_reply(raw, request, runner) for raw, request in zip(parser.replies, left, strict=False)]
         doubtful = next((i for i, reply in enumerate(made) if reply.outcome.kind is Kind.NOISY), None)
         if doubtful is not None and doubts < _DOUBTS:
             doubts += 1
             replies += made[:doubtful]
             continue
         replies += made
-        death = None
+        death, where = None, left[0].where
         if runner.far and len(parser.replies) < len(left):
             why = None if ended.timed_out else runner.lost(ended.status, ended.stderr)
             if why is not None:
@@ -181,11 +179,8 @@ def _once(
     ended = confined.run(
         runner,
         Launch([placed], guest.vlen, bool(guest.libraries), environment, guest.plugin_args, guest.needs),
-        memory=guest.memory,
         calls=len(requests),
-        stdin=stream(),
-        consume=consume,
-        started=started.append,
+        talk=process.Talk(stream(), consume, started.append),
         timeout_s=timeout_s,
         cwd=here.parent,
     )
@@ -213,9 +208,10 @@ def _lacks(raw: Raw, request: Time, runner: Runner) -> bool:
     return 1e9 * raw.window > 3 * raw.spent + raw.rested + beside
 
 
-def _reply(raw: Raw, request: Request, where: str, runner: Runner) -> Reply:
+def _reply(raw: Raw, request: Request, runner: Runner) -> Reply:
+    where = request.where
     if raw.status is not Status.DONE:
-        return Reply(_refusal(raw, request, where))
+        return Reply(_refusal(raw, request))
     buffers = request.call.buffers
     results: list[tuple[int, dict[str, NDArray[np.generic]]]] = []
     for slot, which, data in raw.outputs:
@@ -237,7 +233,8 @@ def _reply(raw: Raw, request: Request, where: str, runner: Runner) -> Reply:
     return Reply(Outcome(Kind.OK, where), {}, raw.samples, left)
 
 
-def _refusal(raw: Raw, request: Request, where: str) -> Outcome:
+def _refusal(raw: Raw, request: Request) -> Outcome:
+    where = request.where
     name = request.call.buffers[raw.buffer].name if 0 <= raw.buffer < len(request.call.buffers) else "?"
     side = request.call.placement.value
     if raw.status is Status.SLACK_WRITTEN:

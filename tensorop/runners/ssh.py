@@ -88,7 +88,7 @@ class Ssh(Machine):
         if data is not None:  # whatever shell the user has there
             command, fed = f"exec sh -c {shlex.quote(script or 'true')}", data
         limit = 60 * self.patience + len(fed) / 100e3
-        ended = process.run(self._ssh(command), stdin=[fed], timeout_s=limit, environment=None)
+        ended = process.run(self._ssh(command), timeout_s=limit, talk=process.Talk([fed]))
         if ended.status == 0 and not ended.timed_out:
             return ended.stdout.decode(errors="replace")
         said = [line for line in ended.stderr.strip().splitlines() if not line.startswith("Warning:")]

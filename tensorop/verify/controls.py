@@ -176,9 +176,7 @@ def _timed(operator: Operator, dtype: str, subject: Subject, vlen: int, seed: Se
         call = reference.alternated(problem, call, seed.stream(_TIMED, 1))
         request = Time(call, (Entry(),), rounds=5, warm_ns=0, min_ns=20_000, keep=True)
     guest = replace(subject.guest, vlen=vlen or None)
-    (reply,) = session.run(
-        subject.runner, subject.program, [request], timeout_s=subject.timeout_s, guest=guest, where="measure"
-    )
+    (reply,) = session.run(subject.runner, subject.program, [request], timeout_s=subject.timeout_s, guest=guest)
     left = reply.left[0] if reply.left else (Left(reply.outputs),)
     return Answers(reference).judge_all(problem, call, left) if reply.outcome.ok else reply.outcome
 

@@ -61,6 +61,4 @@ class Subject:
         """
         requests = [Check(replace(call, dims=(*call.dims, *self.more)), self.entry) for call in calls]
         guest = replace(self.guest, vlen=vlen or None)
-        return session.run(
-            self.runner, self.program, requests, timeout_s=self.timeout_s, guest=guest, give_up_after=1, where="verify"
-        )
+        return session.run(self.runner, self.program, requests, timeout_s=self.timeout_s, guest=guest, give_up_after=1)

@@ -30,7 +30,8 @@ def template(answer: str, *, operator: str, name: str, author: str, seconds: flo
     asked = json.dumps({"answer": answer, "operator": operator, "name": name, "author": author}).encode()
     environment = {**settings.scrubbed_environment(), "PYTHONPATH": str(paths.native_dir().parent.parent)}
     argv = [*_COMMAND, str(os.getpid())]
-    ended = process.run(argv, timeout_s=seconds, stdin=[asked], environment=environment, stdout_cap=_MAX_OUTPUT)
+    talk = process.Talk([asked], stdout_cap=_MAX_OUTPUT)
+    ended = process.run(argv, timeout_s=seconds, talk=talk, environment=environment)
     if ended.timed_out:
         raise SpecError(f"reading the answer took more than {seconds:g} s")
     if not ended.stdout.endswith(b"\n"):
