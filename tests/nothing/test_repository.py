@@ -132,7 +132,7 @@ def test_one_function_starts_processes_with_a_strangers_code() -> None:
 def test_no_caller_chooses_the_jail() -> None:
     """What a process may do follows from what is in it: libraries and their threads."""
     assert {field.name for field in dataclasses.fields(Guest)} == {
-        "vlen", "libraries", "environment", "cpu", "threads", "plugin_args", "memory",
+        "vlen", "libraries", "environment", "cpu", "threads", "plugin_args",
     }  # fmt: skip
     assert Guest().needs == Guest(libraries=(Library("lib.so", "tensorop", "f32"),)).needs == Need.NOTHING
     assert Guest(threads=2).needs == Need.THREADS
