@@ -43,19 +43,8 @@ from tensorop.warm import journals, start
 from tensorop.warm.winners import WarmSource
 
 # The parts of a search, by the names that operator.yaml lists: trials first, then what is measured inside the library.
-PASSES = {
-    one.name: one
-    for one in (
-        micro.PASS,
-        blocking.PASS,
-        large.PASS,
-        single_vlen.PASS,
-        smallest.PASS,
-        probing.SIDE_BY_SIDE,
-        probing.PASS,
-        robust.PASS,
-    )
-}
+_TRIALS = (micro.PASS, blocking.PASS, large.PASS, single_vlen.PASS, smallest.PASS)
+PASSES = {one.name: one for one in (*_TRIALS, probing.SIDE_BY_SIDE, probing.PASS, robust.PASS)}
 
 
 def passes(operator: Operator) -> tuple[Pass, ...]:

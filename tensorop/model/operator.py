@@ -14,18 +14,11 @@ from tensorop.model.kernel import Constraint, Source
 from tensorop.model.point import Value
 from tensorop.model.record import Count, record
 from tensorop.model.shape import Shape, Shapes
+from tensorop.model.trial import Stage
 
-STAGES = (  # the parts of a search, in their order; trials:
-    "micro",  # kernels alone
-    "blocking",  # the best of them on whole problems
-    "large",  # the best of these on larger ones
-    "single-vlen",  # specialisations of them for one VLEN
-    "smallest",  # what serves the smallest problems
-    "side-by-side",  # then in the library, the variants on the same problems,
-    "probes",  # on others,
-    "robust",  # and under what a board model does not know
-)
-NEEDED = STAGES[:2]
+# The parts of a search, in their order: those that make trials, then what is measured in the library.
+STAGES = (*Stage, "side-by-side", "probes", "robust")
+NEEDED = (Stage.MICRO, Stage.BLOCKING)
 
 
 @dataclass(frozen=True)

@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Generator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tensorop import pipeline
 from tensorop.backends import qemu, reach
-from tensorop.events import Done, Event, Note, Phase
+from tensorop.events import Done, Event, Phase
 from tensorop.job import forecast
 from tensorop.model.job import Job
-from tensorop.model.trial import Stage
 from tensorop.specs import operators, platforms
 
 OPERATOR = operators.load("gemm")
-MEASURED = forecast.slower
 SHAPES = ((64, 64, 64), (256, 256, 256))
 
 
 @pytest.fixture(autouse=True)
 def fresh_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TENSOROP_CACHE", str(tmp_path))
-    monkeypatch.setattr(forecast, "slower", lambda: 1.0)
+    monkeypatch.setattr("os.cpu_count", lambda: forecast.CORES)
 
 
 def plan(platform: str = "rvv", **wish: object) -> forecast.Forecast:
@@ -62,49 +60,24 @@ def test_a_trial_of_the_smallest_problems_is_built_and_started_all_the_same(plat
     assert plan(platform).sizes["blocking"] < 20 * small.sizes["blocking"]
 
 
-def test_the_direct_variant_is_part_of_the_least_search(monkeypatch: pytest.MonkeyPatch) -> None:
-    def least() -> float:
-        return plan(dtypes=("f32",), budget_s=0.1).seconds["search"]
-
-    whole = least()
-    budgets = qemu.Backend.budgets
-    once = budgets.part_seconds["smallest"] * plan().sizes["smallest"]
-    twice = {**budgets.part_seconds, "smallest": 2 * budgets.part_seconds["smallest"]}
-    monkeypatch.setattr(qemu.Backend, "budgets", replace(budgets, part_seconds=twice))
-    assert least() == pytest.approx(whole + plan().sizes["smallest trials"] * once)
-
-
 SUITE = tuple(map(tuple, operators.load("gemm").suites["quick"]))
 
 
-def test_a_search_takes_what_every_stage_does_whatever_the_budget() -> None:
-    """Its first trials on the suite alone outlast two minutes, and what each stage makes at least is in the sum."""
+def test_a_search_takes_what_its_first_trials_do_whatever_the_budget() -> None:
+    """Those on the suite alone outlast two minutes."""
     found = plan(shapes=SUITE)
-    one_of_each = {
-        name: rate * found.sizes[name] * found.sizes[f"{name} trials"]
-        for name, rate in qemu.Backend.budgets.part_seconds.items()
-        if name in {*Stage}
-    }
-    assert one_of_each.keys() == {*Stage}
-    assert all(seconds > 0 for seconds in one_of_each.values())
-    assert found.seconds["search"] > 2 * sum(one_of_each.values()) > 120
-    less = plan(shapes=SUITE, budget_s=60.0)
-    assert less.seconds["search"] > 0.6 * found.seconds["search"]
+    rates = qemu.Backend.budgets.part_seconds
+    assert found.seconds["search"] > 2 * sum(rates[name] * found.sizes[name] for name in ("micro", "blocking")) > 0
+    assert found.seconds["search"] > 120
+    assert plan(shapes=SUITE, budget_s=60.0).seconds["search"] == found.seconds["search"]
 
 
-def test_a_slower_core_takes_longer_and_more_of_them_less(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_cores_take_less(monkeypatch: pytest.MonkeyPatch) -> None:
     usual = plan(shapes=SUITE)
-    monkeypatch.setattr(forecast, "slower", lambda: 2.0)
-    assert plan(shapes=SUITE).seconds["verification"] == pytest.approx(2 * usual.seconds["verification"])
-    assert plan(shapes=SUITE).seconds["search"] > 1.4 * usual.seconds["search"]
     monkeypatch.setattr("os.cpu_count", lambda: 16)
-    assert plan(shapes=SUITE, jobs=8).seconds["verification"] == pytest.approx(usual.seconds["verification"] / 2)
+    assert plan(shapes=SUITE, jobs=8).seconds["verification"] == pytest.approx(usual.seconds["verification"] / 4)
     # one process at a time is on the clock, however many may be
     assert plan("generic", jobs=8).seconds["comparison and report"] == plan("generic").seconds["comparison and report"]
-
-
-def test_how_fast_this_core_is_is_measured() -> None:
-    assert 0.1 < MEASURED() < 20
 
 
 def test_a_pretending_runner_has_none() -> None:
@@ -115,7 +88,7 @@ def test_a_pretending_runner_has_none() -> None:
 def events(early: bool) -> Generator[Event, None, None]:
     yield Phase("tools")
     yield Phase("verification")
-    yield Note(f"{sum(x * x for x in range(300_000))}")  # processor time
+    time.sleep(0.01)
     yield Phase("comparison")
     yield Done(Path(), None, None, early=early)
 
