@@ -52,10 +52,10 @@ MANY = 20  # attacks left out, from which on no kind is tried whole
 COMMAND = """
 import sys
 from tensorop.job import authoring
-from tensorop.author.llm.limits import Limits
+from tensorop.author.llm.transcript import AuthorLimits
 from tensorop.cli.entry import main
 authoring.TEMPLATES = {templates}
-authoring.Limits = lambda **more: Limits(calls={templates}, tokens=10**9, **more)
+authoring.AuthorLimits = lambda **more: AuthorLimits(calls={templates}, tokens=10**9, **more)
 main()
 """
 

@@ -169,7 +169,7 @@ def _run(
             if crew is not None:
                 yield Phase("workers", "each shows that its figures are ours")
                 yield from map(Note, crew.introduced(stop))
-            templates = yield from authoring.templates(job, operator, target, journal, seed, work, texts)
+            templates = yield from authoring.JobAuthor(job, operator, target, seed, work, texts).templates(journal)
         if not templates:
             raise _nothing()
         for template in templates:

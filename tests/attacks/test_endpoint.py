@@ -15,11 +15,10 @@ from pathlib import Path
 
 import pytest
 
-from tensorop.author.llm import reply, secret
+from tensorop.author.llm import reading, secret
 from tensorop.author.llm import transport as transports
-from tensorop.author.llm.limits import Limited, Limits
-from tensorop.author.llm.messages import Failure, Message, Reply, Request
-from tensorop.author.llm.transcript import Recorded
+from tensorop.author.llm.messages import Failure, Message, ModelReply, Request
+from tensorop.author.llm.transcript import AuthorLimits, LimitedTransport, RecordedTransport
 from tensorop.author.llm.transport import Endpoint, Http, endpoint
 from tensorop.errors import JobError, UsageError
 from tensorop.model.trial import Kind
@@ -68,7 +67,7 @@ def _no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(transports, "BACKOFF", 0.01)
 
 
-def ask(behaviour: Behaviour, seconds: float = 5.0) -> Reply | Failure:
+def ask(behaviour: Behaviour, seconds: float = 5.0) -> ModelReply | Failure:
     with served(behaviour) as url:
         return Http(Endpoint("tiny", KEY, url)).complete(REQUEST, seconds)
 
@@ -190,14 +189,14 @@ def test_fields_of_any_size_and_kind() -> None:
     usage = b'{"prompt_tokens": 1' + b"0" * 4000 + b', "completion_tokens": -1}'
     body = completion("text\ud800", model="M" * 100_000, usage="@").replace(b'"@"', usage)
     answer = ask(whole(body))
-    assert isinstance(answer, Reply)
+    assert isinstance(answer, ModelReply)
     assert (answer.prompt_tokens, answer.completion_tokens) == (0, 0)
     assert len(answer.model) < 400
 
 
 def test_a_job_has_a_limit_of_time_whatever_trickles() -> None:
     with served(trickling(head(), b" ")) as url:
-        transport = Limited(Http(Endpoint("tiny", KEY, url)), Limits(seconds=0.9, call_seconds=0.5))
+        transport = LimitedTransport(Http(Endpoint("tiny", KEY, url)), AuthorLimits(seconds=0.9, call_seconds=0.5))
         answers = [transport.complete(REQUEST, 600) for _ in range(3)]
     assert sum(answer.seconds for answer in answers) < 3.0
     assert isinstance(answers[-1], Failure)
@@ -223,7 +222,7 @@ def test_a_job_has_a_limit_of_time_whatever_trickles() -> None:
 )
 def test_a_reply_is_read_in_linear_time(text: str) -> None:
     """Each of these took minutes, or grew with the square of its length; the whole suite's limit is the deadline."""
-    assert isinstance(reply.template_text(text), str)
+    assert isinstance(reading.template_text(text), str)
 
 
 def leaks() -> Iterator[tuple[str, str]]:
@@ -257,7 +256,7 @@ def test_the_key_is_not_carried_on(name: str, leak: str, tmp_path: Path) -> None
     ]
     for seed, behaviour in enumerate(said):
         with served(behaviour) as url:
-            Recorded(folder, Http(Endpoint("tiny", KEY, url))).complete(replace(REQUEST, seed=seed), 5)
+            RecordedTransport(folder, Http(Endpoint("tiny", KEY, url))).complete(replace(REQUEST, seed=seed), 5)
     texts = [json.loads(file.read_text()) for file in sorted(folder.iterdir())]
     assert len(texts) == len(said)
     for record in texts:
@@ -303,10 +302,10 @@ def test_a_key_that_is_none_is_a_usage_error_without_it(key: str) -> None:
 def test_a_recording_that_is_none_names_its_file(text: str, tmp_path: Path) -> None:
     (tmp_path / "001-abc.json").write_bytes(text.encode(errors="surrogatepass"))
     with pytest.raises(JobError, match=r"001-abc\.json is no recorded call"):
-        Recorded(tmp_path, None)
+        RecordedTransport(tmp_path, None)
 
 
 def test_a_file_beside_recordings_is_none_of_them(tmp_path: Path) -> None:
     for name in ("1abc.json", "1.json", f"{'9' * 100}-x.json"):
         (tmp_path / name).write_text('{"schema": 1, "digest": "x", "reply": null}')
-    Recorded(tmp_path, None)
+    RecordedTransport(tmp_path, None)

@@ -25,7 +25,7 @@ from hypothesis import strategies as st
 
 from tensorop import api
 from tensorop.author import gate, offline
-from tensorop.author.llm import completion, reply
+from tensorop.author.llm import completion, reading
 from tensorop.author.parse import parse
 from tensorop.calibration.constants import Calibration
 from tensorop.cli.main import cli
@@ -94,7 +94,7 @@ KERNELS = (
 
 
 def _reply(text: str) -> None:
-    found = barrier.guarded("author", reply.template_text, text)
+    found = barrier.guarded("author", reading.template_text, text)
     assert isinstance(found, str)
     parse(found, operator="gemm", name="d", author="llm")
 

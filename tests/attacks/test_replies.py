@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tensorop.author.llm import reading, secret
-from tensorop.author.llm.messages import Failure, Reply, Request
+from tensorop.author.llm.messages import Failure, ModelReply, Request
 from tensorop.author.llm.prompt import Brief
 from tensorop.author.llm.rounds import LlmAuthor
 from tensorop.backends import reach
@@ -147,8 +147,8 @@ class Says:
     def __init__(self, *texts: str) -> None:
         self.texts = list(texts)
 
-    def complete(self, request: Request, seconds: float) -> Reply | Failure:
-        return Reply(self.texts.pop(0))
+    def complete(self, request: Request, seconds: float) -> ModelReply | Failure:
+        return ModelReply(self.texts.pop(0))
 
 
 @pytest.fixture(scope="module")
@@ -166,15 +166,14 @@ def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def judge(template: KernelTemplate, work: Path) -> Outcome:
     job = Job("gemm", platform="generic", dtypes=("f32",), shapes=((24, 24, 24),), out=work)
-    return authoring.judge(job, OPERATOR, reach(PLATFORM, None), template, Seed.draw(1), work)
+    return authoring.JobAuthor(job, OPERATOR, reach(PLATFORM, None), Seed.draw(1), work).judge(template)
 
 
 @pytest.mark.parametrize("name", TEMPLATES)
 def test_a_reply_is_an_outcome(name: str, brief: Brief, work: Path) -> None:
-    author = LlmAuthor(
-        brief, Says(f"```\n{TEMPLATES[name]}\n```" if name != "prose" else TEMPLATES[name]), "m", repairs=0
-    )
-    (one,) = author.rounds(1, lambda template: judge(template, work))
+    answer = TEMPLATES[name] if name == "prose" else f"```\n{TEMPLATES[name]}\n```"
+    author = LlmAuthor(brief, Says(answer), "m")
+    one = next(author.rounds(1, lambda template: judge(template, work)))
     assert one.outcome.kind not in (Kind.OK, Kind.LOST, Kind.NOISY), one.outcome
     assert one.outcome.message
     assert str(Path.home()) not in one.outcome.message + one.outcome.log
@@ -193,16 +192,16 @@ READERS = {
     "a key again and again": f"secret.Scrubber({KEY!r})({KEY!r} * {LONG // len(KEY)})",
     "a key that is half a key": f"secret.Scrubber('a' * 1000 + 'b')('a' * {LONG})",
     "marks without a width": f"secret.Scrubber({KEY!r})('1' + chr(0x200b) * {LONG} + '\\n' * {LONG})",
-    "waves": f"reply.template_text('~' * {LONG} + '`')",
-    "ticks": f"reply.template_text('`' * {LONG} + 'x`')",
-    "thoughts": f"reply.template_text('<think>' * {LONG // 7})",
-    "fences of all lengths": f"reply.template_text('\\n'.join('`' * (3 + at % 700) for at in range({LONG // 350})))",
+    "waves": f"reading.template_text('~' * {LONG} + '`')",
+    "ticks": f"reading.template_text('`' * {LONG} + 'x`')",
+    "thoughts": f"reading.template_text('<think>' * {LONG // 7})",
+    "fences of all lengths": f"reading.template_text('\\n'.join('`' * (3 + at % 700) for at in range({LONG // 350})))",
     "empty lines": f"parsed('\\n' * {LONG})",
     "lines of three": f"parsed('---\\n' * {LONG // 4})",
     "a head of brackets": "parsed('---\\n' + '[' * 8000 + '\\n---\\nx')",
     "a refusal of one word": f"refusal.read(b'supported ' * {LONG}).options(['seed'])",
     "a refusal of places": f"refusal.read(b'\\'loc\\': [' * {LONG}).room(4096)",
-    "a diagnostic": f"repeatable.repeatable(Outcome(Kind.COMPILE, 'b', 'm', ': /a' * {LONG}))",
+    "a diagnostic": f"prompt.repeatable(Outcome(Kind.COMPILE, 'b', 'm', ': /a' * {LONG}))",
     "a cast": f"gate.complaint(KERNEL + '(a' + ' ' * {LONG} + '*' * {LONG}, {{}})",
     "a call": f"gate.complaint(KERNEL + 'a' + ' ' * {LONG}, {{}})",
     "functions": f"gate.complaint(KERNEL + '__device__ __forceinline__ ' * {LONG // 27}, {{}})",
@@ -211,7 +210,7 @@ READERS = {
 }
 PROGRAM = """
 import resource
-from tensorop.author.llm import refusal, repeatable, reply, secret
+from tensorop.author.llm import prompt, reading, refusal, secret
 from tensorop.author.parse import parse
 from tensorop.cuda import gate
 from tensorop.errors import SpecError

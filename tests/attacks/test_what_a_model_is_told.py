@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tensorop.author.llm.repeatable import repeatable
+from tensorop.author.llm.prompt import repeatable
 from tensorop.build import compile as building
 from tensorop.model.kernel import Source
 from tensorop.model.trial import Kind, Outcome

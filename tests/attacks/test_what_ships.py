@@ -216,9 +216,8 @@ def test_what_a_journal_says_of_a_template_does_not_leave_its_comment(tmp_path: 
     value = {"needs": (evil,), "reads": {"a": evil}}.get(field, evil)
     with Journal.open(tmp_path, {}) as journal:
         journal.template(replace(stranger(outer.text), **{field: value}))
-        told = authoring.templates(
-            Job("gemm", "generic", out=tmp_path), operator, None, journal, Seed.draw(1), tmp_path
-        )
+        job = Job("gemm", "generic", out=tmp_path)
+        told = authoring.JobAuthor(job, operator, None, Seed.draw(1), tmp_path).templates(journal)
         with pytest.raises(JobError, match="was changed"):
             list(told)
 

@@ -95,7 +95,7 @@ def test_every_way_to_fail_is_recorded_and_the_good_ones_compete(model, tmp_path
     operator, target = operators.load("gemm"), reach(platforms.load("generic"), None)
     job = Job(operator="gemm", platform="generic", dtypes=("f32",), author="llm")
     with Journal.open(tmp_path, {}) as journal:
-        steps = authoring.templates(job, operator, target, journal, Seed.draw(), tmp_path / "work")
+        steps = authoring.JobAuthor(job, operator, target, Seed.draw(), tmp_path / "work").templates(journal)
         while True:
             try:
                 next(steps)

@@ -9,9 +9,10 @@ from pytest_httpserver import HTTPServer
 from werkzeug import Response
 
 from tensorop.author import gate, offline, parse
-from tensorop.author.llm import author, prompt, reply
-from tensorop.author.llm.limits import Limits
-from tensorop.author.llm.prompt import Brief, Told
+from tensorop.author.llm import prompt, reading
+from tensorop.author.llm.prompt import Brief, Lessons
+from tensorop.author.llm.rounds import live, replay
+from tensorop.author.llm.transcript import AuthorLimits
 from tensorop.errors import JobError
 from tensorop.model.trial import Kind, Outcome
 from tensorop.render import instantiate, render
@@ -44,7 +45,7 @@ def brief():
 
 def test_the_prompts_example_obeys_the_prompts_rules(brief):
     shown = offline.example(OPERATOR.folder)
-    (told, asked) = prompt.opening(dataclasses.replace(brief, example=shown), Told())
+    (told, asked) = prompt.opening(dataclasses.replace(brief, example=shown), Lessons())
     assert shown.rstrip() in asked.text
     template = parse.parse(shown, operator="gemm", name="example", author="llm")
     wanted = re.search(r"`reads: \{(.*?)\}`", told.text)
@@ -103,7 +104,7 @@ def kinds(rounds):
 
 def test_good_templates_are_taken(brief, model, tmp_path):
     seen = model(f"Here it is:\n```yaml\n{variant('first')}```\nEnjoy.", variant("second"))
-    rounds = list(author.live(brief, model.settings, tmp_path).rounds(2, judge))
+    rounds = list(live(brief, model.settings, tmp_path, AuthorLimits()).rounds(2, judge))
     assert kinds(rounds) == [(1, 0, Kind.OK), (2, 0, Kind.OK)]
     assert [r.template.name for r in rounds] == ["llm-1", "llm-2"]
     assert "first" in rounds[0].template.text
@@ -129,7 +130,7 @@ def test_good_templates_are_taken(brief, model, tmp_path):
 )
 def test_a_bad_template_is_recorded_and_repaired_once(brief, model, tmp_path, bad, kind, complaint):
     seen = model(bad, variant("repaired"))
-    rounds = list(author.live(brief, model.settings, tmp_path).rounds(1, judge))
+    rounds = list(live(brief, model.settings, tmp_path, AuthorLimits()).rounds(1, judge))
     assert kinds(rounds) == [(1, 0, kind), (1, 1, Kind.OK)]
     assert complaint in rounds[0].outcome.message
     repair = seen[1]["messages"]
@@ -142,7 +143,7 @@ def test_a_bad_template_is_recorded_and_repaired_once(brief, model, tmp_path, ba
 def test_what_an_endpoint_does_wrong_is_not_sent_back(brief, model, tmp_path):
     down = Response("{}", 500, None, "application/json")
     seen = model(down, down, down, variant("up again"))
-    rounds = list(author.live(brief, model.settings, tmp_path).rounds(2, judge))
+    rounds = list(live(brief, model.settings, tmp_path, AuthorLimits()).rounds(2, judge))
     assert kinds(rounds) == [(1, 0, Kind.LOST), (2, 0, Kind.OK)]
     assert len(seen) == 4
     assert "Recent templates failed" not in seen[3]["messages"][1]["content"]
@@ -150,23 +151,23 @@ def test_what_an_endpoint_does_wrong_is_not_sent_back(brief, model, tmp_path):
 
 def test_asking_stops_where_it_is_useless(brief, model, tmp_path):
     seen = model(Response('{"error": {"message": "pay", "code": "insufficient_quota"}}', 429, None, "application/json"))
-    rounds = list(author.live(brief, model.settings, tmp_path).rounds(5, judge))
+    rounds = list(live(brief, model.settings, tmp_path, AuthorLimits()).rounds(5, judge))
     assert kinds(rounds) == [(1, 0, Kind.LOST)]
     assert len(seen) == 1
     model(variant("a"), variant("b"), variant("c"))
-    rounds = list(author.live(brief, model.settings, tmp_path / "b", limits=Limits(calls=2)).rounds(5, judge))
+    rounds = list(live(brief, model.settings, tmp_path / "b", limits=AuthorLimits(calls=2)).rounds(5, judge))
     assert kinds(rounds) == [(1, 0, Kind.OK), (2, 0, Kind.OK), (3, 0, Kind.LOST)]
 
 
 def test_a_repair_that_fails_too_is_the_last(brief, model, tmp_path):
     model(with_body("a();"), with_body("b();"), variant("next"))
-    rounds = list(author.live(brief, model.settings, tmp_path).rounds(2, judge))
+    rounds = list(live(brief, model.settings, tmp_path, AuthorLimits()).rounds(2, judge))
     assert kinds(rounds) == [(1, 0, Kind.REFUSED), (1, 1, Kind.REFUSED), (2, 0, Kind.OK)]
 
 
 def test_the_same_template_again_is_no_new_one(brief, model, tmp_path):
     model(variant("same"))
-    rounds = list(author.live(brief, model.settings, tmp_path).rounds(2, judge))
+    rounds = list(live(brief, model.settings, tmp_path, AuthorLimits()).rounds(2, judge))
     assert kinds(rounds) == [(1, 0, Kind.OK), (2, 0, Kind.REFUSED), (2, 1, Kind.REFUSED)]
     assert "answered before" in rounds[1].outcome.message
 
@@ -175,7 +176,7 @@ def test_the_failing_case_goes_back_without_what_the_process_printed(brief, mode
     seen = model(variant("wrong"), variant("right"))
     wrong = Outcome(Kind.WRONG, "verify", "33x7x5 f32 at [32, 6]: got 1, want 2", "noise " * 2000 + "the end")
     outcomes = iter([wrong, Outcome(Kind.OK)])
-    rounds = list(author.live(brief, model.settings, tmp_path).rounds(1, lambda template: next(outcomes)))
+    rounds = list(live(brief, model.settings, tmp_path, AuthorLimits()).rounds(1, lambda template: next(outcomes)))
     assert kinds(rounds) == [(1, 0, Kind.WRONG), (1, 1, Kind.OK)]
     told = seen[1]["messages"][-1]["content"]
     assert "33x7x5 f32 at [32, 6]: got 1, want 2" in told
@@ -185,22 +186,22 @@ def test_the_failing_case_goes_back_without_what_the_process_printed(brief, mode
 
 def test_a_killed_run_does_not_pay_twice_and_a_recording_replays(brief, model, tmp_path):
     seen = model(with_body("system(a);"), variant("repaired"), variant("second"))
-    first = list(author.live(brief, model.settings, tmp_path).rounds(2, judge))
+    first = list(live(brief, model.settings, tmp_path, AuthorLimits()).rounds(2, judge))
     assert len(seen) == 3
-    again = list(author.live(brief, model.settings, tmp_path).rounds(2, judge))
+    again = list(live(brief, model.settings, tmp_path, AuthorLimits()).rounds(2, judge))
     assert len(seen) == 3
     assert again == first
-    replayed = list(author.replay(brief, tmp_path / "llm", "m").rounds(2, judge))
+    replayed = list(replay(brief, tmp_path / "llm", "m").rounds(2, judge))
     assert replayed == first
     with pytest.raises(JobError, match="no recorded reply"):
-        list(author.replay(brief, tmp_path / "llm", "m", seed=9).rounds(1, judge))
+        list(replay(brief, tmp_path / "llm", "m", seed=9).rounds(1, judge))
     written = [file.read_text() for file in (tmp_path / "llm").iterdir()]
     assert len(written) >= 3
     assert not any(KEY in text for text in written)
 
 
 def test_the_prompt_says_all_and_no_more(brief):
-    told = Told(("one idea",), tuple(f"failure {i}" for i in range(9)))
+    told = Lessons(("one idea",), tuple(f"failure {i}" for i in range(9)))
     system, user = prompt.opening(brief, told)
     assert (system, user) == prompt.opening(brief, told)
     for primitive in brief.primitives.by_name.values():
@@ -236,4 +237,4 @@ def test_the_prompt_says_all_and_no_more(brief):
     ],
 )
 def test_where_a_template_lies_in_an_answer(answer, found):
-    assert reply.template_text(answer) == found
+    assert reading.template_text(answer) == found

@@ -12,9 +12,8 @@ import pytest
 from pytest_httpserver import HTTPServer
 from werkzeug import Response
 
-from tensorop.author.llm.limits import Limited, Limits
-from tensorop.author.llm.messages import Failure, Message, Reply, Request
-from tensorop.author.llm.transcript import Recorded
+from tensorop.author.llm.messages import Failure, Message, ModelReply, Request
+from tensorop.author.llm.transcript import AuthorLimits, LimitedTransport, RecordedTransport
 from tensorop.author.llm.transport import Endpoint, Http, endpoint
 from tensorop.errors import JobError, UsageError
 from tensorop.model.trial import Kind
@@ -77,7 +76,7 @@ def http(server):
 def test_a_plain_answer(server):
     seen = answers(server, completion("hello"))
     answer = http(server).complete(REQUEST, 10)
-    assert isinstance(answer, Reply)
+    assert isinstance(answer, ModelReply)
     assert (answer.text, answer.model, answer.prompt_tokens, answer.completion_tokens) == ("hello", "tiny-1", 7, 5)
     assert seen == [{
         "model": "tiny", "temperature": 0.7, "seed": 4, "max_tokens": 8192,
@@ -341,8 +340,8 @@ def test_nobody_listens(monkeypatch):
 
 def test_a_run_has_limits(server):
     answers(server, completion("hello"))
-    for limits, calls in ((Limits(calls=2), 2), (Limits(tokens=20), 2), (Limits(seconds=1e-9), 1)):
-        transport = Limited(http(server), limits)
+    for limits, calls in ((AuthorLimits(calls=2), 2), (AuthorLimits(tokens=20), 2), (AuthorLimits(seconds=1e-9), 1)):
+        transport = LimitedTransport(http(server), limits)
         for _ in range(calls):
             transport.complete(REQUEST, 10)
         answer = transport.complete(REQUEST, 10)
@@ -353,12 +352,12 @@ def test_a_run_has_limits(server):
 
 def test_calls_are_written_down_and_answered_from_there(server, tmp_path):
     seen = answers(server, completion("one"), error(400), completion(f"two, and the key is {KEY}"))
-    first = Recorded(tmp_path, http(server))
+    first = RecordedTransport(tmp_path, http(server))
     said = [first.complete(REQUEST, 10) for _ in range(3)]
-    again = Recorded(tmp_path, http(server))
+    again = RecordedTransport(tmp_path, http(server))
     assert [again.complete(REQUEST, 10) for _ in range(2)] == [said[0], said[2]]
     assert len(seen) == 3
-    replay = Recorded(tmp_path, None)
+    replay = RecordedTransport(tmp_path, None)
     assert replay.complete(REQUEST, 10) == said[0]
     assert replay.complete(REQUEST, 10) == said[2]
     with pytest.raises(JobError, match=f"no recorded reply number 3 to the request {REQUEST.digest}"):
@@ -373,14 +372,14 @@ def test_calls_are_written_down_and_answered_from_there(server, tmp_path):
 def test_a_broken_recording_is_named(tmp_path):
     (tmp_path / "001-abc.json").write_text('{"schema": 9}')
     with pytest.raises(JobError, match=r"001-abc\.json is no recorded call: schema 9"):
-        Recorded(tmp_path, None)
+        RecordedTransport(tmp_path, None)
 
 
 def test_a_recording_that_cannot_be_written_is_said(server, tmp_path):
     answers(server, completion("one"))
     (tmp_path / "file").write_text("")
     with pytest.raises(JobError, match="cannot be written: Not a directory"):
-        Recorded(tmp_path / "file" / "llm", http(server)).complete(REQUEST, 10)
+        RecordedTransport(tmp_path / "file" / "llm", http(server)).complete(REQUEST, 10)
 
 
 def message(**fields):
@@ -692,7 +691,7 @@ def test_a_certificate_that_goes_away_ends_the_calls(server, monkeypatch):
     transport = http(server)
     monkeypatch.setenv("SSL_CERT_FILE", "/nowhere/ca.pem")
     answer = transport.complete(REQUEST, 5)
-    if isinstance(answer, Reply):
+    if isinstance(answer, ModelReply):
         pytest.skip("this client passes over a file that is not there")
     assert answer.final
     assert "the client can no longer be made: FileNotFoundError" in answer.outcome.message

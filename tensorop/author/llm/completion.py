@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from tensorop.author.llm import refusal
-from tensorop.author.llm.messages import Fault, Reply
+from tensorop.author.llm.messages import ModelReply, NoAnswer
 from tensorop.model.trial import Kind
 from tensorop.specs.printable import printable
 
@@ -23,48 +23,50 @@ _EVENTS = re.compile(r"(?:data|event|id|retry)?:")
 Scrub = Callable[[str], str]
 
 
-def read(body: bytes, content_type: str, scrub: Scrub = str) -> Reply | Fault:
+def read(body: bytes, content_type: str, scrub: Scrub = str) -> ModelReply | NoAnswer:
     """The answer in a chat completion's body, or why there is none. scrub: takes secrets out, before any cut."""
     text = body.decode(errors="replace").lstrip("\ufeff \t\r\n")
     try:
         data = _joined(text) if _EVENTS.match(text) else refusal.loads(text)
     except RecursionError:
-        return Fault(Kind.REFUSED, "the endpoint sent JSON that is nested too deeply", again=True)
+        return NoAnswer(Kind.REFUSED, "the endpoint sent JSON that is nested too deeply", again=True)
     except ValueError:
         what = "a web page" if "html" in content_type or refusal.is_page(text) else "text that is not JSON"
         words = shown(refusal.read(body, scrub).words)
-        return Fault(Kind.REFUSED, f"the endpoint sent {what}: {words}", again=True, misplaced=True)
+        return NoAnswer(Kind.REFUSED, f"the endpoint sent {what}: {words}", again=True, misplaced=True)
     if not isinstance(data, dict):
-        return Fault(Kind.REFUSED, f"the endpoint sent a {type(data).__name__} instead of a completion", again=True)
+        return NoAnswer(Kind.REFUSED, f"the endpoint sent a {type(data).__name__} instead of a completion", again=True)
     choices = data.get("choices")
     if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
         said = refusal.of(data, scrub) if set(data) & {"error", "message", "detail"} else None
         words = shown(said.words) if said else "no choices"
-        return Fault(Kind.REFUSED, f"the endpoint sent no completion: {words}", again=True, misplaced=True, said=said)
+        return NoAnswer(
+            Kind.REFUSED, f"the endpoint sent no completion: {words}", again=True, misplaced=True, said=said
+        )
     return _answer(data, choices[0], scrub)
 
 
-def _answer(data: dict[str, Any], choice: dict[str, Any], scrub: Scrub) -> Reply | Fault:
+def _answer(data: dict[str, Any], choice: dict[str, Any], scrub: Scrub) -> ModelReply | NoAnswer:
     finish = None if choice.get("finish_reason") is None else shown(choice["finish_reason"], scrub)
     message = choice.get("message")
     message = message if isinstance(message, dict) else {"content": choice.get("text")}
     text = next((text for name in ("content", *_THOUGHTS) if (text := _text(message.get(name))).strip()), "")
     kind = (finish or "").casefold()
     if kind in _CUT:
-        return Fault(Kind.REFUSED, "the answer was cut at the limit of tokens")
+        return NoAnswer(Kind.REFUSED, "the answer was cut at the limit of tokens")
     if kind in _FILTERED:
-        return Fault(Kind.REFUSED, f"the endpoint's filter stopped the answer (finish_reason '{finish}')")
+        return NoAnswer(Kind.REFUSED, f"the endpoint's filter stopped the answer (finish_reason '{finish}')")
     if finish is None:
-        return Fault(Kind.REFUSED, "the answer was cut: it has no finish_reason", again=True)
+        return NoAnswer(Kind.REFUSED, "the answer was cut: it has no finish_reason", again=True)
     if kind == "error":
         said = refusal.of(choice.get("error") or "nothing", scrub).words
-        return Fault(Kind.REFUSED, f"the answer ended in an error: {shown(said)}", again=True)
+        return NoAnswer(Kind.REFUSED, f"the answer ended in an error: {shown(said)}", again=True)
     if not text:
-        return Fault(Kind.REFUSED, f"the answer {_without_text(message, scrub)} (finish_reason '{finish}')")
+        return NoAnswer(Kind.REFUSED, f"the answer {_without_text(message, scrub)} (finish_reason '{finish}')")
     if len(text) > MAX_REPLY:
-        return Fault(Kind.REFUSED, f"the answer has {len(text)} characters; at most {MAX_REPLY} are read")
+        return NoAnswer(Kind.REFUSED, f"the answer has {len(text)} characters; at most {MAX_REPLY} are read")
     usage = data.get("usage") if isinstance(data.get("usage"), dict) else {}
-    return Reply(
+    return ModelReply(
         scrub(text),
         shown(data.get("model") or "", scrub),
         _count(usage, "prompt_tokens"),

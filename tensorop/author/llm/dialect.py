@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from tensorop.author.llm.messages import Request
-from tensorop.author.llm.refusal import TOKENS, Refusal
+from tensorop.author.llm.refusal import TOKENS, Rejection
 
 _LOWERINGS = 3  # of the number of tokens in one call
 
 
 @dataclass
-class Call:
+class CallState:
     """One request with its retries. tokens: what its prompt leaves room for."""
 
     tokens: int | None = None
@@ -28,7 +28,7 @@ class Dialect:
         self._streams = False
         self._system_inside = False
 
-    def options(self, request: Request, call: Call) -> dict[str, Any]:
+    def options(self, request: Request, call: CallState) -> dict[str, Any]:
         tokens = min(n for n in (request.max_tokens, self._tokens, call.tokens) if n is not None)
         name = next((name for name in TOKENS if name not in self._dropped), None)
         options: dict[str | None, Any] = {"temperature": request.temperature, "seed": request.seed, name: tokens}
@@ -44,7 +44,7 @@ class Dialect:
             return [{**first, "content": f"{system['content']}\n\n{first['content']}"}, *others]
         return messages
 
-    def learn(self, refusal: Refusal, request: Request, sent: dict[str, Any], call: Call) -> bool:
+    def learn(self, refusal: Rejection, request: Request, sent: dict[str, Any], call: CallState) -> bool:
         """Whether the request, asked again, will be another one. sent: its options."""
         refused = refusal.options(sent)
         named = bool(refused and refusal.named)
@@ -63,7 +63,7 @@ class Dialect:
         self._dropped |= set(refused)
         return bool(refused)
 
-    def _lowered(self, refusal: Refusal, asked: int, call: Call) -> bool:
+    def _lowered(self, refusal: Rejection, asked: int, call: CallState) -> bool:
         room = refusal.room(asked)
         if room is None or call.lowerings == _LOWERINGS:
             return False

@@ -7,7 +7,7 @@ import json
 from dataclasses import dataclass
 from typing import Protocol
 
-from tensorop.author.llm.refusal import Refusal
+from tensorop.author.llm.refusal import Rejection
 from tensorop.model.trial import Kind, Outcome
 
 
@@ -36,7 +36,7 @@ class Request:
 
 
 @dataclass(frozen=True)
-class Reply:
+class ModelReply:
     """A whole answer. Token counts are 0 where the endpoint does not tell."""
 
     text: str
@@ -60,7 +60,7 @@ class Failure:
 
 
 @dataclass(frozen=True)
-class Fault:
+class NoAnswer:
     """One attempt that gave no answer."""
 
     kind: Kind
@@ -71,11 +71,11 @@ class Fault:
     learned: bool = False  # to be asked again at once, in another way
     misplaced: bool = False  # perhaps nobody's address
     wait: float | None = None  # seconds until the next attempt, where the endpoint says so
-    said: Refusal | None = None  # the error in a body that calls itself a success
+    said: Rejection | None = None  # the error in a body that calls itself a success
 
 
 class Transport(Protocol):
     """Carries a request to an endpoint, or to a recording of one."""
 
-    def complete(self, request: Request, seconds: float) -> Reply | Failure:
+    def complete(self, request: Request, seconds: float) -> ModelReply | Failure:
         """The answer, no later than `seconds` from now; never raises for what an endpoint does."""

@@ -6,8 +6,9 @@ The prose is in the operator's folder, `templates/<op>/prompts/{system,template,
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import jinja2
@@ -16,10 +17,16 @@ from tensorop.author.llm.messages import Message
 from tensorop.errors import SpecError
 from tensorop.model.platform import Platform
 from tensorop.model.primitive import Primitives
-from tensorop.model.trial import Outcome
+from tensorop.model.trial import Kind, Outcome
 
 LOG_TAIL = 4096
 MAX_FAILURES = 5
+MAX_DIAGNOSTICS = 12
+MAX_DIAGNOSTIC = 300  # characters of one
+
+_DIAGNOSTIC = re.compile(r"^(?:.*?[:\s])?(?:fatal )?(error|warning|note): (.*)$", re.MULTILINE)
+_PATH = re.compile(r"(?<![\w.)\]])(?:~|\.{1,2})?/[\w.+~-]+(?:/[\w.+~-]+)*/?|\b[A-Za-z]:\\\\\S+")
+_SEED = re.compile(r",? ?\bseed -?\d+:[0-9a-f]{32}\b")
 
 
 @dataclass(frozen=True)
@@ -36,16 +43,16 @@ class Brief:
 
 
 @dataclass(frozen=True)
-class Told:
+class Lessons:
     """What earlier rounds taught: strategies that are taken, and failures, newest last."""
 
     strategies: tuple[str, ...] = ()
     failures: tuple[str, ...] = ()
 
 
-def opening(brief: Brief, told: Told) -> tuple[Message, ...]:
+def opening(brief: Brief, told: Lessons) -> tuple[Message, ...]:
     """The question for a new template."""
-    recent = Told(told.strategies, told.failures[-MAX_FAILURES:])
+    recent = Lessons(told.strategies, told.failures[-MAX_FAILURES:])
     return (
         Message("system", _fill(brief, "system.md.j2")),
         Message("user", _fill(brief, "template.md.j2", told=recent)),
@@ -56,6 +63,25 @@ def repair(brief: Brief, asked: tuple[Message, ...], answer: str, outcome: Outco
     """The question for the same template, repaired: the conversation so far and what went wrong."""
     said = _fill(brief, "repair.md.j2", outcome=outcome, log=outcome.log[-LOG_TAIL:])
     return (*asked, Message("assistant", answer), Message("user", said))
+
+
+def repeatable(outcome: Outcome) -> Outcome:
+    """The outcome as a model is told it, whose machine is somebody else's.
+
+    Compilers quote lines of the files they read and name them; a process prints what it likes. Of a compiler's
+    diagnostics the texts alone are repeated, of a process nothing but the outcome's own sentence, without the run's
+    seed: whoever knows it knows the operands of the calls to come.
+    """
+    if outcome.kind is not Kind.COMPILE:
+        return replace(outcome, message=_without_paths(outcome.message), log="")
+    texts = [f"{kind}: {_without_paths(text)[:MAX_DIAGNOSTIC]}" for kind, text in _DIAGNOSTIC.findall(outcome.log)]
+    said = list(dict.fromkeys(texts))[:MAX_DIAGNOSTICS]
+    first = next((text for text in said if text.startswith("error")), "the compiler refused it")
+    return replace(outcome, message=first, log="\n".join(said))
+
+
+def _without_paths(text: str) -> str:
+    return _PATH.sub("[path]", _SEED.sub("", text))
 
 
 def _fill(brief: Brief, name: str, **more: object) -> str:

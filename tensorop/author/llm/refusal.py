@@ -99,7 +99,7 @@ class Room:
 
 
 @dataclass(frozen=True)
-class Refusal:
+class Rejection:
     """named: words of the places that are named in fields of their own; codes: what kind of error it calls itself."""
 
     words: str
@@ -164,7 +164,7 @@ class Refusal:
         return Room(least, prompt is None) if least >= LEAST_TOKENS else None
 
 
-def read(body: bytes, scrub: Callable[[str], str] = str) -> Refusal:
+def read(body: bytes, scrub: Callable[[str], str] = str) -> Rejection:
     """An error's body, of whatever shape. scrub: takes secrets out of its words."""
     text = body.decode(errors="replace").strip()
     try:
@@ -176,7 +176,7 @@ def read(body: bytes, scrub: Callable[[str], str] = str) -> Refusal:
     return of(data, scrub)
 
 
-def of(data: Any, scrub: Callable[[str], str] = str) -> Refusal:
+def of(data: Any, scrub: Callable[[str], str] = str) -> Rejection:
     """The same of what JSON was read as, or of a text."""
     found = _Found()
     if isinstance(data, str):
@@ -186,7 +186,7 @@ def of(data: Any, scrub: Callable[[str], str] = str) -> Refusal:
         words = "; ".join(dict.fromkeys(found.texts)) or _dumped(data)
     for place in _PLACE_IN_TEXT.finditer(words[:_MOST_READ]):
         found.named |= set(_place(place[1]))
-    return Refusal(scrub(words) or "nothing", frozenset(found.named), frozenset(found.codes))
+    return Rejection(scrub(words) or "nothing", frozenset(found.named), frozenset(found.codes))
 
 
 def loads(text: str) -> Any:

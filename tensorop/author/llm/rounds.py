@@ -9,14 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import KW_ONLY, dataclass, field
+from pathlib import Path
 
 from tensorop.author.llm import prompt, reading
 from tensorop.author.llm.messages import Failure, Message, Request, Transport
-from tensorop.author.llm.prompt import Brief, Told
-from tensorop.author.llm.repeatable import repeatable
+from tensorop.author.llm.prompt import Brief, Lessons, repeatable
+from tensorop.author.llm.transcript import AuthorLimits, LimitedTransport, RecordedTransport
 from tensorop.model.kernel import KernelTemplate
 from tensorop.model.trial import Kind, Outcome
 from tensorop.process import barrier
+from tensorop.settings import Settings
 
 NAME = "llm"  # of the author; its templates are numbered
 REPAIRS = 1
@@ -48,7 +50,7 @@ class _Answer:
 class LlmAuthor:
     """Asks a transport for templates. The same brief, seed, replies and outcomes give the same templates.
 
-    repairs: of one template; seconds: for one answer
+    seconds: for one answer
     """
 
     brief: Brief
@@ -56,22 +58,21 @@ class LlmAuthor:
     model: str
     _: KW_ONLY
     seed: int = 0
-    repairs: int = REPAIRS
     seconds: float = 600.0
-    _told: Told = field(default_factory=Told, init=False)
+    _lessons: Lessons = field(default_factory=Lessons, init=False)
     _seen: set[str] = field(default_factory=set, init=False)
 
     def rounds(self, count: int, judge: Judge) -> Iterator[Round]:
         """Up to `count` templates, each with its repairs; ends early when asking on is useless."""
         for number in range(1, count + 1):
-            answer = self._ask(prompt.opening(self.brief, self._told), number)
-            for repair in range(self.repairs + 1):
+            answer = self._ask(prompt.opening(self.brief, self._lessons), number)
+            for repair in range(REPAIRS + 1):
                 outcome = answer.outcome or self._judged(answer.template, judge)
                 yield Round(number, repair, answer.template, outcome)
                 self._learn(answer.template, outcome)
                 if answer.final:
                     return
-                if answer.text is None or outcome.kind in _NOT_ITS_FAULT or repair == self.repairs:
+                if answer.text is None or outcome.kind in _NOT_ITS_FAULT or repair == REPAIRS:
                     break
                 answer = self._ask(prompt.repair(self.brief, answer.asked, answer.text, repeatable(outcome)), number)
 
@@ -96,9 +97,26 @@ class LlmAuthor:
         return barrier.guarded("judge", judge, template)
 
     def _learn(self, template: KernelTemplate | None, outcome: Outcome) -> None:
-        strategies, failures = self._told.strategies, self._told.failures
+        strategies, failures = self._lessons.strategies, self._lessons.failures
         if outcome.ok and template is not None:
             strategies = (*strategies, template.strategy)
         elif outcome.kind not in _NOT_ITS_FAULT:
             failures = (*failures, f"{outcome.kind.value}: {repeatable(outcome).message[:300]}")
-        self._told = Told(strategies, failures)
+        self._lessons = Lessons(strategies, failures)
+
+
+def live(brief: Brief, settings: Settings, work: Path, limits: AuthorLimits, seed: int = 0) -> LlmAuthor:
+    """Over the endpoint the environment names; every call is kept under `work`/llm and answered from there again.
+
+    Raises UsageError where no endpoint is named.
+    """
+    from tensorop.author.llm.transport import Http, endpoint  # the client takes longer to load than a command takes
+
+    where = endpoint(settings)
+    transport = LimitedTransport(RecordedTransport(work / "llm", Http(where)), limits)
+    return LlmAuthor(brief, transport, where.model, seed=seed, seconds=limits.call_seconds)
+
+
+def replay(brief: Brief, recording: Path, model: str, *, seed: int = 0) -> LlmAuthor:
+    """Over a recording; raises JobError at a request that was not recorded."""
+    return LlmAuthor(brief, RecordedTransport(recording, None), model, seed=seed)

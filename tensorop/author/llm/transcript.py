@@ -1,4 +1,4 @@
-"""Every call written down, and answered from there when it is made again.
+"""Transports around another one: limits of a run, and a recording that answers when a call is made again.
 
 One JSON file a call, without the key: `NNN-<digest of the request>.json`. A run that was killed asks the same
 questions again and gets the same answers without paying twice; a recording made elsewhere replays the same way.
@@ -9,12 +9,13 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tensorop.author.llm.messages import Failure, Reply, Request, Transport
+from tensorop.author.llm.messages import Failure, ModelReply, Request, Transport
 from tensorop.errors import JobError, SpecError
+from tensorop.model.trial import Kind, Outcome
 from tensorop.specs import files, jsontext
 from tensorop.store import durable
 
@@ -25,7 +26,46 @@ _KINDS: dict[str, Any] = {
 }  # fmt: skip
 
 
-class Recorded:
+@dataclass(frozen=True)
+class AuthorLimits:
+    """For a whole run; `call_seconds` for one call with its retries."""
+
+    calls: int = 12
+    tokens: int = 200_000
+    seconds: float = 1800.0
+    call_seconds: float = 600.0
+
+
+@dataclass
+class LimitedTransport:
+    """A transport that stops, before a call, when a limit is reached. Calls answered by a recording count too."""
+
+    transport: Transport
+    limits: AuthorLimits
+    calls: int = field(default=0, init=False)
+    tokens: int = field(default=0, init=False)
+    seconds: float = field(default=0.0, init=False)
+
+    def complete(self, request: Request, seconds: float) -> ModelReply | Failure:
+        limits = self.limits
+        spent = (
+            (self.calls >= limits.calls, f"{limits.calls} calls"),
+            (self.tokens >= limits.tokens, f"{limits.tokens} tokens"),
+            (self.seconds >= limits.seconds, f"{limits.seconds:g} seconds"),
+        )
+        for over, what in spent:
+            if over:
+                return Failure(Outcome(Kind.LOST, "author", f"the llm author's limit of {what} is reached"), final=True)
+        left = min(seconds, limits.call_seconds, limits.seconds - self.seconds)
+        answer = self.transport.complete(request, left)
+        self.calls += 1
+        self.seconds += answer.seconds
+        if isinstance(answer, ModelReply):
+            self.tokens += answer.prompt_tokens + answer.completion_tokens
+        return answer
+
+
+class RecordedTransport:
     """A transport that answers from a folder, asks `live` for the rest, and writes down what it says.
 
     The n-th request with the same content gets the n-th recorded reply. Failures are written down, never replayed.
@@ -38,7 +78,7 @@ class Recorded:
         self._replies, self._number = _load(folder)
         self._asked: Counter[str] = Counter()
 
-    def complete(self, request: Request, seconds: float) -> Reply | Failure:
+    def complete(self, request: Request, seconds: float) -> ModelReply | Failure:
         known = self._replies.get(request.digest, [])
         nth = self._asked[request.digest]
         if nth < len(known):
@@ -50,18 +90,18 @@ class Recorded:
                 hint="the prompt, the model or a template's outcome changed since it was recorded: record it anew",
             )
         answer = self._live.complete(request, seconds)
-        if isinstance(answer, Reply):
+        if isinstance(answer, ModelReply):
             self._replies.setdefault(request.digest, []).append(answer)
             self._asked[request.digest] += 1
         self._write(request, answer)
         return answer
 
-    def _write(self, request: Request, answer: Reply | Failure) -> None:
+    def _write(self, request: Request, answer: ModelReply | Failure) -> None:
         record: dict[str, Any] = {
             "schema": SCHEMA,
             "digest": request.digest,
             "request": asdict(request),
-            "reply": asdict(answer) if isinstance(answer, Reply) else None,
+            "reply": asdict(answer) if isinstance(answer, ModelReply) else None,
             "failure": asdict(answer) if isinstance(answer, Failure) else None,
         }
         path = self._folder / f"{self._number:03d}-{request.digest}.json"
@@ -76,8 +116,8 @@ class Recorded:
         self._number += 1
 
 
-def _load(folder: Path) -> tuple[dict[str, list[Reply]], int]:
-    replies: dict[str, list[Reply]] = {}
+def _load(folder: Path) -> tuple[dict[str, list[ModelReply]], int]:
+    replies: dict[str, list[ModelReply]] = {}
     paths = sorted(path for path in folder.glob("[0-9]*.json") if _NAME.fullmatch(path.name))
     for path in paths:
         try:
@@ -93,9 +133,9 @@ def _load(folder: Path) -> tuple[dict[str, list[Reply]], int]:
     return replies, 1 + max((int(path.name.split("-")[0]) for path in paths), default=0)
 
 
-def _reply(record: dict[str, Any]) -> Reply:
+def _reply(record: dict[str, Any]) -> ModelReply:
     """Raises ValueError or TypeError for a reply with a field that is none, or not of its kind."""
-    reply = Reply(**record)
+    reply = ModelReply(**record)
     for name, kind in _KINDS.items():
         value = getattr(reply, name)
         if not isinstance(value, kind) or isinstance(value, bool):

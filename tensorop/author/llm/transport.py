@@ -22,9 +22,9 @@ import openai
 
 from tensorop.author.llm import completion, refusal, secret, surroundings
 from tensorop.author.llm.completion import shown
-from tensorop.author.llm.dialect import Call, Dialect
-from tensorop.author.llm.messages import Failure, Fault, Reply, Request
-from tensorop.author.llm.refusal import Refusal
+from tensorop.author.llm.dialect import CallState, Dialect
+from tensorop.author.llm.messages import Failure, ModelReply, NoAnswer, Request
+from tensorop.author.llm.refusal import Rejection
 from tensorop.errors import UsageError
 from tensorop.model.trial import Kind, Outcome
 from tensorop.process import waiting
@@ -143,16 +143,16 @@ class Http:
         self._dialect = Dialect()
         self._scrub = _scrubber(where)
 
-    def complete(self, request: Request, seconds: float) -> Reply | Failure:
+    def complete(self, request: Request, seconds: float) -> ModelReply | Failure:
         began = time.monotonic()
         deadline = began + seconds
         retries = 0
-        call = Call()
+        call = CallState()
         while True:
             answer = self._once(lambda client: self._attempt(request, call, deadline, client), deadline)
             spent = time.monotonic() - began
-            if isinstance(answer, Reply):
-                return Reply(answer.text, answer.model, answer.prompt_tokens, answer.completion_tokens, spent)
+            if isinstance(answer, ModelReply):
+                return ModelReply(answer.text, answer.model, answer.prompt_tokens, answer.completion_tokens, spent)
             if answer.learned:
                 continue
             wait = answer.wait if answer.wait is not None else min(BACKOFF * 2**retries, LONGEST_PAUSE)
@@ -164,7 +164,7 @@ class Http:
             waiting.pause(wait)
             retries += 1
 
-    def _failure(self, answer: Fault, request: Request, began: float, deadline: float) -> Failure:
+    def _failure(self, answer: NoAnswer, request: Request, began: float, deadline: float) -> Failure:
         message, final = answer.message, answer.final
         if answer.misplaced and self._is_at_v1(request, deadline):
             message, final = f"{message}; OPENAI_BASE_URL seems to lack /v1, where an endpoint answers", True
@@ -178,37 +178,39 @@ class Http:
         there = replace(self._where, base_url=f"{where.rstrip('/')}/v1")
         until = min(deadline, time.monotonic() + LONGEST_PAUSE)
         asked = replace(request, messages=())
-        answer = self._once(lambda client: Http(there)._attempt(asked, Call(), until, client), until)
-        return isinstance(answer, Reply) or (answer.kind is not Kind.TIMEOUT and not (answer.again or answer.misplaced))
+        answer = self._once(lambda client: Http(there)._attempt(asked, CallState(), until, client), until)
+        return isinstance(answer, ModelReply) or (
+            answer.kind is not Kind.TIMEOUT and not (answer.again or answer.misplaced)
+        )
 
-    def _once(self, attempt: Callable[[_Client], Reply | Fault], deadline: float) -> Reply | Fault:
+    def _once(self, attempt: Callable[[_Client], ModelReply | NoAnswer], deadline: float) -> ModelReply | NoAnswer:
         """One attempt in a thread of its own, which is left behind when the deadline or the user's wish to end comes
         first."""
         try:
             client = _Client(deadline)
         except Exception as error:  # what it reads of the environment was sound when the job began
             said = shown(f"{type(error).__name__}: {error}", self._scrub)
-            return Fault(Kind.LOST, f"the client can no longer be made: {said}", final=True)
+            return NoAnswer(Kind.LOST, f"the client can no longer be made: {said}", final=True)
 
-        def made() -> Reply | Fault:
+        def made() -> ModelReply | NoAnswer:
             try:
                 return attempt(client)
             except Exception as error:  # whatever libraries make of what came
                 said = shown(f"{type(error).__name__}: {error}", self._scrub)
-                return Fault(Kind.LOST, f"the endpoint's answer cannot be read: {said}", again=True)
+                return NoAnswer(Kind.LOST, f"the endpoint's answer cannot be read: {said}", again=True)
 
         try:
             return waiting.within(max(0.0, deadline - time.monotonic()) + 0.2, made)
         except TimeoutError:
-            return Fault(Kind.TIMEOUT, f"no answer of {self._who} before the deadline")
+            return NoAnswer(Kind.TIMEOUT, f"no answer of {self._who} before the deadline")
         finally:
             with contextlib.suppress(Exception):  # a thread that still reads from it finds it closed
                 client.close()
 
-    def _attempt(self, request: Request, call: Call, deadline: float, client: _Client) -> Reply | Fault:
+    def _attempt(self, request: Request, call: CallState, deadline: float, client: _Client) -> ModelReply | NoAnswer:
         left = deadline - time.monotonic()
         if left <= 0:
-            return Fault(Kind.TIMEOUT, f"no answer of {self._who} before the deadline")
+            return NoAnswer(Kind.TIMEOUT, f"no answer of {self._who} before the deadline")
         options = self._dialect.options(request, call)
         caller = _caller(self._where, client)
         try:
@@ -226,34 +228,36 @@ class Http:
             fault = self._refused(error.status_code, said, request, options, call)
             return replace(fault, wait=_retry_after(error.response.headers))
         except openai.APITimeoutError:
-            return Fault(Kind.TIMEOUT, f"no answer of {self._who} before the deadline")
+            return NoAnswer(Kind.TIMEOUT, f"no answer of {self._who} before the deadline")
         except openai.OpenAIError as error:
             if isinstance(error.__cause__, _Unreadable):
                 return error.__cause__.fault
             said_of_it = shown(str(error.__cause__ or error), self._scrub)
-            return Fault(Kind.LOST, f"{self._who} cannot be reached: {said_of_it}", again=True)
-        if isinstance(answer, Fault) and answer.said is not None:
+            return NoAnswer(Kind.LOST, f"{self._who} cannot be reached: {said_of_it}", again=True)
+        if isinstance(answer, NoAnswer) and answer.said is not None:
             fault = self._refused(answer.said.status or 200, answer.said, request, options, call)
             return answer if answer.said.status is None and not (fault.learned or fault.final) else fault
         return answer
 
-    def _refused(self, status: int, said: Refusal, request: Request, options: dict[str, Any], call: Call) -> Fault:
+    def _refused(
+        self, status: int, said: Rejection, request: Request, options: dict[str, Any], call: CallState
+    ) -> NoAnswer:
         message = f"{self._who} answers {status}: {shown(said.words)}"
         if status == 402 or "insufficient_quota" in said.codes:
-            return Fault(Kind.LOST, f"the endpoint says that the quota is spent: {shown(said.words)}", final=True)
+            return NoAnswer(Kind.LOST, f"the endpoint says that the quota is spent: {shown(said.words)}", final=True)
         if status in _FINAL:
-            return Fault(Kind.LOST, message, final=True, misplaced=status == 404)
+            return NoAnswer(Kind.LOST, message, final=True, misplaced=status == 404)
         again = status in _PASSING or status >= 500
         may_teach = said.of_what_is_sent if status in (500, 501) else not again and (status >= 400 or status == 200)
         if may_teach and self._dialect.learn(said, request, options, call):
-            return Fault(Kind.LOST, message, learned=True)
-        return Fault(Kind.LOST, message, again=again, busy=status in _BUSY, misplaced=status == 405)
+            return NoAnswer(Kind.LOST, message, learned=True)
+        return NoAnswer(Kind.LOST, message, again=again, busy=status in _BUSY, misplaced=status == 405)
 
 
 class _Unreadable(Exception):
     """A body that is not read to its end."""
 
-    def __init__(self, fault: Fault) -> None:
+    def __init__(self, fault: NoAnswer) -> None:
         super().__init__(fault.message)
         self.fault = fault
 
@@ -279,15 +283,15 @@ class _Client(openai.DefaultHttpxClient):
         coding = response.headers.get("content-encoding", "identity").strip().lower()
         if coding not in ("", "identity"):
             said = f"the endpoint sent a body in {coding[:40]!r}, though asked for none"
-            raise _Unreadable(Fault(Kind.REFUSED, said, again=True))
+            raise _Unreadable(NoAnswer(Kind.REFUSED, said, again=True))
         body = bytearray()
         for chunk in response.iter_raw():
             body += chunk
             if len(body) > MAX_BODY:
                 what = "answer" if response.status_code < 400 else f"answer {response.status_code}"
-                raise _Unreadable(Fault(Kind.REFUSED, f"the {what} is longer than {MAX_BODY >> 20} MiB"))
+                raise _Unreadable(NoAnswer(Kind.REFUSED, f"the {what} is longer than {MAX_BODY >> 20} MiB"))
             if time.monotonic() > self._deadline:
-                raise _Unreadable(Fault(Kind.TIMEOUT, "the answer was not whole before the deadline"))
+                raise _Unreadable(NoAnswer(Kind.TIMEOUT, "the answer was not whole before the deadline"))
         return bytes(body)
 
 
