@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from tensorop import paths
 from tensorop.errors import SpecError
@@ -23,6 +23,7 @@ from tensorop.model.kernel import Constraint
 from tensorop.model.number import NUMBERS
 from tensorop.model.operator import NEEDED, STAGES, Costs, Direct, Operator, Tunables
 from tensorop.model.problem import Problem
+from tensorop.model.record import rule
 from tensorop.model.shape import Shape, Shapes
 from tensorop.specs import catalog, oracle, pymodule, yamlfile
 from tensorop.specs.yamlfile import File, Record
@@ -39,6 +40,10 @@ _WORDS = frozenset((*keyword.kwlist, "min", "max", "true", "false", "none"))  # 
 _NOT_IN_C = ("blocking.tunables", "parameters", "numbers", "costs.where")
 
 KERNELS, TEMPLATE_SUFFIX = "kernels", ".c.j2"  # of an operator's folder; their file names
+
+
+def _expect(holds: object, key: str, expected: str, got: object = None) -> None:
+    rule(holds, f"key '{key}': expected {expected}" + ("" if got is None else f", got {got!r:.80}"))
 
 
 class BlockingSpec(Record):
@@ -86,6 +91,120 @@ class OperatorSpec(File):
     clock_probes: list[Any] = Field(default_factory=list)
     direct: Direct | None = None
 
+    @model_validator(mode="after")
+    def _check(self) -> OperatorSpec:
+        self._check_shapes()
+        self._check_search()
+        self._check_names()
+        self._check_values()
+        return self
+
+    @property
+    def shapes(self) -> Shapes:
+        drawn = {name: tuple(values) for name, values in self.drawn.items()}
+        return Shapes(self.dims, self.attributes, self.shape, drawn, self.rules)
+
+    def _check_names(self) -> None:
+        """No name means something else where it is read."""
+        kinds: dict[str, Iterable[str]] = {  # of a call and of a point the first four: each is one thing to them all
+            "dims": self.dims,
+            "attributes": self.attributes,
+            "blocking.tunables": self.blocking.tunables,
+            "parameters": self.parameters,
+            "operands": self.operands,
+            "flags": self.flags,
+            "features": self.features,
+            "numbers": self.numbers,
+            "costs.where": self.costs.where,
+        }
+        before: list[str] = []
+        for number, (key, names) in enumerate(kinds.items()):
+            for name in names:
+                free = name not in _WORDS and (name not in _C_WORDS or key in _NOT_IN_C)
+                plain = "a name of letters, digits and '_' that is no word of C, Python or Jinja2"
+                _expect(_NAME.fullmatch(name) and free, key, plain, name)
+                own = number >= 4 or name not in before
+                _expect(own, key, "a name that no dim, attribute or tunable has", name)
+                before.append(name)
+        for name in self.suites:
+            _expect(_SUITE.fullmatch(name), "suites", "a name that begins with a letter", name)
+        another = "another name than 'workspace', a buffer that calls have"
+        _expect("workspace" not in self.operands, "operands", another)
+        for name in self.flags:
+            taken = name in self.shapes.names or name in self.parameters or name == "variant"
+            _expect(not taken, f"flags.{name}", "another name, this one is a call's already")
+
+    def _check_shapes(self) -> None:
+        shapes = self.shapes
+        known, written = shapes.names, shapes.written
+        before = list(self.dims)
+        for name, usual in self.attributes.items():
+            number = not isinstance(usual, str) or usual in before
+            _expect(number, f"attributes.{name}", f"a number or one of {', '.join(before)}", usual)
+            before.append(name)
+        for name, one in self.operands.items():
+            for text in one.shape:
+                _check_expression(f"operands.{name}.shape", str(text), (*known, *self.flags))
+        for i, one_rule in enumerate(self.rules):
+            _check_expression(f"rules.{i}.must", one_rule.must, known)
+        lacking = set(self.dims) - self.micro.keys() if self.micro else set()
+        for key, given, more in (("drawn", self.drawn, set()), ("micro", self.micro, lacking)):
+            wrong = (given.keys() - set(known)) | more
+            rule(not wrong, f"key '{key}': expected {', '.join(known)}, got {', '.join(given)}: {wrong}")
+        for name, values in self.drawn.items():
+            least = 1 if name in self.dims else 0
+            _expect(min(values) >= least, f"drawn.{name}", f"numbers from {least}", min(values))
+        braces = set(re.sub(r"\{\w+\}", "", written)) & set("{}")
+        _expect(not braces, "shape", "braces around names alone", self.shape)
+        once = all(known.count(name) == written.count(f"{{{name}}}") == 1 for name in known)
+        _expect(once, "shape", f"each of {', '.join(dict.fromkeys(known))} once", self.shape)
+
+    def _check_values(self) -> None:
+        """Number formats, and values of flags in layouts."""
+        dtypes, formats = ", ".join(self.dtypes), ", ".join(NUMBERS)
+        for name, operand in self.operands.items():
+            key = f"operands.{name}.formats"
+            for dtype in operand.formats:
+                _expect(dtype in self.dtypes, key, f"dtypes among {dtypes}", dtype)
+            for dtype in self.dtypes:
+                found = operand.formats.get(dtype, dtype)
+                _expect(found in NUMBERS, key if dtype in operand.formats else "dtypes", f"some of {formats}", found)
+        layouts = {f"layouts.{number}": layout for number, layout in enumerate(self.layouts)}
+        for key, layout in {**layouts, "micro_layout": self.micro_layout}.items():
+            for name, word in layout.items():
+                own = name not in (*self.dims, *self.attributes, "variant")
+                _expect(own, key, "names of flags or of your own", name)
+                values = self.flags.get(name)
+                known = values if isinstance(values, dict) else ()
+                fits = values is None or not isinstance(word, str) or word in known or word.isdigit()
+                _expect(fits, f"{key}.{name}", ", ".join(known) or "a number", word)
+
+    def _check_search(self) -> None:
+        """Stages, tunables, costs and what the direct template serves."""
+        ordered = self.stages == tuple(name for name in STAGES if name in self.stages)
+        expected = f"{', '.join(NEEDED)} and any of {', '.join(STAGES[len(NEEDED) :])}, in this order"
+        got = ", ".join(self.stages) or "none"
+        rule(ordered and set(NEEDED) <= set(self.stages), f"key 'stages': expected {expected}, got {got}")
+        blocking, costs, direct = self.blocking, self.costs, self.direct
+        for key, names in (("prior", blocking.prior), ("beside", blocking.beside), ("runtime", blocking.runtime)):
+            for name in names:
+                among = f"names among {', '.join(blocking.tunables)}"
+                _expect(name in blocking.tunables, f"blocking.{key}", among, name)
+        for name in blocking.tunables:
+            _expect(name in self.defaults, "defaults", f"one for each blocking tunable, none is for '{name}'")
+        _expect(not costs.where or costs.terms, "costs.terms", "some, 'costs.where' names what they are made of")
+        if direct is not None:
+            _expect(direct.suite in self.suites, "direct.suite", f"one of {', '.join(self.suites)}", direct.suite)
+            more = not direct.unasked or direct.unasked >= direct.always
+            _expect(more, "direct.unasked", f"{direct.always} ('always') or more", direct.unasked)
+
+
+def _check_expression(key: str, text: str, known: Iterable[str]) -> None:
+    try:
+        parse(text, dict.fromkeys(known, int))
+    except SpecError as error:
+        rule(False, f"key '{key}': expected an expression over {', '.join(known)}: {error}")
+
 
 def load(name: str, plugins: tuple[Path, ...] = ()) -> Operator:
     """An operator by name; raises UsageError for an unknown one, SpecError for a broken folder."""
@@ -94,19 +213,14 @@ def load(name: str, plugins: tuple[Path, ...] = ()) -> Operator:
     spec = yamlfile.validate(OperatorSpec, yamlfile.read(path), str(path))
     if spec.name != name:
         raise SpecError(f"{path}: key 'name': expected '{name}' as the folder is called, got '{spec.name}'")
-    shapes, stages, direct = _shapes(path, spec), _stages(path, spec), _direct(path, spec)
+    shapes, direct, blocking = spec.shapes, spec.direct, spec.blocking
     used = (catalog.find("templates", spec.uses, plugins).absolute(),) if spec.uses else ()
     operands = {n: Operand(Access(o.role), tuple(map(str, o.shape)), o.formats) for n, o in spec.operands.items()}
     flags = {key: {str(of): of} if isinstance(of, int) else of for key, of in spec.flags.items()}
     leading = tuple(key for key, one in spec.operands.items() if one.leading)
-    _check_names(path, spec)
-    _check_values(path, spec)
-    own = _contract(folder / "reference.py")
-    reference = _answer(
-        folder / "reference.py",
-        "__init__",
-        lambda: own(name, shapes, operands, spec.parameters, flags, leading),
-    )
+    code = folder / "reference.py"
+    own = _contract(code)
+    reference = _answer(code, "__init__", lambda: own(name, shapes, operands, spec.parameters, flags, leading))
     suites = {key: _read(path, f"suites.{key}", shapes, given) for key, given in spec.suites.items()}
     layouts = tuple(dict(layout) for layout in spec.layouts)
     example = reference.problem(spec.dtypes[0], shapes.named(next(iter(suites.values()))[0]), layouts[0])
@@ -116,124 +230,32 @@ def load(name: str, plugins: tuple[Path, ...] = ()) -> Operator:
         folder=folder,
         shapes=shapes,
         dtypes=spec.dtypes,
-        stages=stages,
+        stages=spec.stages,
         layouts=layouts,
         seen=_agreed(folder, reference, shapes, example, spec.features),
         derived=spec.features,
         costs=spec.costs,
         micro={key: str(value) for key, value in spec.micro.items()},
-        blocking=_blocking(path, spec.blocking),
-        runtime=spec.blocking.runtime,
+        blocking=Tunables(
+            {tunable: tuple(values) for tunable, values in blocking.tunables.items()},
+            blocking.constraints,
+            blocking.prior,
+            blocking.beside,
+        ),
+        runtime=blocking.runtime,
         micro_layout=spec.micro_layout,
         defaults=spec.defaults,
         numbers=spec.numbers,
         suites=suites,
         probes=_read(path, "probes", shapes, spec.probes),
         clock_probes=_read(path, "clock_probes", shapes, spec.clock_probes),
-        direct=direct,
+        direct=replace(direct, unasked=direct.unasked or direct.always) if direct else None,
         against=spec.against,
         baselines=spec.baselines,
         reference=reference,
         added={**_shared(path, spec, used), **_added(name, plugins)},
         uses=used,
     )
-
-
-def _check_names(path: Path, spec: OperatorSpec) -> None:
-    """Raises SpecError for a name that means something else where it is read."""
-    one_each: list[str] = []  # of a call and of a point: each of these is one thing to them all
-    kinds: dict[str, Iterable[str]] = {
-        "dims": spec.dims,
-        "attributes": spec.attributes,
-        "blocking.tunables": spec.blocking.tunables,
-        "parameters": spec.parameters,
-        "operands": spec.operands,
-        "flags": spec.flags,
-        "features": spec.features,
-        "numbers": spec.numbers,
-        "costs.where": spec.costs.where,
-    }
-    for key, names in kinds.items():
-        for name in names:
-            if not _NAME.fullmatch(name) or name in _WORDS or (name in _C_WORDS and key not in _NOT_IN_C):
-                raise SpecError(
-                    f"{path}: key '{key}': expected a name of letters, digits and '_' that is no word of C, Python or "
-                    f"Jinja2, got '{name}'"
-                )
-            if name in one_each and key in list(kinds)[:4]:
-                raise SpecError(
-                    f"{path}: key '{key}': expected a name that no dim, attribute or tunable has, got '{name}'"
-                )
-            one_each.append(name)
-    if spec.costs.where and not spec.costs.terms:
-        raise SpecError(f"{path}: key 'costs.terms': expected some, 'costs.where' names what they are made of")
-    if strange := [name for name in spec.suites if not _SUITE.fullmatch(name)]:
-        raise SpecError(f"{path}: key 'suites': expected a name that begins with a letter, got '{strange[0]}'")
-    if "workspace" in spec.operands:
-        raise SpecError(f"{path}: key 'operands': expected another name than 'workspace', a buffer that calls have")
-    if lacking := [name for name in spec.blocking.tunables if name not in spec.defaults]:
-        raise SpecError(f"{path}: key 'defaults': expected one for each blocking tunable, none is for '{lacking[0]}'")
-
-
-def _check_values(path: Path, spec: OperatorSpec) -> None:
-    """Raises SpecError for a number format that is none, and for a flag's value that it does not have."""
-    for name, operand in spec.operands.items():
-        key = f"operands.{name}.formats"
-        if strange := next((dtype for dtype in operand.formats if dtype not in spec.dtypes), None):
-            raise SpecError(f"{path}: key '{key}': expected dtypes among {', '.join(spec.dtypes)}, got '{strange}'")
-        for dtype in spec.dtypes:
-            if (found := operand.formats.get(dtype, dtype)) not in NUMBERS:
-                where = key if dtype in operand.formats else "dtypes"
-                raise SpecError(f"{path}: key '{where}': expected some of {', '.join(NUMBERS)}, got '{found}'")
-    layouts = {f"layouts.{number}": layout for number, layout in enumerate(spec.layouts)}
-    for key, layout in {**layouts, "micro_layout": spec.micro_layout}.items():
-        for name, word in layout.items():
-            if name in (*spec.dims, *spec.attributes, "variant"):
-                raise SpecError(f"{path}: key '{key}': expected names of flags or of your own, got '{name}'")
-            values = spec.flags.get(name)
-            known = values if isinstance(values, dict) else ()
-            if values is not None and isinstance(word, str) and word not in known and not word.isdigit():
-                expected = ", ".join(known) or "a number"
-                raise SpecError(f"{path}: key '{key}.{name}': expected {expected}, got '{word}'")
-
-
-def _shapes(path: Path, spec: OperatorSpec) -> Shapes:
-    drawn = {name: tuple(values) for name, values in spec.drawn.items()}
-    shapes = Shapes(spec.dims, spec.attributes, spec.shape, drawn, spec.rules)
-    known = dict.fromkeys(shapes.names, int)
-    before = list(spec.dims)
-    for name, usual in spec.attributes.items():
-        if isinstance(usual, str) and usual not in before:
-            raise SpecError(
-                f"{path}: key 'attributes.{name}': expected a number or one of {', '.join(before)}, got '{usual}'"
-            )
-        before.append(name)
-    for name, one in spec.operands.items():
-        for text in one.shape:
-            _expression(path, f"operands.{name}.shape", str(text), (*known, *spec.flags))
-    for i, rule in enumerate(spec.rules):
-        _expression(path, f"rules.{i}.must", rule.must, known)
-    if twice := [name for name in spec.flags if name in known or name in spec.parameters or name == "variant"]:
-        raise SpecError(f"{path}: key 'flags.{twice[0]}': expected another name, this one is a call's already")
-    for key, names in (("drawn", set(spec.drawn)), ("micro", set(spec.micro))):
-        if more := names - known.keys() or (key == "micro" and names and known.keys() - spec.attributes.keys() - names):
-            raise SpecError(f"{path}: key '{key}': expected {', '.join(known)}, got {', '.join(names)}: {more}")
-    shown = [name for name in known if shapes.written.count(f"{{{name}}}") != 1]
-    for name, values in spec.drawn.items():
-        if min(values) < (least := 1 if name in spec.dims else 0):
-            raise SpecError(f"{path}: key 'drawn.{name}': expected numbers from {least}, got {min(values)}")
-    if set(re.sub(r"\{\w+\}", "", shapes.written)) & set("{}"):
-        raise SpecError(f"{path}: key 'shape': expected braces around names alone, got '{spec.shape}'")
-    if shown or len(known) != len(spec.dims) + len(spec.attributes):
-        raise SpecError(f"{path}: key 'shape': expected each of {', '.join(known)} once, got '{spec.shape}'")
-    return shapes
-
-
-def _expression(path: Path, key: str, text: str, known: Iterable[str]) -> None:
-    try:
-        parse(text, dict.fromkeys(known, int))
-    except SpecError as error:
-        raise SpecError(f"{path}: key '{key}': expected an expression over {', '.join(known)}: {error}") from None
 
 
 def _read(path: Path, key: str, shapes: Shapes, given: Iterable[object]) -> tuple[Shape, ...]:
@@ -272,7 +294,10 @@ def _agreed(
     for name, text in derived.items():
         if name in seen:
             raise SpecError(f"{declared}: key 'features.{name}': expected another name, this one is the contract's")
-        _expression(declared, f"features.{name}", text, seen)
+        try:
+            _check_expression(f"features.{name}", text, seen)
+        except ValueError as error:
+            raise SpecError(f"{declared}: {error}") from None
     call = _answer(path, "call", lambda: reference.call(problem, np.random.default_rng(0)))
     got = [(buffer.name, buffer.access) for buffer in call.buffers]
     if got != [(name, one.access) for name, one in reference.operands.items()]:
@@ -306,36 +331,6 @@ def _added(name: str, plugins: tuple[Path, ...]) -> dict[str, Path]:
         if not (folder / "operator.yaml").is_file():
             for file in sorted((folder / KERNELS).glob(f"*{TEMPLATE_SUFFIX}")):
                 found.setdefault(file.name.removesuffix(TEMPLATE_SUFFIX), file)
-    return found
-
-
-def _stages(path: Path, spec: OperatorSpec) -> tuple[str, ...]:
-    if not set(NEEDED) <= set(spec.stages) or spec.stages != tuple(name for name in STAGES if name in spec.stages):
-        expected = f"{', '.join(NEEDED)} and any of {', '.join(STAGES[len(NEEDED) :])}, in this order"
-        raise SpecError(f"{path}: key 'stages': expected {expected}, got {', '.join(spec.stages) or 'none'}")
-    return spec.stages
-
-
-def _blocking(path: Path, spec: BlockingSpec) -> Tunables:
-    for key, names in (("prior", spec.prior), ("beside", spec.beside), ("runtime", spec.runtime)):
-        if strange := next((name for name in names if name not in spec.tunables), None):
-            known = ", ".join(spec.tunables)
-            raise SpecError(f"{path}: key 'blocking.{key}': expected names among {known}, got '{strange}'")
-    values = {name: tuple(of_name) for name, of_name in spec.tunables.items()}
-    return Tunables(values, spec.constraints, spec.prior, spec.beside)
-
-
-def _direct(path: Path, spec: OperatorSpec) -> Direct | None:
-    if spec.direct is None:
-        return None
-    if spec.direct.suite not in spec.suites:
-        known = ", ".join(spec.suites)
-        raise SpecError(f"{path}: key 'direct.suite': expected one of {known}, got '{spec.direct.suite}'")
-    found = replace(spec.direct, unasked=spec.direct.unasked or spec.direct.always)
-    if found.unasked < found.always:
-        raise SpecError(
-            f"{path}: key 'direct.unasked': expected {found.always} ('always') or more, got {found.unasked}"
-        )
     return found
 
 
