@@ -94,9 +94,9 @@ class OperatorSpec(File):
     @model_validator(mode="after")
     def _check(self) -> OperatorSpec:
         self._check_shapes()
-        self._check_search()
         self._check_names()
         self._check_values()
+        self._check_search()
         return self
 
     @property
