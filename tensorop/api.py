@@ -13,6 +13,7 @@ from typing import Any
 import cffi
 
 from tensorop.author.offline import AUTHOR, PLUGIN
+from tensorop.build import needs
 from tensorop.errors import JobError, MissingTool, UsageError
 from tensorop.model.architecture import host_arch
 from tensorop.model.operator import Operator
@@ -170,7 +171,7 @@ def _read(library: Path, operator: Operator, device: bool) -> bool:
         objdump.objdump(offline=True)
     except MissingTool:
         return False
-    loadable.require(library, operator, device=device, whole=False)
+    loadable.require(library, operator, needs.DEVICE.calls if device else (), whole=False)
     return True
 
 

@@ -17,7 +17,7 @@ OFFERS = {
     "calibration": ("board", "constants"),  # constants of a board model, from figures of the board
     "cluster": ("crew",),  # trials on the workers of a Dask cluster
     "cuda": ("backend",),  # products for NVIDIA GPUs
-    "kits": ("commands", "here", "on_device"),  # measuring a product on a machine without tensorop
+    "kits": ("commands", "here"),  # measuring a product on a machine without tensorop
 }
 BACKENDS = tuple(folder for folder, modules in OFFERS.items() if "backend" in modules)
 

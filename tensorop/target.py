@@ -103,6 +103,7 @@ class Target(ABC):
     confined: ClassVar[bool] = False  # every process has a jail (docs/security.md), tried before it is relied on
     simulated: ClassVar[bool] = False  # nothing is built, and costs are made up (`simulate`)
     measures: ClassVar[bool] = True  # figures can be taken; else its own path makes products (`unmeasured`)
+    library_calls: ClassVar[frozenset[str]] = frozenset()  # what products may call beside what all may
     ignores: ClassVar[Mapping[str, str]] = {}  # options of a job that change nothing, with reasons; they are refused
 
     @classmethod

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
-from typing import Annotated
+from typing import Annotated, Any
 
 from rich.text import Text
 
@@ -22,7 +22,6 @@ from tensorop.cli.command import (
     Runner,
     command,
     is_given,
-    refuse_given,
 )
 from tensorop.cli.judge_command import judge
 from tensorop.commands import bench as benching
@@ -42,10 +41,6 @@ from tensorop.specs import benches
 from tensorop.target import Target
 
 _MOST_THREADS = 1024
-_NOT_ON_DEVICE = {
-    "against": "--against", "older": "--compare", "threads": "--threads", "fast": "--fast", "jobs": "--jobs",
-    "runner": "--runner", "offline": "--offline",
-}  # fmt: skip
 
 
 def _number(text: str) -> float:
@@ -80,7 +75,7 @@ def _counts(text: str) -> tuple[int, ...]:
 
 def _kits(each: Sequence[Opened], purpose: str) -> ModuleType | None:
     """What measures and judges libraries of a target that takes no figures itself; None where all targets do."""
-    return subpackages.require("kits", "on_device", purpose) if any(found.by_kit for found in each) else None
+    return subpackages.require("kits", "commands", purpose) if any(found.by_kit for found in each) else None
 
 
 _Library = Annotated[Path, Option(metavar="DIR|LIB", kind=Path, positional=True)]
@@ -154,8 +149,6 @@ def bench(
     old = benches.read(older)[0] if older else None
     each = opened.open_each(path, plugins)
     kits = _kits(each, "bench")
-    if kits is not None:
-        refuse_given("a library for a device, which is compared with cuBLASLt where the device is", _NOT_ON_DEVICE)
     if old is not None and len(each) > 1:
         raise UsageError("--compare is of one operator", hint=f"give {each[0].library} in place of {path}")
     progress = tables.console(stderr=True)
@@ -267,17 +260,8 @@ def verify(
     drawn, shown = Seed.draw(*tuning.seed(seed)), format_ == "table"
     kits = _kits(each, "verify")
     if kits is not None:
-        of_hosts = {name: f"--{name}" for name in ("dtype", "seed", "controls", "jobs", "runner")}
-        refuse_given(
-            "a library for a device, which is verified in all its types, by new calls, after controls", of_hosts
-        )
-        record = kits.verify(each[0])
-        if shown:
-            subpackages.require("kits", "commands", "verify").show_verified(record)
-        else:
-            screen.echo_json(record)
-        raise SystemExit(0 if record["ok"] else 1)
-    record = {"platform": each[0].platform.name, "ok": True, "controls": [], "verdicts": []}
+        raise SystemExit(0 if kits.verify(each[0], format_) else 1)
+    record: dict[str, Any] = {"platform": each[0].platform.name, "ok": True, "controls": [], "verdicts": []}
     for found in each:
         name = found.operator.name
         wanted = found.only(tuning.dtypes(found.operator, dtype) if dtype else ())

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from tensorop import backends
+from tensorop import backends, subpackages
 from tensorop.commands import operator_built, operator_read
 from tensorop.errors import BoardError, MissingTool, TensoropError
 from tensorop.model.job import Job
@@ -40,13 +40,13 @@ def check(operator: Operator, runner: str | None = None, plugins: tuple[Path, ..
         yield from found.of(name, look)
     names = catalog.names("platforms", plugins) if found.whole else ()
     known = [platforms.load(name, plugins) for name in names]
-    hosts = [platform for platform in known if platform.device is None]
+    hosts = [platform for platform in known if platform.runner not in subpackages.BACKENDS]
     for platform in hosts:
         for template, dtype in itertools.product(operator_read.templates(operator), operator.dtypes):
             where = f"{platform.name} {dtype} {template.name}"
             yield from found.of(where, partial(_points, operator, platform, template, dtype))
     for platform in known:
-        if platform.device is not None:
+        if platform not in hosts:
             yield Finding(True, f"{platform.name}: its own families of kernels are read by its backend")
     if lacking := operator_read.prompts(operator):
         files = ", ".join(file.name for file in lacking)

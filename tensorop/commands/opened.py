@@ -50,15 +50,19 @@ class Opened:
             return backends.reach(self.platform, runner, self.plugins)
 
     @property
+    def backend(self) -> type[Target]:
+        """The backend of the product's platform."""
+        with plugged.explained(_manifest(self.root), self.plugins):
+            return backends.load(self.platform.runner, self.plugins)
+
+    @property
     def by_kit(self) -> bool:
         """Whether its target takes no figures itself, so that kits bring them (docs/kits.md)."""
-        with plugged.explained(_manifest(self.root), self.plugins):
-            return not backends.load(self.platform.runner, self.plugins).measures
+        return not self.backend.measures
 
     def require_fit(self) -> None:
         """Raises as `loadable.require`, of all that the product holds where it is in one."""
-        device = self.platform.device is not None
-        loadable.require(self.library, self.operator, device=device, whole=self.root is not None)
+        loadable.require(self.library, self.operator, self.backend.library_calls, whole=self.root is not None)
 
 
 def libraries_of(path: Path) -> tuple[Path | None, list[Path]]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, ClassVar, NoReturn
 
 from tensorop.author import offline
+from tensorop.build import needs
 from tensorop.cuda import attached, kernels, kit, library
 from tensorop.cuda import compile as device
 from tensorop.cuda.choose import LAYOUTS, Candidate, Layout
@@ -59,6 +60,7 @@ class Backend(Target):
     speed = "flop/predicted-cycle"
     budgets = Budgets(problem_flops=0.0, every_layout_flops=0.0)
     measures = False
+    library_calls = needs.DEVICE.calls
     ignores: ClassVar[Mapping[str, str]] = {
         "author": "its kernels are those that are shipped",
         "batch": "a model ranks all configurations, so there is no search",

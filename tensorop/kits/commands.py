@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,11 +14,13 @@ from tensorop.cli.command import Format, Jobs, NewSeed, Plugins, command, refuse
 from tensorop.commands import opened
 from tensorop.commands.opened import Opened
 from tensorop.errors import UsageError
-from tensorop.kits import device, retune
+from tensorop.kits import device, on_device, retune
 from tensorop.kits import export as exporting
 from tensorop.kits import held as holding
 from tensorop.kits import result as results
+from tensorop.model.bench import Bench
 from tensorop.model.option import Option
+from tensorop.model.shape import Shape
 from tensorop.model.verdict import Seed
 from tensorop.target import Asked
 
@@ -64,7 +66,7 @@ def export(
     product = opened.open_product(path, plugins)
     wanted = tuning.shapes(product.operator, shapes) if shapes else ()
     place = out or path.with_name(f"{path.resolve().name}-kit")
-    if product.platform.device is not None:
+    if product.by_kit:
         refuse_given("a kit for a device", {"jobs": "--jobs"})
         asked = Asked(wanted, probes, _words(dtype), _words(layouts.upper()))
         made = device.export(device.read(product), place, asked)
@@ -93,7 +95,7 @@ def import_(
 ) -> None:
     """Choose among a product's variants anew, by what its kit measured on a board."""
     product = opened.open_product(path, plugins)
-    if product.platform.device is not None:
+    if product.by_kit:
         refuse_given("a library for a device", {"jobs": "--jobs", "seed": "--seed"})
         _import_device(product, file, format_)
         return
@@ -132,8 +134,28 @@ def _import_device(product: Opened, file: Path, format_: str) -> None:
         )
 
 
+# --- libraries whose target takes no figures itself ----------------------------------------------------------------
+
+
+def bench(found: Opened, shapes: Sequence[Shape], dtypes: Sequence[str], layout: int) -> Bench:
+    """What `tensorop bench` does of such a library."""
+    no_effect = {name: f"--{name}" for name in ("against", "threads", "fast", "jobs", "runner", "offline")}
+    no_effect["older"] = "--compare"
+    refuse_given("a library for a device, which is compared with cuBLASLt where the device is", no_effect)
+    return on_device.bench(found, shapes, dtypes, layout)
+
+
+def verify(found: Opened, format_: str) -> bool:
+    """What `tensorop verify` does of such a library, and whether it is right."""
+    no_effect = {name: f"--{name}" for name in ("dtype", "seed", "controls", "jobs", "runner")}
+    refuse_given("a library for a device, which is verified in all its types, by new calls, after controls", no_effect)
+    record = on_device.verify(found)
+    screen.echo_json(record) if format_ == "json" else show_verified(record)
+    return bool(record["ok"])
+
+
 def show_verified(told: Mapping[str, Any]) -> None:
-    """Of a library for a device: what was refused, what passed, and what is wrong."""
+    """What was refused, what passed, and what is wrong."""
     refused = [one["control"] for one in told["controls"] if one["refused"]]
     verdicts, out = told["verdicts"], tables.console()
     said = f"{len(refused)} faulty kernels refused ({', '.join(refused)})" if refused else "no faulty kernel was tried"

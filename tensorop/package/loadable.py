@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import partial
 from pathlib import Path
 
-from tensorop.build import finished, needs
+from tensorop.build import finished
 from tensorop.errors import JobError, MissingTool
 from tensorop.model.operator import Operator
 from tensorop.package import library as building
@@ -16,19 +16,16 @@ from tensorop.specs import files, products
 _HINT = "do not load it; make the product again, or take it from somebody whose programs you run"
 
 
-def require(library: Path, operator: Operator, *, device: bool, whole: bool) -> None:
+def require(library: Path, operator: Operator, more: Collection[str] = (), *, whole: bool) -> None:
     """Raises JobError where a library of the operator, or one of its product that a loader brings with it, runs code
     when it is loaded, binds to names or libraries that none of its parts needs, or exports others than a product of it
     has. MissingTool without a disassembler.
 
-    device: it is for a device beside the processor; whole: so are all libraries and archives of the product that it
-    lies in.
+    more: what it may call beside that; whole: so are all libraries and archives of the product that it lies in.
     """
     spec = products.load(operator)
     exports = {*products.NAMES, *(name for one in spec.libraries.values() for of in one.names.values() for name in of)}
-    calls = {name for names in spec.calls.values() for name in names}
-    if device:
-        calls |= needs.DEVICE.calls
+    calls = {*more, *(name for names in spec.calls.values() for name in names)}
     libraries = {building.soname(name) for name in spec.libraries}
     of_product = [library.parent / f"lib{name}.so" for name in spec.libraries] if whole else []
     for path in dict.fromkeys((library, *filter(os.path.lexists, of_product))):

@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
+from tensorop import subpackages
 from tensorop.errors import UsageError
 from tensorop.model.architecture import host_arch
 from tensorop.model.platform import Platform
@@ -47,7 +48,7 @@ def best(platforms: Iterable[Platform], arch: str, flags: Collection[str]) -> Pl
     One that counts on a VLEN beyond what its flags say is never chosen: no flag tells a RISC-V core's VLEN.
     Raises UsageError when none fits.
     """
-    of_arch = (p for p in platforms if p.arch == arch and p.device is None)
+    of_arch = (p for p in platforms if p.arch == arch and p.runner not in subpackages.BACKENDS)
     fitting = [p for p in of_arch if set(p.requires) <= set(flags) and p.fixed_vlen is None]
     if not fitting:
         raise UsageError(f"no platform file fits this machine ({arch})", hint="add one with this arch to platforms/")
