@@ -43,7 +43,7 @@ from tensorop.measure import statistics
 from tensorop.model.bench import Ratio, Row
 from tensorop.model.winner import Leaf, Split, Tree, Winners, by_operator
 from tensorop.package import card, product, publish
-from tensorop.package.sources import Part
+from tensorop.package.sources import OperatorPart
 from tensorop.render import instantiate
 from tensorop.space import problems
 from tensorop.target import Target
@@ -78,7 +78,7 @@ def compare(folder: Path, dtypes: Sequence[str], jobs: int, limit: float, code_o
     manifest = json.loads((folder / opened.SHARE / "manifest.json").read_text(encoding="utf-8"))
     of = by_operator(manifest)[found.operator.name]
     given = [winners(found, dtype, of_dtype) for dtype, of_dtype in of["dtypes"].items()]
-    made = product.product(found.platform, [Part(found.operator, given, of["facts"])], jobs=jobs)
+    made = product.product(found.platform, [OperatorPart(found.operator, given, of["facts"])], jobs=jobs)
     differing, objects = machine_code(folder, made)
     built = {name: data for name, data in made.files.items() if name.startswith("lib/lib")}
     bits = all((folder / name).is_file() and (folder / name).read_bytes() == data for name, data in built.items())

@@ -49,7 +49,7 @@ from tensorop.model.trial import Finished, Outcome, Stage
 from tensorop.model.verdict import Seed
 from tensorop.model.winner import Leaf, Tree, Winners, by_operator
 from tensorop.package import product, publish
-from tensorop.package.sources import Part
+from tensorop.package.sources import OperatorPart
 from tensorop.render import instantiate
 from tensorop.report import choices
 from tensorop.runners.protocol import Entry, Library
@@ -126,7 +126,7 @@ class Judge:
         history = journal.read(folder)
         self.all = {dtype: finalists(found.operator, history, self.manifest, dtype) for dtype in found.dtypes}
         winners = [self._winners(dtype, variants) for dtype, variants in self.all.items()]
-        made = product.product(found.platform, [Part(found.operator, winners)])
+        made = product.product(found.platform, [OperatorPart(found.operator, winners)])
         self.whole = publish.publish(publish.stage(made, place), place) / made.library
         self.program = harness.of_operator(found.platform, found.operator).path
         self.slot = found.operator.reference.variant_flag

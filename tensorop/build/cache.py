@@ -28,7 +28,7 @@ _DIGEST = "sha256.txt"  # of product, command and log
 
 
 @dataclass(frozen=True)
-class Made:
+class BuildLog:
     """What filled an entry: the command, relative to the entry's folder, and what the tool said."""
 
     command: tuple[str, ...]
@@ -51,7 +51,7 @@ def content(files: Iterable[Path]) -> str:
 
 
 def entry(
-    kind: str, key: str, product: str, fill: Callable[[Path], Made | Outcome], root: Path | None = None
+    kind: str, key: str, product: str, fill: Callable[[Path], BuildLog | Outcome], root: Path | None = None
 ) -> Artifact | Outcome:
     """The product of a key, made by `fill(folder)` when it is not there; an Outcome of `fill` is handed on, not kept.
 
@@ -79,7 +79,7 @@ def entry(
         ) from e
 
 
-def _publish(folder: Path, product: str, fill: Callable[[Path], Made | Outcome], lasting: bool) -> Outcome | None:
+def _publish(folder: Path, product: str, fill: Callable[[Path], BuildLog | Outcome], lasting: bool) -> Outcome | None:
     """lasting: down to the disk; a job's own candidates are made again in no time."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     scratch = Path(tempfile.mkdtemp(prefix=".making-", dir=folder.parent))

@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 
 from tensorop import paths
 from tensorop.build import cache, tool
-from tensorop.build.cache import Made
+from tensorop.build.cache import BuildLog
 from tensorop.model.kernel import Artifact, Source
 from tensorop.model.platform import Platform
 from tensorop.model.trial import Kind, Outcome
@@ -78,7 +78,7 @@ def compile_source(
     key = cache.key_of(source.files, flags, tool.compiler_version(), header)
     main = source.files[0][0] if source.files else ""
 
-    def fill(folder: Path) -> Made | Outcome:
+    def fill(folder: Path) -> BuildLog | Outcome:
         for name, text in source.files:
             path = PurePosixPath(name)
             if path.is_absolute() or any(part.startswith(".") for part in path.parts) or not path.parts:
@@ -89,7 +89,7 @@ def compile_source(
         shutil.copyfile(call, folder / DECLARED / call.name)
         argv = tool.cc(*flags, "-MD", "-MF", READ, "-I", ".", "-I", DECLARED, "-c", main, "-o", OBJECT)
         made = tool.run(argv, folder, timeout_s=timeout_s, doing=f"compiling {main}", guards=guards)
-        elsewhere = read_elsewhere(folder) if isinstance(made, Made) else None
+        elsewhere = read_elsewhere(folder) if isinstance(made, BuildLog) else None
         (folder / READ).unlink(missing_ok=True)
         shutil.rmtree(folder / DECLARED)
         return made if elsewhere is None else Outcome(Kind.REFUSED, "build", f"view: its C reads {elsewhere}")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tensorop import paths
 from tensorop.build import cache, tool
-from tensorop.build.cache import Made
+from tensorop.build.cache import BuildLog
 from tensorop.model.architecture import architecture
 from tensorop.model.kernel import Artifact
 from tensorop.model.operator import Operator
@@ -40,7 +40,7 @@ def static_object(arch: str) -> Artifact:
     target = architecture(arch)
     flags = ("-target", target.static_triple, f"-mcpu={target.static_cpu}", *FLAGS)
 
-    def fill(folder: Path) -> Made | Outcome:
+    def fill(folder: Path) -> BuildLog | Outcome:
         objects = []
         for file in sources():
             objects.append(f"{file.stem}.o")
@@ -83,7 +83,7 @@ def dynamic_program(
     include = ("-I", str(paths.native_dir()), "-I", ".")
     beside = sorted(adapter.parent.glob("*.h"))
 
-    def fill(folder: Path) -> Made | Outcome:
+    def fill(folder: Path) -> BuildLog | Outcome:
         files = [str(file) for file in (*sources(), adapter)]
         for name, text in headers:
             (folder / name).write_text(text, encoding="utf-8")

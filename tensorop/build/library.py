@@ -15,7 +15,7 @@ from elftools.elf.gnuversions import GNUVerNeedSection
 from elftools.elf.sections import SymbolTableSection
 
 from tensorop.build import cache, tool
-from tensorop.build.cache import Made
+from tensorop.build.cache import BuildLog
 from tensorop.build.compile import LEAN, compile_source
 from tensorop.model.kernel import Artifact, Source
 from tensorop.model.platform import Platform
@@ -35,7 +35,7 @@ class Member:
 
 
 @dataclass(frozen=True)
-class Facts:
+class LibraryFacts:
     """What a built library says of itself: names it exports, libraries it needs, the least glibc ("" for none)."""
 
     soname: str
@@ -80,7 +80,7 @@ def shared_library(
     target = platform.compiler.shared_target
     key = _key(members, target, file, soname, sorted(exports), [a.key for a in over])
 
-    def fill(folder: Path) -> Made | Outcome:
+    def fill(folder: Path) -> BuildLog | Outcome:
         objects = _gather(members, folder)
         names = "".join(f"    {name};\n" for name in sorted(exports))
         (folder / "exports.map").write_text(f"{{\n  global:\n{names}  local:\n    *;\n}};\n")
@@ -101,7 +101,7 @@ def shared_library(
 def static_archive(members: Sequence[Member], *, file: str, work: Path | None = None) -> Artifact | Outcome:
     """The same objects as an archive without times, owners or paths in it."""
 
-    def fill(folder: Path) -> Made | Outcome:
+    def fill(folder: Path) -> BuildLog | Outcome:
         argv = tool.ar("rcsD", file, *_gather(members, folder))
         return tool.run(argv, folder, timeout_s=60, doing=f"writing {file}")
 
@@ -122,7 +122,7 @@ def _gather(members: Sequence[Member], folder: Path) -> list[str]:
     return names
 
 
-def facts(path: Path) -> Facts:
+def facts(path: Path) -> LibraryFacts:
     """Reads a shared library. Raises ELFError, OSError for what is none."""
     soname = ""
     needed: list[str] = []
@@ -148,4 +148,4 @@ def facts(path: Path) -> Facts:
                     for s in section.iter_symbols()
                     if s["st_shndx"] != "SHN_UNDEF" and s["st_info"]["bind"] in ("STB_GLOBAL", "STB_WEAK")
                 }
-    return Facts(soname, frozenset(exports), tuple(needed), ".".join(map(str, max(versions))))
+    return LibraryFacts(soname, frozenset(exports), tuple(needed), ".".join(map(str, max(versions))))

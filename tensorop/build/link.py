@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tensorop.build import cache, harness, tool
-from tensorop.build.cache import Made
+from tensorop.build.cache import BuildLog
 from tensorop.build.compile import compile_source
 from tensorop.model.kernel import Artifact, Source
 from tensorop.model.platform import Platform
@@ -44,10 +44,10 @@ def _several(objects: Artifact | Sequence[Artifact]) -> tuple[Artifact, ...]:
 def _linked(objects: tuple[Artifact, ...], arch: str, name: str, work: Path | None = None) -> Artifact | Outcome:
     static = libc.static_link(arch)
 
-    def fill(folder: Path) -> Made | Outcome:
+    def fill(folder: Path) -> BuildLog | Outcome:
         argv = static.argv(tuple(str(a.path) for a in objects), name)
         made = tool.run(argv, folder, timeout_s=120, doing=f"linking the {name}")
-        if isinstance(made, Made):
+        if isinstance(made, BuildLog):
             (folder / name).chmod(0o755)
         return made
 

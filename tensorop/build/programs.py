@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tensorop import errors, paths
 from tensorop.build import cache, harness, link, tool
-from tensorop.build.cache import Made
+from tensorop.build.cache import BuildLog
 from tensorop.build.compile import LEAN, candidate_flags, compile_source
 from tensorop.model.architecture import architecture
 from tensorop.model.kernel import Artifact, Source
@@ -27,7 +27,7 @@ def describe_program(arch: str) -> Artifact:
     source = paths.native_dir() / "describe.c"
     flags = ("-target", f"{target.multiarch}.{harness.GLIBC_FLOOR}", f"-mcpu={target.static_cpu}", *harness.FLAGS)
 
-    def fill(folder: Path) -> Made | Outcome:
+    def fill(folder: Path) -> BuildLog | Outcome:
         argv = tool.cc(*flags, "-I", str(paths.native_dir()), str(source), "-ldl", "-o", "describe")
         return tool.run(argv, folder, timeout_s=300, doing=f"compiling {source.name}")
 

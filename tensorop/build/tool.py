@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tensorop import paths
-from tensorop.build.cache import Made
+from tensorop.build.cache import BuildLog
 from tensorop.errors import JobError
 from tensorop.model.kernel import Artifact
 from tensorop.model.trial import Kind, Outcome
@@ -36,7 +36,9 @@ def ar(*words: str) -> tuple[str, ...]:
     return (str(provision_zig.zig()), "ar", *words)
 
 
-def run(argv: Sequence[str], folder: Path, *, timeout_s: float, doing: str, guards: str | None = "") -> Made | Outcome:
+def run(
+    argv: Sequence[str], folder: Path, *, timeout_s: float, doing: str, guards: str | None = ""
+) -> BuildLog | Outcome:
     """Runs a tool in `folder`; a failure is an Outcome (COMPILE or TIMEOUT) with the head of what it said.
 
     guards: what hides all files but those of `folder` and the compiler's own (see provision.view), None for all that
@@ -64,7 +66,7 @@ def run(argv: Sequence[str], folder: Path, *, timeout_s: float, doing: str, guar
     if ended.status != 0:
         _require_room(folder)
         return Outcome(Kind.COMPILE, "build", f"{doing} failed: {_first_error(log, ended.status)}", log[:_LOG])
-    return Made(tuple(argv), log[:_LOG])
+    return BuildLog(tuple(argv), log[:_LOG])
 
 
 def required(built: Artifact | Outcome, what: str) -> Artifact:

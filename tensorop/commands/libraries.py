@@ -95,7 +95,7 @@ def _standard(operator: Operator, library: Path) -> dict[str, tuple[Path, str]]:
     return found
 
 
-def _facts(library: Path) -> building.Facts:
+def _facts(library: Path) -> building.LibraryFacts:
     try:
         return building.facts(library)
     except OSError as error:

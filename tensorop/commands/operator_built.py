@@ -18,7 +18,7 @@ from tensorop.model.trial import Outcome
 from tensorop.model.verdict import Seed
 from tensorop.model.winner import Leaf, Split, Tree, Winners
 from tensorop.package.product import product
-from tensorop.package.sources import Part
+from tensorop.package.sources import OperatorPart
 from tensorop.render import instantiate
 from tensorop.render.render import RenderError
 from tensorop.render.texts import Texts
@@ -62,7 +62,7 @@ def built(
         return
     winners = [Winners(dtype, (variant,), (Tree(_every(operator), None),)) for dtype, (variant, _) in chosen.items()]
     with _building(operator.folder / products.FOLDER):
-        made = product(target.platform, [Part(operator, winners, texts=texts)], jobs=jobs)
+        made = product(target.platform, [OperatorPart(operator, winners, texts=texts)], jobs=jobs)
     whole = made.links[made.library]
     library = work / whole
     library.write_bytes(made.files[f"lib/{made.links.get(f'lib/{whole}', whole)}"])

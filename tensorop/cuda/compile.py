@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tensorop.build import cache, tool
-from tensorop.build.cache import Made
+from tensorop.build.cache import BuildLog
 from tensorop.model.trial import Kind, Outcome
 from tensorop.provision.nvcc import Nvcc
 from tensorop.runners import process
@@ -37,7 +37,7 @@ def build(source: str, codes: str, nvcc: Nvcc, timeout_s: float = 300.0) -> Buil
     argv = (str(nvcc.binary), *_FLAGS, *pairs, "kernel.cu", "-o", _PRODUCT)
     key = cache.key_of(source, argv[1:], nvcc.version, nvcc.ptxas)
 
-    def fill(folder: Path) -> Made | Outcome:
+    def fill(folder: Path) -> BuildLog | Outcome:
         (folder / "kernel.cu").write_text(source)
         ended = process.run(argv, cwd=folder, timeout_s=timeout_s, limits=tool.LIMITS)
         log = ended.stdout.decode(errors="replace") + ended.stderr
@@ -47,7 +47,7 @@ def build(source: str, codes: str, nvcc: Nvcc, timeout_s: float = 300.0) -> Buil
             return Outcome(Kind.COMPILE, "build", f"nvcc failed: {_first(log)}", log[:4096])
         if found := _SPILLED.search(log) or _WARNED.search(log):
             return Outcome(Kind.OBJECT, "build", f"ptxas: {found[0]}", log[:4096])
-        return Made(("nvcc", *argv[1:]), log)
+        return BuildLog(("nvcc", *argv[1:]), log)
 
     built = cache.entry("cuda", key, _PRODUCT, fill)
     if isinstance(built, Outcome):

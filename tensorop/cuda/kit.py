@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from tensorop.build import cache, tool
-from tensorop.build.cache import Made
+from tensorop.build.cache import BuildLog
 from tensorop.cuda import compile as device
 from tensorop.cuda.choose import LAYOUTS
 from tensorop.cuda.corrected import Corrections, Row
@@ -50,7 +50,7 @@ def program(operator: Operator, platform: Platform, root: Path, library: str) ->
     target = re.sub(r"-gnu\..*", f"-gnu.{_GLIBC}", platform.compiler.shared_target)
     key = cache.key_of(files, built.image, archive, target, tool.compiler_version())
 
-    def fill(folder: Path) -> Made | Outcome:
+    def fill(folder: Path) -> BuildLog | Outcome:
         (folder / "tensorop").mkdir()
         for name, text in files.items():
             (folder / name).write_text(text, encoding="utf-8")

@@ -11,7 +11,7 @@ from typing import Any
 
 from tensorop import __version__
 from tensorop.build import cache, gate, needs, tool
-from tensorop.build.cache import Made
+from tensorop.build.cache import BuildLog
 from tensorop.cuda.choose import COPY_CYCLES, Candidate
 from tensorop.errors import SpecError
 from tensorop.model.operator import Operator
@@ -136,7 +136,7 @@ def build(
     major = __version__.split(".")[0]
     key = cache.key_of(sorted(files.items()), target, tool.compiler_version())
 
-    def fill(folder: Path) -> Made | Outcome:
+    def fill(folder: Path) -> BuildLog | Outcome:
         for file, data in files.items():
             (folder / file).parent.mkdir(parents=True, exist_ok=True)
             (folder / file).write_bytes(data)
@@ -151,7 +151,7 @@ def build(
             ),
             tool.ar("rcsD", f"lib{name}.a", f"{name}.o"),
         )  # fmt: skip
-        made: Made | Outcome = Made(())
+        made: BuildLog | Outcome = BuildLog(())
         for step in steps:
             made = tool.run(step, folder, timeout_s=timeout_s, doing=f"building lib{name}.so")
             if isinstance(made, Outcome):

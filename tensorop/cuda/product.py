@@ -23,7 +23,7 @@ from tensorop.model.platform import Platform
 from tensorop.model.point import Point
 from tensorop.package import cmake, manifest, pkgconfig
 from tensorop.package.product import MANIFEST, SHARE, Product, licence
-from tensorop.package.sources import Library, Part, Sources
+from tensorop.package.sources import OperatorPart, ProductLibrary, Sources
 from tensorop.specs import files as reading
 
 _AGAIN = "make the product again with this version: the same `tensorop <operator>` command"
@@ -47,7 +47,7 @@ def product(of: Content, corrections: Corrections | None = None) -> Product:
     """Everything the product's folder holds."""
     operator, platform = of.operator, of.platform
     facts = {**of.facts, "images": [len(image) for image in of.images]}
-    card = manifest.provenance(Part(operator, [], facts), platform, {})
+    card = manifest.provenance(OperatorPart(operator, [], facts), platform, {})
     dtypes = dict.fromkeys(variant.dtype for variant in of.variants)
     numbered = [
         (v.dtype, {**told, "number": at}) for at, (v, told) in enumerate(zip(of.variants, of.told, strict=True))
@@ -61,7 +61,7 @@ def product(of: Content, corrections: Corrections | None = None) -> Product:
     whole = f"lib{name}.so.{__version__}"
     soname = f"lib{name}.so.{__version__.split('.')[0]}"
     said = corrections.where if corrections else "not measured"
-    named = Sources((), (), (Library(name, f"{operator.name} on NVIDIA GPUs, {said}", (), ()),))
+    named = Sources((), (), (ProductLibrary(name, f"{operator.name} on NVIDIA GPUs, {said}", (), ()),))
     files = {f"lib/{whole}": shared, f"lib/lib{name}.a": archive}
     files |= {f"include/{n}": data for n, data in own.items() if n.startswith("tensorop/")}
     files |= {f"{cmake.FOLDER}/{n}": text.encode() for n, text in cmake.package_files(named, platform).items()}

@@ -18,7 +18,7 @@ from tensorop.model.winner import Winners
 from tensorop.package import plugged, publish
 from tensorop.package.product import product
 from tensorop.package.publish import Staged
-from tensorop.package.sources import Part
+from tensorop.package.sources import OperatorPart
 from tensorop.process.stopping import Stop
 from tensorop.search.task import Resolved, Task
 from tensorop.space.problems import within
@@ -157,7 +157,7 @@ def _stage(whole: Resolved, found: list[Winners]) -> Staged:
         f"{len(job.shapes)} shapes of {job.suite}" if job.suite in whole.operator.suites else "the shapes asked for"
     )
     measured = f"Grown on {target.unit} of {shapes} on {target.platform.name}"
-    part = Part(whole.operator, found, facts, measured, whole.texts)
+    part = OperatorPart(whole.operator, found, facts, measured, whole.texts)
     made = product(target.platform, [part], jobs=job.jobs)
     return publish.stage(made, job.out)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tensorop import paths
 from tensorop.build import cache, harness, tool
-from tensorop.build.cache import Made
+from tensorop.build.cache import BuildLog
 from tensorop.build.compile import candidate_flags, compile_source
 from tensorop.errors import JobError
 from tensorop.model.architecture import architecture
@@ -49,7 +49,7 @@ def build(
     table = _table(operator, dtypes, len(controls))
     static = libc.static_link(platform.arch)
 
-    def fill(folder: Path) -> Made | Outcome:
+    def fill(folder: Path) -> BuildLog | Outcome:
         for name, text in operator.slots.files:
             (folder / name).write_text(text, encoding="utf-8")
         (folder / "table.c").write_text(table, encoding="utf-8")
@@ -69,7 +69,7 @@ def build(
                 return built
         argv = static.argv((*made, str(archive.absolute())), PROGRAM)
         linked = tool.run(argv, folder, timeout_s=120, doing="linking the kit")
-        if isinstance(linked, Made):
+        if isinstance(linked, BuildLog):
             (folder / PROGRAM).chmod(0o755)
         return linked
 

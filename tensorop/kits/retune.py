@@ -18,7 +18,7 @@ from tensorop.model.verdict import Seed, Verdict
 from tensorop.model.winner import Tree, Winners
 from tensorop.package import plugged, publish
 from tensorop.package.product import product
-from tensorop.package.sources import Part
+from tensorop.package.sources import OperatorPart
 from tensorop.store import journal
 from tensorop.store.lock import FolderLock
 
@@ -67,7 +67,7 @@ def _retune(held: Held, result: Result, plugins: tuple[Path, ...], jobs: int, se
     line = f"Grown on ns {said}"
     if any(len(w.trees) > 1 for w in winners):
         line += f", where VLEN {vlen} is served; else on {facts.get('unit', 'what the product was made on')}"
-    made = product(held.opened.platform, [Part(held.operator, winners, facts, line, held.texts)], jobs=jobs)
+    made = product(held.opened.platform, [OperatorPart(held.operator, winners, facts, line, held.texts)], jobs=jobs)
     staged = publish.stage(made, held.root)
     try:
         anew = opened.staged(staged, held.operator, held.opened.platform, plugins)

@@ -9,7 +9,7 @@ from tensorop import __version__, paths
 from tensorop.model.architecture import architecture
 from tensorop.model.platform import Platform
 from tensorop.package.library import SONAME_MAJOR
-from tensorop.package.sources import Library, Sources
+from tensorop.package.sources import ProductLibrary, Sources
 from tensorop.render import words
 
 FOLDER = "lib/cmake/TensorOp"
@@ -98,7 +98,7 @@ def _values(sources: Sources, platform: Platform) -> dict[str, str]:
     }
 
 
-def _library(library: Library) -> dict[str, str]:
+def _library(library: ProductLibrary) -> dict[str, str]:
     return {
         "NAME": library.name,
         "FILES": "\n  ".join(unit.name for unit in library.units),

@@ -14,7 +14,7 @@ from tensorop.build.library import Member
 from tensorop.model.kernel import Artifact
 from tensorop.model.platform import Platform
 from tensorop.model.trial import Outcome
-from tensorop.package.sources import Library, Sources, Unit
+from tensorop.package.sources import ProductLibrary, Sources, Unit
 
 SONAME_MAJOR = int(__version__.split(".")[0])
 
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Built:
+class BuiltLibrary:
     """One library in both forms. `shared` carries `soname`."""
 
     name: str
@@ -31,14 +31,14 @@ class Built:
     archive: Artifact
 
 
-def libraries(sources: Sources, platform: Platform, *, jobs: int = 2) -> tuple[Built, ...]:
+def libraries(sources: Sources, platform: Platform, *, jobs: int = 2) -> tuple[BuiltLibrary, ...]:
     """Compiles and links everything, in the order of the sources; from the cache what was built before.
 
     The machine code of every object is read, of a kernel as a candidate's is. Raises JobError with the compiler's words
     when a file does not compile, or with the gate's: winners were built before, so this is a fault of the product's own
     templates or of the machine. MissingTool without a compiler or a disassembler.
     """
-    built: dict[str, Built] = {}
+    built: dict[str, BuiltLibrary] = {}
     with ThreadPoolExecutor(max(jobs, 1)) as pool:
         for library in sources.libraries:
             members = list(pool.map(lambda unit: _compile(unit, sources, platform), library.units))
@@ -66,12 +66,14 @@ def _compile(unit: Unit, sources: Sources, platform: Platform) -> Member:
     return built
 
 
-def _link(library: Library, members: Sequence[Member], platform: Platform, over: Sequence[Artifact]) -> Built:
+def _link(
+    library: ProductLibrary, members: Sequence[Member], platform: Platform, over: Sequence[Artifact]
+) -> BuiltLibrary:
     name = soname(library.name)
     file = f"lib{library.name}.so"
     shared = building.shared_library(members, platform, file=file, soname=name, exports=library.exports, over=over)
     archive = building.static_archive(members, file=f"lib{library.name}.a")
-    return Built(library.name, name, _whole(shared, file), _whole(archive, f"lib{library.name}.a"))
+    return BuiltLibrary(library.name, name, _whole(shared, file), _whole(archive, f"lib{library.name}.a"))
 
 
 def _whole(built: T | Outcome, name: str) -> T:

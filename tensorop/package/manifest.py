@@ -16,16 +16,16 @@ from tensorop.build import tool
 from tensorop.model.kernel import Variant
 from tensorop.model.platform import Platform
 from tensorop.model.winner import Leaf, Split, Tree, Winners
-from tensorop.package.sources import Part
+from tensorop.package.sources import OperatorPart
 
 CARD_SCHEMA, SCHEMA = 1, 2
 _OF_OPERATOR = ("operator", "dtypes", "facts")  # what a card has of its own
-Told = tuple[Part, Mapping[str, Any]]  # an operator, and what its card says
+Told = tuple[OperatorPart, Mapping[str, Any]]  # an operator, and what its card says
 Written = tuple[str, int, int]  # dtype, number of a variant, VLEN it is written for (0: any)
 _FLOOR = re.compile(r"-gnu\.(\d+\.\d+)$")
 
 
-def provenance(part: Part, platform: Platform, texts: Mapping[Written, str]) -> dict[str, Any]:
+def provenance(part: OperatorPart, platform: Platform, texts: Mapping[Written, str]) -> dict[str, Any]:
     """What the card inside an operator's library says. Its facts are JSON values on how the winners were found: machine
     or board model, seeds, budget, baselines.
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from tensorop import __version__, paths
 from tensorop.model.platform import Platform
 from tensorop.package import card, carried, cmake, library, manifest, pkgconfig
-from tensorop.package.sources import Part, Sources, sources, text_ids, together
+from tensorop.package.sources import OperatorPart, Sources, sources, text_ids, together
 
 SHARE = "share/tensorop"
 MANIFEST = f"{SHARE}/manifest.json"
@@ -23,7 +23,7 @@ class Product:
     library: str  # the first operator's shared library, without version numbers
 
 
-def product(platform: Platform, parts: Sequence[Part], *, jobs: int = 2) -> Product:
+def product(platform: Platform, parts: Sequence[OperatorPart], *, jobs: int = 2) -> Product:
     """One or several operators' libraries with all that belongs to them; the same arguments give the same bits.
 
     Raises render.RenderError (a template or template is wrong), JobError (it does not build, two operators bring the

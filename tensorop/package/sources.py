@@ -25,7 +25,7 @@ from tensorop.specs import products
 
 
 @dataclass(frozen=True)
-class Part:
+class OperatorPart:
     """What a product holds of one operator. facts: see manifest.provenance; measured: one line for the dispatch's
     comment, on what the trees were grown from; texts: the job's kernels; a template that is not shipped is packaged
     from them alone."""
@@ -52,7 +52,7 @@ class Unit:
 
 
 @dataclass(frozen=True)
-class Library:
+class ProductLibrary:
     """What is linked together; `exports` are its public symbols, `over` names the libraries it needs."""
 
     name: str
@@ -69,7 +69,7 @@ class Sources:
 
     headers: tuple[tuple[str, str], ...]
     private: tuple[tuple[str, str], ...]
-    libraries: tuple[Library, ...]
+    libraries: tuple[ProductLibrary, ...]
 
     def seen_by(self, unit: Unit) -> Source:
         """A unit with every file it may include."""
@@ -95,7 +95,7 @@ def together(parts: Mapping[str, Sources]) -> Sources:
         return next(iter(parts.values()))
     headers: dict[str, str] = {}
     private: list[tuple[str, str]] = []
-    libraries: dict[str, Library] = {}
+    libraries: dict[str, ProductLibrary] = {}
     for folder, part in parts.items():
         for name, text in part.headers:
             if headers.setdefault(name, text) != text:
@@ -115,7 +115,7 @@ def together(parts: Mapping[str, Sources]) -> Sources:
     return Sources(tuple(headers.items()), tuple(private), tuple(ordered))
 
 
-def sources(part: Part, platform: Platform, provenance: str) -> Sources:
+def sources(part: OperatorPart, platform: Platform, provenance: str) -> Sources:
     """The C of a library that holds the winners of each dtype. provenance: the card's JSON.
 
     Raises render.RenderError when a template is wrong, JobError for a kernel that was not judged.
@@ -148,7 +148,7 @@ def sources(part: Part, platform: Platform, provenance: str) -> Sources:
         units += [
             Unit(f"{Path(n).stem}_{w.dtype}.c", work.product(n, names), needs=_needs(spec, n)) for n in spec.dtype
         ]
-    libraries: list[Library] = []
+    libraries: list[ProductLibrary] = []
     for name, library in spec.libraries.items():
         first = not libraries
         exports = [symbol for kind in ("all", *shared["dtypes"]) for symbol in library.names.get(kind, ())]
@@ -157,7 +157,7 @@ def sources(part: Part, platform: Platform, provenance: str) -> Sources:
             for f in (*library.sources, *(products.SOURCES if first else ()))
         ]
         libraries.append(
-            Library(
+            ProductLibrary(
                 name,
                 library.description,
                 tuple([*units, *own] if first else own),
@@ -170,7 +170,7 @@ def sources(part: Part, platform: Platform, provenance: str) -> Sources:
     return _formatted(headers, private, libraries)
 
 
-def text_ids(part: Part, platform: Platform) -> dict[tuple[str, int, int], str]:
+def text_ids(part: OperatorPart, platform: Platform) -> dict[tuple[str, int, int], str]:
     """The id of each text that is packaged, which is the one its trials were made of, by dtype, number of the variant
     and VLEN it is written for (0: any). Raises as `sources`."""
     return {
@@ -332,7 +332,9 @@ def _branch(operator: Operator, node: Leaf | Split, used: set[str]) -> list[str]
     ]
 
 
-def _formatted(headers: list[tuple[str, str]], private: list[tuple[str, str]], libraries: list[Library]) -> Sources:
+def _formatted(
+    headers: list[tuple[str, str]], private: list[tuple[str, str]], libraries: list[ProductLibrary]
+) -> Sources:
     texts = [text for _, text in (*headers, *private)] + [u.text for lib in libraries for u in lib.units]
     with ThreadPoolExecutor(2) as pool:
         laid_out = dict(zip(texts, pool.map(render.formatted, texts), strict=True))

@@ -73,7 +73,7 @@ class PeerLibrary:
     name: str
     version: str
     arch: str
-    entry: cache.Entry = field(repr=False)
+    entry: cache.CacheEntry = field(repr=False)
     file: str  # the one to load, in the entry
     kind: str = "cblas"  # the API it exposes: "cblas" (between prefix and suffix), "dnnl" (oneDNN's C API), "xsmm"
     prefix: str = ""
@@ -106,11 +106,11 @@ class PeerLibrary:
 Fill = Callable[[Path], None]
 
 
-def _entry(name: str, version: str, arch: str, fill: Fill, *, build: str = "", megabytes: int = 0) -> cache.Entry:
+def _entry(name: str, version: str, arch: str, fill: Fill, *, build: str = "", megabytes: int = 0) -> cache.CacheEntry:
     base = name.partition("@")[0]
     folder = cache.entry_path("libraries", "-".join(filter(None, (base, version, build, arch))))
     what, command = f"{base} {version} for {arch}", cache.by_hand(name, arch)
-    return cache.Entry(folder, fill, what, command, "to compare with", megabytes)
+    return cache.CacheEntry(folder, fill, what, command, "to compare with", megabytes)
 
 
 def _in_wheel(wheels: tuple[pypi.Wheel, ...], files: tuple[str, ...]) -> Fill:

@@ -53,7 +53,7 @@ def is_whole(folder: Path) -> bool:
 
 
 @dataclass(frozen=True)
-class Entry:
+class CacheEntry:
     """One thing in the cache, and how it gets there."""
 
     folder: Path

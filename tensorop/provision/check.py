@@ -132,7 +132,7 @@ def _emulation(arch: str) -> list[Piece]:
     ]
 
 
-def _cached(name: str, purpose: str, entry: cache.Entry, package: str, optional: bool = False) -> Piece:
+def _cached(name: str, purpose: str, entry: cache.CacheEntry, package: str, optional: bool = False) -> Piece:
     """A piece of the cache, with the version of a Debian package in it."""
     if not cache.is_whole(entry.folder):
         return Piece(name, purpose, "missing", command=entry.command, optional=optional)

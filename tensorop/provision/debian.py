@@ -79,9 +79,9 @@ class Packages:
             if (folder / "usr" / merged).is_dir() and not (folder / merged).exists():
                 (folder / merged).symlink_to(f"usr/{merged}")
 
-    def entry(self, folder: Path, purpose: str) -> cache.Entry:
+    def entry(self, folder: Path, purpose: str) -> cache.CacheEntry:
         """A cache entry of their own."""
-        return cache.Entry(folder, self.unpack, what=self.what, command=self.hint, purpose=purpose)
+        return cache.CacheEntry(folder, self.unpack, what=self.what, command=self.hint, purpose=purpose)
 
 
 def mirror() -> str:
@@ -238,7 +238,7 @@ class Tools:
         """The script, its program fetched when absent. Raises MissingTool."""
         return self._entry().bring(offline=offline) / name
 
-    def _entry(self) -> cache.Entry:
+    def _entry(self) -> cache.CacheEntry:
         packages = Packages(self.packages, self.suite, host_arch(), self.what, self.hint)
         final = cache.entry_path(self.kind, f"{self.suite}-{packages.debian}-{packages.recipe}")
 
@@ -255,7 +255,7 @@ class Tools:
                 script.write_text(_starter(f"{final}/root", self.bin, kept))
                 script.chmod(0o755)
 
-        return cache.Entry(final, fill, self.what, self.command, self.purpose, self.megabytes)
+        return cache.CacheEntry(final, fill, self.what, self.command, self.purpose, self.megabytes)
 
 
 def _starter(root: str, folder: str, name: str) -> str:

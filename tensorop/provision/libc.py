@@ -36,7 +36,7 @@ class StaticLink:
         return (*self.before, *objects, *self.after, "-o", program)
 
 
-def entry(arch: str) -> cache.Entry:
+def entry(arch: str) -> cache.CacheEntry:
     """Debian's musl for an architecture."""
     packages = debian.Packages(("musl-dev",), SUITE, arch, f"musl for {arch}", cache.by_hand("libc", arch))
     return packages.entry(

@@ -59,7 +59,7 @@ def nvcc(*, offline: bool | None = None) -> Nvcc:
     for place in (shutil.which("nvcc"), _USUAL, _of_extra()):
         if place and (found := _asked(Path(place))):
             return found
-    folder = cache.Entry(
+    folder = cache.CacheEntry(
         cache.entry_path("nvcc", VERSION),
         pypi.placer(_WHEELS, _place, hint=_COMMAND),
         what=f"nvcc {VERSION}",

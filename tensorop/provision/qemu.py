@@ -80,7 +80,7 @@ def qemu_version(binary: Path) -> str:
     return found.group(1) if found else out.split("\n", 1)[0]
 
 
-def sysroot_entry(arch: str) -> cache.Entry:
+def sysroot_entry(arch: str) -> cache.CacheEntry:
     """The glibc loader and libraries of an architecture.
 
     Debian 13's glibc 2.41: scipy-openblas32 for riscv64 wants 2.38 and Debian 12 has no riscv64 at all. zlib1g is for

@@ -103,7 +103,7 @@ def _built(part: OwnPart, root: Path) -> Path:
         made.unlink()
 
     folder = root / "own" / f"{part.name}-{hashlib.sha256(made_of).hexdigest()[:16]}"
-    entry = cache.Entry(folder, fill, part.what, command="tensorop doctor", doing="building")
+    entry = cache.CacheEntry(folder, fill, part.what, command="tensorop doctor", doing="building")
     return entry.bring(offline=False) / part.name
 
 

@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 from tensorop.build import cache
-from tensorop.build.cache import Made
+from tensorop.build.cache import BuildLog
 from tensorop.errors import JobError
 from tensorop.model.kernel import Artifact
 
 
-def fill(folder: Path) -> Made:
+def fill(folder: Path) -> BuildLog:
     (folder / "program").write_text("right")
-    return Made(("cc", "-o", "program"), "a log")
+    return BuildLog(("cc", "-o", "program"), "a log")
 
 
 def entry(root: Path) -> Artifact:

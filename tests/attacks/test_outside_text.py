@@ -16,7 +16,7 @@ from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
 from tensorop.model.winner import Winners
 from tensorop.package import cmake, pkgconfig
-from tensorop.package.sources import Part, Sources, sources
+from tensorop.package.sources import OperatorPart, Sources, sources
 from tensorop.render import words
 from tensorop.specs import operators, platforms
 from tests.support import device_products, products
@@ -62,7 +62,7 @@ def made(text: str, label: str) -> tuple[Platform, Sources]:
         return replace(found, variants=variants)
 
     found = [products.by_vlen(named(products.winners(("f32",))[0]))]
-    return platform, sources(Part(operator, found, {"unit": text}, text), platform, text)
+    return platform, sources(OperatorPart(operator, found, {"unit": text}, text), platform, text)
 
 
 def every(of: Sources) -> Mapping[str, str]:

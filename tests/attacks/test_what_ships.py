@@ -22,7 +22,7 @@ from tensorop.model.trial import Finished, Kind, Outcome, Score, Stage, Trial
 from tensorop.model.verdict import Seed
 from tensorop.model.winner import Leaf, Tree, Winners
 from tensorop.package import manifest
-from tensorop.package.sources import Part, sources, text_ids
+from tensorop.package.sources import OperatorPart, sources, text_ids
 from tensorop.render import apart
 from tensorop.render.instantiate import as_built, variant
 from tensorop.render.texts import Texts
@@ -49,7 +49,7 @@ def at(template: KernelTemplate, point: Point = POINT) -> Variant:
 def packaged(template: KernelTemplate, texts: Texts) -> str:
     """The C of the one tuned unit of a library of this template."""
     winners = [Winners("f32", (at(template),), (Tree(Leaf(0)),))]
-    made = sources(Part(operator, winners, texts=texts), platform, "{}")
+    made = sources(OperatorPart(operator, winners, texts=texts), platform, "{}")
     (unit,) = [unit for library in made.libraries for unit in library.units if unit.tuned]
     return unit.text
 
@@ -237,7 +237,7 @@ def test_a_product_names_the_texts_it_is_made_of() -> None:
     judged = texts.kernel(operator, platform, at(outer))
     assert isinstance(judged, KernelText)
     winners = [Winners("f32", (at(outer),), (Tree(Leaf(0)),))]
-    part = Part(operator, winners, texts=texts)
+    part = OperatorPart(operator, winners, texts=texts)
     told = manifest.provenance(part, platform, text_ids(part, platform))
     assert told["dtypes"]["f32"]["variants"][0]["text"] == judged.id
 

@@ -14,7 +14,7 @@ from tensorop.model.architecture import host_arch
 from tensorop.model.winner import Leaf, Tree, Winners
 from tensorop.package import product as making
 from tensorop.package import publish
-from tensorop.package.sources import Part
+from tensorop.package.sources import OperatorPart
 from tensorop.render import instantiate
 from tensorop.render.texts import Texts
 from tensorop.specs import operators, platforms
@@ -69,7 +69,7 @@ def prefixes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     variant = instantiate.variant(conv1d, template, "f32", {"wide": 1, "block": 64})
     texts, platform = Texts(), platforms.load("generic")
     texts.kernel(conv1d, platform, variant)
-    part = Part(conv1d, [Winners("f32", (variant,), (Tree(Leaf(0)),))], {}, texts=texts)
+    part = OperatorPart(conv1d, [Winners("f32", (variant,), (Tree(Leaf(0)),))], {}, texts=texts)
     found["conv1d"] = publish.publish(
         publish.stage(making.product(platform, [part]), folder / "conv1d"), folder / "conv1d"
     )

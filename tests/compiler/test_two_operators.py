@@ -18,7 +18,7 @@ from tensorop.model.architecture import host_arch
 from tensorop.model.winner import Leaf, Tree, Winners
 from tensorop.package import product as making
 from tensorop.package import publish
-from tensorop.package.sources import Library, Part, Sources, Unit, together
+from tensorop.package.sources import OperatorPart, ProductLibrary, Sources, Unit, together
 from tensorop.render import instantiate
 from tensorop.render.texts import Texts
 from tensorop.specs import operators, platforms
@@ -56,8 +56,8 @@ def prefix(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for variant in variants:  # one of a user's own is judged before it is packaged
         texts.kernel(conv1d, platform, variant)
     parts = [
-        Part(operators.load("gemm"), products.winners(("f32",)), {"seed": 1}),
-        Part(conv1d, [Winners("f32", variants, (Tree(Leaf(1)),))], {"seed": 2}, texts=texts),
+        OperatorPart(operators.load("gemm"), products.winners(("f32",)), {"seed": 1}),
+        OperatorPart(conv1d, [Winners("f32", variants, (Tree(Leaf(1)),))], {"seed": 2}, texts=texts),
     ]
     folder = tmp_path_factory.mktemp("two") / "out"
     return publish.publish(publish.stage(making.product(platform, parts), folder), folder)
@@ -159,8 +159,8 @@ def test_one_of_several_is_asked_for_by_its_library(prefix: Path) -> None:
 
 
 def one(operator: str, header: str = "") -> Sources:
-    names = Library("tensorop_cblas", "names", (Unit("cblas.c", operator),), (f"cblas_{operator}",), (operator,))
-    own = Library(operator, operator, (Unit("api.c", operator),), (operator,))
+    names = ProductLibrary("tensorop_cblas", "names", (Unit("cblas.c", operator),), (f"cblas_{operator}",), (operator,))
+    own = ProductLibrary(operator, operator, (Unit("api.c", operator),), (operator,))
     return Sources((("common.h", header),), (("dispatch.h", operator),), (own, names))
 
 

@@ -19,7 +19,7 @@ from tensorop.model.kernel import Variant
 from tensorop.model.trial import Samples
 from tensorop.model.winner import Leaf, Split, Tree, Winners
 from tensorop.package import manifest
-from tensorop.package.sources import Part
+from tensorop.package.sources import OperatorPart
 from tensorop.report import choices
 from tensorop.specs import operators, platforms
 from tensorop.target import combine
@@ -98,7 +98,7 @@ def test_a_combined_figure_keeps_each_vlens() -> None:
 
 def card(found: list[Winners]) -> dict[str, object]:
     ids = defaultdict(lambda: "0a1b")
-    card = manifest.provenance(Part(operators.load("gemm"), found), platforms.load("rvv"), ids)
+    card = manifest.provenance(OperatorPart(operators.load("gemm"), found), platforms.load("rvv"), ids)
     told: dict[str, object] = card["dtypes"]
     return told
 

@@ -20,7 +20,7 @@ def _entry(folder: Path, text: str = "payload", offline: bool | None = None) -> 
         (scratch / "sub/file").write_text(text)
         (scratch / "link").symlink_to("sub/file")
 
-    return cache.Entry(folder, fill, what="the thing", command=COMMAND).bring(offline=offline)
+    return cache.CacheEntry(folder, fill, what="the thing", command=COMMAND).bring(offline=offline)
 
 
 @pytest.fixture
@@ -69,7 +69,7 @@ def test_a_failed_fill_leaves_nothing(folder: Path) -> None:
         raise errors.MissingTool("no network")
 
     with pytest.raises(errors.MissingTool, match="no network"):
-        cache.Entry(folder, fill, what="the thing", command=COMMAND).bring()
+        cache.CacheEntry(folder, fill, what="the thing", command=COMMAND).bring()
     assert [p.name for p in folder.parent.iterdir() if not p.name.endswith(".lock")] == []
 
 
@@ -90,7 +90,7 @@ def test_two_who_ask_at_once_fill_once(folder: Path) -> None:
         (scratch / "file").write_text("x")
 
     def ask() -> None:
-        cache.Entry(folder, fill, what="the thing", command=COMMAND).bring()
+        cache.CacheEntry(folder, fill, what="the thing", command=COMMAND).bring()
 
     threads = [threading.Thread(target=ask) for _ in range(4)]
     for t in threads:

@@ -44,7 +44,7 @@ def test_another_digest_is_refused(wheel: pypi.Wheel, tmp_path: Path) -> None:
     forged = pypi.Wheel(wheel.project, wheel.version, wheel.platform, "0" * 64)
     fill = pypi.unpacker([forged], ["*"], hint="")
     with pytest.raises(errors.MissingTool, match="expected 0000"):
-        cache.Entry(cache.entry_path("x"), fill, what="x", command="y").bring()
+        cache.CacheEntry(cache.entry_path("x"), fill, what="x", command="y").bring()
     assert not cache.entry_path("x").exists()
 
 

@@ -14,7 +14,7 @@ from tensorop.model.winner import Leaf, Split, Tree, Winners
 from tensorop.package import product as making
 from tensorop.package import publish
 from tensorop.package.product import Product
-from tensorop.package.sources import Part
+from tensorop.package.sources import OperatorPart
 from tensorop.render import instantiate
 from tensorop.specs import operators, platforms
 from tensorop.target import Target
@@ -91,7 +91,7 @@ def _variant(template: KernelTemplate, dtype: str, **chosen: int) -> Variant:
 
 def product(platform: str, dtypes: tuple[str, ...] = ("f32", "f64"), found: Sequence[Winners] | None = None) -> Product:
     """found: other winners than the fixed ones of `dtypes`."""
-    part = Part(operators.load("gemm"), winners(dtypes) if found is None else found, FACTS, "Fixed by a test")
+    part = OperatorPart(operators.load("gemm"), winners(dtypes) if found is None else found, FACTS, "Fixed by a test")
     return making.product(platforms.load(platform), [part])
 
 
