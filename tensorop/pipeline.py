@@ -28,9 +28,9 @@ from tensorop.package import publish
 from tensorop.process import scratch
 from tensorop.process.stopping import Stop
 from tensorop.render.texts import Texts
-from tensorop.search import blocking, large, loop, micro, smallest, trials
+from tensorop.search import loop, stages
 from tensorop.search.loop import conduct
-from tensorop.search.task import Crew, Pass, Resolved, Task, digest
+from tensorop.search.task import Crew, JobContext, Pass, Task, digest
 from tensorop.space import problems, strategy
 from tensorop.specs import leftovers, operators, platforms
 from tensorop.store import journal as store
@@ -43,7 +43,7 @@ from tensorop.warm import journals, start
 from tensorop.warm.winners import WarmSource
 
 # The parts of a search, by the names that operator.yaml lists: trials first, then what is measured inside the library.
-_TRIALS = (micro.PASS, blocking.PASS, large.PASS, single_vlen.PASS, smallest.PASS)
+_TRIALS = (stages.MICRO, stages.BLOCKING, stages.LARGE, single_vlen.PASS, stages.SMALLEST)
 PASSES = {one.name: one for one in (*_TRIALS, probing.SIDE_BY_SIDE, probing.PASS, robust.PASS)}
 
 
@@ -178,7 +178,7 @@ def _run(
         begun = yield from _warm(job, operator, target, journal, templates, sources, odd)
         revise = authoring.reviser(job, operator, target)
         parts = passes(operator)
-        resolved = Resolved(
+        resolved = JobContext(
             job, operator, target, parts, templates, journal, seed, work, stop, texts, revise, begun, crew
         )
         tasks = [resolved.task(dtype) for dtype in job.dtypes]
@@ -260,7 +260,7 @@ def _search(tasks: list[Task], stop: Stop) -> Generator[Event, None, tuple[list[
             if plan is not None:
                 reason = yield from _show(task, part, conduct(task, Stage(part.name), plan))
                 interrupted = reason is loop.EndReason.INTERRUPTED
-            if not trials.kernels(task):
+            if not task.shortlist:
                 break
         of_dtype = winners.first(task)
         if of_dtype is not None:

@@ -12,7 +12,6 @@ from tensorop.dispatch.choice import Also, Measured
 from tensorop.model.kernel import Kernel, Variant
 from tensorop.model.trial import Finished, Kind, Outcome, Stage
 from tensorop.model.winner import Leaf, Tree, Winners
-from tensorop.search import trials
 from tensorop.search.task import Task
 from tensorop.space.problems import of, proxy
 from tensorop.target import objective
@@ -39,7 +38,7 @@ def by_trials(task: Task, kernels: Mapping[str, Kernel]) -> Winners:
 
     Where the search was stopped before any blocking was tried, the best micro-kernel with the platform's defaults.
     """
-    ended = trials.tried(task, kernels)
+    ended = task.tried(kernels)
     vlens, operator, budgets = task.target.vlens, task.operator, task.target.budgets
     costs = {
         name: {(p, vlen): objective(s, vlen) for p, s in f.score.per_problem.items() for vlen in vlens}
@@ -73,8 +72,8 @@ def specialised(task: Task, finished: Finished, vlen: int) -> Finished | None:
     """The trial of a variant with the figures of its specialisation for a VLEN where it was tried on a problem; None
     where it has no specialisation that passed."""
     wanted = finished.trial.variant.at(vlen).id
-    found = [one for one in trials.passed(task, Stage.SINGLE_VLEN) if one.trial.variant.id == wanted]
-    return trials.with_figures(finished, found[-1]) if found else None
+    found = [one for one in task.passed(Stage.SINGLE_VLEN) if one.trial.variant.id == wanted]
+    return finished.with_figures(found[-1]) if found else None
 
 
 def others(task: Task, variants: tuple[Variant, ...], vlen: int) -> list[Also]:
@@ -82,7 +81,7 @@ def others(task: Task, variants: tuple[Variant, ...], vlen: int) -> list[Also]:
     mine = {variant.id for variant in variants}
     by_label = {p.label: p for p in (*task.problems, *task.large_problems)}
     found = []
-    for name, finished in trials.tried(task, trials.kernels(task)).items():
+    for name, finished in task.tried(task.shortlist).items():
         told = {by_label[p]: objective(s, vlen) for p, s in finished.score.per_problem.items() if p in by_label}
         if told and name not in mine:
             found.append(Also(finished.trial.variant, tuple(told), tuple(told.values())))
@@ -103,7 +102,7 @@ def known(task: Task, given: Winners) -> Known:
 
 
 def _of_winners(task: Task, given: Winners, vlen: int) -> list[Measured]:
-    plain = trials.tried(task, trials.kernels(task))
+    plain = task.tried(task.shortlist)
     if any(variant.id not in plain for variant in given.variants):
         return []
     specialisations = {v.id: specialised(task, plain[v.id], vlen) for v in given.variants if vlen in v.specialisations}

@@ -15,7 +15,6 @@ from tensorop.model.kernel import Kernel, Variant
 from tensorop.model.trial import Stage
 from tensorop.model.winner import Winners
 from tensorop.render import instantiate
-from tensorop.search import trials
 from tensorop.search.arms import Arm
 from tensorop.search.task import Pass, Plan, Task
 from tensorop.space.problems import features
@@ -35,7 +34,7 @@ def plan(task: Task) -> Plan | None:
     """The variants in a specialisation for each measured VLEN, those that serve most of the problems there first."""
     if not wanted(task.target):
         return None
-    specialisations = _in_order(task, known.by_trials(task, trials.kernels(task)))
+    specialisations = _in_order(task, known.by_trials(task, task.shortlist))
     arms = []
     for kernel in {v.kernel.id: v.kernel for v in specialisations}.values():
         space = instantiate.blocking_space(task.operator, task.target.platform, kernel.at(0))
@@ -58,7 +57,7 @@ def _in_order(task: Task, given: Winners) -> list[Variant]:
 
 def formed(task: Task, given: Winners, kernels: Mapping[str, Kernel]) -> Winners:
     """The same variants with those of their specialisations for single VLENs that win."""
-    tried = trials.tried(task, kernels)
+    tried = task.tried(kernels)
     if any(variant.id not in tried for variant in given.variants):  # stopped before any blocking was tried
         return given
     plain = [tried[variant.id] for variant in given.variants]

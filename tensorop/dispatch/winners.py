@@ -12,7 +12,7 @@ from tensorop.model.operator import Operator
 from tensorop.model.trial import Stage
 from tensorop.model.verdict import Verdict
 from tensorop.model.winner import Winners
-from tensorop.search import smallest, trials
+from tensorop.search.stages import direct_winner
 from tensorop.search.task import Task
 from tensorop.space import problems
 
@@ -20,13 +20,13 @@ from tensorop.space import problems
 def first(task: Task, refused: Collection[str] = ()) -> Winners | None:
     """What the search found, for a library to measure in; None where no kernel passed. refused: names of templates that
     may not be among them."""
-    kernels = {name: k for name, k in trials.kernels(task).items() if k.template.name not in refused}
+    kernels = {name: k for name, k in task.shortlist.items() if k.template.name not in refused}
     if not kernels:
         return None
     found = known.by_trials(task, kernels)
     if Stage.SINGLE_VLEN in task.operator.stages and single_vlen.wanted(task.target):
         found = single_vlen.formed(task, found, kernels)
-    return replace(found, direct=smallest.winner(task))
+    return replace(found, direct=direct_winner(task))
 
 
 def final(task: Task, given: Winners) -> Winners:

@@ -20,7 +20,7 @@ from tensorop.package.product import product
 from tensorop.package.publish import Staged
 from tensorop.package.sources import OperatorPart
 from tensorop.process.stopping import Stop
-from tensorop.search.task import Resolved, Task
+from tensorop.search.task import JobContext, Task
 from tensorop.space.problems import within
 from tensorop.warm import start
 
@@ -31,7 +31,7 @@ AGAIN = "Ctrl-C again ends at once, without a product"
 Tasks = Mapping[str, Task]  # of a job, by dtype
 
 
-def deliver(whole: Resolved, tasks: Tasks, found: list[Winners], interrupted: bool) -> Iterator[Event]:
+def deliver(whole: JobContext, tasks: Tasks, found: list[Winners], interrupted: bool) -> Iterator[Event]:
     """Yields what happens, `Done` last. Raises JobError when the finished library does not verify; then the folder
     keeps what it held."""
     job, target, stop = whole.job, whole.target, whole.stop
@@ -67,7 +67,7 @@ def deliver(whole: Resolved, tasks: Tasks, found: list[Winners], interrupted: bo
 
 
 def _proven(
-    whole: Resolved, tasks: Tasks, found: list[Winners]
+    whole: JobContext, tasks: Tasks, found: list[Winners]
 ) -> Generator[Event, None, tuple[Staged, list[Verdict]]]:
     """A library that verifies. A variant that fails costs its template, and the others are chosen among again."""
     refused: dict[str, set[str]] = {dtype: set() for dtype in tasks}
@@ -120,7 +120,7 @@ def first(stop: Stop) -> str:
     return f"but it is built and the whole grid of correctness runs first{time}"
 
 
-def _measured(whole: Resolved, tasks: Tasks, staged: Staged, found: list[Winners]) -> Iterator[Event]:
+def _measured(whole: JobContext, tasks: Tasks, staged: Staged, found: list[Winners]) -> Iterator[Event]:
     """What the rest of the search measures inside the library, which the journal keeps; less of it where the user does
     not wait for more."""
     stop, noted = whole.stop, len(whole.journal.history.notes)
@@ -136,7 +136,7 @@ def _measured(whole: Resolved, tasks: Tasks, staged: Staged, found: list[Winners
     yield from (Note(remark) for remark in _unmeasured(whole, noted))
 
 
-def _unmeasured(whole: Resolved, known: int) -> Iterator[str]:
+def _unmeasured(whole: JobContext, known: int) -> Iterator[str]:
     """What has no figure in the library although nothing is wrong with it, by the journal's notes from `known` on."""
     for name, data in whole.journal.history.notes[known:]:
         if name == inside.UNMEASURED:
@@ -146,7 +146,7 @@ def _unmeasured(whole: Resolved, known: int) -> Iterator[str]:
             )
 
 
-def _stage(whole: Resolved, found: list[Winners]) -> Staged:
+def _stage(whole: JobContext, found: list[Winners]) -> Staged:
     job, target = whole.job, whole.target
     model = None if (of := target.assumed) is None else {"name": of.name, "version": of.version}
     facts = {"tuner": job.tuner, "author": job.author, "seed": job.seed, "unit": target.unit, "model": model}
@@ -170,7 +170,7 @@ def _choosing(given: Winners) -> str:
     return f"{given.dtype}: {text}"
 
 
-def _verify(whole: Resolved, tasks: Tasks, staged: Staged) -> Generator[Event, None, list[Verdict]]:
+def _verify(whole: JobContext, tasks: Tasks, staged: Staged) -> Generator[Event, None, list[Verdict]]:
     """The whole grid on the finished library, at every VLEN, then with several threads; to the first that fails."""
     whole.stop.goes_on(f"stopping: verification goes on, the comparison is left out. {AGAIN}")
     yield Phase("verification", "the whole grid at every VLEN")
@@ -187,7 +187,7 @@ def _verify(whole: Resolved, tasks: Tasks, staged: Staged) -> Generator[Event, N
     return verdicts
 
 
-def _compare(whole: Resolved, staged: Staged) -> Generator[Event, None, Bench]:
+def _compare(whole: JobContext, staged: Staged) -> Generator[Event, None, Bench]:
     job = whole.job
     shapes = within(whole.operator, job.dtypes[0], job.shapes, whole.target.budgets.compared_flops)
     several = len(whole.operator.layouts)
@@ -198,7 +198,7 @@ def _compare(whole: Resolved, staged: Staged) -> Generator[Event, None, Bench]:
     return bench.bench(_opened(whole, staged), whole.target, request)
 
 
-def _opened(whole: Resolved, staged: Staged) -> Opened:
+def _opened(whole: JobContext, staged: Staged) -> Opened:
     return opened.staged(staged, whole.operator, whole.target.platform, whole.job.plugins)
 
 

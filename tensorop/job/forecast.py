@@ -23,8 +23,7 @@ from tensorop.events import Done, Event, Phase, Trying
 from tensorop.model.job import Job
 from tensorop.model.operator import Operator
 from tensorop.search.loop import SearchEnded
-from tensorop.search.task import Pass
-from tensorop.search.trials import KERNELS, OTHERS
+from tensorop.search.task import NEW, SHORTLISTED, Pass
 from tensorop.space.problems import for_search, within, work
 from tensorop.target import Target
 from tensorop.warm import start
@@ -94,7 +93,7 @@ def forecast(
     else:
         templates = len(offline.files(operator.folder, operator.added))
         named = max(start.surely(sources, job, operator, target.platform, dtype) for dtype in job.dtypes)
-        blockings = max(named, min(KERNELS, templates + OTHERS))
+        blockings = max(named, min(SHORTLISTED, templates + NEW))
         least = max(named, templates) * seconds["micro"] + blockings * seconds["blocking"]
         search = max(job.budget_s, dtypes * least)
     return Forecast(

@@ -153,6 +153,11 @@ class Finished:
     seconds: Mapping[str, float] = field(default_factory=dict)  # by pipeline stage: render, build, verify, measure
     text: str = ""  # KernelText.id of what was judged
 
+    def with_figures(self, again: Finished) -> Finished:
+        """The same with the figures of another trial, which stand for its own."""
+        both = {**self.score.per_problem, **again.score.per_problem}
+        return replace(self, score=replace(self.score, per_problem=both))
+
     @property
     def rank(self) -> tuple[int, float]:
         """The better the lower: no cost that some problems say is better than one that more of them say."""

@@ -1,9 +1,9 @@
-"""What the stages of a search share: the job's resolved things, one dtype's problems and budget."""
+"""What the stages of a search share: the job's context, one dtype's problems and budget, and what its trials say."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Generator, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from hashlib import sha256
@@ -13,11 +13,11 @@ from typing import Protocol
 from tensorop.author import offline
 from tensorop.model.budget import Budget
 from tensorop.model.job import Job
-from tensorop.model.kernel import KernelTemplate
+from tensorop.model.kernel import Kernel, KernelTemplate
 from tensorop.model.operator import Operator
 from tensorop.model.problem import Problem
 from tensorop.model.stage_run import StageRun
-from tensorop.model.trial import Measured, Stage, Trial
+from tensorop.model.trial import Finished, Measured, Stage, Trial
 from tensorop.model.verdict import Seed
 from tensorop.model.winner import StartPoint, WarmStart, Winners
 from tensorop.process.stopping import Stop
@@ -30,6 +30,8 @@ from tensorop.target import Target
 from tensorop.trial.trial import FIRST_S, Limit
 
 EXPECTED, OTHERS = 8, 4  # points of a template that a search begins with: by its prior, and found elsewhere
+SHORTLISTED = 6  # micro-kernels that go on to whole problems
+NEW = 2  # of these at least, beside those that earlier searches found
 LITTLE = 1e-3  # seconds: a stage that others left no time has its first trials alone
 
 
@@ -79,34 +81,52 @@ class Crew(Protocol):
 
 
 @dataclass(frozen=True)
-class Resolved:
-    """A job with everything its wish names. passes: those of the operator, in their order; templates: those there are
-    from the start, and `revise` what may bring others; work: folder for candidates; texts: the job's kernels; warm: by
-    dtype, what earlier searches found; crew: who carries trials out where this process does not."""
+class JobContext:
+    """A job with everything that it names."""
 
     job: Job
     operator: Operator
     target: Target
-    passes: tuple[Pass, ...]
-    templates: tuple[KernelTemplate, ...]
+    passes: tuple[Pass, ...]  # those of the operator, in their order
+    templates: tuple[KernelTemplate, ...]  # that there are from the start
     journal: Journal
     seed: Seed
-    work: Path
+    work: Path  # folder for candidates
     stop: Stop = field(default_factory=Stop)
-    texts: Texts = field(default_factory=Texts)
-    revise: Revise | None = None
-    warm: Mapping[str, WarmStart] = field(default_factory=dict)
-    crew: Crew | None = None
+    texts: Texts = field(default_factory=Texts)  # the job's kernels
+    revise: Revise | None = None  # what may bring further templates
+    warm: Mapping[str, WarmStart] = field(default_factory=dict)  # by dtype, what earlier searches found
+    crew: Crew | None = None  # who carries trials out; None: this process
 
     def task(self, dtype: str) -> Task:
         return Task(**vars(self), dtype=dtype)
 
 
 @dataclass(frozen=True)
-class Task(Resolved):
+class Task(JobContext):
     """One dtype's part of a job."""
 
     dtype: str = field(kw_only=True)
+
+    # what its trials say
+
+    def passed(self, stage: Stage, arms: Container[str] | None = None) -> list[Finished]:
+        """Trials of a stage that passed, of these arms where they are named."""
+        ended = self.journal.history.ended((stage, self.dtype, 0))
+        return [f for f in ended if f.outcome.ok and (arms is None or f.trial.arm in arms)]
+
+    def tried(self, kernels: Container[str]) -> dict[str, Finished]:
+        """By id, the trial of every blocking of these kernels that passed; what one on large problems adds is among its
+        figures."""
+        ended = {f.trial.variant.id: f for f in self.passed(Stage.BLOCKING, kernels)}
+        for again in self.passed(Stage.LARGE, kernels):
+            ended[again.trial.variant.id] = ended[again.trial.variant.id].with_figures(again)
+        return ended
+
+    @cached_property
+    def shortlist(self) -> dict[str, Kernel]:
+        """By id, the micro-kernels that go on; to be asked for once the stage `micro` has ended."""
+        return _shortlist(self)
 
     # what it is tried on, and from where
 
@@ -216,6 +236,57 @@ class Task(Resolved):
         usual = self.job.budget_s / len(dtypes)
         part = min(usual, (self.job.budget_s - before) / (len(dtypes) - here))
         return replace(budget, seconds=max(LITTLE, min(budget.seconds * part / usual, part - beside)))
+
+
+def _shortlist(task: Task) -> dict[str, Kernel]:
+    """Those that earlier searches found; each template's best and the best of those that it began with, since what a
+    template is for may not show alone, for each choice of its unseen tunables; then other tiles, the best of each VLEN
+    in turn."""
+    late = [template for template, _ in task.journal.history.joined((Stage.MICRO, task.dtype, 0))]
+    arms = {Kernel(template, task.dtype).id for template in (*task.known_templates, *late)}
+    ended = [f for f in task.passed(Stage.MICRO, arms) if f.score.cost is not None]
+    ranked = [f.trial.variant.kernel for f in sorted(ended, key=lambda f: f.score.cost or 0.0)]
+    chosen_before = {one.template for one in task.sure}  # whose choices those have made
+
+    def kind(kernel: Kernel) -> tuple[int | str, ...]:
+        name = kernel.template.name
+        return (name, *(() if name in chosen_before else seeds.unseen(kernel.template, kernel.configuration)))
+
+    def shape(kernel: Kernel) -> tuple[int | str, ...]:
+        sizes = instantiate.tile(task.operator, task.target.platform, kernel, task.target.vlens[0])
+        return (*kind(kernel), *task.operator.reference.same(sizes))
+
+    best_of: dict[tuple[int | str, ...], Kernel] = {}
+    begun_with: dict[tuple[int | str, ...], Kernel] = {}
+    hints = {kernel.template.digest: task.hints(kernel.template) for kernel in ranked}
+    for kernel in ranked:
+        best_of.setdefault(kind(kernel), kernel)
+        if any(seeds.agrees(one, kernel) for one in hints[kernel.template.digest]):
+            begun_with.setdefault(kind(kernel), kernel)
+    named = [begun_with.get(of_kind, best) for of_kind, best in best_of.items()]
+    known = [next((kernel for kernel in ranked if seeds.agrees(one, kernel)), None) for one in task.sure]
+    chosen = {kernel.id: kernel for kernel in known if kernel is not None}
+    most = max(SHORTLISTED, len(chosen) + NEW)
+    shapes = {shape(kernel) for kernel in chosen.values()}
+    for kernel in [*best_of.values(), *named, *_in_turn(ended, task.target.vlens)]:
+        if shape(kernel) not in shapes and len(chosen) < most:
+            shapes.add(shape(kernel))
+            chosen[kernel.id] = kernel
+    return chosen
+
+
+def _in_turn(ended: Sequence[Finished], vlens: Sequence[int]) -> list[Kernel]:
+    """Each kernel once: the best at each VLEN, then the second best at each, and so on."""
+
+    def ranked(vlen: int) -> list[Finished]:
+        def cost(finished: Finished) -> float:  # up to a factor that all share: the problem grows as the vectors do
+            (samples,) = finished.score.per_problem.values()
+            return (finished.score.cost or 0.0) * samples.at(vlen) / samples.value
+
+        return sorted(ended, key=cost)
+
+    found = [f.trial.variant.kernel for at_once in zip(*map(ranked, vlens), strict=True) for f in at_once]
+    return list({kernel.id: kernel for kernel in found}.values())
 
 
 def digest(operator: Operator, target: Target) -> str:

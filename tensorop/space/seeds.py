@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
-from tensorop.model.kernel import KernelTemplate
+from tensorop.model.kernel import Kernel, KernelTemplate
 from tensorop.model.point import Point
 from tensorop.model.winner import StartPoint
 from tensorop.space import Space
@@ -38,14 +38,15 @@ def unseen(template: KernelTemplate, point: Point) -> tuple[int | str, ...]:
     return tuple(point[name] for name in (*template.unseen, *apart) if name in point)
 
 
-def blockings(known: Sequence[StartPoint], template: KernelTemplate, point: Point, space: Space) -> list[Point]:
+def blockings(known: Sequence[StartPoint], kernel: Kernel, space: Space) -> list[Point]:
     """What is known of this kernel's blocking: the legal points that agree with it."""
-    return _completed(space, [_part(one.point, space) for one in known if agrees(one, template.name, point)])
+    return _completed(space, [_part(one.point, space) for one in known if agrees(one, kernel)])
 
 
-def agrees(one: StartPoint, template: str, point: Point) -> bool:
+def agrees(one: StartPoint, kernel: Kernel) -> bool:
     """Whether a kernel is a known one, which may leave tunables open."""
-    return one.template == template and all(one.point.get(name, value) == value for name, value in point.items())
+    own = kernel.configuration.items()
+    return one.template == kernel.template.name and all(one.point.get(name, value) == value for name, value in own)
 
 
 def around(prior: Callable[[Mapping[str, int | str]], Point], space: Space, nothing_first: bool = False) -> list[Point]:

@@ -14,9 +14,9 @@ from tensorop.model.job import Job
 from tensorop.model.trial import Stage
 from tensorop.model.verdict import Seed
 from tensorop.search import arms as limits
-from tensorop.search import micro
+from tensorop.search import stages
 from tensorop.search.loop import GivenUp, SearchEnded, TrialEnded, conduct
-from tensorop.search.task import Resolved
+from tensorop.search.task import JobContext
 from tensorop.specs import platforms
 from tensorop.store.journal import Journal
 from tests.support import templates
@@ -47,9 +47,9 @@ def test_an_honest_and_slow_template_does_not_hold_up_a_small_budget(
     with Journal.open(tmp_path, {}) as journal:
         passes, given = pipeline.passes(templates.operator), (templates.templates["outer"], slow)
         target = reach(platforms.load("native"), None)
-        whole = Resolved(job, templates.operator, target, passes, given, journal, Seed.draw(1), tmp_path / "work")
+        whole = JobContext(job, templates.operator, target, passes, given, journal, Seed.draw(1), tmp_path / "work")
         task = whole.task("f32")
-        events = list(conduct(task, Stage.MICRO, micro.plan(task)))
+        events = list(conduct(task, Stage.MICRO, stages.micro(task)))
     ended = [(e.finished.trial.variant.template.name, e.finished.outcome) for e in events if isinstance(e, TrialEnded)]
     assert [template for template, _ in ended] == ["outer", "wasteful"]  # beyond the budget each has its first
     assert ended[0][1].ok

@@ -20,7 +20,7 @@ from tensorop.measure import boards
 from tensorop.model.job import Job
 from tensorop.model.verdict import Seed
 from tensorop.package import publish
-from tensorop.search.task import Resolved
+from tensorop.search.task import JobContext
 from tensorop.specs import platforms
 from tensorop.store.journal import Journal
 from tests.support import board as boards_here
@@ -66,7 +66,7 @@ def test_a_job_meets_its_board_once(board, tmp_path, monkeypatch):
     job = Job("gemm", "spacemit-k1", ("f32",), SHAPES[:1], runner=board.word, out=tmp_path / "out")
     staged = publish.stage(products.product("spacemit-k1", ("f32",)), job.out)
     with Journal.open(tmp_path / "journal", {}) as journal:
-        whole = Resolved(job, operator, target, (), (), journal, Seed.draw(), tmp_path)
+        whole = JobContext(job, operator, target, (), (), journal, Seed.draw(), tmp_path)
         for part in (deliver._verify(whole, {}, staged), deliver._compare(whole, staged)):
             list(part)
     assert len(meetings) == 1

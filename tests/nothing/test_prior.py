@@ -19,10 +19,10 @@ from tensorop.model.trial import Outcome, Stage
 from tensorop.model.verdict import Seed
 from tensorop.model.winner import StartPoint, WarmStart
 from tensorop.render import instantiate, prior
-from tensorop.search import blocking, micro
+from tensorop.search import stages
 from tensorop.search.arms import Arm
 from tensorop.search.loop import conduct
-from tensorop.search.task import Resolved
+from tensorop.search.task import JobContext
 from tensorop.space import Space, seeds
 from tensorop.specs import catalog, operators, platforms
 from tensorop.store.journal import Journal
@@ -182,10 +182,10 @@ def blocking_arms(tmp_path: Path, *known: StartPoint) -> list[Arm]:
         for template in templates:
             journal.template(template)
         place = tmp_path / "work"
-        whole = Resolved(job, OPERATOR, target, pipeline.passes(OPERATOR), templates, journal, Seed.draw(0), place)
+        whole = JobContext(job, OPERATOR, target, pipeline.passes(OPERATOR), templates, journal, Seed.draw(0), place)
         task = replace(whole, warm={"f32": WarmStart(known)}).task("f32")
-        list(conduct(task, Stage.MICRO, micro.plan(task)))
-        return list(blocking.plan(task).arms)
+        list(conduct(task, Stage.MICRO, stages.micro(task)))
+        return list(stages.blocking(task).arms)
 
 
 def test_each_template_is_tried_on_whole_problems_before_cheap_ones_decide(tmp_path: Path) -> None:

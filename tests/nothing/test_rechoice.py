@@ -16,9 +16,9 @@ from tensorop.model.job import Job
 from tensorop.model.trial import Kind, Outcome, Samples, Stage
 from tensorop.model.verdict import Seed, Verdict
 from tensorop.runners.protocol import Entry
-from tensorop.search import blocking, micro
+from tensorop.search import stages
 from tensorop.search.loop import conduct
-from tensorop.search.task import Resolved
+from tensorop.search.task import JobContext
 from tensorop.space.problems import of
 from tensorop.specs import platforms
 from tensorop.store.journal import Journal
@@ -35,9 +35,9 @@ def found(tmp_path_factory: pytest.TempPathFactory):
     templates = offline.templates(operator.folder, operator.name, operator.added)
     with Journal.open(folder, {}) as journal:
         target, passes = Backend(platform, Nowhere()), pipeline.passes(operator)
-        task = Resolved(job, operator, target, passes, templates, journal, Seed.draw(0), Path(folder)).task("f32")
-        for part in (micro, blocking):
-            list(conduct(task, Stage(part.PASS.name), part.plan(task)))
+        task = JobContext(job, operator, target, passes, templates, journal, Seed.draw(0), Path(folder)).task("f32")
+        for part in (stages.MICRO, stages.BLOCKING):
+            list(conduct(task, Stage(part.name), part.plan(task)))
         yield task, winners.first(task)
 
 

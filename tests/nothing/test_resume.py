@@ -15,7 +15,7 @@ from tensorop.model.job import Job
 from tensorop.model.trial import Stage
 from tensorop.model.verdict import Seed
 from tensorop.search.loop import conduct
-from tensorop.search.task import Resolved
+from tensorop.search.task import JobContext
 from tensorop.specs import operators, platforms
 from tensorop.store import journal as store
 from tensorop.store.journal import Journal
@@ -33,7 +33,7 @@ def steps(folder, jobs=1):
     )
     with Journal.open(folder, {}) as journal:
         passes = pipeline.passes(operator)
-        task = Resolved(job, operator, target, passes, templates, journal, Seed.draw(0), folder / "work").task("f32")
+        task = JobContext(job, operator, target, passes, templates, journal, Seed.draw(0), folder / "work").task("f32")
         for part in passes:
             if part.plan and (plan := part.plan(task)):
                 yield from conduct(task, Stage(part.name), plan)

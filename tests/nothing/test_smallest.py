@@ -16,9 +16,8 @@ from tensorop.model.kernel import Kernel, Variant
 from tensorop.model.point import Point
 from tensorop.model.trial import Finished, Kind, Outcome, Samples, Score, Stage, Trial
 from tensorop.model.verdict import Seed
-from tensorop.search import smallest as direct
-from tensorop.search import trials
-from tensorop.search.task import Resolved, Task
+from tensorop.search.stages import direct_winner
+from tensorop.search.task import JobContext, Task
 from tensorop.space.problems import work
 from tensorop.specs import operators, platforms
 from tensorop.store.journal import Journal
@@ -32,7 +31,7 @@ SIZES = ((4, 4, 4), (16, 16, 16), (64, 64, 64), (1, 1024, 1024))
 def task(folder: Path, journal: Journal, runner: str, dtype: str = "f32", suite: str = "quick") -> Task:
     job = Job("gemm", "generic", ("f32", "i8"), SIZES, suite, out=folder)
     target = reach(platforms.load("generic"), runner)
-    return Resolved(job, operator, target, pipeline.passes(operator), (), journal, Seed.draw(1), folder).task(dtype)
+    return JobContext(job, operator, target, pipeline.passes(operator), (), journal, Seed.draw(1), folder).task(dtype)
 
 
 def shapes(problems: object) -> set[tuple[int, ...]]:
@@ -88,9 +87,9 @@ def test_of_close_ones_the_one_without_a_weakness_serves_the_smallest(
             for variant, cost, each in measured
         ]
 
-    monkeypatch.setattr(trials, "passed", passed)
+    monkeypatch.setattr(Task, "passed", passed)
     with Journal.open(tmp_path, {}) as journal:
         here = task(tmp_path, journal, "null")
-        assert direct.winner(here) == even
+        assert direct_winner(here) == even
         del measured[1]
-        assert direct.winner(here) == sharp
+        assert direct_winner(here) == sharp

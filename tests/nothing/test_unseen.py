@@ -13,9 +13,9 @@ from tensorop.errors import SpecError
 from tensorop.model.job import Job
 from tensorop.model.trial import Stage
 from tensorop.model.verdict import Seed
-from tensorop.search import blocking, micro, trials
+from tensorop.search import stages
 from tensorop.search.loop import conduct
-from tensorop.search.task import Resolved
+from tensorop.search.task import SHORTLISTED, JobContext
 from tensorop.specs import platforms
 from tensorop.store.journal import Journal
 from tests.support.operators import gemm
@@ -37,14 +37,16 @@ def test_a_matrix_read_once_gets_its_kernel_however_the_kernel_alone_ranks(
         for template in templates:
             journal.template(template)
         passes = pipeline.passes(operator)
-        task = Resolved(job, operator, target, passes, templates, journal, Seed.draw(0), tmp_path / "work").task("f32")
-        list(conduct(task, Stage.MICRO, micro.plan(task)))
-        kernels = trials.kernels(task)
+        task = JobContext(job, operator, target, passes, templates, journal, Seed.draw(0), tmp_path / "work").task(
+            "f32"
+        )
+        list(conduct(task, Stage.MICRO, stages.micro(task)))
+        kernels = task.shortlist
         found = {k.configuration["straight"] for k in kernels.values() if k.template.name == "dot"}
         assert found == {0, 1}
-        tried = list(conduct(task, Stage.BLOCKING, blocking.plan(task)))
+        tried = list(conduct(task, Stage.BLOCKING, stages.blocking(task)))
     assert tried
-    assert len(kernels) <= trials.KERNELS
+    assert len(kernels) <= SHORTLISTED
 
 
 def test_an_unseen_tunable_is_one_of_its_own() -> None:

@@ -1,0 +1,145 @@
+"""The stages of a search that plan trials, in their order; `single-vlen` is among what chooses (dispatch/)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from tensorop.author import offline
+from tensorop.errors import JobError, TensoropError
+from tensorop.model.budget import Budget
+from tensorop.model.kernel import Kernel, KernelTemplate, Variant
+from tensorop.model.trial import Stage
+from tensorop.render import instantiate, prior
+from tensorop.search.arms import FACTOR, Arm
+from tensorop.search.task import Pass, Plan, Task
+from tensorop.space import seeds
+from tensorop.trial import selection
+from tensorop.trial.trial import FIRST_S
+
+FINALISTS = 10  # variants that are tried on large problems
+SAYS_LITTLE = 1e7  # flops below which a problem's cost says little of a larger one's
+CLOSE = 1.05  # times the least cost of a direct variant: trials of a few ms on a clock tell no less apart
+
+
+def micro(task: Task) -> Plan:
+    """Micro-kernels alone, on packed operands: an arm for each template, also for those that come later."""
+    arms = (_template_arm(task, template) for template in task.known_templates)
+    found = [arm for arm in arms if arm is not None]
+    return Plan(found, (), task.budget(Stage.MICRO), joining=lambda template: _template_arm(task, template))
+
+
+def _template_arm(task: Task, template: KernelTemplate) -> Arm | None:
+    platform = task.target.platform
+    if instantiate.missing_primitives(platform, template, task.dtype):
+        return None
+    try:
+        space, hints = instantiate.micro_space(platform, template, task.dtype), task.hints(template)
+    except TensoropError:
+        if template.author == offline.AUTHOR:
+            raise
+        return None  # a model's was judged for the first dtype, and may have no legal point for another
+    # however little time there is: what earlier searches found, else each choice that this stage cannot make
+    due = seeds.named(task.sure, template, space) or seeds.unlike(hints, template, space)
+    first = list(dict.fromkeys([*due, *seeds.named(hints, template, space)]))
+    return Arm(Kernel(template, task.dtype), space, first, max(1, len(due)))
+
+
+def blocking(task: Task) -> Plan:
+    """Block sizes and packing for the shortlist, on whole problems; first what is known of a kernel's blocking, or what
+    is expected of it."""
+    operator, platform = task.operator, task.target.platform
+    arms: list[Arm] = []
+    kinds: set[tuple[int | str, ...]] = set()  # of each the best kernel is exempt: what it is for, cheap problems hide
+    for kernel in task.shortlist.values():
+        try:
+            space = instantiate.blocking_space(operator, platform, kernel)
+        except JobError:  # a tile that no blocking fits has lost
+            continue
+        named = seeds.blockings(task.sure, kernel, space)
+        second = sum(arm.kernel.template == kernel.template for arm in arms) % 2 == 1
+        first = named or seeds.around(prior.blocking(operator, platform, kernel), space, nothing_first=second)
+        least = len(named) or 1
+        if not named and not arms:  # of the best of all both ends of packing, and what is expected beside
+            begun = seeds.around(prior.blocking(operator, platform, kernel, beside=True), space)
+            ends = list(dict.fromkeys([*first[:2], *begun[:1]]))
+            first, least = list(dict.fromkeys([*ends, *first])), len(ends)
+        kind = (kernel.template.name, *seeds.unseen(kernel.template, kernel.configuration))
+        arms.append(Arm(kernel, space, first, least, named or first[: least * (kind not in kinds)]))
+        kinds.add(kind)
+    own = [Stage.BLOCKING] if task.large_problems else [Stage.BLOCKING, Stage.LARGE]
+    budget = task.budget(*own)
+    if budget.trials is not None and task.direct is not None:  # each stage has one, all together no more
+        others = [task.budget(name) for name in task.sharing if name not in own]
+        rest = (task.budget(*task.sharing).trials or 1) - sum(other.trials or 0 for other in others)
+        budget = replace(budget, trials=max(1, min(budget.trials, rest)))
+    if not math.isfinite(task.target.budgets.flops_per_unit):  # every problem takes a clock as long
+        return Plan(arms, task.problems, budget)
+    cheapest_first = tuple(sorted(task.problems, key=operator.reference.work))
+    return Plan(arms, cheapest_first, budget, race=True)
+
+
+def large(task: Task) -> Plan | None:
+    """Under a model: the blockings that do best together on the larger problems, on some too large for every trial."""
+    if not task.large_problems:
+        return None
+    chosen = _finalists(task)
+    arms = []
+    for kernel in task.shortlist.values():
+        if first := [variant.blocking for variant in chosen if variant.kernel.id == kernel.id]:
+            arms.append(Arm(kernel, instantiate.blocking_space(task.operator, task.target.platform, kernel), first))
+    share = task.budget(Stage.LARGE)
+    slowest = max((sum(f.seconds.values()) for f in task.passed(Stage.BLOCKING, task.shortlist)), default=0.0)
+    budget = Budget(share.seconds, min(len(chosen), share.trials or len(chosen)))
+    first_s = max(FIRST_S, share.seconds or 0.0, FACTOR * slowest)  # each is meant to take a tenth of the share
+    return Plan(arms, task.large_problems, budget, only_first=True, first_s=first_s)
+
+
+def _finalists(task: Task) -> list[Variant]:
+    telling = {p.label for p in task.problems if task.operator.reference.work(p) >= SAYS_LITTLE}
+    tried = {f.trial.variant.id: f for f in task.passed(Stage.BLOCKING, task.shortlist)}
+    costs = {
+        name: {(p, v): s.at(v) for p, s in f.score.per_problem.items() if p in telling for v in task.target.vlens}
+        for name, f in tried.items()
+    }
+    known = {name: of_one for name, of_one in costs.items() if of_one}
+    return [tried[name].trial.variant for name in selection.choose(known, least=FINALISTS, most=FINALISTS)]
+
+
+def smallest(task: Task) -> Plan | None:
+    """What serves the smallest problems: the template `direct`, without packing, blocks or choice, on its suite and the
+    job's own smallest shapes, in every layout; None where there is none."""
+    template = task.direct
+    if template is None:
+        return None
+    space = instantiate.micro_space(task.target.platform, template, task.dtype)
+    first = seeds.named((*task.sure, *task.hints(template)), template, space)
+    arm = Arm(Kernel(template, task.dtype), space, first, 1)
+    return Plan([arm], task.small_problems, task.budget(Stage.SMALLEST))
+
+
+def direct_winner(task: Task) -> Variant | None:
+    """Of the direct variants that are hardly dearer than the cheapest the one that is least bad on any of the problems,
+    against the best there; None where there was nothing to try or nothing passed."""
+    if task.direct is None:
+        return None
+    passed = task.passed(Stage.SMALLEST, [Kernel(task.direct, task.dtype).id])
+    costs = [{p: s.value for p, s in f.score.per_problem.items()} for f in passed]
+    whole = [(f.score.cost, number) for number, f in enumerate(passed) if f.score.cost is not None]
+    if not whole:
+        return None
+    close = [(_worst(costs, number), cost, number) for cost, number in whole if cost <= CLOSE * min(whole)[0]]
+    return passed[min(close)[2]].trial.variant
+
+
+def _worst(costs: Sequence[Mapping[str, float]], number: int) -> float:
+    """How many times the least cost of all one of them takes where it does worst. costs: each one's, by problem."""
+    own = costs[number]
+    return max((cost / min(other.get(p, cost) for other in costs) for p, cost in own.items()), default=1.0)
+
+
+MICRO = Pass(Stage.MICRO, 0.33, plan=micro)
+BLOCKING = Pass(Stage.BLOCKING, 0.42, plan=blocking)
+LARGE = Pass(Stage.LARGE, 0.2, plan=large)
+SMALLEST = Pass(Stage.SMALLEST, 0.05, plan=smallest)
