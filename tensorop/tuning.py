@@ -138,10 +138,12 @@ def shapes(operator: Operator, given: str | Sequence[Any]) -> tuple[Shape, ...]:
 
 
 def _sizes(operator: Operator, part: Any) -> Sequence[Shape]:
-    if not isinstance(part, str) or any(letter.isdigit() for letter in part):
-        return [operator.shapes.of(part.strip() if isinstance(part, str) else part)]
+    if not isinstance(part, str):
+        return [operator.shapes.of(part)]
     if (name := part.strip()) in operator.suites:
         return operator.suites[name]
+    if any(letter.isdigit() for letter in name):
+        return [operator.shapes.of(name)]
     error = unknown_name(f"suite of {operator.name}", name, operator.suites)
     error.hint = f"{error.hint}; write shapes as {operator.shapes.help}, e.g. {operator.example}"
     raise error

@@ -92,6 +92,12 @@ def test_texts_are_those_of_the_command_line(asked: list[Job], tmp_path: Path) -
     assert (job.seed, job.secret) == (5, 0xAB)
 
 
+def test_a_suite_may_have_digits_in_its_name(asked: list[Job]) -> None:
+    with pytest.raises(AssertionError, match="a run ends with Done"):
+        tensorop.tune("conv2d", platform="generic", dtypes="f32")
+    assert asked[0].suite == "resnet50"
+
+
 @pytest.mark.parametrize(
     ("held", "platform", "tuned"),
     [
