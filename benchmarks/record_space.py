@@ -140,7 +140,7 @@ class Micro:
         for number, index in enumerate(chunk):
             variant = instantiate.as_built(operator, platform, self.variant(index))
             names, primitives = instantiate.kernel_context(operator, platform, variant)
-            full = instantiate.plain(operator, platform, variant)
+            full = instantiate.template_names(operator, platform, variant)
             said |= dict.fromkeys(f"#include <{header}>" for header in full["headers"])
             said[full["support"]] = None
             callables = instantiate.callables(primitives)

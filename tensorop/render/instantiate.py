@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from tensorop import __version__
@@ -21,14 +21,6 @@ from tensorop.space import Space
 
 KERNEL = "kernel.c.j2"  # of an operator: the tiles of one micro-kernel
 LANES = "lanes"  # as a call, in a kernel's text: elements in a vector
-# the names that templates are given beside tunables, facts and primitives
-_GIVEN_TEXT = """
-ident is_edge prefix element vector storage compute compute_vector storage_vector group whole predicate lanes masked
-headers support dtype template point platform_name tool_version primitive_sets kernel edge use uses entries
-specialisations trees direct driver_file suffix label number symbol written_for variants types dtypes arch by_vlen
-card_literal refuse card_marker_length micro
-"""
-_GIVEN = frozenset(_GIVEN_TEXT.split())
 _NUMERIC = re.compile(r"[0-9 +*/()-]+")
 
 
@@ -77,47 +69,85 @@ def variant(operator: Operator, template: KernelTemplate, dtype: str, point: Map
     return Variant(Kernel(template, dtype, Point.of(own)), Point.of(blocking))
 
 
-def context(operator: Operator, platform: Platform, variant: Variant) -> dict[str, Any]:
-    """The names that the operator's own templates see around a kernel, the primitives as functions among them."""
-    primitives = platform.at(variant.kernel.vlen).primitives_of(variant.kernel.dtype, variant.point)
-    return {**plain(operator, platform, variant), **render.functions(primitives)}
+@dataclass(frozen=True)
+class TemplateNames:
+    """What templates may name of one kernel, beside facts, tunables and primitives. No tunable may have such a name."""
+
+    ident: str  # what the kernel's functions are called
+    is_edge: bool  # the text is rendered again on the shortest vectors, for edges
+    dtype: str
+    prefix: str  # of the dtype's functions
+    element: str  # C types: of the accumulator and its vectors, of operands in memory, as packing leaves them
+    vector: str
+    storage: str
+    storage_vector: str
+    compute: str
+    compute_vector: str
+    predicate: str
+    lanes: str  # elements in a vector, as C
+    masked: bool
+    group: int  # elements along k that one multiply-add takes
+    whole: bool  # elements of the result are whole numbers
+    headers: Sequence[str]
+    support: str  # C that primitives need
+    template: Mapping[str, Any]  # its name, strategy and author, and how it reads operands
+    point: str
+    platform_name: str
+    tool_version: str
+    primitive_sets: str
+
+    @staticmethod
+    def of(platform: Platform, variant: Variant, full: Point) -> TemplateNames:
+        """Those of a kernel within its operator. full: with the blocking's defaults."""
+        template, dtype = variant.template, variant.kernel.dtype
+        primitives = platform.primitives_of(dtype, variant.point)
+        return TemplateNames(
+            ident=ident(platform, variant.kernel),
+            is_edge=False,
+            dtype=dtype,
+            prefix=dtype,
+            element=primitives.element,
+            vector=primitives.vector,
+            storage=primitives.storage,
+            storage_vector=primitives.storage_vector,
+            compute=primitives.compute,
+            compute_vector=primitives.compute_vector,
+            predicate=primitives.predicate,
+            lanes=primitives.lanes,
+            masked=primitives.masked,
+            group=primitives.formats.group,
+            whole=NUMBERS[primitives.formats.accumulator].whole,
+            headers=primitives.headers,
+            support=primitives.support,
+            template={
+                "name": template.name,
+                "strategy": template.strategy,
+                "author": template.author,
+                "reads": dict(template.reads),
+            },
+            point=str(full),
+            platform_name=platform.name,
+            tool_version=__version__,
+            primitive_sets=", ".join(sorted(set(primitives.sources.values()))),
+        )
 
 
-def plain(operator: Operator, platform: Platform, variant: Variant) -> dict[str, Any]:
-    """The same without the primitives: data alone."""
-    platform, template, dtype = platform.at(variant.kernel.vlen), variant.template, variant.kernel.dtype
-    primitives = platform.primitives_of(dtype, variant.point)
-    full = defaults(operator, platform, dtype, variant.point)
+# what templates around a kernel and those of a product are given beside
+_AROUND = """
+kernel edge micro use uses entries specialisations trees direct driver_file suffix label number symbol written_for
+variants types dtypes arch by_vlen card_literal card_marker_length refuse
+"""
+_GIVEN = frozenset((*(field.name for field in fields(TemplateNames)), *_AROUND.split()))
+
+
+def template_names(operator: Operator, platform: Platform, variant: Variant) -> dict[str, Any]:
+    """All that an operator's own templates may name of a kernel but primitives: facts, tunables, `TemplateNames`."""
+    platform = platform.at(variant.kernel.vlen)
+    full = defaults(operator, platform, variant.kernel.dtype, variant.point)
     return {
-        **{key: value for key, value in facts(platform, dtype, variant.point).items() if key != "lanes"},
+        **facts(platform, variant.kernel.dtype, variant.point),
         **{name: words.value(name, chosen) for name, chosen in full.items()},
-        "ident": ident(platform, variant.kernel),
-        "is_edge": False,
-        "prefix": dtype,
-        "element": primitives.element,
-        "vector": primitives.vector,
-        "storage": primitives.storage,
-        "compute": primitives.compute,
-        "compute_vector": primitives.compute_vector,
-        "storage_vector": primitives.storage_vector,
-        "group": primitives.formats.group,
-        "whole": NUMBERS[primitives.formats.accumulator].whole,
-        "predicate": primitives.predicate,
-        "lanes": primitives.lanes,
-        "masked": primitives.masked,
-        "headers": primitives.headers,
-        "support": primitives.support,
-        "dtype": dtype,
-        "template": {
-            "name": template.name,
-            "strategy": template.strategy,
-            "author": template.author,
-            "reads": dict(template.reads),
-        },
-        "point": str(full),
-        "platform_name": platform.name,
-        "tool_version": __version__,
-        "primitive_sets": ", ".join(sorted(set(primitives.sources.values()))),
+        **vars(TemplateNames.of(platform, variant, full)),
     }
 
 
@@ -150,7 +180,7 @@ def kernel_contexts(
 def kernel_context(operator: Operator, platform: Platform, variant: Variant) -> tuple[dict[str, Any], Primitives]:
     """One of them."""
     kernel = variant.kernel
-    names = plain(operator, platform, variant)
+    names = template_names(operator, platform, variant)
     for name in (*operator.runtime, "headers", "support"):
         names.pop(name, None)
     lanes = names["lanes"] if _NUMERIC.fullmatch(names["lanes"]) else f"{LANES}()"
@@ -199,9 +229,10 @@ def candidate(
 
 
 def around(operator: Operator, platform: Platform, variant: Variant, text: KernelText) -> dict[str, Any]:
-    """The names that templates see around a kernel's text: `kernel`, its C, and `edge`, the edge kernel's `ident`,
-    `lanes`, `support` and C, or None."""
-    names = context(operator, platform, variant)
+    """The names that templates see around a kernel's text: primitives as functions, `kernel`, its C, and `edge`, the
+    edge kernel's `ident`, `lanes`, `support` and C, or None."""
+    primitives = platform.at(variant.kernel.vlen).primitives_of(variant.kernel.dtype, variant.point)
+    names = {**template_names(operator, platform, variant), **render.functions(primitives)}
     found = narrow(platform, variant.kernel) if text.edge else None
     edge = None
     if found is not None:
