@@ -331,8 +331,7 @@ def _controls(
     """Known-bad kernels first: a judge that passes one of them has nothing to say of ours."""
     yield Phase("negative controls", "each must be refused")
 
-    build = controls.programs(target.platform)
-    results = controls.run_controls(operator, target.platform, target.runner, build, seed, job.dtypes, jobs=job.jobs)
+    results = controls.ControlRun(operator, target.platform, target.runner, seed).run(job.dtypes, job.jobs)
     journal.note(
         "controls",
         [{"name": r.name, "dtype": r.dtype, "fault": r.fault, "ended": r.outcome.kind.value} for r in results],

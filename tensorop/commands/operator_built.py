@@ -31,7 +31,7 @@ from tensorop.target import Target
 from tensorop.trial import judging
 from tensorop.trial.trial import COMPILE_TIMEOUT_S
 from tensorop.verify import grid
-from tensorop.verify.controls import controls, programs, require_expected, run_control
+from tensorop.verify.controls import ControlRun, controls
 from tensorop.verify.subject import Subject
 
 POINTS = 8  # of a template, spread over its space, one of which must build
@@ -76,12 +76,11 @@ def built(
 
 def honest(operator: Operator, target: Target, dtypes: Sequence[str]) -> None:
     """Judges the first honest control. Raises JobError where it is refused."""
-    build, seed = programs(target.platform), Seed.draw()
+    run = ControlRun(operator, target.platform, target.runner, Seed.draw())
     for control in controls(operator):
         for dtype in dtypes:
             if control.honest and control.applies(target.platform, dtype):
-                result = run_control(control, dtype, operator, target.platform, target.runner, build, seed)
-                require_expected(operator, control, result, seed)
+                run.require_expected(control, run.judge(control, dtype))
                 return
 
 

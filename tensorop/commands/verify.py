@@ -72,8 +72,7 @@ def run_controls(found: Opened, target: Target, seed: Seed) -> tuple[ControlResu
     """The negative controls of a product's operator on its target. Raises JobError when the judge is broken, and what
     `verify` raises."""
     found.require_fit()
-    build = controls.programs(found.platform)
-    return controls.run_controls(found.operator, found.platform, target.runner, build, seed, found.dtypes)
+    return controls.ControlRun(found.operator, found.platform, target.runner, seed).run(found.dtypes)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -105,7 +104,7 @@ class _Judge:
         if verdict.ok and vlen in self.target.vlens:
             if not (more := [Case(problem) for problem in timed if problem.dtype == dtype]):
                 return dataclasses.replace(verdict, dtype=dtype)
-            judged = grid.check(reference, subject, more, vlen, self.seed, answers=self.answers)
+            judged = grid.check(reference, dataclasses.replace(subject, answers=self.answers), more, vlen, self.seed)
             cases_of_both, worst = verdict.cases + judged.cases, max(verdict.worst, judged.worst)
             verdict = dataclasses.replace(judged, cases=cases_of_both, worst=worst)
         return dataclasses.replace(verdict, dtype=dtype)

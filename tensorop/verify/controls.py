@@ -13,16 +13,16 @@ Headers beside it can be included; TENSOROP_DTYPE_<dtype> is defined.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tensorop.build import link
 from tensorop.build.compile import candidate_flags
 from tensorop.errors import JobError, SpecError
 from tensorop.model.call import Call, Left, Placement
-from tensorop.model.kernel import Artifact, Source
+from tensorop.model.kernel import Source
 from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
 from tensorop.model.trial import Kind, Outcome
@@ -34,9 +34,6 @@ from tensorop.specs import files
 from tensorop.verify.answers import Answers
 from tensorop.verify.grid import Grid, outcome, quick, verify
 from tensorop.verify.subject import Subject
-
-# (source, flags beyond the platform's) -> a program with the harness in it
-Build = Callable[[Source, tuple[str, ...]], Artifact | Outcome]
 
 Same = tuple[Grid, dict[tuple[int, int], Call]]  # a grid that holds its cases, and calls of them (Subject.made)
 
@@ -91,112 +88,97 @@ def _read(path: Path) -> Control:
         raise SpecError(f"{path}: a control begins with its 'fault:' and its 'expect:' ({kinds}): {e}") from e
 
 
-def programs(platform: Platform) -> Build:
-    """Builds controls as candidates are built."""
+@dataclass(frozen=True)
+class ControlRun:
+    """An operator's controls on a platform, each by the very path of a candidate, at the VLENs winners must pass."""
 
-    def build(source: Source, flags: tuple[str, ...]) -> Artifact | Outcome:
-        return link.candidate(source, platform, (*candidate_flags(platform), *flags))
+    operator: Operator
+    platform: Platform
+    runner: Runner
+    seed: Seed
+    _same: dict[str, Same] = field(default_factory=dict, compare=False, repr=False)  # by dtype: all are judged on these
 
-    return build
+    def run(self, dtypes: Sequence[str] | None = None, jobs: int = 1) -> tuple[ControlResult, ...]:
+        """Every control that applies, for each dtype (the operator's by default), so many at a time; nothing may be
+        timed meanwhile.
 
+        Raises JobError "the judge is broken" when one ends in another way than it must, SpecError where there is none.
+        """
+        known = controls(self.operator)
+        wanted = dtypes or self.operator.dtypes
+        todo = [(control, dtype) for dtype in wanted for control in known if control.applies(self.platform, dtype)]
+        if not todo:
+            folder = self.operator.folder / "controls"
+            raise SpecError(
+                f"{folder} holds no kernels; a judge never shown a faulty one proves nothing",
+                hint="add honest.c and faulty kernels beside it, as in templates of the operators shipped",
+            )
+        for _, dtype in todo:
+            self._grid(dtype)
+        results = []
+        pool = ThreadPoolExecutor(max_workers=jobs, thread_name_prefix="controls")
+        try:
+            judged = [pool.submit(self.judge, control, dtype) for control, dtype in todo]
+            for (control, _), future in zip(todo, judged, strict=True):
+                results.append(future.result())
+                self.require_expected(control, results[-1])
+        finally:
+            pool.shutdown(cancel_futures=True)
+        return tuple(results)
 
-def run_controls(
-    operator: Operator,
-    platform: Platform,
-    runner: Runner,
-    build: Build,
-    seed: Seed,
-    dtypes: Sequence[str] | None = None,
-    jobs: int = 1,
-) -> tuple[ControlResult, ...]:
-    """Every control that applies, for each dtype (the operator's by default), at the VLENs winners must pass.
+    def judge(self, control: Control, dtype: str) -> ControlResult:
+        flags = (*candidate_flags(self.platform), f"-DTENSOROP_DTYPE_{dtype}=1")
+        built = link.candidate(control.source(self.operator), self.platform, flags)
+        if isinstance(built, Outcome):
+            found = built
+        else:
+            grid, made = self._grid(dtype)
+            subject = Subject(self.runner, built.path, made=made)
+            found = outcome(verify(self.operator, subject, grid, self.platform.verify_vlens, self.seed))
+            found = self._timed(dtype, subject) if found.ok else found
+        return ControlResult(control.name, dtype, control.fault, control.expected, found)
 
-    jobs: so many at a time; nothing may be timed meanwhile.
-    Raises JobError "the judge is broken" when one ends in another way than it must, SpecError where there is none.
-    """
-    known = controls(operator)
-    todo = [(c, dtype) for dtype in dtypes or operator.dtypes for c in known if c.applies(platform, dtype)]
-    if not todo:
-        raise SpecError(
-            f"{operator.folder / 'controls'} holds no kernels; a judge never shown a faulty one proves nothing",
-            hint="add honest.c and faulty kernels beside it, as in templates of the operators shipped",
+    def _grid(self, dtype: str) -> Same:
+        if dtype not in self._same:
+            vlens, tile = self.platform.verify_vlens, self.operator.reference.CONTROL_TILE
+            grid = quick(self.operator, dtype, dict.fromkeys(vlens, tile))
+            cases = {vlen: grid(vlen, self.seed) for vlen in vlens}
+            self._same[dtype] = lambda vlen, _: cases[vlen], {}
+        return self._same[dtype]
+
+    def _timed(self, dtype: str, subject: Subject) -> Outcome:
+        """What calls leave that are timed, or counted as under a model; their figures are nobody's."""
+        reference, seed, shapes = self.operator.reference, self.seed, self.operator.shapes
+        problem = reference.problem(dtype, shapes.named(shapes.of(reference.CONTROL_SHAPE)), self.operator.layouts[0])
+        call = reference.call(problem, seed.stream(_TIMED), "normal", Placement.START)
+        if self.runner.emulated:
+            call = reference.counted(problem, call, seed.stream(_TIMED, 1))
+            request: Time | Count = Count(call)
+        else:
+            call = reference.alternated(problem, call, seed.stream(_TIMED, 1))
+            request = Time(call, (Entry(),), rounds=5, warm_ns=0, min_ns=20_000, keep=True)
+        guest = replace(subject.guest, vlen=self.platform.verify_vlens[0] or None)
+        (reply,) = session.run(self.runner, subject.program, [request], timeout_s=subject.timeout_s, guest=guest)
+        left = reply.left[0] if reply.left else (Left(reply.outputs),)
+        return Answers(reference).judge_all(problem, call, left) if reply.outcome.ok else reply.outcome
+
+    def require_expected(self, control: Control, result: ControlResult) -> None:
+        """Raises JobError where a control ended in another way than it must."""
+        if result.as_expected:
+            return
+        found, name = result.outcome, f"control '{result.name}' ({result.dtype})"
+        hint = (
+            f"either {control.path} or the oracle in {self.operator.folder / 'reference.py'} is wrong, or a tool of "
+            "this machine (`tensorop doctor`); without a judge no kernel can be trusted"
         )
-    results = []
-    with_ = operator, platform, runner, build, seed
-    same = {dtype: _same(operator, platform, dtype, seed) for dtype in dict.fromkeys(dtype for _, dtype in todo)}
-    pool = ThreadPoolExecutor(max_workers=jobs, thread_name_prefix="controls")
-    try:
-        judged = [pool.submit(run_control, c, dtype, *with_, same[dtype]) for c, dtype in todo]
-        for (control, _), future in zip(todo, judged, strict=True):
-            results.append(future.result())
-            require_expected(operator, control, results[-1], seed)
-    finally:
-        pool.shutdown(cancel_futures=True)
-    return tuple(results)
-
-
-def _same(operator: Operator, platform: Platform, dtype: str, seed: Seed) -> Same:
-    grid = quick(operator, dtype, dict.fromkeys(platform.verify_vlens, operator.reference.CONTROL_TILE))
-    cases = {vlen: grid(vlen, seed) for vlen in platform.verify_vlens}
-    return lambda vlen, _: cases[vlen], {}
-
-
-def run_control(
-    control: Control,
-    dtype: str,
-    operator: Operator,
-    platform: Platform,
-    runner: Runner,
-    build: Build,
-    seed: Seed,
-    same: Same | None = None,
-) -> ControlResult:
-    """One control through the very path of a candidate. same: what others are judged on too."""
-    built = build(control.source(operator), (f"-DTENSOROP_DTYPE_{dtype}=1",))
-    if isinstance(built, Outcome):
-        found = built
-    else:
-        grid, made = same or _same(operator, platform, dtype, seed)
-        subject = Subject(runner, built.path, made=made)
-        found = outcome(verify(operator, subject, grid, platform.verify_vlens, seed))
-        found = _timed(operator, dtype, subject, platform.verify_vlens[0], seed) if found.ok else found
-    return ControlResult(control.name, dtype, control.fault, control.expected, found)
-
-
-def _timed(operator: Operator, dtype: str, subject: Subject, vlen: int, seed: Seed) -> Outcome:
-    """What calls leave that are timed, or counted as under a model; their figures are nobody's."""
-    reference = operator.reference
-    shape = operator.shapes.of(reference.CONTROL_SHAPE)
-    problem = reference.problem(dtype, operator.shapes.named(shape), operator.layouts[0])
-    call = reference.call(problem, seed.stream(_TIMED), "normal", Placement.START)
-    if subject.runner.emulated:
-        call = reference.counted(problem, call, seed.stream(_TIMED, 1))
-        request: Time | Count = Count(call)
-    else:
-        call = reference.alternated(problem, call, seed.stream(_TIMED, 1))
-        request = Time(call, (Entry(),), rounds=5, warm_ns=0, min_ns=20_000, keep=True)
-    guest = replace(subject.guest, vlen=vlen or None)
-    (reply,) = session.run(subject.runner, subject.program, [request], timeout_s=subject.timeout_s, guest=guest)
-    left = reply.left[0] if reply.left else (Left(reply.outputs),)
-    return Answers(reference).judge_all(problem, call, left) if reply.outcome.ok else reply.outcome
-
-
-def require_expected(operator: Operator, control: Control, result: ControlResult, seed: Seed) -> None:
-    """Raises JobError where a control ended in another way than it must."""
-    if result.as_expected:
-        return
-    found, name = result.outcome, f"control '{result.name}' ({result.dtype})"
-    hint = (
-        f"either {control.path} or the oracle in {operator.folder / 'reference.py'} is wrong, or a tool of this "
-        "machine (`tensorop doctor`); without a judge no kernel can be trusted"
-    )
-    if found.kind is Kind.LOST:
-        raise JobError(f"{name} could not be judged: {found.message}", hint=hint)
-    if found.ok:
-        raise JobError(f"the judge is broken: {name} passed, seed {seed}; its fault: {result.fault}", hint=hint)
-    wanted = " or ".join(k.value for k in result.expected)
-    tail = f"\n{found.log}" if found.log else ""
-    raise JobError(
-        f"the judge is broken: {name} must end as {wanted}, it ended as {found.kind.value}: {found.message}{tail}",
-        hint=hint,
-    )
+        if found.kind is Kind.LOST:
+            raise JobError(f"{name} could not be judged: {found.message}", hint=hint)
+        if found.ok:
+            said = f"{name} passed, seed {self.seed}; its fault: {result.fault}"
+            raise JobError(f"the judge is broken: {said}", hint=hint)
+        wanted = " or ".join(k.value for k in result.expected)
+        tail = f"\n{found.log}" if found.log else ""
+        raise JobError(
+            f"the judge is broken: {name} must end as {wanted}, it ended as {found.kind.value}: {found.message}{tail}",
+            hint=hint,
+        )

@@ -15,7 +15,6 @@ from tensorop.model.operator import Operator
 from tensorop.model.problem import Problem
 from tensorop.model.trial import Kind, Outcome
 from tensorop.model.verdict import Seed, Verdict
-from tensorop.verify.answers import Answers
 from tensorop.verify.subject import Subject
 
 BATCH = 256  # calls a process: few enough to stop early, enough to make its start cheap
@@ -47,11 +46,6 @@ def in_turn(grid: Grid, vlens: Sequence[int]) -> Grid:
     return lambda vlen, seed: grid(vlen, seed)[vlens.index(vlen) :: len(vlens)]
 
 
-def full(operator: Operator, dtype: str, tiles: Mapping[int, Mapping[str, int]], blocking: Mapping[str, int]) -> Grid:
-    """The operator's whole grid, for winners. blocking: as the operator names it."""
-    return lambda vlen, seed: operator.reference.full_grid(dtype, tiles[vlen], blocking, seed.stream(_SIZES, vlen))
-
-
 def verify(operator: Operator, subject: Subject, grid: Grid, vlens: Sequence[int], seed: Seed) -> tuple[Verdict, ...]:
     """One verdict a VLEN (bits; 0 where the target has one width only), ending with the first that fails.
 
@@ -71,19 +65,9 @@ def outcome(verdicts: Sequence[Verdict]) -> Outcome:
     return failed or Outcome(Kind.OK, "verify")
 
 
-def check(
-    reference: Contract,
-    subject: Subject,
-    cases: Sequence[Case],
-    vlen: int,
-    seed: Seed,
-    threads: int = 1,
-    answers: Answers | None = None,
-) -> Verdict:
-    """Calls and judges each case with inputs of its own; the message names case, VLEN and seed of the first failure.
-
-    answers: of large problems, whose inputs are then the same at every VLEN, so that the oracle is asked once.
-    """
+def check(reference: Contract, subject: Subject, cases: Sequence[Case], vlen: int, seed: Seed) -> Verdict:
+    """Calls and judges each case with inputs of its own; the message names case, VLEN and seed of the first failure."""
+    threads, answers = subject.guest.threads, subject.answers
     if not cases:  # whoever has tried nothing has found nothing right
         nothing = Outcome(Kind.REFUSED, "verify", "the grid has no case, so nothing was verified")
         return Verdict(nothing, vlen, 0, str(seed), 0.0, threads)

@@ -16,6 +16,7 @@ from tensorop.runners import session
 from tensorop.runners.base import Runner
 from tensorop.runners.protocol import Check, Entry
 from tensorop.runners.session import Guest
+from tensorop.verify.answers import Answers
 
 
 def no_workspace(problem: Problem, vlen: int) -> int:
@@ -25,23 +26,18 @@ def no_workspace(problem: Problem, vlen: int) -> int:
 
 @dataclass(frozen=True)
 class Subject:
-    """A harness with a candidate linked in, or one that opens `libraries`.
-
-    workspace: elements a call of this problem needs at this VLEN (bits), of the number format `compute` (empty: the
-    dtype's own); timeout_s: for each single call;
-    more: dims that follow the operator's own in every call; made: calls by id of their case and VLEN, which others
-    that are called alike share as long as they hold the cases
-    """
+    """A harness with a candidate linked in, or one that opens `libraries`."""
 
     runner: Runner
     program: Path
     guest: Guest = field(default_factory=Guest)
     entry: Entry = field(default_factory=Entry)
-    workspace: Callable[[Problem, int], int] = no_workspace
-    timeout_s: float = 20.0
-    more: tuple[int, ...] = ()
-    compute: str = ""
-    made: dict[tuple[int, int], Call] | None = None
+    workspace: Callable[[Problem, int], int] = no_workspace  # elements that a call needs at a VLEN (bits)
+    compute: str = ""  # the workspace's number format; empty: the dtype's own
+    timeout_s: float = 20.0  # for each call
+    more: tuple[int, ...] = ()  # dims that follow the operator's own in every call
+    made: dict[tuple[int, int], Call] | None = None  # by ids of cases and VLEN: calls, for whoever holds these cases
+    answers: Answers | None = None  # of large problems: their inputs are the same at every VLEN, the oracle asked once
 
     def call(self, reference: Contract, case: Case, rng: np.random.Generator, vlen: int) -> Call:
         """A case's call at a VLEN (bits), with inputs of its own."""

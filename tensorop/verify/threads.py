@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from tensorop.model.call import Reply
 from tensorop.model.case import Case
 from tensorop.model.operator import Operator
 from tensorop.model.trial import Kind, Outcome
@@ -16,6 +17,7 @@ from tensorop.verify.subject import Subject
 
 # A stream of the seed of its own, beside those of the grids.
 _REPEAT = 2
+REPEATS = 3
 
 
 def verify_threads(
@@ -25,7 +27,6 @@ def verify_threads(
     counts: Sequence[int],
     vlen: int,
     seed: Seed,
-    repeats: int = 3,
 ) -> tuple[Verdict, ...]:
     """A verdict for each thread count, ending with the first that fails; none where there is no case to try.
 
@@ -36,28 +37,28 @@ def verify_threads(
     verdicts: list[Verdict] = []
     for count in counts if cases else ():
         subject = with_threads(count)
-        verdict = check(operator.reference, subject, cases, vlen, seed, threads=count)
-        if verdict.ok:
-            verdict = replace(verdict, outcome=_steady(operator, subject, cases, vlen, seed, count, repeats))
+        verdict = replace(check(operator.reference, subject, cases, vlen, seed), threads=count)
+        for i, case in enumerate(cases if verdict.ok else ()):
+            call = subject.call(operator.reference, case, seed.stream(_REPEAT, vlen, i), vlen)
+            found = _steady(subject.execute([call] * REPEATS, vlen), case, count, seed)
+            if not found.ok:
+                verdict = replace(verdict, outcome=found)
+                break
         verdicts.append(verdict)
         if not verdict.ok:
             break
     return tuple(verdicts)
 
 
-def _steady(
-    operator: Operator, subject: Subject, cases: Sequence[Case], vlen: int, seed: Seed, count: int, repeats: int
-) -> Outcome:
-    for i, case in enumerate(cases):
-        given = subject.call(operator.reference, case, seed.stream(_REPEAT, vlen, i), vlen)
-        replies = subject.execute([given] * repeats, vlen)
-        for reply in replies:
-            if not reply.outcome.ok:
-                return reply.outcome
-            for name, data in reply.outputs.items():
-                first = replies[0].outputs[name]
-                differ = np.flatnonzero(first.view(np.uint8) != data.view(np.uint8)) // data.itemsize
-                if differ.size:
-                    message = f"{name} differs between equal calls with {count} threads, first at element {differ[0]}"
-                    return Outcome(Kind.WRONG, "verify", f"{message} ({case.label}, seed {seed})")
+def _steady(replies: Sequence[Reply], case: Case, threads: int, seed: Seed) -> Outcome:
+    """Whether equal calls left the same bits."""
+    for reply in replies:
+        if not reply.outcome.ok:
+            return reply.outcome
+        for name, data in reply.outputs.items():
+            first = replies[0].outputs[name]
+            differ = np.flatnonzero(first.view(np.uint8) != data.view(np.uint8)) // data.itemsize
+            if differ.size:
+                message = f"{name} differs between equal calls with {threads} threads, first at element {differ[0]}"
+                return Outcome(Kind.WRONG, "verify", f"{message} ({case.label}, seed {seed})")
     return Outcome(Kind.OK, "verify")

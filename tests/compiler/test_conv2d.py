@@ -17,11 +17,11 @@ from tensorop.model.verdict import Seed
 from tensorop.runners.session import Guest
 from tensorop.specs import native, operators, platforms
 from tensorop.verify import grid
-from tensorop.verify.controls import Control, controls, run_control
+from tensorop.verify.controls import Control, ControlRun, controls
 from tensorop.verify.subject import Subject
 from tests.support.convolutions import PIPELINED, verdict
 from tests.support.kernels import platform
-from tests.support.operators import builder, runner_of
+from tests.support.operators import runner_of
 
 operator = operators.load("conv2d")
 here = platform(host_arch())
@@ -30,7 +30,7 @@ here = platform(host_arch())
 @pytest.mark.parametrize("dtype", operator.dtypes)
 @pytest.mark.parametrize("control", controls(operator), ids=lambda control: control.name)
 def test_the_judge_knows_what_is_wrong(control: Control, dtype: str) -> None:
-    result = run_control(control, dtype, operator, here, runner_of(here), builder(here), Seed.draw())
+    result = ControlRun(operator, here, runner_of(here), Seed.draw()).judge(control, dtype)
     assert result.as_expected, f"{result.outcome.kind}: {result.outcome.message}"
 
 

@@ -101,7 +101,7 @@ def test_a_wrong_one_fails_at_verify_and_says_the_next_step(tmp_path: Path) -> N
 @pytest.fixture
 def without_controls(monkeypatch: pytest.MonkeyPatch) -> None:
     """They are judged above; here they would only take their time again."""
-    monkeypatch.setattr(controls, "run_controls", lambda *given, **more: ())
+    monkeypatch.setattr(controls.ControlRun, "run", lambda *given: ())
 
 
 def ruled(file: Path, *more: str) -> tuple[int, Any]:

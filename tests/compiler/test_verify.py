@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 from tensorop.author import offline
 from tensorop.errors import JobError, SpecError
 from tensorop.model.architecture import host_arch
+from tensorop.model.case import Case
 from tensorop.model.kernel import Artifact, Kernel
 from tensorop.model.operator import Operator
 from tensorop.model.point import Point
@@ -20,7 +22,7 @@ from tensorop.model.verdict import Seed, Verdict
 from tensorop.render import instantiate
 from tensorop.specs.platforms import load
 from tensorop.verify import grid
-from tensorop.verify.controls import Control, controls, run_control, run_controls
+from tensorop.verify.controls import Control, ControlRun, controls
 from tensorop.verify.subject import Subject
 from tensorop.verify.threads import verify_threads
 from tests.support.kernels import platform
@@ -44,17 +46,19 @@ def program(control: str | Path, dtype: str = "f32") -> Path:
 
 @pytest.mark.parametrize(("control", "dtype"), applicable, ids=lambda v: v if isinstance(v, str) else v.name)
 def test_a_control_ends_as_it_must(control: Control, dtype: str) -> None:
-    result = run_control(control, dtype, operator, here, runner, build, Seed.draw())
+    result = ControlRun(operator, here, runner, Seed.draw()).judge(control, dtype)
     assert result.as_expected, result.outcome
     assert bool(result.outcome.message) != result.outcome.ok
 
 
 @pytest.mark.parametrize("dtype", operator.dtypes)
 def test_an_honest_kernel_passes_the_whole_grid(dtype: str) -> None:
-    subject = Subject(runner, program("honest", dtype))
-    (verdict,) = grid.verify(
-        operator, subject, grid.full(operator, dtype, tiles, blocking), here.verify_vlens, Seed.draw()
-    )
+    subject, reference = Subject(runner, program("honest", dtype)), operator.reference
+
+    def full(vlen: int, seed: Seed) -> Sequence[Case]:
+        return reference.full_grid(dtype, tiles[vlen], blocking, seed.stream(0, vlen))
+
+    (verdict,) = grid.verify(operator, subject, full, here.verify_vlens, Seed.draw())
     assert verdict.ok, verdict.outcome
     assert verdict.cases > 500
     if dtype == "i8":  # integers are exact
@@ -77,19 +81,19 @@ def test_the_recorded_seed_replays_the_failure() -> None:
 def test_a_fault_that_passes_stops_the_run(tmp_path: Path) -> None:
     broken = with_control(tmp_path, "/* fault: one nobody can see\n * expect: wrong-result\n */\n", "honest")
     with pytest.raises(JobError, match=r"the judge is broken: control 'planted' \(f64\) passed"):
-        run_controls(broken, here, runner, build, Seed.draw(), ["f64"])
+        ControlRun(broken, here, runner, Seed.draw()).run(["f64"])
 
 
 def test_a_fault_caught_by_the_wrong_check_stops_the_run(tmp_path: Path) -> None:
     broken = with_control(tmp_path, "/* fault: C is zero\n * expect: guard-page\n */\n", "zero")
     with pytest.raises(JobError, match="must end as guard-page, it ended as wrong-result"):
-        run_controls(broken, here, runner, build, Seed.draw(), ["f32"])
+        ControlRun(broken, here, runner, Seed.draw()).run(["f32"])
 
 
 def test_a_control_that_does_not_compile_stops_the_run(tmp_path: Path) -> None:
     broken = with_control(tmp_path, "/* fault: none\n * expect: wrong-result\n */\nint x = y;\n", "zero")
     with pytest.raises(JobError, match="it ended as compile-failed"):
-        run_controls(broken, here, runner, build, Seed.draw(), ["f32"])
+        ControlRun(broken, here, runner, Seed.draw()).run(["f32"])
 
 
 def test_a_control_without_its_expectation_is_a_broken_file(tmp_path: Path) -> None:

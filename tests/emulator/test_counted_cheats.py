@@ -14,7 +14,7 @@ from tensorop.model.verdict import Seed
 from tensorop.space.problems import of
 from tensorop.specs import board, operators, platforms
 from tensorop.verify.answers import Answers
-from tensorop.verify.controls import controls, run_control
+from tensorop.verify.controls import ControlRun, controls
 from tests.support.commands import ROOT
 from tests.support.kernels import before_honest
 from tests.support.operators import beside_controls, builder, gemm, runner_of
@@ -119,7 +119,7 @@ def test_an_honest_kernel_is_counted(name, shape):
 def test_the_controls_that_skip_are_refused(name, control):
     platform = platforms.load(name)
     (known,) = [c for c in controls(gemm()) if c.name == control]
-    result = run_control(known, "f32", gemm(), platform, runner_of(platform), builder(platform), Seed.draw())
+    result = ControlRun(gemm(), platform, runner_of(platform), Seed.draw()).judge(known, "f32")
     assert result.as_expected, result
     assert result.outcome.kind is Kind.WRONG
 

@@ -14,7 +14,7 @@ from tensorop.runners.protocol import Library
 from tensorop.runners.session import Guest
 from tensorop.specs.platforms import load
 from tensorop.verify import grid
-from tensorop.verify.controls import controls, run_controls
+from tensorop.verify.controls import ControlRun, controls
 from tensorop.verify.subject import Subject
 from tensorop.verify.threads import verify_threads
 from tests.support.operators import builder, gemm, runner_of
@@ -26,7 +26,7 @@ operator = gemm()
 @pytest.mark.parametrize("dtype", operator.dtypes)
 def test_every_control_ends_as_it_must(name: str, dtype: str) -> None:
     platform = load(name)
-    results = run_controls(operator, platform, runner_of(platform), builder(platform), Seed.draw(), [dtype])
+    results = ControlRun(operator, platform, runner_of(platform), Seed.draw()).run([dtype])
     assert results
     assert all(r.as_expected for r in results)
     refused = {r.name for r in results if not r.outcome.ok}
@@ -74,13 +74,14 @@ def test_a_library_nobody_here_wrote_passes(dtype: str) -> None:
     subject = with_threads(1)
     vlens, tile = (128, 256), {"mr": 8, "nr": 8, "ku": 4}
     blocking = {"mc": 128, "kc": 240, "nc": 512}
-    whole, reference = grid.full(operator, dtype, dict.fromkeys(vlens, tile), blocking), operator.reference
+    reference = operator.reference
 
     def its(vlen: int, seed: Seed) -> list[Case]:
         """Its interface has leading dimensions of 32 bits."""
-        leading = (reference.product(case.problem) for case in whole(vlen, seed))
+        whole = reference.full_grid(dtype, tile, blocking, seed.stream(0, vlen))
+        leading = (reference.product(case.problem) for case in whole)
         fits = [max(p.a.leading, p.b.leading, p.c.leading) < 2**31 for p in leading]
-        return [case for case, fit in zip(whole(vlen, seed), fits, strict=True) if fit]
+        return [case for case, fit in zip(whole, fits, strict=True) if fit]
 
     verdicts = grid.verify(operator, subject, its, vlens, Seed.draw())
     assert grid.outcome(verdicts).ok, grid.outcome(verdicts)

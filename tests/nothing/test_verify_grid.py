@@ -7,7 +7,7 @@ import numpy as np
 from tensorop.model.case import Case
 from tensorop.model.trial import Kind, Outcome
 from tensorop.model.verdict import Seed
-from tensorop.runners.session import Reply
+from tensorop.runners.session import Guest, Reply
 from tensorop.space import problems
 from tensorop.specs import operators
 from tensorop.verify import grid
@@ -21,8 +21,8 @@ PROBLEMS = [problems.of(GEMM, "f32", shape) for shape in ((5, 6, 7), (3, 9, 2))]
 class Computes:
     """Right at every VLEN but one; what it is given is kept by VLEN."""
 
-    def __init__(self, wrong_at=0):
-        self.wrong_at, self.given = wrong_at, {}
+    def __init__(self, wrong_at=0, answers=None):
+        self.wrong_at, self.given, self.guest, self.answers = wrong_at, {}, Guest(), answers
 
     def call(self, reference, case, rng, vlen):
         return reference.call(case.problem, rng, case.distribution, case.placement)
@@ -38,13 +38,15 @@ class Computes:
 
 
 def test_large_problems_have_the_same_inputs_at_every_vlen_and_the_oracle_is_asked_once(monkeypatch):
-    subject, seed, answers = Computes(wrong_at=512), Seed.draw(), Answers(GEMM.reference)
+    seed, answers = Seed.draw(), Answers(GEMM.reference)
+    subject = Computes(512, answers)
     cases = [Case(problem) for problem in PROBLEMS]
-    verdicts = [grid.check(GEMM.reference, subject, cases, vlen, seed, answers=answers) for vlen in (128, 256, 512)]
+    verdicts = [grid.check(GEMM.reference, subject, cases, vlen, seed) for vlen in (128, 256, 512)]
     assert [verdict.outcome.kind for verdict in verdicts] == [Kind.OK, Kind.OK, Kind.WRONG]
     assert len(answers._limits) == len(PROBLEMS)
     for first, second in zip(subject.given[128], subject.given[256], strict=True):
         np.testing.assert_array_equal(first, second)
+    subject.answers = None
     grid.check(GEMM.reference, subject, cases, 1024, seed)
     assert not np.array_equal(subject.given[128][0], subject.given[1024][0])
 

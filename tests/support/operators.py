@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from tensorop.build import compile as compiling
 from tensorop.build import link
 from tensorop.model.kernel import Artifact, Source
@@ -12,7 +14,6 @@ from tensorop.runners.base import Runner
 from tensorop.runners.native import Native
 from tensorop.runners.qemu import Qemu
 from tensorop.specs import operators
-from tensorop.verify.controls import Build
 
 
 def gemm() -> Operator:
@@ -31,7 +32,7 @@ def runner_of(platform: Platform) -> Runner:
     return Qemu(platform.arch, platform.qemu_cpu, platform.vlens[0]) if platform.runner == "qemu" else Native()
 
 
-def builder(platform: Platform) -> Build:
+def builder(platform: Platform) -> Callable[[Source, tuple[str, ...]], Artifact | Outcome]:
     """Source to program, as a job builds candidates."""
 
     def build(source: Source, extra: tuple[str, ...]) -> Artifact | Outcome:
