@@ -47,7 +47,7 @@ from tensorop.model.operator import Operator
 from tensorop.model.problem import Problem
 from tensorop.model.trial import Finished, Outcome, Stage
 from tensorop.model.verdict import Seed
-from tensorop.model.winner import Leaf, Tree, Winners, by_operator
+from tensorop.model.winner import Leaf, Tree, Winners, by_operator, trees_of
 from tensorop.package import product, publish
 from tensorop.package.sources import OperatorPart
 from tensorop.render import instantiate
@@ -152,9 +152,9 @@ class Judge:
     def _chosen(self, case: Case, vlen: int) -> tuple[int, int]:
         """Which variant the product chooses: its number there, and among all."""
         winners = self.manifest["dtypes"][case.problem.dtype]
-        trees = choices.trees(winners)
-        tree = [tree for at, tree in trees if at is None or at <= vlen][-1] if len(trees) > 1 else trees[0][1]
-        number = choices.variant_of(self.found.operator, case.problem, tree, winners.get("direct"))
+        trees = trees_of(winners)
+        tree = [tree for tree in trees if tree.vlen <= vlen][-1] if len(trees) > 1 else trees[0]
+        number = choices.variant_of(self.found.operator, case.problem, tree, winners)
         carried = winners["variants"][number]
         return number, [variant.id for variant in self.all[case.problem.dtype]].index(carried["id"])
 

@@ -36,6 +36,7 @@ from tensorop.model.bench import Bench, Row, joined
 from tensorop.model.option import Option
 from tensorop.model.verdict import Seed
 from tensorop.provision import baseline
+from tensorop.report.threads import record as bench_record
 from tensorop.space import problems
 from tensorop.specs import benches
 from tensorop.target import Target
@@ -206,14 +207,14 @@ def bench(
         screen.echo_json(change.to_json()) if format_ == "json" else compare_output.show(change)
         failed = change.count(comparing.WORSE) > 0
     elif format_ == "json":
-        screen.echo_json(scaling.record(results))
+        screen.echo_json(bench_record(results))
     else:
         for comparison in results:
             tables.show_bench(comparison)
         for found in each:
             if len(found.operator.layouts) > 1:
                 screen.echo(f"one of the layouts {problems.numbered(found.operator)}; --layout N measures another")
-        tables.show_scaling(scaling.record(results))
+        tables.show_scaling(results)
     if fail_below is not None:
         for one in (low for comparison in results for low in comparison.below(fail_below)):
             screen.echo(f"below {fail_below:g}: {one} is {one.ratio.value:.3f} of {one.baseline}", err=True)
@@ -313,12 +314,12 @@ def report(
     format_: Format = "table",
 ) -> None:
     """Write share/tensorop/report.html: one page with every figure of a run, for any browser, without network."""
-    record, page = reporting.report(path, plugins=plugins)
+    found, page = reporting.report(path, plugins=plugins)
     if format_ == "json":
-        screen.echo_json(record)
+        screen.echo_json(found.to_json())
     else:
         screen.echo(f"{page}")
-        if lacking := record["absent"].get("operator and platform"):
+        if lacking := found.absent.get("operator and platform"):
             screen.echo("parts of it are left out: " + lacking.replace("\n", "; "), err=True)
 
 

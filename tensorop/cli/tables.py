@@ -18,7 +18,7 @@ from tensorop.commands.doctor import Health
 from tensorop.events import Done
 from tensorop.model.bench import Bench, Ratio
 from tensorop.model.verdict import ControlResult, Verdict
-from tensorop.report import choices
+from tensorop.model.winner import Leaf, Split, Tree, trees_of
 from tensorop.report.threads import mean_gains
 
 _WIDEST = 160
@@ -53,19 +53,18 @@ def show_bench(bench: Bench) -> None:
         out.print(Text(line))
 
 
-def show_scaling(record: Mapping[str, Any]) -> None:
+def show_scaling(found: Sequence[Bench]) -> None:
     """What further threads add, in geometric mean; nothing where one number was measured."""
-    by_threads = record.get("by_threads", {})
-    if not by_threads:
+    if len(found) < 2:
         return
-    first, *others = by_threads
-    table = Table(title=f"times as fast as with {first}", title_justify="left", box=None, pad_edge=False)
-    for name in ("threads", "dtype", "this library", *record["baselines"]):
+    first, *others = found
+    table = Table(title=f"times as fast as with {first.threads}", title_justify="left", box=None, pad_edge=False)
+    for name in ("threads", "dtype", "this library", *first.baselines):
         table.add_column(name, justify="left" if name == "dtype" else "right")
-    for dtype in dict.fromkeys(row["dtype"] for row in record["results"]):
-        means = [mean_gains(by_threads, dtype, who) for who in ("", *record["baselines"])]
-        for count in others:
-            table.add_row(count, dtype, *(f"{mean[count]:.2f}" if count in mean else "-" for mean in means))
+    for dtype in first.dtypes:
+        means = [mean_gains(found, dtype, who) for who in ("", *first.baselines)]
+        for count in (other.threads for other in others):
+            table.add_row(str(count), dtype, *(f"{mean[count]:.2f}" if count in mean else "-" for mean in means))
     console().print(table)
 
 
@@ -257,8 +256,8 @@ def card_lines(card: Mapping[str, Any]) -> list[str]:
 
 def _winners_lines(dtype: str, winners: Mapping[str, Any]) -> list[str]:
     several, modelled = "by_vlen" in winners, "tree" not in winners and "by_vlen" not in winners
-    dispatch = [] if modelled else choices.trees(winners)
-    regret = ", chosen at run time by a model" if modelled else "" if several else f", {_regret(winners)}"
+    trees = () if modelled else trees_of(winners)
+    regret = ", chosen at run time by a model" if modelled else "" if several else f", {_regret(trees[0])}"
     lines = [f"{dtype}: {len(winners['variants'])} variants{regret}"]
     for number, variant in enumerate(winners["variants"]):
         point = " ".join(f"{k}={v}" for k, v in variant["point"].items())
@@ -266,27 +265,27 @@ def _winners_lines(dtype: str, winners: Mapping[str, Any]) -> list[str]:
         also = f", also written for VLEN {' '.join(map(str, vlens))}" if vlens else ""
         text = f", text {variant['text']}" if "text" in variant else ""
         lines.append(f"    {number}: {variant['template']} ({variant['author']}) {point}{also}{text}")
-    for vlen, of_vlen in dispatch:
-        lines += [f"    VLEN {vlen}, {_regret(of_vlen)}"] if several else []
-        lines += [f"    {line}" for line in tree_lines(of_vlen["tree"], 1 if several else 0)]
+    for tree in trees:
+        lines += [f"    VLEN {tree.vlen}, {_regret(tree)}"] if several else []
+        lines += [f"    {line}" for line in _tree_lines(tree.root, 1 if several else 0)]
     return lines
 
 
-def _regret(dispatch: Mapping[str, Any]) -> str:
-    known = dispatch.get("regret")
+def _regret(tree: Tree) -> str:
+    known = tree.regret
     return "dispatch regret not known" if known is None else f"dispatch regret on shapes left out {known:.2%}"
 
 
-def tree_lines(node: Mapping[str, Any], depth: int = 0) -> list[str]:
+def _tree_lines(node: Leaf | Split, depth: int) -> list[str]:
     """A dispatch tree, indented."""
     pad = "  " * depth
-    if "variant" in node:
-        return [f"{pad}variant {node['variant']}"]
+    if isinstance(node, Leaf):
+        return [f"{pad}variant {node.variant}"]
     return [
-        f"{pad}{node['feature']} <= {node['threshold']}:",
-        *tree_lines(node["low"], depth + 1),
+        f"{pad}{node.feature} <= {node.threshold}:",
+        *_tree_lines(node.low, depth + 1),
         f"{pad}else:",
-        *tree_lines(node["high"], depth + 1),
+        *_tree_lines(node.high, depth + 1),
     ]
 
 

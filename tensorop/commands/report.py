@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from tensorop.errors import JobError, UsageError
 from tensorop.package import carried
 from tensorop.package.product import MANIFEST
 from tensorop.report import gather
+from tensorop.report.gather import Report
 from tensorop.store import durable
 
 PAGE = Path("share") / "tensorop" / "report.html"
 
 
-def report(folder: Path, *, plugins: tuple[Path, ...] = ()) -> tuple[dict[str, Any], Path]:
+def report(folder: Path, *, plugins: tuple[Path, ...] = ()) -> tuple[Report, Path]:
     """Gathers the record of a folder and writes share/tensorop/report.html in it. Returns both.
 
     Raises UsageError when the folder holds no run or cannot be written, JobError when its journal is damaged.

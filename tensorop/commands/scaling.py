@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 from tensorop.model.bench import Bench
-from tensorop.report.threads import KEPT
+from tensorop.report.threads import KEPT, record
 from tensorop.store import durable
 
 
@@ -22,12 +21,6 @@ def bench_each(threads: Sequence[int], bench: Callable[[int], Bench]) -> tuple[B
         if result.threads != count:
             break
     return tuple(found)
-
-
-def record(found: Sequence[Bench]) -> dict[str, Any]:
-    """The first comparison as `bench --format json` has it; of several each too, under `by_threads`."""
-    first = found[0].to_json()
-    return first if len(found) == 1 else {**first, "by_threads": {str(one.threads): one.to_json() for one in found}}
 
 
 def keep(folder: Path, found: Sequence[Bench]) -> Path | None:

@@ -17,11 +17,10 @@ from tensorop.kits import rows as kitrows
 from tensorop.model.kernel import KernelTemplate
 from tensorop.model.operator import Operator
 from tensorop.model.point import Point
-from tensorop.model.winner import Leaf, Split, Tree, Winners, by_operator
+from tensorop.model.winner import Tree, Winners, by_operator, trees_of
 from tensorop.package.product import MANIFEST, SHARE
 from tensorop.render import instantiate
 from tensorop.render.texts import Texts
-from tensorop.report import choices
 from tensorop.specs import files, jsontext
 from tensorop.store import journal
 
@@ -110,19 +109,7 @@ def _winners(opened: Opened, dtype: str, told: Mapping[str, Any], templates: Map
             raise UsageError(f"variant {one['id']} of {dtype} is another one by this version", hint=_AGAIN)
         variants.append(replace(variant, specialisations=tuple(map(int, one.get("specialisations", ())))))
     direct = variants.pop() if variants[-1].template.name == offline.DIRECT else None
-    count = len(told["variants"])
-    trees = tuple(Tree(_node(of["tree"], count), of["regret"], vlen or 0) for vlen, of in choices.trees(told))
-    return Winners(dtype, tuple(variants), trees, direct, int(told.get("direct", {}).get("most_flops", 0)))
-
-
-def _node(told: Mapping[str, Any], count: int) -> Leaf | Split:
-    """count: of the variants among which it chooses."""
-    if "variant" in told:
-        if not 0 <= int(told["variant"]) < count:
-            raise ValueError(f"a tree chooses variant {told['variant']} of {count}")
-        return Leaf(int(told["variant"]))
-    below = (_node(told[side], count) for side in ("low", "high"))
-    return Split(str(told["feature"]), int(told["threshold"]), *below)
+    return Winners(dtype, tuple(variants), trees_of(told), direct, int(told.get("direct", {}).get("most_flops", 0)))
 
 
 # --- what kits have measured --------------------------------------------------------------------------------------

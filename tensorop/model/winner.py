@@ -81,6 +81,25 @@ class Winners:
         return self.variants if self.direct is None else (*self.variants, self.direct)
 
 
+def trees_of(told: Mapping[str, Any]) -> tuple[Tree, ...]:
+    """The trees of a dtype in a manifest, VLENs rising. Raises KeyError, TypeError or ValueError for what are none."""
+    count = len(told["variants"])
+    if "by_vlen" not in told:
+        return (Tree(_node(told["tree"], count), told["regret"]),)
+    trees = (Tree(_node(of["tree"], count), of["regret"], int(vlen)) for vlen, of in told["by_vlen"].items())
+    return tuple(sorted(trees, key=lambda tree: tree.vlen))
+
+
+def _node(told: Mapping[str, Any], count: int) -> Leaf | Split:
+    """count: of the variants among which it chooses."""
+    if "variant" in told:
+        if not 0 <= int(told["variant"]) < count:
+            raise ValueError(f"a tree chooses variant {told['variant']} of {count}")
+        return Leaf(int(told["variant"]))
+    below = (_node(told[side], count) for side in ("low", "high"))
+    return Split(str(told["feature"]), int(told["threshold"]), *below)
+
+
 def by_operator(manifest: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
     """What a manifest says of each operator: `facts` and `dtypes`. Raises KeyError, TypeError or ValueError for what is
     no manifest."""

@@ -5,148 +5,182 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from tensorop.dispatch import robust
+from tensorop.dispatch.tree import decide
 from tensorop.measure.statistics import geomean
 from tensorop.model.operator import Operator
 from tensorop.model.problem import Problem
 from tensorop.model.trial import Finished, Stage
+from tensorop.model.winner import Tree, trees_of
 from tensorop.space import problems
 from tensorop.store.history import History
 
 
-def choices(operator: Operator, held: Mapping[str, Any], history: History) -> list[dict[str, Any]]:
-    """For each dtype, and each VLEN where the dispatch has a tree for each: the variants, the tree's regret on shapes
-    left out (a share), and for each problem of the search the variant and template chosen, its cost and the best
-    cost of each template.
+@dataclass(frozen=True)
+class Packaged:
+    """A variant of the library."""
 
-    held: what the manifest says of the operator; vlen: None where there is one tree; of a variant, text: the id of what
-    was packaged, judged: how many trials that passed were made of that very text.
-    """
+    id: str
+    template: str
+    point: Mapping[str, int | str]
+    text: str = ""  # the id of what was packaged
+    specialisations: Sequence[int] = ()  # VLENs that it is also written for
+    specialisation_texts: Mapping[str, str] | None = None  # their ids
+    judged: int = 0  # trials that passed and were made of these very texts
+
+
+@dataclass(frozen=True)
+class Served:
+    """A problem of the search that was measured."""
+
+    problem: str
+    variant: int  # that the dispatch chooses
+    template: str
+    cost: float | None  # of the variant chosen, itself or specialised; None where it was not measured on this problem
+    cost_by_template: Mapping[str, float]  # the best of each
+    best_template: str
+
+
+@dataclass(frozen=True)
+class Won:
+    """What a template serves, and by how much it is better there than the best variant of another template that was
+    tried on the same problem: ratios of costs, less 1; None where no other was tried."""
+
+    template: str
+    served: int  # problems
+    share: float  # of all
+    rivals: int  # problems on which another was tried
+    by: float | None  # geometric mean
+    least: float | None
+    most: float | None
+
+
+@dataclass(frozen=True)
+class Choices:
+    """Those of one dtype and tree."""
+
+    dtype: str
+    vlen: int | None  # None where the library has one tree
+    regret: float | None  # a share, on shapes left out
+    variants: Sequence[Packaged]
+    problems: Sequence[Served]
+    won: Sequence[Won]
+
+
+@dataclass(frozen=True)
+class CloseChoice:
+    """Variants that are within 3 % of each other, counted over the ranges of a model's assumed constants."""
+
+    problem: str
+    vlen: int
+    variants: int
+    given_up: float  # the share by which the one chosen is dearer at the best fit
+    changed: Mapping[str, float]  # constants that alone change the choice: the share that another would gain
+
+
+@dataclass(frozen=True)
+class CloseChoices:
+    dtype: str
+    rows: Sequence[CloseChoice]
+
+
+def choices(operator: Operator, dtypes: Mapping[str, Any], history: History) -> list[Choices]:
+    """dtypes: as the manifest has them of an operator."""
     shapes = [operator.shapes.of(str(text)) for text in history.facts.get("shapes", ())]
+    judged = Counter(f.text for f in history.replay() if isinstance(f, Finished) and f.outcome.ok)
     out = []
-    for dtype, winners in held["dtypes"].items():
-        judged = Counter(f.text for f in history.replay() if isinstance(f, Finished) and f.outcome.ok)
-        variants = [
-            {**v, "text": v.get("text", ""), "judged": sum(judged[text] for text in _texts(v))}
-            for v in winners["variants"]
+    for dtype, winners in dtypes.items():
+        variants = [_packaged(variant, judged) for variant in winners["variants"]]
+        trials = [
+            finished
+            for stage in (Stage.BLOCKING, Stage.SINGLE_VLEN, Stage.SMALLEST)
+            for finished in history.ended((stage, dtype, 0))
+            if finished.outcome.ok
         ]
-        ended = [
-            f for stage in (Stage.BLOCKING, Stage.SINGLE_VLEN, Stage.SMALLEST) for f in history.ended((stage, dtype, 0))
-        ]
-        trials = [f for f in ended if f.outcome.ok]
         asked = [problems.of(operator, dtype, s, layout) for s in shapes for layout in range(len(operator.layouts))]
-        for vlen, dispatch in trees(winners):
-            direct = winners.get("direct")
-            told = [
-                _row(operator, problem, variants, variant_of(operator, problem, dispatch, direct), vlen or 0, trials)
-                for problem in asked
-            ]
-            rows = [row for row in told if row is not None]
-            told_of = {"dtype": dtype, "vlen": vlen, "regret": dispatch["regret"], "variants": variants}
-            out.append({**told_of, "problems": rows, "won": _won(rows)})
+        for tree in trees_of(winners):
+            chosen = ((problem, variant_of(operator, problem, tree, winners)) for problem in asked)
+            rows = [_served(problem, number, variants[number], tree.vlen, trials) for problem, number in chosen]
+            served = [row for row in rows if row is not None]
+            out.append(Choices(dtype, tree.vlen or None, tree.regret, variants, served, won(served)))
     return out
 
 
-def _won(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """What each template serves: problems, their share, and by how much its chosen variants are better there than the
-    best variant of another template that was tried on the same problem: the geometric mean, the least and the most of
-    the costs' ratios, less 1 (None where no other was tried)."""
+def _packaged(told: Mapping[str, Any], judged: Mapping[str, int]) -> Packaged:
+    more = told.get("specialisation_texts", {})
+    count = sum(judged[text] for text in {told.get("text", ""), *more.values()} if text)
+    vlens = tuple(told.get("specialisations", ()))
+    return Packaged(told.get("id", ""), told["template"], told["point"], told.get("text", ""), vlens, more, count)
+
+
+def won(rows: Sequence[Served]) -> list[Won]:
+    """By template, the one that serves most first."""
     out = []
-    for template in dict.fromkeys(row["template"] for row in rows):
-        mine = [row for row in rows if row["template"] == template]
+    for template in dict.fromkeys(row.template for row in rows):
+        mine = [row for row in rows if row.template == template]
         gains = []
         for row in mine:
-            others = [cost for name, cost in row["cost_by_template"].items() if name != template]
-            if others and row["cost"]:
-                gains.append(min(others) / row["cost"] - 1)
-        mean = geomean(1 + gain for gain in gains) - 1 if gains else None
-        ends = {"least": min(gains, default=None), "most": max(gains, default=None)}
-        share = len(mine) / len(rows)
+            others = [cost for name, cost in row.cost_by_template.items() if name != template]
+            if others and row.cost:
+                gains.append(min(others) / row.cost - 1)
         out.append(
-            {"template": template, "served": len(mine), "share": share, "rivals": len(gains), "by": mean, **ends}
+            Won(
+                template=template,
+                served=len(mine),
+                share=len(mine) / len(rows),
+                rivals=len(gains),
+                by=geomean(1 + gain for gain in gains) - 1 if gains else None,
+                least=min(gains, default=None),
+                most=max(gains, default=None),
+            )
         )
-    return sorted(out, key=lambda entry: -int(entry["served"]))
+    return sorted(out, key=lambda entry: -entry.served)
 
 
-def _texts(variant: Mapping[str, Any]) -> set[str]:
-    """The ids of the texts a variant is made of, those of its specialisations included."""
-    specialisations = variant.get("specialisation_texts", {})
-    return {str(text) for text in (variant.get("text"), *specialisations.values()) if text}
-
-
-def constants(told: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """For each dtype the close choices that were counted over the model's ranges, each with the constants that alone
-    would change it and the share another variant would gain. told: the journal's notes `constants`."""
+def close_choices(told: Sequence[Mapping[str, Any]]) -> list[CloseChoices]:
+    """Of each dtype. told: the journal's notes `constants`."""
     latest = {note["dtype"]: note for note in told}
-    return [
-        {
-            "dtype": dtype,
-            "rows": [
-                {
-                    "problem": contest["problem"],
-                    "vlen": contest["vlen"],
-                    "variants": len(contest["variants"]),
-                    "given_up": contest.get("given_up", 0.0),
-                    "changed": robust.overturned(contest["cycles"], note["constants"], contest["chosen"]),
-                }
-                for contest in note["contests"]
-            ],
-        }
-        for dtype, note in latest.items()
-    ]
+    out = []
+    for dtype, note in latest.items():
+        rows = [
+            CloseChoice(
+                problem=contest["problem"],
+                vlen=contest["vlen"],
+                variants=len(contest["variants"]),
+                given_up=contest.get("given_up", 0.0),
+                changed=robust.overturned(contest["cycles"], note["constants"], contest["chosen"]),
+            )
+            for contest in note["contests"]
+        ]
+        out.append(CloseChoices(dtype, rows))
+    return out
 
 
-def trees(winners: Mapping[str, Any]) -> list[tuple[int | None, Mapping[str, Any]]]:
-    """(VLEN, what holds `tree` and `regret`) of a dtype in a manifest; one without VLEN where there is one tree."""
-    if "by_vlen" not in winners:
-        return [(None, winners)]
-    return sorted((int(vlen), of_vlen) for vlen, of_vlen in winners["by_vlen"].items())
-
-
-def decide(node: Mapping[str, Any], features: Mapping[str, int]) -> int:
-    """The variant a manifest's tree sends these features to."""
-    while "variant" not in node:
-        node = node["low"] if problems.feature(node["feature"], features) <= node["threshold"] else node["high"]
-    return int(node["variant"])
-
-
-def variant_of(
-    operator: Operator, problem: Problem, dispatch: Mapping[str, Any], direct: Mapping[str, Any] | None
-) -> int:
-    """The number of the variant that serves a problem: the direct one, else what the tree says."""
+def variant_of(operator: Operator, problem: Problem, tree: Tree, winners: Mapping[str, Any]) -> int:
+    """The number of the variant that serves a problem: the direct one, else what the tree says. winners: a dtype as the
+    manifest has it."""
+    direct = winners.get("direct")
     if direct is not None and operator.reference.work(problem) <= direct["most_flops"]:
         return int(direct["variant"])
-    return decide(dispatch["tree"], problems.features(operator, problem))
+    return decide(tree.root, problems.features(operator, problem))
 
 
-def _row(
-    operator: Operator,
-    problem: Problem,
-    variants: Sequence[Mapping[str, Any]],
-    chosen: int,
-    vlen: int,
-    trials: Sequence[Finished],
-) -> dict[str, Any] | None:
+def _served(problem: Problem, number: int, variant: Packaged, vlen: int, trials: Sequence[Finished]) -> Served | None:
     """None for a problem nobody measured."""
     by_template: dict[str, float] = {}
-    own = math.inf  # the cost of what was chosen, itself or specialised
+    own = math.inf
     for finished in trials:
         samples = finished.score.per_problem.get(problem.label)
         if samples is None or finished.trial.variant.kernel.vlen not in (0, vlen):
             continue
         template, cost = finished.trial.variant.template.name, samples.at(vlen)
         by_template[template] = min(cost, by_template.get(template, cost))
-        if template == variants[chosen]["template"] and dict(finished.trial.variant.point) == variants[chosen]["point"]:
+        if template == variant.template and dict(finished.trial.variant.point) == variant.point:
             own = min(own, cost)
     if not by_template:
         return None
-    return {
-        "problem": problem.label,
-        "variant": chosen,
-        "template": variants[chosen]["template"],
-        "cost": own if math.isfinite(own) else None,
-        "cost_by_template": by_template,
-        "best_template": min(by_template, key=by_template.__getitem__),
-    }
+    best = min(by_template, key=by_template.__getitem__)
+    return Served(problem.label, number, variant.template, own if math.isfinite(own) else None, by_template, best)

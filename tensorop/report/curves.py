@@ -5,43 +5,40 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from itertools import groupby, pairwise
-from typing import Any
 
 from matplotlib.collections import PatchCollection
 from matplotlib.colors import to_rgba
 from matplotlib.patches import Patch, Rectangle
 
-from tensorop.model.bench import geomean
+from tensorop.model.bench import Bench, Row, geomean
 from tensorop.report import drawing, threads
+from tensorop.report.dispatch_map import DispatchMap
 from tensorop.report.drawing import COLOUR, SERIES
-from tensorop.report.labels import sizes
 
 
-def speeds(bench: Mapping[str, Any], dtype: str) -> str:
+def speeds(bench: Bench, dtype: str) -> str:
     """Speed over size (the geometric mean of a problem's sides) of the library and of each baseline; a panel a VLEN.
 
     A baseline's is the library's over its ratio."""
-    rows = [row for row in bench["results"] if row["dtype"] == dtype]
-    vlens = list(dict.fromkeys(vlen for row in rows for vlen in row.get("by_vlen", {}))) or [None]
+    rows = [row for row in bench.rows if row.dtype == dtype]
+    vlens = list(dict.fromkeys(vlen for row in rows for vlen in row.measured))
     if len(rows) < 2:
         return ""
     figure, panels = drawing.panels(len(vlens), 2.6)
     for axes, vlen in zip(panels, vlens, strict=True):
-        shown = [
-            (_size(row), row["by_vlen"][vlen] if vlen else row) for row in rows if not vlen or vlen in row["by_vlen"]
-        ]
+        shown = [(_size(row), row.measured[vlen]) for row in rows if vlen in row.measured]
         at = sorted(shown, key=lambda pair: pair[0])
-        xs, mine = [x for x, _ in at], [y["ours"] for _, y in at]
+        xs, mine = [x for x, _ in at], [y.ours for _, y in at]
         axes.plot(xs, mine, "o", markersize=4.2, color=COLOUR["ink"], label="this library")
-        for name, colour, mark in zip(bench["baselines"], SERIES, "sD^vP*XhH", strict=False):
-            theirs = [(x, y["ours"] / y["ratio"][name], y["ours"]) for x, y in at if y["ratio"].get(name)]
+        for name, colour, mark in zip(bench.baselines, SERIES, "sD^vP*XhH", strict=False):
+            theirs = [(x, y.ours / y.ratios[name].value, y.ours) for x, y in at if name in y.ratios]
             if not theirs:
                 continue
             axes.plot(
                 [x for x, _, _ in theirs], [y for _, y, _ in theirs], mark, markersize=4, color=COLOUR[colour],
                 markerfacecolor="none", label=name,
             )  # fmt: skip
-            if name == next(iter(bench["baselines"])):
+            if name == next(iter(bench.baselines)):
                 for x, y, ours in theirs:
                     side = COLOUR["good" if ours >= y else "bad"]
                     axes.plot([x, x], [y, ours], color=side, linewidth=1.1, alpha=0.6, zorder=1)
@@ -50,32 +47,30 @@ def speeds(bench: Mapping[str, Any], dtype: str) -> str:
         axes.set_ylim(low, high * (high / low) ** 0.2)  # room above, for the legend
         drawing.plain_ticks(axes, "xy")
         title = f"VLEN {vlen}" if vlen else ""
-        drawing.labelled(axes, "geometric mean of a problem's sides", bench["unit"], title)
+        drawing.labelled(axes, "geometric mean of a problem's sides", bench.unit, title)
     drawing.own_legend(panels[0])
     return drawing.svg(figure, f"speeds-{dtype}")
 
 
-def by_vlen(bench: Mapping[str, Any]) -> str:
+def by_vlen(bench: Bench) -> str:
     """The first baseline's ratio at each VLEN: a thin line a problem, the geometric mean thick; a panel a dtype."""
-    if not bench["baselines"]:
-        return ""
-    name = next(iter(bench["baselines"]))
-    dtypes = list(dict.fromkeys(row["dtype"] for row in bench["results"] if len(row.get("by_vlen", {})) > 1))
-    if not dtypes:
+    name = next(iter(bench.baselines), "")
+    dtypes = list(dict.fromkeys(row.dtype for row in bench.rows if len(row.by_vlen) > 1))
+    if not dtypes or not name:
         return ""
     figure, panels = drawing.panels(len(dtypes), 2.6)
     for axes, dtype in zip(panels, dtypes, strict=True):
-        rows = [row["by_vlen"] for row in bench["results"] if row["dtype"] == dtype and row.get("by_vlen")]
-        vlens = sorted({vlen for row in rows for vlen in row}, key=int)
-        for row in rows:
-            line = [(i, row[v]["ratio"][name]) for i, v in enumerate(vlens) if v in row and name in row[v]["ratio"]]
+        rows = [row.by_vlen for row in bench.rows if row.dtype == dtype]
+        vlens = sorted({vlen for row in rows for vlen in row})
+        lines = [
+            [(i, row[v].ratios[name].value) for i, v in enumerate(vlens) if v in row and name in row[v].ratios]
+            for row in rows
+        ]
+        for line in lines:
             if line:
                 axes.plot(*zip(*line, strict=True), color=COLOUR["one"], linewidth=0.8, alpha=0.45)
-        means = []
-        for i, vlen in enumerate(vlens):
-            found = [row[vlen]["ratio"][name] for row in rows if vlen in row and name in row[vlen]["ratio"]]
-            if found:
-                means.append((i, geomean(found)))
+        found = ((i, geomean(ratio for line in lines for at, ratio in line if at == i)) for i in range(len(vlens)))
+        means = [(i, mean) for i, mean in found if not math.isnan(mean)]
         if means:
             axes.plot(*zip(*means, strict=True), "o-", color=COLOUR["ink"], linewidth=2, markersize=4.5)
         for i, mean in means:
@@ -83,29 +78,29 @@ def by_vlen(bench: Mapping[str, Any]) -> str:
         axes.axhline(1, color=COLOUR["bad"], linewidth=0.9)
         axes.set_yscale("log")
         drawing.plain_ticks(axes, "y")
-        axes.set_xticks(range(len(vlens)), vlens)
+        axes.set_xticks(range(len(vlens)), list(map(str, vlens)))
         axes.set_xlim(-0.3, len(vlens) - 0.6)
         drawing.labelled(axes, "VLEN, bits", f"times as fast as {name}", dtype, "y")
     return drawing.svg(figure, "by-vlen")
 
 
-def dispatch(maps: Sequence[Mapping[str, Any]], colours: Mapping[str, str]) -> str:
+def dispatch(maps: Sequence[DispatchMap], colours: Mapping[str, str]) -> str:
     """The variant chosen over a plane, a panel a map of one dtype and VLEN; a colour a template, paler by variant."""
     figure, panels = drawing.panels(len(maps), 2.9, columns=3)
     first = maps[0]
-    shades = _shades(first["templates"])
+    shades = _shades(first.templates)
     for axes, plane in zip(panels, maps, strict=True):
-        sides = plane["sides"]
+        sides = plane.sides
         between = [(a * b) ** 0.5 for a, b in pairwise(sides)]
         edges = [sides[0] / 2**0.5, *between, sides[-1] * 2**0.17]
         areas: dict[int, list[tuple[float, float]]] = {}
         cells: list[Rectangle] = []
-        for j, line in enumerate(plane["chosen"]):
+        for j, line in enumerate(plane.chosen):
             at = 0
             for number, run in groupby(line):
                 length = len(list(run))
                 size = edges[at + length] - edges[at], edges[j + 1] - edges[j]
-                colour = COLOUR[colours[plane["templates"][number]]]
+                colour = COLOUR[colours[plane.templates[number]]]
                 cells.append(Rectangle((edges[at], edges[j]), *size, facecolor=to_rgba(colour, shades[number])))
                 areas.setdefault(number, []).extend((sides[i], sides[j]) for i in range(at, at + length))
                 at += length
@@ -118,37 +113,36 @@ def dispatch(maps: Sequence[Mapping[str, Any]], colours: Mapping[str, str]) -> s
         ends = edges[0], edges[-1]
         axes.set(xscale="log", yscale="log", xlim=ends, ylim=ends)
         drawing.powers_of_two(axes)
-        where = ", ".join(f"{name} = {size}" for name, size in plane["fixed"].items())
-        drawing.labelled(axes, plane["axes"][0], plane["axes"][1], where, size=8.5)
+        where = ", ".join(f"{name} = {size}" for name, size in plane.fixed.items())
+        drawing.labelled(axes, plane.axes[0], plane.axes[1], where, size=8.5)
         axes.grid(visible=False)
-    used = sorted({number for plane in maps for line in plane["chosen"] for number in line})
-    shown = [(number, template) for number, template in enumerate(first["templates"]) if number in used]
+    used = sorted({number for plane in maps for line in plane.chosen for number in line})
+    shown = [(number, template) for number, template in enumerate(first.templates) if number in used]
     handles = [Patch(color=COLOUR[colours[template]], alpha=shades[number], linewidth=0) for number, template in shown]
     drawing.legend(figure, handles, [f"{number} {template}" for number, template in shown])
-    return drawing.svg(figure, f"dispatch-{first['dtype']}-{first['vlen']}")
+    return drawing.svg(figure, f"dispatch-{first.dtype}-{first.vlen}")
 
 
-def scaling(record: Mapping[str, Any]) -> str:
+def scaling(found: Sequence[Bench]) -> str:
     """Speed over the number of threads, as a multiple of the first: a thin line a problem, geometric means thick; a
     panel a dtype. Nothing where one number was measured."""
-    by_threads = record.get("by_threads", {})
-    if len(by_threads) < 2:
+    if len(found) < 2:
         return ""
-    dtypes = list(dict.fromkeys(row["dtype"] for row in record["results"]))
-    counts = [int(count) for count in by_threads]
+    dtypes = found[0].dtypes
+    counts = [one.threads for one in found]
     figure, panels = drawing.panels(len(dtypes), 2.8)
-    ours = threads.gains(by_threads)
+    ours = threads.gains(found)
     for axes, dtype in zip(panels, dtypes, strict=True):
         for place in {place: None for of_each in ours.values() for place in of_each if place[0] == dtype}:
-            line = [(int(count), of_each[place]) for count, of_each in ours.items() if place in of_each]
+            line = [(count, of_each[place]) for count, of_each in ours.items() if place in of_each]
             axes.plot(*zip(*line, strict=True), color=COLOUR["ink"], linewidth=0.7, alpha=0.3)
-        means = [(int(count), mean) for count, mean in threads.mean_gains(by_threads, dtype).items()]
+        means = list(threads.mean_gains(found, dtype).items())
         xs, ys = zip(*means, strict=True)
         axes.plot(xs, ys, "o-", color=COLOUR["ink"], linewidth=2, markersize=4.5, label="this library")
         for x, mean in means[1:]:
             drawing.note(axes, f"{mean:.2f}", (x, mean), (6, 5))
-        for name, colour, mark in zip(record["baselines"], SERIES, "sD^vP*XhH", strict=False):
-            theirs = [(int(count), mean) for count, mean in threads.mean_gains(by_threads, dtype, name).items()]
+        for name, colour, mark in zip(found[0].baselines, SERIES, "sD^vP*XhH", strict=False):
+            theirs = list(threads.mean_gains(found, dtype, name).items())
             if len(theirs) > 1:
                 axes.plot(
                     *zip(*theirs, strict=True), f"{mark}--", color=COLOUR[colour], markersize=4, markerfacecolor="none",
@@ -163,8 +157,8 @@ def scaling(record: Mapping[str, Any]) -> str:
     return drawing.svg(figure, "threads")
 
 
-def _size(row: Mapping[str, Any]) -> float:
-    return geomean(side for side in sizes(row).values() if side > 0)
+def _size(row: Row) -> float:
+    return geomean(side for side in row.dims.values() if side > 0)
 
 
 def _shades(templates: Sequence[str]) -> list[float]:

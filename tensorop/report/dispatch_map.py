@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from tensorop.model.operator import Operator
+from tensorop.model.winner import trees_of
 from tensorop.report import choices
 from tensorop.space import problems
 
@@ -13,23 +15,33 @@ _SIDES = tuple(dict.fromkeys(round(2 ** (i / 3)) for i in range(34)))  # 1 to 20
 _FIXED = (16, 256, 2048)
 
 
-def maps(operator: Operator, held: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """For each dtype, each VLEN with a choice of its own, and each size of the dims beyond the first two: the number of
-    the variant for each pair of sides, in the operator's first layout.
+@dataclass(frozen=True)
+class DispatchMap:
+    """Of one dtype and tree, in the operator's first layout."""
 
-    held: what the manifest says of the operator; axes: names of the two dims; sides: their values; chosen[j][i]: at
-    sides[i] of the first, sides[j] of the second; vlen: None where there is one choice for all. A
-    library of one variant has no map.
-    """
+    operator: str
+    dtype: str
+    vlen: int | None  # None where the library has one tree
+    axes: tuple[str, str]  # names of the two dims
+    fixed: Mapping[str, int]  # the other dims
+    sides: Sequence[int]  # values of the two dims
+    chosen: Sequence[Sequence[int]]  # [j][i]: the variant at sides[i] of the first dim, sides[j] of the second
+    templates: Sequence[str]  # of each variant
+
+
+def maps(operator: Operator, dtypes: Mapping[str, Any]) -> list[DispatchMap]:
+    """One for each size of the dims beyond the first two. dtypes: as the manifest has them of an operator. A library of
+    one variant has no map."""
     if len(operator.dims) < 2:
         return []
     across, up, *others = operator.dims
     drawn = operator.shapes.drawn
     out = []
-    for dtype, winners in held["dtypes"].items():
+    for dtype, winners in dtypes.items():
         if len(winners["variants"]) < 2:
             continue
-        for vlen, dispatch in choices.trees(winners):
+        templates = [variant["template"] for variant in winners["variants"]]
+        for tree in trees_of(winners):
             for size in _FIXED if others else (0,):
                 rest = tuple(drawn.get(name, (size,))[0] for name in others)
                 lines = [
@@ -40,17 +52,8 @@ def maps(operator: Operator, held: Mapping[str, Any]) -> list[dict[str, Any]]:
                 if any(operator.shapes.wrong(shape) for line in shapes for shape in line):
                     continue
                 asked = [[problems.of(operator, dtype, shape, 0) for shape in line] for line in shapes]
-                direct = winners.get("direct")
-                out.append(
-                    {
-                        "operator": operator.name,
-                        "dtype": dtype,
-                        "vlen": vlen,
-                        "axes": [across, up],
-                        "fixed": dict(zip(others, rest, strict=True)),
-                        "sides": list(_SIDES),
-                        "chosen": [[choices.variant_of(operator, p, dispatch, direct) for p in line] for line in asked],
-                        "templates": [variant["template"] for variant in winners["variants"]],
-                    }
-                )
+                chosen = [[choices.variant_of(operator, p, tree, winners) for p in line] for line in asked]
+                fixed = dict(zip(others, rest, strict=True))
+                plane = operator.name, dtype, tree.vlen or None, (across, up), fixed, _SIDES, chosen, templates
+                out.append(DispatchMap(*plane))
     return out

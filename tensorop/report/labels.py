@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator
+
+from tensorop.report.roofline import Reached, Roofline
 
 _CHARACTER, _LINE, _DOT = 0.055, 0.11, 0.04  # inches: of 6.5 points text a character's width and its height; half a dot
 _GAP = 0.07
@@ -14,31 +15,24 @@ Box = tuple[float, float, float, float]  # left, bottom, right, top
 
 
 def beside(
-    points: Sequence[Mapping[str, Any]],
-    xs: tuple[float, float],
-    ys: tuple[float, float],
-    inches: tuple[float, float],
-    roof: Mapping[str, Any],
-) -> Iterator[tuple[Mapping[str, Any], tuple[float, float], str]]:
-    """(point, offset in points, `left` or `right` aligned) of each label that finds room, right, left, above or below.
-
-    points: with `intensity`, `ours` and `shape`, on logarithmic axes of these limits and this size; roof: its lines are
-    kept clear.
-    """
+    roof: Roofline, xs: tuple[float, float], ys: tuple[float, float], inches: tuple[float, float]
+) -> Iterator[tuple[Reached, tuple[float, float], str]]:
+    """(point, offset in points, `left` or `right` aligned) of each of a roof's points whose label finds room, right,
+    left, above or below, on logarithmic axes of these limits and this size. The roof's lines are kept clear."""
 
     def place(x: float, y: float) -> tuple[float, float]:
         across = math.log(x / xs[0]) / math.log(xs[1] / xs[0])
         return across * inches[0], math.log(y / ys[0]) / math.log(ys[1] / ys[0]) * inches[1]
 
-    dots = [place(p["intensity"], p["ours"]) for p in points]
+    dots = [place(p.intensity, p.ours) for p in roof.points]
     taken: list[Box] = [(x - _DOT, y - _DOT, x + _DOT, y + _DOT) for x, y in dots]
     for i in range(101):
         x = xs[0] * (xs[1] / xs[0]) ** (i / 100)
-        y = min(roof["peak"], x * roof["bandwidth"]) if roof["bandwidth"] else roof["peak"]
+        y = min(roof.peak, x * roof.bandwidth) if roof.bandwidth else roof.peak
         at = place(x, y)
         taken.append((at[0] - 0.02, at[1] - 0.02, at[0] + 0.02, at[1] + 0.02))
-    for p, (x, y) in zip(points, dots, strict=True):
-        width = _CHARACTER * len(p["shape"])
+    for p, (x, y) in zip(roof.points, dots, strict=True):
+        width = _CHARACTER * len(p.shape)
         for side, left, dy in (("left", x + _GAP, 0.0), ("right", x - _GAP - width, 0.0), *_rows(x, width)):
             box = (left, y + dy - _LINE / 2, left + width, y + dy + _LINE / 2)
             inside = box[0] >= 0 and box[2] <= inches[0] and box[1] >= 0 and box[3] <= inches[1]
@@ -56,10 +50,3 @@ def _rows(x: float, width: float) -> list[tuple[str, float, float]]:
 
 def _meet(one: Box, other: Box) -> bool:
     return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
-
-
-def sizes(row: Mapping[str, Any]) -> dict[str, int]:
-    """The named sizes of a comparison's row; of an older one those between its dtype and its layout."""
-    keys = list(row)
-    between = keys[keys.index("dtype") + 1 : keys.index("layout")]
-    return dict(row["dims"]) if "dims" in row else {key: row[key] for key in between}

@@ -4,54 +4,60 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from tensorop.render import render
-from tensorop.report import curves, drawing, gather, plots
+from tensorop.report import curves, drawing, plots
+from tensorop.report.gather import Report
 
 _TEMPLATE = "report.html.j2"
 
 
-def page(record: Mapping[str, Any]) -> str:
+def page(report: Report) -> str:
     """HTML with its style and plots inside."""
     env = render.environment(Path(__file__).parent, html=True)
     env.filters["sig"] = significant
     env.filters["percent"] = lambda x, digits=1: "" if x is None else f"{100 * x:.{digits}f} %"
     env.filters["point"] = lambda p: " ".join(f"{k}={v}" for k, v in p.items())
-    env.filters["facts"] = gather.facts_line
-    env.filters["shape"] = plots.shape
+    env.filters["facts"] = facts_line
     env.filters["seconds"] = _duration
-    bench = record["bench"]
-    dtypes = list(dict.fromkeys(row["dtype"] for row in bench["results"])) if bench else []
-    chosen = colours(record)
+    bench = report.bench
+    dtypes = bench.dtypes if bench else ()
+    chosen = colours(report)
+    # maps of one operator, dtype and VLEN, which differ in what is fixed, are one plot
+    planes = itertools.groupby(report.maps, key=lambda plane: (plane.operator, plane.dtype, plane.vlen))
+    together = [list(maps) for _, maps in planes]
     drawn = {
-        "ratios": {dtype: plots.ratios(bench, dtype) for dtype in dtypes},
-        "convergence": plots.convergence(record["searches"], chosen),
-        "speeds": {dtype: curves.speeds(bench, dtype) for dtype in dtypes},
+        "ratios": {dtype: plots.ratios(bench, dtype) for dtype in dtypes if bench},
+        "convergence": plots.convergence(report.searches, chosen),
+        "speeds": {dtype: curves.speeds(bench, dtype) for dtype in dtypes if bench},
         "by_vlen": curves.by_vlen(bench) if bench else "",
-        "threads": curves.scaling(record["threads"]) if record.get("threads") else "",
-        "maps": [(maps[0], curves.dispatch(maps, chosen)) for maps in _together(record["maps"])],
-        "rooflines": [(roof, plots.roofline(roof)) for roof in record["roofline"]],
+        "threads": curves.scaling(report.threads),
+        "maps": [(maps[0], curves.dispatch(maps, chosen)) for maps in together],
+        "rooflines": [(roof, plots.roofline(roof)) for roof in report.roofline],
     }
-    return render.text(env, _TEMPLATE, {"r": record, "plots": drawn, "dtypes": dtypes, "bench": bench})
+    return render.text(env, _TEMPLATE, {"r": report, "plots": drawn, "dtypes": dtypes, "bench": bench})
 
 
-def colours(record: Mapping[str, Any]) -> dict[str, str]:
+def colours(report: Report) -> dict[str, str]:
     """Every template's own colour, the same in all plots."""
-    tried = [str(t["template"]) for search in record["searches"] for t in search["trials"]]
-    names = sorted({*tried, *(template for plane in record["maps"] for template in plane["templates"])})
+    tried = {trial.template for search in report.searches for trial in search.trials}
+    names = sorted(tried.union(*(plane.templates for plane in report.maps)))
     return dict(zip(names, itertools.cycle(drawing.SERIES), strict=False))
 
 
-def _together(maps: Sequence[Mapping[str, Any]]) -> list[list[Mapping[str, Any]]]:
-    """Those of one operator, dtype and VLEN, which differ in what is fixed."""
-
-    def of(plane: Mapping[str, Any]) -> tuple[Any, ...]:
-        return plane["operator"], plane["dtype"], plane["vlen"]
-
-    return [list(group) for _, group in itertools.groupby(maps, key=of)]
+def facts_line(facts: Mapping[str, object]) -> str:
+    """`dtypes f32 f64, 16 shapes, ...` for the head of a page; digests are for machines."""
+    words = []
+    for key, value in facts.items():
+        if value in (None, "", []):
+            continue
+        if key == "shapes" and isinstance(value, list):
+            words.append(f"{len(value)} shape{'s' if len(value) > 1 else ''}")
+        elif key not in ("operator", "platform") and " and " not in key and "digest" not in key:
+            words.append(f"{key} {' '.join(map(str, value)) if isinstance(value, list) else value}")
+    return ", ".join(words)
 
 
 def significant(value: float | None, digits: int = 3) -> str:

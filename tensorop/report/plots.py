@@ -3,51 +3,51 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from tensorop.model.bench import Bench
 from tensorop.report import drawing, labels
 from tensorop.report.drawing import COLOUR, svg
+from tensorop.report.roofline import Roofline
+from tensorop.report.searches import Search
 
 
-def ratios(bench: Mapping[str, Any], dtype: str) -> str:
+def ratios(bench: Bench, dtype: str) -> str:
     """A bar a problem from 1, on a logarithmic scale, with the interval of the first baseline that has this dtype; dots
     for the others. Problems at which that one is absent have no bar."""
-    given = [row for row in bench["results"] if row["dtype"] == dtype]
-    names = [name for name in bench["baselines"] if any(name in row["ratio"] for row in given)]
+    given = [row for row in bench.rows if row.dtype == dtype]
+    names = [name for name in bench.baselines if any(name in row.ratios for row in given)]
     if not names:
         return ""
     main = names[0]
-    rows = [row for row in given if main in row["ratio"]]
-    labels = [shape(row) for row in rows]
+    rows = [row for row in given if main in row.ratios]
     figure, (axes,) = drawing.panels(1, 0.9 + 0.235 * len(rows))
     for y, row in enumerate(rows):
-        value, (low, high) = row["ratio"][main], row["interval"][main]
-        colour = COLOUR["good" if value >= 1 else "bad"]
-        axes.barh(
-            y, value - 1, left=1, height=0.62, color=colour, alpha=0.45 if row.get("noisy") else 0.85, linewidth=0
-        )
-        axes.plot([low, high], [y, y], color=COLOUR["ink"], linewidth=1.1, solid_capstyle="butt")
+        ratio = row.ratios[main]
+        colour, alpha = COLOUR["good" if ratio.value >= 1 else "bad"], 0.45 if row.noisy else 0.85
+        axes.barh(y, ratio.value - 1, left=1, height=0.62, color=colour, alpha=alpha, linewidth=0)
+        axes.plot([ratio.low, ratio.high], [y, y], color=COLOUR["ink"], linewidth=1.1, solid_capstyle="butt")
         for other, mark in zip(names[1:], ("o", "s", "D", "^", "v"), strict=False):
-            if other in row["ratio"]:
-                axes.plot(row["ratio"][other], y, mark, markersize=3.6, color=COLOUR["ink"], markerfacecolor="none")
-        drawing.note(axes, f"{value:.2f}", (max(value, high, 1), y), (5, 0), va="center")
+            if other in row.ratios:
+                axes.plot(row.ratios[other].value, y, mark, markersize=3.6, color=COLOUR["ink"], markerfacecolor="none")
+        drawing.note(axes, f"{ratio.value:.2f}", (max(ratio.value, ratio.high, 1), y), (5, 0), va="center")
     axes.axvline(1, color=COLOUR["ink"], linewidth=0.9)
-    ends = [x for row in rows for x in (*row["ratio"].values(), *row["interval"][main])]
-    axes.set(xscale="log", xlim=(min(0.9, *ends) / 1.05, max(1.1, *ends) * 1.2), ylim=(len(labels) - 0.4, -0.6))
-    axes.set_yticks(range(len(labels)), labels)
+    ends = [one.value for row in rows for one in row.ratios.values()]
+    ends += [end for row in rows for end in (row.ratios[main].low, row.ratios[main].high)]
+    axes.set(xscale="log", xlim=(min(0.9, *ends) / 1.05, max(1.1, *ends) * 1.2), ylim=(len(rows) - 0.4, -0.6))
+    axes.set_yticks(range(len(rows)), [row.shape for row in rows])
     drawing.plain_ticks(axes, "x")
     marks = f", marks: {', '.join(names[1:])}" if names[1:] else ""
     drawing.labelled(axes, f"times as fast as {main}{marks}", grid="x")
     return svg(figure, f"ratios-{dtype}")
 
 
-def convergence(searches: Sequence[Mapping[str, Any]], colours: Mapping[str, str]) -> str:
+def convergence(searches: Sequence[Search], colours: Mapping[str, str]) -> str:
     """Every trial's cost and the best so far; failures as ticks below. colours: by template, names of the page's."""
-    shown = [s for s in searches if any(t["cost"] is not None for t in s["trials"])]
+    shown = [s for s in searches if any(t.cost is not None for t in s.trials)]
     if not shown:
         return ""
     figure, panels = drawing.panels(len(shown), 2.3)
@@ -59,68 +59,62 @@ def convergence(searches: Sequence[Mapping[str, Any]], colours: Mapping[str, str
     return svg(figure, "convergence")
 
 
-def _one_search(axes: Axes, search: Mapping[str, Any], colours: Mapping[str, str]) -> None:
-    trials = search["trials"]
-    templates = list(dict.fromkeys(str(t["template"]) for t in trials))
+def _one_search(axes: Axes, search: Search, colours: Mapping[str, str]) -> None:
+    trials = search.trials
+    templates = list(dict.fromkeys(t.template for t in trials))
     for template in templates:
-        mine = [(i, t["cost"]) for i, t in enumerate(trials, 1) if t["cost"] and t["template"] == template]
+        mine = [(i, t.cost) for i, t in enumerate(trials, 1) if t.cost and t.template == template]
         if mine:
             x, y = zip(*mine, strict=True)
             colour = COLOUR[colours[template]]
             axes.plot(x, y, "o", markersize=3.2, color=colour, alpha=0.7, markeredgewidth=0, label=template)
-    best = [(i, t["best"]) for i, t in enumerate(trials, 1) if t["best"] is not None]
+    best = [(i, t.best) for i, t in enumerate(trials, 1) if t.best is not None]
     x, y = zip(*best, strict=True)
     axes.step(x, y, where="post", color=COLOUR["ink"], linewidth=1.3)
-    failed = [i for i, t in enumerate(trials, 1) if t["cost"] is None]
+    failed = [i for i, t in enumerate(trials, 1) if t.cost is None]
     if failed:
         axes.plot(
             failed, [0.02] * len(failed), "|", color=COLOUR["bad"], markersize=5, transform=axes.get_xaxis_transform()
         )
     axes.set_yscale("log")
-    costs = sorted(t["cost"] for t in trials if t["cost"])
+    costs = sorted(t.cost for t in trials if t.cost)
     axes.set_xlim(0.5, len(trials) + 0.5)
     axes.set_ylim(costs[0] * 0.93, costs[int(0.95 * (len(costs) - 1))] * 1.1)  # the worst few would flatten the rest
     drawing.plain_ticks(axes, "y")
-    drawing.labelled(axes, "trial", search["unit"], f"{search['stage']}, {search['dtype']}", "y")
+    drawing.labelled(axes, "trial", search.unit, f"{search.stage}, {search.dtype}", "y")
     axes.xaxis.set_major_locator(MaxNLocator(nbins=7, integer=True, min_n_ticks=1))
     axes.yaxis.label.set_fontsize(7.5)
 
 
-def roofline(roof: Mapping[str, Any]) -> str:
+def roofline(roof: Roofline) -> str:
     """Speed over intensity, both logarithmic, under the two roofs."""
-    points = roof["points"]
-    if not points:
+    if not roof.points:
         return ""
     figure, (axes,) = drawing.panels(1, 2.9)
-    xs = [p["intensity"] for p in points]
+    xs = [p.intensity for p in roof.points]
     low, high = min(xs) / 2, max(xs) * 2.5
-    if roof["bandwidth"]:
-        ridge = roof["peak"] / roof["bandwidth"]
+    if roof.bandwidth:
+        ridge = roof.peak / roof.bandwidth
         low = min(low, ridge / 2)
         high = max(high, ridge * 2)
-        line = [low * roof["bandwidth"], roof["peak"], roof["peak"]]
+        line = [low * roof.bandwidth, roof.peak, roof.peak]
         axes.plot([low, ridge, high], line, color=COLOUR["ink"], linewidth=1.2)
-        time = "ns" if roof["unit"] == "GFLOP/s" else "cycle"
-        drawing.note(axes, f"memory {roof['bandwidth']:.3g} bytes/{time}", (low, line[0]), (16, -1))
+        time = "ns" if roof.unit == "GFLOP/s" else "cycle"
+        drawing.note(axes, f"memory {roof.bandwidth:.3g} bytes/{time}", (low, line[0]), (16, -1))
     else:
-        axes.plot([low, high], [roof["peak"]] * 2, color=COLOUR["ink"], linewidth=1.2)
-    words = f"multiply-adds {roof['peak']:.3g} {roof['unit']}"
-    drawing.note(axes, words, (high, roof["peak"]), (-4, 4), ha="right")
-    axes.plot(xs, [p["ours"] for p in points], "o", markersize=4, color=COLOUR["one"], markeredgewidth=0)
+        axes.plot([low, high], [roof.peak] * 2, color=COLOUR["ink"], linewidth=1.2)
+    words = f"multiply-adds {roof.peak:.3g} {roof.unit}"
+    drawing.note(axes, words, (high, roof.peak), (-4, 4), ha="right")
+    axes.plot(xs, [p.ours for p in roof.points], "o", markersize=4, color=COLOUR["one"], markeredgewidth=0)
     axes.set(xscale="log", yscale="log")
     drawing.plain_ticks(axes, "xy")
-    drawing.labelled(axes, "flop per byte that must move at least", roof["unit"])
-    for p, offset, side in labels.beside(points, axes.get_xlim(), axes.get_ylim(), _inches(figure), roof):
-        drawing.note(axes, p["shape"], (p["intensity"], p["ours"]), offset, 6.5, ha=side, va="center")
-    return svg(figure, f"roofline-{roof['dtype']}-{roof['vlen']}")
+    drawing.labelled(axes, "flop per byte that must move at least", roof.unit)
+    for p, offset, side in labels.beside(roof, axes.get_xlim(), axes.get_ylim(), _inches(figure)):
+        drawing.note(axes, p.shape, (p.intensity, p.ours), offset, 6.5, ha=side, va="center")
+    return svg(figure, f"roofline-{roof.dtype}-{roof.vlen}")
 
 
 def _inches(figure: Figure) -> tuple[float, float]:
     """Of the axes' inside, about: what is left beside ticks and labels."""
     width, height = figure.get_size_inches()
     return float(width) - 0.6, float(height) - 0.55
-
-
-def shape(row: Mapping[str, Any]) -> str:
-    """`64x64x64`: the problem of a result's row."""
-    return row.get("shape") or "x".join(map(str, labels.sizes(row).values()))

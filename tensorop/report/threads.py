@@ -3,42 +3,44 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tensorop.model.bench import geomean
-from tensorop.report.labels import sizes
+from tensorop.model.bench import Bench, Row, geomean
 
 KEPT = Path("share") / "tensorop" / "threads.json"
 
-
-def gains(by_threads: Mapping[str, Mapping[str, Any]], who: str = "") -> dict[str, dict[tuple[str, ...], float]]:
-    """Of a record's `by_threads`, at each number of threads and for each problem: how many times as fast as at the
-    first number a library is. who: a baseline; ours by default."""
-    counts = list(by_threads)
-    speeds = {count: {_place(row): _speed(row, who) for row in one["results"]} for count, one in by_threads.items()}
-    found: dict[str, dict[tuple[str, ...], float]] = {}
-    for count in counts:
-        pairs = {place: (speed, speeds[counts[0]].get(place)) for place, speed in speeds[count].items()}
-        found[count] = {place: now / then for place, (now, then) in pairs.items() if now and then}
-    return found
+Place = tuple[str, str, str]  # dtype, layout, shape
 
 
-def mean_gains(by_threads: Mapping[str, Mapping[str, Any]], dtype: str, who: str = "") -> dict[str, float]:
+def record(found: Sequence[Bench]) -> dict[str, Any]:
+    """The first comparison as `bench --format json` has it; of several each too, under `by_threads`."""
+    first = found[0].to_json()
+    return first if len(found) == 1 else {**first, "by_threads": {str(one.threads): one.to_json() for one in found}}
+
+
+def gains(found: Sequence[Bench], who: str = "") -> dict[int, dict[Place, float]]:
+    """At each number of threads and for each problem: how many times as fast as at the first number a library is. who:
+    a baseline; ours by default."""
+    speeds = [{(row.dtype, row.layout, row.shape): _speed(row, who) for row in one.rows} for one in found]
+    out: dict[int, dict[Place, float]] = {}
+    for one, of_one in zip(found, speeds, strict=True):
+        pairs = {place: (speed, speeds[0].get(place)) for place, speed in of_one.items()}
+        out[one.threads] = {place: now / then for place, (now, then) in pairs.items() if now and then}
+    return out
+
+
+def mean_gains(found: Sequence[Bench], dtype: str, who: str = "") -> dict[int, float]:
     """Geometric means of `gains` over a dtype's problems, by number of threads."""
-    found = {
+    means = {
         count: geomean(gain for place, gain in of_each.items() if place[0] == dtype)
-        for count, of_each in gains(by_threads, who).items()
+        for count, of_each in gains(found, who).items()
     }
-    return {count: mean for count, mean in found.items() if not math.isnan(mean)}
+    return {count: mean for count, mean in means.items() if not math.isnan(mean)}
 
 
-def _place(row: Mapping[str, Any]) -> tuple[str, ...]:
-    return row["dtype"], row["layout"], *map(str, sizes(row).values())
-
-
-def _speed(row: Mapping[str, Any], who: str) -> float | None:
+def _speed(row: Row, who: str) -> float | None:
     if not who:
-        return float(row["ours"])
-    return float(row["ours"] / row["ratio"][who]) if row["ratio"].get(who) else None
+        return row.ours
+    return row.ours / row.ratios[who].value if who in row.ratios else None

@@ -18,7 +18,7 @@ from tensorop.model.verdict import Seed
 from tensorop.report import threads
 from tensorop.runners import session
 from tensorop.runners.native import Native
-from tensorop.specs import platforms
+from tensorop.specs import benches, platforms
 from tests.support import products
 from tests.support.operators import gemm
 
@@ -178,9 +178,9 @@ def test_several_numbers_of_threads(product):
     assert "OPENBLAS_NUM_THREADS=2" in found["by_threads"]["2"]["baselines"]["openblas"]["config"]
     assert json.loads((product / threads.KEPT).read_text()) == found
     assert str(product / threads.KEPT) in ended.stderr
-    means = threads.mean_gains(found["by_threads"], "f32")
-    assert means["1"] == 1
-    assert 0.1 < means["2"] < 4
+    means = threads.mean_gains(benches.read(product / threads.KEPT), "f32")
+    assert means[1] == 1
+    assert 0.1 < means[2] < 4
     below = CliRunner().invoke(library_commands.bench, [*words, "--threads", "1,2", "--fail-below", "1000000"])
     assert below.stderr.count("below 1e+06: 96x96x96") == 2
 

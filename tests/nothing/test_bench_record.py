@@ -13,7 +13,7 @@ from tensorop.cli import tables
 from tensorop.commands import libraries
 from tensorop.errors import UsageError
 from tensorop.model.bench import AtVlen, BaselineInfo, Bench, Ratio, Row
-from tensorop.report import curves, labels, plots
+from tensorop.report import curves
 from tensorop.specs import benches
 
 
@@ -224,12 +224,14 @@ def test_several_threads_on_a_busy_machine_are_said(threads: int, load: float, s
     assert any("busy: 4.0 processes competed for 2 cores" in note for note in notes) == said
 
 
-def test_a_row_names_its_sizes_for_the_report() -> None:
+def test_an_older_row_has_its_sizes_between_others():
     sizes = {"c": 64, "h": 9, "u": 2, "p": 0}
-    row = Row("conv", "f32", sizes, "row", 1.0, {}, 0.0, written="c64h9u2").to_json()
-    assert labels.sizes(row) == sizes == row["dims"]
-    assert (row["c"], plots.shape(row)) == (64, "c64h9u2")
-    assert "<svg" in curves.speeds({"results": [row, row], "baselines": {}, "unit": "GFLOP/s"}, "f32")
-    older = {key: value for key, value in row.items() if key not in ("dims", "shape")}
-    assert labels.sizes(older) == sizes
-    assert plots.shape(older) == "64x9x2x0"
+    new = Row("conv", "f32", sizes, "row", 1.0, {}, 0.0, written="c64h9u2")
+    record = json.loads(json.dumps(bench(new, new).to_json()))
+    (read,) = benches.parse(record, "x")
+    assert (read.rows[0].dims, read.rows[0].shape) == (sizes, "c64h9u2")
+    assert "<svg" in curves.speeds(read, "f32")
+    for row in record["results"]:
+        del row["dims"], row["shape"]
+    (older,) = benches.parse(record, "x")
+    assert (older.rows[0].dims, older.rows[0].shape) == (sizes, "64x9x2x0")

@@ -17,10 +17,9 @@ from tensorop.dispatch import choice, single_vlen
 from tensorop.dispatch.tree import Row, decide, distil, grow
 from tensorop.model.kernel import Variant
 from tensorop.model.trial import Samples
-from tensorop.model.winner import Leaf, Split, Tree, Winners
+from tensorop.model.winner import Leaf, Split, Tree, Winners, trees_of
 from tensorop.package import manifest
 from tensorop.package.sources import OperatorPart
-from tensorop.report import choices
 from tensorop.specs import operators, platforms
 from tensorop.target import combine
 from tests.support import products
@@ -107,11 +106,7 @@ def test_the_manifest_has_the_trees_by_vlen() -> None:
     (fixed,) = products.winners(("f32",))
     told = card([products.by_vlen(fixed)])["f32"]
     assert set(told) == {"variants", "by_vlen"}
-    assert [(vlen, of_vlen["regret"]) for vlen, of_vlen in choices.trees(told)] == [
-        (128, 0.01),
-        (256, 0.0125),
-        (512, 0.0),
-    ]
+    assert [(tree.vlen, tree.regret) for tree in trees_of(told)] == [(128, 0.01), (256, 0.0125), (512, 0.0)]
     lines = card_lines({"dtypes": {"f32": told}})
     assert lines[0] == "f32: 2 variants"
     assert lines[1].endswith(", also written for VLEN 256, text 0a1b")
@@ -121,14 +116,14 @@ def test_the_manifest_has_the_trees_by_vlen() -> None:
 def test_one_tree_stays_as_it_was_in_the_manifest() -> None:
     told = card(products.winners(("f32",)))["f32"]
     assert set(told) == {"variants", "tree", "regret"}
-    assert choices.trees(told) == [(None, told)]
+    assert [tree.vlen for tree in trees_of(told)] == [0]
 
 
 def test_vlens_rise() -> None:
     (fixed,) = products.winners(("f32",))
     trees = tuple(Tree(Leaf(0), 0.0, vlen) for vlen in (256, 1024))
     told = card([Winners("f32", fixed.variants, trees)])["f32"]
-    assert [vlen for vlen, _ in choices.trees(told)] == [256, 1024]
+    assert [tree.vlen for tree in trees_of(told)] == [256, 1024]
 
 
 def test_a_tree_of_models_gives_little_of_them_away() -> None:

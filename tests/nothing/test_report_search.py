@@ -11,6 +11,7 @@ import pytest
 
 from tensorop.commands import report
 from tensorop.measure import statistics
+from tensorop.model.bench import Bench
 from tensorop.report import choices, roofline
 from tensorop.specs import platforms
 
@@ -22,7 +23,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], str]
     folder = tmp_path_factory.mktemp("told") / "run"
     shutil.copytree(RECORDED, folder)
     record, page = report.report(folder)
-    return json.loads(json.dumps(record, allow_nan=False)), page.read_text()
+    return json.loads(json.dumps(record.to_json(), allow_nan=False)), page.read_text()
 
 
 def test_the_bound_is_the_models_multiply_adds() -> None:
@@ -31,7 +32,7 @@ def test_the_bound_is_the_models_multiply_adds() -> None:
     assert peaks == [8.0, 16.0, 16.0]
     assert roofline.bound(platform, "f32", None, "modelled-cycles") == pytest.approx(1e3 / statistics.geomean(peaks))
     assert roofline.bound(platform, "f32", None, "ns") is None  # nothing is known of a clock before the comparison
-    clock = {"model": None, "peak": {"f32": 50.0}, "machine": {}}
+    clock = Bench("native", 1, "GFLOP/s", None, {}, {}, (), {}, {"f32": 50.0})
     assert roofline.bound(platforms.load("native"), "f32", clock, "ns") == pytest.approx(20.0)
 
 
@@ -70,8 +71,8 @@ def test_what_each_template_won_adds_up(told: tuple[dict[str, Any], str]) -> Non
 
 
 def test_a_template_without_rivals_won_against_nobody() -> None:
-    rows = [{"template": "a", "cost": 2.0, "cost_by_template": {"a": 1.9}}] * 3
-    rows += [{"template": "b", "cost": 2.0, "cost_by_template": {"a": 3.0, "b": 2.0}}]
-    first, second = choices._won(rows)
-    assert (first["template"], first["share"], first["rivals"], first["by"]) == ("a", 0.75, 0, None)
-    assert (second["share"], second["by"], second["least"], second["most"]) == (0.25, pytest.approx(0.5), 0.5, 0.5)
+    rows = [choices.Served("", 0, "a", 2.0, {"a": 1.9}, "a")] * 3
+    rows += [choices.Served("", 1, "b", 2.0, {"a": 3.0, "b": 2.0}, "b")]
+    first, second = choices.won(rows)
+    assert (first.template, first.share, first.rivals, first.by) == ("a", 0.75, 0, None)
+    assert (second.share, second.by, second.least, second.most) == (0.25, pytest.approx(0.5), 0.5, 0.5)

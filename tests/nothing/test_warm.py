@@ -161,7 +161,7 @@ def test_a_file_of_winners_and_no_other(tmp_path: Path) -> None:
     assert any(
         (r["blocking"].get("mc"), r["blocking"].get("kc")) == (64, 96) for r in events(tmp_path / "out", "started")
     )
-    assert gather(tmp_path / "out")["warm_start"] == [line for line in said if "first configurations" in line]
+    assert gather(tmp_path / "out").warm_start == [line for line in said if "first configurations" in line]
 
 
 def test_users_put_winners_beside_their_platforms(tmp_path: Path) -> None:

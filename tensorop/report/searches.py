@@ -1,0 +1,172 @@
+"""What a run's journal says of its searches: each trial's cost and the best so far, what failed, who took part."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from tensorop.model.kernel import Variant
+from tensorop.model.stage_run import Group
+from tensorop.model.trial import Finished, Stage
+from tensorop.store.history import History
+
+_COST_UNITS = {"ns": "ns per 1000 flop", "modelled-cycles": "modelled cycles per 1000 flop"}
+
+
+@dataclass(frozen=True)
+class Run:
+    """All of it."""
+
+    facts: Mapping[str, object]  # what the job was asked for
+    processes: int
+    seconds: float
+    trials: int
+    passed: int
+    seconds_by_stage: Mapping[str, float]  # stages of the pipeline
+
+
+@dataclass(frozen=True)
+class TrialOf:
+    """Which variant a trial was of."""
+
+    id: str
+    kernel: str
+    template: str
+    point: Mapping[str, int | str]
+    vlen: int  # that the kernel is written for; 0: any
+
+
+@dataclass(frozen=True)
+class Tried(TrialOf):
+    kind: str  # of its outcome
+    cost: float | None  # None of a failure
+    best: float | None  # of the search up to here
+
+
+@dataclass(frozen=True)
+class Search:
+    """One stage of one dtype."""
+
+    stage: str
+    dtype: str
+    round: int
+    unit: str  # of costs, in words
+    cost_unit: str
+    seconds: float
+    kinds: Mapping[str, int]  # trials by outcome
+    problems: Mapping[int, int]  # trials that passed, by the number of problems that they were measured on
+    best: Tried | None
+    trials: Sequence[Tried]
+    bound: float | None = None  # the cost where a core does nothing but multiply-adds; None where that is not known
+
+
+@dataclass(frozen=True)
+class FailedTrial(TrialOf):
+    dtype: str
+    message: str
+
+
+@dataclass(frozen=True)
+class Failures:
+    """Those of one kind in one stage of the pipeline."""
+
+    kind: str
+    where: str
+    count: int
+    example: FailedTrial  # the first
+
+
+@dataclass(frozen=True)
+class TemplateUse:
+    """A template that took part; trials of its micro-kernel alone."""
+
+    name: str
+    author: str
+    strategy: str
+    tunables: Mapping[str, Sequence[int | str]]
+    trials: int
+    passed: int
+    best: Mapping[str, float]  # cost, by dtype
+
+
+def run(history: History, ended: Sequence[Finished]) -> Run:
+    total: Counter[str] = Counter()
+    for finished in ended:
+        total.update(finished.seconds)
+    return Run(
+        facts=dict(history.facts),
+        processes=history.sessions,
+        seconds=round(history.seconds, 1),
+        trials=len(ended),
+        passed=sum(f.outcome.ok for f in ended),
+        seconds_by_stage={name: round(seconds, 1) for name, seconds in total.items()},
+    )
+
+
+def search(history: History, group: Group) -> Search:
+    stage, dtype, round_ = group
+    ended = history.ended(group)
+    best: tuple[Finished, Tried] | None = None
+    trials = []
+    for finished in ended:
+        cost = finished.score.cost if finished.outcome.ok else None
+        better = cost is not None and (best is None or finished.rank < best[0].rank)
+        least = cost if better else best[1].cost if best else None
+        trials.append(Tried(*_of(finished.trial.variant), finished.outcome.kind.value, cost, least))
+        if better:
+            best = finished, trials[-1]
+    passed = Counter(len(finished.score.per_problem) for finished in ended if finished.outcome.ok)
+    units = sorted({samples.unit for finished in ended for samples in finished.score.per_problem.values()})
+    return Search(
+        stage=stage.value,
+        dtype=dtype,
+        round=round_,
+        unit=", ".join(_COST_UNITS.get(unit, unit) for unit in units),
+        cost_unit=", ".join(units),
+        seconds=round(history.spent(group), 1),
+        kinds=dict(Counter(tried.kind for tried in trials)),
+        problems=dict(sorted(passed.items(), reverse=True)),
+        best=best[1] if best else None,
+        trials=trials,
+    )
+
+
+def _of(variant: Variant) -> tuple[str, str, str, dict[str, int | str], int]:
+    """The fields of TrialOf."""
+    kernel = variant.kernel
+    return variant.id, kernel.id, kernel.template.name, dict(variant.point), kernel.vlen
+
+
+def failures(ended: Sequence[Finished]) -> list[Failures]:
+    """The most frequent first."""
+    failed = [finished for finished in ended if not finished.outcome.ok]
+    counts = Counter((finished.outcome.kind, finished.outcome.where) for finished in failed)
+    out = []
+    for (kind, where), count in counts.most_common():
+        first = next(f for f in failed if (f.outcome.kind, f.outcome.where) == (kind, where))
+        example = FailedTrial(*_of(first.trial.variant), first.trial.dtype, first.outcome.message)
+        out.append(Failures(kind.value, where, count, example))
+    return out
+
+
+def templates(history: History, ended: Sequence[Finished]) -> list[TemplateUse]:
+    out = []
+    for template in history.templates.values():
+        mine = [f for f in ended if f.trial.stage is Stage.MICRO and f.trial.variant.template.digest == template.digest]
+        costs: dict[str, list[float]] = {}
+        for finished in mine:
+            if finished.outcome.ok and finished.score.cost is not None:
+                costs.setdefault(finished.trial.dtype, []).append(finished.score.cost)
+        out.append(
+            TemplateUse(
+                name=template.name,
+                author=template.author,
+                strategy=template.strategy.strip(),
+                tunables={name: list(values) for name, values in template.tunables.items()},
+                trials=len(mine),
+                passed=sum(f.outcome.ok for f in mine),
+                best={dtype: min(found) for dtype, found in costs.items()},
+            )
+        )
+    return out
