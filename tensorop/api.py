@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, cast
 
 import cffi
 
@@ -18,8 +18,8 @@ from tensorop.errors import JobError, MissingTool, UsageError
 from tensorop.model.architecture import host_arch
 from tensorop.model.operator import Operator
 from tensorop.model.winner import by_operator
-from tensorop.package import elf, loadable, plugged
-from tensorop.package.card import read_card
+from tensorop.package import elf, loadable, plugin_record
+from tensorop.package.card import Card, read_card
 from tensorop.package.product import MANIFEST
 from tensorop.provision import objdump
 from tensorop.specs import catalog, files, jsontext, operators
@@ -29,7 +29,7 @@ from tensorop.specs.printable import printable
 class Loaded:
     """One operator's library, as its binding calls it: `lib` through cffi's `ffi`, with the dtypes it holds."""
 
-    def __init__(self, card: Mapping[str, Any], library: Path, binding: ModuleType) -> None:
+    def __init__(self, card: Card, library: Path, binding: ModuleType) -> None:
         self.dtypes: tuple[str, ...] = tuple(sorted(card["dtypes"]))
         elf.require_whole(library)
         self.ffi = cffi.FFI()
@@ -92,7 +92,7 @@ int tensorop_get_num_threads(void);
 """
 
 
-def _device(card: Mapping[str, Any]) -> bool:
+def _device(card: Card) -> bool:
     """Whether a library is for a device beside the processor."""
     return "device" in card["platform"]
 
@@ -125,7 +125,7 @@ def load(path: str | Path, plugins: str | Path | Sequence[str | Path] = ()) -> L
     if path.suffix == ".a":
         raise UsageError(f"{path} is an archive", hint=f"give the shared library: {path.with_suffix('.so')}")
     root = path.resolve().parent.parent if path.is_file() else path
-    with plugged.explained(root / MANIFEST, at):
+    with plugin_record.explained(root / MANIFEST, at):
         known = {name: operators.load(name, at) for name in cards}
         bindings = {name: operators.binding(known[name], _device(card)) for name, (card, _) in cards.items()}
     for name, (card, file) in cards.items():
@@ -138,7 +138,7 @@ def load(path: str | Path, plugins: str | Path | Sequence[str | Path] = ()) -> L
 
 
 _UNVERIFIED = "is not verified: no manifest beside it says so of this file (`tensorop verify` would)"
-_Cards = dict[str, tuple[Mapping[str, Any], Path]]  # by operator what is said of it, and its library
+_Cards = dict[str, tuple[Card, Path]]  # by operator what is said of it, and its library
 
 
 def _of_library(path: Path) -> _Cards:
@@ -146,7 +146,7 @@ def _of_library(path: Path) -> _Cards:
     return {str(card.get("operator")): (card, path)}
 
 
-def _doubts(card: Mapping[str, Any], library: Path) -> Iterator[str]:
+def _doubts(card: Card, library: Path) -> Iterator[str]:
     """What the user should know of a library before its code runs."""
     authors = {
         variant.get("author", AUTHOR) for dtype in card["dtypes"].values() for variant in dtype.get("variants", ())
@@ -175,9 +175,9 @@ def _read(library: Path, operator: Operator, device: bool) -> bool:
     return True
 
 
-def _library(folder: Path, operator: str, manifest: Mapping[str, Any]) -> Path:
+def _library(folder: Path, operator: str, card: Card) -> Path:
     usual = folder / "lib" / f"libtensorop_{operator}.so"
-    return next(usual.parent.glob(f"{usual.stem}_*.so"), usual) if _device(manifest) else usual
+    return next(usual.parent.glob(f"{usual.stem}_*.so"), usual) if _device(card) else usual
 
 
 def _of_folder(folder: Path) -> _Cards:
@@ -185,7 +185,8 @@ def _of_folder(folder: Path) -> _Cards:
     try:
         manifest = dict(jsontext.loads(files.read(path, files.JSON)))
         held = by_operator(manifest)
-        return {name: ({**manifest, **of_one}, _library(folder, name, manifest)) for name, of_one in held.items()}
+        cards = {name: cast(Card, {**manifest, **of_one}) for name, of_one in held.items()}
+        return {name: (card, _library(folder, name, card)) for name, card in cards.items()}
     except OSError as error:
         raise UsageError(
             f"{folder} holds no product: {path} cannot be read ({error.strerror})",

@@ -62,32 +62,35 @@ def compile_member(
     return built if isinstance(built, Outcome) else Member(name, built)
 
 
-def shared_library(
-    members: Sequence[Member],
-    platform: Platform,
-    *,
-    file: str,
-    soname: str,
-    exports: Collection[str],
-    over: Sequence[Artifact] = (),
-    work: Path | None = None,
-) -> Artifact | Outcome:
-    """A shared library called `file`; only `exports` are visible, whatever the sources say.
+@dataclass(frozen=True)
+class SharedLibrary:
+    """What a shared library is called, and what it shows."""
 
-    over: libraries it is linked with and finds in its own folder at run time. The same members give the same bits.
+    file: str
+    soname: str
+    exports: Collection[str]  # the only names that are visible, whatever the sources say
+    over: Sequence[Artifact] = ()  # libraries it is linked with and finds in its own folder at run time
+
+
+def shared_library(
+    members: Sequence[Member], platform: Platform, library: SharedLibrary, *, work: Path | None = None
+) -> Artifact | Outcome:
+    """Links a shared library. The same members give the same bits.
+
     Outcome: COMPILE with the linker's words (a name is undefined), TIMEOUT.
     """
-    target = platform.compiler.shared_target
-    key = _key(members, target, file, soname, sorted(exports), [a.key for a in over])
+    target, file, over = platform.compiler.shared_target, library.file, library.over
+    key = _key(members, target, file, library.soname, sorted(library.exports), [a.key for a in over])
 
     def fill(folder: Path) -> BuildLog | Outcome:
         objects = _gather(members, folder)
-        names = "".join(f"    {name};\n" for name in sorted(exports))
+        names = "".join(f"    {name};\n" for name in sorted(library.exports))
         (folder / "exports.map").write_text(f"{{\n  global:\n{names}  local:\n    *;\n}};\n")
-        for library in over:
-            shutil.copyfile(library.path, folder / library.path.name)
+        for below in over:
+            shutil.copyfile(below.path, folder / below.path.name)
         argv = tool.cc(
-            "-target", target, "-O3", "-g0", "-shared", f"-Wl,-soname,{soname}", "-Wl,--version-script=exports.map",
+            "-target", target, "-O3", "-g0", "-shared",
+            f"-Wl,-soname,{library.soname}", "-Wl,--version-script=exports.map",
             "-Wl,--strip-debug",  # the C library's own objects name folders of this machine
             "-Wl,-z,defs", "-Wl,-z,nodelete",  # its threads and their memory outlive a dlclose
             *(["-Wl,-rpath,$ORIGIN"] if over else []), *objects, *(a.path.name for a in over),

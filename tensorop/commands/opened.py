@@ -11,8 +11,8 @@ from tensorop import backends
 from tensorop.errors import UsageError
 from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
-from tensorop.package import carried, elf, loadable, plugged
-from tensorop.package.card import read_card
+from tensorop.package import elf, loadable, plugin_record
+from tensorop.package.card import Card, read_card
 from tensorop.package.product import MANIFEST
 from tensorop.package.publish import Staged
 from tensorop.specs import operators, platforms
@@ -29,7 +29,7 @@ class Opened:
 
     root: Path | None  # the product's folder; None for a library that is elsewhere
     library: Path
-    card: Mapping[str, Any]  # the provenance in the library
+    card: Card  # the provenance in the library
     operator: Operator
     platform: Platform
     dtypes: tuple[str, ...]
@@ -46,13 +46,13 @@ class Opened:
 
     def reach(self, runner: str | None = None) -> Target:
         """The target of the product's platform. Raises as `backends.reach`."""
-        with plugged.explained(_manifest(self.root), self.plugins):
+        with plugin_record.explained(_manifest(self.root), self.plugins):
             return backends.reach(self.platform, runner, self.plugins)
 
     @property
     def backend(self) -> type[Target]:
         """The backend of the product's platform."""
-        with plugged.explained(_manifest(self.root), self.plugins):
+        with plugin_record.explained(_manifest(self.root), self.plugins):
             return backends.load(self.platform.runner, self.plugins)
 
     @property
@@ -106,8 +106,8 @@ def open_each(path: Path, plugins: tuple[Path, ...] = ()) -> tuple[Opened, ...]:
     """
     root, libraries = libraries_of(path)
     cards = [(library, read_card(library)) for library in libraries]
-    whole = plugins if root is None else carried.reopened(root / MANIFEST, plugins)
-    with plugged.explained(_manifest(root), whole):
+    whole = plugins if root is None else plugin_record.reopened(root / MANIFEST, plugins)
+    with plugin_record.explained(_manifest(root), whole):
         return tuple(_opened(root, library, card, plugins, whole) for library, card in cards)
 
 
@@ -117,7 +117,7 @@ def staged(made: Staged, operator: Operator, platform: Platform, plugins: tuple[
     return Opened(made.folder, made.library, card, operator, platform, tuple(card["dtypes"]), plugins)
 
 
-def cards(path: Path) -> dict[str, dict[str, Any]]:
+def cards(path: Path) -> dict[str, Card]:
     """By file name the provenance card of a library, or of each operator's library in a product's folder, as it was
     written.
 
@@ -126,9 +126,7 @@ def cards(path: Path) -> dict[str, dict[str, Any]]:
     return {library.name: read_card(library) for library in libraries_of(path)[1]}
 
 
-def _opened(
-    root: Path | None, library: Path, card: Mapping[str, Any], given: tuple[Path, ...], plugins: tuple[Path, ...]
-) -> Opened:
+def _opened(root: Path | None, library: Path, card: Card, given: tuple[Path, ...], plugins: tuple[Path, ...]) -> Opened:
     try:
         operator = operators.load(_name(card["operator"]), plugins)
         platform = platforms.load(_name(card["platform"]), plugins)

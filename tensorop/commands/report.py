@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tensorop.errors import JobError, UsageError
-from tensorop.package import carried
+from tensorop.package import plugin_record
 from tensorop.package.product import MANIFEST
 from tensorop.report import gather
 from tensorop.report.gather import Report
@@ -24,7 +24,7 @@ def report(folder: Path, *, plugins: tuple[Path, ...] = ()) -> tuple[Report, Pat
     from tensorop.report import page  # matplotlib, without which other commands start in half the time
 
     try:
-        record = gather.gather(folder, carried.reopened(folder / MANIFEST, plugins))
+        record = gather.gather(folder, plugin_record.reopened(folder / MANIFEST, plugins))
         text = page.page(record)
     except (UsageError, JobError, OSError):
         raise

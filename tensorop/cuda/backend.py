@@ -24,7 +24,7 @@ from tensorop.model.kernel import KernelTemplate
 from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
 from tensorop.model.trial import Kind, Outcome
-from tensorop.package import plugged, publish
+from tensorop.package import plugin_record, publish
 from tensorop.package.product import Product
 from tensorop.process.stopping import Stop
 from tensorop.provision import nvcc
@@ -104,7 +104,7 @@ class Backend(Target):
         try:
             with stop.shield("the product is being put in place"):
                 yield Phase("publication", str(job.out))
-                publish.publish(staged, job.out, more=plugged.folders(job, operator, self.platform, self.name))
+                publish.publish(staged, job.out, more=plugin_record.folders(job, operator, self.platform, self.name))
         finally:
             publish.discard(staged)
         yield Done(job.out, job.out / made.library, None, (SAID,))

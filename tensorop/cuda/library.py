@@ -45,7 +45,7 @@ def sources(
     platform: Platform,
     variants: Sequence[Variant],
     images: Sequence[bytes],
-    provenance: Mapping[str, Any],
+    provenance: card.Card,
     corrections: Mapping[str, Any] | None = None,
 ) -> dict[str, bytes]:
     """The files of the library, by name; the last of `images` is the kernel that copies. corrections: of predictions,
@@ -87,7 +87,7 @@ def sources(
             }
             for template, one in templates.items()
         ],
-        "card_literal": card.literal(card.text(dict(provenance))),
+        "card_literal": card.literal(card.text(provenance)),
         "card_marker_length": len(card.MARKER),
     }
     env = render.environment(operator.templates)

@@ -21,7 +21,7 @@ from tensorop.model.kernel import KernelTemplate
 from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
 from tensorop.model.point import Point
-from tensorop.package import cmake, manifest, pkgconfig
+from tensorop.package import cmake, manifest
 from tensorop.package.product import MANIFEST, SHARE, Product, licence
 from tensorop.package.sources import OperatorPart, ProductLibrary, Sources
 from tensorop.specs import files as reading
@@ -65,7 +65,9 @@ def product(of: Content, corrections: Corrections | None = None) -> Product:
     files = {f"lib/{whole}": shared, f"lib/lib{name}.a": archive}
     files |= {f"include/{n}": data for n, data in own.items() if n.startswith("tensorop/")}
     files |= {f"{cmake.FOLDER}/{n}": text.encode() for n, text in cmake.package_files(named, platform).items()}
-    files |= {f"{pkgconfig.FOLDER}/{n}": text.encode() for n, text in pkgconfig.files(named, platform).items()}
+    files |= {
+        f"{cmake.PKGCONFIG_FOLDER}/{n}": text.encode() for n, text in cmake.pkgconfig_files(named, platform).items()
+    }
     inside = {n: f"include/{n}" if n.startswith("tensorop/") else n for n in own}
     files |= {f"{SHARE}/src/{inside[n]}": data for n, data in own.items()}
     files |= {f"{SHARE}/src/kernels/{n}.cu": text.encode() for n, text in of.texts.items()}

@@ -15,7 +15,7 @@ from tensorop.model.bench import Bench
 from tensorop.model.trial import Outcome
 from tensorop.model.verdict import Verdict
 from tensorop.model.winner import Winners
-from tensorop.package import plugged, publish
+from tensorop.package import plugin_record, publish
 from tensorop.package.product import product
 from tensorop.package.publish import Staged
 from tensorop.package.sources import OperatorPart
@@ -57,7 +57,7 @@ def deliver(whole: JobContext, tasks: Tasks, found: list[Winners], interrupted: 
             extra = {} if compared is None else {BENCH: json.dumps(compared.to_json(), indent=1).encode()}
             results = {"verification": [_verdict(verdict) for verdict in verdicts]}
             whole.journal.note("verification", [_verdict(v) | {"cases": v.cases} for v in verdicts])
-            used = plugged.folders(job, whole.operator, whole.target.platform, whole.target.name)
+            used = plugin_record.folders(job, whole.operator, whole.target.platform, whole.target.name)
             publish.publish(staged, job.out, extra=extra, results=results, more=used)
             yield Note(f"report: {report.write(job.out, plugins=job.plugins)}")
     finally:

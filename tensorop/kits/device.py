@@ -21,7 +21,7 @@ from tensorop.kits import result as results
 from tensorop.kits.export import Made
 from tensorop.kits.held import KEPT, SCHEMA
 from tensorop.model.winner import by_operator
-from tensorop.package import plugged, publish
+from tensorop.package import plugin_record, publish
 from tensorop.package.product import MANIFEST
 from tensorop.specs import files, jsontext
 from tensorop.store.lock import FolderLock
@@ -150,7 +150,7 @@ def _retune(of: Device, path: Path) -> Imported:
         text = json.dumps({"schema": SCHEMA, "kits": [*before, own]}, indent=1, allow_nan=False) + "\n"
         verified = {"dtype": ", ".join(of.opened.dtypes), "vlen": 0, "threads": 1, "outcome": "ok", "cases": cases}
         said_of = {"choice": told, "verification": [verified]}
-        more = plugged.kept(of.told)
+        more = plugin_record.kept(of.told)
         publish.publish(staged, of.root, extra={KEPT: text.encode()}, results=said_of, more=more)
     finally:
         publish.discard(staged)

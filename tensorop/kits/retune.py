@@ -16,7 +16,7 @@ from tensorop.kits.held import KEPT, SCHEMA, Held
 from tensorop.kits.result import Result
 from tensorop.model.verdict import Seed, Verdict
 from tensorop.model.winner import Tree, Winners
-from tensorop.package import plugged, publish
+from tensorop.package import plugin_record, publish
 from tensorop.package.product import product
 from tensorop.package.sources import OperatorPart
 from tensorop.store import journal
@@ -80,7 +80,9 @@ def _retune(held: Held, result: Result, plugins: tuple[Path, ...], jobs: int, se
             )
         kept = json.dumps({"schema": SCHEMA, "kits": kits}, indent=1, allow_nan=False) + "\n"
         results = dict(held.told.get("results") or {})
-        publish.publish(staged, held.root, extra={KEPT: kept.encode()}, results=results, more=plugged.kept(held.told))
+        publish.publish(
+            staged, held.root, extra={KEPT: kept.encode()}, results=results, more=plugin_record.kept(held.told)
+        )
     finally:
         publish.discard(staged)
     if journal.journal_path(held.root).is_file():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, NotRequired, TypedDict, cast
 
 from tensorop.errors import JobError, UsageError
 from tensorop.package import elf
@@ -15,9 +15,33 @@ MARKER = "\x7fTENSOROP" + "-CARD-1\n"
 _LINE = 96
 
 
-def text(facts: dict[str, Any]) -> str:
+class CardPlatform(TypedDict):
+    name: str
+    lineage: list[str]
+    arch: str
+    requires: list[str]
+    vlens: list[int]
+    fixed_vlen: int | None
+    device: NotRequired[dict[str, int | str]]
+
+
+class Card(TypedDict):
+    """The provenance of one operator's library: JSON values."""
+
+    schema: int
+    tool: dict[str, str]
+    license: str
+    operator: str
+    platform: CardPlatform
+    compiler: dict[str, str | list[str]]
+    glibc: str | None  # the least that it needs
+    dtypes: dict[str, dict[str, Any]]  # by dtype its variants, and the tree that chooses among them or one a VLEN
+    facts: dict[str, object]  # on how the winners were found: machine or board model, seeds, budget, baselines
+
+
+def text(card: Card) -> str:
     """The JSON of a card: sorted keys, ASCII, so that the same facts are the same bytes."""
-    return json.dumps(facts, sort_keys=True, indent=1, ensure_ascii=True, allow_nan=False)
+    return json.dumps(card, sort_keys=True, indent=1, ensure_ascii=True, allow_nan=False)
 
 
 def literal(provenance: str) -> str:
@@ -42,7 +66,7 @@ def quoted(piece: str) -> str:
     return f'"{"".join(out)}"'
 
 
-def read_card(library: Path) -> dict[str, Any]:
+def read_card(library: Path) -> Card:
     """The card of a .so or .a, whatever its architecture.
 
     Raises UsageError when the file cannot be read or holds no card, JobError when the card is damaged or the file cut.
@@ -65,4 +89,4 @@ def read_card(library: Path) -> dict[str, Any]:
         raise JobError(f"the provenance card of {library} is damaged: {error}", hint="make the library again") from None
     if not isinstance(card, dict):
         raise JobError(f"the provenance card of {library} is damaged: no JSON object", hint="make the library again")
-    return card
+    return cast(Card, card)

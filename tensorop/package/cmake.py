@@ -1,4 +1,4 @@
-"""The CMake side of a product: its package files, and the project that builds it from sources."""
+"""How other builds find a product, by CMake or pkg-config, and the project that builds it from its sources."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from tensorop.package.sources import ProductLibrary, Sources
 from tensorop.render import words
 
 FOLDER = "lib/cmake/TensorOp"
+PKGCONFIG_FOLDER = "lib/pkgconfig"
 _SLOT = re.compile(r"@([A-Z_]+)@")
 
 
@@ -55,6 +56,30 @@ def project(sources: Sources, platform: Platform, headers: Sequence[str], pkgcon
             "FOLDERS": " ".join(dict.fromkeys(unit.name.split("/")[0] for unit in units if "/" in unit.name)),
         },
     )
+
+
+def pkgconfig_files(sources: Sources, platform: Platform) -> dict[str, str]:
+    """Two pkg-config files a library, relocatable with the prefix they are in: file name -> text.
+
+    pkg-config takes the first file of a name, whatever the architecture of its library. So each library has a second
+    name with its architecture, `LIBRARY-ARCH`, which finds the right prefix in any order of prefixes.
+    """
+    return {
+        f"{library.name}{suffix}.pc": fill(
+            "tensorop.pc.in",
+            {
+                "LIBRARY": library.name,
+                "SUFFIX": suffix,
+                "DESCRIPTION": words.in_build_file(library.description),
+                "PLATFORM": words.in_build_file(platform.name),
+                "ARCH": platform.arch,
+                "VERSION": __version__,
+                "REQUIRES": " ".join(f"{name}{suffix}" for name in library.over),
+            },
+        )
+        for library in sources.libraries
+        for suffix in ("", f"-{platform.arch}")
+    }
 
 
 def isa_flags(platform: Platform) -> tuple[list[str], list[str]]:

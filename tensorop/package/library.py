@@ -10,7 +10,7 @@ from typing import TypeVar
 from tensorop import __version__, errors
 from tensorop.build import gate
 from tensorop.build import library as building
-from tensorop.build.library import Member
+from tensorop.build.library import Member, SharedLibrary
 from tensorop.model.kernel import Artifact
 from tensorop.model.platform import Platform
 from tensorop.model.trial import Outcome
@@ -71,7 +71,7 @@ def _link(
 ) -> BuiltLibrary:
     name = soname(library.name)
     file = f"lib{library.name}.so"
-    shared = building.shared_library(members, platform, file=file, soname=name, exports=library.exports, over=over)
+    shared = building.shared_library(members, platform, SharedLibrary(file, name, library.exports, over))
     archive = building.static_archive(members, file=f"lib{library.name}.a")
     return BuiltLibrary(library.name, name, _whole(shared, file), _whole(archive, f"lib{library.name}.a"))
 

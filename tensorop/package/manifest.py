@@ -1,6 +1,6 @@
 """What a product is and where it comes from, as JSON: no times and no paths, so the same journal gives the same bits.
 
-Of a product made with plug-ins it has the folders of these, as they were given (see plugged.py).
+Of a product made with plug-ins it has the folders of these, as they were given (see plugin_record.py).
 """
 
 from __future__ import annotations
@@ -16,18 +16,17 @@ from tensorop.build import tool
 from tensorop.model.kernel import Variant
 from tensorop.model.platform import Platform
 from tensorop.model.winner import Leaf, Split, Tree, Winners
+from tensorop.package.card import Card
 from tensorop.package.sources import OperatorPart
 
 CARD_SCHEMA, SCHEMA = 1, 2
 _OF_OPERATOR = ("operator", "dtypes", "facts")  # what a card has of its own
-Told = tuple[OperatorPart, Mapping[str, Any]]  # an operator, and what its card says
 Written = tuple[str, int, int]  # dtype, number of a variant, VLEN it is written for (0: any)
 _FLOOR = re.compile(r"-gnu\.(\d+\.\d+)$")
 
 
-def provenance(part: OperatorPart, platform: Platform, texts: Mapping[Written, str]) -> dict[str, Any]:
-    """What the card inside an operator's library says. Its facts are JSON values on how the winners were found: machine
-    or board model, seeds, budget, baselines.
+def provenance(part: OperatorPart, platform: Platform, texts: Mapping[Written, str]) -> Card:
+    """What the card inside an operator's library says.
 
     texts: the ids of the kernels' texts as they were judged (see sources.text_ids).
     """
@@ -57,7 +56,7 @@ def provenance(part: OperatorPart, platform: Platform, texts: Mapping[Written, s
     }
 
 
-def manifest(cards: Sequence[Told], more: Mapping[str, Any], files: Mapping[str, bytes]) -> str:
+def manifest(cards: Sequence[tuple[OperatorPart, Card]], more: Mapping[str, object], files: Mapping[str, bytes]) -> str:
     """What the cards say alike, and by operator the rest of each, with the ids of variants and their kernels, which are
     no bytes of a library; the digest of each file of the product. more: further keys."""
     operators = {
@@ -71,7 +70,7 @@ def manifest(cards: Sequence[Told], more: Mapping[str, Any], files: Mapping[str,
 
 
 def document(
-    card: Mapping[str, Any], operators: Mapping[str, Any], more: Mapping[str, Any], files: Mapping[str, bytes]
+    card: Card, operators: Mapping[str, object], more: Mapping[str, object], files: Mapping[str, bytes]
 ) -> str:
     """A manifest: what a card says of no one operator, what there is to say of each, further keys, and the digests of
     the product's files."""
@@ -81,7 +80,7 @@ def document(
     return json.dumps(whole, sort_keys=True, indent=1, allow_nan=False) + "\n"
 
 
-def _with_ids(card: Mapping[str, Any], winners: Winners) -> list[dict[str, Any]]:
+def _with_ids(card: Card, winners: Winners) -> list[dict[str, Any]]:
     told = card["dtypes"][winners.dtype]["variants"]
     return [{"id": v.id, "kernel": v.kernel.id, **of_one} for v, of_one in zip(winners.all, told, strict=True)]
 

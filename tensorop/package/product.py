@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tensorop import __version__, paths
 from tensorop.model.platform import Platform
-from tensorop.package import card, carried, cmake, library, manifest, pkgconfig
+from tensorop.package import card, cmake, library, manifest, plugin_record
 from tensorop.package.sources import OperatorPart, Sources, sources, text_ids, together
 
 SHARE = "share/tensorop"
@@ -41,17 +41,17 @@ def product(platform: Platform, parts: Sequence[OperatorPart], *, jobs: int = 2)
         links[f"lib/lib{built.name}.so"] = built.soname
     files |= {f"include/tensorop/{name}": data.encode() for name, data in text.headers}
     package = cmake.package_files(text, platform)
-    pc = pkgconfig.files(text, platform)
+    pc = cmake.pkgconfig_files(text, platform)
     terms = licence()
     files |= {f"{cmake.FOLDER}/{name}": data.encode() for name, data in package.items()}
-    files |= {f"{pkgconfig.FOLDER}/{name}": data.encode() for name, data in pc.items()}
+    files |= {f"{cmake.PKGCONFIG_FOLDER}/{name}": data.encode() for name, data in pc.items()}
     variants = [(w.dtype, v) for part in parts for w in part.winners for v in w.variants]
     headers = sorted({header for dtype, v in variants for header in platform.primitives_of(dtype, v.point).headers})
     project = cmake.project(text, platform, headers, list(pc))
     own = {**package, **pc, "LICENSE": terms, "CMakeLists.txt": project, **_source_files(text)}
     files |= {f"{SHARE}/src/{name}": data.encode() for name, data in own.items()}
     files[f"{SHARE}/LICENSE"] = terms.encode()
-    files[MANIFEST] = manifest.manifest(cards, carried.collect(platform), files).encode()
+    files[MANIFEST] = manifest.manifest(cards, plugin_record.carried(platform), files).encode()
     return Product(dict(sorted(files.items())), links, f"lib/lib{text.libraries[0].name}.so")
 
 

@@ -11,7 +11,6 @@ import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from tensorop import errors
 from tensorop.package.product import MANIFEST, SHARE, Product
@@ -74,8 +73,8 @@ def publish(
     folder: Path,
     *,
     extra: Mapping[str, bytes] | None = None,
-    results: Mapping[str, Any] | None = None,
-    more: Mapping[str, Any] | None = None,
+    results: Mapping[str, object] | None = None,
+    more: Mapping[str, object] | None = None,
 ) -> Path:
     """Puts a staged product at `folder`; returns it. Whoever looks sees the old product or the new one, never a part.
 

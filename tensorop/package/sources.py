@@ -32,7 +32,7 @@ class OperatorPart:
 
     operator: Operator
     winners: Sequence[Winners]
-    facts: Mapping[str, Any] = field(default_factory=dict)
+    facts: Mapping[str, object] = field(default_factory=dict)
     measured: str = ""
     texts: Texts = field(default_factory=Texts)
 
@@ -197,7 +197,7 @@ class _Work:
         self.private: list[tuple[str, str]] = []
         self._env = render.environment((*operator.templates, paths.native_dir()))
 
-    def product(self, name: str, names: dict[str, Any]) -> str:
+    def product(self, name: str, names: Mapping[str, object]) -> str:
         return render.c_text(self._env, f"{products.FOLDER}/{name}.j2", names)
 
     def compute(self, winners: Winners) -> str:
@@ -205,7 +205,7 @@ class _Work:
         return self.platform.primitives_of(winners.dtype, winners.variants[0].point).compute
 
     def kernels(
-        self, winners: Winners, entries: _Entries, shared: dict[str, Any]
+        self, winners: Winners, entries: _Entries, shared: Mapping[str, object]
     ) -> tuple[list[Unit], list[tuple[str, str]]]:
         """One file a kernel; the driver is a text of its own, one for all kernels whose driver reads the same."""
         units: list[Unit] = []

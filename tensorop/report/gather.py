@@ -18,7 +18,7 @@ from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
 from tensorop.model.trial import Finished, Stage
 from tensorop.model.winner import by_operator
-from tensorop.package import plugged
+from tensorop.package import plugin_record
 from tensorop.report import choices, dispatch_map, roofline, searches, threads
 from tensorop.report.choices import Choices, CloseChoices
 from tensorop.report.dispatch_map import DispatchMap
@@ -170,7 +170,7 @@ def _history(folder: Path, manifest: Mapping[str, Any] | None, held: Mapping[str
 def _load(
     history: History, names: Sequence[str], manifest: Path, plugins: tuple[Path, ...]
 ) -> tuple[list[Operator], Platform]:
-    with plugged.explained(manifest, plugins):
+    with plugin_record.explained(manifest, plugins):
         found = [operators.load(name, plugins) for name in names or [str(history.facts["operator"])]]
         return found, platforms.load(str(history.facts["platform"]), plugins)
 

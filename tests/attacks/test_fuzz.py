@@ -32,7 +32,7 @@ from tensorop.cli.main import cli
 from tensorop.commands import opened
 from tensorop.errors import TensoropError
 from tensorop.model.point import Point
-from tensorop.package import card, carried
+from tensorop.package import card, plugin_record
 from tensorop.process import barrier
 from tensorop.render import instantiate, render, texts
 from tensorop.report import gather
@@ -153,7 +153,7 @@ def _manifest(text: str) -> None:
         path = Path(place) / "share" / "tensorop" / "manifest.json"
         path.parent.mkdir(parents=True)
         path.write_bytes(text.encode(errors="surrogatepass"))
-        carried.reopened(path, ())
+        plugin_record.reopened(path, ())
         api.load(place)
 
 

@@ -15,7 +15,7 @@ from tensorop.errors import SpecError
 from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
 from tensorop.model.winner import Winners
-from tensorop.package import cmake, pkgconfig
+from tensorop.package import cmake
 from tensorop.package.sources import OperatorPart, Sources, sources
 from tensorop.render import words
 from tensorop.specs import operators, platforms
@@ -86,7 +86,7 @@ def test_no_text_adds_a_token_to_a_product(text: str, honest: dict[str, list[str
     assert found == honest
     shown = words.in_build_file(text)
     config = cmake.package_files(of, platform)["TensorOpConfig.cmake"]
-    for file in (config, *pkgconfig.files(of, platform).values()):
+    for file in (config, *cmake.pkgconfig_files(of, platform).values()):
         assert text not in file
         assert shown in file
     assert not re.search(r"[^\x20-\x7e]|[\"'\\`$@#;<>|&(){}]", shown)

@@ -9,7 +9,7 @@ import pytest
 
 from tensorop.errors import SpecError
 from tensorop.model import meaning
-from tensorop.package import carried
+from tensorop.package import plugin_record
 from tensorop.specs import catalog, platforms, primitives
 
 PLATFORM = "schema: 1\nname: mine\nparent: generic\ndescription: somebody's\n"
@@ -244,7 +244,7 @@ def test_a_platform_that_travels_is_held_against_the_same(
     manifest = tmp_path / "manifest.json"
     manifest.write_text(json.dumps({"plugins": {"platforms/mine.yaml": yamlfile.dump(whole)}}))
     with pytest.raises(SpecError, match=says):
-        carried.reopened(manifest, ())
+        plugin_record.reopened(manifest, ())
     assert not (tmp_path / "cache" / "carried").exists()
 
 
@@ -254,7 +254,7 @@ def test_no_python_travels(tmp_path: Path, name: str, monkeypatch: pytest.Monkey
     manifest = tmp_path / "manifest.json"
     manifest.write_text(json.dumps({"plugins": {name: "print('here')"}}))
     with pytest.raises(SpecError, match="expected platforms/NAME"):
-        carried.reopened(manifest, ())
+        plugin_record.reopened(manifest, ())
 
 
 def test_many_keys_are_few_lines(tmp_path: Path) -> None:
@@ -294,5 +294,5 @@ def test_what_travels_is_read_before_it_is_written(
     manifest = tmp_path / "manifest.json"
     manifest.write_text(json.dumps({"plugins": told}))
     with pytest.raises(SpecError, match=says):
-        carried.reopened(manifest, ())
+        plugin_record.reopened(manifest, ())
     assert not (tmp_path / "cache").exists()

@@ -37,9 +37,7 @@ def shared(arch, work) -> Artifact:
     made = library.shared_library(
         [member(API, "api.c", arch, work)],
         kernels.platform(arch),
-        file="libanswer.so.0",
-        soname="libanswer.so.0",
-        exports=["tensorop_answer"],
+        library.SharedLibrary("libanswer.so.0", "libanswer.so.0", ["tensorop_answer"]),
         work=work,
     )
     assert isinstance(made, Artifact), made
@@ -78,10 +76,7 @@ def test_a_library_over_another_finds_it_beside_itself(tmp_path):
     over = library.shared_library(
         [member(OVER, "over.c", "x86_64", tmp_path)],
         kernels.platform(),
-        file="libover.so",
-        soname="libover.so",
-        exports=["answer_"],
-        over=[below],
+        library.SharedLibrary("libover.so", "libover.so", ["answer_"], over=[below]),
         work=tmp_path,
     )
     assert isinstance(over, Artifact), over
@@ -109,9 +104,7 @@ def test_an_undefined_name_is_an_outcome(tmp_path):
     made = library.shared_library(
         [member(OVER, "over.c", "x86_64", tmp_path)],
         kernels.platform(),
-        file="libover.so",
-        soname="libover.so",
-        exports=["answer_"],
+        library.SharedLibrary("libover.so", "libover.so", ["answer_"]),
         work=tmp_path,
     )
     assert isinstance(made, Outcome)
