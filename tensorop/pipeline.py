@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Generator, Iterator, Sequence
-from pathlib import Path
+from dataclasses import replace
 
 from tensorop import __version__, paths, subpackages
 from tensorop.author import offline
@@ -26,7 +26,7 @@ from tensorop.model.verdict import Seed
 from tensorop.model.winner import WarmStart, Winners
 from tensorop.package import publish
 from tensorop.process import scratch
-from tensorop.process.stopping import Stop
+from tensorop.process.stopping import StopRequest
 from tensorop.render.texts import Texts
 from tensorop.search import loop, stages
 from tensorop.search.loop import conduct
@@ -53,14 +53,15 @@ def passes(operator: Operator) -> tuple[Pass, ...]:
 
 
 _SEED = "seed"  # the journal's note of it
+_Sources = tuple[Sequence[WarmSource], Sequence[str]]  # what a search may begin with, and warnings
 
 
-def run(job: Job, stop: Stop | None = None) -> Generator[Event, None, None]:
+def run(job: Job, stop: StopRequest | None = None) -> Generator[Event, None, None]:
     """Yields what happens, `Done` last. Raises UsageError, JobError, MissingTool; a failing candidate is no error.
 
     stop: the user's wish to end early; raises Stopped where it comes before anything has passed.
     """
-    stop = stop or Stop()
+    stop = stop or StopRequest()
     operator = operators.load(job.operator, job.plugins)
     platform, target, device = platforms.load(job.platform, job.plugins), None, None
     with stop.may_end("stopping: nothing has been begun"):  # a board or a driver may not answer
@@ -80,11 +81,11 @@ def run(job: Job, stop: Stop | None = None) -> Generator[Event, None, None]:
             events = kits.measured(job, operator, device, events, stop)
         yield from events
         return
-    sources, odd = journals.read(job)
-    plan = forecast.forecast(job, operator, target, passes(operator), sources)
+    sources = journals.read(job)
+    plan = forecast.forecast(job, operator, target, passes(operator), sources[0])
     if plan is not None:
         stop.grid_s = plan.seconds["library"] / 2 + plan.seconds["verification"]  # without what improves the dispatch
-    events = _run(job, operator, target, stop, plan, sources, odd)
+    events = _run(job, operator, target, stop, plan, sources)
     yield from (events if plan is None else forecast.watched(events, plan))
 
 
@@ -116,18 +117,11 @@ def _check_c(job: Job, operator: Operator, target: Target) -> None:
 
 
 def _run(
-    job: Job,
-    operator: Operator,
-    target: Target,
-    stop: Stop,
-    plan: forecast.Forecast | None,
-    sources: Sequence[WarmSource],
-    odd: Sequence[str],
+    job: Job, operator: Operator, target: Target, stop: StopRequest, plan: forecast.Forecast | None, sources: _Sources
 ) -> Generator[Event, None, None]:
     platform = target.platform
     offline.templates(operator.folder, operator.name, operator.added)  # a broken one is said before anything is made
-    own = not paths.shipped(operator.folder)
-    if own:
+    if not paths.shipped(operator.folder):
         operator_read.require_read(operator, platform, job.dtypes, target.simulated)
     publish.check_place(job.out)
     # each operand must lie in memory once; of shapes that an emulator takes long for, the search has stand-ins
@@ -143,48 +137,51 @@ def _run(
     yield from (Note(remark) for remark in leftovers.remarks(job.plugins))
     if remark := confinement.require(job, target):
         yield Note(remark)
-    with (
-        contextlib.ExitStack() as until,  # the search ends
-        contextlib.nullcontext(_crew(job, until, stop)) as crew,
-        Journal.open(job.out, _facts(job, operator, target), fresh=job.fresh) as journal,
-    ):
-        yield from (Note(remark) for remark in journal.remarks)
-        if goes_on:
-            authoring.require_author(job, operator, journal)
-        seed = _seed(job, journal)
-        if not target.simulated:
-            yield Note(f"seed {seed}: kernels are verified on calls drawn from it")
-        work = (job.out / "work").absolute()  # compilers are run in folders of their own
-        texts = Texts(journal.history.texts)
-        templates: tuple[KernelTemplate, ...] = ()
-        with _before_search(journal, stop):
+    with contextlib.ExitStack() as until:  # the search ends
+        crew = _crew(job, until, stop)
+        with Journal.open(job.out, _facts(job, operator, target), fresh=job.fresh) as journal:
+            yield from (Note(remark) for remark in journal.remarks)
+            if goes_on:
+                authoring.require_author(job, operator, journal)
+            seed, texts = _seed(job, journal), Texts(journal.history.texts)
             if not target.simulated:
-                yield Phase("tools", "compiler, emulator, C library")
-                target.bring(job.offline or None)
-                if own:
-                    yield Note(f"{job.operator} is not shipped: its product is built once before the search")
-                    with scratch.folder("operator") as folder:
-                        operator_built.built(operator, target, job.dtypes, folder, job.jobs, seed)
-                yield from _controls(job, operator, target, journal, seed, work)
-            if crew is not None:
-                yield Phase("workers", "each shows that its figures are ours")
-                yield from map(Note, crew.introduced(stop))
-            templates = yield from authoring.JobAuthor(job, operator, target, seed, work, texts).templates(journal)
-        if not templates:
-            raise _nothing()
-        for template in templates:
-            journal.template(template)
-        journal.history.trust([*templates, *filter(None, [offline.direct(operator.folder, operator.name)])])
-        begun = yield from _warm(job, operator, target, journal, templates, sources, odd)
-        revise = authoring.reviser(job, operator, target)
-        parts = passes(operator)
-        resolved = JobContext(
-            job, operator, target, parts, templates, journal, seed, work, stop, texts, revise, begun, crew
-        )
-        tasks = [resolved.task(dtype) for dtype in job.dtypes]
-        found, interrupted = yield from _search(tasks, stop)
-        until.close()
-        yield from deliver.deliver(resolved, {task.dtype: task for task in tasks}, found, interrupted)
+                yield Note(f"seed {seed}: kernels are verified on calls drawn from it")
+            work = (job.out / "work").absolute()  # compilers are run in folders of their own
+            whole = JobContext(job, operator, target, passes(operator), (), journal, seed, work, stop, texts, crew=crew)
+            whole = yield from _prepared(whole, sources)
+            tasks = [whole.task(dtype) for dtype in job.dtypes]
+            found, interrupted = yield from _search(tasks, stop)
+            until.close()
+            yield from deliver.deliver(whole, {task.dtype: task for task in tasks}, found, interrupted)
+
+
+def _prepared(whole: JobContext, sources: _Sources) -> Generator[Event, None, JobContext]:
+    """With tools and workers that were tried, templates, and where the search begins."""
+    job, operator, target, journal = whole.job, whole.operator, whole.target, whole.journal
+    templates: tuple[KernelTemplate, ...] = ()
+    with _before_search(journal, whole.stop):
+        if not target.simulated:
+            yield Phase("tools", "compiler, emulator, C library")
+            target.bring(job.offline or None)
+            if not paths.shipped(operator.folder):
+                yield Note(f"{job.operator} is not shipped: its product is built once before the search")
+                with scratch.folder("operator") as folder:
+                    operator_built.built(operator, target, job.dtypes, folder, job.jobs, whole.seed)
+            yield from _controls(whole)
+        if whole.crew is not None:
+            yield Phase("workers", "checking that their figures agree with this machine's")
+            yield from map(Note, whole.crew.introduced(whole.stop))
+        author = authoring.JobAuthor(job, operator, target, whole.seed, whole.work, whole.texts)
+        templates = yield from author.templates(journal)
+    if not templates:
+        raise _nothing()
+    for template in templates:
+        journal.template(template)
+    direct = offline.direct(operator.folder, operator.name)
+    every = [*templates, *([direct] if direct else [])]
+    journal.history.trust(every)
+    begun = yield from _warm(whole, every, sources)
+    return replace(whole, templates=templates, revise=authoring.reviser(job, operator, target), warm=begun)
 
 
 def _seed(job: Job, journal: Journal) -> Seed:
@@ -203,7 +200,7 @@ def _seed(job: Job, journal: Journal) -> Seed:
     return began
 
 
-def _crew(job: Job, until: contextlib.ExitStack, stop: Stop) -> Crew | None:
+def _crew(job: Job, until: contextlib.ExitStack, stop: StopRequest) -> Crew | None:
     """The workers that a job asks for, until then; none where it asks for none or the user wants an end first."""
     if not job.workers:
         return None
@@ -214,28 +211,20 @@ def _crew(job: Job, until: contextlib.ExitStack, stop: Stop) -> Crew | None:
 
 
 def _warm(
-    job: Job,
-    operator: Operator,
-    target: Target,
-    journal: Journal,
-    templates: Sequence[KernelTemplate],
-    sources: Sequence[WarmSource],
-    odd: Sequence[str],
+    whole: JobContext, templates: Sequence[KernelTemplate], sources: _Sources
 ) -> Generator[Event, None, dict[str, WarmStart]]:
     """Where each dtype's search begins; a run that goes on begins where it began."""
-    if (noted := start.of_journal(journal.history, journal.path)) is not None:
+    if (noted := start.of_journal(whole.journal.history, whole.journal.path)) is not None:
         return noted
-    direct = offline.direct(operator.folder, operator.name)
-    begun, used, unused = start.begin(
-        sources, job, operator, target.platform, [*templates, *([direct] if direct else [])]
-    )
-    journal.note(start.NOTE, {"used": used, "unused": [*odd, *unused], "begins": start.to_json(begun)})
-    yield from (Note(remark) for remark in (*odd, *unused, *used))
+    found, warnings = sources
+    begun, used, unused = start.begin(found, whole.job, whole.operator, whole.target.platform, templates)
+    whole.journal.note(start.NOTE, {"used": used, "unused": [*warnings, *unused], "begins": start.to_json(begun)})
+    yield from (Note(remark) for remark in (*warnings, *unused, *used))
     return begun
 
 
 @contextlib.contextmanager
-def _before_search(journal: Journal, stop: Stop) -> Iterator[None]:
+def _before_search(journal: Journal, stop: StopRequest) -> Iterator[None]:
     """Asked to stop here, a job that has nothing yet ends; one that goes on has trials of earlier runs to package."""
     if any(isinstance(end, Finished) and end.outcome.ok for end in journal.history.replay()):
         stop.goes_on(f"stopping: no further search; what passed in earlier runs is packaged. {deliver.AGAIN}")
@@ -251,7 +240,7 @@ def _nothing() -> Stopped:
     )
 
 
-def _search(tasks: list[Task], stop: Stop) -> Generator[Event, None, tuple[list[Winners], bool]]:
+def _search(tasks: list[Task], stop: StopRequest) -> Generator[Event, None, tuple[list[Winners], bool]]:
     """The winners of each dtype, and whether the user ended it; then nothing more is begun."""
     found, interrupted = [], stop.asked
     for task in tasks:
@@ -286,7 +275,7 @@ def _failure(task: Task) -> str:
     return f"The last one: {outcome.kind.value}: {outcome.message[:200]} {said[0][:200]}".rstrip()
 
 
-def _met_the_roof(event: loop.Event) -> bool:
+def _is_first_real_pass(event: loop.Event) -> bool:
     """A trial that passed here at all VLENs: its peak is known, or quickly told again."""
     if not isinstance(event, loop.TrialEnded) or event.replayed:
         return False
@@ -298,7 +287,7 @@ def _show(task: Task, part: Pass, events: Iterator[loop.Event]) -> Generator[Eve
     says = f"stopping the search; what has passed is packaged, {deliver.first(task.stop)}. {deliver.AGAIN}"
     with task.stop.may_end(says):
         for event in events:
-            if bound is None and _met_the_roof(event):
+            if bound is None and _is_first_real_pass(event):
                 bound = Roof(task.target).bound(task.dtype, task.target.vlens) or 0.0
             yield Trying(part.name, task.dtype, task.target.shown, event, bound=bound)
             if isinstance(event, loop.SearchEnded):
@@ -325,14 +314,13 @@ def _facts(job: Job, operator: Operator, target: Target) -> dict[str, object]:
     }
 
 
-def _controls(
-    job: Job, operator: Operator, target: Target, journal: Journal, seed: Seed, work: Path
-) -> Iterator[Event]:
+def _controls(whole: JobContext) -> Iterator[Event]:
     """Known-bad kernels first: a judge that passes one of them has nothing to say of ours."""
     yield Phase("negative controls", "each must be refused")
-
-    results = controls.ControlRun(operator, target.platform, target.runner, seed).run(job.dtypes, job.jobs)
-    journal.note(
+    operator, target, job = whole.operator, whole.target, whole.job
+    judge = controls.ControlRun(operator, target.platform, target.runner, whole.seed)
+    results = judge.run(job.dtypes, job.jobs)
+    whole.journal.note(
         "controls",
         [{"name": r.name, "dtype": r.dtype, "fault": r.fault, "ended": r.outcome.kind.value} for r in results],
     )

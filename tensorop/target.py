@@ -34,7 +34,7 @@ from tensorop.model.point import Point
 from tensorop.model.shape import Shape
 from tensorop.model.trial import Outcome, Samples
 from tensorop.process import deadline
-from tensorop.process.stopping import Stop
+from tensorop.process.stopping import StopRequest
 from tensorop.provision import baseline, prewarm
 from tensorop.runners import session
 from tensorop.runners.base import Machine, Runner
@@ -240,7 +240,7 @@ class Target(ABC):
         written = next(one for one in operator.reference.operands.values() if one.access is not Access.IN)
         return (written.formats.get(dtype, dtype),)
 
-    def unmeasured(self, job: Job, operator: Operator, stop: Stop) -> Iterator[Event]:
+    def unmeasured(self, job: Job, operator: Operator, stop: StopRequest) -> Iterator[Event]:
         """A whole job on a target that takes no figures: yields what happens, `Done` last. The product says so."""
         raise NotImplementedError
 

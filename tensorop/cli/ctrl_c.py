@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tensorop.process import children
-from tensorop.process.stopping import Stop, interrupt
+from tensorop.process.stopping import StopRequest, interrupt
 
 INTERRUPTED = 130  # exit status
 PATIENCE_S = 5.0  # for the main thread to end in good order
@@ -28,7 +28,7 @@ class CtrlC:
     """
 
     def __init__(
-        self, say: Callable[[str], None], stop: Stop | None = None, at_last: Callable[[], object] = lambda: None
+        self, say: Callable[[str], None], stop: StopRequest | None = None, at_last: Callable[[], object] = lambda: None
     ) -> None:
         self._say, self._stop, self._at_last = say, stop, at_last
         self._before: dict[int, Any] = {}

@@ -15,7 +15,7 @@ from tensorop.cli import screen
 from tensorop.cli.ctrl_c import CtrlC
 from tensorop.events import Done, Event, Note, Phase, Trying
 from tensorop.model.job import Job
-from tensorop.process.stopping import Stop
+from tensorop.process.stopping import StopRequest
 from tensorop.search.arms import STRIKES
 from tensorop.search.loop import Began, Exhausted, GivenUp, Lost, SearchEnded, TrialEnded
 
@@ -30,7 +30,7 @@ def follow(job: Job) -> Done:
     """
     console = screen.screen(stderr=True)
     view = _Bar(console) if console.is_terminal else _Lines(console)
-    stop = Stop()
+    stop = StopRequest()
     events = pipeline.run(job, stop)
     with CtrlC(view.say, stop, lambda: console.show_cursor(True)), view:
         event = next(events)

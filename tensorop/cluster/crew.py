@@ -28,7 +28,7 @@ from tensorop.model.job import Job
 from tensorop.model.stage_run import StageRun
 from tensorop.model.trial import Kind, Measured, Outcome, Trial
 from tensorop.process import children, scratch, waiting
-from tensorop.process.stopping import Stop
+from tensorop.process.stopping import StopRequest
 from tensorop.target import Target
 from tensorop.trial.trial import Limit
 
@@ -216,7 +216,7 @@ class Workers:
         self.batch = 0
         self._reach(0.0)
 
-    def introduced(self, stop: Stop) -> Iterator[str]:
+    def introduced(self, stop: StopRequest) -> Iterator[str]:
         """What there is to say of the workers, once those that are there have shown their papers; nothing where the
         user wants an end before. Once one is admitted, others are waited for no longer than PATIENCE_S."""
         self._mine, stranger = worker.fingerprint(self._job), self._job.author != offline.AUTHOR

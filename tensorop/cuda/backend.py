@@ -26,7 +26,7 @@ from tensorop.model.platform import Platform
 from tensorop.model.trial import Kind, Outcome
 from tensorop.package import plugin_record, publish
 from tensorop.package.product import Product
-from tensorop.process.stopping import Stop
+from tensorop.process.stopping import StopRequest
 from tensorop.provision import nvcc
 from tensorop.render import render, words
 from tensorop.runners.base import Launch, Runner
@@ -83,7 +83,7 @@ class Backend(Target):
     def types_of_c(self, operator: Operator, dtype: str) -> tuple[str, ...]:
         return dtype, "f32"
 
-    def unmeasured(self, job: Job, operator: Operator, stop: Stop) -> Iterator[Event]:
+    def unmeasured(self, job: Job, operator: Operator, stop: StopRequest) -> Iterator[Event]:
         yield Phase("platform", f"{self.platform.name}: {self.platform.description}")
         templates = _templates(self.platform, operator, job.dtypes)
         publish.check_place(job.out)

@@ -19,7 +19,7 @@ from tensorop.package import plugin_record, publish
 from tensorop.package.product import product
 from tensorop.package.publish import Staged
 from tensorop.package.sources import OperatorPart
-from tensorop.process.stopping import Stop
+from tensorop.process.stopping import StopRequest
 from tensorop.search.task import JobContext, Task
 from tensorop.space.problems import within
 from tensorop.warm import start
@@ -114,7 +114,7 @@ def _wrong(outcome: Outcome) -> JobError:
     )
 
 
-def first(stop: Stop) -> str:
+def first(stop: StopRequest) -> str:
     """What stands between a stopped search and its product, and how long."""
     time = "" if stop.grid_s is None else f", about {round(stop.grid_s)} s on a quiet machine"
     return f"but it is built and the whole grid of correctness runs first{time}"

@@ -17,14 +17,14 @@ from tensorop.kits.export import PROBES
 from tensorop.model.job import Job
 from tensorop.model.operator import Operator
 from tensorop.process import children, scratch
-from tensorop.process.stopping import Stop
+from tensorop.process.stopping import StopRequest
 from tensorop.target import Asked
 
 _START_S, _STEP_S = 300.0, 60.0  # at most; a step takes about a second
 _STAYS = "the product stays as the model chose"
 
 
-def measured(job: Job, operator: Operator, name: str, events: Iterator[Event], stop: Stop) -> Iterator[Event]:
+def measured(job: Job, operator: Operator, name: str, events: Iterator[Event], stop: StopRequest) -> Iterator[Event]:
     """The events of a job that measures nothing, then those of measuring on the GPU `name`; `Done` last.
 
     Raises JobError where the library is wrong there.
@@ -47,7 +47,7 @@ def run(folder: Path, steps: int) -> subprocess.CompletedProcess[str]:
         return subprocess.CompletedProcess([], -signal.SIGKILL, "", f"{steps} steps took more than {seconds:.0f} s")
 
 
-def _by_kit(job: Job, operator: Operator, name: str, done: Done, folder: Path, stop: Stop) -> Iterator[Event]:
+def _by_kit(job: Job, operator: Operator, name: str, done: Done, folder: Path, stop: StopRequest) -> Iterator[Event]:
     of, ended = device.read(opened.open_product(job.out, job.plugins)), None
     shapes = () if job.suite == operator.usual else job.shapes  # nobody named any
     with stop.may_end(f"stopping: {_STAYS}"):

@@ -40,7 +40,7 @@ def whole() -> Iterator[None]:
             raise KeyboardInterrupt
 
 
-class Stop:
+class StopRequest:
     """Ctrl-C's first press: the search and what only improves or compares ends, what there is becomes the product.
 
     The job says in which of its parts it is, and what asking will come to; whoever hears the user calls `ask`, from any

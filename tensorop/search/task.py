@@ -20,7 +20,7 @@ from tensorop.model.stage_run import StageRun
 from tensorop.model.trial import Finished, Measured, Stage, Trial
 from tensorop.model.verdict import Seed
 from tensorop.model.winner import StartPoint, WarmStart, Winners
-from tensorop.process.stopping import Stop
+from tensorop.process.stopping import StopRequest
 from tensorop.render import instantiate, prior
 from tensorop.render.texts import Texts
 from tensorop.search.arms import Arm, Revise
@@ -73,7 +73,7 @@ class Crew(Protocol):
 
     batch: int  # trials to ask for at once
 
-    def introduced(self, stop: Stop) -> Iterator[str]:
+    def introduced(self, stop: StopRequest) -> Iterator[str]:
         """Settles who takes part, and yields what there is to say of that."""
 
     def __call__(self, run: StageRun, trials: Sequence[Trial], limit: Limit) -> Generator[Measured, None, None]:
@@ -92,7 +92,7 @@ class JobContext:
     journal: Journal
     seed: Seed
     work: Path  # folder for candidates
-    stop: Stop = field(default_factory=Stop)
+    stop: StopRequest = field(default_factory=StopRequest)
     texts: Texts = field(default_factory=Texts)  # the job's kernels
     revise: Revise | None = None  # what may bring further templates
     warm: Mapping[str, WarmStart] = field(default_factory=dict)  # by dtype, what earlier searches found

@@ -27,7 +27,7 @@ from tensorop.kits import commands, device, here, on_device, result
 from tensorop.kits import held as holding
 from tensorop.model.job import Job
 from tensorop.package import publish
-from tensorop.process.stopping import Stop
+from tensorop.process.stopping import StopRequest
 from tensorop.provision import nvcc
 from tensorop.specs import operators, platforms
 from tensorop.target import Asked
@@ -329,7 +329,7 @@ def _here(exported: Exported, root: Path, patch: pytest.MonkeyPatch, **said: str
     shutil.copytree(exported[0], root, symlinks=True)
     job = Job("gemm", "cuda-sm90", ("bf16", "f16"), SHAPES, "", out=root)
     return list(
-        here.measured(job, operators.load("gemm"), "a GPU", iter([Done(root, None, None, ("as made",))]), Stop())
+        here.measured(job, operators.load("gemm"), "a GPU", iter([Done(root, None, None, ("as made",))]), StopRequest())
     )
 
 

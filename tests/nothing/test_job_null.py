@@ -10,7 +10,7 @@ from tensorop.events import Done, Trying
 from tensorop.model.job import Job
 from tensorop.model.kernel import CONFINED
 from tensorop.model.verdict import Seed
-from tensorop.process.stopping import Stop
+from tensorop.process.stopping import StopRequest
 from tests.support.commands import JOURNAL, events, kill_group, refused, start, tensorop, wait_for
 
 JOB = ("gemm", "--runner", "null", "--platform", "generic", "--dtype", "f32", "--shapes", "64x64x64", "--jobs", "1")
@@ -81,7 +81,7 @@ def test_a_run_is_of_the_flags_it_began_with(tmp_path: Path) -> None:
 
 
 def test_stopped_before_any_blocking_where_vlens_have_kernels_of_their_own(tmp_path: Path) -> None:
-    stop = Stop()
+    stop = StopRequest()
     shapes = ((16, 16, 16),)
     job = Job("gemm", platform="rvv", runner="null", dtypes=("f32",), shapes=shapes, trials=9, out=tmp_path / "out")
     told = []

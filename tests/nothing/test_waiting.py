@@ -19,7 +19,7 @@ from tensorop.errors import JobError, Stopped, TensoropError, UsageError
 from tensorop.kits import result
 from tensorop.model.job import Job
 from tensorop.process import children, locks, waiting
-from tensorop.process.stopping import Stop
+from tensorop.process.stopping import StopRequest
 from tensorop.specs import benches, operators, yamlfile
 from tensorop.store import journal
 from tensorop.warm import journals
@@ -118,7 +118,7 @@ def test_a_fifo_is_no_file(tmp_path: Path) -> None:
 
 def test_ctrl_c_while_a_host_says_nothing(tmp_path: Path) -> None:
     """It takes the connection; ssh waits for its name."""
-    stop = Stop()
+    stop = StopRequest()
     with socket.create_server(("127.0.0.1", 0)) as host:
         threading.Thread(target=lambda: (host.accept(), stop.ask()), daemon=True).start()
         runner = f"ssh://127.0.0.1:{host.getsockname()[1]}"

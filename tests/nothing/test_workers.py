@@ -34,7 +34,7 @@ from tensorop.model.stage_run import StageRun
 from tensorop.model.trial import Kind, Measured, Outcome, Stage, Trial
 from tensorop.model.verdict import Seed
 from tensorop.process import children, scratch
-from tensorop.process.stopping import Stop
+from tensorop.process.stopping import StopRequest
 from tensorop.search.loop import TrialEnded
 from tensorop.trial.trial import Limit
 from tests.support.commands import ROOT, environment, events
@@ -312,7 +312,7 @@ def test_a_scheduler_with_tls_and_one_without(
 @pytest.mark.parametrize("before", [False, True])
 def test_ctrl_c_while_a_scheduler_is_looked_for(tmp_path: Path, before: bool) -> None:
     """Where an earlier run has found something, that is packaged."""
-    out, stop = tmp_path / "out", Stop()
+    out, stop = tmp_path / "out", StopRequest()
     if before:
         list(pipeline.run(job(out, runner="null")))
     told: list[str] = []
@@ -502,7 +502,7 @@ class Client:
 def crew(client: Client, **more: Any) -> tuple[workers.Workers, list[str]]:
     wish = replace(job(Path("out"), runner="null", workers="tcp://there:1"), **more)
     found = workers.Workers(wish, lambda: client)
-    return found, list(found.introduced(Stop()))
+    return found, list(found.introduced(StopRequest()))
 
 
 def trial(author: str) -> Trial:
