@@ -51,7 +51,7 @@ class Meaning:
     names: frozenset[str]
     tree: ast.expr
 
-    def value(self, names: Mapping[str, Any]) -> Any:
+    def value(self, names: Mapping[str, object]) -> Any:
         """Its value, an array, element, integer or None.
 
         names: arrays, elements (anything with + - *) and integers. Raises SpecError where arrays do not fit, an index
@@ -121,7 +121,7 @@ def _strange(node: ast.expr, inside: bool = False) -> Iterator[str]:
             yield ast.unparse(node)
 
 
-def _value(node: ast.expr, names: Mapping[str, Any]) -> Any:
+def _value(node: ast.expr, names: Mapping[str, object]) -> Any:
     match node:
         case ast.Constant(value=value):
             return value
@@ -151,7 +151,7 @@ def _value(node: ast.expr, names: Mapping[str, Any]) -> Any:
     raise TypeError(f"'{ast.unparse(node)}' has no value")
 
 
-def _index(node: ast.expr, names: Mapping[str, Any]) -> Any:
+def _index(node: ast.expr, names: Mapping[str, object]) -> Any:
     if isinstance(node, ast.Tuple):
         return tuple(_index(part, names) for part in node.elts)
     if isinstance(node, ast.Slice):

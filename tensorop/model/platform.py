@@ -9,6 +9,7 @@ from typing import Annotated, Any
 from pydantic import Field, model_validator
 
 from tensorop.errors import SpecError
+from tensorop.model.point import Value
 from tensorop.model.primitive import Formats, Primitives, PrimitiveSet
 from tensorop.model.record import Count, Whole, record, rule
 
@@ -108,7 +109,7 @@ class Platform:
         """Those that it has primitives for."""
         return tuple(dict.fromkeys(dtype for one in self.primitives for dtype in one.types))
 
-    def primitives_of(self, dtype: str, chosen: Mapping[str, Any] | None = None) -> Primitives:
+    def primitives_of(self, dtype: str, chosen: Mapping[str, Value] | None = None) -> Primitives:
         """The primitives for a dtype at the settings that a point chose. Raises SpecError as the set does."""
         return self.leading(dtype).primitives_of(dtype, chosen or {}, self.fixed_vlen)
 
@@ -116,7 +117,7 @@ class Platform:
         """The number formats of a dtype's operands and sums."""
         return self.leading(dtype).types[dtype].formats
 
-    def lanes(self, dtype: str, chosen: Mapping[str, Any], vlen: int = 0) -> int:
+    def lanes(self, dtype: str, chosen: Mapping[str, Value], vlen: int = 0) -> int:
         """Elements in a vector at a VLEN (bits; 0: the first) and the settings that a point chose; a fixed VLEN holds
         on longer ones too."""
         return self.leading(dtype).lanes(dtype, chosen, self.fixed_vlen or vlen or self.vlens[0])

@@ -6,11 +6,11 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from string import Template
-from typing import Any
 
 from tensorop.errors import SpecError
 from tensorop.model.expression import evaluate
 from tensorop.model.number import NUMBERS
+from tensorop.model.point import Value
 
 MAX_LANES = 1 << 12  # elements in a vector; what is tried on a set grows with their square
 
@@ -229,7 +229,7 @@ class PrimitiveSet:
     whole: str = ""
     collectives: Mapping[str, Collective] = field(default_factory=dict)
 
-    def primitives_of(self, dtype: str, chosen: Mapping[str, Any], fixed_vlen: int | None) -> Primitives:
+    def primitives_of(self, dtype: str, chosen: Mapping[str, Value], fixed_vlen: int | None) -> Primitives:
         """The primitives for a dtype at what `chosen` says of the settings, else the first value of each. fixed_vlen:
         bits.
 
@@ -263,7 +263,7 @@ class PrimitiveSet:
             storage_vector=fill(kind.storage_vector),
         )
 
-    def lanes(self, dtype: str, chosen: Mapping[str, Any], vlen: int) -> int:
+    def lanes(self, dtype: str, chosen: Mapping[str, Value], vlen: int) -> int:
         """Elements in a vector on a machine with this VLEN (bits). Raises SpecError for more than MAX_LANES."""
         kind = self.types[dtype]
         names = {**self._filled(kind, self._values(chosen)), "vlen": str(vlen)}
@@ -282,7 +282,7 @@ class PrimitiveSet:
         names |= {**{key: key for key in self.settings}, "vlen": str(vlen)}
         return Template(kind.fixed_lanes).safe_substitute(names).replace("/", "//")
 
-    def _values(self, chosen: Mapping[str, Any]) -> dict[str, int]:
+    def _values(self, chosen: Mapping[str, Value]) -> dict[str, int]:
         return {key: int(chosen.get(key, options[0])) for key, options in self.settings.items()}
 
     def _filled(self, kind: ElementType, values: Mapping[str, int]) -> dict[str, str]:

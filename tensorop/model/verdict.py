@@ -6,7 +6,6 @@ import math
 import re
 import secrets
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -79,7 +78,7 @@ class Verdict:
     def ok(self) -> bool:
         return self.outcome.ok
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         told = {name: getattr(self, name) for name in ("dtype", "vlen", "threads", "ok", "cases", "seed")}
         worst = self.worst if math.isfinite(self.worst) else None
         return {**told, "worst": worst, "outcome": {"kind": self.outcome.kind.value, "message": self.outcome.message}}

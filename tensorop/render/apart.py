@@ -21,7 +21,6 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from tensorop import errors, paths, settings
 from tensorop.process import children, deadline
@@ -91,7 +90,7 @@ def texts(
     folder: render.Folders,
     template: str,
     outer: str,
-    contexts: Sequence[Mapping[str, Any]],
+    contexts: Sequence[Mapping[str, object]],
     arities: Mapping[str, int],
     seconds: float = SECONDS,
 ) -> list[str]:

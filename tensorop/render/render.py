@@ -106,7 +106,7 @@ def _refuse(reason: str) -> str:
     raise RenderError(reason)
 
 
-def text(env: jinja2.Environment, template: str, context: Mapping[str, Any], most: int = MAX_OUTPUT) -> str:
+def text(env: jinja2.Environment, template: str, context: Mapping[str, object], most: int = MAX_OUTPUT) -> str:
     """One template rendered, stopped where it grows beyond `most` characters; raises RenderError."""
     pieces: list[str] = []
     size = 0
@@ -125,7 +125,7 @@ def text(env: jinja2.Environment, template: str, context: Mapping[str, Any], mos
     return "".join(pieces)
 
 
-def c_text(env: jinja2.Environment, template: str, context: Mapping[str, Any]) -> str:
+def c_text(env: jinja2.Environment, template: str, context: Mapping[str, object]) -> str:
     """The same of C by templates of ours: what they fill in of texts from outside is no code. Raises RenderError."""
     return text(env, template, words.encoded(context))
 
@@ -168,7 +168,7 @@ class PrimitiveCall:
 
 
 def kernel_texts(
-    folder: Folders, template: str, outer: str, contexts: Sequence[Mapping[str, Any]], arities: Mapping[str, int]
+    folder: Folders, template: str, outer: str, contexts: Sequence[Mapping[str, object]], arities: Mapping[str, int]
 ) -> list[str]:
     """A folder's template with a kernel template among its texts, in each of these contexts of plain data; primitives,
     by name and number of arguments, stay calls. Raises RenderError."""

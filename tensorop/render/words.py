@@ -40,7 +40,7 @@ def identifier(text: str) -> str:
     return re.sub(r"\W", "_", text, flags=re.ASCII)
 
 
-def encoded(context: Mapping[str, Any]) -> dict[str, Any]:
+def encoded(context: Mapping[str, object]) -> dict[str, object]:
     """A context of C templates whose texts from outside are as `in_c` leaves them."""
     return {name: value if name in _CODE else _encoded(value) for name, value in context.items()}
 

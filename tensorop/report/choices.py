@@ -17,6 +17,7 @@ from tensorop.model.trial import Finished, Stage
 from tensorop.model.winner import Tree, trees_of
 from tensorop.space import problems
 from tensorop.store.history import History
+from tensorop.store.records import words
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,7 @@ class CloseChoices:
 
 def choices(operator: Operator, dtypes: Mapping[str, Any], history: History) -> list[Choices]:
     """dtypes: as the manifest has them of an operator."""
-    shapes = [operator.shapes.of(str(text)) for text in history.facts.get("shapes", ())]
+    shapes = [operator.shapes.of(text) for text in words(history.facts, "shapes")]
     judged = Counter(f.text for f in history.replay() if isinstance(f, Finished) and f.outcome.ok)
     out = []
     for dtype, winners in dtypes.items():

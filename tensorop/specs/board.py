@@ -344,6 +344,6 @@ def _walk(record: Any, prefix: str) -> Iterator[tuple[str, Constant | Cycles]]:
             yield from _walk(item, f"{prefix}.{name}")
 
 
-def load(section: Mapping[str, Any], origin: str) -> BoardModel:
+def load(section: Mapping[str, object], origin: str) -> BoardModel:
     """A `model:` section as a record; raises SpecError naming origin, key and the rule broken."""
     return yamlfile.validate(BoardModel, dict(section), origin)

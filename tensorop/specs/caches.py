@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -23,7 +22,7 @@ class Caches(BaseModel):
     caches: tuple[Cache, ...] = Field(min_length=1, strict=False)
 
 
-def check(data: dict[str, Any], path: Path) -> tuple[Cache, ...]:
+def check(data: dict[str, object], path: Path) -> tuple[Cache, ...]:
     """The levels that a file names, the innermost first. Raises SpecError naming the file and the key."""
     given = data["caches"]
     if not isinstance(given, list):

@@ -36,7 +36,7 @@ class PlatformFile:
 
     name: str
     path: Path
-    data: Mapping[str, Any]
+    data: Mapping[str, object]
 
 
 class _Modelled(BaseModel):
@@ -47,14 +47,14 @@ class _Modelled(BaseModel):
     model: BoardModel
 
 
-def resolve(files: Sequence[PlatformFile]) -> dict[str, Any] | None:
+def resolve(files: Sequence[PlatformFile]) -> dict[str, object] | None:
     """The whole `model:` section of the last file, the root first; None where no file has one.
 
     A child that says `complete: true` takes nothing of its parent's. One that changes a number is a model of its own:
     `NAME, after PARENT 4` where it gives no name, and not calibrated. Levels of `caches:` are in it as memory.l1
     and memory.l2. Raises SpecError with file, key and what was expected.
     """
-    section: dict[str, Any] | None = None
+    section: dict[str, object] | None = None
     levels: tuple[Cache, ...] = ()
     for file in files:
         if "caches" in file.data:
@@ -76,15 +76,15 @@ def resolve(files: Sequence[PlatformFile]) -> dict[str, Any] | None:
     return section
 
 
-def without_sizes(section: Mapping[str, Any]) -> dict[str, Any]:
+def without_sizes(section: Mapping[str, object]) -> dict[str, object]:
     """A resolved section as a file may say it, beside `caches:`."""
-    kept = {key: value for key, value in section["memory"].items() if key not in _SIZES}
-    return {**section, "memory": kept}
+    memory: Any = section["memory"]
+    return {**section, "memory": {key: value for key, value in memory.items() if key not in _SIZES}}
 
 
 def _heir(
-    file: PlatformFile, own: Mapping[str, Any], levels: Sequence[Cache], parent: dict[str, Any] | None
-) -> dict[str, Any]:
+    file: PlatformFile, own: Mapping[str, object], levels: Sequence[Cache], parent: dict[str, object] | None
+) -> dict[str, object]:
     memory = own.get("memory")
     for size in _SIZES:
         if isinstance(memory, Mapping) and size in memory:
@@ -99,7 +99,8 @@ def _heir(
     made = said if alone or parent is None else _over(said, parent, f"{file.path}: key 'model")
     simulated = caches.modelled(levels, file.path)
     sizes = {name: asdict(level) for name, level in zip(_SIZES, simulated, strict=True)}
-    made = {**made, "memory": {**made["memory"], **sizes}} if isinstance(made.get("memory"), Mapping) else made
+    if isinstance(memory := made.get("memory"), Mapping):
+        made = {**made, "memory": {**memory, **sizes}}
     if parent is not None and not alone:
         made |= heirs(made, said)
         made |= _own_name(file.name, said, made, parent)
@@ -108,8 +109,8 @@ def _heir(
 
 
 def _own_name(
-    platform: str, said: Mapping[str, Any], made: Mapping[str, Any], parent: Mapping[str, Any]
-) -> dict[str, Any]:
+    platform: str, said: Mapping[str, object], made: Mapping[str, object], parent: Mapping[str, object]
+) -> dict[str, object]:
     """Name, version and description of a child's model, where it is not its parent's."""
     changes = tuple(_changes(made, parent))
     if not changes:
@@ -124,7 +125,7 @@ def _own_name(
     }
 
 
-def _over(child: Mapping[str, Any], parent: Mapping[str, Any], where: str) -> dict[str, Any]:
+def _over(child: Mapping[str, object], parent: Mapping[str, object], where: str) -> dict[str, object]:
     out = dict(parent)
     for key, value in child.items():
         under = parent.get(key)

@@ -51,7 +51,7 @@ class PlatformSpec(File):
     ] = Field(default_factory=dict)
     tunables: dict[str, Annotated[tuple[int | str, ...], Field(strict=False)]] = Field(default_factory=dict)
     device: dict[str, int | str] | None = None
-    model: dict[str, Any] | None = None
+    model: dict[str, object] | None = None
     calibration: str | None = None
 
     @model_validator(mode="after")
@@ -81,9 +81,9 @@ class ProbeSpec(File):
     name: str
     description: str
     probe: Literal[True]
-    tunables: dict[str, Any] = Field(default_factory=dict)
-    baselines: dict[str, Any] = Field(default_factory=dict)
-    model: dict[str, Any] | None = None
+    tunables: dict[str, object] = Field(default_factory=dict)
+    baselines: dict[str, object] = Field(default_factory=dict)
+    model: dict[str, object] | None = None
 
 
 _PREFETCHERS = ("l1_prefetch", "l2_prefetch")
@@ -105,7 +105,7 @@ def load(name: str, plugins: tuple[Path, ...] = ()) -> Platform:
     return _resolve(spec, sets, board, files)
 
 
-def _whole(files: list[inherit.PlatformFile], board: dict[str, Any] | None) -> str:
+def _whole(files: list[inherit.PlatformFile], board: dict[str, object] | None) -> str:
     """A platform as one file that needs no other, where one of its files is a plug-in; "" where all ship."""
     if all(paths.shipped(file.path) for file in files):
         return ""
@@ -150,8 +150,8 @@ def _files(name: str, plugins: tuple[Path, ...]) -> list[inherit.PlatformFile]:
     return files
 
 
-def _merged(files: list[inherit.PlatformFile]) -> dict[str, Any]:
-    merged: dict[str, Any] = {}
+def _merged(files: list[inherit.PlatformFile]) -> dict[str, object]:
+    merged: dict[str, object] = {}
     for file in files:
         merged = _under(merged, dict(file.data))
     return merged
@@ -167,7 +167,7 @@ def whole(plugins: tuple[Path, ...] = ()) -> list[Platform]:
     return [load(n, plugins) for n in catalog.names("platforms", plugins) if not is_probed(n, plugins)]
 
 
-def _probed(data: dict[str, Any], path: Path, plugins: tuple[Path, ...]) -> dict[str, Any]:
+def _probed(data: dict[str, object], path: Path, plugins: tuple[Path, ...]) -> dict[str, object]:
     """A probing file as a child of the platform that suits this machine best."""
     yamlfile.validate(ProbeSpec, data, str(path))
     best = native.best(whole(plugins), host_arch(), native.cpu_flags())
@@ -176,11 +176,11 @@ def _probed(data: dict[str, Any], path: Path, plugins: tuple[Path, ...]) -> dict
     return {"parent": best.name, "runner": "native", "model": None, "caches": _seen(best), **said}
 
 
-def _seen(best: Platform) -> list[dict[str, Any]]:
+def _seen(best: Platform) -> list[dict[str, object]]:
     """This machine's caches; a level that its kernel does not tell is that of the platform which suits it best."""
     told = native.caches()
     levels = sorted(told.keys() | best.caches.keys())
-    return [told[level] if level in told else dataclasses.asdict(best.caches[level]) for level in levels]
+    return [{**(told.get(level) or dataclasses.asdict(best.caches[level]))} for level in levels]
 
 
 def _find(kind: str, name: str, plugins: tuple[Path, ...], asker: Path, key: str) -> Path:
@@ -191,25 +191,27 @@ def _find(kind: str, name: str, plugins: tuple[Path, ...], asker: Path, key: str
         raise SpecError(f"{asker}: key '{key}': {error.message}", hint=error.hint) from error
 
 
-def _under(child: dict[str, Any], parent: dict[str, Any]) -> dict[str, Any]:
+def _under(child: dict[str, object], parent: dict[str, object]) -> dict[str, object]:
     """A parent's values below what a child already said."""
     out = dict(parent)
     for key, value in child.items():
-        if key in _MERGED and isinstance(value, dict) and isinstance(parent.get(key), dict):
-            out[key] = {**parent[key], **value}
-        else:
-            out[key] = value
+        under = parent.get(key)
+        merged = key in _MERGED and isinstance(value, dict) and isinstance(under, dict)
+        out[key] = {**under, **value} if merged else value  # type: ignore[dict-item]
     return out
 
 
-def _followed(board: dict[str, Any] | None) -> int:
+def _followed(board: dict[str, object] | None) -> int:
     """The streams that a model's prefetchers follow, of the one with the fewest; 32 where nothing is known of them."""
-    memory = (board or {}).get("memory", {})
+    memory: Any = (board or {}).get("memory", {})
     return min((memory[level]["streams"] for level in _PREFETCHERS if level in memory), default=32)
 
 
 def _resolve(
-    spec: PlatformSpec, sets: tuple[PrimitiveSet, ...], board: dict[str, Any] | None, files: list[inherit.PlatformFile]
+    spec: PlatformSpec,
+    sets: tuple[PrimitiveSet, ...],
+    board: dict[str, object] | None,
+    files: list[inherit.PlatformFile],
 ) -> Platform:
     return Platform(
         name=spec.name,

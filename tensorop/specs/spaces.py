@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
@@ -21,7 +21,7 @@ class SpaceHead(BaseModel):
     facts: dict[str, int | str]
 
 
-def head(data: dict[str, Any], origin: str) -> SpaceHead:
+def head(data: dict[str, object], origin: str) -> SpaceHead:
     """Raises SpecError with place, key and what was expected."""
     return yamlfile.validate(SpaceHead, data, origin)
 

@@ -30,13 +30,13 @@ class File(Record):
     schema_: Literal[1] = Field(alias="schema")
 
 
-def dump(data: dict[str, Any]) -> str:
+def dump(data: dict[str, object]) -> str:
     """A mapping as YAML, keys in their order."""
     text: str = yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=120, default_flow_style=None)
     return text
 
 
-def read(path: Path) -> dict[str, Any]:
+def read(path: Path) -> dict[str, object]:
     """The mapping in a file."""
     return parse(files.text(path, files.TEXT), str(path))
 
@@ -73,7 +73,7 @@ _EXPECTED = {
 }
 
 
-def validate(schema: type[M], data: dict[str, Any], origin: str) -> M:
+def validate(schema: type[M], data: dict[str, object], origin: str) -> M:
     """Data as a schema's record; raises SpecError with file, key, what was expected and what stood there."""
     try:
         return schema.model_validate(data)

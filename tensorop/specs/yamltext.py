@@ -37,7 +37,7 @@ _REAL = re.compile(
 _MERGE = "<<"
 
 
-def parse(text: str, origin: str, *, aliases: bool = True) -> dict[str, Any]:
+def parse(text: str, origin: str, *, aliases: bool = True) -> dict[str, object]:
     """The mapping in a text. aliases: whether it may have `*name`. Raises SpecError naming origin and line."""
     if len(text) > MAX_TEXT:
         raise SpecError(f"{origin}: {len(text)} characters of YAML; at most {MAX_TEXT} are read")

@@ -8,8 +8,9 @@ from typing import Any
 
 from tensorop.model.kernel import KernelTemplate, KernelText
 from tensorop.model.stage_run import Group
-from tensorop.model.trial import Finished, Stage, Trial
-from tensorop.store.records import facts_of, finished_of, note_of, template_of, text_of, trial_of
+from tensorop.model.trial import Finished, Trial
+from tensorop.store import records
+from tensorop.store.records import end_of, section, text_in
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,7 @@ def group_of(trial: Trial) -> Group:
 class History:
     """Built by `add`, one record after the other, from a file or as it is written."""
 
-    facts: Mapping[str, Any] = field(default_factory=dict)
+    facts: Mapping[str, object] = field(default_factory=dict)
     templates: dict[str, KernelTemplate] = field(default_factory=dict)
     late: dict[str, tuple[Group, int]] = field(default_factory=dict)  # of templates: what they joined, after how many
     texts: dict[str, KernelText] = field(default_factory=dict)  # by variant as it is built
@@ -41,7 +42,7 @@ class History:
     _spent: dict[Group, float] = field(default_factory=dict)
     _told: float = 0.0  # up to when seconds are of some search, or of none
 
-    def add(self, record: Mapping[str, Any]) -> None:
+    def add(self, record: Mapping[str, object]) -> None:
         """Takes one record in; raises KeyError, TypeError or ValueError where it is not one."""
         event = record["event"]
         if not isinstance(record["t"], int | float):
@@ -52,32 +53,31 @@ class History:
             self._told = self.seconds
         match event:
             case "run":
-                self.facts = facts_of(record)
+                self.facts = records.facts_of(record)
                 self.sessions += 1
             case "resumed":
                 self.sessions += 1
             case "template":
-                template = template_of(record["template"])
+                template = records.template_of(section(record, "template"))
                 self.templates[template.digest] = template  # its own, whatever is written beside it
                 if "joined" in record:
-                    stage, dtype, round_, after = record["joined"]
-                    self.late[template.digest] = (Stage(stage), str(dtype), int(round_)), int(after)
+                    self.late[template.digest] = records.joined_of(record)
             case "text":
-                self.texts[record["variant"]] = text_of(record)
+                self.texts[text_in(record, "variant")] = records.text_of(record)
             case "note":
-                self.notes.append(note_of(record))
+                self.notes.append(records.note_of(record))
             case "started":
-                trial = trial_of(record, {**self.templates, **self._own})
+                trial = records.trial_of(record, {**self.templates, **self._own})
                 before = self._open.get((trial.key, trial.round))
                 self._open[trial.key, trial.round] = Started(trial, 1 + (before.attempts if before else 0))
                 self._count(trial, since)
             case "finished":
-                end = (record["key"], record["round"])
+                end = end_of(record)
                 trial = self._open.pop(end).trial
-                self._finished[end] = finished_of(record, trial)
+                self._finished[end] = records.finished_of(record, trial)
                 self._count(trial, since)
             case "abandoned":
-                end = (record["key"], record["round"])
+                end = end_of(record)
                 begun = self._open[end]
                 self._count(begun.trial, since)
                 if begun.attempts > 1:
@@ -99,6 +99,11 @@ class History:
 
         self._finished = {end: replace(done, trial=ours(done.trial)) for end, done in self._finished.items()}
         self._open = {end: replace(begun, trial=ours(begun.trial)) for end, begun in self._open.items()}
+
+    @property
+    def dtypes(self) -> tuple[str, ...]:
+        """Those that the run is of."""
+        return records.words(self.facts, "dtypes")
 
     def replay(self) -> list[Finished | Started]:
         """Ended trials in the order they ended, then the open ones in the order they began."""

@@ -65,7 +65,7 @@ class Journal:
         self._broken = False
 
     @staticmethod
-    def open(folder: Path, facts: Mapping[str, Any], fresh: bool = False) -> Journal:
+    def open(folder: Path, facts: Mapping[str, object], fresh: bool = False) -> Journal:
         """Starts a run in `folder`, or goes on with the one there.
 
         facts: what the run is (tool version, operator, platform, settings), JSON values; a run with other facts is
@@ -156,7 +156,7 @@ class Journal:
                 self.history.add(json.loads(line))
 
 
-def _open(folder: Path, facts: Mapping[str, Any], fresh: bool, lock: FolderLock) -> Journal:
+def _open(folder: Path, facts: Mapping[str, object], fresh: bool, lock: FolderLock) -> Journal:
     path = journal_path(folder)
     history, size, torn = History(), 0, b""
     if path.exists() and not fresh:
@@ -243,7 +243,7 @@ def _damaged(path: Path, line: int, error: Exception) -> JobError:
     return JobError(f"{path} is damaged in line {line}: {type(error).__name__}: {str(error)[:300]}", hint=START_OVER)
 
 
-def _same_run(folder: Path, there: Mapping[str, Any], here: Mapping[str, Any]) -> None:
+def _same_run(folder: Path, there: Mapping[str, object], here: Mapping[str, object]) -> None:
     names = [name for name in dict.fromkeys([*there, *here]) if there.get(name) != here.get(name)]
     if names:
         differences = ", ".join(f"{name} was {_show(there.get(name))}, is {_show(here.get(name))}" for name in names)

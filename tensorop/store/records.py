@@ -36,7 +36,7 @@ LOG_TAIL = 4096
 _WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,31}")
 MAX_TEXT = 16 << 20  # characters of a text, unpacked
 
-Record = dict[str, Any]
+Record = dict[str, object]
 
 
 def trial_record(trial: Trial) -> Record:
@@ -55,42 +55,53 @@ def trial_record(trial: Trial) -> Record:
     }
 
 
-def facts_of(record: Mapping[str, Any]) -> Record:
+def facts_of(record: Mapping[str, object]) -> Record:
     """What a run is. Raises ValueError where its dtypes are not different words."""
-    facts = dict(record["facts"])
-    dtypes = [_kind(dtype, str, "dtypes") for dtype in _kind(facts.get("dtypes", []), list, "dtypes")]
+    facts = dict(section(record, "facts"))
+    dtypes = words(facts, "dtypes")
     if len(set(dtypes)) != len(dtypes):
         raise ValueError(f"'dtypes' is {dtypes!r:.60}; expected different ones")
     return facts
 
 
-def note_of(record: Mapping[str, Any]) -> tuple[str, Any]:
-    return _text(record, "name"), record["data"]
+def note_of(record: Mapping[str, object]) -> tuple[str, Any]:
+    return text_in(record, "name"), record["data"]
 
 
-def trial_of(record: Mapping[str, Any], templates: Mapping[str, KernelTemplate]) -> Trial:
+def trial_of(record: Mapping[str, object], templates: Mapping[str, KernelTemplate]) -> Trial:
     """templates: by digest, those that the journal has told of. Raises ValueError where the parts have another id."""
-    if (digest := _text(record, "template")) not in templates:
+    if (digest := text_in(record, "template")) not in templates:
         raise ValueError(f"no template {digest:.60} was told of before")
     kernel = Kernel(
-        templates[digest], _text(record, "dtype"), point_of(record["configuration"]), _whole(record, "vlen")
+        templates[digest], text_in(record, "dtype"), point_of(section(record, "configuration")), _whole(record, "vlen")
     )
-    variant = Variant(kernel, point_of(record["blocking"]))
+    variant = Variant(kernel, point_of(section(record, "blocking")))
     if (kernel.id, variant.id) != (record["kernel"], record["variant"]):
         raise ValueError(f"the variant {record['variant']!r:.60} is another one: {variant.id}")
-    race = tuple(_rung(*rung) for rung in record.get("race", ()))
-    return Trial(_text(record, "key"), _whole(record, "round"), Stage(record["stage"]), variant, race)
+    race = tuple(_rung(*rung) for rung in _list(record, "race"))
+    return Trial(*end_of(record), Stage(text_in(record, "stage")), variant, race)
 
 
-def _rung(problems: Any, bars: Mapping[str, Any], beyond: Any) -> Rung:
-    found = {"problems": problems, "beyond": beyond}
-    costs = tuple((int(vlen), cost) for vlen, cost in _numbers(bars).items())
+def end_of(record: Mapping[str, object]) -> tuple[str, int]:
+    """A trial's key and round."""
+    return text_in(record, "key"), _whole(record, "round")
+
+
+def joined_of(record: Mapping[str, object]) -> tuple[tuple[Stage, str, int], int]:
+    """The search that a template came to late, and how many of its trials had ended."""
+    stage, dtype, number, after = _list(record, "joined")
+    return (Stage(stage), str(dtype), int(number)), int(after)
+
+
+def _rung(problems: object, bars: object, beyond: object) -> Rung:
+    found = {"problems": problems, "bars": bars, "beyond": beyond}
+    costs = tuple((int(vlen), cost) for vlen, cost in _numbers(found, "bars").items())
     return Rung(_whole(found, "problems"), costs, _positive(found, "beyond"))
 
 
 def outcome_record(outcome: Outcome) -> Record:
     """Empty fields are left out; of the log its last 4 kB are kept."""
-    record = {"kind": outcome.kind.value}
+    record: Record = {"kind": outcome.kind.value}
     if outcome.where:
         record["where"] = outcome.where
     if outcome.message:
@@ -100,9 +111,9 @@ def outcome_record(outcome: Outcome) -> Record:
     return record
 
 
-def outcome_of(record: Mapping[str, Any]) -> Outcome:
-    told = {name: _text(record, name) for name in ("where", "message", "log") if name in record}
-    return Outcome(Kind(record["kind"]), **told)
+def outcome_of(record: Mapping[str, object]) -> Outcome:
+    told = {name: text_in(record, name) for name in ("where", "message", "log") if name in record}
+    return Outcome(Kind(text_in(record, "kind")), **told)
 
 
 def finished_record(finished: Finished) -> Record:
@@ -119,17 +130,18 @@ def finished_record(finished: Finished) -> Record:
     }
 
 
-def finished_of(record: Mapping[str, Any], trial: Trial) -> Finished:
-    score = record["score"]
+def finished_of(record: Mapping[str, object], trial: Trial) -> Finished:
+    score = section(record, "score")
+    problems = section(score, "per_problem")
     return Finished(
         trial=trial,
-        outcome=outcome_of(record["outcome"]),
+        outcome=outcome_of(section(record, "outcome")),
         score=Score(
             None if score["cost"] is None else _positive(score, "cost"),
-            {str(name): _samples_of(s) for name, s in score["per_problem"].items()},
+            {name: _samples_of(section(problems, name)) for name in problems},
         ),
-        seconds=_numbers(record["seconds"]),
-        text=_text(record, "text") if "text" in record else "",
+        seconds=_numbers(record, "seconds"),
+        text=text_in(record, "text") if "text" in record else "",
     )
 
 
@@ -138,11 +150,11 @@ def text_record(text: KernelText) -> Record:
     return {"variant": text.variant, "id": text.id, "packed": base64.b64encode(packed).decode()}
 
 
-def text_of(record: Mapping[str, Any]) -> KernelText:
+def text_of(record: Mapping[str, object]) -> KernelText:
     """Raises ValueError where the text is not the one of its id."""
     unpacking = zlib.decompressobj()
     try:
-        data = unpacking.decompress(base64.b64decode(record["packed"], validate=True), MAX_TEXT)
+        data = unpacking.decompress(base64.b64decode(text_in(record, "packed"), validate=True), MAX_TEXT)
     except zlib.error as error:
         raise ValueError(f"a text that cannot be unpacked: {error}") from error
     kernel, _, edge = data.decode().partition("\0")
@@ -170,27 +182,24 @@ def template_record(template: KernelTemplate) -> Record:
     }
 
 
-def template_of(record: Mapping[str, Any]) -> KernelTemplate:
+def template_of(record: Mapping[str, object]) -> KernelTemplate:
+    reads, tunables = section(record, "reads"), section(record, "tunables")
+    prior = section(record, "prior") if "prior" in record else None
     return KernelTemplate(
-        operator=_text(record, "operator"),
-        name=_text(record, "name"),
-        author=_text(record, "author"),
-        strategy=_text(record, "strategy"),
-        text=_text(record, "text"),
-        reads={name: _text(record["reads"], name) for name in record["reads"]},
-        needs=tuple(_kind(word, str, "needs") for word in record["needs"]),
-        tunables={name: tuple(_value(v, name) for v in values) for name, values in record["tunables"].items()},
-        constraints=tuple(Constraint(_text(c, "must"), _text(c, "reason")) for c in record["constraints"]),
-        unseen=tuple(record.get("unseen", ())),
-        seed_configurations=tuple(point_of(start) for start in record.get("seed_configurations", ())),
-        prior=_prior(record["prior"]) if "prior" in record else None,
-        parent=_text(record, "parent") if "parent" in record else "",
+        operator=text_in(record, "operator"),
+        name=text_in(record, "name"),
+        author=text_in(record, "author"),
+        strategy=text_in(record, "strategy"),
+        text=text_in(record, "text"),
+        reads={name: text_in(reads, name) for name in reads},
+        needs=words(record, "needs"),
+        tunables={name: tuple(_value(v, name) for v in _list(tunables, name)) for name in tunables},
+        constraints=tuple(Constraint(text_in(c, "must"), text_in(c, "reason")) for c in _list(record, "constraints")),
+        unseen=words(record, "unseen"),
+        seed_configurations=tuple(point_of(start) for start in _list(record, "seed_configurations")),
+        prior=Prior(text_in(prior, "cost"), words(prior, "of"), words(prior, "apart")) if prior else None,
+        parent=text_in(record, "parent") if "parent" in record else "",
     )
-
-
-def _prior(record: Mapping[str, Any]) -> Prior:
-    names = {key: tuple(_kind(name, str, key) for name in record[key]) for key in ("of", "apart")}
-    return Prior(_text(record, "cost"), **names)
 
 
 def _samples_record(samples: Samples) -> Record:
@@ -207,17 +216,17 @@ def _samples_record(samples: Samples) -> Record:
     }
 
 
-def _samples_of(record: Mapping[str, Any]) -> Samples:
+def _samples_of(record: Mapping[str, object]) -> Samples:
     return Samples(
-        unit=_text(record, "unit"),
+        unit=text_in(record, "unit"),
         value=_positive(record, "value"),
         low=_number(record, "low"),
         high=_number(record, "high"),
         count=_whole(record, "count"),
-        counters=_numbers(record["counters"]),
-        by_vlen={int(vlen): value for vlen, value in _numbers(record.get("by_vlen", {})).items()},
-        choices=tuple(_kind(value, int | float, "choices") for value in record.get("choices", ())),
-        under=_numbers(record.get("under", {})),
+        counters=_numbers(record, "counters"),
+        by_vlen={int(vlen): value for vlen, value in _numbers(record, "by_vlen").items()},
+        choices=tuple(_kind(value, int | float, "choices") for value in _list(record, "choices")),
+        under=_numbers(record, "under"),
     )
 
 
@@ -227,24 +236,41 @@ def _kind(value: Any, kinds: Any, name: str) -> Any:
     return value
 
 
-def _text(record: Mapping[str, Any], name: str) -> str:
+def text_in(record: Mapping[str, object], name: str) -> str:
     return str(_kind(record[name], str, name))
 
 
-def _whole(record: Mapping[str, Any], name: str) -> int:
+def _whole(record: Mapping[str, object], name: str) -> int:
     return int(_kind(record[name], int, name))
 
 
-def _number(record: Mapping[str, Any], name: str) -> Any:
+def _number(record: Mapping[str, object], name: str) -> Any:
     """Finite, for the reader of JSON knows no other; as it was written, so that what is written again is the same."""
     return _kind(record[name], int | float, name)
 
 
-def _numbers(record: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: _number(record, name) for name in record}
+def _numbers(record: Mapping[str, object], name: str) -> dict[str, Any]:
+    found = section(record, name) if name in record else {}
+    return {key: _number(found, key) for key in found}
 
 
-def _positive(record: Mapping[str, Any], name: str) -> Any:
+def section(record: Mapping[str, object], name: str) -> Mapping[str, object]:
+    """An object of JSON in another."""
+    found: Mapping[str, object] = _kind(record[name], dict, name)
+    return found
+
+
+def _list(record: Mapping[str, object], name: str) -> list[Any]:
+    found: list[Any] = _kind(record.get(name, []), list, name)
+    return found
+
+
+def words(record: Mapping[str, object], name: str) -> tuple[str, ...]:
+    """A list of texts; empty where there is none."""
+    return tuple(_kind(word, str, name) for word in _list(record, name))
+
+
+def _positive(record: Mapping[str, object], name: str) -> Any:
     value = _number(record, name)
     if value <= 0:
         raise ValueError(f"'{name}' is {value}; expected more than 0")
@@ -258,6 +284,6 @@ def _value(value: Any, name: str) -> Any:
     return value
 
 
-def point_of(record: Mapping[str, Any]) -> Point:
+def point_of(record: Mapping[str, object]) -> Point:
     """Raises ValueError for what is none."""
     return Point.of({name: _value(value, name) for name, value in record.items()})

@@ -42,7 +42,7 @@ def of_history(history: History) -> dict[tuple[str, str], list[StartPoint]]:
     """A journal's best variants: of each dtype the few that do best together, and the best on the smallest problems."""
     operator = str(history.facts["operator"])
     found = {}
-    for dtype in history.facts["dtypes"]:
+    for dtype in history.dtypes:
         ended = {f.trial.variant.id: f for f in history.ended((Stage.BLOCKING, dtype, 0)) if f.outcome.ok}
         costs = {
             name: {(p, v): c for p, s in f.score.per_problem.items() for v, c in (s.by_vlen or {0: s.value}).items()}
