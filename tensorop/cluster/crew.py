@@ -26,7 +26,7 @@ from tensorop.cluster.worker import Fingerprint
 from tensorop.errors import JobError, MissingTool, TensoropError, UsageError
 from tensorop.model.job import Job
 from tensorop.model.stage_run import StageRun
-from tensorop.model.trial import Kind, Measured, Outcome, Trial
+from tensorop.model.trial import Kind, Outcome, Trial, TrialResult
 from tensorop.process import children, scratch, waiting
 from tensorop.process.stopping import StopRequest
 from tensorop.target import Target
@@ -241,7 +241,7 @@ class Workers:
             yield f"the worker {address} has not shown its papers within {PATIENCE_S:g} s; the search begins without it"
         yield f"workers admitted: {len(admitted)}; trials asked for at once (--batch): {self.batch}"
 
-    def __call__(self, run: StageRun, trials: Sequence[Trial], limit: Limit) -> Generator[Measured, None, None]:
+    def __call__(self, run: StageRun, trials: Sequence[Trial], limit: Limit) -> Generator[TrialResult, None, None]:
         """What each trial comes to, in their order."""
         from distributed import KilledWorker
 
@@ -262,7 +262,7 @@ class Workers:
                 measured = sent[first][0].result(timeout=LOOK_S)
             except KilledWorker as error:
                 died = f"{error.allowed_failures + 1} workers ended during this trial; it is skipped"
-                measured = Measured(Outcome(Kind.CRASH, "search", died))
+                measured = TrialResult(Outcome(Kind.CRASH, "search", died))
             except TimeoutError:
                 if ended != (ended := sum(future.done() for future, _ in sent.values())):
                     since = time.monotonic()

@@ -17,7 +17,7 @@ from tensorop.model.job import Job
 from tensorop.model.operator import Operator
 from tensorop.model.point import Point
 from tensorop.model.stage_run import StageRun
-from tensorop.model.trial import Kind, Measured, Outcome, Trial
+from tensorop.model.trial import Kind, Outcome, Trial, TrialResult
 from tensorop.process import children
 from tensorop.search.task import digest
 from tensorop.specs import operators, platforms
@@ -60,7 +60,7 @@ def fingerprint(job: Job) -> Fingerprint:
     return Fingerprint(versions, tuple(_costs(target)), () if target.simulated else confinement.missing(target))
 
 
-def trial(job: Job, run: StageRun, one: Trial, limit: Limit) -> Measured:
+def trial(job: Job, run: StageRun, one: Trial, limit: Limit) -> TrialResult:
     """One trial, to its outcome. Raises JobError, which names this worker, for what is no fault of the candidate."""
     try:
         return carry_out(_evaluator(job, run), one, limit)

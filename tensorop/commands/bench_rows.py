@@ -174,7 +174,10 @@ def _ratio(pairs: Sequence[Pair]) -> Ratio:
         return statistics.ratio(*(one.rounds for one in pairs[0]))
     both = [(mine.samples, other.samples) for mine, other in pairs]
     value = statistics.geomean(b.value / a.value for a, b in both)
-    count = min(len(samples.choices) for pair in both for samples in pair)
-    choices = [statistics.geomean(b.choices[i] / a.choices[i] for a, b in both) for i in range(count)]
-    under = {name: statistics.geomean(b.under[name] / a.under[name] for a, b in both) for name in both[0][1].under}
+    count = min(len(samples.scenario_costs) for pair in both for samples in pair)
+    choices = [statistics.geomean(b.scenario_costs[i] / a.scenario_costs[i] for a, b in both) for i in range(count)]
+    under = {
+        name: statistics.geomean(b.alternative_costs[name] / a.alternative_costs[name] for a, b in both)
+        for name in both[0][1].alternative_costs
+    }
     return Ratio(value, min(choices, default=value), max(choices, default=value), under)

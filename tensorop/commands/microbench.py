@@ -109,7 +109,7 @@ def _count(
     if isinstance(found, Outcome):
         raise JobError(f"the micro-benchmark {bench.benchmark.name} cannot be counted: {found.message}")
     samples = found[0].samples
-    return tuple(cycles / bench.units for cycles in samples.choices or (samples.value,))
+    return tuple(cycles / bench.units for cycles in samples.scenario_costs or (samples.value,))
 
 
 def interval(bench: Bench, cycles: Sequence[float]) -> Modelled:

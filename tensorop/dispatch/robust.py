@@ -162,7 +162,7 @@ def _cycles(
     if isinstance(counted, Outcome):
         return None
     samples = counted[0].samples
-    return samples.choices or (samples.value,), tuple(samples.under.values())
+    return samples.scenario_costs or (samples.value,), tuple(samples.alternative_costs.values())
 
 
 def mean_costs(cycles: Sequence[Sequence[float]]) -> list[float]:

@@ -80,7 +80,7 @@ def _kept(runner: Qemu, request: MeasureRequest, run: board.BoardRun, guest: Gue
 def _remembered(record: Mapping[str, Any]) -> Measurement:
     """Raises KeyError, TypeError or ValueError for a record without a verdict."""
     verdict = dict(record["verdict"])
-    samples = Samples(**{**record["samples"], "choices": tuple(record["samples"]["choices"])})
+    samples = Samples(**{**record["samples"], "scenario_costs": tuple(record["samples"]["scenario_costs"])})
     return Measurement(samples, Judgement(Kind(verdict.pop("kind")), **verdict), record.get("empty"))
 
 
@@ -124,12 +124,16 @@ def less(samples: Samples, empty: Samples) -> Samples | None:
     """Samples without an empty call's, choice by choice of the assumed constants; None where nothing is left."""
     counters = {name: value - empty.counters.get(name, 0.0) for name, value in samples.counters.items()}
     value = samples.value - empty.value
-    choices = tuple(cycles - nothing for cycles, nothing in zip(samples.choices, empty.choices, strict=True))
-    under = {name: cycles - empty.under[name] for name, cycles in samples.under.items()}
+    choices = tuple(
+        cycles - nothing for cycles, nothing in zip(samples.scenario_costs, empty.scenario_costs, strict=True)
+    )
+    under = {name: cycles - empty.alternative_costs[name] for name, cycles in samples.alternative_costs.items()}
     low, high = min(choices, default=value), max(choices, default=value)
     if min(value, low, *under.values()) <= 0:
         return None
-    return replace(samples, value=value, low=low, high=high, counters=counters, choices=choices, under=under)
+    return replace(
+        samples, value=value, low=low, high=high, counters=counters, scenario_costs=choices, alternative_costs=under
+    )
 
 
 def _samples(regions: Sequence[board.RegionCounts], wanted: int, model: str) -> Samples | Outcome:
@@ -150,7 +154,7 @@ def _samples(regions: Sequence[board.RegionCounts], wanted: int, model: str) -> 
     # the same choice of assumed constants has the same place for every entry, so that ratios can be made of each
     choices = tuple(region.cycles) if len(region.cycles) > 1 else ()
     under = dict(region.alternatives)
-    return Samples(UNIT, region.cycles[0], low, high, 1, counters, choices=choices, under=under)
+    return Samples(UNIT, region.cycles[0], low, high, 1, counters, scenario_costs=choices, alternative_costs=under)
 
 
 def _key(*parts: object) -> str:

@@ -60,24 +60,18 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Samples:
-    """One measured problem. `value` is the cost in `unit`: lower is better.
+    """One measured problem."""
 
-    unit: "ns" (a clock on the target) or "modelled-cycles" (a board model); one call of the operator.
-    low, high: quartiles of a clock's samples, or the model's range over its assumed constants.
-    counters: instructions, misses and so on of that call; by_vlen: where several VLENs (bits) have one figure, each
-    one's value. Of a model: choices: the value under each choice of its assumed constants, the best fit first, where
-    several were counted; under: the value under each of its alternatives, by name, where they were counted.
-    """
-
-    unit: str
-    value: float
-    low: float
+    unit: str  # of one call's cost: "ns" (a clock on the target) or "modelled-cycles" (a board model)
+    value: float  # the cost; lower is better
+    low: float  # quartiles of a clock's samples, or the model's range over its assumed constants
     high: float
     count: int = 1
-    counters: Mapping[str, float] = field(default_factory=dict)
-    by_vlen: Mapping[int, float] = field(default_factory=dict)
-    choices: tuple[float, ...] = ()
-    under: Mapping[str, float] = field(default_factory=dict)
+    counters: Mapping[str, float] = field(default_factory=dict)  # instructions, misses and so on of that call
+    by_vlen: Mapping[int, float] = field(default_factory=dict)  # each VLEN's value where several (bits) have one figure
+    # of a model, where several were counted: the cost under each choice of its assumed constants, the best fit first
+    scenario_costs: tuple[float, ...] = ()
+    alternative_costs: Mapping[str, float] = field(default_factory=dict)  # and under each alternative, by name
 
     def at(self, vlen: int) -> float:
         """The value at one of several VLENs; the figure itself where there was one."""
@@ -133,7 +127,7 @@ class Trial:
 
 
 @dataclass(frozen=True)
-class Measured:
+class TrialResult:
     """How a trial went: the outcome, the score the tuner learns from, seconds by pipeline stage, and the text it was
     made of where it passed."""
 

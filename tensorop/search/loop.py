@@ -19,7 +19,7 @@ from tensorop.model.budget import Budget
 from tensorop.model.kernel import Kernel, Variant
 from tensorop.model.point import Point
 from tensorop.model.stage_run import StageRun
-from tensorop.model.trial import Finished, Kind, Measured, Outcome, Rung, Stage, Trial
+from tensorop.model.trial import Finished, Kind, Outcome, Rung, Stage, Trial, TrialResult
 from tensorop.process import children
 from tensorop.process.clock import Clock
 from tensorop.search.arms import FLOOR, Arm, Bandit, FixedArms, GrowingArms, Seeded, TimeLimits
@@ -111,7 +111,7 @@ class Search:
     # of a space and the number of its arm; None: an arm's first points are all there is to try
     make_tuner: Callable[[Space, int], Strategy] | None
     # what each trial comes to, in their order
-    carry_out: Callable[[Sequence[Trial], Limit], Generator[Measured, None, None]]
+    carry_out: Callable[[Sequence[Trial], Limit], Generator[TrialResult, None, None]]
     key_of: Callable[[Variant], str]  # a variant's trial key
     journal: Journal
     budget: Budget
@@ -163,7 +163,7 @@ def conduct(task: Task, stage: Stage, plan: Plan) -> Iterator[Event]:
 
 def _by_crew(
     task: Task, crew: Crew, run: StageRun, trials: Sequence[Trial], limit: Limit
-) -> Generator[Measured, None, None]:
+) -> Generator[TrialResult, None, None]:
     for measured in crew(run, trials, limit):
         if measured.text is not None:
             task.texts.heard(measured.text)
@@ -287,7 +287,7 @@ class _Run:
             open_trial = self.history.started(trial.key, trial.round)
             if open_trial is not None and open_trial.attempts >= MAX_ATTEMPTS:
                 died = Outcome(Kind.CRASH, "search", f"{MAX_ATTEMPTS} runs ended during this trial; it is skipped")
-                yield self._end(trial, Measured(died))
+                yield self._end(trial, TrialResult(died))
                 continue
             begun.append(trial)
         self.under_way += begun  # first: an interrupt may come as soon as they are written
@@ -329,7 +329,7 @@ class _Run:
     def _is_given_up(self, trial: Trial) -> bool:
         return trial.variant.template.digest in self.given_up
 
-    def _end(self, trial: Trial, measured: Measured) -> TrialEnded:
+    def _end(self, trial: Trial, measured: TrialResult) -> TrialEnded:
         text = measured.text if measured.outcome.ok else None
         finished = Finished(trial, measured.outcome, measured.score, measured.seconds, text.id if text else "")
         if text is not None:

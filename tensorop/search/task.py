@@ -17,7 +17,7 @@ from tensorop.model.kernel import Kernel, KernelTemplate
 from tensorop.model.operator import Operator
 from tensorop.model.problem import Problem
 from tensorop.model.stage_run import StageRun
-from tensorop.model.trial import Finished, Measured, Stage, Trial
+from tensorop.model.trial import Finished, Stage, Trial, TrialResult
 from tensorop.model.verdict import Seed
 from tensorop.model.winner import StartPoint, WarmStart, Winners
 from tensorop.process.stopping import StopRequest
@@ -76,7 +76,7 @@ class Crew(Protocol):
     def introduced(self, stop: StopRequest) -> Iterator[str]:
         """Settles who takes part, and yields what there is to say of that."""
 
-    def __call__(self, run: StageRun, trials: Sequence[Trial], limit: Limit) -> Generator[Measured, None, None]:
+    def __call__(self, run: StageRun, trials: Sequence[Trial], limit: Limit) -> Generator[TrialResult, None, None]:
         """What each comes to, in their order."""
 
 

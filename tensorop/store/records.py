@@ -211,8 +211,8 @@ def _samples_record(samples: Samples) -> Record:
         "count": samples.count,
         "counters": dict(samples.counters),
         **({"by_vlen": {str(vlen): value for vlen, value in samples.by_vlen.items()}} if samples.by_vlen else {}),
-        **({"choices": list(samples.choices)} if samples.choices else {}),
-        **({"under": dict(samples.under)} if samples.under else {}),
+        **({"choices": list(samples.scenario_costs)} if samples.scenario_costs else {}),
+        **({"under": dict(samples.alternative_costs)} if samples.alternative_costs else {}),
     }
 
 
@@ -225,8 +225,8 @@ def _samples_of(record: Mapping[str, object]) -> Samples:
         count=_whole(record, "count"),
         counters=_numbers(record, "counters"),
         by_vlen={int(vlen): value for vlen, value in _numbers(record, "by_vlen").items()},
-        choices=tuple(_kind(value, int | float, "choices") for value in _list(record, "choices")),
-        under=_numbers(record, "under"),
+        scenario_costs=tuple(_kind(value, int | float, "choices") for value in _list(record, "choices")),
+        alternative_costs=_numbers(record, "under"),
     )
 
 

@@ -27,7 +27,7 @@ from tensorop.model.point import Point
 from tensorop.model.primitive import Formats
 from tensorop.model.problem import Problem
 from tensorop.model.stage_run import StageRun
-from tensorop.model.trial import Kind, Measured, Outcome, Rung, Samples, Score, Stage, Trial
+from tensorop.model.trial import Kind, Outcome, Rung, Samples, Score, Stage, Trial, TrialResult
 from tensorop.process import children, deadline
 from tensorop.process.barrier import guarded
 from tensorop.render import instantiate
@@ -59,7 +59,7 @@ class Limit:
     why: str
 
 
-def side_by_side(evaluate: Evaluator, jobs: int, trials: Sequence[Trial], limit: Limit) -> Generator[Measured]:
+def side_by_side(evaluate: Evaluator, jobs: int, trials: Sequence[Trial], limit: Limit) -> Generator[TrialResult]:
     """What each trial comes to, in the order of the trials, whichever is ready first. `jobs` build at once.
 
     Timings do not overlap on one clock: the trials are built together, then measured one after the other, or one on
@@ -88,12 +88,12 @@ def _threads(count: int) -> Iterator[ThreadPoolExecutor]:
         pool.shutdown(wait=not children.ending_for_good(), cancel_futures=True)
 
 
-def carry_out(evaluate: Evaluator, trial: Trial, limit: Limit) -> Measured:
+def carry_out(evaluate: Evaluator, trial: Trial, limit: Limit) -> TrialResult:
     """One trial: both steps."""
     return measure(evaluate, trial, limit, *prepare(evaluate, trial, limit))
 
 
-def prepare(evaluate: Evaluator, trial: Trial, limit: Limit) -> tuple[Prepared | Measured, float]:
+def prepare(evaluate: Evaluator, trial: Trial, limit: Limit) -> tuple[Prepared | TrialResult, float]:
     """What there is to measure, or how the trial failed, and the seconds that took."""
     began = time.monotonic()
     found = in_time("prepare", limit, 0.0, evaluate.prepare, trial)
@@ -101,9 +101,11 @@ def prepare(evaluate: Evaluator, trial: Trial, limit: Limit) -> tuple[Prepared |
     return (_failed(found, build=used) if isinstance(found, Outcome) else found), used
 
 
-def measure(evaluate: Evaluator, trial: Trial, limit: Limit, prepared: Prepared | Measured, used: float) -> Measured:
+def measure(
+    evaluate: Evaluator, trial: Trial, limit: Limit, prepared: Prepared | TrialResult, used: float
+) -> TrialResult:
     """How the trial went. used: of the limit, in seconds."""
-    if isinstance(prepared, Measured):
+    if isinstance(prepared, TrialResult):
         return prepared
     began = time.monotonic()
     found = in_time("measure", limit, used, evaluate.measure, trial, prepared)
@@ -111,8 +113,8 @@ def measure(evaluate: Evaluator, trial: Trial, limit: Limit, prepared: Prepared 
     return _failed(found, build=used, measure=took) if isinstance(found, Outcome) else found
 
 
-def _failed(outcome: Outcome, **seconds: float) -> Measured:
-    return Measured(outcome, seconds={stage: round(took, 4) for stage, took in seconds.items()})
+def _failed(outcome: Outcome, **seconds: float) -> TrialResult:
+    return TrialResult(outcome, seconds={stage: round(took, 4) for stage, took in seconds.items()})
 
 
 def in_time(where: str, limit: Limit, used: float, call: Callable[P, T], *args: P.args, **how: P.kwargs) -> T | Outcome:
@@ -129,7 +131,7 @@ def in_time(where: str, limit: Limit, used: float, call: Callable[P, T], *args: 
             if not end.struck:
                 raise
             found = Outcome(Kind.TIMEOUT, where, error.message)
-    failed = found if isinstance(found, Outcome) else found.outcome if isinstance(found, Measured) else None
+    failed = found if isinstance(found, Outcome) else found.outcome if isinstance(found, TrialResult) else None
     if not end.struck or failed is None or failed.ok or failed.kind is Kind.LOST:
         return found
     message = f"the trial took longer than its limit of {limit.seconds:.3g} s, {limit.why}"
@@ -180,17 +182,17 @@ class Evaluator:
         vlen = trial.variant.kernel.vlen
         return self.specialised.setdefault(vlen, replace(self, target=self.target.at(vlen))) if vlen else self
 
-    def prepare(self, trial: Trial) -> Prepared | Measured:
+    def prepare(self, trial: Trial) -> Prepared | TrialResult:
         """Renders, gates and builds; called from several threads at once."""
         return self._for(trial)._prepare(trial.variant)
 
-    def _prepare(self, variant: Variant) -> Prepared | Measured:
+    def _prepare(self, variant: Variant) -> Prepared | TrialResult:
         clock = _Clock()
         if self.target.simulated:
             return Prepared(Path(), clock.seconds)
         beyond = self._beyond(variant)
         if beyond is not None:
-            return Measured(beyond, seconds=clock.lap("render"))
+            return TrialResult(beyond, seconds=clock.lap("render"))
         variant = instantiate.as_built(self.operator, self.target.platform, variant)
         name = f"{variant.id}{self.run.stage if self._micro else ''}"
         known = self.built.get(name)
@@ -200,14 +202,14 @@ class Evaluator:
         try:
             made = self._source(variant)
         except RenderError as error:
-            return Measured(Outcome(Kind.RENDER, "render", error.message), seconds=clock.lap("render"))
+            return TrialResult(Outcome(Kind.RENDER, "render", error.message), seconds=clock.lap("render"))
         if isinstance(made, Outcome):
-            return Measured(made, seconds=clock.lap("render"))
+            return TrialResult(made, seconds=clock.lap("render"))
         source, text = made
         clock.lap("render")
         built = self.target.build(source, self.work, COMPILE_TIMEOUT_S)
         if isinstance(built, Outcome):
-            return Measured(built, seconds=clock.lap("build"))
+            return TrialResult(built, seconds=clock.lap("build"))
         self.built[name] = built, text
         return Prepared(built.path, clock.lap("build"), text)
 
@@ -241,7 +243,7 @@ class Evaluator:
         lanes, reads = platform.lanes(self.run.dtype, full, vlen), variant.template.reads
         return self.operator.reference.kernel_grid(self.run.dtype, full, lanes, reads, masked, self.run.seed.stream(0))
 
-    def measure(self, trial: Trial, prepared: Prepared) -> Measured:
+    def measure(self, trial: Trial, prepared: Prepared) -> TrialResult:
         """Verifies on the quick grid, then measures. A kernel that is found wrong is never measured.
 
         A board that stays away is no fault of the candidate: LOST.
@@ -252,9 +254,9 @@ class Evaluator:
                 own = self if target is self.target else replace(self, target=target, specialised={})
                 return replace(own._for(trial)._measure(trial, prepared, clock), text=prepared.text)
         except BoardError as error:
-            return Measured(Outcome(Kind.LOST, "measure", error.message), seconds=clock.lap("measure"))
+            return TrialResult(Outcome(Kind.LOST, "measure", error.message), seconds=clock.lap("measure"))
 
-    def _measure(self, trial: Trial, prepared: Prepared, clock: _Clock) -> Measured:
+    def _measure(self, trial: Trial, prepared: Prepared, clock: _Clock) -> TrialResult:
         variant = trial.variant
         full = instantiate.defaults(self.operator, self.target.platform, self.run.dtype, variant.point)
         if self.target.simulated:
@@ -279,12 +281,12 @@ class Evaluator:
         judged = grid.outcome(grid.verify(self.operator, subject, cases, vlens, self.run.seed))
         clock.lap("verify")
         if not judged.ok:
-            return Measured(judged, seconds=clock.seconds)
+            return TrialResult(judged, seconds=clock.seconds)
         return self._score(trial, functools.partial(self._costs, variant, prepared, full), clock)
 
     def _score(
         self, trial: Trial, costs: Callable[[Sequence[Problem]], Mapping[str, Samples] | Outcome], clock: _Clock
-    ) -> Measured:
+    ) -> TrialResult:
         """Of the trial's problems, halt by halt of its race."""
         problems = self._problems(trial.variant)
         work = {p.label: float(self.operator.reference.work(p)) for p in problems}
@@ -293,13 +295,13 @@ class Evaluator:
         for rung in (*trial.race, None):
             more = costs(problems[len(found) : rung.problems if rung else None])
             if isinstance(more, Outcome):
-                return Measured(replace(more, where=more.where or "measure"), seconds=clock.lap("measure"))
+                return TrialResult(replace(more, where=more.where or "measure"), seconds=clock.lap("measure"))
             found |= more
             if rung is not None and not race.goes_on(rung, found, work):
                 fell = rung
                 break
         score = Score(race.score(found, work, fell), found)
-        return Measured(Outcome(Kind.OK, "measure"), score, clock.lap("measure"))
+        return TrialResult(Outcome(Kind.OK, "measure"), score, clock.lap("measure"))
 
     def _pretended(self, full: Point, problems: Sequence[Problem]) -> Mapping[str, Samples] | Outcome:
         found: dict[str, Samples] = {}

@@ -49,8 +49,8 @@ def test_alternatives_stand_beside_the_interval_and_change_no_figure():
 
     plain, beside = count(False), count(True)
     assert (beside.value, beside.low, beside.high) == (plain.value, plain.low, plain.high)
-    under = beside.under
+    under = beside.alternative_costs
     assert list(under) == list(model.alternatives)
     assert under["vectors prefetched"] < plain.low
-    assert plain.under == {}
+    assert plain.alternative_costs == {}
     assert beside.counters == plain.counters

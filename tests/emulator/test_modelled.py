@@ -49,7 +49,7 @@ def test_the_same_call_gives_the_same_figure_and_baselines_are_kept(tmp_path, mo
     figures = [counted(runner, program, call, model, vlen) for _ in range(2)]
     assert figures[0] == figures[1]
     kept = [judged(runner, program, call, model, vlen, tmp_path, monkeypatch) for _ in range(2)]
-    assert [[replace(found.samples, under={})] for found in kept] == figures
+    assert [[replace(found.samples, alternative_costs={})] for found in kept] == figures
     assert all(found.verdict.ok for found in kept)
     assert len(list(tmp_path.glob("*.json"))) == 1
 

@@ -12,7 +12,7 @@ from tensorop.author import offline
 from tensorop.backends import reach
 from tensorop.model.kernel import Kernel, Variant
 from tensorop.model.stage_run import StageRun
-from tensorop.model.trial import Kind, Measured, Rung, Stage, Trial
+from tensorop.model.trial import Kind, Rung, Stage, Trial, TrialResult
 from tensorop.model.verdict import Seed
 from tensorop.render import instantiate
 from tensorop.space import problems
@@ -33,7 +33,7 @@ def test_figures_are_the_same_whoever_falls_out(tmp_path: Path) -> None:
     made = evaluator.prepare(trial)
     assert isinstance(made, Prepared)
 
-    def measured(*race: Rung) -> Measured:
+    def measured(*race: Rung) -> TrialResult:
         ended = evaluator.measure(replace(trial, race=race), made)
         assert ended.outcome.ok
         return ended

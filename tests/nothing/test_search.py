@@ -19,7 +19,7 @@ from tensorop.model.budget import Budget
 from tensorop.model.kernel import Kernel, KernelTemplate, Variant
 from tensorop.model.point import Point
 from tensorop.model.stage_run import StageRun
-from tensorop.model.trial import Finished, Kind, Measured, Outcome, Rung, Score, Stage, Trial
+from tensorop.model.trial import Finished, Kind, Outcome, Rung, Score, Stage, Trial, TrialResult
 from tensorop.model.verdict import Seed
 from tensorop.process import deadline
 from tensorop.runners import process
@@ -58,12 +58,12 @@ class Formula:
     def prepare(self, trial):
         digest = hashlib.sha256(f"{name_of(trial)} {trial.point}".encode()).digest()
         if digest[0] % 5 == 0:
-            return Measured(Outcome(Kind.COMPILE, "build", "no"), seconds={"build": 0.0})
+            return TrialResult(Outcome(Kind.COMPILE, "build", "no"), seconds={"build": 0.0})
         return digest[1] / 100 + trial.point["a"]
 
     def measure(self, trial, prepared):
         time.sleep(self.pause)
-        return Measured(Outcome(Kind.OK), Score(prepared), {"measure": 0.0})
+        return TrialResult(Outcome(Kind.OK), Score(prepared), {"measure": 0.0})
 
 
 def a_search(journal, evaluate=None, budget=None, tuner="bayes", least=None, stage=Stage.MICRO, jobs=1, **more):
@@ -219,7 +219,7 @@ def test_a_lost_target_says_nothing_of_the_candidate(tmp_path, uninterrupted):
         def measure(self, trial, prepared):
             if self.lost < 2:
                 self.lost += 1
-                return Measured(Outcome(Kind.LOST, "measure", "no answer"))
+                return TrialResult(Outcome(Kind.LOST, "measure", "no answer"))
             return super().measure(trial, prepared)
 
     with Journal.open(tmp_path, {}) as journal:
@@ -231,7 +231,7 @@ def test_a_lost_target_says_nothing_of_the_candidate(tmp_path, uninterrupted):
 def test_a_target_lost_for_good_stops_the_search(tmp_path):
     class Gone(Formula):
         def prepare(self, trial):
-            return Measured(Outcome(Kind.LOST, "measure", "no answer"))
+            return TrialResult(Outcome(Kind.LOST, "measure", "no answer"))
 
     with Journal.open(tmp_path, {}) as journal:
         events = list(search(a_search(journal, Gone())))
@@ -277,7 +277,7 @@ def test_several_clocks_measure_side_by_side_and_a_lost_one_is_left_out(tmp_path
         def measure(self, trial, prepared):
             if self.target.clocks == 2 and self.both.wait(20) == 0:  # passes only when two are here at once
                 self.target.clocks = 1
-                return Measured(Outcome(Kind.LOST, "measure", "no answer"))
+                return TrialResult(Outcome(Kind.LOST, "measure", "no answer"))
             return super().measure(trial, prepared)
 
     evaluate = Machines()
@@ -382,8 +382,8 @@ class Slow(Formula):
         if trial.arm in SLOW:
             ended = process.run(["sleep", "600"], timeout_s=500)
             assert ended.timed_out
-            return Measured(Outcome(Kind.TIMEOUT, "verify", "did not return within 500 s"))
-        return Measured(Outcome(Kind.OK), Score(prepared), {"measure": self.took})
+            return TrialResult(Outcome(Kind.TIMEOUT, "verify", "did not return within 500 s"))
+        return TrialResult(Outcome(Kind.OK), Score(prepared), {"measure": self.took})
 
 
 @pytest.fixture
@@ -460,12 +460,12 @@ def test_what_fails_in_time_or_passes_is_left_as_it_is():
 
     def late(outcome):
         process.run(["sleep", "60"], timeout_s=50)
-        return Measured(outcome)
+        return TrialResult(outcome)
 
     for kind in (Kind.OK, Kind.LOST):
         assert in_time("measure", limit, 0.0, late, Outcome(kind)).outcome.kind is kind
     assert in_time("measure", limit, 0.0, late, Outcome(Kind.CRASH, "verify")).kind is Kind.TIMEOUT
-    wrong = in_time("measure", limit, 0.0, lambda: Measured(Outcome(Kind.WRONG)))
+    wrong = in_time("measure", limit, 0.0, lambda: TrialResult(Outcome(Kind.WRONG)))
     assert wrong.outcome.kind is Kind.WRONG
 
     def raises(error):

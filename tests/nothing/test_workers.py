@@ -31,7 +31,7 @@ from tensorop.events import Done, Note, Trying
 from tensorop.model.job import Job
 from tensorop.model.kernel import Kernel, KernelTemplate, Variant
 from tensorop.model.stage_run import StageRun
-from tensorop.model.trial import Kind, Measured, Outcome, Stage, Trial
+from tensorop.model.trial import Kind, Outcome, Stage, Trial, TrialResult
 from tensorop.model.verdict import Seed
 from tensorop.process import children, scratch
 from tensorop.process.stopping import StopRequest
@@ -513,7 +513,7 @@ OURS = papers_of(job(Path("out"), runner="null"))
 LOOSE = replace(OURS, lacks=("its kernel filters no system calls",))
 LIMIT = Limit(1.0, "a test")
 RUN = StageRun("f32", Stage.MICRO, (), Seed(0, 0))
-PASSED = Measured(Outcome(Kind.OK))
+PASSED = TrialResult(Outcome(Kind.OK))
 
 
 def test_who_is_admitted() -> None:
