@@ -21,8 +21,8 @@ from pathlib import Path
 import numpy as np
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
-from tensorop.dispatch import choice, costmodel, known
-from tensorop.dispatch.choice import Also, Measured, Subject
+from tensorop.dispatch import choice, costmodel, evidence
+from tensorop.dispatch.choice import Also, CostRow, Subject
 from tensorop.errors import JobError
 from tensorop.measure import statistics
 from tensorop.model.kernel import Variant
@@ -263,7 +263,7 @@ def probes(history: History) -> dict[str, float]:
     """Seconds of the variants measured in the library, by dtype."""
     found: Counter[str] = Counter()
     for name, data in history.notes:
-        if name == known.NOTE:
+        if name == evidence.NOTE:
             found[data["dtype"]] += data["seconds"]
     return dict(found)
 
@@ -362,7 +362,7 @@ def left_out(operator: Operator, platform: Platform, history: History) -> list[P
     for dtype in history.facts.get("dtypes", ()) if operator.costs.terms else ():
         by_id = _variants(dtype, history)
         figures = {name: _figures(operator, dtype, ended) for name, (_, ended) in by_id.items()}
-        noted = [data for name, data in history.notes if name == known.NOTE and data["dtype"] == dtype]
+        noted = [data for name, data in history.notes if name == evidence.NOTE and data["dtype"] == dtype]
         latest = [data for data in noted if data["variants"] == noted[-1]["variants"]]
         ids = [one["id"] for one in latest[0]["variants"]] if latest else list(by_id)
         variants = tuple(by_id[name][0] for name in ids)
@@ -381,7 +381,7 @@ def left_out(operator: Operator, platform: Platform, history: History) -> list[P
                 if name not in ids and not by_clock
             ]
             subject = Subject(operator, platform, dtype, variants, vlen)
-            points = list(_points(subject, [Measured(p, each) for p, each in costs.items()], also))
+            points = list(_points(subject, [CostRow(p, each) for p, each in costs.items()], also))
             if len(points) >= FEWEST_PREDICTED:
                 out.append(Predicted(dtype, vlen, points))
     return out
@@ -416,10 +416,10 @@ def _costs(of_each: Sequence[Mapping[Problem, Samples]], vlen: int) -> dict[Prob
 
 
 def _points(
-    subject: Subject, measured: Sequence[Measured], also: Sequence[Also]
+    subject: Subject, measured: Sequence[CostRow], also: Sequence[Also]
 ) -> Iterator[tuple[str, str, float, float]]:
-    samples = choice.known(subject, measured, also) if measured else None
-    for part in range(choice.PARTS) if samples else ():
+    samples = choice.fit_data(subject, measured, also) if measured else None
+    for part in range(choice.CV_PARTS) if samples else ():
         assert samples is not None
         rows = [row for row, of_row in enumerate(samples.parts) if of_row == part]
         if not rows or len(rows) == len(measured):

@@ -22,7 +22,7 @@ ALIKE = 1.05  # times the fastest board's figure: what another one's may be
 SIZES = (4096, 1 << 20)  # elements of the fixed kernel's calls: in level 1, and beyond most caches
 
 
-class Pool:
+class BoardPool:
     """Boards, each of which one thread has at a time. One that is lost is left out while there are others."""
 
     def __init__(self, all_: Sequence[Backend]) -> None:
@@ -54,7 +54,7 @@ class Backend(Clocked):
     """pool: of several boards; the first one alone does what is no trial."""
 
     runner: ssh.Ssh
-    pool: Pool | None = field(default=None, compare=False, repr=False)
+    pool: BoardPool | None = field(default=None, compare=False, repr=False)
 
     name = "ssh"
     address = "host"
@@ -85,7 +85,7 @@ class Backend(Clocked):
             return all_[0]
         names = [f"ssh://{one}" for one in addresses]
         agree(names, [one.identity for one in all_], [one.paces() for one in all_])
-        return dataclasses.replace(all_[0], pool=Pool(all_))
+        return dataclasses.replace(all_[0], pool=BoardPool(all_))
 
     @property
     def identity(self) -> list[object]:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from tensorop.calibration.constants import EXPLAINED, Calibration
 from tensorop.commands import microbench
-from tensorop.commands.microbench import Bench
+from tensorop.commands.microbench import PreparedBenchmark
 from tensorop.errors import JobError
 from tensorop.model.core import Core
 from tensorop.model.microbench import ClockedBenchmark
@@ -55,7 +55,7 @@ class FittedModel:
 
 
 def fit(
-    benches: Sequence[Bench], measured: Mapping[str, float], runner: Qemu, model: BoardModel, vlen: int
+    benches: Sequence[PreparedBenchmark], measured: Mapping[str, float], runner: Qemu, model: BoardModel, vlen: int
 ) -> FittedModel:
     """measured: benchmark -> cycles for one unit. Raises JobError without an unknown or a figure to fit."""
     used = [bench for bench in benches if bench.benchmark.name in measured]
@@ -64,7 +64,7 @@ def fit(
     space = _Space(model)
     goal = np.log([measured[bench.benchmark.name] for bench in used])
 
-    def evaluate(scenarios: Sequence[Mapping[str, float]], of: Sequence[Bench] = used) -> Vector:
+    def evaluate(scenarios: Sequence[Mapping[str, float]], of: Sequence[PreparedBenchmark] = used) -> Vector:
         """log of the cycles, a row a scenario."""
         parts = []
         for start in range(0, len(scenarios), _LANES):

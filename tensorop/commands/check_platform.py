@@ -16,7 +16,7 @@ from tensorop import backends, subpackages
 from tensorop.build import sample
 from tensorop.build.programs import identify_program
 from tensorop.commands import microbench
-from tensorop.commands.microbench import Bench
+from tensorop.commands.microbench import PreparedBenchmark
 from tensorop.errors import JobError, TensoropError
 from tensorop.measure import board
 from tensorop.model.kernel import Artifact
@@ -55,10 +55,10 @@ class UnderModel:
     platform: Platform
     model: BoardModel
     emulator: Qemu
-    benches: Sequence[Bench]
+    benches: Sequence[PreparedBenchmark]
     vlen: int
 
-    def counted(self) -> Iterator[tuple[Bench, tuple[float, ...]]]:
+    def counted(self) -> Iterator[tuple[PreparedBenchmark, tuple[float, ...]]]:
         return microbench.model(self.benches, self.emulator, self.model, self.vlen)
 
     def questions(self) -> tuple[Question, ...]:
@@ -190,7 +190,9 @@ def _beside(found: Modelled, point: MicrobenchPoint, clock_ghz: float, vlen: int
 
 
 def _order(
-    points: dict[str, list[MicrobenchPoint]], choices: dict[str, tuple[float, ...]], benches: dict[str, Bench]
+    points: dict[str, list[MicrobenchPoint]],
+    choices: dict[str, tuple[float, ...]],
+    benches: dict[str, PreparedBenchmark],
 ) -> Iterator[Line]:
     """Kernels whose speeds were published must come in that order under every choice of the assumed constants."""
     speeds = {

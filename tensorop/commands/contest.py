@@ -12,7 +12,7 @@ from tensorop.build import programs
 from tensorop.commands.libraries import LibraryUnderTest
 from tensorop.errors import BoardError, JobError, NoFigure, TensoropError
 from tensorop.measure import peak as measured_peak
-from tensorop.model.call import Call, Left, Placement
+from tensorop.model.call import Call, CallOutput, Placement
 from tensorop.model.operator import Operator
 from tensorop.model.problem import Problem
 from tensorop.model.trial import Kind, Outcome, Samples
@@ -107,7 +107,7 @@ class Contest:
             self.absent[f"{baseline.name} {problem.label}"] = why
         return out
 
-    def judge(self, problem: Problem, call: Call) -> Callable[[Sequence[Left]], Judgement]:
+    def judge(self, problem: Problem, call: Call) -> Callable[[Sequence[CallOutput]], Judgement]:
         """Judges all of what calls of this problem left; the oracle is asked once for all of them."""
         answers = Answers(self.operator.reference)
         return lambda left: answers.judge_all(problem, call, left)

@@ -34,7 +34,7 @@ _PACE = clock.Pace(rounds=11, warm_ns=2_000_000, min_ns=1_000_000, max_ns=3_000_
 
 
 @dataclass(frozen=True)
-class Bench:
+class PreparedBenchmark:
     """A benchmark made ready for a platform: units it counts in one call, the call, its program."""
 
     benchmark: Benchmark
@@ -43,7 +43,7 @@ class Bench:
     program: Path
 
 
-def prepare(platform: Platform, vlen: int, only: Sequence[str] = ()) -> tuple[Bench, ...]:
+def prepare(platform: Platform, vlen: int, only: Sequence[str] = ()) -> tuple[PreparedBenchmark, ...]:
     """All benchmarks of the platform's architecture, or those named, built. Raises JobError, MissingTool."""
     known = microbench.benchmarks(platform.arch)
     folder = microbench.folder(platform.arch)
@@ -56,7 +56,9 @@ def prepare(platform: Platform, vlen: int, only: Sequence[str] = ()) -> tuple[Be
     return tuple(_ready(b, names, programs.benchmark_functions(known, b.source), paths[b.source]) for b in wanted)
 
 
-def _ready(benchmark: Benchmark, names: Mapping[str, int], functions: Sequence[str], program: Path) -> Bench:
+def _ready(
+    benchmark: Benchmark, names: Mapping[str, int], functions: Sequence[str], program: Path
+) -> PreparedBenchmark:
     size = evaluate(benchmark.size, names)
     units = benchmark.iterations * evaluate(benchmark.per, {**names, "bytes": size})
     data = _FILLS[benchmark.fill](size)
@@ -65,7 +67,7 @@ def _ready(benchmark: Benchmark, names: Mapping[str, int], functions: Sequence[s
         flags=(functions.index(benchmark.function),),
         buffers=(Buffer("memory", Access.INOUT, data),),
     )
-    return Bench(benchmark, units, call, program)
+    return PreparedBenchmark(benchmark, units, call, program)
 
 
 def _cycle(size: int, places: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -89,12 +91,12 @@ _FILLS = {
 
 
 def model(
-    benches: Sequence[Bench],
+    benches: Sequence[PreparedBenchmark],
     runner: Qemu,
     board: BoardModel,
     vlen: int,
     scenarios: str | Sequence[Mapping[str, float]] = "interval",
-) -> Iterator[tuple[Bench, tuple[float, ...]]]:
+) -> Iterator[tuple[PreparedBenchmark, tuple[float, ...]]]:
     """Cycles for one unit of each benchmark, by scenario. Raises JobError when one cannot be counted."""
     with ThreadPoolExecutor(2) as pool:
         counted = pool.map(lambda bench: _count(bench, runner, board, vlen, scenarios), benches)
@@ -102,7 +104,7 @@ def model(
 
 
 def _count(
-    bench: Bench, runner: Qemu, board: BoardModel, vlen: int, scenarios: str | Sequence[Mapping[str, float]]
+    bench: PreparedBenchmark, runner: Qemu, board: BoardModel, vlen: int, scenarios: str | Sequence[Mapping[str, float]]
 ) -> tuple[float, ...]:
     request = MeasureRequest(bench.program, [bench.call], (Entry(_BENCH),), Purpose.CHOICE, vlen)
     found = modelled.count(runner, board, request, scenarios)
@@ -112,12 +114,12 @@ def _count(
     return tuple(cycles / bench.units for cycles in samples.scenario_costs or (samples.value,))
 
 
-def interval(bench: Bench, cycles: Sequence[float]) -> Modelled:
+def interval(bench: PreparedBenchmark, cycles: Sequence[float]) -> Modelled:
     """The first choice is the best fit."""
     return Modelled(bench.benchmark, cycles[0], min(cycles), max(cycles))
 
 
-def time(benches: Sequence[Bench], runner: Runner) -> Iterator[ClockedBenchmark | Outcome]:
+def time(benches: Sequence[PreparedBenchmark], runner: Runner) -> Iterator[ClockedBenchmark | Outcome]:
     """Each benchmark beside the clock's chain, round by round, so that a changing frequency moves both.
 
     An Outcome where one could not be measured; raises BoardError when a board stays away.
@@ -134,7 +136,7 @@ def time(benches: Sequence[Bench], runner: Runner) -> Iterator[ClockedBenchmark 
         yield ClockedBenchmark(bench.benchmark, middle / bench.units, 1e3 * cycles / beside, (high - low) / middle)
 
 
-def questions(benches: Sequence[Bench], runner: Qemu, board: BoardModel, vlen: int) -> tuple[Question, ...]:
+def questions(benches: Sequence[PreparedBenchmark], runner: Qemu, board: BoardModel, vlen: int) -> tuple[Question, ...]:
     """What the benchmarks that settle an alternative take with it and without, over the model's whole ranges.
 
     Where a range holds what the alternative changes, both sides have it at its own. Raises JobError when one cannot

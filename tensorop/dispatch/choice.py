@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from tensorop.dispatch import costmodel, costs, served
-from tensorop.dispatch.costmodel import Fitted, Matrix, Pool, Samples
-from tensorop.dispatch.tree import Row, decide, distil, grow
+from tensorop.dispatch.costmodel import CostSamples, Fitted, Matrix, PoolKey
+from tensorop.dispatch.tree import TreeRow, decide, distil, grow
 from tensorop.model.kernel import Variant
 from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
@@ -29,24 +29,26 @@ from tensorop.model.problem import Problem
 from tensorop.model.winner import Leaf, Split, Tree, Winners
 from tensorop.space.problems import features, of
 
-LONGEST = 4096  # a side of the problems that the tree is grown on
-DRAWN, QUICK = 14000, 1500  # of them in each layout, and so many while shapes are left out,
-FOR_EACH = 120  # but no more than so many for each that was measured
+LONGEST_SIDE = 4096  # of the problems that the tree is grown on
+TRAIN_SHAPES = 14000  # in each layout, that the tree is grown on
+CV_SHAPES = 1500  # in each layout, while measured shapes are left out
+SHAPES_PER_MEASURED = 120  # at most, of either
 SEED = 20240229
-PARTS = 5  # shapes are left out in so many parts
-WEIGHT = 3.0  # of a measured problem, against one that a model predicts
-APART = 3.0  # octaves between problems whose yes-or-no features differ
-GAIN = 2e-5  # a split must save this much over all problems, in their mean, in natural logarithm of cost
-SMALL, HARDLY = 200, 0.03  # problems in each layout, and the logarithm: what a choice costs small products anyhow
-UNTRIED = 4.0  # times the worst cost known: what a variant is taken to cost where nobody tried it
-SIDE_BY_SIDE = 2  # trees that grow at once: arrays are most of their work
-WARY = 0.3  # standard deviations that are added to a prediction: of two variants that look alike, the known one
+CV_PARTS = 5  # shapes are left out in so many parts
+MEASURED_WEIGHT = 3.0  # of a measured problem, against one that a model predicts
+FLAG_DISTANCE = 3.0  # octaves between problems whose yes-or-no features differ
+MIN_GAIN = 2e-5  # a split must save this much over all problems, in their mean, in natural logarithm of cost
+DIRECT_SHAPES = 200  # in each layout, that the direct variant is judged on
+DIRECT_LOSS = 0.03  # natural logarithm: what a choice costs small products anyhow
+UNTRIED_FACTOR = 4.0  # times the worst cost known: what a variant is taken to cost where nobody tried it
+TREES_AT_ONCE = 2  # arrays are most of their work
+UNCERTAINTY_WEIGHT = 0.3  # standard deviations added to a prediction: of two variants that look alike, the known one
 
 _DRAWING = threading.Lock()
 
 
 @dataclass(frozen=True)
-class Measured:
+class CostRow:
     """A problem, and what each variant cost there; None for one that was not tried."""
 
     problem: Problem
@@ -67,7 +69,7 @@ class Also:
 
 
 @dataclass(frozen=True)
-class Subject:
+class Candidates:
     """Whose choice is made: an operator's variants of one dtype on a platform, at a VLEN (bits; 0: the first).
 
     direct: the number of the direct one among them
@@ -111,23 +113,23 @@ class Subject:
         """Coordinates in octaves, of the features that are no expressions of others."""
         own = self.operator.seen
         made = [np.log2(np.maximum(columns[name].astype(np.float64), 1.0)) for name in own]
-        flags = [APART * (columns[name] == 0).astype(np.float64) for name in own]
+        flags = [FLAG_DISTANCE * (columns[name] == 0).astype(np.float64) for name in own]
         return np.stack([*made, *flags], axis=1)
 
-    def pool(self, variant: Variant) -> Pool:
-        return Pool(variant.kernel.id, variant.template.digest)
+    def pool(self, variant: Variant) -> PoolKey:
+        return PoolKey(variant.kernel.id, variant.template.digest)
 
 
 @dataclass(frozen=True)
-class Known:
+class FitData:
     """Samples ready to be fitted, all or without some of the shapes."""
 
-    subject: Subject
-    measured: tuple[Measured, ...]
+    candidates: Candidates
+    measured: tuple[CostRow, ...]
     terms: tuple[Matrix, ...]  # by variant: of each measured problem
     barred: NDArray[np.bool_]
     places: Matrix
-    also: tuple[tuple[Samples, Pool, tuple[int, ...]], ...]  # with the part of each problem
+    also: tuple[tuple[CostSamples, PoolKey, tuple[int, ...]], ...]  # with the part of each problem
     parts: tuple[int, ...]  # of each measured problem, for leaving out
 
     def fitted(self, without: int | None = None) -> list[Fitted]:
@@ -139,12 +141,12 @@ class Known:
                 if measured.costs[number] is not None and self.parts[row] != without
             ]
             told = np.array([self.measured[row].costs[number] for row in rows], dtype=np.float64)
-            samples.append(Samples(terms[rows], self.places[rows], told))
+            samples.append(CostSamples(terms[rows], self.places[rows], told))
         more = []
         for one, pool, parts in self.also:
             kept = [row for row, part in enumerate(parts) if part != without]
-            more.append((Samples(one.terms[kept], one.places[kept], one.costs[kept]), pool))
-        return costmodel.fit(samples, [self.subject.pool(v) for v in self.subject.variants], more)
+            more.append((CostSamples(one.terms[kept], one.places[kept], one.costs[kept]), pool))
+        return costmodel.fit(samples, [self.candidates.pool(v) for v in self.candidates.variants], more)
 
 
 @dataclass(frozen=True)
@@ -163,22 +165,22 @@ class Field:
         return _dear(means, self.barred), np.where(self.barred, 0.0, spreads)
 
 
-def known(subject: Subject, measured: Sequence[Measured], also: Sequence[Also] = ()) -> Known:
+def fit_data(candidates: Candidates, measured: Sequence[CostRow], also: Sequence[Also] = ()) -> FitData:
     """Everything that was measured, as samples."""
     problems = [one.problem for one in measured]
     part = _parts([*problems, *(p for other in also for p in other.problems)])
-    columns = subject.columns(problems)
+    columns = candidates.columns(problems)
     others = []
     for other in also:
-        seen = subject.columns(other.problems)
-        told = Samples(subject.terms(other.variant, seen), subject.places(seen), np.array(other.costs))
-        others.append((told, subject.pool(other.variant), tuple(part[p.pairs] for p in other.problems)))
-    return Known(
-        subject,
+        seen = candidates.columns(other.problems)
+        told = CostSamples(candidates.terms(other.variant, seen), candidates.places(seen), np.array(other.costs))
+        others.append((told, candidates.pool(other.variant), tuple(part[p.pairs] for p in other.problems)))
+    return FitData(
+        candidates,
         tuple(measured),
-        tuple(subject.terms(variant, columns) for variant in subject.variants),
-        subject.barred(columns),
-        subject.places(columns),
+        tuple(candidates.terms(variant, columns) for variant in candidates.variants),
+        candidates.barred(columns),
+        candidates.places(columns),
         tuple(others),
         tuple(part[p.pairs] for p in problems),
     )
@@ -188,26 +190,26 @@ def _parts(problems: Sequence[Problem]) -> dict[Any, int]:
     """A shape's layouts are left out together."""
     shapes = sorted({problem.pairs for problem in problems})
     order = np.random.default_rng(SEED).permutation(len(shapes))
-    return {shape: int(place) % PARTS for shape, place in zip(shapes, order, strict=True)}
+    return {shape: int(place) % CV_PARTS for shape, place in zip(shapes, order, strict=True)}
 
 
 def field(
-    subject: Subject,
+    candidates: Candidates,
     count: int,
     seed: int = SEED,
-    longest: int = LONGEST,
+    longest: int = LONGEST_SIDE,
     most: float = math.inf,
     least: float = 0.0,
 ) -> Field:
     """Problems as `drawn`; the same for the same seed."""
-    by = (count, seed, longest, most, least, subject.direct)
+    by = (count, seed, longest, most, least, candidates.direct)
     with _DRAWING:
-        if by not in subject.fields:
-            problems = drawn(subject.operator, subject.dtype, count, seed, longest, most, least)
-            columns = subject.columns(problems)
-            subject.fields[by] = Field(problems, (), subject.places(columns), columns, subject.barred(columns))
-    found = subject.fields[by]
-    return replace(found, terms=tuple(subject.terms(variant, found.columns) for variant in subject.variants))
+        if by not in candidates.fields:
+            problems = drawn(candidates.operator, candidates.dtype, count, seed, longest, most, least)
+            columns = candidates.columns(problems)
+            candidates.fields[by] = Field(problems, (), candidates.places(columns), columns, candidates.barred(columns))
+    found = candidates.fields[by]
+    return replace(found, terms=tuple(candidates.terms(variant, found.columns) for variant in candidates.variants))
 
 
 def drawn(
@@ -246,91 +248,94 @@ def chosen_for(operator: Operator, problem: Problem) -> bool:
     return operator.direct is None or float(operator.reference.work(problem)) > operator.direct.always
 
 
-def tree(subject: Subject, measured: Sequence[Measured], also: Sequence[Also] = (), judged: bool = True) -> Tree:
+def tree(candidates: Candidates, measured: Sequence[CostRow], also: Sequence[Also] = (), judged: bool = True) -> Tree:
     """The tree and its regret on shapes left out; unless `judged` one of the measured problems alone, for what is not
     delivered."""
-    measured = [one for one in measured if chosen_for(subject.operator, one.problem)] or measured
-    if len(subject.variants) < 2 or not measured:
-        return Tree(Leaf(0), 0.0 if len(subject.variants) < 2 else None)
-    if not judged or not subject.operator.costs.terms:
-        return _of_measured(subject, measured, judged)
-    samples, most = known(subject, measured, also), FOR_EACH * len(measured)
-    small = field(subject, min(QUICK, most))
-    regret = _left_out(subject, measured, samples.parts, lambda part: _grown(samples, small, part))
-    return Tree(_grown(samples, field(subject, min(DRAWN, most)), None), regret)
+    measured = [one for one in measured if chosen_for(candidates.operator, one.problem)] or measured
+    if len(candidates.variants) < 2 or not measured:
+        return Tree(Leaf(0), 0.0 if len(candidates.variants) < 2 else None)
+    if not judged or not candidates.operator.costs.terms:
+        return _of_measured(candidates, measured, judged)
+    samples, most = fit_data(candidates, measured, also), SHAPES_PER_MEASURED * len(measured)
+    small = field(candidates, min(CV_SHAPES, most))
+    regret = _left_out(candidates, measured, samples.parts, lambda part: _grown(samples, small, part))
+    return Tree(_grown(samples, field(candidates, min(TRAIN_SHAPES, most)), None), regret)
 
 
-def row_of(operator: Operator, measured: Measured) -> Row:
+def row_of(operator: Operator, measured: CostRow) -> TreeRow:
     """What a tree is grown on; a variant that was not tried on the problem must not be sent it."""
-    dear = UNTRIED * max(cost for cost in measured.costs if cost is not None)
-    return Row(features(operator, measured.problem), tuple(dear if cost is None else cost for cost in measured.costs))
+    dear = UNTRIED_FACTOR * max(cost for cost in measured.costs if cost is not None)
+    return TreeRow(
+        features(operator, measured.problem), tuple(dear if cost is None else cost for cost in measured.costs)
+    )
 
 
-def _of_measured(subject: Subject, measured: Sequence[Measured], judged: bool) -> Tree:
+def _of_measured(candidates: Candidates, measured: Sequence[CostRow], judged: bool) -> Tree:
     """Without models: a tree of the measured problems alone."""
 
     def grown(without: int | None) -> Leaf | Split:
         kept = [one for one, part in zip(measured, parts, strict=True) if part != without]
-        rows, columns = [row_of(subject.operator, one) for one in kept], subject.columns([one.problem for one in kept])
+        rows = [row_of(candidates.operator, one) for one in kept]
+        columns = candidates.columns([one.problem for one in kept])
         losses = np.array([[math.log(cost / min(row.costs)) for cost in row.costs] for row in rows])
-        return subject.guarded(grow(rows), losses, columns, subject.barred(columns))
+        return candidates.guarded(grow(rows), losses, columns, candidates.barred(columns))
 
     of_shape = _parts([one.problem for one in measured])
     parts = tuple(of_shape[one.problem.pairs] for one in measured)
-    return Tree(grown(None), _left_out(subject, measured, parts, grown) if judged else None)
+    return Tree(grown(None), _left_out(candidates, measured, parts, grown) if judged else None)
 
 
 def _left_out(
-    subject: Subject, measured: Sequence[Measured], parts: Sequence[int], grown: Callable[[int], Leaf | Split]
+    candidates: Candidates, measured: Sequence[CostRow], parts: Sequence[int], grown: Callable[[int], Leaf | Split]
 ) -> float | None:
     """The regret, in geometric mean, of trees grown without a part of the shapes, on those of that part that all
     variants were measured on; None where there are none."""
     losses: list[float] = []
-    barred = subject.barred(subject.columns([one.problem for one in measured]))
+    barred = candidates.barred(candidates.columns([one.problem for one in measured]))
     whole = [
         all(cost is not None or no for cost, no in zip(one.costs, of_one, strict=True))
         for one, of_one in zip(measured, barred, strict=True)
     ]
-    for part in range(PARTS):
+    for part in range(CV_PARTS):
         out = [row for row, of_row in enumerate(parts) if of_row == part and whole[row]]
         if out and any(of_row != part for of_row in parts):
             root = grown(part)
-            losses += [_loss(subject, root, measured[row]) for row in out]
+            losses += [_loss(candidates, root, measured[row]) for row in out]
     return math.expm1(sum(losses) / len(losses)) if losses else None
 
 
-def _loss(subject: Subject, root: Leaf | Split, measured: Measured) -> float:
+def _loss(candidates: Candidates, root: Leaf | Split, measured: CostRow) -> float:
     """The logarithm of what the tree's choice costs over the best; what is barred there counts as untried."""
-    row = row_of(subject.operator, measured)
+    row = row_of(candidates.operator, measured)
     return math.log(row.costs[decide(root, row.features)] / measured.best)
 
 
-def _grown(samples: Known, over: Field, without: int | None) -> Leaf | Split:
+def _grown(samples: FitData, over: Field, without: int | None) -> Leaf | Split:
     """The tree of what the models predict and, with more weight, of what was measured, but for a part."""
     models = samples.fitted(without)
     means, spreads = over.predicted(models)
-    losses = [_over_best(means + WARY * spreads)]
+    losses = [_over_best(means + UNCERTAINTY_WEIGHT * spreads)]
     columns = {name: [column] for name, column in over.columns.items()}
     rows = [row for row, part in enumerate(samples.parts) if part != without]
     places = samples.places[rows]
     guessed, unsure = costmodel.predict(models, [terms[rows] for terms in samples.terms], places)
-    told = guessed + WARY * unsure
+    told = guessed + UNCERTAINTY_WEIGHT * unsure
     for place, row in enumerate(rows):
         for number, cost in enumerate(samples.measured[row].costs):
             if cost is not None:
                 told[place, number] = math.log(cost)
     told = _dear(told, samples.barred[rows])
-    losses.append(WEIGHT * _over_best(told))
-    for name, column in samples.subject.columns([samples.measured[row].problem for row in rows]).items():
+    losses.append(MEASURED_WEIGHT * _over_best(told))
+    for name, column in samples.candidates.columns([samples.measured[row].problem for row in rows]).items():
         columns[name].append(column)
     joined = {name: np.concatenate(parts) for name, parts in columns.items()}
     together, barred = np.concatenate(losses), np.concatenate([over.barred, samples.barred[rows]])
-    return samples.subject.guarded(distil(together, joined, gain=GAIN * len(together)), together, joined, barred)
+    return samples.candidates.guarded(distil(together, joined, gain=MIN_GAIN * len(together)), together, joined, barred)
 
 
 def _dear(logs: Matrix, barred: NDArray[np.bool_]) -> Matrix:
     """Logarithms of costs in which what is barred costs more than all else."""
-    found: Matrix = np.where(barred, logs.max(axis=1, keepdims=True) + math.log(UNTRIED), logs)
+    found: Matrix = np.where(barred, logs.max(axis=1, keepdims=True) + math.log(UNTRIED_FACTOR), logs)
     return found
 
 
@@ -345,7 +350,7 @@ def winners(
     platform: Platform,
     dtype: str,
     variants: tuple[Variant, ...],
-    measured: Mapping[int, Sequence[Measured]],
+    measured: Mapping[int, Sequence[CostRow]],
     also: Mapping[int, Sequence[Also]] | None = None,
     judged: bool = True,
     direct: Variant | None = None,
@@ -356,37 +361,39 @@ def winners(
     """
     unasked = operator.direct.unasked if direct is not None and operator.direct is not None else 0
     fields: dict[tuple[object, ...], Field] = {}
-    wanted: list[tuple[Subject, Sequence[Measured], Sequence[Also]]] = []
+    wanted: list[tuple[Candidates, Sequence[CostRow], Sequence[Also]]] = []
     for vlen, rows in sorted(measured.items()):
         others = (also or {}).get(vlen, ())
         if direct is not None and any(row.costs[-1] is not None for row in rows):
-            subject = Subject(operator, platform, dtype, (*variants, direct), vlen, len(variants), fields)
+            candidates = Candidates(operator, platform, dtype, (*variants, direct), vlen, len(variants), fields)
             if judged:
-                unasked = min(unasked, _unasked(subject, rows, others))
+                unasked = min(unasked, _unasked(candidates, rows, others))
         else:  # nothing is known of the direct one
-            subject = Subject(operator, platform, dtype, variants, vlen, fields=fields)
+            candidates = Candidates(operator, platform, dtype, variants, vlen, fields=fields)
             rows = [replace(row, costs=row.costs[: len(variants)]) for row in rows]
-        wanted.append((subject, rows, others))
+        wanted.append((candidates, rows, others))
     several = len(measured) > 1
-    with threadpool_limits(1), ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
+    with threadpool_limits(1), ThreadPoolExecutor(TREES_AT_ONCE) as pool:
         found = pool.map(lambda one: tree(one[0], one[1], one[2], judged), wanted)
         trees = tuple(replace(t, vlen=one.vlen if several else 0) for (one, _, _), t in zip(wanted, found, strict=True))
     return Winners(dtype, variants, trees, direct, unasked)
 
 
-def _unasked(subject: Subject, measured: Sequence[Measured], also: Sequence[Also]) -> int:
+def _unasked(candidates: Candidates, measured: Sequence[CostRow], also: Sequence[Also]) -> int:
     """Flops up to which the direct variant may serve without a choice: it is hardly worse than the best, by the models,
     on problems of half of them to all of them, and so below."""
-    direct, operator = subject.operator.direct, subject.operator
+    direct, operator = candidates.operator.direct, candidates.operator
     assert direct is not None
-    assert subject.direct is not None
+    assert candidates.direct is not None
     rows = [one for one in measured if chosen_for(operator, one.problem)]
     if not rows or not operator.costs.terms:
         return direct.always
-    found, models = direct.always, known(subject, rows, also).fitted()
+    found, models = direct.always, fit_data(candidates, rows, also).fitted()
     while found < direct.unasked:
-        over = field(subject, SMALL, SEED, direct.unasked, min(2 * found, direct.unasked), found).predicted(models)[0]
-        if float(_over_best(over)[:, subject.direct].mean()) > HARDLY:
+        over = field(candidates, DIRECT_SHAPES, SEED, direct.unasked, min(2 * found, direct.unasked), found).predicted(
+            models
+        )[0]
+        if float(_over_best(over)[:, candidates.direct].mean()) > DIRECT_LOSS:
             break
         found = min(2 * found, direct.unasked)
     return found

@@ -30,7 +30,7 @@ Matrix = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Samples:
+class CostSamples:
     """What was measured of one variant: terms of each problem, its coordinates (octaves), its cost."""
 
     terms: Matrix
@@ -39,7 +39,7 @@ class Samples:
 
 
 @dataclass(frozen=True)
-class Pool:
+class PoolKey:
     """Which samples help each other. kernel, family: names of the micro-kernel and of its family."""
 
     kernel: Hashable
@@ -97,7 +97,9 @@ def predict(models: Sequence[Fitted], terms: Sequence[Matrix], places: Matrix) -
     return means, spreads
 
 
-def fit(samples: Sequence[Samples], pools: Sequence[Pool], more: Sequence[tuple[Samples, Pool]] = ()) -> list[Fitted]:
+def fit(
+    samples: Sequence[CostSamples], pools: Sequence[PoolKey], more: Sequence[tuple[CostSamples, PoolKey]] = ()
+) -> list[Fitted]:
     """A model for each of `samples`. pools: of each of them; more: samples that only the pools learn from."""
     everyone = [*zip(samples, pools, strict=True), *more]
     with threadpool_limits(1):  # the same sums in the same order, whatever the machine does
@@ -107,8 +109,10 @@ def fit(samples: Sequence[Samples], pools: Sequence[Pool], more: Sequence[tuple[
         return [_fitted(s, kernels.get(pool.kernel)) for s, pool in zip(samples, pools, strict=True)]
 
 
-def _pooled(samples: Sequence[tuple[Samples, Hashable]], priors: Mapping[Hashable, Matrix]) -> dict[Hashable, Matrix]:
-    groups: dict[Hashable, list[Samples]] = {}
+def _pooled(
+    samples: Sequence[tuple[CostSamples, Hashable]], priors: Mapping[Hashable, Matrix]
+) -> dict[Hashable, Matrix]:
+    groups: dict[Hashable, list[CostSamples]] = {}
     for one, name in samples:
         if len(one.costs):
             groups.setdefault(name, []).append(one)
@@ -120,7 +124,7 @@ def _pooled(samples: Sequence[tuple[Samples, Hashable]], priors: Mapping[Hashabl
     }
 
 
-def _fitted(samples: Samples, prior: Matrix | None) -> Fitted:
+def _fitted(samples: CostSamples, prior: Matrix | None) -> Fitted:
     count = samples.terms.shape[1]
     if not len(samples.costs):
         places, shares = np.zeros((0, samples.places.shape[1])), np.zeros((0, count))

@@ -11,7 +11,7 @@ from typing import Any
 
 from tensorop.build import harness
 from tensorop.dispatch import served
-from tensorop.dispatch.known import FAULTS, Refused
+from tensorop.dispatch.evidence import FAULTS, RefusedVariant
 from tensorop.measure.request import MeasureRequest, Purpose
 from tensorop.model.call import Call
 from tensorop.model.problem import Problem
@@ -38,7 +38,7 @@ class Probe:
     variants: tuple[int, ...] = ()
 
 
-class Inside:
+class LibraryBench:
     """A library of exactly these variants, staged on the target."""
 
     def __init__(self, task: Task, library: Path, given: Winners) -> None:
@@ -69,7 +69,7 @@ class Inside:
     def rows(self, wanted: Sequence[Probe]) -> list[dict[str, Any]]:
         """One a probe and VLEN, with a cost a variant, None for one that was not measured; none for a problem that
         could not be measured. What has no figure although nothing is wrong with it is noted in the journal, once for
-        each variant and kind; raises Refused for a variant that fails."""
+        each variant and kind; raises RefusedVariant for a variant that fails."""
         self.failed = []
         self.answers = Answers(self.task.operator.reference)  # another batch has other problems
         self.calls = {}
@@ -113,18 +113,18 @@ class Inside:
         for probe in wanted:
             cost = self._side_by_side(probe.problem, self._of(probe))
             if isinstance(cost, Outcome):
-                self._blame(probe, cost)
+                self._find_culprit(probe, cost)
             else:
                 for vlen in self.task.target.vlens:
                     told = {n: objective(by_vlen[vlen], vlen) for n, by_vlen in zip(self._of(probe), cost, strict=True)}
                     yield vlen, probe.problem, tuple(map(told.get, range(len(self.entries))))
 
-    def _blame(self, probe: Probe, together: Outcome) -> None:
-        """Which of a probe's variants fails alone as well; raises Refused for it."""
+    def _find_culprit(self, probe: Probe, together: Outcome) -> None:
+        """Which of a probe's variants fails alone as well; raises RefusedVariant for it."""
         for number in self._of(probe):
             alone = self._side_by_side(probe.problem, (number,)) if together.kind in FAILS else together
             if isinstance(alone, Outcome) and alone.kind in FAILS:
-                raise Refused(self.given.dtype, number, alone)
+                raise RefusedVariant(self.given.dtype, number, alone)
             self.failed.append((number, alone if isinstance(alone, Outcome) else together))
 
     def _side_by_side(self, problem: Problem, numbers: Sequence[int]) -> tuple[dict[int, Samples], ...] | Outcome:
@@ -155,7 +155,7 @@ class Inside:
             if not isinstance(counted, Outcome):
                 return {place: objective(samples, vlen) for place, samples in zip(mine, counted, strict=True)}
             if counted.kind in FAILS:
-                raise Refused(self.given.dtype, number, counted)
+                raise RefusedVariant(self.given.dtype, number, counted)
             self.failed.append((number, counted))
             return {}
 

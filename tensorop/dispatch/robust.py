@@ -13,10 +13,10 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from tensorop.dispatch import known
-from tensorop.dispatch.choice import Measured
-from tensorop.dispatch.inside import Inside
-from tensorop.dispatch.known import Known
+from tensorop.dispatch import evidence
+from tensorop.dispatch.choice import CostRow
+from tensorop.dispatch.evidence import CostsByVlen
+from tensorop.dispatch.inside import LibraryBench
 from tensorop.measure import statistics
 from tensorop.measure.request import Purpose
 from tensorop.model.problem import Problem
@@ -31,7 +31,7 @@ GAIN = 0.01  # of the cost: what a change of constants must bring before another
 
 
 @dataclass(frozen=True)
-class Contest:
+class CloseVariants:
     """Close variants on one problem at a VLEN (bits).
 
     cycles: by variant: at the best fit, then with each constant at its low and at its high end
@@ -52,11 +52,11 @@ class Contest:
     @property
     def chosen(self) -> int:
         """The place, among the close variants, of the one to take."""
-        costs = standing(self.cycles, self.under)
+        costs = worst_costs(self.cycles, self.under)
         return costs.index(min(costs))
 
 
-def count(task: Task, library: Path, given: Winners) -> None:
+def measure_close_variants(task: Task, library: Path, given: Winners) -> None:
     """The close variants under all that the model may be, while the share lasts; noted in the journal.
 
     library: the staged one, which holds exactly these variants.
@@ -66,15 +66,20 @@ def count(task: Task, library: Path, given: Winners) -> None:
     assumed = task.target.assumed
     assert assumed is not None
     of_search = {problem.label for problem in (*task.problems, *task.large_problems)}
-    told = known.known(task, given).items()
+    told = evidence.load_costs(task, given).items()
     own = {vlen: [one for one in measured if one.problem.label in of_search] for vlen, measured in told}
-    contests = _counted(task, Inside(task, library, given), own)
+    contests = _counted(task, LibraryBench(task, library, given), own)
     data = [asdict(contest) | {"chosen": contest.chosen, "given_up": contest.given_up} for contest in contests]
-    note = {"dtype": given.dtype, "variants": known.identity(given), "constants": assumed.constants, "contests": data}
+    note = {
+        "dtype": given.dtype,
+        "variants": evidence.identity(given),
+        "constants": assumed.constants,
+        "contests": data,
+    }
     task.journal.note(NOTE, note | {"alternatives": assumed.alternatives})
 
 
-def weighed(task: Task, given: Winners, of_variants: Known) -> Known:
+def weighed(task: Task, given: Winners, of_variants: CostsByVlen) -> CostsByVlen:
     """What is known of the variants, the close ones in the order they are to be taken in; as it was where nothing was
     counted of them."""
     by_place = {(contest.vlen, contest.problem): contest for contest in _noted(task, given) or ()}
@@ -84,11 +89,11 @@ def weighed(task: Task, given: Winners, of_variants: Known) -> Known:
     }
 
 
-def weigh(measured: Measured, contest: Contest | None) -> Measured:
+def weigh(measured: CostRow, contest: CloseVariants | None) -> CostRow:
     """With its variants in the order they are to be taken in, none beyond CLOSE times the least cost."""
     if contest is None:
         return measured
-    costs = standing(contest.cycles, contest.under)
+    costs = worst_costs(contest.cycles, contest.under)
     pairs = zip(contest.variants, costs, strict=True)
     moved = {number: measured.best * min(CLOSE, cost / min(costs)) for number, cost in pairs}
     return replace(measured, costs=tuple(moved.get(number, cost) for number, cost in enumerate(measured.costs)))
@@ -110,20 +115,20 @@ def summary(task: Task) -> str:
     return f"{said}; in {len(dearer)} the one taken, whose worst alternative is best, {more}"
 
 
-def _noted(task: Task, given: Winners) -> list[Contest] | None:
+def _noted(task: Task, given: Winners) -> list[CloseVariants] | None:
     """What was counted of the same variants, by an earlier process too: the same journal rebuilds the same library."""
     assumed = task.target.assumed
-    for data in reversed(list(known.notes(task, given, NOTE))):
+    for data in reversed(list(evidence.notes(task, given, NOTE))):
         if assumed is not None and data.get("alternatives") == list(assumed.alternatives):
             return [_contest(found) for found in data["contests"]]
     return None
 
 
-def _contest(data: Mapping[str, Any]) -> Contest:
-    return Contest(*(data[name] for name in ("vlen", "problem", "variants", "cycles", "under")))
+def _contest(data: Mapping[str, Any]) -> CloseVariants:
+    return CloseVariants(*(data[name] for name in ("vlen", "problem", "variants", "cycles", "under")))
 
 
-def _counted(task: Task, inside: Inside, of_variants: Known) -> list[Contest]:
+def _counted(task: Task, inside: LibraryBench, of_variants: CostsByVlen) -> list[CloseVariants]:
     """The closest contests first, while the budget's share lasts; a variant that cannot be counted is left out."""
     limit = task.share(PASS.share).seconds
     until = None if limit is None else time.monotonic() + limit
@@ -135,7 +140,7 @@ def _counted(task: Task, inside: Inside, of_variants: Known) -> list[Contest]:
             if len(close) > 1:
                 wanted.append((sorted(costs.values())[1] / one.best, len(wanted), vlen, one.problem, close))
 
-    def contest(item: tuple[float, int, int, Problem, list[int]]) -> Contest | None:
+    def contest(item: tuple[float, int, int, Problem, list[int]]) -> CloseVariants | None:
         _, _, vlen, problem, close = item
         if until is not None and time.monotonic() > until:
             return None
@@ -144,7 +149,7 @@ def _counted(task: Task, inside: Inside, of_variants: Known) -> list[Contest]:
         if len(told) < 2:
             return None
         cycles, under = zip(*told.values(), strict=True)
-        return Contest(vlen, problem.label, tuple(told), cycles, under)
+        return CloseVariants(vlen, problem.label, tuple(told), cycles, under)
 
     with ThreadPoolExecutor(max(1, task.job.jobs)) as pool:
         found = pool.map(contest, sorted(wanted, key=lambda item: item[:2]))
@@ -152,7 +157,7 @@ def _counted(task: Task, inside: Inside, of_variants: Known) -> list[Contest]:
 
 
 def _cycles(
-    task: Task, inside: Inside, problem: Problem, vlen: int, number: int
+    task: Task, inside: LibraryBench, problem: Problem, vlen: int, number: int
 ) -> tuple[tuple[float, ...], tuple[float, ...]] | None:
     """One variant's cycles at the best fit and with each constant at either end, and under each alternative."""
     warm = warming_calls(float(task.operator.reference.work(problem)))
@@ -170,7 +175,7 @@ def mean_costs(cycles: Sequence[Sequence[float]]) -> list[float]:
     return [statistics.geomean(of_one) for of_one in cycles]
 
 
-def standing(cycles: Sequence[Sequence[float]], under: Sequence[Sequence[float]]) -> list[float]:
+def worst_costs(cycles: Sequence[Sequence[float]], under: Sequence[Sequence[float]]) -> list[float]:
     """What candidates that are close at the best fit are chosen by, the least first: each one's most cycles under any
     alternative of the model; its mean over the constants where the model has none.
 
@@ -200,6 +205,6 @@ PASS = Pass(
     0.1,
     "close variants over the ranges of the model's assumed constants",
     wanted=lambda target: target.assumed is not None,
-    measure=count,
+    measure=measure_close_variants,
     told=summary,
 )

@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from tensorop.dispatch import choice, known
-from tensorop.dispatch.choice import Measured
-from tensorop.dispatch.tree import Row, decide, grow
+from tensorop.dispatch import choice, evidence
+from tensorop.dispatch.choice import CostRow
+from tensorop.dispatch.tree import TreeRow, decide, grow
 from tensorop.measure import statistics
 from tensorop.model.budget import Budget
 from tensorop.model.kernel import Kernel, Variant
@@ -34,7 +34,7 @@ def plan(task: Task) -> Plan | None:
     """The variants in a specialisation for each measured VLEN, those that serve most of the problems there first."""
     if not wanted(task.target):
         return None
-    specialisations = _in_order(task, known.by_trials(task, task.shortlist))
+    specialisations = _in_order(task, evidence.by_trials(task, task.shortlist))
     arms = []
     for kernel in {v.kernel.id: v.kernel for v in specialisations}.values():
         space = instantiate.blocking_space(task.operator, task.target.platform, kernel.at(0))
@@ -61,26 +61,26 @@ def formed(task: Task, given: Winners, kernels: Mapping[str, Kernel]) -> Winners
     if any(variant.id not in tried for variant in given.variants):  # stopped before any blocking was tried
         return given
     plain = [tried[variant.id] for variant in given.variants]
-    rows: dict[int, list[Measured]] = {}
+    rows: dict[int, list[CostRow]] = {}
     kept: dict[int, list[int]] = {}
     for vlen in task.target.vlens:
-        special = [known.specialised(task, finished, vlen) for finished in plain]
-        whole = known.of_trials(task, [one or any_ for one, any_ in zip(special, plain, strict=True)], vlen)
-        kept[vlen] = gaining(_rows(task, known.of_trials(task, plain, vlen)), _rows(task, whole))
+        special = [evidence.specialised(task, finished, vlen) for finished in plain]
+        whole = evidence.of_trials(task, [one or any_ for one, any_ in zip(special, plain, strict=True)], vlen)
+        kept[vlen] = gaining(_rows(task, evidence.of_trials(task, plain, vlen)), _rows(task, whole))
         taken = [one if one and n in kept[vlen] else plain[n] for n, one in enumerate(special)]
-        rows[vlen] = known.of_trials(task, taken, vlen)
+        rows[vlen] = evidence.of_trials(task, taken, vlen)
     written = [
         replace(variant, specialisations=tuple(vlen for vlen in kept if number in kept[vlen]))
         for number, variant in enumerate(given.variants)
     ]
-    return known.unjudged(task, tuple(written), rows)
+    return evidence.unjudged(task, tuple(written), rows)
 
 
-def _rows(task: Task, measured: Sequence[Measured]) -> list[Row]:
+def _rows(task: Task, measured: Sequence[CostRow]) -> list[TreeRow]:
     return [choice.row_of(task.operator, one) for one in measured]
 
 
-def gaining(for_any: Sequence[Row], specialised: Sequence[Row]) -> list[int]:
+def gaining(for_any: Sequence[TreeRow], specialised: Sequence[TreeRow]) -> list[int]:
     """Variants whose specialisations pay: their problems, where all specialisations are to be had, cost less by them.
     Rows are of the same problems, with the costs of the variants and of their specialisations (the variant's where
     there is none)."""

@@ -35,14 +35,14 @@ Node = Leaf | Split
 
 
 @dataclass(frozen=True)
-class Row:
+class TreeRow:
     """A problem: what the dispatch sees of it, and each variant's cost."""
 
     features: Mapping[str, int]
     costs: tuple[float, ...]
 
 
-def grow(rows: Sequence[Row], depth: int = DEPTH) -> Node:
+def grow(rows: Sequence[TreeRow], depth: int = DEPTH) -> Node:
     """The tree for these rows, at least one; thresholds lie between measured values, on a logarithmic scale."""
     losses = np.array([[math.log(cost / min(row.costs)) for cost in row.costs] for row in rows])
     names = sorted(rows[0].features)

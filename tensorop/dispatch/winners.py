@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 
-from tensorop.dispatch import choice, known, robust, single_vlen
-from tensorop.dispatch.known import Refused
+from tensorop.dispatch import choice, evidence, robust, single_vlen
+from tensorop.dispatch.evidence import RefusedVariant
 from tensorop.dispatch.tree import decide
 from tensorop.model.operator import Operator
 from tensorop.model.trial import Stage
@@ -23,7 +23,7 @@ def first(task: Task, refused: Collection[str] = ()) -> Winners | None:
     kernels = {name: k for name, k in task.shortlist.items() if k.template.name not in refused}
     if not kernels:
         return None
-    found = known.by_trials(task, kernels)
+    found = evidence.by_trials(task, kernels)
     if Stage.SINGLE_VLEN in task.operator.stages and single_vlen.wanted(task.target):
         found = single_vlen.formed(task, found, kernels)
     return replace(found, direct=direct_winner(task))
@@ -33,13 +33,13 @@ def final(task: Task, given: Winners) -> Winners:
     """The same variants with trees by all that is known of them, and the regret of these on shapes left out."""
     if len(given.all) < 2:
         return given
-    rows = robust.weighed(task, given, known.known(task, given))
-    also = {vlen: known.others(task, given.variants, vlen) for vlen in rows}
+    rows = robust.weighed(task, given, evidence.load_costs(task, given))
+    also = {vlen: evidence.others(task, given.variants, vlen) for vlen in rows}
     operator, platform = task.operator, task.target.platform
     return choice.winners(operator, platform, task.dtype, given.variants, rows, also, direct=given.direct)
 
 
-def of_verdict(operator: Operator, found: list[Winners], verdict: Verdict) -> Refused | None:
+def culprit(operator: Operator, found: list[Winners], verdict: Verdict) -> RefusedVariant | None:
     """Which variant computed the case that failed; None where a verdict does not say it."""
     winners = next((w for w in found if w.dtype == verdict.dtype), None)
     if winners is None or verdict.case is None:
@@ -51,7 +51,7 @@ def of_verdict(operator: Operator, found: list[Winners], verdict: Verdict) -> Re
     if number < 0:
         trees = [tree for tree in winners.trees if tree.vlen <= verdict.vlen] or list(winners.trees[:1])
         number = decide(trees[-1].root, problems.features(operator, problem))
-    return Refused(winners.dtype, number, verdict.outcome)
+    return RefusedVariant(winners.dtype, number, verdict.outcome)
 
 
 def without(task: Task, given: Winners, number: int, before: set[str]) -> Winners | None:

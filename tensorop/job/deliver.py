@@ -8,7 +8,7 @@ from collections.abc import Generator, Iterator, Mapping
 from tensorop.commands import bench, opened, report, verify
 from tensorop.commands.opened import Opened
 from tensorop.dispatch import choice, inside, winners
-from tensorop.dispatch.known import Refused
+from tensorop.dispatch.evidence import RefusedVariant
 from tensorop.errors import BoardError, JobError, NoFigure
 from tensorop.events import Done, Event, Note, Phase
 from tensorop.model.bench import Bench
@@ -85,10 +85,10 @@ def _proven(
             failed = next((verdict for verdict in verdicts if not verdict.ok), None)
             if failed is None:
                 return staged, verdicts
-            fault = winners.of_verdict(whole.operator, found, failed)
+            fault = winners.culprit(whole.operator, found, failed)
             if fault is None:
                 raise _wrong(failed.outcome)
-        except Refused as wrong:
+        except RefusedVariant as wrong:
             fault = wrong
         except BaseException:
             publish.discard(staged)

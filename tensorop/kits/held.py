@@ -11,7 +11,7 @@ from typing import Any
 
 from tensorop.author import offline
 from tensorop.commands.opened import Opened
-from tensorop.dispatch.choice import Measured
+from tensorop.dispatch.choice import CostRow
 from tensorop.errors import JobError, SpecError, UsageError
 from tensorop.kits import rows as kitrows
 from tensorop.model.kernel import KernelTemplate
@@ -140,9 +140,9 @@ def board_of(kit: Mapping[str, Any]) -> tuple[Any, ...]:
     return tuple(machine[name] for name in ("arch", "board", "vlen", "emulator"))
 
 
-def measured(operator: Operator, winners: Winners, kits: Sequence[Mapping[str, Any]]) -> list[Measured]:
+def measured(operator: Operator, winners: Winners, kits: Sequence[Mapping[str, Any]]) -> list[CostRow]:
     """What these kits say of one dtype, the last one of a problem."""
-    found: dict[str, Measured] = {}
+    found: dict[str, CostRow] = {}
     for row in (row for kit in kits for row in kit["rows"]):
         if row["dtype"] == winners.dtype:
             if set(row["dims"]) != set(operator.reference.shapes.names):
@@ -153,7 +153,7 @@ def measured(operator: Operator, winners: Winners, kits: Sequence[Mapping[str, A
             problem = operator.reference.problem(winners.dtype, row["dims"], row["options"])
             costs = tuple(None if cost is None else float(cost) for cost in row["ns"])
             if len(costs) == len(winners.all) and any(cost is not None for cost in costs):
-                found[problem.label] = Measured(problem, costs)
+                found[problem.label] = CostRow(problem, costs)
     if len(found) > MOST:
         raise JobError(
             f"kits measured {len(found)} problems of {winners.dtype} on one board, at most {MOST} are chosen by",

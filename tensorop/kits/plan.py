@@ -189,7 +189,7 @@ class Writer:
         return protocol.pack_buffer(buffer) + _BUFFER.pack(fill, _FORMATS.index(number.name), seed, at)
 
     def _expected(self, problem: Problem, call: Call, second: bool) -> Iterable[bytes]:
-        given = call.half(second)
+        given = call.operands(second)
         places = {buffer.name: place for place, buffer in enumerate(given.buffers)}
         for name, (want, bound) in self._reference.expected(problem, given).items():
             storage = given.buffers[places[name]].data
@@ -207,4 +207,4 @@ class Writer:
 
 
 def _halves(request: Check | Time) -> tuple[bool, ...]:
-    return (False, True) if any(buffer.shift for buffer in request.call.buffers) else (False,)
+    return (False, True) if any(buffer.second_offset for buffer in request.call.buffers) else (False,)

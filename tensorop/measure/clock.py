@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from tensorop import paths
 from tensorop.measure import statistics
 from tensorop.measure.request import Measurement, MeasureRequest, Purpose
-from tensorop.model.call import Call, Left
+from tensorop.model.call import Call, CallOutput
 from tensorop.model.trial import Kind, Outcome
 from tensorop.process import locks
 from tensorop.runners.base import Runner
@@ -71,7 +71,7 @@ class _Window:
     moved: float  # how far the reference drifted, as a share
     rounds: Sequence[tuple[float, ...]]
     empty: Sequence[float]
-    left: Sequence[tuple[Left, ...]]
+    left: Sequence[tuple[CallOutput, ...]]
 
 
 def _interleaved(runner: Runner, request: MeasureRequest, pace: Pace) -> tuple[Measurement, ...] | Outcome:

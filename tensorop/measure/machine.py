@@ -11,7 +11,7 @@ _CPU = Path("/sys/devices/system/cpu")
 
 
 @dataclass(frozen=True)
-class Machine:
+class MachineState:
     """What goes beside figures: names as the kernel spells them, "" for what it does not tell.
 
     load: the mean number of running processes over the last minute; cores: those this process may use.
@@ -26,9 +26,9 @@ class Machine:
     load: float
 
 
-def record() -> Machine:
+def record() -> MachineState:
     """The state now."""
-    return Machine(
+    return MachineState(
         cpu=_model(),
         cores=len(os.sched_getaffinity(0)),
         kernel=platform.release(),
@@ -39,7 +39,7 @@ def record() -> Machine:
     )
 
 
-def complaints(machine: Machine) -> tuple[str, ...]:
+def complaints(machine: MachineState) -> tuple[str, ...]:
     """What makes native figures doubtful, in words for the user."""
     out = []
     if machine.load > machine.cores:

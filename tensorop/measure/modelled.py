@@ -14,7 +14,7 @@ from typing import Any
 from tensorop import errors, paths
 from tensorop.measure import board
 from tensorop.measure.request import Measurement, MeasureRequest, Purpose
-from tensorop.model.call import Call, Left
+from tensorop.model.call import Call, CallOutput
 from tensorop.model.trial import Kind, Outcome, Samples
 from tensorop.model.verdict import Judgement
 from tensorop.process import scratch
@@ -98,7 +98,7 @@ def _counted(runner: Qemu, request: MeasureRequest, entry: Entry, run: board.Boa
         return replies
     verdicts = []
     for number, reply in enumerate(replies[: len(request.calls)]):
-        verdicts.append(request.verdict(number, (Left(reply.outputs),)))
+        verdicts.append(request.verdict(number, (CallOutput(reply.outputs),)))
         if not (verdicts[-1].ok or request.compares):
             return verdicts[-1]
     regions = board.parse(run.out, run.alternatives)

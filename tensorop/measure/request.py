@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
-from tensorop.model.call import Call, Left, Reply
+from tensorop.model.call import Call, CallOutput, Reply
 from tensorop.model.trial import Kind, Outcome, Samples
 from tensorop.runners import session
 from tensorop.runners.base import Runner
@@ -16,7 +16,7 @@ from tensorop.runners.session import Guest
 
 _OK = Outcome(Kind.OK, "measure")
 
-Judge = Callable[[int, tuple[Left, ...]], Outcome]  # of a call, by its number: what it left
+Judge = Callable[[int, tuple[CallOutput, ...]], Outcome]  # of a call, by its number: what it left
 
 
 class Purpose(Enum):
@@ -49,7 +49,7 @@ class MeasureRequest:
     def compares(self) -> bool:
         return self.purpose in (Purpose.COMPARISON, Purpose.FINAL)
 
-    def verdict(self, number: int, left: tuple[Left, ...]) -> Outcome:
+    def verdict(self, number: int, left: tuple[CallOutput, ...]) -> Outcome:
         """On what the call of this number left."""
         return self.judge(number, left) if self.judge else _OK
 

@@ -141,7 +141,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Measured:
+class RatioAt:
     """One ratio to one baseline, and where it is. vlen: bits, 0 where there is one width."""
 
     baseline: str
@@ -188,17 +188,17 @@ class Bench:
             found[name] = geomean(ratios[name].value for ratios in places if name in ratios)
         return {name: value for name, value in found.items() if not math.isnan(value)}
 
-    def everything(self) -> Iterator[Measured]:
+    def everything(self) -> Iterator[RatioAt]:
         """Every ratio that was measured: each row's at each VLEN."""
         for row in self.rows:
             for vlen, at in row.measured.items():
                 for name, ratio in at.ratios.items():
-                    yield Measured(name, row, vlen, ratio)
+                    yield RatioAt(name, row, vlen, ratio)
 
-    def lowest(self, dtype: str | None = None, vlen: int | None = None) -> dict[str, Measured]:
+    def lowest(self, dtype: str | None = None, vlen: int | None = None) -> dict[str, RatioAt]:
         """Each baseline's smallest ratio over all rows and VLENs, or those of one dtype and at one VLEN, and where it
         is."""
-        found: dict[str, Measured] = {}
+        found: dict[str, RatioAt] = {}
         for one in self.everything():
             if dtype not in (None, one.row.dtype) or vlen not in (None, one.vlen):
                 continue
@@ -206,7 +206,7 @@ class Bench:
                 found[one.baseline] = one
         return found
 
-    def below(self, least: float) -> list[Measured]:
+    def below(self, least: float) -> list[RatioAt]:
         """Every ratio under `least`, at every VLEN."""
         return [one for one in self.everything() if one.ratio.value < least]
 

@@ -30,27 +30,25 @@ class Placement(StrEnum):
 
 @dataclass(frozen=True)
 class Buffer:
-    """An operand: its whole storage (leading-dimension gaps included), flat, C order.
-
-    shift: 0, or where in a longer storage a second operand of the same form begins, in elements: in timing every other
-    call takes that one, so that what a call finds of its own in the output is never right. Where an output that is read
-    has one, what the last call of a batch leaves is its own alone: before it the outputs become what they were.
-    apart: of a storage whose lines lie further apart in the memory of the call: elements of a line in `data`, and from
-    one line to the next in memory. Nothing between them can be touched. For single calls.
-    """
+    """An operand: its whole storage (leading-dimension gaps included), flat, C order."""
 
     name: str
     access: Access
     data: NDArray[np.generic]
-    shift: int = 0
+    # 0, or where in a longer storage a second operand of the same form begins, in elements: in timing every other call
+    # takes that one, so that what a call finds of its own in the output is never right. Where an output that is read
+    # has one, what the last call of a batch leaves is its own alone: before it the outputs become what they were.
+    second_offset: int = 0
+    # Of a storage whose lines lie further apart in the memory of the call: elements of a line in `data`, and from one
+    # line to the next in memory. Nothing between them can be touched. For single calls.
     apart: tuple[int, int] = (0, 0)
 
-    def half(self, second: bool) -> Buffer:
+    def operands(self, second: bool) -> Buffer:
         """The first or the second operand alone."""
-        if not self.shift:
+        if not self.second_offset:
             return self
-        size = self.data.size - self.shift
-        return replace(self, data=self.data[self.shift :] if second else self.data[:size], shift=0)
+        size = self.data.size - self.second_offset
+        return replace(self, data=self.data[self.second_offset :] if second else self.data[:size], second_offset=0)
 
 
 @dataclass(frozen=True)
@@ -67,20 +65,20 @@ class Call:
     buffers: tuple[Buffer, ...] = ()
     placement: Placement = Placement.END
 
-    def half(self, second: bool) -> Call:
+    def operands(self, second: bool) -> Call:
         """The call on the first or the second operands alone."""
-        return replace(self, buffers=tuple(buffer.half(second) for buffer in self.buffers))
+        return replace(self, buffers=tuple(buffer.operands(second) for buffer in self.buffers))
 
 
 Outputs = Mapping[str, NDArray[np.generic]]
 
 
 @dataclass(frozen=True)
-class Left:
-    """What batches of one entry left. second: their last call was on the second operands."""
+class CallOutput:
+    """What batches of one entry left."""
 
     outputs: Outputs
-    second: bool = False
+    second: bool = False  # their last call was on the second operands
 
 
 @dataclass(frozen=True)
@@ -94,4 +92,4 @@ class Reply:
     outcome: Outcome
     outputs: dict[str, NDArray[np.generic]] = field(default_factory=dict)
     samples: tuple[tuple[float, ...], ...] = ()
-    left: tuple[tuple[Left, ...], ...] = ()
+    left: tuple[tuple[CallOutput, ...], ...] = ()

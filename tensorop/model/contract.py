@@ -237,7 +237,7 @@ class Contract(ABC):
         return {**found, f"exp_{added}": sum(chosen.values())} if added else found
 
     def alternated(self, problem: Problem, given: Call, rng: np.random.Generator) -> Call:
-        """The call with second operands for every other call of a batch (`Buffer.shift`), so that nobody's earlier
+        """The call with second operands for every other call of a batch (`Buffer.second_offset`), so that no earlier
         result is right: those of another call of the problem, for each operand that is read."""
         second = {buffer.name: buffer.data for buffer in self.call(problem, rng, placement=given.placement).buffers}
         read = (Access.IN, Access.INOUT)
@@ -302,7 +302,9 @@ def _followed(buffer: Buffer, second: Array) -> Buffer:
     line = max(1, LINE // buffer.data.itemsize)
     shift = -(-size // line) * line
     return replace(
-        buffer, data=np.concatenate([buffer.data, np.zeros_like(second, shape=shift - size), second]), shift=shift
+        buffer,
+        data=np.concatenate([buffer.data, np.zeros_like(second, shape=shift - size), second]),
+        second_offset=shift,
     )
 
 

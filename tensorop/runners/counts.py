@@ -28,7 +28,7 @@ def clocks(process: int | None = None) -> tuple[float, float | None]:
     return time.monotonic(), ran
 
 
-class Refused(Exception):
+class BadReport(Exception):
     """A report that no honest process makes."""
 
 
@@ -74,14 +74,14 @@ class Counts:
 
     def answer(self, number: int, calls: int, ns: int) -> tuple[int, bool] | None:
         """How many calls come next and whether they are to be timed, after a batch of so many that took so long; None
-        where nothing comes. Raises Refused."""
+        where nothing comes. Raises BadReport."""
         self.words += 1
         self._ended = self._clock()
         if number == len(self._entries) and self.words > 1 and not self._over:
             self._over = True
             return None
         if number >= len(self._entries) or self._over:
-            raise Refused("a report of an entry that was not asked for")
+            raise BadReport("a report of an entry that was not asked for")
         if self.words == 1:
             self._began = self._ended
         entry = self._entries[number]
@@ -90,22 +90,22 @@ class Counts:
             entry.named.append(1)
             return 1, self._cold
         if self._cold or entry.reports > _REPORTS + self._rounds:
-            raise Refused("more reports than batches that were asked for")
+            raise BadReport("more reports than batches that were asked for")
         if not self._made(entry.named[-1], calls):
-            raise Refused(f"a batch of {calls} calls where {entry.named[-1]} were asked for")
+            raise BadReport(f"a batch of {calls} calls where {entry.named[-1]} were asked for")
         self.told += ns
         wanted = self._next(entry, calls, ns)
         if wanted > _ENOUGH:
-            raise Refused("calls that take no time")
+            raise BadReport("calls that take no time")
         if wanted != entry.named[-1]:
             entry.named.append(wanted)
         return wanted, entry.settled
 
     def check(self, number: int, calls: float, ns: float) -> None:
-        """Of a timed batch: as many calls as were asked for, and those fill it. Raises Refused."""
+        """Of a timed batch: as many calls as were asked for, and those fill it. Raises BadReport."""
         fits = [n for n in self._entries[number].named if self._made(n, calls)]
         if not fits or not (self._cold or max(fits) * ns / calls >= 0.999 * self._min_ns):
-            raise Refused(f"a timed batch of {calls:g} calls, {ns:g} ns, that was not asked for")
+            raise BadReport(f"a timed batch of {calls:g} calls, {ns:g} ns, that was not asked for")
 
     @staticmethod
     def _made(named: int, calls: float) -> bool:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from tensorop.model.call import Access, Buffer, Call, Placement
 from tensorop.runners.base import Need
-from tensorop.runners.counts import Clocks, Counts, Refused, clocks
+from tensorop.runners.counts import BadReport, Clocks, Counts, clocks
 
 VERSION = 9
 _START = struct.Struct("<IIQiIII")
@@ -227,7 +227,7 @@ def pack_buffer(buffer: Buffer) -> bytes:
     """What the harness is told of a buffer before its contents."""
     size = buffer.data.itemsize
     line, step = (size * count for count in buffer.apart)
-    return _BUFFER.pack(_ACCESS[buffer.access], size * buffer.shift, buffer.data.nbytes, line, step)
+    return _BUFFER.pack(_ACCESS[buffer.access], size * buffer.second_offset, buffer.data.nbytes, line, step)
 
 
 def _pack_entry(entry: Entry) -> bytes:
@@ -263,7 +263,7 @@ class Parser:
         try:
             while self._step():
                 progress = True
-        except Refused as e:
+        except BadReport as e:
             raise ProtocolError(str(e)) from None
         return progress
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tensorop import errors
-from tensorop.model.call import Left, Reply
+from tensorop.model.call import CallOutput, Reply
 from tensorop.model.trial import Kind, Outcome
 from tensorop.runners import confined, counts, process, protocol
 from tensorop.runners.base import Launch, Need, Runner
@@ -219,7 +219,7 @@ def _reply(raw: Raw, request: Request, runner: Runner) -> Reply:
         if not results or name in results[-1][1]:  # the next result begins
             results.append((which, {}))
         whole = replace(buffers[slot], data=np.frombuffer(data, dtype=buffers[slot].data.dtype))
-        results[-1][1][name] = whole.half(bool(which % 2)).data
+        results[-1][1][name] = whole.operands(bool(which % 2)).data
     if isinstance(request, Time):
         said = f"its calls say {raw.timed / 1e9:.3f} s in {raw.span / 1e9:.3f} s, here {raw.window:.3f} s passed"
         if not raw.timed / 1.01 - 1e6 <= raw.spent <= raw.span * 1.01 + 1e6 <= 1e9 * raw.window * 1.02 + 3e6:
@@ -229,7 +229,7 @@ def _reply(raw: Raw, request: Request, runner: Runner) -> Reply:
     if not isinstance(request, Time):
         return Reply(Outcome(Kind.OK, where), results[0][1] if results else {})
     entries = range(len(request.entries)) if request.keep else ()
-    left = tuple(tuple(Left(o, bool(which % 2)) for which, o in results if which // 2 == i) for i in entries)
+    left = tuple(tuple(CallOutput(o, bool(which % 2)) for which, o in results if which // 2 == i) for i in entries)
     return Reply(Outcome(Kind.OK, where), {}, raw.samples, left)
 
 

@@ -18,7 +18,7 @@ from typing import ParamSpec, TypeVar
 from tensorop.author import offline
 from tensorop.errors import BoardError, JobError
 from tensorop.measure.request import MeasureRequest
-from tensorop.model.call import Access, Buffer, Call, Left
+from tensorop.model.call import Access, Buffer, Call, CallOutput
 from tensorop.model.case import Case
 from tensorop.model.kernel import Artifact, KernelText, Source, Variant
 from tensorop.model.number import NUMBERS
@@ -344,7 +344,9 @@ class Evaluator:
                     return outcome
         return None
 
-    def _judge(self, problem: Problem, variant: Variant, full: Point, vlen: int, left: tuple[Left, ...]) -> Outcome:
+    def _judge(
+        self, problem: Problem, variant: Variant, full: Point, vlen: int, left: tuple[CallOutput, ...]
+    ) -> Outcome:
         """Of what timed calls left. A micro-kernel reads operands as packing leaves them, which no oracle does."""
         if self._micro:
             return consistent(left)

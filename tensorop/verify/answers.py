@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tensorop.model.call import Call, Left, Outputs
+from tensorop.model.call import Call, CallOutput, Outputs
 from tensorop.model.contract import Contract
 from tensorop.model.problem import Problem
 from tensorop.model.trial import Kind, Outcome
@@ -24,9 +24,9 @@ class Answers:
     _limits: dict[tuple[str, bool], Any] = field(default_factory=dict, compare=False, repr=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, compare=False, repr=False)
 
-    def judge(self, problem: Problem, call: Call, left: Left) -> Judgement:
+    def judge(self, problem: Problem, call: Call, left: CallOutput) -> Judgement:
         """Every element of what batches of this call left, on the operands that their last call had."""
-        given = call.half(left.second)
+        given = call.operands(left.second)
         key = problem.label, left.second
         with self._lock:
             if key not in self._limits:
@@ -34,7 +34,7 @@ class Answers:
         found = self.reference.judge(problem, given, left.outputs, within=self._limits[key])
         return found if found.ok else replace(found, where="measure", message=f"{found.message}, in a timed call")
 
-    def judge_all(self, problem: Problem, call: Call, left: Sequence[Left]) -> Judgement:
+    def judge_all(self, problem: Problem, call: Call, left: Sequence[CallOutput]) -> Judgement:
         """The first of several results that is wrong, or the last."""
         judged = Judgement(Kind.OK, "measure")
         for result in left:
@@ -44,7 +44,7 @@ class Answers:
         return judged
 
 
-def consistent(left: tuple[Left, ...]) -> Outcome:
+def consistent(left: tuple[CallOutput, ...]) -> Outcome:
     """Whether each set of operands led to one result alone, of numbers: what a single call makes of an output that
     holds none of its own is what all batches must leave. For calls whose operands no oracle reads."""
     for second in (False, True):

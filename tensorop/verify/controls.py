@@ -21,7 +21,7 @@ from pathlib import Path
 from tensorop.build import link
 from tensorop.build.compile import candidate_flags
 from tensorop.errors import JobError, SpecError
-from tensorop.model.call import Call, Left, Placement
+from tensorop.model.call import Call, CallOutput, Placement
 from tensorop.model.kernel import Source
 from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
@@ -159,7 +159,7 @@ class ControlRun:
             request = Time(call, (Entry(),), rounds=5, warm_ns=0, min_ns=20_000, keep=True)
         guest = replace(subject.guest, vlen=self.platform.verify_vlens[0] or None)
         (reply,) = session.run(self.runner, subject.program, [request], timeout_s=subject.timeout_s, guest=guest)
-        left = reply.left[0] if reply.left else (Left(reply.outputs),)
+        left = reply.left[0] if reply.left else (CallOutput(reply.outputs),)
         return Answers(reference).judge_all(problem, call, left) if reply.outcome.ok else reply.outcome
 
     def require_expected(self, control: Control, result: ControlResult) -> None:

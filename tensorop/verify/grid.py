@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tensorop.model.call import Access, Call, Left
+from tensorop.model.call import Access, Call, CallOutput
 from tensorop.model.case import Case
 from tensorop.model.contract import Contract
 from tensorop.model.operator import Operator
@@ -90,7 +90,7 @@ def check(reference: Contract, subject: Subject, cases: Sequence[Case], vlen: in
                 if answers is None:
                     judged = reference.judge(case.problem, given, reply.outputs)
                 else:
-                    judged = answers.judge(case.problem, given, Left(reply.outputs))
+                    judged = answers.judge(case.problem, given, CallOutput(reply.outputs))
                 worst, found = max(worst, judged.worst), judged
             if not found.ok:
                 place = f"case {start + i + 1} of {len(cases)}, {case.label}"

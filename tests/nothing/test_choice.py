@@ -10,7 +10,7 @@ import pytest
 
 from tensorop.author import offline
 from tensorop.dispatch import choice, costmodel, probing, tree
-from tensorop.dispatch.choice import Measured, Subject
+from tensorop.dispatch.choice import CostRow, Subject
 from tensorop.dispatch.tree import Row
 from tensorop.errors import SpecError
 from tensorop.model.expression import parse
@@ -48,28 +48,28 @@ def variants() -> tuple[Variant, ...]:
 SUBJECT = Subject(OPERATOR, platforms.load("spacemit-k1"), "f32", variants())
 
 
-def world(found: tuple[Problem, ...], off: float = 0.05) -> list[Measured]:
+def world(found: tuple[Problem, ...], off: float = 0.05) -> list[CostRow]:
     """What problems cost where time is spent as SPENT says, and a share of `off` beside it."""
     rng = np.random.default_rng(3)
     spent = np.array([SPENT.get(name, 0.0) for name in TERMS])
     columns = SUBJECT.columns(found)
     costs = [SUBJECT.terms(variant, columns) @ spent for variant in SUBJECT.variants]
     noise = np.exp(rng.normal(0, off, (len(found), len(costs))))
-    return [Measured(problem, tuple(row)) for problem, row in zip(found, np.stack(costs, 1) * noise, strict=True)]
+    return [CostRow(problem, tuple(row)) for problem, row in zip(found, np.stack(costs, 1) * noise, strict=True)]
 
 
-def lost(root, told: list[Measured]) -> float:
+def lost(root, told: list[CostRow]) -> float:
     """Geometric mean of the chosen cost over the best, less one."""
     seen = [(problems.features(OPERATOR, one.problem), one) for one in told]
     return math.expm1(np.mean([math.log(one.costs[tree.decide(root, f)] / one.best) for f, one in seen]))
 
 
 @pytest.fixture(scope="module")
-def measured() -> list[Measured]:
+def measured() -> list[CostRow]:
     return world(choice.drawn(OPERATOR, "f32", 25, seed=1, longest=1024))
 
 
-def test_shapes_nobody_measured_are_chosen_for_well(measured: list[Measured]) -> None:
+def test_shapes_nobody_measured_are_chosen_for_well(measured: list[CostRow]) -> None:
     """By a tree of the measured shapes alone the same choice costs several times as much."""
     unseen = world(choice.drawn(OPERATOR, "f32", 100, seed=2, longest=1024))
     found = choice.tree(SUBJECT, measured)
@@ -89,37 +89,37 @@ def test_the_regret_is_of_shapes_left_out() -> None:
 
 def test_all_layouts_of_a_shape_are_left_out_together() -> None:
     told = world(tuple(problems.of(OPERATOR, "f32", shape, i) for shape in ((8, 9, 10), (30, 4, 5)) for i in range(3)))
-    parts = choice.known(SUBJECT, told).parts
+    parts = choice.fit_data(SUBJECT, told).parts
     assert len(set(parts[:3])) == len(set(parts[3:])) == 1
     assert parts[0] != parts[3]
 
 
-def test_the_same_samples_make_the_same_tree(measured: list[Measured]) -> None:
+def test_the_same_samples_make_the_same_tree(measured: list[CostRow]) -> None:
     assert choice.tree(SUBJECT, measured) == choice.tree(SUBJECT, measured)
 
 
-def test_one_variant_is_all_there_is_to_choose(measured: list[Measured]) -> None:
+def test_one_variant_is_all_there_is_to_choose(measured: list[CostRow]) -> None:
     alone = replace(SUBJECT, variants=SUBJECT.variants[:1])
-    assert choice.tree(alone, [Measured(one.problem, one.costs[:1]) for one in measured]).root == Leaf(0)
+    assert choice.tree(alone, [CostRow(one.problem, one.costs[:1]) for one in measured]).root == Leaf(0)
 
 
-def test_a_variant_that_was_not_tried_everywhere_has_a_model(measured: list[Measured]) -> None:
+def test_a_variant_that_was_not_tried_everywhere_has_a_model(measured: list[CostRow]) -> None:
     some = [replace(one, costs=(*one.costs[:2], None if i % 3 else one.costs[2])) for i, one in enumerate(measured)]
     unseen = world(choice.drawn(OPERATOR, "f32", 100, seed=2, longest=1024))
     assert lost(choice.tree(SUBJECT, some).root, unseen) < 0.1
 
 
-def test_what_no_term_says_is_learnt_from_neighbours(measured: list[Measured]) -> None:
+def test_what_no_term_says_is_learnt_from_neighbours(measured: list[CostRow]) -> None:
     """One variant is three times as slow on short products, for a reason that no term has."""
 
-    def slowed(told: list[Measured]) -> list[Measured]:
+    def slowed(told: list[CostRow]) -> list[CostRow]:
         return [replace(o, costs=(o.costs[0] * (3 if o.problem.dims["k"] < 32 else 1), *o.costs[1:])) for o in told]
 
     unseen = slowed(world(choice.drawn(OPERATOR, "f32", 100, seed=2, longest=1024)))
     assert lost(choice.tree(SUBJECT, slowed(measured)).root, unseen) < 0.1
 
 
-def test_the_regret_is_of_what_all_variants_were_measured_on(measured: list[Measured]) -> None:
+def test_the_regret_is_of_what_all_variants_were_measured_on(measured: list[CostRow]) -> None:
     """A shape that only its rivals were measured on says nothing of the others there, but helps the models."""
     some = [replace(one, costs=(*one.costs[:2], None)) for one in measured]
     assert choice.tree(SUBJECT, some).regret is None
@@ -139,7 +139,7 @@ def test_random_probes_are_affordable_and_in_every_layout() -> None:
 def test_rivals_are_those_that_may_be_best() -> None:
     means, spreads = np.array([[0.0, 0.1, 3.0]]), np.full((1, 3), 0.2)
     expected, wins = probing._thrown(means, spreads)
-    assert [bool(won >= probing.CHANCE) for won in wins[0]] == [True, True, False]
+    assert [bool(won >= probing.MIN_WINS) for won in wins[0]] == [True, True, False]
     assert 0 < expected[0] < 0.4
 
 
@@ -189,7 +189,7 @@ def test_a_coefficient_that_is_off_is_off_wherever_it_counts() -> None:
     assert spreads[1] > 1.15 * spreads[0]
 
 
-def small_world(over: float) -> tuple[Subject, list[Measured]]:
+def small_world(over: float) -> tuple[Subject, list[CostRow]]:
     """Small problems, where the last variant, the direct one, costs `over` times the best of the others."""
     template = offline.direct(OPERATOR.folder, OPERATOR.name)
     assert template is not None
@@ -206,9 +206,9 @@ def test_choosing_what_is_barred_counts_as_choosing_the_untried() -> None:
     subject, _ = small_world(1.0)
     beyond = [problems.of(OPERATOR, "f32", (side,) * 3) for side in (200, 300)]
     assert subject.barred(subject.columns(beyond))[:, 3].all()
-    told = [Measured(problem, (10.0, 20.0, 30.0, None)) for problem in beyond]
+    told = [CostRow(problem, (10.0, 20.0, 30.0, None)) for problem in beyond]
     lost = choice._left_out(subject, told, (0, 1), lambda _: Leaf(3))
-    assert lost == pytest.approx(choice.UNTRIED * 30.0 / 10.0 - 1)
+    assert lost == pytest.approx(choice.UNTRIED_FACTOR * 30.0 / 10.0 - 1)
 
 
 @pytest.mark.parametrize(("over", "wanted"), [(0.8, "unasked"), (1.5, "always")])

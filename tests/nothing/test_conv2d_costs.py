@@ -20,7 +20,7 @@ BLOCKS = {"mc": 96, "kc": 128, "nc": 256, "a_stationary": 0}
 def terms(shape: str, layout: str = "nchw", **packs: int) -> dict[str, float]:
     point = Point.of({**OWN, **BLOCKS, "pack_a": 1, "pack_b": 1, **packs})
     variant = instantiate.variant(CONV2D, OUTER, "f32", point)
-    subject = choice.Subject(CONV2D, platforms.load("spacemit-k1"), "f32", (variant,))
+    subject = choice.Candidates(CONV2D, platforms.load("spacemit-k1"), "f32", (variant,))
     sizes = CONV2D.shapes.named(CONV2D.shapes.of(shape))
     found = subject.terms(variant, subject.columns([CONV2D.reference.problem("f32", sizes, {"layout": layout})]))
     assert np.isfinite(found).all()
@@ -54,6 +54,6 @@ def test_a_depthwise_convolution_is_no_product(layout: str) -> None:
 
 def test_everything_that_may_be_drawn_has_costs() -> None:
     variant = instantiate.variant(CONV2D, OUTER, "f32", Point.of({**OWN, **BLOCKS, "pack_a": 1, "pack_b": 0}))
-    drawn = choice.field(choice.Subject(CONV2D, platforms.load("spacemit-k1"), "f32", (variant,)), 300)
+    drawn = choice.field(choice.Candidates(CONV2D, platforms.load("spacemit-k1"), "f32", (variant,)), 300)
     assert np.isfinite(drawn.terms[0]).all()
     assert (drawn.terms[0].sum(axis=1) > 1).all()

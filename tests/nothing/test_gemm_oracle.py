@@ -284,9 +284,9 @@ def test_second_operands_have_a_product_of_their_own(dtype):
             problem = _problem(dtype, m=m, n=n, k=k, layout=layout, ta=ta, tb=tb)
             given = reference.call(problem, Seed(1, 2).stream(0))
             both = reference.alternated(problem, given, Seed(1, 2).stream(1))
-            assert [b.data.tobytes() for b in both.half(False).buffers] == [b.data.tobytes() for b in given.buffers]
+            assert [b.data.tobytes() for b in both.operands(False).buffers] == [b.data.tobytes() for b in given.buffers]
             assert sum(b.data.nbytes for b in both.buffers) <= 1.25 * sum(b.data.nbytes for b in given.buffers) + 9000
-            first, second = (reference.oracle(problem, both.half(which))[0] for which in (False, True))
+            first, second = (reference.oracle(problem, both.operands(which))[0] for which in (False, True))
             known = np.sort(first.ravel())
             at = np.searchsorted(known, second.ravel()).clip(1, known.size - 1)
             near = np.minimum(abs(known[at] - second.ravel()), abs(known[at - 1] - second.ravel()))
@@ -294,7 +294,7 @@ def test_second_operands_have_a_product_of_their_own(dtype):
     for k, m in itertools.product(range(1, 70), (1, 5, 70)):  # lines that are short beside one of the cache
         problem = _problem(dtype, m=m, n=700, k=k, layout="row", tb=1)
         given = reference.call(problem, Seed(1, 2).stream(0))
-        shifts = [b.shift for b in reference.alternated(problem, given, Seed(1, 2).stream(1)).buffers]
+        shifts = [b.second_offset for b in reference.alternated(problem, given, Seed(1, 2).stream(1)).buffers]
         assert all(shifts[:2])
     accumulating = _problem(dtype, m=8, n=8, k=8, layout="row", beta=1)
     given = reference.call(accumulating, Seed(1, 2).stream(0))

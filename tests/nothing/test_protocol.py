@@ -13,7 +13,7 @@ from tensorop.model.call import Access, Buffer, Call
 from tensorop.model.point import Point
 from tensorop.runners import protocol
 from tensorop.runners.base import Launch
-from tensorop.runners.counts import Counts, Refused
+from tensorop.runners.counts import BadReport, Counts
 from tensorop.runners.protocol import Check, Entry, Parser, ProtocolError, Time
 from tensorop.runners.ssh import Ssh
 from tensorop.specs import platforms
@@ -153,7 +153,7 @@ def test_calls_that_get_faster_are_waited_for_but_not_for_ever() -> None:
 def test_reports_that_no_honest_process_makes(words: list[tuple[int, int, int]]) -> None:
     counts = Counts(1, 5, 1e15, 2e6, False)
     counts.answer(0, 0, 0)
-    with pytest.raises(Refused):
+    with pytest.raises(BadReport):
         [counts.answer(*word) for word in words]
 
 

@@ -9,7 +9,7 @@ from tensorop import pipeline
 from tensorop.author import offline
 from tensorop.backends.null import Backend, Nowhere
 from tensorop.dispatch import inside, probing, winners
-from tensorop.dispatch.known import Refused
+from tensorop.dispatch.evidence import RefusedVariant
 from tensorop.job import deliver
 from tensorop.model.case import Case
 from tensorop.model.job import Job
@@ -68,16 +68,16 @@ def test_whose_case_failed(found):
     task, given = found
     problem = of(task.operator, "f32", (64, 64, 64))
     forced = Verdict(WRONG, 0, 1, "", dtype="f32", case=Case(problem.with_options(variant=1)))
-    fault = winners.of_verdict(task.operator, [given], forced)
+    fault = winners.culprit(task.operator, [given], forced)
     assert fault is not None
     assert (fault.dtype, fault.number, fault.outcome) == ("f32", 1, WRONG)
-    free = winners.of_verdict(task.operator, [given], Verdict(WRONG, 0, 1, "", dtype="f32", case=Case(problem)))
+    free = winners.culprit(task.operator, [given], Verdict(WRONG, 0, 1, "", dtype="f32", case=Case(problem)))
     assert free is not None
     assert 0 <= free.number < len(given.variants)
-    assert winners.of_verdict(task.operator, [given], Verdict(WRONG, 0, 1, "", dtype="f32")) is None
+    assert winners.culprit(task.operator, [given], Verdict(WRONG, 0, 1, "", dtype="f32")) is None
 
 
-class Together(inside.Inside):
+class Together(inside.LibraryBench):
     """Outcomes of variants side by side, by their numbers."""
 
     def __init__(self, task, given, outcomes):
@@ -101,7 +101,7 @@ def test_a_variant_that_fails_beside_the_others_is_refused_by_its_number(found, 
     task, given = found
     outcome = Outcome(kind, "measure", "so it ended")
     probe = inside.Probe(of(task.operator, "f32", (64, 64, 64)))
-    with pytest.raises(Refused) as caught:
+    with pytest.raises(RefusedVariant) as caught:
         Together(task, given, {1: outcome}).rows([probe])
     assert (caught.value.number, caught.value.outcome) == (1, outcome)
 
@@ -125,7 +125,7 @@ def test_a_variant_without_a_figure_is_noted_and_said(found):
 
 def test_small_problems_that_are_left_to_the_choice_are_compared_too(found, monkeypatch):
     task, given = found
-    monkeypatch.setattr(probing, "Inside", lambda task, _, given: Together(task, given, {}))
+    monkeypatch.setattr(probing, "LibraryBench", lambda task, _, given: Together(task, given, {}))
     probing.compare(task, Path("nowhere"), given)
     name, data = task.journal.history.notes[-1]
     compared = {tuple(row["dims"].values()) for row in data["rows"]}
@@ -143,7 +143,7 @@ def test_probes_of_a_number_of_trials_are_as_many_as_their_share(found, monkeypa
             asked.append(list(probes))
             return super().rows(probes)
 
-    monkeypatch.setattr(probing, "Inside", lambda task, _, given: Counted(task, given, {}))
+    monkeypatch.setattr(probing, "LibraryBench", lambda task, _, given: Counted(task, given, {}))
     monkeypatch.setattr(
         type(task.target), "budgets", replace(task.target.budgets, probe_flops=1e7, random_probe_flops=1e7)
     )

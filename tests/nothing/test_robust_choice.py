@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tensorop.dispatch.choice import Measured
+from tensorop.dispatch.choice import CostRow
 from tensorop.dispatch.robust import CLOSE, Contest, weigh
 from tensorop.model.problem import Problem
 
@@ -17,7 +17,7 @@ def contest(under: tuple[tuple[float, ...], ...], best: tuple[float, ...] = (100
 
 
 def test_the_one_whose_worst_alternative_is_best_costs_least() -> None:
-    row = Measured(PROBLEM, (100.0, 250.0, 101.0, 102.0, 104.0))
+    row = CostRow(PROBLEM, (100.0, 250.0, 101.0, 102.0, 104.0))
     found = contest(((180.0, 120.0), (150.0, 151.0), (110.0, 152.0)))
     weighed = weigh(row, found)
     assert weighed.costs[0] == CLOSE * 100  # far behind in its worst alternative, but never behind who is not close
@@ -29,7 +29,7 @@ def test_the_one_whose_worst_alternative_is_best_costs_least() -> None:
 
 
 def test_what_was_not_counted_keeps_its_costs() -> None:
-    row = Measured(PROBLEM, (100.0, 101.0))
+    row = CostRow(PROBLEM, (100.0, 101.0))
     assert weigh(row, None) is row
 
 

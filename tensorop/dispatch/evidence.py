@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tensorop.dispatch import choice
-from tensorop.dispatch.choice import Also, Measured
+from tensorop.dispatch.choice import Also, CostRow
 from tensorop.model.kernel import Kernel, Variant
 from tensorop.model.trial import Finished, Kind, Outcome, Stage
 from tensorop.model.winner import Leaf, Tree, Winners
@@ -21,11 +21,11 @@ NOTE = "dispatch"  # in the journal: the variants' costs inside the library
 FIRST_LAYOUT = 2.0  # weight of the layout that figures are reported in, against 1 for each other
 FAULTS = frozenset({Kind.WRONG, Kind.GUARD, Kind.CRASH, Kind.ILLEGAL, Kind.IMPOSSIBLE})  # of a variant
 
-Known = Mapping[int, Sequence[Measured]]  # by VLEN
+CostsByVlen = Mapping[int, Sequence[CostRow]]  # by VLEN
 
 
 @dataclass(frozen=True)
-class Refused(Exception):
+class RefusedVariant(Exception):
     """A variant that passed its trials and failed in the library. number: as the library counts; outcome: how."""
 
     dtype: str
@@ -53,18 +53,18 @@ def by_trials(task: Task, kernels: Mapping[str, Kernel]) -> Winners:
     return unjudged(task, variants, {vlen: of_trials(task, carried, vlen) for vlen in vlens})
 
 
-def unjudged(task: Task, variants: tuple[Variant, ...], known: Known) -> Winners:
+def unjudged(task: Task, variants: tuple[Variant, ...], known: CostsByVlen) -> Winners:
     """These variants with trees of what is known alone, for what is not delivered."""
     return choice.winners(task.operator, task.target.platform, task.dtype, variants, known, judged=False)
 
 
-def of_trials(task: Task, of_variants: Sequence[Finished], vlen: int) -> list[Measured]:
+def of_trials(task: Task, of_variants: Sequence[Finished], vlen: int) -> list[CostRow]:
     """Each problem that one of these trials knows, with what it costs in each at a VLEN."""
     found = []
     for problem in (*task.problems, *task.large_problems):
         samples = [trial.score.per_problem.get(problem.label) for trial in of_variants]
         if any(samples):
-            found.append(Measured(problem, tuple(None if s is None else objective(s, vlen) for s in samples)))
+            found.append(CostRow(problem, tuple(None if s is None else objective(s, vlen) for s in samples)))
     return found
 
 
@@ -88,20 +88,20 @@ def others(task: Task, variants: tuple[Variant, ...], vlen: int) -> list[Also]:
     return found
 
 
-def known(task: Task, given: Winners) -> Known:
+def load_costs(task: Task, given: Winners) -> CostsByVlen:
     """Of a model the trials' figures and the probes', of a clock only what was measured side by side, where it was."""
-    noted: dict[int, list[Measured]] = {vlen: [] for vlen in task.target.vlens}
+    noted: dict[int, list[CostRow]] = {vlen: [] for vlen in task.target.vlens}
     for data in notes(task, given):
         for row in data["rows"]:
             problem = task.operator.reference.problem(given.dtype, row["dims"], row["options"])
             costs = tuple(None if cost is None else float(cost) for cost in row["costs"])
-            noted[row["vlen"]].append(Measured(problem, costs))
+            noted[row["vlen"]].append(CostRow(problem, costs))
     if not task.target.side_by_side and any(noted.values()):
         return noted
     return {vlen: [*_of_winners(task, given, vlen), *noted[vlen]] for vlen in noted}
 
 
-def _of_winners(task: Task, given: Winners, vlen: int) -> list[Measured]:
+def _of_winners(task: Task, given: Winners, vlen: int) -> list[CostRow]:
     plain = task.tried(task.shortlist)
     if any(variant.id not in plain for variant in given.variants):
         return []
