@@ -22,7 +22,7 @@ import numpy as np
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
 from tensorop.dispatch import choice, costmodel, evidence
-from tensorop.dispatch.choice import Also, CostRow, Subject
+from tensorop.dispatch.choice import Also, Candidates, CostRow
 from tensorop.errors import JobError
 from tensorop.measure import statistics
 from tensorop.model.kernel import Variant
@@ -380,7 +380,7 @@ def left_out(operator: Operator, platform: Platform, history: History) -> list[P
                 for name, of in figures.items()
                 if name not in ids and not by_clock
             ]
-            subject = Subject(operator, platform, dtype, variants, vlen)
+            subject = Candidates(operator, platform, dtype, variants, vlen)
             points = list(_points(subject, [CostRow(p, each) for p, each in costs.items()], also))
             if len(points) >= FEWEST_PREDICTED:
                 out.append(Predicted(dtype, vlen, points))
@@ -416,7 +416,7 @@ def _costs(of_each: Sequence[Mapping[Problem, Samples]], vlen: int) -> dict[Prob
 
 
 def _points(
-    subject: Subject, measured: Sequence[CostRow], also: Sequence[Also]
+    subject: Candidates, measured: Sequence[CostRow], also: Sequence[Also]
 ) -> Iterator[tuple[str, str, float, float]]:
     samples = choice.fit_data(subject, measured, also) if measured else None
     for part in range(choice.CV_PARTS) if samples else ():

@@ -10,8 +10,8 @@ import pytest
 
 from tensorop.author import offline
 from tensorop.dispatch import choice, costmodel, probing, tree
-from tensorop.dispatch.choice import CostRow, Subject
-from tensorop.dispatch.tree import Row
+from tensorop.dispatch.choice import Candidates, CostRow
+from tensorop.dispatch.tree import TreeRow
 from tensorop.errors import SpecError
 from tensorop.model.expression import parse
 from tensorop.model.kernel import Variant
@@ -45,7 +45,7 @@ def variants() -> tuple[Variant, ...]:
     )
 
 
-SUBJECT = Subject(OPERATOR, platforms.load("spacemit-k1"), "f32", variants())
+SUBJECT = Candidates(OPERATOR, platforms.load("spacemit-k1"), "f32", variants())
 
 
 def world(found: tuple[Problem, ...], off: float = 0.05) -> list[CostRow]:
@@ -73,7 +73,7 @@ def test_shapes_nobody_measured_are_chosen_for_well(measured: list[CostRow]) -> 
     """By a tree of the measured shapes alone the same choice costs several times as much."""
     unseen = world(choice.drawn(OPERATOR, "f32", 100, seed=2, longest=1024))
     found = choice.tree(SUBJECT, measured)
-    rows = [Row(problems.features(OPERATOR, one.problem), one.costs) for one in measured]
+    rows = [TreeRow(problems.features(OPERATOR, one.problem), one.costs) for one in measured]
     assert lost(found.root, unseen) < 0.06
     assert lost(found.root, unseen) < lost(tree.grow(rows), unseen) / 2
 
@@ -179,9 +179,11 @@ def test_a_coefficient_that_is_off_is_off_wherever_it_counts() -> None:
     terms = np.array([[1e5, 1e4], [2e5, 1e4], [1e5, 5e4], [4e4, 4e4]])
     places = np.array([[0.0], [1.0], [2.0], [3.0]])
     spent = np.array([3.0, 1.0])  # the pool says 1 and 1
-    pool = costmodel.Samples(terms.repeat(30, 0), places.repeat(30, 0), (terms @ np.ones(2)).repeat(30))
-    own = costmodel.Samples(terms, places, terms @ spent)
-    (model,) = costmodel.fit([own], [costmodel.Pool("own", "family")], [(pool, costmodel.Pool("other", "family"))])
+    pool = costmodel.CostSamples(terms.repeat(30, 0), places.repeat(30, 0), (terms @ np.ones(2)).repeat(30))
+    own = costmodel.CostSamples(terms, places, terms @ spent)
+    (model,) = costmodel.fit(
+        [own], [costmodel.PoolKey("own", "family")], [(pool, costmodel.PoolKey("other", "family"))]
+    )
     far = np.array([[40.0], [40.0]])
     (told,), (spreads,) = (one.T for one in costmodel.predict([model], [np.array([[4e5, 1e3], [1e3, 4e5]])], far))
     assert told[0] == pytest.approx(math.log(4e5 * 3), abs=0.15)
@@ -189,7 +191,7 @@ def test_a_coefficient_that_is_off_is_off_wherever_it_counts() -> None:
     assert spreads[1] > 1.15 * spreads[0]
 
 
-def small_world(over: float) -> tuple[Subject, list[CostRow]]:
+def small_world(over: float) -> tuple[Candidates, list[CostRow]]:
     """Small problems, where the last variant, the direct one, costs `over` times the best of the others."""
     template = offline.direct(OPERATOR.folder, OPERATOR.name)
     assert template is not None

@@ -53,7 +53,7 @@ def test_figures_of_boards_that_differ_are_not_mixed():
 
 
 def test_a_board_that_is_lost_is_left_out_while_there_are_others():
-    pool = ssh.Pool(["a", "b"])
+    pool = ssh.BoardPool(["a", "b"])
     for _ in range(2):  # the last one stays, and may be back
         with pytest.raises(errors.BoardError), pool.one():
             raise errors.BoardError("gone")

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from tensorop.cli.tables import card_lines
 from tensorop.dispatch import choice, single_vlen
-from tensorop.dispatch.tree import Row, decide, distil, grow
+from tensorop.dispatch.tree import TreeRow, decide, distil, grow
 from tensorop.model.kernel import Variant
 from tensorop.model.trial import Samples
 from tensorop.model.winner import Leaf, Split, Tree, Winners, trees_of
@@ -27,9 +27,9 @@ from tests.support import products
 SIZES = (8, 64, 512)
 
 
-def rows(*costs: tuple[float, ...]) -> list[Row]:
+def rows(*costs: tuple[float, ...]) -> list[TreeRow]:
     """One a size; costs of each variant."""
-    return [Row({"size": size}, of_size) for size, of_size in zip(SIZES, costs, strict=True)]
+    return [TreeRow({"size": size}, of_size) for size, of_size in zip(SIZES, costs, strict=True)]
 
 
 def variants(count: int) -> tuple[Variant, ...]:
@@ -74,13 +74,13 @@ def test_a_specialisation_is_a_kernel_of_its_own_for_that_length_alone() -> None
 
 def test_what_only_two_splits_tell_apart_is_found() -> None:
     """Variant 1 is good in two opposite corners: no single split gains anything."""
-    corners = [Row({"k": k, "m": m}, (1, 2) if (k < 9) == (m < 9) else (2, 1)) for k in (4, 16) for m in (4, 16)]
+    corners = [TreeRow({"k": k, "m": m}, (1, 2) if (k < 9) == (m < 9) else (2, 1)) for k in (4, 16) for m in (4, 16)]
     tree = grow(corners)
     assert [decide(tree, row.features) for row in corners] == [0, 1, 1, 0]
 
 
 def test_sizes_beyond_64_bits_are_told_apart() -> None:
-    far = [Row({"size": 10**19}, (1, 2)), Row({"size": 10**21}, (2, 1))]
+    far = [TreeRow({"size": 10**19}, (1, 2)), TreeRow({"size": 10**21}, (2, 1))]
     assert grow(far) == Split("size", 10**20, Leaf(0), Leaf(1))
 
 

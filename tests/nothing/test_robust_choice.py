@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 
 from tensorop.dispatch.choice import CostRow
-from tensorop.dispatch.robust import CLOSE, Contest, weigh
+from tensorop.dispatch.robust import CLOSE, CloseVariants, weigh
 from tensorop.model.problem import Problem
 
 PROBLEM = Problem.of("gemm", "f32", {"m": 1})
 SAME = (100.0, 100.0, 100.0)
 
 
-def contest(under: tuple[tuple[float, ...], ...], best: tuple[float, ...] = (100.0, 101.0, 102.0)) -> Contest:
-    return Contest(256, "a problem", (0, 2, 3), tuple((cost, *SAME) for cost in best), under)
+def contest(under: tuple[tuple[float, ...], ...], best: tuple[float, ...] = (100.0, 101.0, 102.0)) -> CloseVariants:
+    return CloseVariants(256, "a problem", (0, 2, 3), tuple((cost, *SAME) for cost in best), under)
 
 
 def test_the_one_whose_worst_alternative_is_best_costs_least() -> None:
