@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tensorop.dispatch.robust import mean_costs, overturned, standing
+from tensorop.dispatch.robust import mean_costs, overturned, worst_costs
 
 NAMES = ("latency", "ports")
 STEADY = (100.0, 100.0, 100.0, 100.0, 100.0)
@@ -18,8 +18,8 @@ def test_the_mean_counts_every_choice_of_constants() -> None:
 
 
 def test_the_worst_alternative_decides_and_the_mean_where_there_is_none() -> None:
-    assert standing([STEADY, FRAGILE], [(150.0, 120.0), (140.0, 180.0)]) == [150, 180]
-    assert standing([STEADY, FRAGILE], [(), ()]) == mean_costs([STEADY, FRAGILE])
+    assert worst_costs([STEADY, FRAGILE], [(150.0, 120.0), (140.0, 180.0)]) == [150, 180]
+    assert worst_costs([STEADY, FRAGILE], [(), ()]) == mean_costs([STEADY, FRAGILE])
 
 
 def test_constants_that_change_the_choice_are_named_with_what_the_other_gains() -> None:
