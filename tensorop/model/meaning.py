@@ -1,4 +1,4 @@
-"""What a primitive means: an expression over arrays, read by a small grammar and evaluated by walking it.
+"""What a primitive means: an expression over arrays. A small grammar reads it into functions that give its value.
 
 Names, integers, None; `+ - * // % >`, a minus before; `a[i]`, `a[i:j]`, `a[i:j, k:l]`, `a.T`; `np.` with one of
 FUNCTIONS, called with positions alone; `[a, b]` as such an argument. A meaning may come with a stranger's file: nothing
@@ -8,9 +8,9 @@ else is read, no Python is run, and no array or integer grows beyond a bound.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -43,22 +43,26 @@ _OPERATIONS: Mapping[type[ast.operator | ast.cmpop], Callable[[Any, Any], Any]] 
 }
 
 
+Names = Mapping[str, object]
+_Value = Callable[[Names], Any]
+
+
 @dataclass(frozen=True)
 class Meaning:
     """A meaning that has been read, and the names it uses."""
 
     text: str
     names: frozenset[str]
-    tree: ast.expr
+    of: _Value  # its value where names are known; raises what NumPy raises
 
-    def value(self, names: Mapping[str, object]) -> Any:
+    def value(self, names: Names) -> Any:
         """Its value, an array, element, integer or None.
 
         names: arrays, elements (anything with + - *) and integers. Raises SpecError where arrays do not fit, an index
         does not exist, a divisor is zero, or a result is too large.
         """
         try:
-            return _value(self.tree, names)
+            return self.of(names)
         except (ArithmeticError, LookupError, TypeError, ValueError, MemoryError) as error:
             raise SpecError(f"the meaning '{self.text}' cannot be evaluated: {error or type(error).__name__}") from None
 
@@ -70,93 +74,92 @@ def parse(text: str) -> Meaning:
         raise SpecError(f"the meaning '{text[:40]}...' has {len(text)} characters; at most {MAX_LENGTH} are read")
     try:
         tree = ast.parse(text.strip(), mode="eval").body
-        unknown = next(_strange(tree), None)
+        of = _read(tree)
+    except _Unknown as error:
+        raise SpecError(
+            f"the meaning {text!r} has '{error}', which is not known there",
+            hint=f"known: names, integers, None, + - * // % >, a[i:j], a.T, np. with {', '.join(FUNCTIONS)}",
+        ) from None
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise SpecError(f"the meaning {text!r} is no expression: {error}") from None
-    if unknown is not None:
-        raise SpecError(
-            f"the meaning {text!r} has '{unknown}', which is not known there",
-            hint=f"known: names, integers, None, + - * // % >, a[i:j], a.T, np. with {', '.join(FUNCTIONS)}",
-        )
     names = frozenset(node.id for node in ast.walk(tree) if isinstance(node, ast.Name)) - {"np"}
-    return Meaning(text, names, tree)
+    return Meaning(text, names, of)
 
 
-def _strange(node: ast.expr, inside: bool = False) -> Iterator[str]:
-    """What is outside of the grammar. inside: an argument of a function, where a list may stand."""
+class _Unknown(Exception):
+    """What is outside of the grammar."""
+
+
+def _read(node: ast.expr) -> _Value:
+    """What gives the node's value. Raises _Unknown."""
     match node:
         case ast.Constant(value=None):
-            return
+            return lambda names: None
         case ast.Constant(value=int(number)) if not isinstance(number, bool) and abs(number) < MAX_INTEGER:
-            return
+            return lambda names: number
         case ast.Name(id=name) if name != "np":
-            return
+            return partial(_named, name)
         case ast.UnaryOp(op=ast.USub(), operand=operand):
-            yield from _strange(operand)
+            of = _read(operand)
+            return lambda names: -of(names)
         case ast.BinOp(left=left, op=op, right=right) | ast.Compare(left=left, ops=[op], comparators=[right]) if (
             type(op) in _OPERATIONS
         ):
-            yield from _strange(left)
-            yield from _strange(right)
+            return partial(_both, _OPERATIONS[type(op)], _read(left), _read(right))
         case ast.Attribute(value=value, attr="T"):
-            yield from _strange(value)
+            of = _read(value)
+            return lambda names: np.asarray(of(names)).T
         case ast.Subscript(value=value, slice=index):
-            yield from _strange(value)
-            for part in index.elts if isinstance(index, ast.Tuple) else [index]:
-                ends = (part.lower, part.upper, part.step) if isinstance(part, ast.Slice) else (part,)
-                for end in ends:
-                    if isinstance(end, ast.Constant) and end.value is None:
-                        yield "None"  # another axis
-                    elif end is not None:
-                        yield from _strange(end)
+            of = _read(value)
+            at = [_index(part) for part in (index.elts if isinstance(index, ast.Tuple) else [index])]
+            alone = not isinstance(index, ast.Tuple)
+            return lambda names: of(names)[at[0](names) if alone else tuple(one(names) for one in at)]
         case ast.Call(func=ast.Attribute(value=ast.Name(id="np"), attr=name), args=args, keywords=[]) if (
             name in FUNCTIONS and args
         ):
-            for argument in args:
-                yield from _strange(argument, inside=True)
-        case ast.List(elts=elements) if inside:
-            for element in elements:
-                yield from _strange(element)
-        case _:
-            yield ast.unparse(node)
+            return partial(_called, name, [_list(one) if isinstance(one, ast.List) else _read(one) for one in args])
+    raise _Unknown(ast.unparse(node))
 
 
-def _value(node: ast.expr, names: Mapping[str, object]) -> Any:
-    match node:
-        case ast.Constant(value=value):
-            return value
-        case ast.Name(id=name):
-            if name not in names:
-                raise LookupError(f"'{name}' is not known; expected one of {', '.join(sorted(names))}")
-            return names[name]
-        case ast.UnaryOp(operand=operand):
-            return -_value(operand, names)
-        case ast.BinOp(left=left, op=op, right=right) | ast.Compare(left=left, ops=[op], comparators=[right]):
-            one, other = _value(left, names), _value(right, names)
-            _bounded(np.broadcast_shapes(np.shape(one), np.shape(other)))
-            return _small(_OPERATIONS[type(op)](one, other))
-        case ast.Attribute(value=value):
-            return np.asarray(_value(value, names)).T
-        case ast.Subscript(value=value, slice=index):
-            return _value(value, names)[_index(index, names)]
-        case ast.Call(func=ast.Attribute(attr=name), args=args):
-            given = [_value(argument, names) for argument in args]
-            if name in _SIZED:
-                _bounded((given[0],))
-            return _small(FUNCTIONS[name](*given))
-        case ast.List(elts=elements):
-            together = [_value(element, names) for element in elements]
-            _bounded((sum(int(np.size(part)) for part in together),))
-            return together
-    raise TypeError(f"'{ast.unparse(node)}' has no value")
+def _index(node: ast.expr) -> _Value:
+    """Of one axis; None would be another axis."""
+    ends = (node.lower, node.upper, node.step) if isinstance(node, ast.Slice) else (node,)
+    if any(isinstance(end, ast.Constant) and end.value is None for end in ends):
+        raise _Unknown("None")
+    if not isinstance(node, ast.Slice):
+        return _read(node)
+    of = [None if end is None else _read(end) for end in ends]
+    return lambda names: slice(*(None if end is None else end(names) for end in of))
 
 
-def _index(node: ast.expr, names: Mapping[str, object]) -> Any:
-    if isinstance(node, ast.Tuple):
-        return tuple(_index(part, names) for part in node.elts)
-    if isinstance(node, ast.Slice):
-        return slice(*(None if end is None else _value(end, names) for end in (node.lower, node.upper, node.step)))
-    return _value(node, names)
+def _list(node: ast.List) -> _Value:
+    of = [_read(element) for element in node.elts]
+
+    def together(names: Names) -> list[Any]:
+        parts = [part(names) for part in of]
+        _bounded((sum(int(np.size(part)) for part in parts),))
+        return parts
+
+    return together
+
+
+def _named(name: str, names: Names) -> object:
+    if name not in names:
+        raise LookupError(f"'{name}' is not known; expected one of {', '.join(sorted(names))}")
+    return names[name]
+
+
+def _both(operation: Callable[[Any, Any], Any], left: _Value, right: _Value, names: Names) -> Any:
+    one, other = left(names), right(names)
+    _bounded(np.broadcast_shapes(np.shape(one), np.shape(other)))
+    return _small(operation(one, other))
+
+
+def _called(name: str, arguments: list[_Value], names: Names) -> Any:
+    given = [argument(names) for argument in arguments]
+    if name in _SIZED:
+        _bounded((given[0],))
+    return _small(FUNCTIONS[name](*given))
 
 
 def _bounded(shape: tuple[Any, ...]) -> None:
