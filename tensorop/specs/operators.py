@@ -222,40 +222,29 @@ def load(name: str, plugins: tuple[Path, ...] = ()) -> Operator:
     own = _contract(code)
     reference = _answer(code, "__init__", lambda: own(name, shapes, operands, spec.parameters, flags, leading))
     suites = {key: _read(path, f"suites.{key}", shapes, given) for key, given in spec.suites.items()}
-    layouts = tuple(dict(layout) for layout in spec.layouts)
-    example = reference.problem(spec.dtypes[0], shapes.named(next(iter(suites.values()))[0]), layouts[0])
-    return Operator(
-        name=spec.name,
-        description=spec.description,
-        folder=folder,
-        shapes=shapes,
-        dtypes=spec.dtypes,
-        stages=spec.stages,
-        layouts=layouts,
-        seen=_agreed(folder, reference, shapes, example, spec.features),
-        derived=spec.features,
-        costs=spec.costs,
-        micro={key: str(value) for key, value in spec.micro.items()},
-        blocking=Tunables(
+    example = reference.problem(spec.dtypes[0], shapes.named(next(iter(suites.values()))[0]), spec.layouts[0])
+    made: dict[str, Any] = {
+        "folder": folder,
+        "shapes": shapes,
+        "seen": _agreed(folder, reference, shapes, example, spec.features),
+        "derived": spec.features,
+        "micro": {key: str(value) for key, value in spec.micro.items()},
+        "blocking": Tunables(
             {tunable: tuple(values) for tunable, values in blocking.tunables.items()},
             blocking.constraints,
             blocking.prior,
             blocking.beside,
         ),
-        runtime=blocking.runtime,
-        micro_layout=spec.micro_layout,
-        defaults=spec.defaults,
-        numbers=spec.numbers,
-        suites=suites,
-        probes=_read(path, "probes", shapes, spec.probes),
-        clock_probes=_read(path, "clock_probes", shapes, spec.clock_probes),
-        direct=replace(direct, unasked=direct.unasked or direct.always) if direct else None,
-        against=spec.against,
-        baselines=spec.baselines,
-        reference=reference,
-        added={**_shared(path, spec, used), **_added(name, plugins)},
-        uses=used,
-    )
+        "runtime": blocking.runtime,
+        "suites": suites,
+        "probes": _read(path, "probes", shapes, spec.probes),
+        "clock_probes": _read(path, "clock_probes", shapes, spec.clock_probes),
+        "direct": replace(direct, unasked=direct.unasked or direct.always) if direct else None,
+        "reference": reference,
+        "added": {**_shared(path, spec, used), **_added(name, plugins)},
+        "uses": used,
+    }
+    return Operator(**{**yamlfile.shared(spec, Operator), **made})
 
 
 def _read(path: Path, key: str, shapes: Shapes, given: Iterable[object]) -> tuple[Shape, ...]:

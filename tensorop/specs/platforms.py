@@ -13,7 +13,6 @@ from tensorop import paths
 from tensorop.errors import SpecError, UsageError
 from tensorop.model.architecture import host_arch
 from tensorop.model.platform import BaselineChoice, Cache, Compiler, Platform
-from tensorop.model.primitive import PrimitiveSet
 from tensorop.model.record import rule
 from tensorop.specs import admitted, caches, catalog, inherit, native, primitives, yamlfile, yamltext
 from tensorop.specs.yamlfile import File
@@ -102,7 +101,17 @@ def load(name: str, plugins: tuple[Path, ...] = ()) -> Platform:
     board = inherit.resolve(files[::-1])
     if spec.calibration is not None and board is None:
         raise SpecError(f"{origin}: key 'calibration': expected a platform with a board model")
-    return _resolve(spec, sets, board, files)
+    own: dict[str, Any] = {
+        "lineage": tuple(file.name for file in files),
+        "primitives": sets,
+        "verify_vlens": spec.verify_vlens or spec.vlens,
+        "caches": {f"l{n}": cache for n, cache in enumerate(spec.caches, 1)},
+        "baselines": {n: tuple(sorted(of, key=lambda one: one.vlen_min)) for n, of in spec.baselines.items()},
+        "streams": spec.streams or _followed(board),
+        "board": board,
+        "whole": _whole(files, board),
+    }
+    return Platform(**{**yamlfile.shared(spec, Platform), **own})
 
 
 def _whole(files: list[inherit.PlatformFile], board: dict[str, object] | None) -> str:
@@ -205,34 +214,3 @@ def _followed(board: dict[str, object] | None) -> int:
     """The streams that a model's prefetchers follow, of the one with the fewest; 32 where nothing is known of them."""
     memory: Any = (board or {}).get("memory", {})
     return min((memory[level]["streams"] for level in _PREFETCHERS if level in memory), default=32)
-
-
-def _resolve(
-    spec: PlatformSpec,
-    sets: tuple[PrimitiveSet, ...],
-    board: dict[str, object] | None,
-    files: list[inherit.PlatformFile],
-) -> Platform:
-    return Platform(
-        name=spec.name,
-        lineage=tuple(file.name for file in files),
-        description=spec.description,
-        arch=spec.arch,
-        primitives=sets,
-        registers=spec.registers,
-        vlens=spec.vlens,
-        verify_vlens=spec.verify_vlens or spec.vlens,
-        fixed_vlen=spec.fixed_vlen,
-        requires=spec.requires,
-        compiler=spec.compiler,
-        runner=spec.runner,
-        qemu_cpu=spec.qemu_cpu,
-        caches={f"l{n}": cache for n, cache in enumerate(spec.caches, 1)},
-        baselines={n: tuple(sorted(of, key=lambda one: one.vlen_min)) for n, of in spec.baselines.items()},
-        tunables=spec.tunables,
-        streams=spec.streams or _followed(board),
-        board=board,
-        device=spec.device,
-        identity=spec.identity,
-        whole=_whole(files, board),
-    )

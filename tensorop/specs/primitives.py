@@ -171,14 +171,12 @@ def resolved(name: str, plugins: tuple[Path, ...] = ()) -> PrimitiveSet:
     """One set as platforms carry it."""
     path, spec = catalog.find("primitives", name, plugins), load(name, plugins)
     return PrimitiveSet(
-        name=name,
-        headers=spec.headers,
-        settings=dict(spec.settings),
-        masked=spec.masked,
-        broadcast=spec.broadcast,
-        types={dtype: _type(spec, dtype, kind) for dtype, kind in spec.types.items()},
-        whole="" if paths.shipped(path) else files.text(path, files.TEXT),
-        collectives={name: Collective(name, **of.model_dump()) for name, of in spec.collectives.items()},
+        **yamlfile.shared(spec, PrimitiveSet)
+        | {
+            "types": {dtype: _type(spec, dtype, kind) for dtype, kind in spec.types.items()},
+            "whole": "" if paths.shipped(path) else files.text(path, files.TEXT),
+            "collectives": {name: Collective(name, **of.model_dump()) for name, of in spec.collectives.items()},
+        }
     )
 
 
@@ -186,19 +184,18 @@ def _type(spec: SetSpec, dtype: str, kind: TypeSpec) -> ElementType:
     texts = {name: one.c if isinstance(one.c, str) else one.c.get(dtype) for name, one in spec.primitives.items()}
     support = spec.support.get(dtype, "")
     return ElementType(
-        element=kind.element,
-        vector=kind.vector,
-        predicate=kind.predicate,
-        lanes=kind.lanes if isinstance(kind.lanes, str) else kind.lanes.agnostic,
-        fixed_lanes=kind.lanes if isinstance(kind.lanes, str) else kind.lanes.fixed,
-        formats=kind.formats(dtype),
-        compute_vector=kind.compute_vector or kind.vector,
-        storage_vector=kind.storage_vector or kind.compute_vector or kind.vector,
-        support=support if isinstance(support, str) else "\n".join(support),
-        vars=kind.vars,
-        primitives={
-            name: Primitive(name, text, of.args, of.returns, of.meaning, of.preconditions, of.exact, of.cost)
-            for (name, text), of in zip(texts.items(), spec.primitives.values(), strict=True)
-            if text is not None
-        },
+        **yamlfile.shared(kind, ElementType)
+        | {
+            "lanes": kind.lanes if isinstance(kind.lanes, str) else kind.lanes.agnostic,
+            "fixed_lanes": kind.lanes if isinstance(kind.lanes, str) else kind.lanes.fixed,
+            "formats": kind.formats(dtype),
+            "compute_vector": kind.compute_vector or kind.vector,
+            "storage_vector": kind.storage_vector or kind.compute_vector or kind.vector,
+            "support": support if isinstance(support, str) else "\n".join(support),
+            "primitives": {
+                name: Primitive(name=name, **{**yamlfile.shared(of, Primitive), "c": texts[name]})
+                for name, of in spec.primitives.items()
+                if texts[name] is not None
+            },
+        }
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args
 
@@ -28,6 +29,11 @@ class File(Record):
     """What every whole file is."""
 
     schema_: Literal[1] = Field(alias="schema")
+
+
+def shared(part: BaseModel, kind: type) -> dict[str, Any]:
+    """What a part of a file says under the names that fields of a record of the model have, as it stands there."""
+    return {one.name: getattr(part, one.name) for one in fields(kind) if one.name in type(part).model_fields}
 
 
 def dump(data: dict[str, object]) -> str:
