@@ -64,22 +64,24 @@ class Assumed:
 
 
 @dataclass(frozen=True)
-class Unmeasured:
-    """A product of a target that takes no figures. told: of its manifest, its operator's part."""
+class PredictedProduct:
+    """A product of a target that takes no figures."""
 
     operator: Operator
     root: Path
-    told: Mapping[str, Any]
+    facts: Mapping[str, Any]  # its operator's part of the manifest
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What the kit of such a product measures."""
+class KitRequest:
+    """What a kit measures. Kits of processors time all types in the usual layout."""
 
     shapes: Sequence[Shape] = ()  # by default the usual ones
-    probes: int = 0  # how many more shapes
-    dtypes: Sequence[str] = ()  # by default the first
-    layouts: Sequence[str] = ()  # by their names, by default all
+    probes: int = 0  # how many more shapes of each dtype
+    dtypes: Sequence[str] = ()  # of a device, by default the first
+    layouts: Sequence[str] = ()  # of a device, by their names, by default all
+    kinds: Sequence[str] = ("control", "verify", "time")  # of a device, the steps' kinds
+    jobs: int = 2  # processes side by side, of a processor
     before: int = 0  # how many kits came back
 
 
@@ -248,12 +250,12 @@ class Target(ABC):
         """The device of such a product that is in this machine, by its name; None without one."""
         return None
 
-    def kit(self, held: Unmeasured, asked: Asked) -> tuple[Files, Sequence[str]]:
+    def kit(self, held: PredictedProduct, request: KitRequest) -> tuple[Files, Sequence[str]]:
         """Of such a product the files of a tuning kit and its plan, line by line. Raises UsageError."""
         raise NotImplementedError
 
     def retuned(
-        self, held: Unmeasured, rows: Sequence[Mapping[str, Any]], where: str
+        self, held: PredictedProduct, rows: Sequence[Mapping[str, Any]], where: str
     ) -> tuple[Product, Mapping[str, Any]]:
         """The product with its dispatch by a kit's rows, which were measured at `where`, and what to say of that, by
         dtype: `regret` and `off` before and after."""

@@ -31,7 +31,7 @@ from tensorop.provision import nvcc
 from tensorop.render import render, words
 from tensorop.runners.base import Launch, Runner
 from tensorop.specs import files as reading
-from tensorop.target import Asked, Files, Target, Unmeasured
+from tensorop.target import Files, KitRequest, PredictedProduct, Target
 
 SUFFIX = ".cu.j2"  # of templates
 SAID = "not measured: chosen by an analytic model, and no kernel was run"
@@ -112,17 +112,17 @@ class Backend(Target):
     def attached(self) -> str | None:
         return attached.attached(self.platform.device or {})
 
-    def kit(self, held: Unmeasured, asked: Asked) -> tuple[Files, Sequence[str]]:
+    def kit(self, held: PredictedProduct, request: KitRequest) -> tuple[Files, Sequence[str]]:
         operator, own = held.operator, held.operator.folder / "device" / "kit"
         program = kit.program(operator, self.platform, held.root, library.name_of(operator))
         script = (own / "run-kit.sh").read_text(encoding="utf-8")
         script = script.replace("@PLATFORM@", words.in_build_file(self.platform.name))
         files = {"kit": program, "run-kit": script.encode(), "README": (own / "README").read_bytes()}
-        plan = kit.steps(self._content(held), replace(asked, shapes=asked.shapes or _usual(operator)))
+        plan = kit.steps(self._content(held), replace(request, shapes=request.shapes or _usual(operator)))
         return files, list(plan)
 
     def retuned(
-        self, held: Unmeasured, rows: Sequence[Mapping[str, Any]], where: str
+        self, held: PredictedProduct, rows: Sequence[Mapping[str, Any]], where: str
     ) -> tuple[Product, dict[str, Any]]:
         content = self._content(held)
         found = kit.corrections(content, rows, where)
@@ -130,9 +130,9 @@ class Backend(Target):
         told = {dtype: found.judged(dtype) for dtype in dict.fromkeys(str(row["of"]["dtype"]) for row in rows)}
         return product(replace(content, facts=facts), found), told
 
-    def _content(self, held: Unmeasured) -> Content:
+    def _content(self, held: PredictedProduct) -> Content:
         templates = offline.templates(held.operator.folder, held.operator.name, suffix=SUFFIX)
-        return content(held.root, held.told, held.operator, self.platform, templates, counted(self.platform))
+        return content(held.root, held.facts, held.operator, self.platform, templates, counted(self.platform))
 
 
 def _templates(platform: Platform, operator: Operator, dtypes: Sequence[str]) -> list[KernelTemplate]:

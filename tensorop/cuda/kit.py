@@ -23,7 +23,7 @@ from tensorop.model.platform import Platform
 from tensorop.model.trial import Outcome
 from tensorop.provision import nvcc
 from tensorop.specs import files as reading
-from tensorop.target import Asked
+from tensorop.target import KitRequest
 
 CONTROLS = 16  # faulty kernels and the plain one, after the oracle itself
 VERIFIED = "64x48x72x1 136x200x136x1 33x47x51x3 257x129x1031x1 1x512x256x1 128x128x64x5 520x72x2056x1 2304x2560x2112x1"
@@ -67,25 +67,25 @@ def program(operator: Operator, platform: Platform, root: Path, library: str) ->
     return tool.required(cache.entry("kits", key, "kit", fill), "the kit").path.read_bytes()
 
 
-def steps(of: Content, asked: Asked) -> Iterator[str]:
+def steps(of: Content, request: KitRequest) -> Iterator[str]:
     """The lines of its plan. Of types only the first is timed where nobody asks: the same configuration of another is
     as fast within some percent."""
     held = list(dict.fromkeys(variant.dtype for variant in of.variants))
     types = {dtype.removesuffix(FLOAT_C): dtype for dtype in held} | {dtype: dtype for dtype in held}
-    if strange := [name for name in asked.dtypes if name not in types]:
+    if strange := [name for name in request.dtypes if name not in types]:
         raise UsageError(f"the library holds {', '.join(held)}, not {', '.join(strange)}", hint="give --dtype of those")
-    if strange := [name for name in asked.layouts if name not in NAMES]:
+    if strange := [name for name in request.layouts if name not in NAMES]:
         raise UsageError(f"there is no layout {', '.join(strange)}", hint=f"give --layouts of {', '.join(NAMES)}")
     yield f"settings {SETTINGS}"
     for number in range(-1, CONTROLS):
         yield f"control {number}"
     for number in range(-1, len(of.variants)):
         yield f"verify {number} {VERIFIED}"
-    more = *(BATCHED if asked.probes else ()), *_random(asked.probes, asked.before)
-    problems = dict.fromkeys((*((*shape[:3], 1) for shape in asked.shapes), *more))
-    for name in asked.layouts or NAMES:
+    more = *(BATCHED if request.probes else ()), *_random(request.probes, request.before)
+    problems = dict.fromkeys((*((*shape[:3], 1) for shape in request.shapes), *more))
+    for name in request.layouts or NAMES:
         for m, n, k, batch in problems:
-            for dtype in asked.dtypes or held[:1]:  # side by side, as the machine is in one state then
+            for dtype in request.dtypes or held[:1]:  # side by side, as the machine is in one state then
                 yield f"time {types[dtype]} {' '.join(map(str, NAMES[name]))} {m} {n} {k} {batch}"
 
 

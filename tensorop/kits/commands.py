@@ -14,17 +14,21 @@ from tensorop.cli.command import Format, Jobs, NewSeed, Plugins, command, refuse
 from tensorop.commands import opened
 from tensorop.commands.opened import Opened
 from tensorop.errors import UsageError
-from tensorop.kits import device, on_device, retune
+from tensorop.kits import device, here, processor, retune
 from tensorop.kits import export as exporting
-from tensorop.kits import held as holding
 from tensorop.kits import result as results
+from tensorop.kits.product import KitProduct
 from tensorop.model.bench import Bench
 from tensorop.model.option import Option
 from tensorop.model.shape import Shape
 from tensorop.model.verdict import Seed
-from tensorop.target import Asked
+from tensorop.target import KitRequest
 
 _Product = Annotated[Path, Option(metavar="DIR", kind=Path, positional=True)]
+
+
+def _read(library: Opened) -> KitProduct:
+    return device.read(library) if library.by_kit else processor.read(library)
 
 
 def _words(text: str) -> tuple[str, ...]:
@@ -63,17 +67,15 @@ def export(
     format_: Format = "table",
 ) -> None:
     """Write a tuning kit of a product for a machine without tensorop: it judges, times, and writes one file."""
-    product = opened.open_product(path, plugins)
-    wanted = tuning.shapes(product.operator, shapes) if shapes else ()
+    library = opened.open_product(path, plugins)
+    wanted = tuning.shapes(library.operator, shapes) if shapes else ()
     place = out or path.with_name(f"{path.resolve().name}-kit")
-    if product.by_kit:
+    if library.by_kit:
         refuse_given("a kit for a device", {"jobs": "--jobs"})
-        asked = Asked(wanted, probes, _words(dtype), _words(layouts.upper()))
-        made = device.export(device.read(product), place, asked)
     elif dtype or layouts:
         raise UsageError("--dtype and --layouts are of kits for a device", hint="leave them out")
-    else:
-        made = exporting.export(holding.read(product), place, shapes=wanted, probes=probes, jobs=jobs)
+    request = KitRequest(wanted, probes, _words(dtype), _words(layouts.upper()), jobs=jobs)
+    made = exporting.export(_read(library), place, request)
     if format_ == "json":
         screen.echo_json(made.to_json())
         return
@@ -94,44 +96,21 @@ def import_(
     format_: Format = "table",
 ) -> None:
     """Choose among a product's variants anew, by what its kit measured on a board."""
-    product = opened.open_product(path, plugins)
-    if product.by_kit:
+    library = opened.open_product(path, plugins)
+    if library.by_kit:
         refuse_given("a library for a device", {"jobs": "--jobs", "seed": "--seed"})
-        _import_device(product, file, format_)
-        return
-    held = holding.read(product)
-    found = results.read(file, held)
-    done = retune.retune(held, found, plugins=plugins, jobs=jobs, seed=Seed.draw(*tuning.seed(seed)))
-    if format_ == "json":
-        screen.echo_json({**done.to_json(), "unmeasured": found.unmeasured})
-        return
-    screen.echo(f"{done.folder}: {done.said}: {done.rows} problems, {found.unmeasured} without a figure")
-    for dtype, (old, new) in done.regret.items():
-        before, after = ("not known" if of is None else f"{of:.1%}" for of in (old, new))
-        screen.echo(f"{dtype}: choosing costs {after} on shapes left out (by what was known before: {before})")
-    cases = sum(verdict.cases for verdict in done.verdicts)
-    screen.echo(f"{cases} calls of the new library right here, seed {done.verdicts[0].seed}")
-    screen.echo("a kit exported now measures what is still open")
-
-
-def _import_device(product: Opened, file: Path, format_: str) -> None:
-    done = device.retune(device.read(product), file)
+    product = _read(library)
+    done = retune.retune(product, results.read(file, product), jobs=jobs, seed=Seed.draw(*tuning.seed(seed)))
     if format_ == "json":
         screen.echo_json(done.to_json())
         return
     screen.echo(f"{done.folder}: {done.said}: {done.rows} problems, {done.unmeasured} without a figure")
-    for dtype, told in done.told.items():
-        regret, off = told["regret"], told["off"]
-        screen.echo(
-            f"{dtype}: choosing costs {regret['after']:.1%} on shapes left out "
-            f"(by the model alone {regret['before']:.1%}); "
-            f"predictions are off by {off['after']:.1%} ({off['before']:.1%})"
-        )
-    if done.against:
-        screen.echo(
-            f"of cuBLASLt's best: {done.against['before']:.2f} as the library chose, "
-            f"{done.against['fastest']:.2f} by its fastest kernels; a kit exported now measures other shapes"
-        )
+    for line in done.lines:
+        screen.echo(line)
+    if done.verdicts:
+        cases = sum(verdict.cases for verdict in done.verdicts)
+        screen.echo(f"{cases} calls of the new library right here, seed {done.verdicts[0].seed}")
+        screen.echo("a kit exported now measures what is still open")
 
 
 # --- libraries whose target takes no figures itself ----------------------------------------------------------------
@@ -142,14 +121,14 @@ def bench(found: Opened, shapes: Sequence[Shape], dtypes: Sequence[str], layout:
     no_effect = {name: f"--{name}" for name in ("against", "threads", "fast", "jobs", "runner", "offline")}
     no_effect["older"] = "--compare"
     refuse_given("a library for a device, which is compared with cuBLASLt where the device is", no_effect)
-    return on_device.bench(found, shapes, dtypes, layout)
+    return here.bench(found, shapes, dtypes, layout)
 
 
 def verify(found: Opened, format_: str) -> bool:
     """What `tensorop verify` does of such a library, and whether it is right."""
     no_effect = {name: f"--{name}" for name in ("dtype", "seed", "controls", "jobs", "runner")}
     refuse_given("a library for a device, which is verified in all its types, by new calls, after controls", no_effect)
-    record = on_device.verify(found)
+    record = here.verify(found)
     screen.echo_json(record) if format_ == "json" else show_verified(record)
     return bool(record["ok"])
 

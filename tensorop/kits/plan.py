@@ -25,7 +25,6 @@ from tensorop.runners.protocol import Check, Time
 
 VERSION = 2
 CONTROL, VERIFY, TIME = range(3)
-KINDS = ("control", "verify", "time")
 FIRST_CONTROL = 16  # the number of the first control among functions
 _FORMATS = ("f64", "f32", "f16", "bf16", "i8", "i16", "i32")
 _OUTPUTS = ("f64", "f32", "i8", "i16", "i32")  # that are held against limits there

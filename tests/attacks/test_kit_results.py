@@ -16,9 +16,9 @@ import pytest
 
 from tensorop.commands import opened
 from tensorop.errors import JobError, UsageError
-from tensorop.kits import held as holding
-from tensorop.kits import result, retune
-from tensorop.kits.held import Held
+from tensorop.kits import processor, result, retune
+from tensorop.kits import product as kit_products
+from tensorop.kits.processor import ProcessorProduct
 from tests.support import products
 from tests.support.commands import ROOT
 
@@ -34,12 +34,12 @@ def product(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def whole(product: Path) -> Held:
-    return holding.read(opened.open_product(product))
+def whole(product: Path) -> ProcessorProduct:
+    return processor.read(opened.open_product(product))
 
 
 @pytest.fixture(scope="module")
-def honest(whole: Held) -> Lines:
+def honest(whole: ProcessorProduct) -> Lines:
     """What a kit of this product writes."""
     arch = whole.opened.platform.arch
     machine = {"arch": arch, "board": "K1", "kernel": "6", "governor": "", "emulator": "", "vlen": 0, "page": 4096}
@@ -151,13 +151,13 @@ FORGED: dict[str, tuple[Change, str]] = {
 
 
 @pytest.mark.parametrize("name", FORGED)
-def test_a_forged_result_is_refused(name: str, whole: Held, honest: Lines, tmp_path: Path) -> None:
+def test_a_forged_result_is_refused(name: str, whole: ProcessorProduct, honest: Lines, tmp_path: Path) -> None:
     lines = copy.deepcopy(honest)
     change, said = FORGED[name]
     change(lines)
     path = written(tmp_path / "r.jsonl", lines)
     if not said:
-        assert result.read(path, whole).where
+        assert whole.where(result.read(path, whole).machine)
         return
     with pytest.raises((UsageError, JobError), match=said) as caught:
         result.read(path, whole)
@@ -167,7 +167,7 @@ def test_a_forged_result_is_refused(name: str, whole: Held, honest: Lines, tmp_p
     assert "Error:" not in caught.value.message or name == "no control's name"
 
 
-def test_an_honest_result_is_read(whole: Held, honest: Lines, tmp_path: Path) -> None:
+def test_an_honest_result_is_read(whole: ProcessorProduct, honest: Lines, tmp_path: Path) -> None:
     assert len(result.read(written(tmp_path / "r.jsonl", honest), whole).rows) == 3
 
 
@@ -190,27 +190,27 @@ def test_large_ones_take_bounded_memory_and_time(product: Path, honest: Lines, t
     assert all(said.startswith("error: ") for said in ended), ended
 
 
-def test_what_is_chosen_by_is_bounded(whole: Held) -> None:
+def test_what_is_chosen_by_is_bounded(whole: ProcessorProduct) -> None:
     """Arrays grow with the square of the problems, and kits come on top of kits."""
     row = {"dtype": "f32", "options": {"layout": "row"}, "ns": [1.0, 2.0]}
     kits = [{"rows": [{**row, "dims": {"m": m, "n": n + 1, "k": 8}} for n in range(100)]} for m in range(1, 42)]
-    assert len(holding.measured(whole.operator, whole.winners[0], kits[:40])) == 4000
+    assert len(kit_products.measured(whole.operator, whole.winners[0], kits[:40])) == 4000
     with pytest.raises(JobError, match="kits measured 4100 problems of f32 on one board, at most 4096"):
-        holding.measured(whole.operator, whole.winners[0], kits)
+        kit_products.measured(whole.operator, whole.winners[0], kits)
 
 
-def test_what_is_run_once_more_is_small(whole: Held, honest: Lines, tmp_path: Path) -> None:
+def test_what_is_run_once_more_is_small(whole: ProcessorProduct, honest: Lines, tmp_path: Path) -> None:
     lines = copy.deepcopy(honest)
     time(lines)["of"]["dims"] = {"m": (1 << 31) - 1, "n": (1 << 31) - 1, "k": 0}  # no flops, and operands beyond memory
     found = result.read(written(tmp_path / "r.jsonl", lines), whole)
-    assert len(list(retune._problems(whole, found))) == 2
+    assert len(list(processor._problems(whole, found))) == 2
 
 
 def test_a_board_is_named_and_does_not_become_code(product: Path, honest: Lines, tmp_path: Path) -> None:
     own = shutil.copytree(product, tmp_path / "gemm", symlinks=True)
     lines = copy.deepcopy(honest)
     lines[0]["machine"]["board"] = EVIL
-    held = holding.read(opened.open_product(own))
+    held = processor.read(opened.open_product(own))
     done = retune.retune(held, result.read(written(tmp_path / "r.jsonl", lines), held))
     assert EVIL in done.said
     text = (own / "share/tensorop/src/dispatch_f32.c").read_text()
@@ -227,4 +227,4 @@ def test_a_deep_tree_of_a_manifest(product: Path, tmp_path: Path) -> None:
         of["tree"] = {"feature": "m", "threshold": 1, "low": of["tree"], "high": {"variant": 0}}
     path.write_text(json.dumps(told))
     with pytest.raises(UsageError, match=r"manifest.json does not say what a kit needs: RecursionError"):
-        holding.read(opened.open_product(own))
+        processor.read(opened.open_product(own))

@@ -18,7 +18,7 @@ from tensorop.build import disassembly, gate, needs
 from tensorop.build.disassembly import Instruction
 from tensorop.commands import opened, verify
 from tensorop.errors import JobError, MissingTool
-from tensorop.kits import export, held
+from tensorop.kits import export, processor
 from tensorop.model.architecture import architecture, host_arch
 from tensorop.model.trial import Kind
 from tensorop.model.verdict import Seed
@@ -27,6 +27,7 @@ from tensorop.package.sources import Sources, Unit
 from tensorop.provision import objdump
 from tensorop.provision.zig import zig_cc, zig_environment
 from tensorop.specs import platforms
+from tensorop.target import KitRequest
 from tests.support import kernels, products
 
 FORBIDDEN = {
@@ -449,7 +450,7 @@ def test_an_archive_of_others_is_read_too(product: Path, tmp_path: Path) -> None
     with pytest.raises(JobError, match=r"gemm\.a is refused: early\.o: section \.init_array"):
         opened.open_product(own).require_fit()
     with pytest.raises(JobError, match="is refused"):
-        export.export(held.read(opened.open_product(own)), tmp_path / "kit")
+        export.export(processor.read(opened.open_product(own)), tmp_path / "kit", KitRequest())
 
 
 def member(name: str, data: bytes, size: object = None) -> bytes:

@@ -16,7 +16,7 @@ import pytest
 from tensorop import api
 from tensorop.build import disassembly, gate, library
 from tensorop.errors import BoardError, JobError, TensoropError
-from tensorop.kits import held
+from tensorop.kits import product as kit_products
 from tensorop.model.job import Job
 from tensorop.runners.ssh import Ssh
 from tensorop.specs import files, jsontext
@@ -176,10 +176,10 @@ def test_json_of_many_values_is_none(text: str) -> None:
 def test_what_a_product_keeps_of_kits_is_checked(name: str, value: object, said: str, tmp_path: Path) -> None:
     machine = {"arch": "x86_64", "board": "b", "vlen": 0, "emulator": ""}
     kit = {"kit": "0" * 64, "date": "2026-01-01T00:00:00Z", "machine": machine, "rows": []}
-    path = tmp_path / held.KEPT
+    path = tmp_path / kit_products.KEPT
     path.parent.mkdir(parents=True)
     path.write_text(json.dumps({"schema": 1, "kits": [kit]}))
-    assert len(held.kept(tmp_path)) == 1
+    assert len(kit_products.kept(tmp_path)) == 1
     path.write_text(json.dumps({"schema": 1, "kits": [{**kit, name: value}]}))
     with pytest.raises(JobError, match=said):
-        held.kept(tmp_path)
+        kit_products.kept(tmp_path)

@@ -18,11 +18,11 @@ from tensorop.cuda import compile as building
 from tensorop.cuda import kit, product
 from tensorop.cuda.compile import Built
 from tensorop.errors import UsageError
-from tensorop.kits import device, result
+from tensorop.kits import device, export, result, retune
 from tensorop.package import publish
 from tensorop.provision import nvcc
 from tensorop.specs import platforms
-from tensorop.target import Asked
+from tensorop.target import KitRequest
 from tests.support.commands import ROOT
 from tests.support.device_products import SUPPORT, driver, made
 
@@ -119,8 +119,8 @@ def test_its_kit_judges_floats(root: Path, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(nvcc, "nvcc", lambda: None)
     of = device.read(opened.open_product(root))
     with pytest.raises(UsageError, match="the library holds bf16_f32, f16_f32, not f32"):
-        device.export(of, root.parent / "none", Asked(((64, 48, 40),), dtypes=("f32",)))
-    device.export(of, root.parent / "kit", Asked(((64, 48, 40),), dtypes=("f16",), layouts=("NN",)))
+        export.export(of, root.parent / "none", KitRequest(((64, 48, 40),), dtypes=("f32",)))
+    export.export(of, root.parent / "kit", KitRequest(((64, 48, 40),), dtypes=("f16",), layouts=("NN",)))
     there = {**os.environ, "LD_LIBRARY_PATH": str(root.parent), "CUBLASLT": "/none"}
     done = subprocess.run(["./run-kit"], cwd=root.parent / "kit", env=there, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
@@ -132,5 +132,5 @@ def test_its_kit_judges_floats(root: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert all(refused)
     timed = [row for row in told if row["kind"] == "time"]
     assert {row["of"]["dtype"] for row in timed} == {"f16_f32"}
-    done_here = device.retune(of, root.parent / "kit" / "result.jsonl")
-    assert set(done_here.told) == {"f16_f32"}
+    done_here = retune.retune(of, result.read(root.parent / "kit" / "result.jsonl", of))
+    assert set(done_here.record["choice"]) == {"f16_f32"}

@@ -23,19 +23,23 @@ from tensorop.cuda import compile as building
 from tensorop.cuda.compile import Built
 from tensorop.errors import JobError, UsageError
 from tensorop.events import Done, Event, Phase
-from tensorop.kits import commands, device, here, on_device, result
-from tensorop.kits import held as holding
+from tensorop.kits import commands, device, export, here, result, retune
+from tensorop.kits import product as kit_products
 from tensorop.model.job import Job
 from tensorop.package import publish
 from tensorop.process.stopping import StopRequest
 from tensorop.provision import nvcc
 from tensorop.specs import operators, platforms
-from tensorop.target import Asked
+from tensorop.target import KitRequest
 from tests.support.device_calls import __file__ as calls_file
 from tests.support.device_products import driver, made
 
 SHAPES = ((64, 48, 40), (33, 50, 65))
 Exported = tuple[Path, Path]  # of a product, of a driver and a kit
+
+
+def _retuned(of: device.DeviceProduct, path: Path) -> retune.Imported:
+    return retune.retune(of, result.read(path, of))
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +54,7 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Exported:
         patch.setattr(kit, "VERIFIED", "64x48x40x1 33x17x50x2")
         patch.setattr(building, "build", lambda *_: Built(b"kit\0", 0))
         patch.setattr(nvcc, "nvcc", lambda: None)
-        device.export(device.read(opened.open_product(root)), folder / "kit", Asked(SHAPES))
+        export.export(device.read(opened.open_product(root)), folder / "kit", KitRequest(SHAPES))
     return root, folder
 
 
@@ -135,7 +139,7 @@ def test_a_broken_judge_and_a_wrong_library_end_it(
     assert len(rows(out)) == steps
     before = files(exported[0])
     with pytest.raises(JobError, match="is cut off" if fault == "FAKE_BLIND" else "the library is wrong on pretended"):
-        device.retune(device.read(opened.open_product(exported[0])), out)
+        _retuned(device.read(opened.open_product(exported[0])), out)
     assert files(exported[0]) == before
 
 
@@ -148,19 +152,19 @@ def test_a_kernel_that_faults_ends_its_own_process_alone(exported: Exported, mea
     assert {row["outcome"] for row in timed} == {"crash"}
     assert [row["of"] for row in timed] == [row["of"] for row in rows(measured) if row["kind"] == "time"]
     with pytest.raises(JobError, match="nothing could be timed there"):
-        device.retune(device.read(opened.open_product(exported[0])), out)
+        _retuned(device.read(opened.open_product(exported[0])), out)
 
 
 def test_products_that_have_no_kit(exported: Exported, tmp_path: Path) -> None:
     root = shutil.copytree(exported[0], tmp_path / "gemm", symlinks=True)
     (tmp_path / "taken").mkdir()
     with pytest.raises(UsageError, match="exists and is no kit"):
-        device.export(device.read(opened.open_product(root)), tmp_path / "taken", Asked())
+        export.export(device.read(opened.open_product(root)), tmp_path / "taken", KitRequest())
     (root / "share/tensorop/src/kernels.bin").write_bytes(b"")
     with pytest.raises(UsageError, match="does not say what a kit needs: ValueError: its kernels are not those"):
-        device.export(device.read(opened.open_product(root)), tmp_path / "kit", Asked())
+        export.export(device.read(opened.open_product(root)), tmp_path / "kit", KitRequest())
     (root / "share/tensorop/manifest.json").write_text("{")
-    with pytest.raises(UsageError, match=r"manifest\.json cannot be read"):
+    with pytest.raises(UsageError, match=r"manifest\.json does not say what a kit needs: JSONDecodeError"):
         device.read(opened.open_product(root))
 
 
@@ -171,7 +175,7 @@ def test_a_library_of_others_is_read_before_it_becomes_a_kit(exported: Exported,
     assert flags in whole.read_bytes()
     whole.write_bytes(whole.read_bytes().replace(flags, struct.pack("<QQ", 0x6FFFFEFC, 1)))  # DT_AUDIT
     with pytest.raises(JobError, match="is refused: its DT_AUDIT makes the loader load another library"):
-        device.export(device.read(opened.open_product(root)), tmp_path / "kit", Asked())
+        export.export(device.read(opened.open_product(root)), tmp_path / "kit", KitRequest())
     assert not (tmp_path / "kit").exists()
 
 
@@ -228,7 +232,7 @@ def test_a_file_that_does_not_fit_leaves_the_product(
     given, before = tmp_path / "result.jsonl", files(exported[0])
     given.write_text(_other(result.lines(measured), what))
     with pytest.raises((UsageError, JobError), match=said):
-        device.retune(device.read(opened.open_product(exported[0])), given)
+        _retuned(device.read(opened.open_product(exported[0])), given)
     assert files(exported[0]) == before
 
 
@@ -237,15 +241,15 @@ def test_an_import_changes_the_choice_and_nothing_else(exported: Exported, measu
     manifest, named = root / "share/tensorop/manifest.json", {"plugin_folders": {"templates/gemm": "my own"}}
     manifest.write_text(json.dumps(json.loads(manifest.read_text()) | named))
     of = device.read(opened.open_product(root))
-    done = device.retune(of, measured)
+    done = _retuned(of, measured)
     assert json.loads(manifest.read_text()).items() >= named.items()
     assert done.rows == 4 * len(SHAPES)
     assert "measured on pretended 0 by kit" in done.said
-    assert set(done.told) == {"bf16"}
+    assert set(done.record["choice"]) == {"bf16"}
     again = device.read(opened.open_product(root))
     assert again.digest == of.digest
-    assert [kit["machine"]["device"] for kit in device.holding.kept(root, device=True)] == ["pretended 0"]
-    content = again.target._content(again.held)  # type: ignore[attr-defined]
+    assert [kit["machine"]["device"] for kit in kit_products.kept(root, device=True)] == ["pretended 0"]
+    content = again.target._content(again.predicted)  # type: ignore[attr-defined]
     timed = [row for row in rows(measured) if row["kind"] == "time"]
     found = kit.corrections(content, timed, "there")
     others = [
@@ -317,7 +321,7 @@ def _there(exported: Exported, patch: pytest.MonkeyPatch, **said: str) -> None:
     patch.setattr(kit, "VERIFIED", "64x48x40x1")
     patch.setattr(building, "build", lambda *_: Built(b"kit\0", 0))
     patch.setattr(nvcc, "nvcc", lambda: None)
-    patch.setattr(here, "PROBES", 0)
+    patch.setattr(export, "PROBES", 0)
     there = {"LD_LIBRARY_PATH": str(exported[1]), "CUBLASLT": "/none", "OUT": "/none/of-the-user", **said}
     for name, value in there.items():
         patch.setenv(name, value)
@@ -341,7 +345,7 @@ def test_with_the_device_in_the_machine_a_job_measures(
     assert any("bf16: choosing costs" in str(event) for event in told)
     assert isinstance(done, Done)
     assert "measured on" in done.notes[0]
-    assert holding.kept(tmp_path / "gemm", device=True)
+    assert kit_products.kept(tmp_path / "gemm", device=True)
 
 
 def test_a_device_that_refuses_leaves_the_product_as_made_and_a_wrong_library_is_said(
@@ -351,7 +355,7 @@ def test_a_device_that_refuses_leaves_the_product_as_made_and_a_wrong_library_is
     assert "the product stays as the model chose" in str(told[-1])
     assert isinstance(done, Done)
     assert done.notes == ("as made",)
-    assert not holding.kept(tmp_path / "absent")
+    assert not kit_products.kept(tmp_path / "absent")
     monkeypatch.delenv("FAKE_NO_DEVICE")
     with pytest.raises(JobError, match="must not be used on a GPU"):
         _here(exported, tmp_path / "wrong", monkeypatch, FAKE_WRONG="1")
@@ -389,7 +393,7 @@ def test_a_library_that_is_wrong_here_is_said(
 ) -> None:
     _there(exported, monkeypatch, FAKE_WRONG="1")
     monkeypatch.setattr(attached, "attached", lambda _: "a GPU")
-    told = on_device.verify(opened.open_product(exported[0]))
+    told = here.verify(opened.open_product(exported[0]))
     assert not told["ok"]
     commands.show_verified(told)
     assert "the library FAILED (wrong-result)" in capsys.readouterr().out
@@ -399,25 +403,25 @@ def test_a_row_to_ratios_by_rounds(exported: Exported) -> None:
     of = {"dtype": "f16", "a_along_m": 1, "b_along_k": 0, "m": 100, "n": 10, "k": 5, "batch": 1}
     arms = [{"variant": 3, "us": [1.0, 2.0, 4.0]}, {"variant": 1, "us": [0.5] * 3}]
     arms += [{"cublaslt": 0, "us": [3.0, 6.0, 12.0]}, {"cublaslt": 4, "us": [2.0, 2.0, 2.0], "refused": "too far"}]
-    row = on_device._row(opened.open_product(exported[0]), {"of": of, "arms": arms, "chosen": 3})
+    row = here._row(opened.open_product(exported[0]), {"of": of, "arms": arms, "chosen": 3})
     assert row is not None
     assert (row.ours, row.layout) == (pytest.approx(5000e-3), "row ta=1")
     assert row.ratios["cublaslt"].value == 1.0
     assert (row.ratios["cublaslt-top1"].low, row.ratios["cublaslt-top1"].high) == (3.0, 3.0)
     assert row.verdicts == {"ours": "ok", "cublaslt": "too far", "cublaslt-top1": "ok"}
-    assert on_device._row(opened.open_product(exported[0]), {"of": of, "arms": arms, "chosen": 7}) is None
+    assert here._row(opened.open_product(exported[0]), {"of": of, "arms": arms, "chosen": 7}) is None
 
 
 def test_a_kit_of_both_types_and_two_layouts(exported: Exported, tmp_path: Path) -> None:
     of = device.read(opened.open_product(exported[0]))
-    content = of.target._content(of.held)  # type: ignore[attr-defined]
-    plan = [step.split() for step in kit.steps(content, Asked(SHAPES, 0, ("bf16", "f16"), ("NN", "TN")))]
+    content = of.target._content(of.predicted)  # type: ignore[attr-defined]
+    plan = [step.split() for step in kit.steps(content, KitRequest(SHAPES, 0, ("bf16", "f16"), ("NN", "TN")))]
     timed = [words[1:4] for words in plan if words[0] == "time"]
     assert timed == [[dtype, "0", b] for b in "01" for _ in SHAPES for dtype in ("bf16", "f16")]
     with pytest.raises(UsageError, match="there is no layout NX"):
-        list(kit.steps(content, Asked(SHAPES, 0, (), ("NX",))))
+        list(kit.steps(content, KitRequest(SHAPES, 0, (), ("NX",))))
     with pytest.raises(UsageError, match="the library holds bf16, f16, not f32"):
-        list(kit.steps(content, Asked(SHAPES, 0, ("f32",))))
+        list(kit.steps(content, KitRequest(SHAPES, 0, ("f32",))))
 
 
 @pytest.mark.parametrize(

@@ -19,13 +19,15 @@ from elftools.elf.elffile import ELFFile
 from tensorop.cli.main import cli
 from tensorop.commands import opened
 from tensorop.errors import JobError, UsageError
-from tensorop.kits import export, held, plan, result, retune
-from tensorop.kits.export import Made
-from tensorop.kits.held import Held
+from tensorop.kits import export, plan, processor, result, retune, steps
+from tensorop.kits import product as kit_products
+from tensorop.kits.export import ExportedKit
+from tensorop.kits.processor import ProcessorProduct
 from tensorop.model.trial import Kind, Outcome
 from tensorop.model.verdict import Verdict
 from tensorop.package.card import read_card
 from tensorop.provision import qemu
+from tensorop.target import KitRequest
 from tensorop.verify import controls
 from tests.support import products
 
@@ -54,21 +56,21 @@ def product(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def whole(product: Path) -> Held:
-    return held.read(opened.open_product(product))
+def whole(product: Path) -> ProcessorProduct:
+    return processor.read(opened.open_product(product))
 
 
 @pytest.fixture(scope="module")
-def made(whole: Held, product: Path) -> Made:
+def made(whole: ProcessorProduct, product: Path) -> ExportedKit:
     with pytest.MonkeyPatch.context() as patch:
         known = controls.controls
         patch.setattr(controls, "controls", lambda of: tuple(c for c in known(of) if c.name in SOME))
         patch.setattr(export, "ROUNDS", 3)
-        return export.export(whole, product.with_name("kit"), shapes=SHAPES, probes=2)
+        return export.export(whole, product.with_name("kit"), KitRequest(SHAPES, 2))
 
 
 @pytest.fixture(scope="module")
-def measured(made: Made) -> Path:
+def measured(made: ExportedKit) -> Path:
     done = run_kit(made.folder, "result.jsonl")
     assert done.returncode == 0, done.stderr
     return made.folder / "result.jsonl"
@@ -79,8 +81,8 @@ def own(product: Path, tmp_path: Path) -> Path:
     return shutil.copytree(product, tmp_path / "gemm", symlinks=True)
 
 
-def opened_at(folder: Path) -> Held:
-    return held.read(opened.open_product(folder))
+def opened_at(folder: Path) -> ProcessorProduct:
+    return processor.read(opened.open_product(folder))
 
 
 def rows_of(path: Path) -> list[Row]:
@@ -97,7 +99,7 @@ def written(path: Path, rows: list[Row]) -> Path:
     return path
 
 
-def test_what_a_kit_holds(made: Made):
+def test_what_a_kit_holds(made: ExportedKit):
     assert {path.name for path in made.folder.iterdir()} >= {
         "kit", "plan.bin", "manifest.json", "run-kit", "README", "SHA256SUMS",
     }  # fmt: skip
@@ -147,20 +149,22 @@ def test_import_chooses_anew(own: Path, measured: Path, tmp_path: Path):
     # what was imported is known to the next kit, which is one of the same product
     again = opened_at(own)
     assert again.digest == opened_at(measured.parents[1] / "gemm").digest
-    assert len(held.measured(again.operator, again.winners[0], held.kept(own))) == 4
+    assert len(kit_products.measured(again.operator, again.winners[0], kit_products.kept(own))) == 4
     assert len(result.read(measured, again).rows) == 4
-    probes = export._timed(again, again.winners[0], SHAPES, 8)
+    probes = steps.timed_problems(again, again.winners[0], SHAPES, 8)
     assert len(probes) == len(SHAPES) + 8
-    first = export._timed(opened_at(measured.parents[1] / "gemm"), again.winners[0], SHAPES, 8)
+    first = steps.timed_problems(opened_at(measured.parents[1] / "gemm"), again.winners[0], SHAPES, 8)
     assert {probe.problem.label for probe in probes[2:]}.isdisjoint(probe.problem.label for probe in first[2:])
 
 
-def test_the_commands_say_it_in_json(own: Path, made: Made, measured: Path, monkeypatch: pytest.MonkeyPatch):
+def test_the_commands_say_it_in_json(own: Path, made: ExportedKit, measured: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(export, "export", lambda held, out, **_: replace(made, folder=out))
     done = CliRunner().invoke(cli, ["export", str(own), "--shapes", "8x8x8", "--format", "json"])
     assert json.loads(done.stdout)["folder"] == str(own.with_name("gemm-kit"))
     verdict = Verdict(Outcome(Kind.OK), 256, 5, "0:0", dtype="f32")
-    found = retune.Imported(own, "measured there", 4, {"f32": (None, 0.1)}, (verdict,))
+    regret = {"before": None, "after": 0.1}
+    lines = [processor._in_words("f32", regret)]
+    found = retune.Imported(own, "measured there", 4, 0, {"regret": {"f32": regret}}, lines, (verdict,))
     monkeypatch.setattr(retune, "retune", lambda *_, **__: found)
     done = CliRunner().invoke(cli, ["import", str(own), str(measured), "--format", "json"])
     told = json.loads(done.stdout)
@@ -171,7 +175,7 @@ def test_the_commands_say_it_in_json(own: Path, made: Made, measured: Path, monk
     assert "5 calls of the new library right here, seed 0:0\n" in done.stdout
 
 
-def test_a_killed_kit_goes_on(made: Made):
+def test_a_killed_kit_goes_on(made: ExportedKit):
     given = {"PATH": os.environ["PATH"], "OUT": "killed.jsonl", "RUN": emulator(), "BOARD": "a test's board"}
     with subprocess.Popen(
         [made.folder / "run-kit"], env=given, stderr=subprocess.PIPE, text=True, start_new_session=True
@@ -194,7 +198,7 @@ def test_a_killed_kit_goes_on(made: Made):
     assert "has all its rows" in run_kit(made.folder, path.name).stderr
 
 
-def test_a_kit_on_another_machine(made: Made, tmp_path: Path):
+def test_a_kit_on_another_machine(made: ExportedKit, tmp_path: Path):
     done = run_kit(made.folder, str(tmp_path / "r"), run="")
     if os.uname().machine != "riscv64":
         assert done.returncode == 2
@@ -209,7 +213,7 @@ def test_a_kit_on_another_machine(made: Made, tmp_path: Path):
     assert not (tmp_path / "out").exists()
 
 
-def test_a_control_that_passes_stops_a_kit(made: Made, tmp_path: Path):
+def test_a_control_that_passes_stops_a_kit(made: ExportedKit, tmp_path: Path):
     data = bytearray((made.folder / "plan.bin").read_bytes())
     steps_at = int.from_bytes(data[32:40], "little")
     expects = steps_at + plan._STEP.size - 680 - 64
@@ -223,7 +227,7 @@ def test_a_control_that_passes_stops_a_kit(made: Made, tmp_path: Path):
     assert not any("step" in row for row in rows_of(tmp_path / "out"))
 
 
-def test_a_damaged_kit(made: Made, tmp_path: Path):
+def test_a_damaged_kit(made: ExportedKit, tmp_path: Path):
     folder = shutil.copytree(made.folder, tmp_path / "kit")
     with (folder / "plan.bin").open("r+b") as file:
         file.seek(1 << 16)
@@ -281,7 +285,7 @@ def _too_few(rows: list[Row]) -> None:
     ],
 )
 def test_files_that_are_refused(
-    whole: Held,
+    whole: ProcessorProduct,
     measured: Path,
     tmp_path: Path,
     change: Callable[[list[Row]], None],
@@ -295,7 +299,7 @@ def test_files_that_are_refused(
     assert caught.value.hint  # type: ignore[attr-defined]
 
 
-def test_bytes_that_are_refused(whole: Held, measured: Path, tmp_path: Path):
+def test_bytes_that_are_refused(whole: ProcessorProduct, measured: Path, tmp_path: Path):
     text, path = measured.read_bytes(), tmp_path / "r.jsonl"
     for data, error, said in (
         (text[:-40], JobError, "is cut off in line"),
@@ -325,11 +329,11 @@ def test_products_that_have_no_kit(own: Path, tmp_path: Path):
         opened_at(tmp_path / "none")
     (tmp_path / "taken").mkdir()
     with pytest.raises(UsageError, match="exists and is no kit"):
-        export.export(opened_at(own), tmp_path / "taken")
+        export.export(opened_at(own), tmp_path / "taken", KitRequest())
     for name in ("manifest.json", "result.jsonl"):
         (tmp_path / "taken" / name).touch()
     with pytest.raises(UsageError, match=r"holds result\.jsonl, which is no part of a kit"):
-        export.export(opened_at(own), tmp_path / "taken")
+        export.export(opened_at(own), tmp_path / "taken", KitRequest())
     (own / "lib/libtensorop_gemm.a").unlink()
     with pytest.raises(UsageError, match="is absent, and a kit is linked with it"):
         opened_at(own)

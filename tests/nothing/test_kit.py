@@ -17,7 +17,8 @@ import pytest
 from tensorop import paths
 from tensorop.dispatch.tree import decide
 from tensorop.errors import JobError, TensoropError
-from tensorop.kits import held, plan, result, retune
+from tensorop.kits import plan, processor, result
+from tensorop.kits import product as kit_products
 from tensorop.model.number import NUMBERS
 from tensorop.space import problems
 from tensorop.specs import platforms
@@ -41,11 +42,11 @@ def kit(vlen: int, best: int, dtype: str = "f32") -> dict[str, object]:
 @pytest.mark.parametrize(("vlen", "changed"), [(128, 0), (256, 1), (512, 2), (1024, 2)])
 def test_a_board_changes_the_choice_for_its_own_vlen(vlen: int, changed: int):
     given = products.by_vlen(products.winners(("f32",))[0])
-    product = SimpleNamespace(operator=gemm(), opened=SimpleNamespace(platform=platforms.load("rvv")))
+    product = SimpleNamespace(operator=gemm(), platform=platforms.load("rvv"))
     best, operator = 1 - changed // 2, gemm()
     brought = kit(vlen, best)
-    found = retune._chosen(product, given, [brought], vlen)  # type: ignore[arg-type]
-    for row in held.measured(operator, given, [brought]):
+    found = processor._chosen(product, given, [brought], vlen)  # type: ignore[arg-type]
+    for row in kit_products.measured(operator, given, [brought]):
         assert decide(found.trees[changed].root, problems.features(operator, row.problem)) == best
     assert [tree.vlen for tree in found.trees] == [128, 256, 512]
     for number in {0, 1, 2} - {changed}:
@@ -55,35 +56,35 @@ def test_a_board_changes_the_choice_for_its_own_vlen(vlen: int, changed: int):
 
 def test_what_a_kit_says_of_other_dtypes_changes_nothing():
     (given,) = products.winners(("f32",))
-    product = SimpleNamespace(operator=gemm(), opened=SimpleNamespace(platform=platforms.load("rvv")))
-    assert retune._chosen(product, given, [kit(256, 0, "f64")], 256) is given  # type: ignore[arg-type]
+    product = SimpleNamespace(operator=gemm(), platform=platforms.load("rvv"))
+    assert processor._chosen(product, given, [kit(256, 0, "f64")], 256) is given  # type: ignore[arg-type]
 
 
 def test_the_last_kit_counts():
     (given,) = products.winners(("f32",))
-    rows = held.measured(gemm(), given, [kit(256, 0), kit(256, 1)])
+    rows = kit_products.measured(gemm(), given, [kit(256, 0), kit(256, 1)])
     assert len(rows) == 6
     assert all(row.costs == (3000.0, 1000.0) for row in rows)
     three = kit(256, 0)
     for row in three["rows"]:  # type: ignore[attr-defined]
         row["ns"].append(1.0)
-    assert held.measured(gemm(), given, [three]) == []
+    assert kit_products.measured(gemm(), given, [three]) == []
 
 
 def test_boards_are_told_apart():
     one = kit(256, 0)
-    assert held.board_of(one) == held.board_of(kit(256, 1))
-    assert held.board_of(one) != held.board_of(kit(128, 0))
+    assert processor.ProcessorProduct.board_of(one) == processor.ProcessorProduct.board_of(kit(256, 1))
+    assert processor.ProcessorProduct.board_of(one) != processor.ProcessorProduct.board_of(kit(128, 0))
 
 
 def test_a_damaged_memory_of_kits(tmp_path):
-    assert held.kept(tmp_path) == []
-    path = tmp_path / held.KEPT
+    assert kit_products.kept(tmp_path) == []
+    path = tmp_path / kit_products.KEPT
     path.parent.mkdir(parents=True)
     for text in ("{", "[]", '{"schema": 9, "kits": []}'):
         path.write_text(text)
         with pytest.raises(JobError, match="is damaged"):
-            held.kept(tmp_path)
+            kit_products.kept(tmp_path)
 
 
 @pytest.mark.parametrize("name", ["f32", "f64"])

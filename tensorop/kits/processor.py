@@ -1,0 +1,262 @@
+"""A product for processors, as its kits need it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from tensorop import paths
+from tensorop.author import offline
+from tensorop.commands import opened as opening
+from tensorop.commands import verify
+from tensorop.commands.opened import Opened
+from tensorop.dispatch import choice
+from tensorop.errors import UsageError
+from tensorop.kits import plan, program, steps
+from tensorop.kits.product import (
+    AGAIN,
+    KINDS,
+    KitPlan,
+    KitProduct,
+    KitResult,
+    Retuned,
+    measured,
+    read_manifest,
+    unreadable,
+)
+from tensorop.kits.result import RUN_AGAIN
+from tensorop.measure.statistics import quartiles
+from tensorop.model.architecture import architecture
+from tensorop.model.kernel import KernelTemplate
+from tensorop.model.operator import Operator
+from tensorop.model.point import Point
+from tensorop.model.verdict import Seed, Verdict
+from tensorop.model.winner import Tree, Winners, by_operator, trees_of
+from tensorop.package.product import product
+from tensorop.package.publish import Staged
+from tensorop.package.sources import OperatorPart
+from tensorop.render import instantiate, words
+from tensorop.render.texts import Texts
+from tensorop.specs import files
+from tensorop.specs.printable import one_line
+from tensorop.store import journal
+from tensorop.target import KitRequest
+from tensorop.verify import controls
+
+MEASURED = "measured"  # the key of a product's facts
+SMALL = 4e6  # flops of a problem that is run here once more: an emulator is slow
+FEW = 64 << 20  # bytes of its operands
+
+
+@dataclass(frozen=True)
+class ProcessorProduct(KitProduct):
+    """A product whose variants and trees are known again."""
+
+    winners: tuple[Winners, ...]
+    texts: Texts
+
+    board = ("arch", "board", "vlen", "emulator")
+
+    @property
+    def archive(self) -> Path:
+        return self.opened.library.with_suffix(".a")
+
+    def plan(self, request: KitRequest) -> KitPlan:
+        operator, platform = self.operator, self.platform
+        wanted, dtypes = steps.wanted_controls(self), [w.dtype for w in self.winners]
+        executable = program.build(operator, platform, self.archive, dtypes, wanted, request.jobs).path.read_bytes()
+        found = steps.steps(self, request, Seed.draw())
+        least = platform.fixed_vlen or min(platform.verify_vlens, default=0) if platform.arch == "riscv64" else 0
+        head = plan.Head(platform.arch, self.digest, platform.name, dtypes, least)
+        data = plan.Writer(operator.reference, head).write(found, "")
+        kit = hashlib.sha256(hashlib.sha256(executable).digest() + hashlib.sha256(data).digest()).hexdigest()
+        data = data[: plan.KIT_AT] + kit.encode() + data[plan.KIT_AT + len(kit) :]
+        own = paths.native_dir() / "kit"
+        names = dict.fromkeys(word.lower() for word in (platform.arch, *architecture(platform.arch).spellings))
+        script = (own / "run-kit.sh").read_text().replace("@ARCH@", " ".join(names))
+        script = script.replace("@PLATFORM@", words.in_build_file(platform.name))
+        return KitPlan(
+            kit,
+            {"kit": executable, "plan.bin": data, "run-kit": script.encode(), "README": (own / "README").read_bytes()},
+            {name: sum(KINDS[step.kind] == name for step in found) for name in KINDS},
+            {
+                "platform": {"name": platform.name, "arch": platform.arch, "least_vlen": least},
+                "compiler": self.manifest["compiler"],
+                "dtypes": dtypes,
+                "times": [step.of for step in found if step.kind == plan.TIME],
+            },
+        )
+
+    def require_machine(self, path: Path, machine: Mapping[str, Any]) -> None:
+        platform, least = self.platform, self.platform.fixed_vlen or 0
+        if machine["arch"] != platform.arch:
+            wrong, needed = machine["arch"], f"is {platform.arch}"
+        elif platform.arch == "riscv64" and int(machine["vlen"]) < least:
+            wrong, needed = f"vectors of {machine['vlen']} bits", f"has {least} or more"
+        else:
+            return
+        raise UsageError(
+            f"{path} was measured on {wrong}, {platform.name} {needed}", hint="run the kit on a board of that kind"
+        )
+
+    def require_judged(self, path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Raises UsageError unless each control ended as it must, and each variant was verified, as every kit does."""
+        ends = {control.name: [kind.value for kind in control.expected] for control in controls.controls(self.operator)}
+        left = {(w.dtype, number) for w in self.winners for number in range(-1, len(w.all))}
+        for row in rows:
+            of = row["of"]
+            if row["kind"] == "control" and row["outcome"] not in (expected := ends.get(of["control"], [])):
+                control, ended = one_line(of["control"], 40), one_line(row["outcome"], 40)
+                raise UsageError(
+                    f"{path}, row {row['step']}: the control {control} ended as {ended}, "
+                    f"expected {' or '.join(expected) or 'one of this version'}",
+                    hint=RUN_AGAIN,
+                )
+            if row["kind"] == "verify":
+                left.discard((of["dtype"], of["variant"]))
+        if left:
+            raise UsageError(f"{path} does not verify variant {min(left)[1]} of {min(left)[0]}", hint=RUN_AGAIN)
+
+    def row(self, path: Path, row: Mapping[str, Any]) -> dict[str, Any] | None:
+        if row["outcome"] != "ok":
+            return None
+        of = row["of"]
+
+        def refuse(what: str, expected: str) -> UsageError:
+            return UsageError(f"{path} is damaged: row {row['step']} has {what}; expected {expected}", hint=RUN_AGAIN)
+
+        winners = next((w for w in self.winners if w.dtype == of["dtype"]), None)
+        if winners is None:
+            raise refuse(f"dtype {of['dtype']!r:.40}", "one of " + ", ".join(w.dtype for w in self.winners))
+        count = len(winners.all)
+        if len(set(of["variants"])) != len(of["variants"]) or max(of["variants"]) >= count:
+            raise refuse(f"variants {of['variants']!r:.80}", f"different ones, of 0 to {count - 1}")
+        if len(row["ns"]) != len(of["variants"]):
+            raise refuse(f"figures of {len(row['ns'])} variants", f"figures of {len(of['variants'])}")
+        shapes = self.operator.reference.shapes
+        if set(of["dims"]) != set(shapes.names):
+            raise refuse(f"the dims {', '.join(of['dims'])!r:.80}", ", ".join(shapes.names))
+        if dict(of["options"]) not in [dict(layout) for layout in self.operator.layouts]:
+            raise refuse(f"the options {of['options']!r:.80}", "those of one of the operator's layouts")
+        medians = {number: quartiles(rounds)[1] for number, rounds in zip(of["variants"], row["ns"], strict=True)}
+        ns = [medians.get(number) for number in range(count)]
+        told = {"dtype": of["dtype"], "dims": of["dims"], "options": of["options"], "ns": ns}
+        return {**told, "date": row["date"], "mhz": row["mhz"]}
+
+    def where(self, machine: Mapping[str, Any]) -> str:
+        emulator = str(machine["emulator"]).split()
+        board = " ".join(machine["board"].split()) or f"a board ({machine['arch']})"
+        return f"{board}, under the emulator {Path(emulator[0]).name}" if emulator else board
+
+    def retuned(self, kits: Sequence[Mapping[str, Any]], result: KitResult, jobs: int) -> Retuned:
+        here = [kit for kit in kits if self.board_of(kit) == self.board_of(kits[-1])]
+        vlen, measured_on = int(result.machine["vlen"]), f"measured on {self.where(result.machine)} by kit"
+        chosen = [_chosen(self, of_dtype, here, vlen) for of_dtype in self.winners]
+        facts = {**self.of_operator["facts"], MEASURED: [_summary(kit) for kit in kits]}
+        line = f"Grown on ns {measured_on}, {result.date[:10]}"
+        if any(len(w.trees) > 1 for w in chosen):
+            line += f", where VLEN {vlen} is served; else on {facts.get('unit', 'what the product was made on')}"
+        made = product(self.platform, [OperatorPart(self.operator, chosen, facts, line, self.texts)], jobs=jobs)
+        regrets = {
+            old.dtype: {"before": place(old, vlen).regret, "after": place(new, vlen).regret}
+            for old, new in zip(self.winners, chosen, strict=True)
+        }
+        results = dict(self.manifest.get("results") or {})
+        return Retuned(made, results, {"regret": regrets}, [_in_words(*one) for one in regrets.items()])
+
+    def verified(self, staged: Staged, result: KitResult, seed: Seed) -> tuple[Verdict, ...]:
+        anew = opening.staged(staged, self.operator, self.platform, self.opened.plugins)
+        return tuple(verify.quick(anew, self.opened.reach(), seed, _problems(self, result)))
+
+
+def read(opened: Opened) -> ProcessorProduct:
+    """Raises UsageError for a library outside of its product and for one without what a kit needs."""
+    root, manifest = read_manifest(opened)
+    try:
+        dtypes = by_operator(manifest)[opened.operator.name]["dtypes"]
+        past = journal.read(root) if journal.journal_path(root).is_file() else None
+        templates = _templates(opened.operator, past.templates.values() if past else ())
+        found = tuple(_winners(opened, name, of_dtype, templates) for name, of_dtype in dtypes.items())
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise unreadable(root, error) from None
+    held = ProcessorProduct(opened, root, manifest, found, Texts(past.texts if past else None))
+    try:
+        files.require(held.archive, files.LIBRARY)
+    except FileNotFoundError:
+        raise UsageError(f"{held.archive} is absent, and a kit is linked with it", hint=AGAIN) from None
+    except OSError as error:
+        raise UsageError(f"{held.archive} cannot be read: {error.strerror}", hint=AGAIN) from None
+    return held
+
+
+def _in_words(dtype: str, regret: Mapping[str, float | None]) -> str:
+    before, after = ("not known" if of is None else f"{of:.1%}" for of in (regret["before"], regret["after"]))
+    return f"{dtype}: choosing costs {after} on shapes left out (by what was known before: {before})"
+
+
+def _summary(kit: Mapping[str, Any]) -> dict[str, Any]:
+    """What the manifest and the card say of a kit."""
+    machine = {name: kit["machine"][name] for name in ("board", "vlen", "emulator")}
+    return {**machine, "date": kit["date"], "kit": kit["kit"], "rows": len(kit["rows"])}
+
+
+def _chosen(held: ProcessorProduct, given: Winners, kits: Sequence[Mapping[str, Any]], vlen: int) -> Winners:
+    """The same variants with another tree where this board's cores are served."""
+    rows = measured(held.operator, given, kits)
+    if len(given.all) < 2 or not rows:
+        return given
+    platform = held.platform
+    at = vlen if vlen in platform.vlens else platform.vlens[0]
+    found = choice.winners(held.operator, platform, given.dtype, given.variants, {at: rows}, direct=given.direct)
+    there = place(given, vlen)
+    trees = tuple(_tree(tree, there, found.trees[0]) for tree in given.trees)
+    unasked = found.unasked if len(trees) == 1 else min(given.unasked, found.unasked)
+    return replace(given, trees=trees, unasked=unasked)
+
+
+def _tree(tree: Tree, replaced: Tree, new: Tree) -> Tree:
+    return replace(new, vlen=tree.vlen) if tree is replaced else tree
+
+
+def _problems(held: ProcessorProduct, result: KitResult) -> Iterator[Any]:
+    """What was timed, as the library serves it, where it is small enough to be run here once more."""
+    for row in result.rows:
+        problem = held.operator.reference.problem(row["dtype"], row["dims"], row["options"])
+        reference = held.operator.reference
+        if reference.work(problem) <= SMALL and reference.traffic(problem) <= FEW:
+            yield problem
+
+
+# --- made again of the manifest, and what kits have measured ---------------------------------------------------------
+
+
+def _templates(operator: Operator, others: Any) -> dict[str, KernelTemplate]:
+    direct = offline.direct(operator.folder, operator.name)
+    own = [*offline.templates(operator.folder, operator.name, operator.added), *([direct] if direct else [])]
+    return {template.digest: template for template in (*others, *own)}
+
+
+def _winners(opened: Opened, dtype: str, told: Mapping[str, Any], templates: Mapping[str, KernelTemplate]) -> Winners:
+    variants = []
+    for one in told["variants"]:
+        if one["digest"] not in templates:
+            raise UsageError(
+                f"template '{one['template']}' ({one['digest']}) of {opened.library.name} is not here: neither shipped "
+                "as it was, nor in a journal beside the product",
+                hint=AGAIN,
+            )
+        variant = instantiate.variant(opened.operator, templates[one["digest"]], dtype, Point.of(one["point"]))
+        if variant.id != one["id"]:
+            raise UsageError(f"variant {one['id']} of {dtype} is another one by this version", hint=AGAIN)
+        variants.append(replace(variant, specialisations=tuple(map(int, one.get("specialisations", ())))))
+    direct = variants.pop() if variants[-1].template.name == offline.DIRECT else None
+    return Winners(dtype, tuple(variants), trees_of(told), direct, int(told.get("direct", {}).get("most_flops", 0)))
+
+
+def place(winners: Winners, vlen: int) -> Tree:
+    """The tree that serves cores of this VLEN."""
+    shorter = [tree for tree in winners.trees if tree.vlen <= vlen]
+    return shorter[-1] if shorter else winners.trees[0]

@@ -1,0 +1,191 @@
+"""What is common to the products of which there are kits; what differs by the kind of target is abstract here."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+from tensorop.commands.opened import Opened
+from tensorop.dispatch.choice import CostRow
+from tensorop.errors import JobError, SpecError, UsageError
+from tensorop.kits import rows as kitrows
+from tensorop.model.operator import Operator
+from tensorop.model.platform import Platform
+from tensorop.model.verdict import Seed, Verdict
+from tensorop.model.winner import Winners, by_operator
+from tensorop.package.product import MANIFEST, SHARE, Product
+from tensorop.package.publish import Staged
+from tensorop.specs import files, jsontext
+from tensorop.target import KitRequest
+
+KEPT = f"{SHARE}/kits.json"
+SCHEMA = 1
+MOST = 4096  # problems of a dtype on one board: what a choice of them takes grows with their square
+AGAIN = "make the product again with this version: the same `tensorop <operator>` command"
+KINDS = ("control", "verify", "time")  # of steps, in the order in which a kit does them
+
+
+@dataclass(frozen=True)
+class KitPlan:
+    """A kit but for its own description."""
+
+    kit: str  # its id
+    files: Mapping[str, bytes]  # the program, its script, its README and its plan
+    steps: Mapping[str, int]  # by kind, how many
+    facts: Mapping[str, Any]  # what the kit's manifest says beside what each says
+
+
+@dataclass(frozen=True)
+class KitResult:
+    """What a kit brought back, held against its product."""
+
+    kit: str  # its id
+    machine: Mapping[str, Any]
+    date: str  # of the last row
+    rows: Sequence[Mapping[str, Any]]  # problems with figures, as the product keeps them
+    started: int  # how often
+    unmeasured: int  # problems without a figure
+    cases: int  # calls that were verified
+
+    def to_json(self) -> dict[str, Any]:
+        return {"kit": self.kit, "machine": dict(self.machine), "date": self.date, "rows": list(self.rows)}
+
+
+@dataclass(frozen=True)
+class Retuned:
+    """A product with another dispatch, not in place yet."""
+
+    product: Product
+    results: Mapping[str, Any]  # of its manifest
+    record: Mapping[str, Any]  # what `import --format json` says of the choice, and
+    lines: Sequence[str]  # in words
+
+
+@dataclass(frozen=True)
+class KitProduct(ABC):
+    """A product as kits need it."""
+
+    opened: Opened
+    root: Path
+    manifest: Mapping[str, Any]
+
+    device: ClassVar[bool] = False  # its rows are of a device
+    board: ClassVar[tuple[str, ...]]  # keys of a machine, by which figures of one are told from another's
+
+    @property
+    def operator(self) -> Operator:
+        return self.opened.operator
+
+    @property
+    def platform(self) -> Platform:
+        return self.opened.platform
+
+    @property
+    def of_operator(self) -> Mapping[str, Any]:
+        return by_operator(self.manifest)[self.operator.name]
+
+    @property
+    def digest(self) -> str:
+        """Of what its kits are of, which an import leaves."""
+        variants = {name: of_dtype["variants"] for name, of_dtype in self.of_operator["dtypes"].items()}
+        made_with = [self.manifest[key] for key in ("platform", "compiler", "tool")]
+        whole = json.dumps([self.operator.name, *made_with, variants], sort_keys=True)
+        return hashlib.sha256(whole.encode()).hexdigest()
+
+    def kept(self) -> list[dict[str, Any]]:
+        """As `kept`."""
+        return kept(self.root, device=self.device)
+
+    @classmethod
+    def board_of(cls, kit: Mapping[str, Any]) -> tuple[Any, ...]:
+        return tuple(kit["machine"][name] for name in cls.board)
+
+    @abstractmethod
+    def plan(self, request: KitRequest) -> KitPlan:
+        """Raises UsageError for what cannot be measured, JobError where the program cannot be built."""
+
+    @abstractmethod
+    def require_machine(self, path: Path, machine: Mapping[str, Any]) -> None:
+        """Raises UsageError for figures of a machine that the product is not for."""
+
+    @abstractmethod
+    def require_judged(self, path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Raises UsageError unless controls and variants were judged as the product's kits do."""
+
+    @abstractmethod
+    def row(self, path: Path, row: Mapping[str, Any]) -> dict[str, Any] | None:
+        """A timed row as the product keeps it, None without a figure. Raises UsageError for one of no plan of its."""
+
+    @abstractmethod
+    def where(self, machine: Mapping[str, Any]) -> str:
+        """A few words on a machine."""
+
+    @abstractmethod
+    def retuned(self, kits: Sequence[Mapping[str, Any]], result: KitResult, jobs: int) -> Retuned:
+        """The product by what kits measured, the new one's figures last."""
+
+    def verified(self, staged: Staged, result: KitResult, seed: Seed) -> tuple[Verdict, ...]:
+        """The retuned library judged here, where it runs."""
+        return ()
+
+
+def read_manifest(opened: Opened) -> tuple[Path, dict[str, Any]]:
+    """The product's folder and its manifest. Raises UsageError for a library outside of its product."""
+    root = opened.root
+    if root is None:
+        raise UsageError(f"{opened.library} is not in a product's folder", hint="give the folder, not the library")
+    try:
+        return root, dict(jsontext.loads(files.read(root / MANIFEST, files.JSON)))
+    except (OSError, ValueError, TypeError, RecursionError) as error:
+        raise unreadable(root, error) from None
+
+
+def unreadable(root: Path, error: Exception) -> UsageError:
+    said = f"{root / MANIFEST} does not say what a kit needs: {type(error).__name__}: {error!s:.200}"
+    return UsageError(said, hint=AGAIN)
+
+
+def kept(root: Path, *, device: bool = False) -> list[dict[str, Any]]:
+    """What earlier kits brought, in order. device: of a product for one. Raises JobError where that is damaged."""
+    path = root / KEPT
+    try:
+        told = jsontext.loads(files.read(path, files.JSON))
+        if told["schema"] != SCHEMA:
+            raise ValueError(f"schema {told['schema']}")
+        for number, kit in enumerate(told["kits"]):
+            kitrows.kept(kit, f"kit {number}", device)
+        return list(told["kits"])
+    except FileNotFoundError:
+        return []
+    except (OSError, ValueError, KeyError, TypeError, SpecError) as error:
+        raise JobError(
+            f"{path} is damaged: {error!s:.300}",
+            hint="take it away; what kits measured is imported again from their files",
+        ) from None
+
+
+def measured(operator: Operator, winners: Winners, kits: Sequence[Mapping[str, Any]]) -> list[CostRow]:
+    """What these kits say of one dtype, the last one of a problem."""
+    found: dict[str, CostRow] = {}
+    for row in (row for kit in kits for row in kit["rows"]):
+        if row["dtype"] == winners.dtype:
+            if set(row["dims"]) != set(operator.reference.shapes.names):
+                raise JobError(
+                    f"{KEPT} has a problem of another operator: {row['dims']!r:.100}",
+                    hint="take it away; what kits measured is imported again from their files",
+                )
+            problem = operator.reference.problem(winners.dtype, row["dims"], row["options"])
+            costs = tuple(None if cost is None else float(cost) for cost in row["ns"])
+            if len(costs) == len(winners.all) and any(cost is not None for cost in costs):
+                found[problem.label] = CostRow(problem, costs)
+    if len(found) > MOST:
+        raise JobError(
+            f"kits measured {len(found)} problems of {winners.dtype} on one board, at most {MOST} are chosen by",
+            hint=f"export a kit with fewer --probes; without {KEPT} what earlier kits measured is forgotten",
+        )
+    return list(found.values())
