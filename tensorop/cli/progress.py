@@ -20,7 +20,7 @@ from tensorop.search.arms import STRIKES
 from tensorop.search.loop import Began, Exhausted, GivenUp, Lost, SearchEnded, TrialEnded
 
 LINE_EVERY_S = 10.0  # without a terminal: one line in this many seconds
-WINDOW_S = 60.0  # how far back a search's latest gain is told from
+WINDOW_S = 60.0  # how far back a search's latest gain reaches
 
 
 def follow(job: Job) -> Done:
@@ -67,16 +67,19 @@ class _View:
 
     def show(self, event: Event) -> None:
         if isinstance(event, Phase):
+            self.say(f"{event.name}: {event.detail}" if event.detail else event.name)
             self.phase(event)
         elif isinstance(event, Note):
             self.say(f"  {event.text}")
         elif isinstance(event, Trying):
-            self.count(event)
+            inner = event.event
+            if isinstance(inner, TrialEnded):
+                self.count(inner)
             self.trying(event)
-            if isinstance(event.event, GivenUp):
-                self.say(f"  {event.stage} {event.dtype}: {_given_up(event.event)}")
-            if isinstance(event.event, SearchEnded):
-                self.say(f"  {event.stage} {event.dtype}: {self.summary(event)}")
+            if isinstance(inner, GivenUp):
+                self.say(f"  {event.stage} {event.dtype}: {_given_up(inner)}")
+            if isinstance(inner, SearchEnded):
+                self.say(f"  {event.stage} {event.dtype}: {self.summary(event, inner)}")
                 self.forget()
 
     def say(self, text: str) -> None:
@@ -84,18 +87,15 @@ class _View:
         self.console.print(text, highlight=False, markup=False, soft_wrap=True)
 
     def phase(self, event: Phase) -> None:
-        self.say(f"{event.name}: {event.detail}" if event.detail else event.name)
+        """A part begins."""
 
     def trying(self, event: Trying) -> None:
         raise NotImplementedError
 
-    def summary(self, event: Trying) -> str:
+    def summary(self, event: Trying, inner: TrialEnded | SearchEnded) -> str:
         """`1.84x the first, 62% of peak, 23 trials, 2 failed, 31 s left; 23.4 ns/kflop by outer mr_vectors=1 ...`: what
         a narrow terminal cuts off comes last."""
-        inner = event.event
-        if not isinstance(inner, TrialEnded | SearchEnded):
-            return ""
-        parts = [self.ratio(event), self.of_bound(event), self.gain() if isinstance(inner, TrialEnded) else ""]
+        parts = self.gains(event, inner, "the first")
         parts.append(f"{inner.trials} trial{'s' if inner.trials != 1 else ''}{self.fidelities()}")
         if self.failures:
             parts.append("failed: " + ", ".join(f"{n} {kind}" for kind, n in self.failures.most_common()))
@@ -106,25 +106,21 @@ class _View:
         best = ""
         if inner.best is not None and inner.best.score.cost is not None:
             best = f"; {inner.best.score.cost:.4g} {event.unit} by {inner.best.trial.variant}"
-        return ", ".join(part for part in parts if part) + best
+        return ", ".join(parts) + best
 
     def fidelities(self) -> str:
         """` (5 on 26 problems, 30 on 13)`; nothing where all were measured on the same."""
         counted = sorted(self.problems.items(), reverse=True)
-        said = [f"{n} on {problems}{'' if i else ' problems'}" for i, (problems, n) in enumerate(counted) if n]
-        return f" ({', '.join(said)})" if len(said) > 1 else ""
+        words = [f"{n} on {problems}{'' if i else ' problems'}" for i, (problems, n) in enumerate(counted) if n]
+        return f" ({', '.join(words)})" if len(words) > 1 else ""
 
-    def ratio(self, event: Trying, first: str = "the first") -> str:
-        """How much better the best is than the stage's first."""
-        inner = event.event
-        if not isinstance(inner, TrialEnded | SearchEnded) or inner.best is None or not inner.best.score.cost:
-            return ""
-        return f"{self.first / inner.best.score.cost:.2f}x {first}" if self.first else ""
-
-    def of_bound(self, event: Trying) -> str:
-        """`62% of peak`: what the core's multiply-adds alone would cost, against the best."""
-        best = event.event.best if isinstance(event.event, TrialEnded | SearchEnded) else None
-        return f"{event.bound / best.score.cost:.0%} of peak" if event.bound and best and best.score.cost else ""
+    def gains(self, event: Trying, inner: TrialEnded | SearchEnded, first: str = "first") -> list[str]:
+        """`1.84x first`, the stage's; `62% of peak`, what the core's multiply-adds alone would cost; `+3.1% in 60s`;
+        each where it is known."""
+        cost = inner.best.score.cost if inner.best else None
+        ratio = f"{self.first / cost:.2f}x {first}" if cost and self.first else ""
+        of_bound = f"{event.bound / cost:.0%} of peak" if cost and event.bound else ""
+        return [word for word in (ratio, of_bound, self.gain() if isinstance(inner, TrialEnded) else "") if word]
 
     def gain(self) -> str:
         """`+3.1% in 60s`: how much better the best has become of late, or since the first that passed."""
@@ -134,15 +130,14 @@ class _View:
         since, before = ([one for one in self.bests if one[0] <= now - WINDOW_S] or self.bests[:1])[-1]
         return f"{before / best - 1:+.1%} in {min(WINDOW_S, now - since):.0f}s"
 
-    def count(self, event: Trying) -> None:
-        inner = event.event
-        if isinstance(inner, TrialEnded):
-            self.first = self.first or inner.finished.score.cost
-            self.problems[len(inner.finished.score.per_problem)] += inner.finished.outcome.ok
-            if inner.best is not None and inner.best.score.cost and not inner.replayed:
-                self.bests.append((self.now(), inner.best.score.cost))
-            if not inner.finished.outcome.ok:
-                self.failures[inner.finished.outcome.kind.value] += 1
+    def count(self, inner: TrialEnded) -> None:
+        outcome, score = inner.finished.outcome, inner.finished.score
+        self.first = self.first or score.cost
+        self.problems[len(score.per_problem)] += outcome.ok
+        if inner.best is not None and inner.best.score.cost and not inner.replayed:
+            self.bests.append((self.now(), inner.best.score.cost))
+        if not outcome.ok:
+            self.failures[outcome.kind.value] += 1
 
 
 def _given_up(event: GivenUp) -> str:
@@ -167,13 +162,13 @@ class _Lines(_View):
     def trying(self, event: Trying) -> None:
         if self.now() - self.last >= LINE_EVERY_S and isinstance(event.event, TrialEnded):
             self.last = self.now()
-            self.say(f"  {event.stage} {event.dtype}: {self.summary(event)}")
+            self.say(f"  {event.stage} {event.dtype}: {self.summary(event, event.event)}")
         if remark := _remark(event.event):
             self.say(f"  {remark}")
 
 
 def _remark(event: object) -> str:
-    """What a reader of plain lines is told of single trials: only what is out of the ordinary."""
+    """What plain lines say of single trials: only what is out of the ordinary."""
     if isinstance(event, Lost):
         return f"{event.trial.variant}: {event.outcome.message}; it is tried again"
     if isinstance(event, Exhausted):
@@ -188,10 +183,8 @@ class _Bar(_View):
 
     def __init__(self, console: Console, now: Callable[[], float] = time.monotonic) -> None:
         super().__init__(console, now)
-        self.name = "starting"
-        self.began = self.told = now()
-        self.left: float | None = None
-        self.text = ""
+        self.name, self.text, self.began = "starting", "", now()
+        self.ends: float | None = None
         self.live = Live(console=console, get_renderable=self.line, refresh_per_second=4, transient=True)
 
     def __enter__(self) -> _View:
@@ -205,17 +198,16 @@ class _Bar(_View):
         """Cut at the terminal's width."""
         now = self.now()
         parts = [self.name, clock(now - self.began)]
-        if self.left is not None:
-            parts.append(f"{clock(max(0.0, self.left - (now - self.told)))} left")
+        if self.ends is not None:
+            parts.append(f"{clock(max(0.0, self.ends - now))} left")
         return Text("  ".join([*parts, self.text]), style="cyan", no_wrap=True, overflow="ellipsis")
 
-    def under_way(self, name: str, left: float | None) -> None:
-        self.name, self.left, self.text = name, left, ""
-        self.began = self.told = self.now()
+    def under_way(self, name: str, seconds: float | None) -> None:
+        self.name, self.text, self.began = name, "", self.now()
+        self.ends = None if seconds is None else self.began + seconds
         self.live.refresh()  # also of what is over before the next moment it would be drawn
 
     def phase(self, event: Phase) -> None:
-        super().phase(event)
         self.under_way(event.name, event.seconds)
 
     def trying(self, event: Trying) -> None:
@@ -224,10 +216,10 @@ class _Bar(_View):
             self.under_way(name, None)
         inner = event.event
         if isinstance(inner, TrialEnded):
-            self.left, self.told = inner.left, self.now()
-            words = [f"{inner.trials} tried", self.ratio(event, "first"), self.of_bound(event), self.gain()]
+            self.ends = None if inner.left is None else self.now() + inner.left
+            words = [f"{inner.trials} tried", *self.gains(event, inner)]
             if failed := sum(self.failures.values()):
                 words.append(f"{failed} failed")
             if inner.best is not None:
                 words.append(str(inner.best.trial.variant))
-            self.text = "  ".join(word for word in words if word)
+            self.text = "  ".join(words)
