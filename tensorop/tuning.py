@@ -44,14 +44,29 @@ def tune(operator: str, *, progress: Callable[[Event], None] = lambda event: Non
     raise AssertionError("a run ends with Done")
 
 
+_TAKES = {  # what more than a job's own types is taken
+    "dtypes": "str | Sequence[str]",
+    "shapes": "str | Sequence[str | Sequence[int] | Mapping[str, int]]",
+    "budget": "str | float",
+    "author_timeout": "str | float",
+    "workers": "str | int",
+    "seed": "int | str",
+    "plugins": "str | Path | Sequence[str | Path]",
+    "out": "str | Path",
+    "warm_start": "str | Path",
+}
+
+
+_KEYWORD = inspect.Parameter.KEYWORD_ONLY
+
+
 def _describe() -> None:
     """Gives `tune` the parameters that are the options of a job."""
     own = inspect.signature(tune).parameters
     options, lines = [], []
-    for name, (default, kind, option) in Job.options().items():
-        takes = option.takes or kind
-        takes = takes if default is not None or takes.endswith("None") else f"{takes} | None"
-        options.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=takes))
+    for name, (field, option) in Job.options().items():
+        takes = _TAKES.get(name, str(field.type)) + (" | None" if option.late else "")
+        options.append(inspect.Parameter(name, _KEYWORD, default=option.default, annotation=takes))
         lines.append(textwrap.fill(f"{name}: {option.help}", 116, subsequent_indent=" " * 4))
     signature = inspect.Signature([own["operator"], *options, own["progress"]], return_annotation=Done)
     tune.__signature__ = signature  # type: ignore[attr-defined]
@@ -67,7 +82,7 @@ def job(operator: str, options: Mapping[str, Any], given: frozenset[str] | None 
     Raises UsageError.
     """
     known = Job.options()
-    values = {name: value for name, value in options.items() if value is not None or known[name][0] is not None}
+    values = {name: value for name, value in options.items() if value is not None or known[name][1].default is not None}
     at = values["plugins"] = catalog.folders(values.get("plugins", ()))
     platform = values.setdefault("platform", Job.platform)
     for what, name in (("operator", operator), ("platform", platform)):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any, get_args, get_type_hints
 
 import click
 
@@ -13,9 +13,9 @@ from tensorop.errors import UsageError
 from tensorop.model.job import Job
 from tensorop.model.option import Option
 
-Plugins = Annotated[tuple[Path, ...], Job.options()["plugins"][2]]
-Offline = Annotated[bool, Job.options()["offline"][2]]
-Jobs = Annotated[int, Option("Processes side by side.", kind=int, least=1, most=256)]
+Plugins = Annotated[tuple[Path, ...], Job.options()["plugins"][1]]
+Offline = Annotated[bool, Job.options()["offline"][1]]
+Jobs = Annotated[int, Option("Processes side by side.", least=1, most=256)]
 FORMAT = Option(
     "json: one JSON value on stdout; progress goes to stderr either way.", choices=("table", "json"), name="format"
 )
@@ -52,7 +52,7 @@ def command(*lines: str, name: str | None = None, help: str = "") -> Callable[[C
     def made(function: Callable[..., None]) -> click.Command:
         hints = get_type_hints(function, include_extras=True)
         parameters = [
-            parameter(one.name, one.default, hints[one.name].__metadata__[0])
+            parameter(one.name, get_args(hints[one.name])[0], one.default, hints[one.name].__metadata__[0])
             for one in inspect.signature(function).parameters.values()
         ]
         text, called = help or inspect.getdoc(function), name or function.__name__
@@ -61,9 +61,12 @@ def command(*lines: str, name: str | None = None, help: str = "") -> Callable[[C
     return made
 
 
-def parameter(name: str, default: Any, option: Option, more: str = "", **how: Any) -> click.Parameter:
-    """What click makes an option of. more: goes on with its help; how: as click has it."""
-    kind: Any = option.kind
+def parameter(
+    name: str, hint: Any, default: Any, option: Option, more: str = "", hidden: bool = False
+) -> click.Parameter:
+    """What click makes an option of. hint: its type; more: goes on with its help."""
+    types = {hint, *get_args(hint)}
+    kind: Any = option.kind or next((one for one in (bool, int, Path) if one in types), str)
     if option.choices:
         kind = click.Choice(option.choices)
     elif kind is Path:
@@ -73,10 +76,12 @@ def parameter(name: str, default: Any, option: Option, more: str = "", **how: An
         kind = click.IntRange(option.least, option.most)
     elif kind not in (str, bool):
         kind = _Read(option.metavar, kind)
+    required = default is inspect.Parameter.empty
     if option.positional:
-        how = how if default is inspect.Parameter.empty else {**how, "required": False, "default": default}
-        return click.Argument([name], type=kind, metavar=option.metavar, **how)
-    spelled, required = option.name or name.replace("_", "-"), default is inspect.Parameter.empty
+        return click.Argument(
+            [name], type=kind, metavar=option.metavar, required=required, default=None if required else default
+        )
+    spelled = option.name or name.replace("_", "-")
     return click.Option(
         [f"--{spelled}", name],
         type=None if kind is bool else kind,
@@ -87,7 +92,7 @@ def parameter(name: str, default: Any, option: Option, more: str = "", **how: An
         required=required,
         show_default=not (option.shown or required or default is None or default is False or default in ("", ())),
         help=f"{option.help}{more}" + (f"  [default: {option.shown}]" if option.shown else ""),
-        **how,
+        hidden=hidden,
     )
 
 

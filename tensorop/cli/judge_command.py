@@ -30,7 +30,7 @@ _LONGEST = 3600.0
     "judge mine.c.j2 --operator gemm --platform native --configurations 10 --shapes 512x512x512,1x1024x1024",
 )
 def judge(
-    file: Annotated[Path, Option(metavar="FILE", kind=Path, positional=True)],
+    file: Annotated[Path, Option(metavar="FILE", positional=True)],
     operator: Annotated[str, Option("What it computes; `tensorop operators list`.", "NAME")],
     platform: Annotated[str, Option("What it is for; `tensorop platforms list`.", "NAME")],
     dtype: Annotated[str | None, Option("Element type; by default the operator's first.", "NAME")] = None,
@@ -41,7 +41,6 @@ def judge(
         int,
         Option(
             "Judged at most: the file's own `seed_configurations`, then legal points spread over its tunables.",
-            kind=int,
             least=1,
             most=_MOST_CONFIGURATIONS,
         ),
@@ -50,10 +49,8 @@ def judge(
         str, Option("Longest wait for one call that is verified, e.g. 5s.", "TIME")
     ] = f"{CALL_TIMEOUT_S:g}s",
     seed: NewSeed = "0",
-    template: Annotated[Path | None, Option("Also writes the template the file was read as.", "OUT", kind=Path)] = None,
-    unsafe: Annotated[
-        bool, Option("Run it even on a target that cannot confine it (docs/security.md).", kind=bool)
-    ] = False,
+    template: Annotated[Path | None, Option("Also writes the template the file was read as.", "OUT")] = None,
+    unsafe: Annotated[bool, Option("Run it even on a target that cannot confine it (docs/security.md).")] = False,
     jobs: Jobs = 2,
     runner: Runner = None,
     plugins: Plugins = (),

@@ -79,7 +79,7 @@ def _kits(each: Sequence[Opened], purpose: str) -> ModuleType | None:
     return subpackages.require("kits", "commands", purpose) if any(found.by_kit for found in each) else None
 
 
-_Library = Annotated[Path, Option(metavar="DIR|LIB", kind=Path, positional=True)]
+_Library = Annotated[Path, Option(metavar="DIR|LIB", positional=True)]
 _Dtype = Annotated[str | None, Option("Element types; by default those the library holds.", "NAME,...")]
 _Against = Annotated[
     str | None,
@@ -105,15 +105,12 @@ _Threads = Annotated[
         kind=_counts,
     ),
 ]
-_Layout = Annotated[
-    int, Option("Number of the operator's layout; `operators show NAME` lists them.", kind=int, least=0)
-]
+_Layout = Annotated[int, Option("Number of the operator's layout; `operators show NAME` lists them.", least=0)]
 _Older = Annotated[
     Path | None,
     Option(
         "Beside an older result; exit 1 when a row is slower. Shapes, dtypes, layout and threads are the older one's.",
         "OLD.json",
-        kind=Path,
         name="compare",
     ),
 ]
@@ -132,7 +129,7 @@ def bench(
     dtype: _Dtype = None,
     threads: _Threads = "1",  # type: ignore[assignment]
     layout: _Layout = 0,
-    fast: Annotated[bool, Option("Fewer rounds; a model's best fit without its interval.", kind=bool)] = False,
+    fast: Annotated[bool, Option("Fewer rounds; a model's best fit without its interval.")] = False,
     jobs: Jobs = 2,
     fail_below: Annotated[float | None, Option("Exit 1 when a ratio is under X.", "X", kind=_ratio)] = None,
     older: _Older = None,
@@ -248,9 +245,7 @@ def verify(
     path: _Library,
     dtype: _Dtype = None,
     seed: NewSeed = "0",
-    controls: Annotated[
-        bool, Option("Judge known-bad kernels first.", name="controls/--no-controls", kind=bool)
-    ] = True,
+    controls: Annotated[bool, Option("Judge known-bad kernels first.", name="controls/--no-controls")] = True,
     jobs: Jobs = 2,
     runner: Runner = None,
     plugins: Plugins = (),
@@ -309,7 +304,7 @@ def inspect(path: _Library, format_: Format = "table") -> None:
 
 @command("report build/gemm-rvv", "report build/gemm-rvv --format json")
 def report(
-    path: Annotated[Path, Option(metavar="DIR", kind=Path, positional=True)],
+    path: Annotated[Path, Option(metavar="DIR", positional=True)],
     plugins: Plugins = (),
     format_: Format = "table",
 ) -> None:

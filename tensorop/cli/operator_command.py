@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import click
 
@@ -29,11 +29,11 @@ def operator_command(name: str, plugins: tuple[Path, ...] = ()) -> click.Command
         "shapes": f" Suites: {', '.join(operator.suites)}; shapes are {operator.shapes.help}, e.g. {example}.",
         "tuner": f" Known: {', '.join(catalog.names('tuners', plugins))}.",
     }
-    names = {option.name or of: of for of, (_, _, option) in Job.options().items()}  # click's of the job's
+    names = {option.name or of: of for of, (_, option) in Job.options().items()}  # click's of the job's
+    types, hidden = get_type_hints(Job), {"c_dtype"} if not operators.serves_devices(operator) else ()
     parameters = [
-        parameter(option.name or of, default, option, more.get(of, ""), hidden=of == "c_dtype" and not devices)
-        for devices in [operators.serves_devices(operator)]
-        for of, (default, _, option) in Job.options().items()
+        parameter(option.name or of, types[field.name], option.default, option, more.get(of, ""), of in hidden)
+        for of, (field, option) in Job.options().items()
     ]
 
     def run(format_: str, **values: Any) -> None:
@@ -62,5 +62,5 @@ def operator_command(name: str, plugins: tuple[Path, ...] = ()) -> click.Command
         f"{name} --platform rvv --budget 5m",
         f"{name} --platform avx2 --dtype {operator.dtypes[0]} --shapes {example} --out build/mine",
     )
-    parameters.append(parameter("format_", "table", FORMAT))
+    parameters.append(parameter("format_", str, "table", FORMAT))
     return click.Command(name, callback=run, params=parameters, help=text, epilog=examples(*lines))

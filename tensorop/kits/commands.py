@@ -24,7 +24,7 @@ from tensorop.model.shape import Shape
 from tensorop.model.verdict import Seed
 from tensorop.target import KitRequest
 
-_Product = Annotated[Path, Option(metavar="DIR", kind=Path, positional=True)]
+_Product = Annotated[Path, Option(metavar="DIR", positional=True)]
 
 
 def _read(library: Opened) -> KitProduct:
@@ -42,7 +42,7 @@ def _words(text: str) -> tuple[str, ...]:
 )
 def export(
     path: _Product,
-    out: Annotated[Path | None, Option("The kit's folder; DIR-kit by default.", "KIT", kind=Path)] = None,
+    out: Annotated[Path | None, Option("The kit's folder; DIR-kit by default.", "KIT")] = None,
     shapes: Annotated[
         str | None,
         Option(
@@ -55,7 +55,6 @@ def export(
         int,
         Option(
             "More shapes of each dtype for the dispatch: at random and, after a kit, where the choice is still open.",
-            kind=int,
             least=0,
             most=1000,
         ),
@@ -89,7 +88,7 @@ def export(
 @command("import build/gemm-rvv result.jsonl", "import build/gemm-rvv result.jsonl --format json", name="import")
 def import_(
     path: _Product,
-    file: Annotated[Path, Option(metavar="FILE", kind=Path, positional=True)],
+    file: Annotated[Path, Option(metavar="FILE", positional=True)],
     seed: NewSeed = "0",
     jobs: Jobs = 2,
     plugins: Plugins = (),

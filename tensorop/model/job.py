@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import Field, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,8 @@ _EXPECTED = {"str": "a text", "str | None": "a text, or None", "bool": "True or 
 
 
 def _option(default: Any, help: str, metavar: str = "", **more: Any) -> Any:
-    return field(default=default, metadata={"option": Option(help, metavar, **more)})
+    default_ = None if more.get("late") else default
+    return field(default=default, metadata={"option": Option(help, metavar, default=default_, **more)})
 
 
 @dataclass(frozen=True)
@@ -30,18 +31,13 @@ class Job:
     platform: str = _option("native", "What to tune for; `tensorop platforms list` says what each is.", "NAME")
     dtypes: tuple[str, ...] = _option(
         ("f32", "f64"),
-        "Element types, by default f32 and f64 where operator and platform have them, or else all that both have.",
+        "Element types; by default f32 and f64, or what operator and platform have.",
         "NAME,...",
         name="dtype",
         late=True,
-        takes="str | Sequence[str]",
     )
     shapes: tuple[tuple[int, ...], ...] = _option(  # sizes in the operator's order
-        (),
-        "What to tune for: suites of the operator and shapes, by default its first suite.",
-        "SUITE|SHAPE,...",
-        late=True,
-        takes="str | Sequence[str | Sequence[int] | Mapping[str, int]]",
+        (), "Suites of the operator and shapes, by default its first suite.", "SUITE|SHAPE,...", late=True
     )
     suite: str = ""  # what the shapes are called together
     c_dtype: str | None = _option(
@@ -49,13 +45,12 @@ class Job:
     )
     budget_s: float | None = _option(
         120.0,
-        "Search time of all dtypes together, e.g. 90s, 3m or 1h30m; set-up, verification and comparison are extra.",
+        "Search time of all dtypes together, e.g. 90s, 3m or 1h30m, by default 2m; set-up, verification and comparison "
+        "are extra.",
         "TIME",
         late=True,
-        shown="2m",
-        takes="str | float",
     )
-    trials: int | None = _option(None, "Search trials instead of a time.", "N", kind=int, least=1, most=10**9)
+    trials: int | None = _option(None, "Search trials instead of a time.", "N", least=1, most=10**9)
     tuner: str = _option("bayes", "Search strategy; `tensorop tuners list` says what each is.", "NAME")
     author: str = _option(
         "offline",
@@ -68,33 +63,29 @@ class Job:
         "Longest wait for one answer of a model, e.g. 90s; all of a job's have three times that.",
         "TIME",
         shown="10m",
-        takes="str | float",
     )
-    jobs: int = _option(2, "Builds side by side.", kind=int, least=1, most=256)
+    jobs: int = _option(2, "Builds side by side.", least=1, most=256)
     workers: str = _option(
         "",
         "Carry trials out in N processes, or on the workers of a Dask scheduler (docs/workers.md); --jobs is then "
         "side by side in each of N.",
         "N|tcp://HOST:PORT",
-        takes="str | int",
     )
     batch: int | None = _option(
         None,
-        "Trials asked for at once, on which the search's path depends.",
+        "Trials asked for at once, by default as many as run side by side; they decide the search's path.",
         "N",
-        kind=int,
         least=1,
         most=4096,
-        shown="as many as run side by side",
     )
     seed: int = _option(
         0,
         "Of everything random; whole, as a job printed it, it repeats the calls that kernels are judged on.",
         "N|N:SECRET",
-        takes="int | str",
+        kind=str,
     )
     secret: int | None = None  # the other half of a whole seed
-    threads: int = _option(1, "Threads of the comparison, where a clock measures.", kind=int, least=1, most=1024)
+    threads: int = _option(1, "Threads of the comparison, where a clock measures.", least=1, most=1024)
     runner: str | None = _option(
         None,
         "Where programs run, or a backend of your own; by default the platform says. null: simulated costs, nothing is "
@@ -104,47 +95,31 @@ class Job:
     plugins: tuple[Path, ...] = _option(
         (),
         "Folder with platforms/, primitives/, templates/, tuners/, backends/ of your own; may be given several times.",
-        kind=Path,
         must_be="folder",
         multiple=True,
-        takes="str | Path | Sequence[str | Path]",
     )
-    offline: bool = _option(False, "Download nothing: use what is in the cache.", kind=bool)
+    offline: bool = _option(False, "Download nothing: use what is in the cache.")
     out: Path = _option(  # noqa: RUF009 - it is a field
-        _BUILD,
-        "The product's folder.",
-        "DIR",
-        kind=Path,
-        late=True,
-        shown="build/OPERATOR-PLATFORM",
-        takes="str | Path",
+        _BUILD, "The product's folder, by default build/OPERATOR-PLATFORM.", "DIR", late=True
     )
-    fresh: bool = _option(
-        False, "Forget what --out holds and start over, by its winners unless --warm-start says.", kind=bool
-    )
+    fresh: bool = _option(False, "Forget what --out holds and start over, by its winners unless --warm-start says.")
     warm_start: str = _option(
         "auto",
         "Where the search begins: at shipped winners and those that --fresh forgets; at none; at those of a journal, a "
         "file of winners, a product or a folder of journals (docs/warm-start.md).",
         "auto|none|FILE|DIR",
-        takes="str | Path",
     )
     unsafe: bool = _option(
         False,
         "Run a model's kernels even on a target that cannot confine them (docs/security.md); the product says so.",
-        kind=bool,
     )
     given: frozenset[str] | None = None  # options that the user gave; None: those that are not as by default
 
     @staticmethod
-    def options() -> Mapping[str, tuple[Any, str, Option]]:
-        """By the name that a user gives (a time's is without its unit): default, type and the rest."""
-        found = ((one, one.metadata.get("option")) for one in fields(Job))
-        return {
-            one.name.removesuffix("_s"): (None if option.late else one.default, str(one.type), option)
-            for one, option in found
-            if option is not None
-        }
+    def options() -> Mapping[str, tuple[Field[Any], Option]]:
+        """By the name that a user gives, where a time has no unit."""
+        found = {one.name.removesuffix("_s"): one for one in fields(Job) if "option" in one.metadata}
+        return {name: (one, one.metadata["option"]) for name, one in found.items()}
 
     @property
     def chosen(self) -> frozenset[str]:

@@ -12,7 +12,7 @@ class Option:
 
     help: str = ""
     metavar: str = ""  # how a value is written, e.g. NAME,...
-    kind: Any = str  # bool (a flag), int, Path, or what reads a text and raises ValueError
+    kind: Any = None  # str, or what reads a text and raises ValueError, where the value's type does not say it
     least: int | None = None
     most: int | None = None
     choices: tuple[str, ...] = ()
@@ -21,8 +21,8 @@ class Option:
     positional: bool = False
     name: str = ""  # on the command line, where it is not the parameter's own
     shown: str = ""  # the default in words
+    default: Any = None
     late: bool = False  # whether the default depends on operator or platform; None stands for it then
-    takes: str = ""  # the types that `tensorop.tune` takes, where they are more than the field's own
 
     @property
     def range(self) -> str:
