@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from rich.table import Table
 from rich.text import Text
 
 from tensorop.cli import tables
@@ -43,11 +42,9 @@ def layout(old: Bench, origin: str, operator: Operator) -> int:
 
 def show(found: Comparison) -> None:
     """A row a place; below it the counts and what decided."""
-    out = tables.console()
     vlens = any(change.place.vlen for change in found.changes)
-    table = Table(title=f"{found.platform}, {found.unit}: now and in {found.old}", title_justify="left", box=None)
-    for name in ("shape", "dtype", "layout", *(["VLEN"] if vlens else [])):
-        table.add_column(name, no_wrap=True)
+    places = ("shape", "dtype", "layout", *(["VLEN"] if vlens else []))
+    table = tables.table(f"{found.platform}, {found.unit}: now and in {found.old}", places)
     for name in ("old", "new"):
         table.add_column(name, justify="right")
         table.add_column("interval", no_wrap=True, style="dim")
@@ -67,16 +64,16 @@ def show(found: Comparison) -> None:
             Text(f"{change.ratio - 1:+.1%}", style),
             Text(change.verdict + (" (noisy)" if change.old.noisy or change.new.noisy else ""), style),
         )
-    out.print(table)
+    tables.console().print(table)
     counts = ", ".join(f"{found.count(verdict)} {verdict}" for verdict in (IMPROVED, SAME, WORSE))
-    out.print(Text(f"{counts}; {found.geomean:.3f} times as fast as then in geometric mean"))
+    tables.line(f"{counts}; {found.geomean:.3f} times as fast as then in geometric mean")
     beside = " (nor do those of the ratios to a baseline of the same version)" if found.unit == "GFLOP/s" else ""
-    out.print(Text(f"worse or improved: by more than {found.threshold:.1%}, and the intervals do not meet{beside}"))
-    for what, places in (("not measured now", found.gone), ("not measured then", found.added)):
-        if places:
-            out.print(Text(f"{what}: {'; '.join(map(str, places))}"))
+    tables.line(f"worse or improved: by more than {found.threshold:.1%}, and the intervals do not meet{beside}")
+    for what, lacking in (("not measured now", found.gone), ("not measured then", found.added)):
+        if lacking:
+            tables.line(f"{what}: {'; '.join(map(str, lacking))}")
     for note in found.notes:
-        out.print(Text(note))
+        tables.line(note)
 
 
 def _interval(speed: Span) -> str:

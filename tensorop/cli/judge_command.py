@@ -5,9 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from rich.table import Table
-from rich.text import Text
-
 from tensorop import tuning
 from tensorop.cli import screen, tables
 from tensorop.cli.command import Format, Jobs, NewSeed, Plugins, Runner, command
@@ -101,30 +98,27 @@ def judge(
 
 def _show(ruling: Ruling) -> None:
     tables.show_controls(ruling.controls)
-    out = tables.console()
     for remark in ruling.remarks:
-        out.print(Text(remark, "yellow"), soft_wrap=True)
+        tables.line(remark, "yellow")
     several = "" if ruling.legal == 1 else "s"
     judged = f"{len(ruling.judged)} of {len(ruling.chosen)} chosen ones judged"
-    out.print(Text(f"{ruling.legal} legal configuration{several}, {judged}, seed {ruling.of.seed}"))
+    tables.line(f"{ruling.legal} legal configuration{several}, {judged}, seed {ruling.of.seed}")
     for one in ruling.judged:
-        out.print(Text(f"{one.outcome.kind.value}: {one.point}", "" if one.outcome.ok else "red"), soft_wrap=True)
+        tables.line(f"{one.outcome.kind.value}: {one.point}", "" if one.outcome.ok else "red")
         if not one.figures:
             continue
-        table = Table(box=None, pad_edge=False)
-        for name in ("", "VLEN", one.figures[0].unit, one.figures[0].speed_unit, "of peak"):
-            table.add_column(name, justify="left" if not name else "right")
+        table = tables.table(None, [""], ("VLEN", one.figures[0].unit, one.figures[0].speed_unit, "of peak"))
         for figure in one.figures:
             share = "-" if figure.of_peak is None else f"{figure.of_peak:.0%}"
             cost, speed = tables.figure(figure.cost), tables.figure(figure.speed)
             table.add_row(f"  {figure.of}", str(figure.vlen or "-"), cost, speed, share)
-        out.print(table)
+        tables.console().print(table)
     outcome = ruling.outcome
     if ruling.ok:
-        out.print(Text(f"{ruling.of.file} passes; measured by {ruling.measured_by}"), soft_wrap=True)
+        tables.line(f"{ruling.of.file} passes; measured by {ruling.measured_by}")
     else:
-        out.print(Text(f"{ruling.of.file} fails at stage {outcome.where}: {outcome.kind.value}", "red"), soft_wrap=True)
-        out.print(Text(outcome.message), soft_wrap=True)
-        if outcome.log:
-            out.print(Text("\n".join(f"  | {line}" for line in outcome.log.rstrip().splitlines())), soft_wrap=True)
-    out.print(Text(f"next: {ruling.next_step}"), soft_wrap=True)
+        tables.line(f"{ruling.of.file} fails at stage {outcome.where}: {outcome.kind.value}", "red")
+        tables.line(outcome.message)
+        for line in outcome.log.rstrip().splitlines():
+            tables.line(f"  | {line}")
+    tables.line(f"next: {ruling.next_step}")

@@ -30,27 +30,40 @@ def console(stderr: bool = False) -> Console:
     return found if found.is_terminal else screen.screen(stderr, width=_WIDEST)
 
 
+def line(text: str, style: str = "") -> None:
+    """A line that is not folded."""
+    console().print(Text(text, style), soft_wrap=True)
+
+
+def table(title: str | None, names: Iterable[str], numbers: Iterable[str] = ()) -> Table:
+    """An empty table. numbers: names of columns that are set to the right, after the others."""
+    made = Table(title=title, title_justify="left", box=None, pad_edge=False)
+    for name in names:
+        made.add_column(name)
+    for name in numbers:
+        made.add_column(name, justify="right")
+    return made
+
+
 def show_result(done: Done, plugins: Sequence[Path] = ()) -> None:
     """The end of a run: the comparison, remarks, and where the library is. plugins: the folders that the user gave."""
-    out = console()
     if done.bench is not None:
         show_bench(done.bench)
     for note in done.notes:
-        out.print(Text(note))
+        line(note)
     if done.library is not None:
-        out.print(Text(f"library: {done.library}"))
+        line(f"library: {done.library}")
         reported = (done.out / "share/tensorop/journal.jsonl").is_file()  # a model's choice leaves no run to report
         report = paths.command("report", done.out, plugins=plugins)
         more = f"  ({report} makes share/tensorop/report.html)" if reported else ""
-        out.print(Text(f"product: {done.out}{more}"))
+        line(f"product: {done.out}{more}")
 
 
 def show_bench(bench: Bench) -> None:
     """A row a problem, a line a baseline below it."""
-    out = console()
-    out.print(bench_table(bench))
-    for line in bench_notes(bench):
-        out.print(Text(line))
+    console().print(bench_table(bench))
+    for note in bench_notes(bench):
+        line(note)
 
 
 def show_scaling(found: Sequence[Bench]) -> None:
@@ -58,34 +71,26 @@ def show_scaling(found: Sequence[Bench]) -> None:
     if len(found) < 2:
         return
     first, *others = found
-    table = Table(title=f"times as fast as with {first.threads}", title_justify="left", box=None, pad_edge=False)
-    for name in ("threads", "dtype", "this library", *first.baselines):
-        table.add_column(name, justify="left" if name == "dtype" else "right")
+    rows = table(f"times as fast as with {first.threads}", ("threads", "dtype"), ("this library", *first.baselines))
     for dtype in first.dtypes:
         means = [mean_gains(found, dtype, who) for who in ("", *first.baselines)]
         for count in (other.threads for other in others):
-            table.add_row(str(count), dtype, *(f"{mean[count]:.2f}" if count in mean else "-" for mean in means))
-    console().print(table)
+            rows.add_row(str(count), dtype, *(f"{mean[count]:.2f}" if count in mean else "-" for mean in means))
+    console().print(rows)
 
 
 def bench_table(bench: Bench) -> Table:
     """ours in the bench's unit, then each baseline's ratio with its interval, at each VLEN by itself."""
     threads = f"{bench.threads} thread" + ("s" if bench.threads > 1 else "")
     threads = str(bench.machine.get("device", threads))
-    table = Table(
-        title=f"{bench.platform}, {threads}: times as fast as", title_justify="left", box=None, pad_edge=False
-    )
-    table.add_column("shape", no_wrap=True)
-    table.add_column("dtype")
-    table.add_column("layout")
-    table.add_column(bench.unit, justify="right")
     peaks = any(row.peak_share is not None for row in bench.rows)
-    if peaks:
-        table.add_column("of peak", justify="right")
+    numbers = (bench.unit, *(["of peak"] if peaks else []))
+    rows = table(f"{bench.platform}, {threads}: times as fast as", ("shape", "dtype", "layout"), numbers)
+    rows.columns[0].no_wrap = True
     columns = [(name, vlen) for name in bench.baselines for vlen in bench.vlens or (0,)]
     for name, vlen in columns:
-        table.add_column(f"{name} VLEN {vlen}" if vlen else name, justify="right", no_wrap=True)
-        table.add_column("interval", justify="left", no_wrap=True, style="dim")
+        rows.add_column(f"{name} VLEN {vlen}" if vlen else name, justify="right", no_wrap=True)
+        rows.add_column("interval", justify="left", no_wrap=True, style="dim")
     indicative = (bench.model or {}).get("indicative", {})
     for row in bench.rows:
         cells: list[Text] = [
@@ -98,12 +103,12 @@ def bench_table(bench: Bench) -> Table:
             cells.append(Text("" if row.peak_share is None else f"{row.peak_share:.0%}"))
         for name, vlen in columns:
             cells += _ratio(row.measured[vlen].ratios.get(name), row.noisy)
-        table.add_row(*cells)
-    table.add_section()
+        rows.add_row(*cells)
+    rows.add_section()
     for dtype in (*bench.dtypes, *([None] if len(bench.dtypes) > 1 else [])):
         head = [Text("geomean", "bold"), Text(dtype or "all"), Text(""), Text("")] + ([Text("")] if peaks else [])
-        table.add_row(*head, *(cell for name, vlen in columns for cell in _mean(bench, name, vlen, dtype)))
-    return table
+        rows.add_row(*head, *(cell for name, vlen in columns for cell in _mean(bench, name, vlen, dtype)))
+    return rows
 
 
 def _ratio(ratio: Ratio | None, noisy: bool) -> tuple[Text, Text]:
@@ -185,7 +190,7 @@ def _machine(machine: Mapping[str, Any]) -> str:
 
 
 def show_verdict(verdict: Verdict) -> None:
-    console().print(Text(verdict_line(verdict), "" if verdict.ok else "red"), soft_wrap=True)
+    line(verdict_line(verdict), "" if verdict.ok else "red")
 
 
 def verdict_line(verdict: Verdict) -> str:
@@ -206,36 +211,32 @@ def show_controls(results: Iterable[ControlResult]) -> None:
     refused = [r for r in found if not r.outcome.ok]
     names = ", ".join(dict.fromkeys(r.name for r in refused))
     honest = f"{len(found) - len(refused)} honest passed"
-    said = f"{len(refused)} refused ({names}), {honest}" if refused else f"no faulty kernel was tried, {honest}"
-    console().print(Text(f"negative controls: {said}"), soft_wrap=True)
+    found_text = f"{len(refused)} refused ({names}), {honest}" if refused else f"no faulty kernel was tried, {honest}"
+    line(f"negative controls: {found_text}")
 
 
 def show_health(health: Health) -> None:
     """The doctor's table, then the self-test."""
-    out = console()
-    table = Table(box=None, pad_edge=False)
-    for column in ("", "piece", "version", "what for", "how to get it"):
-        table.add_column(column)
+    pieces = table(None, ("", "piece", "version", "what for", "how to get it"))
     for piece in health.pieces:
         bad = piece.status != "ok"
         style = "" if not bad else "yellow" if piece.optional else "red"
         word = piece.status if not (bad and piece.optional) else f"{piece.status} (optional)"
         command = piece.command if bad else ""
-        table.add_row(*(Text(t, style) for t in (word, piece.name, piece.version, piece.purpose, command)))
-    out.print(table)
+        pieces.add_row(*(Text(t, style) for t in (word, piece.name, piece.version, piece.purpose, command)))
+    console().print(pieces)
     for step in health.steps:
-        out.print(Text(f"{'ok     ' if step.ok else 'FAILED '} {step.name}: {step.detail}", "" if step.ok else "red"))
+        line(f"{'ok     ' if step.ok else 'FAILED '} {step.name}: {step.detail}", "" if step.ok else "red")
     for complaint in health.complaints:
-        out.print(Text(f"figures taken now would be doubtful: {complaint}", "yellow"))
+        line(f"figures taken now would be doubtful: {complaint}", "yellow")
     for remark in health.plugins:
-        out.print(Text(f"plug-ins: {remark}", "yellow"), soft_wrap=True)
+        line(f"plug-ins: {remark}", "yellow")
 
 
 def show_card(card: Mapping[str, Any]) -> None:
     """The provenance card for a reader: one fact a line, variants and the dispatch tree indented."""
-    out = console()
-    for line in card_lines(card):
-        out.print(Text(line), soft_wrap=True)
+    for text in card_lines(card):
+        line(text)
 
 
 def card_lines(card: Mapping[str, Any]) -> list[str]:

@@ -5,12 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from rich.table import Table
-from rich.text import Text
-
-from tensorop.cli import screen
+from tensorop.cli import screen, tables
 from tensorop.cli.command import Format, Jobs, Plugins, command
-from tensorop.cli.tables import console
 from tensorop.commands import replay
 from tensorop.model.bench import Span
 from tensorop.model.option import Option
@@ -57,21 +53,16 @@ def bench(
     if format_ == "json":
         screen.echo_json(found.to_json())
         return
-    out = console()
     for near in found.hard:
-        table = Table(title=f"trials to {near} of the best", title_justify="left", box=None, pad_edge=False)
-        table.add_column("tuner")
-        for space in found.spaces:
-            table.add_column(space, justify="right")
-        table.add_column("fewer than random", justify="right")
-        table.add_column("ask + tell, ms", justify="right")
+        numbers = (*found.spaces, "fewer than random", "ask + tell, ms")
+        table = tables.table(f"trials to {near} of the best", ["tuner"], numbers)
         for row in found.rows:
             each = (_said(row.trials[space][near], ".0f") for space in found.spaces)
             took = "" if row.ask_ms is None else f"{row.ask_ms:.1f}"
             table.add_row(row.tuner, *each, _said(row.over[near], ".2f"), took)
-        out.print(table)
+        tables.console().print(table)
         names = ", ".join(found.hard[near]) or "none"
-        out.print(Text(f"the mean is over spaces where chance needs {replay.HARD} trials or more: {names}\n"))
+        tables.line(f"the mean is over spaces where chance needs {replay.HARD} trials or more: {names}\n")
 
 
 def _said(interval: Span | None, form: str) -> str:
