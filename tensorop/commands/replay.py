@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,7 +31,7 @@ INTERVAL = (0.025, 0.975)  # of the bootstrap's figures, in the middle
 
 
 @dataclass(frozen=True)
-class Row:
+class TunerRow:
     """A strategy on all spaces. trials: by space and nearness to the best, in median over the seeds; over: by nearness,
     the geometric mean over the hard spaces of the yardstick's trials for its own; ask_ms: mean of asking and telling of
     trials 900 to 1,000; None where no space has so many points."""
@@ -49,11 +48,11 @@ class Table:
     means are over."""
 
     seeds: int
-    spaces: Mapping[str, Mapping[str, Any]]
+    spaces: Mapping[str, Mapping[str, object]]
     hard: Mapping[str, Sequence[str]]
-    rows: Sequence[Row]
+    rows: Sequence[TunerRow]
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         return asdict(self)
 
 
@@ -109,7 +108,7 @@ def compare(
         _label(near): [space for space in about if np.median(found[YARDSTICK, space][:, at]) >= HARD]
         for at, near in enumerate(NEAR)
     }
-    rows = [Row(name, _medians(name, found), _over(name, found, hard), ask_ms.get(name)) for name in names]
+    rows = [TunerRow(name, _medians(name, found), _over(name, found, hard), ask_ms.get(name)) for name in names]
     return Table(seeds, about, hard, rows)
 
 

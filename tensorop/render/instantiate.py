@@ -6,7 +6,6 @@ import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any
 
 from tensorop import __version__
 from tensorop.model.expression import evaluate
@@ -24,7 +23,7 @@ LANES = "lanes"  # as a call, in a kernel's text: elements in a vector
 _NUMERIC = re.compile(r"[0-9 +*/()-]+")
 
 
-def facts(platform: Platform, dtype: str, chosen: Mapping[str, Any]) -> dict[str, int]:
+def facts(platform: Platform, dtype: str, chosen: Mapping[str, Value]) -> dict[str, int]:
     """What constraints may name beside tunables: registers, lanes (smallest VLEN), size, storage_size,
     accumulator_size, widened, l1, l2, l3 (and further levels a platform has), streams, settings.
 
@@ -90,7 +89,7 @@ class TemplateNames:
     whole: bool  # elements of the result are whole numbers
     headers: Sequence[str]
     support: str  # C that primitives need
-    template: Mapping[str, Any]  # its name, strategy and author, and how it reads operands
+    template: Mapping[str, object]  # its name, strategy and author, and how it reads operands
     point: str
     platform_name: str
     tool_version: str
@@ -140,7 +139,7 @@ variants types dtypes arch by_vlen card_literal card_marker_length refuse
 _GIVEN = frozenset((*(field.name for field in fields(TemplateNames)), *_AROUND.split()))
 
 
-def template_names(operator: Operator, platform: Platform, variant: Variant) -> dict[str, Any]:
+def template_names(operator: Operator, platform: Platform, variant: Variant) -> dict[str, object]:
     """All that an operator's own templates may name of a kernel but primitives: facts, tunables, `TemplateNames`."""
     platform = platform.at(variant.kernel.vlen)
     full = defaults(operator, platform, variant.kernel.dtype, variant.point)
@@ -162,7 +161,7 @@ def ident(platform: Platform, kernel: Kernel) -> str:
 
 def kernel_contexts(
     operator: Operator, platform: Platform, variant: Variant
-) -> tuple[tuple[dict[str, Any], Primitives], ...]:
+) -> tuple[tuple[dict[str, object], Primitives], ...]:
     """What the texts of a kernel may depend on, with the primitives it is expanded by: the kernel's, and the edge
     kernel's where it has one.
 
@@ -177,14 +176,15 @@ def kernel_contexts(
     return mine, ({**edge, "ident": f"{mine[0]['ident']}_edge", "is_edge": True}, primitives)
 
 
-def kernel_context(operator: Operator, platform: Platform, variant: Variant) -> tuple[dict[str, Any], Primitives]:
+def kernel_context(operator: Operator, platform: Platform, variant: Variant) -> tuple[dict[str, object], Primitives]:
     """One of them."""
     kernel = variant.kernel
     names = template_names(operator, platform, variant)
     for name in (*operator.runtime, "headers", "support"):
         names.pop(name, None)
-    lanes = names["lanes"] if _NUMERIC.fullmatch(names["lanes"]) else f"{LANES}()"
-    names |= {"point": str(kernel.configuration), "lanes": lanes}
+    if not _NUMERIC.fullmatch(str(names["lanes"])):
+        names["lanes"] = f"{LANES}()"
+    names["point"] = str(kernel.configuration)
     return words.encoded(names), platform.at(kernel.vlen).primitives_of(kernel.dtype, kernel.configuration)
 
 
@@ -228,7 +228,7 @@ def candidate(
     return Source((("candidate.c", made), *operator.slots.files), flags=variant.template.flags)
 
 
-def around(operator: Operator, platform: Platform, variant: Variant, text: KernelText) -> dict[str, Any]:
+def around(operator: Operator, platform: Platform, variant: Variant, text: KernelText) -> dict[str, object]:
     """The names that templates see around a kernel's text: primitives as functions, `kernel`, its C, and `edge`, the
     edge kernel's `ident`, `lanes`, `support` and C, or None."""
     primitives = platform.at(variant.kernel.vlen).primitives_of(variant.kernel.dtype, variant.point)
@@ -262,7 +262,7 @@ def micro_space(platform: Platform, template: KernelTemplate, dtype: str) -> Spa
     A platform's `tunables` narrow or widen a template's. Raises JobError where no point is legal, with the reasons.
     """
     settings = platform.settings
-    dimensions: dict[str, tuple[Any, ...]] = {**settings, **template.tunables}
+    dimensions: dict[str, tuple[Value, ...]] = {**settings, **template.tunables}
     dimensions.update({name: values for name, values in platform.tunables.items() if name in dimensions})
     known = facts(platform, dtype, {})
     given = {name: value for name, value in known.items() if name not in dimensions and name != "lanes"}

@@ -6,7 +6,6 @@ A template's prior is a cost over its points, an operator's an expression for ea
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from tensorop.errors import SpecError
 from tensorop.model.expression import evaluate, parse
@@ -20,7 +19,7 @@ from tensorop.space import Space, seeds
 MAX_READ = 50_000_000  # characters of a cost, read again for each point: seconds
 
 
-def facts(platform: Platform, dtype: str, chosen: Mapping[str, Any]) -> dict[str, Value]:
+def facts(platform: Platform, dtype: str, chosen: Mapping[str, Value]) -> dict[str, Value]:
     """What a prior may name beside tunables: the facts of constraints, with the lanes of the middle VLEN; `in_order`, 1
     where the board model is; `l1_prefetch`, 1 where that has a prefetcher into level 1 that follows vector loads;
     `broadcast`, vector registers that a scalar factor of `fma` takes on its way."""

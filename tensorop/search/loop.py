@@ -103,7 +103,7 @@ Event = Began | TrialEnded | Lost | Exhausted | GivenUp | SearchEnded
 
 
 @dataclass(frozen=True)
-class Search:
+class StageSearch:
     """What to search, and how."""
 
     run: StageRun
@@ -145,7 +145,7 @@ def conduct(task: Task, stage: Stage, plan: Plan) -> Iterator[Event]:
     work = {p.label: float(task.operator.reference.work(p)) for p in plan.problems}
     growing = plan.joining and GrowingArms(plan.arms, task.journal, run.group, plan.joining, task.revise)
     yield from search(
-        Search(
+        StageSearch(
             run,
             growing or FixedArms(plan.arms),
             None if plan.only_first else lambda space, number: tuner.make(space, job.seed + number),
@@ -170,7 +170,7 @@ def _by_crew(
         yield measured
 
 
-def search(what: Search) -> Iterator[Event]:
+def search(what: StageSearch) -> Iterator[Event]:
     """Yields what happens, `SearchEnded` last.
 
     Ctrl-C ends it in good order: trials under way are set back as if they had not begun. However little time there
@@ -182,7 +182,7 @@ def search(what: Search) -> Iterator[Event]:
 class _Run:
     """One search under way."""
 
-    def __init__(self, what: Search) -> None:
+    def __init__(self, what: StageSearch) -> None:
         self.what = what
         self.history = what.journal.history
         self.group = what.run.group

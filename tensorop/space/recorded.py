@@ -36,7 +36,7 @@ class RecordedSpace:
 
     name: str
     space: Space
-    about: Mapping[str, Any]
+    about: Mapping[str, object]
     costs: tuple[float | None, ...]
     spread: tuple[float, ...]
 

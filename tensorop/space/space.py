@@ -166,7 +166,7 @@ class Space:
 
     @cached_property
     def _walk(self) -> _Walk:
-        return _Walker(self, self._expressions).walk()
+        return _walked(self, self._expressions)
 
     @cached_property
     def _order(self) -> dict[tuple[int, ...], int]:
@@ -205,65 +205,57 @@ def _apart(one: Value, other: Value) -> float:
     return abs(math.log2((1 + abs(one)) / (1 + abs(other))))
 
 
-class _Walker:
-    """One depth-first walk over the dimensions."""
+def _walked(space: Space, expressions: Sequence[Expression]) -> _Walk:
+    """One depth-first walk over the dimensions; a constraint is read where the last tunable that it names is bound."""
+    dimensions = space.dimensions
+    depth_of = {name: depth for depth, (name, _) in enumerate(dimensions, 1)}
+    due: list[list[int]] = [[] for _ in range(len(dimensions) + 1)]  # by depth; at 0 those over facts alone
+    for number, expression in enumerate(expressions):
+        due[max((depth_of[name] for name in expression.names if name in depth_of), default=0)].append(number)
+    below = [prod(len(values) for _, values in dimensions[depth:]) for depth in range(len(due))]
+    bound: dict[str, Value] = dict(space.facts)
+    rows: list[tuple[int, ...]] = []
+    refused = [0] * len(expressions)
+    examples: list[Point | None] = [None] * len(expressions)
+    steps = read = 0
 
-    def __init__(self, space: Space, expressions: Sequence[Expression]) -> None:
-        self.space = space
-        self.dimensions = space.dimensions
-        depth_of = {name: depth for depth, (name, _) in enumerate(space.dimensions)}
-        # by depth: the constraints whose last tunable is bound there; those over facts alone come first of all
-        self.due: list[list[int]] = [[] for _ in range(len(space.dimensions) + 1)]
-        self.expressions = expressions
-        for number, expression in enumerate(expressions):
-            depth = max((depth_of[name] + 1 for name in expression.names if name in depth_of), default=0)
-            self.due[depth].append(number)
-        self.below = [prod(len(values) for _, values in space.dimensions[depth:]) for depth in range(len(self.due))]
-        self.bound: dict[str, Value] = dict(space.facts)
-        self.rows: list[tuple[int, ...]] = []
-        self.refused = [0] * len(expressions)
-        self.examples: list[Point | None] = [None] * len(expressions)
-        self.nodes = 0
-        self.read = 0
-
-    def walk(self) -> _Walk:
-        if self._holds(0):
-            self._descend(0, ())
-        refusals = (
-            Exclusion(constraint, count, example)
-            for constraint, count, example in zip(self.space.constraints, self.refused, self.examples, strict=True)
-            if example is not None
-        )
-        return _Walk(tuple(self.rows), tuple(refusals))
-
-    def _descend(self, depth: int, row: tuple[int, ...]) -> None:
-        if depth == len(self.dimensions):
-            self.rows.append(row)
-            return
-        name, values = self.dimensions[depth]
-        for number, value in enumerate(values):
-            self.nodes += 1
-            if self.nodes > MAX_NODES or len(self.rows) >= MAX_POINTS or self.read > MAX_READ:
-                raise JobError(
-                    f"the space of {self.space.product} points is too large to walk "
-                    f"({len(self.rows)} legal points after {self.nodes} steps)",
-                    hint="give the tunables fewer values, or put those that constraints read first",
-                )
-            self.bound[name] = value
-            if self._holds(depth + 1):
-                self._descend(depth + 1, (*row, number))
-        del self.bound[name]
-
-    def _holds(self, depth: int) -> bool:
-        for number in self.due[depth]:
-            self.read += len(self.expressions[number].text)
+    def holds(depth: int) -> bool:
+        nonlocal read
+        for number in due[depth]:
+            read += len(expressions[number].text)
             try:
-                if self.expressions[number].value(self.bound):
+                if expressions[number].value(bound):
                     continue
             except ZeroDivisionError:
                 pass  # a quotient that does not exist satisfies nothing
-            self.refused[number] += self.below[depth]
-            if self.examples[number] is None:
-                self.examples[number] = Point.of({name: self.bound[name] for name, _ in self.dimensions[:depth]})
+            if examples[number] is None:
+                examples[number] = Point.of({name: bound[name] for name, _ in dimensions[:depth]})
+            refused[number] += below[depth]
             return False
         return True
+
+    def descend(depth: int, row: tuple[int, ...]) -> None:
+        nonlocal steps
+        if depth == len(dimensions):
+            rows.append(row)
+            return
+        name, values = dimensions[depth]
+        for number, value in enumerate(values):
+            steps += 1
+            if steps > MAX_NODES or len(rows) >= MAX_POINTS or read > MAX_READ:
+                raise JobError(
+                    f"the space of {space.product} points is too large to walk "
+                    f"({len(rows)} legal points after {steps} steps)",
+                    hint="give the tunables fewer values, or put those that constraints read first",
+                )
+            bound[name] = value
+            if holds(depth + 1):
+                descend(depth + 1, (*row, number))
+        del bound[name]
+
+    if holds(0):
+        descend(0, ())
+    each = zip(space.constraints, refused, examples, strict=True)
+    return _Walk(
+        tuple(rows), tuple(Exclusion(of, count, example) for of, count, example in each if example is not None)
+    )

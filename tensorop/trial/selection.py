@@ -20,7 +20,6 @@ def choose(
     *,
     least: int = LEAST,
     most: int = MOST,
-    worth: float = WORTH,
 ) -> list[str]:
     """Greedy forward selection: each next variant is the one that lowers the geomean of the best cost most.
 
@@ -40,7 +39,7 @@ def choose(
             for i, c in enumerate(left)
         ]
         score, index = min(scored)
-        if len(chosen) >= least and score > _mean(best, weights) + math.log1p(-worth):
+        if len(chosen) >= least and score > _mean(best, weights) + math.log1p(-WORTH):
             break
         name = left.pop(index)
         chosen.append(name)

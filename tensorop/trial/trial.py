@@ -35,8 +35,8 @@ from tensorop.render.render import RenderError
 from tensorop.render.texts import Texts
 from tensorop.runners.protocol import Entry
 from tensorop.target import Target, combine
-from tensorop.trial import bounds, race
-from tensorop.trial.calls import measured_call, micro_problem, warming_calls
+from tensorop.trial import race
+from tensorop.trial.calls import measured_call, micro_problem, tile_refusal, warming_calls, work_refusal
 from tensorop.trial.roof import Roof
 from tensorop.verify import grid
 from tensorop.verify.answers import Answers, consistent
@@ -215,10 +215,10 @@ class Evaluator:
 
     def _beyond(self, variant: Variant) -> Outcome | None:
         """The refusal of a variant that asks too much of renderer and judge."""
-        found = bounds.check(self.operator, self.target, variant)
+        found = tile_refusal(self.operator, self.target, variant)
         if found is None and self._micro:
             problems = (self._micro_problem(variant, vlen) for vlen in self.target.vlens)
-            found = next((no for p in problems if (no := bounds.affordable(self.operator, p)) is not None), None)
+            found = next((no for p in problems if (no := work_refusal(self.operator, p)) is not None), None)
         return found
 
     def _source(self, variant: Variant) -> tuple[Source, KernelText] | Outcome:

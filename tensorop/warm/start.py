@@ -9,15 +9,17 @@ from typing import Any
 
 from tensorop.errors import JobError, TensoropError
 from tensorop.model.job import Job
-from tensorop.model.kernel import KernelTemplate
+from tensorop.model.kernel import Kernel, KernelTemplate
 from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
+from tensorop.model.point import Point
 from tensorop.model.winner import StartPoint, WarmStart
+from tensorop.render import instantiate
+from tensorop.space import Space, seeds
 from tensorop.specs import platforms
 from tensorop.store import journal
 from tensorop.store.history import History
 from tensorop.store.records import point_of
-from tensorop.warm.fit import Fit, is_whole
 from tensorop.warm.journals import AUTO, NONE
 from tensorop.warm.winners import WarmSource
 
@@ -55,7 +57,7 @@ def begin(
     """
     by_dtype, used, unused = {}, [], {source.path: source for source in sources}
     for dtype in job.dtypes:
-        fit = Fit(operator, platform, templates, dtype)
+        fit = _Fit(operator, platform, templates, dtype)
         near = nearest(sources, job, operator, platform, dtype)
         sure: dict[StartPoint, None] = {}
         hints: dict[StartPoint, None] = {}
@@ -84,10 +86,10 @@ def begin(
     return by_dtype, used, [f"no warm start: {_unused(source, job, operator, platform)}" for source in odd]
 
 
-def to_json(by_dtype: Mapping[str, WarmStart]) -> dict[str, Any]:
+def to_json(by_dtype: Mapping[str, WarmStart]) -> dict[str, object]:
     """For the journal, which a run that goes on begins by."""
 
-    def plain(of: Iterable[StartPoint]) -> list[Any]:
+    def plain(of: Iterable[StartPoint]) -> list[object]:
         return [[known.template, dict(known.point)] for known in of]
 
     return {dtype: {name: plain(of) for name, of in vars(one).items()} for dtype, one in by_dtype.items()}
@@ -151,3 +153,45 @@ def _unused(source: WarmSource, job: Job, operator: Operator, platform: Platform
     if not any(name in _operators(operator) and dtype in job.dtypes for name, dtype in source.known):
         return f"{source.path} has winners of {', '.join(there) or 'nothing'}; expected {operator.name} {wanted}"
     return f"{source.path}: none of its variants of {operator.name} is legal on {platform.name}"
+
+
+def is_whole(known: StartPoint, operator: Operator) -> bool:
+    """Whether it says how the operator is blocked, or needs not say it."""
+    return any(name in known.point for name in operator.blocking.values)
+
+
+class _Fit:
+    """Variants that others found as legal ones of one platform and dtype."""
+
+    def __init__(self, operator: Operator, platform: Platform, templates: Sequence[KernelTemplate], dtype: str) -> None:
+        self._operator, self._platform, self._dtype = operator, platform, dtype
+        self._templates = {d.name: d for d in templates if not instantiate.missing_primitives(platform, d, dtype)}
+        self._spaces: dict[str, Space | None] = {}
+
+    def of(self, known: StartPoint, scaled: bool, whole: bool) -> StartPoint | None:
+        """The variant itself where its configuration is legal; where it is not and may be scaled the nearest legal one,
+        with its blocking where that is asked for as a whole."""
+        template, space = self._templates.get(known.template), self._space(known.template)
+        if template is None or space is None:
+            return None
+        names = {*dict(space.dimensions), *self._operator.blocking.values}
+        legal = seeds.named([known], template, space) if names.issuperset(known.point) else []
+        if not scaled:
+            return known if legal else None
+        point = legal[0] if legal else space.nearest(known.point)
+        if not whole or not is_whole(known, self._operator):
+            return StartPoint(template.name, point)
+        try:
+            kernel = Kernel(template, self._dtype, point)
+            blocks = instantiate.blocking_space(self._operator, self._platform, kernel).nearest(known.point)
+        except TensoropError:  # a tile that no blocking fits
+            return None
+        return StartPoint(template.name, Point.of({**point, **blocks}))
+
+    def _space(self, template: str) -> Space | None:
+        if template in self._templates and template not in self._spaces:
+            try:
+                self._spaces[template] = instantiate.micro_space(self._platform, self._templates[template], self._dtype)
+            except TensoropError:  # no point of it is legal here
+                self._spaces[template] = None
+        return self._spaces.get(template)

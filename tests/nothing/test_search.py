@@ -25,7 +25,17 @@ from tensorop.process import deadline
 from tensorop.runners import process
 from tensorop.search import arms as limits
 from tensorop.search.arms import Arm, FixedArms
-from tensorop.search.loop import Began, EndReason, Exhausted, GivenUp, Lost, Search, SearchEnded, TrialEnded, search
+from tensorop.search.loop import (
+    Began,
+    EndReason,
+    Exhausted,
+    GivenUp,
+    Lost,
+    SearchEnded,
+    StageSearch,
+    TrialEnded,
+    search,
+)
 from tensorop.space import Space, strategy
 from tensorop.store import journal as store
 from tensorop.store.journal import Journal, journal_path
@@ -72,7 +82,7 @@ def a_search(journal, evaluate=None, budget=None, tuner="bayes", least=None, sta
         "carry_out": partial(side_by_side, evaluate or Formula(), jobs),
         "batch": jobs,
     }
-    return Search(
+    return StageSearch(
         run=StageRun("f32", stage, (), Seed(0, 0)),
         make_tuner=strategy.load(tuner).make,
         key_of=lambda variant: variant.id,

@@ -31,10 +31,10 @@ CASES = [
 @pytest.mark.parametrize(("name", "dtype", "known"), CASES)
 def test_a_shipped_winner_is_one_whole_legal_variant(name: str, dtype: str, known: StartPoint) -> None:
     platform, template = platforms.load(name), templates[known.template]
-    (kernel,) = seeds.named([known], template, instantiate.micro_space(platform, template, dtype))
-    blocking = instantiate.blocking_space(operator, platform, Kernel(template, dtype, kernel))
-    (blocks,) = seeds.blockings([known], template, kernel, blocking)
-    assert {**kernel, **blocks} == dict(known.point)
+    (point,) = seeds.named([known], template, instantiate.micro_space(platform, template, dtype))
+    kernel = Kernel(template, dtype, point)
+    (blocks,) = seeds.blockings([known], kernel, instantiate.blocking_space(operator, platform, kernel))
+    assert {**point, **blocks} == dict(known.point)
 
 
 def test_a_winner_that_is_not_legal_here_is_left_out() -> None:
@@ -50,9 +50,9 @@ def test_a_winner_that_is_not_legal_here_is_left_out() -> None:
 
 def test_what_a_winner_leaves_open_agrees_with_anything() -> None:
     known = StartPoint("outer", Point.of(mr_vectors=2, mc=64))
-    assert seeds.agrees(known, "outer", Point.of(mr_vectors=2, nr=8))
-    assert not seeds.agrees(known, "outer", Point.of(mr_vectors=3, nr=8))
-    assert not seeds.agrees(known, "dot", Point.of(mr_vectors=2, nr=8))
+    assert seeds.agrees(known, Kernel(templates["outer"], "f32", Point.of(mr_vectors=2, nr=8)))
+    assert not seeds.agrees(known, Kernel(templates["outer"], "f32", Point.of(mr_vectors=3, nr=8)))
+    assert not seeds.agrees(known, Kernel(templates["dot"], "f32", Point.of(mr_vectors=2, nr=8)))
 
 
 def test_few_blockings_show_both_ends_of_packing() -> None:

@@ -99,8 +99,9 @@ def test_winners_of_another_platform_are_scaled(tmp_path: Path) -> None:
     for known in sure:
         template = by_name[known.template]
         (point,) = seeds.named([known], template, instantiate.micro_space(platform, template, "f32"))
-        blocks = instantiate.blocking_space(OPERATOR, platform, Kernel(template, "f32", point))
-        assert {**point, **seeds.blockings([known], template, point, blocks)[0]} == dict(known.point)
+        kernel = Kernel(template, "f32", point)
+        blocks = instantiate.blocking_space(OPERATOR, platform, kernel)
+        assert {**point, **seeds.blockings([known], kernel, blocks)[0]} == dict(known.point)
 
 
 def test_a_journal_of_another_platform_is_scaled(tmp_path: Path) -> None:
