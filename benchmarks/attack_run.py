@@ -63,8 +63,7 @@ main()
 def fetch(names: Sequence[str]) -> None:
     """What the jobs need, into this user's cache: they have no network, and only their own environment."""
     for platform in map(platforms.load, names):
-        for future in prewarm.prewarm(platform.arch, shared=platform.compiler.shared_target).values():
-            future.result()
+        prewarm.bring(platform.arch, shared=platform.compiler.shared_target)
 
 
 def enter_namespaces() -> None:

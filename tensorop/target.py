@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from tensorop.build import compile as building
 from tensorop.build import gate as object_gate
-from tensorop.build import link, sample, tool
+from tensorop.build import programs, tool
+from tensorop.build.compile import link_candidate
 from tensorop.errors import JobError, UsageError
 from tensorop.measure import statistics
 from tensorop.measure.request import Measurement, MeasureRequest
@@ -219,7 +220,7 @@ class Target(ABC):
         """A candidate's program, once its machine code was read."""
         built = building.compile_object(source, self.platform, work=work, timeout_s=timeout_s)
         if isinstance(built, Artifact):
-            built = object_gate.check_object(built.path) or link.link_candidate(built, self.platform.arch, work=work)
+            built = object_gate.check_object(built.path) or link_candidate(built, self.platform.arch, work=work)
         return built
 
     def measure(self, request: MeasureRequest) -> Answer:
@@ -227,11 +228,11 @@ class Target(ABC):
         raise NotImplementedError
 
     def sample_costs(self, calls: Sequence[Call], what: str) -> tuple[dict[int, Samples], ...]:
-        """For each call of a fixed kernel (build/sample.py), VLEN -> cost. what: the kernel in messages.
+        """For each call of a fixed kernel (native/sample.c), VLEN -> cost. what: the kernel in messages.
 
         Raises JobError, BoardError.
         """
-        program = tool.required(sample.build(self.platform), what).path
+        program = tool.required(programs.sample_program(self.platform), what).path
         found = self.measure_each(lambda at: MeasureRequest(program, calls, vlen=at))
         if isinstance(found, Outcome):
             raise JobError(f"{what} fails: {found.message}")

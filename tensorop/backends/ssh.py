@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Self
 
-from tensorop.build import sample
+from tensorop.build import programs
 from tensorop.clocked import Clocked
 from tensorop.errors import BoardError, UsageError
 from tensorop.measure import boards
@@ -105,7 +105,7 @@ class Backend(Clocked):
 
     def paces(self) -> tuple[float, ...]:
         """What a fixed kernel's calls cost. Raises JobError, BoardError."""
-        calls = [sample.call(size) for size in SIZES]
+        calls = [programs.sample_call(size) for size in SIZES]
         found = self.sample_costs(calls, f"{self.runner.host}: the kernel that boards are compared by")
         return tuple(samples.value for by_vlen in found for samples in by_vlen.values())
 

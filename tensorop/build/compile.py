@@ -1,20 +1,22 @@
-"""Source to object."""
+"""Source to object, and objects to static programs: candidates within the harness, and programs of their own."""
 
 from __future__ import annotations
 
 import re
 import shutil
+from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 
 from tensorop import paths
-from tensorop.build import cache, tool
+from tensorop.build import cache, harness, tool
 from tensorop.build.cache import BuildLog
 from tensorop.model.kernel import Artifact, Source
 from tensorop.model.platform import Platform
 from tensorop.model.trial import Kind, Outcome
-from tensorop.provision import zig
+from tensorop.provision import libc, zig
 
 OBJECT = "kernel.o"
+CANDIDATE = "candidate"
 READ = "read.d"  # in the folder of a source: what the compiler read for it
 DECLARED = "declared"  # there too: the headers that are not the source's own
 # zig keeps a frame pointer at every optimisation level: a register less for the kernel.
@@ -95,3 +97,42 @@ def compile_source(
         return made if elsewhere is None else Outcome(Kind.REFUSED, "build", f"view: its C reads {elsewhere}")
 
     return cache.entry("objects", key, OBJECT, fill, root=work)
+
+
+def compile_and_link(source: Source, platform: Platform, flags: tuple[str, ...]) -> Artifact | Outcome:
+    """A source compiled with these flags and linked into the harness. Outcome and errors as of both."""
+    made = compile_source(source, flags)
+    return made if isinstance(made, Outcome) else link_candidate(made, platform.arch)
+
+
+def link_candidate(
+    objects: Artifact | Sequence[Artifact], arch: str, *, work: Path | None = None
+) -> Artifact | Outcome:
+    """A static program that runs the candidate in these objects through the harness.
+
+    Outcome: COMPILE when the linker refuses (a missing symbol, two with one name). Raises MissingTool, JobError.
+    """
+    return _linked((harness.static_object(arch), *_several(objects)), arch, CANDIDATE, work)
+
+
+def link_program(objects: Artifact | Sequence[Artifact], *, arch: str, name: str) -> Artifact | Outcome:
+    """A static program of these objects alone, one of which has a main. Outcome and errors as `link_candidate`."""
+    return _linked(_several(objects), arch, name)
+
+
+def _several(objects: Artifact | Sequence[Artifact]) -> tuple[Artifact, ...]:
+    return (objects,) if isinstance(objects, Artifact) else tuple(objects)
+
+
+def _linked(objects: tuple[Artifact, ...], arch: str, name: str, work: Path | None = None) -> Artifact | Outcome:
+    static = libc.static_link(arch)
+
+    def fill(folder: Path) -> BuildLog | Outcome:
+        argv = static.argv(tuple(str(a.path) for a in objects), name)
+        made = tool.run(argv, folder, timeout_s=120, doing=f"linking the {name}")
+        if isinstance(made, BuildLog):
+            (folder / name).chmod(0o755)
+        return made
+
+    key = cache.key_of(name, [a.key for a in objects], static.origin, static.before, static.after)
+    return cache.entry("programs", key, name, fill, root=work)

@@ -29,6 +29,12 @@ def jail() -> list[Path]:
     return [paths.native_dir() / "jail.h", paths.native_dir() / "region.h"]
 
 
+def glibc_flags(arch: str) -> tuple[str, ...]:
+    """For programs against glibc, which load libraries."""
+    target = architecture(arch)
+    return ("-target", f"{target.multiarch}.{GLIBC_FLOOR}", f"-mcpu={target.static_cpu}", *FLAGS)
+
+
 def _key(*more: object) -> str:
     native = paths.native_dir()
     headers = [native / "call.h", native / "bind.h", native / "harness.h", *jail()]
@@ -77,9 +83,7 @@ def dynamic_program(
 
     headers: texts that it may include, by name; baselines: a C file beside it, with flags of its own
     """
-    target = architecture(arch)
-    triple = f"{target.multiarch}.{GLIBC_FLOOR}"
-    flags = ("-target", triple, f"-mcpu={target.static_cpu}", *FLAGS, "-DTENSOROP_DLOPEN")
+    flags = (*glibc_flags(arch), "-DTENSOROP_DLOPEN")
     include = ("-I", str(paths.native_dir()), "-I", ".")
     beside = sorted(adapter.parent.glob("*.h"))
 
@@ -89,7 +93,7 @@ def dynamic_program(
             (folder / name).write_text(text, encoding="utf-8")
         if baselines is not None:
             file, own = baselines
-            words = ("-target", triple, *own, *FLAGS, *include, "-I", str(adapter.parent), "-c", str(file))
+            words = (*flags[:2], *own, *FLAGS, *include, "-I", str(adapter.parent), "-c", str(file))
             made = tool.run(tool.cc(*words, "-o", "baselines.o"), folder, timeout_s=120, doing=f"compiling {file}")
             if isinstance(made, Outcome):
                 return made

@@ -5,15 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
+
 from tensorop import errors, paths
-from tensorop.build import cache, harness, link, tool
+from tensorop.build import cache, harness, tool
 from tensorop.build.cache import BuildLog
-from tensorop.build.compile import LEAN, candidate_flags, compile_source
+from tensorop.build.compile import LEAN, candidate_flags, compile_and_link, compile_source, link_program
 from tensorop.model.architecture import architecture
+from tensorop.model.call import Access, Buffer, Call
 from tensorop.model.kernel import Artifact, Source
 from tensorop.model.microbench import Benchmark
 from tensorop.model.platform import Platform
 from tensorop.model.trial import Outcome
+from tensorop.runners import session
+from tensorop.runners.base import Runner
+from tensorop.runners.protocol import Check
+from tensorop.runners.session import Guest
 
 _VECTOR = "+v"  # a core without it must be able to say so
 _ELEMENT = {"f32": "float", "f64": "double"}
@@ -23,9 +30,7 @@ def describe_program(arch: str) -> Artifact:
     """native/describe.c, which asks a BLAS what it is, against glibc, for libraries a static program cannot load.
 
     Raises JobError, MissingTool."""
-    target = architecture(arch)
-    source = paths.native_dir() / "describe.c"
-    flags = ("-target", f"{target.multiarch}.{harness.GLIBC_FLOOR}", f"-mcpu={target.static_cpu}", *harness.FLAGS)
+    source, flags = paths.native_dir() / "describe.c", harness.glibc_flags(arch)
 
     def fill(folder: Path) -> BuildLog | Outcome:
         argv = tool.cc(*flags, "-I", str(paths.native_dir()), str(source), "-ldl", "-o", "describe")
@@ -42,7 +47,7 @@ def identify_program(arch: str) -> Artifact:
     target = architecture(arch)
     flags = ("-target", target.static_triple, f"-mcpu={target.static_cpu.removesuffix(_VECTOR)}", *LEAN, "-O2", "-g0")
     built = compile_source(native("identify.c", "additions.h"), flags)
-    program = built if isinstance(built, Outcome) else link.link_program(built, arch=arch, name="identify")
+    program = built if isinstance(built, Outcome) else link_program(built, arch=arch, name="identify")
     return tool.required(program, f"the program that identifies a core of {arch}")
 
 
@@ -53,7 +58,7 @@ def peak_program(platform: Platform, dtype: str) -> Artifact:
     if dtype not in _ELEMENT:
         raise errors.UsageError(f"native/peak.c is of {' and '.join(_ELEMENT)} alone")
     flags = (*candidate_flags(platform), f"-DELEMENT={_ELEMENT[dtype]}", "-ffp-contract=fast")
-    return tool.required(link.candidate(native("peak.c"), platform, flags), f"the peak of {platform.name}")
+    return tool.required(compile_and_link(native("peak.c"), platform, flags), f"the peak of {platform.name}")
 
 
 def benchmark_functions(benchmarks: Sequence[Benchmark], source: str) -> tuple[str, ...]:
@@ -68,10 +73,32 @@ def benchmark_program(folder: Path, source: str, benchmarks: Sequence[Benchmark]
     files = [source, *sorted(p.name for p in folder.glob("*.h"))]
     text = Source(tuple((name, (folder / name).read_text()) for name in files))
     flags = (*candidate_flags(platform), f"-DBENCHES={','.join(benchmark_functions(benchmarks, source))}")
-    built = link.candidate(text, platform, flags)
+    built = compile_and_link(text, platform, flags)
     return tool.required(built, f"{source} of the micro-benchmarks for {platform.name}")
 
 
 def native(*names: str) -> Source:
     """Files of native/."""
     return Source(tuple((name, (paths.native_dir() / name).read_text()) for name in names))
+
+
+def sample_call(size: int) -> Call:
+    """The call of the smallest candidate, which doubles so many numbers."""
+    x = np.arange(size, dtype=np.float32)
+    return Call((size,), buffers=(Buffer("x", Access.IN, x), Buffer("y", Access.OUT, np.zeros_like(x))))
+
+
+SAMPLE_CALL = sample_call(64)
+
+
+def sample_program(platform: Platform) -> Artifact | Outcome:
+    """The smallest candidate (native/sample.c), static, which shows whether anything is built for a target and runs
+    there. Raises as compiler and linker do."""
+    return compile_and_link(native("sample.c"), platform, candidate_flags(platform))
+
+
+def sample_fault(runner: Runner, program: Path, guest: Guest) -> str:
+    """What is wrong with its call on a target; "" where nothing is. Raises as `session.run` does."""
+    (reply,) = session.run(runner, program, [Check(SAMPLE_CALL)], guest=guest)
+    right = reply.outcome.ok and np.array_equal(reply.outputs["y"], 2 * SAMPLE_CALL.buffers[0].data)
+    return "" if right else reply.outcome.message or "wrong result"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from tensorop import __version__, paths
 from tensorop.backends import reach
-from tensorop.build import sample
+from tensorop.build import programs
 from tensorop.errors import JobError
 from tensorop.model.job import Job
 from tensorop.model.operator import Operator
@@ -103,5 +103,5 @@ def _costs(target: Target) -> Iterator[float]:
         _, samples = target.simulate(Point(()), "papers", 1.0)
         yield samples.value if samples else 0.0
         return
-    found = target.sample_costs([sample.CALL], "the kernel by which workers are admitted")
+    found = target.sample_costs([programs.SAMPLE_CALL], "the kernel by which workers are admitted")
     yield from (found[0][at].value for at in target.vlens)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tensorop import backends, subpackages
-from tensorop.build import sample
+from tensorop.build import programs
 from tensorop.build.programs import identify_program
 from tensorop.commands import microbench
 from tensorop.commands.microbench import PreparedBenchmark
@@ -120,7 +120,7 @@ def check(
 
 
 def _candidate(platform: Platform) -> Artifact:
-    made = sample.build(platform)
+    made = programs.sample_program(platform)
     if isinstance(made, Outcome):
         raise JobError(f"{made.message}\n{made.log}".rstrip())
     return made
@@ -139,7 +139,7 @@ def _runs(platform: Platform, target: Runner, candidate: Artifact) -> Iterator[L
     for vlen in sorted({*platform.vlens, *platform.verify_vlens}):
         about = f"VLEN {vlen}"
         try:
-            wrong = sample.wrong(target, candidate.path, Guest(vlen=vlen))
+            wrong = programs.sample_fault(target, candidate.path, Guest(vlen=vlen))
             found = facts.execute(target, told.path, vlen).get("vlen", str(vlen))
         except TensoropError as error:
             yield Line(False, about, str(error))

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tensorop import backends
-from tensorop.build import compile, link
+from tensorop.build import compile
+from tensorop.build.compile import link_program
 from tensorop.commands import primitive_program
 from tensorop.commands.exact_number import Exact, Group
 from tensorop.commands.primitive_cases import Array, PrimitiveCase, PrimitiveEntry, cases, entries
@@ -135,7 +136,7 @@ def build(platform: Platform, resolved: Primitives, vlen: int) -> tuple[tuple[Pr
     made = compile.compile_source(primitive_program.source(resolved, table), compile.candidate_flags(platform))
     if isinstance(made, Outcome):
         return table, made
-    return table, link.link_program(made, arch=platform.arch, name="primitives")
+    return table, link_program(made, arch=platform.arch, name="primitives")
 
 
 def execute(

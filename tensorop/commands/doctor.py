@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tensorop import backends
-from tensorop.build import sample
+from tensorop.build import programs
 from tensorop.errors import TensoropError
 from tensorop.measure import machine
 from tensorop.measure.request import MeasureRequest, Purpose
@@ -94,7 +94,7 @@ def _self_test(platform: Platform, runner: str | None, plugins: tuple[Path, ...]
         steps.append(Step("reach", True, f"{target.platform.name} by {target.name}{unmeasured}"))
         if not target.measures:
             return steps
-        program = sample.build(platform)
+        program = programs.sample_program(platform)
         if isinstance(program, Outcome):
             return [*steps, Step("compile", False, program.message)]
         size = program.path.stat().st_size
@@ -114,11 +114,11 @@ def _execute(target: Target, program: Path) -> list[Step]:
         guest = Guest(vlen=vlen)
         hello = session.hello(target.runner, program, guest=guest)
         at = f" at {target.label(vlen)}" if len(target.vlens) > 1 else ""
-        wrong = sample.wrong(target.runner, program, guest)
+        wrong = programs.sample_fault(target.runner, program, guest)
         jail = "; ".join(target.weaknesses(hello)) or "in a closed jail"
         steps.append(Step(f"run{at}", not wrong, wrong or jail))
         if target.assumed is not None:
-            counted = target.measure(MeasureRequest(program, [sample.CALL], purpose=Purpose.CHOICE, vlen=vlen))
+            counted = target.measure(MeasureRequest(program, [programs.SAMPLE_CALL], purpose=Purpose.CHOICE, vlen=vlen))
             if isinstance(counted, Outcome):
                 steps.append(Step(f"count{at}", False, counted.message))
             else:

@@ -10,11 +10,11 @@ from types import MappingProxyType
 
 from tensorop import errors
 from tensorop.build import harness, tool
-from tensorop.build import library as building
 from tensorop.build.programs import describe_program
 from tensorop.model.bench import BaselineInfo
 from tensorop.model.operator import Operator
 from tensorop.model.platform import BaselineChoice
+from tensorop.package import library as building
 from tensorop.provision import baseline
 from tensorop.runners import confined
 from tensorop.runners.base import Launch, Need, Runner

@@ -1,24 +1,134 @@
-"""The C of a product to its shared libraries and archives."""
+"""The C of a product to its libraries: shared, with a SONAME and public names only, and static."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+import shutil
+from collections.abc import Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TypeVar
+from pathlib import Path
+from typing import Any, TypeVar
+
+from elftools.elf.dynamic import DynamicSection
+from elftools.elf.elffile import ELFFile
+from elftools.elf.gnuversions import GNUVerNeedSection
+from elftools.elf.sections import SymbolTableSection
 
 from tensorop import __version__, errors
-from tensorop.build import gate
-from tensorop.build import library as building
-from tensorop.build.library import Member, SharedLibrary
-from tensorop.model.kernel import Artifact
+from tensorop.build import cache, gate, tool
+from tensorop.build.cache import BuildLog
+from tensorop.build.compile import LEAN, compile_source
+from tensorop.model.kernel import Artifact, Source
 from tensorop.model.platform import Platform
 from tensorop.model.trial import Outcome
 from tensorop.package.sources import ProductLibrary, Sources, Unit
+from tensorop.specs import files
 
 SONAME_MAJOR = int(__version__.split(".")[0])
 
 T = TypeVar("T")
+_PIC = ("-g0", "-fPIC", "-fvisibility=hidden")
+_VERSION = re.compile(r"GLIBC_([\d.]+)")
+
+
+@dataclass(frozen=True)
+class Member:
+    """An object of a library under a name of its own, e.g. dispatch_f32.o."""
+
+    name: str
+    artifact: Artifact
+
+
+@dataclass(frozen=True)
+class LibraryFacts:
+    """What a built library says of itself: names it exports, libraries it needs, the least glibc ("" for none)."""
+
+    soname: str
+    exports: frozenset[str]
+    needed: tuple[str, ...]
+    glibc: str
+
+
+def compile_member(
+    source: Source,
+    platform: Platform,
+    name: str,
+    *,
+    arch_flags: tuple[str, ...] | None = None,
+    work: Path | None = None,
+) -> Member | Outcome:
+    """One source of a product, position-independent, its names hidden unless it says otherwise.
+
+    arch_flags: in place of the platform's, for what must run before the CPU is known. Outcomes as compile_source.
+    """
+    c = platform.compiler
+    flags = ("-target", c.shared_target, *LEAN, *(c.arch_flags if arch_flags is None else arch_flags), *c.flags, *_PIC)
+    built = compile_source(source, flags, work=work, timeout_s=120.0)
+    return built if isinstance(built, Outcome) else Member(name, built)
+
+
+@dataclass(frozen=True)
+class SharedLibrary:
+    """What a shared library is called, and what it shows."""
+
+    file: str
+    soname: str
+    exports: Collection[str]  # the only names that are visible, whatever the sources say
+    over: Sequence[Artifact] = ()  # libraries it is linked with and finds in its own folder at run time
+
+
+def shared_library(
+    members: Sequence[Member], platform: Platform, library: SharedLibrary, *, work: Path | None = None
+) -> Artifact | Outcome:
+    """Links a shared library. The same members give the same bits.
+
+    Outcome: COMPILE with the linker's words (a name is undefined), TIMEOUT.
+    """
+    target, file, over = platform.compiler.shared_target, library.file, library.over
+    key = _key(members, target, file, library.soname, sorted(library.exports), [a.key for a in over])
+
+    def fill(folder: Path) -> BuildLog | Outcome:
+        objects = _gather(members, folder)
+        names = "".join(f"    {name};\n" for name in sorted(library.exports))
+        (folder / "exports.map").write_text(f"{{\n  global:\n{names}  local:\n    *;\n}};\n")
+        for below in over:
+            shutil.copyfile(below.path, folder / below.path.name)
+        argv = tool.cc(
+            "-target", target, "-O3", "-g0", "-shared",
+            f"-Wl,-soname,{library.soname}", "-Wl,--version-script=exports.map",
+            "-Wl,--strip-debug",  # the C library's own objects name folders of this machine
+            "-Wl,-z,defs", "-Wl,-z,nodelete",  # its threads and their memory outlive a dlclose
+            *(["-Wl,-rpath,$ORIGIN"] if over else []), *objects, *(a.path.name for a in over),
+            "-lpthread", "-lm", "-o", file,
+        )  # fmt: skip
+        return tool.run(argv, folder, timeout_s=300, doing=f"linking {file}")
+
+    return cache.entry("libraries", key, file, fill, root=work)
+
+
+def static_archive(members: Sequence[Member], *, file: str, work: Path | None = None) -> Artifact | Outcome:
+    """The same objects as an archive without times, owners or paths in it."""
+
+    def fill(folder: Path) -> BuildLog | Outcome:
+        argv = tool.ar("rcsD", file, *_gather(members, folder))
+        return tool.run(argv, folder, timeout_s=60, doing=f"writing {file}")
+
+    return cache.entry("libraries", _key(members, "archive", file), file, fill, root=work)
+
+
+def _key(members: Sequence[Member], *more: object) -> str:
+    return cache.key_of([(m.name, m.artifact.key) for m in members], tool.compiler_version(), more)
+
+
+def _gather(members: Sequence[Member], folder: Path) -> list[str]:
+    """Copies the objects under their own names, which archives and links then carry instead of this machine's paths."""
+    names = [m.name for m in members]
+    if len(set(names)) != len(names):
+        raise ValueError(f"two objects of one library share a name: {names}")
+    for member in members:
+        shutil.copyfile(member.artifact.path, folder / member.name)
+    return names
 
 
 @dataclass(frozen=True)
@@ -53,7 +163,7 @@ def soname(name: str) -> str:
 
 
 def _compile(unit: Unit, sources: Sources, platform: Platform) -> Member:
-    member = building.compile_member(
+    member = compile_member(
         sources.seen_by(unit),
         platform,
         f"{unit.name.removesuffix('.c').replace('/', '_')}.o",
@@ -71,8 +181,8 @@ def _link(
 ) -> BuiltLibrary:
     name = soname(library.name)
     file = f"lib{library.name}.so"
-    shared = building.shared_library(members, platform, SharedLibrary(file, name, library.exports, over))
-    archive = building.static_archive(members, file=f"lib{library.name}.a")
+    shared = shared_library(members, platform, SharedLibrary(file, name, library.exports, over))
+    archive = static_archive(members, file=f"lib{library.name}.a")
     return BuiltLibrary(library.name, name, _whole(shared, file), _whole(archive, f"lib{library.name}.a"))
 
 
@@ -83,3 +193,32 @@ def _whole(built: T | Outcome, name: str) -> T:
             hint="tensorop doctor tests the compiler",
         )
     return built
+
+
+def facts(path: Path) -> LibraryFacts:
+    """Reads a shared library. Raises ELFError, OSError for what is none."""
+    soname = ""
+    needed: list[str] = []
+    exports: set[str] = set()
+    versions: list[tuple[int, ...]] = [()]
+    tag: Any  # its attributes are those of its kind
+    with files.opened(path, files.LIBRARY) as stream:
+        elf = ELFFile(stream)
+        for section in elf.iter_sections():
+            if isinstance(section, DynamicSection):
+                for tag in section.iter_tags():
+                    if tag.entry.d_tag == "DT_SONAME":
+                        soname = tag.soname
+                    elif tag.entry.d_tag == "DT_NEEDED":
+                        needed.append(tag.needed)
+            elif isinstance(section, GNUVerNeedSection):
+                for _, wanted in section.iter_versions():
+                    found = (_VERSION.fullmatch(version.name) for version in wanted)
+                    versions += [tuple(map(int, m[1].split("."))) for m in found if m]
+            elif isinstance(section, SymbolTableSection) and section.name == ".dynsym":
+                exports |= {
+                    s.name
+                    for s in section.iter_symbols()
+                    if s["st_shndx"] != "SHN_UNDEF" and s["st_info"]["bind"] in ("STB_GLOBAL", "STB_WEAK")
+                }
+    return LibraryFacts(soname, frozenset(exports), tuple(needed), ".".join(map(str, max(versions))))

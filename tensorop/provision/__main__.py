@@ -10,6 +10,7 @@ ARCH: this machine's by default.
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 
 from tensorop import errors
 from tensorop.model.architecture import host_arch
@@ -21,24 +22,20 @@ def main(arguments: list[str]) -> None:
     if not 1 <= len(arguments) <= 2:
         raise errors.UsageError("expected WHAT [ARCH]", hint=__doc__)
     what, arch = arguments[0], (arguments[1:] or [host_arch()])[0]
-    if what == "all":
-        for future in prewarm.prewarm(arch).values():
-            future.result()
-    elif what == "objdump":
-        objdump.objdump()
-    elif what == "qemu":
-        qemu.qemu(arch)
-    elif what == "sysroot":
-        qemu.sysroot(arch)
-    elif what == "emulator":
-        sys.stdout.write(";".join(qemu.emulator(arch)) + "\n")
-    elif what == "nvcc":
-        nvcc.nvcc()
-    elif what == "libc":
-        libc.warm(arch)
-    else:
-        for threads in (1, 2):  # which may be two builds
-            baseline.baseline(what, arch, threads).bring()
+    pieces: dict[str, Callable[[], object]] = {
+        "all": lambda: prewarm.bring(arch),
+        "objdump": objdump.objdump,
+        "qemu": lambda: qemu.qemu(arch),
+        "sysroot": lambda: qemu.sysroot(arch),
+        "emulator": lambda: sys.stdout.write(";".join(qemu.emulator(arch)) + "\n"),
+        "nvcc": nvcc.nvcc,
+        "libc": lambda: libc.warm(arch),
+    }
+    if what in pieces:
+        pieces[what]()
+        return
+    for threads in (1, 2):  # which may be two builds
+        baseline.baseline(what, arch, threads).bring()
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 
 from tensorop.model.architecture import host_arch
 from tensorop.process import children
@@ -27,23 +27,16 @@ def jobs(arch: str, *, shared: str | None = None, offline: bool | None = None) -
     return todo
 
 
-def prewarm(arch: str, *, shared: str | None = None, offline: bool | None = None) -> dict[str, Future[object]]:
-    """Starts every job of `jobs` on a thread of its own; `.result()` waits or raises MissingTool.
-
-    The waiting is on the network and on zig, so threads serve. The cache's locks make it safe to ask for a piece
-    directly meanwhile: it waits for the same fill.
-    """
-    todo = jobs(arch, shared=shared, offline=offline)
-    pool = ThreadPoolExecutor(max_workers=len(todo), thread_name_prefix="provision")
-    futures = {name: pool.submit(job) for name, job in todo.items()}
-    pool.shutdown(wait=False)
-    return futures
-
-
 def bring(arch: str, *, shared: str | None = None, offline: bool | None = None) -> None:
-    """All of `jobs`. The first that fails ends what the others have started, and is raised at once: without a compiler
-    or a baseline nobody needs a C library built."""
-    futures = prewarm(arch, shared=shared, offline=offline).values()
+    """All of `jobs`, each on a thread: they wait for the network and for zig. Raises MissingTool, JobError.
+
+    The first that fails ends what the others have started, and is raised at once: without a compiler or a baseline
+    nobody needs a C library built. The cache's locks make it safe to ask for a piece directly meanwhile.
+    """
+    todo = jobs(arch, shared=shared, offline=offline).values()
+    pool = ThreadPoolExecutor(max_workers=len(todo), thread_name_prefix="provision")
+    futures = [pool.submit(job) for job in todo]
+    pool.shutdown(wait=False)
     ended, under_way = wait(futures, return_when=FIRST_EXCEPTION)
     failed = next((error for error in (future.exception() for future in ended) if error is not None), None)
     if failed is None:

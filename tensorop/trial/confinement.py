@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tensorop.author import offline
-from tensorop.build import sample
+from tensorop.build import programs
 from tensorop.errors import JobError, UsageError
 from tensorop.model.job import Job
 from tensorop.model.trial import Outcome
@@ -17,7 +17,7 @@ def missing(target: Target) -> tuple[str, ...]:
 
     Raises JobError, MissingTool and BoardError when none can be built or started.
     """
-    program = sample.build(target.platform)
+    program = programs.sample_program(target.platform)
     if isinstance(program, Outcome):
         raise JobError(f"no kernel can be built: {program.message}", hint="tensorop doctor tests the parts")
     greeting = session.hello(target.runner, program.path, guest=Guest(vlen=target.vlens[0] or None))

@@ -18,8 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from tensorop.build import link
-from tensorop.build.compile import candidate_flags
+from tensorop.build.compile import candidate_flags, compile_and_link
 from tensorop.errors import JobError, SpecError
 from tensorop.model.call import Call, CallOutput, Placement
 from tensorop.model.kernel import Source
@@ -128,7 +127,7 @@ class ControlRun:
 
     def judge(self, control: Control, dtype: str) -> ControlResult:
         flags = (*candidate_flags(self.platform), f"-DTENSOROP_DTYPE_{dtype}=1")
-        built = link.candidate(control.source(self.operator), self.platform, flags)
+        built = compile_and_link(control.source(self.operator), self.platform, flags)
         if isinstance(built, Outcome):
             found = built
         else:

@@ -14,10 +14,11 @@ from pathlib import Path
 import pytest
 
 from tensorop import api
-from tensorop.build import disassembly, gate, library
+from tensorop.build import disassembly, gate
 from tensorop.errors import BoardError, JobError, TensoropError
 from tensorop.kits import product as kit_products
 from tensorop.model.job import Job
+from tensorop.package import library
 from tensorop.runners.ssh import Ssh
 from tensorop.specs import files, jsontext
 from tensorop.warm import journals

@@ -9,12 +9,12 @@ import pytest
 from click.testing import CliRunner
 
 from tensorop.backends import reach
-from tensorop.build import library as building
 from tensorop.cli import library_commands
 from tensorop.commands import bench, doctor, libraries, verify
 from tensorop.errors import JobError, UsageError
 from tensorop.model.architecture import host_arch
 from tensorop.model.verdict import Seed
+from tensorop.package import library as building
 from tensorop.report import threads
 from tensorop.runners import session
 from tensorop.runners.native import Native

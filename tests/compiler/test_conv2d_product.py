@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from tensorop import api
-from tensorop.build import library as building
+from tensorop.package import library as building
 from tests.support import products
 from tests.support.commands import ROOT, tensorop
 

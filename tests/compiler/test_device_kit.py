@@ -15,7 +15,6 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from tensorop.build.library import facts
 from tensorop.cli.main import cli
 from tensorop.commands import opened
 from tensorop.cuda import attached, corrected, kit, product
@@ -27,6 +26,7 @@ from tensorop.kits import commands, device, export, here, result, retune
 from tensorop.kits import product as kit_products
 from tensorop.model.job import Job
 from tensorop.package import publish
+from tensorop.package.library import facts
 from tensorop.process.stopping import StopRequest
 from tensorop.provision import nvcc
 from tensorop.specs import operators, platforms

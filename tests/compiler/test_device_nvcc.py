@@ -10,7 +10,6 @@ import pytest
 
 from tensorop import pipeline
 from tensorop.author import offline
-from tensorop.build.library import facts
 from tensorop.commands import opened
 from tensorop.cuda import backend as cuda
 from tensorop.cuda import compile as device
@@ -20,6 +19,7 @@ from tensorop.errors import MissingTool
 from tensorop.events import Done
 from tensorop.model.job import Job
 from tensorop.model.trial import Kind, Outcome
+from tensorop.package.library import facts
 from tensorop.provision import nvcc
 from tensorop.specs import operators, platforms
 from tests.support.commands import ROOT, Watched

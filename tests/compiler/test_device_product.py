@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tensorop.build.library import facts
 from tensorop.cuda import library
 from tensorop.cuda.choose import LAYOUTS, Layout
+from tensorop.package.library import facts
 from tensorop.provision.zig import zig_cc, zig_environment
 from tensorop.specs import platforms
 from tests.support.commands import ROOT

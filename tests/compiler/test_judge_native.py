@@ -18,7 +18,7 @@ from click.testing import CliRunner
 from tensorop.author import c_gate
 from tensorop.author.gate import Guard
 from tensorop.build import compile as building
-from tensorop.build import link
+from tensorop.build.compile import link_candidate
 from tensorop.cli.judge_command import judge as command
 from tensorop.commands import judge as judging
 from tensorop.errors import UsageError
@@ -151,7 +151,7 @@ def test_no_local_of_a_text_that_is_not_ours_keeps_anything(tmp_path: Path) -> N
     for flags in ((), kernel.CONFINED):
         source = replace(kernels.source("keeps(7); *(double *)c->buffer[1] = keeps(8);", before=KEEPS), flags=flags)
         made = building.compile_object(source, kernels.platform(), work=tmp_path)
-        program = link.link_candidate(made, "x86_64", work=tmp_path)
+        program = link_candidate(made, "x86_64", work=tmp_path)
         (reply,) = session.run(Native(), program.path, [Check(kernels.axpy_call(2))])
         shown[flags] = float(reply.outputs["y"].view(np.float64)[0])
     assert shown == {(): 7, kernel.CONFINED: 0}

@@ -6,10 +6,10 @@ import sys
 import pytest
 
 from tensorop import paths
-from tensorop.build import library
-from tensorop.build.library import Member
 from tensorop.model.kernel import Artifact, Source
 from tensorop.model.trial import Kind, Outcome
+from tensorop.package import library
+from tensorop.package.library import Member
 from tensorop.provision import zig
 from tests.support import kernels
 

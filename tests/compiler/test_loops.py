@@ -6,7 +6,7 @@ import pytest
 
 from benchmarks import loops
 from tensorop.build import compile as compiling
-from tensorop.build import link
+from tensorop.build.compile import link_candidate
 from tensorop.model.kernel import Artifact
 from tests.support import kernels
 
@@ -137,7 +137,7 @@ def test_steps_ahead_and_spills(tmp_path):
 @pytest.mark.parametrize(("arch", "text"), [("riscv64", RISCV["ahead"]), ("aarch64", ARM["ahead"])])
 def test_a_linked_program_shows_the_same_loop_as_its_object(tmp_path, arch, text):
     made = compiled(text, arch, tmp_path)
-    program = link.link_candidate(made, arch, work=tmp_path)
+    program = link_candidate(made, arch, work=tmp_path)
     assert isinstance(program, Artifact)
     before, after = inner_loop(made.path, "tensorop_candidate_0"), inner_loop(program.path)
     assert before is not None

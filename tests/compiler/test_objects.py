@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from tensorop.build import compile as compiling
-from tensorop.build import gate, link
+from tensorop.build import gate
+from tensorop.build.compile import link_candidate
 from tensorop.model.kernel import Artifact, Source
 from tensorop.model.trial import Kind, Outcome
 from tests.support import kernels
@@ -109,7 +110,7 @@ def test_the_same_source_is_built_once_and_lies_beside_its_object(tmp_path):
 
 def test_a_missing_function_is_a_failed_link(tmp_path):
     made = kernels.built("nowhere(c);", tmp_path, before="void nowhere(const void *);")
-    outcome = link.link_candidate(made, "x86_64", work=tmp_path)
+    outcome = link_candidate(made, "x86_64", work=tmp_path)
     assert isinstance(outcome, Outcome)
     assert outcome.kind is Kind.COMPILE
     assert "nowhere" in outcome.message

@@ -16,10 +16,10 @@ import pytest
 
 import tensorop
 from tensorop.build import harness
-from tensorop.build import library as building
 from tensorop.errors import UsageError
 from tensorop.model.architecture import host_arch
 from tensorop.model.trial import Kind
+from tensorop.package import library as building
 from tensorop.package.card import read_card
 from tensorop.runners import session
 from tensorop.runners.native import Native

@@ -12,10 +12,10 @@ import pytest
 
 import tensorop as package
 from tensorop.author import offline
-from tensorop.build import library as building
 from tensorop.errors import JobError, UsageError
 from tensorop.model.architecture import host_arch
 from tensorop.model.winner import Leaf, Tree, Winners
+from tensorop.package import library as building
 from tensorop.package import product as making
 from tensorop.package import publish
 from tensorop.package.sources import OperatorPart, ProductLibrary, Sources, Unit, together

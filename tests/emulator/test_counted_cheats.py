@@ -3,7 +3,7 @@
 import pytest
 
 from tensorop.build import compile as compiling
-from tensorop.build import link
+from tensorop.build.compile import link_candidate
 from tensorop.measure import modelled
 from tensorop.measure.request import MeasureRequest
 from tensorop.model.call import Placement
@@ -49,7 +49,7 @@ CHEATS = {
 
 def program(platform, text):
     made = compiling.compile_object(beside_controls("kernel.c", text), platform, extra=("-DTENSOROP_DTYPE_f32=1",))
-    made = made if isinstance(made, Outcome) else link.link_candidate(made, platform.arch)
+    made = made if isinstance(made, Outcome) else link_candidate(made, platform.arch)
     assert isinstance(made, Artifact), made
     return made.path
 

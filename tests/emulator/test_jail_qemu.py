@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from tensorop import paths
-from tensorop.build import link
-from tensorop.build.compile import compile_source
+from tensorop.build.compile import compile_source, link_program
 from tensorop.model.architecture import architecture, host_arch
 from tensorop.model.kernel import Artifact, Source
 from tensorop.provision import qemu
@@ -48,7 +47,7 @@ def escape(arch: str, work: Path, place: Path) -> Path:
     flags = ("-target", target.static_triple, f"-mcpu={target.static_cpu}", "-O1", "-g0", f'-DPLACE="{place}"')
     made = compile_source(source, flags, work=work)
     assert isinstance(made, Artifact), made
-    program = link.link_program(made, arch=arch, name="escape")
+    program = link_program(made, arch=arch, name="escape")
     assert isinstance(program, Artifact), program
     return program.path
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from tensorop.build import compile as compiling
-from tensorop.build import link
+from tensorop.build.compile import link_candidate
 from tensorop.model.architecture import architecture, host_arch
 from tensorop.model.call import Access, Buffer, Call, Placement
 from tensorop.model.kernel import Artifact, Source
@@ -99,7 +99,7 @@ def built(body: str, work: Path, *, arch: str = "x86_64", before: str = "") -> A
 
 def program(body: str, work: Path, *, arch: str = "x86_64", before: str = "") -> Path:
     """The program of a candidate, which must link."""
-    made = link.link_candidate(built(body, work, arch=arch, before=before), arch, work=work)
+    made = link_candidate(built(body, work, arch=arch, before=before), arch, work=work)
     assert isinstance(made, Artifact), made
     return made.path
 

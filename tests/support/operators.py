@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tensorop.build import compile as compiling
-from tensorop.build import link
+from tensorop.build.compile import link_candidate
 from tensorop.model.kernel import Artifact, Source
 from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
@@ -37,6 +37,6 @@ def builder(platform: Platform) -> Callable[[Source, tuple[str, ...]], Artifact 
 
     def build(source: Source, extra: tuple[str, ...]) -> Artifact | Outcome:
         made = compiling.compile_object(source, platform, extra=extra)
-        return made if isinstance(made, Outcome) else link.link_candidate(made, platform.arch)
+        return made if isinstance(made, Outcome) else link_candidate(made, platform.arch)
 
     return build
