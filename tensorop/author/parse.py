@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import Any
 
 from tensorop.errors import SpecError
 from tensorop.model.kernel import KernelTemplate
 from tensorop.model.point import Point
-from tensorop.specs import frontmatter
+from tensorop.specs import frontmatter, yamlfile
 
 MAX_BODY = 64 << 10
 MAX_VALUES = 64
@@ -37,22 +38,16 @@ def parse(text: str, *, operator: str, name: str, author: str) -> KernelTemplate
         raise SpecError(f"{origin}: half of a character at {error.start}, which no encoding has") from None
     parts = frontmatter.template(text, origin)
     head = parts.head
-    found = KernelTemplate(
-        operator=operator,
-        name=name,
-        author=author,
-        strategy=" ".join(head.strategy.split()),
-        text=parts.body,
-        reads=dict(head.reads),
-        needs=head.needs,
-        tunables={tunable: tuple(values) for tunable, values in head.tunables.items()},
-        constraints=head.constraints,
-        unseen=head.unseen,
-        prior=head.prior,
-        seed_configurations=tuple(Point.of(start) for start in head.seed_configurations),
-        facts=dict(head.facts),
-        model=dict(head.model),
-    )
+    own: dict[str, Any] = {
+        "operator": operator,
+        "name": name,
+        "author": author,
+        "strategy": " ".join(head.strategy.split()),
+        "text": parts.body,
+        "tunables": {tunable: tuple(values) for tunable, values in head.tunables.items()},
+        "seed_configurations": tuple(Point.of(start) for start in head.seed_configurations),
+    }
+    found = KernelTemplate(**{**yamlfile.shared(head, KernelTemplate), **own})
     check(found)
     return found
 

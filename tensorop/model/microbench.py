@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from tensorop.model.record import record
 
 _LINE = 64  # bytes that one unit `line` moves
 _FLOPS_VLEN = 256
@@ -24,15 +29,15 @@ class Benchmark:
     fill: str
 
 
-@dataclass(frozen=True)
+@record
 class MicrobenchPoint:
-    """A published figure, in cycles (for one unit of the benchmark), bytes/cycle or GFLOP/s; kind: exact or loose."""
+    """A published figure."""
 
     benchmark: str
-    value: float
-    unit: str
-    kind: str
-    source: str
+    value: Annotated[float, Field(gt=0)]
+    unit: Literal["cycles", "bytes/cycle", "GFLOP/s"]  # cycles: for one unit of the benchmark
+    source: Annotated[str, Field(min_length=1)]
+    kind: Literal["exact", "loose"] = "exact"
 
     def cycles(self, benchmark: Benchmark, clock_ghz: float, vlen: int) -> float:
         """The figure as cycles for one unit of the benchmark."""

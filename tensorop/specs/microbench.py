@@ -28,17 +28,9 @@ class _Benches(File):
     sources: dict[str, dict[str, _Bench]]
 
 
-class _Point(Record):
-    benchmark: str
-    value: float = Field(gt=0, strict=False)
-    unit: Literal["cycles", "bytes/cycle", "GFLOP/s"]
-    kind: Literal["exact", "loose"] = "exact"
-    source: str = Field(min_length=1)
-
-
 class _Published(File):
     model: str
-    points: tuple[_Point, ...] = Field(strict=False)
+    points: tuple[MicrobenchPoint, ...] = Field(strict=False)
 
 
 def folder(arch: str) -> Path:
@@ -66,5 +58,5 @@ def published(model: str, plugins: tuple[Path, ...] = ()) -> tuple[MicrobenchPoi
         for path in sorted((root / "published").glob("*.yaml")):
             spec = yamlfile.validate(_Published, yamlfile.read(path), str(path))
             if spec.model == model:
-                found += [MicrobenchPoint(**point.model_dump()) for point in spec.points]
+                found += spec.points
     return tuple(found)
