@@ -27,7 +27,7 @@ from tensorop.cli.judge_command import judge
 from tensorop.commands import bench as benching
 from tensorop.commands import compare as comparing
 from tensorop.commands import doctor as doctoring
-from tensorop.commands import libraries, opened, scaling
+from tensorop.commands import libraries, opened
 from tensorop.commands import report as reporting
 from tensorop.commands import verify as verifying
 from tensorop.commands.opened import Opened
@@ -36,7 +36,7 @@ from tensorop.model.bench import Bench, Row, joined
 from tensorop.model.option import Option
 from tensorop.model.verdict import Seed
 from tensorop.provision import baseline
-from tensorop.report.threads import record as bench_record
+from tensorop.report import threads as thread_gains
 from tensorop.space import problems
 from tensorop.specs import benches
 from tensorop.target import Target
@@ -193,10 +193,10 @@ def bench(
                 progress.print(Text(f"{count} thread{'s' if count > 1 else ''}:"))
             return benching.bench(found, target, replace(request, threads=count), show)
 
-        return scaling.bench_each(counts, at)
+        return thread_gains.bench_each(counts, at)
 
     results = tuple(joined(of_count) for of_count in zip(*[compared(found) for found in each], strict=False))
-    if (kept := scaling.keep(path, results)) is not None:
+    if (kept := thread_gains.keep(path, results)) is not None:
         progress.print(Text(f"kept in {kept}; {paths.command('report', path, plugins=plugins)} plots it"))
     failed = False
     if old is not None:
@@ -204,7 +204,7 @@ def bench(
         screen.echo_json(change.to_json()) if format_ == "json" else compare_output.show(change)
         failed = change.count(comparing.WORSE) > 0
     elif format_ == "json":
-        screen.echo_json(bench_record(results))
+        screen.echo_json(thread_gains.record(results))
     else:
         for comparison in results:
             tables.show_bench(comparison)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from tensorop.errors import UsageError
 from tensorop.model.bench import Bench, Span
@@ -53,7 +52,7 @@ class Change:
         """New speed over old: above 1, faster than before."""
         return self.new.value / self.old.value
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         vlen = {"vlen": self.place.vlen} if self.place.vlen else {}
         return {
             "op": self.place.op,
@@ -92,7 +91,7 @@ class Comparison:
         """Of new speed over old."""
         return math.exp(sum(math.log(change.ratio) for change in self.changes) / len(self.changes))
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         return {
             "old": self.old,
             "platform": self.platform,

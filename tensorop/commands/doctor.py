@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 from tensorop import backends
 from tensorop.build import programs
@@ -28,22 +27,20 @@ _SEES_ALL = (
 
 
 @dataclass(frozen=True)
-class Step:
-    """One part of the self-test. ok: whether it did what it must; detail: what it found, or why not."""
+class SelfTest:
+    """One part of the self-test."""
 
     name: str
-    ok: bool
-    detail: str
+    ok: bool  # whether it did what it must
+    detail: str  # what it found, or why not
 
 
 @dataclass(frozen=True)
 class Health:
-    """platform: name the pieces are for, "" for all; complaints: what makes native figures doubtful now."""
-
-    platform: str
+    platform: str  # that the pieces are for; "": all
     pieces: tuple[Piece, ...]
-    steps: tuple[Step, ...]
-    complaints: tuple[str, ...]
+    steps: tuple[SelfTest, ...]
+    complaints: tuple[str, ...]  # what makes native figures doubtful now
     plugins: tuple[str, ...] = ()  # what is in plug-in folders and nothing uses
 
     @property
@@ -51,12 +48,12 @@ class Health:
         """Everything needed is there and every step passed."""
         return all(p.status == "ok" or p.optional for p in self.pieces) and all(step.ok for step in self.steps)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         return {
             "platform": self.platform or None,
             "ok": self.ok,
-            "pieces": [dataclasses.asdict(piece) for piece in self.pieces],
-            "self_test": [dataclasses.asdict(step) for step in self.steps],
+            "pieces": [asdict(piece) for piece in self.pieces],
+            "self_test": [asdict(step) for step in self.steps],
             "complaints": list(self.complaints),
             "plugins": list(self.plugins),
         }
@@ -75,54 +72,50 @@ def doctor(platform: str | None = None, runner: str | None = None, *, plugins: t
     found = tuple(check.pieces(wanted, features=features))
     # The self-test would fetch what is missing; a doctor only looks.
     lacking = [p.name for p in found if p.status != "ok" and not p.optional and p.purpose != check.PYTHON_PACKAGE]
-    left_out = Step("self-test", False, f"left out for want of {', '.join(lacking)}")
-    steps = (left_out,) if lacking and platform else ()
+    left_out = SelfTest("self-test", False, f"left out for want of {', '.join(lacking)}")
     return Health(
         platform=resolved.name if platform else "",
         pieces=found,
-        steps=steps or tuple(_self_test(resolved, runner, plugins)),
+        steps=(left_out,) if lacking and platform else tuple(_self_test(resolved, runner, plugins)),
         complaints=machine.complaints(machine.record()),
         plugins=leftovers.remarks(plugins),
     )
 
 
-def _self_test(platform: Platform, runner: str | None, plugins: tuple[Path, ...]) -> list[Step]:
-    steps: list[Step] = []
+def _self_test(platform: Platform, runner: str | None, plugins: tuple[Path, ...]) -> Iterator[SelfTest]:
     try:
         target = backends.reach(platform, runner, plugins)
         unmeasured = "" if target.measures else "; nothing is measured or tried there, products say so"
-        steps.append(Step("reach", True, f"{target.platform.name} by {target.name}{unmeasured}"))
+        yield SelfTest("reach", True, f"{target.platform.name} by {target.name}{unmeasured}")
         if not target.measures:
-            return steps
+            return
         program = programs.sample_program(platform)
         if isinstance(program, Outcome):
-            return [*steps, Step("compile", False, program.message)]
+            yield SelfTest("compile", False, program.message)
+            return
         size = program.path.stat().st_size
         hidden = view.describe(view.guards())
         sees = f"files of this machine are hidden from the compiler by {hidden}" if hidden else _SEES_ALL
         made_of = f"a static program of {size >> 10} KiB for {platform.compiler.static_target}"
-        steps.append(Step("compile", True, f"{made_of}; {sees}"))
-        steps += _execute(target, program.path)
+        yield SelfTest("compile", True, f"{made_of}; {sees}")
+        for vlen in target.vlens:
+            yield from _execute(target, program.path, vlen)
     except TensoropError as error:
-        steps.append(Step("self-test", False, str(error).replace("\n", "; ")))
-    return steps
+        yield SelfTest("self-test", False, str(error).replace("\n", "; "))
 
 
-def _execute(target: Target, program: Path) -> list[Step]:
-    steps = []
-    for vlen in target.vlens:
-        guest = Guest(vlen=vlen)
-        hello = session.hello(target.runner, program, guest=guest)
-        at = f" at {target.label(vlen)}" if len(target.vlens) > 1 else ""
-        wrong = programs.sample_fault(target.runner, program, guest)
-        jail = "; ".join(target.weaknesses(hello)) or "in a closed jail"
-        steps.append(Step(f"run{at}", not wrong, wrong or jail))
-        if target.assumed is not None:
-            counted = target.measure(MeasureRequest(program, [programs.SAMPLE_CALL], purpose=Purpose.CHOICE, vlen=vlen))
-            if isinstance(counted, Outcome):
-                steps.append(Step(f"count{at}", False, counted.message))
-            else:
-                instructions, cycles = counted[0].samples.counters["instructions"], counted[0].samples.value
-                detail = f"{instructions:.0f} instructions, {cycles:.0f} modelled cycles by {target.assumed.name}"
-                steps.append(Step(f"count{at}", instructions > 0, detail))
-    return steps
+def _execute(target: Target, program: Path, vlen: int) -> Iterator[SelfTest]:
+    guest = Guest(vlen=vlen)
+    hello = session.hello(target.runner, program, guest=guest)
+    at = f" at {target.label(vlen)}" if len(target.vlens) > 1 else ""
+    wrong = programs.sample_fault(target.runner, program, guest)
+    yield SelfTest(f"run{at}", not wrong, wrong or "; ".join(target.weaknesses(hello)) or "in a closed jail")
+    if target.assumed is None:
+        return
+    counted = target.measure(MeasureRequest(program, [programs.SAMPLE_CALL], purpose=Purpose.CHOICE, vlen=vlen))
+    if isinstance(counted, Outcome):
+        yield SelfTest(f"count{at}", False, counted.message)
+        return
+    instructions, cycles = counted[0].samples.counters["instructions"], counted[0].samples.value
+    detail = f"{instructions:.0f} instructions, {cycles:.0f} modelled cycles by {target.assumed.name}"
+    yield SelfTest(f"count{at}", instructions > 0, detail)

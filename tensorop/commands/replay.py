@@ -20,7 +20,7 @@ from tensorop.model.bench import Span
 from tensorop.space import recorded, strategy
 from tensorop.space.recorded import RecordedSpace
 
-NEAR = (0.95, 0.99)  # of the best point's speed
+NEARNESS = {"95%": 0.95, "99%": 0.99}  # of the best point's speed
 SEEDS = 50
 YARDSTICK = "random"
 HARD = 30  # trials the yardstick needs, in median, in the spaces that the mean is over
@@ -29,27 +29,24 @@ TIMED = (900, 1000)  # trials whose asking and telling is timed
 RESAMPLED = 2000
 INTERVAL = (0.025, 0.975)  # of the bootstrap's figures, in the middle
 
+Trials = dict[str, NDArray[np.float64]]  # of a strategy, by space: seeds x nearness
+
 
 @dataclass(frozen=True)
 class TunerRow:
-    """A strategy on all spaces. trials: by space and nearness to the best, in median over the seeds; over: by nearness,
-    the geometric mean over the hard spaces of the yardstick's trials for its own; ask_ms: mean of asking and telling of
-    trials 900 to 1,000; None where no space has so many points."""
+    """A strategy on all spaces; nearness to the best is `95%` or `99%`."""
 
     tuner: str
-    trials: Mapping[str, Mapping[str, Span]]
-    over: Mapping[str, Span | None]
-    ask_ms: float | None
+    trials: Mapping[str, Mapping[str, Span]]  # by space and nearness, in median over the seeds
+    over: Mapping[str, Span | None]  # by nearness: geometric mean over the hard spaces of the yardstick's for its own
+    ask_ms: float | None  # mean of asking and telling of trials 900 to 1,000; None where no space has so many points
 
 
 @dataclass(frozen=True)
-class Table:
-    """spaces: name -> what was recorded, points, and how near to the best points are; hard: by nearness, those that the
-    means are over."""
-
+class TunersBench:
     seeds: int
-    spaces: Mapping[str, Mapping[str, object]]
-    hard: Mapping[str, Sequence[str]]
+    spaces: Mapping[str, Mapping[str, object]]  # by name: what was recorded, points, how many are near the best
+    hard: Mapping[str, Sequence[str]]  # by nearness: the spaces that the means are over
     rows: Sequence[TunerRow]
 
     def to_json(self) -> dict[str, object]:
@@ -68,7 +65,7 @@ def compare(
     plugins: tuple[Path, ...] = (),
     jobs: int = 1,
     tell: Callable[[str], None] = lambda text: None,
-) -> Table:
+) -> TunersBench:
     """Each strategy on each space with each seed, until it tried a point within 1 % of the best.
 
     The yardstick is always among them. A file that is no recorded space is told and left out while others are; where
@@ -76,6 +73,40 @@ def compare(
     missing, JobError for one that breaks its contract.
     """
     names = tuple(dict.fromkeys((YARDSTICK, *tuners)))
+    spaces = _readable(files, tell)
+    for name in names:  # a missing library is said before anything is measured
+        strategy.load(name, plugins).make(next(iter(spaces.values())).space, 0)
+    largest = max(spaces, key=lambda file: (spaces[file].space.size, str(file)))
+    timed = names if spaces[largest].space.size >= TIMED[1] else ()
+    took: dict[str, Trials] = {name: {} for name in names}
+    with ProcessPoolExecutor(jobs) as pool:
+        slow = {name: pool.submit(asking, name, largest, plugins) for name in timed}
+        runs = [
+            (name, space.name, pool.map(functools.partial(trials, name, file, plugins), range(seeds)))
+            for file, space in spaces.items()
+            for name in names
+        ]
+        for name, space_name, each in runs:
+            took[name][space_name] = np.array(list(each))
+            middle = np.median(took[name][space_name], axis=0)
+            tell(f"{space_name}: {name} {' '.join(f'{trials:g}' for trials in middle)}")
+        ask_ms = {name: future.result() for name, future in slow.items()}
+    hard = {
+        label: [space for space, of in took[YARDSTICK].items() if np.median(of[:, at]) >= HARD]
+        for at, label in enumerate(NEARNESS)
+    }
+    return TunersBench(
+        seeds=seeds,
+        spaces={one.name: {**one.about, "points": one.space.size, "near": _near(one)} for one in spaces.values()},
+        hard=hard,
+        rows=[
+            TunerRow(name, _medians(of), _over(of, took[YARDSTICK], hard), ask_ms.get(name))
+            for name, of in took.items()
+        ],
+    )
+
+
+def _readable(files: Sequence[Path], tell: Callable[[str], None]) -> dict[Path, RecordedSpace]:
     spaces: dict[Path, RecordedSpace] = {}
     for number, file in enumerate(files, 1):
         try:
@@ -86,36 +117,13 @@ def compare(
             tell(f"left out: {error}")
     if not spaces:
         raise UsageError("no recorded space is given", hint="--space FILE, or install the shipped ones again")
-    for name in names:  # a missing library is said before anything is measured
-        strategy.load(name, plugins).make(next(iter(spaces.values())).space, 0)
-    largest = max(spaces, key=lambda file: (spaces[file].space.size, str(file)))
-    timed = spaces[largest].space.size >= TIMED[1]
-    found: dict[tuple[str, str], NDArray[np.float64]] = {}
-    with ProcessPoolExecutor(jobs) as pool:
-        slow = {name: pool.submit(asking, name, largest, plugins) for name in names if timed}
-        runs = {
-            (name, file): pool.map(functools.partial(trials, name, file, plugins), range(seeds))
-            for file in spaces
-            for name in names
-        }
-        for (name, file), each in runs.items():
-            found[name, spaces[file].name] = np.array(list(each))
-            middle = np.median(found[name, spaces[file].name], axis=0)
-            tell(f"{spaces[file].name}: {name} {' '.join(f'{trials:g}' for trials in middle)}")
-        ask_ms = {name: future.result() for name, future in slow.items()}
-    about = {one.name: {**one.about, "points": one.space.size, "near": _near(one)} for one in spaces.values()}
-    hard = {
-        _label(near): [space for space in about if np.median(found[YARDSTICK, space][:, at]) >= HARD]
-        for at, near in enumerate(NEAR)
-    }
-    rows = [TunerRow(name, _medians(name, found), _over(name, found, hard), ask_ms.get(name)) for name in names]
-    return Table(seeds, about, hard, rows)
+    return spaces
 
 
 def trials(tuner: str, file: Path, plugins: tuple[Path, ...], seed: int) -> tuple[int, ...]:
     """How many trials a strategy took to come so near to the best; `MOST` where it took more or gave up."""
     space = _read(file)
-    bars = [space.best / near for near in NEAR]
+    bars = [space.best / near for near in NEARNESS.values()]
     took: list[int] = []
     for number, cost, _ in _searched(tuner, space, plugins, seed, MOST):
         while len(took) < len(bars) and cost is not None and cost <= bars[len(took)]:
@@ -167,13 +175,9 @@ def _read(file: Path) -> RecordedSpace:
     return recorded.read(file)
 
 
-def _label(near: float) -> str:
-    return f"{near:.0%}"
-
-
 def _near(space: RecordedSpace) -> dict[str, int]:
     costs = [cost for cost in space.costs if cost is not None]
-    return {_label(near): sum(cost <= space.best / near for cost in costs) for near in NEAR}
+    return {label: sum(cost <= space.best / near for cost in costs) for label, near in NEARNESS.items()}
 
 
 def _resampled(took: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.float64]:
@@ -187,28 +191,24 @@ def _interval(value: float, drawn: NDArray[np.float64]) -> Span:
     return Span(value, float(low), float(high))
 
 
-def _medians(name: str, found: Mapping[tuple[str, str], NDArray[np.float64]]) -> dict[str, dict[str, Span]]:
+def _medians(took: Trials) -> dict[str, dict[str, Span]]:
     rng = np.random.default_rng(0)
     out: dict[str, dict[str, Span]] = {}
-    for (tuner, space), took in found.items():
-        if tuner == name:
-            drawn, medians = _resampled(took, rng), np.median(took, axis=0)
-            each = enumerate(NEAR)
-            out[space] = {_label(near): _interval(float(medians[at]), drawn[:, at]) for at, near in each}
+    for space, of in took.items():
+        drawn, medians = _resampled(of, rng), np.median(of, axis=0)
+        out[space] = {label: _interval(float(medians[at]), drawn[:, at]) for at, label in enumerate(NEARNESS)}
     return out
 
 
-def _over(
-    name: str, found: Mapping[tuple[str, str], NDArray[np.float64]], hard: Mapping[str, Sequence[str]]
-) -> dict[str, Span | None]:
+def _over(took: Trials, chance: Trials, hard: Mapping[str, Sequence[str]]) -> dict[str, Span | None]:
     """How many times fewer trials than the yardstick, whose seeds are drawn again too."""
     rng = np.random.default_rng(1)
     out: dict[str, Span | None] = {}
-    for at, near in enumerate(NEAR):
+    for at, (label, names) in enumerate(hard.items()):
         logs, drawn = [], np.zeros(RESAMPLED)
-        for space in hard[_label(near)]:
-            own, other = found[name, space][:, [at]], found[YARDSTICK, space][:, [at]]
+        for name in names:
+            own, other = took[name][:, [at]], chance[name][:, [at]]
             logs.append(math.log(np.median(other) / np.median(own)))
-            drawn += np.log(_resampled(other, rng) / _resampled(own, rng))[:, 0] / len(hard[_label(near)])
-        out[_label(near)] = _interval(math.exp(np.mean(logs)), np.exp(drawn)) if logs else None
+            drawn += np.log(_resampled(other, rng) / _resampled(own, rng))[:, 0] / len(names)
+        out[label] = _interval(math.exp(np.mean(logs)), np.exp(drawn)) if logs else None
     return out

@@ -23,7 +23,7 @@ from tensorop.report import choices, dispatch_map, roofline, searches, threads
 from tensorop.report.choices import Choices, CloseChoices
 from tensorop.report.dispatch_map import DispatchMap
 from tensorop.report.roofline import Roofline
-from tensorop.report.searches import Failures, Run, Search, TemplateUse
+from tensorop.report.searches import Failures, Run, SearchSummary, TemplateUse
 from tensorop.specs import benches, files, jsontext, operators, platforms
 from tensorop.store import journal
 from tensorop.store.history import History, group_of
@@ -44,7 +44,7 @@ class Report:
     kits: Noted  # that the choice was measured by
     bench: Bench | None
     threads: Sequence[Bench]  # at several numbers of threads
-    searches: Sequence[Search]
+    searches: Sequence[SearchSummary]
     failures: Sequence[Failures]
     templates: Sequence[TemplateUse]
     choices: Sequence[Choices]
@@ -57,8 +57,8 @@ class Report:
     notes: Mapping[str, object]  # of the journal, that no part is made of
     absent: Mapping[str, str]  # part -> why it is left out
 
-    def to_json(self) -> dict[str, Any]:
-        record = {"schema": SCHEMA, **asdict(replace(self, bench=None, threads=()))}
+    def to_json(self) -> dict[str, object]:
+        record: dict[str, object] = {"schema": SCHEMA, **asdict(replace(self, bench=None, threads=()))}
         record["bench"] = self.bench.to_json() if self.bench else None
         record["threads"] = threads.record(self.threads) if self.threads else None
         return record
@@ -97,7 +97,7 @@ def gather(folder: Path, plugins: tuple[Path, ...] = ()) -> Report:
     if loaded is not None:
         loaded_operators, platform = loaded
 
-        def bounded(one: Search) -> Search:
+        def bounded(one: SearchSummary) -> SearchSummary:
             if one.stage == Stage.SINGLE_VLEN:  # whose trials are at one VLEN each
                 return one
             return replace(one, bound=roofline.bound(platform, one.dtype, bench, one.cost_unit))

@@ -12,7 +12,7 @@ from tensorop.model.bench import Bench
 from tensorop.report import drawing, labels
 from tensorop.report.drawing import COLOUR, svg
 from tensorop.report.roofline import Roofline
-from tensorop.report.searches import Search
+from tensorop.report.searches import SearchSummary
 
 
 def ratios(bench: Bench, dtype: str) -> str:
@@ -45,7 +45,7 @@ def ratios(bench: Bench, dtype: str) -> str:
     return svg(figure, f"ratios-{dtype}")
 
 
-def convergence(searches: Sequence[Search], colours: Mapping[str, str]) -> str:
+def convergence(searches: Sequence[SearchSummary], colours: Mapping[str, str]) -> str:
     """Every trial's cost and the best so far; failures as ticks below. colours: by template, names of the page's."""
     shown = [s for s in searches if any(t.cost is not None for t in s.trials)]
     if not shown:
@@ -59,7 +59,7 @@ def convergence(searches: Sequence[Search], colours: Mapping[str, str]) -> str:
     return svg(figure, "convergence")
 
 
-def _one_search(axes: Axes, search: Search, colours: Mapping[str, str]) -> None:
+def _one_search(axes: Axes, search: SearchSummary, colours: Mapping[str, str]) -> None:
     trials = search.trials
     templates = list(dict.fromkeys(t.template for t in trials))
     for template in templates:

@@ -45,7 +45,7 @@ class Tried(TrialOf):
 
 
 @dataclass(frozen=True)
-class Search:
+class SearchSummary:
     """One stage of one dtype."""
 
     stage: str
@@ -104,7 +104,7 @@ def run(history: History, ended: Sequence[Finished]) -> Run:
     )
 
 
-def search(history: History, group: Group) -> Search:
+def search(history: History, group: Group) -> SearchSummary:
     stage, dtype, round_ = group
     ended = history.ended(group)
     best: tuple[Finished, Tried] | None = None
@@ -118,7 +118,7 @@ def search(history: History, group: Group) -> Search:
             best = finished, trials[-1]
     passed = Counter(len(finished.score.per_problem) for finished in ended if finished.outcome.ok)
     units = sorted({samples.unit for finished in ended for samples in finished.score.per_problem.values()})
-    return Search(
+    return SearchSummary(
         stage=stage.value,
         dtype=dtype,
         round=round_,

@@ -2,22 +2,47 @@
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from tensorop.model.bench import Bench, Row, geomean
+from tensorop.store import durable
 
 KEPT = Path("share") / "tensorop" / "threads.json"
 
 Place = tuple[str, str, str]  # dtype, layout, shape
 
 
+def bench_each(threads: Sequence[int], bench: Callable[[int], Bench]) -> tuple[Bench, ...]:
+    """One comparison a number of threads, in their order; where several come to the same (a board model is of one core)
+    it is made once."""
+    found: list[Bench] = []
+    for count in dict.fromkeys(threads):
+        result = bench(count)
+        found.append(result)
+        if result.threads != count:
+            break
+    return tuple(found)
+
+
 def record(found: Sequence[Bench]) -> dict[str, Any]:
     """The first comparison as `bench --format json` has it; of several each too, under `by_threads`."""
     first = found[0].to_json()
     return first if len(found) == 1 else {**first, "by_threads": {str(one.threads): one.to_json() for one in found}}
+
+
+def keep(folder: Path, found: Sequence[Bench]) -> Path | None:
+    """Writes several comparisons into a product, where its report finds them.
+
+    None where `folder` is no product or there is one comparison alone. Raises JobError where it cannot be written.
+    """
+    place = folder / KEPT
+    if len(found) == 1 or not place.parent.is_dir():
+        return None
+    return durable.write(place, json.dumps(record(found), indent=1, allow_nan=False))
 
 
 def gains(found: Sequence[Bench], who: str = "") -> dict[int, dict[Place, float]]:

@@ -1,4 +1,4 @@
-"""RecordedSpace spaces: what every legal point of a space cost, in one small file that tuners are compared on.
+"""Recorded spaces: what every legal point of a space cost, in one small file that tuners are compared on.
 
 A file is gzip of lines: a head, then one line a point in the space's order, `[value numbers, cost, spread]` with a cost
 of null where the trial failed. The head's `digest` is that of everything else in the file.
@@ -13,7 +13,6 @@ import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from tensorop.errors import JobError, SpecError
 from tensorop.model.kernel import Constraint
@@ -28,17 +27,13 @@ AGAIN = "take it from the repository again, or record it again (benchmarks/recor
 
 @dataclass(frozen=True)
 class RecordedSpace:
-    """A space with its costs, in the order of its points; None where a trial failed.
-
-    about: what was recorded, where and how: platform, operator, dtype, template, unit, what was verified
-    spread: by point, how far its repeated figures are apart, as a share; 0 under a board model
-    """
+    """A space with its costs, in the order of its points."""
 
     name: str
     space: Space
-    about: Mapping[str, object]
-    costs: tuple[float | None, ...]
-    spread: tuple[float, ...]
+    about: Mapping[str, object]  # what was recorded, where and how: platform, operator, dtype, template, unit, ...
+    costs: tuple[float | None, ...]  # None where a trial failed
+    spread: tuple[float, ...]  # how far a point's repeated figures are apart, as a share; 0 under a board model
 
     @property
     def best(self) -> float:
@@ -50,11 +45,11 @@ class RecordedSpace:
 
 def write(path: Path, found: RecordedSpace) -> None:
     """The same record gives the same bytes."""
-    rows = [
-        [*found.space.coordinates(index), cost, spread]
-        for index, (cost, spread) in enumerate(zip(found.costs, found.spread, strict=True))
-    ]
     space = found.space
+    rows = [
+        [*space.coordinates(index), *figures]
+        for index, figures in enumerate(zip(found.costs, found.spread, strict=True))
+    ]
     head = {
         "schema": SCHEMA,
         **found.about,
@@ -111,6 +106,6 @@ def _row(path: Path, space: Space, index: int, line: str) -> tuple[float | None,
     return cost, spread
 
 
-def _digest(head: Mapping[str, Any], body: str) -> str:
+def _digest(head: Mapping[str, object], body: str) -> str:
     named = {key: value for key, value in head.items() if key != "digest"}
     return hashlib.sha256((json.dumps(named) + "\n" + body).encode()).hexdigest()[:16]

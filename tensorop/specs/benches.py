@@ -31,19 +31,20 @@ class _At(BaseModel):
     per_kflop: dict[str, dict[str, _Number]] = {}
     empty_cycles: dict[str, _Number] = {}
 
-    def ratios(self) -> dict[str, Ratio]:
-        found = {}
+    def figures(self) -> dict[str, Any]:
+        """What the model's records for a row and for one VLEN have alike."""
+        ratios = {}
         for name, value in self.ratio.items():
             low, high = self.interval.get(name, (value, value))
-            found[name] = Ratio(value, low, high, self.alternatives.get(name, {}))
-        return found
-
-    def of_baselines(self) -> dict[str, dict[str, float]]:
-        return {name: counters for name, counters in self.per_kflop.items() if name != OURS}
-
-    def at_vlen(self) -> AtVlen:
-        ours = self.per_kflop.get(OURS, {})
-        return AtVlen(self.ours, self.ratios(), ours, self.of_baselines(), self.verdict, self.empty_cycles)
+            ratios[name] = Ratio(value, low, high, self.alternatives.get(name, {}))
+        return {
+            "ours": self.ours,
+            "ratios": ratios,
+            "counters": self.per_kflop.get(OURS, {}),
+            "baseline_counters": {name: counters for name, counters in self.per_kflop.items() if name != OURS},
+            "verdicts": self.verdict,
+            "empty_cycles": self.empty_cycles,
+        }
 
 
 class _Row(_At):
@@ -67,18 +68,13 @@ class _Row(_At):
             dtype=self.dtype,
             dims=self.dims or {k: v for k, v in (self.model_extra or {}).items() if type(v) is int},
             layout=self.layout,
-            ours=self.ours,
-            ratios=self.ratios(),
             spread=self.spread,
-            counters=self.per_kflop.get(OURS, {}),
-            baseline_counters=self.of_baselines(),
-            by_vlen={int(vlen): at.at_vlen() for vlen, at in self.by_vlen.items()},
-            verdicts=self.verdict,
+            by_vlen={int(vlen): AtVlen(**at.figures()) for vlen, at in self.by_vlen.items()},
             noisy=self.noisy,
             peak_share=self.peak_share,
             empty_ns=self.empty_ns,
-            empty_cycles=self.empty_cycles,
             written=self.shape,
+            **self.figures(),
         )
 
 

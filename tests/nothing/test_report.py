@@ -25,7 +25,7 @@ from tensorop.model.trial import Stage, Trial
 from tensorop.model.winner import trees_of
 from tensorop.report import curves, drawing, labels, page, plots
 from tensorop.report.roofline import Reached, Roofline
-from tensorop.report.searches import Search, Tried
+from tensorop.report.searches import SearchSummary, Tried
 from tensorop.space import problems
 from tensorop.specs import operators
 from tensorop.store import journal as store
@@ -136,7 +136,7 @@ def test_the_map_is_the_dispatch_of_every_problem(told):
 def search(*trials):
     """Of (template, cost) of each trial; the best is the last."""
     tried = [Tried("", "", template, {}, 0, "ok", cost, cost) for template, cost in trials]
-    return Search("micro", "f32", 0, "ns", "ns", 1.0, {"ok": len(tried)}, {1: len(tried)}, tried[-1], tried)
+    return SearchSummary("micro", "f32", 0, "ns", "ns", 1.0, {"ok": len(tried)}, {1: len(tried)}, tried[-1], tried)
 
 
 def test_each_template_has_a_colour_of_its_own(told):
