@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
@@ -21,19 +21,18 @@ from threadpoolctl import threadpool_limits
 
 from tensorop.dispatch import costmodel, costs, served
 from tensorop.dispatch.costmodel import CostSamples, Fitted, Matrix, PoolKey
+from tensorop.dispatch.shapes import SEED, Draw, chosen_for, drawn
 from tensorop.dispatch.tree import TreeRow, decide, distil, grow
 from tensorop.model.kernel import Variant
 from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
 from tensorop.model.problem import Problem
 from tensorop.model.winner import Leaf, Split, Tree, Winners
-from tensorop.space.problems import features, of
+from tensorop.space.problems import features
 
-LONGEST_SIDE = 4096  # of the problems that the tree is grown on
 TRAIN_SHAPES = 14000  # in each layout, that the tree is grown on
 CV_SHAPES = 1500  # in each layout, while measured shapes are left out
 SHAPES_PER_MEASURED = 120  # at most, of either
-SEED = 20240229
 CV_PARTS = 5  # shapes are left out in so many parts
 MEASURED_WEIGHT = 3.0  # of a measured problem, against one that a model predicts
 FLAG_DISTANCE = 3.0  # octaves between problems whose yes-or-no features differ
@@ -58,6 +57,13 @@ class CostRow:
     def best(self) -> float:
         return min(cost for cost in self.costs if cost is not None)
 
+    def of(self, count: int) -> CostRow:
+        """Of so many of the variants alone."""
+        return replace(self, costs=self.costs[:count])
+
+
+CostsByVlen = Mapping[int, Sequence[CostRow]]
+
 
 @dataclass(frozen=True)
 class Also:
@@ -70,19 +76,21 @@ class Also:
 
 @dataclass(frozen=True)
 class Candidates:
-    """Whose choice is made: an operator's variants of one dtype on a platform, at a VLEN (bits; 0: the first).
-
-    direct: the number of the direct one among them
-    fields: made so far, without their terms: the same at every VLEN
-    """
+    """The variants of an operator in one dtype on a platform, among which a library chooses at a VLEN."""
 
     operator: Operator
     platform: Platform
     dtype: str
     variants: tuple[Variant, ...]
-    vlen: int = 0
-    direct: int | None = None
-    fields: dict[tuple[object, ...], Field] = dataclasses.field(default_factory=dict, compare=False, repr=False)
+    vlen: int = 0  # bits; 0: the platform's first
+    direct: int | None = None  # the number of the direct one, which is the last
+    # made so far, without their terms: the same at every VLEN
+    fields: dict[tuple[Draw, int | None], Field] = dataclasses.field(default_factory=dict, compare=False, repr=False)
+
+    @classmethod
+    def of(cls, operator: Operator, platform: Platform, given: Winners, vlen: int = 0) -> Candidates:
+        direct = None if given.direct is None else len(given.variants)
+        return cls(operator, platform, given.dtype, given.all, vlen, direct)
 
     def barred(self, columns: Mapping[str, NDArray[Any]]) -> NDArray[np.bool_]:
         """Problems x variants: what is never chosen there, the direct one beyond what it may serve."""
@@ -193,59 +201,16 @@ def _parts(problems: Sequence[Problem]) -> dict[Any, int]:
     return {shape: int(place) % CV_PARTS for shape, place in zip(shapes, order, strict=True)}
 
 
-def field(
-    candidates: Candidates,
-    count: int,
-    seed: int = SEED,
-    longest: int = LONGEST_SIDE,
-    most: float = math.inf,
-    least: float = 0.0,
-) -> Field:
-    """Problems as `drawn`; the same for the same seed."""
-    by = (count, seed, longest, most, least, candidates.direct)
+def field(candidates: Candidates, draw: Draw) -> Field:
+    """Problems as `shapes.drawn`."""
+    by = draw, candidates.direct
     with _DRAWING:
         if by not in candidates.fields:
-            problems = drawn(candidates.operator, candidates.dtype, count, seed, longest, most, least)
+            problems = drawn(candidates.operator, candidates.dtype, draw)
             columns = candidates.columns(problems)
             candidates.fields[by] = Field(problems, (), candidates.places(columns), columns, candidates.barred(columns))
     found = candidates.fields[by]
     return replace(found, terms=tuple(candidates.terms(variant, found.columns) for variant in candidates.variants))
-
-
-def drawn(
-    operator: Operator, dtype: str, count: int, seed: int, longest: int, most: float = math.inf, least: float = 0.0
-) -> tuple[Problem, ...]:
-    """`count` log-uniform shapes in each layout, none that is always served without a choice or has more flops than
-    `most` or no more than `least`."""
-    rng = np.random.default_rng(seed)
-    sides = _sides(rng, len(operator.dims), math.log(longest), 1 if operator.shapes.drawn else 256)
-    always = operator.direct.always if operator.direct else -math.inf
-    if most <= max(always, least):
-        raise ValueError(f"no shape has at most {most:g} flops and more than {max(always, least):g}")
-    found: list[Problem] = []
-    for layout in range(len(operator.layouts)):
-        of_layout: list[Problem] = []
-        while len(of_layout) < count:
-            shape = operator.shapes.drawn_from(next(sides), rng)
-            if operator.shapes.wrong(shape):
-                continue
-            problem = of(operator, dtype, shape, layout)
-            if max(always, least) < float(operator.reference.work(problem)) <= most:
-                of_layout.append(problem)
-        found += of_layout
-    return tuple(found)
-
-
-def _sides(rng: np.random.Generator, dims: int, longest: float, block: int) -> Iterator[list[int]]:
-    """Log-uniform sides, drawn by the block, which makes the same ones as singly."""
-    while True:
-        drawn = np.exp(rng.uniform(0, longest, (block, dims)))
-        yield from np.maximum(np.rint(drawn), 1).astype(int).tolist()
-
-
-def chosen_for(operator: Operator, problem: Problem) -> bool:
-    """Whether a choice is made for a problem: the direct variant serves the smallest."""
-    return operator.direct is None or float(operator.reference.work(problem)) > operator.direct.always
 
 
 def tree(candidates: Candidates, measured: Sequence[CostRow], also: Sequence[Also] = (), judged: bool = True) -> Tree:
@@ -257,9 +222,9 @@ def tree(candidates: Candidates, measured: Sequence[CostRow], also: Sequence[Als
     if not judged or not candidates.operator.costs.terms:
         return _of_measured(candidates, measured, judged)
     samples, most = fit_data(candidates, measured, also), SHAPES_PER_MEASURED * len(measured)
-    small = field(candidates, min(CV_SHAPES, most))
+    small = field(candidates, Draw(min(CV_SHAPES, most)))
     regret = _left_out(candidates, measured, samples.parts, lambda part: _grown(samples, small, part))
-    return Tree(_grown(samples, field(candidates, min(TRAIN_SHAPES, most)), None), regret)
+    return Tree(_grown(samples, field(candidates, Draw(min(TRAIN_SHAPES, most))), None), regret)
 
 
 def row_of(operator: Operator, measured: CostRow) -> TreeRow:
@@ -346,37 +311,28 @@ def _over_best(logs: Matrix) -> Matrix:
 
 
 def winners(
-    operator: Operator,
-    platform: Platform,
-    dtype: str,
-    variants: tuple[Variant, ...],
-    measured: Mapping[int, Sequence[CostRow]],
+    candidates: Candidates,
+    measured: CostsByVlen,
     also: Mapping[int, Sequence[Also]] | None = None,
     judged: bool = True,
-    direct: Variant | None = None,
 ) -> Winners:
-    """The variants with a tree for each VLEN of `measured`; with one VLEN, its tree has no name.
-
-    measured, also: with a cost for the direct one too, as the last, where there is one.
-    """
+    """The candidates with a tree for each VLEN of `measured`; with one VLEN, its tree has no name."""
+    operator, direct = candidates.operator, candidates.direct
+    variants = candidates.variants[:direct]
     unasked = operator.direct.unasked if direct is not None and operator.direct is not None else 0
-    fields: dict[tuple[object, ...], Field] = {}
     wanted: list[tuple[Candidates, Sequence[CostRow], Sequence[Also]]] = []
     for vlen, rows in sorted(measured.items()):
-        others = (also or {}).get(vlen, ())
-        if direct is not None and any(row.costs[-1] is not None for row in rows):
-            candidates = Candidates(operator, platform, dtype, (*variants, direct), vlen, len(variants), fields)
-            if judged:
-                unasked = min(unasked, _unasked(candidates, rows, others))
-        else:  # nothing is known of the direct one
-            candidates = Candidates(operator, platform, dtype, variants, vlen, fields=fields)
-            rows = [replace(row, costs=row.costs[: len(variants)]) for row in rows]
-        wanted.append((candidates, rows, others))
+        here, others = replace(candidates, vlen=vlen), (also or {}).get(vlen, ())
+        if direct is not None and all(row.costs[direct] is None for row in rows):  # nothing is known of it
+            here, rows = replace(here, variants=variants, direct=None), [row.of(len(variants)) for row in rows]
+        elif direct is not None and judged:
+            unasked = min(unasked, _unasked(here, rows, others))
+        wanted.append((here, rows, others))
     several = len(measured) > 1
     with threadpool_limits(1), ThreadPoolExecutor(TREES_AT_ONCE) as pool:
         found = pool.map(lambda one: tree(one[0], one[1], one[2], judged), wanted)
         trees = tuple(replace(t, vlen=one.vlen if several else 0) for (one, _, _), t in zip(wanted, found, strict=True))
-    return Winners(dtype, variants, trees, direct, unasked)
+    return Winners(candidates.dtype, variants, trees, None if direct is None else candidates.variants[direct], unasked)
 
 
 def _unasked(candidates: Candidates, measured: Sequence[CostRow], also: Sequence[Also]) -> int:
@@ -390,36 +346,10 @@ def _unasked(candidates: Candidates, measured: Sequence[CostRow], also: Sequence
         return direct.always
     found, models = direct.always, fit_data(candidates, rows, also).fitted()
     while found < direct.unasked:
-        over = field(candidates, DIRECT_SHAPES, SEED, direct.unasked, min(2 * found, direct.unasked), found).predicted(
-            models
-        )[0]
-        if float(_over_best(over)[:, candidates.direct].mean()) > DIRECT_LOSS:
+        most = min(2 * found, direct.unasked)
+        over = field(candidates, Draw(DIRECT_SHAPES, longest=direct.unasked, most=most, least=found))
+        logs, _ = over.predicted(models)
+        if float(_over_best(logs)[:, candidates.direct].mean()) > DIRECT_LOSS:
             break
         found = min(2 * found, direct.unasked)
     return found
-
-
-def carried(given: Winners) -> Winners:
-    """Without the variants that no problem is sent to at any VLEN, and without their specialisations for a VLEN where
-    none is."""
-    direct = len(given.variants)  # stays, after the others
-    used_at = {tree.vlen: _used(tree.root) - {direct} for tree in given.trees}
-    used = sorted(set().union(*used_at.values()))
-    place = {number: new for new, number in enumerate([*used, direct])}
-    variants = []
-    for number in used:
-        specialisations = given.variants[number].specialisations
-        kept = tuple(vlen for vlen in specialisations if number in used_at.get(vlen, used_at.get(0, ())))
-        variants.append(replace(given.variants[number], specialisations=kept))
-    trees = tuple(replace(tree, root=_renumbered(tree.root, place)) for tree in given.trees)
-    return replace(given, variants=tuple(variants), trees=trees)
-
-
-def _used(node: Leaf | Split) -> set[int]:
-    return {node.variant} if isinstance(node, Leaf) else _used(node.low) | _used(node.high)
-
-
-def _renumbered(node: Leaf | Split, place: Mapping[int, int]) -> Leaf | Split:
-    if isinstance(node, Leaf):
-        return Leaf(place[node.variant])
-    return replace(node, low=_renumbered(node.low, place), high=_renumbered(node.high, place))

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tensorop.dispatch import choice
-from tensorop.dispatch.choice import Also, CostRow
+from tensorop.dispatch.choice import Also, Candidates, CostRow, CostsByVlen
 from tensorop.model.kernel import Kernel, Variant
 from tensorop.model.trial import Finished, Kind, Outcome, Stage
 from tensorop.model.winner import Leaf, Tree, Winners
@@ -20,8 +20,6 @@ from tensorop.trial import selection
 NOTE = "dispatch"  # in the journal: the variants' costs inside the library
 FIRST_LAYOUT = 2.0  # weight of the layout that figures are reported in, against 1 for each other
 FAULTS = frozenset({Kind.WRONG, Kind.GUARD, Kind.CRASH, Kind.ILLEGAL, Kind.IMPOSSIBLE})  # of a variant
-
-CostsByVlen = Mapping[int, Sequence[CostRow]]  # by VLEN
 
 
 @dataclass(frozen=True)
@@ -55,7 +53,7 @@ def by_trials(task: Task, kernels: Mapping[str, Kernel]) -> Winners:
 
 def unjudged(task: Task, variants: tuple[Variant, ...], known: CostsByVlen) -> Winners:
     """These variants with trees of what is known alone, for what is not delivered."""
-    return choice.winners(task.operator, task.target.platform, task.dtype, variants, known, judged=False)
+    return choice.winners(Candidates(task.operator, task.target.platform, task.dtype, variants), known, judged=False)
 
 
 def of_trials(task: Task, of_variants: Sequence[Finished], vlen: int) -> list[CostRow]:
@@ -88,14 +86,47 @@ def others(task: Task, variants: tuple[Variant, ...], vlen: int) -> list[Also]:
     return found
 
 
-def load_costs(task: Task, given: Winners) -> CostsByVlen:
-    """Of a model the trials' figures and the probes', of a clock only what was measured side by side, where it was."""
-    noted: dict[int, list[CostRow]] = {vlen: [] for vlen in task.target.vlens}
+@dataclass(frozen=True)
+class Batch:
+    """What was measured in a library of these variants at once."""
+
+    costs: CostsByVlen
+    seconds: float
+    done: bool = False  # nothing more is to be measured
+    asked: int = 0  # shapes that no suite names
+
+
+def batches(task: Task, given: Winners) -> list[Batch]:
+    """Those in the journal, by this process and by earlier ones."""
+    found = []
     for data in notes(task, given):
+        costs: dict[int, list[CostRow]] = {}
         for row in data["rows"]:
             problem = task.operator.reference.problem(given.dtype, row["dims"], row["options"])
-            costs = tuple(None if cost is None else float(cost) for cost in row["costs"])
-            noted[row["vlen"]].append(CostRow(problem, costs))
+            of_row = tuple(None if cost is None else float(cost) for cost in row["costs"])
+            costs.setdefault(row["vlen"], []).append(CostRow(problem, of_row))
+        found.append(Batch(costs, data["seconds"], data["done"], data.get("asked", 0)))
+    return found
+
+
+def keep(task: Task, given: Winners, batch: Batch) -> None:
+    """Notes a batch in the journal."""
+    rows = [
+        {"vlen": vlen, "dims": row.problem.sizes, "options": dict(row.problem.options), "costs": list(row.costs)}
+        for vlen, of_vlen in batch.costs.items()
+        for row in of_vlen
+    ]
+    told = {"dtype": given.dtype, "variants": identity(given), "rows": rows}
+    task.journal.note(NOTE, told | {"seconds": round(batch.seconds, 3), "done": batch.done, "asked": batch.asked})
+
+
+def load_costs(task: Task, given: Winners, measured: Sequence[Batch] | None = None) -> CostsByVlen:
+    """Of a model the trials' figures and the probes', of a clock only what was measured side by side, where it was.
+
+    measured: in the library, by default what the journal has.
+    """
+    kept = batches(task, given) if measured is None else measured
+    noted = {vlen: [row for batch in kept for row in batch.costs.get(vlen, ())] for vlen in task.target.vlens}
     if not task.target.side_by_side and any(noted.values()):
         return noted
     return {vlen: [*_of_winners(task, given, vlen), *noted[vlen]] for vlen in noted}

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from tensorop.build import harness
 from tensorop.dispatch import served
+from tensorop.dispatch.choice import CostRow
 from tensorop.dispatch.evidence import FAULTS, RefusedVariant
 from tensorop.measure.request import MeasureRequest, Purpose
 from tensorop.model.call import Call
@@ -66,10 +66,12 @@ class LibraryBench:
             timeout_s=self.task.target.budgets.deadline(flops),
         )
 
-    def rows(self, wanted: Sequence[Probe]) -> list[dict[str, Any]]:
-        """One a probe and VLEN, with a cost a variant, None for one that was not measured; none for a problem that
-        could not be measured. What has no figure although nothing is wrong with it is noted in the journal, once for
-        each variant and kind; raises RefusedVariant for a variant that fails."""
+    def rows(self, wanted: Sequence[Probe]) -> dict[int, list[CostRow]]:
+        """By VLEN the costs of each probe, but for those of which no variant could be measured.
+
+        What has no figure although nothing is wrong with it is noted in the journal, once for each variant and kind.
+        Raises RefusedVariant for a variant that fails.
+        """
         self.failed = []
         self.answers = Answers(self.task.operator.reference)  # another batch has other problems
         self.calls = {}
@@ -80,11 +82,11 @@ class LibraryBench:
             self.task.journal.note(
                 UNMEASURED, told | {"kind": outcome.kind.value, "message": outcome.message[:MESSAGE]}
             )
-        return [
-            {"vlen": vlen, "dims": problem.sizes, "options": dict(problem.options), "costs": list(costs)}
-            for vlen, problem, costs in found
-            if any(cost is not None for cost in costs)
-        ]
+        rows: dict[int, list[CostRow]] = {}
+        for vlen, problem, costs in found:
+            if any(cost is not None for cost in costs):
+                rows.setdefault(vlen, []).append(CostRow(problem, costs))
+        return rows
 
     def _of(self, probe: Probe) -> tuple[int, ...]:
         """The variants that are measured on a probe: the direct one, the last, only where it may serve."""

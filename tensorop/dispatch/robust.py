@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from tensorop.dispatch import evidence
-from tensorop.dispatch.choice import CostRow
-from tensorop.dispatch.evidence import CostsByVlen
+from tensorop.dispatch.choice import CostRow, CostsByVlen
 from tensorop.dispatch.inside import LibraryBench
 from tensorop.measure import statistics
 from tensorop.measure.request import Purpose

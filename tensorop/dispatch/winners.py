@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from tensorop.dispatch import choice, evidence, robust, single_vlen
+from tensorop.dispatch.choice import Candidates
 from tensorop.dispatch.evidence import RefusedVariant
 from tensorop.dispatch.tree import decide
 from tensorop.model.operator import Operator
 from tensorop.model.trial import Stage
 from tensorop.model.verdict import Verdict
-from tensorop.model.winner import Winners
+from tensorop.model.winner import Leaf, Split, Winners
 from tensorop.search.stages import direct_winner
 from tensorop.search.task import Task
 from tensorop.space import problems
@@ -35,8 +36,7 @@ def final(task: Task, given: Winners) -> Winners:
         return given
     rows = robust.weighed(task, given, evidence.load_costs(task, given))
     also = {vlen: evidence.others(task, given.variants, vlen) for vlen in rows}
-    operator, platform = task.operator, task.target.platform
-    return choice.winners(operator, platform, task.dtype, given.variants, rows, also, direct=given.direct)
+    return choice.winners(Candidates.of(task.operator, task.target.platform, given), rows, also)
 
 
 def culprit(operator: Operator, found: list[Winners], verdict: Verdict) -> RefusedVariant | None:
@@ -62,3 +62,29 @@ def without(task: Task, given: Winners, number: int, before: set[str]) -> Winner
         before.add(given.variants[number].template.name)
     chosen = first(task, before)
     return None if chosen is None else replace(chosen, direct=None if falls_alone else given.direct)
+
+
+def carried(given: Winners) -> Winners:
+    """Without the variants that no problem is sent to at any VLEN, and without their specialisations for a VLEN where
+    none is."""
+    direct = len(given.variants)  # stays, after the others
+    used_at = {tree.vlen: _used(tree.root) - {direct} for tree in given.trees}
+    used = sorted(set().union(*used_at.values()))
+    place = {number: new for new, number in enumerate([*used, direct])}
+    variants = []
+    for number in used:
+        specialisations = given.variants[number].specialisations
+        kept = tuple(vlen for vlen in specialisations if number in used_at.get(vlen, used_at.get(0, ())))
+        variants.append(replace(given.variants[number], specialisations=kept))
+    trees = tuple(replace(tree, root=_renumbered(tree.root, place)) for tree in given.trees)
+    return replace(given, variants=tuple(variants), trees=trees)
+
+
+def _used(node: Leaf | Split) -> set[int]:
+    return {node.variant} if isinstance(node, Leaf) else _used(node.low) | _used(node.high)
+
+
+def _renumbered(node: Leaf | Split, place: Mapping[int, int]) -> Leaf | Split:
+    if isinstance(node, Leaf):
+        return Leaf(place[node.variant])
+    return replace(node, low=_renumbered(node.low, place), high=_renumbered(node.high, place))

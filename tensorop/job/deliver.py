@@ -7,7 +7,7 @@ from collections.abc import Generator, Iterator, Mapping
 
 from tensorop.commands import bench, opened, report, verify
 from tensorop.commands.opened import Opened
-from tensorop.dispatch import choice, inside, winners
+from tensorop.dispatch import inside, winners
 from tensorop.dispatch.evidence import RefusedVariant
 from tensorop.errors import BoardError, JobError, NoFigure
 from tensorop.events import Done, Event, Note, Phase
@@ -78,7 +78,7 @@ def _proven(
                 yield from _measured(whole, tasks, staged, found)
             found = [winners.final(tasks[of_dtype.dtype], of_dtype) for of_dtype in found]
             yield from (Note(_choosing(of_dtype)) for of_dtype in found)
-            found = [choice.carried(of_dtype) for of_dtype in found]
+            found = [winners.carried(of_dtype) for of_dtype in found]
             publish.discard(staged)
             staged = _stage(whole, found)
             verdicts = yield from _verify(whole, tasks, staged)

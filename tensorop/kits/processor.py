@@ -14,6 +14,7 @@ from tensorop.commands import opened as opening
 from tensorop.commands import verify
 from tensorop.commands.opened import Opened
 from tensorop.dispatch import choice
+from tensorop.dispatch.choice import Candidates
 from tensorop.errors import UsageError
 from tensorop.kits import plan, program, steps
 from tensorop.kits.product import (
@@ -210,7 +211,7 @@ def _chosen(held: ProcessorProduct, given: Winners, kits: Sequence[Mapping[str, 
         return given
     platform = held.platform
     at = vlen if vlen in platform.vlens else platform.vlens[0]
-    found = choice.winners(held.operator, platform, given.dtype, given.variants, {at: rows}, direct=given.direct)
+    found = choice.winners(Candidates.of(held.operator, platform, given), {at: rows})
     there = place(given, vlen)
     trees = tuple(_tree(tree, there, found.trees[0]) for tree in given.trees)
     unasked = found.unasked if len(trees) == 1 else min(given.unasked, found.unasked)

@@ -7,8 +7,10 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from tensorop.dispatch import choice, probing, served
+from tensorop.dispatch import probing, served
+from tensorop.dispatch.choice import Candidates
 from tensorop.dispatch.inside import Probe
+from tensorop.dispatch.shapes import chosen_for
 from tensorop.kits import plan
 from tensorop.kits.plan import Planned, Step
 from tensorop.kits.product import measured
@@ -104,7 +106,7 @@ def timed_problems(held: ProcessorProduct, w: Winners, shapes: Sequence[Shape], 
     """Shapes in the usual layout, and probes: at random, and where what kits measured leaves the choice open."""
     operator, platform = held.operator, held.platform
     own = [problems.of(operator, w.dtype, shape) for shape in shapes or operator.suites[operator.usual]]
-    asked = [problem for problem in own if choice.chosen_for(operator, problem)] or own
+    asked = [problem for problem in own if chosen_for(operator, problem)] or own
     if not count:
         return [Probe(problem) for problem in asked]
     kits = held.kept()
@@ -114,7 +116,9 @@ def timed_problems(held: ProcessorProduct, w: Winners, shapes: Sequence[Shape], 
         same = [kit for kit in kits if held.board_of(kit) == held.board_of(kits[-1])]
         known_at[vlen if vlen in platform.vlens else platform.vlens[0]] = measured(operator, w, same), ()
     telling = (
-        probing.telling(operator, platform, w, known_at, CLOCK.probe_flops, len(kits), count) if len(w.all) > 1 else []
+        probing.telling(Candidates.of(operator, platform, w), known_at, CLOCK.probe_flops, len(kits), count)
+        if len(w.all) > 1
+        else []
     )
     random = probing.at_random(operator, w.dtype, CLOCK.random_probe_flops / 4, len(kits), count - len(telling))
     seen = {problem.label for problem in asked}

@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from tensorop.build import tool
-from tensorop.dispatch import choice, served
+from tensorop.dispatch import served
+from tensorop.dispatch.shapes import Draw, drawn
 from tensorop.dispatch.tree import decide
 from tensorop.model.winner import Leaf, Split, Tree
 from tensorop.package import sources
@@ -33,8 +34,8 @@ def test_c_decides_as_python_does(tmp_path: Path) -> None:
     tree = over_all_features()
     made = sources._tree(OPERATOR, Tree(tree), "")
     lines = [f"uint64_t {name} = {text};" for name, text in made["features"].items()]
-    drawn = choice.drawn(OPERATOR, "f32", 60, seed=5, longest=3000)
-    seen = [problems.features(OPERATOR, problem) for problem in drawn]
+    found = drawn(OPERATOR, "f32", Draw(60, seed=5, longest=3000))
+    seen = [problems.features(OPERATOR, problem) for problem in found]
     rows = ",".join("{" + ",".join(str(of_one[name]) for name in OWN) + "}" for of_one in seen)
     arguments = ", ".join(f"uint64_t {name}" for name in OWN)
     (tmp_path / "choose.c").write_text(

@@ -11,6 +11,7 @@ import pytest
 from tensorop.author import offline
 from tensorop.dispatch import choice, costmodel, probing, tree
 from tensorop.dispatch.choice import Candidates, CostRow
+from tensorop.dispatch.shapes import Draw, drawn
 from tensorop.dispatch.tree import TreeRow
 from tensorop.errors import SpecError
 from tensorop.model.expression import parse
@@ -66,12 +67,12 @@ def lost(root, told: list[CostRow]) -> float:
 
 @pytest.fixture(scope="module")
 def measured() -> list[CostRow]:
-    return world(choice.drawn(OPERATOR, "f32", 25, seed=1, longest=1024))
+    return world(drawn(OPERATOR, "f32", Draw(25, seed=1, longest=1024)))
 
 
 def test_shapes_nobody_measured_are_chosen_for_well(measured: list[CostRow]) -> None:
     """By a tree of the measured shapes alone the same choice costs several times as much."""
-    unseen = world(choice.drawn(OPERATOR, "f32", 100, seed=2, longest=1024))
+    unseen = world(drawn(OPERATOR, "f32", Draw(100, seed=2, longest=1024)))
     found = choice.tree(SUBJECT, measured)
     rows = [TreeRow(problems.features(OPERATOR, one.problem), one.costs) for one in measured]
     assert lost(found.root, unseen) < 0.06
@@ -80,8 +81,8 @@ def test_shapes_nobody_measured_are_chosen_for_well(measured: list[CostRow]) -> 
 
 def test_the_regret_is_of_shapes_left_out() -> None:
     """It is what shapes nobody measured cost, not what the measured ones do."""
-    measured = world(choice.drawn(OPERATOR, "f32", 25, seed=1, longest=1024), off=0.5)
-    unseen = world(choice.drawn(OPERATOR, "f32", 100, seed=2, longest=1024), off=0.5)
+    measured = world(drawn(OPERATOR, "f32", Draw(25, seed=1, longest=1024)), off=0.5)
+    unseen = world(drawn(OPERATOR, "f32", Draw(100, seed=2, longest=1024)), off=0.5)
     found = choice.tree(SUBJECT, measured)
     assert found.regret > lost(found.root, measured)
     assert 0.4 < found.regret / lost(found.root, unseen) < 2.5  # of 75 shapes and of 300
@@ -105,7 +106,7 @@ def test_one_variant_is_all_there_is_to_choose(measured: list[CostRow]) -> None:
 
 def test_a_variant_that_was_not_tried_everywhere_has_a_model(measured: list[CostRow]) -> None:
     some = [replace(one, costs=(*one.costs[:2], None if i % 3 else one.costs[2])) for i, one in enumerate(measured)]
-    unseen = world(choice.drawn(OPERATOR, "f32", 100, seed=2, longest=1024))
+    unseen = world(drawn(OPERATOR, "f32", Draw(100, seed=2, longest=1024)))
     assert lost(choice.tree(SUBJECT, some).root, unseen) < 0.1
 
 
@@ -115,7 +116,7 @@ def test_what_no_term_says_is_learnt_from_neighbours(measured: list[CostRow]) ->
     def slowed(told: list[CostRow]) -> list[CostRow]:
         return [replace(o, costs=(o.costs[0] * (3 if o.problem.dims["k"] < 32 else 1), *o.costs[1:])) for o in told]
 
-    unseen = slowed(world(choice.drawn(OPERATOR, "f32", 100, seed=2, longest=1024)))
+    unseen = slowed(world(drawn(OPERATOR, "f32", Draw(100, seed=2, longest=1024))))
     assert lost(choice.tree(SUBJECT, slowed(measured)).root, unseen) < 0.1
 
 
@@ -128,7 +129,7 @@ def test_the_regret_is_of_what_all_variants_were_measured_on(measured: list[Cost
 
 
 def test_random_probes_are_affordable_and_in_every_layout() -> None:
-    found = choice.drawn(OPERATOR, "f32", 8, seed=5, longest=2048, most=2e6)
+    found = drawn(OPERATOR, "f32", Draw(8, seed=5, longest=2048, most=2e6))
     works = [float(OPERATOR.reference.work(problem)) for problem in found]
     assert OPERATOR.direct is not None
     assert OPERATOR.direct.always < min(works) <= max(works) <= 2e6
@@ -199,7 +200,7 @@ def small_world(over: float) -> tuple[Candidates, list[CostRow]]:
         OPERATOR, template, "f32", {"lmul": 1, "mr_vectors": 2, "nr": 4, "partial_sums": 1, "ahead": 0}
     )
     subject = replace(SUBJECT, variants=(*variants(), direct), direct=3)
-    told = world(choice.drawn(OPERATOR, "f32", 20, seed=4, longest=512, most=2e4))
+    told = world(drawn(OPERATOR, "f32", Draw(20, seed=4, longest=512, most=2e4)))
     return subject, [replace(one, costs=(*one.costs, one.best * over)) for one in told]
 
 
@@ -216,8 +217,7 @@ def test_choosing_what_is_barred_counts_as_choosing_the_untried() -> None:
 @pytest.mark.parametrize(("over", "wanted"), [(0.8, "unasked"), (1.5, "always")])
 def test_the_direct_variant_is_unasked_where_it_is_hardly_worse(over: float, wanted: str) -> None:
     subject, told = small_world(over)
-    *others, direct = subject.variants
-    found = choice.winners(OPERATOR, subject.platform, "f32", tuple(others), {0: told}, direct=direct)
+    found = choice.winners(subject, {0: told})
     assert OPERATOR.direct is not None
     assert found.unasked == getattr(OPERATOR.direct, wanted)
 
@@ -227,8 +227,8 @@ def test_the_direct_variant_is_not_called_beyond_what_it_serves(judged: bool) ->
     """Whatever a leaf of the tree covers: large products would take several times as long."""
     subject, told = small_world(0.5)
     found = choice.tree(subject, told, judged=judged).root
-    drawn = choice.drawn(OPERATOR, "f32", 200, seed=6, longest=4096)
-    sent = np.array([tree.decide(found, problems.features(OPERATOR, problem)) == 3 for problem in drawn])
-    barred = subject.barred(subject.columns(drawn))[:, 3]
+    shapes = drawn(OPERATOR, "f32", Draw(200, seed=6, longest=4096))
+    sent = np.array([tree.decide(found, problems.features(OPERATOR, problem)) == 3 for problem in shapes])
+    barred = subject.barred(subject.columns(shapes))[:, 3]
     assert (sent & ~barred).any()
     assert not (sent & barred).any()

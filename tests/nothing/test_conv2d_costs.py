@@ -7,6 +7,7 @@ import pytest
 
 from tensorop.author import offline
 from tensorop.dispatch import choice
+from tensorop.dispatch.shapes import Draw
 from tensorop.model.point import Point
 from tensorop.render import instantiate
 from tensorop.specs import operators, platforms
@@ -54,6 +55,6 @@ def test_a_depthwise_convolution_is_no_product(layout: str) -> None:
 
 def test_everything_that_may_be_drawn_has_costs() -> None:
     variant = instantiate.variant(CONV2D, OUTER, "f32", Point.of({**OWN, **BLOCKS, "pack_a": 1, "pack_b": 0}))
-    drawn = choice.field(choice.Candidates(CONV2D, platforms.load("spacemit-k1"), "f32", (variant,)), 300)
+    drawn = choice.field(choice.Candidates(CONV2D, platforms.load("spacemit-k1"), "f32", (variant,)), Draw(300))
     assert np.isfinite(drawn.terms[0]).all()
     assert (drawn.terms[0].sum(axis=1) > 1).all()

@@ -13,7 +13,7 @@ import pytest
 from numpy.typing import NDArray
 
 from tensorop.cli.tables import card_lines
-from tensorop.dispatch import choice, single_vlen
+from tensorop.dispatch import single_vlen, winners
 from tensorop.dispatch.tree import TreeRow, decide, distil, grow
 from tensorop.model.kernel import Variant
 from tensorop.model.trial import Samples
@@ -39,7 +39,7 @@ def variants(count: int) -> tuple[Variant, ...]:
 
 def test_variants_that_nothing_is_sent_to_are_not_carried() -> None:
     short, long = Split("size", 64, Leaf(0), Leaf(3)), Leaf(2)
-    found = choice.carried(Winners("f32", variants(4), (Tree(short, 0.0, 128), Tree(long, 0.0, 512))))
+    found = winners.carried(Winners("f32", variants(4), (Tree(short, 0.0, 128), Tree(long, 0.0, 512))))
     assert len(found.variants) == 3  # the second serves nowhere
     assert [tree.root for tree in found.trees] == [Split("size", 64, Leaf(0), Leaf(2)), Leaf(1)]
     assert [tree.vlen for tree in found.trees] == [128, 512]
@@ -57,7 +57,7 @@ def test_a_specialisation_is_kept_where_what_it_serves_costs_less() -> None:
 
 def test_forms_go_where_nothing_is_sent_to_them() -> None:
     both = tuple(replace(variant, specialisations=(128, 512)) for variant in variants(2))
-    found = choice.carried(Winners("f32", both, (Tree(Leaf(0), 0.0, 128), Tree(Leaf(1), 0.0, 512))))
+    found = winners.carried(Winners("f32", both, (Tree(Leaf(0), 0.0, 128), Tree(Leaf(1), 0.0, 512))))
     assert [variant.specialisations for variant in found.variants] == [(128,), (512,)]
 
 

@@ -111,7 +111,7 @@ def test_a_variant_without_a_figure_is_noted_and_said(found):
     before = len(task.journal.history.notes)
     probe = inside.Probe(of(task.operator, "f32", (64, 64, 64)), (0, 1))
     unsteady = Outcome(Kind.NOISY, "measure", "the clock drifts")
-    assert Together(task, given, {1: unsteady}).rows([probe, probe]) == []
+    assert Together(task, given, {1: unsteady}).rows([probe, probe]) == {}
     told = task.journal.history.notes[before:]
     assert {name for name, _ in told} == {"unmeasured"}
     assert [(data["variant"], data["kind"]) for _, data in told] == [(0, "noisy"), (1, "noisy")]
