@@ -31,15 +31,8 @@ from tensorop.warm.winners import WarmSource
 
 KEPT = 5  # jobs that are remembered of each part
 CORES = 2  # of the machine that `Budgets.part_seconds` are of
-SEARCH, LIBRARY = "search", "library"
-_PHASES = {  # the part that a phase belongs to; those that are named after a stage come from the stages
-    "tools": "set-up",
-    "negative controls": "set-up",
-    LIBRARY: LIBRARY,
-    "verification": "verification",
-    "comparison": "comparison",
-    "publication": "report",
-}
+SEARCH, LIBRARY, COMPARISON = "search", "library", "comparison and report"
+_PHASES = {"tools": "set-up", "negative controls": "set-up", "comparison": COMPARISON, "publication": COMPARISON}
 
 
 @dataclass(frozen=True)
@@ -48,16 +41,12 @@ class Forecast:
 
     kind: str  # jobs of one kind are remembered together
     seconds: Mapping[str, float]  # by part, in their order
-    sizes: Mapping[str, float]  # of parts, and of a trial of each stage
+    sizes: Mapping[str, float]  # of parts, and of a trial of each of the first stages
     phases: Mapping[str, str]  # by name of a phase its part
-
-    @property
-    def total(self) -> float:
-        return sum(self.seconds.values())
 
     def __str__(self) -> str:
         parts = ", ".join(f"{about(seconds)} {part}" for part, seconds in self.seconds.items())
-        return f"about {about(self.total)} in all: {parts}"
+        return f"about {about(sum(self.seconds.values()))} in all: {parts}"
 
 
 def forecast(
@@ -80,34 +69,23 @@ def forecast(
     compared = within(operator, first, job.shapes, budgets.compared_flops)
     sizes = {
         "set-up": dtypes * len(target.verify_vlens),
+        SEARCH: 0.0,
         LIBRARY: dtypes * (1 + vlens),
         "verification": dtypes * (len(target.verify_vlens) + 0.5),
-        "comparison": dtypes * units([work(operator, first, shape) for shape in compared], "compared"),
-        "report": dtypes,
-        "micro": 1.0,
-        "blocking": budgets.fixed_units["trial"] + units([*map(operator.reference.work, searched)], "problem"),
+        COMPARISON: dtypes * (1 + units([work(operator, first, shape) for shape in compared], "compared")),
     }
-    seconds = {name: rates[name] * size for name, size in sizes.items()}
+    seconds = {part: rates.get(part, 0.0) * size for part, size in sizes.items()}
+    trial = budgets.fixed_units["trial"] + units([*map(operator.reference.work, searched)], "problem")
+    micro, blocking = rates["micro"], rates["blocking"] * trial
     if job.budget_s is None:
-        search = (job.trials or 0) * (seconds["micro"] + seconds["blocking"]) / 2
+        seconds[SEARCH] = (job.trials or 0) * (micro + blocking) / 2
     else:
         templates = len(offline.files(operator.folder, operator.added))
         named = max(start.surely(sources, job, operator, target.platform, dtype) for dtype in job.dtypes)
-        blockings = max(named, min(SHORTLISTED, templates + NEW))
-        least = max(named, templates) * seconds["micro"] + blockings * seconds["blocking"]
-        search = max(job.budget_s, dtypes * least)
-    return Forecast(
-        kind,
-        {
-            "set-up": seconds["set-up"],
-            SEARCH: search,
-            LIBRARY: seconds[LIBRARY],
-            "verification": seconds["verification"],
-            "comparison and report": seconds["comparison"] + seconds["report"],
-        },
-        sizes,
-        {**_PHASES, **{one.name: SEARCH if one.own_budget else LIBRARY for one in passes if one.measure}},
-    )
+        least = max(named, templates) * micro + max(named, min(SHORTLISTED, templates + NEW)) * blocking
+        seconds[SEARCH] = max(job.budget_s, dtypes * least)
+    phases = {one.name: SEARCH if one.own_budget else LIBRARY for one in passes if one.measure}
+    return Forecast(kind, seconds, {**sizes, "micro": 1.0, "blocking": trial}, {**_PHASES, **phases})
 
 
 def watched(events: Generator[Event, None, None], plan: Forecast) -> Generator[Event, None, None]:
@@ -120,9 +98,9 @@ def watched(events: Generator[Event, None, None], plan: Forecast) -> Generator[E
             now = time.monotonic()
             took[part], since = took[part] + now - since, now
             if isinstance(event, Phase):
-                part = plan.phases.get(event.name, "")
-                name = "comparison and report" if part == "comparison" else event.name
-                event = dataclasses.replace(event, seconds=plan.seconds.get(name))
+                before, part = part, plan.phases.get(event.name, event.name)
+                if part not in (before, SEARCH):
+                    event = dataclasses.replace(event, seconds=plan.seconds.get(part))
             elif isinstance(event, Trying):
                 part = SEARCH
                 if isinstance(event.event, SearchEnded):
@@ -152,7 +130,7 @@ def _remember(plan: Forecast, took: Mapping[str, float]) -> None:
     known = _remembered()
     of_kind = known.setdefault(plan.kind, {})
     for name, seconds in took.items():
-        if name in plan.sizes and name != "set-up":
+        if plan.sizes.get(name) and name != "set-up":
             of_kind[name] = [*of_kind.get(name, []), seconds / plan.sizes[name]][-KEPT:]
     part_file = _file().with_suffix(f".{os.getpid()}")
     part_file.write_text(json.dumps(known, indent=1))

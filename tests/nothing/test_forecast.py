@@ -43,7 +43,7 @@ def test_every_part_is_in_the_first_line(platform: str) -> None:
 
 def test_more_work_takes_longer() -> None:
     usual, small = plan(), plan(dtypes=("f32",), budget_s=30.0)
-    assert small.total < usual.total
+    assert sum(small.seconds.values()) < sum(usual.seconds.values())
     assert plan("generic", budget_s=600.0).seconds["search"] == pytest.approx(600.0)
     # a budget is a wish: seeds are tried whatever it is
     assert plan(budget_s=0.1).seconds["search"] > 1.0
