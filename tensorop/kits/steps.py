@@ -115,11 +115,10 @@ def timed_problems(held: ProcessorProduct, w: Winners, shapes: Sequence[Shape], 
         vlen = int(kits[-1]["machine"]["vlen"])
         same = [kit for kit in kits if held.board_of(kit) == held.board_of(kits[-1])]
         known_at[vlen if vlen in platform.vlens else platform.vlens[0]] = measured(operator, w, same), ()
-    telling = (
-        probing.telling(Candidates.of(operator, platform, w), known_at, CLOCK.probe_flops, len(kits), count)
-        if len(w.all) > 1
-        else []
-    )
+    telling = []
+    if len(w.all) > 1:
+        candidates = Candidates.of(operator, platform, w)
+        telling = probing.telling(candidates, known_at, CLOCK.probe_flops, len(kits), count)
     random = probing.at_random(operator, w.dtype, CLOCK.random_probe_flops / 4, len(kits), count - len(telling))
     seen = {problem.label for problem in asked}
     return [*map(Probe, asked), *(probe for probe in (*random, *telling) if probe.problem.label not in seen)]
