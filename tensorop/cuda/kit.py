@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from tensorop import paths
 from tensorop.build import cache, tool
 from tensorop.build.cache import BuildLog
 from tensorop.cuda import compile as device
@@ -39,7 +40,8 @@ _GLIBC = "2.28"
 def program(operator: Operator, platform: Platform, root: Path, library: str) -> bytes:
     """library: its name; it is linked in as the product's archive has it. Raises JobError where it cannot be built."""
     own = operator.folder / "device" / "kit"
-    files = {path.name: path.read_text(encoding="utf-8") for path in sorted(own.glob("*.[ch]"))}
+    sources = (*sorted(own.glob("*.[ch]")), *sorted((paths.native_dir() / "kit").glob("kit_rows.[ch]")))
+    files = {path.name: path.read_text(encoding="utf-8") for path in sources}
     kernels = (own / "kernels.cu").read_text(encoding="utf-8").replace('#include "judged.h"', files["judged.h"])
     built = device.build(kernels, str((platform.device or {})["code"]), nvcc.nvcc())
     if isinstance(built, Outcome):

@@ -65,7 +65,7 @@ def made(whole: ProcessorProduct, product: Path) -> ExportedKit:
     with pytest.MonkeyPatch.context() as patch:
         known = controls.controls
         patch.setattr(controls, "controls", lambda of: tuple(c for c in known(of) if c.name in SOME))
-        patch.setattr(export, "ROUNDS", 3)
+        patch.setattr(steps, "ROUNDS", 3)
         return export.export(whole, product.with_name("kit"), KitRequest(SHAPES, 2))
 
 
@@ -158,7 +158,7 @@ def test_import_chooses_anew(own: Path, measured: Path, tmp_path: Path):
 
 
 def test_the_commands_say_it_in_json(own: Path, made: ExportedKit, measured: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(export, "export", lambda held, out, **_: replace(made, folder=out))
+    monkeypatch.setattr(export, "export", lambda held, out, _: replace(made, folder=out))
     done = CliRunner().invoke(cli, ["export", str(own), "--shapes", "8x8x8", "--format", "json"])
     assert json.loads(done.stdout)["folder"] == str(own.with_name("gemm-kit"))
     verdict = Verdict(Outcome(Kind.OK), 256, 5, "0:0", dtype="f32")

@@ -9,6 +9,7 @@
 #define TENSOROP_KIT_H
 
 #include "../harness.h"
+#include "kit_rows.h"
 
 enum { KIT_VERSION = 2, KIT_CONTROL = 16 /* the number of the first control among functions */ };
 enum kit_kind { STEP_CONTROL = 0, STEP_VERIFY = 1, STEP_TIME = 2 };
@@ -94,8 +95,7 @@ struct outcome child_run(struct child *child, const struct kit_case *of,
 /* kit_machine.c */
 unsigned machine_vlen(void);
 double machine_clock(void);
-size_t machine_json(char *out, size_t size); /* members, without braces */
-size_t json_text(char *out, size_t size, const char *text);
+void machine_members(void); /* into the row */
 
 int tensorop_harness(void); /* harness.c's main */
 

@@ -43,25 +43,6 @@ double machine_clock(void) {
     return best > 0 ? 100e-6 * ROUNDS / best : 0;
 }
 
-size_t json_text(char *out, size_t size, const char *text) {
-    size_t n = 0;
-    out[n++] = '"';
-    for (; *text && n + 8 < size; text++) {
-        unsigned char c = (unsigned char)*text;
-        if (c == '"' || c == '\\') {
-            out[n++] = '\\';
-            out[n++] = (char)c;
-        } else if (c < ' ' || c > '~') {
-            n += (size_t)snprintf(out + n, size - n, "\\u%04x", c);
-        } else {
-            out[n++] = (char)c;
-        }
-    }
-    out[n++] = '"';
-    out[n] = 0;
-    return n;
-}
-
 /* The first line of a file that begins with `key`, or its first line. */
 static void read_line(const char *path, const char *key, char *out, size_t size) {
     char line[512];
@@ -91,11 +72,10 @@ static void board(char *out, size_t size) {
         snprintf(out, size, "%s", named);
 }
 
-size_t machine_json(char *out, size_t size) {
+void machine_members(void) {
     struct utsname name;
     char told[256], governor[64];
     const char *emulator = getenv("RUN");
-    size_t n = 0;
     uname(&name);
 #if defined(__riscv)
     const char *arch = "riscv64";
@@ -105,17 +85,12 @@ size_t machine_json(char *out, size_t size) {
     const char *arch = "x86_64";
 #endif
     board(told, sizeof told);
-    n += (size_t)snprintf(out + n, size - n, "\"arch\":\"%s\",\"board\":", arch);
-    n += json_text(out + n, size - n, told);
-    n += (size_t)snprintf(out + n, size - n, ",\"kernel\":");
-    n += json_text(out + n, size - n, name.release);
     read_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", "", governor,
               sizeof governor);
-    n += (size_t)snprintf(out + n, size - n, ",\"governor\":");
-    n += json_text(out + n, size - n, governor);
-    n += (size_t)snprintf(out + n, size - n, ",\"emulator\":");
-    n += json_text(out + n, size - n, emulator ? emulator : "");
-    n += (size_t)snprintf(out + n, size - n, ",\"vlen\":%u,\"page\":%ld,\"cores\":%ld",
-                          machine_vlen(), sysconf(_SC_PAGESIZE), sysconf(_SC_NPROCESSORS_ONLN));
-    return n;
+    row_add("\"arch\":\"%s\",\"board\":", arch), row_text(told);
+    row_add(",\"kernel\":"), row_text(name.release);
+    row_add(",\"governor\":"), row_text(governor);
+    row_add(",\"emulator\":"), row_text(emulator ? emulator : "");
+    row_add(",\"vlen\":%u,\"page\":%ld,\"cores\":%ld", machine_vlen(), sysconf(_SC_PAGESIZE),
+            sysconf(_SC_NPROCESSORS_ONLN));
 }

@@ -203,34 +203,30 @@ static void rounds_of(int count, int rounds, double heat_s) {
     }
 }
 
-static size_t row_json(int count, int sets, int launches, char *out, size_t size) {
-    size_t n = (size_t)snprintf(out, size, "\"sets\":%d,\"launches\":%d,", sets, launches);
-    n += board_sampled(out + n, size - n);
-    n += (size_t)snprintf(out + n, size - n, ",\"arms\":[");
-    for (int i = 0; i < count && n + 1024 < size; i++) {
+static void add_arms(int count, int sets, int launches) {
+    row_add(",\"sets\":%d,\"launches\":%d,", sets, launches);
+    board_sampled();
+    row_add(",\"arms\":[");
+    for (int i = 0; i < count; i++) {
         const struct timed *t = &timed[i];
-        n += (size_t)snprintf(out + n, size - n, "%s{\"%s\":%d", i ? "," : "",
-                              of_library(t) ? "cublaslt" : "variant", t->arm.number);
-        if (t->refused[0]) {
-            n += (size_t)snprintf(out + n, size - n, ",\"refused\":");
-            n += text_json(out + n, 200, t->refused);
-        }
+        row_add("%s{\"%s\":%d", i ? "," : "", of_library(t) ? "cublaslt" : "variant",
+                t->arm.number);
+        if (t->refused[0])
+            row_add(",\"refused\":"), row_text(t->refused);
         if (!t->dropped) {
-            n += (size_t)snprintf(out + n, size - n, ",%s\"us\":[",
-                                  t->screened ? "\"screened\":true," : "");
+            row_add(",%s\"us\":[", t->screened ? "\"screened\":true," : "");
             for (int j = 0; j < t->rounds; j++)
-                n += (size_t)snprintf(out + n, size - n, "%s%.5g", j ? "," : "", t->us[j]);
+                row_add("%s%.5g", j ? "," : "", t->us[j]);
             if (t->screened)
-                n += (size_t)snprintf(out + n, size - n, "%.5g", t->least);
-            n += (size_t)snprintf(out + n, size - n, "]");
+                row_add("%.5g", t->least);
+            row_add("]");
         }
-        n += (size_t)snprintf(out + n, size - n, "}");
+        row_add("}");
     }
-    return n + (size_t)snprintf(out + n, size - n, "]");
+    row_add("]");
 }
 
-const char *clock_problem(const struct judged *p, int rounds, uint64_t seed, char *out,
-                          size_t size) {
+const char *clock_problem(const struct judged *p, int rounds, uint64_t seed) {
     struct arm lt[MOST_LT];
     struct sets s;
     struct reference references[2];
@@ -279,7 +275,7 @@ const char *clock_problem(const struct judged *p, int rounds, uint64_t seed, cha
     rounds_of(count, rounds,
               2.0 * p->m * p->n * p->k * p->batch > 1e10 ? clock_heat_ms / 1000
                                                          : clock_heat_ms / 8000);
-    row_json(count, s.inputs, turns * turn, out, size);
+    add_arms(count, s.inputs, turns * turn);
     for (int i = 0; i < count; i++)
         graph_free(&timed[i]);
     for (int i = 0; i < 2; i++)

@@ -130,11 +130,11 @@ static void board_open(void) {
         strcpy(board.driver, "unknown");
 }
 
-size_t board_json(char *out, size_t size) {
+void board_members(void) {
     char name[128] = "unknown";
     int major = 0, minor = 0, many = 0, device = 0, driver = 0;
     unsigned watts = 0;
-    size_t left = 0, total = 0, n = 0;
+    size_t left = 0, total = 0;
     const char *named = getenv("BOARD");
     board_open();
     cu.cuDeviceGet(&device, 0), cu.cuDeviceGetName(name, sizeof name, device),
@@ -143,18 +143,12 @@ size_t board_json(char *out, size_t size) {
     cu.cuDeviceGetAttribute(&many, MULTIPROCESSORS, device), cu.cuMemGetInfo_v2(&left, &total);
     if (board.device)
         board.limit(board.device, &watts);
-    n += (size_t)snprintf(out + n, size - n, "\"board\":");
-    n += text_json(out + n, size - n, named && *named ? named : name);
-    n += (size_t)snprintf(out + n, size - n, ",\"device\":");
-    n += text_json(out + n, size - n, name);
-    n += (size_t)snprintf(out + n, size - n, ",\"driver\":");
-    n += text_json(out + n, size - n, board.driver);
-    n += (size_t)snprintf(
-        out + n, size - n,
-        ",\"capability\":%d,\"multiprocessors\":%d,\"memory\":%zu,\"watts\":%u,\"cuda\":%d,"
-        "\"cublaslt\":%zu",
-        10 * major + minor, many, total, watts / 1000, driver, lt_version());
-    return n;
+    row_add("\"board\":"), row_text(named && *named ? named : name);
+    row_add(",\"device\":"), row_text(name);
+    row_add(",\"driver\":"), row_text(board.driver);
+    row_add(",\"capability\":%d,\"multiprocessors\":%d,\"memory\":%zu,\"watts\":%u,\"cuda\":%d,"
+            "\"cublaslt\":%zu",
+            10 * major + minor, many, total, watts / 1000, driver, lt_version());
 }
 
 void board_sample(void) {
@@ -176,26 +170,11 @@ static int ascending(const void *x, const void *y) {
     return (*a > *b) - (*a < *b);
 }
 
-size_t board_sampled(char *out, size_t size) {
+void board_sampled(void) {
     double middle[3] = {0};
     for (int i = 0; i < 3; i++) {
         qsort(sampled[i], (size_t)samples[i], sizeof **sampled, ascending);
         middle[i] = samples[i] ? sampled[i][samples[i] / 2] : 0;
     }
-    return (size_t)snprintf(out, size, "\"mhz\":%.0f,\"watts\":%.0f,\"celsius\":%.0f", middle[0],
-                            middle[1], middle[2]);
-}
-
-size_t text_json(char *out, size_t size, const char *text) {
-    size_t n = 0;
-    out[n++] = '"';
-    for (; *text && n + 8 < size; text++) {
-        const unsigned char c = (unsigned char)*text;
-        if (c < ' ' || c > '~' || c == '"' || c == '\\')
-            n += (size_t)snprintf(out + n, size - n, "\\u%04x", c);
-        else
-            out[n++] = (char)c;
-    }
-    out[n++] = '"', out[n] = 0;
-    return n;
+    row_add("\"mhz\":%.0f,\"watts\":%.0f,\"celsius\":%.0f", middle[0], middle[1], middle[2]);
 }

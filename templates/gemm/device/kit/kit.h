@@ -5,6 +5,7 @@
 #define TENSOROP_DEVICE_KIT_H
 
 #include "judged.h"
+#include "kit_rows.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -62,11 +63,10 @@ const char *driver_open(void);            /* NULL, or what is wrong */
 void must(int status, const char *doing); /* ends the process, which is a worker */
 void launch(const char *kernel, unsigned x, unsigned y, unsigned z, unsigned threads, stream on,
             void **arguments);
-size_t board_json(char *out,
-                  size_t size); /* device, driver, power limit: members, without braces */
-void board_sample(void);        /* clock, power and temperature, by NVML where it is */
+void board_members(void); /* device, driver, power limit: into the row */
+void board_sample(void);  /* clock, power and temperature, by NVML where it is */
 void board_forget(void);
-size_t board_sampled(char *out, size_t size); /* their medians: members */
+void board_sampled(void); /* their medians: into the row */
 
 /* judge.c: device memory between two guards of NaNs. */
 struct buffer {
@@ -125,12 +125,9 @@ size_t lt_version(void); /* 0: not here */
 const char *lt_said(void);
 
 /* clock.c: writes the members of a row of results. Returns how it ended. */
-const char *clock_problem(const struct judged *p, int rounds, uint64_t seed, char *out,
-                          size_t size);
+const char *clock_problem(const struct judged *p, int rounds, uint64_t seed);
 
 /* worker.c: from step `first` on, a line for each, into a pipe. */
-void worker(char **steps, int count, int first, int to);
-
-size_t text_json(char *out, size_t size, const char *text);
+void worker(char **steps, unsigned count, unsigned first, int to);
 
 #endif

@@ -10,29 +10,23 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-enum { LINE = 1 << 17, SHAPES = 64 };
-
-static char line[LINE];
-static size_t used;
-
 static void tell(int to) {
-    line[used++] = '\n';
-    for (size_t at = 0; at < used;) {
-        const ssize_t wrote = write(to, line + at, used - at);
+    const char *row = row_so_far();
+    row_add("\n");
+    for (size_t at = 0, size = strlen(row); at < size;) {
+        const ssize_t wrote = write(to, row + at, size - at);
         if (wrote <= 0)
             exit(3);
         at += (size_t)wrote;
     }
-    used = 0;
+    row_clear();
 }
 
-#define ADD(...) (used += (size_t)snprintf(line + used, LINE - used, __VA_ARGS__))
-
 static void add_verdict(const char *outcome, const char *message, const char *of) {
-    ADD(",\"outcome\":\"%s\"", outcome);
+    row_add(",\"outcome\":\"%s\"", outcome);
     if (message) {
-        ADD(",\"message\":"), used += text_json(line + used, 600, message);
-        ADD(",\"case\":"), used += text_json(line + used, 300, of);
+        row_add(",\"message\":"), row_text(message);
+        row_add(",\"case\":"), row_text(of);
     }
 }
 
@@ -51,8 +45,8 @@ static void control(int fault) {
         wrong = judge_arm(&arm, &p, secret(), 0);
     }
     const bool refused = fault > 0;
-    ADD("\"kind\":\"control\",\"of\":{\"control\":\"%s\"}",
-        fault < 0 ? "oracle" : fault_name(fault));
+    row_add("\"kind\":\"control\",\"of\":{\"control\":\"%s\"}",
+            fault < 0 ? "oracle" : fault_name(fault));
     add_verdict((wrong != NULL) == refused ? "ok" : "judge-broken", wrong, "");
 }
 
@@ -81,28 +75,25 @@ static void verify(int variant, const char *shapes) {
                      arm.name, m, n, k, batch, bf16 ? "bf16" : "f16", a ? 'T' : 'N', b ? 'T' : 'N',
                      forms[form].pad, forms[form].shift, (double)p.alpha, (double)p.beta);
         }
-    ADD("\"kind\":\"verify\",\"of\":{\"variant\":%d},\"cases\":%d", variant, cases);
+    row_add("\"kind\":\"verify\",\"of\":{\"variant\":%d},\"cases\":%d", variant, cases);
     add_verdict(wrong ? "wrong-result" : "ok", wrong, label);
 }
 
 static void timing(const char *words) {
     char dtype[16];
-    static char row[LINE / 2];
     int a, b, m, n, k, batch;
     if (sscanf(words, "%15s %d %d %d %d %d %d", dtype, &a, &b, &m, &n, &k, &batch) != 7)
         exit(3);
     const struct judged p = problem_of(m, n, k, batch, !strncmp(dtype, "bf16", 4), a, b, 0);
-    ADD("\"kind\":\"time\",\"of\":{\"dtype\":\"%s\",\"a_along_m\":%d,\"b_along_k\":%d,\"m\":%d,"
-        "\"n\":%d,\"k\":%d,"
-        "\"batch\":%d},\"chosen\":%d",
-        dtype, a, b, m, n, k, batch, variant_chosen(&p));
-    const char *outcome = clock_problem(&p, settings.rounds, secret(), row, sizeof row);
-    ADD(",%s", row);
+    row_add("\"kind\":\"time\",\"of\":{\"dtype\":\"%s\",\"a_along_m\":%d,\"b_along_k\":%d,\"m\":%d,"
+            "\"n\":%d,\"k\":%d,"
+            "\"batch\":%d},\"chosen\":%d",
+            dtype, a, b, m, n, k, batch, variant_chosen(&p));
+    const char *outcome = clock_problem(&p, settings.rounds, secret());
     add_verdict(outcome, NULL, "");
 }
 
-void worker(char **steps, int count, int first, int to) {
-    static char machine[2048];
+void worker(char **steps, unsigned count, unsigned first, int to) {
     const char *missing = driver_open();
     if (missing) {
         fprintf(stderr, "kit: %s\n", missing);
@@ -111,9 +102,8 @@ void worker(char **steps, int count, int first, int to) {
     judge_every = settings.every, clock_l2 = settings.l2, clock_graph_us = settings.graph_us;
     clock_heat_ms = settings.heat_ms;
     variants_open();
-    board_json(machine, sizeof machine);
-    ADD("%s", machine), tell(to);
-    for (int i = first; i < count; i++) {
+    board_members(), tell(to);
+    for (unsigned i = first; i < count; i++) {
         int number = 0, taken = 0;
         if (sscanf(steps[i], "control %d", &number) == 1)
             control(number);
