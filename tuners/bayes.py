@@ -2,8 +2,8 @@
 over all that are left.
 
 The process's scales are fitted anew when a tenth more trials are there, from those it had before. What is asked depends
-on the seed and on the told history alone, so a search that was killed and told its journal goes on as if nothing had
-happened: the scales are fitted as costs are told, whoever asked.
+on the seed and on the costs so far alone, so a search that was killed and is given its journal goes on as if nothing
+had happened: the scales are fitted as costs come, whoever asked.
 """
 
 from __future__ import annotations

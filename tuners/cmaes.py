@@ -17,8 +17,8 @@ DESCRIPTION = (
 
 
 class Tuner(IndexedTuner):
-    """A wish is answered by the cost of the point that was tried in its place. A point that is told without having been
-    wished for says nothing: only its own wishes move the distribution."""
+    """A proposal is answered by the cost of the point that was tried in its place. A cost without a proposal changes
+    nothing: only its own proposals move the distribution."""
 
     def __init__(self, space: Space, seed: int) -> None:
         super().__init__(space, seed)
@@ -34,24 +34,24 @@ class Tuner(IndexedTuner):
             name: optuna.distributions.FloatDistribution(0, max(1, len(values) - 1))
             for name, values in space.dimensions
         }
-        self._wishes: dict[int, Any] = {}  # by the point taken for it
+        self._proposals: dict[int, Any] = {}  # by the point taken for it
 
     def tell(self, point: Point, cost: float | None) -> None:
         index = self.space.index(point)
-        if index not in self._wishes and self.untried[index]:
-            self._wish()  # an earlier process asked for this one
+        if index not in self._proposals and self.untried[index]:
+            self._propose()  # an earlier process asked for this one
         super().tell(point, cost)
-        wish = self._wishes.pop(index, None)
-        if wish is not None:
+        proposal = self._proposals.pop(index, None)
+        if proposal is not None:
             worst = max((known for known in self.costs.values() if known is not None), default=1.0)
-            self._study.tell(wish, FAILURE * worst if cost is None else cost)
+            self._study.tell(proposal, FAILURE * worst if cost is None else cost)
 
     def next(self) -> int:
-        open_ = [index for index in self._wishes if self.untried[index]]
-        return open_[0] if open_ else self._wish()
+        open_ = [index for index in self._proposals if self.untried[index]]
+        return open_[0] if open_ else self._propose()
 
-    def _wish(self) -> int:
-        wish = self._study.ask(self._ranges)
-        index = self.nearest(np.array([wish.params[name] for name in self._ranges]))
-        self._wishes[index] = wish
+    def _propose(self) -> int:
+        proposal = self._study.ask(self._ranges)
+        index = self.nearest(np.array([proposal.params[name] for name in self._ranges]))
+        self._proposals[index] = proposal
         return index

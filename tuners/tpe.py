@@ -48,7 +48,7 @@ class Tuner(IndexedTuner):
         # asked of the sampler itself, for the one open trial: others of the study would stay in it
         asked = self._study.get_trials(deepcopy=False)[0]
         varied = {name: values for name, values in self._ranges.items() if not values.single()}
-        wish = sampler.sample_relative(self._study, asked, varied) if len(self.costs) >= INITIAL else {}
-        if not wish:
+        proposal = sampler.sample_relative(self._study, asked, varied) if len(self.costs) >= INITIAL else {}
+        if not proposal:
             return int(self.rng.choice(self.untried.nonzero()[0]))
-        return self.nearest(np.array([float(wish.get(name, 0)) for name in self._ranges]))
+        return self.nearest(np.array([float(proposal.get(name, 0)) for name in self._ranges]))

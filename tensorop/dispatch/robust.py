@@ -205,5 +205,5 @@ PASS = Pass(
     "close variants over the ranges of the model's assumed constants",
     wanted=lambda target: target.assumed is not None,
     measure=measure_close_variants,
-    told=summary,
+    summary=summary,
 )

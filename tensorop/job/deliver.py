@@ -128,11 +128,11 @@ def _measured(whole: JobContext, tasks: Tasks, staged: Staged, found: list[Winne
         for part in whole.passes:
             if part.measure is None or not part.wanted(whole.target):
                 continue
-            yield Phase(part.name, part.says)
+            yield Phase(part.name, part.activity)
             for of_dtype in found:
                 part.measure(tasks[of_dtype.dtype], staged.library, of_dtype)
-            if part.told is not None:
-                yield from (Note(part.told(tasks[of_dtype.dtype])) for of_dtype in found)
+            if part.summary is not None:
+                yield from (Note(part.summary(tasks[of_dtype.dtype])) for of_dtype in found)
     yield from (Note(remark) for remark in _unmeasured(whole, noted))
 
 

@@ -80,7 +80,7 @@ class Samples:
 
 @dataclass(frozen=True)
 class Score:
-    """What the tuner is told: `cost` > 0, lower is better; None when the trial failed."""
+    """What the tuner learns from: `cost` > 0, lower is better; None when the trial failed."""
 
     cost: float | None
     per_problem: Mapping[str, Samples] = field(default_factory=dict)
@@ -88,27 +88,22 @@ class Score:
 
 @dataclass(frozen=True)
 class Rung:
-    """A halt of a trial on its way through its problems.
+    """A halt of a trial on its way through its problems."""
 
-    problems: how many of them it has then been measured on; bars: by VLEN (bits), what their geometric mean may cost
-    where the trial is to go on, nothing where any does; beyond: for one that ends here, how many times as much as these
-    all problems cost
-    """
-
-    problems: int
-    bars: tuple[tuple[int, float], ...] = ()
-    beyond: float = 1.0
+    problems: int  # how many of them it has then been measured on
+    bars: tuple[tuple[int, float], ...] = ()  # by VLEN (bits), the geometric mean up to which it goes on; (): it does
+    beyond: float = 1.0  # for a trial that ends here, how many times as much as these all problems cost
 
 
 @dataclass(frozen=True)
 class Trial:
-    """One candidate in a stage. race: where it may end before it was measured on all problems."""
+    """One candidate in a stage."""
 
     key: str
     round: int
     stage: Stage
     variant: Variant
-    race: tuple[Rung, ...] = ()
+    race: tuple[Rung, ...] = ()  # where it may end before it was measured on all problems
 
     @property
     def dtype(self) -> str:
@@ -128,13 +123,12 @@ class Trial:
 
 @dataclass(frozen=True)
 class TrialResult:
-    """How a trial went: the outcome, the score the tuner learns from, seconds by pipeline stage, and the text it was
-    made of where it passed."""
+    """How a trial went."""
 
     outcome: Outcome
-    score: Score = field(default_factory=lambda: Score(None))
-    seconds: Mapping[str, float] = field(default_factory=dict)
-    text: KernelText | None = None
+    score: Score = field(default_factory=lambda: Score(None))  # what the tuner learns from
+    seconds: Mapping[str, float] = field(default_factory=dict)  # by pipeline stage
+    text: KernelText | None = None  # it was made of, where it passed
 
 
 @dataclass(frozen=True)

@@ -20,11 +20,10 @@ class StartPoint:
 
 @dataclass(frozen=True)
 class WarmStart:
-    """Where one dtype's search begins. sure: variants that are tried however little time there is, and whose kernels go
-    on to whole problems; hints: other configurations, which are tried after what is expected of the platform."""
+    """Where one dtype's search begins."""
 
-    sure: tuple[StartPoint, ...] = ()
-    hints: tuple[StartPoint, ...] = ()
+    sure: tuple[StartPoint, ...] = ()  # tried however little time there is; their kernels go on to whole problems
+    hints: tuple[StartPoint, ...] = ()  # other configurations, tried after what is expected of the platform
 
 
 @dataclass(frozen=True)
@@ -47,33 +46,24 @@ class Split:
 
 @dataclass(frozen=True)
 class Tree:
-    """Which variant by shape.
-
-    regret: geomean of (chosen cost / best variant's cost) - 1 over measured shapes that were left out of growing it;
-    None where that is not known
-    vlen: bits of the vectors it was grown for; 0 where a library has one tree
-    """
+    """Which variant by shape."""
 
     root: Leaf | Split
+    # geomean of (chosen cost / best variant's cost) - 1 over measured shapes left out of growing it; None: not known
     regret: float | None = 0.0
-    vlen: int = 0
+    vlen: int = 0  # bits of the vectors it was grown for; 0: the library has one tree
 
 
 @dataclass(frozen=True)
 class Winners:
-    """One dtype of a library: its variants and the trees that choose among them.
-
-    trees: one, or one a measured VLEN in rising order; another VLEN is served by the tree of the longest that is
-    shorter, one shorter than all by the first
-    direct: serves the smallest problems, which no tree is asked about; trees know it by the number after the variants
-    unasked: flops of the largest of these
-    """
+    """One dtype of a library: its variants and the trees that choose among them."""
 
     dtype: str
     variants: tuple[Variant, ...]
+    # one, or one a measured VLEN in rising order; any other VLEN has the tree of the next shorter one, else the first
     trees: tuple[Tree, ...]
-    direct: Variant | None = None
-    unasked: int = 0
+    direct: Variant | None = None  # serves the smallest problems; trees know it by the number after the variants
+    unasked: int = 0  # flops of the largest problems that it serves without a tree
 
     @property
     def all(self) -> tuple[Variant, ...]:

@@ -44,8 +44,8 @@ def first(platform: Platform, template: KernelTemplate, dtype: str, space: Space
     if space.size * len(prior.cost) > MAX_READ:
         raise SpecError(f"template '{template.name}': key 'prior': {space.size} points are too many to compare")
     given = {**facts(platform, dtype, {}), **space.at(0)}
-    if strange := next((name for name in (*prior.of, *prior.apart) if name not in given), None):
-        raise SpecError(f"template '{template.name}': key 'prior': no tunable or setting '{strange}'")
+    if unknown := next((name for name in (*prior.of, *prior.apart) if name not in given), None):
+        raise SpecError(f"template '{template.name}': key 'prior': no tunable or setting '{unknown}'")
     cost = parse(prior.cost, {name: type(value) for name, value in given.items()})
     known: dict[tuple[Value, ...], dict[str, Value]] = {}
     best: dict[tuple[Value, ...], tuple[int, int, Point]] = {}

@@ -173,8 +173,8 @@ def kernel_texts(
     """A folder's template with a kernel template among its texts, in each of these contexts of plain data; primitives,
     by name and number of arguments, stay calls. Raises RenderError."""
     env = _with_template(folder, template)
-    said = {name: PrimitiveCall(name, arity) for name, arity in arities.items()}
-    return [text(env, outer, {**context, **said}, MAX_KERNEL) for context in contexts]
+    calls = {name: PrimitiveCall(name, arity) for name, arity in arities.items()}
+    return [text(env, outer, {**context, **calls}, MAX_KERNEL) for context in contexts]
 
 
 _COMMENT = r"//[^\n]*|(?>/\*.*?\*/)"  # atomic: there is one way to read a row of comments
@@ -216,8 +216,8 @@ def _expanded(
             raise RenderError(
                 f"primitive '{found[1]}' takes {len(names)} arguments ({', '.join(names)}), got {len(args)}"
             )
-        said = (_expanded(arg, calls, bodies, depth + 1).strip() for arg in args)
-        out.append(template.substitute(dict(zip(names, said, strict=True))))
+        values = (_expanded(arg, calls, bodies, depth + 1).strip() for arg in args)
+        out.append(template.substitute(dict(zip(names, values, strict=True))))
         if len(out[-1]) > MAX_KERNEL:  # a primitive may say an argument twice, and so on down
             raise RenderError(f"its primitives expand to more than {MAX_KERNEL} characters")
     out.append(source[at:])
@@ -227,21 +227,21 @@ def _expanded(
 def _arguments(source: str, at: int) -> tuple[list[str], int]:
     """The arguments from behind the opening bracket, without their comments, and where the closing one ends."""
     args: list[str] = []
-    said, depth = "", 1
+    arg, depth = "", 1
     for mark in _MARKS.finditer(source, at):
-        said += source[at : mark.start()]
+        arg += source[at : mark.start()]
         at = mark.end()
         if mark[1] is not None:
-            said += " "
+            arg += " "
             continue
         depth += (mark[0] in "([{") - (mark[0] in ")]}")
         if depth == 0:
-            return ([*args, said] if args or said.strip() else []), at
+            return ([*args, arg] if args or arg.strip() else []), at
         if depth == 1 and mark[0] == ",":
-            args.append(said)
-            said = ""
+            args.append(arg)
+            arg = ""
         else:
-            said += mark[0]
+            arg += mark[0]
     raise RenderError("a primitive's brackets are not closed")
 
 

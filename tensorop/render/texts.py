@@ -23,10 +23,10 @@ from tensorop.store.journal import START_OVER
 
 
 class Texts:
-    """The kernels' texts of one job. told: by the same ids, what its journal says they were. Safe in threads."""
+    """The kernels' texts of one job. journaled: by the same ids, those of its journal. Safe in threads."""
 
-    def __init__(self, told: Mapping[str, KernelText] | None = None) -> None:
-        self._told = dict(told or {})
+    def __init__(self, journaled: Mapping[str, KernelText] | None = None) -> None:
+        self._journaled = dict(journaled or {})
         self._known: dict[str, KernelText] = {}
         self._lock = threading.Lock()
 
@@ -37,12 +37,12 @@ class Texts:
         if (text := self._known.get(variant.id)) is not None:
             return text
         made = _admitted(operator, platform, variant)
-        told = self._told.get(variant.id)
-        if told is not None and made != told:
-            said = f"is refused now ({made.message})" if isinstance(made, Outcome) else f"is {made.id}"
+        before = self._journaled.get(variant.id)
+        if before is not None and made != before:
+            now = f"is refused now ({made.message})" if isinstance(made, Outcome) else f"is {made.id}"
             raise JobError(
                 f"the journal was changed: it says that template '{variant.template.name}' at {variant.point} became "
-                f"the text {told.id}, which {said}",
+                f"the text {before.id}, which {now}",
                 hint=START_OVER,
             )
         if isinstance(made, Outcome):
@@ -50,19 +50,19 @@ class Texts:
         with self._lock:
             return self._known.setdefault(variant.id, made)
 
-    def heard(self, text: KernelText) -> None:
-        """What a worker says that it judged: before it is packaged it is made here too. Raises JobError where the
+    def add_from_worker(self, text: KernelText) -> None:
+        """A text that a worker judged: before it is packaged it is made here too. Raises JobError where the
         journal has another one."""
         with self._lock:
-            told = self._told.setdefault(text.variant, text)
-        if told != text:
-            raise JobError(f"a worker judged the text {text.id} where the journal has {told.id}", hint=START_OVER)
+            before = self._journaled.setdefault(text.variant, text)
+        if before != text:
+            raise JobError(f"a worker judged the text {text.id} where the journal has {before.id}", hint=START_OVER)
 
     def judged(self, operator: Operator, platform: Platform, variant: Variant) -> KernelText:
         """The same for a product. Raises JobError for a template that is not shipped where no trial made its text,
         where the gate refuses it, and where the journal has another one."""
         name, template = instantiate.as_built(operator, platform, variant).id, variant.template
-        if template.author != offline.AUTHOR and name not in self._known and name not in self._told:
+        if template.author != offline.AUTHOR and name not in self._known and name not in self._journaled:
             raise JobError(
                 f"the kernel of template '{template.name}' at {variant.point} was never judged, so it is not packaged",
                 hint="run the search that judges it, or leave the template out",

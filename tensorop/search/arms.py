@@ -3,7 +3,7 @@
 Every arm first gets a few trials. Then the arm with the highest index is taken, in the manner of UCB1 (Auer,
 Cesa-Bianchi, Fischer 2002): how good its best trial is against the best of all, as a ratio of costs in logarithm,
 plus a bonus that falls with its trials. The best of an arm counts, not its mean, for only the winner is kept.
-Every choice depends on the told history alone.
+Every choice depends on the trials so far alone.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ FACTOR = 10.0  # of the median of what trials took that passed: what the next ma
 LEAST_S = 10.0  # a machine stumbles, and of points that share a build one makes it
 STRIKES = 2  # trials of a template that ran into their limit: it is given up
 
-# What writes further templates: told a dtype and its trials so far in their order, it gives those that it has by now.
+# What writes further templates: of a dtype and its trials so far, in their order, it gives those that it has by now.
 # They have passed the gates, and their `parent` names what they were made of.
 Revise = Callable[[str, Sequence[Finished]], Sequence[KernelTemplate]]
 
@@ -54,7 +54,7 @@ class FixedArms:
 
     def more(self, ended: Sequence[Finished], live: bool) -> Sequence[Arm]:
         """Arms that join now. Asked before the first trial, and before each further one whose arm is open. ended: the
-        trials so far, in their order; live: False while those of earlier processes are told again."""
+        trials so far, in their order; live: False while those of earlier processes are replayed."""
         found, self._arms = self._arms, ()
         return found
 
@@ -83,8 +83,8 @@ class GrowingArms(FixedArms):
         waiting = [(template, after) for template, after in noted if template.digest not in self._known]
         templates = [template for template, after in waiting if after <= len(ended)]
         if live and self._revise and not waiting:
-            told = self._known | self._journal.history.templates.keys()
-            templates = [template for template in self._revise(self._group[1], ended) if template.digest not in told]
+            known = self._known | self._journal.history.templates.keys()
+            templates = [template for template in self._revise(self._group[1], ended) if template.digest not in known]
             for template in templates:
                 self._journal.template(template, (self._group, len(ended)))
         self._known |= {template.digest for template in templates}
@@ -149,7 +149,7 @@ class Seeded:
     """Asks for `first` (those of them that are legal), then for what the inner strategy asks, where there is one; never
     a point twice.
 
-    The inner strategy is told everything, so it learns from the first points too.
+    The inner strategy gets every cost, so it learns from the first points too.
     """
 
     def __init__(self, inner: Strategy | None, space: Space, first: Sequence[Point]) -> None:
@@ -195,8 +195,8 @@ class TimeLimits:
         if not self._passed:
             return Limit(self._first_s * 2.0**self._late, "as none of its stage has passed yet")
         many = FACTOR * median(self._passed)
-        said = f"{FACTOR:g} times the median of those of its stage that passed"
-        return Limit(many, said) if many >= LEAST_S else Limit(LEAST_S, f"more than {said}")
+        basis = f"{FACTOR:g} times the median of those of its stage that passed"
+        return Limit(many, basis) if many >= LEAST_S else Limit(LEAST_S, f"more than {basis}")
 
     def tell(self, finished: Finished) -> bool:
         """A trial ended; whether its template is given up with it."""

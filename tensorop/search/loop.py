@@ -1,6 +1,7 @@
 """The search of one stage: ask, build, measure, tell, under a budget, with every trial in the journal.
 
-Trials are asked for in batches and told in their order, whoever carries them out. Between trials further arms may join.
+Trials are asked for in batches, and tuners get their costs in that order, whoever carries them out. Between trials
+further arms may join.
 """
 
 from __future__ import annotations
@@ -115,7 +116,7 @@ class StageSearch:
     key_of: Callable[[Variant], str]  # a variant's trial key
     journal: Journal
     budget: Budget
-    batch: int = 1  # trials that are asked for before any of them is told
+    batch: int = 1  # trials that are asked for before the tuner gets any of their costs
     first_s: float = FIRST_S  # that a trial may take while none has passed
     # where a trial that begins now may end early: by those of its template, by all that ended, and whether it is exempt
     race: Callable[[Sequence[Finished], Sequence[Finished], bool], tuple[Rung, ...]] | None = None
@@ -166,7 +167,7 @@ def _by_crew(
 ) -> Generator[TrialResult, None, None]:
     for measured in crew(run, trials, limit):
         if measured.text is not None:
-            task.texts.heard(measured.text)
+            task.texts.add_from_worker(measured.text)
         yield measured
 
 
@@ -213,7 +214,7 @@ class _Run:
         yield SearchEnded(reason, self.best, self.clock.trials, self.clock.elapsed)
 
     def _replay(self) -> Iterator[Event]:
-        """What earlier processes did, told to the tuners in order; results of other builds are not ours."""
+        """What earlier processes did, given to the tuners in order; results of other builds are not ours."""
         self._join(live=False)
         for finished in self.history.ended(self.group):
             if self._is_ours(finished.trial):

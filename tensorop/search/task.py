@@ -50,22 +50,17 @@ class Plan:
 
 @dataclass(frozen=True)
 class Pass:
-    """A part of a search, which operator.yaml names in `stages`: it plans trials, or measures in the library they make.
-
-    share: of the budget of a dtype that the plans have together; own_budget: of all of it instead, before they have
-    theirs; wanted: whether a target leaves it anything to do
-    plan: what to try; None: nothing
-    measure: the winners inside their library; what it finds goes to the journal; says: what that is; told: what it was
-    """
+    """A part of a search, named in `stages` of operator.yaml: it plans trials, or measures in the library they make."""
 
     name: str
-    share: float
-    says: str = ""
-    own_budget: bool = False
-    wanted: Callable[[Target], bool] = lambda target: True
-    plan: Callable[[Task], Plan | None] | None = None
+    share: float  # of the budget of a dtype that the plans have together
+    activity: str = ""  # what `measure` does, in words
+    own_budget: bool = False  # `share` is of the whole budget of a dtype, before the plans have theirs
+    wanted: Callable[[Target], bool] = lambda target: True  # whether a target leaves it anything to do
+    plan: Callable[[Task], Plan | None] | None = None  # what to try; None: nothing
+    # the winners inside their library; what it finds goes to the journal
     measure: Callable[[Task, Path, Winners], None] | None = None
-    told: Callable[[Task], str] | None = None
+    summary: Callable[[Task], str] | None = None  # of what `measure` found, in words
 
 
 class Crew(Protocol):

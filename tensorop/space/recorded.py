@@ -73,14 +73,16 @@ def read(path: Path) -> RecordedSpace:
     except (OSError, EOFError, ValueError, zlib.error) as error:
         raise SpecError(f"{path}: not a recorded space: {error}; expected gzip of JSON lines", hint=AGAIN) from None
     if not isinstance(head, dict) or head.get("schema") != SCHEMA:
-        said = head.get("schema") if isinstance(head, dict) else head
-        raise SpecError(f"{path}, line 1: 'schema' is {said!r:.40}; expected {SCHEMA}", hint=AGAIN)
-    expected, said = _digest(head, body), head.pop("digest", None)
-    if said != expected:
-        raise SpecError(f"{path}, line 1: 'digest' is {said!r:.40}; its lines give {expected!r}", hint=AGAIN)
-    told = spaces.head(head, f"{path}, line 1")
+        got = head.get("schema") if isinstance(head, dict) else head
+        raise SpecError(f"{path}, line 1: 'schema' is {got!r:.40}; expected {SCHEMA}", hint=AGAIN)
+    expected, got = _digest(head, body), head.pop("digest", None)
+    if got != expected:
+        raise SpecError(f"{path}, line 1: 'digest' is {got!r:.40}; its lines give {expected!r}", hint=AGAIN)
+    described = spaces.head(head, f"{path}, line 1")
     try:
-        space = Space.of(told.dimensions, [Constraint(text, "") for text in told.constraints], told.facts)
+        space = Space.of(
+            described.dimensions, [Constraint(text, "") for text in described.constraints], described.facts
+        )
     except (SpecError, JobError) as error:
         raise SpecError(f"{path}, line 1: {error.message}", hint=AGAIN) from None
     if space.size != (lines := body.count("\n")):

@@ -73,6 +73,6 @@ def work_refusal(operator: Operator, problem: Problem) -> Outcome | None:
         return Outcome(Kind.REFUSED, "bounds", f"it would be measured on {problem.label}, which is empty")
     work = float(operator.reference.work(problem))
     if work > MAX_WORK:
-        said = f"it would be measured on {problem.label}, {work:.1e} operations; at most {MAX_WORK:.0e} are done"
-        return Outcome(Kind.REFUSED, "bounds", said)
+        message = f"it would be measured on {problem.label}, {work:.1e} operations; at most {MAX_WORK:.0e} are done"
+        return Outcome(Kind.REFUSED, "bounds", message)
     return None

@@ -1,4 +1,4 @@
-"""May a stranger's kernels run on a target? Only where their processes are confined, or where the user says so."""
+"""May untrusted kernels run on a target? Only where their processes are confined, or where the user says so."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ def confined(target: Target, what: str, unsafe: bool) -> str:
     lacks = missing(target)
     if not lacks:
         return ""
-    said = "; ".join(lacks)
+    reasons = "; ".join(lacks)
     if not unsafe:
         raise UsageError(
-            f"{what}, and {said}",
+            f"{what}, and {reasons}",
             hint="take a target that confines them (`tensorop doctor --platform NAME` says whether it does), or "
             "add --unsafe to run them with all rights of the user they run as",
         )
-    return f"--unsafe: {said}; a stranger's kernels run with all rights of the user they run as"
+    return f"--unsafe: {reasons}; untrusted kernels run with all rights of the user they run as"

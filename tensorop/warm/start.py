@@ -62,12 +62,12 @@ def begin(
         sure: dict[StartPoint, None] = {}
         hints: dict[StartPoint, None] = {}
         for source, of_dtype in [*((source, dtype) for source in near), *_ranked(sources, near, job, platform, dtype)]:
-            strange = source.platform not in platform.lineage or of_dtype != dtype
+            foreign = source.platform not in platform.lineage or of_dtype != dtype
             of = [known for name in _operators(operator) for known in source.known.get((name, of_dtype), ())]
             own = source in near and of_dtype == dtype
-            if strange and not own and len(hints) >= MOST:
+            if foreign and not own and len(hints) >= MOST:
                 continue
-            legal = [found for known in of if (found := fit.of(known, strange, own)) is not None]
+            legal = [found for known in of if (found := fit.of(known, foreign, own)) is not None]
             first = [known for known in legal if own and is_whole(known, operator)][: MOST - len(sure)]
             sure |= dict.fromkeys(first)
             if first:
@@ -82,8 +82,8 @@ def begin(
                 f"{dtype}: no whole winner; {len(hints)} configurations of other platforms, dtypes and operators"
             )
         by_dtype[dtype] = WarmStart(tuple(sure), tuple(hints))
-    odd = unused.values() if job.warm_start != AUTO else ()
-    return by_dtype, used, [f"no warm start: {_unused(source, job, operator, platform)}" for source in odd]
+    named = unused.values() if job.warm_start != AUTO else ()
+    return by_dtype, used, [f"no warm start: {_unused(source, job, operator, platform)}" for source in named]
 
 
 def to_json(by_dtype: Mapping[str, WarmStart]) -> dict[str, object]:

@@ -28,14 +28,13 @@ _HEAD = ("platform", "tensorop", "date", "made")
 
 @dataclass(frozen=True)
 class WarmSource:
-    """What a journal or a file of winners tells. name: said to the user; remark: what was odd in reading it.
-    known: by operator and dtype, the best first"""
+    """A journal or a file of winners, read."""
 
     path: Path
-    name: str
+    name: str  # as the user reads it
     platform: str
-    known: Mapping[tuple[str, str], Sequence[StartPoint]]
-    remark: str = ""
+    known: Mapping[tuple[str, str], Sequence[StartPoint]]  # by operator and dtype, the best first
+    remark: str = ""  # a warning about the file
 
 
 def read(path: Path) -> WarmSource:
