@@ -1,6 +1,8 @@
 """What is known of each architecture: one record of it, which everything that names architectures reads.
 
-A new one needs a record here, and its packages' digests in provision.
+A new one needs a record here, a reader of its loops (build/inspect.py), a wheel of OpenBLAS (provision/baseline.py), a
+platform and a primitive set, and its part of five files in native/: region.h, jail.h, harness_state.c, view.c and
+product/isa.h.j2. A board model needs plugin/decode_ARCH.c too, which plugin/classes.c lists.
 """
 
 from __future__ import annotations

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 from collections.abc import Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -12,7 +11,6 @@ from typing import Any, TypeVar
 
 from elftools.elf.dynamic import DynamicSection
 from elftools.elf.elffile import ELFFile
-from elftools.elf.gnuversions import GNUVerNeedSection
 from elftools.elf.sections import SymbolTableSection
 
 from tensorop import __version__, errors
@@ -29,7 +27,6 @@ SONAME_MAJOR = int(__version__.split(".")[0])
 
 T = TypeVar("T")
 _PIC = ("-g0", "-fPIC", "-fvisibility=hidden")
-_VERSION = re.compile(r"GLIBC_([\d.]+)")
 
 
 @dataclass(frozen=True)
@@ -42,12 +39,10 @@ class Member:
 
 @dataclass(frozen=True)
 class LibraryFacts:
-    """What a built library says of itself: names it exports, libraries it needs, the least glibc ("" for none)."""
+    """What a built library says of itself: names that it exports, libraries that it needs."""
 
-    soname: str
     exports: frozenset[str]
     needed: tuple[str, ...]
-    glibc: str
 
 
 def compile_member(
@@ -197,28 +192,17 @@ def _whole(built: T | Outcome, name: str) -> T:
 
 def facts(path: Path) -> LibraryFacts:
     """Reads a shared library. Raises ELFError, OSError for what is none."""
-    soname = ""
     needed: list[str] = []
     exports: set[str] = set()
-    versions: list[tuple[int, ...]] = [()]
-    tag: Any  # its attributes are those of its kind
     with files.opened(path, files.LIBRARY) as stream:
-        elf = ELFFile(stream)
-        for section in elf.iter_sections():
+        for section in ELFFile(stream).iter_sections():
             if isinstance(section, DynamicSection):
-                for tag in section.iter_tags():
-                    if tag.entry.d_tag == "DT_SONAME":
-                        soname = tag.soname
-                    elif tag.entry.d_tag == "DT_NEEDED":
-                        needed.append(tag.needed)
-            elif isinstance(section, GNUVerNeedSection):
-                for _, wanted in section.iter_versions():
-                    found = (_VERSION.fullmatch(version.name) for version in wanted)
-                    versions += [tuple(map(int, m[1].split("."))) for m in found if m]
+                tags: list[Any] = list(section.iter_tags("DT_NEEDED"))  # their attributes are those of their kind
+                needed += [tag.needed for tag in tags]
             elif isinstance(section, SymbolTableSection) and section.name == ".dynsym":
                 exports |= {
                     s.name
                     for s in section.iter_symbols()
                     if s["st_shndx"] != "SHN_UNDEF" and s["st_info"]["bind"] in ("STB_GLOBAL", "STB_WEAK")
                 }
-    return LibraryFacts(soname, frozenset(exports), tuple(needed), ".".join(map(str, max(versions))))
+    return LibraryFacts(frozenset(exports), tuple(needed))

@@ -32,32 +32,26 @@ _OPENBLAS_WHEELS = {
 }
 _OF_DEBIAN = ("0.3.29", "riscv64")
 OPENBLAS_VERSIONS = tuple(sorted({version for version, _ in _OPENBLAS_WHEELS}, reverse=True))
-_X86 = "manylinux_2_28_x86_64"
-_ONEDNN = (
-    pypi.Wheel("onednn", "2026.1.0", _X86, "b04a8ffa6ebcd011f1091902d59d9707c2f620cce626fba2961520c671f3247f"),
-    pypi.Wheel("tbb", "2023.2.0", _X86, "7d80615b6e970f11671fa05b6eaa9483ac864fbfe525ac280271a78b37870b7c"),
-    pypi.Wheel("tcmlib", "1.6.0", _X86, "46c2491988bfd18c4733eeb08aca6a386706a497b92cc51d155f37ddea003c14"),
-    pypi.Wheel(
-        "intel-cmplr-lib-rt", "2026.2.0", _X86, "9f713083073a820d2496a6da8e8d4f3482aba6640f74521d25ea48dcebe72748"
-    ),
-    pypi.Wheel("intel-sycl-rt", "2026.2.0", _X86, "ad920da1ffcb43edbc03422a7c85094997e6d578f9ab534743442af70bcbfaa1"),
-)
+_ONEDNN = pypi.wheels("""
+onednn 2026.1.0 manylinux_2_28_x86_64 b04a8ffa6ebcd011f1091902d59d9707c2f620cce626fba2961520c671f3247f
+tbb 2023.2.0 manylinux_2_28_x86_64 7d80615b6e970f11671fa05b6eaa9483ac864fbfe525ac280271a78b37870b7c
+tcmlib 1.6.0 manylinux_2_28_x86_64 46c2491988bfd18c4733eeb08aca6a386706a497b92cc51d155f37ddea003c14
+intel-cmplr-lib-rt 2026.2.0 manylinux_2_28_x86_64 9f713083073a820d2496a6da8e8d4f3482aba6640f74521d25ea48dcebe72748
+intel-sycl-rt 2026.2.0 manylinux_2_28_x86_64 ad920da1ffcb43edbc03422a7c85094997e6d578f9ab534743442af70bcbfaa1
+""")
 # What libdnnl.so.3 really loads, out of 2 GB.
 _ONEDNN_FILES = (
     "libdnnl.so.3", "libtbb.so.12", "libtbbmalloc.so.2", "libtcm.so.1", "libhwloc.so.15", "libimf.so", "libsvml.so",
     "libintlc.so.5", "libirng.so", "libsycl.so.9", "libur_loader.so.0",
 )  # fmt: skip
 # The last build without a SYCL runtime: later ones find no engine for convolutions without Intel's OpenCL.
-_ONEDNN_GOMP = "2023.2.0"
-_GOMP = (
-    pypi.Wheel(
-        "onednn-cpu-gomp",
-        _ONEDNN_GOMP,
-        "manylinux1_x86_64",
-        "2f22a54d6a890ed14bfa185d42a4be65d8b5b1df85dc1f0f3a9abe31620416fb",
-    ),
-)
-_MKL = (pypi.Wheel("mkl", "2026.2.0", _X86, "eaab1875ce9f47ab3c66d5632cef06baf768c05781f2f28847bdbc4343500ed7"),)
+_GOMP = pypi.wheels("""
+onednn-cpu-gomp 2023.2.0 manylinux1_x86_64 2f22a54d6a890ed14bfa185d42a4be65d8b5b1df85dc1f0f3a9abe31620416fb
+""")
+_ONEDNN_GOMP = _GOMP[0].version
+_MKL = pypi.wheels("""
+mkl 2026.2.0 manylinux_2_28_x86_64 eaab1875ce9f47ab3c66d5632cef06baf768c05781f2f28847bdbc4343500ed7
+""")
 _MKL_FILES = (
     "libmkl_rt.so.3", "libmkl_core.so.3", "libmkl_intel_lp64.so.3", "libmkl_gnu_thread.so.3",
     "libmkl_sequential.so.3", "libmkl_def.so.3", "libmkl_avx2.so.3", "libmkl_avx512.so.3", "libmkl_avx10.so.3",

@@ -11,29 +11,15 @@ from pathlib import Path
 from tensorop import errors
 from tensorop.provision import cache, process, pypi
 
-VERSION = "13.0.88"
 # One set: unpinned, pip mixes releases. nvcc's own headers are in crt, cuda_fp16.h asks for cccl's <nv/target>.
-_PLATFORM = "manylinux_2_17_x86_64"
-_WHEELS = (
-    pypi.Wheel(
-        "nvidia-cuda-nvcc", VERSION, _PLATFORM, "56fe502eb77625a12f25172caa3cdddb4e4c8ba2c8c17dba44b164761b380f03"
-    ),
-    pypi.Wheel(
-        "nvidia-nvvm",
-        VERSION,
-        "manylinux_2_12_x86_64",
-        "c5f41ffeb6466944a026dfa5317d7d85355c119bbec279205d22f1869d1054e0",
-    ),
-    pypi.Wheel(
-        "nvidia-cuda-crt", VERSION, _PLATFORM, "2c8043c7c9e02492716426e9919fc78d2c5b3b2a7a768a88e952676b08aa55a4"
-    ),
-    pypi.Wheel(
-        "nvidia-cuda-runtime", "13.0.96", _PLATFORM, "7f82250d7782aa23b6cfe765ecc7db554bd3c2870c43f3d1821f1d18aebf0548"
-    ),
-    pypi.Wheel(
-        "nvidia-cuda-cccl", "13.0.85", _PLATFORM, "e0da7ad981f3a8aff08241b5bfc1af868742a63e2762f53a5171c492ef242649"
-    ),
-)
+_WHEELS = pypi.wheels("""
+nvidia-cuda-nvcc 13.0.88 manylinux_2_17_x86_64 56fe502eb77625a12f25172caa3cdddb4e4c8ba2c8c17dba44b164761b380f03
+nvidia-nvvm 13.0.88 manylinux_2_12_x86_64 c5f41ffeb6466944a026dfa5317d7d85355c119bbec279205d22f1869d1054e0
+nvidia-cuda-crt 13.0.88 manylinux_2_17_x86_64 2c8043c7c9e02492716426e9919fc78d2c5b3b2a7a768a88e952676b08aa55a4
+nvidia-cuda-runtime 13.0.96 manylinux_2_17_x86_64 7f82250d7782aa23b6cfe765ecc7db554bd3c2870c43f3d1821f1d18aebf0548
+nvidia-cuda-cccl 13.0.85 manylinux_2_17_x86_64 e0da7ad981f3a8aff08241b5bfc1af868742a63e2762f53a5171c492ef242649
+""")
+VERSION = _WHEELS[0].version
 _MEGABYTES = 102
 _COMMAND = "python -m tensorop.provision nvcc"
 _OLDEST = (12, 3)

@@ -25,6 +25,11 @@ class Wheel:
     sha256: str
 
 
+def wheels(table: str) -> tuple[Wheel, ...]:
+    """One for each line of a table: project, version, platform, digest."""
+    return tuple(Wheel(*line.split()) for line in table.split("\n") if line)
+
+
 def sha256(file: Path) -> str:
     """The hexadecimal SHA-256 of a file."""
     with file.open("rb") as stream:

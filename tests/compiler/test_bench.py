@@ -14,12 +14,11 @@ from tensorop.commands import bench, doctor, libraries, verify
 from tensorop.errors import JobError, UsageError
 from tensorop.model.architecture import host_arch
 from tensorop.model.verdict import Seed
-from tensorop.package import library as building
 from tensorop.report import threads
 from tensorop.runners import session
 from tensorop.runners.native import Native
 from tensorop.specs import benches, platforms
-from tests.support import products
+from tests.support import products, shared_objects
 from tests.support.operators import gemm
 
 pytestmark = [
@@ -102,7 +101,7 @@ def test_ours_is_called_as_its_peers_are(product, tmp_path):
     (tmp_path / "libtensorop_cblas.so").write_bytes(over.read_bytes())
     assert called(naive(tmp_path)) == ("tensorop", str(tmp_path / "naive.so"))
     # What is timed is what is judged.
-    copy = tmp_path / building.facts(below).soname
+    copy = tmp_path / shared_objects.soname(below)
     copy.write_bytes(below.read_bytes())
     build = ["cc", "-shared", "-fPIC", "-Wl,--no-as-needed", "-xc", "-", "-xnone", copy, "-Wl,-rpath,$ORIGIN"]
     (tmp_path / "libtensorop_cblas.so").unlink()

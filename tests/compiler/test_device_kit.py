@@ -31,6 +31,7 @@ from tensorop.process.stopping import StopRequest
 from tensorop.provision import nvcc
 from tensorop.specs import operators, platforms
 from tensorop.target import KitRequest
+from tests.support import shared_objects
 from tests.support.device_calls import __file__ as calls_file
 from tests.support.device_products import driver, made
 
@@ -88,9 +89,9 @@ def signed(value: dict[str, Any]) -> str:
 
 
 def test_the_program_needs_little_and_an_old_glibc(exported: Exported) -> None:
-    found = facts(exported[1] / "kit" / "kit")
-    assert set(found.needed) <= {"libc.so.6", "libdl.so.2", "libm.so.6", "libpthread.so.0"}
-    assert tuple(map(int, found.glibc.split("."))) <= (2, 28)
+    program = exported[1] / "kit" / "kit"
+    assert set(facts(program).needed) <= {"libc.so.6", "libdl.so.2", "libm.so.6", "libpthread.so.0"}
+    assert shared_objects.glibc(program) <= (2, 28)
 
 
 def test_faulty_kernels_are_refused_all_variants_verified_and_timed(exported: Exported, measured: Path) -> None:

@@ -19,6 +19,7 @@ from tensorop.cuda.choose import LAYOUTS, Layout
 from tensorop.package.library import facts
 from tensorop.provision.zig import zig_cc, zig_environment
 from tensorop.specs import platforms
+from tests.support import shared_objects
 from tests.support.commands import ROOT
 from tests.support.device_products import GEMM, SUPPORT, TUNED, driver, made
 
@@ -217,15 +218,16 @@ def test_what_is_wrong_with_a_call_is_a_status_and_nothing_is_launched(
 
 
 def test_the_library_needs_the_c_library_alone(built: Any) -> None:
-    found = facts(built[0] / "lib.so")
+    library = built[0] / "lib.so"
+    found = facts(library)
     assert set(found.needed) <= {"libc.so.6", "libdl.so.2", "libpthread.so.0"}
-    assert found.soname == "libtensorop_gemm_cuda.so.0"
+    assert shared_objects.soname(library) == "libtensorop_gemm_cuda.so.0"
     forcing = ("variants", "variant", "force", "chosen_variant")
     assert found.exports == {
         f"tensorop_gemm_{name}"
         for name in ("create", "destroy", "workspace", "ex", "chosen", "message", "cuda_card", *forcing)
     }
-    assert tuple(map(int, found.glibc.split("."))) <= (2, 31)
+    assert shared_objects.glibc(library) <= (2, 31)
 
 
 def test_the_portable_platform_has_a_library_without_the_copy_engine() -> None:

@@ -11,7 +11,7 @@ from tensorop.model.trial import Kind, Outcome
 from tensorop.package import library
 from tensorop.package.library import Member
 from tensorop.provision import zig
-from tests.support import kernels
+from tests.support import kernels, shared_objects
 
 API = """#include "tensorop/api.h"
 #include <pthread.h>
@@ -46,10 +46,10 @@ def shared(arch, work) -> Artifact:
 
 @ARCHES
 def test_only_public_names_are_visible_and_the_glibc_floor_holds(tmp_path, arch):
-    seen = library.facts(shared(arch, tmp_path).path)
-    assert seen.exports == {"tensorop_answer"}
-    assert seen.soname == "libanswer.so.0"
-    assert tuple(map(int, seen.glibc.split("."))) <= (2, 31)
+    made = shared(arch, tmp_path).path
+    assert library.facts(made).exports == {"tensorop_answer"}
+    assert shared_objects.soname(made) == "libanswer.so.0"
+    assert shared_objects.glibc(made) <= (2, 31)
 
 
 @ARCHES

@@ -27,7 +27,7 @@ from tensorop.runners.protocol import Check, Entry, Library, Time
 from tensorop.runners.session import Guest
 from tensorop.space import problems
 from tensorop.specs import platforms
-from tests.support import docs, products
+from tests.support import docs, products, shared_objects
 from tests.support.operators import gemm
 
 pytestmark = pytest.mark.skipif(host_arch() != "x86_64", reason="loads products for x86-64")
@@ -218,13 +218,13 @@ def test_only_public_names_are_visible(prefix: Path) -> None:
     ours = {"tensorop_sgemm", "tensorop_dgemm", *both}
     ours |= {f"tensorop_gemm_{dtype}_{kind}" for dtype in ("f32", "f64") for kind in ("variant", "call")}
     blas = {"cblas_sgemm", "cblas_dgemm", "sgemm_", "dgemm_"}
-    gemm, cblas = (building.facts(prefix / f"lib/libtensorop_{name}.so") for name in ("gemm", "cblas"))
-    assert (gemm.exports, gemm.soname) == (ours, "libtensorop_gemm.so.0")
-    assert (cblas.exports, cblas.soname) == (blas, "libtensorop_cblas.so.0")
-    assert "libtensorop_gemm.so.0" in cblas.needed
+    gemm, cblas = (prefix / f"lib/libtensorop_{name}.so" for name in ("gemm", "cblas"))
+    assert (building.facts(gemm).exports, shared_objects.soname(gemm)) == (ours, "libtensorop_gemm.so.0")
+    assert (building.facts(cblas).exports, shared_objects.soname(cblas)) == (blas, "libtensorop_cblas.so.0")
+    assert "libtensorop_gemm.so.0" in building.facts(cblas).needed
     floor = json.loads((prefix / "share/tensorop/manifest.json").read_text())["glibc"]
-    for facts in (gemm, cblas):
-        assert [int(x) for x in facts.glibc.split(".")] <= [int(x) for x in floor.split(".")]
+    for library in (gemm, cblas):
+        assert shared_objects.glibc(library) <= tuple(map(int, floor.split(".")))
 
 
 def test_a_library_of_one_dtype_has_no_names_of_the_other(tmp_path: Path) -> None:

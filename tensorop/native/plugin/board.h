@@ -168,8 +168,6 @@ struct decoder {
     bool has_vtype;
 };
 extern const struct decoder *const decoders[];
-extern const struct decoder decoder_rv64;
-extern const struct decoder decoder_aarch64;
 
 /* The vector state that the instructions of a block depend on. */
 struct vstate {

@@ -10,4 +10,5 @@ const uint8_t cost_is_vector[COSTS] = {COST_CLASSES(IS_VECTOR)};
 const char *const report_names[REPORTS] = {REPORT_CLASSES(REPORT_NAME)};
 const char *const lmul_names[LMULS] = {"mf8", "mf4", "mf2", "m1", "m2", "m4", "m8"};
 
+extern const struct decoder decoder_rv64, decoder_aarch64;
 const struct decoder *const decoders[] = {&decoder_rv64, &decoder_aarch64, NULL};
