@@ -44,7 +44,7 @@ class Loaded:
             ) from None
 
     @property
-    def card(self) -> dict[str, Any]:
+    def card(self) -> dict[str, object]:
         """The provenance card inside the library."""
         return dict(jsontext.loads(self.ffi.string(getattr(self.lib, self._card)())))
 
@@ -80,10 +80,10 @@ class Library:
             one.lib.tensorop_set_num_threads(count)
 
     @property
-    def card(self) -> dict[str, Any]:
+    def card(self) -> dict[str, object]:
         """The provenance card inside the library; of several operators each one's, by its name."""
-        cards = {name: one.card for name, one in self.operators.items()}
-        return cards if len(cards) > 1 else next(iter(cards.values()))
+        cards: dict[str, object] = {name: one.card for name, one in self.operators.items()}
+        return cards if len(cards) > 1 else next(iter(self.operators.values())).card
 
 
 _OF_HOSTS = """

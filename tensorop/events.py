@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from tensorop.model.bench import Bench
 from tensorop.search import loop
@@ -12,11 +11,11 @@ from tensorop.search import loop
 
 @dataclass(frozen=True)
 class Phase:
-    """A part of the pipeline begins. seconds: that it will take on a quiet machine, where that is known."""
+    """A part of the pipeline begins."""
 
     name: str
     detail: str = ""
-    seconds: float | None = None
+    seconds: float | None = None  # that it will take, where that is known
 
 
 @dataclass(frozen=True)
@@ -28,26 +27,26 @@ class Note:
 
 @dataclass(frozen=True)
 class Trying:
-    """An event of a search. unit: of its costs; bound: the cost where a core does nothing but multiply-adds."""
+    """An event of a search."""
 
     stage: str
     dtype: str
-    unit: str
+    unit: str  # of costs
     event: loop.Event
-    bound: float | None = None
+    bound: float | None = None  # the cost where a core does nothing but multiply-adds
 
 
 @dataclass(frozen=True)
 class Done:
-    """The end of a run: the product and how it compares. early: the user stopped it before it was through."""
+    """The end of a run: the product and how it compares."""
 
     out: Path
     library: Path | None
     bench: Bench | None
     notes: tuple[str, ...] = ()
-    early: bool = False
+    early: bool = False  # the user stopped it before it was through
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         return {
             "out": str(self.out),
             "library": None if self.library is None else str(self.library),

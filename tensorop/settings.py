@@ -39,7 +39,7 @@ _PROXIES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")  # in capitals
 
 @dataclass(frozen=True)
 class Settings:
-    """What the environment says, read once. client: by their names the variables that an endpoint's client reads."""
+    """What the environment says, read once."""
 
     cache: Path
     plugins: tuple[Path, ...]
@@ -47,7 +47,7 @@ class Settings:
     llm_api_key: str | None
     llm_base_url: str | None
     llm_model: str | None
-    client: Mapping[str, str] = field(default_factory=dict)
+    client: Mapping[str, str] = field(default_factory=dict)  # variables that an endpoint's client reads
 
 
 def read() -> Settings:

@@ -76,13 +76,15 @@ def _describe() -> None:
 _describe()
 
 
-def job(operator: str, options: Mapping[str, Any], given: frozenset[str] | None = None) -> Job:
+def job(operator: str, options: Mapping[str, object], given: frozenset[str] | None = None) -> Job:
     """The job that these options ask for, by the names of `Job.options`. given: as a job has it.
 
     Raises UsageError.
     """
     known = Job.options()
-    values = {name: value for name, value in options.items() if value is not None or known[name][1].default is not None}
+    values: dict[str, Any] = {
+        name: value for name, value in options.items() if value is not None or known[name][1].default is not None
+    }
     at = values["plugins"] = catalog.folders(values.get("plugins", ()))
     platform = values.setdefault("platform", Job.platform)
     for what, name in (("operator", operator), ("platform", platform)):

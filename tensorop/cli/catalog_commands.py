@@ -28,7 +28,7 @@ _Name = Annotated[str, Option(positional=True, metavar="NAME")]
 
 
 @dataclass(frozen=True)
-class Kind:
+class Catalog:
     """A group of commands: what it lists, how one is loaded, shown (as a record, as text) and checked."""
 
     name: str
@@ -42,7 +42,7 @@ class Kind:
     check_help: str
 
 
-def group_of(kind: Kind) -> click.Group:
+def group_of(kind: Catalog) -> click.Group:
     """`list`, `show` and `check`, and what the kind has beside."""
     say = f"{kind.name} list", f"{kind.name} show {kind.example}", f"{kind.name} check {kind.example}"
     group = click.Group(kind.name, help=kind.help, epilog=examples(*say))
@@ -73,14 +73,14 @@ def group_of(kind: Kind) -> click.Group:
 
     @command(say[2], f"{say[2]} --format json", name="check", help=kind.check_help)
     def check_(name: _Name, plugins: Plugins = (), runner: Runner = None, format_: Format = "table") -> None:
-        told = []
+        lines = []
         for line in kind.check(kind.load(name, plugins), runner=runner, plugins=plugins):
-            told.append({"ok": getattr(line, "ok", True), "text": str(line)})
+            lines.append({"ok": getattr(line, "ok", True), "text": str(line)})
             if format_ == "table":
                 screen.echo(str(line))
         if format_ == "json":
-            screen.echo_json(told)
-        if not all(line["ok"] for line in told):
+            screen.echo_json(lines)
+        if not all(line["ok"] for line in lines):
             raise SystemExit(1)
 
     for one in (list_, show_, check_):
@@ -206,23 +206,23 @@ def _probe(
     screen.echo(json.dumps({"file": text}) + "\n" if format_ == "json" else text, nl=False)
 
 
-KINDS = (
-    Kind(
+CATALOGS = (
+    Catalog(
         "platforms", "What libraries are made for: processors, boards, instruction sets.", "platforms", "rvv",
         platforms.load, _platform, _show_platform, check_platform.check,
         "Compare what a platform's file says with the target: compile, run and measure there, print what agrees.",
     ),
-    Kind(
+    Catalog(
         "primitives", "What an instruction set offers: what micro-kernels are written in.", "primitives", "rvv",
         primitives.load, SetSpec.model_dump, _show_primitives, _check_primitives,
         "Compile and run every primitive on the target and compare it with its meaning.",
     ),
-    Kind(
+    Catalog(
         "operators", "What is computed: shapes, dtypes, suites and micro-kernel templates.", "templates", "gemm",
         operators.load, _operator, _show_operator, _check_operator,
         "Look at every part of an operator's folder: read it, call its oracle, build its product around one point.",
     ),
-    Kind(
+    Catalog(
         "tuners", "Search strategies.", "tuners", "bayes", strategy.load, _tuner, _show_tuner, _check_tuner,
         "Run a search strategy to the end of a small space: it must ask for every point once and then stop.",
     ),

@@ -15,6 +15,14 @@ from tensorop.model.option import Option
 
 Plugins = Annotated[tuple[Path, ...], Job.options()["plugins"][1]]
 Offline = Annotated[bool, Job.options()["offline"][1]]
+Dtypes = Annotated[str | None, Option("Element types; by default those the library holds.", "NAME,...")]
+Shapes = Annotated[
+    str | None,
+    Option(
+        "A suite of the operator (`tensorop operators show NAME`), by default its first, or shapes, e.g. 64x64x64.",
+        "SUITE|SHAPE,...",
+    ),
+]
 Jobs = Annotated[int, Option("Processes side by side.", least=1, most=256)]
 FORMAT = Option(
     "json: one JSON value on stdout; progress goes to stderr either way.", choices=("table", "json"), name="format"

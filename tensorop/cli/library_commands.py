@@ -14,12 +14,14 @@ from rich.text import Text
 from tensorop import paths, subpackages, tuning
 from tensorop.cli import compare_output, screen, tables
 from tensorop.cli.command import (
+    Dtypes,
     Format,
     Jobs,
     NewSeed,
     Offline,
     Plugins,
     Runner,
+    Shapes,
     command,
     is_given,
 )
@@ -80,22 +82,9 @@ def _kits(each: Sequence[Opened], purpose: str) -> ModuleType | None:
 
 
 _Library = Annotated[Path, Option(metavar="DIR|LIB", positional=True)]
-_Dtype = Annotated[str | None, Option("Element types; by default those the library holds.", "NAME,...")]
+_BASELINES = f"{', '.join(baseline.names('x86_64'))}; for other architectures openblas"
 _Against = Annotated[
-    str | None,
-    Option(
-        f"Libraries to compare with: {', '.join(baseline.names('x86_64'))}; for other architectures openblas.",
-        "NAME,...",
-        shown="the operator's, openblas",
-    ),
-]
-_Shapes = Annotated[
-    str | None,
-    Option(
-        "A suite of the operator (`tensorop operators show NAME`), or shapes, e.g. 64x64x64.",
-        "SUITE|SHAPE,...",
-        shown="the operator's first suite",
-    ),
+    str | None, Option(f"Libraries to compare with, by default the operator's, openblas: {_BASELINES}.", "NAME,...")
 ]
 _Threads = Annotated[
     tuple[int, ...],
@@ -125,8 +114,8 @@ _Older = Annotated[
 def bench(
     path: _Library,
     against: _Against = None,
-    shapes: _Shapes = None,
-    dtype: _Dtype = None,
+    shapes: Shapes = None,
+    dtype: Dtypes = None,
     threads: _Threads = "1",  # type: ignore[assignment]
     layout: _Layout = 0,
     fast: Annotated[bool, Option("Fewer rounds; a model's best fit without its interval.")] = False,
@@ -243,7 +232,7 @@ def _as_then(
 @command("verify build/gemm-rvv", "verify build/gemm-native --dtype f32 --format json")
 def verify(
     path: _Library,
-    dtype: _Dtype = None,
+    dtype: Dtypes = None,
     seed: NewSeed = "0",
     controls: Annotated[bool, Option("Judge known-bad kernels first.", name="controls/--no-controls")] = True,
     jobs: Jobs = 2,

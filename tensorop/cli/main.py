@@ -69,8 +69,8 @@ def cli() -> None:
 for _module in (library_commands, *subpackages.offered("commands")):
     for _command in _module.COMMANDS:
         cli.add_command(_command)
-for _kind in catalog_commands.KINDS:
-    cli.add_command(catalog_commands.group_of(_kind))
+for _catalog in catalog_commands.CATALOGS:
+    cli.add_command(catalog_commands.group_of(_catalog))
 
 
 def main() -> None:
@@ -108,7 +108,7 @@ def main() -> None:
 
 
 class _Stderr(logging.Handler):
-    """What is told beside a run's events: downloads before they begin."""
+    """What is shown beside a run's events: downloads before they begin."""
 
     def emit(self, record: logging.LogRecord) -> None:
         screen.echo(record.getMessage(), err=True)

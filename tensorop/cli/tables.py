@@ -233,20 +233,20 @@ def show_health(health: Health) -> None:
         line(f"plug-ins: {remark}", "yellow")
 
 
-def show_card(card: Mapping[str, Any]) -> None:
+def show_card(card: Mapping[str, object]) -> None:
     """The provenance card for a reader: one fact a line, variants and the dispatch tree indented."""
     for text in card_lines(card):
         line(text)
 
 
-def card_lines(card: Mapping[str, Any]) -> list[str]:
+def card_lines(card: Mapping[str, object]) -> list[str]:
     """See show_card; what this version does not know is shown as JSON."""
     lines = []
     for key, value in card.items():
         if key == "dtypes" and isinstance(value, Mapping):
             for dtype, winners in value.items():
                 lines += _winners_lines(dtype, winners)
-        elif key == "files":
+        elif key == "files" and isinstance(value, Mapping):
             lines.append(f"files: {len(value)}")
         elif isinstance(value, Mapping):
             lines += [f"{key}.{name}: {_plain(inner)}" for name, inner in value.items()]

@@ -7,7 +7,6 @@ import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from tensorop import paths
 from tensorop.author import c_file, offline
@@ -43,16 +42,15 @@ _FUNCTIONS = frozenset({"min", "max", "and", "or", "not", "in"})
 
 @dataclass(frozen=True)
 class Figure:
-    """What one call cost. of: a problem, or the micro-kernel alone on packed operands; vlen: bits, 0 where the target
-    has one width; cost in `unit`; speed: flops a unit of cost; of_peak: None where a peak cannot be told."""
+    """What one call cost."""
 
-    of: str
-    vlen: int
+    of: str  # a problem, or the micro-kernel alone on packed operands
+    vlen: int  # bits, 0 where the target has one width
     cost: float
     unit: str
-    speed: float
+    speed: float  # flops a unit of cost
     speed_unit: str
-    of_peak: float | None
+    of_peak: float | None  # a share; None where the peak is not known
 
 
 @dataclass(frozen=True)
@@ -109,7 +107,7 @@ class Ruling:
         plugins = paths.plugin_options(("DIR", *self.of.plugins))
         return PASSED.format(plugins=plugins, name=self.template.name, dtype=self.of.dtype, **at)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         return {
             "file": str(self.of.file),
             "operator": self.of.operator.name,

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from tensorop import paths, tuning
 from tensorop.cli import screen, tables
-from tensorop.cli.command import Format, Jobs, NewSeed, Plugins, command, refuse_given
+from tensorop.cli.command import Format, Jobs, NewSeed, Plugins, Shapes, command, refuse_given
 from tensorop.commands import opened
 from tensorop.commands.opened import Opened
 from tensorop.errors import UsageError
@@ -43,14 +43,7 @@ def _words(text: str) -> tuple[str, ...]:
 def export(
     path: _Product,
     out: Annotated[Path | None, Option("The kit's folder; DIR-kit by default.", "KIT")] = None,
-    shapes: Annotated[
-        str | None,
-        Option(
-            "What is timed beside the probes: a suite of the operator, or shapes, e.g. 64x64x64.",
-            "SUITE|SHAPE,...",
-            shown="the operator's first suite",
-        ),
-    ] = None,
+    shapes: Shapes = None,
     probes: Annotated[
         int,
         Option(
