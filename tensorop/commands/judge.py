@@ -26,7 +26,7 @@ from tensorop.model.trial import Kind, Outcome, Samples, Stage, Trial
 from tensorop.model.verdict import ControlResult, Seed
 from tensorop.process import scratch
 from tensorop.render import instantiate, prior
-from tensorop.space import Space, problems, seeds
+from tensorop.space import problems, seeds
 from tensorop.specs import files
 from tensorop.specs.operators import TEMPLATE_SUFFIX
 from tensorop.trial import confinement, judging
@@ -163,7 +163,7 @@ def judge(of: Submission, tell: Callable[[str], None] = lambda text: None) -> Ru
     space = judging.legal(operator, target.platform, template, dtype)
     if isinstance(space, Outcome):
         return replace(ruling, outcome=space)
-    points = chosen(template, space, of.configurations)
+    points = judging.chosen(template, space, of.configurations)
     ruling = replace(ruling, legal=space.size, chosen=points)
     with scratch.folder("judge") as folder:
         run = StageRun(dtype, Stage.MICRO, measured, of.seed)
@@ -219,13 +219,6 @@ def template_text(file: Path, operator: Operator) -> str:
     except OSError as error:
         raise UsageError(f"{file}: cannot be read: {error.strerror}", hint="give a file you may read") from None
     return c_file.template_text(text, operator.numbers, str(file)) if file.name.endswith(c_file.SUFFIX) else text
-
-
-def chosen(template: KernelTemplate, space: Space, count: int) -> tuple[Point, ...]:
-    """A template's own seed configurations, then points spread over its space, as many as `count`."""
-    own = seeds.named(seeds.own(template, space), template, space)
-    others = [space.at(index) for index in judging.spread(space, count)]
-    return tuple(dict.fromkeys([*own, *others]))[:count]
 
 
 def _usual(operator: Operator, dtype: str, direct: bool) -> tuple[int, ...]:

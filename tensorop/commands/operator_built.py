@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Sequence
-from numbers import Integral
 from pathlib import Path
 
 from tensorop.build import harness
 from tensorop.commands.operator_read import pairs
 from tensorop.errors import BoardError, JobError, MissingTool, SpecError
-from tensorop.model.kernel import Kernel, KernelTemplate, Variant
+from tensorop.model.kernel import KernelTemplate, Variant
 from tensorop.model.operator import Operator
-from tensorop.model.point import Point
-from tensorop.model.problem import Problem
-from tensorop.model.trial import Outcome
+from tensorop.model.stage_run import StageRun
+from tensorop.model.trial import Stage, Trial
 from tensorop.model.verdict import Seed
 from tensorop.model.winner import Leaf, Split, Tree, Winners
 from tensorop.package.product import product
@@ -25,11 +23,10 @@ from tensorop.render.texts import Texts
 from tensorop.runners import session
 from tensorop.runners.protocol import Library
 from tensorop.runners.session import Guest
-from tensorop.space import seeds
 from tensorop.specs import products
 from tensorop.target import Target
 from tensorop.trial import judging
-from tensorop.trial.trial import COMPILE_TIMEOUT_S
+from tensorop.trial.trial import Evaluator, Prepared
 from tensorop.verify import grid
 from tensorop.verify.controls import ControlRun, controls
 from tensorop.verify.subject import Subject
@@ -48,21 +45,21 @@ def built(
 ) -> None:
     """Builds one candidate of each dtype, the adapter and the whole product around these candidates, and calls it on
     the target. work: a folder that exists. Raises SpecError for the first that fails, MissingTool, BoardError."""
-    texts, seed = Texts(), seed or Seed.draw()
+    seed = seed or Seed.draw()
+    evaluators = _evaluators(operator, target, dtypes, work, seed)
     adapter = operator.folder / "adapter.c"
     with _building(adapter):
         program = harness.of_operator(target.platform, operator).path
     chosen: dict[str, tuple[Variant, Path]] = {}
-    for dtype in dtypes:
-        of_dtype = [template for _, template in pairs(operator, target.platform, (dtype,))]
-        found = _candidate(operator, target, dtype, of_dtype, texts, work)
+    for dtype, evaluator in evaluators.items():
+        found = _candidate(evaluator, [template for _, template in pairs(operator, target.platform, (dtype,))])
         if found is not None:
             chosen[dtype] = found
     if not chosen:
         return
     winners = [Winners(dtype, (variant,), (Tree(_every(operator), None),)) for dtype, (variant, _) in chosen.items()]
     with _building(operator.folder / products.FOLDER):
-        made = product(target.platform, [OperatorPart(operator, winners, texts=texts)], jobs=jobs)
+        made = product(target.platform, [OperatorPart(operator, winners, texts=evaluators[dtypes[0]].texts)], jobs=jobs)
     whole = made.links[made.library]
     library = work / whole
     library.write_bytes(made.files[f"lib/{made.links.get(f'lib/{whole}', whole)}"])
@@ -70,8 +67,7 @@ def built(
         guest = Guest(libraries=(Library(target.runner.place(library), "tensorop", dtype),))
         with _building(adapter):
             session.hello(target.runner, program, guest=guest)
-        of_library = Subject(target.runner, program, guest)
-        _alike(operator, target, variant, _subject(operator, target, variant, candidate), of_library, seed)
+        _alike(evaluators[dtype], variant, candidate, Subject(target.runner, program, guest))
 
 
 def honest(operator: Operator, target: Target, dtypes: Sequence[str]) -> None:
@@ -98,78 +94,50 @@ def each(operator: Operator, target: Target, dtypes: Sequence[str], work: Path) 
     first: dict[str, tuple[str, KernelTemplate]] = {}
     for dtype, template in pairs(operator, target.platform, dtypes):
         first.setdefault(template.name, (dtype, template))
+    evaluators = _evaluators(operator, target, dtypes, work, Seed.draw())
     for dtype, template in first.values():
-        _candidate(operator, target, dtype, [template], Texts(), work)
+        _candidate(evaluators[dtype], [template])
 
 
-def _candidate(
-    operator: Operator, target: Target, dtype: str, of: Sequence[KernelTemplate], texts: Texts, work: Path
-) -> tuple[Variant, Path] | None:
-    """The first variant that builds, of these templates in their order; None where none has a legal point. Raises
-    SpecError where none builds."""
-    failed: tuple[KernelTemplate, str] | None = None
+def _evaluators(
+    operator: Operator, target: Target, dtypes: Sequence[str], work: Path, seed: Seed
+) -> dict[str, Evaluator]:
+    """What builds candidates of each dtype and calls them, as a search for whole problems does."""
+    texts = Texts()
+    runs = (StageRun(dtype, Stage.BLOCKING, (), seed) for dtype in dtypes)
+    return {run.dtype: Evaluator(operator, target, run, work, texts) for run in runs}
+
+
+def _candidate(evaluator: Evaluator, of: Sequence[KernelTemplate]) -> tuple[Variant, Path] | None:
+    """The first variant that builds, of these templates in their order, with its program; None where none has a legal
+    point. Raises SpecError where none builds."""
+    operator, platform, dtype = evaluator.operator, evaluator.target.platform, evaluator.run.dtype
+    failed = ""
     for template in of:
         try:
-            space = instantiate.micro_space(target.platform, template, dtype)
+            space = instantiate.micro_space(platform, template, dtype)
         except JobError:
             continue
-        own = seeds.named(seeds.own(template, space), template, space)
-        for point in (*own, *(space.at(number) for number in judging.spread(space, POINTS))):
-            kernel = Kernel(template, dtype, point)
-            full = instantiate.defaults(operator, target.platform, dtype, point)
-            variant = Variant(kernel, Point.of({name: full[name] for name in operator.blocking.values}))
-            made = _built(operator, target, variant, texts, work)
-            if isinstance(made, Path):
-                return variant, made
-            failed = failed or (template, f"at {point}: {made}")
-    if failed is not None:
-        template, said = failed
-        raise SpecError(
-            f"{operator.folder}: no candidate of {dtype} builds; the first, candidate.c.j2 around template "
-            f"'{template.name}' {said}"
-        )
+        for point in judging.chosen(template, space, POINTS):
+            full = instantiate.defaults(operator, platform, dtype, point)
+            variant = instantiate.variant(operator, template, dtype, full)
+            made = evaluator.prepare(Trial("check", 0, Stage.BLOCKING, variant))
+            if isinstance(made, Prepared):
+                return variant, made.program
+            said = f"{made.outcome.message}\n{made.outcome.log}".rstrip()
+            failed = failed or f"around template '{template.name}' at {point}: {said}"
+    if failed:
+        raise SpecError(f"{operator.folder}: no candidate of {dtype} builds; the first, candidate.c.j2 {failed}")
     return None
 
 
-def _built(operator: Operator, target: Target, variant: Variant, texts: Texts, work: Path) -> Path | str:
-    """The program of a candidate, or what is wrong with it."""
-    try:
-        text = texts.kernel(operator, target.platform, variant)
-        if isinstance(text, Outcome):
-            return text.message
-        source = instantiate.candidate(operator, target.platform, variant, text)
-    except RenderError as error:
-        return error.message
-    made = target.build(source, work, COMPILE_TIMEOUT_S)
-    return f"{made.message}\n{made.log}".rstrip() if isinstance(made, Outcome) else made.path
-
-
-def _subject(operator: Operator, target: Target, variant: Variant, program: Path) -> Subject:
-    """A candidate, called as a trial calls it."""
-    platform, dtype = target.platform, variant.kernel.dtype
-    reads = {f"reads_{name}": how for name, how in variant.template.reads.items()}
-    full, formats = instantiate.defaults(operator, platform, dtype, variant.point), platform.formats(dtype)
-
-    def workspace(problem: Problem, vlen: int) -> int:
-        lanes = platform.lanes(dtype, full, vlen)
-        elements = operator.reference.workspace(problem, {**full, **reads}, lanes, formats.group)
-        if not isinstance(elements, Integral) or elements < 0:
-            file = operator.folder / "reference.py"
-            raise SpecError(f"{file}: method 'workspace': expected a number of elements, got {elements!r:.80}")
-        return int(elements)
-
-    more = tuple(int(full[name]) for name in operator.runtime)
-    return Subject(target.runner, program, workspace=workspace, more=more, compute=formats.compute)
-
-
-def _alike(
-    operator: Operator, target: Target, variant: Variant, candidate: Subject, library: Subject, seed: Seed
-) -> None:
+def _alike(evaluator: Evaluator, variant: Variant, candidate: Path, library: Subject) -> None:
     """Raises SpecError where the library is wrong and the candidate in it is right."""
+    operator, target, seed = evaluator.operator, evaluator.target, evaluator.run.seed
     vlen = target.verify_vlens[0]
     tile = instantiate.tile(operator, target.platform, variant.kernel, vlen)
     cases = operator.reference.quick_grid(variant.kernel.dtype, tile, seed.stream(0))[:CASES]
-    if not grid.check(operator.reference, candidate, cases, vlen, seed).ok:
+    if not grid.check(operator.reference, evaluator.subject(variant, candidate), cases, vlen, seed).ok:
         return  # its trial says so
     of_library = grid.check(operator.reference, library, cases, vlen, seed)
     if not of_library.ok:

@@ -8,10 +8,11 @@ from tensorop.errors import JobError, TensoropError
 from tensorop.model.kernel import Kernel, KernelTemplate
 from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
+from tensorop.model.point import Point
 from tensorop.model.trial import Kind, Outcome
 from tensorop.process import barrier
 from tensorop.render import instantiate, prior
-from tensorop.space import Space
+from tensorop.space import Space, seeds
 from tensorop.trial.trial import Limit
 
 PATIENT = Limit(3600.0, "an hour")
@@ -34,6 +35,13 @@ def _legal(operator: Operator, platform: Platform, template: KernelTemplate, dty
     except TensoropError as error:
         return Outcome(Kind.REFUSED, "author", str(error))
     return space
+
+
+def chosen(template: KernelTemplate, space: Space, count: int) -> tuple[Point, ...]:
+    """A template's own seed configurations, then points spread over its space, as many as `count`."""
+    own = seeds.named(seeds.own(template, space), template, space)
+    others = [space.at(index) for index in spread(space, count)]
+    return tuple(dict.fromkeys([*own, *others]))[:count]
 
 
 def spread(space: Space, count: int) -> list[int]:

@@ -12,11 +12,12 @@ import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from numbers import Integral
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
 from tensorop.author import offline
-from tensorop.errors import BoardError, JobError
+from tensorop.errors import BoardError, JobError, SpecError
 from tensorop.measure.request import MeasureRequest
 from tensorop.model.call import Access, Buffer, Call, CallOutput
 from tensorop.model.case import Case
@@ -263,15 +264,7 @@ class Evaluator:
             return self._score(trial, functools.partial(self._pretended, full), clock)
         vlens = self.target.verify_vlens if self._micro else self.target.vlens
         alone = {vlen: self._kernel_cases(variant, vlen) for vlen in vlens}
-        subject = Subject(
-            self.target.runner,
-            prepared.program,
-            entry=ITS_TILES if alone[vlens[0]] else OPERATOR,
-            workspace=functools.partial(self._workspace, variant, full),
-            timeout_s=self.call_timeout_s,
-            more=self._more(full),
-            compute=self._formats.compute,
-        )
+        subject = self.subject(variant, prepared.program, ITS_TILES if alone[vlens[0]] else OPERATOR)
         platform = self.target.platform
         tiles = {vlen: instantiate.tile(self.operator, platform, variant.kernel, vlen) for vlen in vlens}
         # micro-kernels are many, and those that go on are verified at every VLEN with their blockings
@@ -283,6 +276,19 @@ class Evaluator:
         if not judged.ok:
             return TrialResult(judged, seconds=clock.seconds)
         return self._score(trial, functools.partial(self._costs, variant, prepared, full), clock)
+
+    def subject(self, variant: Variant, program: Path, entry: Entry = OPERATOR) -> Subject:
+        """A candidate as it is called when it is judged."""
+        full = instantiate.defaults(self.operator, self.target.platform, self.run.dtype, variant.point)
+        return Subject(
+            self.target.runner,
+            program,
+            entry=entry,
+            workspace=functools.partial(self._workspace, variant, full),
+            timeout_s=self.call_timeout_s,
+            more=self._more(full),
+            compute=self._formats.compute,
+        )
 
     def _score(
         self, trial: Trial, costs: Callable[[Sequence[Problem]], Mapping[str, Samples] | Outcome], clock: _Clock
@@ -390,9 +396,12 @@ class Evaluator:
 
     def _workspace(self, variant: Variant, full: Point, problem: Problem, vlen: int) -> int:
         lanes = self.target.platform.lanes(self.run.dtype, full, vlen)
-        return self.operator.reference.workspace(
-            problem, {**full, **variant.template.read_facts}, lanes, self._formats.group
-        )
+        facts = {**full, **variant.template.read_facts}
+        elements = self.operator.reference.workspace(problem, facts, lanes, self._formats.group)
+        if not isinstance(elements, Integral) or elements < 0:
+            file = self.operator.folder / "reference.py"
+            raise SpecError(f"{file}: method 'workspace': expected a number of elements, got {elements!r:.80}")
+        return int(elements)
 
 
 class _Clock:

@@ -19,6 +19,7 @@ from tensorop.model.trial import Kind
 from tensorop.model.verdict import Seed
 from tensorop.space import Space
 from tensorop.specs import operators, platforms
+from tensorop.trial import judging
 from tests.support.commands import refused
 
 HEAD = "---\nstrategy: s\nreads: {a: rows, b: columns}\ntunables: {mr_vectors: [2], nr: [4]}\n---\n"
@@ -74,8 +75,8 @@ def test_a_c_file_without_its_head_is_named_with_what_was_expected(text: str, to
 def test_own_starts_come_first_then_points_over_the_space() -> None:
     space = Space.of({"mr_vectors": tuple(range(1, 11)), "nr": (2, 4)}, (), {})
     template = KernelTemplate("gemm", "d", "plug-in", "s", "x", seed_configurations=(space.at(7), space.at(3)))
-    assert judge.chosen(template, space, 1) == (space.at(7),)
-    assert judge.chosen(template, space, 4) == (space.at(7), space.at(3), space.at(0), space.at(5))
+    assert judging.chosen(template, space, 1) == (space.at(7),)
+    assert judging.chosen(template, space, 4) == (space.at(7), space.at(3), space.at(0), space.at(5))
 
 
 def test_every_end_has_a_next_step() -> None:
