@@ -8,7 +8,7 @@ from typing import Self
 
 from tensorop.clocked import Clocked
 from tensorop.errors import JobError, UsageError
-from tensorop.measure import bandwidth, boards, machine
+from tensorop.measure import boards, machine
 from tensorop.model.architecture import host_arch
 from tensorop.model.platform import Platform
 from tensorop.runners.base import Runner
@@ -46,7 +46,7 @@ class Backend(Clocked):
 
     def described(self) -> Mapping[str, object]:
         """bandwidth, read_bandwidth: bytes a nanosecond, to and from memory and from it alone."""
-        found = {"bandwidth": bandwidth.copy_bandwidth(), "read_bandwidth": bandwidth.read_bandwidth()}
+        found = {"bandwidth": machine.copy_bandwidth(), "read_bandwidth": machine.read_bandwidth()}
         return {**dataclasses.asdict(machine.record()), **found}
 
     def widest(self) -> Self:
@@ -57,4 +57,4 @@ class Backend(Clocked):
         return max([*here, *(level.size for level in self.platform.caches.values())], default=0)
 
     def bandwidth(self) -> float:
-        return bandwidth.read_bandwidth()
+        return machine.read_bandwidth()

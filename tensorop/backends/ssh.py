@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import itertools
+import queue
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -26,27 +27,25 @@ class BoardPool:
     """Boards, each of which one thread has at a time. One that is lost is left out while there are others."""
 
     def __init__(self, all_: Sequence[Backend]) -> None:
-        self._free, self._change = list(all_), threading.Condition()
-        self.size = len(all_)
+        self._free: queue.SimpleQueue[Backend] = queue.SimpleQueue()
+        self._lock, self.size = threading.Lock(), len(all_)
+        for board in all_:
+            self._free.put(board)
 
     @contextlib.contextmanager
     def one(self) -> Iterator[Backend]:
-        with self._change:
-            self._change.wait_for(lambda: self._free)
-            board = self._free.pop(0)
-        gone = False
+        board = self._free.get()
+        stays = True
         try:
             yield board
         except BoardError:
-            gone = True
+            with self._lock:
+                stays = self.size == 1
+                self.size -= not stays
             raise
         finally:
-            with self._change:
-                if gone and self.size > 1:
-                    self.size -= 1
-                else:
-                    self._free.append(board)
-                self._change.notify()
+            if stays:
+                self._free.put(board)
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ import numpy as np
 from tensorop import paths
 from tensorop.author import gate, offline
 from tensorop.commands import libraries
-from tensorop.dispatch import costs, served
+from tensorop.dispatch import costs
 from tensorop.errors import JobError, SpecError, UsageError
 from tensorop.model.case import Case
 from tensorop.model.kernel import Kernel, KernelTemplate, Variant
@@ -199,7 +199,7 @@ def expressions(operator: Operator, platform: Platform, template: KernelTemplate
     if operator.costs.terms:
         costs.terms(operator, platform, dtype, blocked, columns)
     if operator.direct is not None:
-        served.over(operator, platform, dtype, columns)
+        costs.may_serve(operator, platform, dtype, columns)
 
 
 @contextlib.contextmanager

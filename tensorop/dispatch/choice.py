@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from tensorop.dispatch import costmodel, costs, served
+from tensorop.dispatch import costmodel, costs
 from tensorop.dispatch.costmodel import CostSamples, Fitted, Matrix, PoolKey
 from tensorop.dispatch.shapes import SEED, Draw, chosen_for, drawn
 from tensorop.dispatch.tree import TreeRow, decide, distil, grow
@@ -96,7 +96,7 @@ class Candidates:
         """Problems x variants: what is never chosen there, the direct one beyond what it may serve."""
         found = np.zeros((len(next(iter(columns.values()))), len(self.variants)), dtype=bool)
         if self.direct is not None:
-            found[:, self.direct] = ~served.over(self.operator, self.platform, self.dtype, columns)
+            found[:, self.direct] = ~costs.may_serve(self.operator, self.platform, self.dtype, columns)
         return found
 
     def guarded(
@@ -105,8 +105,8 @@ class Candidates:
         """The tree, grown on these problems, that calls the direct variant only where it may serve."""
         if self.direct is None:
             return root
-        test = served.condition(self.operator, self.platform, self.dtype)
-        return served.guarded(root, test, self.direct, losses, barred[:, self.direct], columns)
+        test = costs.serves_condition(self.operator, self.platform, self.dtype)
+        return costs.guarded(root, test, self.direct, losses, barred[:, self.direct], columns)
 
     def terms(self, variant: Variant, columns: Mapping[str, NDArray[Any]]) -> Matrix:
         """Problems x terms. columns: the problems' features."""

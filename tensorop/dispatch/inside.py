@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import threading
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tensorop.build import harness
-from tensorop.dispatch import served
 from tensorop.dispatch.choice import CostRow
+from tensorop.dispatch.costs import served
 from tensorop.dispatch.evidence import FAULTS, RefusedVariant
 from tensorop.measure.request import MeasureRequest, Purpose
 from tensorop.model.call import Call
@@ -28,6 +28,9 @@ from tensorop.verify.answers import Answers
 FAILS = FAULTS | {Kind.TIMEOUT}  # twice, for a machine can be busy
 UNMEASURED = "unmeasured"  # the journal's notes of variants that have no figure
 MESSAGE = 300
+
+
+Place = tuple[int, int, int]  # of a cost: a probe's, a VLEN, a variant
 
 
 @dataclass(frozen=True)
@@ -52,8 +55,6 @@ class LibraryBench:
         self.roof = Roof(target)
         self.answers = Answers(task.operator.reference)
         self.failed: list[tuple[int, Outcome]] = []  # variants without a figure, and why
-        self.calls: dict[str, Call] = {}  # by problem: making one takes as long as counting it
-        self.lock = threading.Lock()
 
     def request(self, vlen: int, calls: Sequence[Call], variants: Sequence[int], flops: float = 0.0) -> MeasureRequest:
         """For calls of variants at a VLEN, of so many flops."""
@@ -74,8 +75,7 @@ class LibraryBench:
         """
         self.failed = []
         self.answers = Answers(self.task.operator.reference)  # another batch has other problems
-        self.calls = {}
-        found = list(self._counted(wanted) if self.task.target.deterministic else self._timed(wanted))
+        costs = dict(self._counted(wanted) if self.task.target.deterministic else self._timed(wanted))
         for number, outcome in {(number, outcome.kind): (number, outcome) for number, outcome in self.failed}.values():
             template = self.given.all[number].template.name
             told = {"dtype": self.given.dtype, "template": template, "variant": number}
@@ -83,43 +83,35 @@ class LibraryBench:
                 UNMEASURED, told | {"kind": outcome.kind.value, "message": outcome.message[:MESSAGE]}
             )
         rows: dict[int, list[CostRow]] = {}
-        for vlen, problem, costs in found:
-            if any(cost is not None for cost in costs):
-                rows.setdefault(vlen, []).append(CostRow(problem, costs))
+        for vlen, (place, probe) in itertools.product(self.task.target.vlens, enumerate(wanted)):
+            of_probe = tuple(costs.get((place, vlen, number)) for number in range(len(self.entries)))
+            if any(cost is not None for cost in of_probe):
+                rows.setdefault(vlen, []).append(CostRow(probe.problem, of_probe))
         return rows
 
     def _of(self, probe: Probe) -> tuple[int, ...]:
         """The variants that are measured on a probe: the direct one, the last, only where it may serve."""
-        small = self.given.direct is None or served.directly(
-            self.task.operator, self.task.target.platform, probe.problem
-        )
+        small = self.given.direct is None or served(self.task.operator, self.task.target.platform, probe.problem)
         return probe.variants or tuple(range(len(self.entries) - (not small)))
 
     def _call(self, problem: Problem) -> Call:
         return measured_call(self.task.operator, problem, self.task.seed, 0)
-
-    def _counted_call(self, problem: Problem) -> Call:
-        """The call that every variant is counted with, made once a batch."""
-        with self.lock:
-            if problem.label not in self.calls:
-                made = self.task.operator.reference.counted(problem, self._call(problem), self.task.seed.stream(4))
-                self.calls[problem.label] = made
-            return self.calls[problem.label]
 
     def _impossible(self, problem: Problem, by_vlen: Mapping[int, Samples]) -> Outcome | None:
         """The first figure that is beyond peak or memory."""
         told = (self.roof.impossible(self.task.operator, problem, s, vlen) for vlen, s in by_vlen.items())
         return next((outcome for outcome in told if outcome), None)
 
-    def _timed(self, wanted: Sequence[Probe]) -> Iterator[tuple[int, Problem, tuple[float | None, ...]]]:
-        for probe in wanted:
-            cost = self._side_by_side(probe.problem, self._of(probe))
-            if isinstance(cost, Outcome):
-                self._find_culprit(probe, cost)
-            else:
-                for vlen in self.task.target.vlens:
-                    told = {n: objective(by_vlen[vlen], vlen) for n, by_vlen in zip(self._of(probe), cost, strict=True)}
-                    yield vlen, probe.problem, tuple(map(told.get, range(len(self.entries))))
+    def _timed(self, wanted: Sequence[Probe]) -> Iterator[tuple[Place, float]]:
+        """All variants of a probe in one process, by turns."""
+        for place, probe in enumerate(wanted):
+            numbers = self._of(probe)
+            measured = self._side_by_side(probe.problem, numbers)
+            if isinstance(measured, Outcome):
+                self._find_culprit(probe, measured)
+                continue
+            for number, by_vlen in zip(numbers, measured, strict=True):
+                yield from (((place, vlen, number), objective(samples, vlen)) for vlen, samples in by_vlen.items())
 
     def _find_culprit(self, probe: Probe, together: Outcome) -> None:
         """Which of a probe's variants fails alone as well; raises RefusedVariant for it."""
@@ -143,47 +135,43 @@ class LibraryBench:
         told = (self._impossible(problem, by_vlen) for by_vlen in cost)
         return next((outcome for outcome in told if outcome), None) or cost
 
-    def _counted(self, wanted: Sequence[Probe]) -> Iterator[tuple[int, Problem, tuple[float | None, ...]]]:
-        def count(at: tuple[int, int]) -> dict[int, float]:
-            """Of a VLEN and a variant: by the place of a probe that it has a part in, its cost."""
-            vlen, number = at
-            mine = [place for place, probe in enumerate(wanted) if number in self._of(probe)]
-            if not mine:
-                return {}
-            problems = [wanted[place].problem for place in mine]
-            counted = self._count(vlen, number, problems)
+    def _counted(self, wanted: Sequence[Probe]) -> Iterator[tuple[Place, float]]:
+        """Each variant by itself at each VLEN, on all its probes in one process."""
+        reference, problems = self.task.operator.reference, [probe.problem for probe in wanted]
+        calls = [reference.counted(p, self._call(p), self.task.seed.stream(4)) for p in problems]
+        works = [float(reference.work(problem)) for problem in problems]
+        numbers_of = [self._of(probe) for probe in wanted]
+        every = range(len(self.entries))
+        places = {n: [place for place, numbers in enumerate(numbers_of) if n in numbers] for n in every}
+
+        def count(vlen: int, mine: Sequence[int], number: int) -> list[Samples] | Outcome:
+            request = replace(
+                self.request(vlen, [calls[place] for place in mine], (number,), sum(works[place] for place in mine)),
+                warm=[warming_calls(works[place]) for place in mine],
+                judge=lambda i, left: self.answers.judge_all(problems[mine[i]], calls[mine[i]], left),
+            )
+            counted = self.task.target.measure(request)
+            if isinstance(counted, Outcome):
+                return counted
+            samples = [one.samples for one in counted]
+            told = (self._impossible(problems[p], {vlen: s}) for p, s in zip(mine, samples, strict=True))
+            return next((outcome for outcome in told if outcome), None) or samples
+
+        def costs(at: tuple[int, int]) -> list[tuple[Place, float]]:
+            number, vlen = at
+            if not (mine := places[number]):
+                return []
+            counted = count(vlen, mine, number)
             if isinstance(counted, Outcome) and counted.kind is Kind.TIMEOUT:  # the machine may have been busy
-                counted = self._count(vlen, number, problems)
+                counted = count(vlen, mine, number)
             if not isinstance(counted, Outcome):
-                return {place: objective(samples, vlen) for place, samples in zip(mine, counted, strict=True)}
+                return [((p, vlen, number), objective(s, vlen)) for p, s in zip(mine, counted, strict=True)]
             if counted.kind in FAILS:
                 raise RefusedVariant(self.given.dtype, number, counted)
             self.failed.append((number, counted))
-            return {}
+            return []
 
-        work = self.task.operator.reference.work
-        most = {n: sum(float(work(p.problem)) for p in wanted if n in self._of(p)) for n in range(len(self.entries))}
-        order = sorted(most, key=lambda number: -most[number])  # the longest first, so that all end together
-        jobs = [(vlen, number) for number in order for vlen in self.task.target.vlens]
+        # the longest first, so that all end together
+        order = sorted(every, key=lambda number: -sum(works[place] for place in places[number]))
         with ThreadPoolExecutor(max(1, self.task.job.jobs)) as pool:
-            counted = dict(zip(jobs, pool.map(count, jobs), strict=True))
-        for vlen in self.task.target.vlens:
-            for place, probe in enumerate(wanted):
-                yield vlen, probe.problem, tuple(counted[vlen, number].get(place) for number in range(len(order)))
-
-    def _count(self, vlen: int, number: int, problems: Sequence[Problem]) -> Sequence[Samples] | Outcome:
-        """A variant's cost of each problem, or how one of them failed."""
-        reference = self.task.operator.reference
-        calls = [self._counted_call(problem) for problem in problems]
-        works = [float(reference.work(problem)) for problem in problems]
-        request = replace(
-            self.request(vlen, calls, (number,), sum(works)),
-            warm=[warming_calls(work) for work in works],
-            judge=lambda i, left: self.answers.judge_all(problems[i], calls[i], left),
-        )
-        counted = self.task.target.measure(request)
-        if isinstance(counted, Outcome):
-            return counted
-        samples = [one.samples for one in counted]
-        told = (self._impossible(p, {vlen: s}) for p, s in zip(problems, samples, strict=True))
-        return next((outcome for outcome in told if outcome), None) or samples
+            yield from itertools.chain.from_iterable(pool.map(costs, itertools.product(order, self.task.target.vlens)))

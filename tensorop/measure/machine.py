@@ -1,29 +1,34 @@
-"""The state of the machine that a native figure was taken on."""
+"""The machine that a native figure was taken on: its state, and how fast one core moves data to and from memory."""
 
 from __future__ import annotations
 
 import os
 import platform
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
+from tensorop.measure import clock
+
 _CPU = Path("/sys/devices/system/cpu")
+_BYTES = 96 << 20  # an array; two of them are far beyond the last cache's share of a core
+_ROUNDS = 5
 
 
 @dataclass(frozen=True)
 class MachineState:
-    """What goes beside figures: names as the kernel spells them, "" for what it does not tell.
-
-    load: the mean number of running processes over the last minute; cores: those this process may use.
-    """
+    """What goes beside figures: names as the kernel spells them, "" for what it does not tell."""
 
     cpu: str
-    cores: int
+    cores: int  # those this process may use
     kernel: str
     governor: str
     boost: str
     huge_pages: str
-    load: float
+    load: float  # the mean number of running processes over the last minute
 
 
 def record() -> MachineState:
@@ -68,3 +73,30 @@ def _model() -> str:
         if key.strip() in wanted:
             return value.strip()
     return platform.machine()
+
+
+def copy_bandwidth() -> float:
+    """Bytes a nanosecond (GB/s) read and written by NumPy's copy of a large array; the best of a few.
+
+    As STREAM's copy counts them (McCalpin 1995): two bytes moved for each byte copied.
+    """
+    source, copy = np.ones(_BYTES, dtype=np.uint8), np.zeros(_BYTES, dtype=np.uint8)
+    return 2 * _best(lambda: np.copyto(copy, source))
+
+
+def read_bandwidth() -> float:
+    """Bytes a nanosecond (GB/s) that NumPy's maximum of a large f32 array reads; the best of a few.
+
+    It is vectorized and writes nothing: the roof of a product that reads a large matrix once.
+    """
+    return _best(np.ones(_BYTES // 4, dtype=np.float32).max)
+
+
+def _best(walk: Callable[[], object]) -> float:
+    best = 0.0
+    with clock.alone():
+        for _ in range(_ROUNDS):
+            begin = time.perf_counter_ns()
+            walk()
+            best = max(best, _BYTES / (time.perf_counter_ns() - begin))
+    return best
