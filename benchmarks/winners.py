@@ -16,7 +16,7 @@ from tensorop.errors import UsageError
 from tensorop.model.winner import StartPoint
 from tensorop.specs import platforms
 from tensorop.store import journal
-from tensorop.warm import journals, winners
+from tensorop.warm import reading
 
 
 def main() -> None:
@@ -37,13 +37,13 @@ def lines(folders: list[Path], plugins: tuple[Path, ...], date: datetime.date) -
         # a file that asks the machine is another platform elsewhere: its parent's has the name
         names.add(next(name for name in lineage if not platforms.is_probed(name, plugins)))
         trials += len(history.replay())
-        for of, known in journals.of_history(history).items():
+        for of, known in reading.of_history(history).items():
             found.setdefault(of, {}).update(dict.fromkeys(known))
     if len(names) > 1:
         raise UsageError(f"runs on {', '.join(sorted(names))}; a file of winners is of one platform")
     made = f"benchmarks/winners.py, of {len(folders)} runs with {trials} trials"
     head = {"platform": names.pop(), "tensorop": __version__, "date": date.isoformat(), "made": made}
-    return list(winners.lines(head, {of: list(known) for of, known in found.items()}))
+    return list(reading.winner_lines(head, {of: list(known) for of, known in found.items()}))
 
 
 if __name__ == "__main__":

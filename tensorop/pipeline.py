@@ -39,8 +39,8 @@ from tensorop.target import Target
 from tensorop.trial import confinement
 from tensorop.trial.roof import Roof
 from tensorop.verify import controls
-from tensorop.warm import journals, start
-from tensorop.warm.winners import WarmSource
+from tensorop.warm import reading, start
+from tensorop.warm.reading import WarmSource
 
 # The parts of a search, by the names that operator.yaml lists: trials first, then what is measured inside the library.
 _TRIALS = (stages.MICRO, stages.BLOCKING, stages.LARGE, single_vlen.PASS, stages.SMALLEST)
@@ -81,7 +81,7 @@ def run(job: Job, stop: StopRequest | None = None) -> Generator[Event, None, Non
             events = kits.measured(job, operator, device, events, stop)
         yield from events
         return
-    sources = journals.read(job)
+    sources = reading.read(job)
     plan = forecast.forecast(job, operator, target, passes(operator), sources[0])
     if plan is not None:
         stop.grid_s = plan.seconds["library"] / 2 + plan.seconds["verification"]  # without what improves the dispatch

@@ -27,7 +27,7 @@ from tensorop.search.task import NEW, SHORTLISTED, Pass
 from tensorop.space.problems import for_search, within, work
 from tensorop.target import Target
 from tensorop.warm import start
-from tensorop.warm.winners import WarmSource
+from tensorop.warm.reading import WarmSource
 
 KEPT = 5  # jobs that are remembered of each part
 CORES = 2  # of the machine that `Budgets.part_seconds` are of

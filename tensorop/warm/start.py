@@ -20,8 +20,7 @@ from tensorop.specs import platforms
 from tensorop.store import journal
 from tensorop.store.history import History
 from tensorop.store.records import point_of
-from tensorop.warm.journals import AUTO, NONE
-from tensorop.warm.winners import WarmSource
+from tensorop.warm.reading import AUTO, NONE, WarmSource
 
 NOTE = "warm start"  # of a journal: what its run began with
 MOST = 12  # variants of a dtype that are tried however little time there is

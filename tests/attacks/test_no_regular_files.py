@@ -21,7 +21,7 @@ from tensorop.model.job import Job
 from tensorop.package import library
 from tensorop.runners.ssh import Ssh
 from tensorop.specs import files, jsontext
-from tensorop.warm import journals
+from tensorop.warm import reading
 from tests.support import badfiles, products
 from tests.support.commands import ROOT
 
@@ -129,16 +129,16 @@ def test_what_goes_to_a_board_is_bounded(kind: str, tmp_path: Path) -> None:
 def test_a_warm_start_is_of_files(kind: str, tmp_path: Path) -> None:
     badfiles.place(kind, tmp_path / "platforms/winners/x.jsonl")
     job = Job("gemm", platform="generic", out=tmp_path / "out", plugins=(tmp_path,))
-    _, remarks = journals.read(job)
+    _, remarks = reading.read(job)
     assert len([remark for remark in remarks if "winners/x.jsonl" in remark]) == 1
     named = Job("gemm", platform="generic", out=tmp_path / "out", warm_start=str(tmp_path / "platforms/winners"))
-    assert journals.read(named)[1]
+    assert reading.read(named)[1]
 
 
 def test_a_file_of_winners_is_short(tmp_path: Path) -> None:
     (tmp_path / "x.jsonl").write_text("\n" * 5000)
     job = Job("gemm", platform="generic", out=tmp_path / "out", warm_start=str(tmp_path / "x.jsonl"))
-    _, remarks = journals.read(job)
+    _, remarks = reading.read(job)
     assert remarks[0].endswith("x.jsonl has 5001 lines; expected a journal, or a file of at most 4096 winners")
 
 

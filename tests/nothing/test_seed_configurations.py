@@ -13,12 +13,14 @@ from tensorop.model.winner import StartPoint
 from tensorop.render import instantiate, prior
 from tensorop.space import seeds
 from tensorop.specs import platforms
-from tensorop.warm import winners
+from tensorop.warm import reading
 from tests.support.operators import gemm
 
 operator = gemm()
 templates = {template.name: template for template in offline.templates(operator.folder, operator.name)}
-SHIPPED = [winners.read(path) for path in sorted((paths.builtin_dir("platforms") / winners.FOLDER).glob("*.jsonl"))]
+SHIPPED = [
+    reading.read_winners(path) for path in sorted((paths.builtin_dir("platforms") / reading.FOLDER).glob("*.jsonl"))
+]
 CASES = [
     (source.platform, dtype, known)
     for source in SHIPPED

@@ -17,7 +17,7 @@ from tensorop.render import render
 from tensorop.specs import benches, operators, yamlfile
 from tensorop.store import journal
 from tensorop.verify import controls
-from tensorop.warm import winners
+from tensorop.warm import reading
 
 GEMM = paths.builtin_dir("templates") / "gemm"
 PLATFORMS = paths.builtin_dir("platforms")
@@ -34,7 +34,10 @@ READERS: dict[str, tuple[Callable[[Path], object], str]] = {
     "kernel.c.j2": (_kernel, (GEMM / "kernels" / "outer.c.j2").read_text()),
     "kernel.c": (lambda path: judge.template_text(path, operators.load("gemm")), C_KERNEL),
     "bench.json": (lambda path: benches.read(path), BENCH),
-    "winners.jsonl": (lambda path: winners.read(path).known, (PLATFORMS / "winners" / "generic.jsonl").read_text()),
+    "winners.jsonl": (
+        lambda path: reading.read_winners(path).known,
+        (PLATFORMS / "winners" / "generic.jsonl").read_text(),
+    ),
     "control.c": (lambda path: controls._read(path).expected, (GEMM / "controls" / "honest.c").read_text()),
 }
 

@@ -22,7 +22,7 @@ from tensorop.process import children, locks, waiting
 from tensorop.process.stopping import StopRequest
 from tensorop.specs import benches, operators, yamlfile
 from tensorop.store import journal
-from tensorop.warm import journals
+from tensorop.warm import reading
 
 HOLDER = """
 import fcntl, sys
@@ -108,7 +108,7 @@ def test_a_fifo_is_no_file(tmp_path: Path) -> None:
         lambda: opened.open_each(fifo),
         lambda: judge.template_text(fifo, gemm),
         lambda: journal.read(out),
-        lambda: list(journals.read(warm)),
+        lambda: list(reading.read(warm)),
         lambda: journal.Journal.open(out, {}, fresh=False),
         lambda: journal.Journal.open(out, {}, fresh=True),
     ):
@@ -130,4 +130,4 @@ def test_ctrl_c_while_a_host_says_nothing(tmp_path: Path) -> None:
 
 def test_the_wish_for_a_warm_start_at_a_device(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="--warm-start /dev/null: it is neither a file nor a folder"):
-        list(journals.read(Job("gemm", "generic", ("f32",), (), out=tmp_path, warm_start="/dev/null")))
+        list(reading.read(Job("gemm", "generic", ("f32",), (), out=tmp_path, warm_start="/dev/null")))

@@ -25,7 +25,7 @@ from tensorop.report.gather import gather
 from tensorop.space import seeds
 from tensorop.specs import platforms
 from tensorop.store import journal
-from tensorop.warm import journals, start, winners
+from tensorop.warm import reading, start
 from tests.support.commands import ROOT, events, tensorop
 from tests.support.operators import gemm
 
@@ -41,14 +41,14 @@ JOURNAL = journal.journal_path(Path())
 def begin(platform: str, tmp_path: Path, wish: str | Path = "auto", **more: Any) -> tuple[WarmStart, list[str]]:
     """Where gemm's f32 begins, and all that is said."""
     job = Job("gemm", platform, ("f32",), out=tmp_path / "out", warm_start=str(wish), **more)
-    sources, odd = journals.read(job)
+    sources, odd = reading.read(job)
     found, used, unused = start.begin(sources, job, OPERATOR, platforms.load(platform), TEMPLATES)
     return found["f32"], [*odd, *unused, *used]
 
 
 def a_file(path: Path, known: Any = None, **head: Any) -> Path:
     known = {("gemm", "f32"): [WINNER]} if known is None else known
-    path.write_text("\n".join(winners.lines({**HEAD, **head}, known)) + "\n")
+    path.write_text("\n".join(reading.winner_lines({**HEAD, **head}, known)) + "\n")
     return path
 
 
@@ -87,7 +87,7 @@ def test_winners_of_another_platform_are_scaled(tmp_path: Path) -> None:
         text = text.replace("verify_vlens: [128, 256, 512, 1024]", f"verify_vlens: [{vlen}]")
         (tmp_path / "platforms" / f"{name}.yaml").write_text(text)
     job = Job("gemm", "long", ("f32",), out=tmp_path / "out", plugins=(tmp_path,))
-    sources, _ = journals.read(job)
+    sources, _ = reading.read(job)
     platform = platforms.load("long", (tmp_path,))
     (near,) = start.nearest(sources, job, OPERATOR, platform, "f32")
     assert near.platform in ("rvv", "spacemit-k1")
@@ -131,7 +131,7 @@ def test_a_winner_that_names_what_is_not_here_is_not_taken_in_part(tmp_path: Pat
     """Lists of several platforms' kernels have some with settings that this one lacks."""
     hints = begin("avx512", tmp_path)[0].hints
     assert hints
-    own = [k for k in winners.read(ROOT / "platforms/winners/generic.jsonl").known["gemm", "f32"] if k in hints]
+    own = [k for k in reading.read_winners(ROOT / "platforms/winners/generic.jsonl").known["gemm", "f32"] if k in hints]
     assert own
     assert not any("lmul" in known.point for known in hints)
     old = a_file(tmp_path / "old.jsonl", {("gemm", "f32"): [StartPoint("outer", Point.of(mv=2, nr=8, mc=64))]})
@@ -140,7 +140,7 @@ def test_a_winner_that_names_what_is_not_here_is_not_taken_in_part(tmp_path: Pat
 
 def test_what_is_most_similar_comes_first(tmp_path: Path) -> None:
     job = Job("gemm", "c908", ("f32",), out=tmp_path / "out")
-    sources, _ = journals.read(job)
+    sources, _ = reading.read(job)
     platform = platforms.load("c908")
     order = [(source.platform, of) for source, of in start._ranked(sources, [], job, platform, "f32")]
     assert order[:2] == [("rvv", "f32"), ("rvv", "f64")]  # an ancestor, the dtype before others
@@ -166,8 +166,8 @@ def test_a_file_of_winners_and_no_other(tmp_path: Path) -> None:
 
 
 def test_users_put_winners_beside_their_platforms(tmp_path: Path) -> None:
-    (tmp_path / "platforms" / winners.FOLDER).mkdir(parents=True)
-    a_file(tmp_path / "platforms" / winners.FOLDER / "any.jsonl")
+    (tmp_path / "platforms" / reading.FOLDER).mkdir(parents=True)
+    a_file(tmp_path / "platforms" / reading.FOLDER / "any.jsonl")
     found, _ = begin("spacemit-k1", tmp_path, plugins=(tmp_path,))
     assert found.sure[0] == WINNER
     assert len(found.sure) == start.MOST
@@ -176,7 +176,7 @@ def test_users_put_winners_beside_their_platforms(tmp_path: Path) -> None:
 def test_a_journal_is_a_warm_start(tmp_path: Path) -> None:
     run(tmp_path / "first")
     history = journal.read(tmp_path / "first")
-    known = journals.of_history(history)["gemm", "f32"]
+    known = reading.of_history(history)["gemm", "f32"]
     ended = [f for f in history.ended((Stage.BLOCKING, "f32", 0)) if f.outcome.ok]
     best = min(ended, key=lambda f: f.score.cost or 0.0).trial.variant
     assert StartPoint(best.template.name, best.point) in known
@@ -189,7 +189,7 @@ def test_a_journal_is_a_warm_start(tmp_path: Path) -> None:
 
 def test_a_run_that_is_forgotten_says_where_the_next_begins(tmp_path: Path) -> None:
     run(tmp_path / "out")
-    known = journals.of_history(journal.read(tmp_path / "out"))["gemm", "f32"]
+    known = reading.of_history(journal.read(tmp_path / "out"))["gemm", "f32"]
     assert begin("spacemit-k1", tmp_path, fresh=True)[0].sure[0] == known[0]
     assert begin("spacemit-k1", tmp_path, "none", fresh=True)[0] == WarmStart()
     assert begin("spacemit-k1", tmp_path)[0].sure[0] != known[0]
@@ -303,4 +303,4 @@ def test_a_file_of_winners_is_made_of_finished_runs(tmp_path: Path) -> None:
     path.write_text("\n".join(lines) + "\n")
     head = json.loads(lines[0])
     assert (head["platform"], head["date"], head["lines"]) == ("spacemit-k1", "2026-11-23", len(lines) - 1)
-    assert winners.read(path).known == journals.of_history(journal.read(tmp_path / "first"))
+    assert reading.read_winners(path).known == reading.of_history(journal.read(tmp_path / "first"))

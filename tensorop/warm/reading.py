@@ -1,10 +1,20 @@
-"""What the job's `--warm-start` names: journals, files of winners, folders of such."""
+"""What earlier searches found, as `--warm-start` names it: journals, files of winners, folders of such.
+
+A file of winners has a line for each variant, the best first. Its first line says where they come from and how many
+follow. Shipped ones and those of plug-in folders are `platforms/winners/*.jsonl`.
+
+    {"schema": 1, "event": "winners", "platform", "tensorop", "date", "made", "lines"}
+    {"schema": 1, "event": "winner", "operator", "dtype", "template", "point": {...}}
+"""
 
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from tensorop import paths
 from tensorop.errors import JobError, TensoropError, UsageError
@@ -14,11 +24,25 @@ from tensorop.model.winner import StartPoint
 from tensorop.specs import files, jsontext
 from tensorop.store import journal
 from tensorop.store.history import History
+from tensorop.store.records import point_of
 from tensorop.trial import selection
-from tensorop.warm import winners
-from tensorop.warm.winners import FOLDER, WarmSource
 
 AUTO, NONE = "auto", "none"  # wishes; any other is a path
+SCHEMA = 1
+FOLDER = "winners"
+MOST = 4096  # lines of a file
+_HEAD = ("platform", "tensorop", "date", "made")
+
+
+@dataclass(frozen=True)
+class WarmSource:
+    """A journal or a file of winners, read."""
+
+    path: Path
+    name: str  # as the user reads it
+    platform: str
+    known: Mapping[tuple[str, str], Sequence[StartPoint]]  # by operator and dtype, the best first
+    remark: str = ""  # a warning about the file
 
 
 def read(job: Job) -> tuple[list[WarmSource], list[str]]:
@@ -27,7 +51,7 @@ def read(job: Job) -> tuple[list[WarmSource], list[str]]:
     found, remarks = [], []
     for path in _files(job):
         try:
-            source = _journal(path) if _is_journal(path) else winners.read(path)
+            source = _journal(path) if _is_journal(path) else read_winners(path)
         except TensoropError as error:
             remarks.append(f"no warm start: {error.message}")
             continue
@@ -89,3 +113,46 @@ def _journal(path: Path) -> WarmSource:
         return WarmSource(path, f"{facts['platform']}'s journal", str(facts["platform"]), of_history(history))
     except (KeyError, TypeError) as error:
         raise JobError(f"{path}, line 1: no {error}; expected the facts of a run") from None
+
+
+def read_winners(path: Path) -> WarmSource:
+    """A file of winners. Raises UsageError with file, place and what was expected."""
+    try:
+        lines = files.plain(path, files.LINES).split(b"\n")
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror or error}") from None
+    if len(lines) > MOST:
+        raise UsageError(f"{path} has {len(lines)} lines; expected a journal, or a file of at most {MOST} winners")
+    known: dict[tuple[str, str], list[StartPoint]] = {}
+    head: dict[str, Any] = {}
+    for number, line in enumerate(lines[:-1], 1):  # what follows the last newline was cut
+        if not line.strip():
+            continue
+        try:
+            record = jsontext.loads(line)
+            if record["event"] != ("winner" if head else "winners"):
+                raise ValueError(f"the event {record['event']!r:.40}")
+            if record["schema"] != SCHEMA:
+                raise ValueError(f"schema {record['schema']!r:.40}; this version reads {SCHEMA}")
+            if not head:
+                head = {name: str(record[name]) for name in _HEAD} | {"lines": int(record["lines"])}
+                continue
+            of = known.setdefault((str(record["operator"]), str(record["dtype"])), [])
+            of.append(StartPoint(str(record["template"]), point_of(record["point"])))
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            expected = "a journal, or a file of winners (docs/warm-start.md)"
+            raise UsageError(f"{path}, line {number}: {type(error).__name__} {error}; expected {expected}") from None
+    if not head:
+        raise UsageError(f"{path}: no whole line; expected a journal, or a file of winners (docs/warm-start.md)")
+    there = sum(map(len, known.values()))
+    cut = f"{path} is cut off: {there} of its {head['lines']} winners are there" if there != head["lines"] else ""
+    return WarmSource(path, f"the winners of {head['platform']} of {head['date']}", head["platform"], known, cut)
+
+
+def winner_lines(head: Mapping[str, str], known: Mapping[tuple[str, str], Sequence[StartPoint]]) -> Iterator[str]:
+    """The lines of a file of winners."""
+    yield json.dumps({"schema": SCHEMA, "event": "winners", **head, "lines": sum(map(len, known.values()))})
+    for (operator, dtype), of in known.items():
+        for one in of:
+            record = {"operator": operator, "dtype": dtype, "template": one.template, "point": dict(one.point)}
+            yield json.dumps({"schema": SCHEMA, "event": "winner", **record})
