@@ -18,7 +18,7 @@ from tensorop.commands.doctor import Health
 from tensorop.events import Done
 from tensorop.model.bench import Bench, Ratio
 from tensorop.model.verdict import ControlResult, Verdict
-from tensorop.model.winner import Leaf, Split, Tree, trees_of
+from tensorop.model.winner import DtypeRecord, Leaf, Split, Tree, trees_of
 from tensorop.report.threads import mean_gains
 
 _WIDEST = 160
@@ -255,7 +255,7 @@ def card_lines(card: Mapping[str, object]) -> list[str]:
     return lines
 
 
-def _winners_lines(dtype: str, winners: Mapping[str, Any]) -> list[str]:
+def _winners_lines(dtype: str, winners: DtypeRecord) -> list[str]:
     several, modelled = "by_vlen" in winners, "tree" not in winners and "by_vlen" not in winners
     trees = () if modelled else trees_of(winners)
     regret = ", chosen at run time by a model" if modelled else "" if several else f", {_regret(trees[0])}"

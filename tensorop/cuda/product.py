@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from tensorop.model.kernel import KernelTemplate
 from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
 from tensorop.model.point import Point
+from tensorop.model.winner import VariantRecord
 from tensorop.package import cmake, manifest
 from tensorop.package.product import MANIFEST, SHARE, Product, licence
 from tensorop.package.sources import OperatorPart, ProductLibrary, Sources
@@ -49,10 +50,9 @@ def product(of: Content, corrections: Corrections | None = None) -> Product:
     facts = {**of.facts, "images": [len(image) for image in of.images]}
     card = manifest.provenance(OperatorPart(operator, [], facts), platform, {})
     dtypes = dict.fromkeys(variant.dtype for variant in of.variants)
-    numbered = [
-        (v.dtype, {**told, "number": at}) for at, (v, told) in enumerate(zip(of.variants, of.told, strict=True))
-    ]
-    card["dtypes"] = {d: {"variants": [told for dtype, told in numbered if dtype == d]} for d in dtypes}
+    card["dtypes"] = {dtype: {"variants": []} for dtype in dtypes}
+    for number, (variant, told) in enumerate(zip(of.variants, of.told, strict=True)):
+        card["dtypes"][variant.dtype]["variants"].append(cast(VariantRecord, {**told, "number": number}))
     card["platform"] |= {"device": dict(platform.device or {})}
     more = corrections.context() if corrections else None
     own = library.sources(operator, platform, of.variants, of.images, card, more)

@@ -35,7 +35,7 @@ from tensorop.model.kernel import KernelTemplate
 from tensorop.model.operator import Operator
 from tensorop.model.point import Point
 from tensorop.model.verdict import Seed, Verdict
-from tensorop.model.winner import Tree, Winners, by_operator, trees_of
+from tensorop.model.winner import DtypeRecord, Tree, Winners, by_operator, trees_of
 from tensorop.package.product import product
 from tensorop.package.publish import Staged
 from tensorop.package.sources import OperatorPart
@@ -240,7 +240,7 @@ def _templates(operator: Operator, others: Any) -> dict[str, KernelTemplate]:
     return {template.digest: template for template in (*others, *own)}
 
 
-def _winners(opened: Opened, dtype: str, told: Mapping[str, Any], templates: Mapping[str, KernelTemplate]) -> Winners:
+def _winners(opened: Opened, dtype: str, told: DtypeRecord, templates: Mapping[str, KernelTemplate]) -> Winners:
     variants = []
     for one in told["variants"]:
         if one["digest"] not in templates:
@@ -254,7 +254,8 @@ def _winners(opened: Opened, dtype: str, told: Mapping[str, Any], templates: Map
             raise UsageError(f"variant {one['id']} of {dtype} is another one by this version", hint=AGAIN)
         variants.append(replace(variant, specialisations=tuple(map(int, one.get("specialisations", ())))))
     direct = variants.pop() if variants[-1].template.name == offline.DIRECT else None
-    return Winners(dtype, tuple(variants), trees_of(told), direct, int(told.get("direct", {}).get("most_flops", 0)))
+    most = int(told["direct"]["most_flops"]) if "direct" in told else 0
+    return Winners(dtype, tuple(variants), trees_of(told), direct, most)
 
 
 def place(winners: Winners, vlen: int) -> Tree:

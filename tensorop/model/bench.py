@@ -24,8 +24,8 @@ class BaselineInfo:
     remarks: tuple[str, ...] = ()
     cores: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
 
-    def to_json(self) -> dict[str, Any]:
-        record: dict[str, Any] = {"version": self.version, "config": self.config}
+    def to_json(self) -> dict[str, object]:
+        record: dict[str, object] = {"version": self.version, "config": self.config}
         if self.remarks:
             record["remarks"] = list(self.remarks)
         if self.cores:
@@ -66,7 +66,7 @@ class AtVlen:
     verdicts: Mapping[str, str] = field(default_factory=dict)  # by library, ours among them
     empty_cycles: Mapping[str, float] = field(default_factory=dict)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         return _figures(self)
 
 
@@ -115,9 +115,9 @@ class Row:
         by_vlen = {vlen: replace(at, ratios=_under(at.ratios, name)) for vlen, at in self.by_vlen.items()}
         return replace(self, ratios=_under(self.ratios, name), by_vlen=by_vlen)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         main = next(iter(self.ratios.values()), None)
-        record: dict[str, Any] = {
+        record: dict[str, object] = {
             "op": self.op,
             "dtype": self.dtype,
             "shape": self.shape,
@@ -150,7 +150,7 @@ class RatioAt:
     ratio: Ratio
 
     @property
-    def place(self) -> dict[str, Any]:
+    def place(self) -> dict[str, object]:
         width = {"vlen": self.vlen} if self.vlen else {}
         return {"dtype": self.row.dtype, "shape": self.row.shape, "layout": self.row.layout, **width}
 
@@ -227,7 +227,7 @@ class Bench:
     def dtypes(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(row.dtype for row in self.rows))
 
-    def _summary(self) -> dict[str, Any]:
+    def _summary(self) -> dict[str, object]:
         lowest = self.lowest()
         return {
             "geomean": self.geomean(),
@@ -246,7 +246,7 @@ class Bench:
             "lowest_at": {name: one.place for name, one in lowest.items()},
         }
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         return {
             "platform": self.platform,
             "threads": self.threads,
@@ -276,9 +276,9 @@ def _under(ratios: Mapping[str, Ratio], name: str) -> dict[str, Ratio]:
     return {baseline: Ratio(value, value, value) for baseline, value in found.items()}
 
 
-def _figures(of: Row | AtVlen) -> dict[str, Any]:
+def _figures(of: Row | AtVlen) -> dict[str, object]:
     """What a row and its figures at one VLEN have alike."""
-    record: dict[str, Any] = {
+    record: dict[str, object] = {
         "ours": of.ours,
         "ratio": {name: ratio.value for name, ratio in of.ratios.items()},
         "interval": {name: [ratio.low, ratio.high] for name, ratio in of.ratios.items()},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NotRequired, TypedDict
 
 from tensorop.model.kernel import Variant
 from tensorop.model.point import Point
@@ -71,8 +71,60 @@ class Winners:
         return self.variants if self.direct is None else (*self.variants, self.direct)
 
 
-def trees_of(told: Mapping[str, Any]) -> tuple[Tree, ...]:
-    """The trees of a dtype in a manifest, VLENs rising. Raises KeyError, TypeError or ValueError for what are none."""
+# --- the same as JSON, in cards and manifests ---------------------------------------------------------------------
+
+
+class NodeRecord(TypedDict, total=False):
+    """A leaf has `variant`, a split the others."""
+
+    variant: int
+    feature: str
+    threshold: int
+    low: NodeRecord
+    high: NodeRecord
+
+
+class TreeRecord(TypedDict):
+    tree: NodeRecord
+    regret: float | None
+
+
+class DirectRecord(TypedDict):
+    variant: int
+    most_flops: int
+
+
+class VariantRecord(TypedDict):
+    id: NotRequired[str]  # as `kernel`, of manifests
+    kernel: NotRequired[str]
+    template: str
+    author: str
+    digest: str  # of the template
+    strategy: str
+    reads: dict[str, str]
+    point: dict[str, int | str]
+    text: NotRequired[str]  # the id of what was packaged
+    specialisations: NotRequired[list[int]]  # VLENs that it is also written for
+    specialisation_texts: NotRequired[dict[str, str]]  # by VLEN
+
+
+class DtypeRecord(TypedDict):
+    """One tree, or one a VLEN; neither where a model chooses at run time."""
+
+    variants: list[VariantRecord]
+    tree: NotRequired[NodeRecord]
+    regret: NotRequired[float | None]
+    by_vlen: NotRequired[dict[str, TreeRecord]]
+    direct: NotRequired[DirectRecord]
+
+
+class OperatorRecord(TypedDict):
+    facts: dict[str, object]
+    dtypes: dict[str, DtypeRecord]
+
+
+def trees_of(told: DtypeRecord) -> tuple[Tree, ...]:
+    """The trees of a dtype, VLENs rising. Raises KeyError, TypeError or ValueError for what are none."""
     count = len(told["variants"])
     if "by_vlen" not in told:
         return (Tree(_node(told["tree"], count), told["regret"]),)
@@ -80,17 +132,15 @@ def trees_of(told: Mapping[str, Any]) -> tuple[Tree, ...]:
     return tuple(sorted(trees, key=lambda tree: tree.vlen))
 
 
-def _node(told: Mapping[str, Any], count: int) -> Leaf | Split:
+def _node(told: NodeRecord, count: int) -> Leaf | Split:
     """count: of the variants among which it chooses."""
     if "variant" in told:
         if not 0 <= int(told["variant"]) < count:
             raise ValueError(f"a tree chooses variant {told['variant']} of {count}")
         return Leaf(int(told["variant"]))
-    below = (_node(told[side], count) for side in ("low", "high"))
-    return Split(str(told["feature"]), int(told["threshold"]), *below)
+    return Split(str(told["feature"]), int(told["threshold"]), _node(told["low"], count), _node(told["high"], count))
 
 
-def by_operator(manifest: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    """What a manifest says of each operator: `facts` and `dtypes`. Raises KeyError, TypeError or ValueError for what is
-    no manifest."""
+def by_operator(manifest: Mapping[str, Any]) -> dict[str, OperatorRecord]:
+    """What a manifest says of each operator. Raises KeyError, TypeError or ValueError for what is no manifest."""
     return dict(manifest["operators"])

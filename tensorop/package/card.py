@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, NotRequired, TypedDict, cast
+from typing import NotRequired, TypedDict, cast
 
 from tensorop.errors import JobError, UsageError
+from tensorop.model.winner import DtypeRecord
 from tensorop.package import elf
 from tensorop.specs import files, jsontext
 
@@ -35,7 +36,7 @@ class Card(TypedDict):
     platform: CardPlatform
     compiler: dict[str, str | list[str]]
     glibc: str | None  # the least that it needs
-    dtypes: dict[str, dict[str, Any]]  # by dtype its variants, and the tree that chooses among them or one a VLEN
+    dtypes: dict[str, DtypeRecord]
     facts: dict[str, object]  # on how the winners were found: machine or board model, seeds, budget, baselines
 
 

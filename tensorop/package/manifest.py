@@ -9,13 +9,11 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from tensorop import __version__
 from tensorop.build import tool
-from tensorop.model.kernel import Variant
 from tensorop.model.platform import Platform
-from tensorop.model.winner import Leaf, Split, Tree, Winners
+from tensorop.model.winner import DtypeRecord, Leaf, NodeRecord, Split, TreeRecord, VariantRecord, Winners
 from tensorop.package.card import Card
 from tensorop.package.sources import OperatorPart
 
@@ -80,50 +78,43 @@ def document(
     return json.dumps(whole, sort_keys=True, indent=1, allow_nan=False) + "\n"
 
 
-def _with_ids(card: Card, winners: Winners) -> list[dict[str, Any]]:
-    told = card["dtypes"][winners.dtype]["variants"]
-    return [{"id": v.id, "kernel": v.kernel.id, **of_one} for v, of_one in zip(winners.all, told, strict=True)]
+def _with_ids(card: Card, winners: Winners) -> list[VariantRecord]:
+    records = card["dtypes"][winners.dtype]["variants"]
+    return [{**record, "id": v.id, "kernel": v.kernel.id} for v, record in zip(winners.all, records, strict=True)]
 
 
-def _winners(winners: Winners, texts: Mapping[Written, str]) -> dict[str, Any]:
-    number, most = len(winners.variants), winners.unasked
+def _winners(winners: Winners, texts: Mapping[Written, str]) -> DtypeRecord:
+    record: DtypeRecord = {"variants": [_variant(winners, number, texts) for number in range(len(winners.all))]}
+    if winners.direct and winners.unasked:
+        record["direct"] = {"variant": len(winners.variants), "most_flops": winners.unasked}
+    trees: dict[int, TreeRecord] = {t.vlen: {"tree": _node(t.root), "regret": t.regret} for t in winners.trees}
+    if 0 in trees:
+        record["tree"], record["regret"] = trees[0]["tree"], trees[0]["regret"]
+    else:
+        record["by_vlen"] = {str(vlen): of_vlen for vlen, of_vlen in trees.items()}
+    return record
 
-    def of(number: int) -> dict[str, str]:
-        """The ids of a variant's texts by VLEN, for which it is written once more."""
-        ids = {v: text for (dtype, n, v), text in texts.items() if (dtype, n) == (winners.dtype, number)}
-        return {str(vlen): ids[vlen] for vlen in sorted(ids) if vlen}
 
-    return {
-        "variants": [
-            {
-                "template": v.template.name,
-                "digest": v.template.digest,
-                "author": v.template.author,
-                "strategy": v.template.strategy,
-                "reads": dict(v.template.reads),
-                "point": dict(v.point),
-                "text": texts[winners.dtype, number, 0],
-                **_specialised(v, of(number)),
-            }
-            for number, v in enumerate(winners.all)
-        ],
-        **({"direct": {"variant": number, "most_flops": most}} if winners.direct and most else {}),
-        **_dispatch(winners.trees),
+def _variant(winners: Winners, number: int, texts: Mapping[Written, str]) -> VariantRecord:
+    variant = winners.all[number]
+    template = variant.template
+    record: VariantRecord = {
+        "template": template.name,
+        "digest": template.digest,
+        "author": template.author,
+        "strategy": template.strategy,
+        "reads": dict(template.reads),
+        "point": dict(variant.point),
+        "text": texts[winners.dtype, number, 0],
     }
+    if variant.specialisations:
+        ids = {v: text for (dtype, n, v), text in texts.items() if (dtype, n) == (winners.dtype, number)}
+        record["specialisations"] = list(variant.specialisations)
+        record["specialisation_texts"] = {str(vlen): ids[vlen] for vlen in sorted(ids) if vlen}
+    return record
 
 
-def _specialised(variant: Variant, texts: Mapping[str, str]) -> dict[str, Any]:
-    vlens = list(variant.specialisations)
-    return {"specialisations": vlens, "specialisation_texts": texts} if vlens else {}
-
-
-def _dispatch(trees: Sequence[Tree]) -> dict[str, Any]:
-    """One tree and its regret, or `by_vlen` with both of each VLEN."""
-    told = {tree.vlen: {"tree": _node(tree.root), "regret": tree.regret} for tree in trees}
-    return told[0] if 0 in told else {"by_vlen": {str(vlen): of_vlen for vlen, of_vlen in told.items()}}
-
-
-def _node(node: Leaf | Split) -> dict[str, Any]:
+def _node(node: Leaf | Split) -> NodeRecord:
     if isinstance(node, Leaf):
         return {"variant": node.variant}
     return {"feature": node.feature, "threshold": node.threshold, "low": _node(node.low), "high": _node(node.high)}

@@ -14,7 +14,7 @@ from tensorop.measure.statistics import geomean
 from tensorop.model.operator import Operator
 from tensorop.model.problem import Problem
 from tensorop.model.trial import Finished, Stage
-from tensorop.model.winner import Tree, trees_of
+from tensorop.model.winner import DtypeRecord, Tree, VariantRecord, trees_of
 from tensorop.space import problems
 from tensorop.store.history import History
 from tensorop.store.records import words
@@ -29,8 +29,7 @@ class Packaged:
     point: Mapping[str, int | str]
     text: str = ""  # the id of what was packaged
     specialisations: Sequence[int] = ()  # VLENs that it is also written for
-    specialisation_texts: Mapping[str, str] | None = None  # their ids
-    judged: int = 0  # trials that passed and were made of these very texts
+    judged: int = 0  # trials that passed and were made of this very text, or of a specialisation's
 
 
 @dataclass(frozen=True)
@@ -88,7 +87,7 @@ class CloseChoices:
     rows: Sequence[CloseChoice]
 
 
-def choices(operator: Operator, dtypes: Mapping[str, Any], history: History) -> list[Choices]:
+def choices(operator: Operator, dtypes: Mapping[str, DtypeRecord], history: History) -> list[Choices]:
     """dtypes: as the manifest has them of an operator."""
     shapes = [operator.shapes.of(text) for text in words(history.facts, "shapes")]
     judged = Counter(f.text for f in history.replay() if isinstance(f, Finished) and f.outcome.ok)
@@ -110,11 +109,11 @@ def choices(operator: Operator, dtypes: Mapping[str, Any], history: History) -> 
     return out
 
 
-def _packaged(told: Mapping[str, Any], judged: Mapping[str, int]) -> Packaged:
-    more = told.get("specialisation_texts", {})
-    count = sum(judged[text] for text in {told.get("text", ""), *more.values()} if text)
+def _packaged(told: VariantRecord, judged: Mapping[str, int]) -> Packaged:
+    texts = {told.get("text", ""), *told.get("specialisation_texts", {}).values()} - {""}
+    count = sum(judged[text] for text in texts)
     vlens = tuple(told.get("specialisations", ()))
-    return Packaged(told.get("id", ""), told["template"], told["point"], told.get("text", ""), vlens, more, count)
+    return Packaged(told.get("id", ""), told["template"], told["point"], told.get("text", ""), vlens, count)
 
 
 def won(rows: Sequence[Served]) -> list[Won]:
@@ -160,7 +159,7 @@ def close_choices(told: Sequence[Mapping[str, Any]]) -> list[CloseChoices]:
     return out
 
 
-def variant_of(operator: Operator, problem: Problem, tree: Tree, winners: Mapping[str, Any]) -> int:
+def variant_of(operator: Operator, problem: Problem, tree: Tree, winners: DtypeRecord) -> int:
     """The number of the variant that serves a problem: the direct one, else what the tree says. winners: a dtype as the
     manifest has it."""
     direct = winners.get("direct")

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from tensorop.model.operator import Operator
-from tensorop.model.winner import trees_of
+from tensorop.model.winner import DtypeRecord, trees_of
 from tensorop.report import choices
 from tensorop.space import problems
 
@@ -29,7 +28,7 @@ class DispatchMap:
     templates: Sequence[str]  # of each variant
 
 
-def maps(operator: Operator, dtypes: Mapping[str, Any]) -> list[DispatchMap]:
+def maps(operator: Operator, dtypes: Mapping[str, DtypeRecord]) -> list[DispatchMap]:
     """One for each size of the dims beyond the first two. dtypes: as the manifest has them of an operator. A library of
     one variant has no map."""
     if len(operator.dims) < 2:

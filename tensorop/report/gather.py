@@ -17,7 +17,7 @@ from tensorop.model.bench import Bench
 from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
 from tensorop.model.trial import Finished, Stage
-from tensorop.model.winner import by_operator
+from tensorop.model.winner import OperatorRecord, by_operator
 from tensorop.package import plugin_record
 from tensorop.report import choices, dispatch_map, roofline, searches, threads
 from tensorop.report.choices import Choices, CloseChoices
@@ -77,7 +77,7 @@ def gather(folder: Path, plugins: tuple[Path, ...] = ()) -> Report:
             return default
 
     manifest = _manifest(folder / _SHARE / "manifest.json")
-    held: dict[str, Mapping[str, Any]] = {}
+    held: dict[str, OperatorRecord] = {}
     if manifest:
         held = part("product", lambda: by_operator(manifest), held)
     history = _history(folder, manifest, held)
@@ -155,7 +155,7 @@ def _comparisons(path: Path) -> tuple[Bench, ...]:
     return benches.read(path, _AGAIN) if path.exists() else ()
 
 
-def _history(folder: Path, manifest: Mapping[str, Any] | None, held: Mapping[str, Any]) -> History:
+def _history(folder: Path, manifest: Mapping[str, Any] | None, held: Mapping[str, object]) -> History:
     """The run's; of a product of several operators, which no run made, there is none."""
     if manifest is None or journal.journal_path(folder).exists():
         return journal.read(folder)

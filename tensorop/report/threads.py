@@ -6,7 +6,6 @@ import json
 import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 from tensorop.model.bench import Bench, Row, geomean
 from tensorop.store import durable
@@ -28,7 +27,7 @@ def bench_each(threads: Sequence[int], bench: Callable[[int], Bench]) -> tuple[B
     return tuple(found)
 
 
-def record(found: Sequence[Bench]) -> dict[str, Any]:
+def record(found: Sequence[Bench]) -> dict[str, object]:
     """The first comparison as `bench --format json` has it; of several each too, under `by_threads`."""
     first = found[0].to_json()
     return first if len(found) == 1 else {**first, "by_threads": {str(one.threads): one.to_json() for one in found}}

@@ -31,7 +31,7 @@ class _At(BaseModel):
     per_kflop: dict[str, dict[str, _Number]] = {}
     empty_cycles: dict[str, _Number] = {}
 
-    def figures(self) -> dict[str, Any]:
+    def _figures(self) -> dict[str, Any]:
         """What the model's records for a row and for one VLEN have alike."""
         ratios = {}
         for name, value in self.ratio.items():
@@ -69,12 +69,12 @@ class _Row(_At):
             dims=self.dims or {k: v for k, v in (self.model_extra or {}).items() if type(v) is int},
             layout=self.layout,
             spread=self.spread,
-            by_vlen={int(vlen): AtVlen(**at.figures()) for vlen, at in self.by_vlen.items()},
+            by_vlen={int(vlen): AtVlen(**at._figures()) for vlen, at in self.by_vlen.items()},
             noisy=self.noisy,
             peak_share=self.peak_share,
             empty_ns=self.empty_ns,
             written=self.shape,
-            **self.figures(),
+            **self._figures(),
         )
 
 
