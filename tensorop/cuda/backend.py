@@ -14,7 +14,7 @@ from tensorop.cuda import attached, kernels, kit, library
 from tensorop.cuda import compile as device
 from tensorop.cuda.choose import LAYOUTS, Candidate, Layout
 from tensorop.cuda.compile import Built
-from tensorop.cuda.library import Variant
+from tensorop.cuda.library import LibraryVariant
 from tensorop.cuda.product import Content, content, product
 from tensorop.errors import JobError, Stopped, UsageError
 from tensorop.events import Done, Event, Note, Phase
@@ -39,7 +39,7 @@ _KERNELS = 224  # that a job builds, where --trials does not say
 _ROUNDS = 8  # of choosing again without what could not be built
 
 
-class Nowhere(Runner):
+class NoProcesses(Runner):
     name = "cuda"
     emulated = True
 
@@ -73,12 +73,12 @@ class Backend(Target):
     }
 
     @classmethod
-    def start(cls, platform: Platform, address: str) -> Nowhere:
+    def start(cls, platform: Platform, address: str) -> NoProcesses:
         if platform.device is None:
             raise UsageError(
                 f"platform '{platform.name}' has no section `device:`", hint="`tensorop platforms list`: the cuda ones"
             )
-        return Nowhere()
+        return NoProcesses()
 
     def types_of_c(self, operator: Operator, dtype: str) -> tuple[str, ...]:
         return dtype, "f32"
@@ -181,7 +181,7 @@ class _Work:
         self.layouts = [Layout.of(templates, known, *layout) for layout in LAYOUTS]
         self.built: dict[str, Built | Outcome] = {}
         self.texts: dict[tuple[int, int, str], str | Outcome] = {}  # of a layout, a place in it, and a dtype
-        self.variants: list[Variant] = []
+        self.variants: list[LibraryVariant] = []
         self.images: list[bytes] = []
         self.told: list[dict[str, Any]] = []  # of each variant, for card and manifest
         self.sources: dict[int, str] = {}  # by image
@@ -242,7 +242,7 @@ class _Work:
             assert isinstance(made, Built)
             image = places.setdefault(made.image, len(places))
             self.sources.setdefault(image, text)
-            self.variants.append(Variant(one, dtype, image))
+            self.variants.append(LibraryVariant(one, dtype, image))
             self.told.append(_told(one, made, image))
         copy = render.text(render.environment(self.operator.templates), "device/copy.cu.j2", {})
         made = device.build(copy, self.codes, self.compiler)

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from tensorop.cuda.choose import COPY_CYCLES
-from tensorop.cuda.library import Variant
+from tensorop.cuda.library import LibraryVariant
 
 # Fitted on rows that are left out, of two products. Distances are squares of doublings.
 PRIOR = 0.02  # weight of the model as it is; a problem two doublings away has 0.03
@@ -20,7 +20,7 @@ PARTS = (1, 1, 4, 1)  # of m, n, k, batch: by what a square is divided; K says l
 
 
 @dataclass(frozen=True)
-class Row:
+class MeasuredProblem:
     """A measured problem, row-major, rows one after the other. us: medians by number of variant."""
 
     a_along_m: int
@@ -66,8 +66,8 @@ def _log(x: int) -> int:
 class Corrections:
     """variants: of the library, in order; rows: measured, each problem once; where: on what, when."""
 
-    variants: Sequence[Variant]
-    rows: Sequence[Row]
+    variants: Sequence[LibraryVariant]
+    rows: Sequence[MeasuredProblem]
     where: str
 
     @cached_property
@@ -75,7 +75,7 @@ class Corrections:
         """Of each row by variant: predicted by the model, with those of copies to aligned rows."""
         return [self._cycles(row) for row in self.rows]
 
-    def _cycles(self, row: Row) -> dict[int, int]:
+    def _cycles(self, row: MeasuredProblem) -> dict[int, int]:
         call = {"m": row.m, "n": row.n, "k": row.k, "batch": row.batch}
         known: dict[int, Any] = {}
         found = {}
@@ -100,7 +100,7 @@ class Corrections:
             found.append({number: float(f"{factor / mean:.6g}") for number, factor in own.items()})
         return found
 
-    def factor(self, variant: int, row: Row, without: int = -1) -> float:
+    def factor(self, variant: int, row: MeasuredProblem, without: int = -1) -> float:
         """What predicted cycles are multiplied by, as the library counts it. without: a row that is not known."""
         sum_ = all_ = PRIOR
         for at, (of, factors) in enumerate(zip(self.rows, self.factors, strict=True)):
@@ -147,7 +147,7 @@ class Corrections:
         return {"regret": regret, "off": {name: round(_mean(of), 4) for name, of in off.items()}, "rows": told}
 
 
-def _weight(known: Row, row: Row) -> float:
+def _weight(known: MeasuredProblem, row: MeasuredProblem) -> float:
     apart = (known.odd ^ row.odd).bit_count() * ODD
     apart += sum((a - b) ** 2 // part for a, b, part in zip(known.logs, row.logs, PARTS, strict=True))
     far = apart / 65536 + NEAR

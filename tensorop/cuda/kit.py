@@ -15,7 +15,7 @@ from tensorop.build import cache, tool
 from tensorop.build.cache import BuildLog
 from tensorop.cuda import compile as device
 from tensorop.cuda.choose import LAYOUTS
-from tensorop.cuda.corrected import Corrections, Row
+from tensorop.cuda.corrected import Corrections, MeasuredProblem
 from tensorop.cuda.kernels import FLOAT_C
 from tensorop.cuda.product import Content
 from tensorop.errors import JobError, UsageError
@@ -123,5 +123,7 @@ def corrections(of: Content, rows: Sequence[Mapping[str, Any]], where: str) -> C
                     if dtype == problem["dtype"] or dtype not in measured:
                         us[twin] = float(median(arm["us"]))
     return Corrections(
-        of.variants, [Row(a, b, m, n, k, batch, us) for (a, b, m, n, k, batch), us in found.items() if us], where
+        of.variants,
+        [MeasuredProblem(a, b, m, n, k, batch, us) for (a, b, m, n, k, batch), us in found.items() if us],
+        where,
     )

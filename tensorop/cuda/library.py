@@ -32,7 +32,7 @@ _READ = (
 
 
 @dataclass(frozen=True)
-class Variant:
+class LibraryVariant:
     """A candidate for a dtype. image: the number of its code."""
 
     candidate: Candidate
@@ -43,7 +43,7 @@ class Variant:
 def sources(
     operator: Operator,
     platform: Platform,
-    variants: Sequence[Variant],
+    variants: Sequence[LibraryVariant],
     images: Sequence[bytes],
     provenance: card.Card,
     corrections: Mapping[str, Any] | None = None,
@@ -99,7 +99,7 @@ def sources(
     return {**{name: text.encode() for name, text in laid_out.items()}, "kernels.bin": blob}
 
 
-def _variant(one: Variant, family: int, kept: Sequence[str]) -> dict[str, Any]:
+def _variant(one: LibraryVariant, family: int, kept: Sequence[str]) -> dict[str, Any]:
     numbers = {**_ABSENT, **one.candidate.numbers}
     numbers["operands_are_maps"] = int(one.candidate.template.reads["operands"] == "maps")
     return {

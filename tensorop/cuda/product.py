@@ -15,7 +15,7 @@ from tensorop.cuda.choose import Candidate
 from tensorop.cuda.corrected import Corrections
 from tensorop.cuda.family import Family
 from tensorop.cuda.kernels import c_size
-from tensorop.cuda.library import Variant
+from tensorop.cuda.library import LibraryVariant
 from tensorop.errors import UsageError
 from tensorop.model.kernel import KernelTemplate
 from tensorop.model.operator import Operator
@@ -37,7 +37,7 @@ class Content:
 
     operator: Operator
     platform: Platform
-    variants: Sequence[Variant]
+    variants: Sequence[LibraryVariant]
     told: Sequence[Mapping[str, Any]]
     images: Sequence[bytes]
     texts: Mapping[int, str]
@@ -100,7 +100,7 @@ def content(
                 given = {**device, "c_size": c_size(dtype), "a_along_m": key[1], "b_along_k": key[2]}
                 families[key] = Family(by_digest[key[0]], given)
             candidate = Candidate(families[key], _place(families[key], one["point"]))
-            numbered[int(one["number"])] = (Variant(candidate, dtype, int(one["image"])), one)
+            numbered[int(one["number"])] = (LibraryVariant(candidate, dtype, int(one["image"])), one)
     blob, images, at = reading.read(root / SHARE / "src" / "kernels.bin", reading.LIBRARY), [], 0
     for size in told["facts"]["images"]:
         images.append(blob[at : at + size])

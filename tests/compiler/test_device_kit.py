@@ -254,7 +254,10 @@ def test_an_import_changes_the_choice_and_nothing_else(exported: Exported, measu
     timed = [row for row in rows(measured) if row["kind"] == "time"]
     found = kit.corrections(content, timed, "there")
     others = [
-        corrected.Row(a, b, m, n, k, 1, {}) for a in (0, 1) for b in (0, 1) for m, n, k in ((96, 64, 32), (40, 33, 80))
+        corrected.MeasuredProblem(a, b, m, n, k, 1, {})
+        for a in (0, 1)
+        for b in (0, 1)
+        for m, n, k in ((96, 64, 32), (40, 33, 80))
     ]
     asked = [*found.rows, *others]
     told = _chosen(exported[1], root, asked)
@@ -271,7 +274,7 @@ def test_an_import_changes_the_choice_and_nothing_else(exported: Exported, measu
                 assert costs[number] == min(costs.values())
 
 
-def _serves(variant: Any, row: corrected.Row, dtype: str) -> bool:
+def _serves(variant: Any, row: corrected.MeasuredProblem, dtype: str) -> bool:
     one = variant.candidate.numbers
     a, b = (1 - row.b_along_k, 1 - row.a_along_m) if one.get("swap") else (row.a_along_m, row.b_along_k)
     fits = (one["a_along_m"], one["b_along_k"]) == (a, b) and variant.dtype == dtype
@@ -294,7 +297,7 @@ print(json.dumps(found))
 """
 
 
-def _chosen(folder: Path, root: Path, asked: list[corrected.Row]) -> list[dict[str, int]]:
+def _chosen(folder: Path, root: Path, asked: list[corrected.MeasuredProblem]) -> list[dict[str, int]]:
     problems = json.dumps([[row.a_along_m, row.b_along_k, row.m, row.n, row.k] for row in asked])
     library = next((root / "lib").glob("*.so"))
     words = [sys.executable, "-c", CHOSEN, str(library), str(Path(calls_file).parents[2]), problems]

@@ -12,7 +12,7 @@ from tensorop.cuda import backend as cuda
 from tensorop.cuda import kernels
 from tensorop.cuda.choose import LAYOUTS, Candidate, Layout
 from tensorop.cuda.compile import Built
-from tensorop.cuda.library import Variant
+from tensorop.cuda.library import LibraryVariant
 from tensorop.cuda.product import Content
 from tensorop.model.platform import Platform
 from tensorop.provision.zig import zig_cc, zig_environment
@@ -52,7 +52,7 @@ def made(
         chosen[a, b] = layout, layout.chosen([*TUNED, BATCH], most)
         for place, dtype in itertools.product(chosen[a, b][1], dtypes):
             one = layout.candidate(place)
-            variants.append(Variant(one, dtype, len(images)))
+            variants.append(LibraryVariant(one, dtype, len(images)))
             images.append(image(one, dtype))
     images.append(b"copy" + b" 0" * 12 + b"\0")
     told = [cuda._told(v.candidate, Built(images[v.image], 0), v.image) for v in variants]
