@@ -284,8 +284,7 @@ def _is_first_real_pass(event: loop.Event) -> bool:
 
 def _show(task: Task, part: Pass, events: Iterator[loop.Event]) -> Generator[Event, None, loop.EndReason]:
     reason, bound = loop.EndReason.INTERRUPTED, None
-    says = f"stopping the search; what has passed is packaged, {deliver.first(task.stop)}. {deliver.AGAIN}"
-    with task.stop.may_end(says):
+    with task.stop.may_end(f"stopping the search; {deliver.packaged(task.stop)}"):
         for event in events:
             if bound is None and _is_first_real_pass(event):
                 bound = Roof(task.target).bound(task.dtype, task.target.vlens) or 0.0

@@ -152,10 +152,10 @@ def judge(of: Submission, tell: Callable[[str], None] = lambda text: None) -> Ru
     measured = tuple(problems.of(operator, dtype, shape) for shape in of.shapes or (usual,))
     target = reach(of.platform, of.runner, of.plugins)
     if target.simulated:
-        raise UsageError(f"--runner {target.name} pretends: it judges nothing", hint="leave --runner out")
+        raise UsageError(f"--runner {target.name} simulates costs: it judges nothing", hint="leave --runner out")
     problems.require_affordable(operator, (dtype,), of.shapes, target.budgets.flops_per_s, len(target.vlens))
     tell(f"jail: may untrusted code run on {target.platform.name}?")
-    remark = confinement.confined(target, f"{of.file} is a stranger's kernel", of.unsafe)
+    remark = confinement.confined(target, f"{of.file} is untrusted code", of.unsafe)
     tell("negative controls: each must be refused")
     shown = controls.ControlRun(operator, target.platform, target.runner, of.seed).run((dtype,), of.jobs)
     passed = Outcome(Kind.OK, "measure")

@@ -36,10 +36,10 @@ def deliver(whole: JobContext, tasks: Tasks, found: list[Winners], interrupted: 
     keeps what it held."""
     job, target, stop = whole.job, whole.target, whole.stop
     if target.simulated:
-        told = (f"the {target.name} runner pretends: there is nothing to build",)
-        yield Done(job.out, None, None, told, early=interrupted)
+        simulated = (f"the {target.name} runner simulates costs: nothing is built",)
+        yield Done(job.out, None, None, simulated, early=interrupted)
         return
-    stop.goes_on(f"stopping: what has passed is packaged, {first(stop)}. {AGAIN}")
+    stop.goes_on(f"stopping: {packaged(stop)}")
     stop.scratch = publish.scratch_of(job.out)
     yield Phase("library", ", ".join(f"{w.dtype}: {len(w.variants)} variants" for w in found))
     staged, verdicts = yield from _proven(whole, tasks, found)
@@ -114,17 +114,17 @@ def _wrong(outcome: Outcome) -> JobError:
     )
 
 
-def first(stop: StopRequest) -> str:
-    """What stands between a stopped search and its product, and how long."""
-    time = "" if stop.grid_s is None else f", about {round(stop.grid_s)} s on a quiet machine"
-    return f"but it is built and the whole grid of correctness runs first{time}"
+def packaged(stop: StopRequest) -> str:
+    """What a stopped search still comes to, and how long that takes."""
+    time = "" if stop.grid_s is None else f", about {round(stop.grid_s)} s"
+    return f"what has passed is built, verified on the whole grid and packaged{time}. {AGAIN}"
 
 
 def _measured(whole: JobContext, tasks: Tasks, staged: Staged, found: list[Winners]) -> Iterator[Event]:
     """What the rest of the search measures inside the library, which the journal keeps; less of it where the user does
     not wait for more."""
     stop, noted = whole.stop, len(whole.journal.history.notes)
-    with stop.may_end(f"stopping: what has passed is packaged, {first(stop)}. {AGAIN}"):
+    with stop.may_end(f"stopping: {packaged(stop)}"):
         for part in whole.passes:
             if part.measure is None or not part.wanted(whole.target):
                 continue

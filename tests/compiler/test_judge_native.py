@@ -253,7 +253,7 @@ def test_without_a_jail_it_is_refused_unless_that_is_wanted(tmp_path: Path) -> N
         )
         told.append((done.returncode, done.stdout, done.stderr))
     assert told[0][0] == 2, told[0]
-    assert "k.c is a stranger's kernel, and" in told[0][2]
+    assert "k.c is untrusted code, and" in told[0][2]
     assert "add --unsafe" in told[0][2]
     assert "negative controls" not in told[0][2]
     assert told[1][0] == 1, told[1]  # it ran, and is wrong
