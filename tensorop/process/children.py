@@ -6,22 +6,19 @@ Each has a session of its own: Ctrl-C at a terminal reaches this process alone, 
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import select
 import signal
 import subprocess
 import threading
-import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import psutil
 
 from tensorop import settings
 
-_CHUNK = 1 << 16
 _GONE_S = 10.0
 
 
@@ -92,44 +89,32 @@ def run(
     cwd: Path | None = None,
 ) -> subprocess.CompletedProcess[str]:
     """As `subprocess.run` with its output captured as text, until the child itself ends: what it left behind may hold
-    its pipes open. Raises FileNotFoundError, TimeoutExpired, Cancelled."""
-    until = time.monotonic() + timeout
-    with open(os.memfd_create("input"), "w+b") as given:
+    its output open. Raises FileNotFoundError, TimeoutExpired, Cancelled."""
+    with _file("input") as given, _file("output") as out, _file("errors") as err:
         given.write((input or "").encode())
         given.seek(0)
-        pipe = subprocess.PIPE
-        child = start(argv, stdin=given, stdout=pipe, stderr=pipe, env=None if env is None else dict(env), cwd=cwd)
-    try:
-        said = _outputs(child, until)
-    finally:
-        status = release(child)
-    if said is None:
-        raise subprocess.TimeoutExpired(list(argv), timeout)
-    out, err = (text.decode(errors="replace") for text in said)
-    return subprocess.CompletedProcess(list(argv), status, out, err)
+        environment = None if env is None else dict(env)
+        child = start(argv, stdin=given, stdout=out, stderr=err, env=environment, cwd=cwd)
+        try:
+            ended = _ends_within(child, timeout)
+        finally:
+            status = release(child)
+        if not ended:
+            raise subprocess.TimeoutExpired(list(argv), timeout)
+        said = [os.pread(file.fileno(), os.fstat(file.fileno()).st_size, 0) for file in (out, err)]
+    return subprocess.CompletedProcess(list(argv), status, *(text.decode(errors="replace") for text in said))
 
 
-def _outputs(child: subprocess.Popen[Any], until: float) -> list[bytearray] | None:
-    """What a child wrote to its pipes before it ended; None where it had not by then."""
-    pipes = [pipe.fileno() for pipe in (child.stdout, child.stderr) if pipe is not None]
-    said = {pipe: bytearray() for pipe in pipes}
+def _file(name: str) -> IO[bytes]:
+    """A file in memory."""
+    return open(os.memfd_create(name), "w+b")
+
+
+def _ends_within(child: subprocess.Popen[Any], seconds: float) -> bool:
     poll = select.poll()
     with open(os.pidfd_open(child.pid), "rb") as exited:
-        for descriptor in (*pipes, exited.fileno()):
-            poll.register(descriptor, select.POLLIN)
-        while (left := until - time.monotonic()) > 0:
-            ready = {descriptor for descriptor, _ in poll.poll(1000 * left)}
-            if exited.fileno() in ready:
-                for pipe in pipes:  # what it wrote before is in there still
-                    os.set_blocking(pipe, False)
-                    with contextlib.suppress(BlockingIOError):
-                        said[pipe] += os.read(pipe, fcntl.fcntl(pipe, fcntl.F_GETPIPE_SZ))
-                return list(said.values())
-            for pipe in ready:
-                if not (data := os.read(pipe, _CHUNK)):
-                    poll.unregister(pipe)
-                said[pipe] += data
-    return None
+        poll.register(exited, select.POLLIN)
+        return bool(poll.poll(1000 * seconds))
 
 
 def end(for_good: bool = False) -> None:
