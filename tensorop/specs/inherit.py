@@ -7,12 +7,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from tensorop import subpackages
 from tensorop.errors import SpecError
 from tensorop.model.platform import Cache
-from tensorop.specs import admitted, caches, yamlfile
+from tensorop.specs import admitted, yamlfile
 from tensorop.specs.board import BoardModel
 from tensorop.specs.board_alternative import heirs
 
@@ -27,7 +27,8 @@ _LABELS = (
     "alternatives",
     "indicative",
 )  # what bends no figure
-_SIZES = tuple(f"l{number + 1}" for number in range(caches.MODELLED))
+MODELLED = 2  # levels that native/plugin/memory.c has; what is beyond is one latency and one interval
+_SIZES = tuple(f"l{number + 1}" for number in range(MODELLED))
 
 
 @dataclass(frozen=True)
@@ -39,12 +40,47 @@ class PlatformFile:
     data: Mapping[str, object]
 
 
+class _Caches(BaseModel):
+    """`caches:` of a file: the levels from the core outwards, the one place of their sizes."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True, strict=True)
+
+    caches: tuple[Cache, ...] = Field(min_length=1, strict=False)
+
+
 class _Modelled(BaseModel):
     """So that a broken rule is told by the file's own keys."""
 
     model_config = ConfigDict(frozen=True)
 
     model: BoardModel
+
+
+def levels_of(data: dict[str, object], path: Path) -> tuple[Cache, ...]:
+    """The levels that a file names, the innermost first. Raises SpecError naming the file and the key."""
+    given = data["caches"]
+    if not isinstance(given, list):
+        raise SpecError(
+            f"{path}: key 'caches': expected a list of levels, the innermost first, such as "
+            f"[{{size: 32768, ways: 8, line: 64}}], got {given!r:.80}"
+        )
+    return yamlfile.validate(_Caches, data, str(path)).caches
+
+
+def _modelled(levels: Sequence[Cache], path: Path) -> tuple[Cache, ...]:
+    """The levels that a board model simulates. Raises SpecError where the simulation could not index them."""
+    if len(levels) < MODELLED:
+        raise SpecError(
+            f"{path}: key 'caches': expected at least {MODELLED} levels, which the board model has, got {len(levels)}"
+        )
+    for number, level in enumerate(levels[:MODELLED]):
+        for name, value in (("sets", level.sets), ("line", level.line)):
+            if value & (value - 1):
+                raise SpecError(
+                    f"{path}: key 'caches.{number}': expected a power of two of {name} in a level that the board model "
+                    f"has, got {value} ({level.size} bytes, {level.ways} ways, lines of {level.line})"
+                )
+    return tuple(levels[:MODELLED])
 
 
 def resolve(files: Sequence[PlatformFile]) -> dict[str, object] | None:
@@ -58,7 +94,7 @@ def resolve(files: Sequence[PlatformFile]) -> dict[str, object] | None:
     levels: tuple[Cache, ...] = ()
     for file in files:
         if "caches" in file.data:
-            levels = caches.check(dict(file.data), file.path)
+            levels = levels_of(dict(file.data), file.path)
         own = file.data.get("model", {})
         if own is None:
             section = None
@@ -97,7 +133,7 @@ def _heir(
     if own.get("complete") not in (None, True, False):
         raise SpecError(f"{file.path}: key 'model.complete': expected true or false, got {own['complete']!r}")
     made = said if alone or parent is None else _over(said, parent, f"{file.path}: key 'model")
-    simulated = caches.modelled(levels, file.path)
+    simulated = _modelled(levels, file.path)
     sizes = {name: asdict(level) for name, level in zip(_SIZES, simulated, strict=True)}
     if isinstance(memory := made.get("memory"), Mapping):
         made = {**made, "memory": {**memory, **sizes}}

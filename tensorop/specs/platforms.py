@@ -14,7 +14,7 @@ from tensorop.errors import SpecError, UsageError
 from tensorop.model.architecture import host_arch
 from tensorop.model.platform import BaselineChoice, Cache, Compiler, Platform
 from tensorop.model.record import rule
-from tensorop.specs import admitted, caches, catalog, inherit, native, primitives, yamlfile, yamltext
+from tensorop.specs import admitted, catalog, inherit, native, primitives, yamlfile, yamltext
 from tensorop.specs.yamlfile import File
 
 MAX_VLEN = 1 << 16  # the longest that an instruction set in use allows
@@ -151,7 +151,7 @@ def _files(name: str, plugins: tuple[Path, ...]) -> list[inherit.PlatformFile]:
             data = _probed(data, path, plugins)
         files.append(inherit.PlatformFile(current, path, data))
         if "caches" in data:
-            caches.check(data, path)
+            inherit.levels_of(data, path)
         parent = data.get("parent")
         if parent is not None and not isinstance(parent, str):
             raise SpecError(f"{path}: key 'parent': expected the name of a platform, got {parent!r}")
