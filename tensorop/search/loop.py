@@ -144,20 +144,22 @@ def conduct(task: Task, stage: Stage, plan: Plan) -> Iterator[Event]:
         batch, carry_out = job.batch or max(job.jobs, target.clocks), partial(side_by_side, evaluator, job.jobs)
     tuner = strategy.load(job.tuner, job.plugins)
     work = {p.label: float(task.operator.reference.work(p)) for p in plan.problems}
-    growing = plan.joining and GrowingArms(plan.arms, task.journal, run.group, plan.joining, task.revise)
+    arms = FixedArms(plan.arms)
+    if plan.joining is not None:
+        arms = GrowingArms(plan.arms, task.journal, run.group, plan.joining, task.revise)
     yield from search(
         StageSearch(
-            run,
-            growing or FixedArms(plan.arms),
-            None if plan.only_first else lambda space, number: tuner.make(space, job.seed + number),
-            carry_out,
-            key_of,
-            task.journal,
-            task.left(plan.budget, stage),
-            batch,
-            plan.first_s * target.runner.patience,
-            partial(race.rungs, work=work, vlens=target.vlens) if plan.race else None,
-            lambda: task.stop.asked,
+            run=run,
+            arms=arms,
+            make_tuner=None if plan.only_first else lambda space, number: tuner.make(space, job.seed + number),
+            carry_out=carry_out,
+            key_of=key_of,
+            journal=task.journal,
+            budget=task.left(plan.budget, stage),
+            batch=batch,
+            first_s=plan.first_s * target.runner.patience,
+            race=partial(race.rungs, work=work, vlens=target.vlens) if plan.race else None,
+            stopped=lambda: task.stop.asked,
         )
     )
 
@@ -165,10 +167,10 @@ def conduct(task: Task, stage: Stage, plan: Plan) -> Iterator[Event]:
 def _by_crew(
     task: Task, crew: Crew, run: StageRun, trials: Sequence[Trial], limit: Limit
 ) -> Generator[TrialResult, None, None]:
-    for measured in crew(run, trials, limit):
-        if measured.text is not None:
-            task.texts.add_from_worker(measured.text)
-        yield measured
+    for result in crew(run, trials, limit):
+        if result.text is not None:
+            task.texts.add_from_worker(result.text)
+        yield result
 
 
 def search(what: StageSearch) -> Iterator[Event]:
