@@ -18,7 +18,7 @@ from tensorop.errors import JobError, MissingTool, UsageError
 from tensorop.model.architecture import host_arch
 from tensorop.model.operator import Operator
 from tensorop.model.winner import by_operator
-from tensorop.package import elf, loadable, plugin_record
+from tensorop.package import loadable, plugin_record
 from tensorop.package.card import Card, read_card
 from tensorop.package.product import MANIFEST
 from tensorop.provision import objdump
@@ -31,7 +31,7 @@ class Loaded:
 
     def __init__(self, card: Card, library: Path, binding: ModuleType) -> None:
         self.dtypes: tuple[str, ...] = tuple(sorted(card["dtypes"]))
-        elf.require_whole(library)
+        loadable.require_whole(library)
         self.ffi = cffi.FFI()
         self._card = getattr(binding, "CARD", "tensorop_card")
         common = "" if _device(card) else _OF_HOSTS

@@ -11,7 +11,7 @@ from tensorop import backends
 from tensorop.errors import UsageError
 from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
-from tensorop.package import elf, loadable, plugin_record
+from tensorop.package import loadable, plugin_record
 from tensorop.package.card import Card, read_card
 from tensorop.package.product import MANIFEST
 from tensorop.package.publish import Staged
@@ -135,8 +135,8 @@ def _opened(root: Path | None, library: Path, card: Card, given: tuple[Path, ...
         raise UsageError(
             f"the provenance card of {library} does not say {error}", hint="make the library again with this version"
         ) from None
-    elf.require_uncut(library)
-    machine = elf.machine(library)
+    loadable.require_uncut(library)
+    machine = loadable.machine(library)
     if machine != platform.arch:
         raise UsageError(
             f"{library} is a library for {machine}, its card says platform {platform.name} ({platform.arch})",

@@ -8,7 +8,7 @@ from typing import NotRequired, TypedDict, cast
 
 from tensorop.errors import JobError, UsageError
 from tensorop.model.winner import DtypeRecord
-from tensorop.package import elf
+from tensorop.package import loadable
 from tensorop.specs import files, jsontext
 
 # Split, so that a program that holds this module holds no card.
@@ -78,7 +78,7 @@ def read_card(library: Path) -> Card:
         raise UsageError(f"{library} cannot be read: {error.strerror or error}") from None
     at = data.find(MARKER.encode("latin-1"))
     if at < 0:
-        elf.require_uncut(library)
+        loadable.require_uncut(library)
         raise UsageError(
             f"{library} holds no provenance card",
             hint="an operator's library holds one: lib/libtensorop_<operator>.so, under libtensorop_cblas.so",

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from tensorop import __version__, paths
 from tensorop.model.architecture import architecture
 from tensorop.model.platform import Platform
-from tensorop.package.library import SONAME_MAJOR
+from tensorop.package.loadable import SONAME_MAJOR
 from tensorop.package.sources import ProductLibrary, Sources
 from tensorop.render import words
 

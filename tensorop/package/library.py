@@ -13,17 +13,16 @@ from elftools.elf.dynamic import DynamicSection
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import SymbolTableSection
 
-from tensorop import __version__, errors
+from tensorop import errors
 from tensorop.build import cache, gate, tool
 from tensorop.build.cache import BuildLog
 from tensorop.build.compile import LEAN, compile_source
 from tensorop.model.kernel import Artifact, Source
 from tensorop.model.platform import Platform
 from tensorop.model.trial import Outcome
+from tensorop.package.loadable import soname
 from tensorop.package.sources import ProductLibrary, Sources, Unit
 from tensorop.specs import files
-
-SONAME_MAJOR = int(__version__.split(".")[0])
 
 T = TypeVar("T")
 _PIC = ("-g0", "-fPIC", "-fvisibility=hidden")
@@ -150,11 +149,6 @@ def libraries(sources: Sources, platform: Platform, *, jobs: int = 2) -> tuple[B
             over = [built[name].shared for name in library.over]
             built[library.name] = _link(library, members, platform, over)
     return tuple(built.values())
-
-
-def soname(name: str) -> str:
-    """What programs linked to a library ask the loader for."""
-    return f"lib{name}.so.{SONAME_MAJOR}"
 
 
 def _compile(unit: Unit, sources: Sources, platform: Platform) -> Member:

@@ -1,19 +1,89 @@
-"""Whether a product's libraries are fit to be loaded and linked: read before anything of them runs."""
+"""Whether the files of a product are whole, and fit to be loaded and linked: read before anything of them runs.
+
+A loader maps a library that was cut, and the process ends by SIGBUS.
+"""
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Callable, Collection
 from functools import partial
 from pathlib import Path
 
+from elftools.common.exceptions import ELFParseError
+from elftools.elf.elffile import ELFFile
+
+from tensorop import __version__
 from tensorop.build import finished
-from tensorop.errors import JobError, MissingTool
+from tensorop.errors import JobError, MissingTool, UsageError
+from tensorop.model.architecture import of_elf
 from tensorop.model.operator import Operator
-from tensorop.package import library as building
 from tensorop.specs import files, products
 
+SONAME_MAJOR = int(__version__.split(".")[0])
 _HINT = "do not load it; make the product again, or take it from somebody whose programs you run"
+
+
+def soname(name: str) -> str:
+    """What programs linked to a library ask the loader for."""
+    return f"lib{name}.so.{SONAME_MAJOR}"
+
+
+def machine(library: Path) -> str:
+    """The architecture of an ELF file, in our spelling where we have one. Raises UsageError for another file."""
+    try:
+        with files.opened(library, files.LIBRARY) as stream:
+            name = str(ELFFile(stream)["e_machine"])
+    except OSError as error:
+        raise UsageError(f"{library} cannot be read: {error.strerror or error}") from None
+    except Exception as error:  # whatever the reader makes of bytes that are no ELF
+        raise UsageError(f"{library} is no shared library: {error or type(error).__name__}") from None
+    known = of_elf(name)
+    return known.name if known else name
+
+
+def require_uncut(library: Path) -> None:
+    """Raises JobError where an ELF file ends before what it says it holds; says nothing of another file."""
+    try:
+        data = files.read(library, files.LIBRARY)
+    except OSError as error:
+        raise UsageError(f"{library} cannot be read: {error.strerror or error}") from None
+    if not data.startswith(b"\x7fELF"):
+        return
+    try:
+        _uncut(ELFFile(io.BytesIO(data)), len(data))
+    except (ELFParseError, ValueError) as error:  # ValueError: a place before the file's beginning, too
+        raise _damaged(library, error) from None
+    except Exception:  # whatever the reader makes of bytes that only begin as an ELF file does
+        return
+
+
+def _uncut(elf: ELFFile, size: int) -> None:
+    ends = [s["p_offset"] + s["p_filesz"] for s in elf.iter_segments() if s["p_filesz"]]
+    end = max([elf["e_phoff"] + elf["e_phnum"] * elf["e_phentsize"], *ends])
+    if end > size:
+        raise ValueError(f"expected {end} bytes at least, got {size}")
+
+
+def _damaged(library: Path, error: Exception) -> JobError:
+    return JobError(f"{library} is damaged: {error or type(error).__name__}", hint="make the library again")
+
+
+def require_whole(library: Path) -> None:
+    """Raises JobError unless every segment and table that a loader maps is inside of the file."""
+    try:
+        with files.opened(library, files.LIBRARY) as stream:
+            elf = ELFFile(stream)
+            if elf["e_type"] != "ET_DYN":
+                raise ValueError(f"its type is {elf['e_type']}, expected ET_DYN")
+            if not any(s["p_type"] == "PT_LOAD" for s in elf.iter_segments()):
+                raise ValueError("it has nothing to load")
+            _uncut(elf, library.stat().st_size)
+    except OSError as error:
+        raise JobError(f"{library} cannot be loaded: {error.strerror or error}", hint="make it again") from None
+    except Exception as error:  # whatever the reader makes of bytes that are no ELF
+        raise _damaged(library, error) from None
 
 
 def require(library: Path, operator: Operator, more: Collection[str] = (), *, whole: bool) -> None:
@@ -26,7 +96,7 @@ def require(library: Path, operator: Operator, more: Collection[str] = (), *, wh
     spec = products.load(operator)
     exports = {*products.NAMES, *(name for one in spec.libraries.values() for of in one.names.values() for name in of)}
     calls = {*more, *(name for names in spec.calls.values() for name in names)}
-    libraries = {building.soname(name) for name in spec.libraries}
+    libraries = {soname(name) for name in spec.libraries}
     of_product = [library.parent / f"lib{name}.so" for name in spec.libraries] if whole else []
     for path in dict.fromkeys((library, *filter(os.path.lexists, of_product))):
         _refuse(path, partial(finished.complaint, path, exports, libraries, calls))
@@ -34,7 +104,7 @@ def require(library: Path, operator: Operator, more: Collection[str] = (), *, wh
         if whole and os.path.lexists(static):
             _refuse(static, partial(finished.archive_complaint, static, exports, calls))
     for name, path in zip(spec.libraries, of_product, strict=False):
-        loaded = library.parent / building.soname(name)
+        loaded = library.parent / soname(name)
         if os.path.lexists(path) and os.path.lexists(loaded):
             _refuse(loaded, partial(_another, loaded, path))
 

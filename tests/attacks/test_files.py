@@ -23,7 +23,7 @@ from tensorop.cli.screen import screen
 from tensorop.commands import opened, report
 from tensorop.errors import JobError, TensoropError, UsageError
 from tensorop.model.kernel import KernelText
-from tensorop.package import card, elf, publish
+from tensorop.package import card, loadable, publish
 from tensorop.package.product import MANIFEST, Product
 from tensorop.render.render import environment
 from tensorop.report import gather
@@ -194,8 +194,8 @@ def test_a_name_that_no_file_can_have_is_unknown(name: str) -> None:
 
 def test_a_whole_library() -> None:
     shared = Path(_ctypes.__file__)
-    elf.require_whole(shared)
-    assert elf.machine(shared) == elf.machine(Path(sys.executable).resolve())
+    loadable.require_whole(shared)
+    assert loadable.machine(shared) == loadable.machine(Path(sys.executable).resolve())
 
 
 @pytest.mark.parametrize("kept", [0, 3, 63, 64, 200, 4096, -4096, -1])
@@ -203,7 +203,7 @@ def test_a_cut_library(kept: int, tmp_path: Path) -> None:
     path = tmp_path / "lib.so"
     path.write_bytes(Path(_ctypes.__file__).read_bytes()[:kept])
     with pytest.raises(JobError, match="is damaged"):
-        elf.require_whole(path)
+        loadable.require_whole(path)
 
 
 @pytest.mark.parametrize("kept", [400, 4096, -4096])

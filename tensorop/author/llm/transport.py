@@ -152,7 +152,7 @@ class Http:
             answer = self._once(lambda client: self._attempt(request, call, deadline, client), deadline)
             spent = time.monotonic() - began
             if isinstance(answer, ModelReply):
-                return ModelReply(answer.text, answer.model, answer.prompt_tokens, answer.completion_tokens, spent)
+                return replace(answer, seconds=spent)
             if answer.learned:
                 continue
             wait = answer.wait if answer.wait is not None else min(BACKOFF * 2**retries, LONGEST_PAUSE)
@@ -298,11 +298,8 @@ class _Client(openai.DefaultHttpxClient):
 def _retry_after(headers: Mapping[str, str]) -> float | None:
     """Seconds, which a header gives as such or as a date."""
     value = headers.get("retry-after", "")
-    try:
+    with contextlib.suppress(ValueError):
         return max(0.0, float(value))
-    except ValueError:
-        pass
-    try:
+    with contextlib.suppress(ValueError, TypeError, IndexError, OverflowError):
         return max(0.0, parsedate_to_datetime(value).timestamp() - time.time())
-    except (ValueError, TypeError, IndexError, OverflowError):
-        return None
+    return None
