@@ -52,7 +52,7 @@ from tensorop.package import product, publish
 from tensorop.package.sources import OperatorPart
 from tensorop.render import instantiate
 from tensorop.report import choices
-from tensorop.runners.protocol import Entry, Library
+from tensorop.runners.protocol import Entry, TargetLibrary
 from tensorop.runners.session import Guest
 from tensorop.space import problems
 from tensorop.store import journal
@@ -166,7 +166,7 @@ class Judge:
         return range(len(self.all[dtype]) - (not small))
 
     def _guest(self, *libraries: Path, dtype: str) -> Guest:
-        placed = tuple(Library(self.target.runner.place(path), "tensorop", dtype) for path in libraries)
+        placed = tuple(TargetLibrary(self.target.runner.place(path), "tensorop", dtype) for path in libraries)
         return Guest(libraries=placed, cpu=self.target.runner.processor)
 
     def _modelled(self, case: Case, vlen: int) -> Found:

@@ -18,13 +18,13 @@ from tensorop.build.programs import identify_program
 from tensorop.commands import microbench
 from tensorop.commands.microbench import PreparedBenchmark
 from tensorop.errors import JobError, TensoropError
-from tensorop.measure import board
 from tensorop.model.kernel import Artifact
 from tensorop.model.microbench import MicrobenchPoint, Modelled, Question
 from tensorop.model.platform import Platform
 from tensorop.model.trial import Outcome
+from tensorop.provision import qemu as provision_qemu
 from tensorop.runners import facts
-from tensorop.runners.base import Launch, Runner
+from tensorop.runners.base import Runner
 from tensorop.runners.qemu import Qemu
 from tensorop.runners.session import Guest
 from tensorop.specs import board as board_spec
@@ -100,7 +100,7 @@ def check(
     try:
         model = board_spec.load(platform.board, f"platform '{platform.name}'")
         emulator = Qemu(platform.arch, platform.qemu_cpu)
-        board.require_plugins(emulator.command(Launch([], platform.vlens[0]))[0])
+        provision_qemu.qemu(platform.arch)
     except TensoropError as error:
         yield Line(False, "board model", str(error))
         return

@@ -18,7 +18,7 @@ from tensorop.package import library as building
 from tensorop.provision import baseline
 from tensorop.runners import confined
 from tensorop.runners.base import Launch, Need, Runner
-from tensorop.runners.protocol import Library
+from tensorop.runners.protocol import TargetLibrary
 from tensorop.specs import products
 from tensorop.target import Target
 
@@ -57,13 +57,13 @@ class LibraryUnderTest:
     build: str = ""
     most_flops: float | None = None
 
-    def library(self, runner: Runner, dtype: str) -> Library:
+    def library(self, runner: Runner, dtype: str) -> TargetLibrary:
         if dtype in self.standard:
             over, api = self.standard[dtype]
-            return Library(f"{runner.place(over.parent)}/{over.name}", api, dtype)
+            return TargetLibrary(f"{runner.place(over.parent)}/{over.name}", api, dtype)
         if not self.path.name:
-            return Library("", self.api, dtype)
-        return Library(runner.place(self.path), self.api, dtype, self.prefix, self.suffix)
+            return TargetLibrary("", self.api, dtype)
+        return TargetLibrary(runner.place(self.path), self.api, dtype, self.prefix, self.suffix)
 
     def environment(self, runner: Runner, vlen: int, dtype: str) -> tuple[tuple[str, str], ...]:
         """All it finds in its environment on a target at a VLEN (bits) for a dtype, sorted."""

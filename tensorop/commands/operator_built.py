@@ -21,7 +21,7 @@ from tensorop.render import instantiate
 from tensorop.render.render import RenderError
 from tensorop.render.texts import Texts
 from tensorop.runners import session
-from tensorop.runners.protocol import Library
+from tensorop.runners.protocol import TargetLibrary
 from tensorop.runners.session import Guest
 from tensorop.specs import products
 from tensorop.target import Target
@@ -64,7 +64,7 @@ def built(
     library = work / whole
     library.write_bytes(made.files[f"lib/{made.links.get(f'lib/{whole}', whole)}"])
     for dtype, (variant, candidate) in chosen.items():
-        guest = Guest(libraries=(Library(target.runner.place(library), "tensorop", dtype),))
+        guest = Guest(libraries=(TargetLibrary(target.runner.place(library), "tensorop", dtype),))
         with _building(adapter):
             session.hello(target.runner, program, guest=guest)
         _alike(evaluators[dtype], variant, candidate, Subject(target.runner, program, guest))

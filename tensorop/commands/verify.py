@@ -15,7 +15,7 @@ from tensorop.model.point import Point
 from tensorop.model.problem import Problem
 from tensorop.model.verdict import ControlResult, Seed, Verdict
 from tensorop.render import instantiate
-from tensorop.runners.protocol import Library
+from tensorop.runners.protocol import TargetLibrary
 from tensorop.runners.session import Guest
 from tensorop.target import Target
 from tensorop.verify import controls, grid
@@ -130,7 +130,7 @@ class _Judge:
 
     def _subject(self, dtype: str, threads: int) -> Subject:
         program = harness.of_operator(self.opened.platform, self.opened.operator).path
-        library = Library(self.target.runner.place(self.opened.library), "tensorop", dtype)
+        library = TargetLibrary(self.target.runner.place(self.opened.library), "tensorop", dtype)
         guest = Guest(libraries=(library,), threads=threads)
         return Subject(self.target.runner, program, guest, timeout_s=CALL_TIMEOUT_S)
 

@@ -17,7 +17,7 @@ from tensorop.model.call import Call
 from tensorop.model.problem import Problem
 from tensorop.model.trial import Kind, Outcome, Samples
 from tensorop.model.winner import Winners
-from tensorop.runners.protocol import Entry, Library
+from tensorop.runners.protocol import Entry, TargetLibrary
 from tensorop.runners.session import Guest
 from tensorop.search.task import Task
 from tensorop.target import objective
@@ -48,7 +48,7 @@ class LibraryBench:
         self.task, self.given = task, given
         target = task.target
         self.program = harness.of_operator(target.platform, task.operator).path
-        placed = Library(target.runner.place(library), "tensorop", given.dtype)
+        placed = TargetLibrary(target.runner.place(library), "tensorop", given.dtype)
         self.guest = Guest(libraries=(placed,), cpu=target.runner.processor)
         slot = task.operator.reference.variant_flag
         self.entries = [Entry(0, (slot, number)) for number in range(len(given.all))]

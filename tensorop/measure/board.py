@@ -1,6 +1,6 @@
 """The board model: builds the plug-in, writes a core's configuration for it, reads what it reports.
 
-run = prepare(model, vlen, folder, cc="cc")      # builds at first use
+run = prepare(model, vlen, folder)               # builds at first use
 runner starts: qemu-ARCH *run.arguments CPU PROGRAM
 parse(run.out)                                   # one RegionCounts a marked region
 """
@@ -25,11 +25,12 @@ from tensorop.measure.board_config import write_config
 from tensorop.paths import cache_dir, native_dir
 from tensorop.process import children
 from tensorop.provision.process import told
-from tensorop.provision.qemu import has_plugins
 from tensorop.specs.board import BoardModel
 from tensorop.specs.board_scenarios import alternative_values, scenario_values
 
-__all__ = ["BoardRun", "RegionCounts", "parse", "plugin", "prepare", "require_plugins", "write_config"]
+__all__ = ["BoardRun", "RegionCounts", "parse", "plugin", "prepare", "write_config"]
+
+CC = "cc"  # this machine's compiler
 
 LANES = (1, 4, 8, 16, 24, 32)
 MAX_UNKNOWN_SHARE = 0.01
@@ -41,38 +42,23 @@ _FLAGS = ("-O3", "-std=gnu11", "-shared", "-fPIC", "-fvisibility=hidden", "-ffp-
 
 @dataclass(frozen=True)
 class RegionCounts:
-    """One marked region of one run.
+    """One marked region of one run."""
 
-    instructions   by class (vector_fma, vector_load, ..., alu), executed
-    lmul           vector instructions by LMUL
-    lines          cache lines touched, once for each instruction that touched them
-    misses         lines missed in l1, and in l2 too, by the bare caches: no prefetcher, so no assumption bends them
-    demand         lines missed on demand beside the best fit's prefetchers: l1, l2 (so fetched from DRAM)
-    tlb_misses     accesses whose page the first TLB lacked: l1, and both: l2
-    cycles         modelled cycles by scenario, index 0 the best fit
-    stalls         cycles the best fit's issue waited, by cause
-    alternatives   modelled cycles of the best fit under each alternative of the model that was asked for
-    unknown_share  executed vector instructions the decoder does not know, of all vector instructions
-    unknown        the first words it does not know, scalar ones too, in hexadecimal
-    refused        more than 1 % unknown: no figure may be made of it
-    ended          false: the program ended inside the region
-    """
-
-    instructions: Mapping[str, int]
-    lmul: Mapping[str, int]
-    lines: int
-    misses: Mapping[str, int]
-    demand: Mapping[str, int]
+    instructions: Mapping[str, int]  # by class (vector_fma, vector_load, ..., alu), executed
+    lmul: Mapping[str, int]  # vector instructions by LMUL
+    lines: int  # cache lines touched, once for each instruction that touched them
+    misses: Mapping[str, int]  # lines missed in l1, and in l2 too, by the bare caches: no prefetcher bends them
+    demand: Mapping[str, int]  # lines missed on demand beside the best fit's prefetchers: l1, l2 (so fetched from DRAM)
     prefetched: Mapping[str, int]
-    tlb_misses: Mapping[str, int]
+    tlb_misses: Mapping[str, int]  # accesses whose page the first TLB lacked: l1, and both: l2
     software_prefetches: int
-    cycles: tuple[float, ...]
-    stalls: Mapping[str, float]
-    unknown_share: float
-    unknown: tuple[str, ...]
-    refused: bool
-    ended: bool
-    alternatives: Mapping[str, float] = field(default_factory=dict)
+    cycles: tuple[float, ...]  # modelled, by scenario, index 0 the best fit
+    stalls: Mapping[str, float]  # cycles the best fit's issue waited, by cause
+    unknown_share: float  # executed vector instructions the decoder does not know, of all vector instructions
+    unknown: tuple[str, ...]  # the first words it does not know, scalar ones too, in hexadecimal
+    refused: bool  # more than 1 % unknown: no figure may be made of it
+    ended: bool  # false: the program ended inside the region
+    alternatives: Mapping[str, float] = field(default_factory=dict)  # cycles of the best fit under those asked for
 
     @property
     def total(self) -> int:
@@ -109,7 +95,6 @@ def prepare(
     scenarios: str | Sequence[Mapping[str, float]] = "best",
     alternatives: bool = False,
     cold: bool = False,
-    cc: str = "cc",
 ) -> BoardRun:
     """Builds the plug-in when needed and writes its configuration into `folder`.
 
@@ -122,17 +107,17 @@ def prepare(
     values = (*values, *beside.values())
     config = folder / "board.config"
     write_config(model, vlen, config, values, cold=cold)
-    return BoardRun(plugin(cc, len(values)), config, folder / "board.jsonl", model.name, tuple(beside))
+    return BoardRun(plugin(len(values)), config, folder / "board.jsonl", model.name, tuple(beside))
 
 
-def plugin(cc: str = "cc", scenarios: int = 1) -> Path:
+def plugin(scenarios: int = 1) -> Path:
     """The plug-in for this machine, with room for `scenarios`; built once for each source, compiler and processor."""
     lanes = next((n for n in LANES if n >= scenarios), None)
     if lanes is None:
         raise JobError(f"the board model takes at most {LANES[-1]} scenarios at once, {scenarios} were asked for")
-    compiler = shutil.which(cc)
+    compiler = shutil.which(CC)
     if compiler is None:
-        raise MissingTool(f"no host C compiler '{cc}' to build the board model", hint="apt install gcc")
+        raise MissingTool(f"no host C compiler '{CC}' to build the board model", hint="apt install gcc")
     sources = sorted(native_dir().joinpath("plugin").glob("*.[ch]"))
     path = cache_dir("plugin") / f"board-{_key(compiler, lanes, tuple(sources))}.so"
     with _BUILDING:
@@ -141,11 +126,11 @@ def plugin(cc: str = "cc", scenarios: int = 1) -> Path:
     return path
 
 
-def bring(model: BoardModel, cc: str = "cc") -> None:
+def bring(model: BoardModel) -> None:
     """Builds the plug-ins that a job uses, for a search, for ranges and for a comparison. Raises as `plugin`."""
     beside = len(alternative_values(model))
     for kind, more in (("best", 0), ("sensitivity", beside), ("interval", beside)):
-        plugin(cc, len(scenario_values(model, kind)) + more)
+        plugin(len(scenario_values(model, kind)) + more)
 
 
 def _key(compiler: str, lanes: int, sources: tuple[Path, ...]) -> str:
@@ -182,17 +167,6 @@ def _build(compiler: str, lanes: int, sources: list[Path], path: Path) -> None:
             return
         log = done.stderr
     raise JobError(f"the board model's plug-in does not build with {compiler}: {log.strip()[:400]}")
-
-
-@lru_cache(maxsize=8)
-def require_plugins(qemu: str) -> None:
-    """Raises MissingTool at once when this QEMU is absent or takes no TCG plug-ins."""
-    path = shutil.which(qemu)
-    hint = "apt install qemu-user (Debian 12's; statically linked builds, Debian 13's among them, take no plug-ins)"
-    if path is None:
-        raise MissingTool(f"{qemu} is not installed", hint=hint)
-    if not has_plugins(Path(path)):
-        raise MissingTool(f"{path} has no -plugin option, which the board model needs", hint=hint)
 
 
 def parse(path: Path, alternatives: Sequence[str] = ()) -> tuple[RegionCounts, ...]:

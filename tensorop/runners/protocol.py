@@ -41,7 +41,7 @@ _CHECK, _TIME, _COUNT = range(3)
 
 
 @dataclass(frozen=True)
-class Library:
+class TargetLibrary:
     """A shared library on the target and how the operator's adapter binds it (see tensorop_bind in call.h)."""
 
     path: str
@@ -184,7 +184,7 @@ class ProtocolError(Exception):
 
 
 def pack_start(
-    nonce: int, *, cpu: int = -1, needs: Need = Need.NOTHING, libraries: Sequence[Library] = (), threads: int = 1
+    nonce: int, *, cpu: int = -1, needs: Need = Need.NOTHING, libraries: Sequence[TargetLibrary] = (), threads: int = 1
 ) -> bytes:
     """The head of the stream. cpu: the processor to stay on, -1 for any; needs: what the jail leaves; threads: how many
     a call may use."""

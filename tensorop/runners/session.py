@@ -16,7 +16,7 @@ from tensorop.model.call import CallOutput, Reply
 from tensorop.model.trial import Kind, Outcome
 from tensorop.runners import confined, counts, process, protocol
 from tensorop.runners.base import Launch, Need, Runner
-from tensorop.runners.protocol import Fault, Hello, Library, Parser, Raw, Request, Status, Time
+from tensorop.runners.protocol import Fault, Hello, Parser, Raw, Request, Status, TargetLibrary, Time
 
 _LOG = 4096
 _DOUBTS = 3  # how often a timing is made again that the clock here does not bear out
@@ -41,7 +41,7 @@ class Guest:
     """
 
     vlen: int | None = None
-    libraries: tuple[Library, ...] = ()
+    libraries: tuple[TargetLibrary, ...] = ()
     environment: tuple[tuple[str, str], ...] = ()
     cpu: int = -1
     threads: int = 1

@@ -12,7 +12,7 @@ from tensorop.model.architecture import host_arch
 from tensorop.model.trial import Kind, Outcome, Samples
 from tensorop.runners import session
 from tensorop.runners.native import Native
-from tensorop.runners.protocol import Check, Entry, Library, Time
+from tensorop.runners.protocol import Check, Entry, TargetLibrary, Time
 from tensorop.space.problems import of
 from tensorop.specs import platforms
 from tensorop.trial import roof
@@ -157,13 +157,13 @@ def test_the_dynamic_harness_calls_a_shared_library(tmp_path):
     adapter = tmp_path / "adapter.c"
     adapter.write_text(ADAPTER)
     program = harness.dynamic_program(host_arch(), adapter)
-    guest = session.Guest(libraries=(Library("libm.so.6", "m", "f32"),))
+    guest = session.Guest(libraries=(TargetLibrary("libm.so.6", "m", "f32"),))
     call = kernels.axpy_call(1)
     (reply,) = session.run(NATIVE, program.path, [Check(call)], guest=guest)
     assert reply.outcome.ok
     x = call.buffers[0].data[0]
     assert np.array_equal(reply.outputs["y"][0], np.sqrt(x), equal_nan=True)
-    missing = session.Guest(libraries=(Library(str(tmp_path / "none.so"), "m", "f32"),))
+    missing = session.Guest(libraries=(TargetLibrary(str(tmp_path / "none.so"), "m", "f32"),))
     with pytest.raises(errors.JobError, match=r"none\.so"):
         session.run(NATIVE, program.path, [Check(call)], guest=missing)
 

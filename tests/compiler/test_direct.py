@@ -15,7 +15,7 @@ from tensorop.build import harness
 from tensorop.model.architecture import host_arch
 from tensorop.model.verdict import Seed, Verdict
 from tensorop.runners.native import Native
-from tensorop.runners.protocol import Library
+from tensorop.runners.protocol import TargetLibrary
 from tensorop.runners.session import Guest
 from tensorop.specs import platforms
 from tensorop.verify import grid
@@ -50,7 +50,7 @@ def test_it_is_right_by_itself(platform: str, point: dict[str, int], dtype: str)
 def judged(library: Path, dtype: str) -> Verdict:
     """Small shapes by the library's own choice."""
     seed = Seed.draw()
-    guest = Guest(libraries=(Library(str(library), "tensorop", dtype),))
+    guest = Guest(libraries=(TargetLibrary(str(library), "tensorop", dtype),))
     program = harness.of_operator(platforms.load("generic"), operator).path
     cases = operator.reference.smallest_grid(dtype, seed.stream(0), 300)
     return grid.check(operator.reference, Subject(Native(), program, guest), cases, 0, seed)

@@ -16,7 +16,7 @@ from tensorop.model.call import Access, Buffer, Call
 from tensorop.provision import view, zig
 from tensorop.runners import session
 from tensorop.runners.native import Native
-from tensorop.runners.protocol import Check, Library
+from tensorop.runners.protocol import Check, TargetLibrary
 from tensorop.runners.ssh import Ssh
 from tests.support import attacks, board, commands
 
@@ -94,7 +94,7 @@ def shared(text: str, work: Path) -> Path:
 
 def test_a_library_gets_nothing_when_it_is_loaded(tmp_path: Path, place: Path, loader: Path) -> None:
     at = library(tmp_path, place)
-    guest = session.Guest(libraries=(Library(str(at), "tensorop", "f64"),))
+    guest = session.Guest(libraries=(TargetLibrary(str(at), "tensorop", "f64"),))
     call = Call((1,), flags=(1000,), buffers=(Buffer("out", Access.OUT, np.ones(1)),))
     (reply,) = session.run(NATIVE, loader, [Check(call)], guest=guest)
     assert reply.outcome.ok
@@ -143,7 +143,7 @@ def test_kernels_are_called_in_a_process_that_has_nothing(tmp_path: Path, loader
                 state(all);
             return strstr(all, wanted[number]) != NULL;
         }}"""
-    guest = session.Guest(libraries=(Library(str(shared(text, tmp_path)), "tensorop", "f64"),))
+    guest = session.Guest(libraries=(TargetLibrary(str(shared(text, tmp_path)), "tensorop", "f64"),))
     out = Buffer("out", Access.OUT, np.zeros(1))
     asked = [Check(Call((1,), flags=(number,), buffers=(out,))) for number in range(len(wanted))]
     replies = session.run(NATIVE, loader, asked, guest=guest)
@@ -184,5 +184,5 @@ def test_a_library_gets_nothing_when_it_is_called(
     tmp_path: Path, place: Path, loader: Path, api: str, threads: int
 ) -> None:
     at = library(tmp_path, place)
-    guest = session.Guest(libraries=(Library(str(at), api, "f64"),), threads=threads)
+    guest = session.Guest(libraries=(TargetLibrary(str(at), api, "f64"),), threads=threads)
     attacks.refuses(NATIVE, loader, place, guest)

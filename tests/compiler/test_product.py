@@ -23,7 +23,7 @@ from tensorop.package import library as building
 from tensorop.package.card import read_card
 from tensorop.runners import session
 from tensorop.runners.native import Native
-from tensorop.runners.protocol import Check, Entry, Library, Time
+from tensorop.runners.protocol import Check, Entry, TargetLibrary, Time
 from tensorop.runners.session import Guest
 from tensorop.space import problems
 from tensorop.specs import platforms
@@ -246,7 +246,9 @@ def test_a_jailed_library_takes_the_threads_that_are_checked(prefix: Path, threa
     operator = gemm()
     program = harness.of_operator(platforms.load("generic"), operator).path
     call = operator.reference.call(problems.of(operator, "f64", (300,) * 3), np.random.default_rng(0), "normal")
-    guest = Guest(libraries=(Library(str(prefix / "lib/libtensorop_gemm.so"), "tensorop", "f64"),), threads=threads)
+    guest = Guest(
+        libraries=(TargetLibrary(str(prefix / "lib/libtensorop_gemm.so"), "tensorop", "f64"),), threads=threads
+    )
     timed, checked = session.run(Native(), program, [Time(call, (Entry(),), rounds=3), Check(call)], guest=guest)
     assert (timed.outcome.kind, checked.outcome.kind) == (Kind.OK, Kind.OK), (timed.outcome, checked.outcome)
 

@@ -8,7 +8,7 @@ import pytest
 
 from tensorop.measure import board as measure
 from tensorop.paths import native_dir
-from tensorop.provision.qemu import qemu
+from tensorop.provision.qemu import has_plugins, qemu
 from tensorop.specs import board, platforms
 
 LATENCY = 5
@@ -609,10 +609,8 @@ def test_a_qemu_without_plugins_is_found_out_at_once(tmp_path):
     fake = tmp_path / "qemu-riscv64"
     fake.write_text("#!/bin/sh\necho usage: qemu\n")
     fake.chmod(0o755)
-    with pytest.raises(measure.MissingTool, match="no -plugin option") as caught:
-        measure.require_plugins(str(fake))
-    assert "qemu-user" in caught.value.hint
-    measure.require_plugins(str(qemu("riscv64")))
+    assert not has_plugins(fake)
+    assert has_plugins(qemu("riscv64"))
 
 
 def cycles_of(compute, arch, name, *bodies, times=1000, vlen=256, before=""):

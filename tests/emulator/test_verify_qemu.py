@@ -10,7 +10,7 @@ from tensorop.model.kernel import Artifact
 from tensorop.model.trial import Kind
 from tensorop.model.verdict import Seed
 from tensorop.provision import baseline
-from tensorop.runners.protocol import Library
+from tensorop.runners.protocol import TargetLibrary
 from tensorop.runners.session import Guest
 from tensorop.specs.platforms import load
 from tensorop.verify import grid
@@ -61,7 +61,7 @@ def test_a_library_nobody_here_wrote_passes(dtype: str) -> None:
     platform = load("rvv")
     library = baseline.baseline("openblas", platform.arch).bring()
     program = harness.of_operator(platform, operator).path
-    bound = Library(str(library.path), library.kind, dtype, library.prefix, library.suffix)
+    bound = TargetLibrary(str(library.path), library.kind, dtype, library.prefix, library.suffix)
 
     def with_threads(count: int) -> Subject:
         found = (

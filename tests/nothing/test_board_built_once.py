@@ -32,7 +32,7 @@ def built(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[int]:
 
 def test_several_that_ask_at_once_wait_for_one_build(built: list[int]) -> None:
     with ThreadPoolExecutor(4) as pool:
-        paths = set(pool.map(lambda _: board.plugin("cc", 3), range(4)))
+        paths = set(pool.map(lambda _: board.plugin(3), range(4)))
     assert len(paths) == 1
     assert built == [4]
 

@@ -19,7 +19,7 @@ import pytest
 import tensorop
 from tensorop.provision.check import DISTRIBUTION
 from tensorop.runners.base import Need
-from tensorop.runners.protocol import Library
+from tensorop.runners.protocol import TargetLibrary
 from tensorop.runners.session import Guest
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -134,9 +134,9 @@ def test_no_caller_chooses_the_jail() -> None:
     assert {field.name for field in dataclasses.fields(Guest)} == {
         "vlen", "libraries", "environment", "cpu", "threads", "plugin_args",
     }  # fmt: skip
-    assert Guest().needs == Guest(libraries=(Library("lib.so", "tensorop", "f32"),)).needs == Need.NOTHING
+    assert Guest().needs == Guest(libraries=(TargetLibrary("lib.so", "tensorop", "f32"),)).needs == Need.NOTHING
     assert Guest(threads=2).needs == Need.THREADS
-    assert Guest(libraries=(Library("lib.so", "cblas", "f32"),)).needs == Need.THREADS | Need.READS
+    assert Guest(libraries=(TargetLibrary("lib.so", "cblas", "f32"),)).needs == Need.THREADS | Need.READS
 
 
 def test_modules_are_small() -> None:
