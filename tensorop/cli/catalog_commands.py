@@ -37,7 +37,7 @@ class Catalog:
     example: str
     load: Callable[[str, tuple[Path, ...]], Any]
     record: Callable[[Any], Any]
-    show: Callable[[Any], Iterator[str]]
+    show: Callable[[Any], Iterable[str]]
     check: Callable[..., Iterable[Any]]  # of one, with `runner` and `plugins`
     check_help: str
 
@@ -78,10 +78,7 @@ def group_of(kind: Catalog) -> click.Group:
             lines.append({"ok": getattr(line, "ok", True), "text": str(line)})
             if format_ == "table":
                 screen.echo(str(line))
-        if format_ == "json":
-            screen.echo_json(lines)
-        if not all(line["ok"] for line in lines):
-            raise SystemExit(1)
+        screen.answer(format_, lines, lambda: None, ok=all(line["ok"] for line in lines))
 
     for one in (list_, show_, check_):
         group.add_command(one)
@@ -97,10 +94,6 @@ def _platform(platform: Platform) -> Any:
     said = {**dataclasses.asdict(platform), **levels, "primitives": [one.name for one in platform.primitives]}
     said.pop("whole")
     return json.loads(json.dumps(said, default=dict))
-
-
-def _show_platform(platform: Platform) -> Iterator[str]:
-    yield json.dumps(_platform(platform), indent=2)
 
 
 def _show_primitives(spec: SetSpec) -> Iterator[str]:
@@ -158,18 +151,6 @@ def _show_operator(operator: Operator) -> Iterator[str]:
         yield f"\nsuite {suite}: {' '.join(map(operator.shapes.text, shapes))}"
 
 
-def _tuner(tuner: strategy.Tuner) -> Any:
-    return {"name": tuner.name, "description": tuner.description}
-
-
-def _show_tuner(tuner: strategy.Tuner) -> Iterator[str]:
-    yield f"{tuner.name}: {tuner.description}"
-
-
-def _check_primitives(spec: SetSpec, runner: str | None, plugins: tuple[Path, ...]) -> Iterable[Any]:
-    return check_primitives.check(spec.name, plugins=plugins)
-
-
 def _check_operator(operator: Operator, runner: str | None, plugins: tuple[Path, ...]) -> Iterable[Any]:
     for remark in leftovers.remarks(plugins):
         screen.echo(f"note: {remark}")
@@ -209,12 +190,13 @@ def _probe(
 CATALOGS = (
     Catalog(
         "platforms", "What libraries are made for: processors, boards, instruction sets.", "platforms", "rvv",
-        platforms.load, _platform, _show_platform, check_platform.check,
+        platforms.load, _platform, lambda platform: [json.dumps(_platform(platform), indent=2)], check_platform.check,
         "Compare what a platform's file says with the target: compile, run and measure there, print what agrees.",
     ),
     Catalog(
         "primitives", "What an instruction set offers: what micro-kernels are written in.", "primitives", "rvv",
-        primitives.load, SetSpec.model_dump, _show_primitives, _check_primitives,
+        primitives.load, SetSpec.model_dump, _show_primitives,
+        lambda spec, runner, plugins: check_primitives.check(spec.name, plugins=plugins),
         "Compile and run every primitive on the target and compare it with its meaning.",
     ),
     Catalog(
@@ -223,7 +205,9 @@ CATALOGS = (
         "Look at every part of an operator's folder: read it, call its oracle, build its product around one point.",
     ),
     Catalog(
-        "tuners", "Search strategies.", "tuners", "bayes", strategy.load, _tuner, _show_tuner, _check_tuner,
+        "tuners", "Search strategies.", "tuners", "bayes", strategy.load,
+        lambda tuner: {"name": tuner.name, "description": tuner.description},
+        lambda tuner: [f"{tuner.name}: {tuner.description}"], _check_tuner,
         "Run a search strategy to the end of a small space: it must ask for every point once and then stop.",
     ),
 )  # fmt: skip

@@ -88,12 +88,7 @@ def judge(
         unsafe,
     )
     ruling = judging.judge(submission, lambda text: screen.echo(text, err=True))
-    if format_ == "json":
-        screen.echo_json(ruling.to_json())
-    else:
-        _show(ruling)
-    if not ruling.ok:
-        raise SystemExit(1)
+    screen.answer(format_, ruling.to_json(), lambda: _show(ruling), ok=ruling.ok)
 
 
 def _show(ruling: Ruling) -> None:

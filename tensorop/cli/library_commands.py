@@ -190,7 +190,7 @@ def bench(
     failed = False
     if old is not None:
         change = comparing.compare(old, results[0], threshold, str(older))
-        screen.echo_json(change.to_json()) if format_ == "json" else compare_output.show(change)
+        screen.answer(format_, change.to_json(), lambda: compare_output.show(change))
         failed = change.count(comparing.WORSE) > 0
     elif format_ == "json":
         screen.echo_json(thread_gains.record(results))
@@ -268,10 +268,7 @@ def verify(
                 tables.show_verdict(verdict)
         if most_threads == 1 and record["ok"] and shown:
             screen.echo(f"several threads: not verified, {name} has no case for them")
-    if format_ == "json":
-        screen.echo_json(record)
-    if not record["ok"]:
-        raise SystemExit(1)
+    screen.answer(format_, record, lambda: None, ok=bool(record["ok"]))
 
 
 @command("inspect build/gemm-rvv", "inspect build/gemm-rvv/lib/libtensorop_gemm.so --format json")
@@ -314,12 +311,7 @@ _ToBring = Annotated[str | None, Option("What a job on this platform needs; by d
 def doctor(platform: _ToBring = None, runner: Runner = None, plugins: Plugins = (), format_: Format = "table") -> None:
     """Say what is there, what is missing and how to get it; compile and run something tiny."""
     health = doctoring.doctor(platform, runner, plugins=plugins)
-    if format_ == "json":
-        screen.echo_json(health.to_json())
-    else:
-        tables.show_health(health)
-    if not health.ok:
-        raise SystemExit(1)
+    screen.answer(format_, health.to_json(), lambda: tables.show_health(health), ok=health.ok)
 
 
 COMMANDS = (bench, judge, verify, inspect, report, doctor)

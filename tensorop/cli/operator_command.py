@@ -43,10 +43,7 @@ def operator_command(name: str, plugins: tuple[Path, ...] = ()) -> click.Command
             done = follow(job)
         except KeyboardInterrupt:
             raise KeyboardInterrupt("interrupted; the same command goes on where it stopped") from None
-        if format_ == "json":
-            screen.echo_json(done.to_json())
-        else:
-            tables.show_result(done, job.plugins)
+        screen.answer(format_, done.to_json(), lambda: tables.show_result(done, job.plugins))
         if done.early:
             raise SystemExit(STOPPED_EARLY if done.library else INTERRUPTED)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import click
@@ -20,6 +20,16 @@ def echo(text: str, *, err: bool = False, nl: bool = True) -> None:
 def echo_json(value: Any, **how: Any) -> None:
     """What `--format json` prints: one value, whose numbers are finite. how: as of json.dumps."""
     echo(json.dumps(value, indent=2, allow_nan=False, **how))
+
+
+def answer(format_: str, record: object, show: Callable[[], object], *, ok: bool = True) -> None:
+    """The end of a command: its record as JSON, or shown; raises SystemExit where something is not as it must be."""
+    if format_ == "json":
+        echo_json(record)
+    else:
+        show()
+    if not ok:
+        raise SystemExit(1)
 
 
 class Screen(Console):
