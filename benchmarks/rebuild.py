@@ -36,8 +36,9 @@ from tensorop.author import offline
 from tensorop.backends import reach
 from tensorop.build import harness
 from tensorop.build.finished import archive_members
-from tensorop.commands import bench, bench_rows, libraries, opened
+from tensorop.commands import bench, libraries, opened
 from tensorop.commands.contest import Contest
+from tensorop.commands.contest import row as row_of
 from tensorop.errors import TensoropError
 from tensorop.measure import statistics
 from tensorop.model.bench import Ratio, Row
@@ -204,7 +205,7 @@ def timed(found: opened.Opened, target: Target, old: Path, new: Path, told: Sequ
         contest.open(rows[0]["dtype"])
         for record in rows:
             problem = problems.of(found.operator, record["dtype"], _shape(found, record), layout)
-            ratio = bench_rows.row(contest, problem).ratios["old"]
+            ratio = row_of(contest, problem).ratios["old"]
             print(f"  {problem.label}: {ratio.value:.3f} ({ratio.low:.3f} to {ratio.high:.3f})", file=sys.stderr)
             ratios.append(ratio)
     return Ratio(*(statistics.geomean(getattr(r, of) for r in ratios) for of in ("value", "low", "high")))

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tensorop.build import harness
-from tensorop.commands import bench_rows, libraries
+from tensorop.commands import contest as comparing
+from tensorop.commands import libraries
 from tensorop.commands.contest import Contest
 from tensorop.commands.libraries import LibraryUnderTest
 from tensorop.commands.opened import Opened
@@ -136,13 +137,13 @@ def _rows(contest: Contest, wanted: Sequence[Problem], jobs: int, unsteady: dict
     if not contest.target.deterministic:
         for problem in wanted:
             try:
-                yield bench_rows.row(contest, problem)
+                yield comparing.row(contest, problem)
             except NoFigure as error:
                 unsteady[problem.label] = error.message
         return
     with ThreadPoolExecutor(max(1, jobs)) as pool:
         longest_first = sorted(dict.fromkeys(wanted), key=contest.flops, reverse=True)  # so that all end together
-        futures = {problem: pool.submit(bench_rows.row, contest, problem) for problem in longest_first}
+        futures = {problem: pool.submit(comparing.row, contest, problem) for problem in longest_first}
         try:
             yield from (futures[problem].result() for problem in wanted)
         finally:
