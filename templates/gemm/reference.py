@@ -860,7 +860,7 @@ class Gemm(Contract):
             dims=(p.m, p.n, p.k),
             lds=(p.a.leading, p.b.leading, p.c.leading),
             scalars=(p.alpha, p.beta),
-            flags=self.told(problem),
+            flags=self.flags_of(problem),
             buffers=buffers,
             placement=placement,
         )

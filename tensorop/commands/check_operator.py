@@ -79,7 +79,7 @@ class _Findings:
 
     def of(self, name: str, look: Callable[[], object]) -> Iterator[Finding]:
         try:
-            said = look()
+            found = look()
         except (MissingTool, BoardError):
             raise
         except TensoropError as error:
@@ -87,7 +87,7 @@ class _Findings:
                 self.faults.add(str(error))
                 yield Finding(False, str(error))
         else:
-            yield Finding(True, f"{name}: {said or 'as expected'}")
+            yield Finding(True, f"{name}: {found or 'as expected'}")
 
 
 def _here(

@@ -135,12 +135,12 @@ def caches_of(platform: Platform) -> str:
 
 def _runs(platform: Platform, target: Runner, candidate: Artifact) -> Iterator[Line]:
     """A candidate through the harness, and the VLEN of the core, at each VLEN of the platform."""
-    told = identify_program(platform.arch)
+    identify = identify_program(platform.arch)
     for vlen in sorted({*platform.vlens, *platform.verify_vlens}):
         about = f"VLEN {vlen}"
         try:
             wrong = programs.sample_fault(target, candidate.path, Guest(vlen=vlen))
-            found = facts.execute(target, told.path, vlen).get("vlen", str(vlen))
+            found = facts.execute(target, identify.path, vlen).get("vlen", str(vlen))
         except TensoropError as error:
             yield Line(False, about, str(error))
             return
@@ -168,8 +168,8 @@ def _published(under: UnderModel, plugins: tuple[Path, ...]) -> Iterator[Line]:
         for point in given:
             yield _beside(found, point, ghz, vlen)
     for asked in under.questions():
-        said = f"{span(asked.under)}, {span(asked.usual)} without; {asked.under.benchmark.name} on a board tells"
-        yield Line(True, f"alternative '{asked.alternative}'", said, note=True)
+        message = f"{span(asked.under)}, {span(asked.usual)} without; {asked.under.benchmark.name} on a board tells"
+        yield Line(True, f"alternative '{asked.alternative}'", message, note=True)
     yield from _order(points, choices, {b.benchmark.name: b for b in under.benches})
 
 

@@ -1,4 +1,4 @@
-"""Checks a primitive set: every primitive, compiled and executed on the target, against what it is said to mean."""
+"""Checks a primitive set: every primitive, compiled and executed on the target, against what its meaning says."""
 
 from __future__ import annotations
 
@@ -170,8 +170,8 @@ def execute(
         answers.append(np.frombuffer(ended.stdout, kind.storage, size, at))
         at += size * kind.size
     end = None
-    if len(ended.stdout) >= 8 and (said := int.from_bytes(ended.stdout[:8], "little")) != lanes:
-        return PrimitiveRun(resolved, vlen, todo, (), f"a vector has {said} elements, {lanes} were expected")
+    if len(ended.stdout) >= 8 and (own := int.from_bytes(ended.stdout[:8], "little")) != lanes:
+        return PrimitiveRun(resolved, vlen, todo, (), f"a vector has {own} elements, {lanes} were expected")
     if ended.timed_out:
         end = f"did not end within {_TIMEOUT_S:g} s"
     elif ended.status < 0 or ended.status > 128:

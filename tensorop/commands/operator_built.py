@@ -124,8 +124,8 @@ def _candidate(evaluator: Evaluator, of: Sequence[KernelTemplate]) -> tuple[Vari
             made = evaluator.prepare(Trial("check", 0, Stage.BLOCKING, variant))
             if isinstance(made, Prepared):
                 return variant, made.program
-            said = f"{made.outcome.message}\n{made.outcome.log}".rstrip()
-            failed = failed or f"around template '{template.name}' at {point}: {said}"
+            fault = f"{made.outcome.message}\n{made.outcome.log}".rstrip()
+            failed = failed or f"around template '{template.name}' at {point}: {fault}"
     if failed:
         raise SpecError(f"{operator.folder}: no candidate of {dtype} builds; the first, candidate.c.j2 {failed}")
     return None

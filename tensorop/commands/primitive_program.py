@@ -56,7 +56,7 @@ def _row(entry: PrimitiveEntry, primitives: Primitives) -> tuple[str, int, int, 
 def _function(entry: PrimitiveEntry, functions: dict[str, Callable[..., str]], primitives: Primitives) -> str:
     lines = [f"static void {_name(entry)}(const struct check_case *c)", "{", "const size_t lanes = check_lanes();"]
     lines += [f"const predicate full = {functions['full']()};", f"const predicate vl = {functions['tail']('c->vl')};"]
-    said: list[str] = []
+    passed: list[str] = []
     index = 0
     for argument in entry.primitive.args:
         kind = shape_of(argument)
@@ -77,16 +77,16 @@ def _function(entry: PrimitiveEntry, functions: dict[str, Callable[..., str]], p
                 lines.append(f"const {of} {argument} = *{at};")
             else:
                 lines.append(f"{of} *const {argument} = {at};")
-            said.append(argument)
+            passed.append(argument)
         elif kind == "constant":
-            said.append(str(entry.constant))
+            passed.append(str(entry.constant))
         elif kind == "predicate":
-            said.append("vl")
+            passed.append("vl")
         elif kind == "leading dimension" or argument in ("rows", "cols"):
-            said.append(f"(size_t)c->{argument}")
+            passed.append(f"(size_t)c->{argument}")
         else:
-            said.append("c->vl")  # count
-    text = functions[entry.primitive.name](*said)
+            passed.append("c->vl")  # count
+    text = functions[entry.primitive.name](*passed)
     out = "((element *)c->out)"
     match entry.primitive.returns:
         case "vec":

@@ -47,7 +47,7 @@ class Contract(ABC):
     """An operator's code. A folder's reference.py has one class derived from this, made with what operator.yaml says.
 
     operands: in the order of a call's buffers; parameters: run-time numbers by name, with the usual value, in the order
-    of a call's scalars; flags: what else a call is told, by name the numbers of its values, of which the first is the
+    of a call's scalars; flags: what else a call takes, by name the numbers of its values, of which the first is the
     usual one, in the order of a call's flags, after which comes the variant that is asked for; a problem's option of
     one of these names is another value. leading: operands that have a leading dimension, in the order of a call's.
     A `tile` is sizes in elements, named as the operator likes. No method raises but for a problem that is none.
@@ -113,7 +113,7 @@ class Contract(ABC):
         """The flag of a call that forces a variant of the library; -1 there: it chooses itself."""
         return len(self.flags)
 
-    def told(self, problem: Problem) -> tuple[int, ...]:
+    def flags_of(self, problem: Problem) -> tuple[int, ...]:
         """A call's flags."""
         own = (self.known(problem)[name] for name in self.flags)
         return (*own, int(problem.options.get("variant", -1)))
@@ -205,7 +205,7 @@ class Contract(ABC):
         return Call(
             dims=tuple(problem.sizes.values()),
             scalars=tuple(float(problem.options.get(name, usual)) for name, usual in self.parameters.items()),
-            flags=self.told(problem),
+            flags=self.flags_of(problem),
             buffers=tuple(buffers),
             placement=placement,
         )
@@ -249,7 +249,7 @@ class Contract(ABC):
         of the others, so that who takes any part of it for work done is wrong; where outputs are read, as given."""
         if any(buffer.access is Access.INOUT for buffer in given.buffers):
             return given
-        began = {name: _half_done(*told, rng) for name, told in self.expected(problem, given).items()}
+        began = {name: _half_done(*known, rng) for name, known in self.expected(problem, given).items()}
         return replace(given, buffers=tuple(self._begun(problem, one, began) for one in given.buffers))
 
     def _begun(self, problem: Problem, buffer: Buffer, began: Mapping[str, Array]) -> Buffer:

@@ -15,7 +15,7 @@ from tensorop.model.point import Value
 MAX_LANES = 1 << 12  # elements in a vector; what is tried on a set grows with their square
 
 # What an argument of a primitive is, by its name. A matrix is a pointer whose leading dimension (in elements) follows
-# it. Elements are C's unless said otherwise: those of the compute type are A's and B's as kernels
+# it. Elements are C's unless stated otherwise: those of the compute type are A's and B's as kernels
 # read them, those of the storage type as callers give them, and for most dtypes all three are the same.
 ARGUMENTS: Mapping[str, str] = {
     "acc": "vector",
@@ -149,16 +149,16 @@ class Primitives:
     @property
     def with_aliases(self) -> Mapping[str, Primitive]:
         """What a template may say: the primitives, and other names of them where number formats coincide."""
-        said = dict(self.by_name)
+        known = dict(self.by_name)
         alike = [_COMPUTE_ALIKE] if self.formats.compute == self.formats.accumulator else []
         alike += [] if self.formats.widened else [_STORAGE_ALIKE]
         same = self.formats.storage == self.formats.compute == self.formats.accumulator
         alike += [_ALL_ALIKE] if same else []
         for names in alike:
-            said |= {
-                name: replace(said[of], name=name) for name, of in names.items() if of in said and name not in said
+            known |= {
+                name: replace(known[of], name=name) for name, of in names.items() if of in known and name not in known
             }
-        return said if self.formats.widened else {**said, "widen": _WIDEN}
+        return known if self.formats.widened else {**known, "widen": _WIDEN}
 
 
 @dataclass(frozen=True)
@@ -187,7 +187,7 @@ class Collective:
     whole group hold afterwards, or what it orders
     c: the body of a function of these `args` (C declarations) that `returns` a C type, with `template` parameters; a
     Jinja2 text over `parameters`, which a template's tunables and facts give
-    accesses: what one thread's call reads and writes (docs/primitives.md); None where nothing is said, "" for nothing
+    accesses: what one thread's call reads and writes (docs/primitives.md); None where that is not known, "" for nothing
     holds: of a fragment spread over the group's registers: its name -> expressions of the row and the column that
     register `register` of thread `thread` has
     """

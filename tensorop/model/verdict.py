@@ -79,9 +79,9 @@ class Verdict:
         return self.outcome.ok
 
     def to_json(self) -> dict[str, object]:
-        told = {name: getattr(self, name) for name in ("dtype", "vlen", "threads", "ok", "cases", "seed")}
+        plain = {name: getattr(self, name) for name in ("dtype", "vlen", "threads", "ok", "cases", "seed")}
         worst = self.worst if math.isfinite(self.worst) else None
-        return {**told, "worst": worst, "outcome": {"kind": self.outcome.kind.value, "message": self.outcome.message}}
+        return {**plain, "worst": worst, "outcome": {"kind": self.outcome.kind.value, "message": self.outcome.message}}
 
 
 @dataclass(frozen=True)

@@ -31,10 +31,10 @@ def guarded(where: str, call: Callable[P, T], *args: P.args, **how: P.kwargs) ->
     except Exception as error:
         kind = type(error).__name__
         # a KeyError says no more than its key; files are named without their folders, for a log goes to a model
-        said = _short(f"{kind}: {error}" if str(error) else kind)
+        fault = _short(f"{kind}: {error}" if str(error) else kind)
         frames = traceback.extract_tb(error.__traceback__)[-_FRAMES:]
         places = (f"{Path(frame.filename).name}:{frame.lineno} {frame.name}" for frame in frames)
-        return Outcome(Kind.REFUSED, where, f"it cannot be worked with: {said}", "\n".join(places))
+        return Outcome(Kind.REFUSED, where, f"it cannot be worked with: {fault}", "\n".join(places))
 
 
 def _short(text: str) -> str:

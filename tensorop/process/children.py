@@ -101,8 +101,8 @@ def run(
             status = release(child)
         if not ended:
             raise subprocess.TimeoutExpired(list(argv), timeout)
-        said = [os.pread(file.fileno(), os.fstat(file.fileno()).st_size, 0) for file in (out, err)]
-    return subprocess.CompletedProcess(list(argv), status, *(text.decode(errors="replace") for text in said))
+        outputs = [os.pread(file.fileno(), os.fstat(file.fileno()).st_size, 0) for file in (out, err)]
+    return subprocess.CompletedProcess(list(argv), status, *(text.decode(errors="replace") for text in outputs))
 
 
 def _file(name: str) -> IO[bytes]:

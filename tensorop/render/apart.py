@@ -2,7 +2,7 @@
 
 A template can loop for ever or ask for all memory, and nothing within one process stops that for certain. So each
 rendering has a process with a limit on processor time, memory and files, its output is read up to a bound, and this
-process waits no longer than it said. Those processes are forks of one that stays (`resident`), since starting
+process waits no longer than its limit. Those processes are forks of one that stays (`resident`), since starting
 Python takes as long as building a kernel. It knows the primitives' names, not their C.
 """
 
@@ -98,18 +98,18 @@ def texts(
     folders = [str(one) for one in ((folder,) if isinstance(folder, Path) else folder)]
     wish = json.dumps([folders, template, outer]).encode()
     job = json.dumps([[dict(context) for context in contexts], dict(arities)]).encode()
-    said = _answer(wish, job, 2 * len(contexts) * render.MAX_OUTPUT, time.monotonic() + seconds)
-    if said is None:
+    reply = _answer(wish, job, 2 * len(contexts) * render.MAX_OUTPUT, time.monotonic() + seconds)
+    if reply is None:
         raise render.RenderError(f"{outer}: rendering took more than {seconds:g} s")
     try:
-        kind, told = json.loads(said)
+        kind, made = json.loads(reply)
     except (ValueError, TypeError, RecursionError):
         raise render.RenderError(f"{outer}: rendering died") from None
     if kind != "texts":
-        raise render.RenderError(str(told))
-    if not isinstance(told, list) or len(told) != len(contexts) or not all(isinstance(one, str) for one in told):
+        raise render.RenderError(str(made))
+    if not isinstance(made, list) or len(made) != len(contexts) or not all(isinstance(one, str) for one in made):
         raise render.RenderError(f"{outer}: rendering gave something else than texts")
-    return told
+    return made
 
 
 def close() -> None:
@@ -127,7 +127,7 @@ atexit.register(close)
 def _answer(wish: bytes, job: bytes, most: int, until: float) -> bytes | None:
     """What a rendering's process wrote, less than a line where it died, None where its time was up. A rendering whose
     template's process ended is asked for again: another rendering, or somebody else, may have brought that about."""
-    said: bytes | None = b""
+    reply: bytes | None = b""
     for _ in range(_TRIES):
         mine, theirs = os.pipe()
         try:
@@ -135,20 +135,20 @@ def _answer(wish: bytes, job: bytes, most: int, until: float) -> bytes | None:
                 resident = _living()
                 asked = resident.template(wish)
                 _ask(asked, theirs, job)
-            said = _read(mine, most, until)
+            reply = _read(mine, most, until)
         except BaseException:
             _drop(wish)
             raise
         finally:
             os.close(mine)
         resident.heed()
-        if said is None or len(said) > most:
+        if reply is None or len(reply) > most:
             _drop(wish)
-            return said
+            return reply
         with _lock:
-            if said.endswith(b"\n") or _open(asked):
-                return said
-    return said
+            if reply.endswith(b"\n") or _open(asked):
+                return reply
+    return reply
 
 
 def _living() -> _Resident:

@@ -106,8 +106,8 @@ def _become(work: Work, *sent: int) -> NoReturn:
 def _template(way: int, wish: int) -> None:
     """Reads a kernel template and those around it, and serves renderings of it."""
     resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, resource.getrlimit(resource.RLIMIT_CPU)[1]))
-    told, template, outer = json.loads(_whole(wish))
-    folder = tuple(map(Path, told))
+    folders, template, outer = json.loads(_whole(wish))
+    folder = tuple(map(Path, folders))
     with contextlib.suppress(Exception):  # each rendering meets it again, and says it
         render.read_ahead(folder, template, outer)
     resource.setrlimit(resource.RLIMIT_CPU, (resource.getrlimit(resource.RLIMIT_CPU)[1],) * 2)
@@ -119,20 +119,20 @@ def _rendering(folder: render.Folders, template: str, outer: str, answer: int, w
     os.setsid()
     limits.limit(resource.RLIMIT_CPU, SECONDS)
     limits.limit(resource.RLIMIT_NPROC, 0)
-    said: list[object]
+    reply: list[object]
     try:
         contexts, arities = json.loads(_whole(wish))
-        said = ["texts", render.kernel_texts(folder, template, outer, contexts, arities)]
+        reply = ["texts", render.kernel_texts(folder, template, outer, contexts, arities)]
     except render.RenderError as error:
-        said = ["error", error.message]
+        reply = ["error", error.message]
     except RecursionError:
-        said = ["error", f"{outer}: it calls itself without end"]
+        reply = ["error", f"{outer}: it calls itself without end"]
     except MemoryError:
-        said = ["error", f"{outer}: rendering took more than {MEMORY >> 20} MiB"]
+        reply = ["error", f"{outer}: rendering took more than {MEMORY >> 20} MiB"]
     except Exception as error:
-        said = ["error", f"{outer}: rendering died: {type(error).__name__}: {error}"]
+        reply = ["error", f"{outer}: rendering died: {type(error).__name__}: {error}"]
     with open(answer, "wb", buffering=0) as pipe:
-        rest = memoryview(json.dumps(said).encode() + b"\n")
+        rest = memoryview(json.dumps(reply).encode() + b"\n")
         while rest:
             rest = rest[pipe.write(rest) :]
 

@@ -55,10 +55,10 @@ def refused(name: str, alternative: Alternative, model: Any) -> str | None:
     return None
 
 
-def heirs(section: Mapping[str, Any], said: Mapping[str, Any]) -> dict[str, Any]:
-    """The alternatives a child's merged `model:` section keeps: its own (`said`), but for those it gave up (null), and
-    its parent's where it has what they change."""
-    own = said.get("alternatives") or {}
+def heirs(section: Mapping[str, Any], changed: Mapping[str, Any]) -> dict[str, Any]:
+    """The alternatives a child's merged `model:` section keeps: its own, but for those it gave up (null), and its
+    parent's where it has what they change. changed: what the child's file has."""
+    own = changed.get("alternatives") or {}
     found = section.get("alternatives") or {}
     kept = {name: part for name, part in found.items() if part is not None and (name in own or _applies(part, section))}
     return {"alternatives": kept} if found else {}

@@ -49,7 +49,7 @@ class _Caches(BaseModel):
 
 
 class _Modelled(BaseModel):
-    """So that a broken rule is told by the file's own keys."""
+    """So that a broken rule is named by the file's own keys."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -128,36 +128,36 @@ def _heir(
                 f"{file.path}: unknown key 'model.memory.{size}'; the sizes of a model's caches are the platform's own",
                 hint="say them once, under the top key `caches`",
             )
-    said = {key: value for key, value in own.items() if key != "complete"}
+    changed = {key: value for key, value in own.items() if key != "complete"}
     alone = parent is None or own.get("complete", False)
     if own.get("complete") not in (None, True, False):
         raise SpecError(f"{file.path}: key 'model.complete': expected true or false, got {own['complete']!r}")
-    made = said if alone or parent is None else _over(said, parent, f"{file.path}: key 'model")
+    made = changed if alone or parent is None else _over(changed, parent, f"{file.path}: key 'model")
     simulated = _modelled(levels, file.path)
     sizes = {name: asdict(level) for name, level in zip(_SIZES, simulated, strict=True)}
     if isinstance(memory := made.get("memory"), Mapping):
         made = {**made, "memory": {**memory, **sizes}}
     if parent is not None and not alone:
-        made |= heirs(made, said)
-        made |= _own_name(file.name, said, made, parent)
+        made |= heirs(made, changed)
+        made |= _own_name(file.name, changed, made, parent)
     yamlfile.validate(_Modelled, {"model": made}, str(file.path))
     return made
 
 
 def _own_name(
-    platform: str, said: Mapping[str, object], made: Mapping[str, object], parent: Mapping[str, object]
+    platform: str, changed: Mapping[str, object], made: Mapping[str, object], parent: Mapping[str, object]
 ) -> dict[str, object]:
     """Name, version and description of a child's model, where it is not its parent's."""
     changes = tuple(_changes(made, parent))
     if not changes:
-        return {"version": 1} if "name" in said and "version" not in said else {}
+        return {"version": 1} if "name" in changed and "version" not in changed else {}
     first, comma, others = str(parent["name"]).partition(", after ")
     after = f"{first} {parent['version']}{comma}{others}"
     return {
-        "name": said.get("name", f"{platform}, after {after}"),
-        "version": said.get("version", 1),
+        "name": changed.get("name", f"{platform}, after {after}"),
+        "version": changed.get("version", 1),
         "calibrated": False,
-        "description": said.get("description", f"As {after}, but for {', '.join(changes)}"),
+        "description": changed.get("description", f"As {after}, but for {', '.join(changes)}"),
     }
 
 

@@ -71,7 +71,7 @@ class PlatformSpec(File):
         yield from admitted.qemu_cpu(self.qemu_cpu)
         for name, choices in self.baselines.items():
             for choice in choices:
-                yield from (f"baselines.{name}: {said}" for said in admitted.environment(choice.environment))
+                yield from (f"baselines.{name}: {fault}" for fault in admitted.environment(choice.environment))
 
 
 class ProbeSpec(File):
@@ -180,16 +180,16 @@ def _probed(data: dict[str, object], path: Path, plugins: tuple[Path, ...]) -> d
     """A probing file as a child of the platform that suits this machine best."""
     yamlfile.validate(ProbeSpec, data, str(path))
     best = native.best(whole(plugins), host_arch(), native.cpu_flags())
-    said = {key: value for key, value in data.items() if key != "probe"}
+    own = {key: value for key, value in data.items() if key != "probe"}
     # the parent's board model is not this machine, which has a clock
-    return {"parent": best.name, "runner": "native", "model": None, "caches": _seen(best), **said}
+    return {"parent": best.name, "runner": "native", "model": None, "caches": _seen(best), **own}
 
 
 def _seen(best: Platform) -> list[dict[str, object]]:
     """This machine's caches; a level that its kernel does not tell is that of the platform which suits it best."""
-    told = native.caches()
-    levels = sorted(told.keys() | best.caches.keys())
-    return [{**(told.get(level) or dataclasses.asdict(best.caches[level]))} for level in levels]
+    here = native.caches()
+    levels = sorted(here.keys() | best.caches.keys())
+    return [{**(here.get(level) or dataclasses.asdict(best.caches[level]))} for level in levels]
 
 
 def _find(kind: str, name: str, plugins: tuple[Path, ...], asker: Path, key: str) -> Path:
@@ -201,7 +201,7 @@ def _find(kind: str, name: str, plugins: tuple[Path, ...], asker: Path, key: str
 
 
 def _under(child: dict[str, object], parent: dict[str, object]) -> dict[str, object]:
-    """A parent's values below what a child already said."""
+    """A parent's values below what a child already has."""
     out = dict(parent)
     for key, value in child.items():
         under = parent.get(key)

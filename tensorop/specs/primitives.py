@@ -115,8 +115,8 @@ class SetSpec(File):
             rule(_HEADER.fullmatch(header), f"headers has '{header}'; expected the compiler's own, e.g. immintrin.h")
         self._require_types("support", self.support)
         for dtype, kind in self.types.items():
-            said = kind.formats(dtype)
-            for number in (said.storage, said.compute, said.accumulator):
+            formats = kind.formats(dtype)
+            for number in (formats.storage, formats.compute, formats.accumulator):
                 rule(number in NUMBERS, f"types.{dtype} has '{number}'; expected one of {', '.join(NUMBERS)}")
             for name, text in kind.vars.items():
                 for setting, by in text.items() if isinstance(text, dict) else ():

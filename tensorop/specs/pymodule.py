@@ -32,8 +32,8 @@ def load(path: Path, name: str) -> ModuleType:
     except ImportError as error:
         raise UsageError(f"{path}: {error}", hint="install what it imports, or choose another") from error
     except Exception as error:
-        said = f"{type(error).__name__}: {error}"
-        raise SpecError(f"{path}{_line(path, error)} fails while it is loaded: {said}") from error
+        fault = f"{type(error).__name__}: {error}"
+        raise SpecError(f"{path}{_line(path, error)} fails while it is loaded: {fault}") from error
     return module
 
 
@@ -55,8 +55,8 @@ def check_methods(path: Path, kind: Any, base: Any, required: Collection[str]) -
         found, asked = getattr(kind, name), inspect.signature(wanted)
         got = inspect.signature(found) if callable(found) else repr(found)
         if inherited or not callable(found) or not _takes(found, asked):
-            said = "no such method" if inherited else got
-            raise SpecError(f"{path}: class '{kind.__name__}': expected the method {name}{asked}, got {said}")
+            have = "no such method" if inherited else got
+            raise SpecError(f"{path}: class '{kind.__name__}': expected the method {name}{asked}, got {have}")
 
 
 def name_faults(path: Path, kind: Any) -> None:
@@ -75,8 +75,8 @@ def _named(path: Path, name: str, method: Any) -> Any:
         except (TensoropError, MemoryError):
             raise
         except Exception as error:
-            said = f"{type(error).__name__}: {error}"
-            raise SpecError(f"{path}{_line(path, error)}: method '{name}': {said}") from error
+            fault = f"{type(error).__name__}: {error}"
+            raise SpecError(f"{path}{_line(path, error)}: method '{name}': {fault}") from error
 
     return call
 

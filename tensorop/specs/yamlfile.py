@@ -47,7 +47,7 @@ def read(path: Path) -> dict[str, object]:
     return parse(files.text(path, files.TEXT), str(path))
 
 
-_MOST = 20  # faults of a file that are told
+_MOST = 20  # faults of a file that are named
 _OF_LENGTH = ("too_short", "too_long")
 # What a schema's rule expects, in words of ours: by pydantic's name of the rule, with its numbers.
 _EXPECTED = {
@@ -86,10 +86,10 @@ def validate(schema: type[M], data: dict[str, object], origin: str) -> M:
     except ValidationError as error:
         found = error.errors()
         inner = {item["loc"][:end] for item in found for end in range(1, len(item["loc"]))}
-        # what is said of a list as a whole follows from the elements that were refused
-        told = [item for item in found if item["type"] not in _OF_LENGTH or item["loc"] not in inner]
-        lines = [_explain(schema, item, data, origin) for item in told[:_MOST]]
-        lines += [f"{origin}: {len(told) - _MOST} faults more"] if len(told) > _MOST else []
+        # the fault of a list as a whole follows from the elements that were refused
+        faults = [item for item in found if item["type"] not in _OF_LENGTH or item["loc"] not in inner]
+        lines = [_explain(schema, item, data, origin) for item in faults[:_MOST]]
+        lines += [f"{origin}: {len(faults) - _MOST} faults more"] if len(faults) > _MOST else []
         raise SpecError("\n".join(dict.fromkeys(lines))) from None
 
 

@@ -48,9 +48,9 @@ def parse(text: str, origin: str, *, aliases: bool = True) -> dict[str, object]:
         if mark is not None:  # libyaml has bounds of its own and reads ahead: is one of ours passed before that place?
             with contextlib.suppress(yaml.YAMLError):
                 _Reader(text[: mark.index], origin, aliases).document()
-        said = getattr(error, "problem", None) or str(error).splitlines()[0]
+        problem = getattr(error, "problem", None) or str(error).splitlines()[0]
         line = f", line {mark.line + 1}" if mark is not None else ""
-        raise SpecError(f"{origin}{line}: not readable as YAML: {said}") from None
+        raise SpecError(f"{origin}{line}: not readable as YAML: {problem}") from None
     except UnicodeEncodeError as error:
         number = text.count("\n", 0, error.start) + 1
         raise SpecError(f"{origin}, line {number}: not readable as YAML: half of a character") from None

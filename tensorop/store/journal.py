@@ -53,7 +53,7 @@ def read(folder: Path) -> History:
 
 
 class Journal:
-    """An open journal. `history` holds what it says so far; `remarks` what was odd when it was opened."""
+    """An open journal. `history` holds its content so far; `remarks` warnings when it was opened."""
 
     def __init__(self, path: Path, history: History, descriptor: int, lock: FolderLock | None = None) -> None:
         self.path = path
@@ -84,7 +84,7 @@ class Journal:
         return self.start_all([trial])[0]
 
     def start_all(self, trials: Sequence[Trial]) -> list[int]:
-        """As `start` for trials that were asked for together, with templates that were not told of: all are written, or
+        """As `start` for trials that were asked for together, with templates that it does not have: all are written, or
         none, so that a run that goes on asks for the others knowing what this one knew."""
         for trial in trials:
             if self.history.finished(trial.key, trial.round) is not None:
@@ -142,8 +142,8 @@ class Journal:
     def _append(self, event: str, *of_each: Record) -> None:
         """Records of one kind, in one write: a process that is killed has written all or none."""
         now = round(time.monotonic() - self._began, 3)
-        told = [{"schema": SCHEMA, "event": event, "t": now, **fields} for fields in of_each]
-        lines = [json.dumps(record, allow_nan=False, separators=(",", ":")) + "\n" for record in told]
+        whole_records = [{"schema": SCHEMA, "event": event, "t": now, **fields} for fields in of_each]
+        lines = [json.dumps(record, allow_nan=False, separators=(",", ":")) + "\n" for record in whole_records]
         if self._broken:
             raise JobError(f"{self.path} could not be written before; the run has to stop")
         with whole():

@@ -12,7 +12,7 @@
 
 joined: of a template that came late: stage, dtype, round of the search, and how many of its trials had ended.
 t: seconds the run has taken so far, all its processes together.
-template: the digest of one that was told of before; kernel, variant: ids of what the four before them make.
+template: the digest of one in an earlier line; kernel, variant: ids of what the four before them make.
 variant of a text: the id of the one it belongs to, as it is built (instantiate.as_built)
 race: where the trial may end early (model.trial.Rung), by what had ended when it began
 packed: kernel and edge, a NUL between them, by zlib and base64; text: the id of what a trial that passed was made of.
@@ -69,9 +69,9 @@ def note_of(record: Mapping[str, object]) -> tuple[str, Any]:
 
 
 def trial_of(record: Mapping[str, object], templates: Mapping[str, KernelTemplate]) -> Trial:
-    """templates: by digest, those that the journal has told of. Raises ValueError where the parts have another id."""
+    """templates: by digest, those that the journal has. Raises ValueError where the parts have another id."""
     if (digest := text_in(record, "template")) not in templates:
-        raise ValueError(f"no template {digest:.60} was told of before")
+        raise ValueError(f"no template {digest:.60} is in an earlier line")
     kernel = Kernel(
         templates[digest], text_in(record, "dtype"), point_of(section(record, "configuration")), _whole(record, "vlen")
     )
@@ -112,8 +112,8 @@ def outcome_record(outcome: Outcome) -> Record:
 
 
 def outcome_of(record: Mapping[str, object]) -> Outcome:
-    told = {name: text_in(record, name) for name in ("where", "message", "log") if name in record}
-    return Outcome(Kind(text_in(record, "kind")), **told)
+    texts = {name: text_in(record, name) for name in ("where", "message", "log") if name in record}
+    return Outcome(Kind(text_in(record, "kind")), **texts)
 
 
 def finished_record(finished: Finished) -> Record:

@@ -187,7 +187,7 @@ def test_a_template_under_anothers_digest_has_no_trials(tmp_path: Path) -> None:
     path, _ = kept(stranger(outer.text), tmp_path)
     other = stranger(f"{outer.text} ")
     rewritten(path, lambda line: {**line, "template": template_record(other)} if line["event"] == "template" else line)
-    with pytest.raises(JobError, match=r"damaged in line 3: .*no template [0-9a-f]{16} was told of before"):
+    with pytest.raises(JobError, match=r"damaged in line 3: .*no template [0-9a-f]{16} is in an earlier line"):
         known(tmp_path)
 
 
