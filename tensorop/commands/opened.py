@@ -114,7 +114,7 @@ def open_each(path: Path, plugins: tuple[Path, ...] = ()) -> tuple[Opened, ...]:
 def staged(made: Staged, operator: Operator, platform: Platform, plugins: tuple[Path, ...]) -> Opened:
     """A product that was just made of this operator, before it is in its place."""
     card = read_card(made.library)
-    return Opened(made.folder, made.library, card, operator, platform, tuple(card["dtypes"]), plugins)
+    return _whole(Opened(made.folder, made.library, card, operator, platform, tuple(card["dtypes"]), plugins))
 
 
 def cards(path: Path) -> dict[str, Card]:
@@ -135,14 +135,20 @@ def _opened(root: Path | None, library: Path, card: Card, given: tuple[Path, ...
         raise UsageError(
             f"the provenance card of {library} does not say {error}", hint="make the library again with this version"
         ) from None
-    loadable.require_uncut(library)
-    machine = loadable.machine(library)
-    if machine != platform.arch:
+    return _whole(Opened(root, library, card, operator, platform, dtypes, given))
+
+
+def _whole(found: Opened) -> Opened:
+    """Raises where the file is cut, or for another architecture than its platform's."""
+    loadable.require_uncut(found.library)
+    machine = loadable.machine(found.library)
+    if machine != found.platform.arch:
         raise UsageError(
-            f"{library} is a library for {machine}, its card says platform {platform.name} ({platform.arch})",
+            f"{found.library} is a library for {machine}, its card says platform {found.platform.name} "
+            f"({found.platform.arch})",
             hint="give the library as it was made",
         )
-    return Opened(root, library, card, operator, platform, dtypes, given)
+    return found
 
 
 def _manifest(root: Path | None) -> Path | None:
