@@ -35,7 +35,7 @@ class Buffer:
     name: str
     access: Access
     data: NDArray[np.generic]
-    # 0, or where in a longer storage a second operand of the same form begins, in elements: in timing every other call
+    # 0, or where in a longer storage a second operand of the same form begins, in elements. In timing every other call
     # takes that one, so that what a call finds of its own in the output is never right. Where an output that is read
     # has one, what the last call of a batch leaves is its own alone: before it the outputs become what they were.
     second_offset: int = 0

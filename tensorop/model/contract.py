@@ -28,12 +28,11 @@ LINE = 64  # bytes of a cache line
 
 @dataclass(frozen=True)
 class Operand:
-    """A named operand. shape: its sides in elements, expressions over dimensions and attributes; formats: by dtype of
-    the operator, its number format where that is another."""
+    """A named operand."""
 
     access: Access
-    shape: tuple[str, ...]
-    formats: Mapping[str, str] = field(default_factory=dict)
+    shape: tuple[str, ...]  # its sides in elements, expressions over dimensions, attributes and flags
+    formats: Mapping[str, str] = field(default_factory=dict)  # by dtype of the operator, where its format is another
 
     def number(self, dtype: str) -> Number:
         return NUMBERS[self.formats.get(dtype, dtype)]
@@ -46,19 +45,18 @@ class Operand:
 class Contract(ABC):
     """An operator's code. A folder's reference.py has one class derived from this, made with what operator.yaml says.
 
-    operands: in the order of a call's buffers; parameters: run-time numbers by name, with the usual value, in the order
-    of a call's scalars; flags: what else a call takes, by name the numbers of its values, of which the first is the
-    usual one, in the order of a call's flags, after which comes the variant that is asked for; a problem's option of
-    one of these names is another value. leading: operands that have a leading dimension, in the order of a call's.
     A `tile` is sizes in elements, named as the operator likes. No method raises but for a problem that is none.
     """
 
     name: str
     shapes: Shapes
-    operands: Mapping[str, Operand]
-    parameters: Mapping[str, float]
+    operands: Mapping[str, Operand]  # in the order of a call's buffers
+    parameters: Mapping[str, float]  # run-time numbers with the usual value, in the order of a call's scalars
+    # What else a call takes: by name the numbers of its values, of which the first is the usual one, in the order of a
+    # call's flags, after which comes the variant that is asked for. A problem's option of one of these names is another
+    # value.
     flags: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    leading: tuple[str, ...] = ()
+    leading: tuple[str, ...] = ()  # operands with a leading dimension, in the order of a call's
 
     CONTROL_TILE: ClassVar[Mapping[str, int]]  # the tile that negative controls are judged around
     CONTROL_SHAPE: ClassVar[tuple[int, ...]]  # what they are timed on

@@ -8,35 +8,23 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Core:
-    """What could be read of a machine; empty, None or 0 where it does not tell.
+    """What could be read of a machine; empty, None or 0 where it does not tell."""
 
-    arch        in our spelling; kernel, libc: versions as they print themselves
-    flags       of /proc/cpuinfo, extensions of a RISC-V `isa` line one by one, without `v` where that is not V 1.0
-    processors  number -> its lines in /proc/cpuinfo, key -> text
-    identity    identity registers, name -> hexadecimal, where the kernel hands them out
-    vlen        bits of a vector register, by executing; None where nothing was executed or it has none
-    page        bytes; cores: online
-    caches      level -> size, ways, line, shared_by (bytes)
-    clock_mhz   by a chain of dependent additions
-    link        bytes a second to the machine; 0: it is this one
-    governor    of the frequency
-    load        running processes, mean of the last minute
-    """
-
-    arch: str
-    kernel: str = ""
+    arch: str  # in our spelling
+    kernel: str = ""  # version as it prints itself
     libc: str = ""
+    # Of /proc/cpuinfo, extensions of a RISC-V `isa` line one by one, without `v` where that is not V 1.0.
     flags: frozenset[str] = frozenset()
-    processors: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
-    identity: Mapping[str, str] = field(default_factory=dict)
-    vlen: int | None = None
-    page: int = 0
-    cores: int = 0
-    caches: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    clock_mhz: float = 0.0
-    link: float = 0.0
-    governor: str = ""
-    load: float = 0.0
+    processors: Mapping[int, Mapping[str, str]] = field(default_factory=dict)  # lines of /proc/cpuinfo, key -> text
+    identity: Mapping[str, str] = field(default_factory=dict)  # identity registers, name -> hexadecimal
+    vlen: int | None = None  # bits of a vector register, by executing; None where nothing was executed
+    page: int = 0  # bytes
+    cores: int = 0  # online
+    caches: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  # level -> size, ways, line, shared_by
+    clock_mhz: float = 0.0  # by a chain of dependent additions
+    link: float = 0.0  # bytes a second to the machine; 0: it is this one
+    governor: str = ""  # of the frequency
+    load: float = 0.0  # running processes, mean of the last minute
 
     _NAMES = ("model name", "uarch", "Model", "CPU part", "marchid", "mvendorid")
 

@@ -41,35 +41,25 @@ CONFINED = ("-ftrivial-auto-var-init=zero", f"-Wframe-larger-than={_FRAME}", "-W
 
 @dataclass(frozen=True)
 class KernelTemplate:
-    """A family of micro-kernels: a Jinja2 body over primitives with free tunables.
+    """A family of micro-kernels: a Jinja2 body over primitives with free tunables."""
 
-    operator, name: what it computes and what it is called; author: offline (shipped) | plug-in | llm | replay
-    parent: the digest of the template that it was made of, where its author had one; no part of its own
-    strategy: the idea in words; reads: how it walks its operands, keys and values defined by the operator
-    unseen: tunables whose worth only whole problems show; a kernel for each of their values in `seed_configurations` is
-    tried there
-    seed_configurations: points (or parts of points) to try first, where they are legal; they change no result
-    prior: where searches begin that know of no earlier one
-    needs: primitives used; tunables: name -> values; text: the Jinja2 body
-    facts: of a device's kernel: name -> expression over tunables, the layout, the device and facts before it
-    model: likewise what predicts a call's cost, over its dims and the facts; the last is the cost
-    """
-
-    operator: str
+    operator: str  # what it computes
     name: str
-    author: str
-    strategy: str
-    text: str
-    reads: Mapping[str, str] = field(default_factory=dict)
-    needs: tuple[str, ...] = ()
+    author: str  # offline (shipped) | plug-in | llm | replay
+    strategy: str  # the idea in words
+    text: str  # the Jinja2 body
+    reads: Mapping[str, str] = field(default_factory=dict)  # how it walks its operands, as the operator defines it
+    needs: tuple[str, ...] = ()  # primitives used
     tunables: Mapping[str, tuple[Value, ...]] = field(default_factory=dict)
     constraints: tuple[Constraint, ...] = ()
+    # Tunables whose worth only whole problems show: a kernel for each value in `seed_configurations` is tried there.
     unseen: tuple[str, ...] = ()
-    seed_configurations: tuple[Point, ...] = ()
-    prior: Prior | None = None
-    parent: str = ""
+    seed_configurations: tuple[Point, ...] = ()  # points, or parts of them, to try first; they change no result
+    prior: Prior | None = None  # where searches begin that know of no earlier one
+    parent: str = ""  # the digest of the template that it was made of; no part of its own
+    # Of a device's kernel: name -> expression over tunables, the layout, the device and facts before it.
     facts: Mapping[str, str] = field(default_factory=dict)
-    model: Mapping[str, str] = field(default_factory=dict)
+    model: Mapping[str, str] = field(default_factory=dict)  # likewise of a call's dims; the last is the cost
 
     @property
     def read_facts(self) -> dict[str, str]:
@@ -94,16 +84,12 @@ class KernelTemplate:
 
 @dataclass(frozen=True)
 class Kernel:
-    """A template with what its text is made for.
-
-    configuration: where the template's tunables and the primitive set's settings are; empty while that is searched
-    vlen: bits of the vectors it is specialised for; 0: it asks for them
-    """
+    """A template with what its text is made for."""
 
     template: KernelTemplate
     dtype: str
-    configuration: Point = Point(())
-    vlen: int = 0
+    configuration: Point = Point(())  # the template's tunables and the set's settings; empty while it is searched
+    vlen: int = 0  # bits of the vectors it is specialised for; 0: it asks for them
 
     @cached_property
     def id(self) -> str:
@@ -119,15 +105,11 @@ class Kernel:
 
 @dataclass(frozen=True)
 class Variant:
-    """What is packaged: a kernel with its blocking, which says nothing where the defaults hold.
-
-    specialisations: VLENs (bits) for whose vectors its kernel is also written, specialised; they are no part of its
-    identity
-    """
+    """What is packaged: a kernel with its blocking."""
 
     kernel: Kernel
-    blocking: Point = Point(())
-    specialisations: tuple[int, ...] = ()
+    blocking: Point = Point(())  # empty where the defaults hold
+    specialisations: tuple[int, ...] = ()  # VLENs (bits) its kernel is also written for; no part of its identity
 
     @cached_property
     def id(self) -> str:
@@ -153,15 +135,11 @@ class Variant:
 
 @dataclass(frozen=True)
 class KernelText:
-    """The C of one kernel as the gate admitted it: trials, journal and product share it, and nobody renders it again.
+    """The C of one kernel as the gate admitted it: trials, journal and product share it, none renders it again."""
 
-    variant: the id of the variant it belongs to, as it is built (instantiate.as_built); kernel: its tiles; edge: the
-    same on the shortest vectors, "" where there is none
-    """
-
-    variant: str
-    kernel: str
-    edge: str = ""
+    variant: str  # the id of the variant it belongs to, as it is built (instantiate.as_built)
+    kernel: str  # its tiles
+    edge: str = ""  # the same on the shortest vectors, "" where there is none
 
     @property
     def id(self) -> str:

@@ -23,16 +23,13 @@ NEEDED = (Stage.MICRO, Stage.BLOCKING)
 
 @dataclass(frozen=True)
 class Tunables:
-    """Names with values, and what legal combinations satisfy; expressions may use the platform's facts.
-
-    prior: by name where searches begin, for each choice of the two-valued ones; the others' is the operator's default
-    beside: by name what `prior` is replaced by where one more blocking of the best kernel begins
-    """
+    """Names with values, and what legal combinations satisfy. Expressions may use the platform's facts."""
 
     values: Mapping[str, tuple[Value, ...]]
     constraints: tuple[Constraint, ...]
+    # By name where searches begin, for each choice of the two-valued ones; others begin at the operator's default.
     prior: Mapping[str, str] = field(default_factory=dict)
-    beside: Mapping[str, str] = field(default_factory=dict)
+    beside: Mapping[str, str] = field(default_factory=dict)  # likewise, for one more blocking of the best kernel
 
 
 @record
@@ -56,51 +53,33 @@ class Costs:
 
 @dataclass(frozen=True)
 class Operator:
-    """operator.yaml with its reference.py loaded.
-
-    shapes: dimensions, attributes, how they are written
-    stages: the parts of its search, in order
-    seen: names of `Contract.features`, in its order, which the library's own C computes too
-    derived: further features that dispatch may split on: expressions over those, read in Python and in C alike
-    costs: the terms of a variant's cost model; without any, the dispatch knows only what was measured
-    micro: dims of the first stage's problem, expressions over a point and the platform's facts
-    blocking: the second stage's tunables, with defaults for the first
-    numbers: what templates see as numbers beside their tunables: sizes of the tile they are rendered for
-    runtime: those of them that a candidate takes with each call, after the dims; they need no new build
-    suites: named lists of shapes, the usual one first
-    probes: shapes a search for a suite measures beside it, so that the dispatch knows more than the suite's own
-    clock_probes: more of them on a real clock
-    direct: which problems the template `direct` serves, where the folder has it
-    against: its usual baselines; baselines: by name its own ones over a library, with the interface each wants of it
-    added: templates of plug-in folders, by name, beside those of its own folder; one of the same name replaces it
-    reference: the operator's own code; uses: folders of operators whose templates serve where it has none of the name
-    """
+    """operator.yaml with its reference.py loaded."""
 
     name: str
     description: str
     folder: Path
-    shapes: Shapes
+    shapes: Shapes  # dimensions, attributes, how they are written
     dtypes: tuple[str, ...]
-    stages: tuple[str, ...]
+    stages: tuple[str, ...]  # the parts of its search, in order
     layouts: tuple[Mapping[str, Value], ...]
-    seen: tuple[str, ...]
-    derived: Mapping[str, str]
-    costs: Costs
-    micro: Mapping[str, str]
+    seen: tuple[str, ...]  # names of `Contract.features`, in its order; the library's own C computes these too
+    derived: Mapping[str, str]  # more that dispatch may split on: expressions over those, read in Python and in C
+    costs: Costs  # terms of a variant's cost model; without any the dispatch knows what was measured alone
+    micro: Mapping[str, str]  # dims of a micro-kernel's problem: expressions over a point and the platform's facts
     micro_layout: Mapping[str, Value]
-    blocking: Tunables
-    runtime: tuple[str, ...]
-    defaults: Mapping[str, str]
-    suites: Mapping[str, tuple[Shape, ...]]
-    probes: tuple[Shape, ...]
-    clock_probes: tuple[Shape, ...]
-    direct: Direct | None
-    against: tuple[str, ...]
-    baselines: Mapping[str, str]
-    reference: Contract
-    uses: tuple[Path, ...] = ()
-    added: Mapping[str, Path] = field(default_factory=dict)
-    numbers: tuple[str, ...] = ()
+    blocking: Tunables  # the second stage's tunables
+    runtime: tuple[str, ...]  # those of them that a candidate takes with each call, after the dims, without a new build
+    defaults: Mapping[str, str]  # of blocking tunables, for the first stage
+    suites: Mapping[str, tuple[Shape, ...]]  # named lists of shapes, the usual one first
+    probes: tuple[Shape, ...]  # measured beside a suite, so that the dispatch knows more than the suite's shapes
+    clock_probes: tuple[Shape, ...]  # more of them on a real clock
+    direct: Direct | None  # what the template `direct` serves, where the folder has it
+    against: tuple[str, ...]  # its usual baselines
+    baselines: Mapping[str, str]  # by name its own ones over a library, with the interface that each needs of it
+    reference: Contract  # the operator's own code
+    uses: tuple[Path, ...] = ()  # folders of operators whose templates serve where it has none of the name
+    added: Mapping[str, Path] = field(default_factory=dict)  # templates of plug-in folders, before its own
+    numbers: tuple[str, ...] = ()  # templates see them beside their tunables: sizes of the tile they are rendered for
 
     @property
     def slots(self) -> Source:

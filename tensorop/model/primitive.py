@@ -50,18 +50,16 @@ def shape_of(argument: str) -> str:
 class Primitive:
     """One primitive of one set for one dtype.
 
-    c: C text with `$name` for arguments and the set's own variables
-    args: argument names in order, see ARGUMENTS; returns: vec | compute | storage | half | elem | pred | memory | none
-    meaning: NumPy expression over the arguments, `vl` (active lanes), `lanes` and `np`; vectors have `lanes`
-    elements, a half (64 of a vector's 128 bits, as a uint64_t) half as many. A result shorter than `lanes` leaves the
-    others undefined. Of a `pred` primitive, the number of active lanes; of a `memory` primitive, the new contents of
-    the first argument, everything beyond them untouched.
+    Vectors have `lanes` elements, a half (64 of a vector's 128 bits, as a uint64_t) half as many.
     """
 
     name: str
-    c: str
-    args: tuple[str, ...]
-    returns: str
+    c: str  # C text with `$name` for arguments and the set's own variables
+    args: tuple[str, ...]  # argument names in order, see ARGUMENTS
+    returns: str  # vec | compute | storage | half | elem | pred | memory | none
+    # NumPy expression over the arguments, `vl` (active lanes), `lanes` and `np`. A result shorter than `lanes` leaves
+    # the others undefined. Of a `pred` primitive the number of active lanes; of a `memory` primitive the new contents
+    # of the first argument, everything beyond them untouched.
     meaning: str
     preconditions: tuple[str, ...] = ()
     exact: bool = True  # False: within the rounding errors of its operations; True: the meaning, rounded once
@@ -181,26 +179,19 @@ class ElementType:
 
 @dataclass(frozen=True)
 class Collective:
-    """One primitive that a group of a device's threads executes together.
-
-    group: thread | warp | warpgroup | block | cluster: who calls it; meaning: what registers and shared memory of the
-    whole group hold afterwards, or what it orders
-    c: the body of a function of these `args` (C declarations) that `returns` a C type, with `template` parameters; a
-    Jinja2 text over `parameters`, which a template's tunables and facts give
-    accesses: what one thread's call reads and writes (docs/primitives.md); None where that is not known, "" for nothing
-    holds: of a fragment spread over the group's registers: its name -> expressions of the row and the column that
-    register `register` of thread `thread` has
-    """
+    """One primitive that a group of a device's threads executes together."""
 
     name: str
-    group: str
-    meaning: str
-    c: str
-    returns: str = "void"
-    args: tuple[str, ...] = ()
-    template: str = ""
-    parameters: tuple[str, ...] = ()
-    accesses: str | None = None
+    group: str  # who calls it: thread | warp | warpgroup | block | cluster
+    meaning: str  # what registers and shared memory of the whole group hold afterwards, or what it orders
+    c: str  # the body of its function, a Jinja2 text over `parameters`
+    returns: str = "void"  # a C type
+    args: tuple[str, ...] = ()  # C declarations
+    template: str = ""  # parameters of the C++ template
+    parameters: tuple[str, ...] = ()  # given by a template's tunables and facts
+    accesses: str | None = None  # of one thread's call (docs/primitives.md); None: not known, "": none
+    # Of a fragment spread over the group's registers: its name -> expressions of the row and the column that register
+    # `register` of thread `thread` has.
     holds: Mapping[str, tuple[str, str]] = field(default_factory=dict)
 
     @property

@@ -27,21 +27,16 @@ def _holds(rule: Constraint, named: Mapping[str, int]) -> bool:
 
 @dataclass(frozen=True)
 class Shapes:
-    """What an operator's shapes are.
+    """What an operator's shapes are."""
 
-    dims: names in order, each 1 or more; attributes: names, each 0 or more, with the value of one that is left out, or
-    the name of an earlier dimension or attribute that it is then as large as
-    form: how a shape is written, e.g. `{m}x{n}x{k}`; a part in brackets is left out where its attributes have those
-    values, e.g. `n{n}c{c}[u{u}]`; by default the dimensions with `x` between them, then `[name{name}]` each attribute
-    drawn: values to draw from where shapes are made up, of names that are not just any size
-    rules: what a shape must satisfy
-    """
-
-    dims: tuple[str, ...]
+    dims: tuple[str, ...]  # names in order, each 1 or more
+    # Names, each 0 or more, with the value of one that is left out, or the earlier name that it is then as large as.
     attributes: Mapping[str, int | str] = field(default_factory=dict)
+    # How a shape is written, e.g. `{m}x{n}x{k}`. A part in brackets is left out where its attributes have those values,
+    # e.g. `n{n}c{c}[u{u}]`. By default the dimensions with `x` between them, then `[name{name}]` for each attribute.
     form: str = ""
-    drawn: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    rules: tuple[Constraint, ...] = ()
+    drawn: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  # values where shapes are made up
+    rules: tuple[Constraint, ...] = ()  # what a shape must satisfy
 
     @property
     def names(self) -> tuple[str, ...]:
