@@ -48,8 +48,10 @@ class _Read(click.ParamType[Any]):
         self.name, self._read = name, read
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if not isinstance(value, str):
+            return value  # the default
         try:
-            return self._read(str(value).strip())
+            return self._read(value.strip())
         except ValueError as error:
             self.fail(str(error), param, ctx)
 

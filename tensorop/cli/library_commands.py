@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
@@ -92,6 +92,7 @@ _Threads = Annotated[
         "Of each library, where a clock measures; with several, e.g. 1,2,4, what each adds, kept for the report.",
         "N,...",
         kind=_counts,
+        shown="1",
     ),
 ]
 _Layout = Annotated[int, Option("Number of the operator's layout; `operators show NAME` lists them.", least=0)]
@@ -116,13 +117,13 @@ def bench(
     against: _Against = None,
     shapes: Shapes = None,
     dtype: Dtypes = None,
-    threads: _Threads = "1",  # type: ignore[assignment]
+    threads: _Threads = (1,),
     layout: _Layout = 0,
     fast: Annotated[bool, Option("Fewer rounds; a model's best fit without its interval.")] = False,
     jobs: Jobs = 2,
     fail_below: Annotated[float | None, Option("Exit 1 when a ratio is under X.", "X", kind=_ratio)] = None,
     older: _Older = None,
-    threshold: Annotated[float, Option("A smaller change is no change.", "SHARE", kind=_share)] = "3%",  # type: ignore[assignment]
+    threshold: Annotated[float, Option("A smaller change is no change.", "SHARE", kind=_share, shown="3%")] = 0.03,
     runner: Runner = None,
     plugins: Plugins = (),
     offline: Offline = False,
@@ -139,14 +140,6 @@ def bench(
     if old is not None and len(each) > 1:
         raise UsageError("--compare is of one operator", hint=f"give {each[0].library} in place of {path}")
     progress = tables.console(stderr=True)
-
-    def show(row: Row) -> None:
-        ratios: dict[str, list[str]] = {}
-        for at in row.measured.values():
-            for name, ratio in at.ratios.items():
-                ratios.setdefault(name, []).append(f"{ratio.value:.2f}")
-        text = "  ".join(f"{' '.join(found)} times {name}" for name, found in ratios.items())
-        progress.print(Text(f"  {row.shape} {row.dtype}: {text or tables.figure(row.ours)}"))
 
     def compared(found: Opened) -> tuple[Bench, ...]:
         operator = found.operator
@@ -180,7 +173,9 @@ def bench(
         def at(count: int) -> Bench:
             if len(counts) > 1:
                 progress.print(Text(f"{count} thread{'s' if count > 1 else ''}:"))
-            return benching.bench(found, target, replace(request, threads=count), show)
+            return benching.bench(
+                found, target, replace(request, threads=count), lambda row: progress.print(_line(row))
+            )
 
         return thread_gains.bench_each(counts, at)
 
@@ -201,15 +196,29 @@ def bench(
             if len(found.operator.layouts) > 1:
                 screen.echo(f"one of the layouts {problems.numbered(found.operator)}; --layout N measures another")
         tables.show_scaling(results)
-    if fail_below is not None:
-        for one in (low for comparison in results for low in comparison.below(fail_below)):
-            screen.echo(f"below {fail_below:g}: {one} is {one.ratio.value:.3f} of {one.baseline}", err=True)
-            failed = True
-        if any(next(comparison.everything(), None) is None for comparison in results):
-            screen.echo(f"no ratio could be measured, so none is at least {fail_below:g}", err=True)
-            failed = True
-    if failed:
+    below = [] if fail_below is None else [*_below(results, fail_below)]
+    for remark in below:
+        screen.echo(remark, err=True)
+    if failed or below:
         raise SystemExit(1)
+
+
+def _line(row: Row) -> Text:
+    """A row in the moment it comes: its ratios at each VLEN."""
+    ratios: dict[str, list[str]] = {}
+    for at in row.measured.values():
+        for name, ratio in at.ratios.items():
+            ratios.setdefault(name, []).append(f"{ratio.value:.2f}")
+    text = "  ".join(f"{' '.join(found)} times {name}" for name, found in ratios.items())
+    return Text(f"  {row.shape} {row.dtype}: {text or tables.figure(row.ours)}")
+
+
+def _below(results: Sequence[Bench], least: float) -> Iterator[str]:
+    """What `--fail-below` finds."""
+    for one in (low for comparison in results for low in comparison.below(least)):
+        yield f"below {least:g}: {one} is {one.ratio.value:.3f} of {one.baseline}"
+    if any(next(comparison.everything(), None) is None for comparison in results):
+        yield f"no ratio could be measured, so none is at least {least:g}"
 
 
 def _as_then(
