@@ -28,8 +28,10 @@ def tune(operator: str, *, progress: Callable[[Event], None] = lambda event: Non
     Raises UsageError (an unknown name, an impossible wish), JobError (it could not be done), MissingTool (something the
     platform needs is not here; the hint says how to get it).
 
+    Values are texts as on the command line. Times may be seconds, lists may be lists, and a shape in a list may be
+    sizes in the operator's order or by name.
+
     progress: is given each event as it happens (see `tensorop.events`)
-    shapes: a text as on the command line, or a list, each a text, sizes in the operator's order, or sizes by name
     """
     try:
         tune.__signature__.bind(operator, progress=progress, **options)  # type: ignore[attr-defined]
@@ -55,8 +57,6 @@ _TAKES = {  # what more than a job's own types is taken
     "out": "str | Path",
     "warm_start": "str | Path",
 }
-
-
 _KEYWORD = inspect.Parameter.KEYWORD_ONLY
 
 

@@ -18,6 +18,7 @@ from tensorop.cli.main import cli, main
 from tensorop.cli.operator_command import operator_command
 from tensorop.commands import libraries
 from tensorop.errors import UsageError
+from tensorop.model.job import Job
 from tensorop.specs import catalog
 from tests.support.commands import refused, tensorop
 
@@ -210,6 +211,14 @@ def test_python_and_command_line_have_the_same_defaults() -> None:
     assert list(wish)[1:-1] == [{"dtype": "dtypes"}.get(str(name), name) for name in given][:-1]
     for name in ("platform", "tuner", "author", "jobs", "seed", "threads"):
         assert given[name] == wish[name], name
+
+
+def test_help_of_tune_has_every_option() -> None:
+    text = str(package.tune.__doc__)
+    for name in Job.options():
+        assert f"\n{name}: " in text, name
+    with pytest.raises(TypeError, match=r"tune.*unexpected keyword argument 'budgte'"):
+        package.tune("gemm", budgte="3m")
 
 
 def test_a_library_that_no_architecture_has_is_said_before_any_work() -> None:
